@@ -1,0 +1,50 @@
+// Storage and compute types, and the macros by which kernels name their tensors. Included once at the top of every program.
+// T is the storage type of activations (float or half); all arithmetic is in float.
+#pragma OPENCL FP_CONTRACT ON
+#ifdef USE_HALF
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+// A function of this instantiation: FN(load) -> load_<KERNEL_NAME>, so that several instantiations share a program.
+#define FN(name) CAT(CAT(name, _), KERNEL_NAME)
+
+#define KERNEL __kernel void KERNEL_NAME
+// A tensor argument is a base buffer and an element offset (see Argument in kernel.h); AT gives the tensor's first element.
+#define IN(type, name) __global const type *restrict name##_base, const int name##_offset
+#define OUT(type, name) __global type *restrict name##_base, const int name##_offset
+#define AT(name) (name##_base + name##_offset)
+
+#define float1 float
+#define int1 int
+#define FLOATV(V) CAT(float, V)
+#define INTV(V) CAT(int, V)
+#define convert_float1(x) convert_float(x)
+
+// Loads and stores of V elements of type float or half as floats, at any element alignment.
+// One macro a width: some compilers have vload and vstore as macros of their own, so the names cannot be pasted together.
+#define LOAD_float_1(p) (*(p))
+#define STORE_float_1(v, p) (*(p) = (v))
+#define LOAD_float_2(p) vload2(0, p)
+#define STORE_float_2(v, p) vstore2(v, 0, p)
+#define LOAD_float_4(p) vload4(0, p)
+#define STORE_float_4(v, p) vstore4(v, 0, p)
+#define LOAD_float_8(p) vload8(0, p)
+#define STORE_float_8(v, p) vstore8(v, 0, p)
+#define LOAD_float_16(p) vload16(0, p)
+#define STORE_float_16(v, p) vstore16(v, 0, p)
+#define LOAD_half_1(p) vload_half(0, p)
+#define STORE_half_1(v, p) vstore_half_rte(v, 0, p)
+#define LOAD_half_2(p) vload_half2(0, p)
+#define STORE_half_2(v, p) vstore_half2_rte(v, 0, p)
+#define LOAD_half_4(p) vload_half4(0, p)
+#define STORE_half_4(v, p) vstore_half4_rte(v, 0, p)
+#define LOAD_half_8(p) vload_half8(0, p)
+#define STORE_half_8(v, p) vstore_half8_rte(v, 0, p)
+#define LOAD_half_16(p) vload_half16(0, p)
+#define STORE_half_16(v, p) vstore_half16_rte(v, 0, p)
+#define LOADV(type, V, p) CAT(CAT(LOAD_, type), CAT(_, V))(p)
+#define STOREV(type, V, v, p) CAT(CAT(STORE_, type), CAT(_, V))(v, p)
+#define LOADV_PRIVATE(V, p) LOADV(float, V, p)
+#define STOREV_PRIVATE(V, v, p) STOREV(float, V, v, p)

@@ -1,0 +1,319 @@
+// Points, costs and packing of the tile kernel (convolution.cl).
+#include "kernels/convolution_tile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace clinfer {
+
+namespace {
+
+constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxGroups = 65535;  // work-groups along the second and third dimension (NVIDIA)
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Members as in convolution.cl.
+struct TileArgs {
+  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;
+  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
+  int in_channels, out_channels, blocks;
+  int pixels, tiles, tiles_per_item;
+  int merged;
+  int zeros;
+};
+
+struct Point {
+  int vector, vectors, tile_p, lanes, rows, unroll;
+
+  explicit Point(const TuningPoint& p)
+      : vector(p["VECTOR"]), vectors(p["VECTORS"]), tile_p(p["TILE_P"]), lanes(p["LANES"]), rows(p["ROWS"]), unroll(p["UNROLL"]) {}
+  Point(int v, int vs, int p, int l, int r, int u) : vector(v), vectors(vs), tile_p(p), lanes(l), rows(r), unroll(u) {}
+  TuningPoint tuning() const {
+    return {{{"VECTOR", vector}, {"VECTORS", vectors}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}, {"UNROLL", unroll}}};
+  }
+  int64_t block() const { return int64_t{vector} * vectors * lanes; }
+};
+
+// All pixels at one stride: rows, slices and images follow one another without gaps. Only dimensions that exist count.
+bool is_row(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
+  int64_t expected = s.w, seen = size[2];
+  const auto follows = [&](int64_t count, int64_t stride) {
+    if (count == 1) return true;
+    if (seen == 1) {
+      expected = stride;  // the first dimension with more than one position sets the step
+    } else if (stride != expected * seen) {
+      return false;
+    }
+    seen *= count;
+    return true;
+  };
+  return follows(size[1], s.h) && follows(size[0], s.d) && follows(batch, s.n);
+}
+
+// The step between pixels of what is_row() accepts.
+int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
+  if (size[2] > 1) return s.w;
+  if (size[1] > 1) return s.h;
+  if (size[0] > 1) return s.d;
+  return batch > 1 ? s.n : s.w;
+}
+
+bool is_pointwise(const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  for (int i = 0; i < 3; ++i)
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
+  return is_row(s.in, s.batch, problem.in) && is_row(s.out, s.batch, problem.out);
+}
+
+// The axes that walk the output as one long row, and whether the tail's operands allow that: each varies along channels only
+// or lies in memory as a long row, too.
+bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
+  const ConvShape& s = problem.shape;
+  if (s.out[0] > 1) return false;
+  if (s.out[2] == 1 && s.out[1] > 1) std::swap(axes.h, axes.w);
+  if (s.out[2] == 1 && s.out[1] == 1 && s.batch > 1) std::swap(axes.n, axes.w);
+  const size_t rank = desc.outputs[0].shape.size();
+  for (const PostOp& op : desc.tail) {
+    if (op.is_unary()) continue;
+    const TensorDesc& operand = desc.inputs[op.operand];
+    const auto size = [&](int axis) -> int64_t {
+      const int at = axis - static_cast<int>(rank - operand.shape.size());
+      return axis < 0 || at < 0 ? 1 : operand.shape[at];
+    };
+    const auto stride = [&](int axis) -> int64_t {
+      return size(axis) == 1 ? 0 : operand.strides[axis - static_cast<int>(rank - operand.shape.size())];
+    };
+    const TailAxes& a = problem.axes;
+    if (size(a.n) == 1 && size(a.h) == 1 && size(a.w) == 1) continue;
+    const bool whole = size(a.n) == s.batch && size(a.h) == s.out[1] && size(a.w) == s.out[2];
+    const bool constant = !desc.constants[op.operand].empty();  // packed densely: a long row if it is whole
+    if (!whole) return false;
+    if (!constant && !is_row(s.out, s.batch, {stride(a.n), 0, 0, stride(a.h), stride(a.w)})) return false;
+  }
+  return true;
+}
+
+// Channels a vector may hold: a tail wants whole vectors, so those of a group must not straddle two.
+bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector) {
+  return s.groups == 1 || desc.tail.empty() || s.out_channels % vector == 0;
+}
+
+// GFLOP/s of the inner loop relative to the best, measured on PoCL (AVX-512; the order is the same on AVX2): few vectors leave the
+// loads of the inputs dominant, many accumulators spill.
+double cpu_rate(const Point& p, unsigned width) {
+  const int registers = p.vectors * p.tile_p * std::max(1, p.vector / static_cast<int>(width));
+  const int room = width >= 16 ? 30 : 13;
+  const int narrow = std::max(1, static_cast<int>(std::min(width, 16u)) / p.vector);  // part of a register that is used
+  double rate = p.vectors == 1 && narrow >= 2 ? 0.8 : p.vectors > 1 && narrow == 1 && width >= 16 ? 0.93 : 0.97;
+  if (p.vectors == 1 && narrow == 1) rate = 1.0;
+  if (narrow > 2) rate *= 0.5;
+  if (registers < 6) rate *= registers / 6.0;
+  if (registers > room) rate *= 0.6;
+  return rate;
+}
+
+double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  const double channels = static_cast<double>(ceil_div(s.out_channels, p.block()) * p.block());
+  const double pixels = static_cast<double>(ceil_div(s.pixels(), p.tile_p) * p.tile_p);
+  // Per tile: positions, pointers, tail and stores, in units of one multiply-add of a vector.
+  const double own = 8 + 4.0 * p.tile_p * p.vectors;
+  const double work = static_cast<double>(s.taps() * s.in_channels) * p.tile_p * p.vectors;
+  return channels * pixels / cpu_rate(p, traits.vector_width) * (1 + own / work);
+}
+
+// Points on a CPU: one work-item a work-group walks many tiles.
+std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem) {
+  static constexpr int kShapes[][3] = {{16, 1, 6}, {8, 3, 6}, {8, 1, 12}, {8, 5, 4}, {8, 3, 4}, {8, 2, 6}, {8, 1, 8},
+                                       {16, 2, 6}, {16, 1, 8}, {16, 1, 12}, {16, 1, 3}, {16, 2, 3}, {16, 4, 2}, {16, 4, 1}, {16, 2, 1}, {4, 1, 12},
+                                       {4, 2, 8}};
+  std::vector<Point> points;
+  for (const auto& [vector, vectors, tile_p] : kShapes)
+    if (fits_groups(desc, problem.shape, vector)) points.emplace_back(vector, vectors, tile_p, 1, 1, 1);
+  return points;
+}
+
+// Points on a GPU: one tile a work-item; lanes of a work-group take neighbouring channels and share the pixels' loads.
+std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  std::vector<Point> points;
+  for (int vector : {4, 8, 2})
+    for (int lanes : {16, 8, 4, 32, 2, 1}) {
+      if (!fits_groups(desc, problem.shape, vector)) continue;
+      if (lanes > 1 && lanes * vector >= 2 * problem.shape.out_channels) continue;
+      for (int tile_p : {4, 2, 1, 8})
+        for (int items : {128, 64, 256}) {
+          if (static_cast<size_t>(items) > traits.max_work_group) continue;
+          for (int unroll : {4, 1}) points.emplace_back(vector, 1, tile_p, lanes, items / lanes, unroll);
+        }
+    }
+  if (points.empty()) points.emplace_back(2, 1, 1, 1, 1, 1);
+  return points;
+}
+
+}  // namespace
+
+std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType type) {
+  std::vector<std::byte> bytes(values.size() * size_of(type));
+  if (type == ElementType::f16) {
+    auto* halves = reinterpret_cast<uint16_t*>(bytes.data());
+    for (size_t i = 0; i < values.size(); ++i) halves[i] = float_to_half(values[i]);
+  } else if (!values.empty()) {
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  }
+  return bytes;
+}
+
+std::string storage_name(ElementType type) { return type == ElementType::f16 ? "half" : "float"; }
+
+std::string reject_storage(const OpDesc& desc, size_t data_inputs) {
+  const ElementType type = desc.inputs[0].type;
+  if (type != ElementType::f32 && type != ElementType::f16) return "the data is neither f32 nor f16";
+  if (desc.outputs[0].type != type) return "input and output differ in type";
+  if (desc.outputs[0].elements() == 0) return "the output is empty";
+  for (size_t i = 0; i < data_inputs; ++i)
+    if (desc.inputs[i].span() > kMaxIndex) return "an input has more than 2^31 elements";
+  if (desc.outputs[0].span() > kMaxIndex) return "the output has more than 2^31 elements";
+  return "";
+}
+
+int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits) {
+  // About eight shares a core, each of at least some microseconds (a core does roughly 50 flops a nanosecond).
+  const double shares = 8.0 * traits.compute_units / static_cast<double>(blocks);
+  const double least = 4000.0 * 50.0 / std::max(flops, 1.0);
+  const double even = std::ceil(static_cast<double>(tiles) / std::max(shares, 1.0));
+  const double most = std::ceil(static_cast<double>(tiles * blocks) / (2.0 * traits.compute_units));
+  return std::clamp<int64_t>(static_cast<int64_t>(std::min(std::max(even, least), std::max(most, 1.0))), 1, tiles);
+}
+
+std::string reject_tile(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  const ConvShape& s = problem.shape;
+  if (problem.in.c != 1 && s.in_channels * s.groups > 1) return "the input's channels are not adjacent in memory";
+  if (problem.out.c != 1 && s.out_channels * s.groups > 1) return "the output's channels are not adjacent in memory";
+  if (s.groups > 1 && s.out_channels < 4) return "fewer than four output channels in a group";
+  if (s.in_channels == 0) return "no input channels";
+  // A block is at most 256 channels wide.
+  if (s.groups * (s.out_channels + 256) * s.taps() * s.in_channels > kMaxIndex) return "the weights have more than 2^31 elements";
+  if (s.groups * s.out_channels > kMaxGroups) return "more than 65535 output channels";
+  if (!fits_groups(desc, s, traits.is_cpu ? 4 : 2)) return "vectors of channels would straddle groups";
+  return reject_tail(desc, 16, problem.axes);
+}
+
+std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  std::vector<TuningPoint> space;
+  for (const Point& point : traits.is_cpu ? cpu_points(desc, problem) : gpu_points(desc, problem, traits))
+    space.push_back(point.tuning());
+  return space;
+}
+
+TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  if (traits.is_cpu) {
+    const std::vector<Point> points = cpu_points(desc, problem);
+    const Point* best = &points[0];
+    // The first points serve most layers; another program must be worth its compilation.
+    double least = cpu_cost(problem, points[0], traits) * 0.96;
+    for (const Point& point : points)
+      if (const double cost = cpu_cost(problem, point, traits); cost < least) best = &point, least = cost;
+    return best->tuning();
+  }
+  // Enough work-items to fill the machine first, then larger tiles.
+  const std::vector<Point> points = gpu_points(desc, problem, traits);
+  const double wanted = 256.0 * traits.compute_units;
+  const auto cost = [&](const Point& p) {
+    const double items = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()) * p.lanes * ceil_div(s.pixels(), p.tile_p));
+    const double slots = items * p.vector * p.tile_p;
+    // Loads per multiply-add: inputs are shared by a vector, weights by the pixels of a tile.
+    const double loads = 1.0 / p.vector + 1.0 / p.tile_p;
+    double value = slots * (0.3 + loads) * (items < wanted ? std::sqrt(wanted / items) : 1.0);
+    if (p.lanes * p.rows != 128) value *= 1.05;
+    if (p.lanes * p.vector < 32 && s.out_channels >= 32) value *= 1.15;  // narrow rows of weights
+    if (p.vector * p.tile_p > 32) value *= 1.2;
+    if ((p.unroll == 4) != (s.in_channels >= 4)) value *= 1.1;
+    return value;
+  };
+  const Point* best = &points[0];
+  double least = cost(*best);
+  for (const Point& point : points)
+    if (const double c = cost(point); c < least) best = &point, least = c;
+  return best->tuning();
+}
+
+KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits, const TuningPoint& tuning) {
+  const ConvShape& s = problem.shape;
+  const Point point(tuning);
+  const ElementType type = desc.inputs[problem.data].type;
+  const int64_t blocks = ceil_div(s.out_channels, point.block());
+  const int64_t packed_weights = s.groups * blocks * s.taps() * s.in_channels * point.block();
+  const bool pointwise = is_pointwise(problem);
+
+  TileArgs args{};
+  const auto i32 = [](int64_t v) { return static_cast<int>(v); };
+  args.in_n = i32(problem.in.n), args.in_d = i32(problem.in.d), args.in_h = i32(problem.in.h), args.in_w = i32(problem.in.w);
+  args.out_n = i32(problem.out.n), args.out_d = i32(problem.out.d), args.out_h = i32(problem.out.h), args.out_w = i32(problem.out.w);
+  args.id = i32(s.in[0]), args.ih = i32(s.in[1]), args.iw = i32(s.in[2]);
+  args.od = i32(s.out[0]), args.oh = i32(s.out[1]), args.ow = i32(s.out[2]);
+  args.kd = i32(s.kernel[0]), args.kh = i32(s.kernel[1]), args.kw = i32(s.kernel[2]);
+  args.sd = i32(s.stride[0]), args.sh = i32(s.stride[1]), args.sw = i32(s.stride[2]);
+  args.dd = i32(s.dilation[0]), args.dh = i32(s.dilation[1]), args.dw = i32(s.dilation[2]);
+  args.pd = i32(s.pad[0]), args.ph = i32(s.pad[1]), args.pw = i32(s.pad[2]);
+  args.in_channels = i32(s.in_channels), args.out_channels = i32(s.out_channels), args.blocks = i32(blocks);
+  args.pixels = i32(s.pixels());
+  args.tiles = i32(ceil_div(s.pixels(), point.tile_p));
+  args.merged = s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels;
+  args.zeros = i32(packed_weights);
+  const double flops = 2.0 * static_cast<double>(s.taps() * s.in_channels) * point.tile_p * point.vector * point.vectors;
+  if (traits.is_cpu && point.lanes * point.rows == 1)
+    args.tiles_per_item = i32(tiles_per_item(args.tiles, s.groups * blocks, flops, traits));
+  else
+    args.tiles_per_item = i32(ceil_div(ceil_div(args.tiles, point.rows), kMaxGroups));
+  TailAxes axes = problem.axes;
+  bool flat = false;
+  if (pointwise) {
+    args.in_w = i32(row_step(s.in, s.batch, problem.in));
+    args.out_w = i32(row_step(s.out, s.batch, problem.out));
+    flat = flat_tail(desc, problem, axes);
+    if (!flat) axes = problem.axes;
+  }
+
+  KernelPlan plan;
+  plan.packed.push_back([weights = problem.weights, s, point, type, blocks, packed_weights] {
+    const std::vector<float> plain = weights();
+    const int64_t depth = s.taps() * s.in_channels, block = point.block();
+    std::vector<float> packed(static_cast<size_t>(packed_weights + s.in_channels), 0.f);
+    for (int64_t g = 0; g < s.groups; ++g)
+      for (int64_t o = 0; o < s.out_channels; ++o) {
+        const float* from = plain.data() + (g * s.out_channels + o) * depth;
+        float* to = packed.data() + (g * blocks + o / block) * depth * block + o % block;
+        for (int64_t i = 0; i < depth; ++i) to[i * block] = from[i];
+      }
+    return to_bytes(packed, type);
+  });
+  const Tail tail = make_tail(desc, point.vector, axes, plan);
+  KernelSpec spec;
+  spec.source = "convolution.cl";
+  const auto define = [&](const char* name, int64_t value) { spec.defines.emplace_back(name, std::to_string(value)); };
+  spec.defines.emplace_back("T", storage_name(type));
+  define("VECTOR", point.vector);
+  define("VECTORS", point.vectors);
+  define("TILE_P", point.tile_p);
+  define("LANES", point.lanes);
+  define("ROWS", point.rows);
+  define("UNROLL", point.unroll);
+  define("POINTWISE", pointwise);
+  define("DEPTH", !pointwise && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
+  define("FLAT_TAIL", flat);
+  spec.prologue = tail.prologue;
+  const size_t size = size_of(type);
+  spec.arguments = {Argument::input(problem.data, size), Argument::packed(0, size), Argument::output(0, size), Argument::value(args)};
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  spec.local = {static_cast<size_t>(point.lanes), static_cast<size_t>(point.rows), 1};
+  const int64_t items = ceil_div(args.tiles, args.tiles_per_item);
+  spec.global = {spec.local[0], static_cast<size_t>(ceil_div(items, point.rows)) * spec.local[1], static_cast<size_t>(s.groups * blocks)};
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+}  // namespace clinfer

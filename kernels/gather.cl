@@ -1,0 +1,53 @@
+// Picks elements by indices (see Picking in gather.cpp). E: unsigned type of an element's size; INDEX: type of the indices;
+// DIMS loops, innermost first; INDEXED dimensions of the data that indices address.
+typedef struct {
+  int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
+  int indexed_size[INDEXED], indexed_stride[INDEXED];
+  int index_step, run;
+} FN(Gather);
+
+// Where indices lead, in elements of the data; -1 where one is out of range.
+static inline int FN(address)(__global const INDEX *at, const FN(Gather) *g, int from) {
+  bool inside = true;
+  for (int k = 0; k < INDEXED; ++k) {
+    const int size = g->indexed_size[k];
+    INDEX i = at[k * g->index_step];
+    if (i < 0) i += size;
+    const bool fits = i >= 0 && i < size;
+    inside = inside && fits;
+    from += fits ? (int)i * g->indexed_stride[k] : 0;
+  }
+  return inside ? from : -1;
+}
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+KERNEL(IN(E, in), IN(INDEX, indices), OUT(E, out), const FN(Gather) g) {
+  const int runs = (g.size[0] + g.run - 1) / g.run;
+  int rest = (int)get_global_id(0);
+  const int begin = rest % runs * g.run;
+  const int end = min(begin + g.run, g.size[0]);
+  rest /= runs;
+  int from = 0, to = 0, at = 0;
+#pragma unroll
+  for (int d = 1; d < DIMS; ++d) {
+    const int i = rest % g.size[d];
+    rest /= g.size[d];
+    from += i * g.from[d];
+    to += i * g.to[d];
+    at += i * g.at[d];
+  }
+  if (rest > 0) return;  // beyond the last run
+
+  __global const E *data = AT(in);
+  __global const INDEX *index = AT(indices) + at;
+  __global E *target = AT(out) + to;
+  if (g.at[0] == 0) {
+    const int address = FN(address)(index, &g, from);
+    for (int i = begin; i < end; ++i) target[i * g.to[0]] = address < 0 ? (E)0 : data[address + i * g.from[0]];
+  } else {
+    for (int i = begin; i < end; ++i) {
+      const int address = FN(address)(index + i * g.at[0], &g, from + i * g.from[0]);
+      target[i * g.to[0]] = address < 0 ? (E)0 : data[address];
+    }
+  }
+}

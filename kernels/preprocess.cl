@@ -1,0 +1,126 @@
+// From the planes of a video frame to one image of a network input. Each work-item makes ROWS rows of V neighbouring pixels.
+// Colours are those of GStreamer's videoconvert (8-bit coefficients, the chroma sample that covers the pixel), resizing is
+// OpenCV's INTER_LINEAR on 8-bit pixels, both to the bit: a network sees the same picture whoever prepares it.
+// Defines: V, ROWS; YUV 1 or 0; OUT_T: float, half or uchar.
+
+struct FN(Args) {
+  int component_offset[3], row_stride[3], step[3];  // bytes; Y, U, V or R, G, B
+  int shift_x, shift_y;                             // log2 of the subsampling of U and V
+  int from_x, from_y, from_width, from_height;      // what is taken of the frame, pixels
+  int to_x, to_y, to_width, to_height;              // where it lies in the network's input
+  int width, height, channels;                      // of the network's input
+  int stride_x, stride_y, stride_c, out_offset;     // elements
+  int coefficient[5];                               // Y; V to R; U to B; U to G; V to G (times 256)
+  float weight[9], bias[3], pad[3];                 // from 8-bit R, G, B to the network's channels
+};
+
+#define STORE_uchar(n, v, p) CAT(vstore, n)(CAT(CAT(convert_uchar, n), _sat_rte)(v), 0, p)
+#define convert_uchar1_sat_rte(x) convert_uchar_sat_rte(x)
+#define as_floats(v) CAT(convert_float, V)(v)
+#define as_ints(v) CAT(CAT(convert_int, V), _rte)(v)
+#define convert_int1_rte(x) convert_int_rte(x)
+
+// Samples of one component at V columns of one row.
+INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
+#if V == 8
+  return (int8)(p[x.s0], p[x.s1], p[x.s2], p[x.s3], p[x.s4], p[x.s5], p[x.s6], p[x.s7]);
+#else
+  return p[x];
+#endif
+}
+
+// (a - 128 as both bytes of a 16-bit number) * c / 65536: the arithmetic of videoconvert's colour matrix.
+#define SPREAD(a) ((((a) - 128) << 8) | (((a) - 128) & 255))
+#define SCALED(a, c) (((a) * (c)) >> 16)
+
+// R, G and B of the pixels in columns x of the row y of the frame.
+void FN(pixels)(__global const uchar *p0, __global const uchar *p1, __global const uchar *p2,
+                const struct FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(V) * g, INTV(V) * b) {
+#if YUV
+  const int cy = y >> a->shift_y;
+  const INTV(V) cx = x >> a->shift_x;
+  const INTV(V) l = FN(load)(p0 + y * a->row_stride[0], x * a->step[0]);
+  const INTV(V) u = SPREAD(FN(load)(p1 + cy * a->row_stride[1], cx * a->step[1]));
+  const INTV(V) v = SPREAD(FN(load)(p2 + cy * a->row_stride[2], cx * a->step[2]));
+  const INTV(V) luma = SCALED(SPREAD(l), a->coefficient[0]);
+  *r = clamp(luma + SCALED(v, a->coefficient[1]), -128, 127) + 128;
+  *g = clamp(luma + SCALED(u, a->coefficient[3]) + SCALED(v, a->coefficient[4]), -128, 127) + 128;
+  *b = clamp(luma + SCALED(u, a->coefficient[2]), -128, 127) + 128;
+#else
+  *r = FN(load)(p0 + y * a->row_stride[0], x * a->step[0]);
+  *g = FN(load)(p1 + y * a->row_stride[1], x * a->step[1]);
+  *b = FN(load)(p2 + y * a->row_stride[2], x * a->step[2]);
+#endif
+}
+
+// Two weighted rows to one 8-bit value. Weights are shares of 2048.
+#define BLEND(top, bottom, w0, w1) \
+  (((((w0) * ((top) >> 4)) >> 16) + (((w1) * ((bottom) >> 4)) >> 16) + 2) >> 2)
+
+KERNEL(IN(uchar, p0), IN(uchar, p1), IN(uchar, p2), OUT(OUT_T, out), const struct FN(Args) a) {
+  const int column = (int)get_global_id(0) * V, first_row = (int)get_global_id(1) * ROWS;
+  if (column >= a.width) return;
+  __global const uchar *c0 = AT(p0) + a.component_offset[0];
+  __global const uchar *c1 = AT(p1) + a.component_offset[1];
+  __global const uchar *c2 = AT(p2) + a.component_offset[2];
+
+  // The columns between which each pixel lies; exact in integers, then rounded as OpenCV rounds.
+#if V == 8
+  const INTV(V) lane = (int8)(0, 1, 2, 3, 4, 5, 6, 7);
+#else
+  const INTV(V) lane = 0;
+#endif
+  const INTV(V) x = clamp(column + lane - a.to_x, 0, a.to_width - 1);
+  const INTV(V) numerator = max((2 * x + 1) * a.from_width - a.to_width, 0);
+  INTV(V) x0 = numerator / (2 * a.to_width);
+  FLOATV(V) share = as_floats(numerator - x0 * (2 * a.to_width)) / (float)(2 * a.to_width);
+  share = (as_floats(x0) + share) - as_floats(x0);
+  INTV(V) wx0 = as_ints((1.0f - share) * 2048.0f), wx1 = as_ints(share * 2048.0f);
+  const INTV(V) x1 = min(x0 + 1, a.from_width - 1) + a.from_x;
+  x0 += a.from_x;
+
+  for (int row = first_row; row < min(first_row + ROWS, a.height); ++row) {
+    const int y = row - a.to_y;
+    const bool in_picture = y >= 0 && y < a.to_height;
+    INTV(V) r = 0, g = 0, b = 0;
+    if (in_picture) {
+      const int n = max((2 * y + 1) * a.from_height - a.to_height, 0);
+      int y0 = n / (2 * a.to_height);
+      const float part = ((float)y0 + (float)(n - y0 * (2 * a.to_height)) / (float)(2 * a.to_height)) - (float)y0;
+      const int wy0 = convert_int_rte((1.0f - part) * 2048.0f), wy1 = convert_int_rte(part * 2048.0f);
+      const int y1 = min(y0 + 1, a.from_height - 1) + a.from_y;
+      y0 += a.from_y;
+      INTV(V) ra, ga, ba, rb, gb, bb;
+      FN(pixels)(c0, c1, c2, &a, y0, x0, &ra, &ga, &ba);
+      FN(pixels)(c0, c1, c2, &a, y0, x1, &rb, &gb, &bb);
+      const INTV(V) rt = ra * wx0 + rb * wx1, gt = ga * wx0 + gb * wx1, bt = ba * wx0 + bb * wx1;
+      FN(pixels)(c0, c1, c2, &a, y1, x0, &ra, &ga, &ba);
+      FN(pixels)(c0, c1, c2, &a, y1, x1, &rb, &gb, &bb);
+      r = BLEND(rt, ra * wx0 + rb * wx1, wy0, wy1);
+      g = BLEND(gt, ga * wx0 + gb * wx1, wy0, wy1);
+      b = BLEND(bt, ba * wx0 + bb * wx1, wy0, wy1);
+    }
+    const int end = min(V, a.width - column);
+    // Lanes from begin to stop are picture, the others border.
+    const int begin = in_picture ? clamp(a.to_x - column, 0, end) : end;
+    const int stop = in_picture ? clamp(a.to_x + a.to_width - column, begin, end) : end;
+    __global OUT_T *o = AT(out) + a.out_offset + row * a.stride_y + column * a.stride_x;
+    for (int c = 0; c < a.channels; ++c) {
+      const FLOATV(V) value = as_floats(r) * a.weight[3 * c] + as_floats(g) * a.weight[3 * c + 1] +
+                              as_floats(b) * a.weight[3 * c + 2] + a.bias[c];
+      __global OUT_T *p = o + c * a.stride_c;
+#if V == 1
+      STOREV(OUT_T, 1, begin < stop ? value : a.pad[c], p);
+#else
+      if (begin == 0 && stop == V && a.stride_x == 1) {
+        STOREV(OUT_T, V, value, p);
+      } else {
+        float lanes[V];
+        CAT(vstore, V)(value, 0, lanes);
+        for (int i = 0; i < end; ++i)
+          STOREV(OUT_T, 1, (i >= begin && i < stop) ? lanes[i] : a.pad[c], p + i * a.stride_x);
+      }
+#endif
+    }
+  }
+}

@@ -1,0 +1,97 @@
+// The table of element functions. Formulas: OpenVINO's operation specifications of the operations of the same name.
+#include "kernels/scalar_functions.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace clinfer {
+
+namespace {
+
+// f(x) with the rounding of x as given; the OpenCL text is the same formula on float or floatN.
+constexpr UnaryFunction kUnary[] = {
+    {"abs", [](float x, float, float) { return std::fabs(x); }, "fabs(x)"},
+    {"acos", [](float x, float, float) { return std::acos(x); }, "acos(x)"},
+    {"acosh", [](float x, float, float) { return std::acosh(x); }, "acosh(x)"},
+    {"asin", [](float x, float, float) { return std::asin(x); }, "asin(x)"},
+    {"asinh", [](float x, float, float) { return std::asinh(x); }, "asinh(x)"},
+    {"atan", [](float x, float, float) { return std::atan(x); }, "atan(x)"},
+    {"atanh", [](float x, float, float) { return std::atanh(x); }, "atanh(x)"},
+    {"ceiling", [](float x, float, float) { return std::ceil(x); }, "ceil(x)"},
+    // min(max(x, alpha), beta)
+    {"clamp", [](float x, float a, float b) { return std::min(std::max(x, a), b); },
+     "fmin(fmax(x, ALPHA), BETA)"},
+    {"cos", [](float x, float, float) { return std::cos(x); }, "cos(x)"},
+    {"cosh", [](float x, float, float) { return std::cosh(x); }, "cosh(x)"},
+    {"elu", [](float x, float a, float) { return x > 0 ? x : a * std::expm1(x); },
+     "fmax(x, 0.0f) + ALPHA * expm1(fmin(x, 0.0f))"},
+    {"erf", [](float x, float, float) { return std::erf(x); }, "erf(x)"},
+    {"exp", [](float x, float, float) { return std::exp(x); }, "exp(x)"},
+    {"floor", [](float x, float, float) { return std::floor(x); }, "floor(x)"},
+    {"gelu_erf", [](float x, float, float) { return 0.5f * x * (1 + std::erf(x * 0.70710678f)); },
+     "0.5f * x * (1.0f + erf(x * 0.70710678f))"},
+    {"gelu_tanh",
+     [](float x, float, float) {
+       return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+     },
+     "0.5f * x * (1.0f + tanh(0.79788456f * (x + 0.044715f * x * x * x)))"},
+    {"hard_sigmoid", [](float x, float a, float b) { return std::min(std::max(a * x + b, 0.f), 1.f); },
+     "fmin(fmax(ALPHA * x + BETA, 0.0f), 1.0f)"},
+    {"hsigmoid", [](float x, float, float) { return std::min(std::max(x + 3, 0.f), 6.f) / 6; },
+     "fmin(fmax(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f)"},
+    {"hswish", [](float x, float, float) { return x * std::min(std::max(x + 3, 0.f), 6.f) / 6; },
+     "x * fmin(fmax(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f)"},
+    // alpha * x + beta
+    {"linear", [](float x, float a, float b) { return a * x + b; }, "ALPHA * x + BETA"},
+    {"log", [](float x, float, float) { return std::log(x); }, "log(x)"},
+    {"mish", [](float x, float, float) { return x * std::tanh(std::log1p(std::exp(std::min(x, 30.f)))); },
+     "x * tanh(log1p(exp(fmin(x, 30.0f))))"},
+    {"negative", [](float x, float, float) { return -x; }, "-x"},
+    {"relu", [](float x, float, float) { return std::max(x, 0.f); }, "fmax(x, 0.0f)"},
+    {"round_even", [](float x, float, float) { return std::nearbyint(x); }, "rint(x)"},
+    {"round_away", [](float x, float, float) { return std::round(x); }, "round(x)"},
+    // beta * (x > 0 ? x : alpha * (exp(x) - 1))
+    {"selu", [](float x, float a, float b) { return b * (x > 0 ? x : a * std::expm1(x)); },
+     "BETA * (fmax(x, 0.0f) + ALPHA * expm1(fmin(x, 0.0f)))"},
+    {"sigmoid", [](float x, float, float) { return 1 / (1 + std::exp(-x)); }, "1.0f / (1.0f + exp(-x))"},
+    {"sign", [](float x, float, float) { return static_cast<float>((x > 0) - (x < 0)); }, "sign(x)"},
+    {"sin", [](float x, float, float) { return std::sin(x); }, "sin(x)"},
+    {"sinh", [](float x, float, float) { return std::sinh(x); }, "sinh(x)"},
+    {"soft_plus", [](float x, float, float) { return std::max(x, 0.f) + std::log1p(std::exp(-std::fabs(x))); },
+     "fmax(x, 0.0f) + log1p(exp(-fabs(x)))"},
+    {"soft_sign", [](float x, float, float) { return x / (1 + std::fabs(x)); }, "x / (1.0f + fabs(x))"},
+    {"sqrt", [](float x, float, float) { return std::sqrt(x); }, "sqrt(x)"},
+    // x * sigmoid(alpha * x)
+    {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
+     "x / (1.0f + exp(-ALPHA * x))"},
+    {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
+    {"tanh", [](float x, float, float) { return std::tanh(x); }, "tanh(x)"},
+};
+
+constexpr BinaryFunction kBinary[] = {
+    {"add", [](float x, float y) { return x + y; }, "x + y"},
+    {"subtract", [](float x, float y) { return x - y; }, "x - y"},
+    {"multiply", [](float x, float y) { return x * y; }, "x * y"},
+    {"divide", [](float x, float y) { return x / y; }, "x / y"},
+    {"maximum", [](float x, float y) { return std::max(x, y); }, "fmax(x, y)"},
+    {"minimum", [](float x, float y) { return std::min(x, y); }, "fmin(x, y)"},
+    {"power", [](float x, float y) { return std::pow(x, y); }, "pow(x, y)"},
+    {"prelu", [](float x, float y) { return x > 0 ? x : x * y; }, "fmax(x, 0.0f) + y * fmin(x, 0.0f)"},
+    {"squared_difference", [](float x, float y) { return (x - y) * (x - y); }, "(x - y) * (x - y)"},
+    {"floor_mod", [](float x, float y) { return x - y * std::floor(x / y); }, "x - y * floor(x / y)"},
+    {"mod", [](float x, float y) { return std::fmod(x, y); }, "fmod(x, y)"},
+};
+
+template <typename Function, size_t N>
+const Function* find_in(const Function (&table)[N], std::string_view name) {
+  for (const Function& function : table)
+    if (function.name == name) return &function;
+  return nullptr;
+}
+
+}  // namespace
+
+const UnaryFunction* find_unary(std::string_view name) { return find_in(kUnary, name); }
+const BinaryFunction* find_binary(std::string_view name) { return find_in(kBinary, name); }
+
+}  // namespace clinfer

@@ -1,0 +1,112 @@
+// Plans the strided copy kernel.
+#include "kernels/strided_copy.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+std::vector<CopyDim> merged(std::vector<CopyDim> dims) {
+  std::erase_if(dims, [](const CopyDim& d) { return d.size == 1; });
+  std::stable_sort(dims.begin(), dims.end(),
+                   [](const CopyDim& a, const CopyDim& b) { return std::abs(a.to) > std::abs(b.to); });
+  std::vector<CopyDim> result;
+  for (const CopyDim& inner : dims) {
+    const auto is_run = [&](const CopyDim& outer) {
+      bool run = outer.from == inner.from * inner.size && outer.to == inner.to * inner.size;
+      for (size_t a = 0; a < inner.along.size(); ++a) run &= outer.along[a] == inner.along[a] * inner.size;
+      return run;
+    };
+    if (!result.empty() && is_run(result.back())) {
+      const int64_t size = result.back().size;
+      result.back() = inner;
+      result.back().size *= size;
+    } else {
+      result.push_back(inner);
+    }
+  }
+  return result;
+}
+
+Argument int_struct(const std::vector<int64_t>& values) {
+  std::vector<int32_t> narrow;
+  for (int64_t value : values) {
+    if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max())
+      fail_unsupported("a tensor lies beyond what a kernel can address");
+    narrow.push_back(static_cast<int32_t>(value));
+  }
+  Argument argument;
+  argument.bytes.resize(narrow.size() * sizeof(int32_t));
+  std::memcpy(argument.bytes.data(), narrow.data(), argument.bytes.size());
+  return argument;
+}
+
+std::string moved_type(ElementType type) {
+  switch (size_of(type)) {
+    case 1: return "uchar";
+    case 2: return "ushort";
+    case 4: return "uint";
+    default: return "ulong";
+  }
+}
+
+std::string reject_copy(const OpDesc& desc, const StridedCopy& copy) {
+  if (!desc.tail.empty()) return "moves elements without computing, takes no tail";
+  if (size_of(desc.inputs[0].type) != size_of(desc.outputs[0].type)) return "input and output differ in element size";
+  if (desc.outputs[0].elements() == 0) return "the output is empty";
+  if (merged(copy.dims).size() > kMostCopyDims)
+    return "needs more than " + std::to_string(kMostCopyDims) + " loops";
+  return "";
+}
+
+std::vector<TuningPoint> run_space() {
+  std::vector<TuningPoint> points;
+  for (int run : {1, 4, 16, 64}) points.push_back({{{"RUN", run}}});
+  return points;
+}
+
+TuningPoint run_heuristic(const DeviceTraits& traits) { return {{{"RUN", traits.is_cpu ? 64 : 1}}}; }
+size_t run_group(const DeviceTraits& traits) { return traits.is_cpu ? 16 : 64; }
+
+size_t run_items(const std::vector<CopyDim>& dims, int64_t run, size_t group) {
+  size_t items = 1;
+  for (size_t d = 0; d < dims.size(); ++d)
+    items *= static_cast<size_t>(d + 1 == dims.size() ? (dims[d].size + run - 1) / run : dims[d].size);
+  return (items + group - 1) / group * group;
+}
+
+std::vector<TuningPoint> copy_space(const OpDesc&, const DeviceTraits&) { return run_space(); }
+TuningPoint copy_heuristic(const OpDesc&, const DeviceTraits& traits) { return run_heuristic(traits); }
+
+KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits, const TuningPoint& point) {
+  std::vector<CopyDim> dims = merged(copy.dims);
+  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;  // two kernels instead of eight
+  const int64_t run = point["RUN"];
+  const size_t group = run_group(traits);
+  KernelSpec spec;
+  spec.source = "strided_copy.cl";
+  spec.defines = {{"E", moved_type(desc.outputs[0].type)}, {"DIMS", std::to_string(loops)},
+                  {"AXES", std::to_string(copy.axes)}, {"FILL", copy.fill ? "1" : "0"}, {"GROUP", std::to_string(group)}};
+  spec.global[0] = run_items(dims, run, group);
+  spec.local[0] = group;
+
+  std::reverse(dims.begin(), dims.end());  // the kernel counts the innermost first
+  dims.resize(loops);
+  std::vector<int64_t> values;
+  for (const CopyDim& d : dims) values.push_back(d.size);
+  for (const CopyDim& d : dims) values.push_back(d.from);
+  for (const CopyDim& d : dims) values.push_back(d.to);
+  values.insert(values.end(), {copy.from, copy.to, run});
+  for (size_t a = 0; a < copy.axes; ++a) {
+    values.insert(values.end(), {copy.start[a], copy.limit[a]});
+    for (const CopyDim& d : dims) values.push_back(d.along[a]);
+  }
+  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)), Argument::output(0, size_of(desc.outputs[0].type)),
+                    int_struct(values)};
+  return {{spec}, {}, 0};
+}
+
+}  // namespace clinfer

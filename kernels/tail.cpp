@@ -1,0 +1,202 @@
+// Generates the OpenCL C of a post-op tail, and applies one in plain C++.
+#include "kernels/tail.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "kernels/scalar_functions.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr int64_t kChannelPadding = 16;  // widest vector a kernel loads
+
+// Exact spelling of a float; decimal text would round.
+std::string literal(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  char text[32];
+  std::snprintf(text, sizeof text, "as_float(0x%08xu)", bits);
+  return text;
+}
+
+std::string spliced(std::string_view expression, const PostOp& op) {
+  std::string text(expression);
+  for (const auto& [name, value] : {std::pair{"ALPHA", op.alpha}, std::pair{"BETA", op.beta}})
+    for (size_t at; (at = text.find(name)) != std::string::npos;)
+      text.replace(at, std::strlen(name), literal(value));
+  return text;
+}
+
+// Size and stride of an operand along logical dimension `dim` of the output, as numpy aligns them; stride 0 where broadcast.
+struct Dim {
+  int64_t size = 1, stride = 0;
+};
+
+Dim dim_of(const TensorDesc& operand, size_t out_rank, int dim) {
+  const int at = dim - static_cast<int>(out_rank - operand.shape.size());
+  if (dim < 0 || at < 0) return {};
+  return {operand.shape[at], operand.shape[at] == 1 ? 0 : operand.strides[at]};
+}
+
+// n, h, w, c order of the strides that kernels see.
+std::array<int, 4> walked(const TailAxes& axes) { return {axes.n, axes.h, axes.w, axes.c}; }
+
+// A constant operand packed f32 in memory order n, h, w, c, channels padded for whole vectors.
+struct PackedConstant {
+  std::array<int, 4> strides{};
+  std::vector<std::byte> bytes;
+};
+
+PackedConstant pack_constant(const Tensor& value, size_t out_rank, const TailAxes& axes) {
+  TensorDesc desc = TensorDesc::row_major(value.type(), value.shape());
+  std::array<Dim, 4> dims;
+  for (size_t i = 0; i < 4; ++i) dims[i] = dim_of(desc, out_rank, walked(axes)[i]);
+  const std::vector<float> values = value.to_floats();
+  const int64_t channels =
+      dims[3].size == 1 ? 1 : (dims[3].size + kChannelPadding - 1) / kChannelPadding * kChannelPadding;
+  PackedConstant packed;
+  int64_t stride = channels;
+  packed.strides[3] = dims[3].size == 1 ? 0 : 1;
+  for (size_t i : {2, 1, 0}) {
+    packed.strides[i] = dims[i].size == 1 ? 0 : static_cast<int>(stride);
+    stride *= dims[i].size;
+  }
+  std::vector<float> out(static_cast<size_t>(stride), 0.f);
+  size_t at = 0;
+  for (int64_t n = 0; n < dims[0].size; ++n)
+    for (int64_t h = 0; h < dims[1].size; ++h)
+      for (int64_t w = 0; w < dims[2].size; ++w, at += channels)
+        for (int64_t c = 0; c < dims[3].size; ++c)
+          out[at + c] = values[n * dims[0].stride + h * dims[1].stride + w * dims[2].stride +
+                               c * dims[3].stride];
+  packed.bytes.resize(out.size() * sizeof(float));
+  std::memcpy(packed.bytes.data(), out.data(), packed.bytes.size());
+  return packed;
+}
+
+std::string operand_name(size_t i) { return "tail" + std::to_string(i); }
+
+}  // namespace
+
+std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
+  const size_t rank = desc.outputs[0].shape.size();
+  for (const PostOp& op : desc.tail) {
+    if (op.is_unary()) {
+      if (!find_unary(op.function)) return "no element function " + op.function;
+      continue;
+    }
+    if (!find_binary(op.function)) return "no element function " + op.function;
+    const TensorDesc& operand = desc.inputs[op.operand];
+    if (operand.shape.size() > rank) return "a tail operand has more dimensions than the output";
+    if (!is_float(operand.type)) return "a tail operand is not of a float type";
+    for (size_t d = 0; d < rank; ++d) {
+      const Dim dim = dim_of(operand, rank, static_cast<int>(d));
+      if (dim.size != 1 && dim.size != desc.outputs[0].shape[d])
+        return "a tail operand would widen the output";
+      const auto order = walked(axes);
+      if (dim.size != 1 && std::find(order.begin(), order.end(), static_cast<int>(d)) == order.end())
+        return "a tail operand varies along dimension " + std::to_string(d);
+    }
+    const Dim channel = dim_of(operand, rank, axes.c);
+    if (desc.constants[op.operand].empty() && vector > 1 && channel.size != 1 && channel.stride != 1)
+      return "a tail operand's channels are not adjacent in memory";
+  }
+  return "";
+}
+
+Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan& plan) {
+  Tail tail;
+  std::string params, args, body;
+  const std::string v = std::to_string(vector), float_v = vector == 1 ? "float" : "float" + v;
+  size_t operands = 0;
+  for (const PostOp& op : desc.tail) {
+    if (op.is_unary()) {
+      body += "  x = " + spliced(find_unary(op.function)->opencl, op) + ";\n";
+      continue;
+    }
+    const std::string name = operand_name(operands++);
+    std::array<int, 4> strides{};
+    bool constant = !desc.constants[op.operand].empty();
+    std::string type = "float";
+    if (constant) {
+      PackedConstant packed =
+          pack_constant(desc.constants[op.operand], desc.outputs[0].shape.size(), axes);
+      strides = packed.strides;
+      tail.arguments.push_back(Argument::packed(plan.packed.size(), sizeof(float)));
+      plan.packed.push_back([bytes = std::move(packed.bytes)] { return bytes; });
+    } else {
+      const TensorDesc& operand = desc.inputs[op.operand];
+      if (operand.type == ElementType::f16) type = "half";
+      for (size_t i = 0; i < 4; ++i)
+        strides[i] = static_cast<int>(
+            dim_of(operand, desc.outputs[0].shape.size(), walked(axes)[i]).stride);
+      tail.arguments.push_back(Argument::input(op.operand, size_of(operand.type)));
+    }
+    tail.arguments.push_back(Argument::value(strides));
+    params += ", IN(" + type + ", " + name + "), const int4 " + name + "_strides";
+    args += ", " + name + "_base, " + name + "_offset, " + name + "_strides";
+    // Channel strides are 0 or 1 for vectors; which of them is known now, so the kernel need not ask.
+    const std::string at = "AT(" + name + ") + n * " + name + "_strides.s0 + h * " + name +
+                           "_strides.s1 + w * " + name + "_strides.s2 + c * " + name + "_strides.s3";
+    const std::string scalar = "LOADV(" + type + ", 1, p)";
+    body += "  {\n    __global const " + type + "* p = " + at + ";\n    " + float_v + " y;\n";
+    if (vector == 1 || strides[3] == 0) {
+      body += "    y = (" + float_v + ")(" + scalar + ");\n";
+    } else if (constant) {
+      body += "    y = LOADV(float, " + v + ", p);\n";
+    } else {
+      body += "    if (left >= " + v + ") {\n      y = LOADV(" + type + ", " + v + ", p);\n    } else {\n" +
+              "      float part[" + v + "];\n      for (int i = 0; i < " + v +
+              "; ++i) part[i] = i < left ? LOADV(" + type + ", 1, p + i) : 0.0f;\n      y = LOADV_PRIVATE(" +
+              v + ", part);\n    }\n";
+    }
+    std::string expression(find_binary(op.function)->opencl);
+    if (op.swapped)
+      body += "    const " + float_v + " other = x;\n    x = y;\n    y = other;\n";
+    body += "    x = " + expression + ";\n  }\n";
+  }
+  tail.prologue = "#define TAIL_PARAMS " + params + "\n#define TAIL_ARGS " + args + "\n";
+  if (desc.tail.empty()) {
+    tail.prologue += "#define TAIL(v, n, h, w, c, left) (v)\n";
+  } else {
+    tail.prologue += "#define TAIL(v, n, h, w, c, left) FN(tail)(v, n, h, w, c, left TAIL_ARGS)\n";
+    tail.prologue += float_v + " FN(tail)(" + float_v +
+                     " x, int n, int h, int w, int c, int left TAIL_PARAMS) {\n" + body +
+                     "  return x;\n}\n";
+  }
+  return tail;
+}
+
+void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, Tensor& output) {
+  if (desc.tail.empty()) return;
+  float* values = output.mutable_data<float>();
+  const Shape& shape = output.shape();
+  const size_t rank = shape.size();
+  for (const PostOp& op : desc.tail) {
+    if (op.is_unary()) {
+      const UnaryFunction* f = find_unary(op.function);
+      for (int64_t i = 0; i < output.elements(); ++i)
+        values[i] = f->apply(values[i], op.alpha, op.beta);
+      continue;
+    }
+    const BinaryFunction* f = find_binary(op.function);
+    const std::vector<float> other = inputs[op.operand].to_floats();
+    const TensorDesc operand =
+        TensorDesc::row_major(inputs[op.operand].type(), inputs[op.operand].shape());
+    Shape index(rank, 0);
+    for (int64_t i = 0; i < output.elements(); ++i) {
+      int64_t at = 0;
+      for (size_t d = 0; d < rank; ++d)
+        at += index[d] * dim_of(operand, rank, static_cast<int>(d)).stride;
+      values[i] = op.swapped ? f->apply(other[at], values[i]) : f->apply(values[i], other[at]);
+      for (size_t d = rank; d-- > 0;) {
+        if (++index[d] < shape[d]) break;
+        index[d] = 0;
+      }
+    }
+  }
+}
+
+}  // namespace clinfer

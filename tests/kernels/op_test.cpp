@@ -1,0 +1,175 @@
+// The checker behind the tests of all operations.
+#include "tests/kernels/op_test.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <random>
+
+#include "engine/ocl/device.h"
+#include "engine/runtime/op_runner.h"
+#include "kernels/tail.h"
+
+namespace clinfer::test {
+
+namespace {
+
+const ocl::Context& context() {
+  static const auto shared = ocl::Context::create(ocl::select_device("GPU"));
+  return *shared;
+}
+
+// Default and extreme points: the heuristic's, first, middle and last of the space.
+std::vector<TuningPoint> points_of(const KernelFamily& family, const OpDesc& desc) {
+  const auto& traits = context().traits;
+  std::vector<TuningPoint> space = family.space(desc, traits);
+  const TuningPoint chosen = family.heuristic(desc, traits);
+  EXPECT_NE(std::find(space.begin(), space.end(), chosen), space.end())
+      << family.name << ": the heuristic's point is not in the space";
+  if (const char* all = std::getenv("CLINFER_TEST_ALL"); all && *all == '1') return space;
+  std::vector<TuningPoint> few{chosen};
+  for (size_t i : {size_t{0}, space.size() - 1})
+    if (std::find(few.begin(), few.end(), space[i]) == few.end()) few.push_back(space[i]);
+  return few;
+}
+
+std::string text_of(const TuningPoint& point) {
+  std::string text;
+  for (const auto& [name, value] : point.values) text += " " + name + "=" + std::to_string(value);
+  return text;
+}
+
+void compare(const Tensor& got, const Tensor& want, Tolerance tolerance, const std::string& what) {
+  ASSERT_EQ(got.shape(), want.shape()) << what;
+  const std::vector<float> a = got.to_floats(), b = want.to_floats();
+  double largest = 0;
+  for (float v : b)
+    if (std::isfinite(v)) largest = std::max(largest, std::fabs(static_cast<double>(v)));
+  size_t wrong = 0, first = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const bool equal = (std::isnan(a[i]) && std::isnan(b[i])) || a[i] == b[i] ||
+                       std::fabs(static_cast<double>(a[i]) - b[i]) <=
+                           tolerance.absolute * std::max(1.0, largest) + tolerance.relative * std::fabs(b[i]);
+    if (!equal && wrong++ == 0) first = i;
+  }
+  EXPECT_EQ(wrong, 0u) << what << ": of " << a.size() << " values; first at " << first << ": " << a[first] << ", expected "
+                       << b[first] << " (shape " << to_string(got.shape()) << ")";
+}
+
+}  // namespace
+
+Tensor random_tensor(Shape shape, float low, float high, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> distribution(low, high);
+  Tensor tensor = Tensor::allocate(ElementType::f32, std::move(shape));
+  for (int64_t i = 0; i < tensor.elements(); ++i) tensor.mutable_data<float>()[i] = distribution(generator);
+  return tensor;
+}
+
+Tensor random_ints(ElementType type, Shape shape, int64_t low, int64_t high, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_int_distribution<int64_t> distribution(low, high);
+  Tensor tensor = Tensor::allocate(ElementType::i64, std::move(shape));
+  for (int64_t i = 0; i < tensor.elements(); ++i) tensor.mutable_data<int64_t>()[i] = distribution(generator);
+  return tensor.convert(type);
+}
+
+Attributes attributes(std::initializer_list<std::pair<const char*, const char*>> values) {
+  Attributes result;
+  for (const auto& [name, value] : values) result.set(name, value);
+  return result;
+}
+
+OpDesc make_desc(const std::string& type, int opset, const Attributes& attributes, const std::vector<Tensor>& inputs,
+                 const std::vector<bool>& constant, size_t output_count) {
+  const OpDef* def = find_op(type, opset);
+  if (!def) throw Error(ErrorCode::unsupported, "no operation " + type + ", opset" + std::to_string(opset));
+  OpDesc desc;
+  desc.name = "test";
+  desc.type = type;
+  desc.opset = opset;
+  desc.attributes = attributes;
+  const auto layout = [&](ElementType element, const Shape& shape) {
+    const bool image = def->layout == LayoutRule::image || def->layout == LayoutRule::follow;
+    return image ? TensorDesc::channels_last(element, shape) : TensorDesc::row_major(element, shape);
+  };
+  std::vector<ValueInfo> infos;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_constant = i < constant.size() && constant[i];
+    desc.inputs.push_back(is_constant ? TensorDesc::row_major(inputs[i].type(), inputs[i].shape())
+                                      : layout(inputs[i].type(), inputs[i].shape()));
+    desc.constants.push_back(is_constant ? inputs[i] : Tensor());
+    infos.push_back({inputs[i].type(), inputs[i].shape(), desc.constants.back()});
+  }
+  desc.own_inputs = inputs.size();
+  for (const ValueInfo& info : def->infer_shapes({desc.type, opset, desc.attributes, infos, output_count}))
+    desc.outputs.push_back(layout(info.type, info.shape));
+  return desc;
+}
+
+TensorDesc with_gaps(TensorDesc desc, int64_t gap, int64_t offset) {
+  // All but the innermost stride grow: the next larger one by `gap`, the others in proportion.
+  int64_t inner = 0;
+  for (size_t i = 0; i < desc.shape.size(); ++i)
+    if (desc.shape[i] > 1 && (inner == 0 || desc.strides[i] < inner)) inner = desc.strides[i];
+  std::vector<size_t> order;
+  for (size_t i = 0; i < desc.shape.size(); ++i) order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return desc.strides[a] != desc.strides[b] ? desc.strides[a] < desc.strides[b] : desc.shape[a] < desc.shape[b];
+  });
+  int64_t stride = 1;
+  bool first = true;
+  for (size_t i : order) {
+    if (desc.shape[i] == 1) continue;
+    desc.strides[i] = stride;
+    stride *= desc.shape[i];
+    if (first) stride += gap;
+    first = false;
+  }
+  desc.offset = offset;
+  return desc;
+}
+
+std::vector<Tensor> reference(const OpDesc& desc, const std::vector<Tensor>& inputs) {
+  const OpDef* def = find_op(desc.type, desc.opset);
+  std::vector<Tensor> outputs;
+  for (const TensorDesc& output : desc.outputs)
+    outputs.push_back(Tensor::allocate(is_float(output.type) ? ElementType::f32 : output.type, output.shape));
+  def->evaluate(desc, std::span(inputs).first(desc.own_inputs), outputs);
+  apply_tail(desc, inputs, outputs[0]);
+  return outputs;
+}
+
+size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance) {
+  const OpDef* def = find_op(desc.type, desc.opset);
+  std::vector<Tensor> rounded;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    rounded.push_back(desc.inputs[i].type == ElementType::f16
+                          ? inputs[i].convert(ElementType::f16).convert(ElementType::f32)
+                          : inputs[i]);
+  const std::vector<Tensor> want = reference(desc, rounded);
+  size_t runs = 0;
+  std::string reasons;
+  for (const KernelFamily* family : def->families) {
+    const std::string why = family->reject(desc, context().traits);
+    if (!why.empty()) {
+      reasons += family->name + ": " + why + "; ";
+      continue;
+    }
+    for (const TuningPoint& point : points_of(*family, desc)) {
+      const std::string what = desc.type + " by " + family->name + text_of(point);
+      try {
+        const OpRun run = run_op(context(), desc, family->plan(desc, context().traits, point), rounded);
+        for (size_t i = 0; i < want.size(); ++i) compare(run.outputs[i], want[i], tolerance, what);
+        EXPECT_TRUE(run.stray.empty()) << what << ": " << run.stray.size() << " bytes outside the outputs were written";
+      } catch (const Error& error) {
+        ADD_FAILURE() << what << ": " << error.what();
+      }
+      ++runs;
+    }
+  }
+  EXPECT_GT(runs, 0u) << "no family takes " << desc.type << ": " << reasons;
+  return runs;
+}
+
+}  // namespace clinfer::test

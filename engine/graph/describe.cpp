@@ -1,0 +1,96 @@
+// What a node looks like from outside: as an OpDesc for kernels, and as a Graphviz drawing for
+// people.
+#include <sstream>
+
+#include "engine/graph/graph.h"
+
+namespace clinfer {
+
+namespace {
+
+bool has_layout(const NodeOutput& output) {
+  return output.desc.shape == output.shape && output.desc.strides.size() == output.shape.size();
+}
+
+// The layout that `rule` asks for; what follows other layouts is mostly among images.
+TensorDesc default_layout(LayoutRule rule, bool is_output, const NodeOutput& tensor) {
+  const bool image = rule == LayoutRule::image || rule == LayoutRule::follow ||
+                     (rule == LayoutRule::any_to_rows && !is_output);
+  return image ? TensorDesc::channels_last(tensor.type, tensor.shape)
+               : TensorDesc::row_major(tensor.type, tensor.shape);
+}
+
+std::string quoted(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out;
+}
+
+std::string tensor_text(const NodeOutput& output) {
+  std::string text = std::string(name_of(output.type)) + to_string(output.shape);
+  if (has_layout(output) && !output.desc.is_row_major())
+    text += output.desc.is_channels_last() ? " channels-last"
+                                           : " strides " + to_string(output.desc.strides) + "+" +
+                                                 std::to_string(output.desc.offset);
+  return text;
+}
+
+}  // namespace
+
+OpDesc describe(const Node& node) {
+  OpDesc desc;
+  desc.name = node.name;
+  desc.type = node.type;
+  desc.opset = node.opset;
+  desc.attributes = node.attributes;
+  const LayoutRule rule = node.def ? node.def->layout : LayoutRule::row_major;
+  for (const Edge& input : node.inputs) {
+    const NodeOutput& tensor = input.node->outputs[input.port];
+    const Tensor* constant = constant_value(input);
+    if (has_layout(tensor)) {
+      desc.inputs.push_back(tensor.desc);
+      desc.inputs.back().type = tensor.type;
+    } else if (constant) {
+      desc.inputs.push_back(TensorDesc::row_major(tensor.type, tensor.shape));
+    } else {
+      desc.inputs.push_back(default_layout(rule, false, tensor));
+    }
+    desc.constants.push_back(constant ? *constant : Tensor());
+  }
+  for (const NodeOutput& output : node.outputs) {
+    desc.outputs.push_back(has_layout(output) ? output.desc : default_layout(rule, true, output));
+    desc.outputs.back().type = output.type;
+  }
+  desc.tail = node.tail;
+  desc.own_inputs = own_inputs(node);
+  return desc;
+}
+
+std::string to_dot(const Graph& graph) {
+  std::ostringstream dot;
+  dot << "digraph \"" << quoted(graph.name) << "\" {\n  node [shape=box, fontname=\"sans\"];\n";
+  for (const auto& node : graph.nodes) {
+    dot << "  n" << node->id << " [label=\"" << quoted(printable(node->name)) << "\\n"
+        << quoted(printable(node->type));
+    if (node->def) dot << "-" << node->opset;
+    for (const PostOp& op : node->tail) dot << "\\n+ " << op.function;
+    for (const NodeOutput& output : node->outputs) dot << "\\n" << tensor_text(output);
+    dot << "\"";
+    if (node->is("Parameter") || node->is("Result")) dot << ", shape=ellipse, color=blue";
+    if (node->is("Constant")) dot << ", color=gray, fontcolor=gray40";
+    dot << "];\n";
+  }
+  for (const auto& node : graph.nodes)
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const Edge& input = node->inputs[i];
+      dot << "  n" << input.node->id << " -> n" << node->id << " [label=\"" << input.port << ":"
+          << i << "\"];\n";
+    }
+  dot << "}\n";
+  return dot.str();
+}
+
+}  // namespace clinfer

@@ -1,0 +1,82 @@
+// Host evaluation, node by node; a value is dropped after its last use.
+#include "engine/graph/evaluate.h"
+
+#include <unordered_map>
+
+#include "kernels/tail.h"
+
+namespace clinfer {
+
+namespace {
+
+ElementType host_type(ElementType type) { return is_float(type) ? ElementType::f32 : type; }
+
+Tensor as_type(const Tensor& tensor, ElementType type) {
+  return tensor.type() == type ? tensor : tensor.convert(type);
+}
+
+}  // namespace
+
+std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs) {
+  if (node.is("Constant")) return {as_type(node.constant, host_type(node.constant.type()))};
+  if (!node.def || !node.def->evaluate)
+    throw Error(ErrorCode::unsupported, "the operation has no version for the host");
+  const OpDesc desc = describe(node);
+  std::vector<Tensor> values;
+  values.reserve(inputs.size());
+  for (const Tensor& input : inputs) values.push_back(as_type(input, host_type(input.type())));
+  std::vector<Tensor> outputs;
+  outputs.reserve(node.outputs.size());
+  for (const NodeOutput& output : node.outputs)
+    outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
+  node.def->evaluate(desc, std::span<const Tensor>(values).first(desc.own_inputs), outputs);
+  if (!desc.tail.empty()) apply_tail(desc, values, outputs[0]);
+  return outputs;
+}
+
+std::vector<Tensor> evaluate_graph(const Graph& graph, std::span<const Tensor> inputs,
+                                   const NodeWatcher& watch) {
+  if (inputs.size() != graph.parameters.size())
+    throw Error(ErrorCode::bad_argument, "the model has " +
+                                             std::to_string(graph.parameters.size()) + " inputs, " +
+                                             std::to_string(inputs.size()) + " are given");
+  std::unordered_map<const Node*, std::vector<Tensor>> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Node& node = *graph.parameters[i];
+    if (inputs[i].shape() != node.shape())
+      throw Error(ErrorCode::bad_argument, "input \"" + printable(node.name) + "\" has the shape " +
+                                               to_string(node.shape()) + ", the value given " +
+                                               to_string(inputs[i].shape()));
+    values[&node] = {as_type(inputs[i], host_type(node.outputs[0].type))};
+  }
+  std::unordered_map<const Node*, size_t> uses;
+  for (const auto& node : graph.nodes)
+    for (const Edge& input : node->inputs) ++uses[input.node];
+
+  std::unordered_map<const Node*, Tensor> results;
+  for (const auto& node : graph.nodes) {
+    std::vector<Tensor> arguments;
+    arguments.reserve(node->inputs.size());
+    for (const Edge& input : node->inputs) {
+      arguments.push_back(values.at(input.node)[input.port]);
+      if (--uses[input.node] == 0) values.erase(input.node);
+    }
+    if (node->is("Result")) {
+      results[node.get()] = arguments[0];
+      continue;
+    }
+    if (node->is("Parameter")) continue;
+    try {
+      std::vector<Tensor> outputs = evaluate_node(*node, arguments);
+      if (watch) watch(*node, outputs);
+      if (uses[node.get()] != 0) values[node.get()] = std::move(outputs);
+    } catch (const Error& error) {
+      throw Error(error.code(), label(*node) + ": " + error.what());
+    }
+  }
+  std::vector<Tensor> ordered;
+  for (const Node* node : graph.results) ordered.push_back(results.at(node));
+  return ordered;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,26 @@
+// Runs nodes and whole graphs on the host with the operations' plain C++: oracle of the tests,
+// constant folder.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+namespace clinfer {
+
+// Outputs of one node, its tail included, from the values of all its inputs. Floats are f32,
+// integers as the node states them. Throws what the operation throws, Error{unsupported} where it
+// has no host version.
+std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs);
+
+// Called with each node that has been computed, and its outputs.
+using NodeWatcher = std::function<void(const Node&, std::span<const Tensor>)>;
+
+// Values of the Results in their order, from values of the Parameters in theirs (element types are
+// converted; the shapes must be the Parameters', else Error{bad_argument}). Errors name the layer.
+std::vector<Tensor> evaluate_graph(const Graph& graph, std::span<const Tensor> inputs,
+                                   const NodeWatcher& watch = {});
+
+}  // namespace clinfer

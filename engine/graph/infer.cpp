@@ -1,0 +1,206 @@
+// Element types and shapes of all outputs, front to back. Where a shape depends on values that
+// constants and shapes determine (ShapeOf chains), those values are computed on the way.
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/graph/evaluate.h"
+#include "engine/graph/graph.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr int64_t kMostElements = int64_t{1} << 31;  // of one tensor
+constexpr int64_t kMostShapeElements = int64_t{1}
+                                       << 16;  // of a tensor that shapes are computed from
+constexpr size_t kMostDimensions = 16;
+
+void check_shape(const Shape& shape, size_t port) {
+  const std::string which = "output " + std::to_string(port) + " would have ";
+  if (shape.size() > kMostDimensions)
+    throw Error(ErrorCode::unsupported, which + std::to_string(shape.size()) + " dimensions");
+  int64_t elements = 1;
+  for (int64_t dim : shape) {
+    if (dim < 0)
+      throw Error(ErrorCode::bad_model, which + "the impossible shape " + to_string(shape));
+    // Dimensions beside a 0 count as well, so that no product of some of them overflows later.
+    if (__builtin_mul_overflow(elements, std::max<int64_t>(dim, 1), &elements) ||
+        elements > kMostElements)
+      throw Error(ErrorCode::unsupported,
+                  which + "the shape " + to_string(shape) + ", which is too large");
+  }
+}
+
+ElementType stored_as(ElementType type) { return is_float(type) ? ElementType::f32 : type; }
+
+std::vector<ValueInfo> plain_inputs(const Node& node) {
+  std::vector<ValueInfo> infos;
+  infos.reserve(node.inputs.size());
+  for (const Edge& input : node.inputs) {
+    const NodeOutput& tensor = input.node->outputs[input.port];
+    const Tensor* constant = constant_value(input);
+    infos.push_back({tensor.type, tensor.shape, constant ? *constant : Tensor()});
+  }
+  infos.resize(own_inputs(node));
+  return infos;
+}
+
+void infer_with(Node& node, std::span<const ValueInfo> inputs) {
+  const size_t stated = node.outputs.size();
+  const std::vector<ValueInfo> infos = node.def->infer_shapes(
+      {node.type, node.opset, node.attributes, inputs, std::max<size_t>(stated, 1)});
+  if (infos.size() < stated)
+    throw Error(ErrorCode::bad_model, "has " + std::to_string(stated) +
+                                          " outputs, the operation gives " +
+                                          std::to_string(infos.size()));
+  for (size_t i = 0; i < infos.size(); ++i) check_shape(infos[i].shape, i);
+  node.outputs.resize(infos.size());
+  for (size_t i = 0; i < infos.size(); ++i) {
+    node.outputs[i].type = stored_as(infos[i].type);
+    node.outputs[i].shape = infos[i].shape;
+  }
+}
+
+// Runs `work`; what it throws gets the layer in front.
+template <typename Work>
+void naming(const Node& node, Work&& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    throw Error(error.code(), label(node) + ": " + error.what());
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, label(node) + ": not enough memory");
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::bad_model, label(node) + ": " + error.what());
+  }
+}
+
+// True if the node's type and shapes follow from what the graph itself states, not from the def.
+bool infer_own(Node& node) {
+  if (node.is("Constant")) {
+    node.outputs.resize(1);
+    node.outputs[0].type = node.constant.type();
+    node.outputs[0].shape = node.constant.shape();
+    check_shape(node.outputs[0].shape, 0);
+    return true;
+  }
+  if (node.is("Parameter")) {
+    if (node.outputs.size() != 1) throw Error(ErrorCode::bad_model, "must have one output");
+    check_shape(node.outputs[0].shape, 0);
+    return true;
+  }
+  if (node.is("Result")) {
+    if (node.inputs.size() != 1) throw Error(ErrorCode::bad_model, "must have one input");
+    node.outputs.clear();
+    return true;
+  }
+  if (!node.def) throw Error(ErrorCode::unsupported, "there is no such operation here");
+  return false;
+}
+
+// Values that need no input of the network: computed when a shape asks for them, and kept.
+class KnownValues {
+ public:
+  explicit KnownValues(const Graph& graph) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) position_[graph.nodes[i].get()] = i;
+    determined_.resize(graph.nodes.size());
+  }
+
+  // To be called for every node in order, after its shapes are known.
+  void add(const Node& node) { determined_[position_.at(&node)] = is_determined(node); }
+
+  // The inputs with the values of all of them that are determined; false if these are no more than
+  // the constants.
+  bool complete(const Node& node, std::vector<ValueInfo>& infos) {
+    bool more = false;
+    for (size_t i = 0; i < infos.size(); ++i) {
+      const Edge& input = node.inputs[i];
+      if (!infos[i].value.empty() || !determined(input.node)) continue;
+      compute(input.node);
+      infos[i].value = values_.at(input.node)[input.port];
+      more = true;
+    }
+    return more;
+  }
+
+ private:
+  bool determined(const Node* node) const { return determined_[position_.at(node)]; }
+
+  bool is_determined(const Node& node) const {
+    if (node.is("Constant")) return true;
+    if (!node.def || !node.def->evaluate || node.inputs.empty()) return false;
+    const auto small = [](const NodeOutput& output) {
+      return count(output.shape) <= kMostShapeElements;
+    };
+    if (!std::all_of(node.outputs.begin(), node.outputs.end(), small)) return false;
+    return node.is("ShapeOf") ||
+           std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& e) {
+             return determined(e.node) && small(e.node->outputs[e.port]);
+           });
+  }
+
+  // All that `wanted` depends on first; without recursion, for a chain may be long.
+  void compute(const Node* wanted) {
+    std::vector<const Node*> open{wanted};
+    while (!open.empty()) {
+      const Node* node = open.back();
+      if (values_.count(node)) {
+        open.pop_back();
+        continue;
+      }
+      const size_t before = open.size();
+      if (!node->is("ShapeOf"))
+        for (const Edge& input : node->inputs)
+          if (!values_.count(input.node)) open.push_back(input.node);
+      if (open.size() != before) continue;
+      open.pop_back();
+      naming(*node, [&] { values_[node] = values_of(*node); });
+    }
+  }
+
+  std::vector<Tensor> values_of(const Node& node) {
+    if (node.is("Constant")) return {node.constant};
+    if (node.is("ShapeOf")) {
+      const Shape& shape = node.inputs[0].node->outputs[node.inputs[0].port].shape;
+      return {Tensor::of(node.outputs[0].type, {static_cast<int64_t>(shape.size())}, shape)};
+    }
+    std::vector<Tensor> inputs;
+    for (const Edge& input : node.inputs) inputs.push_back(values_.at(input.node)[input.port]);
+    return evaluate_node(node, inputs);
+  }
+
+  std::unordered_map<const Node*, size_t> position_;
+  std::vector<bool> determined_;
+  std::unordered_map<const Node*, std::vector<Tensor>> values_;
+};
+
+}  // namespace
+
+size_t own_inputs(const Node& node) {
+  return node.tail.empty() ? node.inputs.size() : std::min(node.own_inputs, node.inputs.size());
+}
+
+void infer_node_shapes(Node& node) {
+  naming(node, [&] {
+    if (!infer_own(node)) infer_with(node, plain_inputs(node));
+  });
+}
+
+void infer_shapes(Graph& graph) {
+  KnownValues known(graph);
+  for (const auto& node : graph.nodes) {
+    naming(*node, [&] {
+      if (infer_own(*node)) return;
+      std::vector<ValueInfo> infos = plain_inputs(*node);
+      try {
+        infer_with(*node, infos);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::unsupported || !known.complete(*node, infos)) throw;
+        infer_with(*node, infos);
+      }
+    });
+    known.add(*node);
+  }
+}
+
+}  // namespace clinfer

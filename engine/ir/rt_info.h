@@ -1,0 +1,18 @@
+// What a model's file says about itself beside the network: <rt_info> (v11), <meta_data> (v10).
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace pugi {
+class xml_node;
+}
+
+namespace clinfer {
+
+// Leaf values below <net>'s <rt_info>, then <meta_data>, keys joined by '/': "model_info/labels" ->
+// "background face". Where a key occurs twice the first one counts. Elements nested deeper than 32
+// are left out.
+std::map<std::string, std::string> read_rt_info(const pugi::xml_node& net);
+
+}  // namespace clinfer

@@ -1,0 +1,31 @@
+// The .bin as tensors: bounds and sizes checked, types that the graph does not know converted.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "engine/ir/ir_text.h"
+#include "engine/ir/model_file.h"
+
+namespace clinfer {
+
+class Weights {
+ public:
+  explicit Weights(MappedFile file) : file_(std::move(file)) {}
+
+  // Elements at bytes [offset, offset + size). Views the file where type and alignment allow, else
+  // copies; equal regions share one copy. Throws Error{bad_model} when the region leaves the file
+  // or does not fit the shape.
+  Tensor read(const StoredType& type, const Shape& shape, int64_t offset, int64_t size);
+
+ private:
+  Tensor convert(const StoredType& type, const Shape& shape, const std::byte* data);
+
+  MappedFile file_;
+  std::map<std::tuple<int64_t, int64_t, unsigned, ElementType>, Tensor>
+      converted_;  // by offset, elements, bits, type
+  size_t converted_bytes_ = 0;
+};
+
+}  // namespace clinfer

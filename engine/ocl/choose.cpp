@@ -1,0 +1,13 @@
+// A device's traits for callers outside ocl/.
+#include "engine/ocl/choose.h"
+
+#include "engine/ocl/device.h"
+
+namespace clinfer::ocl {
+
+ChosenDevice choose_device(const std::string& name) {
+  const Device& device = select_device(name);
+  return {device.info, Context::create(device)->traits};
+}
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,20 @@
+// What is known of a device without any OpenCL type, for code that plans but does not run.
+#pragma once
+
+#include <string>
+
+#include "engine/engine.h"
+#include "kernels/kernel.h"
+
+namespace clinfer::ocl {
+
+struct ChosenDevice {
+  DeviceInfo info;
+  DeviceTraits traits;
+};
+
+// By name as in Config::device. Throws Error{no_device}; opens a context on the device for its
+// probes.
+ChosenDevice choose_device(const std::string& name);
+
+}  // namespace clinfer::ocl

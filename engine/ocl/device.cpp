@@ -1,0 +1,250 @@
+// OpenCL device enumeration and traits.
+#include "engine/ocl/device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+namespace clinfer::ocl {
+
+namespace {
+
+// Driver strings come with padding and stray NULs.
+std::string clean(std::string text) {
+  text = text.c_str();
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
+  size_t start = 0;
+  while (start < text.size() && std::isspace(static_cast<unsigned char>(text[start]))) ++start;
+  return text.substr(start);
+}
+
+bool has_extension(const cl::Device& device, std::string_view name) {
+  const std::string all = " " + device.getInfo<CL_DEVICE_EXTENSIONS>() + " ";
+  return all.find(" " + std::string(name) + " ") != std::string::npos;
+}
+
+// "OpenCL 3.0 ..." -> 30
+int version_of(const std::string& text) {
+  int major = 0, minor = 0;
+  if (std::sscanf(text.c_str(), "OpenCL %d.%d", &major, &minor) != 2) return 0;
+  return major * 10 + minor;
+}
+
+std::string refusal(const cl::Device& device) {
+  if (!device.getInfo<CL_DEVICE_AVAILABLE>()) return "the driver reports it as not available";
+  if (!device.getInfo<CL_DEVICE_COMPILER_AVAILABLE>()) return "its driver has no compiler";
+  if (!device.getInfo<CL_DEVICE_ENDIAN_LITTLE>()) return "it is big-endian";
+  const std::string version = clean(device.getInfo<CL_DEVICE_VERSION>());
+  if (version_of(version) < 12) return "it offers " + version + ", OpenCL 1.2 is needed";
+  return "";
+}
+
+DeviceInfo describe(const cl::Platform& platform, const cl::Device& device) {
+  DeviceInfo info;
+  info.name = clean(device.getInfo<CL_DEVICE_NAME>());
+  info.vendor = clean(device.getInfo<CL_DEVICE_VENDOR>());
+  info.platform = clean(platform.getInfo<CL_PLATFORM_NAME>());
+  info.driver = clean(device.getInfo<CL_DRIVER_VERSION>());
+  info.version = clean(device.getInfo<CL_DEVICE_VERSION>());
+  info.is_cpu = (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0;
+  cl_bool unified = CL_FALSE;
+  clGetDeviceInfo(device(), CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, nullptr);
+  info.is_integrated = !info.is_cpu && unified;
+  info.compute_units = device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
+  info.memory = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
+  // NVIDIA's driver leaves cl_khr_fp16 out of its list although half arithmetic compiles.
+  info.fp16 = has_extension(device, "cl_khr_fp16") ||
+              (!info.is_cpu && info.vendor.find("NVIDIA") != std::string::npos);
+  return info;
+}
+
+Devices enumerate() {
+  Devices found;
+  std::vector<cl::Platform> platforms;
+  try {
+    cl::Platform::get(&platforms);
+  } catch (const cl::Error& error) {
+    if (error.err() != CL_PLATFORM_NOT_FOUND_KHR) rethrow(error, "listing the OpenCL platforms");
+  }
+  std::vector<Device> integrated, discrete, cpus;
+  for (const cl::Platform& platform : platforms) {
+    std::string name = "a platform";
+    std::vector<cl::Device> devices;
+    try {
+      name = clean(platform.getInfo<CL_PLATFORM_NAME>());
+      platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+    } catch (const cl::Error& error) {
+      found.refused.push_back(name + ": no device (" + error_name(error.err()) + ")");
+      continue;
+    }
+    if (devices.empty()) found.refused.push_back(name + ": no device");
+    for (const cl::Device& device : devices) {
+      try {
+        Device entry{platform, device, describe(platform, device)};
+        if (const std::string why = refusal(device); !why.empty())
+          found.refused.push_back(entry.info.name + " (" + name + "): " + why);
+        else
+          (entry.info.is_cpu          ? cpus
+           : entry.info.is_integrated ? integrated
+                                      : discrete)
+              .push_back(std::move(entry));
+      } catch (const cl::Error& error) {
+        found.refused.push_back("a device of " + name + ": " + error.what() + " failed with " +
+                                error_name(error.err()));
+      }
+    }
+  }
+  size_t gpu = 0, cpu = 0;
+  for (auto* list : {&integrated, &discrete})
+    for (Device& device : *list) {
+      device.info.id = "GPU." + std::to_string(gpu++);
+      found.usable.push_back(std::move(device));
+    }
+  for (Device& device : cpus) {
+    device.info.id = cpu == 0 ? "CPU" : "CPU." + std::to_string(cpu);
+    ++cpu;
+    found.usable.push_back(std::move(device));
+  }
+  return found;
+}
+
+std::string looked_at(const Devices& all) {
+  std::string text;
+  for (const Device& device : all.usable)
+    text += (text.empty() ? "" : "; ") + device.info.id + " = " + device.info.name;
+  for (const std::string& refused : all.refused) text += (text.empty() ? "" : "; ") + ("refused " + refused);
+  return text.empty() ? "no OpenCL platform is installed (is there an .icd file in /etc/OpenCL/vendors? "
+                        "Debian: intel-opencl-icd for Intel GPUs, pocl-opencl-icd for any CPU)"
+                      : "found " + text;
+}
+
+// Whether a small kernel compiles on the device.
+bool compiles(const cl::Context& context, const cl::Device& device, const char* source) {
+  try {
+    cl::Program(context, std::string(source)).build(device, "-cl-std=CL1.2");
+    return true;
+  } catch (const cl::Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+const Devices& devices() {
+  static std::mutex mutex;
+  static std::unique_ptr<const Devices> all;
+  const std::lock_guard lock(mutex);
+  if (!all) all = std::make_unique<Devices>(enumerate());
+  return *all;
+}
+
+const Device& select_device(const std::string& name) {
+  const Devices& all = devices();
+  const std::string wanted = name == "GPU" || name.empty() ? "GPU.0" : name == "CPU.0" ? "CPU" : name;
+  for (const Device& device : all.usable)
+    if (device.info.id == wanted) return device;
+  // Plain "GPU" means the best there is: a CPU device serves where there is no GPU.
+  if ((name == "GPU" || name.empty()) && !all.usable.empty()) return all.usable.front();
+  throw Error(ErrorCode::no_device, "no OpenCL device \"" + name + "\": " + looked_at(all));
+}
+
+DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
+  const cl::Device& device = entry.device;
+  DeviceTraits traits;
+  traits.name = entry.info.name;
+  traits.is_cpu = entry.info.is_cpu;
+  traits.compute_units = entry.info.compute_units;
+  traits.max_work_group = device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>();
+  traits.local_memory = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
+  traits.vector_width = std::max<cl_uint>(1, device.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>());
+  const auto contains = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  if (contains(entry.info.platform, "Portable Computing Language")) traits.vendor = Vendor::pocl;
+  else if (contains(entry.info.vendor, "NVIDIA")) traits.vendor = Vendor::nvidia;
+  else if (contains(entry.info.vendor, "Intel")) traits.vendor = Vendor::intel;
+  else if (contains(entry.info.vendor, "Advanced Micro") || contains(entry.info.vendor, "AMD")) traits.vendor = Vendor::amd;
+  else if (contains(entry.info.vendor, "ARM")) traits.vendor = Vendor::arm;
+  traits.fp16 = entry.info.fp16 &&
+                (has_extension(device, "cl_khr_fp16") ||
+                 compiles(context, device,
+                          "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
+                          "__kernel void probe(__global half *x) { x[0] = x[0] * x[1] + x[2]; }"));
+  traits.intel_block_io = has_extension(device, "cl_intel_subgroups") &&
+                          has_extension(device, "cl_intel_required_subgroup_size");
+  traits.sub_group = traits.intel_block_io ? 16 : 0;
+  traits.dot_product = has_extension(device, "cl_khr_integer_dot_product");
+  traits.nvidia_ptx = traits.vendor == Vendor::nvidia &&
+                      compiles(context, device,
+                               "__kernel void probe(__global int *x) { int d; asm volatile(\"dp4a.s32.s32 %0, %1, %2, %3;\" "
+                               ": \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2])); x[3] = d; }");
+  return traits;
+}
+
+std::shared_ptr<const Context> Context::create(const Device& device) {
+  try {
+    auto result = std::make_shared<Context>();
+    result->device = device;
+    result->context = cl::Context(device.device);
+    result->traits = query_traits(device, result->context);
+    return result;
+  } catch (const cl::Error& error) {
+    rethrow(error, "creating an OpenCL context on " + device.info.name);
+  }
+}
+
+std::string error_name(cl_int code) {
+  switch (code) {
+#define CLINFER_NAME(name) \
+  case name:               \
+    return #name
+    CLINFER_NAME(CL_DEVICE_NOT_FOUND);
+    CLINFER_NAME(CL_DEVICE_NOT_AVAILABLE);
+    CLINFER_NAME(CL_COMPILER_NOT_AVAILABLE);
+    CLINFER_NAME(CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    CLINFER_NAME(CL_OUT_OF_RESOURCES);
+    CLINFER_NAME(CL_OUT_OF_HOST_MEMORY);
+    CLINFER_NAME(CL_PROFILING_INFO_NOT_AVAILABLE);
+    CLINFER_NAME(CL_BUILD_PROGRAM_FAILURE);
+    CLINFER_NAME(CL_MAP_FAILURE);
+    CLINFER_NAME(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    CLINFER_NAME(CL_INVALID_VALUE);
+    CLINFER_NAME(CL_INVALID_DEVICE);
+    CLINFER_NAME(CL_INVALID_CONTEXT);
+    CLINFER_NAME(CL_INVALID_QUEUE_PROPERTIES);
+    CLINFER_NAME(CL_INVALID_COMMAND_QUEUE);
+    CLINFER_NAME(CL_INVALID_MEM_OBJECT);
+    CLINFER_NAME(CL_INVALID_BINARY);
+    CLINFER_NAME(CL_INVALID_BUILD_OPTIONS);
+    CLINFER_NAME(CL_INVALID_PROGRAM);
+    CLINFER_NAME(CL_INVALID_PROGRAM_EXECUTABLE);
+    CLINFER_NAME(CL_INVALID_KERNEL_NAME);
+    CLINFER_NAME(CL_INVALID_KERNEL);
+    CLINFER_NAME(CL_INVALID_ARG_INDEX);
+    CLINFER_NAME(CL_INVALID_ARG_VALUE);
+    CLINFER_NAME(CL_INVALID_ARG_SIZE);
+    CLINFER_NAME(CL_INVALID_KERNEL_ARGS);
+    CLINFER_NAME(CL_INVALID_WORK_DIMENSION);
+    CLINFER_NAME(CL_INVALID_WORK_GROUP_SIZE);
+    CLINFER_NAME(CL_INVALID_WORK_ITEM_SIZE);
+    CLINFER_NAME(CL_INVALID_EVENT_WAIT_LIST);
+    CLINFER_NAME(CL_INVALID_EVENT);
+    CLINFER_NAME(CL_INVALID_OPERATION);
+    CLINFER_NAME(CL_INVALID_BUFFER_SIZE);
+    CLINFER_NAME(CL_INVALID_GLOBAL_WORK_SIZE);
+    CLINFER_NAME(CL_PLATFORM_NOT_FOUND_KHR);
+#undef CLINFER_NAME
+    default:
+      return "OpenCL error " + std::to_string(code);
+  }
+}
+
+void rethrow(const cl::Error& error, const std::string& doing) {
+  const cl_int code = error.err();
+  const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY ||
+                      code == CL_INVALID_BUFFER_SIZE;
+  throw Error(memory ? ErrorCode::out_of_memory : ErrorCode::device_failed,
+              doing + " failed: " + (error.what() ? error.what() : "OpenCL") + " gave " + error_name(code));
+}
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,49 @@
+// OpenCL devices: enumeration, naming, traits, and a context on one of them.
+#pragma once
+
+#include <CL/opencl.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "kernels/kernel.h"
+
+namespace clinfer::ocl {
+
+struct Device {
+  cl::Platform platform;
+  cl::Device device;
+  DeviceInfo info;
+};
+
+struct Devices {
+  std::vector<Device> usable;        // in the order of their names
+  std::vector<std::string> refused;  // "name (platform): reason"
+};
+
+// Asks all platforms once per process (first use of some drivers is not thread-safe, so under a lock).
+const Devices& devices();
+
+// By name: "GPU", "GPU.1", "CPU", "CPU.1". Throws Error{no_device} that says what was looked at.
+const Device& select_device(const std::string& name);
+
+// What kernels may rely on. Probes by compiling where an extension list cannot be trusted.
+DeviceTraits query_traits(const Device& device, const cl::Context& context);
+
+// One device with a context on it. Shared by all that run there; everything in it is thread-safe.
+struct Context {
+  Device device;
+  cl::Context context;
+  DeviceTraits traits;
+
+  static std::shared_ptr<const Context> create(const Device& device);
+};
+
+std::string error_name(cl_int code);  // "CL_OUT_OF_RESOURCES"
+
+// Turns an OpenCL failure into Error; `doing` says what was tried. Memory shortage becomes out_of_memory.
+[[noreturn]] void rethrow(const cl::Error& error, const std::string& doing);
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,303 @@
+// Gives every tensor its place: memory order, views onto other tensors, parts of a concat; inserts a Reorder wherever an
+// operation cannot read what is there. Three walks:
+//   forward   dense layouts by each operation's rule; views follow their inputs
+//   backward  inputs of a concat become slices of its output, outermost concat first
+//   forward   views and rules again on the final strides
+// After it a Concat has no work of its own, and each NodeOutput's `storage` says whose memory it lies in.
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <set>
+
+#include "engine/passes/passes.h"
+
+namespace clinfer {
+
+namespace {
+
+TensorDesc& desc_of(const Edge& edge) { return edge.node->outputs[edge.port].desc; }
+
+// The output that owns the memory in which this one lies.
+Edge root_of(Edge edge) {
+  while (edge.node->outputs[edge.port].storage.node) edge = edge.node->outputs[edge.port].storage;
+  return edge;
+}
+
+bool is_image_rank(const Shape& shape) { return shape.size() == 4 || shape.size() == 5; }
+
+TensorDesc dense(LayoutRule rule, ElementType type, const Shape& shape) {
+  return rule == LayoutRule::image || rule == LayoutRule::follow ? TensorDesc::channels_last(type, shape)
+                                                                 : TensorDesc::row_major(type, shape);
+}
+
+// Dimensions larger than 1 from the outermost in memory to the innermost.
+std::vector<size_t> memory_order(const TensorDesc& desc) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < desc.shape.size(); ++i)
+    if (desc.shape[i] != 1) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return std::abs(desc.strides[a]) > std::abs(desc.strides[b]); });
+  return order;
+}
+
+// A dense layout of `shape` whose dimensions lie in memory in the same order as those of `model`.
+TensorDesc dense_like(const TensorDesc& model, ElementType type, const Shape& shape) {
+  TensorDesc plain = TensorDesc::row_major(type, shape);
+  if (model.is_row_major()) return plain;
+  if (is_image_rank(shape) && model.shape.size() == shape.size()) {
+    // Channels innermost, whatever gaps: the usual case, also where sizes of 1 make other orders possible.
+    const TensorDesc last = TensorDesc::channels_last(type, shape);
+    if (model.shape[1] == 1 ? model.is_channels_last() : model.strides[1] == 1) return last;
+  }
+  std::vector<size_t> order = memory_order(model);
+  for (size_t i = shape.size(); i-- > 0;)
+    if (model.shape[i] == 1) order.insert(order.begin(), i);
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    plain.strides[order[i]] = stride;
+    stride *= shape[order[i]];
+  }
+  return plain;
+}
+
+// Channels innermost, then the other dimensions from the last to the first, gaps allowed: what image kernels expect.
+bool is_image_layout(const TensorDesc& desc) {
+  if (desc.shape[1] != 1 && desc.strides[1] != 1) return false;
+  int64_t below = desc.shape[1];
+  for (size_t i = desc.shape.size(); i-- > 1;) {
+    const size_t d = i == 1 ? 0 : i;  // the last ones first, the batch behind them all
+    if (desc.shape[d] == 1) continue;
+    if (desc.strides[d] < below) return false;
+    below = desc.strides[d] * desc.shape[d];
+  }
+  return true;
+}
+
+// Walks through operations that take any layout to find what a network input is made for: an image operation (channels-last)
+// or anything else (row-major: transposes of NHWC models, sequences).
+bool wants_channels_last(const Graph& graph, const Node* parameter) {
+  if (!is_image_rank(parameter->shape())) return false;
+  std::set<const Node*> seen;
+  std::vector<const Node*> open{parameter};
+  for (size_t i = 0; i < open.size(); ++i)
+    for (const Node* user : graph.users(open[i])) {
+      if (!user->def || !seen.insert(user).second) continue;
+      if (user->def->view) return false;
+      if (user->def->layout == LayoutRule::image || user->is("Concat")) return true;
+      if (user->def->layout == LayoutRule::follow) open.push_back(user);
+    }
+  return false;
+}
+
+class Layouts {
+ public:
+  Layouts(Graph& graph, const PassContext& context) : graph_(graph), context_(context) {}
+
+  void run() {
+    first_walk();
+    place_concats();
+    last_walk();
+  }
+
+ private:
+  // A copy of `edge` in the layout `desc`, right before `before`.
+  Edge reorder(const Edge& edge, TensorDesc desc, Node* before) {
+    Node* node = graph_.insert(before, "Reorder", edge.node->name);
+    node->def = find_op("Reorder", 1);
+    node->inputs = {edge};
+    node->outputs.resize(1);
+    node->outputs[0].type = desc.type;
+    node->outputs[0].shape = desc.shape;
+    node->outputs[0].desc = std::move(desc);
+    return {node, 0};
+  }
+
+  void reorder_input(Node* node, size_t index, TensorDesc desc) {
+    const Edge from = node->inputs[index];
+    desc.type = from.node->outputs[from.port].type;
+    // A copy made for an earlier user serves this one, too.
+    for (Node* user : graph_.users(from))
+      if (user->is("Reorder") && !user->outputs[0].storage.node && user->outputs[0].desc == desc && before(user, node)) {
+        node->inputs[index] = {user, 0};
+        return;
+      }
+    node->inputs[index] = reorder(from, desc, node);
+  }
+
+  bool before(const Node* a, const Node* b) const {
+    for (const auto& node : graph_.nodes) {
+      if (node.get() == a) return true;
+      if (node.get() == b) return false;
+    }
+    return false;
+  }
+
+  // Outputs of a view operation as windows onto its input; makes the input row-major where its layout allows none.
+  void make_view(Node* node) {
+    auto views = node->def->view(describe(*node));
+    if (!views) {
+      const Edge in = node->inputs[0];
+      reorder_input(node, 0, TensorDesc::row_major(in.node->outputs[in.port].type, in.node->shape(in.port)));
+      views = node->def->view(describe(*node));
+      if (!views)
+        throw Error(ErrorCode::unsupported, label(*node) + ": cannot be expressed as a view");
+    }
+    for (size_t i = 0; i < views->size(); ++i) {
+      NodeOutput& output = node->outputs[i];
+      output.desc = (*views)[i];
+      output.desc.type = output.type;
+      output.storage = node->inputs[0];
+    }
+  }
+
+  void first_walk() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      Node* node = graph_.nodes[i].get();
+      for (NodeOutput& output : node->outputs) {
+        output.storage = {};
+        output.desc = TensorDesc::row_major(output.type, output.shape);
+      }
+      if (node->is("Constant") || node->is("Result")) continue;
+      if (node->is("Parameter")) {
+        if (wants_channels_last(graph_, node)) desc_of({node, 0}) = TensorDesc::channels_last(node->outputs[0].type, node->shape());
+        continue;
+      }
+      if (node->def->view) {
+        make_view(node);
+        while (graph_.nodes[i].get() != node) ++i;  // reorders went in front
+        continue;
+      }
+      for (NodeOutput& output : node->outputs) output.desc = natural(*node, output);
+    }
+  }
+
+  // The dense layout of an output by the operation's rule.
+  TensorDesc natural(const Node& node, const NodeOutput& output) const {
+    const LayoutRule rule = node.is("Concat") ? LayoutRule::follow : node.def->layout;
+    if (rule != LayoutRule::follow) return dense(rule, output.type, output.shape);
+    const NodeOutput* model = nullptr;
+    for (const Edge& input : node.inputs) {
+      const NodeOutput& candidate = input.node->outputs[input.port];
+      if (input.node->is("Constant") || candidate.shape.size() != output.shape.size()) continue;
+      if (!model || count(candidate.shape) > count(model->shape)) model = &candidate;
+    }
+    return model ? dense_like(model->desc, output.type, output.shape) : dense(rule, output.type, output.shape);
+  }
+
+  // Whether the memory of `edge` may be moved into another tensor's: it is the plain output of a device operation.
+  bool placeable(const Edge& edge) const {
+    const Node& node = *edge.node;
+    if (node.outputs[edge.port].storage.node || !node.def || node.def->view || !node.def->host_reason.empty()) return false;
+    return node.is("Concat") || !node.def->families.empty();
+  }
+
+  // Whether the producer's kernels (or the concat's own parts) can write the layout.
+  bool writable(const Edge& edge, const TensorDesc& desc) const {
+    if (edge.node->is("Concat")) return true;
+    const TensorDesc kept = desc_of(edge);
+    desc_of(edge) = desc;
+    const bool accepted = !accepting_families(*edge.node->def, describe(*edge.node), context_.traits).empty();
+    desc_of(edge) = kept;
+    return accepted;
+  }
+
+  void place_concats() {
+    for (size_t i = graph_.nodes.size(); i-- > 0;) {
+      Node* concat = graph_.nodes[i].get();
+      if (!concat->is("Concat")) continue;
+      const TensorDesc whole = desc_of({concat, 0});
+      const int64_t rank = static_cast<int64_t>(whole.shape.size());
+      int64_t axis = concat->attributes.get_int("axis");
+      if (axis < 0) axis += rank;
+      int64_t at = 0;
+      for (size_t k = 0; k < concat->inputs.size(); ++k) {
+        const Edge input = concat->inputs[k];
+        TensorDesc slot = whole;
+        slot.shape = input.node->shape(input.port);
+        slot.offset += at * whole.strides[axis];
+        at += slot.shape[axis];
+        if (count(slot.shape) == 0) continue;
+        if (!place(concat, input, slot)) {
+          const Edge copy = reorder(input, slot, concat);
+          copy.node->outputs[0].storage = {concat, 0};
+          concat->inputs[k] = copy;
+          ++i;
+        }
+      }
+    }
+  }
+
+  bool place(Node* concat, const Edge& input, const TensorDesc& slot) {
+    const Edge root = root_of(input);
+    if (!placeable(root) || root.node == concat || root.node->outputs[root.port].type != slot.type) return false;
+    TensorDesc moved;
+    if (root == input) {
+      if (memory_order(desc_of(input)) != memory_order(slot)) return false;
+      moved = slot;
+    } else {
+      // A reshaped or transposed view of the whole of its root: the root's block is put where the slot is one block.
+      const TensorDesc view = desc_of(input);
+      if (!view.is_row_major() || !slot.is_row_major() || view.offset != 0 || view.elements() != desc_of(root).elements() ||
+          !desc_of(root).is_dense())
+        return false;
+      moved = desc_of(root);
+      moved.offset = slot.offset;
+    }
+    if (!writable(root, moved)) return false;
+    desc_of(root) = moved;
+    root.node->outputs[root.port].storage = {concat, 0};
+    return true;
+  }
+
+  void last_walk() {
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      Node* node = graph_.nodes[i].get();
+      if (node->is("Constant") || node->is("Parameter") || node->is("Concat")) continue;
+      if (node->is("Result")) finish_result(node);
+      else if (node->def->view) make_view(node);
+      else if (node->def->host_reason.empty()) satisfy(node);
+      while (graph_.nodes[i].get() != node) ++i;
+    }
+  }
+
+  // What leaves the device is row-major; large f16 results are widened there as well.
+  void finish_result(Node* node) {
+    constexpr int64_t kSmall = 4096;  // elements the host converts at once
+    const Edge in = node->inputs[0];
+    if (in.node->is("Constant")) return;
+    const NodeOutput& from = in.node->outputs[in.port];
+    const bool widen = from.type == ElementType::f16 && count(from.shape) > kSmall;
+    if (from.desc.is_row_major() && !widen && !root_of(in).node->is("Parameter")) return;
+    node->inputs[0] = reorder(in, TensorDesc::row_major(widen ? ElementType::f32 : from.type, from.shape), node);
+  }
+
+  void satisfy(Node* node) {
+    const LayoutRule rule = node->def->layout;
+    for (size_t k = 0; k < node->inputs.size(); ++k) {
+      const Edge input = node->inputs[k];
+      if (input.node->is("Constant")) continue;
+      const TensorDesc& desc = desc_of(input);
+      const bool image = rule == LayoutRule::image && is_image_rank(desc.shape);
+      const bool wrong = image ? !is_image_layout(desc) : rule == LayoutRule::row_major || rule == LayoutRule::image ? !desc.is_row_major() : false;
+      if (wrong) reorder_input(node, k, image ? TensorDesc::channels_last(desc.type, desc.shape) : TensorDesc::row_major(desc.type, desc.shape));
+    }
+    if (!accepting_families(*node->def, describe(*node), context_.traits).empty()) return;
+    // No kernel takes these strides: give all inputs the operation's dense layout. If that does not help, the plan says why.
+    for (size_t k = 0; k < node->inputs.size(); ++k) {
+      const Edge input = node->inputs[k];
+      if (input.node->is("Constant")) continue;
+      const TensorDesc& desc = desc_of(input);
+      const TensorDesc plain = dense(rule, desc.type, desc.shape);
+      if (desc.strides != plain.strides || desc.offset != 0) reorder_input(node, k, plain);
+    }
+  }
+
+  Graph& graph_;
+  const PassContext& context_;
+};
+
+}  // namespace
+
+void assign_layouts(Graph& graph, const PassContext& context) { Layouts(graph, context).run(); }
+
+}  // namespace clinfer

@@ -1,0 +1,47 @@
+// The ordered list of passes.
+#include "engine/passes/passes.h"
+
+namespace clinfer {
+
+const std::vector<Pass>& passes() {
+  static const std::vector<Pass> all = {
+      {"fold_constants", fold_constants}, {"simplify", simplify},
+      {"fuse_patterns", fuse_patterns},   {"fold_into_weights", fold_into_weights},
+      {"fuse_tails", fuse_tails},         {"set_precision", set_precision},
+      {"assign_layouts", assign_layouts},
+  };
+  return all;
+}
+
+void run_passes(Graph& graph, const PassContext& context, const std::string& until,
+                const std::function<void(size_t, const std::string&, const Graph&)>& after) {
+  if (!until.empty()) {
+    std::string names;
+    bool known = false;
+    for (const Pass& pass : passes()) {
+      known |= pass.name == until;
+      names += (names.empty() ? "" : ", ") + pass.name;
+    }
+    if (!known) throw Error(ErrorCode::bad_argument, "no pass \"" + until + "\"; there are " + names);
+  }
+  for (size_t i = 0; i < passes().size(); ++i) {
+    passes()[i].run(graph, context);
+    if (after) after(i, passes()[i].name, graph);
+    if (passes()[i].name == until) return;
+  }
+}
+
+std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc, const DeviceTraits& traits,
+                                                    std::string* reasons) {
+  std::vector<const KernelFamily*> accepting;
+  for (const KernelFamily* family : def.families) {
+    const std::string why = family->reject(desc, traits);
+    if (why.empty())
+      accepting.push_back(family);
+    else if (reasons)
+      *reasons += (reasons->empty() ? "" : "; ") + family->name + ": " + why;
+  }
+  return accepting;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,64 @@
+// Steps: which operations run, where, and by which kernels.
+#include "engine/plan/plan.h"
+
+#include "engine/passes/passes.h"
+
+namespace clinfer {
+
+Edge storage_root(Edge edge) {
+  while (edge.node->outputs[edge.port].storage.node) edge = edge.node->outputs[edge.port].storage;
+  return edge;
+}
+
+const Region& Plan::region_of(const Edge& edge) const {
+  const Edge root = storage_root(edge);
+  for (const Region& region : regions)
+    if (region.root == root) return region;
+  throw Error(ErrorCode::bad_argument, "no memory was planned for " + label(*root.node));
+}
+
+size_t Plan::kernel_count() const {
+  size_t kernels = 0;
+  for (const Step& step : steps) kernels += step.kernels.launches.size();
+  return kernels;
+}
+
+Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits) {
+  Plan plan;
+  plan.graph = std::move(graph);
+  std::string unsupported;
+  size_t unsupported_layers = 0;
+  for (const auto& owned : plan.graph->nodes) {
+    Node* node = owned.get();
+    if (!node->def || node->def->view || node->is("Concat")) continue;
+    Step step;
+    step.node = node;
+    step.desc = describe(*node);
+    int64_t elements = 0;
+    for (const NodeOutput& output : node->outputs) elements += count(output.shape);
+    if (elements == 0) continue;
+    std::string reasons;
+    const auto families = accepting_families(*node->def, step.desc, traits, &reasons);
+    if (!families.empty()) {
+      step.family = families.front();
+      step.point = step.family->heuristic(step.desc, traits);
+      step.kernels = step.family->plan(step.desc, traits, step.point);
+    } else if (!node->def->host_reason.empty() && node->tail.empty()) {
+      step.on_host = true;
+    } else {
+      ++unsupported_layers;
+      unsupported += (unsupported.empty() ? "" : "; ") + label(*node) + ": " +
+                     (reasons.empty() ? "there is no kernel for it" : reasons);
+      continue;
+    }
+    plan.steps.push_back(std::move(step));
+  }
+  if (unsupported_layers)
+    throw Error(ErrorCode::unsupported, std::to_string(unsupported_layers) +
+                                            (unsupported_layers == 1 ? " layer has" : " layers have") +
+                                            " no kernel on this device: " + unsupported);
+  plan_memory(plan);
+  return plan;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,200 @@
+// Compilation for a device.
+#include "engine/runtime/compiled_model.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "engine/passes/passes.h"
+#include "engine/runtime/infer_request.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr size_t kWeightAlignment = 256;
+
+size_t aligned(size_t bytes) { return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment; }
+
+// Runs f(i) for 0 <= i < n on several threads; rethrows the first failure.
+template <typename F>
+void parallel_for(size_t n, unsigned threads, F f) {
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  std::atomic<size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex mutex;
+  const auto work = [&] {
+    try {
+      for (size_t i; (i = next++) < n;) f(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      next = n;
+    }
+  };
+  std::vector<std::thread> pool;
+  for (unsigned i = 1; i < std::min<size_t>(threads, n); ++i) pool.emplace_back(work);
+  work();
+  for (std::thread& thread : pool) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+void write_dump(const std::string& directory, size_t index, const std::string& name, const Graph& graph) {
+  std::error_code ignored;
+  std::filesystem::create_directories(directory, ignored);
+  char number[8];
+  std::snprintf(number, sizeof number, "%02zu", index);
+  const std::string path = directory + "/" + number + "_" + name + ".dot";
+  std::ofstream out(path);
+  out << to_dot(graph);
+  if (!out.flush()) throw Error(ErrorCode::io, "cannot write the graph dump " + path);
+}
+
+}  // namespace
+
+std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model, const Config& config,
+                                                      const Progress& progress) {
+  try {
+    return std::make_shared<DeviceModel>(std::move(model), config, progress);
+  } catch (const cl::Error& error) {
+    ocl::rethrow(error, "compiling the model");
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, "not enough memory to compile the model");
+  }
+}
+
+DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& config, const Progress& progress)
+    : model_(std::move(model)), config_(config) {
+  const auto start = std::chrono::steady_clock::now();
+  context_ = ocl::Context::create(ocl::select_device(config_.device));
+  const bool half = config_.precision == Precision::f16 ||
+                    (config_.precision == Precision::automatic && context_->traits.fp16 && !context_->traits.is_cpu);
+  precision_ = half ? Precision::f16 : Precision::f32;
+
+  auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
+  if (config_.batch) set_batch(*graph, config_.batch);
+  inputs_ = input_ports(*graph);
+  outputs_ = output_ports(*graph);
+  const PassContext passes{context_->traits, half ? ElementType::f16 : ElementType::f32};
+  run_passes(*graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
+    if (!config_.graph_dumps_dir.empty()) write_dump(config_.graph_dumps_dir, index, name, g);
+  });
+  plan_ = make_plan(std::move(graph), context_->traits);
+  build(progress);
+  load_weights();
+
+  const unsigned streams = config_.streams ? config_.streams : context_->traits.is_cpu ? 1 : 2;
+  for (unsigned i = 0; i < streams; ++i) {
+    auto stream = std::make_unique<Stream>();
+    stream->queue = cl::CommandQueue(context_->context, context_->device.device,
+                                     config_.perf_count ? CL_QUEUE_PROFILING_ENABLE : 0);
+    stream->memory = cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
+    streams_.push_back(std::move(stream));
+  }
+  device_ns_.assign(plan_.steps.size(), 0);
+  host_ns_.assign(plan_.steps.size(), 0);
+
+  // One inference now, so that what drivers compile or allocate at the first launch does not delay the first frame.
+  {
+    DeviceRequest warm(*this, *streams_[0]);
+    warm.start();
+    warm.wait({});
+  }
+  std::fill(device_ns_.begin(), device_ns_.end(), 0);
+  std::fill(host_ns_.begin(), host_ns_.end(), 0);
+  inferences_ = 0;
+  load_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+void DeviceModel::build(const Progress& progress) {
+  const std::string directory = config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
+  if (!directory.empty()) cache_ = std::make_unique<ocl::ProgramCache>(directory);
+  std::vector<const KernelSpec*> specs;
+  for (const Step& step : plan_.steps) {
+    std::vector<std::string> names;
+    for (const KernelSpec& launch : step.kernels.launches) {
+      specs.push_back(&launch);
+      names.push_back(ocl::instantiate(launch).kernel_name);
+    }
+    kernel_names_.push_back(std::move(names));
+  }
+  programs_ = ocl::Programs::build(*context_, specs,
+                                   {cache_.get(), config_.max_num_threads, config_.sources_dumps_dir, progress});
+}
+
+void DeviceModel::load_weights() {
+  // Constants that kernels read as they are come first, then the packed ones of each step.
+  std::vector<std::vector<std::vector<std::byte>>> packed(plan_.steps.size());
+  parallel_for(plan_.steps.size(), config_.max_num_threads, [&](size_t s) {
+    for (const auto& make : plan_.steps[s].kernels.packed) packed[s].push_back(make());
+  });
+  size_t total = plan_.weight_bytes;
+  for (const auto& step : packed) {
+    std::vector<size_t> offsets;
+    for (const auto& bytes : step) {
+      offsets.push_back(total);
+      total += aligned(bytes.size());
+    }
+    packed_offsets_.push_back(std::move(offsets));
+  }
+  std::vector<std::byte> host(std::max<size_t>(total, 4));
+  for (const Region& region : plan_.regions)
+    if (region.memory == Memory::weights)
+      scatter_to(region.root.node->constant, region.root.node->outputs[0].desc, host.data() + region.offset);
+  for (size_t s = 0; s < packed.size(); ++s)
+    for (size_t i = 0; i < packed[s].size(); ++i)
+      if (!packed[s][i].empty()) std::memcpy(host.data() + packed_offsets_[s][i], packed[s][i].data(), packed[s][i].size());
+  for (Step& step : plan_.steps) step.kernels.packed.clear();  // they hold the unpacked weights
+  weights_ = cl::Buffer(context_->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, host.size(), host.data());
+}
+
+std::unique_ptr<InferRequest> DeviceModel::create_request() {
+  try {
+    return std::make_unique<DeviceRequest>(shared_from_this(), *streams_[next_request_++ % streams_.size()]);
+  } catch (const cl::Error& error) {
+    ocl::rethrow(error, "creating an infer request");
+  }
+}
+
+cl::Kernel DeviceModel::extra_kernel(const KernelSpec& spec) {
+  const std::string name = ocl::instantiate(spec).kernel_name;
+  const std::lock_guard lock(mutex_);
+  auto& programs = extra_[name];
+  if (!programs) {
+    const KernelSpec* one = &spec;
+    programs = ocl::Programs::build(*context_, {&one, 1}, {cache_.get(), 1, config_.sources_dumps_dir, {}});
+  }
+  return programs->kernel(name);
+}
+
+void DeviceModel::add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns) {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < device_ns.size(); ++i) {
+    device_ns_[i] += device_ns[i];
+    host_ns_[i] += host_ns[i];
+  }
+  ++inferences_;
+}
+
+std::vector<StepProfile> DeviceModel::profile() const {
+  if (!config_.perf_count)
+    throw Error(ErrorCode::bad_argument, "performance counters were not enabled (PERF_COUNT=YES)");
+  const std::lock_guard lock(mutex_);
+  std::vector<StepProfile> profile;
+  const double n = std::max<double>(1, static_cast<double>(inferences_));
+  for (size_t s = 0; s < plan_.steps.size(); ++s) {
+    const Step& step = plan_.steps[s];
+    StepProfile entry{step.node->name, step.node->type, "host", device_ns_[s] / n / 1e3, host_ns_[s] / n / 1e3};
+    if (step.family) {
+      entry.kernel = step.family->name;
+      for (const auto& [name, value] : step.point.values) entry.kernel += " " + name + "=" + std::to_string(value);
+    }
+    profile.push_back(std::move(entry));
+  }
+  return profile;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,77 @@
+// A plan made real on one device: programs, weights, streams.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "engine/ocl/programs.h"
+#include "engine/plan/plan.h"
+#include "engine/runtime/model.h"
+
+namespace clinfer {
+
+// One in-order queue with the activation memory that its requests share, one after the other.
+struct Stream {
+  cl::CommandQueue queue;
+  cl::Buffer memory;
+  std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
+};
+
+class DeviceModel final : public CompiledModel, public std::enable_shared_from_this<DeviceModel> {
+ public:
+  DeviceModel(std::shared_ptr<const Model> model, const Config& config, const Progress& progress);
+
+  const Model& model() const override { return *model_; }
+  const DeviceInfo& device() const override { return context_->device.info; }
+  const std::vector<Port>& inputs() const override { return inputs_; }
+  const std::vector<Port>& outputs() const override { return outputs_; }
+  unsigned streams() const override { return static_cast<unsigned>(streams_.size()); }
+  unsigned optimal_requests() const override { return 2 * streams(); }
+  Precision precision() const override { return precision_; }
+  size_t kernel_count() const override { return plan_.kernel_count(); }
+  double load_ms() const override { return load_ms_; }
+  size_t cached_programs() const override { return programs_->counts().cached; }
+  size_t built_programs() const override { return programs_->counts().built; }
+  std::unique_ptr<InferRequest> create_request() override;
+  std::vector<StepProfile> profile() const override;
+
+  // For requests:
+  const ocl::Context& context() const { return *context_; }
+  const Plan& plan() const { return plan_; }
+  const cl::Buffer& weights() const { return weights_; }
+  size_t packed_offset(size_t step, size_t index) const { return packed_offsets_[step][index]; }
+  bool perf_count() const { return config_.perf_count; }
+  // A kernel outside the plan (preprocessing), built at its first use and kept. Thread-safe.
+  cl::Kernel extra_kernel(const KernelSpec& spec);
+  const std::string& kernel_name(size_t step, size_t launch) const { return kernel_names_[step][launch]; }
+  cl::Kernel plan_kernel(size_t step, size_t launch) const { return programs_->kernel(kernel_name(step, launch)); }
+  // Adds the times of one finished inference, in nanoseconds per step.
+  void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns);
+
+ private:
+  void build(const Progress& progress);
+  void load_weights();
+
+  std::shared_ptr<const Model> model_;
+  Config config_;
+  std::shared_ptr<const ocl::Context> context_;
+  std::unique_ptr<ocl::ProgramCache> cache_;
+  Precision precision_ = Precision::f32;
+  std::vector<Port> inputs_, outputs_;
+  Plan plan_;
+  std::shared_ptr<const ocl::Programs> programs_;
+  std::vector<std::vector<std::string>> kernel_names_;
+  cl::Buffer weights_;
+  std::vector<std::vector<size_t>> packed_offsets_;  // bytes in weights_, by step and packed constant
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::atomic<unsigned> next_request_{0};
+  double load_ms_ = 0;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
+  std::vector<double> device_ns_, host_ns_;
+  size_t inferences_ = 0;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,75 @@
+// Configuration by the GPU plug-in's key names.
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "engine/engine.h"
+
+namespace clinfer {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& key, const std::string& value, const std::string& allowed) {
+  throw Error(ErrorCode::bad_argument, "config " + key + "=" + value + ": allowed is " + allowed);
+}
+
+bool yes_no(const std::string& key, const std::string& value) {
+  if (value == "YES") return true;
+  if (value == "NO") return false;
+  refuse(key, value, "YES or NO");
+}
+
+unsigned number(const std::string& key, const std::string& value, const std::string& allowed) {
+  unsigned parsed = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
+  if (error != std::errc() || end != value.data() + value.size() || value.empty()) refuse(key, value, allowed);
+  return parsed;
+}
+
+struct Key {
+  std::string name;  // without KEY_, GPU_ and CLDNN_
+  void (*set)(Config&, const std::string& key, const std::string& value);
+};
+
+const std::vector<Key>& keys() {
+  static const std::vector<Key> all = {
+      {"PERF_COUNT", [](Config& c, const std::string& k, const std::string& v) { c.perf_count = yes_no(k, v); }},
+      {"THROUGHPUT_STREAMS",
+       [](Config& c, const std::string& k, const std::string& v) {
+         const std::string allowed = "GPU_THROUGHPUT_AUTO or a number from 1";
+         c.streams = v == "GPU_THROUGHPUT_AUTO" || v == "AUTO" ? 0 : number(k, v, allowed);
+         if (c.streams == 0 && v.find("AUTO") == std::string::npos) refuse(k, v, allowed);
+       }},
+      {"MAX_NUM_THREADS",
+       [](Config& c, const std::string& k, const std::string& v) { c.max_num_threads = number(k, v, "a number"); }},
+      {"CACHE_DIR", [](Config& c, const std::string&, const std::string& v) { c.cache_dir = v; }},
+      {"GRAPH_DUMPS_DIR", [](Config& c, const std::string&, const std::string& v) { c.graph_dumps_dir = v; }},
+      {"SOURCES_DUMPS_DIR", [](Config& c, const std::string&, const std::string& v) { c.sources_dumps_dir = v; }},
+      {"INFERENCE_PRECISION",
+       [](Config& c, const std::string& k, const std::string& v) {
+         if (v == "f32") c.precision = Precision::f32;
+         else if (v == "f16") c.precision = Precision::f16;
+         else if (v == "auto") c.precision = Precision::automatic;
+         else refuse(k, v, "f32, f16 or auto");
+       }},
+  };
+  return all;
+}
+
+}  // namespace
+
+void Config::set(const std::string& key, const std::string& value) {
+  std::string name = key;
+  for (const std::string prefix : {"KEY_", "GPU_", "CLDNN_"})
+    if (name.rfind(prefix, 0) == 0) name = name.substr(prefix.size());
+  if (name == "INFERENCE_PRECISION_HINT") name = "INFERENCE_PRECISION";
+  std::string known;
+  for (const Key& candidate : keys()) {
+    if (candidate.name == name) return candidate.set(*this, key, value);
+    known += (known.empty() ? "" : ", ") + candidate.name;
+  }
+  throw Error(ErrorCode::bad_argument, "unknown config key " + key + "; known are " + known +
+                                           " (with KEY_, GPU_ or CLDNN_ in front or not)");
+}
+
+}  // namespace clinfer

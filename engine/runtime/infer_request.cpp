@@ -1,0 +1,368 @@
+// Infer requests: uploads, launches, host steps, results.
+#include "engine/runtime/infer_request.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "engine/graph/evaluate.h"
+
+namespace clinfer {
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+std::pair<const Node*, int> key(const Edge& edge) { return {edge.node, edge.port}; }
+
+// First and one past the last byte of a tensor in its region.
+std::pair<size_t, size_t> byte_range(const TensorDesc& desc) {
+  int64_t low = desc.offset, high = desc.offset;
+  for (size_t i = 0; i < desc.shape.size(); ++i) (desc.strides[i] < 0 ? low : high) += (desc.shape[i] - 1) * desc.strides[i];
+  const size_t size = size_of(desc.type);
+  return {static_cast<size_t>(low) * size, (static_cast<size_t>(high) + 1) * size};
+}
+
+bool same_geometry(const Frame& a, const Frame& b) {
+  return a.format == b.format && a.width == b.width && a.height == b.height && a.strides == b.strides && a.matrix == b.matrix &&
+         a.full_range == b.full_range && a.region.x == b.region.x && a.region.y == b.region.y &&
+         a.region.width == b.region.width && a.region.height == b.region.height;
+}
+
+bool same_transform(const FrameTransform& a, const FrameTransform& b) {
+  return a.resize == b.resize && a.color == b.color && a.mean == b.mean && a.scale == b.scale && a.pad_value == b.pad_value &&
+         a.centered == b.centered && a.nhwc == b.nhwc;
+}
+
+}  // namespace
+
+DeviceRequest::DeviceRequest(std::shared_ptr<DeviceModel> model, Stream& stream) : DeviceRequest(*model, stream) {
+  keep_ = std::move(model);
+}
+
+DeviceRequest::DeviceRequest(DeviceModel& model, Stream& stream) : model_(model), stream_(stream) {
+  const Plan& plan = model_.plan();
+  memory_ = cl::Buffer(model_.context().context, CL_MEM_READ_WRITE, std::max<size_t>(plan.request_bytes, 4));
+  // Inputs that are never set are zero, not whatever the device holds.
+  stream_.queue.enqueueFillBuffer(memory_, cl_uint{0}, 0, std::max<size_t>(plan.request_bytes, 4));
+  host_inputs_.resize(plan.graph->parameters.size());
+  host_ns_.resize(plan.steps.size());
+  events_.resize(plan.steps.size());
+  bind();
+}
+
+DeviceRequest::~DeviceRequest() { drain(); }
+
+void DeviceRequest::drain() noexcept {
+  if (!running_) return;
+  running_ = false;
+  try {
+    done_.wait();
+  } catch (const cl::Error&) {
+    // The device failed: nothing is in flight any more.
+  }
+}
+
+BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
+  const Region& region = model_.plan().region_of(edge);
+  const TensorDesc& desc = edge.node->outputs[edge.port].desc;
+  const cl::Buffer& buffer = region.memory == Memory::stream    ? stream_.memory
+                             : region.memory == Memory::request ? memory_
+                                                                : model_.weights();
+  return {buffer, static_cast<int64_t>(region.offset) + desc.offset * static_cast<int64_t>(size_of(desc.type))};
+}
+
+void DeviceRequest::bind() {
+  const Plan& plan = model_.plan();
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const Step& step = plan.steps[s];
+    std::vector<cl::Kernel> kernels;
+    for (size_t l = 0; l < step.kernels.launches.size(); ++l) {
+      kernels.push_back(model_.plan_kernel(s, l));
+      bind_arguments(kernels.back(), step.kernels.launches[l], [&](const Argument& argument) -> BoundBuffer {
+        switch (argument.kind) {
+          case Argument::Kind::input:
+            return buffer_of(step.node->inputs[argument.index]);
+          case Argument::Kind::output:
+            return buffer_of({step.node, static_cast<int>(argument.index)});
+          case Argument::Kind::packed:
+            return {model_.weights(), static_cast<int64_t>(model_.packed_offset(s, argument.index))};
+          default:
+            return {stream_.memory, static_cast<int64_t>(plan.stream_bytes - plan.workspace_bytes)};
+        }
+      });
+    }
+    kernels_.push_back(std::move(kernels));
+  }
+}
+
+void DeviceRequest::set_input(size_t index, const Tensor& value) {
+  if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
+  const Port& port = model_.inputs().at(index);
+  if (value.shape() != port.shape)
+    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name + "\") is " + to_string(port.shape) +
+                                             ", the value given is " + to_string(value.shape()));
+  const TensorDesc& desc = model_.plan().graph->parameters[index]->outputs[0].desc;
+  HostInput& input = host_inputs_[index];
+  input.bytes.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
+  if (!input.bytes.empty()) scatter_to(value, desc, input.bytes.data());
+  input.dirty = true;
+  for (auto& [where, frame] : frames_)
+    if (where.first == index) frame.pending = false;
+}
+
+Placement DeviceRequest::set_frame(size_t index, const Frame& frame, const FrameTransform& transform, size_t image) {
+  if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
+  const Port& port = model_.inputs().at(index);
+  const Shape& shape = port.shape;
+  const int64_t images = shape.empty() ? 0 : shape[0];
+  if (shape.size() != 4 || static_cast<int64_t>(image) >= images)
+    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name + "\", " + to_string(shape) +
+                                             ") has no image " + std::to_string(image));
+  if (frame.width < 1 || frame.height < 1) throw Error(ErrorCode::bad_argument, "a frame has no pixels");
+  FrameInput& input = frames_[{index, image}];
+  const bool known = !input.kernels.empty() && same_geometry(input.frame, frame) && same_transform(input.transform, transform);
+  input.frame = frame;
+  input.transform = transform;
+  input.index = index;
+  input.image = image;
+  input.pending = true;
+  host_inputs_[index].dirty = false;
+  try {
+    if (!known) prepare(input);
+  } catch (const cl::Error& error) {
+    ocl::rethrow(error, "preparing a frame");
+  }
+  return place(frame, transform, static_cast<int>(transform.nhwc ? shape[2] : shape[3]),
+               static_cast<int>(transform.nhwc ? shape[1] : shape[2]));
+}
+
+void DeviceRequest::prepare(FrameInput& input) {
+  const Node* parameter = model_.plan().graph->parameters[input.index];
+  std::array<DevicePlane, 3> planes;
+  for (size_t p = 0; p < 3; ++p) planes[p] = {0, input.frame.strides[p]};
+  input.kernels.clear();
+  input.packed.clear();
+  input.plan = plan_preprocess(input.frame, planes, input.transform, parameter->outputs[0].desc, static_cast<int>(input.image),
+                               model_.context().traits);
+  for (const auto& make : input.plan.packed) {
+    std::vector<std::byte> bytes = make();
+    input.packed.emplace_back(model_.context().context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes.size(), bytes.data());
+  }
+  for (const KernelSpec& launch : input.plan.launches) input.kernels.push_back(model_.extra_kernel(launch));
+}
+
+// Brings the planes to the device and binds them. A CPU device reads the frame where it is.
+void DeviceRequest::upload(FrameInput& input) {
+  const cl::Context& context = model_.context().context;
+  const auto sizes = plane_sizes(input.frame);
+  for (size_t p = 0; p < 3; ++p) {
+    if (sizes[p].rows == 0) continue;
+    auto* data = const_cast<uint8_t*>(input.frame.planes[p]);
+    const size_t bytes = static_cast<size_t>(input.frame.strides[p]) * static_cast<size_t>(sizes[p].rows - 1) +
+                         static_cast<size_t>(sizes[p].row_bytes);
+    if (model_.context().traits.is_cpu) {
+      input.planes[p] = cl::Buffer(context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, data);
+      continue;
+    }
+    if (input.plane_bytes[p] < bytes) {
+      input.planes[p] = cl::Buffer(context, CL_MEM_READ_ONLY, bytes);
+      input.plane_bytes[p] = bytes;
+    }
+    stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, 0, bytes, data);
+  }
+  const Edge target{model_.plan().graph->parameters[input.index], 0};
+  for (size_t l = 0; l < input.kernels.size(); ++l)
+    bind_arguments(input.kernels[l], input.plan.launches[l], [&](const Argument& argument) -> BoundBuffer {
+      switch (argument.kind) {
+        case Argument::Kind::input: {
+          const size_t p = sizes[argument.index].rows ? argument.index : 0;
+          return {input.planes[p], 0};
+        }
+        case Argument::Kind::packed:
+          return {input.packed.at(argument.index), 0};
+        default:
+          return buffer_of(target);
+      }
+    });
+}
+
+void DeviceRequest::start() try {
+  if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
+  const std::lock_guard lock(stream_.mutex);
+  for (size_t i = 0; i < host_inputs_.size(); ++i) {
+    HostInput& input = host_inputs_[i];
+    if (!input.dirty || input.bytes.empty()) continue;
+    const BoundBuffer target = buffer_of({model_.plan().graph->parameters[i], 0});
+    stream_.queue.enqueueWriteBuffer(target.buffer, CL_FALSE, static_cast<size_t>(target.offset), input.bytes.size(), input.bytes.data());
+    input.dirty = false;
+  }
+  for (auto& [where, frame] : frames_) {
+    if (!frame.pending) continue;
+    frame.pending = false;
+    upload(frame);
+    for (size_t l = 0; l < frame.kernels.size(); ++l) enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);
+  }
+  next_step_ = 0;
+  std::fill(host_ns_.begin(), host_ns_.end(), 0);
+  run_segment();
+  running_ = true;
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "starting an inference");
+}
+
+void DeviceRequest::run_segment() {
+  const Plan& plan = model_.plan();
+  readbacks_.clear();
+  for (; next_step_ < plan.steps.size() && !plan.steps[next_step_].on_host; ++next_step_) {
+    const Step& step = plan.steps[next_step_];
+    std::vector<cl::Event>& events = events_[next_step_];
+    events.resize(model_.perf_count() ? step.kernels.launches.size() : 0);
+    for (size_t l = 0; l < step.kernels.launches.size(); ++l)
+      enqueue(stream_.queue, kernels_[next_step_][l], step.kernels.launches[l], events.empty() ? nullptr : &events[l]);
+  }
+  if (next_step_ < plan.steps.size()) {
+    for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input);
+  } else {
+    for (const Node* result : plan.graph->results) read_back(result->inputs[0]);
+  }
+  stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
+  stream_.queue.flush();
+}
+
+void DeviceRequest::read_back(const Edge& edge) {
+  if (edge.node->is("Constant") || host_values_.count(key(storage_root(edge)))) return;
+  const TensorDesc& desc = edge.node->outputs[edge.port].desc;
+  if (desc.elements() == 0) return;
+  Readback& readback = readbacks_[key(edge)];
+  if (readback.edge.node) return;
+  readback.edge = edge;
+  const auto [begin, end] = byte_range(desc);
+  readback.bytes.resize(end - begin);
+  const Region& region = model_.plan().region_of(edge);
+  const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_;
+  stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, end - begin, readback.bytes.data());
+}
+
+// A tensor on the host, row-major.
+Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
+  if (edge.node->is("Constant")) return edge.node->constant.type() == type ? edge.node->constant : edge.node->constant.convert(type);
+  TensorDesc desc = edge.node->outputs[edge.port].desc;
+  if (desc.elements() == 0) return Tensor::allocate(type, desc.shape);
+  const Edge root = storage_root(edge);
+  if (const auto found = host_values_.find(key(root)); found != host_values_.end()) {
+    if (root == edge) return found->second.type() == type ? found->second : found->second.convert(type);
+    desc.type = found->second.type();
+    return gather_from(desc, found->second.raw(), type);
+  }
+  const Readback& readback = readbacks_.at(key(edge));
+  desc.offset -= static_cast<int64_t>(byte_range(desc).first / size_of(desc.type));
+  return gather_from(desc, readback.bytes.data(), type);
+}
+
+void DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline, bool& finished) {
+  finished = true;
+  if (deadline) {
+    while (done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() > CL_COMPLETE) {
+      if (Clock::now() >= *deadline) {
+        finished = false;
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }
+  done_.wait();
+}
+
+bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
+  if (!running_) return true;
+  std::optional<Clock::time_point> deadline;
+  if (timeout) deadline = Clock::now() + *timeout;
+  try {
+    for (;;) {
+      bool finished = true;
+      wait_for_device(deadline, finished);
+      if (!finished) return false;
+      if (next_step_ >= model_.plan().steps.size()) break;
+      run_host_step();
+    }
+    collect_outputs();
+    running_ = false;
+    return true;
+  } catch (const cl::Error& error) {
+    drain();
+    host_values_.clear();
+    ocl::rethrow(error, "an inference");
+  } catch (...) {
+    drain();
+    host_values_.clear();
+    throw;
+  }
+}
+
+void DeviceRequest::run_host_step() {
+  const Plan& plan = model_.plan();
+  const Step& step = plan.steps[next_step_];
+  const auto begin = Clock::now();
+  std::vector<Tensor> inputs;
+  for (const Edge& input : step.node->inputs) {
+    const ElementType type = input.node->outputs[input.port].type;
+    inputs.push_back(value_of(input, input.node->is("Constant") ? input.node->constant.type() : is_float(type) ? ElementType::f32 : type));
+  }
+  std::vector<Tensor> outputs;
+  for (const NodeOutput& output : step.node->outputs)
+    outputs.push_back(Tensor::allocate(is_float(output.type) ? ElementType::f32 : output.type, output.shape));
+  try {
+    step.node->def->evaluate(step.desc, inputs, outputs);
+  } catch (const Error& error) {
+    throw Error(error.code(), label(*step.node) + ": " + error.what());
+  }
+  host_ns_[next_step_] = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+
+  const std::lock_guard lock(stream_.mutex);
+  for (size_t port = 0; port < outputs.size(); ++port) {
+    const Edge edge{step.node, static_cast<int>(port)};
+    const NodeOutput& output = step.node->outputs[port];
+    const bool for_device = std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& other) {
+      return !other.on_host && std::any_of(other.node->inputs.begin(), other.node->inputs.end(),
+                                           [&](const Edge& e) { return storage_root(e) == edge; });
+    });
+    if (for_device && output.desc.elements()) {
+      if (outputs[port].shape() != output.shape)
+        throw Error(ErrorCode::unsupported, label(*step.node) + ": the device would need its output of shape " +
+                                                to_string(outputs[port].shape()) + ", which depends on the values");
+      std::vector<std::byte> bytes(static_cast<size_t>(output.desc.span()) * size_of(output.desc.type));
+      scatter_to(outputs[port], output.desc, bytes.data());
+      const BoundBuffer target = buffer_of(edge);
+      stream_.queue.enqueueWriteBuffer(target.buffer, CL_TRUE, static_cast<size_t>(target.offset), bytes.size(), bytes.data());
+    }
+    host_values_[key(edge)] = std::move(outputs[port]);
+  }
+  ++next_step_;
+  run_segment();
+}
+
+void DeviceRequest::collect_outputs() {
+  const Graph& graph = *model_.plan().graph;
+  outputs_.clear();
+  for (size_t i = 0; i < graph.results.size(); ++i) {
+    const ElementType port = model_.outputs()[i].type;
+    outputs_.push_back(value_of(graph.results[i]->inputs[0], is_float(port) ? ElementType::f32 : port));
+  }
+  host_values_.clear();
+  if (!model_.perf_count()) return;
+  std::vector<double> device_ns(events_.size(), 0);
+  for (size_t s = 0; s < events_.size(); ++s)
+    for (const cl::Event& event : events_[s])
+      device_ns[s] += static_cast<double>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
+                                          event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
+  model_.add_times(device_ns, host_ns_);
+}
+
+const Tensor& DeviceRequest::output(size_t index) const {
+  if (index >= outputs_.size())
+    throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) + " before an inference has finished");
+  return outputs_[index];
+}
+
+}  // namespace clinfer

@@ -1,0 +1,38 @@
+// A model as read, with its graph: what CompiledModel starts from.
+#pragma once
+
+#include "engine/engine.h"
+#include "engine/graph/graph.h"
+
+namespace clinfer {
+
+class ReadModel final : public Model {
+ public:
+  explicit ReadModel(const std::string& path);
+
+  const std::string& path() const override { return path_; }
+  const std::string& name() const override { return graph_->name; }
+  const std::vector<Port>& inputs() const override { return inputs_; }
+  const std::vector<Port>& outputs() const override { return outputs_; }
+  const std::map<std::string, std::string>& rt_info() const override { return rt_info_; }
+  const std::string& output_op(size_t i) const override;
+  const std::map<std::string, std::string>& output_op_attributes(size_t i) const override;
+
+  const Graph& graph() const { return *graph_; }
+
+ private:
+  std::string path_;
+  std::unique_ptr<Graph> graph_;
+  std::map<std::string, std::string> rt_info_;
+  std::vector<Port> inputs_, outputs_;
+};
+
+// Inputs and outputs of a graph as ports.
+std::vector<Port> input_ports(const Graph& graph);
+std::vector<Port> output_ports(const Graph& graph);
+
+// Gives every input the batch size `batch` in its first dimension and infers all shapes anew. Throws Error{unsupported} where the
+// model does not allow it.
+void set_batch(Graph& graph, int64_t batch);
+
+}  // namespace clinfer

@@ -1,0 +1,48 @@
+// Command lines: positional arguments, options with and without a value, and one-line errors that
+// list what there is.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace clinfer {
+
+struct OptionSpec {
+  std::string name;   // "--device"
+  std::string value;  // what stands for its value in the help ("D"); "" for a flag
+  std::string help;
+};
+
+struct CommandSpec {
+  std::string name;  // "run"
+  std::string help;  // one line
+  std::vector<std::string> positional;
+  std::vector<OptionSpec> options;
+};
+
+class Arguments {
+ public:
+  // Throws Error{bad_argument} for an unknown option, a missing value, too many or too few
+  // positional arguments.
+  Arguments(const CommandSpec& spec, const std::vector<std::string>& words);
+
+  bool wants_help() const { return help_; }
+  const std::string& positional(size_t i) const { return positional_[i]; }
+  bool has(const std::string& option) const { return values_.count(option) != 0; }
+  std::optional<std::string> value(const std::string& option) const;  // the last one given
+  std::vector<std::string> all(const std::string& option) const;
+  // A whole number from `least` on; throws Error{bad_argument} otherwise.
+  unsigned number(const std::string& option, unsigned otherwise, unsigned least = 0) const;
+  double seconds(const std::string& option, double otherwise) const;
+
+ private:
+  bool help_ = false;
+  std::vector<std::string> positional_;
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+std::string help_text(const CommandSpec& spec);
+
+}  // namespace clinfer

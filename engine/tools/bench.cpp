@@ -1,0 +1,199 @@
+// clinfer bench: load time, first inference, then latency and throughput of inferences that overlap
+// as an application's do.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "engine/tools/commands.h"
+#include "engine/tools/synthetic.h"
+
+namespace clinfer {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+struct Measured {
+  std::vector<double> latencies_ms;  // sorted
+  double seconds = 0;
+  double images_per_second = 0;
+
+  // Nearest rank.
+  double percentile(double p) const {
+    const auto rank =
+        static_cast<size_t>(std::ceil(p / 100 * static_cast<double>(latencies_ms.size())));
+    return latencies_ms[std::max<size_t>(rank, 1) - 1];
+  }
+};
+
+// What every inference is fed with: tensors set once, or a frame before each start.
+struct Feed {
+  std::vector<Tensor> tensors;
+  std::optional<ImageInput> image;
+  const Frame* frame = nullptr;
+
+  void prepare(InferRequest& request) const {
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (!image || i != image->index) request.set_input(i, tensors[i]);
+  }
+  void before_start(InferRequest& request) const {
+    if (!image) return;
+    for (size_t i = 0; i < image->batch; ++i)
+      request.set_frame(image->index, *frame, image->transform, i);
+  }
+};
+
+// One thread a request, each in its own cycle of start and wait, until the time is over.
+Measured measure(std::vector<std::unique_ptr<InferRequest>>& requests, const Feed& feed,
+                 double seconds, size_t batch) {
+  std::mutex mutex;
+  Measured measured;
+  std::exception_ptr failure;
+  const auto begin = Clock::now();
+  const auto end =
+      begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const auto cycle = [&](InferRequest& request) {
+    std::vector<double> mine;
+    try {
+      for (auto start = Clock::now(); start < end;) {
+        feed.before_start(request);
+        request.start();
+        request.wait();
+        const auto done = Clock::now();
+        mine.push_back(ms_between(start, done));
+        start = done;
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+    const std::lock_guard lock(mutex);
+    measured.latencies_ms.insert(measured.latencies_ms.end(), mine.begin(), mine.end());
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (const auto& request : requests) threads.emplace_back([&] { cycle(*request); });
+  }
+  if (failure) std::rethrow_exception(failure);
+  measured.seconds = ms_between(begin, Clock::now()) / 1000;
+  measured.images_per_second =
+      static_cast<double>(measured.latencies_ms.size() * batch) / measured.seconds;
+  std::sort(measured.latencies_ms.begin(), measured.latencies_ms.end());
+  return measured;
+}
+
+void print_profile(const std::vector<StepProfile>& steps) {
+  double total = 0;
+  size_t layer_width = 5, type_width = 4;
+  for (const StepProfile& step : steps) {
+    total += step.device_us + step.host_us;
+    layer_width = std::max(layer_width, std::min<size_t>(step.layer.size(), 40));
+    type_width = std::max(type_width, std::min<size_t>(step.type.size(), 24));
+  }
+  const auto cell = [](const std::string& text, size_t width) {
+    return text.size() <= width ? text + std::string(width - text.size(), ' ')
+                                : text.substr(0, width - 3) + "...";
+  };
+  std::printf("%s  %s  %10s  %10s  %6s  %s\n", cell("layer", layer_width).c_str(),
+              cell("type", type_width).c_str(), "device us", "host us", "share", "kernel");
+  for (const StepProfile& step : steps)
+    std::printf("%s  %s  %10.1f  %10.1f  %5.1f%%  %s\n", cell(step.layer, layer_width).c_str(),
+                cell(step.type, type_width).c_str(), step.device_us, step.host_us,
+                total > 0 ? 100 * (step.device_us + step.host_us) / total : 0, step.kernel.c_str());
+  std::printf("%s  %s  %10.1f us in %zu steps\n", cell("total", layer_width).c_str(),
+              cell("", type_width).c_str(), total, steps.size());
+}
+
+void run(const Arguments& arguments) {
+  Config config = read_config(arguments);
+  config.perf_count |= arguments.has("--perf-count");
+  const double seconds = arguments.seconds("--seconds", 10);
+  std::optional<SyntheticFrame> frame;
+  if (const auto text = arguments.value("--frames")) frame.emplace(*text);
+
+  const auto begin = Clock::now();
+  const auto model = Model::read(arguments.positional(0));
+  const auto compiled = CompiledModel::compile(model, config);
+  const double load_ms = ms_between(begin, Clock::now());
+
+  Feed feed;
+  for (const Port& port : compiled->inputs()) feed.tensors.push_back(synthetic_tensor(port));
+  if (frame) {
+    feed.image = find_image_input(compiled->inputs());
+    feed.frame = &frame->frame();
+  }
+  const unsigned nireq =
+      arguments.has("--sync")
+          ? 1
+          : std::max(arguments.number("--nireq", compiled->optimal_requests(), 1), 1u);
+  std::vector<std::unique_ptr<InferRequest>> requests;
+  for (unsigned i = 0; i < nireq; ++i) {
+    requests.push_back(compiled->create_request());
+    feed.prepare(*requests.back());
+  }
+  const auto first = Clock::now();
+  feed.before_start(*requests[0]);
+  requests[0]->start();
+  requests[0]->wait();
+  const double first_ms = ms_between(first, Clock::now());
+
+  const size_t batch =
+      compiled->inputs().empty() || compiled->inputs()[0].shape.empty()
+          ? 1
+          : static_cast<size_t>(std::max<int64_t>(compiled->inputs()[0].shape[0], 1));
+  const Measured measured = measure(requests, feed, seconds, batch);
+
+  const DeviceInfo& device = compiled->device();
+  const char* precision = compiled->precision() == Precision::f16 ? "f16" : "f32";
+  std::printf("%s on %s (%s), %s, %zu launches an inference\n", model->path().c_str(),
+              device.name.c_str(), device.id.c_str(), precision, compiled->kernel_count());
+  std::printf("load %.1f ms (programs: %zu from the cache, %zu built), first inference %.2f ms\n",
+              load_ms, compiled->cached_programs(), compiled->built_programs(), first_ms);
+  std::printf("%zu inferences in %.2f s: %u streams, %u requests, batch %zu\n",
+              measured.latencies_ms.size(), measured.seconds, compiled->streams(), nireq, batch);
+  std::printf("latency p50 %.2f ms, p95 %.2f ms, p99 %.2f ms; %.2f images/s\n",
+              measured.percentile(50), measured.percentile(95), measured.percentile(99),
+              measured.images_per_second);
+  if (arguments.has("--perf-count")) print_profile(compiled->profile());
+  if (arguments.has("--json"))
+    std::printf(
+        "{\"model\":%s,\"device\":%s,\"precision\":\"%s\",\"streams\":%u,\"nireq\":%u,\"batch\":%"
+        "zu,"
+        "\"load_ms\":%.3f,\"first_ms\":%.3f,\"images_per_second\":%.3f,"
+        "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f}}\n",
+        json_string(model->path()).c_str(), json_string(device.name).c_str(), precision,
+        compiled->streams(), nireq, batch, load_ms, first_ms, measured.images_per_second,
+        measured.percentile(50), measured.percentile(95), measured.percentile(99));
+}
+
+}  // namespace
+
+Command bench_command() {
+  return {{"bench",
+           "load time, first inference, then latency and images per second",
+           {"MODEL.xml"},
+           {device_option(),
+            {"--streams", "N", "inferences that run side by side, 0 = AUTO (1)"},
+            {"--nireq", "N", "requests in flight (2 x streams)"},
+            {"--batch", "N", "images per inference; what the model states unless given"},
+            {"--seconds", "S", "how long to measure (10)"},
+            {"--sync", "", "one request at a time"},
+            {"--frames", "WxH:FORMAT",
+             "feed video frames (NV12, I420, BGR ...) through preprocess, upload included"},
+            {"--perf-count", "", "print the time of every layer"},
+            {"--json", "", "end with one line of JSON"},
+            config_option()}},
+          run};
+}
+
+}  // namespace clinfer

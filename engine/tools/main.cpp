@@ -1,0 +1,119 @@
+// The `clinfer` program: finds the subcommand, runs it, and turns what it throws into one line and
+// an exit status.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "engine/tools/commands.h"
+
+namespace clinfer {
+
+OptionSpec device_option() {
+  return {"--device", "D", "GPU (the default), GPU.N or CPU; see clinfer devices"};
+}
+
+OptionSpec config_option() {
+  return {"--config", "KEY=VALUE",
+          "a key of the GPU plug-in, e.g. INFERENCE_PRECISION=f32; may be repeated"};
+}
+
+Config read_config(const Arguments& arguments) {
+  Config config;
+  for (const std::string& setting : arguments.all("--config")) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos)
+      throw Error(ErrorCode::bad_argument, "--config " + setting + ": KEY=VALUE is needed");
+    config.set(setting.substr(0, equals), setting.substr(equals + 1));
+  }
+  config.device = arguments.value("--device").value_or(config.device);
+  config.streams = arguments.number("--streams", config.streams);
+  config.batch = arguments.number("--batch", config.batch, 1);
+  return config;
+}
+
+std::string json_string(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+      out += escape;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+namespace {
+
+std::vector<Command> commands() {
+  return {devices_command(), run_command(), bench_command(), graph_command()};
+}
+
+std::string overview() {
+  std::string text = "clinfer COMMAND ...: neural networks on OpenCL devices\n";
+  for (const Command& command : commands()) {
+    text += "  " + command.spec.name + std::string(10 - command.spec.name.size(), ' ') +
+            command.spec.help + "\n";
+  }
+  return text + "clinfer COMMAND --help says more.\n";
+}
+
+void dispatch(const std::vector<std::string>& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    std::cout << overview();
+    if (words.empty()) throw Error(ErrorCode::bad_argument, "a command is needed");
+    return;
+  }
+  std::string names;
+  for (const Command& command : commands()) {
+    names += (names.empty() ? "" : ", ") + command.spec.name;
+    if (command.spec.name != words[0]) continue;
+    const Arguments arguments(command.spec, {words.begin() + 1, words.end()});
+    if (arguments.wants_help())
+      std::cout << help_text(command.spec);
+    else
+      command.run(arguments);
+    return;
+  }
+  throw Error(ErrorCode::bad_argument,
+              "there is no command \"" + words[0] + "\"; there are " + names);
+}
+
+// What was thrown as one line, however long a compiler's log it carries.
+int report(const std::string& what, int status) {
+  std::string line;
+  for (const char c : what) {
+    if (c == '\n')
+      line += " | ";
+    else if (static_cast<unsigned char>(c) >= 0x20)
+      line += c;
+  }
+  std::cout.flush();
+  std::cerr << "clinfer: " << line << std::endl;
+  return status;
+}
+
+}  // namespace
+
+int main(const std::vector<std::string>& words) {
+  try {
+    dispatch(words);
+    if (!std::cout.flush())
+      return report(std::string("cannot write to stdout: ") + std::strerror(errno), 1);
+    return 0;
+  } catch (const Error& error) {
+    return report(error.what(), error.code() == ErrorCode::bad_argument ? 2 : 1);
+  } catch (const std::bad_alloc&) {
+    return report("not enough memory", 1);
+  } catch (const std::exception& error) {
+    return report(error.what(), 1);
+  }
+}
+
+}  // namespace clinfer
+
+int main(int argc, char** argv) { return clinfer::main({argv + 1, argv + argc}); }

@@ -1,0 +1,111 @@
+// clinfer run: one inference from .npy files to .npy files.
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "engine/tools/commands.h"
+#include "engine/tools/npy.h"
+
+namespace clinfer {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::bad_argument, what); }
+
+std::string describe_inputs(const std::vector<Port>& inputs) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(i) + " = \"" + inputs[i].name + "\" " +
+            std::string(name_of(inputs[i].type)) + to_string(inputs[i].shape);
+  return text.empty() ? "none" : text;
+}
+
+// By number, else by the name of the layer, else by a tensor name.
+std::optional<size_t> find_input(const std::vector<Port>& inputs, const std::string& key) {
+  size_t index = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (error == std::errc() && end == key.data() + key.size() && index < inputs.size()) return index;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].name == key) return i;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (const std::string& name : inputs[i].tensor_names)
+      if (name == key) return i;
+  return {};
+}
+
+// INDEX_OR_NAME=FILE; names and files may hold '=' themselves, so the first split that names an
+// input counts.
+std::pair<size_t, std::string> split_input(const std::vector<Port>& inputs,
+                                           const std::string& text) {
+  if (text.find('=') == std::string::npos)
+    fail("--input " + text + ": INDEX_OR_NAME=FILE.npy is needed");
+  for (size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1))
+    if (const auto index = find_input(inputs, text.substr(0, at)))
+      return {*index, text.substr(at + 1)};
+  fail("the model has no input \"" + text.substr(0, text.find('=')) + "\"; it has " +
+       describe_inputs(inputs));
+}
+
+std::vector<Tensor> read_inputs(const std::vector<Port>& inputs, const Arguments& arguments) {
+  std::vector<Tensor> values(inputs.size());
+  for (const std::string& text : arguments.all("--input")) {
+    const auto [index, file] = split_input(inputs, text);
+    if (!values[index].empty()) fail("input " + std::to_string(index) + " is given twice");
+    Tensor value = read_npy(file);
+    if (value.shape() != inputs[index].shape)
+      fail(file + " has the shape " + to_string(value.shape()) + ", input " +
+           std::to_string(index) + " (\"" + inputs[index].name + "\") needs " +
+           to_string(inputs[index].shape));
+    values[index] = std::move(value);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (values[i].empty())
+      fail("input " + std::to_string(i) + " is not given; the inputs are " +
+           describe_inputs(inputs));
+  return values;
+}
+
+void run(const Arguments& arguments) {
+  const auto folder = arguments.value("--output-dir");
+  if (!folder) fail("--output-dir is missing");
+  const auto model = Model::read(arguments.positional(0));
+  Config config = read_config(arguments);
+  // Wrong inputs are told before minutes of compiling, unless a batch changes their shapes.
+  std::vector<Tensor> values;
+  if (config.batch == 0) values = read_inputs(model->inputs(), arguments);
+  const auto compiled = CompiledModel::compile(model, config);
+  if (config.batch != 0) values = read_inputs(compiled->inputs(), arguments);
+
+  const auto request = compiled->create_request();
+  for (size_t i = 0; i < values.size(); ++i) request->set_input(i, values[i]);
+  request->start();
+  request->wait();
+
+  std::error_code problem;
+  std::filesystem::create_directories(*folder, problem);
+  if (problem) throw Error(ErrorCode::io, *folder + ": " + problem.message());
+  for (size_t i = 0; i < compiled->outputs().size(); ++i) {
+    const Tensor& output = request->output(i);
+    write_npy((std::filesystem::path(*folder) / (std::to_string(i) + ".npy")).string(), output);
+    std::cout << i << " " << compiled->outputs()[i].name << " " << name_of(output.type()) << " "
+              << to_string(output.shape()) << "\n";
+  }
+}
+
+}  // namespace
+
+Command run_command() {
+  return {{"run",
+           "one inference from .npy files",
+           {"MODEL.xml"},
+           {{"--input", "INDEX_OR_NAME=FILE.npy", "the value of an input; once for each of them"},
+            {"--output-dir", "DIR",
+             "where 0.npy, 1.npy ... are written, in the order of the model's results"},
+            device_option(),
+            {"--batch", "N", "images per inference; what the model states unless given"},
+            config_option()}},
+          run};
+}
+
+}  // namespace clinfer

@@ -1,0 +1,39 @@
+// Made-up inputs for measurements: tensors and video frames with the same content in every run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace clinfer {
+
+// Values as of an 8-bit picture for image inputs (rank 4 and 5), between 0 and 1 for other floats,
+// 1 for other integers.
+Tensor synthetic_tensor(const Port& port);
+
+// A frame that owns its planes.
+class SyntheticFrame {
+ public:
+  // "1920x1080:NV12"; throws Error{bad_argument} that lists the formats.
+  explicit SyntheticFrame(const std::string& text);
+  SyntheticFrame(const SyntheticFrame&) = delete;  // frame() points into planes_
+  SyntheticFrame& operator=(const SyntheticFrame&) = delete;
+
+  const Frame& frame() const { return frame_; }
+
+ private:
+  Frame frame_;
+  std::vector<uint8_t> planes_[3];
+};
+
+// The input that frames go to: the first one of rank 4 with 1 or 3 channels. Throws
+// Error{bad_argument} if there is none.
+struct ImageInput {
+  size_t index = 0;
+  size_t batch = 1;
+  FrameTransform transform;
+};
+ImageInput find_image_input(const std::vector<Port>& inputs);
+
+}  // namespace clinfer

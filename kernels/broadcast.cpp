@@ -16,7 +16,7 @@ Mode mode_of(const Attributes& attributes, int opset) {
   std::string mode = attributes.get_string("mode", "numpy");
   std::transform(mode.begin(), mode.end(), mode.begin(), [](unsigned char c) { return std::tolower(c); });
   if (mode == "numpy") return Mode::numpy;
-  if (mode == "explicit") return Mode::explicit_axes;
+  if (mode == "explicit" || mode == "none") return Mode::explicit_axes;  // IR writes either
   if (mode == "bidirectional" && opset >= 3) return Mode::bidirectional;
   fail_unsupported("mode \"" + mode + "\" of opset" + std::to_string(opset));
 }

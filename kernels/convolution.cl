@@ -1,9 +1,12 @@
 // Direct convolution on channels-last activations: a work-item computes TILE_P neighbouring pixels x VECTORS vectors of VECTOR output channels
 // in registers. Weights are packed [group][block][kd][kh][kw][input channel][VECTORS][LANES][VECTOR], followed by a row
 // of zeros that stands for every pixel outside the input.
-// Defines: T, VECTOR, VECTORS, TILE_P, LANES, ROWS (work-group: lanes along output channels x rows of tiles),
-// UNROLL (input channels loaded at once; 1: broadcast loads), POINTWISE (1x1, both tensors one long row of pixels),
-// DEPTH (a third spatial dimension), FLAT_TAIL (POINTWISE: the tail's operands are long rows as well).
+// Defines: T, VECTOR, VECTORS, TILE_P,
+// LANES, ROWS, SLICES: work-group, lanes along output channels x rows of tiles x slices of the input channels, whose sums are
+// added up in local memory,
+// UNROLL: input channels loaded at once, 1 or 4 (1: broadcast loads); ALIGNED: fours of them are aligned,
+// POINTWISE: 1x1, both tensors are one long row of pixels; FLAT_TAIL: and so are the tail's operands,
+// DEPTH: there is a third spatial dimension.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -28,7 +31,7 @@ void FN(store)(FV v, __global T *to, int left) {
   }
 }
 
-#define WEIGHT_(j, k) const FV w##k = LOADV(T, VECTOR, w + (j) * BLOCK + (k) * LANES * VECTOR);
+#define WEIGHT_(j, k) const FV w##k = LOADV_ALIGNED(T, VECTOR, w + (j) * BLOCK + (k) * LANES * VECTOR);
 #define FMA_(p, k) acc##p##_##k = fma((FV)(x##p), w##k, acc##p##_##k);
 
 // One input channel of every pixel at r0, r1, ... times its row of weights.
@@ -43,7 +46,11 @@ void FN(store)(FV v, __global T *to, int left) {
   }
 
 #if UNROLL == 4
+#if ALIGNED
+#define LOAD_MANY(p) const float4 v##p = LOADV_ALIGNED(T, 4, r##p + i);
+#else
 #define LOAD_MANY(p) const float4 v##p = LOADV(T, 4, r##p + i);
+#endif
 #define X0(p) const float x##p = v##p.s0;
 #define X1(p) const float x##p = v##p.s1;
 #define X2(p) const float x##p = v##p.s2;
@@ -54,9 +61,9 @@ void FN(store)(FV v, __global T *to, int left) {
     REPEAT(TILE_P, X)                \
     REPEAT(TILE_P, FMA)              \
   }
-#define RUN(n)                                               \
+#define RUN_PART(from, n)                                    \
   {                                                          \
-    int i = 0;                                               \
+    int i = from;                                            \
     for (; i + 4 <= (n); i += 4) {                           \
       REPEAT(TILE_P, LOAD_MANY)                              \
       STEP_PART(0, X0)                                       \
@@ -68,14 +75,36 @@ void FN(store)(FV v, __global T *to, int left) {
     for (; i < (n); ++i) STEP_ONE                            \
   }
 #else
-#define RUN(n) \
-  for (int i = 0; i < (n); ++i) STEP_ONE
+#define RUN_PART(from, n) \
+  for (int i = from; i < (n); ++i) STEP_ONE
 #endif
 
-__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+// All of n input elements with their n rows of weights, or this work-item's slice of them.
+#if SLICES > 1
+#define RUN(n)                                                     \
+  {                                                                \
+    const int part = ((n) + SLICES * 4 - 1) / (SLICES * 4) * 4;    \
+    const int from = min(slice * part, (n)), to = min(from + part, (n)); \
+    __global const T *const next = w + (n) * BLOCK;                \
+    w += from * BLOCK;                                             \
+    RUN_PART(from, to)                                             \
+    w = next;                                                      \
+  }
+#else
+#define RUN(n) RUN_PART(0, n)
+#endif
+
+__attribute__((reqd_work_group_size(LANES, ROWS, SLICES)))
 KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
+#if SLICES > 1
+  // All work-items of a group pass the barriers equally often; tiles past the end repeat the last pixel and store nothing.
+  const int last = first + a.tiles_per_item;
+  const int slice = get_local_id(2);
+  __local float sums[SLICES * LANES * ROWS * TILE_P * VECTORS * VECTOR];
+#else
   const int last = min(first + a.tiles_per_item, a.tiles);
+#endif
   const int group = (int)get_group_id(2) / a.blocks;
   const int lane_c = ((int)get_group_id(2) - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
   __global const T *start = AT(in) + group * a.in_channels;
@@ -89,7 +118,8 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int run = a.merged ? a.kw * a.in_channels : a.in_channels, runs = a.merged ? 1 : a.kw;
   const int inside_y = a.ih - (a.kh - 1) * a.dh, inside_x = a.iw - (a.kw - 1) * a.dw;
   // Position of the next pixel; walks along rows, slices and images.
-  int x = first * TILE_P % a.ow, y = first * TILE_P / a.ow, n = y / a.oh;
+  const int pixel = min(first * TILE_P, a.pixels - 1);
+  int x = pixel % a.ow, y = pixel / a.ow, n = y / a.oh;
   y -= n * a.oh;
 #if DEPTH
   const int inside_z = a.id - (a.kd - 1) * a.dd;
@@ -193,8 +223,30 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
     const FV v = TAIL(acc##p##_##k, TAIL_N(p), TAIL_Y(p), TAIL_X(p), c, channels_left);             \
     FN(store)(v, AT(out) + PIXEL_OFFSET(p) + c, channels_left);                                     \
   }
+#if SLICES > 1
+// Slices take turns at the pixels.
+#define SPILL_(p, k) STOREV(float, VECTOR, acc##p##_##k, own + (p * VECTORS + k) * VECTOR);
+#define SPILL(p) REPEAT_WITH(VECTORS, p, SPILL_)
+#define GATHER_(p, k)                                                                                      \
+  acc##p##_##k = LOADV(float, VECTOR, all + (p * VECTORS + k) * VECTOR);                                   \
+  for (int i = 1; i < SLICES; ++i)                                                                         \
+    acc##p##_##k += LOADV(float, VECTOR, all + (i * LANES * ROWS * TILE_P * VECTORS + p * VECTORS + k) * VECTOR);
+#define STORE(p)                              \
+  if (p < left && p % SLICES == slice) {      \
+    REPEAT_WITH(VECTORS, p, GATHER_)          \
+    REPEAT_WITH(VECTORS, p, STORE_)           \
+  }
+    const int item = get_local_id(1) * LANES + get_local_id(0);
+    __local float *const all = sums + item * (TILE_P * VECTORS * VECTOR);
+    __local float *const own = all + slice * (LANES * ROWS * TILE_P * VECTORS * VECTOR);
+    REPEAT(TILE_P, SPILL)
+    barrier(CLK_LOCAL_MEM_FENCE);
+    REPEAT(TILE_P, STORE)
+    if (tile + 1 < last) barrier(CLK_LOCAL_MEM_FENCE);
+#else
 #define STORE(p) \
   if (p < left) { REPEAT_WITH(VECTORS, p, STORE_) }
     REPEAT(TILE_P, STORE)
+#endif
   }
 }

@@ -25,13 +25,14 @@ struct TileArgs {
 };
 
 struct Point {
-  int vector, vectors, tile_p, lanes, rows, unroll;
+  int vector, vectors, tile_p, lanes, rows, slices, unroll;
 
   explicit Point(const TuningPoint& p)
-      : vector(p["VECTOR"]), vectors(p["VECTORS"]), tile_p(p["TILE_P"]), lanes(p["LANES"]), rows(p["ROWS"]), unroll(p["UNROLL"]) {}
-  Point(int v, int vs, int p, int l, int r, int u) : vector(v), vectors(vs), tile_p(p), lanes(l), rows(r), unroll(u) {}
+      : vector(p["VECTOR"]), vectors(p["VECTORS"]), tile_p(p["TILE_P"]), lanes(p["LANES"]), rows(p["ROWS"]), slices(p["SLICES"]), unroll(p["UNROLL"]) {}
+  Point(int v, int vs, int p, int l, int r, int s, int u)
+      : vector(v), vectors(vs), tile_p(p), lanes(l), rows(r), slices(s), unroll(u) {}
   TuningPoint tuning() const {
-    return {{{"VECTOR", vector}, {"VECTORS", vectors}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}, {"UNROLL", unroll}}};
+    return {{{"VECTOR", vector}, {"VECTORS", vectors}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}, {"SLICES", slices}, {"UNROLL", unroll}}};
   }
   int64_t block() const { return int64_t{vector} * vectors * lanes; }
 };
@@ -65,6 +66,15 @@ bool is_pointwise(const TileProblem& problem) {
   for (int i = 0; i < 3; ++i)
     if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
   return is_row(s.in, s.batch, problem.in) && is_row(s.out, s.batch, problem.out);
+}
+
+// Whether each pixel's channels start at a multiple of four elements (memory itself is aligned far better).
+bool fours_aligned(int64_t offset, const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  const PixelStrides& in = problem.in;
+  const auto fits = [](int64_t size, int64_t stride) { return size == 1 || stride % 4 == 0; };
+  return offset % 4 == 0 && fits(s.batch, in.n) && fits(s.in[0], in.d) && fits(s.in[1], in.h) && fits(s.in[2], in.w) &&
+         fits(s.groups, s.in_channels);
 }
 
 // The axes that walk the output as one long row, and whether the tail's operands allow that: each varies along channels only
@@ -119,7 +129,7 @@ double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
   const double channels = static_cast<double>(ceil_div(s.out_channels, p.block()) * p.block());
   const double pixels = static_cast<double>(ceil_div(s.pixels(), p.tile_p) * p.tile_p);
   // Per tile: positions, pointers, tail and stores, in units of one multiply-add of a vector.
-  const double own = 8 + 4.0 * p.tile_p * p.vectors;
+  const double own = 2 + 5.0 * p.tile_p * p.vectors;
   const double work = static_cast<double>(s.taps() * s.in_channels) * p.tile_p * p.vectors;
   return channels * pixels / cpu_rate(p, traits.vector_width) * (1 + own / work);
 }
@@ -131,25 +141,51 @@ std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem) {
                                        {4, 2, 8}};
   std::vector<Point> points;
   for (const auto& [vector, vectors, tile_p] : kShapes)
-    if (fits_groups(desc, problem.shape, vector)) points.emplace_back(vector, vectors, tile_p, 1, 1, 1);
+    if (fits_groups(desc, problem.shape, vector)) points.emplace_back(vector, vectors, tile_p, 1, 1, 1, 1);
   return points;
 }
 
-// Points on a GPU: one tile a work-item; lanes of a work-group take neighbouring channels and share the pixels' loads.
+// Points on a GPU: one tile a work-item; lanes of a work-group take neighbouring channels and share the pixels' loads. Slices of
+// the input channels make up for layers with few outputs.
 std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
   std::vector<Point> points;
-  for (int vector : {4, 8, 2})
-    for (int lanes : {16, 8, 4, 32, 2, 1}) {
-      if (!fits_groups(desc, problem.shape, vector)) continue;
-      if (lanes > 1 && lanes * vector >= 2 * problem.shape.out_channels) continue;
-      for (int tile_p : {4, 2, 1, 8})
-        for (int items : {128, 64, 256}) {
-          if (static_cast<size_t>(items) > traits.max_work_group) continue;
-          for (int unroll : {4, 1}) points.emplace_back(vector, 1, tile_p, lanes, items / lanes, unroll);
-        }
+  for (int vector : {2, 4, 8})
+    for (int lanes : {16, 8, 32, 4}) {
+      if (!fits_groups(desc, s, vector)) continue;
+      if (lanes > 4 && (lanes / 2) * vector >= s.out_channels) continue;  // half of the lanes would idle
+      for (int tile_p : {2, 1, 4, 8})
+        for (int slices : {1, 2, 4, 8})
+          for (int items : {128, 256}) {
+            if (static_cast<size_t>(items) > traits.max_work_group || lanes * slices > items) continue;
+            if (slices > 1 && s.in_channels < 4 * slices) continue;
+            if (slices > 1 && sizeof(float) * items * tile_p * vector > traits.local_memory) continue;
+            points.emplace_back(vector, 1, tile_p, lanes, items / lanes / slices, slices, s.in_channels >= 4 ? 4 : 1);
+          }
     }
-  if (points.empty()) points.emplace_back(2, 1, 1, 1, 1, 1);
+  if (points.empty()) points.emplace_back(2, 1, 1, 1, 1, 1, 1);
   return points;
+}
+
+// Time on a GPU in units of a step of one work-item: either latency (too few work-items to hide it) or throughput.
+double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  const double blocks = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()));
+  const double tiles = static_cast<double>(ceil_div(s.pixels(), p.tile_p));
+  const double items = blocks * p.lanes * tiles * p.slices;
+  const double depth = static_cast<double>(s.taps() * s.in_channels) / p.slices;
+  // Instructions of one step: multiply-adds, and loads of inputs (four channels at once) and weights.
+  const double step = p.vector * p.tile_p + p.tile_p * (p.unroll == 4 ? 1.5 : 3.0) + 2.0;
+  const double own = 60 + 6.0 * p.tile_p * p.vector + (p.slices > 1 ? 40 + 4.0 * p.tile_p * p.vector : 0);
+  const double per_item = depth * step + own;
+  // A scheduler (four a compute unit) issues one warp's instruction a cycle; a lone warp waits about 12 cycles a step.
+  const double throughput = items / 32 / (4.0 * traits.compute_units) * per_item;
+  const double latency = depth * (step + 12) + own * 3;
+  double value = std::max(throughput, latency) + 0.3 * std::min(throughput, latency);
+  if (p.lanes * p.vector < 32 && s.out_channels > p.lanes * p.vector) value *= 1.2;  // narrow rows of weights
+  if (p.vector * p.tile_p > 32) value *= 1.1;
+  if (p.lanes * p.rows * p.slices != 128) value *= 1.02;
+  return value;
 }
 
 }  // namespace
@@ -209,7 +245,6 @@ std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& probl
 }
 
 TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
-  const ConvShape& s = problem.shape;
   if (traits.is_cpu) {
     const std::vector<Point> points = cpu_points(desc, problem);
     const Point* best = &points[0];
@@ -219,25 +254,11 @@ TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem, const
       if (const double cost = cpu_cost(problem, point, traits); cost < least) best = &point, least = cost;
     return best->tuning();
   }
-  // Enough work-items to fill the machine first, then larger tiles.
   const std::vector<Point> points = gpu_points(desc, problem, traits);
-  const double wanted = 256.0 * traits.compute_units;
-  const auto cost = [&](const Point& p) {
-    const double items = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()) * p.lanes * ceil_div(s.pixels(), p.tile_p));
-    const double slots = items * p.vector * p.tile_p;
-    // Loads per multiply-add: inputs are shared by a vector, weights by the pixels of a tile.
-    const double loads = 1.0 / p.vector + 1.0 / p.tile_p;
-    double value = slots * (0.3 + loads) * (items < wanted ? std::sqrt(wanted / items) : 1.0);
-    if (p.lanes * p.rows != 128) value *= 1.05;
-    if (p.lanes * p.vector < 32 && s.out_channels >= 32) value *= 1.15;  // narrow rows of weights
-    if (p.vector * p.tile_p > 32) value *= 1.2;
-    if ((p.unroll == 4) != (s.in_channels >= 4)) value *= 1.1;
-    return value;
-  };
   const Point* best = &points[0];
-  double least = cost(*best);
+  double least = gpu_cost(problem, *best, traits);
   for (const Point& point : points)
-    if (const double c = cost(point); c < least) best = &point, least = c;
+    if (const double c = gpu_cost(problem, point, traits); c < least) best = &point, least = c;
   return best->tuning();
 }
 
@@ -265,7 +286,7 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   args.merged = s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels;
   args.zeros = i32(packed_weights);
   const double flops = 2.0 * static_cast<double>(s.taps() * s.in_channels) * point.tile_p * point.vector * point.vectors;
-  if (traits.is_cpu && point.lanes * point.rows == 1)
+  if (traits.is_cpu)
     args.tiles_per_item = i32(tiles_per_item(args.tiles, s.groups * blocks, flops, traits));
   else
     args.tiles_per_item = i32(ceil_div(ceil_div(args.tiles, point.rows), kMaxGroups));
@@ -301,7 +322,9 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   define("TILE_P", point.tile_p);
   define("LANES", point.lanes);
   define("ROWS", point.rows);
+  define("SLICES", point.slices);
   define("UNROLL", point.unroll);
+  define("ALIGNED", point.unroll == 4 && fours_aligned(desc.inputs[problem.data].offset, problem));
   define("POINTWISE", pointwise);
   define("DEPTH", !pointwise && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
   define("FLAT_TAIL", flat);
@@ -309,9 +332,9 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   const size_t size = size_of(type);
   spec.arguments = {Argument::input(problem.data, size), Argument::packed(0, size), Argument::output(0, size), Argument::value(args)};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
-  spec.local = {static_cast<size_t>(point.lanes), static_cast<size_t>(point.rows), 1};
+  spec.local = {static_cast<size_t>(point.lanes), static_cast<size_t>(point.rows), static_cast<size_t>(point.slices)};
   const int64_t items = ceil_div(args.tiles, args.tiles_per_item);
-  spec.global = {spec.local[0], static_cast<size_t>(ceil_div(items, point.rows)) * spec.local[1], static_cast<size_t>(s.groups * blocks)};
+  spec.global = {spec.local[0], static_cast<size_t>(ceil_div(items, point.rows)) * spec.local[1], static_cast<size_t>(s.groups * blocks) * spec.local[2]};
   plan.launches.push_back(std::move(spec));
   return plan;
 }

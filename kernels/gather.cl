@@ -6,8 +6,8 @@ typedef struct {
   int index_step, run;
 } FN(Gather);
 
-// Where indices lead, in elements of the data; -1 where one is out of range.
-static inline int FN(address)(__global const INDEX *at, const FN(Gather) *g, int from) {
+// Adds to `from` where the indices lead in the data; false where one of them is out of range.
+static inline bool FN(locate)(__global const INDEX *at, const FN(Gather) *g, int *from) {
   bool inside = true;
   for (int k = 0; k < INDEXED; ++k) {
     const int size = g->indexed_size[k];
@@ -15,9 +15,9 @@ static inline int FN(address)(__global const INDEX *at, const FN(Gather) *g, int
     if (i < 0) i += size;
     const bool fits = i >= 0 && i < size;
     inside = inside && fits;
-    from += fits ? (int)i * g->indexed_stride[k] : 0;
+    *from += fits ? (int)i * g->indexed_stride[k] : 0;
   }
-  return inside ? from : -1;
+  return inside;
 }
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
@@ -42,12 +42,13 @@ KERNEL(IN(E, in), IN(INDEX, indices), OUT(E, out), const FN(Gather) g) {
   __global const INDEX *index = AT(indices) + at;
   __global E *target = AT(out) + to;
   if (g.at[0] == 0) {
-    const int address = FN(address)(index, &g, from);
-    for (int i = begin; i < end; ++i) target[i * g.to[0]] = address < 0 ? (E)0 : data[address + i * g.from[0]];
+    const bool inside = FN(locate)(index, &g, &from);
+    for (int i = begin; i < end; ++i) target[i * g.to[0]] = inside ? data[from + i * g.from[0]] : (E)0;
   } else {
     for (int i = begin; i < end; ++i) {
-      const int address = FN(address)(index + i * g.at[0], &g, from + i * g.from[0]);
-      target[i * g.to[0]] = address < 0 ? (E)0 : data[address];
+      int address = from + i * g.from[0];
+      const bool inside = FN(locate)(index + i * g.at[0], &g, &address);
+      target[i * g.to[0]] = inside ? data[address] : (E)0;
     }
   }
 }

@@ -209,7 +209,7 @@ constexpr size_t kMostIndexed = 4;
 // Loops in the output's order in memory, merged; `at` rides along as the first bounded axis of a copy does.
 std::vector<CopyDim> merged_loops(const Picking& picking) {
   std::vector<CopyDim> dims;
-  for (const Loop& loop : picking.loops) dims.push_back({loop.size, loop.from, loop.to, {loop.at, 0, 0}});
+  for (const Loop& loop : picking.loops) dims.push_back({loop.size, loop.from, loop.to, {loop.at}});
   return merged(dims);
 }
 

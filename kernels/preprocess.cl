@@ -14,8 +14,8 @@ struct FN(Args) {
   float weight[9], bias[3], pad[3];                 // from 8-bit R, G, B to the network's channels
 };
 
-#define STORE_uchar(n, v, p) CAT(vstore, n)(CAT(CAT(convert_uchar, n), _sat_rte)(v), 0, p)
-#define convert_uchar1_sat_rte(x) convert_uchar_sat_rte(x)
+#define STORE_uchar_1(v, p) (*(p) = convert_uchar_sat_rte(v))
+#define STORE_uchar_8(v, p) vstore8(convert_uchar8_sat_rte(v), 0, p)
 #define as_floats(v) CAT(convert_float, V)(v)
 #define as_ints(v) CAT(CAT(convert_int, V), _rte)(v)
 #define convert_int1_rte(x) convert_int_rte(x)
@@ -116,7 +116,7 @@ KERNEL(IN(uchar, p0), IN(uchar, p1), IN(uchar, p2), OUT(OUT_T, out), const struc
         STOREV(OUT_T, V, value, p);
       } else {
         float lanes[V];
-        CAT(vstore, V)(value, 0, lanes);
+        STOREV_PRIVATE(V, value, lanes);
         for (int i = 0; i < end; ++i)
           STOREV(OUT_T, 1, (i >= begin && i < stop) ? lanes[i] : a.pad[c], p + i * a.stride_x);
       }

@@ -1,5 +1,28 @@
-// Copies between strided places. E: unsigned type of an element's size; DIMS loops, innermost first; AXES bounded axes;
-// FILL: out of bounds is set to 0, else left alone.
+// Copies between strided places. FROM, TO: types of the elements (equal: any type of their size); CONVERT: they differ, values
+// are converted; DIMS loops, innermost first; AXES bounded axes; FILL: out of bounds is set to 0, else left alone.
+#if CONVERT
+#define LOAD_FROM(p) CAT(LOADS_, FROM)(p)
+#define STORE_TO(v, p) CAT(STORES_, TO)(v, p)
+#define LOADS_float(p) (*(p))
+#define LOADS_half(p) vload_half(0, p)
+#define LOADS_int(p) (*(p))
+#define LOADS_uchar(p) ((int)*(p))
+#define LOADS_char(p) ((int)*(p))
+#define STORES_float(v, p) (*(p) = convert_float(v))
+#define STORES_half(v, p) vstore_half_rte(convert_float(v), 0, p)
+#define STORES_int(v, p) (*(p) = CAT(SATURATE_, FROM)(int, v))
+#define STORES_uchar(v, p) (*(p) = CAT(SATURATE_, FROM)(uchar, v))
+#define STORES_char(v, p) (*(p) = CAT(SATURATE_, FROM)(char, v))
+#define SATURATE_float(type, v) CAT(CAT(convert_, type), _sat_rtz)(v)
+#define SATURATE_half(type, v) CAT(CAT(convert_, type), _sat_rtz)(v)
+#define SATURATE_int(type, v) CAT(convert_, type)(v)
+#define SATURATE_uchar(type, v) CAT(convert_, type)(v)
+#define SATURATE_char(type, v) CAT(convert_, type)(v)
+#define MOVE(target, source) STORE_TO(LOAD_FROM(&(source)), &(target))
+#else
+#define MOVE(target, source) (target) = (source)
+#endif
+
 typedef struct {
   int size[DIMS], from[DIMS], to[DIMS];
   int from_start, to_start, run;
@@ -11,7 +34,7 @@ typedef struct {
 } FN(Copy);
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(IN(E, in), OUT(E, out), const FN(Copy) copy) {
+KERNEL(IN(FROM, in), OUT(TO, out), const FN(Copy) copy) {
   const int runs = (copy.size[0] + copy.run - 1) / copy.run;
   int rest = (int)get_global_id(0);
   const int begin = rest % runs * copy.run;
@@ -34,8 +57,8 @@ KERNEL(IN(E, in), OUT(E, out), const FN(Copy) copy) {
   }
   if (rest > 0) return;  // beyond the last run
 
-  __global const E *source = AT(in) + from;
-  __global E *target = AT(out) + to;
+  __global const FROM *source = AT(in) + from;
+  __global TO *target = AT(out) + to;
 #if AXES > 0
   for (int i = begin; i < end; ++i) {
     bool inside = true;
@@ -44,14 +67,14 @@ KERNEL(IN(E, in), OUT(E, out), const FN(Copy) copy) {
       inside = inside && p >= 0 && p < copy.axis[a].limit;
     }
     if (inside)
-      target[i * copy.to[0]] = source[i * copy.from[0]];
+      MOVE(target[i * copy.to[0]], source[i * copy.from[0]]);
     else if (FILL)
       target[i * copy.to[0]] = 0;
   }
 #else
   if (copy.from[0] == 1 && copy.to[0] == 1)
-    for (int i = begin; i < end; ++i) target[i] = source[i];
+    for (int i = begin; i < end; ++i) MOVE(target[i], source[i]);
   else
-    for (int i = begin; i < end; ++i) target[i * copy.to[0]] = source[i * copy.from[0]];
+    for (int i = begin; i < end; ++i) MOVE(target[i * copy.to[0]], source[i * copy.from[0]]);
 #endif
 }

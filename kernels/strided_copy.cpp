@@ -53,9 +53,23 @@ std::string moved_type(ElementType type) {
   }
 }
 
+// OpenCL C type of elements whose values are converted; "" where that is not offered.
+static std::string converted_type(ElementType type) {
+  switch (type) {
+    case ElementType::f32: return "float";
+    case ElementType::f16: return "half";
+    case ElementType::i32: return "int";
+    case ElementType::u8: return "uchar";
+    case ElementType::i8: return "char";
+    default: return "";
+  }
+}
+
 std::string reject_copy(const OpDesc& desc, const StridedCopy& copy) {
   if (!desc.tail.empty()) return "moves elements without computing, takes no tail";
-  if (size_of(desc.inputs[0].type) != size_of(desc.outputs[0].type)) return "input and output differ in element size";
+  const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
+  if (from != to && (converted_type(from).empty() || converted_type(to).empty()))
+    return "does not convert " + std::string(name_of(from)) + " to " + std::string(name_of(to));
   if (desc.outputs[0].elements() == 0) return "the output is empty";
   if (merged(copy.dims).size() > kMostCopyDims)
     return "needs more than " + std::to_string(kMostCopyDims) + " loops";
@@ -88,7 +102,10 @@ KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTr
   const size_t group = run_group(traits);
   KernelSpec spec;
   spec.source = "strided_copy.cl";
-  spec.defines = {{"E", moved_type(desc.outputs[0].type)}, {"DIMS", std::to_string(loops)},
+  const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
+  const bool convert = from != to;
+  spec.defines = {{"FROM", convert ? converted_type(from) : moved_type(from)}, {"TO", convert ? converted_type(to) : moved_type(to)},
+                  {"CONVERT", convert ? "1" : "0"}, {"DIMS", std::to_string(loops)},
                   {"AXES", std::to_string(copy.axes)}, {"FILL", copy.fill ? "1" : "0"}, {"GROUP", std::to_string(group)}};
   spec.global[0] = run_items(dims, run, group);
   spec.local[0] = group;

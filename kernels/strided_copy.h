@@ -11,7 +11,7 @@ namespace clinfer {
 // One loop of a copy, in elements. `along`: by how much it moves along the bounded axes (see StridedCopy).
 struct CopyDim {
   int64_t size = 1, from = 0, to = 0;
-  std::array<int64_t, 3> along{};
+  std::array<int64_t, 4> along{};
 };
 
 // Copies input 0 of an OpDesc to its output 0. An element is copied where the position along each bounded axis, start plus the
@@ -20,7 +20,7 @@ struct StridedCopy {
   std::vector<CopyDim> dims;  // any order
   int64_t from = 0, to = 0;   // at index 0, relative to the tensors' first elements
   size_t axes = 0;            // number of bounded axes
-  std::array<int64_t, 3> start{}, limit{};
+  std::array<int64_t, 4> start{}, limit{};
   bool fill = false;
 };
 

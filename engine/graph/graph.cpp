@@ -115,8 +115,11 @@ std::unique_ptr<Graph> Graph::clone() const {
     copy->nodes.push_back(std::make_unique<Node>(*node));
     twin[node.get()] = copy->nodes.back().get();
   }
-  for (const auto& node : copy->nodes)
+  for (const auto& node : copy->nodes) {
     for (Edge& input : node->inputs) input.node = twin.at(input.node);
+    for (NodeOutput& output : node->outputs)
+      if (output.storage.node) output.storage.node = twin.at(output.storage.node);
+  }
   for (const Node* node : parameters) copy->parameters.push_back(twin.at(node));
   for (const Node* node : results) copy->results.push_back(twin.at(node));
   return copy;

@@ -378,12 +378,19 @@ class Reader {
   IrModel model_;
 };
 
+// Operations quote attributes as the file has them, with whatever control characters.
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
+
 IrModel read(std::string_view xml, std::function<MappedFile()> open_weights,
              const std::string& where) {
   try {
     return Reader(xml, std::move(open_weights)).read();
   } catch (const Error& error) {
-    throw Error(error.code(), where + ": " + error.what());
+    throw Error(error.code(), where + ": " + one_line(error.what()));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, where + ": not enough memory to read the model");
   }

@@ -81,8 +81,8 @@ void fold_behind(Graph& graph, Node* node) {
   if (!shape) return;
   std::vector<float> scale(static_cast<size_t>(shape->outputs), 1.f), shift(scale.size(), 0.f);
   Edge end{node, 0};
+  std::vector<Node*> chain;
   bool scaled = false, shifted = false;
-  size_t folded = 0;
   for (;;) {
     const std::vector<Node*> users = graph.users(end);
     if (users.size() != 1 || users[0]->is("Result")) break;
@@ -95,17 +95,21 @@ void fold_behind(Graph& graph, Node* node) {
       shifted |= shift[i] != 0;
     }
     end = {users[0], 0};
-    ++folded;
+    chain.push_back(users[0]);
   }
-  if (folded == 0 || (!scaled && folded == 1)) return;
+  if (chain.empty() || (!scaled && chain.size() == 1)) return;
   if (scaled) {
     Node* weights = graph.insert_constant(node, node->inputs[1].node->name, scaled_outputs(*node, *shape->weights, scale));
     node->inputs[1] = {weights, 0};
   }
   const std::vector<std::string> names = end.node->outputs[0].names;
+  const auto unlink = [&] {  // what was folded reads nothing any more
+    for (Node* folded : chain) folded->inputs.clear();
+  };
   if (!shifted) {
     graph.replace_uses(end, {node, 0});
     node->outputs[0].names = names;
+    unlink();
     return;
   }
   Shape bias_shape(shape->output_rank, 1);
@@ -118,6 +122,7 @@ void fold_behind(Graph& graph, Node* node) {
   infer_node_shapes(*add);
   add->outputs[0].names = names;
   graph.replace_uses(end, {add, 0});
+  unlink();
 }
 
 // conv(x * s): the multiplication in front of a convolution that is its only user.
@@ -143,6 +148,7 @@ void fold_before(Graph& graph, Node* node) {
           for (int64_t t = 0; t < taps; ++t)
             w[((g * outputs + o) * inputs + i) * taps + t] *= (*scale)[static_cast<size_t>(g * inputs + i)];
     node->inputs[1] = {graph.insert_constant(node, node->inputs[1].node->name, weights), 0};
+    x.node->inputs.clear();
     node->inputs[0] = data;
     return;
   }

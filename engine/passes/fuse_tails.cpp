@@ -64,6 +64,7 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   std::rotate(graph.nodes.begin() + static_cast<std::ptrdiff_t>(from), graph.nodes.begin() + static_cast<std::ptrdiff_t>(from) + 1,
               graph.nodes.begin() + static_cast<std::ptrdiff_t>(to) + 1);
   graph.replace_uses({user, 0}, {producer, 0});
+  user->inputs.clear();  // it reads nothing any more, so the producer has the user's users only
   return true;
 }
 

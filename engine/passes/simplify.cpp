@@ -1,5 +1,5 @@
 // Removes operations whose output is their input: conversions to the same type, reshapes to the same shape, identity
-// transposes, concats of one.
+// transposes, concats of one. Drops outputs that nothing reads from operations that can leave them out.
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -25,12 +25,29 @@ bool is_identity(const Node& node) {
   return false;
 }
 
+// The indices of a MaxPool, say: shapes inferred for one output less must come out as one less.
+void drop_unread_outputs(const Graph& graph, Node& node) {
+  while (node.def && node.outputs.size() > 1 &&
+         graph.users({&node, static_cast<int>(node.outputs.size()) - 1}).empty()) {
+    Node trial = node;
+    trial.outputs.pop_back();
+    try {
+      infer_node_shapes(trial);
+    } catch (const Error&) {
+      return;
+    }
+    if (trial.outputs.size() == node.outputs.size()) return;
+    node.outputs.pop_back();
+  }
+}
+
 }  // namespace
 
 void simplify(Graph& graph, const PassContext&) {
   for (const auto& node : graph.nodes)
     if (is_identity(*node)) graph.replace_uses({node.get(), 0}, node->inputs[0]);
   graph.remove_dead();
+  for (const auto& node : graph.nodes) drop_unread_outputs(graph, *node);
 }
 
 }  // namespace clinfer

@@ -40,11 +40,48 @@
 #define STORE_half_2(v, p) vstore_half2_rte(v, 0, p)
 #define LOAD_half_4(p) vload_half4(0, p)
 #define STORE_half_4(v, p) vstore_half4_rte(v, 0, p)
+#ifdef POCL_DEVICE_ADDRESS_BITS  // PoCL's wide half loads and stores fault at addresses that only an element is aligned to
+void store_half8(float8 v, __global half *p) {
+  vstore_half4_rte(v.lo, 0, p);
+  vstore_half4_rte(v.hi, 1, p);
+}
+void store_half16(float16 v, __global half *p) {
+  store_half8(v.lo, p);
+  store_half8(v.hi, p + 8);
+}
+#define LOAD_half_8(p) ((float8)(vload_half4(0, p), vload_half4(1, p)))
+#define STORE_half_8(v, p) store_half8(v, p)
+#define LOAD_half_16(p) ((float16)(vload_half4(0, p), vload_half4(1, p), vload_half4(2, p), vload_half4(3, p)))
+#define STORE_half_16(v, p) store_half16(v, p)
+#else
 #define LOAD_half_8(p) vload_half8(0, p)
 #define STORE_half_8(v, p) vstore_half8_rte(v, 0, p)
 #define LOAD_half_16(p) vload_half16(0, p)
 #define STORE_half_16(v, p) vstore_half16_rte(v, 0, p)
+#endif
 #define LOADV(type, V, p) CAT(CAT(LOAD_, type), CAT(_, V))(p)
 #define STOREV(type, V, v, p) CAT(CAT(STORE_, type), CAT(_, V))(v, p)
 #define LOADV_PRIVATE(V, p) LOADV(float, V, p)
 #define STOREV_PRIVATE(V, v, p) STOREV(float, V, v, p)
+
+// The same for elements at a multiple of the vector's own size. Loads of halves at any alignment are made of single elements
+// by some compilers; these are one instruction.
+#define LOAD_ALIGNED_float_1(p) (*(p))
+#define LOAD_ALIGNED_float_2(p) (*(__global const float2 *)(p))
+#define LOAD_ALIGNED_float_4(p) (*(__global const float4 *)(p))
+#define LOAD_ALIGNED_float_8(p) (*(__global const float8 *)(p))
+#define LOAD_ALIGNED_float_16(p) (*(__global const float16 *)(p))
+#ifdef USE_HALF
+#define LOAD_ALIGNED_half_1(p) convert_float(*(p))
+#define LOAD_ALIGNED_half_2(p) convert_float2(*(__global const half2 *)(p))
+#define LOAD_ALIGNED_half_4(p) convert_float4(*(__global const half4 *)(p))
+#define LOAD_ALIGNED_half_8(p) convert_float8(*(__global const half8 *)(p))
+#define LOAD_ALIGNED_half_16(p) convert_float16(*(__global const half16 *)(p))
+#else
+#define LOAD_ALIGNED_half_1(p) LOAD_half_1(p)
+#define LOAD_ALIGNED_half_2(p) LOAD_half_2(p)
+#define LOAD_ALIGNED_half_4(p) LOAD_half_4(p)
+#define LOAD_ALIGNED_half_8(p) LOAD_half_8(p)
+#define LOAD_ALIGNED_half_16(p) LOAD_half_16(p)
+#endif
+#define LOADV_ALIGNED(type, V, p) CAT(CAT(LOAD_ALIGNED_, type), CAT(_, V))(p)

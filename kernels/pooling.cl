@@ -1,0 +1,99 @@
+// MaxPool and AvgPool on channels-last tensors: a tile of TILE_P neighbouring pixels of a row x VECTOR channels.
+// Defines: T, MODE (0 maximum, 1 average of what is inside, 2 average that counts pads), VECTOR, TILE_P, LANES, ROWS
+// (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where UNROLL is 1, else members of `a`).
+// The last vector of channels overlaps the one before where needed.
+
+typedef struct {
+  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
+  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
+  int end_d, end_h, end_w;  // sizes with the pads behind
+  int channels, vectors;
+  int row_tiles, tiles, tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+
+// Taps of a window that starts at `start` before position `size`: first and one past the last.
+int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }
+int FN(last)(int start, int step, int taps, int size) {
+  return start < size ? min(taps, (size - start + step - 1) / step) : 0;
+}
+
+#if MODE == 0
+#define START -MAXFLOAT
+#define ACCUMULATE(acc, v) acc = fmax(acc, v)
+#else
+#define START 0.0f
+#define ACCUMULATE(acc, v) acc += v
+#endif
+
+__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+  const int first = (int)get_global_id(1) * a.tiles_per_item;
+  const int last = min(first + a.tiles_per_item, a.tiles);
+  for (int tile = first; tile < last; ++tile) {
+    const int x = tile % a.row_tiles * TILE_P;
+    int n = tile / a.row_tiles;
+    const int y = n % a.oh;
+    n /= a.oh;
+    const int z = n % a.od;
+    n /= a.od;
+    const int iz = z * a.sd - a.pd, iy = y * a.sh - a.ph, ix0 = x * SW - a.pw;
+    const int kz_first = FN(first)(iz, a.dd, a.kd), kz_last = FN(last)(iz, a.dd, a.kd, a.id);
+    const int ky_first = FN(first)(iy, a.dh, KH), ky_last = FN(last)(iy, a.dh, KH, a.ih);
+#if MODE == 1
+    const int counted = max(kz_last - kz_first, 0) * max(ky_last - ky_first, 0);
+#elif MODE == 2
+    const int counted = FN(last)(iz, a.dd, a.kd, a.end_d) * FN(last)(iy, a.dh, KH, a.end_h);
+#endif
+    const bool inside = x + TILE_P <= a.ow && ix0 >= 0 && ix0 + (TILE_P - 1) * SW + (KW - 1) * DW < a.iw;
+    for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
+      const int c = min(vector * VECTOR, a.channels - VECTOR);
+      __global const T *const image = AT(in) + n * a.in_n + iz * a.in_d + iy * a.in_h + ix0 * a.in_w + c;
+      __global T *const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c;
+      if (inside) {
+#define CLEAR(p) FV acc##p = START;
+        REPEAT(TILE_P, CLEAR)
+        for (int kz = kz_first; kz < kz_last; ++kz)
+          for (int ky = ky_first; ky < ky_last; ++ky) {
+            __global const T *const row = image + kz * a.dd * a.in_d + ky * a.dh * a.in_h;
+#if UNROLL
+#pragma unroll
+#endif
+            for (int kx = 0; kx < KW; ++kx) {
+#define TAP(p) ACCUMULATE(acc##p, LOADV(T, VECTOR, row + (p * SW + kx * DW) * a.in_w));
+              REPEAT(TILE_P, TAP)
+            }
+          }
+#if MODE == 0
+#define RESULT(v) (v)
+#else
+        const float scale = counted > 0 ? 1.0f / (counted * KW) : 0.0f;
+#define RESULT(v) ((v) * scale)
+#endif
+#define STORE(p) STOREV(T, VECTOR, TAIL(RESULT(acc##p), n, y, x + p, c, VECTOR), to + p * a.out_w);
+        REPEAT(TILE_P, STORE)
+      } else {
+        for (int p = 0; p < min(TILE_P, a.ow - x); ++p) {
+          const int ix = ix0 + p * SW;
+          const int kx_first = FN(first)(ix, DW, KW), kx_last = FN(last)(ix, DW, KW, a.iw);
+          FV acc = START;
+          for (int kz = kz_first; kz < kz_last; ++kz)
+            for (int ky = ky_first; ky < ky_last; ++ky) {
+              __global const T *const row = image + kz * a.dd * a.in_d + ky * a.dh * a.in_h + p * SW * a.in_w;
+              for (int kx = kx_first; kx < kx_last; ++kx) ACCUMULATE(acc, LOADV(T, VECTOR, row + kx * DW * a.in_w));
+            }
+#if MODE != 0
+#if MODE == 1
+          const int taps = counted * max(kx_last - kx_first, 0);
+#else
+          const int taps = counted * FN(last)(ix, DW, KW, a.end_w);
+#endif
+          const float scale = taps > 0 ? 1.0f / taps : 0.0f;
+#endif
+          STOREV(T, VECTOR, TAIL(RESULT(acc), n, y, x + p, c, VECTOR), to + p * a.out_w);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,73 @@
+// MaxPool and AvgPool on any strides, and the positions of the maxima. One work-item computes one element of the output.
+// Defines: T, MODE as in pooling.cl, INDICES (1: the second output is written), LOCAL (work-group), CHANNELS_INNER
+// (neighbouring work-items are neighbouring channels, else pixels).
+
+typedef struct {
+  int in_n, in_c, in_d, in_h, in_w, out_n, out_c, out_d, out_h, out_w;  // strides
+  int index_n, index_c, index_d, index_h, index_w;
+  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
+  int end_d, end_h, end_w;  // sizes with the pads behind
+  int channels;
+  int index_range;  // indices count modulo this
+  int elements;
+} FN(Args);
+
+__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+KERNEL(IN(T, in), OUT(T, out),
+#if INDICES
+       OUT(int, index),
+#endif
+       const FN(Args) a TAIL_PARAMS) {
+  int rest = get_global_id(0);
+  if (rest >= a.elements) return;
+#if CHANNELS_INNER
+  const int c = rest % a.channels;
+  rest /= a.channels;
+#endif
+  const int x = rest % a.ow;
+  rest /= a.ow;
+  const int y = rest % a.oh;
+  rest /= a.oh;
+  const int z = rest % a.od;
+  rest /= a.od;
+#if CHANNELS_INNER
+  const int n = rest;
+#else
+  const int c = rest % a.channels, n = rest / a.channels;
+#endif
+  const int iz0 = z * a.sd - a.pd, iy0 = y * a.sh - a.ph, ix0 = x * a.sw - a.pw;
+  __global const T *const from = AT(in) + n * a.in_n + c * a.in_c;
+  float result = MODE == 0 ? -MAXFLOAT : 0.0f;
+  int inside = 0, counted = 0, at = 0;
+  for (int kz = 0; kz < a.kd; ++kz) {
+    const int iz = iz0 + kz * a.dd;
+    for (int ky = 0; ky < a.kh; ++ky) {
+      const int iy = iy0 + ky * a.dh;
+      for (int kx = 0; kx < a.kw; ++kx) {
+        const int ix = ix0 + kx * a.dw;
+        counted += iz < a.end_d && iy < a.end_h && ix < a.end_w;
+        if (iz < 0 || iz >= a.id || iy < 0 || iy >= a.ih || ix < 0 || ix >= a.iw) continue;
+        const float value = LOADV(T, 1, from + iz * a.in_d + iy * a.in_h + ix * a.in_w);
+#if MODE == 0
+        if (value > result || inside == 0) {
+          result = value;
+          at = (iz * a.ih + iy) * a.iw + ix;
+        }
+#else
+        result += value;
+#endif
+        ++inside;
+      }
+    }
+  }
+#if MODE != 0
+  const int taps = MODE == 1 ? inside : counted;
+  result = taps > 0 ? result / taps : 0.0f;
+#endif
+  __global T *const to = AT(out) + n * a.out_n + c * a.out_c + z * a.out_d + y * a.out_h + x * a.out_w;
+  STOREV(T, 1, TAIL(result, n, y, x, c, 1), to);
+#if INDICES
+  const int flat = (n * a.channels + c) * a.id * a.ih * a.iw + at;
+  AT(index)[n * a.index_n + c * a.index_c + z * a.index_d + y * a.index_h + x * a.index_w] = flat % a.index_range;
+#endif
+}

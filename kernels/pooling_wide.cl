@@ -1,0 +1,79 @@
+// MaxPool and AvgPool over windows of many pixels with few outputs, as over a whole image: SLICES work-items share the
+// window of one output pixel, LANES vectors of channels side by side.
+// Defines: T, MODE as in pooling.cl, VECTOR, LANES, SLICES (a power of 2).
+
+typedef struct {
+  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
+  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
+  int end_d, end_h, end_w;  // sizes with the pads behind
+  int channels, vectors;
+  int pixels, pixels_per_group;
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+
+// Taps of a window that starts at `start` before position `size`: first and one past the last.
+int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }
+int FN(last)(int start, int step, int taps, int size) {
+  return start < size ? min(taps, (size - start + step - 1) / step) : 0;
+}
+
+#if MODE == 0
+#define START -MAXFLOAT
+#define ACCUMULATE(acc, v) acc = fmax(acc, v)
+#else
+#define START 0.0f
+#define ACCUMULATE(acc, v) acc += v
+#endif
+
+__attribute__((reqd_work_group_size(LANES, SLICES, 1)))
+KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+  __local FV part[SLICES][LANES];
+  const int lane = get_local_id(0), slice = get_local_id(1);
+  const int vector = get_global_id(0);
+  const int c = min(vector * VECTOR, a.channels - VECTOR);  // beyond the last vector: its values again, not stored
+  const int pixel_first = (int)get_group_id(1) * a.pixels_per_group;
+  const int pixel_last = min(pixel_first + a.pixels_per_group, a.pixels);
+  for (int pixel = pixel_first; pixel < pixel_last; ++pixel) {
+    const int x = pixel % a.ow;
+    int n = pixel / a.ow;
+    const int y = n % a.oh;
+    n /= a.oh;
+    const int z = n % a.od;
+    n /= a.od;
+    const int iz = z * a.sd - a.pd, iy = y * a.sh - a.ph, ix = x * a.sw - a.pw;
+    const int z0 = FN(first)(iz, a.dd, a.kd), y0 = FN(first)(iy, a.dh, a.kh), x0 = FN(first)(ix, a.dw, a.kw);
+    const int depth = max(FN(last)(iz, a.dd, a.kd, a.id) - z0, 0);
+    const int height = max(FN(last)(iy, a.dh, a.kh, a.ih) - y0, 0);
+    const int width = max(FN(last)(ix, a.dw, a.kw, a.iw) - x0, 0);
+    const int inside = depth * height * width;
+    __global const T *const from = AT(in) + n * a.in_n + (iz + z0 * a.dd) * a.in_d + (iy + y0 * a.dh) * a.in_h +
+                                   (ix + x0 * a.dw) * a.in_w + c;
+    FV acc = START;
+    for (int tap = slice; tap < inside; tap += SLICES) {
+      const int kx = tap % width, row = tap / width;
+      const int ky = row % height, kz = row / height;
+      ACCUMULATE(acc, LOADV(T, VECTOR, from + kz * a.dd * a.in_d + ky * a.dh * a.in_h + kx * a.dw * a.in_w));
+    }
+    part[slice][lane] = acc;
+    for (int rest = SLICES / 2; rest > 0; rest /= 2) {
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (slice < rest) ACCUMULATE(part[slice][lane], part[slice + rest][lane]);
+    }
+    if (slice == 0 && vector < a.vectors) {
+      acc = part[0][lane];
+#if MODE != 0
+#if MODE == 1
+      const int taps = inside;
+#else
+      const int taps = FN(last)(iz, a.dd, a.kd, a.end_d) * FN(last)(iy, a.dh, a.kh, a.end_h) *
+                       FN(last)(ix, a.dw, a.kw, a.end_w);
+#endif
+      acc *= taps > 0 ? 1.0f / taps : 0.0f;
+#endif
+      STOREV(T, VECTOR, TAIL(acc, n, y, x, c, VECTOR),
+             AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+}

@@ -1,0 +1,72 @@
+// The K first values of each row by size, in registers: one work-item walks one row. INTEGER: T is int, else a storage type
+// of floats; LARGEST: largest first; BY_INDEX: what was selected is written in the order of the row.
+typedef struct {
+  int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
+  int length, from_step, to_step, at_step;
+} FN(Rows);
+
+#if INTEGER
+#define VALUE int
+#define LOAD_VALUE(p) (*(p))
+#define STORE_VALUE(v, p) (*(p) = (v))
+#define BEFORE(a, b) (LARGEST ? (a) > (b) : (a) < (b))
+#else
+#define VALUE float
+#define LOAD_VALUE(p) LOADV(T, 1, p)
+#define STORE_VALUE(v, p) STOREV(T, 1, v, p)
+#define BEFORE(a, b) ((LARGEST ? (a) > (b) : (a) < (b)) || (isnan(b) && !isnan(a)))
+#endif
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Rows) r) {
+  int rest = (int)get_global_id(0);
+  int from = 0, to = 0, at = 0;
+#pragma unroll
+  for (int d = 0; d < DIMS; ++d) {
+    const int i = rest % r.size[d];
+    rest /= r.size[d];
+    from += i * r.from[d];
+    to += i * r.to[d];
+    at += i * r.at[d];
+  }
+  if (rest > 0) return;  // beyond the last row
+
+  VALUE best[K];
+  int where[K];  // -1: nothing there yet
+  for (int k = 0; k < K; ++k) {
+    best[k] = 0;
+    where[k] = -1;
+  }
+  for (int i = 0; i < r.length; ++i) {
+    VALUE v = LOAD_VALUE(AT(in) + from + i * r.from_step);
+    int index = i;
+    bool placed = false;  // behind what it does not beat; all from there on moves one down
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      placed = placed || where[k] < 0 || BEFORE(v, best[k]);
+      if (placed) {
+        const VALUE other = best[k];
+        const int other_index = where[k];
+        best[k] = v;
+        where[k] = index;
+        v = other;
+        index = other_index;
+      }
+    }
+  }
+#if BY_INDEX
+  for (int i = 1; i < K; ++i)
+    for (int k = i; k > 0 && where[k] < where[k - 1]; --k) {
+      const int index = where[k];
+      where[k] = where[k - 1];
+      where[k - 1] = index;
+      const VALUE v = best[k];
+      best[k] = best[k - 1];
+      best[k - 1] = v;
+    }
+#endif
+  for (int k = 0; k < K; ++k) {
+    STORE_VALUE(best[k], AT(out) + to + k * r.to_step);
+    (AT(indices) + at)[k * r.at_step] = (INDEX)where[k];
+  }
+}

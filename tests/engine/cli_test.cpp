@@ -1,0 +1,133 @@
+// The `clinfer` program as a user meets it: exit status, one line on stderr, files written. CLINFER_PROGRAM names it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/tools/npy.h"
+#include "tests/engine/test_files.h"
+
+namespace clinfer {
+namespace {
+
+struct Outcome {
+  int status = -1;
+  std::string out, err;
+};
+
+// Words are quoted for the shell.
+Outcome run(const std::vector<std::string>& words) {
+  const TemporaryFolder folder;
+  std::string line = std::getenv("CLINFER_PROGRAM");
+  for (const std::string& word : words) line += " '" + word + "'";
+  line += " >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null";
+  const int status = std::system(line.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"), read_file(folder / "err")};
+}
+
+// Fails with that status and one line that holds `part`.
+void expect_refused(const std::vector<std::string>& words, const std::string& part, int status) {
+  const Outcome outcome = run(words);
+  EXPECT_EQ(outcome.status, status) << outcome.err;
+  EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+}
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::getenv("CLINFER_PROGRAM")) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+    std::vector<float> data(12);
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);
+    input_ = folder_ / "in.npy";
+    write_npy(input_, Tensor::of(ElementType::f32, {2, 6}, data));
+  }
+  const std::string model_ = test_data("models/reshape.xml");
+  TemporaryFolder folder_;
+  std::string input_;
+};
+
+TEST_F(Cli, SaysWhatThereIs) {
+  EXPECT_EQ(run({"--help"}).status, 0);
+  const Outcome help = run({"bench", "--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_NE(help.out.find("--perf-count"), std::string::npos);
+  expect_refused({}, "a command is needed", 2);
+  expect_refused({"teleport"}, "devices, run, bench, graph", 2);
+  expect_refused({"run", model_, "--tepid"}, "--output-dir", 2);
+  expect_refused({"run"}, "MODEL.xml is missing", 2);
+  expect_refused({"run", model_, "more"}, "more", 2);
+  expect_refused({"bench", model_, "--seconds", "-1"}, "--seconds", 2);
+  expect_refused({"bench", model_, "--nireq", "0"}, "--nireq", 2);
+  expect_refused({"bench", model_, "--frames", "640:NV12"}, "WIDTHxHEIGHT", 2);
+  expect_refused({"bench", model_, "--frames", "640x480:P010"}, "NV12, NV21", 2);
+  expect_refused({"bench", model_, "--config", "NOTHING"}, "KEY=VALUE", 2);
+}
+
+TEST_F(Cli, ListsDevices) {
+  const Outcome text = run({"devices"});
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("compute units"), std::string::npos);
+  const Outcome json = run({"devices", "--json"});
+  EXPECT_TRUE(json.out.starts_with("{\"devices\":[{\"id\":\"")) << json.out;
+  EXPECT_TRUE(json.out.ends_with("]}\n"));
+}
+
+TEST_F(Cli, RunsAModel) {
+  for (const std::string key : {"0", "data"}) {
+    const Outcome outcome = run({"run", model_, "--input", key + "=" + input_, "--output-dir", folder_ / "new/out"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, "0 turned f32 [2,3,2]\n1 half f32 [2]\n");
+    EXPECT_EQ(read_npy(folder_ / "new/out/0.npy").to_floats(),
+              (std::vector<float>{0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11}));
+    EXPECT_EQ(read_npy(folder_ / "new/out/1.npy").to_floats(), (std::vector<float>{0.5, -2}));
+  }
+}
+
+TEST_F(Cli, RefusesWrongInputs) {
+  const std::string out = folder_ / "out";
+  expect_refused({"run", model_, "--input", "0=" + input_}, "--output-dir is missing", 2);
+  expect_refused({"run", model_, "--output-dir", out}, "input 0 is not given; the inputs are 0 = \"data\" f32[2,6]", 2);
+  expect_refused({"run", model_, "--input", "1=" + input_, "--output-dir", out}, "no input \"1\"", 2);
+  expect_refused({"run", model_, "--input", input_, "--output-dir", out}, "INDEX_OR_NAME=FILE", 2);
+  expect_refused({"run", model_, "--input", "0=" + input_, "--input", "data=" + input_, "--output-dir", out}, "twice", 2);
+  expect_refused({"run", model_, "--input", "0=" + (folder_ / "none.npy"), "--output-dir", out}, "none.npy", 1);
+  const std::string other = folder_ / "other.npy";
+  write_npy(other, Tensor::allocate(ElementType::f32, {6, 2}));
+  expect_refused({"run", model_, "--input", "0=" + other, "--output-dir", out}, "needs [2,6]", 2);
+  expect_refused({"run", model_, "--input", "0=" + input_, "--output-dir", input_}, "in.npy", 1);
+}
+
+TEST_F(Cli, RefusesWrongModels) {
+  expect_refused({"run", folder_ / "none.xml", "--output-dir", folder_ / "out"}, "none.xml", 1);
+  expect_refused({"bench", test_data("corrupt/weights_cut_short.xml")}, "cut short", 1);
+  expect_refused({"graph", test_data("corrupt/cycle.xml")}, "its own output", 1);
+}
+
+TEST_F(Cli, DrawsTheGraph) {
+  const Outcome read = run({"graph", model_, "--after", "read"});
+  ASSERT_EQ(read.status, 0) << read.err;
+  EXPECT_TRUE(read.out.starts_with("digraph")) << read.out;
+  EXPECT_NE(read.out.find("ShapeOf"), std::string::npos);
+  const std::string file = folder_ / "g.dot";
+  ASSERT_EQ(run({"graph", model_, "-o", file}).status, 0);
+  EXPECT_EQ(read_file(file).find("ShapeOf"), std::string::npos);  // folded
+  expect_refused({"graph", model_, "--after", "nothing"}, "read, fold_constants", 2);
+  expect_refused({"graph", model_, "-o", folder_ / "no/such/g.dot"}, "g.dot", 1);
+}
+
+TEST_F(Cli, Measures) {
+  const Outcome outcome =
+      run({"bench", model_, "--seconds", "0.2", "--streams", "1", "--nireq", "3", "--perf-count", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::string last = outcome.out.substr(outcome.out.rfind('\n', outcome.out.size() - 2) + 1);
+  EXPECT_TRUE(last.starts_with("{\"model\":\"")) << last;
+  for (const char* part : {"\"streams\":1", "\"nireq\":3", "\"batch\":2", "\"load_ms\":", "\"latency_ms\":{\"p50\":"})
+    EXPECT_NE(last.find(part), std::string::npos) << part << " in " << last;
+  EXPECT_NE(outcome.out.find("device us"), std::string::npos);
+  EXPECT_EQ(run({"bench", model_, "--seconds", "0.1", "--sync"}).status, 0);
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -1,0 +1,49 @@
+// Configuration keys by the GPU plug-in's names.
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+
+namespace clinfer {
+namespace {
+
+std::string refusal(const std::string& key, const std::string& value) {
+  Config config;
+  try {
+    config.set(key, value);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::bad_argument);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Config, TakesEverySpelling) {
+  for (const char* key : {"KEY_GPU_THROUGHPUT_STREAMS", "GPU_THROUGHPUT_STREAMS", "CLDNN_THROUGHPUT_STREAMS", "THROUGHPUT_STREAMS"}) {
+    Config config;
+    config.set(key, "3");
+    EXPECT_EQ(config.streams, 3u) << key;
+  }
+}
+
+TEST(Config, SetsValues) {
+  Config config;
+  config.set("GPU_THROUGHPUT_STREAMS", "GPU_THROUGHPUT_AUTO");
+  config.set("PERF_COUNT", "YES");
+  config.set("CACHE_DIR", "some where");
+  config.set("INFERENCE_PRECISION", "f32");
+  EXPECT_EQ(config.streams, 0u);
+  EXPECT_TRUE(config.perf_count);
+  EXPECT_EQ(config.cache_dir, "some where");
+  EXPECT_EQ(config.precision, Precision::f32);
+}
+
+TEST(Config, RefusesWithWhatIsAllowed) {
+  EXPECT_NE(refusal("PERF_COUNT", "maybe").find("YES or NO"), std::string::npos);
+  EXPECT_NE(refusal("GPU_THROUGHPUT_STREAMS", "0").find("number"), std::string::npos);
+  EXPECT_NE(refusal("GPU_THROUGHPUT_STREAMS", "-2").find("number"), std::string::npos);
+  EXPECT_NE(refusal("GPU_THROUGHPUT_STREAMS", "2x").find("number"), std::string::npos);
+  EXPECT_NE(refusal("NO_SUCH_KEY", "1").find("PERF_COUNT"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace clinfer

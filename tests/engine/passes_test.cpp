@@ -1,0 +1,194 @@
+// Passes one by one on small graphs: each must keep the values of the graph, and do what it is there for.
+#include "engine/passes/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/graph/evaluate.h"
+#include "engine/plan/plan.h"
+#include "tests/engine/graph_builder.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer {
+namespace {
+
+using test::GraphBuilder;
+using test::random_tensor;
+
+size_t count_of(const Graph& graph, const std::string& type) {
+  return static_cast<size_t>(
+      std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto& n) { return n->is(type); }));
+}
+
+PassContext cpu_context() {
+  PassContext context;
+  context.traits.is_cpu = true;
+  context.traits.vendor = Vendor::pocl;
+  context.traits.vector_width = 8;
+  return context;
+}
+
+// Runs the passes up to `until` and expects the outputs of the graph to stay what they were.
+void expect_same_values(Graph& graph, const std::string& until) {
+  std::vector<Tensor> inputs;
+  for (const Node* parameter : graph.parameters) inputs.push_back(random_tensor(parameter->shape(), -2, 2, 7));
+  const std::vector<Tensor> before = evaluate_graph(graph, inputs);
+  run_passes(graph, cpu_context(), until);
+  const std::vector<Tensor> after = evaluate_graph(graph, inputs);
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    ASSERT_EQ(before[i].shape(), after[i].shape());
+    for (int64_t k = 0; k < before[i].elements(); ++k)
+      ASSERT_NEAR(before[i].data<float>()[k], after[i].data<float>()[k], 1e-4) << "output " << i << ", element " << k;
+  }
+}
+
+Edge conv(GraphBuilder& b, Edge x, int64_t in, int64_t out, int64_t k, const char* pad, unsigned seed) {
+  return b.op("Convolution", 1, {x, b.constant(random_tensor({out, in, k, k}, -1, 1, seed))},
+              {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", pad}, {"pads_end", pad}});
+}
+
+TEST(FoldConstants, ComputesShapeChains) {
+  GraphBuilder b;
+  const Edge x = b.parameter({1, 2, 3, 4});
+  const Edge shape = b.op("ShapeOf", 3, {x}, {{"output_type", "i64"}});
+  b.result(b.op("Convert", 1, {shape}, {{"destination_type", "f32"}}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fold_constants");
+  EXPECT_EQ(graph->results[0]->inputs[0].node->constant.to_floats(), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(count_of(*graph, "ShapeOf"), 0u);
+}
+
+TEST(FoldIntoWeights, BatchNormalisationBehindAConvolution) {
+  GraphBuilder b;
+  Edge x = conv(b, b.parameter({1, 3, 5, 5}), 3, 4, 3, "1,1", 1);
+  x = b.op("Multiply", 1, {x, b.constant(random_tensor({1, 4, 1, 1}, 0.5, 2, 2))});
+  x = b.op("Add", 1, {b.constant(random_tensor({1, 4, 1, 1}, -1, 1, 3)), x});
+  x = b.op("Subtract", 1, {x, b.constant(Tensor::of<float>(ElementType::f32, {1}, {0.25f}))});
+  b.result(x);
+  auto graph = b.finish();
+  expect_same_values(*graph, "fold_into_weights");
+  EXPECT_EQ(count_of(*graph, "Multiply"), 0u);
+  EXPECT_EQ(count_of(*graph, "Subtract"), 0u);
+  EXPECT_EQ(count_of(*graph, "Add"), 1u);
+}
+
+TEST(FoldIntoWeights, ScaleBeforeAGroupConvolution) {
+  GraphBuilder b;
+  Edge x = b.op("Multiply", 1, {b.parameter({1, 4, 5, 5}), b.constant(random_tensor({1, 4, 1, 1}, 0.5, 2, 2))});
+  x = b.op("GroupConvolution", 1, {x, b.constant(random_tensor({2, 3, 2, 3, 3}, -1, 1, 5))},
+           {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}});
+  b.result(x);
+  auto graph = b.finish();
+  expect_same_values(*graph, "fold_into_weights");
+  EXPECT_EQ(count_of(*graph, "Multiply"), 0u);
+}
+
+TEST(FoldIntoWeights, LeavesValuesThatOthersRead) {
+  GraphBuilder b;
+  const Edge c = conv(b, b.parameter({1, 3, 5, 5}), 3, 4, 1, "0,0", 1);
+  b.result(b.op("Multiply", 1, {c, b.constant(random_tensor({1, 4, 1, 1}, 0.5, 2, 2))}));
+  b.result(c);
+  auto graph = b.finish();
+  expect_same_values(*graph, "fold_into_weights");
+  EXPECT_EQ(count_of(*graph, "Multiply"), 1u);
+}
+
+TEST(FusePatterns, SigmoidTimesInputIsSwish) {
+  GraphBuilder b;
+  const Edge x = b.parameter({1, 3, 2, 2});
+  b.result(b.op("Multiply", 1, {b.op("Sigmoid", 1, {x}), x}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_patterns");
+  EXPECT_EQ(count_of(*graph, "Swish"), 1u);
+  EXPECT_EQ(count_of(*graph, "Sigmoid"), 0u);
+}
+
+TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
+  GraphBuilder b;
+  const Edge in = b.parameter({1, 16, 6, 6});
+  const Edge left = b.op("ReLU", 1, {conv(b, in, 16, 16, 1, "0,0", 1)});
+  Edge x = conv(b, left, 16, 16, 3, "1,1", 2);
+  x = b.op("Add", 1, {x, b.constant(random_tensor({1, 16, 1, 1}, -1, 1, 3))});
+  x = b.op("Add", 1, {left, x});
+  b.result(b.op("ReLU", 1, {x}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(count_of(*graph, "Convolution"), 2u);
+  EXPECT_EQ(count_of(*graph, "Add") + count_of(*graph, "ReLU"), 0u);
+}
+
+TEST(FuseTails, DoesNotFuseWhatWidensTheOutput) {
+  GraphBuilder b;
+  const Edge x = conv(b, b.parameter({1, 16, 1, 1}), 16, 16, 1, "0,0", 1);
+  b.result(b.op("Add", 1, {x, b.parameter({1, 16, 4, 4})}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(count_of(*graph, "Add"), 1u);
+}
+
+TEST(AssignLayouts, ConcatAlongChannelsCostsNothing) {
+  GraphBuilder b;
+  const Edge in = b.parameter({1, 8, 6, 6});
+  const Edge inner = b.op("Concat", 1, {conv(b, in, 8, 16, 1, "0,0", 1), conv(b, in, 8, 32, 1, "0,0", 2)}, {{"axis", "1"}});
+  const Edge outer = b.op("Concat", 1, {inner, conv(b, in, 8, 16, 1, "0,0", 3)}, {{"axis", "1"}});
+  b.result(conv(b, outer, 64, 16, 1, "0,0", 4));
+  auto graph = b.finish();
+  run_passes(*graph, cpu_context(), "");
+  EXPECT_EQ(count_of(*graph, "Reorder"), 1u);  // of the result, to NCHW
+  // All four parts lie in the outer concat's memory, at their channels.
+  const Node* first = graph->nodes[0].get();
+  for (const auto& node : graph->nodes)
+    if (node->is("Convolution")) {
+      first = node.get();
+      break;
+    }
+  EXPECT_EQ(storage_root({const_cast<Node*>(first), 0}).node->type, "Concat");
+  EXPECT_EQ(first->outputs[0].desc.strides, (Shape{64 * 36, 1, 64 * 6, 64}));
+}
+
+TEST(AssignLayouts, SsdHeadsWriteStraightIntoTheirConcat) {
+  GraphBuilder b;
+  const Edge in = b.parameter({1, 8, 6, 6});
+  std::vector<Edge> heads;
+  for (unsigned i = 0; i < 2; ++i) {
+    Edge x = conv(b, in, 8, 12, 1, "0,0", 1 + i);
+    x = b.op("Transpose", 1, {x, b.constant(Tensor::of<int>(ElementType::i64, {4}, {0, 2, 3, 1}))});
+    heads.push_back(b.op("Reshape", 1, {x, b.constant(Tensor::of<int>(ElementType::i64, {2}, {1, -1}))}, {{"special_zero", "true"}}));
+  }
+  b.result(b.op("Concat", 1, {heads[0], heads[1]}, {{"axis", "1"}}));
+  auto graph = b.finish();
+  run_passes(*graph, cpu_context(), "");
+  EXPECT_EQ(count_of(*graph, "Reorder"), 0u);
+}
+
+TEST(PlanMemory, RegionsAliveTogetherDoNotOverlap) {
+  GraphBuilder b;
+  Edge x = b.parameter({1, 16, 12, 12});
+  std::vector<Edge> kept;
+  for (unsigned i = 0; i < 6; ++i) {
+    x = conv(b, x, 16, 16, 3, "1,1", i);
+    if (i % 2 == 0) kept.push_back(x);
+  }
+  for (const Edge& other : kept) x = b.op("Add", 1, {x, other});
+  b.result(x);
+  auto graph = b.finish();
+  const PassContext context = cpu_context();
+  run_passes(*graph, context, "");
+  const Plan plan = make_plan(std::move(graph), context.traits);
+  size_t sum = 0;
+  for (const Region& a : plan.regions) {
+    if (a.memory != Memory::stream) continue;
+    sum += a.bytes;
+    EXPECT_LE(a.offset + a.bytes, plan.stream_bytes);
+    for (const Region& o : plan.regions)
+      if (&a != &o && o.memory == Memory::stream && a.first <= o.last && o.first <= a.last) {
+        EXPECT_TRUE(a.offset + a.bytes <= o.offset || o.offset + o.bytes <= a.offset);
+      }
+  }
+  EXPECT_LT(plan.stream_bytes, sum) << "nothing was reused";
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -1,0 +1,239 @@
+// The hand-over: order, bounds, flushes from any thread, and the pool of requests. Runs under ThreadSanitizer.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "gst/frame_queue.h"
+
+namespace clinfer {
+namespace {
+
+using namespace std::chrono_literals;
+using Queue = FrameQueue<std::unique_ptr<int>>;
+
+bool push_frame(Queue& queue, int value) {
+  auto item = std::make_unique<int>(value);
+  return queue.push_frame(item);
+}
+
+bool push_other(Queue& queue, int value) {
+  auto item = std::make_unique<int>(value);
+  return queue.push_other(item);
+}
+
+TEST(FrameQueue, KeepsTheOrderOfFramesAndOthers) {
+  Queue queue;
+  queue.set_capacity(1000);
+  queue.stop_flush();
+  std::thread producer([&] {
+    for (int i = 0; i < 1000; ++i) {
+      if (i % 3 == 0) {
+        ASSERT_TRUE(push_other(queue, i));
+      } else {
+        ASSERT_TRUE(queue.admit());
+        ASSERT_TRUE(push_frame(queue, i));
+      }
+    }
+  });
+  for (int i = 0; i < 1000; ++i) {
+    const auto popped = queue.pop();
+    ASSERT_TRUE(popped);
+    EXPECT_EQ(*popped->item, i);
+    EXPECT_EQ(popped->is_frame, i % 3 != 0);
+    if (popped->is_frame) queue.leave();
+  }
+  producer.join();
+  EXPECT_EQ(queue.in_flight(), 0u);
+}
+
+TEST(FrameQueue, AdmitsNoMoreThanItsCapacity) {
+  Queue queue;
+  queue.set_capacity(3);
+  queue.stop_flush();
+  std::atomic<int> admitted{0};
+  std::thread producer([&] {
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_TRUE(queue.admit());
+      ++admitted;
+      ASSERT_TRUE(push_frame(queue, i));
+    }
+  });
+  for (int i = 0; i < 50; ++i) {
+    std::this_thread::sleep_for(1ms);
+    const auto popped = queue.pop();
+    ASSERT_TRUE(popped);
+    EXPECT_LE(admitted.load(), i + 3);
+    EXPECT_LE(queue.in_flight(), 3u);
+    queue.leave();
+  }
+  producer.join();
+}
+
+TEST(FrameQueue, RefusesEverythingBeforeItIsStarted) {
+  Queue queue;
+  EXPECT_FALSE(queue.admit());
+  EXPECT_FALSE(push_other(queue, 1));
+  EXPECT_FALSE(queue.pop());
+}
+
+TEST(FrameQueue, AFlushWakesBothSidesAndMarksFramesStale) {
+  Queue queue;
+  queue.set_capacity(1);
+  queue.stop_flush();
+  ASSERT_TRUE(queue.admit());
+  ASSERT_TRUE(push_frame(queue, 1));
+  ASSERT_TRUE(push_other(queue, 2));
+  std::thread waiting([&] { EXPECT_FALSE(queue.admit()); });
+  std::this_thread::sleep_for(5ms);
+  queue.start_flush();
+  waiting.join();
+  EXPECT_FALSE(queue.pop());
+  EXPECT_FALSE(push_other(queue, 3));
+  queue.stop_flush();
+  // The frame is still there, to be waited for; the other is not.
+  const auto popped = queue.pop();
+  ASSERT_TRUE(popped);
+  EXPECT_EQ(*popped->item, 1);
+  EXPECT_FALSE(queue.is_current(popped->generation));
+  queue.leave();
+  ASSERT_TRUE(queue.admit());
+  ASSERT_TRUE(push_frame(queue, 4));
+  const auto fresh = queue.pop();
+  ASSERT_TRUE(fresh);
+  EXPECT_EQ(*fresh->item, 4);
+  EXPECT_TRUE(queue.is_current(fresh->generation));
+}
+
+TEST(FrameQueue, AFlushWakesAWaitingConsumer) {
+  Queue queue;
+  queue.stop_flush();
+  std::thread consumer([&] { EXPECT_FALSE(queue.pop()); });
+  std::this_thread::sleep_for(5ms);
+  queue.start_flush();
+  consumer.join();
+}
+
+TEST(FrameQueue, ClearGivesTheRoomBack) {
+  Queue queue;
+  queue.set_capacity(2);
+  queue.stop_flush();
+  ASSERT_TRUE(queue.admit());
+  ASSERT_TRUE(push_frame(queue, 1));
+  queue.start_flush();
+  queue.clear();
+  EXPECT_EQ(queue.in_flight(), 0u);
+  queue.stop_flush();
+  EXPECT_TRUE(queue.admit());
+}
+
+TEST(FrameQueue, StaysConsistentInAStormOfFlushes) {
+  Queue queue;
+  queue.set_capacity(4);
+  queue.stop_flush();
+  std::atomic<bool> stop{false};
+  std::atomic<int> seen{0};
+  std::thread producer([&] {
+    for (int i = 0; !stop; ++i) {
+      if (i % 5 == 0) {
+        push_other(queue, i);
+      } else if (queue.admit()) {
+        if (!push_frame(queue, i)) queue.leave();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  });
+  std::thread consumer([&] {
+    int last = -1;
+    uint64_t generation = 0;
+    while (!stop) {
+      auto popped = queue.pop();
+      if (!popped) {
+        std::this_thread::yield();
+        continue;
+      }
+      EXPECT_GT(*popped->item, last);
+      EXPECT_GE(popped->generation, generation);
+      last = *popped->item;
+      generation = popped->generation;
+      ++seen;
+      if (popped->is_frame) queue.leave();
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    std::this_thread::sleep_for(500us);
+    queue.start_flush();
+    queue.stop_flush();
+  }
+  stop = true;
+  queue.start_flush();
+  producer.join();
+  consumer.join();
+  EXPECT_GT(seen.load(), 0);
+  queue.clear();
+  EXPECT_EQ(queue.in_flight(), 0u);
+}
+
+struct Request {
+  std::atomic<int> users{0};
+};
+
+std::vector<std::unique_ptr<Request>> requests(size_t count) {
+  std::vector<std::unique_ptr<Request>> list;
+  for (size_t i = 0; i < count; ++i) list.push_back(std::make_unique<Request>());
+  return list;
+}
+
+TEST(RequestPool, NeverLendsOneRequestTwice) {
+  RequestPool<Request> pool(requests(3), 2);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        auto lease = pool.acquire();
+        ASSERT_TRUE(lease);
+        EXPECT_EQ(lease->users.fetch_add(1), 0);
+        std::this_thread::yield();
+        lease->users.fetch_sub(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(RequestPool, SpreadsOverTheStreams) {
+  auto list = requests(4);
+  std::vector<Request*> address;
+  for (const auto& request : list) address.push_back(request.get());
+  RequestPool<Request> pool(std::move(list), 2);
+  const auto stream_of = [&](Request& request) {
+    return (std::find(address.begin(), address.end(), &request) - address.begin()) % 2;
+  };
+  auto first = pool.acquire(), second = pool.acquire();
+  EXPECT_NE(stream_of(*first), stream_of(*second));
+  auto third = pool.acquire();
+  const auto busy = stream_of(*third);
+  (busy == stream_of(*first) ? first : second).reset();
+  third.reset();
+  // The stream whose requests are all idle is the less loaded one.
+  auto next = pool.acquire();
+  EXPECT_EQ(stream_of(*next), busy);
+}
+
+TEST(RequestPool, InterruptWakesWaiters) {
+  RequestPool<Request> pool(requests(1), 1);
+  auto held = pool.acquire();
+  std::thread waiting([&] { EXPECT_FALSE(pool.acquire()); });
+  std::this_thread::sleep_for(5ms);
+  pool.interrupt();
+  waiting.join();
+  pool.resume();
+  held.reset();
+  EXPECT_TRUE(pool.acquire());
+}
+
+}  // namespace
+}  // namespace clinfer

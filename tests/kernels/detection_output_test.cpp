@@ -1,0 +1,156 @@
+// DetectionOutput: detections worked out by hand, in all of its forms, and what it refuses.
+#include <cmath>
+
+#include "tests/kernels/view_test.h"
+
+namespace clinfer::test {
+namespace {
+
+using Rows = std::vector<std::vector<float>>;
+
+// Rows up to the one that ends the list.
+Rows rows_of(const Tensor& out) {
+  Rows rows;
+  const std::vector<float> v = out.to_floats();
+  for (size_t i = 0; i + 7 <= v.size() && v[i] != -1; i += 7) rows.emplace_back(v.begin() + i, v.begin() + i + 7);
+  return rows;
+}
+
+Attributes settings(std::initializer_list<std::pair<const char*, const char*>> more = {}) {
+  Attributes a = attributes({{"num_classes", "2"}, {"keep_top_k", "4"}, {"top_k", "10"}, {"nms_threshold", "0.5"},
+                             {"confidence_threshold", "0.3"}, {"normalized", "true"}, {"share_location", "true"},
+                             {"code_type", "caffe.PriorBoxParameter.CORNER"}, {"background_label_id", "0"}});
+  for (const auto& [name, value] : more) a.set(name, value);
+  return a;
+}
+
+// Three priors; the first two overlap by 0.6 / 1.4 after nothing is added, variances 1.
+const std::vector<float> kPriors{0, 0, 1, 1, 0.25f, 0, 1.25f, 1, 0.5f, 2, 1, 3};
+
+Tensor priors(std::vector<float> boxes = kPriors) {
+  const int64_t n = static_cast<int64_t>(boxes.size());
+  boxes.resize(boxes.size() * 2, 1.0f);
+  return floats({1, 2, n}, boxes);
+}
+
+Rows detect(const Attributes& a, const std::vector<float>& location, const std::vector<float>& scores, const Tensor& prior = priors()) {
+  return rows_of(run("DetectionOutput", 1, a, {floats({1, static_cast<int64_t>(location.size())}, location),
+                                              floats({1, static_cast<int64_t>(scores.size())}, scores), prior}, 1, 3)[0]);
+}
+
+const std::vector<float> kStill(12, 0.0f);
+
+TEST(DetectionOutput, ThresholdSortAndSuppress) {
+  // Overlap of the first two: 0.75 / 1.25 = 0.6.
+  const std::vector<float> scores{0.1f, 0.8f, 0.1f, 0.9f, 0.7f, 0.31f};
+  EXPECT_EQ(detect(settings(), kStill, scores),
+            (Rows{{0, 1, 0.9f, 0.25f, 0, 1.25f, 1}, {0, 1, 0.31f, 0.5f, 2, 1, 3}}));
+  EXPECT_EQ(detect(settings({{"nms_threshold", "0.61"}}), kStill, scores).size(), 3u);
+  EXPECT_EQ(detect(settings({{"keep_top_k", "1"}}), kStill, scores).size(), 1u);
+  EXPECT_EQ(detect(settings({{"top_k", "2"}}), kStill, scores).size(), 1u);  // the second best overlaps the best
+  EXPECT_EQ(detect(settings({{"confidence_threshold", "0.31"}}), kStill, scores).size(), 1u);  // equal does not count
+  EXPECT_EQ(detect(settings({{"background_label_id", "-1"}}), kStill, scores).size(), 3u);  // class 0: 0.7
+  EXPECT_TRUE(detect(settings({{"confidence_threshold", "1"}}), kStill, scores).empty());
+}
+
+TEST(DetectionOutput, OutputShape) {
+  const auto rows = [](const char* top_k, const char* keep) {
+    return run("DetectionOutput", 1, settings({{"top_k", top_k}, {"keep_top_k", keep}}),
+               {floats({1, 12}, kStill), floats({1, 6}, std::vector<float>(6)), priors()}, 1, 3)[0].shape()[2];
+  };
+  EXPECT_EQ(rows("5", "7"), 7);
+  EXPECT_EQ(rows("5", "-1"), 10);
+  EXPECT_EQ(rows("-1", "-1"), 6);
+}
+
+TEST(DetectionOutput, Codes) {
+  const std::vector<float> prior{1, 1, 3, 5}, location{0.5f, 0.25f, 0.5f, 0};
+  const std::vector<float> scores{0, 1};
+  EXPECT_EQ(detect(settings(), location, scores, priors(prior)), (Rows{{0, 1, 1, 1.5f, 1.25f, 3.5f, 5}}));
+  EXPECT_EQ(detect(settings({{"code_type", "caffe.PriorBoxParameter.CORNER_SIZE"}}), location, scores, priors(prior)),
+            (Rows{{0, 1, 1, 2, 2, 4, 5}}));
+  const Rows centred = detect(settings({{"code_type", "caffe.PriorBoxParameter.CENTER_SIZE"}}), location, scores, priors(prior));
+  ASSERT_EQ(centred.size(), 1u);
+  const float half = std::exp(0.5f);  // half the width: centre 2 + 0.5 * 2, 3 + 0.25 * 4; size 2 e^0.5, 4
+  EXPECT_NEAR(centred[0][3], 3 - half, 1e-5f);
+  EXPECT_NEAR(centred[0][4], 2, 1e-5f);
+  EXPECT_NEAR(centred[0][5], 3 + half, 1e-5f);
+  EXPECT_NEAR(centred[0][6], 6, 1e-5f);
+}
+
+TEST(DetectionOutput, VariancesScaleUnlessInTarget) {
+  const Tensor prior = floats({1, 2, 4}, {0, 0, 1, 1, 0.5f, 0.5f, 0.25f, 0.25f});
+  const std::vector<float> location{0.5f, 0.5f, 1, 1}, scores{0, 1};
+  EXPECT_EQ(detect(settings(), location, scores, prior), (Rows{{0, 1, 1, 0.25f, 0.25f, 1.25f, 1.25f}}));
+  const Attributes in_target = settings({{"variance_encoded_in_target", "true"}});
+  EXPECT_EQ(detect(in_target, location, scores, prior), (Rows{{0, 1, 1, 0.5f, 0.5f, 2, 2}}));
+  EXPECT_EQ(detect(in_target, location, scores, floats({1, 1, 4}, {0, 0, 1, 1})), (Rows{{0, 1, 1, 0.5f, 0.5f, 2, 2}}));
+  EXPECT_EQ(detect(settings({{"clip_after_nms", "true"}}), location, scores, prior), (Rows{{0, 1, 1, 0.25f, 0.25f, 1, 1}}));
+}
+
+TEST(DetectionOutput, ClippingBeforeChangesOverlaps) {
+  // Beyond the picture the two boxes differ; within it they are one.
+  const Tensor prior = priors({0, 0, 1, 1, 0, 0, 3, 3});
+  const std::vector<float> still(8, 0.0f), scores{0, 0.9f, 0, 0.8f};
+  EXPECT_EQ(detect(settings(), still, scores, prior).size(), 2u);
+  EXPECT_EQ(detect(settings({{"clip_before_nms", "true"}}), still, scores, prior).size(), 1u);
+}
+
+TEST(DetectionOutput, OwnLocations) {
+  std::vector<float> location(2 * 3 * 4, 0.0f);
+  location[4] = 0.125f;  // prior 0, class 1
+  const Rows rows = detect(settings({{"share_location", "false"}}), location, {0, 1, 0, 0, 0, 0});
+  EXPECT_EQ(rows, (Rows{{0, 1, 1, 0.125f, 0, 1, 1}}));
+}
+
+TEST(DetectionOutput, DecreasedLabels) {
+  // Each prior stands for its best class; classes do not suppress each other.
+  const Attributes a = settings({{"num_classes", "3"}, {"decrease_label_id", "true"}});
+  const Rows rows = detect(a, kStill, {0.9f, 0.5f, 0.4f, 0, 0.3f, 0.6f, 0, 0.2f, 0.1f});
+  EXPECT_EQ(rows, (Rows{{0, 0, 0.5f, 0, 0, 1, 1}, {0, 1, 0.6f, 0.25f, 0, 1.25f, 1}}));
+}
+
+TEST(DetectionOutput, PixelsWithImageNumbers) {
+  // Priors of five numbers; image -1 ends them.
+  std::vector<float> prior{0, 0, 0, 100, 50, 0, 100, 50, 200, 100, -1, 0, 0, 100, 100};
+  prior.resize(30, 1.0f);
+  const Rows rows = detect(settings({{"normalized", "false"}, {"input_width", "200"}, {"input_height", "100"}}), kStill,
+                           {0, 0.8f, 0, 0.9f, 0, 1}, floats({1, 2, 15}, prior));
+  EXPECT_EQ(rows, (Rows{{0, 1, 0.9f, 0.5f, 0.5f, 1, 1}, {0, 1, 0.8f, 0, 0, 0.5f, 0.5f}}));
+}
+
+TEST(DetectionOutput, RefinedBoxesAndObjectness) {
+  std::vector<float> first(12, 0.0f);
+  first[0] = 0.5f;
+  const Tensor out = run("DetectionOutput", 1, settings({{"objectness_score", "0.4"}}),
+                         {floats({1, 12}, kStill), floats({1, 6}, {0, 0.9f, 0, 0.8f, 0, 0.7f}), priors(),
+                          floats({1, 6}, {0, 0.5f, 0, 0.3f, 0, 0.4f}), floats({1, 12}, first)}, 1, 5)[0];
+  EXPECT_EQ(rows_of(out), (Rows{{0, 1, 0.9f, 0.5f, 0, 1, 1}, {0, 1, 0.7f, 0.5f, 2, 1, 3}}));
+}
+
+TEST(DetectionOutput, ImagesOfABatch) {
+  const Tensor out = run("DetectionOutput", 8, settings(), {floats({2, 12}, std::vector<float>(24)),
+                         floats({2, 6}, {0, 1, 0, 0, 0, 0, 0, 0, 0, 0.5f, 0, 0.6f}), priors()}, 1, 3)[0];
+  EXPECT_EQ(out.shape(), (Shape{1, 1, 8, 7}));
+  EXPECT_EQ(rows_of(out), (Rows{{0, 1, 1, 0, 0, 1, 1}, {1, 1, 0.6f, 0.5f, 2, 1, 3}, {1, 1, 0.5f, 0.25f, 0, 1.25f, 1}}));
+}
+
+TEST(DetectionOutput, Refuses) {
+  const Tensor location = floats({1, 12}, kStill), scores = floats({1, 6}, std::vector<float>(6));
+  const auto refused = [&](std::initializer_list<std::pair<const char*, const char*>> more, const Tensor& prior = priors()) {
+    return error_of("DetectionOutput", 1, settings(more), {location, scores, prior}, 1, 3);
+  };
+  EXPECT_EQ(refused({}), "");
+  EXPECT_NE(refused({{"num_classes", "3"}}), "");
+  EXPECT_NE(refused({{"num_classes", "0"}}), "");
+  EXPECT_NE(refused({{"keep_top_k", "0"}}), "");
+  EXPECT_NE(refused({{"keep_top_k", "999999999999"}}), "");
+  EXPECT_NE(refused({{"code_type", "polar"}}), "");
+  EXPECT_NE(refused({{"normalized", "false"}}), "");
+  EXPECT_NE(refused({{"share_location", "false"}}), "");
+  EXPECT_NE(refused({}, floats({1, 1, 12}, kPriors)), "");
+  EXPECT_NE(refused({}, floats({1, 2, 0}, {})), "");
+}
+
+}  // namespace
+}  // namespace clinfer::test

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Checks of the source text: `check.py CHECK ROOT [BUILD]` prints each finding as file:line and exits with 1 if there is any.
+
+layers   which folder includes what (the table RULES below)
+text     blanks at line ends, tabs, last newline, long files, words that mark unfinished work
+ops      each word in kernels/meson.build has its source and its test
+headers  each header compiles alone (needs a configured build folder, for the flags)
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+FOLDERS = ("kernels", "tuning", "engine", "gst", "pipelines", "tests", "docs")
+SOURCES = (".h", ".cpp", ".cl")
+TEXTS = SOURCES + (".py", ".md", ".sh", ".build", ".txt", ".supp", ".dict", ".map", ".toml", ".json")
+MAX_LINES = 800
+
+# The engine's face: engine.h, and the plain headers that it includes and thereby hands on.
+PUBLIC = ["engine/engine.h", "kernels/error.h", "kernels/preprocess.h", "kernels/tensor.h"]
+# Folder -> what its files may include of the project's own. The longest matching folder counts.
+RULES = {
+    "kernels": ["kernels/"],
+    "tuning": ["kernels/", "tuning/"],
+    "engine": ["kernels/", "tuning/", "engine/"],
+    "engine/graph": ["kernels/", "engine/graph/"],
+    "engine/ir": ["kernels/", "engine/engine.h", "engine/graph/", "engine/ir/"],
+    "engine/passes": ["kernels/", "engine/engine.h", "engine/graph/", "engine/passes/"],
+    "gst": PUBLIC + ["gst/"],
+    "tests": ["kernels/", "tuning/", "engine/", "gst/", "tests/"],
+    "pipelines": PUBLIC + ["pipelines/"],
+}
+# Library header -> where alone it may be included. A leading "*" stands for .cpp files only.
+LIBRARIES = {
+    r"pugixml": ["engine/ir/", "tests/"],
+    r"CL/": ["engine/ocl/", "engine/runtime/", "tests/"],
+    r"json-glib/": ["*tuning/", "*gst/", "*tests/"],
+    r"(gst/|glib|gio/|gmodule|gobject/|cairo|pango|va/)": ["gst/", "tests/gst/", "tests/rig/"],
+    r"(gtest|gmock)/": ["tests/"],
+}
+UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
+
+
+def files(root, suffixes):
+    """Files of the project below root, as paths relative to it."""
+    for path in sorted(root.iterdir()):
+        if path.is_file() and path.suffix in suffixes:
+            yield path.relative_to(root)
+    for folder in FOLDERS:
+        for base, folders, names in os.walk(root / folder):
+            folders[:] = sorted(f for f in folders if not f.startswith((".", "build")) and f != "__pycache__")
+            for name in sorted(names):
+                path = pathlib.Path(base, name)
+                if path.suffix in suffixes or (path.suffix == "" and TEXTS is suffixes and is_script(path)):
+                    yield path.relative_to(root)
+
+
+def is_script(path):
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def includes(text):
+    """(line number, "name" or <name>) of each #include."""
+    for number, line in enumerate(text.splitlines(), 1):
+        found = re.match(r'\s*#\s*include\s*([<"][^>"]+)', line)
+        if found:
+            yield number, found.group(1)
+
+
+def check_layers(root):
+    findings, seen, count = [], 0, 0
+    for path in files(root, SOURCES):
+        seen += 1
+        name = path.as_posix()
+        folder = next((f.as_posix() for f in path.parents if f.as_posix() in RULES), "")
+        for number, include in includes((root / path).read_text()):
+            count += 1
+            quoted, target = include[0] == '"', include[1:]
+            where = f"{name}:{number}"
+            ours = quoted or (root / target).is_file()
+            if ours:
+                if not (root / target).is_file():
+                    findings.append(f'{where}: "{target}" is no file; paths start at the root of the project')
+                elif not any(target == rule or (rule.endswith("/") and target.startswith(rule))
+                             for rule in RULES.get(folder, [])):
+                    findings.append(f'{where}: {folder}/ may not include "{target}"; it may: {", ".join(RULES.get(folder, []))}')
+                continue
+            for library, places in LIBRARIES.items():
+                if re.match(library, target) and not any(allowed(name, place) for place in places):
+                    findings.append(f"{where}: <{target}> belongs in {', '.join(places)} (*: .cpp files only)")
+    return findings, f"{count} includes in {seen} files"
+
+
+def allowed(name, place):
+    if place.startswith("*"):
+        return name.endswith(".cpp") and name.startswith(place[1:])
+    return name.startswith(place)
+
+
+def check_text(root):
+    findings, seen = [], 0
+    for path in files(root, TEXTS):
+        seen += 1
+        name = path.as_posix()
+        try:
+            text = (root / path).read_bytes().decode()
+        except UnicodeDecodeError as error:
+            findings.append(f"{name}: is not UTF-8 ({error})")
+            continue
+        if text and not text.endswith("\n"):
+            findings.append(f"{name}: the last line has no end")
+        if text.endswith("\n\n"):
+            findings.append(f"{name}: blank lines at the end")
+        lines = text.split("\n")[:-1]
+        for number, line in enumerate(lines, 1):
+            if line.rstrip("\r") != line.rstrip():
+                findings.append(f"{name}:{number}: blanks at the end of the line")
+            if "\t" in line:
+                findings.append(f"{name}:{number}: a tab")
+            if "\r" in line:
+                findings.append(f"{name}:{number}: a carriage return")
+            if UNFINISHED.search(line):
+                findings.append(f"{name}:{number}: a mark of unfinished work: {line.strip()}")
+        if path.suffix in SOURCES:
+            if len(lines) > MAX_LINES:
+                findings.append(f"{name}: {len(lines)} lines; {MAX_LINES} are the limit, split it by what it does")
+            if not lines or not lines[0].startswith("//"):
+                findings.append(f"{name}:1: does not open with a comment that says what it is for")
+            if path.suffix == ".h" and "#pragma once" not in lines:
+                findings.append(f"{name}: lacks #pragma once")
+    return findings, f"{seen} files"
+
+
+def op_words(root):
+    text = re.sub(r"#.*", "", (root / "kernels/meson.build").read_text())
+    found = re.search(r"\bops\s*=\s*\[(.*?)\]", text, re.S)
+    return re.findall(r"'([^']+)'", found.group(1)) if found else []
+
+
+def check_ops(root):
+    findings = []
+    words = op_words(root)
+    if not words:
+        findings.append("kernels/meson.build: no list of operations found")
+    for word in words:
+        for path in (f"kernels/{word}.cpp", f"tests/kernels/{word}_test.cpp"):
+            if not (root / path).is_file():
+                findings.append(f"kernels/meson.build: '{word}' needs {path}")
+            elif "_test" in path and "TEST" not in (root / path).read_text():
+                findings.append(f"{path}: holds no test")
+    for word in sorted(set(words)):
+        if words.count(word) > 1:
+            findings.append(f"kernels/meson.build: '{word}' is there twice")
+    return findings, f"{len(words)} operations"
+
+
+def check_headers(root, build):
+    with open(build / "compile_commands.json", encoding="utf-8") as file:
+        commands = json.load(file)
+    # A header is compiled as the sources beside it are, or those of the nearest folder above or below.
+    flags = {}
+    for entry in commands:
+        source = pathlib.Path(entry["directory"], entry["file"]).resolve()
+        if source.is_relative_to(root) and source.suffix == ".cpp":
+            flags.setdefault(source.relative_to(root).parent.as_posix(), (entry["directory"], entry["command"]))
+
+    def compile_alone(header):
+        folder = header.parent.as_posix()
+        options = [f for f in (folder, *map(str, header.parent.parents)) if f in flags]
+        options += [f for f in sorted(flags) if f.split("/")[0] == folder.split("/")[0]]
+        if not options:
+            return None
+        directory, command = flags[options[0]]
+        words, kept, skip = shlex.split(command), [], False
+        for word in words:
+            if skip or word in ("-c", "-MD", "-MMD", "-o", "-MF", "-MQ"):
+                skip = word in ("-o", "-MF", "-MQ") and not skip
+                continue
+            if word.startswith("-O") or word.startswith("-fsanitize") or word.endswith(".cpp"):
+                continue
+            kept.append(word)
+        kept += ["-fsyntax-only", "-x", "c++", "-"]
+        text = f'#include "{header.as_posix()}"\n#include "{header.as_posix()}"\n'
+        done = subprocess.run(kept, cwd=directory, input=text, capture_output=True, text=True, check=False)
+        return "" if done.returncode == 0 else done.stderr.strip()
+
+    headers = list(files(root, (".h",)))
+    findings, left_out = [], []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for header, error in zip(headers, pool.map(compile_alone, headers)):
+            if error is None:
+                left_out.append(header.as_posix())
+            elif error:
+                findings.append(f"{header.as_posix()}: does not compile alone\n{error}")
+    note = f" ({len(left_out)} of folders that are not built left out: {', '.join(left_out)})" if left_out else ""
+    return findings, f"{len(headers) - len(left_out)} headers{note}"
+
+
+def main():
+    if len(sys.argv) < 3 or sys.argv[1] not in ("layers", "text", "ops", "headers"):
+        sys.exit(__doc__)
+    check, root = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+    if check == "headers":
+        findings, what = check_headers(root, pathlib.Path(sys.argv[3]).resolve())
+    else:
+        findings, what = {"layers": check_layers, "text": check_text, "ops": check_ops}[check](root)
+    for finding in findings:
+        print(finding)
+    print(f"{check}: checked {what}: {len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

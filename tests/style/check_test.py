@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""The style checks find what they are there to find: each case breaks one rule in a small tree of its own."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import check  # noqa: E402
+
+GOOD = {
+    "kernels/op.h": "// What.\n#pragma once\n#include <vector>\n",
+    "kernels/tensor.h": "// What.\n#pragma once\n",
+    "kernels/relu.cpp": '// What.\n#include "kernels/op.h"\n',
+    "kernels/meson.build": "# ops = ['none']\nops = [\n  'relu',  # 'other'\n]\n",
+    "tests/kernels/relu_test.cpp": '// What.\n#include <gtest/gtest.h>\n#include "kernels/op.h"\nTEST(A, B) {}\n',
+    "engine/engine.h": '// What.\n#pragma once\n#include "kernels/tensor.h"\n',
+    "engine/graph/graph.h": "// What.\n#pragma once\n",
+    "engine/ir/read.cpp": '// What.\n#include <pugixml.hpp>\n#include "engine/graph/graph.h"\n',
+    "engine/runtime/run.cpp": '// What.\n#include <CL/opencl.hpp>\n#include "kernels/op.h"\n',
+    "gst/plugin.cpp": '// What.\n#include <gst/gst.h>\n#include "engine/engine.h"\n#include "kernels/tensor.h"\n',
+}
+
+
+class Style(unittest.TestCase):
+    def findings(self, name, changes=None):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for path, text in {**GOOD, **(changes or {})}.items():
+                if text is not None:
+                    (root / path).parent.mkdir(parents=True, exist_ok=True)
+                    (root / path).write_text(text, newline="")
+            return getattr(check, "check_" + name)(root)[0]
+
+    def refused(self, name, path, text, message):
+        found = self.findings(name, {path: text})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(path, found[0])
+        self.assertIn(message, found[0])
+
+    def test_good_tree_passes(self):
+        for name in ("layers", "text", "ops"):
+            self.assertEqual(self.findings(name), [])
+
+    def test_layers_upward(self):
+        for path, target in (("kernels/a.cpp", "engine/engine.h"), ("tuning/a.h", "engine/engine.h"),
+                             ("engine/a.cpp", "gst/plugin.cpp"), ("engine/graph/a.h", "engine/engine.h"),
+                             ("gst/a.cpp", "engine/graph/graph.h"), ("gst/a.cpp", "kernels/op.h"),
+                             ("engine/ir/a.cpp", "engine/runtime/run.cpp"), ("kernels/a.cl", "engine/engine.h")):
+            self.refused("layers", path, f'// What.\n#include "{target}"\n', f'may not include "{target}"')
+
+    def test_layers_upward_in_angle_brackets(self):
+        self.refused("layers", "kernels/a.cpp", "// What.\n#  include <engine/engine.h>\n", "may not include")
+
+    def test_layers_relative_path(self):
+        self.refused("layers", "kernels/a.cpp", '// What.\n#include "op.h"\n', "is no file")
+
+    def test_layers_libraries(self):
+        for path, header in (("engine/graph/a.cpp", "pugixml.hpp"), ("kernels/a.cpp", "CL/cl.h"),
+                             ("engine/plan/a.cpp", "CL/opencl.hpp"), ("gst/a.cpp", "CL/cl.h"),
+                             ("engine/runtime/a.cpp", "glib.h"), ("tests/engine/a.cpp", "gst/gst.h"),
+                             ("tuning/a.h", "json-glib/json-glib.h"), ("engine/a.cpp", "json-glib/json-glib.h"),
+                             ("kernels/a.cpp", "gtest/gtest.h")):
+            self.refused("layers", path, f"// What.\n#include <{header}>\n", f"<{header}> belongs in")
+
+    def test_text(self):
+        for text, message in (("// What.\nint a; \n", "blanks at the end"), ("// What.\n\tint a;\n", "a tab"),
+                              ("// What.\nint a;", "has no end"), ("// What.\r\n", "carriage return"),
+                              ("int a;\n", "does not open with a comment"), ("// What.\n\n", "blank lines at the end"),
+                              ("// What.\n// TO" + "DO: all\n", "unfinished"),
+                              ("// What.\n" + "int a;\n" * 800, "801 lines")):
+            found = self.findings("text", {"kernels/a.cpp": text})
+            self.assertTrue(any(f.startswith("kernels/a.cpp") and message in f for f in found), (message, found))
+
+    def test_text_header_without_once(self):
+        self.refused("text", "gst/a.h", "// What.\n", "#pragma once")
+
+    def test_text_scripts(self):
+        self.refused("text", "pipelines/start", "#!/bin/sh\necho a \n", "blanks at the end")
+
+    def test_ops(self):
+        self.refused("ops", "tests/kernels/relu_test.cpp", "// What.\n", "holds no test")
+        self.assertIn("tests/kernels/relu_test.cpp", self.findings("ops", {"tests/kernels/relu_test.cpp": None})[0])
+        self.assertIn("kernels/relu.cpp", self.findings("ops", {"kernels/relu.cpp": None})[0])
+        self.assertIn("twice", self.findings("ops", {"kernels/meson.build": "ops = ['relu', 'relu']\n"})[0])
+        self.assertIn("no list", self.findings("ops", {"kernels/meson.build": "x = 1\n"})[0])
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=0).result
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad} passed, {bad} failed, 0 skipped")
+    sys.exit(1 if bad else 0)

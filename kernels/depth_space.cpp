@@ -1,6 +1,7 @@
 // DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch and ShuffleChannels: the elements stay, their coordinates are taken
 // apart and put together otherwise. Each is a strided copy with a loop for every part of a coordinate.
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/shape_util.h"
 #include "kernels/strided_copy.h"

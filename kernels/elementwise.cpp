@@ -422,6 +422,19 @@ TailSteps elementwise_as_tail(const OpDesc& desc, int main) {
 
 }  // namespace
 
+const std::string_view kIntegerHelpers = R"(
+#define INT_DIVIDE(x, y) ((y) == 0 ? 0 : (y) == -1 ? 0 - (x) : (x) / (y))
+#define INT_FLOOR_DIVIDE(x, y) \
+  (INT_DIVIDE(x, y) - ((y) != 0 && (y) != -1 && (x) % (y) != 0 && ((x) < 0) != ((y) < 0)))
+int FN(int_power)(int base, int n) {
+  if (n < 0) return base == 1 ? 1 : base == -1 ? (n % 2 ? -1 : 1) : 0;
+  uint result = 1, factor = as_uint(base);
+  for (; n; n >>= 1, factor *= factor)
+    if (n & 1) result *= factor;
+  return as_int(result);
+}
+)";
+
 const IntegerFunction* find_integer(std::string_view name) {
   for (const IntegerFunction& function : kInteger)
     if (function.name == name) return &function;
@@ -477,7 +490,7 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
     f.beta = parameter(desc, values, 2, desc.type == "Selu" ? "lambda" : "beta");
   } else if (desc.type == "Swish") {
     f.alpha = 1;
-    if (desc.inputs.size() > 1 && desc.own_inputs != 1) {
+    if (desc.own_inputs > 1) {
       if (!values[1].empty()) f.alpha = parameter(desc, values, 1, "beta");
       else f = {"swish_by", 0, 0, 2};
     }
@@ -515,7 +528,7 @@ TensorDesc aligned_operand(const OpDesc& desc, size_t i) {
   const Shape& out = desc.outputs[0].shape;
   const TensorDesc& operand = desc.inputs[i];
   const Entry& entry = entry_of(desc.type);
-  const bool own = i < desc.own_inputs || desc.own_inputs == 0;
+  const bool own = i < desc.own_inputs;
   const Shape wanted = own ? shape_for_numpy(entry, desc.attributes, operand.shape, desc.inputs[0].shape, i) : operand.shape;
   // `wanted` has the operand's dimensions in their order, with ones in between or dropped: find each one's stride.
   if (wanted.size() > out.size()) fail_model("shape " + to_string(operand.shape) + " does not fit " + to_string(out));

@@ -27,12 +27,13 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
 // numpy, and the rules of their own that PReLU and auto_broadcast="pdpd" have. Throws Error{bad_model} where shapes disagree.
 TensorDesc aligned_operand(const OpDesc& desc, size_t i);
 
-// Functions on integers, exact. The OpenCL expressions are for int x, y; INT_... are in elementwise.cl.
+// Functions on integers, exact. The OpenCL expressions are for int x, y and use the macros of kIntegerHelpers.
 struct IntegerFunction {
   std::string_view name;
   int64_t (*apply)(int64_t x, int64_t y);  // y is not looked at by functions of one operand
   std::string_view opencl;
 };
+extern const std::string_view kIntegerHelpers;
 const IntegerFunction* find_integer(std::string_view name);  // nullptr: only on floats
 
 bool is_comparison(std::string_view name);  // of floats: equal, less ...

@@ -1,6 +1,7 @@
 // Gather, GatherElements and GatherND: elements of the data picked by a tensor of indices. One kernel serves all three: each
 // output dimension walks the data, the indices or both. An index below 0 counts from the end; one out of range gives 0.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "kernels/shape_util.h"

@@ -110,6 +110,9 @@ struct OpDef {
   TailSteps (*as_tail)(const OpDesc&, int main) = nullptr;
   // Set for operations that run on the host by design; says why. Such an op needs no family.
   std::string host_reason = {};
+  // How many rows (or columns) there are depends on values: infer_shapes states the most, and evaluate() replaces its outputs
+  // by tensors of the shape that came out.
+  bool upper_bounds = false;
 };
 
 // All operations: built from the words in kernels/meson.build. Throws nothing; nullptr when unknown.

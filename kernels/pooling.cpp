@@ -254,10 +254,16 @@ TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
     // Neighbouring windows of small kernels share the columns that they load.
     const bool shares = s.kernel[2] <= 5 && s.stride[2] <= 2;
     const double columns = static_cast<double>(shares ? (tile_p - 1) * s.stride[2] + s.kernel[2] : tile_p * s.kernel[2]);
-    const double work = columns + 0.3 * static_cast<double>(tile_p * s.kernel[2]);
+    const double inside = columns + 0.3 * static_cast<double>(tile_p * s.kernel[2]);
+    // Tiles at the ends of a row take their pixels one by one.
+    const int64_t row_tiles = ceil_div(s.out[2], tile_p);
+    const int64_t ends = (s.pad[2] > 0) + (s.end[2] > s.in[2] || s.out[2] % tile_p != 0);
+    const double slow = static_cast<double>(std::min(ends, row_tiles)) / static_cast<double>(row_tiles);
+    const double work = (1 - slow) * inside + slow * 2.0 * static_cast<double>(tile_p * s.kernel[2]);
     if (traits.is_cpu) {
       const double registers = std::max(1.0, vector / static_cast<double>(traits.vector_width));
-      return static_cast<double>(vectors * tiles) * (work * registers + 4) * (tile_p * registers > 10 ? 1.3 : 1.0);
+      return static_cast<double>(vectors * tiles) * (work * registers * (vector > 8 ? 1.7 : 1.0) + 4) *
+             (tile_p * registers > 10 ? 1.3 : 1.0);
     }
     const double items = static_cast<double>(vectors * tiles), wanted = 512.0 * traits.compute_units;
     double value = items * vector * (work + 4) * (items < wanted ? wanted / items : 1.0);

@@ -64,6 +64,7 @@ constexpr UnaryFunction kUnary[] = {
     // x * sigmoid(alpha * x)
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
      "x / (1.0f + exp(-ALPHA * x))"},
+    {"square", [](float x, float, float) { return x * x; }, "x * x"},
     {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "tanh(x)"},
 };
@@ -79,6 +80,8 @@ constexpr BinaryFunction kBinary[] = {
     {"prelu", [](float x, float y) { return x > 0 ? x : x * y; }, "fmax(x, 0.0f) + y * fmin(x, 0.0f)"},
     {"squared_difference", [](float x, float y) { return (x - y) * (x - y); }, "(x - y) * (x - y)"},
     {"floor_mod", [](float x, float y) { return x - y * std::floor(x / y); }, "x - y * floor(x / y)"},
+    // x * sigmoid(y * x)
+    {"swish_by", [](float x, float y) { return x / (1 + std::exp(-y * x)); }, "x / (1.0f + exp(-y * x))"},
     {"mod", [](float x, float y) { return std::fmod(x, y); }, "fmod(x, y)"},
 };
 

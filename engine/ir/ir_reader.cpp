@@ -357,7 +357,8 @@ class Reader {
       const NodeOutput& inferred = layer.node->outputs[i];
       bool same = stated.shape.size() == inferred.shape.size();
       for (size_t d = 0; same && d < stated.shape.size(); ++d)
-        same = stated.shape[d] == kDynamic || stated.shape[d] == inferred.shape[d];
+        same = stated.shape[d] == kDynamic || stated.shape[d] == inferred.shape[d] ||
+               (layer.node->def && layer.node->def->upper_bounds && stated.shape[d] < inferred.shape[d]);
       if (!same)
         bad("output " + std::to_string(i) + " has the shape " + to_string(inferred.shape) +
             ", the file states " + to_string(stated.shape));

@@ -71,17 +71,24 @@ void store_half16(float16 v, __global half *p) {
 #define LOAD_ALIGNED_float_4(p) (*(__global const float4 *)(p))
 #define LOAD_ALIGNED_float_8(p) (*(__global const float8 *)(p))
 #define LOAD_ALIGNED_float_16(p) (*(__global const float16 *)(p))
-#ifdef USE_HALF
-#define LOAD_ALIGNED_half_1(p) convert_float(*(p))
-#define LOAD_ALIGNED_half_2(p) convert_float2(*(__global const half2 *)(p))
-#define LOAD_ALIGNED_half_4(p) convert_float4(*(__global const half4 *)(p))
-#define LOAD_ALIGNED_half_8(p) convert_float8(*(__global const half8 *)(p))
-#define LOAD_ALIGNED_half_16(p) convert_float16(*(__global const half16 *)(p))
-#else
 #define LOAD_ALIGNED_half_1(p) LOAD_half_1(p)
-#define LOAD_ALIGNED_half_2(p) LOAD_half_2(p)
-#define LOAD_ALIGNED_half_4(p) LOAD_half_4(p)
-#define LOAD_ALIGNED_half_8(p) LOAD_half_8(p)
-#define LOAD_ALIGNED_half_16(p) LOAD_half_16(p)
-#endif
+#define LOAD_ALIGNED_half_2(p) load_aligned_half2(p)
+#define LOAD_ALIGNED_half_4(p) load_aligned_half4(p)
+#define LOAD_ALIGNED_half_8(p) load_aligned_half8(p)
+#define LOAD_ALIGNED_half_16(p) load_aligned_half16(p)
+inline float2 load_aligned_half2(__global const half *p) {
+  const uint bits = *(__global const uint *)p;
+  return vload_half2(0, (const half *)&bits);
+}
+inline float4 load_aligned_half4(__global const half *p) {
+  const uint2 bits = *(__global const uint2 *)p;
+  return vload_half4(0, (const half *)&bits);
+}
+inline float8 load_aligned_half8(__global const half *p) {
+  const uint4 bits = *(__global const uint4 *)p;
+  return vload_half8(0, (const half *)&bits);
+}
+inline float16 load_aligned_half16(__global const half *p) {
+  return (float16)(load_aligned_half8(p), load_aligned_half8(p + 8));
+}
 #define LOADV_ALIGNED(type, V, p) CAT(CAT(LOAD_ALIGNED_, type), CAT(_, V))(p)

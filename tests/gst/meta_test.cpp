@@ -109,9 +109,9 @@ TEST(ResultLine, HasTheKeysOfTheDesign) {
                                        read_results(buffer.get()));
   EXPECT_EQ(line,
             R"({"frame":7,"objects":[{"detection":{"bounding_box":{"x_min":0.1,"y_min":0.1,"x_max":0.3,"y_max":0.5},)"
-            R"("confidence":0.75,"label_id":1,"label":"f\"ace"},"x":20,"y":10,"w":40,"h":40,"region_id":0,"roi_type":"f\"ace"},)"
+            R"("confidence":0.75,"label_id":1,"label":"f\"ace"},"x":20,"y":10,"w":40,"h":40,"region_id":1,"roi_type":"f\"ace"},)"
             R"({"detection":{"bounding_box":{"x_min":0,"y_min":0,"x_max":0.05,"y_max":0.1},"confidence":0.5,"label_id":9},)"
-            R"("x":0,"y":0,"w":10,"h":10,"region_id":1,"roi_type":"9"}],)"
+            R"("x":0,"y":0,"w":10,"h":10,"region_id":2,"roi_type":"9"}],)"
             R"("classifications":[{"attribute":"color","label_id":2,"label":"red","confidence":0.25,"model":{"name":"net"}}],)"
             R"("tensors":[{"layer_name":"t","precision":"f32","dims":[1,2],"model_name":"net"}],)"
             R"("resolution":{"width":200,"height":100},"timestamp":40000000,"inference":"run"})");

@@ -171,12 +171,16 @@ TEST(Convolution, WeightsThatAreAnInput) {
 }
 
 TEST(Convolution, HalfStorage) {
-  std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {1, 9, 7, 9}, {20, 9, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
-  desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
-  inputs[1] = inputs[1].convert(ElementType::f16).convert(ElementType::f32);
-  desc.constants[1] = inputs[1];
-  check_op(desc, inputs, {2e-3, 2e-3});
+  const DeviceTraits gpu = gpu_traits();
+  for (int64_t channels : {9, 16}) {  // fours of channels aligned or not
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe({"Convolution", {1, channels, 7, 9}, {20, channels, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
+    desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+    inputs[1] = inputs[1].convert(ElementType::f16).convert(ElementType::f32);
+    desc.constants[1] = inputs[1];
+    check_op(desc, inputs, {2e-3, 2e-3});
+    check_op(desc, inputs, {2e-3, 2e-3}, &gpu);
+  }
 }
 
 // Work-groups of many lanes, one tile each.

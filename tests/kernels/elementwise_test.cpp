@@ -1,113 +1,198 @@
-// Element functions: known values, broadcasting, strides, chains.
-#include <gtest/gtest.h>
-
+// Element functions: hand values of the specifications, broadcasting, integers, tails, and the kernel against the reference.
 #include <cmath>
 
 #include "tests/kernels/op_test.h"
 
-namespace clinfer::test {
+namespace clinfer {
 namespace {
 
-std::vector<float> values_of(const std::string& type, int opset, const Attributes& attributes, const std::vector<Tensor>& inputs,
-                             const std::vector<bool>& constant = {}) {
-  return reference(make_desc(type, opset, attributes, inputs, constant), inputs)[0].to_floats();
-}
+using test::attributes;
+using test::check_op;
+using test::make_desc;
+using test::random_ints;
+using test::random_tensor;
+using test::reference;
 
 Tensor floats(Shape shape, const std::vector<float>& values) { return Tensor::of(ElementType::f32, std::move(shape), values); }
+Tensor ints(Shape shape, const std::vector<int32_t>& values) { return Tensor::of(ElementType::i32, std::move(shape), values); }
 
-TEST(Elementwise, KnownValues) {
-  const Tensor x = floats({4}, {-2, -0.5, 0.5, 3});
-  EXPECT_EQ(values_of("ReLU", 1, {}, {x}), (std::vector<float>{0, 0, 0.5, 3}));
-  EXPECT_EQ(values_of("Clamp", 1, attributes({{"min", "-1"}, {"max", "1"}}), {x}), (std::vector<float>{-1, -0.5, 0.5, 1}));
-  EXPECT_EQ(values_of("Round", 5, attributes({{"mode", "half_to_even"}}), {x}), (std::vector<float>{-2, 0, 0, 3}));
-  EXPECT_EQ(values_of("Round", 5, attributes({{"mode", "half_away_from_zero"}}), {x}), (std::vector<float>{-2, -1, 1, 3}));
-  EXPECT_FLOAT_EQ(values_of("Elu", 1, attributes({{"alpha", "2"}}), {x})[0], static_cast<float>(2 * (std::exp(-2.0) - 1)));
-  EXPECT_FLOAT_EQ(values_of("Swish", 4, {}, {x})[3], static_cast<float>(3 / (1 + std::exp(-3.0))));
-  EXPECT_FLOAT_EQ(values_of("Mish", 4, {}, {x})[3], static_cast<float>(3 * std::tanh(std::log1p(std::exp(3.0)))));
+std::vector<float> evaluated(const std::string& type, int opset, const Attributes& attrs, const std::vector<Tensor>& inputs) {
+  const OpDesc desc = make_desc(type, opset, attrs, inputs, std::vector<bool>(inputs.size(), true));
+  return reference(desc, inputs)[0].to_floats();
 }
 
-TEST(Elementwise, IntegersDivideAsPythonDoes) {
-  const Tensor x = random_ints(ElementType::i64, {4}, 0, 0), y = x;
-  const auto ints = [](std::vector<int> v) { return Tensor::of(ElementType::i64, {static_cast<int64_t>(v.size())}, v); };
-  const auto result = [&](const char* type) {
-    const std::vector<Tensor> inputs{ints({7, -7, 7, -7}), ints({2, 2, -2, -2})};
-    return reference(make_desc(type, 1, {}, inputs, {}), inputs)[0].to_ints();
-  };
-  EXPECT_EQ(result("Divide"), (std::vector<int64_t>{3, -4, -4, 3}));
-  EXPECT_EQ(result("FloorMod"), (std::vector<int64_t>{1, 1, -1, -1}));
-  EXPECT_EQ(result("Mod"), (std::vector<int64_t>{1, -1, 1, -1}));
-  const std::vector<Tensor> zero{ints({1}), ints({0})};
-  EXPECT_THROW(reference(make_desc("Divide", 1, {}, zero, {}), zero), Error);
+void expect(const std::vector<float>& got, const std::vector<float>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5 * std::max(1.f, std::fabs(want[i]))) << i;
 }
 
-TEST(Elementwise, UnaryKernels) {
-  const Tensor x = random_tensor({2, 5, 3, 7}, -3, 3);
-  for (const auto& [type, opset] : {std::pair{"Sigmoid", 1}, {"Tanh", 1}, {"HSwish", 4}, {"Erf", 1}}) {
-    OpDesc desc = make_desc(type, opset, {}, {x}, {});
-    check_op(desc, {x}, {1e-5, 1e-5});
+TEST(Elementwise, HandValues) {
+  const Tensor x = floats({4}, {-2, -0.5f, 0, 3});
+  expect(evaluated("ReLU", 1, {}, {x}), {0, 0, 0, 3});
+  expect(evaluated("Clamp", 1, attributes({{"min", "-1"}, {"max", "2"}}), {x}), {-1, -0.5f, 0, 2});
+  expect(evaluated("Elu", 1, attributes({{"alpha", "2"}}), {x}), {-1.7293294f, -0.7869387f, 0, 3});
+  expect(evaluated("HSwish", 4, {}, {x}), {-0.33333334f, -0.20833334f, 0, 3});
+  expect(evaluated("HSigmoid", 5, {}, {x}), {0.16666667f, 0.41666666f, 0.5f, 1});
+  expect(evaluated("HardSigmoid", 1, {}, {x, floats({}, {0.2f}), floats({}, {0.5f})}), {0.1f, 0.4f, 0.5f, 1});
+  expect(evaluated("Selu", 1, {}, {x, floats({1}, {1.6732632f}), floats({1}, {1.050701f})}), {-1.5201665f, -0.6917582f, 0, 3.152103f});
+  expect(evaluated("Mish", 4, {}, {x}), {-0.25250152f, -0.22074346f, 0, 2.9865351f});
+  expect(evaluated("SoftPlus", 4, {}, {x}), {0.126928f, 0.474077f, 0.6931472f, 3.0485873f});
+  expect(evaluated("Swish", 4, {}, {x, floats({}, {2})}), {-0.03597242f, -0.13447072f, 0, 2.9925818f});
+  expect(evaluated("Gelu", 7, attributes({{"approximation_mode", "TANH"}}), {x}), {-0.04540229f, -0.15428599f, 0, 2.9963627f});
+  expect(evaluated("Gelu", 2, {}, {x}), {-0.04550028f, -0.15426877f, 0, 2.9959502f});
+  const Tensor halves = floats({6}, {-2.5f, -1.5f, -0.5f, 0.5f, 1.5f, 2.5f});
+  expect(evaluated("Round", 5, attributes({{"mode", "half_to_even"}}), {halves}), {-2, -2, 0, 0, 2, 2});
+  expect(evaluated("Round", 5, attributes({{"mode", "half_away_from_zero"}}), {halves}), {-3, -2, -1, 1, 2, 3});
+  expect(evaluated("FloorMod", 1, {}, {floats({2}, {-7, 7}), floats({}, {3})}), {2, 1});
+  expect(evaluated("Mod", 1, {}, {floats({2}, {-7, 7}), floats({}, {3})}), {-1, 1});
+  expect(evaluated("Power", 1, {}, {floats({3}, {-2, 3, 0.5f}), floats({}, {2})}), {4, 9, 0.25f});
+}
+
+TEST(Elementwise, Integers) {
+  const Tensor x = ints({6}, {-7, 7, -7, 7, 6, -6}), y = ints({6}, {2, 2, -2, -2, 0, 3});
+  expect(evaluated("Divide", 1, {}, {x, y}), {-4, 3, 3, -4, 0, -2});
+  expect(evaluated("Divide", 1, attributes({{"m_pythondiv", "false"}}), {x, y}), {-3, 3, 3, -3, 0, -2});
+  expect(evaluated("Mod", 1, {}, {x, ints({6}, {2, 2, -2, -2, 5, 4})}), {-1, 1, -1, 1, 1, -2});
+  expect(evaluated("FloorMod", 1, {}, {x, ints({6}, {2, 2, -2, -2, 5, 4})}), {1, 1, -1, -1, 1, 2});
+  // Beyond what a float holds exactly.
+  expect(evaluated("Power", 1, {}, {ints({3}, {-3, 2, 2}), ints({3}, {3, 0, -1})}), {-27, 1, 0});
+  expect(evaluated("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {x}), {-1, 2, -1, 2, 2, -1});
+  const Tensor big = ints({2}, {16777217, -16777217});
+  const OpDesc desc = make_desc("Add", 1, {}, {big, ints({}, {0})}, {});
+  EXPECT_EQ(reference(desc, {big, ints({}, {0})})[0].to_ints(), (std::vector<int64_t>{16777217, -16777217}));
+  for (const char* type : {"Multiply", "Divide", "FloorMod", "Power"}) {
+    const Tensor a = random_ints(ElementType::i32, {3, 5, 7}, -40, 40), b = random_ints(ElementType::i32, {5, 1}, 0, 4, 2);
+    check_op(make_desc(type, 1, {}, {a, b}, {}), {a, b}, {0, 0});
   }
-  OpDesc strided = make_desc("Exp", 1, {}, {x}, {});
-  strided.inputs[0] = with_gaps(strided.inputs[0]);
-  strided.outputs[0] = with_gaps(strided.outputs[0], 2, 1);
-  check_op(strided, {x}, {1e-5, 1e-5});
+  const Tensor a = random_ints(ElementType::i32, {4, 9}, 0, 5);
+  for (const char* type : {"Abs", "Sqrt"}) check_op(make_desc(type, 1, {}, {a}, {}), {a}, {0, 0});
+  check_op(make_desc("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {a}, {}), {a}, {0, 0});
+}
+
+TEST(Elementwise, FakeQuantize) {
+  const auto range = [](float v) { return floats({}, {v}); };
+  const std::vector<Tensor> inputs{floats({5}, {-1, 0.1f, 0.5f, 0.74f, 9}), range(0), range(1), range(10), range(20)};
+  expect(evaluated("FakeQuantize", 1, attributes({{"levels", "5"}}), inputs), {10, 10, 15, 17.5f, 20});
+  // A step where the limits meet.
+  const std::vector<Tensor> step{floats({3}, {-1, 0, 1}), range(0), range(0), range(-1), range(1)};
+  expect(evaluated("FakeQuantize", 1, attributes({{"levels", "2"}}), step), {-1, -1, 1});
+  const Tensor x = random_tensor({1, 24, 5, 3}, -3, 3);
+  const std::vector<Tensor> wide{x, random_tensor({1, 24, 1, 1}, -2, -1), random_tensor({1, 24, 1, 1}, 1, 2), range(-1), range(2)};
+  check_op(make_desc("FakeQuantize", 1, attributes({{"levels", "256"}}), wide, {false, true, true, true, true}), wide);
+}
+
+// The steps that stand for an operation in another one's tail give what the operation gives.
+TEST(Elementwise, AsTail) {
+  const Tensor x = random_tensor({1, 6, 4, 4}, -3, 3);
+  const auto check = [&](const std::string& type, const Attributes& attrs, std::vector<Tensor> more, double tolerance) {
+    std::vector<Tensor> inputs{x};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    std::vector<bool> constant(inputs.size(), true);
+    constant[0] = false;
+    const OpDesc desc = make_desc(type, find_op(type, 1) ? 1 : 4, attrs, inputs, constant);
+    const TailSteps tail = find_op(desc.type, desc.opset)->as_tail(desc, 0);
+    ASSERT_FALSE(tail.steps.empty()) << type;
+    std::vector<Tensor> all = inputs;
+    all.insert(all.end(), tail.constants.begin(), tail.constants.end());
+    const std::vector<float> want = reference(desc, inputs)[0].to_floats();
+    OpDesc carrier = make_desc("Negative", 1, {}, {x}, {});
+    carrier.inputs.clear();
+    carrier.constants.clear();
+    for (size_t i = 0; i < all.size(); ++i) {
+      carrier.inputs.push_back(i ? TensorDesc::row_major(ElementType::f32, all[i].shape())
+                                 : TensorDesc::channels_last(ElementType::f32, x.shape()));
+      carrier.constants.push_back(i ? all[i] : Tensor());
+    }
+    carrier.tail = tail.steps;
+    all[0] = reference(make_desc("Negative", 1, {}, {x}, {}), {x})[0];
+    const std::vector<float> got = reference(carrier, all)[0].to_floats();
+    for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << type;
+    check_op(carrier, all);
+  };
+  check("PReLU", {}, {random_tensor({6}, -1, 1, 3)}, 1e-5);
+  check("Multiply", attributes({{"auto_broadcast", "pdpd"}, {"axis", "1"}}), {random_tensor({6, 1}, -1, 1, 3)}, 1e-5);
+  check("Add", {}, {random_tensor({1, 6, 1, 1}, -1, 1, 3)}, 1e-5);
+  check("Swish", {}, {}, 1e-5);
+  check("FakeQuantize", attributes({{"levels", "16"}}),
+        {random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2), random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2)},
+        1e-4);
 }
 
 TEST(Elementwise, Broadcasting) {
-  const Shape whole{2, 5, 3, 7};
-  for (const Shape& other : {Shape{}, Shape{7}, Shape{5, 1, 1}, Shape{2, 1, 3, 7}, Shape{1, 5, 1, 1}, Shape{3, 1}, whole}) {
-    const Tensor x = random_tensor(whole), y = random_tensor(other, 0.5, 2, 2);
-    check_op(make_desc("Divide", 1, {}, {x, y}, {}), {x, y});
-    check_op(make_desc("Subtract", 1, {}, {y, x}, {true, false}), {y, x});
-  }
-  const Tensor row = random_tensor({1, 5, 1, 7}), column = random_tensor({2, 1, 3, 1}, -1, 1, 2);
-  check_op(make_desc("Add", 1, {}, {row, column}, {}), {row, column});
+  const Tensor x = random_tensor({2, 19, 3, 5}, 0.5f, 2, 1), same = random_tensor({2, 19, 3, 5}, 0.5f, 2, 2);
+  const auto both = [&](const char* type, const Attributes& attrs, const Tensor& a, const Tensor& b, bool constant) {
+    check_op(make_desc(type, 1, attrs, {a, b}, {false, constant}), {a, b});
+  };
+  both("Add", {}, x, same, false);
+  both("Multiply", {}, x, random_tensor({1, 19, 1, 1}, 1, 2, 3), true);
+  both("Subtract", {}, random_tensor({1, 1, 3, 5}), x, false);
+  both("Divide", {}, x, floats({}, {3}), true);
+  both("Add", {}, x, random_tensor({3, 1}), false);
+  both("Power", {}, random_tensor({2, 1, 3, 1}, 1, 2), random_tensor({1, 5, 1, 4}), false);
+  both("Maximum", attributes({{"auto_broadcast", "pdpd"}, {"axis", "1"}}), x, random_tensor({19, 1}), true);
+  both("PReLU", {}, random_tensor({2, 19, 3, 5}), random_tensor({19}), true);
+  both("PReLU", {}, random_tensor({2, 19, 7}), random_tensor({19}), true);
+  both("Minimum", {}, random_tensor({2, 1, 3, 1, 2, 1, 2, 3}), random_tensor({2, 3, 1, 2, 1, 2, 1, 3}), false);
+  both("Add", {}, floats({}, {1}), floats({}, {2}), false);
+  EXPECT_THROW(make_desc("Add", 1, {}, {x, random_tensor({7})}, {}), Error);
+  EXPECT_THROW(make_desc("Add", 1, attributes({{"auto_broadcast", "none"}}), {x, random_tensor({5})}, {}), Error);
+  EXPECT_THROW(make_desc("Add", 1, attributes({{"auto_broadcast", "pdpd"}, {"axis", "9"}}), {x, random_tensor({5})}, {}), Error);
 }
 
-TEST(Elementwise, PReluSlopeLiesAlongChannels) {
-  const Tensor x = random_tensor({1, 6, 4, 4}), slope = random_tensor({6}, 0, 1, 2);
-  EXPECT_GT(check_op(make_desc("PReLU", 1, {}, {x, slope}, {false, true}), {x, slope}), 0u);
-  const std::vector<float> values = values_of("PReLU", 1, {}, {floats({1, 2, 1, 1}, {-1, -1}), floats({2}, {0.5, 0.25})}, {false, true});
-  EXPECT_EQ(values, (std::vector<float>{-0.5, -0.25}));
-}
-
-TEST(Elementwise, ChainsAndLayoutChanges) {
-  const Tensor x = random_tensor({1, 19, 4, 5}), y = random_tensor({1, 19, 4, 5}, -1, 1, 2), bias = random_tensor({1, 19, 1, 1}, -1, 1, 3);
+TEST(Elementwise, LayoutsAndTypes) {
+  const Tensor x = random_tensor({1, 24, 5, 7}), y = random_tensor({1, 24, 5, 7}, -1, 1, 2);
   OpDesc desc = make_desc("Add", 1, {}, {x, y}, {});
-  desc.inputs[0] = TensorDesc::row_major(ElementType::f32, x.shape());
+  desc.inputs[0] = test::with_gaps(desc.inputs[0]);
+  desc.outputs[0] = test::with_gaps(desc.outputs[0], 9, 1);
   check_op(desc, {x, y});
-  desc.inputs[0] = desc.inputs[1];
-  desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, bias.shape()));
-  desc.constants.push_back(bias);
-  desc.tail = {{"relu", 0, 0, -1, false}, {"subtract", 0, 0, 2, true}};
-  check_op(desc, {x, y, bias});
+  desc.inputs[1] = TensorDesc::row_major(ElementType::f32, y.shape());
+  check_op(desc, {x, y});  // not in vectors
+  desc = make_desc("Swish", 4, {}, {x}, {});
+  desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+  check_op(desc, {x}, {1e-3, 1e-3});
 }
 
-TEST(Elementwise, PicturesOfThreeChannels) {
-  const Tensor scale = random_tensor({1, 3, 1, 1}, 0.5, 2, 2), shift = random_tensor({3, 1, 1}, -1, 1, 3);
-  for (const Shape& shape : {Shape{1, 3, 6, 8}, Shape{2, 3, 5, 7}}) {
-    const Tensor x = random_tensor(shape);
-    OpDesc desc = make_desc("Multiply", 1, {}, {x, scale}, {false, true});
-    desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, shift.shape()));
-    desc.constants.push_back(shift);
-    desc.tail = {{"add", 0, 0, 2, false}};
-    check_op(desc, {x, scale, shift});
-    desc.outputs[0] = with_gaps(desc.outputs[0]);
-    check_op(desc, {x, scale, shift});
+TEST(Elementwise, ConvertsComparesSelects) {
+  const Tensor x = random_tensor({2, 9}, -300, 300), i = random_ints(ElementType::i32, {2, 9}, -300, 300);
+  for (const char* to : {"i32", "u8", "boolean", "f32"}) {
+    check_op(make_desc("Convert", 1, attributes({{"destination_type", to}}), {i}, {}), {i}, {0, 0});
+    check_op(make_desc("Convert", 1, attributes({{"destination_type", to}}), {x}, {}), {x}, {0, 0});
   }
+  const Tensor close = i.convert(ElementType::f32);
+  for (const char* type : {"Equal", "Less"}) {
+    check_op(make_desc(type, 1, {}, {close, floats({2, 1}, {5, -4})}, {}), {close, floats({2, 1}, {5, -4})}, {0, 0});
+    check_op(make_desc(type, 1, {}, {i, ints({9}, std::vector<int32_t>(9, 3))}, {}), {i, ints({9}, std::vector<int32_t>(9, 3))}, {0, 0});
+  }
+  const Tensor yes = random_ints(ElementType::boolean, {3, 1}, 0, 1), no = random_ints(ElementType::boolean, {3, 4}, 0, 1, 5);
+  for (const char* type : {"LogicalXor"}) check_op(make_desc(type, 1, {}, {yes, no}, {}), {yes, no}, {0, 0});
+  check_op(make_desc("LogicalNot", 1, {}, {no}, {}), {no}, {0, 0});
+  const Tensor a = random_tensor({2, 3, 4}), b = random_tensor({4}, -1, 1, 7);
+  check_op(make_desc("Select", 1, {}, {yes, a, b}, {}), {yes, a, b}, {0, 0});
+  expect(evaluated("Select", 1, {}, {random_ints(ElementType::boolean, {1}, 1, 1), floats({1}, {4}), floats({1}, {5})}), {4});
 }
 
-TEST(Elementwise, HalfStorage) {
-  const Tensor x = random_tensor({1, 19, 4, 5}), y = random_tensor({1, 19, 1, 1}, 0.5, 2, 2);
-  OpDesc desc = make_desc("Multiply", 1, {}, {x, y}, {false, false});
-  for (TensorDesc& input : desc.inputs) input.type = ElementType::f16;
-  desc.outputs[0].type = ElementType::f16;
-  check_op(desc, {x, y}, {1e-3, 1e-3});
-}
-
-TEST(Elementwise, RefusesShapesThatDoNotFit) {
-  EXPECT_THROW(make_desc("Add", 1, {}, {random_tensor({2, 3}), random_tensor({4})}, {}), Error);
-  EXPECT_THROW(make_desc("Add", 1, attributes({{"auto_broadcast", "none"}}), {random_tensor({2, 3}), random_tensor({3})}, {}), Error);
+// The functions of the table on the device, many in one kernel; values stay where each of them is smooth.
+TEST(Elementwise, Functions) {
+  const std::vector<std::vector<PostOp>> chains{
+      {{"soft_sign"}, {"asin"}, {"sin"}, {"tan"}, {"atan"}, {"tanh"}, {"atanh"}, {"sinh"}, {"asinh"}, {"erf"}},
+      {{"soft_sign"}, {"acos"}, {"cos"}, {"cosh"}, {"linear", 1, 0.1f}, {"acosh"}, {"sqrt"}, {"exp"}, {"log"}, {"sigmoid"},
+       {"mish"}, {"swish", 2}, {"gelu_erf"}, {"gelu_tanh"}, {"soft_plus"}},
+      {{"hswish"}, {"elu", 0.5f}, {"selu", 1.6f, 1.1f}, {"hsigmoid"}, {"hard_sigmoid", 0.2f, 0.5f}, {"clamp", 0.6f, 0.65f}, {"square"}},
+      {{"linear", 1.7f, 0}, {"ceiling"}, {"linear", 0.3f, 0.11f}, {"floor"}, {"linear", 0.5f, 0}, {"round_even"},
+       {"linear", 1.5f, 0}, {"round_away"}, {"abs"}, {"negative"}, {"linear", 1, 2}, {"sign"}}};
+  const Tensor x = random_tensor({1, 20, 3, 3}, -3, 3);
+  for (const auto& chain : chains) {
+    OpDesc desc = make_desc("Negative", 1, {}, {x}, {});
+    desc.tail = chain;
+    check_op(desc, {x}, {1e-5, 1e-4});
+  }
+  const Tensor a = random_tensor({1, 20, 3, 3}, 1, 3, 4);
+  OpDesc desc = make_desc("Subtract", 1, {}, {x, a, a, a, a, a, a, a, a}, {});
+  desc.own_inputs = 2;
+  desc.tail = {{"power", 0, 0, 2, true}, {"mod", 0, 0, 3}, {"floor_mod", 0, 0, 4, true}, {"squared_difference", 0, 0, 5},
+               {"divide", 0, 0, 6, true}, {"minimum", 0, 0, 7}, {"swish_by", 0, 0, 8}};
+  check_op(desc, {x, a, a, a, a, a, a, a, a});
 }
 
 }  // namespace
-}  // namespace clinfer::test
+}  // namespace clinfer

@@ -1,0 +1,55 @@
+// Drawing into video frames of any 8-bit format, in place: filled rectangles and text masks, blended component by component, so that no
+// frame is ever converted.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace clinfer {
+
+struct Rgb {
+  uint8_t r = 0, g = 0, b = 0;
+};
+
+// Coverage of pixels, 0..255, row-major.
+struct Mask {
+  int width = 0, height = 0;
+  std::vector<uint8_t> coverage;
+};
+
+// A frame that is mapped for writing, and the part of it that viewers see. Coordinates count from that part's corner; whatever
+// reaches beyond it is clipped.
+class Canvas {
+ public:
+  Canvas(GstVideoFrame* frame, int x, int y, int width, int height);
+
+  int width() const { return width_; }
+  int height() const { return height_; }
+  // Pixels per chroma sample; edges on multiples of these stay crisp.
+  int x_step() const { return x_step_; }
+  int y_step() const { return y_step_; }
+
+  // opacity 0..255.
+  void fill(int x, int y, int width, int height, Rgb color, int opacity = 255);
+  void blend(int x, int y, const Mask& mask, Rgb color);
+
+ private:
+  // Draws a rectangle of the frame; coverage(x, y) gives 0..255 at frame pixels.
+  template <typename Coverage>
+  void draw(int x0, int y0, int x1, int y1, Rgb color, Coverage&& coverage);
+  std::array<uint8_t, 4> components(Rgb color) const;
+
+  GstVideoFrame* frame_;
+  int left_, top_, width_, height_;
+  int x_step_ = 1, y_step_ = 1;
+};
+
+// A distinct, lively colour for each number.
+Rgb color_of(unsigned number);
+// Black or white, whichever reads better on `background`.
+Rgb text_color_on(Rgb background);
+
+}  // namespace clinfer

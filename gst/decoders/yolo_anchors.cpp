@@ -1,0 +1,273 @@
+// YOLO heads as feature maps with anchors: RegionYolo outputs (v2, v3), and raw convolutions of v3, v4 and v5.
+#include <algorithm>
+#include <charconv>
+
+#include "gst/decoders/common.h"
+#include "gst/decoders/heads.h"
+
+namespace clinfer {
+
+Match match_yolov5_rows(const ModelFacts& facts);  // yolo.cpp
+
+namespace {
+
+enum class Version { v2, v3, v5 };
+
+struct AnchorLevel {
+  size_t output = 0;
+  size_t rows = 0, columns = 0, anchors = 0, classes = 0;
+  // Where attribute k of anchor a at cell (y, x) lies.
+  size_t anchor_step = 0, attribute_step = 0, y_step = 0, x_step = 0;
+  std::vector<float> sizes;  // width, height of each anchor; pixels, or cells for v2
+  bool activated = false;    // the graph squashed everything but the sizes
+};
+
+std::vector<float> parse_floats(const std::string& text) {
+  std::vector<float> values;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    size_t from = at;
+    while (from < end && text[from] == ' ') ++from;
+    float value = 0;
+    if (std::from_chars(text.data() + from, text.data() + end, value).ec != std::errc()) return {};
+    values.push_back(value);
+    at = end + 1;
+  }
+  return values;
+}
+
+int64_t parse_int(const std::map<std::string, std::string>& attributes, const char* key,
+                  int64_t otherwise) {
+  const auto found = attributes.find(key);
+  int64_t value = otherwise;
+  if (found != attributes.end())
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), value);
+  return value;
+}
+
+bool parse_bool(const std::map<std::string, std::string>& attributes, const char* key,
+                bool otherwise) {
+  const auto found = attributes.find(key);
+  if (found == attributes.end()) return otherwise;
+  const std::string value = lower(found->second);
+  return value == "true" || value == "1" || value == "yes";
+}
+
+// Rows and columns of a grid of `cells` that has the input's aspect.
+bool grid_of(const ModelFacts& facts, int64_t cells, size_t& rows, size_t& columns) {
+  for (int stride : {8, 16, 32, 64}) {
+    const int64_t c = facts.width / stride, r = facts.height / stride;
+    if (c * r == cells) {
+      rows = static_cast<size_t>(r);
+      columns = static_cast<size_t>(c);
+      return true;
+    }
+  }
+  return false;
+}
+
+void decode_levels(const ModelFacts& facts, Version version, const std::vector<AnchorLevel>& levels,
+                   std::span<const Tensor> outputs, const DecodeSettings& settings,
+                   Results& results) {
+  std::vector<Detection> found;
+  for (const AnchorLevel& level : levels) {
+    const size_t attributes = 5 + level.classes;
+    const Floats values(output_of(outputs, level.output,
+                                  level.rows * level.columns * level.anchors * attributes));
+    const float x_step = static_cast<float>(facts.width) / static_cast<float>(level.columns);
+    const float y_step = static_cast<float>(facts.height) / static_cast<float>(level.rows);
+    auto squash = [&](float v) { return level.activated ? v : sigmoid(v); };
+    for (size_t a = 0; a < level.anchors; ++a) {
+      for (size_t y = 0; y < level.rows; ++y) {
+        for (size_t x = 0; x < level.columns; ++x) {
+          const float* cell =
+              values.data() + a * level.anchor_step + y * level.y_step + x * level.x_step;
+          auto at = [&](size_t k) { return cell[k * level.attribute_step]; };
+          const float object = squash(at(4));
+          if (!(object >= settings.threshold)) continue;
+          size_t best = 5;
+          for (size_t k = 6; k < attributes; ++k)
+            if (at(k) > at(best)) best = k;
+          const float score = object * squash(at(best));
+          float offset_x = squash(at(0)), offset_y = squash(at(1)), width = 0, height = 0;
+          if (version == Version::v5) {
+            offset_x = 2 * offset_x - 0.5f;
+            offset_y = 2 * offset_y - 0.5f;
+            const float w = 2 * squash(at(2)), h = 2 * squash(at(3));
+            width = w * w * level.sizes[2 * a];
+            height = h * h * level.sizes[2 * a + 1];
+          } else {
+            width = std::exp(at(2)) * level.sizes[2 * a];
+            height = std::exp(at(3)) * level.sizes[2 * a + 1];
+          }
+          if (version == Version::v2) {
+            width *= x_step;
+            height *= y_step;
+          }
+          const float center_x = (static_cast<float>(x) + offset_x) * x_step;
+          const float center_y = (static_cast<float>(y) + offset_y) * y_step;
+          add_detection(settings, center_x - width / 2, center_y - height / 2, center_x + width / 2,
+                        center_y + height / 2, score, static_cast<int64_t>(best - 5), found);
+        }
+      }
+    }
+  }
+  finish_detections(settings, true, found, results);
+}
+
+// Levels from RegionYolo operations, which carry their anchors.
+std::optional<std::vector<AnchorLevel>> region_levels(const ModelFacts& facts, Version& version) {
+  std::vector<AnchorLevel> levels;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const OutputFacts& output = facts.outputs[i];
+    if (output.op != "RegionYolo") return std::nullopt;
+    const int64_t classes = parse_int(output.attributes, "classes", 0);
+    const int64_t coords = parse_int(output.attributes, "coords", 4);
+    const bool softmax = parse_bool(output.attributes, "do_softmax", true);
+    const std::vector<float> all =
+        output.attributes.count("anchors") ? parse_floats(output.attributes.at("anchors"))
+                                           : std::vector<float>();
+    std::vector<float> mask =
+        output.attributes.count("mask") ? parse_floats(output.attributes.at("mask"))
+                                        : std::vector<float>();
+    AnchorLevel level;
+    level.output = i;
+    level.anchors = softmax ? static_cast<size_t>(std::clamp<int64_t>(
+                                  parse_int(output.attributes, "num", 0), 0, 64))
+                            : mask.size();
+    if (classes < 1 || classes > 100000 || coords != 4 || level.anchors == 0) return std::nullopt;
+    level.classes = static_cast<size_t>(classes);
+    const int64_t per_cell = static_cast<int64_t>(level.anchors) * (5 + classes);
+    const int64_t elements = count(output.shape);
+    if (elements < per_cell || elements % per_cell != 0) return std::nullopt;
+    if (output.shape.size() == 4) {
+      level.rows = static_cast<size_t>(output.shape[2]);
+      level.columns = static_cast<size_t>(output.shape[3]);
+    } else if (!grid_of(facts, elements / per_cell, level.rows, level.columns)) {
+      return std::nullopt;
+    }
+    const size_t plane = level.rows * level.columns;
+    if (plane * level.anchors * (5 + level.classes) != static_cast<size_t>(elements))
+      return std::nullopt;
+    level.anchor_step = plane * (5 + level.classes);
+    level.attribute_step = plane;
+    level.y_step = level.columns;
+    level.x_step = 1;
+    level.activated = true;
+    for (size_t a = 0; a < level.anchors; ++a) {
+      const size_t from = softmax ? a : static_cast<size_t>(std::max(mask[a], 0.0f));
+      if (2 * from + 1 >= all.size()) return std::nullopt;
+      level.sizes.push_back(all[2 * from]);
+      level.sizes.push_back(all[2 * from + 1]);
+    }
+    version = softmax ? Version::v2 : Version::v3;
+    levels.push_back(std::move(level));
+  }
+  if (levels.empty()) return std::nullopt;
+  return levels;
+}
+
+// Levels from raw maps [1,3*(5+C),h,w], [1,h,w,3*(5+C)] or [1,3,h,w,5+C]; anchors smallest first, three a level.
+std::optional<std::vector<AnchorLevel>> raw_levels(const ModelFacts& facts,
+                                                   const std::vector<float>& anchors) {
+  std::vector<AnchorLevel> levels;
+  const size_t count_of_levels = anchors.size() / 6;
+  if (facts.outputs.size() != count_of_levels) return std::nullopt;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const OutputFacts& output = facts.outputs[i];
+    const Shape& s = output.shape;
+    if (!is_float_output(output) || s.empty() || s[0] != 1) return std::nullopt;
+    AnchorLevel level;
+    level.output = i;
+    level.anchors = 3;
+    int64_t rows = 0, columns = 0, attributes = 0;
+    auto is_grid = [&](int64_t r, int64_t c) {
+      return r > 0 && c > 0 && facts.height / r == facts.width / c && facts.height / r >= 8 &&
+             facts.height / r <= 64;
+    };
+    if (s.size() == 5 && s[1] == 3 && is_grid(s[2], s[3])) {
+      rows = s[2], columns = s[3], attributes = s[4];
+      level.anchor_step = static_cast<size_t>(rows * columns * attributes);
+      level.attribute_step = 1;
+      level.y_step = static_cast<size_t>(columns * attributes);
+      level.x_step = static_cast<size_t>(attributes);
+    } else if (s.size() == 4 && s[1] % 3 == 0 && is_grid(s[2], s[3])) {
+      rows = s[2], columns = s[3], attributes = s[1] / 3;
+      level.anchor_step = static_cast<size_t>(rows * columns * attributes);
+      level.attribute_step = static_cast<size_t>(rows * columns);
+      level.y_step = static_cast<size_t>(columns);
+      level.x_step = 1;
+    } else if (s.size() == 4 && s[3] % 3 == 0 && is_grid(s[1], s[2])) {
+      rows = s[1], columns = s[2], attributes = s[3] / 3;
+      level.anchor_step = static_cast<size_t>(attributes);
+      level.attribute_step = 1;
+      level.y_step = static_cast<size_t>(columns * 3 * attributes);
+      level.x_step = static_cast<size_t>(3 * attributes);
+    }
+    if (attributes < 6) return std::nullopt;
+    level.rows = static_cast<size_t>(rows);
+    level.columns = static_cast<size_t>(columns);
+    level.classes = static_cast<size_t>(attributes - 5);
+    if (!levels.empty() && levels[0].classes != level.classes) return std::nullopt;
+    levels.push_back(std::move(level));
+  }
+  std::vector<size_t> order(levels.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return levels[a].rows * levels[a].columns > levels[b].rows * levels[b].columns;
+  });
+  for (size_t rank = 0; rank < order.size(); ++rank)
+    levels[order[rank]].sizes.assign(anchors.begin() + static_cast<std::ptrdiff_t>(6 * rank),
+                                     anchors.begin() + static_cast<std::ptrdiff_t>(6 * rank + 6));
+  return levels;
+}
+
+// The anchors that the networks were published with, pixels of the input.
+const std::vector<float> kV3 = {10, 13, 16, 30, 33, 23, 30, 61, 62, 45, 59, 119, 116, 90, 156, 198, 373, 326};
+const std::vector<float> kV4 = {12, 16, 19, 36, 40, 28, 36, 75, 76, 55, 72, 146, 142, 110, 192, 243, 459, 401};
+const std::vector<float> kTiny = {23, 27, 37, 58, 81, 82, 81, 82, 135, 169, 344, 319};
+
+// Anchors of model_info, else the published ones of the version for this number of outputs.
+Match match_raw(const ModelFacts& facts, Version version, const std::vector<float>& published) {
+  std::vector<float> anchors = parse_floats(info(facts, "anchors"));
+  const bool own = !anchors.empty() && anchors.size() == 6 * facts.outputs.size();
+  if (!own) anchors = facts.outputs.size() == 2 && version == Version::v3 ? kTiny : published;
+  const auto levels = raw_levels(facts, anchors);
+  if (!levels) return {Fit::no, "needs two or three maps [1,3*(5+classes),h,w]", {}};
+  auto decode = [facts, version, levels = *levels](std::span<const Tensor> outputs,
+                                                   const DecodeSettings& settings,
+                                                   Results& results) {
+    decode_levels(facts, version, levels, outputs, settings, results);
+  };
+  return {Fit::possible, own ? "maps with model_info's anchors" : "maps with published anchors",
+          decode};
+}
+
+}  // namespace
+
+Match match_yolov3(const ModelFacts& facts) {
+  Version version = Version::v3;
+  if (const auto levels = region_levels(facts, version)) {
+    auto decode = [facts, version, levels = *levels](std::span<const Tensor> outputs,
+                                                     const DecodeSettings& settings,
+                                                     Results& results) {
+      decode_levels(facts, version, levels, outputs, settings, results);
+    };
+    return {Fit::certain, "RegionYolo outputs", decode};
+  }
+  return match_raw(facts, Version::v3, kV3);
+}
+
+Match match_yolov4(const ModelFacts& facts) { return match_raw(facts, Version::v3, kV4); }
+
+Match match_yolov5(const ModelFacts& facts) {
+  Match rows = match_yolov5_rows(facts);
+  if (rows.fit != Fit::no) return rows;
+  // v5's own heads differ from v3's in the activation, not in the anchors; those are rank 5 in its exports.
+  Match raw = match_raw(facts, Version::v5, kV3);
+  if (raw.fit == Fit::possible && facts.outputs[0].shape.size() == 5) raw.fit = Fit::certain;
+  return raw.fit == Fit::no ? rows : raw;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,25 @@
+// What an overlay looks like: boxes, labels and scores of a frame's results.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gst/canvas.h"
+#include "gst/meta.h"
+#include "gst/text.h"
+
+namespace clinfer {
+
+struct DrawingStyle {
+  unsigned line_width = 0;  // pixels; 0: by the frame's height
+  unsigned font_size = 0;   // pixels; 0: by the frame's height
+  bool show_labels = true;
+  bool show_scores = true;
+};
+
+// Boxes in the colour of their label, each with a legible tag; whole-picture answers at the top left.
+void draw_results(Canvas& canvas, const std::vector<RegionView>& regions,
+                  const std::vector<ResultView>& results, const DrawingStyle& style,
+                  TextCache& text);
+
+}  // namespace clinfer

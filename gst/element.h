@@ -1,0 +1,163 @@
+// The working part of the clinfer element, behind its GObject shell (clinfer.cpp).
+//
+// Threads: the streaming thread (chain, serialised events and queries) hands frames to idle requests and queues them; the source
+// pad's task waits for the oldest, decodes and pushes; a worker compiles; any thread reads statistics. Locks: the GstObject lock guards
+// `settings_` and `qos_`, `mutex_` the session; neither is held over a push, a wait for the device or an engine call.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "gst/frame_queue.h"
+#include "gst/handle.h"
+#include "gst/network.h"
+#include "gst/settings.h"
+#include "gst/statistics.h"
+#include "gst/surface.h"
+
+namespace clinfer {
+
+using Clock = std::chrono::steady_clock;
+
+// A compiled network and its requests.
+struct Session {
+  Session(Network n, std::shared_ptr<CompiledModel> c,
+          std::vector<std::unique_ptr<InferRequest>> requests)
+      : network(std::move(n)), compiled(std::move(c)), pool(std::move(requests), compiled->streams()) {}
+  Network network;
+  std::shared_ptr<CompiledModel> compiled;
+  RequestPool<InferRequest> pool;
+  bool perf_count = false;
+};
+
+// A frame on its way through the element. Destroying it waits for the device, then gives request, mapping and buffer back.
+struct Job {
+  ~Job();
+  Handle<GstBuffer> buffer;
+  std::unique_ptr<MappedFrame> mapped;
+  std::shared_ptr<Session> session;
+  RequestPool<InferRequest>::Lease request;
+  bool started = false;  // on the device
+  Placement placement;
+  Rect visible;
+  Clock::time_point arrived, begun;
+};
+
+class Element {
+ public:
+  Element(GstElement* self, GstPad* sink, GstPad* src);
+  ~Element();
+
+  // Properties; the object lock is taken inside.
+  template <typename Change>
+  void change_settings(Change&& change) {
+    GST_OBJECT_LOCK(self_);
+    change(settings_);
+    GST_OBJECT_UNLOCK(self_);
+  }
+  Settings settings() const;
+  DecodeSettings decode_settings_in_force() const;
+  GstStructure* stats() const;  // a new structure
+
+  // State changes; they throw Error.
+  void open();     // NULL to READY: reads and checks the model
+  void prepare();  // READY to PAUSED: starts compiling
+  void finish();   // PAUSED to READY, pads inactive: stops compiling, waits for what is in flight
+  void close();    // READY to NULL: releases everything
+
+  // Pads.
+  void activate(bool sink, bool active);
+  GstFlowReturn chain(Handle<GstBuffer> buffer);
+  bool sink_event(Handle<GstEvent> event);
+  bool sink_query(GstQuery* query);
+  bool src_event(Handle<GstEvent> event);
+  bool src_query(GstQuery* query);
+  void task();  // one round of the source pad's task
+  // Called when something in chain() or task() failed and was posted.
+  void fail() {
+    flow_.store(GST_FLOW_ERROR);
+    flow_reported_.store(true);
+  }
+
+ private:
+  struct QueryTicket {
+    GstQuery* query = nullptr;
+    std::promise<bool> answer;
+  };
+  // One of the three.
+  struct Item {
+    std::unique_ptr<Job> job;
+    Handle<GstEvent> event;
+    std::unique_ptr<QueryTicket> query;
+  };
+
+  void start_flush();
+  void stop_flush();
+  void start_task();
+  bool set_caps(const GstEvent* event);
+  std::shared_ptr<Session> wait_for_session();
+  void compile(const Settings& settings, const Network& network);
+  void stop_compiling();
+  void post_progress(GstProgressType type, const std::string& text);
+  size_t frames_in_flight_for(const Settings& settings) const;
+  bool wants_inference(GstBuffer* buffer);
+  bool too_late(GstBuffer* buffer);
+  void report_late(GstBuffer* buffer, GstClockTime running_time);
+  void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
+  void forward_event(Handle<GstEvent> event);
+  bool answer_allocation(GstQuery* query);
+  bool answer_latency(GstQuery* query);
+
+  GstElement* self_;
+  GstPad* sink_;
+  GstPad* src_;
+  Settings settings_;  // object lock
+
+  // Of the state changes.
+  std::shared_ptr<const Model> model_;
+  std::string model_path_;
+  Settings compiled_for_;
+  std::thread worker_;
+  std::atomic<bool> cancel_{false};
+
+  // The session: set by the worker.
+  mutable std::mutex mutex_;
+  std::condition_variable session_ready_;
+  std::shared_ptr<Session> session_;
+  bool compile_failed_ = false;
+  bool flushing_ = true;
+
+  // Of the streaming thread.
+  GstVideoInfo info_;
+  bool has_caps_ = false;
+  GstSegment segment_;
+  uint64_t frame_number_ = 0;
+
+  FrameQueue<Item> queue_;
+  std::atomic<GstFlowReturn> flow_{GST_FLOW_FLUSHING};
+  std::atomic<bool> flow_reported_{false};  // upstream or the bus knows of flow_
+  std::atomic<unsigned> pending_starts_{0};  // SEGMENT and STREAM_START events in the queue
+  bool dropping_ = false;                    // of the task: downstream is at EOS
+
+  // Quality of service; object lock.
+  struct Qos {
+    GstClockTime earliest = GST_CLOCK_TIME_NONE;
+    double proportion = 1;
+    guint64 processed = 0, dropped = 0;
+  } qos_;
+
+  std::atomic<bool> live_{false};
+  ServiceTime service_time_;
+  mutable Statistics statistics_;
+};
+
+}  // namespace clinfer

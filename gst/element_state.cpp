@@ -1,0 +1,264 @@
+// State changes of the element: reading and compiling the model, and the statistics about it.
+#include "gst/element.h"
+#include "gst/guard.h"
+
+GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
+#define GST_CAT_DEFAULT clinfer_debug
+
+namespace clinfer {
+namespace {
+
+// True when a model compiled for `a` serves `b`.
+bool same_engine(const Settings& a, const Settings& b) {
+  return a.model == b.model && a.device == b.device && a.nireq == b.nireq &&
+         a.throughput_streams == b.throughput_streams && a.perf_count == b.perf_count &&
+         a.max_num_threads == b.max_num_threads && a.cache_dir == b.cache_dir &&
+         a.graph_dumps_dir == b.graph_dumps_dir && a.sources_dumps_dir == b.sources_dumps_dir &&
+         a.config == b.config;
+}
+
+constexpr unsigned kMostIntervalFrames = 8;
+constexpr auto kProgressInterval = std::chrono::milliseconds(200);
+
+std::vector<std::unique_ptr<InferRequest>> make_requests(CompiledModel& compiled,
+                                                         const Network& network, unsigned nireq) {
+  std::vector<std::unique_ptr<InferRequest>> requests;
+  const unsigned count = nireq != 0 ? nireq : std::max(compiled.optimal_requests(), 1u);
+  for (unsigned i = 0; i < count; ++i) {
+    requests.push_back(compiled.create_request());
+    for (const auto& [input, value] : network.constants) requests.back()->set_input(input, value);
+  }
+  return requests;
+}
+
+}  // namespace
+
+Element::Element(GstElement* self, GstPad* sink, GstPad* src)
+    : self_(self), sink_(sink), src_(src) {
+  gst_video_info_init(&info_);
+  gst_segment_init(&segment_, GST_FORMAT_TIME);
+}
+
+Element::~Element() {
+  stop_compiling();
+  queue_.clear();
+}
+
+Settings Element::settings() const {
+  GST_OBJECT_LOCK(self_);
+  Settings copy = settings_;
+  GST_OBJECT_UNLOCK(self_);
+  return copy;
+}
+
+size_t Element::frames_in_flight_for(const Settings& settings) const {
+  std::shared_ptr<Session> session;
+  {
+    const std::lock_guard lock(mutex_);
+    session = session_;
+  }
+  const size_t requests = session != nullptr ? session->pool.size()
+                          : settings.nireq != 0
+                              ? settings.nireq
+                              : 2 * std::max<size_t>(settings.throughput_streams, 1);
+  return requests * std::clamp(settings.inference_interval, 1u, kMostIntervalFrames);
+}
+
+void Element::open() {
+  const Settings current = settings();
+  const Network network = describe_network(current);
+  engine_config(network, current);  // complains about config= before data flows
+  model_ = network.model;
+  model_path_ = current.model;
+}
+
+void Element::prepare() {
+  const Settings current = settings();
+  if (model_ == nullptr || model_path_ != current.model) {
+    if (current.model.empty())
+      throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
+    model_ = Model::read(current.model);
+    model_path_ = current.model;
+  }
+  Network network = describe_network(model_, current);
+  if (network.head.name == "none" && current.post_process == "auto")
+    GST_ELEMENT_WARNING(
+        self_, STREAM, FORMAT,
+        ("%s: %s; frames get the raw tensors", model_->path().c_str(), network.head.reason.c_str()),
+        ("set post-process=none if that is what you want"));
+  GST_INFO_OBJECT(self_, "post-process %s (%s)", network.head.name.c_str(),
+                  network.head.reason.c_str());
+  statistics_.clear();
+  service_time_.clear();
+  live_ = false;
+  frame_number_ = 0;
+  has_caps_ = false;
+
+  std::shared_ptr<Session> reusable;
+  {
+    const std::lock_guard lock(mutex_);
+    reusable = session_;
+    compile_failed_ = false;
+  }
+  if (reusable != nullptr && reusable->network.model == model_ &&
+      same_engine(compiled_for_, current)) {
+    // Nothing is in flight in this state: what the properties say about in- and outputs may change.
+    reusable->network = std::move(network);
+    queue_.set_capacity(frames_in_flight_for(current));
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    session_.reset();
+  }
+  compiled_for_ = current;
+  cancel_ = false;
+  worker_ = std::thread([this, current, network = std::move(network)] { compile(current, network); });
+}
+
+void Element::compile(const Settings& settings, const Network& network) {
+  const auto set_failed = [this] {
+    {
+      const std::lock_guard lock(mutex_);
+      compile_failed_ = true;
+    }
+    session_ready_.notify_all();
+  };
+  post_progress(GST_PROGRESS_TYPE_START, "Compiling " + network.model->name());
+  const bool done = guard(self_, false, [&] {
+    Clock::time_point told = Clock::now();
+    const Progress progress = [&](const std::string& what, size_t step, size_t of) {
+      if (Clock::now() - told > kProgressInterval) {
+        told = Clock::now();
+        post_progress(GST_PROGRESS_TYPE_CONTINUE,
+                      what + " (" + std::to_string(step) + " of " + std::to_string(of) + ")");
+      }
+      return !cancel_.load();
+    };
+    try {
+      auto compiled =
+          CompiledModel::compile(network.model, engine_config(network, settings), progress);
+      auto requests = make_requests(*compiled, network, settings.nireq);
+      auto session = std::make_shared<Session>(network, compiled, std::move(requests));
+      session->perf_count = settings.perf_count;
+      GST_INFO_OBJECT(self_, "%s on %s: %u streams, %zu requests, %zu kernels, %.0f ms to load",
+                      network.model->name().c_str(), compiled->device().name.c_str(),
+                      compiled->streams(), session->pool.size(), compiled->kernel_count(),
+                      compiled->load_ms());
+      {
+        const std::lock_guard lock(mutex_);
+        session_ = session;
+      }
+      queue_.set_capacity(frames_in_flight_for(settings));
+      session_ready_.notify_all();
+      post_progress(GST_PROGRESS_TYPE_COMPLETE, "Compiled " + network.model->name() + " for " +
+                                                    compiled->device().id + ", " +
+                                                    compiled->device().name);
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::cancelled || !cancel_.load()) {
+        post_progress(GST_PROGRESS_TYPE_ERROR, error.what());
+        throw;
+      }
+    }
+    post_progress(GST_PROGRESS_TYPE_CANCELED, "Compiling was stopped");
+    set_failed();
+    return true;
+  });
+  if (!done) set_failed();
+}
+
+void Element::post_progress(GstProgressType type, const std::string& text) {
+  gst_element_post_message(
+      self_, gst_message_new_progress(GST_OBJECT(self_), type, "compile", text.c_str()));
+}
+
+void Element::stop_compiling() {
+  cancel_ = true;
+  if (worker_.joinable()) worker_.join();
+}
+
+void Element::finish() {
+  stop_compiling();
+  queue_.clear();
+}
+
+void Element::close() {
+  stop_compiling();
+  std::shared_ptr<Session> session;
+  {
+    const std::lock_guard lock(mutex_);
+    session = std::move(session_);
+  }
+  model_.reset();
+  model_path_.clear();
+}
+
+std::shared_ptr<Session> Element::wait_for_session() {
+  std::unique_lock lock(mutex_);
+  session_ready_.wait(lock, [&] { return flushing_ || compile_failed_ || session_ != nullptr; });
+  return flushing_ || compile_failed_ ? nullptr : session_;
+}
+
+DecodeSettings Element::decode_settings_in_force() const {
+  const Settings current = settings();
+  std::shared_ptr<Session> session;
+  {
+    const std::lock_guard lock(mutex_);
+    session = session_;
+  }
+  return decode_settings(session != nullptr ? session->network : Network{}, current);
+}
+
+GstStructure* Element::stats() const {
+  static const char* const kStageNames[Statistics::kStages] = {"queue", "infer", "decode"};
+  const Statistics::Snapshot snapshot = statistics_.snapshot();
+  GstStructure* stats = gst_structure_new(
+      "clinfer-stats", "frames-in", G_TYPE_UINT64, snapshot.frames_in, "frames-out", G_TYPE_UINT64,
+      snapshot.frames_out, "inferred", G_TYPE_UINT64, snapshot.inferred, "skipped", G_TYPE_UINT64,
+      snapshot.skipped, "late", G_TYPE_UINT64, snapshot.late, "in-flight", G_TYPE_UINT,
+      static_cast<guint>(queue_.in_flight()), nullptr);
+  for (size_t stage = 0; stage < Statistics::kStages; ++stage) {
+    const std::string name = kStageNames[stage];
+    const Percentiles& ms = snapshot.milliseconds[stage];
+    gst_structure_set(stats, (name + "-p50-ms").c_str(), G_TYPE_DOUBLE, ms.p50,
+                      (name + "-p95-ms").c_str(), G_TYPE_DOUBLE, ms.p95, (name + "-p99-ms").c_str(),
+                      G_TYPE_DOUBLE, ms.p99, nullptr);
+  }
+  std::shared_ptr<Session> session;
+  {
+    const std::lock_guard lock(mutex_);
+    session = session_;
+  }
+  if (session == nullptr) return stats;
+  const CompiledModel& compiled = *session->compiled;
+  gst_structure_set(
+      stats, "model", G_TYPE_STRING, session->network.model->name().c_str(), "path", G_TYPE_STRING,
+      "system memory, uploaded", "device", G_TYPE_STRING, compiled.device().name.c_str(), "precision",
+      G_TYPE_STRING, compiled.precision() == Precision::f16 ? "f16" : "f32", "streams", G_TYPE_UINT,
+      compiled.streams(), "nireq", G_TYPE_UINT, static_cast<guint>(session->pool.size()),
+      "post-process", G_TYPE_STRING, session->network.head.name.c_str(), "post-process-reason",
+      G_TYPE_STRING, session->network.head.reason.c_str(), "load-ms", G_TYPE_DOUBLE,
+      compiled.load_ms(), "cached-programs", G_TYPE_UINT,
+      static_cast<guint>(compiled.cached_programs()), "built-programs", G_TYPE_UINT,
+      static_cast<guint>(compiled.built_programs()), nullptr);
+  if (session->perf_count) {
+    GValue list = G_VALUE_INIT;
+    g_value_init(&list, GST_TYPE_LIST);
+    for (const StepProfile& step : compiled.profile()) {
+      GValue value = G_VALUE_INIT;
+      g_value_init(&value, GST_TYPE_STRUCTURE);
+      g_value_take_boxed(&value,
+                         gst_structure_new("layer", "name", G_TYPE_STRING, step.layer.c_str(), "type",
+                                           G_TYPE_STRING, step.type.c_str(), "kernel", G_TYPE_STRING,
+                                           step.kernel.c_str(), "device-us", G_TYPE_DOUBLE,
+                                           step.device_us, "host-us", G_TYPE_DOUBLE, step.host_us,
+                                           nullptr));
+      gst_value_list_append_and_take_value(&list, &value);
+    }
+    gst_structure_take_value(stats, "layers", &list);
+  }
+  return stats;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,23 @@
+// Owning pointers for GStreamer's and GLib's reference-counted things.
+#pragma once
+
+#include <gst/gst.h>
+
+#include <memory>
+
+namespace clinfer {
+
+struct Unref {
+  void operator()(GstBuffer* buffer) const { gst_buffer_unref(buffer); }
+  void operator()(GstEvent* event) const { gst_event_unref(event); }
+  void operator()(GstCaps* caps) const { gst_caps_unref(caps); }
+  void operator()(GstStructure* structure) const { gst_structure_free(structure); }
+  void operator()(GstElement* element) const { gst_object_unref(element); }
+  void operator()(GError* error) const { g_error_free(error); }
+  void operator()(char* text) const { g_free(text); }
+};
+
+template <typename T>
+using Handle = std::unique_ptr<T, Unref>;
+
+}  // namespace clinfer

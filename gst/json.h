@@ -1,0 +1,31 @@
+// Writing JSON: objects and arrays in the order of the calls, numbers as short as they read back exactly.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace clinfer {
+
+class JsonWriter {
+ public:
+  JsonWriter& begin_object();
+  JsonWriter& end_object();
+  JsonWriter& begin_array();
+  JsonWriter& end_array();
+  JsonWriter& key(std::string_view name);
+  JsonWriter& value(std::string_view text);  // bytes that are not UTF-8 become U+FFFD
+  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
+  JsonWriter& value(int64_t number);
+  JsonWriter& value(uint64_t number);
+  JsonWriter& value(int number) { return value(static_cast<int64_t>(number)); }
+  JsonWriter& value(float number);  // null when not finite
+  const std::string& text() const { return text_; }
+
+ private:
+  void separate();
+  std::string text_;
+  bool needs_comma_ = false;
+};
+
+}  // namespace clinfer

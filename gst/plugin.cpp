@@ -1,0 +1,18 @@
+// The plug-in: registers the elements.
+#include <gst/gst.h>
+
+#include "gst/clinfer.h"
+#include "gst/overlay.h"
+#include "gst/publish.h"
+
+static gboolean plugin_init(GstPlugin* plugin) {
+  gboolean registered = GST_ELEMENT_REGISTER(clinfer, plugin);
+  registered |= GST_ELEMENT_REGISTER(cloverlay, plugin);
+  registered |= GST_ELEMENT_REGISTER(clpublish, plugin);
+  return registered;
+}
+
+#define PACKAGE "clinfer"
+GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, clinfer,
+                  "Neural network inference on video by OpenCL", plugin_init, CLINFER_VERSION, "MIT",
+                  "clinfer", "clinfer")

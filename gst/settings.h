@@ -1,0 +1,33 @@
+// The element's properties as plain values. Unset optionals leave the choice to the model.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace clinfer {
+
+enum class ResizeChoice { automatic, stretch, letterbox, crop };
+enum class ColorChoice { automatic, bgr, rgb, gray };
+
+struct Settings {
+  std::string model;
+  std::string device = "GPU";
+  unsigned nireq = 0;               // 0: twice the streams
+  unsigned throughput_streams = 1;  // 0: the engine's choice
+  bool perf_count = false;
+  unsigned max_num_threads = 0;  // 0: all cores
+  std::optional<std::string> cache_dir;
+  std::string graph_dumps_dir, sources_dumps_dir;
+  std::string config;  // KEY=VALUE,...
+  std::optional<double> threshold, iou_threshold;
+  unsigned max_detections = 0;
+  std::string labels, labels_file;
+  ResizeChoice resize_mode = ResizeChoice::automatic;
+  ColorChoice color_format = ColorChoice::automatic;
+  std::string mean, scale;  // numbers, comma separated; empty: the model's
+  unsigned inference_interval = 1;
+  std::string post_process = "auto";
+  bool qos = true;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,67 @@
+// Counters and latency percentiles of an element. Safe to use from any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace clinfer {
+
+struct Percentiles {
+  double p50 = 0, p95 = 0, p99 = 0;
+};
+
+// Percentiles over the last few hundred samples. For one thread.
+class SampleWindow {
+ public:
+  void add(double sample);
+  Percentiles percentiles() const;  // zeros before the first sample
+  size_t size() const { return samples_.size(); }
+  void clear();
+
+ private:
+  std::vector<double> samples_;
+  size_t next_ = 0;
+};
+
+class Statistics {
+ public:
+  enum Stage { kQueue, kInfer, kDecode, kStages };
+
+  struct Snapshot {
+    uint64_t frames_in = 0, frames_out = 0, inferred = 0, skipped = 0, late = 0;
+    std::array<Percentiles, kStages> milliseconds;
+  };
+
+  void count_in();
+  void count_out(bool inferred);
+  void count_late();  // skipped because the sink was behind; counted as skipped by count_out() as well
+  void add(Stage stage, double milliseconds);
+  Snapshot snapshot() const;
+  void clear();
+
+ private:
+  mutable std::mutex mutex_;
+  Snapshot counts_;
+  std::array<SampleWindow, kStages> windows_;
+};
+
+// How long frames take from arrival to departure, for LATENCY queries: the 95th percentile, told anew only when it has grown by a
+// quarter or fallen by half, so that pipelines do not keep re-timing themselves. Safe to use from any thread.
+class ServiceTime {
+ public:
+  // True when the figure that reported_ns() gives has changed.
+  bool add(double milliseconds);
+  uint64_t reported_ns() const;
+  void clear();
+
+ private:
+  mutable std::mutex mutex_;
+  SampleWindow window_;
+  size_t since_check_ = 0;
+  double reported_ = 0;  // milliseconds
+};
+
+}  // namespace clinfer

@@ -1,0 +1,54 @@
+// Interpolate on channels-last tensors: TILE_P neighbouring pixels of a row x VECTOR channels. Every mode is a table: of each
+// output position along each axis the first input position and the weights of the KW (KH, kd) positions from there on.
+// Defines: T, NEAREST (1: one position of weight 1), VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of
+// tiles), KH, KW (numbers up to 4, else members of `a`). The last vector of channels overlaps the one before where needed.
+
+typedef struct {
+  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
+  int od, oh, ow;
+  int start_d, start_h, start_w, weight_d, weight_h, weight_w;  // where the tables of the axes lie
+  int kd, kh, kw;
+  int channels, vectors;
+  int row_tiles, tiles, tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+
+__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+  const int first = (int)get_global_id(1) * a.tiles_per_item;
+  const int last = min(first + a.tiles_per_item, a.tiles);
+  for (int tile = first; tile < last; ++tile) {
+    const int x0 = tile % a.row_tiles * TILE_P;
+    int n = tile / a.row_tiles;
+    const int y = n % a.oh;
+    n /= a.oh;
+    const int z = n % a.od;
+    n /= a.od;
+    __global const T *const rows =
+        AT(in) + n * a.in_n + AT(start)[a.start_d + z] * a.in_d + AT(start)[a.start_h + y] * a.in_h;
+    __global T *const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h;
+    for (int x = x0; x < min(x0 + TILE_P, a.ow); ++x) {
+      __global const T *const from = rows + AT(start)[a.start_w + x] * a.in_w;
+      for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
+        const int c = min(vector * VECTOR, a.channels - VECTOR);
+#if NEAREST
+        const FV value = LOADV(T, VECTOR, from + c);
+#else
+        __global const float *const wz = AT(weight) + a.weight_d + z * a.kd;
+        __global const float *const wy = AT(weight) + a.weight_h + y * KH;
+        __global const float *const wx = AT(weight) + a.weight_w + x * KW;
+        FV value = 0;
+        for (int kz = 0; kz < a.kd; ++kz)
+          for (int ky = 0; ky < KH; ++ky) {
+            __global const T *const row = from + kz * a.in_d + ky * a.in_h + c;
+            FV sum = LOADV(T, VECTOR, row) * wx[0];
+            for (int kx = 1; kx < KW; ++kx) sum = fma(LOADV(T, VECTOR, row + kx * a.in_w), (FV)(wx[kx]), sum);
+            value = fma(sum, (FV)(wz[kz] * wy[ky]), value);
+          }
+#endif
+        STOREV(T, VECTOR, TAIL(value, n, y, x, c, VECTOR), to + x * a.out_w + c);
+      }
+    }
+  }
+}

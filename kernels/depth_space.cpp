@@ -1,7 +1,6 @@
 // DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch and ShuffleChannels: the elements stay, their coordinates are taken
 // apart and put together otherwise. Each is a strided copy with a loop for every part of a coordinate.
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/shape_util.h"
 #include "kernels/strided_copy.h"
@@ -15,37 +14,6 @@ struct Memory {
   const TensorDesc &in, &out;
   std::vector<int64_t> blocks, begin;
 };
-
-// Evaluates on row-major tensors what the kernel does on any.
-void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out) {
-  if (out.elements() == 0 || in.elements() == 0) return;
-  Shape shape, from, to;
-  for (const CopyDim& d : copy.dims) {
-    shape.push_back(d.size);
-    from.push_back(d.from);
-    to.push_back(d.to);
-  }
-  const size_t size = size_of(in.type());
-  if (copy.axes == 0) return copy_strided(size, shape, in.raw(), from, out.raw_mutable(), to);
-  const auto* source = static_cast<const std::byte*>(in.raw());
-  auto* target = static_cast<std::byte*>(out.raw_mutable());
-  Shape index(shape.size(), 0);
-  do {
-    int64_t a = copy.from, b = copy.to;
-    std::array<int64_t, 4> position = copy.start;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      a += index[d] * from[d];
-      b += index[d] * to[d];
-      for (size_t k = 0; k < copy.axes; ++k) position[k] += index[d] * copy.dims[d].along[k];
-    }
-    bool inside = true;
-    for (size_t k = 0; k < copy.axes; ++k) inside = inside && position[k] >= 0 && position[k] < copy.limit[k];
-    if (inside)
-      std::memcpy(target + b * static_cast<int64_t>(size), source + a * static_cast<int64_t>(size), size);
-    else if (copy.fill)
-      std::memset(target + b * static_cast<int64_t>(size), 0, size);
-  } while (next_index(index, shape));
-}
 
 // ---- DepthToSpace, SpaceToDepth ------------------------------------------------------------------------------------
 

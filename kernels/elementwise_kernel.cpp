@@ -73,6 +73,39 @@ Tensor packed_constant(const Operand& operand, const std::vector<size_t>& order,
   return gather_from({operand.constant.type(), shape, from, 0}, operand.constant.raw(), operand.constant.type());
 }
 
+// Few channels (BGR pictures) leave vectors mostly empty: where the tensors are dense rows of pixels, several pixels count as one
+// of many channels, and per-channel constants are repeated as often.
+void widen_channels(Program& program) {
+  if (program.loops.size() < 2) return;
+  Loop &inner = program.loops.back(), &outer = program.loops[program.loops.size() - 2];
+  const int64_t channels = inner.size;
+  int64_t pixels = 16;
+  while (pixels > 1 && outer.size % pixels) pixels /= 2;
+  if (channels >= 8 || pixels == 1 || inner.out != 1 || outer.out != channels) return;
+  const auto repeats = [&](size_t k) {
+    if (program.operands[k].constant.empty() || program.operands[k].constant.elements() != channels || inner.in[k] == 0) return false;
+    return std::all_of(program.loops.begin(), program.loops.end() - 1, [&](const Loop& loop) { return loop.in[k] == 0; });
+  };
+  for (size_t k = 0; k < program.operands.size(); ++k) {
+    const bool dense = inner.in[k] == 1 && outer.in[k] == channels;
+    const bool one = inner.in[k] == 0 && outer.in[k] == 0;
+    if (!dense && !one && !repeats(k)) return;
+  }
+  for (size_t k = 0; k < program.operands.size(); ++k) {
+    if (repeats(k)) {
+      Tensor& constant = program.operands[k].constant;
+      const TensorDesc repeated{constant.type(), {pixels, channels}, {0, inner.in[k]}, 0};
+      constant = gather_from(repeated, constant.raw(), constant.type());
+      inner.in[k] = 1;
+    } else {
+      outer.in[k] *= pixels;
+    }
+  }
+  outer.size /= pixels;
+  outer.out *= pixels;
+  inner.size *= pixels;
+}
+
 Program make_program(const OpDesc& desc) {
   Program program;
   program.function = element_function(desc, desc.constants);
@@ -123,6 +156,7 @@ Program make_program(const OpDesc& desc) {
   }
   if (program.loops.empty()) program.loops.push_back({1, 1, std::vector<int64_t>(program.operands.size(), 0)});
 
+  widen_channels(program);
   const Loop& inner = program.loops.back();
   program.vectors = is_float(out.type) && inner.out == 1 && inner.size >= 4;
   for (size_t k = 0; k < program.operands.size(); ++k)

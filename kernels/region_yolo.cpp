@@ -161,13 +161,7 @@ StridedCopy describe_reorg(const OpDesc& desc) {
 void evaluate_reorg(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   OpDesc rows = desc;
   rows.inputs[0].shape = inputs[0].shape();
-  Shape shape, from, to;
-  for (const CopyDim& dim : describe_reorg(rows).dims) {
-    shape.push_back(dim.size);
-    from.push_back(dim.from);
-    to.push_back(dim.to);
-  }
-  copy_strided(size_of(inputs[0].type()), shape, inputs[0].raw(), from, outputs[0].raw_mutable(), to);
+  copy_on_host(describe_reorg(rows), inputs[0], outputs[0]);
 }
 
 std::string reject_reorg(const OpDesc& desc, const DeviceTraits&) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 
 #include "kernels/shape_util.h"
@@ -90,6 +91,36 @@ size_t run_items(const std::vector<CopyDim>& dims, int64_t run, size_t group) {
   for (size_t d = 0; d < dims.size(); ++d)
     items *= static_cast<size_t>(d + 1 == dims.size() ? (dims[d].size + run - 1) / run : dims[d].size);
   return (items + group - 1) / group * group;
+}
+
+void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out) {
+  if (out.elements() == 0 || in.elements() == 0) return;
+  Shape shape, from, to;
+  for (const CopyDim& d : copy.dims) {
+    shape.push_back(d.size);
+    from.push_back(d.from);
+    to.push_back(d.to);
+  }
+  const size_t size = size_of(in.type());
+  if (copy.axes == 0) return copy_strided(size, shape, in.raw(), from, out.raw_mutable(), to);
+  const auto* source = static_cast<const std::byte*>(in.raw());
+  auto* target = static_cast<std::byte*>(out.raw_mutable());
+  Shape index(shape.size(), 0);
+  do {
+    int64_t a = copy.from, b = copy.to;
+    std::array<int64_t, 4> position = copy.start;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      a += index[d] * from[d];
+      b += index[d] * to[d];
+      for (size_t k = 0; k < copy.axes; ++k) position[k] += index[d] * copy.dims[d].along[k];
+    }
+    bool inside = true;
+    for (size_t k = 0; k < copy.axes; ++k) inside = inside && position[k] >= 0 && position[k] < copy.limit[k];
+    if (inside)
+      std::memcpy(target + b * static_cast<int64_t>(size), source + a * static_cast<int64_t>(size), size);
+    else if (copy.fill)
+      std::memset(target + b * static_cast<int64_t>(size), 0, size);
+  } while (next_index(index, shape));
 }
 
 std::vector<TuningPoint> copy_space(const OpDesc&, const DeviceTraits&) { return run_space(); }

@@ -29,6 +29,10 @@ inline constexpr size_t kMostCopyDims = 8;
 // Sorts the loops by their steps through the output, innermost last, and merges those that are one run in both places.
 std::vector<CopyDim> merged(std::vector<CopyDim> dims);
 
+// The same between row-major host tensors, of whose strides the copy must have been made. Elements that are left alone keep
+// what allocate() gave them.
+void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out);
+
 // Parts of the family below.
 std::string reject_copy(const OpDesc& desc, const StridedCopy& copy);
 std::vector<TuningPoint> copy_space(const OpDesc& desc, const DeviceTraits& traits);

@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   clinfer::register_result_meta();
   testing::InitGoogleTest(&argc, argv);
   const int result = RUN_ALL_TESTS();
+  gst_task_cleanup_all();  // threads that are just ending still hold their tasks
   const int leaks = count_leaks();
   if (leaks != 0) std::printf("%d objects leaked\n", leaks);
   return result != 0 || leaks != 0 ? 1 : 0;

@@ -178,8 +178,7 @@ TEST(Convolution, HalfStorage) {
     desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
     inputs[1] = inputs[1].convert(ElementType::f16).convert(ElementType::f32);
     desc.constants[1] = inputs[1];
-    check_op(desc, inputs, {2e-3, 2e-3});
-    check_op(desc, inputs, {2e-3, 2e-3}, &gpu);
+    check_op(desc, inputs, {2e-3, 2e-3}, channels == 16 ? &gpu : nullptr);
   }
 }
 

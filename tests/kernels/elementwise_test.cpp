@@ -187,8 +187,9 @@ TEST(Elementwise, Functions) {
     check_op(desc, {x}, {1e-5, 1e-4});
   }
   const Tensor a = random_tensor({1, 20, 3, 3}, 1, 3, 4);
-  OpDesc desc = make_desc("Subtract", 1, {}, {x, a, a, a, a, a, a, a, a}, {});
-  desc.own_inputs = 2;
+  OpDesc desc = make_desc("Subtract", 1, {}, {x, a}, {});
+  desc.inputs.resize(9, desc.inputs[1]);
+  desc.constants.resize(9);
   desc.tail = {{"power", 0, 0, 2, true}, {"mod", 0, 0, 3}, {"floor_mod", 0, 0, 4, true}, {"squared_difference", 0, 0, 5},
                {"divide", 0, 0, 6, true}, {"minimum", 0, 0, 7}, {"swish_by", 0, 0, 8}};
   check_op(desc, {x, a, a, a, a, a, a, a, a});
@@ -196,3 +197,24 @@ TEST(Elementwise, Functions) {
 
 }  // namespace
 }  // namespace clinfer
+
+namespace clinfer::test {
+namespace {
+
+// Pictures of three channels are computed several pixels at a time where memory allows it.
+TEST(Elementwise, FewChannels) {
+  const Tensor scale = random_tensor({1, 3, 1, 1}, 0.5, 2, 2), shift = random_tensor({3, 1, 1}, -1, 1, 3);
+  for (const Shape& shape : {Shape{1, 3, 6, 8}, Shape{2, 3, 5, 7}}) {
+    const Tensor x = random_tensor(shape);
+    OpDesc desc = make_desc("Multiply", 1, {}, {x, scale}, {false, true});
+    desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, shift.shape()));
+    desc.constants.push_back(shift);
+    desc.tail = {{"add", 0, 0, 2, false}};
+    check_op(desc, {x, scale, shift});
+    desc.outputs[0] = with_gaps(desc.outputs[0]);
+    check_op(desc, {x, scale, shift});
+  }
+}
+
+}  // namespace
+}  // namespace clinfer::test

@@ -1,50 +1,58 @@
-// Reorder: layouts and storage types.
-#include <gtest/gtest.h>
-
+// Copies between layouts and element types.
 #include "tests/kernels/op_test.h"
 
-namespace clinfer::test {
+namespace clinfer {
 namespace {
 
-// From one layout to another, with gaps on both sides, for a pair of element types.
-void check(const Tensor& values, const TensorDesc& from, const TensorDesc& to, Tolerance tolerance = {0, 0}) {
-  OpDesc desc = make_desc("Reorder", 1, {}, {values}, {});
-  desc.inputs[0] = from;
-  desc.outputs[0] = to;
-  check_op(desc, {values}, tolerance);
+using test::check_op;
+using test::make_desc;
+using test::random_ints;
+using test::random_tensor;
+
+OpDesc reorder(const Tensor& x, TensorDesc from, TensorDesc to) {
+  OpDesc desc = make_desc("Reorder", 1, {}, {x}, {});
+  desc.inputs = {std::move(from)};
+  desc.outputs = {std::move(to)};
+  return desc;
 }
 
-TEST(Reorder, BetweenPlanesAndChannelsLast) {
-  const Tensor values = random_tensor({2, 3, 5, 7});
-  const TensorDesc planes = TensorDesc::row_major(ElementType::f32, values.shape());
-  const TensorDesc last = TensorDesc::channels_last(ElementType::f32, values.shape());
-  check(values, planes, last);
-  check(values, last, planes);
-  check(values, with_gaps(last), with_gaps(planes));
+TEST(Reorder, ChannelsLastAndBack) {
+  for (const Shape& shape : {Shape{1, 3, 17, 33}, Shape{2, 40, 5, 7}}) {
+    const Tensor x = random_tensor(shape);
+    const TensorDesc rows = TensorDesc::row_major(ElementType::f32, shape), last = TensorDesc::channels_last(ElementType::f32, shape);
+    EXPECT_GE(check_op(reorder(x, rows, last), {x}, {0, 0}), 4u);
+    check_op(reorder(x, last, rows), {x}, {0, 0});
+  }
 }
 
-TEST(Reorder, ConvertsStorageTypes) {
-  const Tensor values = random_tensor({1, 5, 4, 3}, -300, 300);
-  const TensorDesc planes = TensorDesc::row_major(ElementType::f32, values.shape());
-  const TensorDesc halves = TensorDesc::channels_last(ElementType::f16, values.shape());
-  check(values, planes, with_gaps(halves), {0, 1e-3});
-  check(values, halves, planes);
-  const Tensor ints = random_ints(ElementType::i32, {4, 9}, -1000, 1000);
-  TensorDesc from = TensorDesc::row_major(ElementType::i32, ints.shape());
-  check(ints, from, with_gaps(from));
-  TensorDesc to = from;
-  to.type = ElementType::f32;
-  check(ints, from, to);
+TEST(Reorder, AnyStrides) {
+  const Shape shape{2, 6, 5, 4};
+  const Tensor x = random_tensor(shape);
+  const TensorDesc last = TensorDesc::channels_last(ElementType::f32, shape);
+  check_op(reorder(x, last, test::with_gaps(last)), {x}, {0, 0});
+  check_op(reorder(x, test::with_gaps(TensorDesc::row_major(ElementType::f32, shape)), test::with_gaps(last, 1, 2)), {x}, {0, 0});
+  // Backwards along one dimension.
+  TensorDesc reversed = last;
+  reversed.offset = 4 * reversed.strides[2];
+  reversed.strides[2] = -reversed.strides[2];
+  check_op(reorder(x, reversed, last), {x}, {0, 0});
+  const Tensor deep = random_tensor({2, 3, 2, 3, 2, 3, 2});
+  check_op(reorder(deep, {ElementType::f32, deep.shape(), {1, 2, 6, 12, 36, 72, 216}, 0}, TensorDesc::row_major(ElementType::f32, deep.shape())),
+           {deep}, {0, 0});
 }
 
-TEST(Reorder, ManyDimensions) {
-  const Tensor values = random_tensor({2, 3, 2, 3, 2, 3});
-  TensorDesc from = TensorDesc::row_major(ElementType::f32, values.shape());
-  TensorDesc to = from;
-  std::swap(to.strides[0], to.strides[4]);  // both of size 2
-  std::swap(to.strides[1], to.strides[3]);
-  check(values, from, to);
+TEST(Reorder, ConvertsTypes) {
+  const Shape shape{1, 5, 6, 7};
+  const Tensor x = random_tensor(shape, -100, 100), i = random_ints(ElementType::i32, shape, -100, 100);
+  const auto rows = [&](ElementType type) { return TensorDesc::row_major(type, shape); };
+  const auto last = [&](ElementType type) { return TensorDesc::channels_last(type, shape); };
+  check_op(reorder(x, rows(ElementType::f32), last(ElementType::f16)), {x}, {0, 1e-3});
+  check_op(reorder(x, last(ElementType::f16), rows(ElementType::f32)), {x}, {0, 1e-3});
+  check_op(reorder(x, rows(ElementType::f32), rows(ElementType::i32)), {x}, {0, 0});
+  check_op(reorder(i, rows(ElementType::i32), last(ElementType::u8)), {i}, {0, 0});
+  const Tensor bytes = random_ints(ElementType::u8, shape, 0, 255);
+  check_op(reorder(bytes, rows(ElementType::u8), last(ElementType::f32)), {bytes}, {0, 0});
 }
 
 }  // namespace
-}  // namespace clinfer::test
+}  // namespace clinfer

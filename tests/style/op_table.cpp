@@ -1,8 +1,11 @@
-// Prints the operations that are there, from the registry, as the README lists them.
+// Prints the operations that are there, from the registry, as the README lists them. Fails where two entries claim the
+// same operation: the second one would never be found.
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/kernel.h"
@@ -10,22 +13,25 @@
 
 int main() {
   std::map<std::string, std::vector<std::string>> where;
+  std::set<std::pair<std::string, int>> seen;
+  int doubles = 0;
   for (const clinfer::OpDef& op : clinfer::op_registry()) {
-    std::string versions;
-    for (const int opset : op.opsets) versions += (versions.empty() ? "" : ",") + std::to_string(opset);
-    const char* runs = !op.families.empty()   ? "device"
+    for (const int opset : op.opsets)
+      if (!seen.emplace(op.type, opset).second && ++doubles == 1)
+        std::cerr << "the registry has two entries for " << op.type << "-" << opset << "\n";
+    if (op.type == "Reorder") continue;  // the engine's own, in no model
+    const int first = *std::min_element(op.opsets.begin(), op.opsets.end());
+    const char* runs = !op.families.empty()      ? "device"
                        : !op.host_reason.empty() ? "host"
-                       : op.view != nullptr      ? "view"
-                                                 : "load";
-    where[runs].push_back(op.type + "-" + versions);
+                                                 : "view";
+    where[runs].push_back(op.type + (first > 1 ? " (" + std::to_string(first) + ")" : ""));
   }
   const std::pair<const char*, const char*> rows[] = {
       {"device", "OpenCL kernels"},
-      {"view", "no work: another view of the same memory"},
-      {"load", "computed while the model is loaded"},
-      {"host", "on the host"},
+      {"view", "no kernel: a view of the same memory, or results written in place"},
+      {"host", "the host, most of them once while the model is loaded"},
   };
-  std::cout << "| where it runs | operations, with the opsets understood |\n| --- | --- |\n";
+  std::cout << "| computed by | operations; in brackets the first opset where it is not 1 |\n| --- | --- |\n";
   for (const auto& [key, text] : rows) {
     auto found = where.find(key);
     if (found == where.end()) continue;
@@ -35,4 +41,5 @@ int main() {
       std::cout << (i != 0 ? ", " : "") << found->second[i];
     std::cout << " |\n";
   }
+  return doubles == 0 ? 0 : 1;
 }

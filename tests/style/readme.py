@@ -19,10 +19,13 @@ def links(text):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    table = subprocess.run([sys.argv[2]], check=True, capture_output=True, text=True).stdout
+    registry = subprocess.run([sys.argv[2]], check=False, capture_output=True, text=True)
+    table = registry.stdout
     readme = root / "README.md"
     text = readme.read_text()
     findings = []
+    if registry.returncode != 0:
+        findings.append(f"kernels/: {registry.stderr.strip() or registry.returncode}")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         findings.append("README.md: the marks around the table of operations are not there once each")
     else:

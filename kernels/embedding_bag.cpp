@@ -1,0 +1,142 @@
+// EmbeddingBagOffsetsSum, EmbeddingBagPackedSum, EmbeddingSegmentsSum: sums of rows of a table, picked by indices that bags
+// group in three different ways.
+#include <algorithm>
+
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr const char* kHostReason = "gathers few rows of a table";
+
+// Positions of each bag's indices; an empty bag takes row `otherwise` (none if negative).
+struct Bags {
+  std::vector<std::pair<int64_t, int64_t>> ranges;  // begin, end
+  int64_t otherwise = -1;
+};
+
+void check_table(const ShapeContext& context) {
+  check_rank(context.inputs[0].shape, 1, 16, "the table");
+  if (is_float(context.inputs[1].type)) fail_model("the indices must be integers");
+}
+
+void check_weights(const ShapeContext& context, size_t i) {
+  if (has_input(context, i) && (context.inputs[i].shape != context.inputs[1].shape || context.inputs[i].type != context.inputs[0].type))
+    fail_model("the weights " + to_string(context.inputs[i].shape) + " do not fit the indices " + to_string(context.inputs[1].shape));
+}
+
+ValueInfo rows_of_table(const ShapeContext& context, int64_t bags) {
+  ValueInfo out{context.inputs[0].type, context.inputs[0].shape};
+  if (bags < 0) fail_model("the number of bags is negative");
+  out.shape[0] = bags;
+  checked_count(out.shape);
+  return out;
+}
+
+void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor, const Tensor* weights, Tensor& output) {
+  const std::vector<int64_t> indices = index_tensor.to_ints();
+  const int64_t rows = table.shape()[0];
+  const int64_t width = rows > 0 ? table.elements() / rows : 0;
+  const auto checked = [&](int64_t index) {
+    if (index < 0 || index >= rows)
+      throw Error(ErrorCode::bad_argument, "index " + std::to_string(index) + " is out of range for a table of " + std::to_string(rows) + " rows");
+    return index;
+  };
+  with_number(table.type(), [&](auto zero) {
+    using T = decltype(zero);
+    T* to = output.mutable_data<T>();
+    std::fill_n(to, output.elements(), T{});
+    for (const auto& [begin, end] : bags.ranges) {
+      const auto add = [&](int64_t index, T weight) {
+        const T* row = table.data<T>() + checked(index) * width;
+        for (int64_t i = 0; i < width; ++i) to[i] = static_cast<T>(to[i] + row[i] * weight);
+      };
+      for (int64_t i = begin; i < end; ++i) add(indices[static_cast<size_t>(i)], weights ? weights->data<T>()[i] : T{1});
+      if (begin == end && bags.otherwise >= 0) add(bags.otherwise, T{1});
+      to += width;
+    }
+  });
+}
+
+const Tensor* optional_input(std::span<const Tensor> inputs, size_t i) { return i < inputs.size() ? &inputs[i] : nullptr; }
+
+// ---- offsets: table, indices, offsets, default, weights ------------------------------------------------------------
+
+std::vector<ValueInfo> infer_offsets(const ShapeContext& context) {
+  check_inputs(context, 3, 5);
+  check_table(context);
+  check_rank(context.inputs[1].shape, 1, 1, "the indices");
+  check_rank(context.inputs[2].shape, 1, 1, "the offsets");
+  check_weights(context, 4);
+  return {rows_of_table(context, context.inputs[2].shape[0])};
+}
+
+void evaluate_offsets(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const std::vector<int64_t> offsets = inputs[2].to_ints();
+  Bags bags;
+  for (size_t b = 0; b < offsets.size(); ++b) {
+    const int64_t end = b + 1 < offsets.size() ? offsets[b + 1] : inputs[1].elements();
+    if (offsets[b] < 0 || offsets[b] > end || end > inputs[1].elements())
+      throw Error(ErrorCode::bad_argument, "offset " + std::to_string(offsets[b]) + " is out of order or range");
+    bags.ranges.emplace_back(offsets[b], end);
+  }
+  if (inputs.size() > 3) bags.otherwise = one_int(inputs[3], "the default index");
+  sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 4), outputs[0]);
+}
+
+// ---- packed: table, indices [bags, each], weights ------------------------------------------------------------------
+
+std::vector<ValueInfo> infer_packed(const ShapeContext& context) {
+  check_inputs(context, 2, 3);
+  check_table(context);
+  check_rank(context.inputs[1].shape, 2, 2, "the indices");
+  check_weights(context, 2);
+  return {rows_of_table(context, context.inputs[1].shape[0])};
+}
+
+void evaluate_packed(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  Bags bags;
+  const int64_t each = inputs[1].shape()[1];
+  for (int64_t b = 0; b < inputs[1].shape()[0]; ++b) bags.ranges.emplace_back(b * each, (b + 1) * each);
+  sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 2), outputs[0]);
+}
+
+// ---- segments: table, indices, ids, number of segments, default, weights -------------------------------------------
+
+std::vector<ValueInfo> infer_segments(const ShapeContext& context) {
+  check_inputs(context, 4, 6);
+  check_table(context);
+  check_rank(context.inputs[1].shape, 1, 1, "the indices");
+  if (context.inputs[2].shape != context.inputs[1].shape) fail_model("segment ids and indices differ in length");
+  check_weights(context, 5);
+  return {rows_of_table(context, constant_int(context, 3, "the number of segments"))};
+}
+
+void evaluate_segments(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const std::vector<int64_t> ids = inputs[2].to_ints();
+  const int64_t segments = outputs[0].shape()[0];
+  Bags bags;
+  size_t at = 0;
+  for (int64_t s = 0; s < segments; ++s) {
+    const size_t begin = at;
+    while (at < ids.size() && ids[at] == s) ++at;
+    bags.ranges.emplace_back(static_cast<int64_t>(begin), static_cast<int64_t>(at));
+  }
+  if (at != ids.size()) throw Error(ErrorCode::bad_argument, "segment ids must rise and be below " + std::to_string(segments));
+  if (inputs.size() > 4) bags.otherwise = one_int(inputs[4], "the default index");
+  sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 5), outputs[0]);
+}
+
+}  // namespace
+
+std::vector<OpDef> embedding_bag_ops() {
+  return {{.type = "EmbeddingBagOffsetsSum", .opsets = opset_range(3), .infer_shapes = infer_offsets,
+           .evaluate = evaluate_offsets, .host_reason = kHostReason},
+          {.type = "EmbeddingBagPackedSum", .opsets = opset_range(3), .infer_shapes = infer_packed,
+           .evaluate = evaluate_packed, .host_reason = kHostReason},
+          {.type = "EmbeddingSegmentsSum", .opsets = opset_range(3), .infer_shapes = infer_segments,
+           .evaluate = evaluate_segments, .host_reason = kHostReason}};
+}
+
+}  // namespace clinfer

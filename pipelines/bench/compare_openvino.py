@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Throughput of `clinfer bench` beside OpenVINO's CPU plug-in, on the same cores, and clinfer's load times.
+
+    compare_openvino.py --clinfer build/engine/tools/clinfer MODEL.xml... [--rounds 5] [--seconds 5] [--cpus 0,1] [--json FILE]
+
+Rounds are interleaved (clinfer, OpenVINO, then OpenVINO, clinfer ...), so that a noisy machine hits both; what counts is the
+median of the rounds' ratios. OpenVINO runs as benchmark_app does: asynchronous requests, throughput hint, f32. Either side runs
+in a process of its own with the same CPU affinity. Load times: cold means an empty program cache, of clinfer and of PoCL;
+warm is the same command again. Needs Python 3.8+; openvino and numpy in the Python that --openvino-python names.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+
+def measure_openvino(model_path, seconds, batch):
+    """The worker: prints one line of JSON."""
+    import numpy as np
+    import openvino as ov
+
+    begin = time.perf_counter()
+    core = ov.Core()
+    model = core.read_model(model_path)
+    for node in model.inputs:
+        shape = node.get_partial_shape()
+        if shape.is_dynamic or batch:
+            shape[0] = batch or 1
+            model.reshape({node: shape})
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "THROUGHPUT"})
+    load_ms = 1e3 * (time.perf_counter() - begin)
+    number = compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
+    queue = ov.AsyncInferQueue(compiled, number)
+    random = np.random.default_rng(1)
+    images = 1
+    for k, node in enumerate(compiled.inputs):
+        shape, dtype = tuple(node.shape), node.element_type.to_dtype()
+        values = random.integers(0, 255, shape) if len(shape) >= 4 else random.random(shape)
+        if k == 0 and shape:
+            images = shape[0]
+        for request in queue:
+            request.set_input_tensor(k, ov.Tensor(np.ascontiguousarray(values.astype(dtype))))
+    latencies = []
+    queue.set_callback(lambda request, _: latencies.append(request.latency))
+    for _ in range(2 * number):                              # first inferences allocate
+        queue.start_async()
+    queue.wait_all()
+    latencies.clear()
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        queue.start_async()
+    queue.wait_all()
+    took = time.perf_counter() - begin
+    print(json.dumps({"images_per_second": images * len(latencies) / took, "load_ms": load_ms, "nireq": number,
+                      "p50": statistics.median(latencies)}))
+
+
+def last_json(command, environment=None):
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, **(environment or {})})
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        sys.exit(f"compare_openvino.py: {' '.join(command)}: {lines[-1] if lines else f'exit status {done.returncode}'}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+class Comparison:
+    def __init__(self, args):
+        self.args = args
+        self.options = ["--json", "--device", args.device, "--streams", str(args.streams)]
+        self.options += ["--nireq", str(args.nireq)] if args.nireq else []
+        self.options += ["--batch", str(args.batch)] if args.batch else []
+        for setting in args.config:
+            self.options += ["--config", setting]
+
+    def clinfer(self, model):
+        return last_json([self.args.clinfer, "bench", model, "--seconds", str(self.args.seconds), *self.options])
+
+    def openvino(self, model):
+        return last_json([self.args.openvino_python, __file__, "--worker", model, "--seconds", str(self.args.seconds),
+                          "--batch", str(self.args.batch)])
+
+    def throughput(self, model):
+        """Per round: clinfer's and OpenVINO's images per second."""
+        pairs = []
+        for k in range(self.args.rounds):
+            sides = [self.clinfer, self.openvino]
+            made = [side(model) for side in (sides if k % 2 == 0 else reversed(sides))]
+            mine, theirs = made if k % 2 == 0 else reversed(made)
+            pairs.append((mine, theirs))
+            print(f"  round {k + 1}: {mine['images_per_second']:.1f} and {theirs['images_per_second']:.1f} images/s, "
+                  f"ratio {mine['images_per_second'] / theirs['images_per_second']:.3f}", flush=True)
+        return pairs
+
+    def load_times(self, model):
+        """Seconds until the first result, cold and warm."""
+        cold, warm = [], []
+        for _ in range(self.args.load_rounds):
+            with tempfile.TemporaryDirectory(prefix="clinfer-cache-") as cache:
+                command = [self.args.clinfer, "bench", model, "--seconds", "0.01", *self.options, "--config", f"CACHE_DIR={cache}/programs"]
+                for times in (cold, warm):
+                    line = last_json(command, {"POCL_CACHE_DIR": f"{cache}/pocl"})
+                    times.append((line["load_ms"] + line["first_ms"]) / 1e3)
+        return statistics.median(cold), statistics.median(warm)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("models", nargs="*", metavar="MODEL.xml")
+    parser.add_argument("--clinfer", default="build/engine/tools/clinfer", metavar="PROGRAM")
+    parser.add_argument("--openvino-python", default=sys.executable, metavar="PYTHON", help="a Python that has openvino")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
+    parser.add_argument("--load-rounds", type=int, default=1, help="measurements of the load times; 0: none")
+    parser.add_argument("--cpus", default="", metavar="LIST", help="cores for both sides, e.g. 0,1; all unless given")
+    parser.add_argument("--device", default="CPU", help="clinfer's device")
+    parser.add_argument("--streams", type=int, default=1)
+    parser.add_argument("--nireq", type=int, default=0, help="0: 2 x streams")
+    parser.add_argument("--batch", type=int, default=0, help="0: as the model states")
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="for clinfer")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="all measurements")
+    parser.add_argument("--worker", metavar="MODEL.xml", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        return measure_openvino(args.worker, args.seconds, args.batch)
+    if not args.models:
+        parser.error("no models are given")
+    if args.cpus:
+        os.sched_setaffinity(0, {int(c) for c in args.cpus.split(",")})
+    comparison, rows = Comparison(args), []
+    for model in args.models:
+        name = Path(model).stem
+        print(name, flush=True)
+        pairs = comparison.throughput(model)
+        ratios = [mine["images_per_second"] / theirs["images_per_second"] for mine, theirs in pairs]
+        cold, warm = comparison.load_times(model) if args.load_rounds else (None, None)
+        rows.append({"model": name, "ratio": statistics.median(ratios), "ratios": ratios, "cold_s": cold, "warm_s": warm,
+                     "clinfer": [mine for mine, _ in pairs], "openvino": [theirs for _, theirs in pairs]})
+    cpus = sorted(os.sched_getaffinity(0))
+    print(f"\nmedians of {args.rounds} rounds of {args.seconds:g} s on cores {','.join(map(str, cpus))}; load times until the first result")
+    width = max(len(row["model"]) for row in rows)
+    print(f"{'model':{width}} {'clinfer/s':>10} {'OpenVINO/s':>10} {'ratio':>6} {'lowest':>6} {'cold s':>7} {'warm s':>7}")
+    seconds = lambda value: "-" if value is None else f"{value:.2f}"
+    for row in rows:
+        rate = [statistics.median(side["images_per_second"] for side in row[who]) for who in ("clinfer", "openvino")]
+        print(f"{row['model']:{width}} {rate[0]:10.1f} {rate[1]:10.1f} {row['ratio']:6.2f} {min(row['ratios']):6.2f} "
+              f"{seconds(row['cold_s']):>7} {seconds(row['warm_s']):>7}")
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

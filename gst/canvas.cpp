@@ -30,8 +30,8 @@ std::array<uint8_t, 4> Canvas::components(Rgb color) const {
   // Y'CbCr by the frame's own matrix and range; gray is its luma.
   double kr = 0.299, kb = 0.114;
   gst_video_color_matrix_get_Kr_Kb(info.colorimetry.matrix, &kr, &kb);
-  const bool full = info.colorimetry.range == GST_VIDEO_COLOR_RANGE_0_255 ||
-                    GST_VIDEO_INFO_IS_GRAY(&info);
+  const bool full =
+      info.colorimetry.range == GST_VIDEO_COLOR_RANGE_0_255 || GST_VIDEO_INFO_IS_GRAY(&info);
   const double r = color.r / 255.0, g = color.g / 255.0, b = color.b / 255.0;
   const double y = kr * r + (1 - kr - kb) * g + kb * b;
   const double cb = (b - y) / (2 * (1 - kb)), cr = (r - y) / (2 * (1 - kr));
@@ -61,7 +61,8 @@ void Canvas::draw(int x0, int y0, int x1, int y1, Rgb color, Coverage&& coverage
       uint8_t* row = data + static_cast<ptrdiff_t>(cy) * stride;
       for (int cx = x0 >> sub_x; cx <= (x1 - 1) >> sub_x; ++cx) {
         int covered = 0, pixels = 0;
-        // The share of the sample's pixels that is covered; pixels beyond the frame's edge do not count.
+        // The share of the sample's pixels that is covered; pixels beyond the frame's edge do not
+        // count.
         for (int py = cy << sub_y; py < (cy + 1) << sub_y && py < frame_height; ++py) {
           for (int px = cx << sub_x; px < (cx + 1) << sub_x && px < frame_width; ++px) {
             ++pixels;
@@ -71,7 +72,8 @@ void Canvas::draw(int x0, int y0, int x1, int y1, Rgb color, Coverage&& coverage
         if (covered == 0) continue;
         const int full = 255 * pixels;
         uint8_t& sample = row[static_cast<ptrdiff_t>(cx) * pixel];
-        sample = static_cast<uint8_t>((sample * (full - covered) + target[c] * covered + full / 2) / full);
+        sample = static_cast<uint8_t>((sample * (full - covered) + target[c] * covered + full / 2) /
+                                      full);
       }
     }
   }

@@ -1,5 +1,5 @@
-// Drawing into video frames of any 8-bit format, in place: filled rectangles and text masks, blended component by component, so that no
-// frame is ever converted.
+// Drawing into video frames of any 8-bit format, in place: filled rectangles and text masks,
+// blended component by component, so that no frame is ever converted.
 #pragma once
 
 #include <gst/video/video.h>
@@ -20,8 +20,8 @@ struct Mask {
   std::vector<uint8_t> coverage;
 };
 
-// A frame that is mapped for writing, and the part of it that viewers see. Coordinates count from that part's corner; whatever
-// reaches beyond it is clipped.
+// A frame that is mapped for writing, and the part of it that viewers see. Coordinates count from
+// that part's corner; whatever reaches beyond it is clipped.
 class Canvas {
  public:
   Canvas(GstVideoFrame* frame, int x, int y, int width, int height);

@@ -1,4 +1,5 @@
-// clinfer: runs a neural network on video frames and attaches what it finds. The GObject shell around element.h.
+// clinfer: runs a neural network on video frames and attaches what it finds. The GObject shell
+// around element.h.
 #pragma once
 
 #include <gst/gst.h>

@@ -35,7 +35,8 @@ enum {
 
 GType resize_mode_type() {
   static const GEnumValue kValues[] = {
-      {static_cast<int>(ResizeChoice::automatic), "What the model's model_info says, else stretch", "auto"},
+      {static_cast<int>(ResizeChoice::automatic), "What the model's model_info says, else stretch",
+       "auto"},
       {static_cast<int>(ResizeChoice::stretch), "Fill the network's input", "stretch"},
       {static_cast<int>(ResizeChoice::letterbox), "Keep the aspect, pad the rest", "letterbox"},
       {static_cast<int>(ResizeChoice::crop), "Keep the aspect, take the middle", "crop"},
@@ -46,7 +47,8 @@ GType resize_mode_type() {
 
 GType color_format_type() {
   static const GEnumValue kValues[] = {
-      {static_cast<int>(ColorChoice::automatic), "What the model's model_info says, else BGR (gray for one channel)", "auto"},
+      {static_cast<int>(ColorChoice::automatic),
+       "What the model's model_info says, else BGR (gray for one channel)", "auto"},
       {static_cast<int>(ColorChoice::bgr), "Blue first", "bgr"},
       {static_cast<int>(ColorChoice::rgb), "Red first", "rgb"},
       {static_cast<int>(ColorChoice::gray), "Luma", "gray"},
@@ -253,8 +255,8 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
       static_cast<GParamFlags>(base | GST_PARAM_MUTABLE_PLAYING | GST_PARAM_CONTROLLABLE);
   const auto text = [&](guint id, const char* name, const char* nick, const char* blurb,
                         const char* otherwise) {
-    g_object_class_install_property(
-        klass, id, g_param_spec_string(name, nick, blurb, otherwise, ready));
+    g_object_class_install_property(klass, id,
+                                    g_param_spec_string(name, nick, blurb, otherwise, ready));
   };
   const auto number = [&](guint id, const char* name, const char* nick, const char* blurb,
                           guint least, guint most, guint otherwise, GParamFlags flags) {
@@ -268,11 +270,12 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
                                     g_param_spec_enum(name, nick, blurb, type, 0, ready));
   };
 
-  text(kPropModel, "model", "Model", "OpenVINO IR model, the .xml file (its .bin lies beside it)", nullptr);
+  text(kPropModel, "model", "Model", "OpenVINO IR model, the .xml file (its .bin lies beside it)",
+       nullptr);
   text(kPropDevice, "device", "Device",
        "GPU (the first GPU, else a CPU), GPU.N, or CPU, as `clinfer devices` names them", "GPU");
-  number(kPropNireq, "nireq", "Infer requests", "Infer requests in flight (0: twice the streams)", 0,
-         256, 0, ready);
+  number(kPropNireq, "nireq", "Infer requests", "Infer requests in flight (0: twice the streams)",
+         0, 256, 0, ready);
   number(kPropThroughputStreams, "throughput-streams", "Throughput streams",
          "Inferences that run side by side on the device (0: automatic)", 0, 64, 1, ready);
   g_object_class_install_property(
@@ -283,7 +286,8 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
   number(kPropMaxNumThreads, "max-num-threads", "Build threads",
          "Threads that build OpenCL programs (0: one a core)", 0, 1024, 0, ready);
   text(kPropCacheDir, "cache-dir", "Cache folder",
-       "Folder for built OpenCL programs (unset: the user's cache folder; empty: no cache)", nullptr);
+       "Folder for built OpenCL programs (unset: the user's cache folder; empty: no cache)",
+       nullptr);
   text(kPropGraphDumpsDir, "graph-dumps-dir", "Graph dumps folder",
        "Folder for a Graphviz file of the graph after each pass", nullptr);
   text(kPropSourcesDumpsDir, "sources-dumps-dir", "Sources dumps folder",
@@ -303,14 +307,14 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
                           0, 1, 0.45, playing));
   number(kPropMaxDetections, "max-detections", "Maximum detections",
          "Most objects a frame, the surest ones (0: no limit)", 0, 100000, 0, playing);
-  text(kPropLabels, "labels", "Labels", "Names of the classes, comma separated, in order of their ids",
-       nullptr);
+  text(kPropLabels, "labels", "Labels",
+       "Names of the classes, comma separated, in order of their ids", nullptr);
   text(kPropLabelsFile, "labels-file", "Labels file",
        "File with one class name a line, instead of labels", nullptr);
   choice(kPropResizeMode, "resize-mode", "Resize mode",
          "How a frame is fitted to the network's input", resize_mode_type());
-  choice(kPropColorFormat, "color-format", "Colour format",
-         "Order of the network's input channels", color_format_type());
+  choice(kPropColorFormat, "color-format", "Colour format", "Order of the network's input channels",
+         color_format_type());
   text(kPropMean, "mean", "Mean",
        "Subtracted from pixel values 0..255: a number, or one per channel, comma separated (unset: "
        "model_info's, else 0)",
@@ -330,10 +334,10 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
                            TRUE, playing));
   g_object_class_install_property(
       klass, kPropStats,
-      g_param_spec_boxed("stats", "Statistics",
-                         "Frames in, out, inferred, skipped, late (of these), in flight; percentiles "
-                         "of queue (wait for a request, hand-over), infer and decode in "
-                         "milliseconds; device, precision, streams, nireq, post-process and path",
-                         GST_TYPE_STRUCTURE,
-                         static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
+      g_param_spec_boxed(
+          "stats", "Statistics",
+          "Frames in, out, inferred, skipped, late (of these), in flight; percentiles "
+          "of queue (wait for a request, hand-over), infer and decode in "
+          "milliseconds; device, precision, streams, nireq, post-process and path",
+          GST_TYPE_STRUCTURE, static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
 }

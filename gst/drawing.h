@@ -17,7 +17,8 @@ struct DrawingStyle {
   bool show_scores = true;
 };
 
-// Boxes in the colour of their label, each with a legible tag; whole-picture answers at the top left.
+// Boxes in the colour of their label, each with a legible tag; whole-picture answers at the top
+// left.
 void draw_results(Canvas& canvas, const std::vector<RegionView>& regions,
                   const std::vector<ResultView>& results, const DrawingStyle& style,
                   TextCache& text);

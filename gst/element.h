@@ -1,8 +1,10 @@
 // The working part of the clinfer element, behind its GObject shell (clinfer.cpp).
 //
-// Threads: the streaming thread (chain, serialised events and queries) hands frames to idle requests and queues them; the source
-// pad's task waits for the oldest, decodes and pushes; a worker compiles; any thread reads statistics. Locks: the GstObject lock guards
-// `settings_` and `qos_`, `mutex_` the session; neither is held over a push, a wait for the device or an engine call.
+// Threads: the streaming thread (chain, serialised events and queries) hands frames to idle
+// requests and queues them; the source pad's task waits for the oldest, decodes and pushes; a
+// worker compiles; any thread reads statistics. Locks: the GstObject lock guards `settings_` and
+// `qos_`, `mutex_` the session; neither is held over a push, a wait for the device or an engine
+// call.
 #pragma once
 
 #include <gst/video/video.h>
@@ -32,14 +34,17 @@ using Clock = std::chrono::steady_clock;
 struct Session {
   Session(Network n, std::shared_ptr<CompiledModel> c,
           std::vector<std::unique_ptr<InferRequest>> requests)
-      : network(std::move(n)), compiled(std::move(c)), pool(std::move(requests), compiled->streams()) {}
+      : network(std::move(n)),
+        compiled(std::move(c)),
+        pool(std::move(requests), compiled->streams()) {}
   Network network;
   std::shared_ptr<CompiledModel> compiled;
   RequestPool<InferRequest> pool;
   bool perf_count = false;
 };
 
-// A frame on its way through the element. Destroying it waits for the device, then gives request, mapping and buffer back.
+// A frame on its way through the element. Destroying it waits for the device, then gives request,
+// mapping and buffer back.
 struct Job {
   ~Job();
   Handle<GstBuffer> buffer;
@@ -144,7 +149,7 @@ class Element {
 
   FrameQueue<Item> queue_;
   std::atomic<GstFlowReturn> flow_{GST_FLOW_FLUSHING};
-  std::atomic<bool> flow_reported_{false};  // upstream or the bus knows of flow_
+  std::atomic<bool> flow_reported_{false};   // upstream or the bus knows of flow_
   std::atomic<unsigned> pending_starts_{0};  // SEGMENT and STREAM_START events in the queue
   bool dropping_ = false;                    // of the task: downstream is at EOS
 

@@ -75,8 +75,7 @@ void Element::open() {
 void Element::prepare() {
   const Settings current = settings();
   if (model_ == nullptr || model_path_ != current.model) {
-    if (current.model.empty())
-      throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
+    if (current.model.empty()) throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
     model_ = Model::read(current.model);
     model_path_ = current.model;
   }
@@ -113,7 +112,8 @@ void Element::prepare() {
   }
   compiled_for_ = current;
   cancel_ = false;
-  worker_ = std::thread([this, current, network = std::move(network)] { compile(current, network); });
+  worker_ =
+      std::thread([this, current, network = std::move(network)] { compile(current, network); });
 }
 
 void Element::compile(const Settings& settings, const Network& network) {
@@ -234,26 +234,25 @@ GstStructure* Element::stats() const {
   const CompiledModel& compiled = *session->compiled;
   gst_structure_set(
       stats, "model", G_TYPE_STRING, session->network.model->name().c_str(), "path", G_TYPE_STRING,
-      "system memory, uploaded", "device", G_TYPE_STRING, compiled.device().name.c_str(), "precision",
-      G_TYPE_STRING, compiled.precision() == Precision::f16 ? "f16" : "f32", "streams", G_TYPE_UINT,
-      compiled.streams(), "nireq", G_TYPE_UINT, static_cast<guint>(session->pool.size()),
-      "post-process", G_TYPE_STRING, session->network.head.name.c_str(), "post-process-reason",
-      G_TYPE_STRING, session->network.head.reason.c_str(), "load-ms", G_TYPE_DOUBLE,
-      compiled.load_ms(), "cached-programs", G_TYPE_UINT,
-      static_cast<guint>(compiled.cached_programs()), "built-programs", G_TYPE_UINT,
-      static_cast<guint>(compiled.built_programs()), nullptr);
+      "system memory, uploaded", "device", G_TYPE_STRING, compiled.device().name.c_str(),
+      "precision", G_TYPE_STRING, compiled.precision() == Precision::f16 ? "f16" : "f32", "streams",
+      G_TYPE_UINT, compiled.streams(), "nireq", G_TYPE_UINT,
+      static_cast<guint>(session->pool.size()), "post-process", G_TYPE_STRING,
+      session->network.head.name.c_str(), "post-process-reason", G_TYPE_STRING,
+      session->network.head.reason.c_str(), "load-ms", G_TYPE_DOUBLE, compiled.load_ms(),
+      "cached-programs", G_TYPE_UINT, static_cast<guint>(compiled.cached_programs()),
+      "built-programs", G_TYPE_UINT, static_cast<guint>(compiled.built_programs()), nullptr);
   if (session->perf_count) {
     GValue list = G_VALUE_INIT;
     g_value_init(&list, GST_TYPE_LIST);
     for (const StepProfile& step : compiled.profile()) {
       GValue value = G_VALUE_INIT;
       g_value_init(&value, GST_TYPE_STRUCTURE);
-      g_value_take_boxed(&value,
-                         gst_structure_new("layer", "name", G_TYPE_STRING, step.layer.c_str(), "type",
-                                           G_TYPE_STRING, step.type.c_str(), "kernel", G_TYPE_STRING,
-                                           step.kernel.c_str(), "device-us", G_TYPE_DOUBLE,
-                                           step.device_us, "host-us", G_TYPE_DOUBLE, step.host_us,
-                                           nullptr));
+      g_value_take_boxed(
+          &value, gst_structure_new("layer", "name", G_TYPE_STRING, step.layer.c_str(), "type",
+                                    G_TYPE_STRING, step.type.c_str(), "kernel", G_TYPE_STRING,
+                                    step.kernel.c_str(), "device-us", G_TYPE_DOUBLE, step.device_us,
+                                    "host-us", G_TYPE_DOUBLE, step.host_us, nullptr));
       gst_value_list_append_and_take_value(&list, &value);
     }
     gst_structure_take_value(stats, "layers", &list);

@@ -1,4 +1,5 @@
-// The element's data flow: frames, events and queries in at the sink pad, out in the same order by the source pad's task.
+// The element's data flow: frames, events and queries in at the sink pad, out in the same order by
+// the source pad's task.
 #include <algorithm>
 
 #include "gst/element.h"
@@ -15,7 +16,8 @@ double milliseconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-// A buffer that metas may be added to: the same one, or a copy that shares its memory and keeps it from going back to its pool.
+// A buffer that metas may be added to: the same one, or a copy that shares its memory and keeps it
+// from going back to its pool.
 Handle<GstBuffer> writable(Handle<GstBuffer> buffer) {
   if (gst_buffer_is_writable(buffer.get())) return buffer;
   Handle<GstBuffer> copy(gst_buffer_copy(buffer.get()));
@@ -35,7 +37,8 @@ Job::~Job() {
   }
 }
 
-// ---- activation and flushing ----------------------------------------------------------------------------------------
+// ---- activation and flushing
+// ----------------------------------------------------------------------------------------
 
 void Element::start_flush() {
   flow_ = GST_FLOW_FLUSHING;
@@ -92,7 +95,8 @@ void Element::start_task() {
       this, nullptr);
 }
 
-// ---- the streaming thread ---------------------------------------------------------------------------------------------
+// ---- the streaming thread
+// ---------------------------------------------------------------------------------------------
 
 bool Element::too_late(GstBuffer* buffer) {
   if (segment_.format != GST_FORMAT_TIME || !GST_BUFFER_PTS_IS_VALID(buffer)) return false;
@@ -100,8 +104,8 @@ bool Element::too_late(GstBuffer* buffer) {
       gst_segment_to_running_time(&segment_, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
   if (!GST_CLOCK_TIME_IS_VALID(running_time)) return false;
   GST_OBJECT_LOCK(self_);
-  const bool late = settings_.qos && GST_CLOCK_TIME_IS_VALID(qos_.earliest) &&
-                    running_time <= qos_.earliest;
+  const bool late =
+      settings_.qos && GST_CLOCK_TIME_IS_VALID(qos_.earliest) && running_time <= qos_.earliest;
   if (late)
     ++qos_.dropped;
   else
@@ -169,8 +173,8 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     if (!job->request) return GST_FLOW_FLUSHING;
     job->mapped = std::make_unique<MappedFrame>(job->buffer.get(), info_);
     job->visible = job->mapped->visible();
-    job->placement = job->request->set_frame(network.image_input, job->mapped->frame(),
-                                             network.transform);
+    job->placement =
+        job->request->set_frame(network.image_input, job->mapped->frame(), network.transform);
     job->begun = Clock::now();
     job->request->start();
     job->started = true;
@@ -254,7 +258,8 @@ bool Element::sink_query(GstQuery* query) {
   }
 }
 
-// ---- the source pad's task --------------------------------------------------------------------------------------------
+// ---- the source pad's task
+// --------------------------------------------------------------------------------------------
 
 void Element::task() {
   auto popped = queue_.pop();
@@ -360,12 +365,14 @@ void Element::forward_event(Handle<GstEvent> event) {
   gst_pad_push_event(src_, event.release());
 }
 
-// ---- queries and upstream events --------------------------------------------------------------------------------------
+// ---- queries and upstream events
+// --------------------------------------------------------------------------------------
 
 bool Element::answer_allocation(GstQuery* query) {
   GstCaps* caps = nullptr;
   gboolean need_pool = FALSE;
-  // Frames pass unchanged, so what downstream can take is what upstream may give; only more of them are under way.
+  // Frames pass unchanged, so what downstream can take is what upstream may give; only more of them
+  // are under way.
   gst_pad_peer_query(src_, query);
   gst_query_parse_allocation(query, &caps, &need_pool);
   GstVideoInfo info;
@@ -399,9 +406,10 @@ bool Element::answer_latency(GstQuery* query) {
   if (const auto caps = Handle<GstCaps>(gst_pad_get_current_caps(sink_))) {
     GstVideoInfo info;
     if (gst_video_info_from_caps(&info, caps.get()) && GST_VIDEO_INFO_FPS_N(&info) > 0)
-      room = std::max(room, gst_util_uint64_scale(queue_.capacity() * GST_SECOND,
-                                                  static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info)),
-                                                  static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info))));
+      room =
+          std::max(room, gst_util_uint64_scale(queue_.capacity() * GST_SECOND,
+                                               static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info)),
+                                               static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info))));
   }
   least += own;
   if (GST_CLOCK_TIME_IS_VALID(most)) most += room;

@@ -1,5 +1,5 @@
-// The in-order hand-over from the chain function to the source pad's task, and the pool of idle requests that bounds it.
-// Plain C++ threads, no GObject, so that ThreadSanitizer can judge them.
+// The in-order hand-over from the chain function to the source pad's task, and the pool of idle
+// requests that bounds it. Plain C++ threads, no GObject, so that ThreadSanitizer can judge them.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,11 @@
 
 namespace clinfer {
 
-// Frames (bounded, may still be worked on) and others (events, queries: never wait for room) leave in the order in which they came.
-// A flush makes the frames inside stale and drops the others. Stale frames stay in line, because the device may still read
-// their memory: whoever pops one waits for it and throws it away. One producer, one consumer, anybody flushes.
-// Items are never destroyed under the lock.
+// Frames (bounded, may still be worked on) and others (events, queries: never wait for room) leave
+// in the order in which they came. A flush makes the frames inside stale and drops the others.
+// Stale frames stay in line, because the device may still read their memory: whoever pops one waits
+// for it and throws it away. One producer, one consumer, anybody flushes. Items are never destroyed
+// under the lock.
 template <typename Item>
 class FrameQueue {
  public:
@@ -134,7 +135,8 @@ class FrameQueue {
   bool flushing_ = true;  // nothing enters before the pads are active
 };
 
-// Requests, each bound to stream (index mod streams). acquire() takes an idle one of the least loaded stream.
+// Requests, each bound to stream (index mod streams). acquire() takes an idle one of the least
+// loaded stream.
 template <typename Request>
 class RequestPool {
  public:

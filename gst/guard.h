@@ -1,5 +1,5 @@
-// The border between C++ and GStreamer's C: every vfunc, pad function and thread body runs inside guard(), which turns an exception
-// into an error message on the bus.
+// The border between C++ and GStreamer's C: every vfunc, pad function and thread body runs inside
+// guard(), which turns an exception into an error message on the bus.
 #pragma once
 
 #include <gst/gst.h>

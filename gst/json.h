@@ -1,4 +1,5 @@
-// Writing JSON: objects and arrays in the order of the calls, numbers as short as they read back exactly.
+// Writing JSON: objects and arrays in the order of the calls, numbers as short as they read back
+// exactly.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@ std::vector<std::string> parse_labels(const std::string& text);
 // model_info's way: separated by blanks; blanks inside a name were written as underscores.
 std::vector<std::string> parse_model_labels(const std::string& text);
 
-// One name a line; a byte order mark, carriage returns and empty last lines are dropped. Throws Error{not_found} when the file cannot
-// be read and Error{bad_argument} when it is no UTF-8 text.
+// One name a line; a byte order mark, carriage returns and empty last lines are dropped. Throws
+// Error{not_found} when the file cannot be read and Error{bad_argument} when it is no UTF-8 text.
 std::vector<std::string> read_labels(const std::string& path);
 
 }  // namespace clinfer

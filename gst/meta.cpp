@@ -47,7 +47,8 @@ void attach_regions(GstBuffer* buffer, const FrameResult& result,
   if (analytics == nullptr) analytics = gst_buffer_add_analytics_relation_meta(buffer);
 #endif
   // Ids count on from what other elements left; 0 means none.
-  int id = static_cast<int>(gst_buffer_get_n_meta(buffer, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE));
+  int id =
+      static_cast<int>(gst_buffer_get_n_meta(buffer, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE));
   for (const Detection& detection : result.results.detections) {
     const auto box = to_picture(detection, result.placement, result.visible);
     if (!box) continue;
@@ -81,8 +82,7 @@ void attach_regions(GstBuffer* buffer, const FrameResult& result,
   }
 #ifdef CLINFER_HAVE_ANALYTICS
   for (const Classification& answer : result.results.classifications) {
-    const std::string name =
-        answer.label.empty() ? std::to_string(answer.label_id) : answer.label;
+    const std::string name = answer.label.empty() ? std::to_string(answer.label_id) : answer.label;
     GstAnalyticsClsMtd classified;
     gst_analytics_relation_meta_add_one_cls_mtd(analytics, answer.confidence,
                                                 g_quark_from_string(name.c_str()), &classified);
@@ -102,15 +102,18 @@ void register_result_meta() {
 std::optional<PictureBox> to_picture(const Detection& detection, const Placement& placement,
                                      const Rect& visible) {
   if (visible.width <= 0 || visible.height <= 0) return std::nullopt;
-  const auto share = [](float network, float margin, float scale, float origin, int start, int size) {
+  const auto share = [](float network, float margin, float scale, float origin, int start,
+                        int size) {
     const double frame = (static_cast<double>(network) - margin) * scale + origin;
     return static_cast<float>(std::clamp((frame - start) / size, 0.0, 1.0));
   };
   const auto x = [&](float v) {
-    return share(v, placement.left, placement.x_scale, placement.origin_x, visible.x, visible.width);
+    return share(v, placement.left, placement.x_scale, placement.origin_x, visible.x,
+                 visible.width);
   };
   const auto y = [&](float v) {
-    return share(v, placement.top, placement.y_scale, placement.origin_y, visible.y, visible.height);
+    return share(v, placement.top, placement.y_scale, placement.origin_y, visible.y,
+                 visible.height);
   };
   const PictureBox box{x(detection.x_min), y(detection.y_min), x(detection.x_max),
                        y(detection.y_max)};
@@ -129,10 +132,10 @@ void attach_result(GstBuffer* buffer, const FrameResult& result,
     GValue list = G_VALUE_INIT;
     g_value_init(&list, GST_TYPE_LIST);
     for (const Classification& answer : result.results.classifications) {
-      GstStructure* item = gst_structure_new(
-          "classification", "attribute", G_TYPE_STRING, answer.attribute.c_str(), "label_id",
-          G_TYPE_INT, answer.label_id, "confidence", G_TYPE_DOUBLE,
-          static_cast<double>(answer.confidence), nullptr);
+      GstStructure* item =
+          gst_structure_new("classification", "attribute", G_TYPE_STRING, answer.attribute.c_str(),
+                            "label_id", G_TYPE_INT, answer.label_id, "confidence", G_TYPE_DOUBLE,
+                            static_cast<double>(answer.confidence), nullptr);
       if (!answer.label.empty())
         gst_structure_set(item, "label", G_TYPE_STRING, answer.label.c_str(), nullptr);
       append_structure(&list, item);
@@ -179,8 +182,8 @@ std::vector<RegionView> read_regions(GstBuffer* buffer, int width, int height) {
       if (gst_structure_get(detection, "x_min", G_TYPE_DOUBLE, &x_min, "x_max", G_TYPE_DOUBLE,
                             &x_max, "y_min", G_TYPE_DOUBLE, &y_min, "y_max", G_TYPE_DOUBLE, &y_max,
                             nullptr))
-        view.box = {static_cast<float>(x_min), static_cast<float>(y_min),
-                    static_cast<float>(x_max), static_cast<float>(y_max)};
+        view.box = {static_cast<float>(x_min), static_cast<float>(y_min), static_cast<float>(x_max),
+                    static_cast<float>(y_max)};
       if (gst_structure_get_double(detection, "confidence", &confidence))
         view.confidence = confidence;
       if (gst_structure_get_int(detection, "label_id", &label_id)) view.label_id = label_id;

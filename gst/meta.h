@@ -1,5 +1,6 @@
-// Results on buffers: one GstVideoRegionOfInterestMeta an object, and one custom meta "ClinferResult" a frame and element that says
-// whether the network ran and carries classifications and tensors. With GStreamer 1.24 or newer also GstAnalytics.
+// Results on buffers: one GstVideoRegionOfInterestMeta an object, and one custom meta
+// "ClinferResult" a frame and element that says whether the network ran and carries classifications
+// and tensors. With GStreamer 1.24 or newer also GstAnalytics.
 #pragma once
 
 #include <gst/video/video.h>
@@ -42,16 +43,18 @@ void attach_result(GstBuffer* buffer, const FrameResult& result,
 // What others read back.
 struct RegionView {
   int x = 0, y = 0, width = 0, height = 0;  // pixels of the visible picture
-  int id = 0, parent_id = 0;  // 0: none
+  int id = 0, parent_id = 0;                // 0: none
   std::string roi_type;
-  bool has_detection = false;  // a `detection` parameter was there; else the box comes from the rectangle
+  bool has_detection =
+      false;  // a `detection` parameter was there; else the box comes from the rectangle
   PictureBox box;
   double confidence = 0;
   std::optional<int> label_id;
   std::string label;  // empty: unknown
 };
 
-// Every region of interest on the buffer, ours or another element's. width, height: of the visible picture.
+// Every region of interest on the buffer, ours or another element's. width, height: of the visible
+// picture.
 std::vector<RegionView> read_regions(GstBuffer* buffer, int width, int height);
 
 struct ResultView {

@@ -38,7 +38,8 @@ std::string describe_inputs(const Model& model) {
   return text;
 }
 
-// What a further input is, going by its name and size: picture size for detectors, sequence marks for recognisers.
+// What a further input is, going by its name and size: picture size for detectors, sequence marks
+// for recognisers.
 Tensor constant_input(const Port& port, const ImageShape& image, const Model& model) {
   const int64_t n = count(port.shape);
   const std::string name = lower(port.name);
@@ -57,9 +58,9 @@ Tensor constant_input(const Port& port, const ImageShape& image, const Model& mo
     values.assign(static_cast<size_t>(n), 1.0f);
     values[0] = 0;
   } else {
-    throw Error{ErrorCode::unsupported,
-                model.path() + ": nothing is known to feed input " + port.name + " " +
-                    to_string(port.shape) + " with; inputs are " + describe_inputs(model)};
+    throw Error{ErrorCode::unsupported, model.path() + ": nothing is known to feed input " +
+                                            port.name + " " + to_string(port.shape) +
+                                            " with; inputs are " + describe_inputs(model)};
   }
   return Tensor::of<float>(ElementType::f32, port.shape, values);
 }
@@ -107,14 +108,15 @@ std::vector<float> per_channel(const std::string& property, const std::string& o
       parse_numbers(set ? property : of_model, set ? name : std::string("model_info ") + name);
   if (values.empty()) return {otherwise};
   if (values.size() != 1 && values.size() != static_cast<size_t>(channels)) {
-    throw Error{ErrorCode::bad_argument, std::string(name) + " has " +
-                                             std::to_string(values.size()) + " numbers where 1 or " +
-                                             std::to_string(channels) + " are needed"};
+    throw Error{ErrorCode::bad_argument,
+                std::string(name) + " has " + std::to_string(values.size()) +
+                    " numbers where 1 or " + std::to_string(channels) + " are needed"};
   }
   return values;
 }
 
-FrameTransform transform_of(const Model& model, const std::map<std::string, std::string>& model_info,
+FrameTransform transform_of(const Model& model,
+                            const std::map<std::string, std::string>& model_info,
                             const ImageShape& image, const Settings& settings) {
   FrameTransform transform;
   transform.nhwc = image.nhwc;
@@ -139,7 +141,8 @@ FrameTransform transform_of(const Model& model, const std::map<std::string, std:
 
   if (image.channels == 1) {
     if (settings.color_format == ColorChoice::bgr || settings.color_format == ColorChoice::rgb)
-      throw Error{ErrorCode::bad_argument, "color-format: the model's input has 1 channel, use gray"};
+      throw Error{ErrorCode::bad_argument,
+                  "color-format: the model's input has 1 channel, use gray"};
     transform.color = ColorOrder::gray;
   } else {
     if (settings.color_format == ColorChoice::gray)
@@ -226,9 +229,10 @@ Network describe_network(std::shared_ptr<const Model> model, const Settings& set
     if (image_shape(m.inputs()[i]).channels != 0) images.push_back(i);
   if (images.size() != 1) {
     throw Error{ErrorCode::unsupported,
-                m.path() + (images.empty() ? ": no input takes a picture ([N,3,H,W] or [N,H,W,3]"
-                                             ", 1 or 3 channels); inputs are "
-                                           : ": more than one input takes a picture; inputs are ") +
+                m.path() +
+                    (images.empty() ? ": no input takes a picture ([N,3,H,W] or [N,H,W,3]"
+                                      ", 1 or 3 channels); inputs are "
+                                    : ": more than one input takes a picture; inputs are ") +
                     describe_inputs(m)};
   }
   network.image_input = images[0];
@@ -260,8 +264,8 @@ Network describe_network(std::shared_ptr<const Model> model, const Settings& set
     if (!shape.empty() && m.inputs()[network.image_input].shape[0] > 1 &&
         shape[0] == m.inputs()[network.image_input].shape[0])
       shape[0] = 1;  // one frame an inference, whatever batch the file states
-    facts.outputs.push_back(
-        {port.name, port.tensor_names, port.type, shape, m.output_op(i), m.output_op_attributes(i)});
+    facts.outputs.push_back({port.name, port.tensor_names, port.type, shape, m.output_op(i),
+                             m.output_op_attributes(i)});
   }
   network.head = choose_head(facts, settings.post_process);
 
@@ -271,8 +275,7 @@ Network describe_network(std::shared_ptr<const Model> model, const Settings& set
 }
 
 Network describe_network(const Settings& settings) {
-  if (settings.model.empty())
-    throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
+  if (settings.model.empty()) throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
   return describe_network(Model::read(settings.model), settings);
 }
 

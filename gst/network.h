@@ -1,5 +1,5 @@
-// What a model means to the element: which input takes the picture and how, what the other inputs get, how the outputs are read.
-// No GStreamer.
+// What a model means to the element: which input takes the picture and how, what the other inputs
+// get, how the outputs are read. No GStreamer.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,8 @@ struct Network {
   DecodeSettings model_defaults;  // thresholds of model_info, else the general ones
 };
 
-// Reads the model and settles all of the above. Throws Error that says what does not fit and which property to set.
+// Reads the model and settles all of the above. Throws Error that says what does not fit and which
+// property to set.
 Network describe_network(const Settings& settings);
 
 // The same for a model in memory.
@@ -38,7 +39,8 @@ Config engine_config(const Network& network, const Settings& settings);
 // "KEY=VALUE,KEY=VALUE". Throws Error{bad_argument} on a part without '='.
 std::vector<std::pair<std::string, std::string>> parse_config(const std::string& text);
 
-// "1.5" or "1,2,3" (brackets allowed); empty text gives nothing. Throws Error{bad_argument} naming `what`.
+// "1.5" or "1,2,3" (brackets allowed); empty text gives nothing. Throws Error{bad_argument} naming
+// `what`.
 std::vector<float> parse_numbers(const std::string& text, const std::string& what);
 
 }  // namespace clinfer

@@ -1,4 +1,5 @@
-// cloverlay: a transform in place. Frames with nothing to draw are passed untouched; a shared one is copied only when drawn into.
+// cloverlay: a transform in place. Frames with nothing to draw are passed untouched; a shared one
+// is copied only when drawn into.
 #include "gst/overlay.h"
 
 #include <gst/base/gstbasetransform.h>
@@ -129,9 +130,8 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, 
     state.regions = clinfer::read_regions(in, width, height);
     state.results = clinfer::read_results(in);
     state.draws = !state.regions.empty() ||
-                  std::any_of(state.results.begin(), state.results.end(), [](const auto& result) {
-                    return !result.classifications.empty();
-                  });
+                  std::any_of(state.results.begin(), state.results.end(),
+                              [](const auto& result) { return !result.classifications.empty(); });
     *out = !state.draws || gst_buffer_is_writable(in) ? in : gst_buffer_copy(in);
     return GST_FLOW_OK;
   });
@@ -149,7 +149,8 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
             &frame, &state.info, buffer,
             static_cast<GstMapFlags>(GST_MAP_READWRITE |
                                      static_cast<int>(GST_VIDEO_FRAME_MAP_FLAG_NO_REF))))
-      throw clinfer::Error{clinfer::ErrorCode::bad_argument, "a frame cannot be mapped for drawing"};
+      throw clinfer::Error{clinfer::ErrorCode::bad_argument,
+                           "a frame cannot be mapped for drawing"};
     try {
       clinfer::check_frame_memory(frame, buffer);
       const clinfer::Rect visible = clinfer::visible_part(frame, buffer);

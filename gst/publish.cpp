@@ -1,4 +1,5 @@
-// clpublish: one JSON line a frame, written and flushed at once, so that the file can be followed while it grows.
+// clpublish: one JSON line a frame, written and flushed at once, so that the file can be followed
+// while it grows.
 #include "gst/publish.h"
 
 #include <gst/base/gstbasetransform.h>
@@ -48,10 +49,10 @@ namespace {
 
 enum { kPropMethod = 1, kPropFilePath };
 
-GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE(
-    "sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS("video/x-raw(ANY)"));
-GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS("video/x-raw(ANY)"));
+GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+                                                             GST_STATIC_CAPS("video/x-raw(ANY)"));
+GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
+                                                            GST_STATIC_CAPS("video/x-raw(ANY)"));
 
 GType method_type() {
   static const GEnumValue kValues[] = {{kMethodFile, "JSON lines to a file", "file"},
@@ -168,8 +169,8 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
         std::fflush(state.file) != 0) {
       const int code = errno;
       if (code == ENOSPC)
-        GST_ELEMENT_ERROR(transform, RESOURCE, NO_SPACE_LEFT,
-                          ("no space left for the results"), ("%s", std::strerror(code)));
+        GST_ELEMENT_ERROR(transform, RESOURCE, NO_SPACE_LEFT, ("no space left for the results"),
+                          ("%s", std::strerror(code)));
       else
         GST_ELEMENT_ERROR(transform, RESOURCE, WRITE,
                           ("the results cannot be written: %s", std::strerror(code)), (nullptr));
@@ -195,10 +196,9 @@ static void gst_clpublish_class_init(GstClpublishClass* klass) {
   object->set_property = set_property;
   object->get_property = get_property;
   object->finalize = finalize;
-  g_object_class_install_property(
-      object, kPropMethod,
-      g_param_spec_enum("method", "Method", "Where the results go", method_type(), kMethodFile,
-                        ready_flags()));
+  g_object_class_install_property(object, kPropMethod,
+                                  g_param_spec_enum("method", "Method", "Where the results go",
+                                                    method_type(), kMethodFile, ready_flags()));
   g_object_class_install_property(
       object, kPropFilePath,
       g_param_spec_string("file-path", "File path",

@@ -37,7 +37,8 @@ class Statistics {
 
   void count_in();
   void count_out(bool inferred);
-  void count_late();  // skipped because the sink was behind; counted as skipped by count_out() as well
+  void
+  count_late();  // skipped because the sink was behind; counted as skipped by count_out() as well
   void add(Stage stage, double milliseconds);
   Snapshot snapshot() const;
   void clear();
@@ -48,8 +49,9 @@ class Statistics {
   std::array<SampleWindow, kStages> windows_;
 };
 
-// How long frames take from arrival to departure, for LATENCY queries: the 95th percentile, told anew only when it has grown by a
-// quarter or fallen by half, so that pipelines do not keep re-timing themselves. Safe to use from any thread.
+// How long frames take from arrival to departure, for LATENCY queries: the 95th percentile, told
+// anew only when it has grown by a quarter or fallen by half, so that pipelines do not keep
+// re-timing themselves. Safe to use from any thread.
 class ServiceTime {
  public:
   // True when the figure that reported_ns() gives has changed.

@@ -111,16 +111,17 @@ MappedFrame::MappedFrame(GstBuffer* buffer, const GstVideoInfo& info) {
   if (!format)
     throw Error{ErrorCode::bad_argument, "frames of " + size_text(info) + " cannot be read"};
   if (!gst_video_frame_map(&mapped_, &info, buffer, GST_MAP_READ)) {
-    throw Error{ErrorCode::bad_argument,
-                "a buffer of " + std::to_string(gst_buffer_get_size(buffer)) +
-                    " bytes does not hold a frame of " + size_text(info)};
+    throw Error{ErrorCode::bad_argument, "a buffer of " +
+                                             std::to_string(gst_buffer_get_size(buffer)) +
+                                             " bytes does not hold a frame of " + size_text(info)};
   }
   try {
     frame_.format = *format;
     frame_.width = GST_VIDEO_FRAME_WIDTH(&mapped_);
     frame_.height = GST_VIDEO_FRAME_HEIGHT(&mapped_);
     for (guint plane = 0; plane < GST_VIDEO_FRAME_N_PLANES(&mapped_) && plane < 3; ++plane) {
-      frame_.planes[plane] = static_cast<const uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&mapped_, plane));
+      frame_.planes[plane] =
+          static_cast<const uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&mapped_, plane));
       frame_.strides[plane] = GST_VIDEO_FRAME_PLANE_STRIDE(&mapped_, plane);
     }
     frame_.matrix = yuv_matrix(info.colorimetry.matrix);

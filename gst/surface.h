@@ -10,19 +10,21 @@
 namespace clinfer {
 
 // Formats that the elements take, for caps templates.
-#define CLINFER_VIDEO_FORMATS                                                                      \
-  "{ NV12, I420, RGB, BGR, RGBx, BGRx, RGBA, BGRA, NV21, YV12, YUY2, UYVY, xRGB, xBGR, ARGB, ABGR, GRAY8 }"
+#define CLINFER_VIDEO_FORMATS                                                                  \
+  "{ NV12, I420, RGB, BGR, RGBx, BGRx, RGBA, BGRA, NV21, YV12, YUY2, UYVY, xRGB, xBGR, ARGB, " \
+  "ABGR, GRAY8 }"
 
-// Throw Error{bad_argument} when a mapped frame's planes reach beyond its memory, and when its crop reaches beyond the frame: the
-// metas of a buffer are whatever an upstream element wrote there.
+// Throw Error{bad_argument} when a mapped frame's planes reach beyond its memory, and when its crop
+// reaches beyond the frame: the metas of a buffer are whatever an upstream element wrote there.
 void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer);
 Rect visible_part(const GstVideoFrame& mapped, GstBuffer* buffer);
 
 // A buffer mapped for reading; keeps a reference to it, and the mapping, until it goes.
 class MappedFrame {
  public:
-  // Strides, offsets and size from the buffer's GstVideoMeta where it has one, else from info; GstVideoCropMeta narrows the region.
-  // Throws Error{bad_argument} when the memory cannot be mapped or does not hold what the metadata say.
+  // Strides, offsets and size from the buffer's GstVideoMeta where it has one, else from info;
+  // GstVideoCropMeta narrows the region. Throws Error{bad_argument} when the memory cannot be
+  // mapped or does not hold what the metadata say.
   MappedFrame(GstBuffer* buffer, const GstVideoInfo& info);
   ~MappedFrame();
   MappedFrame(const MappedFrame&) = delete;

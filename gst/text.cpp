@@ -43,7 +43,8 @@ Mask render(const std::string& text, int size) {
   Mask mask;
   const double left = std::min(extents.x_bearing, 0.0);
   mask.width = std::clamp(
-      static_cast<int>(std::ceil(std::max(extents.x_advance, extents.x_bearing + extents.width) - left)),
+      static_cast<int>(
+          std::ceil(std::max(extents.x_advance, extents.x_bearing + extents.width) - left)),
       1, kWidest);
   mask.height = std::clamp(static_cast<int>(std::ceil(font.ascent + font.descent)), 1, kWidest);
   mask.coverage.assign(static_cast<size_t>(mask.width) * static_cast<size_t>(mask.height), 0);

@@ -12,8 +12,8 @@ namespace clinfer {
 // For one thread. The most recently used few hundred masks are kept.
 class TextCache {
  public:
-  // The mask of `text` (UTF-8) in a sans-serif font of `size` pixels, with no margin but the font's own. At least 1x1; valid until the
-  // next call.
+  // The mask of `text` (UTF-8) in a sans-serif font of `size` pixels, with no margin but the font's
+  // own. At least 1x1; valid until the next call.
   const Mask& mask(const std::string& text, int size);
 
  private:

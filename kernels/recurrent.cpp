@@ -1,6 +1,5 @@
 // LSTMCell, GRUCell, RNNCell and their sequences: gates = X W^T + H R^T + B, and what each kind makes of them.
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "kernels/scalar_functions.h"
@@ -26,7 +25,6 @@ struct Settings {
   int64_t hidden;
   float clip;
   bool reset_after;  // linear_before_reset: the reset gate acts behind the matrix
-  std::array<size_t, 4> order{};  // LSTM: where the forget, input, cell and output gates are
   std::vector<Activation> activations;
   int64_t gates() const { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
   int64_t bias_rows() const { return gates() + (reset_after ? 1 : 0); }
@@ -57,12 +55,7 @@ Settings read_settings(const std::string& type, const Attributes& a) {
   s.clip = static_cast<float>(a.get_float("clip", 0));
   s.reset_after = s.kind == Kind::gru && a.get_bool("linear_before_reset", false);
   if (a.get_bool("input_forget", false)) fail_unsupported("input_forget");
-  if (s.kind == Kind::lstm) {
-    const std::string format = a.get_string("weights_format", "fico");
-    for (size_t i = 0; i < s.order.size(); ++i) s.order[i] = format.find("fico"[i]);
-    if (format.size() != 4 || std::count(s.order.begin(), s.order.end(), std::string::npos) != 0)
-      fail_model("weights_format \"" + format + "\"");
-  }
+  // weights_format of the first LSTMCell is not looked at: whatever it says, weights are in the order below.
   const char* usual = s.kind == Kind::lstm ? "sigmoid,tanh,tanh" : s.kind == Kind::gru ? "sigmoid,tanh" : "tanh";
   std::string names = a.get_string("activations", usual);
   if (words(names) == words("")) names = usual;
@@ -112,12 +105,11 @@ class Stepper {
   float clipped(float v) const { return s_.clip > 0 ? std::clamp(v, -s_.clip, s_.clip) : v; }
   float gate(size_t which, int64_t i) const { return clipped(gates_[which * static_cast<size_t>(s_.hidden) + static_cast<size_t>(i)]); }
 
-  void finish_lstm(float* h, float* c) {
+  void finish_lstm(float* h, float* c) {  // gates: forget, input, cell, output
     const auto& f = s_.activations;
-    const auto& at = s_.order;
     for (int64_t i = 0; i < s_.hidden; ++i) {
-      c[i] = f[0](gate(at[0], i)) * c[i] + f[0](gate(at[1], i)) * f[1](gate(at[2], i));
-      h[i] = f[0](gate(at[3], i)) * f[2](c[i]);
+      c[i] = f[0](gate(0, i)) * c[i] + f[0](gate(1, i)) * f[1](gate(2, i));
+      h[i] = f[0](gate(3, i)) * f[2](c[i]);
     }
   }
 

@@ -1,20 +1,21 @@
 // Copies a tensor whose innermost dimensions differ in input and output (NCHW to NHWC and the like), type converted on the
-// way. Each work-item copies a block: TILE_A along the dimension that is dense in the output, TILE_B along the one dense in
+// way. Each work-item copies a block: tile_a along the dimension that is dense in the output, tile_b along the one dense in
 // the input, so that both sides use whole cache lines.
-// Defines: TILE_A, TILE_B; FROM, TO; LOAD_ONE(p), STORE_ONE(v, p); DIMS outer loops; GROUP.
+// Defines: FROM, TO; LOAD_ONE(p), STORE_ONE(v, p); DIMS outer loops; GROUP.
 
 struct FN(Walk) {
+  int tile_a, tile_b;
   int size_a, from_a, size_b, to_b;  // the other step of each is 1
   int size[DIMS], from[DIMS], to[DIMS];
 };
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 KERNEL(IN(FROM, in), OUT(TO, out), const struct FN(Walk) walk) {
-  const int tiles_a = (walk.size_a + TILE_A - 1) / TILE_A, tiles_b = (walk.size_b + TILE_B - 1) / TILE_B;
+  const int tiles_a = (walk.size_a + walk.tile_a - 1) / walk.tile_a, tiles_b = (walk.size_b + walk.tile_b - 1) / walk.tile_b;
   int rest = (int)get_global_id(0);
-  const int a0 = rest % tiles_a * TILE_A;
+  const int a0 = rest % tiles_a * walk.tile_a;
   rest /= tiles_a;
-  const int b0 = rest % tiles_b * TILE_B;
+  const int b0 = rest % tiles_b * walk.tile_b;
   rest /= tiles_b;
   int from = a0 * walk.from_a + b0, to = a0 + b0 * walk.to_b;
 #pragma unroll
@@ -28,7 +29,7 @@ KERNEL(IN(FROM, in), OUT(TO, out), const struct FN(Walk) walk) {
 
   __global const FROM *source = AT(in) + from;
   __global TO *target = AT(out) + to;
-  const int a_end = min(TILE_A, walk.size_a - a0), b_end = min(TILE_B, walk.size_b - b0);
+  const int a_end = min(walk.tile_a, walk.size_a - a0), b_end = min(walk.tile_b, walk.size_b - b0);
   for (int b = 0; b < b_end; ++b)
     for (int a = 0; a < a_end; ++a) STORE_ONE(LOAD_ONE(source + a * walk.from_a + b), target + a + b * walk.to_b);
 }

@@ -102,8 +102,7 @@ KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const Tuni
     if (to == ElementType::f16) store = "vstore_half_rte(convert_float(v), 0, p)";
     else store = "*(p) = convert_" + to_type + (is_float(from) && !is_float(to) ? "_sat_rtz" : "") + "(v)";
   }
-  spec.defines = {{"TILE_A", std::to_string(point["TILE_A"])}, {"TILE_B", std::to_string(point["TILE_B"])},
-                  {"FROM", from_type}, {"TO", to_type}, {"LOAD_ONE(p)", load}, {"STORE_ONE(v, p)", store},
+  spec.defines = {{"FROM", from_type}, {"TO", to_type}, {"LOAD_ONE(p)", load}, {"STORE_ONE(v, p)", store},
                   {"DIMS", std::to_string(kOuterLoops)}, {"GROUP", std::to_string(group)}};
   const auto covered = [](int64_t size, int tile) { return static_cast<size_t>((size + tile - 1) / tile); };
   size_t items = covered(tiles.a.size, point["TILE_A"]) * covered(tiles.b.size, point["TILE_B"]);
@@ -111,7 +110,7 @@ KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   for (const CopyDim& d : outer) items *= static_cast<size_t>(d.size);
   std::reverse(outer.begin(), outer.end());  // the kernel counts the innermost first
   outer.resize(kOuterLoops);
-  std::vector<int64_t> values{tiles.a.size, tiles.a.from, tiles.b.size, tiles.b.to};
+  std::vector<int64_t> values{point["TILE_A"], point["TILE_B"], tiles.a.size, tiles.a.from, tiles.b.size, tiles.b.to};
   for (const CopyDim& d : outer) values.push_back(d.size);
   for (const CopyDim& d : outer) values.push_back(d.from);
   for (const CopyDim& d : outer) values.push_back(d.to);

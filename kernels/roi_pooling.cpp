@@ -394,10 +394,8 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
               float value = 0;
               for (int i = 0; i < 4; ++i) value += pixels[s.pixels[i]] * s.weights[i];
               float& bin = to[(c * a.height + y) * a.width + x];
-              if (a.average)
-                bin += value / static_cast<float>(rows * columns);
-              else
-                bin = sy == 0 && sx == 0 ? value : std::max(bin, value);
+              // Outputs begin at 0, and so does the search for the largest, as in OpenVINO.
+              bin = a.average ? bin + value / static_cast<float>(rows * columns) : std::max(bin, value);
             }
           }
   }

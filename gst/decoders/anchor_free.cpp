@@ -1,4 +1,5 @@
-// Anchor-free heads with a set of outputs a level: NanoDet (distance distributions) and YuNet (faces).
+// Anchor-free heads with a set of outputs a level: NanoDet (distance distributions) and YuNet
+// (faces).
 #include <algorithm>
 
 #include "gst/decoders/common.h"
@@ -63,7 +64,8 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, std::span<const Ten
                     const DecodeSettings& settings, Results& results) {
   std::vector<Detection> found;
   for (const NanodetLevel& level : levels) {
-    const size_t cells = static_cast<size_t>(level.grid.columns) * static_cast<size_t>(level.grid.rows);
+    const size_t cells =
+        static_cast<size_t>(level.grid.columns) * static_cast<size_t>(level.grid.rows);
     const Floats scores(output_of(outputs, level.scores, cells * level.score_width));
     const Floats distances(output_of(outputs, level.distances, cells * level.distance_width));
     bool logits = false;
@@ -79,10 +81,12 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, std::span<const Ten
         if (row[k] > row[best]) best = k;
       const float score = logits ? sigmoid(row[best]) : row[best];
       if (!(score >= settings.threshold)) continue;
-      const float x = (static_cast<float>(i % static_cast<size_t>(level.grid.columns)) + level.center) *
-                      level.grid.x_step;
-      const float y = (static_cast<float>(i / static_cast<size_t>(level.grid.columns)) + level.center) *
-                      level.grid.y_step;
+      const float x =
+          (static_cast<float>(i % static_cast<size_t>(level.grid.columns)) + level.center) *
+          level.grid.x_step;
+      const float y =
+          (static_cast<float>(i / static_cast<size_t>(level.grid.columns)) + level.center) *
+          level.grid.y_step;
       const float* side = distances.data() + i * level.distance_width + level.distance_at;
       const float left = expected(side, level.bins) * level.grid.x_step;
       const float top = expected(side + level.bins, level.bins) * level.grid.y_step;
@@ -106,8 +110,8 @@ std::vector<NanodetLevel> nanodet_pairs(const ModelFacts& facts) {
     auto columns = [&](size_t i) { return facts.outputs[i].shape[2]; };
     // Distances have 8 bins a side in the published networks; by name where both could be either.
     auto is_distance = [&](size_t i) { return columns(i) == 32; };
-    if (is_distance(scores) && (!is_distance(distances) ||
-                                name_has(facts.outputs[scores], {"dis", "reg", "box"})))
+    if (is_distance(scores) &&
+        (!is_distance(distances) || name_has(facts.outputs[scores], {"dis", "reg", "box"})))
       std::swap(scores, distances);
     if (!is_distance(distances)) return {};
     if (box_columns == 0) box_columns = columns(distances), class_columns = columns(scores);
@@ -193,7 +197,8 @@ Match match_nanodet(const ModelFacts& facts) {
         decode_nanodet(parts, slices, settings, results);
       };
       const bool labelled = facts.labels.size() == width - 32 || width == 112;
-      return {labelled ? Fit::certain : Fit::possible, "classes and distance distributions", decode};
+      return {labelled ? Fit::certain : Fit::possible, "classes and distance distributions",
+              decode};
     }
   }
   if (levels.size() < 2)
@@ -220,8 +225,7 @@ Match match_yunet(const ModelFacts& facts) {
     }
     levels.push_back({*grid, *classes, *objects, *boxes});
   }
-  if (levels.empty())
-    return {Fit::no, "needs cls, obj [1,N,1] and bbox [1,N,4] at each level", {}};
+  if (levels.empty()) return {Fit::no, "needs cls, obj [1,N,1] and bbox [1,N,4] at each level", {}};
   auto decode = [levels](std::span<const Tensor> outputs, const DecodeSettings& settings,
                          Results& results) { decode_yunet(levels, outputs, settings, results); };
   return {Fit::certain, "cls, obj and bbox at each level", decode};

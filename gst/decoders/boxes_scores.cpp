@@ -1,5 +1,6 @@
 // Pairs of outputs: boxes [1,N,4] decoded by the graph, and scores [1,N,C] of the same N.
-// Corners or centre and size, shares or pixels, squashed scores or raw ones: told apart by the values, over all N boxes.
+// Corners or centre and size, shares or pixels, squashed scores or raw ones: told apart by the
+// values, over all N boxes.
 #include <algorithm>
 
 #include "gst/decoders/common.h"
@@ -65,7 +66,8 @@ struct ScoreTable {
   const Floats& values;
   const Pair& pair;
   float at(size_t row, size_t column) const {
-    return pair.class_major ? values[column * pair.rows + row] : values[row * pair.classes + column];
+    return pair.class_major ? values[column * pair.rows + row]
+                            : values[row * pair.classes + column];
   }
 };
 
@@ -106,8 +108,7 @@ void decode_pair(const ModelFacts& facts, const Pair& pair, std::span<const Tens
       pair.classes > 1 &&
       (kind == ScoreKind::softmaxed || op == "SoftMax" || op == "Softmax" ||
        (kind == ScoreKind::logits && !facts.labels.empty() &&
-        background_of(facts.labels, pair.classes) <
-            std::min(facts.labels.size(), pair.classes) &&
+        background_of(facts.labels, pair.classes) < std::min(facts.labels.size(), pair.classes) &&
         lower(facts.labels[background_of(facts.labels, pair.classes)]).find("background") !=
             std::string::npos));
   const size_t background =
@@ -140,8 +141,10 @@ void decode_pair(const ModelFacts& facts, const Pair& pair, std::span<const Tens
     }
     const float* box = boxes.data() + row * 4;
     const float half_w = box[2] / 2, half_h = box[3] / 2;
-    const float x_min = centers ? box[0] - half_w : box[0], x_max = centers ? box[0] + half_w : box[2];
-    const float y_min = centers ? box[1] - half_h : box[1], y_max = centers ? box[1] + half_h : box[3];
+    const float x_min = centers ? box[0] - half_w : box[0],
+                x_max = centers ? box[0] + half_w : box[2];
+    const float y_min = centers ? box[1] - half_h : box[1],
+                y_max = centers ? box[1] + half_h : box[3];
     for (size_t column = 0; column < pair.classes; ++column)
       if (column != background)
         add_detection(settings, x_min * x_unit, y_min * y_unit, x_max * x_unit, y_max * y_unit,
@@ -160,10 +163,10 @@ Match match_boxes_scores(const ModelFacts& facts) {
                                         const DecodeSettings& settings, Results& results) {
       decode_pair(facts, pair, outputs, settings, results);
     };
-    return {facts.outputs.size() == 2 ? Fit::certain : Fit::possible,
-            "boxes " + facts.outputs[pair->boxes].name + ", scores " +
-                facts.outputs[pair->scores].name,
-            decode};
+    return {
+        facts.outputs.size() == 2 ? Fit::certain : Fit::possible,
+        "boxes " + facts.outputs[pair->boxes].name + ", scores " + facts.outputs[pair->scores].name,
+        decode};
   }
   return {Fit::no, "needs boxes [1,N,4] and scores [1,N,C]", {}};
 }
@@ -204,8 +207,7 @@ Match match_boxes_labels(const ModelFacts& facts) {
 }
 
 Match match_end_to_end(const ModelFacts& facts) {
-  if (facts.outputs.size() != 1)
-    return {Fit::no, "needs one output [1,N,6] and no other", {}};
+  if (facts.outputs.size() != 1) return {Fit::no, "needs one output [1,N,6] and no other", {}};
   const Shape shape = squeeze_front(facts.outputs[0].shape);
   if (shape.size() != 2 || shape[1] != 6 || !is_float_output(facts.outputs[0]))
     return {Fit::no, "needs one output [1,N,6]", {}};

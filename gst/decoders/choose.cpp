@@ -118,8 +118,7 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process)
       for (Candidate& candidate : found)
         if (name == candidate.head->name &&
             (candidate.match.fit == Fit::certain || found.size() == 1))
-          return {candidate.head->name,
-                  "model_type " + model_type + ": " + candidate.match.reason,
+          return {candidate.head->name, "model_type " + model_type + ": " + candidate.match.reason,
                   std::move(candidate.match.decode)};
   }
   if (found.empty()) found = candidates_among(facts, {});

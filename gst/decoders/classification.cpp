@@ -1,5 +1,5 @@
-// Classifying outputs: a vector of probabilities or logits each; one answer, or several where the labels do not exclude each other.
-// Labels may come in groups, "type: car", one group an output.
+// Classifying outputs: a vector of probabilities or logits each; one answer, or several where the
+// labels do not exclude each other. Labels may come in groups, "type: car", one group an output.
 #include <algorithm>
 
 #include "gst/decoders/common.h"
@@ -83,9 +83,9 @@ void classify(const VectorOutput& output, const Tensor& tensor, const DecodeSett
               Results& results) {
   const std::vector<float> p = probabilities(tensor, output);
   auto add = [&](size_t i) {
-    results.classifications.push_back(
-        {output.name, static_cast<int>(i), i < output.labels.size() ? output.labels[i] : "",
-         std::clamp(p[i], 0.0f, 1.0f)});
+    results.classifications.push_back({output.name, static_cast<int>(i),
+                                       i < output.labels.size() ? output.labels[i] : "",
+                                       std::clamp(p[i], 0.0f, 1.0f)});
   };
   if (output.kind == VectorKind::one_of) {
     add(static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin()));

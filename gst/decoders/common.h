@@ -1,4 +1,5 @@
-// Shared by the heads: reading tensors as floats, shapes without their ones, squashing functions, non-maximum suppression.
+// Shared by the heads: reading tensors as floats, shapes without their ones, squashing functions,
+// non-maximum suppression.
 #pragma once
 
 #include <cmath>
@@ -26,7 +27,8 @@ class Floats {
 
 inline float sigmoid(float v) { return 1.0f / (1.0f + std::exp(-v)); }
 
-// The output at `index`; throws Error{device_failed} when the inference gave another number of elements than `expected`.
+// The output at `index`; throws Error{device_failed} when the inference gave another number of
+// elements than `expected`.
 const Tensor& output_of(std::span<const Tensor> outputs, size_t index, size_t expected);
 
 // Leading dimensions of size 1 dropped: [1,1,200,7] -> [200,7].
@@ -39,14 +41,16 @@ std::string lower(std::string text);
 // model_info's value for `key`, or empty.
 std::string info(const ModelFacts& facts, const std::string& key);
 
-// Appends a detection if its numbers are sane: finite, score >= threshold, x_max > x_min, y_max > y_min. Scores above 1 become 1.
+// Appends a detection if its numbers are sane: finite, score >= threshold, x_max > x_min, y_max >
+// y_min. Scores above 1 become 1.
 void add_detection(const DecodeSettings& settings, float x_min, float y_min, float x_max,
                    float y_max, float score, int64_t label, std::vector<Detection>& to);
 
 float iou(const Detection& a, const Detection& b);
 
-// Sorts best first (stable: equal scores keep their order), removes boxes that overlap a better one of the same label by more than
-// iou_threshold when `suppress`, and applies max_detections. At most 4096 candidates are looked at.
+// Sorts best first (stable: equal scores keep their order), removes boxes that overlap a better one
+// of the same label by more than iou_threshold when `suppress`, and applies max_detections. At most
+// 4096 candidates are looked at.
 void finish_detections(const DecodeSettings& settings, bool suppress,
                        std::vector<Detection>& candidates, Results& results);
 
@@ -56,7 +60,8 @@ struct GridLevel {
   float x_step = 0, y_step = 0;
 };
 
-// The levels with strides 8, 16, 32 (, 64) whose cells, `per_cell` rows each, add up to `rows`; nullopt when none do.
+// The levels with strides 8, 16, 32 (, 64) whose cells, `per_cell` rows each, add up to `rows`;
+// nullopt when none do.
 std::optional<std::vector<GridLevel>> grid_levels(const ModelFacts& facts, int64_t rows,
                                                   int per_cell);
 

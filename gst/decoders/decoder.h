@@ -1,5 +1,5 @@
-// What a network's outputs mean. A head is one way to read them: pure functions of tensors, without GStreamer, safe for any
-// values (NaN, infinities, nonsense counts).
+// What a network's outputs mean. A head is one way to read them: pure functions of tensors, without
+// GStreamer, safe for any values (NaN, infinities, nonsense counts).
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@
 
 namespace clinfer {
 
-// An object, in pixels of the network's input (continuous: pixel i covers [i, i+1)); may reach beyond the picture.
+// An object, in pixels of the network's input (continuous: pixel i covers [i, i+1)); may reach
+// beyond the picture.
 struct Detection {
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
   float confidence = 0;  // 0..1
@@ -24,7 +25,7 @@ struct Detection {
 struct Classification {
   std::string attribute;  // the output's name
   int label_id = 0;
-  std::string label;      // empty when unknown
+  std::string label;  // empty when unknown
   float confidence = 0;
 };
 
@@ -52,7 +53,7 @@ struct OutputFacts {
   std::vector<std::string> aliases;  // further names of the tensor
   ElementType type = ElementType::f32;
   Shape shape;
-  std::string op;  // type of the operation that makes it
+  std::string op;                                 // type of the operation that makes it
   std::map<std::string, std::string> attributes;  // of that operation
 };
 
@@ -88,9 +89,9 @@ struct HeadChoice {
   Decode decode;
 };
 
-// post_process: a head's name, "none" (raw tensors) or "auto": model_info's model_type, then shapes and operations. With auto, a
-// model that nothing fits gives "none". Throws Error{bad_argument} when the named head does not fit, or when several fit
-// equally well (the message lists them).
+// post_process: a head's name, "none" (raw tensors) or "auto": model_info's model_type, then shapes
+// and operations. With auto, a model that nothing fits gives "none". Throws Error{bad_argument}
+// when the named head does not fit, or when several fit equally well (the message lists them).
 HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process);
 
 }  // namespace clinfer

@@ -1,4 +1,5 @@
-// Rows of seven as SSD's DetectionOutput makes them: image, label, confidence, x_min, y_min, x_max, y_max.
+// Rows of seven as SSD's DetectionOutput makes them: image, label, confidence, x_min, y_min, x_max,
+// y_max.
 #include "gst/decoders/common.h"
 #include "gst/decoders/heads.h"
 
@@ -16,7 +17,8 @@ Match match_detection_output(const ModelFacts& facts) {
       if (index >= outputs.size()) throw Error{ErrorCode::device_failed, "the output is missing"};
       const Floats values(outputs[index]);
       const size_t rows = values.size() / 7;
-      // DetectionOutput's boxes are shares of the picture; other makers of such rows may use pixels.
+      // DetectionOutput's boxes are shares of the picture; other makers of such rows may use
+      // pixels.
       bool pixels = false;
       size_t used = 0;
       for (; used < rows; ++used) {

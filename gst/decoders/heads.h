@@ -1,4 +1,5 @@
-// One match function a head; each says whether the model's outputs fit it and how to decode them then.
+// One match function a head; each says whether the model's outputs fit it and how to decode them
+// then.
 #pragma once
 
 #include "gst/decoders/decoder.h"

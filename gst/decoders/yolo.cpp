@@ -1,5 +1,5 @@
-// YOLO heads whose boxes are rows of one output: YOLOX (cells with raw offsets, or decoded), v5 and v7 (three anchors a cell, decoded),
-// v8 and later (no objectness, class-major).
+// YOLO heads whose boxes are rows of one output: YOLOX (cells with raw offsets, or decoded), v5 and
+// v7 (three anchors a cell, decoded), v8 and later (no objectness, class-major).
 #include <algorithm>
 #include <cstring>
 
@@ -33,7 +33,8 @@ void decode_rows(const ModelFacts& facts, const Floats& values, size_t rows, siz
   finish_detections(settings, true, found, results);
 }
 
-// YOLOX without its last step: offsets from the cell's corner and logarithms of sizes, in steps of the level.
+// YOLOX without its last step: offsets from the cell's corner and logarithms of sizes, in steps of
+// the level.
 void decode_cells(const std::vector<GridLevel>& levels, const Floats& values, size_t width,
                   const DecodeSettings& settings, Results& results) {
   std::vector<Detection> found;
@@ -69,7 +70,8 @@ std::optional<Table> single_table(const ModelFacts& facts) {
   return Table{shape[1], shape[2]};
 }
 
-// Of two heads that differ in the columns before the classes: does the number of labels (or COCO's 80) speak for this one?
+// Of two heads that differ in the columns before the classes: does the number of labels (or COCO's
+// 80) speak for this one?
 Fit fit_by_classes(const ModelFacts& facts, int64_t classes) {
   const int64_t labels = static_cast<int64_t>(facts.labels.size());
   if (labels != 0) return labels == classes ? Fit::certain : Fit::no;
@@ -84,13 +86,14 @@ Match match_yolox(const ModelFacts& facts) {
   if (!levels || table->columns < 6)
     return {Fit::no, "needs one output [1,cells,5+classes] with strides 8, 16, 32", {}};
   const Fit fit = fit_by_classes(facts, table->columns - 5);
-  auto decode = [facts, table = *table, levels = *levels](
-                    std::span<const Tensor> outputs, const DecodeSettings& settings,
-                    Results& results) {
+  auto decode = [facts, table = *table, levels = *levels](std::span<const Tensor> outputs,
+                                                          const DecodeSettings& settings,
+                                                          Results& results) {
     const size_t rows = static_cast<size_t>(table.rows), width = static_cast<size_t>(table.columns);
     const Floats values(output_of(outputs, 0, rows * width));
     // Raw offsets stay within a few cells; decoded centres run over the whole picture.
-    const bool decoded = column_reach(values, rows, width, 0) > 0.5f * static_cast<float>(facts.width);
+    const bool decoded =
+        column_reach(values, rows, width, 0) > 0.5f * static_cast<float>(facts.width);
     if (decoded)
       decode_rows(facts, values, rows, width, settings, results);
     else
@@ -116,8 +119,8 @@ Match match_yolov5_rows(const ModelFacts& facts) {
 }
 
 Match match_yolov8(const ModelFacts& facts) {
-  // [1, 4 + classes (+ extra), cells], or transposed; segmentation adds an output of mask prototypes, whose coefficients follow the
-  // classes.
+  // [1, 4 + classes (+ extra), cells], or transposed; segmentation adds an output of mask
+  // prototypes, whose coefficients follow the classes.
   const OutputFacts* rows_output = nullptr;
   size_t index = 0;
   int64_t extra = 0;

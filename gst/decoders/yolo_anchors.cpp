@@ -1,4 +1,5 @@
-// YOLO heads as feature maps with anchors: RegionYolo outputs (v2, v3), and raw convolutions of v3, v4 and v5.
+// YOLO heads as feature maps with anchors: RegionYolo outputs (v2, v3), and raw convolutions of v3,
+// v4 and v5.
 #include <algorithm>
 #include <charconv>
 
@@ -73,8 +74,8 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
   std::vector<Detection> found;
   for (const AnchorLevel& level : levels) {
     const size_t attributes = 5 + level.classes;
-    const Floats values(output_of(outputs, level.output,
-                                  level.rows * level.columns * level.anchors * attributes));
+    const Floats values(
+        output_of(outputs, level.output, level.rows * level.columns * level.anchors * attributes));
     const float x_step = static_cast<float>(facts.width) / static_cast<float>(level.columns);
     const float y_step = static_cast<float>(facts.height) / static_cast<float>(level.rows);
     auto squash = [&](float v) { return level.activated ? v : sigmoid(v); };
@@ -125,12 +126,12 @@ std::optional<std::vector<AnchorLevel>> region_levels(const ModelFacts& facts, V
     const int64_t classes = parse_int(output.attributes, "classes", 0);
     const int64_t coords = parse_int(output.attributes, "coords", 4);
     const bool softmax = parse_bool(output.attributes, "do_softmax", true);
-    const std::vector<float> all =
-        output.attributes.count("anchors") ? parse_floats(output.attributes.at("anchors"))
-                                           : std::vector<float>();
-    std::vector<float> mask =
-        output.attributes.count("mask") ? parse_floats(output.attributes.at("mask"))
-                                        : std::vector<float>();
+    const std::vector<float> all = output.attributes.count("anchors")
+                                       ? parse_floats(output.attributes.at("anchors"))
+                                       : std::vector<float>();
+    std::vector<float> mask = output.attributes.count("mask")
+                                  ? parse_floats(output.attributes.at("mask"))
+                                  : std::vector<float>();
     AnchorLevel level;
     level.output = i;
     level.anchors = softmax ? static_cast<size_t>(std::clamp<int64_t>(
@@ -168,7 +169,8 @@ std::optional<std::vector<AnchorLevel>> region_levels(const ModelFacts& facts, V
   return levels;
 }
 
-// Levels from raw maps [1,3*(5+C),h,w], [1,h,w,3*(5+C)] or [1,3,h,w,5+C]; anchors smallest first, three a level.
+// Levels from raw maps [1,3*(5+C),h,w], [1,h,w,3*(5+C)] or [1,3,h,w,5+C]; anchors smallest first,
+// three a level.
 std::optional<std::vector<AnchorLevel>> raw_levels(const ModelFacts& facts,
                                                    const std::vector<float>& anchors) {
   std::vector<AnchorLevel> levels;
@@ -224,8 +226,10 @@ std::optional<std::vector<AnchorLevel>> raw_levels(const ModelFacts& facts,
 }
 
 // The anchors that the networks were published with, pixels of the input.
-const std::vector<float> kV3 = {10, 13, 16, 30, 33, 23, 30, 61, 62, 45, 59, 119, 116, 90, 156, 198, 373, 326};
-const std::vector<float> kV4 = {12, 16, 19, 36, 40, 28, 36, 75, 76, 55, 72, 146, 142, 110, 192, 243, 459, 401};
+const std::vector<float> kV3 = {10, 13, 16,  30,  33, 23,  30,  61,  62,
+                                45, 59, 119, 116, 90, 156, 198, 373, 326};
+const std::vector<float> kV4 = {12, 16, 19,  36,  40,  28,  36,  75,  76,
+                                55, 72, 146, 142, 110, 192, 243, 459, 401};
 const std::vector<float> kTiny = {23, 27, 37, 58, 81, 82, 81, 82, 135, 169, 344, 319};
 
 // Anchors of model_info, else the published ones of the version for this number of outputs.
@@ -264,7 +268,8 @@ Match match_yolov4(const ModelFacts& facts) { return match_raw(facts, Version::v
 Match match_yolov5(const ModelFacts& facts) {
   Match rows = match_yolov5_rows(facts);
   if (rows.fit != Fit::no) return rows;
-  // v5's own heads differ from v3's in the activation, not in the anchors; those are rank 5 in its exports.
+  // v5's own heads differ from v3's in the activation, not in the anchors; those are rank 5 in its
+  // exports.
   Match raw = match_raw(facts, Version::v5, kV3);
   if (raw.fit == Fit::possible && facts.outputs[0].shape.size() == 5) raw.fit = Fit::certain;
   return raw.fit == Fit::no ? rows : raw;

@@ -127,7 +127,6 @@ CORRUPT = {
     "two_ports_one_id": (replace('<port id="1" precision="I64"><dim>1</dim>', '<port id="0" precision="I64"><dim>1</dim>'), same, "the id 0"),
     "dimension_is_no_number": (replace('<dim>6</dim>', '<dim>six</dim>'), same, "not an integer"),
     "stated_shape_differs": (replace('<dim>3</dim><dim>2</dim></port></output>', '<dim>2</dim><dim>3</dim></port></output>'), same, "the file states"),
-    "stated_type_differs": (replace('<output><port id="1" precision="I64">', '<output><port id="1" precision="I32">'), same, "the file states"),
     "attribute_malformed": (replace('axis="0"', 'axis="zero"'), same, "axis"),
     "attribute_impossible": (replace('axis="0"', 'axis="5"'), same, '"target"'),
     "operation_unknown": (replace('type="Transpose"', 'type="Teleport"'), same, '1 layer is not supported: "turned" (Teleport, opset1)'),

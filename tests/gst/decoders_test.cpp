@@ -1,4 +1,5 @@
-// Heads: known tensors give known boxes, hostile ones give nothing worse than no boxes, and the choice falls on the right head.
+// Heads: known tensors give known boxes, hostile ones give nothing worse than no boxes, and the
+// choice falls on the right head.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +17,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 OutputFacts output(std::string name, Shape shape, std::string op = "Concat",
                    std::map<std::string, std::string> attributes = {}) {
-  return {std::move(name), {}, ElementType::f32, std::move(shape), std::move(op), std::move(attributes)};
+  return {std::move(name),      {}, ElementType::f32, std::move(shape), std::move(op),
+          std::move(attributes)};
 }
 
 ModelFacts facts_of(int width, int height, std::vector<OutputFacts> outputs) {
@@ -54,11 +56,12 @@ void expect_box(const Detection& d, float x_min, float y_min, float x_max, float
 
 TEST(DetectionOutput, ReadsRowsUntilTheNegativeImageNumber) {
   const ModelFacts facts = facts_of(300, 200, {output("out", {1, 1, 5, 7}, "DetectionOutput")});
-  const Tensor rows = tensor({1, 1, 5, 7}, {0, 1, 0.6f, 0.1f, 0.2f, 0.3f, 0.4f,   //
-                                            0, 2, 0.9f, 0.5f, 0.5f, 1.2f, 0.9f,   //
-                                            0, 1, 0.2f, 0, 0, 1, 1,               // below the threshold
-                                            -1, 0, 0, 0, 0, 0, 0,                 // the end
-                                            0, 1, 0.99f, 0, 0, 1, 1});
+  const Tensor rows =
+      tensor({1, 1, 5, 7}, {0,  1, 0.6f,  0.1f, 0.2f, 0.3f, 0.4f,  //
+                            0,  2, 0.9f,  0.5f, 0.5f, 1.2f, 0.9f,  //
+                            0,  1, 0.2f,  0,    0,    1,    1,     // below the threshold
+                            -1, 0, 0,     0,    0,    0,    0,     // the end
+                            0,  1, 0.99f, 0,    0,    1,    1});
   const Results results = decode(facts, {rows});
   ASSERT_EQ(results.detections.size(), 2u);
   expect_box(results.detections[0], 150, 100, 360, 180, 0.9f, 2);
@@ -67,34 +70,36 @@ TEST(DetectionOutput, ReadsRowsUntilTheNegativeImageNumber) {
 
 TEST(DetectionOutput, DoesNotSuppressWhatTheGraphKept) {
   const ModelFacts facts = facts_of(100, 100, {output("out", {1, 1, 2, 7}, "DetectionOutput")});
-  const Tensor rows = tensor({1, 1, 2, 7}, {0, 1, 0.9f, 0, 0, 0.5f, 0.5f, 0, 1, 0.8f, 0, 0, 0.5f, 0.49f});
+  const Tensor rows =
+      tensor({1, 1, 2, 7}, {0, 1, 0.9f, 0, 0, 0.5f, 0.5f, 0, 1, 0.8f, 0, 0, 0.5f, 0.49f});
   EXPECT_EQ(decode(facts, {rows}).detections.size(), 2u);
 }
 
 TEST(DetectionOutput, SurvivesNonsense) {
   const ModelFacts facts = facts_of(100, 100, {output("out", {1, 1, 4, 7}, "DetectionOutput")});
-  const Tensor rows = tensor({1, 1, 4, 7}, {0, kNan, 0.9f, 0, 0, 1, 1,          //
-                                            0, 1e30f, 0.9f, 0, 0, 1, 1,         //
-                                            0, 1, kInfinity, 0, 0, 1, 1,        //
-                                            0, 1, 0.9f, kNan, 0, kInfinity, 1});
+  const Tensor rows = tensor({1, 1, 4, 7}, {0, kNan,  0.9f,      0,    0, 1,         1,  //
+                                            0, 1e30f, 0.9f,      0,    0, 1,         1,  //
+                                            0, 1,     kInfinity, 0,    0, 1,         1,  //
+                                            0, 1,     0.9f,      kNan, 0, kInfinity, 1});
   EXPECT_TRUE(decode(facts, {rows}).detections.empty());
 }
 
 TEST(BoxesScores, SoftmaxedScoresHaveABackground) {
-  const ModelFacts facts = facts_of(320, 240, {output("scores", {1, 3, 2}), output("boxes", {1, 3, 4})});
-  const Results results =
-      decode(facts, {tensor({1, 3, 2}, {0.1f, 0.9f, 0.3f, 0.7f, 0.95f, 0.05f}),
-                     tensor({1, 3, 4}, {0.1f, 0.1f, 0.2f, 0.2f, 0.5f, 0.5f, 0.75f, 1.0f, 0, 0, 1, 1})});
+  const ModelFacts facts =
+      facts_of(320, 240, {output("scores", {1, 3, 2}), output("boxes", {1, 3, 4})});
+  const Results results = decode(
+      facts, {tensor({1, 3, 2}, {0.1f, 0.9f, 0.3f, 0.7f, 0.95f, 0.05f}),
+              tensor({1, 3, 4}, {0.1f, 0.1f, 0.2f, 0.2f, 0.5f, 0.5f, 0.75f, 1.0f, 0, 0, 1, 1})});
   ASSERT_EQ(results.detections.size(), 2u);
   expect_box(results.detections[0], 32, 24, 64, 48, 0.9f, 1);
   expect_box(results.detections[1], 160, 120, 240, 240, 0.7f, 1);
 }
 
 TEST(BoxesScores, SigmoidScoresHaveNoneAndPixelsStayPixels) {
-  const ModelFacts facts = facts_of(320, 240, {output("boxes", {1, 2, 4}), output("scores", {1, 2, 3})});
-  const Results results =
-      decode(facts, {tensor({1, 2, 4}, {10, 20, 110, 120, 11, 21, 111, 121}),
-                     tensor({1, 2, 3}, {0.9f, 0.1f, 0.8f, 0.85f, 0, 0})});
+  const ModelFacts facts =
+      facts_of(320, 240, {output("boxes", {1, 2, 4}), output("scores", {1, 2, 3})});
+  const Results results = decode(facts, {tensor({1, 2, 4}, {10, 20, 110, 120, 11, 21, 111, 121}),
+                                         tensor({1, 2, 3}, {0.9f, 0.1f, 0.8f, 0.85f, 0, 0})});
   // The second box of label 0 overlaps the first; label 2 is another object.
   ASSERT_EQ(results.detections.size(), 2u);
   expect_box(results.detections[0], 10, 20, 110, 120, 0.9f, 0);
@@ -102,10 +107,12 @@ TEST(BoxesScores, SigmoidScoresHaveNoneAndPixelsStayPixels) {
 }
 
 TEST(BoxesScores, CentresAreToldFromCornersAndLogitsAreSquashed) {
-  const ModelFacts facts = facts_of(100, 100, {output("boxes", {1, 4, 4}), output("logits", {1, 4, 1})});
-  const Results results = decode(
-      facts, {tensor({1, 4, 4}, {0.5f, 0.5f, 0.2f, 0.4f, 0.9f, 0.9f, 0.1f, 0.1f, 0.8f, 0.2f, 0.1f, 0.1f, 0.7f, 0.7f, 0.1f, 0.1f}),
-              tensor({1, 4, 1}, {2.0f, -5, -5, -5})});
+  const ModelFacts facts =
+      facts_of(100, 100, {output("boxes", {1, 4, 4}), output("logits", {1, 4, 1})});
+  const Results results =
+      decode(facts, {tensor({1, 4, 4}, {0.5f, 0.5f, 0.2f, 0.4f, 0.9f, 0.9f, 0.1f, 0.1f, 0.8f, 0.2f,
+                                        0.1f, 0.1f, 0.7f, 0.7f, 0.1f, 0.1f}),
+                     tensor({1, 4, 1}, {2.0f, -5, -5, -5})});
   ASSERT_EQ(results.detections.size(), 1u);
   expect_box(results.detections[0], 40, 30, 60, 70, 1 / (1 + std::exp(-2.0f)), 0);
 }
@@ -115,7 +122,9 @@ TEST(Yolox, DecodesCells) {
   ModelFacts facts = facts_of(64, 32, {output("out", {1, 42, 7})});
   facts.labels = {"a", "b"};
   std::vector<float> values(42 * 7, 0.0f);
-  const auto set = [&](size_t cell, std::vector<float> row) { std::copy(row.begin(), row.end(), values.begin() + static_cast<long>(cell * 7)); };
+  const auto set = [&](size_t cell, std::vector<float> row) {
+    std::copy(row.begin(), row.end(), values.begin() + static_cast<long>(cell * 7));
+  };
   set(8 * 2 + 3, {0.5f, 0.25f, std::log(2.0f), 0, 0.9f, 0.1f, 0.8f});  // stride 8, column 3, row 2
   set(32 + 8 + 1, {0, 0, 0, 0, 0.8f, 1.0f, 0.2f});                     // stride 32, column 1
   const Results results = decode(facts, {tensor({1, 42, 7}, values)});
@@ -177,11 +186,18 @@ TEST(Yolov8, IgnoresMaskCoefficients) {
 }
 
 TEST(Yolov3, RegionYoloUsesItsAttributes) {
-  const ModelFacts facts = facts_of(
-      64, 64, {output("region", {1, 21, 2, 2}, "RegionYolo",
-                      {{"anchors", "10,13,16,30,33,23"}, {"mask", "0,1,2"}, {"classes", "2"}, {"coords", "4"}, {"num", "3"}, {"do_softmax", "false"}})});
+  const ModelFacts facts = facts_of(64, 64,
+                                    {output("region", {1, 21, 2, 2}, "RegionYolo",
+                                            {{"anchors", "10,13,16,30,33,23"},
+                                             {"mask", "0,1,2"},
+                                             {"classes", "2"},
+                                             {"coords", "4"},
+                                             {"num", "3"},
+                                             {"do_softmax", "false"}})});
   std::vector<float> values(84, 0.0f);
-  const auto set = [&](size_t anchor, size_t k, size_t cell, float v) { values[(anchor * 7 + k) * 4 + cell] = v; };
+  const auto set = [&](size_t anchor, size_t k, size_t cell, float v) {
+    values[(anchor * 7 + k) * 4 + cell] = v;
+  };
   // Anchor 1 (16x30) at row 1, column 0.
   set(1, 0, 2, 0.5f), set(1, 1, 2, 0.5f), set(1, 2, 2, std::log(2.0f)), set(1, 3, 2, 0);
   set(1, 4, 2, 0.9f), set(1, 5, 2, 0.1f), set(1, 6, 2, 1.0f);
@@ -191,7 +207,8 @@ TEST(Yolov3, RegionYoloUsesItsAttributes) {
 }
 
 TEST(Yolov3, RawMapsAreAmbiguousAndCanBeNamed) {
-  ModelFacts facts = facts_of(64, 64, {output("a", {1, 21, 2, 2}), output("b", {1, 21, 4, 4}), output("c", {1, 21, 8, 8})});
+  ModelFacts facts = facts_of(
+      64, 64, {output("a", {1, 21, 2, 2}), output("b", {1, 21, 4, 4}), output("c", {1, 21, 8, 8})});
   try {
     choose_head(facts, "auto");
     FAIL() << "no error";
@@ -200,10 +217,12 @@ TEST(Yolov3, RawMapsAreAmbiguousAndCanBeNamed) {
     EXPECT_NE(std::string(error.what()).find("yolov3, yolov4"), std::string::npos) << error.what();
   }
   std::vector<float> values(84, -20.0f);
-  // Anchor 0 of the coarsest map is 116x90 in v3; logits 0 mean the middle of the cell and the anchor's own size.
+  // Anchor 0 of the coarsest map is 116x90 in v3; logits 0 mean the middle of the cell and the
+  // anchor's own size.
   for (size_t k : {0u, 1u, 2u, 3u}) values[k * 4] = 0;
   values[4 * 4] = 20, values[6 * 4] = 20;
-  const std::vector<Tensor> outputs = {tensor({1, 21, 2, 2}, values), filled({1, 21, 4, 4}, -20), filled({1, 21, 8, 8}, -20)};
+  const std::vector<Tensor> outputs = {tensor({1, 21, 2, 2}, values), filled({1, 21, 4, 4}, -20),
+                                       filled({1, 21, 8, 8}, -20)};
   const Results results = decode(facts, outputs, "yolov3");
   ASSERT_EQ(results.detections.size(), 1u);
   expect_box(results.detections[0], 16 - 58, 16 - 45, 16 + 58, 16 + 45, 1, 1);
@@ -224,20 +243,28 @@ TEST(EndToEnd, ReadsCorners) {
 
 TEST(Nanodet, DecodesDistributions) {
   // 64x64, strides 16 and 32: 16 and 4 cells; 3 classes, 8 bins a side.
-  const ModelFacts facts = facts_of(64, 64, {output("c0", {1, 16, 3}), output("c1", {1, 4, 3}), output("d0", {1, 16, 32}), output("d1", {1, 4, 32})});
+  const ModelFacts facts = facts_of(64, 64,
+                                    {output("c0", {1, 16, 3}), output("c1", {1, 4, 3}),
+                                     output("d0", {1, 16, 32}), output("d1", {1, 4, 32})});
   std::vector<float> scores(48, 0.0f), distances(512, 0.0f);
   scores[5 * 3 + 2] = 0.8f;  // column 1, row 1: reference point (24, 24)
-  for (size_t side = 0; side < 4; ++side) distances[5 * 32 + side * 8 + side] = 50;  // 0, 1, 2, 3 steps
-  const Results results = decode(facts, {tensor({1, 16, 3}, scores), filled({1, 4, 3}, 0), tensor({1, 16, 32}, distances), filled({1, 4, 32}, 0)});
+  for (size_t side = 0; side < 4; ++side)
+    distances[5 * 32 + side * 8 + side] = 50;  // 0, 1, 2, 3 steps
+  const Results results = decode(facts, {tensor({1, 16, 3}, scores), filled({1, 4, 3}, 0),
+                                         tensor({1, 16, 32}, distances), filled({1, 4, 32}, 0)});
   ASSERT_EQ(results.detections.size(), 1u);
   expect_box(results.detections[0], 24, 24 - 16, 24 + 32, 24 + 48, 0.8f, 2);
 }
 
 TEST(Yunet, CombinesClassAndObject) {
-  const ModelFacts facts = facts_of(64, 64, {output("cls_32", {1, 4, 1}), output("obj_32", {1, 4, 1}), output("bbox_32", {1, 4, 4}), output("kps_32", {1, 4, 10})});
+  const ModelFacts facts = facts_of(64, 64,
+                                    {output("cls_32", {1, 4, 1}), output("obj_32", {1, 4, 1}),
+                                     output("bbox_32", {1, 4, 4}), output("kps_32", {1, 4, 10})});
   std::vector<float> boxes(16, 0.0f);
   boxes[8] = 0.5f, boxes[9] = 0.5f;
-  const Results results = decode(facts, {tensor({1, 4, 1}, {0, 0, 1.0f, 0}), tensor({1, 4, 1}, {0, 0, 0.64f, 0}), tensor({1, 4, 4}, boxes), filled({1, 4, 10}, 0)});
+  const Results results =
+      decode(facts, {tensor({1, 4, 1}, {0, 0, 1.0f, 0}), tensor({1, 4, 1}, {0, 0, 0.64f, 0}),
+                     tensor({1, 4, 4}, boxes), filled({1, 4, 10}, 0)});
   ASSERT_EQ(results.detections.size(), 1u);
   expect_box(results.detections[0], 0, 32, 32, 64, 0.8f, 0);
 }
@@ -258,9 +285,11 @@ TEST(Classification, TakesProbabilitiesAndLogits) {
 }
 
 TEST(Classification, LabelGroupsFollowTheOutputsNames) {
-  ModelFacts facts = facts_of(72, 72, {output("type", {1, 2, 1, 1}, "SoftMax"), output("color", {1, 3, 1, 1}, "SoftMax")});
+  ModelFacts facts = facts_of(
+      72, 72, {output("type", {1, 2, 1, 1}, "SoftMax"), output("color", {1, 3, 1, 1}, "SoftMax")});
   facts.labels = {"color: white", "gray", "red", "type: car", "bus"};
-  const Results results = decode(facts, {tensor({1, 2, 1, 1}, {0.1f, 0.9f}), tensor({1, 3, 1, 1}, {0.1f, 0.1f, 0.8f})});
+  const Results results =
+      decode(facts, {tensor({1, 2, 1, 1}, {0.1f, 0.9f}), tensor({1, 3, 1, 1}, {0.1f, 0.1f, 0.8f})});
   ASSERT_EQ(results.classifications.size(), 2u);
   EXPECT_EQ(results.classifications[0].attribute, "type");
   EXPECT_EQ(results.classifications[0].label, "bus");
@@ -268,9 +297,11 @@ TEST(Classification, LabelGroupsFollowTheOutputsNames) {
 }
 
 TEST(Classification, SigmoidWithLabelsGivesAllThatHold) {
-  ModelFacts facts = facts_of(80, 160, {output("453", {1, 3, 1, 1}, "Sigmoid"), output("459", {1, 2, 1, 1}, "Sigmoid")});
+  ModelFacts facts = facts_of(
+      80, 160, {output("453", {1, 3, 1, 1}, "Sigmoid"), output("459", {1, 2, 1, 1}, "Sigmoid")});
   facts.labels = {"hat", "bag", "coat"};
-  const Results results = decode(facts, {tensor({1, 3, 1, 1}, {0.9f, 0.2f, 0.6f}), tensor({1, 2, 1, 1}, {0.1f, 0.2f})});
+  const Results results =
+      decode(facts, {tensor({1, 3, 1, 1}, {0.9f, 0.2f, 0.6f}), tensor({1, 2, 1, 1}, {0.1f, 0.2f})});
   ASSERT_EQ(results.classifications.size(), 2u);
   EXPECT_EQ(results.classifications[0].label, "hat");
   EXPECT_EQ(results.classifications[1].label, "coat");
@@ -279,16 +310,20 @@ TEST(Classification, SigmoidWithLabelsGivesAllThatHold) {
 }
 
 TEST(Classification, SurvivesNonsense) {
-  const ModelFacts facts = facts_of(32, 32, {output("prob", {1, 3}, "SoftMax"), output("x", {1, 1000}, "MatMul")});
+  const ModelFacts facts =
+      facts_of(32, 32, {output("prob", {1, 3}, "SoftMax"), output("x", {1, 1000}, "MatMul")});
   std::vector<float> wild(1000, kNan);
   wild[3] = kInfinity;
-  const Results results = decode(facts, {tensor({1, 3}, {kNan, kInfinity, -kInfinity}), tensor({1, 1000}, wild)});
+  const Results results =
+      decode(facts, {tensor({1, 3}, {kNan, kInfinity, -kInfinity}), tensor({1, 1000}, wild)});
   ASSERT_EQ(results.classifications.size(), 2u);
-  for (const Classification& answer : results.classifications) EXPECT_TRUE(answer.confidence >= 0 && answer.confidence <= 1);
+  for (const Classification& answer : results.classifications)
+    EXPECT_TRUE(answer.confidence >= 0 && answer.confidence <= 1);
 }
 
 TEST(Suppression, KeepsOtherLabelsAndRespectsTheLimit) {
-  const ModelFacts facts = facts_of(100, 100, {output("boxes", {1, 3, 4}), output("scores", {1, 3, 2})});
+  const ModelFacts facts =
+      facts_of(100, 100, {output("boxes", {1, 3, 4}), output("scores", {1, 3, 2})});
   const std::vector<Tensor> outputs = {
       tensor({1, 3, 4}, {10, 10, 50, 50, 12, 10, 52, 50, 60, 60, 90, 90}),
       tensor({1, 3, 2}, {0.9f, 0.6f, 0.8f, 0, 0.7f, 0})};
@@ -319,9 +354,17 @@ TEST(AllHeads, SurviveRandomBits) {
       facts_of(64, 32, {output("out", {1, 126, 85})}),
       facts_of(64, 32, {output("out", {1, 84, 42})}),
       facts_of(64, 32, {output("out", {1, 30, 6})}),
-      facts_of(64, 64, {output("r", {1, 21, 2, 2}, "RegionYolo", {{"anchors", "1,1,2,2,3,3"}, {"mask", "0,1,2"}, {"classes", "2"}, {"do_softmax", "0"}})}),
-      facts_of(64, 64, {output("c0", {1, 16, 3}), output("c1", {1, 4, 3}), output("d0", {1, 16, 32}), output("d1", {1, 4, 32})}),
-      facts_of(64, 64, {output("cls", {1, 4, 1}), output("obj", {1, 4, 1}), output("bbox", {1, 4, 4})}),
+      facts_of(64, 64,
+               {output("r", {1, 21, 2, 2}, "RegionYolo",
+                       {{"anchors", "1,1,2,2,3,3"},
+                        {"mask", "0,1,2"},
+                        {"classes", "2"},
+                        {"do_softmax", "0"}})}),
+      facts_of(64, 64,
+               {output("c0", {1, 16, 3}), output("c1", {1, 4, 3}), output("d0", {1, 16, 32}),
+                output("d1", {1, 4, 32})}),
+      facts_of(64, 64,
+               {output("cls", {1, 4, 1}), output("obj", {1, 4, 1}), output("bbox", {1, 4, 4})}),
       facts_of(64, 64, {output("p", {1, 9}, "SoftMax")}),
   };
   std::mt19937 random(7);
@@ -355,26 +398,50 @@ TEST(Choice, FitsKnownModels) {
     const char* head;
   };
   std::vector<OutputFacts> yunet;
-  for (const auto& [name, columns] : std::vector<std::pair<std::string, int64_t>>{{"cls", 1}, {"obj", 1}, {"bbox", 4}, {"kps", 10}})
-    for (const auto& [stride, cells] : std::vector<std::pair<std::string, int64_t>>{{"_8", 6400}, {"_16", 1600}, {"_32", 400}})
+  for (const auto& [name, columns] : std::vector<std::pair<std::string, int64_t>>{
+           {"cls", 1}, {"obj", 1}, {"bbox", 4}, {"kps", 10}})
+    for (const auto& [stride, cells] :
+         std::vector<std::pair<std::string, int64_t>>{{"_8", 6400}, {"_16", 1600}, {"_32", 400}})
       yunet.push_back(output(name + stride, {1, cells, columns}));
   const std::vector<Case> cases = {
-      {"SSD", facts_of(300, 300, {output("detection_out", {1, 1, 200, 7}, "DetectionOutput")}), "ssd"},
-      {"ultraface", facts_of(320, 240, {output("scores", {1, 4420, 2}, "Reshape"), output("boxes", {1, 4420, 4})}), "boxes-scores"},
+      {"SSD", facts_of(300, 300, {output("detection_out", {1, 1, 200, 7}, "DetectionOutput")}),
+       "ssd"},
+      {"ultraface",
+       facts_of(320, 240,
+                {output("scores", {1, 4420, 2}, "Reshape"), output("boxes", {1, 4420, 4})}),
+       "boxes-scores"},
       {"yolox-nano", facts_of(416, 416, {output("output", {1, 3549, 85}, "Transpose")}), "yolox"},
       {"yolov5", facts_of(640, 640, {output("output", {1, 25200, 85})}), "yolov5"},
       {"yolov8", facts_of(640, 640, {output("output0", {1, 84, 8400})}), "yolov8"},
       {"yolov8 of one class", facts_of(640, 640, {output("output0", {1, 5, 8400})}), "yolov8"},
-      {"nanodet", facts_of(416, 416, {output("792", {1, 2704, 80}), output("814", {1, 676, 80}), output("836", {1, 169, 80}), output("795", {1, 2704, 32}), output("817", {1, 676, 32}), output("839", {1, 169, 32})}), "nanodet"},
+      {"nanodet",
+       facts_of(416, 416,
+                {output("792", {1, 2704, 80}), output("814", {1, 676, 80}),
+                 output("836", {1, 169, 80}), output("795", {1, 2704, 32}),
+                 output("817", {1, 676, 32}), output("839", {1, 169, 32})}),
+       "nanodet"},
       {"nanodet-plus", facts_of(320, 320, {output("output", {1, 2125, 112})}), "nanodet"},
       {"yunet", facts_of(640, 640, yunet), "yunet"},
-      {"boxes and labels", facts_of(256, 256, {output("boxes", {100, 5}), output("labels", {100})}), "boxes-labels"},
-      {"emotions", facts_of(64, 64, {output("prob_emotion", {1, 5, 1, 1}, "SoftMax")}), "classification"},
-      {"age and gender", facts_of(62, 62, {output("prob", {1, 2, 1, 1}, "SoftMax"), output("age_conv3", {1, 1, 1, 1}, "Add")}), "classification"},
-      {"imagenet logits", facts_of(224, 224, {output("out", {1, 1000}, "MatMul")}), "classification"},
-      {"segmentation", facts_of(257, 257, {output("69", {1, 257, 257, 21}, "Interpolate")}), "none"},
-      {"head pose", facts_of(60, 60, {output("y", {1, 1}, "Add"), output("p", {1, 1}, "Add"), output("r", {1, 1}, "Add")}), "none"},
-      {"blazeface", facts_of(128, 128, {output("89", {1, 896, 16}), output("88", {1, 896, 1})}), "none"},
+      {"boxes and labels", facts_of(256, 256, {output("boxes", {100, 5}), output("labels", {100})}),
+       "boxes-labels"},
+      {"emotions", facts_of(64, 64, {output("prob_emotion", {1, 5, 1, 1}, "SoftMax")}),
+       "classification"},
+      {"age and gender",
+       facts_of(
+           62, 62,
+           {output("prob", {1, 2, 1, 1}, "SoftMax"), output("age_conv3", {1, 1, 1, 1}, "Add")}),
+       "classification"},
+      {"imagenet logits", facts_of(224, 224, {output("out", {1, 1000}, "MatMul")}),
+       "classification"},
+      {"segmentation", facts_of(257, 257, {output("69", {1, 257, 257, 21}, "Interpolate")}),
+       "none"},
+      {"head pose",
+       facts_of(
+           60, 60,
+           {output("y", {1, 1}, "Add"), output("p", {1, 1}, "Add"), output("r", {1, 1}, "Add")}),
+       "none"},
+      {"blazeface", facts_of(128, 128, {output("89", {1, 896, 16}), output("88", {1, 896, 1})}),
+       "none"},
   };
   for (const Case& c : cases) EXPECT_EQ(choose_head(c.facts, "auto").name, c.head) << c.what;
 }

@@ -67,13 +67,13 @@ def run(model, video, properties, arguments):
     reference = f"{arguments.shared}/data/detections/{model}__{os.path.splitext(video)[0]}.jsonl"
     with open(reference, encoding="utf-8") as file:
         expected = [objects_of(json.loads(line)) for line in file]
-    if arguments.frames:
-        expected = expected[:arguments.frames]
+    # The reference may end before the video.
+    frames = min(arguments.frames or len(expected), len(expected))
+    expected = expected[:frames]
     with tempfile.TemporaryDirectory() as folder:
         lines = f"{folder}/lines.jsonl"
         command = ["gst-launch-1.0", "-q", "filesrc", f"location={arguments.shared}/data/videos/{video}", "!", "decodebin", "!"]
-        if arguments.frames:
-            command += ["identity", f"eos-after={arguments.frames + 1}", "!"]
+        command += ["identity", f"eos-after={frames + 1}", "!"]
         if arguments.format:
             command += ["videoconvert", "!", f"video/x-raw,format={arguments.format}", "!"]
         command += ["clinfer", f"model={arguments.shared}/data/models/{model}/{model}.xml", "threshold=0.3", "iou-threshold=0.45",
@@ -91,8 +91,7 @@ def run(model, video, properties, arguments):
             return "gst-launch failed: " + (result.stderr.strip().splitlines() or ["nothing on stderr"])[0]
         with open(lines, encoding="utf-8") as file:
             got = [objects_of(json.loads(line)) for line in file]
-    if arguments.frames:
-        got = got[:arguments.frames]  # decoders give what they still hold when told to end
+    got = got[:frames]  # decoders give what they still hold when told to end
     if len(got) != len(expected):
         return f"{len(got)} lines for {len(expected)} frames"
     differences, lonely, count = [], [], 0
@@ -101,9 +100,9 @@ def run(model, video, properties, arguments):
         lonely += [f"frame {number}: ours alone: {text}" for text in compare(ours, theirs, differences)]
         lonely += [f"frame {number}: missed: {text}" for text in compare(theirs, ours, differences)]
     median, worst = (statistics.median(differences), max(differences)) if differences else (0, 0)
-    print(f"  {len(got)} frames, {count} objects expected, {len(lonely)} without partner, score differences: median {median:.4f}, worst {worst:.4f}")
-    if not differences:
-        return "nothing to compare"
+    print(f"  {len(got)} frames, {count} objects expected, {len(lonely)} without partner, score differences: median {median:.5f}, worst {worst:.5f}")
+    if not differences and count:
+        return "nothing was found"
     if lonely:
         return f"{len(lonely)} objects without a partner, first: {lonely[0]}"
     if median >= 0.01 or worst > 0.1:

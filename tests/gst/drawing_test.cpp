@@ -1,11 +1,13 @@
-// Drawing into every format at awkward sizes: the right pixels change, no others, and nothing outside the frame is touched.
+// Drawing into every format at awkward sizes: the right pixels change, no others, and nothing
+// outside the frame is touched.
+#include "gst/drawing.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
 #include "gst/canvas.h"
-#include "gst/drawing.h"
 #include "gst/surface.h"
 
 namespace clinfer {
@@ -18,15 +20,18 @@ class Picture {
   static constexpr int kPad = 5;
 
   Picture(GstVideoFormat format, int width, int height) {
-    gst_video_info_set_format(&info_, format, static_cast<guint>(width), static_cast<guint>(height));
+    gst_video_info_set_format(&info_, format, static_cast<guint>(width),
+                              static_cast<guint>(height));
     gsize offset = 0;
     for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(&info_); ++p) {
       GST_VIDEO_INFO_PLANE_STRIDE(&info_, p) += 2 * kPad;
       GST_VIDEO_INFO_PLANE_OFFSET(&info_, p) = offset + 64;
       int rows = 0;
       for (guint c = 0; c < GST_VIDEO_INFO_N_COMPONENTS(&info_); ++c)
-        if (GST_VIDEO_INFO_COMP_PLANE(&info_, c) == p) rows = std::max(rows, GST_VIDEO_INFO_COMP_HEIGHT(&info_, c));
-      offset += 64 + static_cast<gsize>(GST_VIDEO_INFO_PLANE_STRIDE(&info_, p)) * static_cast<gsize>(rows);
+        if (GST_VIDEO_INFO_COMP_PLANE(&info_, c) == p)
+          rows = std::max(rows, GST_VIDEO_INFO_COMP_HEIGHT(&info_, c));
+      offset += 64 + static_cast<gsize>(GST_VIDEO_INFO_PLANE_STRIDE(&info_, p)) *
+                         static_cast<gsize>(rows);
     }
     bytes_.assign(offset + 64, kGuard);
     frame_ = {};
@@ -35,7 +40,9 @@ class Picture {
       frame_.data[p] = bytes_.data() + GST_VIDEO_INFO_PLANE_OFFSET(&info_, p);
     // Black, in the middle of the chroma range.
     for_each_sample([&](uint8_t& sample, guint component) {
-      sample = GST_VIDEO_INFO_IS_YUV(&info_) && component > 0 ? 128 : GST_VIDEO_INFO_IS_YUV(&info_) ? 16 : 0;
+      sample = GST_VIDEO_INFO_IS_YUV(&info_) && component > 0 ? 128
+               : GST_VIDEO_INFO_IS_YUV(&info_)                ? 16
+                                                              : 0;
     });
   }
 
@@ -47,18 +54,21 @@ class Picture {
   }
   uint8_t& sample(guint c, int x, int y) {
     auto* data = static_cast<uint8_t*>(GST_VIDEO_FRAME_COMP_DATA(&frame_, c));
-    return data[y * GST_VIDEO_FRAME_COMP_STRIDE(&frame_, c) + x * GST_VIDEO_FRAME_COMP_PSTRIDE(&frame_, c)];
+    return data[y * GST_VIDEO_FRAME_COMP_STRIDE(&frame_, c) +
+                x * GST_VIDEO_FRAME_COMP_PSTRIDE(&frame_, c)];
   }
   // Component c at a pixel of the picture.
   uint8_t at(guint c, int x, int y) {
-    return sample(c, x >> GST_VIDEO_FORMAT_INFO_W_SUB(info_.finfo, c), y >> GST_VIDEO_FORMAT_INFO_H_SUB(info_.finfo, c));
+    return sample(c, x >> GST_VIDEO_FORMAT_INFO_W_SUB(info_.finfo, c),
+                  y >> GST_VIDEO_FORMAT_INFO_H_SUB(info_.finfo, c));
   }
   size_t guards_changed() {
     std::vector<uint8_t> owned(bytes_.size(), 0);
     for_each_sample([&](uint8_t& s, guint) { owned[static_cast<size_t>(&s - bytes_.data())] = 1; });
     size_t changed = 0;
     // The unused byte of RGBx and the like is nobody's.
-    const bool filler = GST_VIDEO_INFO_IS_RGB(&info_) && GST_VIDEO_INFO_N_COMPONENTS(&info_) == 3 && GST_VIDEO_INFO_COMP_PSTRIDE(&info_, 0) == 4;
+    const bool filler = GST_VIDEO_INFO_IS_RGB(&info_) && GST_VIDEO_INFO_N_COMPONENTS(&info_) == 3 &&
+                        GST_VIDEO_INFO_COMP_PSTRIDE(&info_, 0) == 4;
     for (size_t i = 0; i < bytes_.size(); ++i)
       if (!owned[i] && !filler && bytes_[i] != kGuard) ++changed;
     return changed;
@@ -77,7 +87,8 @@ std::vector<GstVideoFormat> formats() {
   GstCaps* caps = gst_caps_from_string("video/x-raw, format=(string)" CLINFER_VIDEO_FORMATS);
   const GValue* values = gst_structure_get_value(gst_caps_get_structure(caps, 0), "format");
   for (guint i = 0; i < gst_value_list_get_size(values); ++i)
-    list.push_back(gst_video_format_from_string(g_value_get_string(gst_value_list_get_value(values, i))));
+    list.push_back(
+        gst_video_format_from_string(g_value_get_string(gst_value_list_get_value(values, i))));
   gst_caps_unref(caps);
   return list;
 }
@@ -94,7 +105,8 @@ RegionView region(float x0, float y0, float x1, float y1, int id, std::string la
 
 TEST(Canvas, FillsExactlyWhatItIsTold) {
   for (GstVideoFormat format : formats()) {
-    for (const auto& [width, height] : std::vector<std::pair<int, int>>{{16, 12}, {17, 13}, {1, 1}, {2, 3}}) {
+    for (const auto& [width, height] :
+         std::vector<std::pair<int, int>>{{16, 12}, {17, 13}, {1, 1}, {2, 3}}) {
       Picture picture(format, width, height);
       Canvas canvas(picture.frame(), 0, 0, width, height);
       const int x0 = 4, y0 = 4, w = 8, h = 4;  // on the chroma grid
@@ -104,7 +116,8 @@ TEST(Canvas, FillsExactlyWhatItIsTold) {
           const bool inside = x >= x0 && x < x0 + w && y >= y0 && y < y0 + h;
           const bool yuv = GST_VIDEO_INFO_IS_YUV(&picture.info());
           EXPECT_EQ(picture.at(0, x, y), inside ? (yuv ? 235 : 255) : (yuv ? 16 : 0))
-              << gst_video_format_to_string(format) << " " << width << "x" << height << " at " << x << "," << y;
+              << gst_video_format_to_string(format) << " " << width << "x" << height << " at " << x
+              << "," << y;
         }
       }
       EXPECT_EQ(picture.guards_changed(), 0u) << gst_video_format_to_string(format);
@@ -147,7 +160,8 @@ TEST(Canvas, NeighbouringLabelsAreFarApart) {
   for (unsigned a = 0; a < 8; ++a) {
     for (unsigned b = 0; b < a; ++b) {
       const Rgb p = color_of(a), q = color_of(b);
-      EXPECT_GT(std::abs(p.r - q.r) + std::abs(p.g - q.g) + std::abs(p.b - q.b), 60) << a << " and " << b;
+      EXPECT_GT(std::abs(p.r - q.r) + std::abs(p.g - q.g) + std::abs(p.b - q.b), 60)
+          << a << " and " << b;
     }
   }
 }
@@ -157,7 +171,8 @@ TEST(Text, HasTheSizeAskedForAndIsKept) {
   const Mask first = text.mask("face 99%", 20);
   EXPECT_GT(first.width, 60);
   EXPECT_NEAR(first.height, 24, 4);
-  const long ink = std::count_if(first.coverage.begin(), first.coverage.end(), [](uint8_t c) { return c > 128; });
+  const long ink = std::count_if(first.coverage.begin(), first.coverage.end(),
+                                 [](uint8_t c) { return c > 128; });
   EXPECT_GT(ink, 300);
   EXPECT_EQ(&text.mask("face 99%", 20), &text.mask("face 99%", 20));
   for (int i = 0; i < 1000; ++i) EXPECT_GE(text.mask("label " + std::to_string(i), 10).width, 1);
@@ -199,7 +214,8 @@ TEST(Drawing, SurvivesAnyBoxInAnyFormat) {
       ResultView answers;
       answers.classifications.push_back({"attribute", 3, "", 0.5f});
       draw_results(canvas, regions, {answers}, {}, text);
-      EXPECT_EQ(picture.guards_changed(), 0u) << gst_video_format_to_string(format) << " " << width << "x" << height;
+      EXPECT_EQ(picture.guards_changed(), 0u)
+          << gst_video_format_to_string(format) << " " << width << "x" << height;
     }
   }
 }

@@ -1,4 +1,5 @@
-// GoogleTest under GStreamer's leaks tracer: a GstObject or GstMiniObject that outlives the tests fails the program.
+// GoogleTest under GStreamer's leaks tracer: a GstObject or GstMiniObject that outlives the tests
+// fails the program.
 #include <gst/gst.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,8 @@ int count_leaks() {
     if (g_strcmp0(G_OBJECT_TYPE_NAME(item->data), "GstLeaksTracer") != 0) continue;
     GstStructure* live = nullptr;
     g_signal_emit_by_name(item->data, "get-live-objects", &live);
-    const GValue* list = live != nullptr ? gst_structure_get_value(live, "live-objects-list") : nullptr;
+    const GValue* list =
+        live != nullptr ? gst_structure_get_value(live, "live-objects-list") : nullptr;
     for (guint i = 0; list != nullptr && i < gst_value_list_get_size(list); ++i) {
       const GstStructure* info = gst_value_get_structure(gst_value_list_get_value(list, i));
       const GValue* object = gst_structure_get_value(info, "object");

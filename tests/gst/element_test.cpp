@@ -1,4 +1,5 @@
-// The elements through GStreamer: results, order, flushes, end of stream, caps changes, queries, states and faults.
+// The elements through GStreamer: results, order, flushes, end of stream, caps changes, queries,
+// states and faults.
 #include <gst/check/gstharness.h>
 #include <gst/video/video.h>
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ GstBuffer* frame_of(const GstVideoInfo& info, Rgb color, GstClockTime pts) {
   GstBuffer* buffer = gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&info), nullptr);
   GstVideoFrame frame;
   EXPECT_TRUE(gst_video_frame_map(&frame, &info, buffer, GST_MAP_WRITE));
-  Canvas(&frame, 0, 0, GST_VIDEO_FRAME_WIDTH(&frame), GST_VIDEO_FRAME_HEIGHT(&frame)).fill(0, 0, 1 << 20, 1 << 20, color);
+  Canvas(&frame, 0, 0, GST_VIDEO_FRAME_WIDTH(&frame), GST_VIDEO_FRAME_HEIGHT(&frame))
+      .fill(0, 0, 1 << 20, 1 << 20, color);
   gst_video_frame_unmap(&frame);
   GST_BUFFER_PTS(buffer) = pts;
   GST_BUFFER_DURATION(buffer) = 40 * GST_MSECOND;
@@ -48,22 +50,27 @@ class Harness {
   // The clinfer inside; the harness has a bin around it.
   GstElement* clinfer() const {
     GValue found = G_VALUE_INIT;
-    GstIterator* all = gst_bin_iterate_all_by_element_factory_name(GST_BIN(harness_->element), "clinfer");
-    GstElement* element = gst_iterator_next(all, &found) == GST_ITERATOR_OK ? GST_ELEMENT(g_value_get_object(&found)) : nullptr;
+    GstIterator* all =
+        gst_bin_iterate_all_by_element_factory_name(GST_BIN(harness_->element), "clinfer");
+    GstElement* element = gst_iterator_next(all, &found) == GST_ITERATOR_OK
+                              ? GST_ELEMENT(g_value_get_object(&found))
+                              : nullptr;
     g_value_unset(&found);
     gst_iterator_free(all);
     return element;  // the bin owns it
   }
 
   void set_caps(const char* format, int width, int height, const char* more = "") {
-    const std::string text = std::string("video/x-raw,format=") + format + ",width=" + std::to_string(width) +
+    const std::string text = std::string("video/x-raw,format=") + format +
+                             ",width=" + std::to_string(width) +
                              ",height=" + std::to_string(height) + ",framerate=25/1" + more;
     const Handle<GstCaps> caps(gst_caps_from_string(text.c_str()));
     ASSERT_TRUE(gst_video_info_from_caps(&info_, caps.get()));
     gst_harness_set_src_caps(harness_, gst_caps_ref(caps.get()));
   }
   GstFlowReturn push(Rgb color, int number) {
-    return gst_harness_push(harness_, frame_of(info_, color, static_cast<GstClockTime>(number) * 40 * GST_MSECOND));
+    return gst_harness_push(
+        harness_, frame_of(info_, color, static_cast<GstClockTime>(number) * 40 * GST_MSECOND));
   }
   Handle<GstBuffer> pull() { return Handle<GstBuffer>(gst_harness_pull(harness_)); }
   const GstVideoInfo& info() const { return info_; }
@@ -84,8 +91,9 @@ std::string answer_of(GstBuffer* buffer) {
 // Name and text of the first error on the bus, "" when there is none within `wait`.
 std::string error_on(GstElement* pipeline, std::chrono::milliseconds wait = 5000ms) {
   GstBus* bus = gst_element_get_bus(pipeline);
-  GstMessage* message = gst_bus_timed_pop_filtered(bus, static_cast<GstClockTime>(wait.count()) * GST_MSECOND,
-                                                   static_cast<GstMessageType>(GST_MESSAGE_ERROR | GST_MESSAGE_EOS));
+  GstMessage* message =
+      gst_bus_timed_pop_filtered(bus, static_cast<GstClockTime>(wait.count()) * GST_MSECOND,
+                                 static_cast<GstMessageType>(GST_MESSAGE_ERROR | GST_MESSAGE_EOS));
   gst_object_unref(bus);
   std::string text;
   if (message != nullptr && GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) {
@@ -112,10 +120,12 @@ struct Pipeline {
   GstElement* element;
 };
 
-// ---- results ----------------------------------------------------------------------------------------------------------
+// ---- results
+// ----------------------------------------------------------------------------------------------------------
 
 TEST(Clinfer, SeesTheSameInEveryFormatAndSize) {
-  const Handle<GstCaps> caps(gst_caps_from_string("video/x-raw, format=(string)" CLINFER_VIDEO_FORMATS));
+  const Handle<GstCaps> caps(
+      gst_caps_from_string("video/x-raw, format=(string)" CLINFER_VIDEO_FORMATS));
   const GValue* formats = gst_structure_get_value(gst_caps_get_structure(caps.get(), 0), "format");
   Harness harness;
   for (guint i = 0; i < gst_value_list_get_size(formats); ++i) {
@@ -140,7 +150,8 @@ TEST(Clinfer, FollowsStridesOffsetsAndCrop) {
   GstBuffer* buffer = gst_buffer_new_allocate(nullptr, 40 * 200 + 17, nullptr);
   gsize offsets[4] = {17};
   gint strides[4] = {200};
-  gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_BGR, 60, 40, 1, offsets, strides);
+  gst_buffer_add_video_meta_full(buffer, GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_BGR, 60, 40, 1,
+                                 offsets, strides);
   GstVideoFrame frame;
   ASSERT_TRUE(gst_video_frame_map(&frame, &big, buffer, GST_MAP_WRITE));
   Canvas canvas(&frame, 0, 0, 60, 40);
@@ -152,7 +163,8 @@ TEST(Clinfer, FollowsStridesOffsetsAndCrop) {
   ASSERT_EQ(gst_harness_push(harness.get(), buffer), GST_FLOW_OK);
   const auto out = harness.pull();
   EXPECT_EQ(answer_of(out.get()), "green");
-  EXPECT_NEAR(static_cast<double>(read_results(out.get())[0].classifications[0].confidence), 1, 1e-3);
+  EXPECT_NEAR(static_cast<double>(read_results(out.get())[0].classifications[0].confidence), 1,
+              1e-3);
 }
 
 TEST(Clinfer, RunsEveryNthFrame) {
@@ -167,8 +179,9 @@ TEST(Clinfer, RunsEveryNthFrame) {
   g_object_get(harness.clinfer(), "stats", &stats, nullptr);
   const Handle<GstStructure> owner(stats);
   guint64 in = 0, out = 0, inferred = 0, skipped = 0;
-  gst_structure_get(stats, "frames-in", G_TYPE_UINT64, &in, "frames-out", G_TYPE_UINT64, &out, "inferred", G_TYPE_UINT64, &inferred,
-                    "skipped", G_TYPE_UINT64, &skipped, nullptr);
+  gst_structure_get(stats, "frames-in", G_TYPE_UINT64, &in, "frames-out", G_TYPE_UINT64, &out,
+                    "inferred", G_TYPE_UINT64, &inferred, "skipped", G_TYPE_UINT64, &skipped,
+                    nullptr);
   EXPECT_EQ(in, 10u);
   EXPECT_EQ(out, 10u);
   EXPECT_EQ(inferred, 4u);
@@ -194,7 +207,8 @@ TEST(Clinfer, LeavesSharedBuffersAlone) {
 }
 
 TEST(Clinfer, TwoInARowEachAddTheirs) {
-  Harness harness(Harness::clinfer_launch("name=first") + " ! clinfer name=second model=" + color_model("other", 8) + " labels=b,g,r");
+  Harness harness(Harness::clinfer_launch("name=first") +
+                  " ! clinfer name=second model=" + color_model("other", 8) + " labels=b,g,r");
   harness.set_caps("RGB", 31, 21);
   ASSERT_EQ(harness.push(kGreen, 0), GST_FLOW_OK);
   const auto out = harness.pull();
@@ -217,7 +231,8 @@ TEST(Clinfer, RawTensorsAreAttached) {
   EXPECT_EQ(results[0].tensors[0].dims, (std::vector<int>{1, 3}));
 }
 
-// ---- order, flushes, end of stream ------------------------------------------------------------------------------------
+// ---- order, flushes, end of stream
+// ------------------------------------------------------------------------------------
 
 // What left the source pad, in order: PTS of buffers as numbers, names of serialised events.
 struct Record {
@@ -225,7 +240,8 @@ struct Record {
     auto* record = static_cast<Record*>(user);
     const std::lock_guard lock(record->mutex);
     if (GST_PAD_PROBE_INFO_TYPE(info) & GST_PAD_PROBE_TYPE_BUFFER) {
-      record->seen.push_back(std::to_string(GST_BUFFER_PTS(GST_PAD_PROBE_INFO_BUFFER(info)) / (40 * GST_MSECOND)));
+      record->seen.push_back(
+          std::to_string(GST_BUFFER_PTS(GST_PAD_PROBE_INFO_BUFFER(info)) / (40 * GST_MSECOND)));
     } else {
       GstEvent* event = GST_PAD_PROBE_INFO_EVENT(info);
       if (GST_EVENT_TYPE(event) == GST_EVENT_CUSTOM_DOWNSTREAM)
@@ -239,7 +255,10 @@ struct Record {
   }
   void watch(GstElement* element) {
     GstPad* pad = gst_element_get_static_pad(element, "src");
-    gst_pad_add_probe(pad, static_cast<GstPadProbeType>(GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM), probe, this, nullptr);
+    gst_pad_add_probe(pad,
+                      static_cast<GstPadProbeType>(GST_PAD_PROBE_TYPE_BUFFER |
+                                                   GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM),
+                      probe, this, nullptr);
     gst_object_unref(pad);
   }
   std::mutex mutex;
@@ -270,7 +289,9 @@ TEST(Clinfer, KeepsFramesEventsAndCapsInOrder) {
     expected.push_back(std::to_string(i));
     if (i % 7 == 0) {
       const std::string name = "mark" + std::to_string(i);
-      gst_harness_push_event(harness.get(), gst_event_new_custom(GST_EVENT_CUSTOM_DOWNSTREAM, gst_structure_new_empty(name.c_str())));
+      gst_harness_push_event(
+          harness.get(),
+          gst_event_new_custom(GST_EVENT_CUSTOM_DOWNSTREAM, gst_structure_new_empty(name.c_str())));
       expected.push_back(name);
     }
   }
@@ -347,7 +368,8 @@ TEST(Clinfer, AFlushDropsWhatWasBeforeIt) {
     gst_pad_send_event(sink, gst_event_new_segment(&segment));
     gst_object_unref(sink);
     for (int i = 100; i < 103; ++i) ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
-    gst_harness_push_event(harness.get(), gst_event_new_custom(GST_EVENT_CUSTOM_DOWNSTREAM, gst_structure_new_empty("end")));
+    gst_harness_push_event(harness.get(), gst_event_new_custom(GST_EVENT_CUSTOM_DOWNSTREAM,
+                                                               gst_structure_new_empty("end")));
     for (int tries = 0; tries < 2000; ++tries) {
       std::this_thread::sleep_for(1ms);
       const std::lock_guard lock(record.mutex);
@@ -358,7 +380,8 @@ TEST(Clinfer, AFlushDropsWhatWasBeforeIt) {
   }
 }
 
-// ---- flow ---------------------------------------------------------------------------------------------------------------
+// ---- flow
+// ---------------------------------------------------------------------------------------------------------------
 
 GstFlowReturn refuse(GstPad*, GstObject* parent, GstBuffer* buffer) {
   (void)parent;
@@ -381,7 +404,8 @@ GstFlowReturn push_until_it_fails(Harness& harness) {
 }
 
 TEST(Clinfer, TellsUpstreamWhatDownstreamSays) {
-  for (const auto& [function, flow] : {std::pair{&refuse, GST_FLOW_CUSTOM_ERROR}, {&end_of_stream, GST_FLOW_EOS}}) {
+  for (const auto& [function, flow] :
+       {std::pair{&refuse, GST_FLOW_CUSTOM_ERROR}, {&end_of_stream, GST_FLOW_EOS}}) {
     Harness harness;
     harness.set_caps("NV12", 64, 48);
     gst_pad_set_chain_function(harness.get()->sinkpad, function);
@@ -406,7 +430,10 @@ TEST(Clinfer, GoesOnWithANewSegmentAfterDownstreamEnded) {
 }
 
 TEST(Clinfer, AFrameThatLiesAboutItsMemoryIsAnError) {
-  Pipeline pipeline("appsrc name=src caps=video/x-raw,format=NV12,width=64,height=48,framerate=25/1 format=time ! " + Harness::clinfer_launch() + " ! fakesink");
+  Pipeline pipeline(
+      "appsrc name=src caps=video/x-raw,format=NV12,width=64,height=48,framerate=25/1 format=time "
+      "! " +
+      Harness::clinfer_launch() + " ! fakesink");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   GstElement* source = gst_bin_get_by_name(GST_BIN(pipeline.element), "src");
   GstFlowReturn flow = GST_FLOW_OK;
@@ -417,7 +444,8 @@ TEST(Clinfer, AFrameThatLiesAboutItsMemoryIsAnError) {
   EXPECT_NE(error_on(pipeline.element).find("100 bytes"), std::string::npos);
 }
 
-// ---- queries and messages ---------------------------------------------------------------------------------------------
+// ---- queries and messages
+// ---------------------------------------------------------------------------------------------
 
 TEST(Clinfer, AsksForEnoughBuffers) {
   Harness harness(Harness::clinfer_launch("nireq=5 inference-interval=2"));
@@ -464,7 +492,8 @@ TEST(Clinfer, PassesLateFramesUninferredAndSaysSo) {
   ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
   EXPECT_EQ(answer_of(harness.pull().get()), "red");
   // The sink got frame 0 200 ms late.
-  gst_harness_push_upstream_event(harness.get(), gst_event_new_qos(GST_QOS_TYPE_UNDERFLOW, 1.5, 200 * GST_MSECOND, 0));
+  gst_harness_push_upstream_event(
+      harness.get(), gst_event_new_qos(GST_QOS_TYPE_UNDERFLOW, 1.5, 200 * GST_MSECOND, 0));
   for (int i = 1; i < 13; ++i) {
     ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
     EXPECT_EQ(answer_of(harness.pull().get()), i <= 10 ? "skipped" : "red") << i;
@@ -479,30 +508,41 @@ TEST(Clinfer, PassesLateFramesUninferredAndSaysSo) {
   }
   EXPECT_EQ(told, 10);
   g_object_set(harness.clinfer(), "qos", FALSE, nullptr);
-  gst_harness_push_upstream_event(harness.get(), gst_event_new_qos(GST_QOS_TYPE_UNDERFLOW, 1.5, 20 * GST_SECOND, 0));
+  gst_harness_push_upstream_event(
+      harness.get(), gst_event_new_qos(GST_QOS_TYPE_UNDERFLOW, 1.5, 20 * GST_SECOND, 0));
   ASSERT_EQ(harness.push(kRed, 20), GST_FLOW_OK);
   EXPECT_EQ(answer_of(harness.pull().get()), "red");
   gst_element_set_bus(harness.get()->element, nullptr);
   gst_object_unref(bus);
 }
 
-// ---- states ---------------------------------------------------------------------------------------------------------------
+// ---- states
+// ---------------------------------------------------------------------------------------------------------------
 
 TEST(Clinfer, FiftyTimesNullToPlaying) {
-  Pipeline pipeline("videotestsrc ! video/x-raw,format=I420,width=64,height=48 ! " + Harness::clinfer_launch() + " ! fakesink sync=false");
+  Pipeline pipeline("videotestsrc ! video/x-raw,format=I420,width=64,height=48 ! " +
+                    Harness::clinfer_launch() + " ! fakesink sync=false");
   for (int i = 0; i < 50; ++i) {
-    ASSERT_NE(gst_element_set_state(pipeline.element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE) << i;
+    ASSERT_NE(gst_element_set_state(pipeline.element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE)
+        << i;
     if (i % 3 == 0) {
-      ASSERT_EQ(gst_element_get_state(pipeline.element, nullptr, nullptr, 20 * GST_SECOND), GST_STATE_CHANGE_SUCCESS) << i;
+      ASSERT_EQ(gst_element_get_state(pipeline.element, nullptr, nullptr, 20 * GST_SECOND),
+                GST_STATE_CHANGE_SUCCESS)
+          << i;
     }
     if (i % 3 == 1) std::this_thread::sleep_for(std::chrono::milliseconds(i));
-    ASSERT_NE(gst_element_set_state(pipeline.element, i % 5 == 0 ? GST_STATE_READY : GST_STATE_NULL), GST_STATE_CHANGE_FAILURE) << i;
+    ASSERT_NE(
+        gst_element_set_state(pipeline.element, i % 5 == 0 ? GST_STATE_READY : GST_STATE_NULL),
+        GST_STATE_CHANGE_FAILURE)
+        << i;
   }
   EXPECT_EQ(error_on(pipeline.element, 0ms), "");
 }
 
 TEST(Clinfer, KeepsTheCompiledModelInReadyAndTakesNewLabels) {
-  Pipeline pipeline("videotestsrc pattern=red num-buffers=3 ! video/x-raw,format=I420,width=64,height=48 ! " + Harness::clinfer_launch("name=net") + " ! fakesink name=sink");
+  Pipeline pipeline(
+      "videotestsrc pattern=red num-buffers=3 ! video/x-raw,format=I420,width=64,height=48 ! " +
+      Harness::clinfer_launch("name=net") + " ! fakesink name=sink");
   GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline.element), "net");
   double first = 0;
   for (int i = 0; i < 2; ++i) {
@@ -523,7 +563,8 @@ TEST(Clinfer, KeepsTheCompiledModelInReadyAndTakesNewLabels) {
 
 TEST(Clinfer, StopsWhileItCompiles) {
   for (int i = 0; i < 5; ++i) {
-    Pipeline pipeline("videotestsrc ! video/x-raw,width=64,height=48 ! " + Harness::clinfer_launch("cache-dir=\"\"") + " ! fakesink");
+    Pipeline pipeline("videotestsrc ! video/x-raw,width=64,height=48 ! " +
+                      Harness::clinfer_launch("cache-dir=\"\"") + " ! fakesink");
     gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
     std::this_thread::sleep_for(std::chrono::milliseconds(3 * i));
     const auto begun = std::chrono::steady_clock::now();
@@ -533,8 +574,10 @@ TEST(Clinfer, StopsWhileItCompiles) {
 }
 
 TEST(Clinfer, TwoPipelinesInOneProcess) {
-  Pipeline first("videotestsrc num-buffers=40 ! video/x-raw,format=NV12,width=64,height=48 ! " + Harness::clinfer_launch() + " ! fakesink");
-  Pipeline second("videotestsrc num-buffers=40 ! video/x-raw,format=RGB,width=33,height=21 ! " + Harness::clinfer_launch() + " ! fakesink");
+  Pipeline first("videotestsrc num-buffers=40 ! video/x-raw,format=NV12,width=64,height=48 ! " +
+                 Harness::clinfer_launch() + " ! fakesink");
+  Pipeline second("videotestsrc num-buffers=40 ! video/x-raw,format=RGB,width=33,height=21 ! " +
+                  Harness::clinfer_launch() + " ! fakesink");
   gst_element_set_state(first.element, GST_STATE_PLAYING);
   gst_element_set_state(second.element, GST_STATE_PLAYING);
   EXPECT_EQ(error_on(first.element, 20000ms), "");
@@ -542,16 +585,20 @@ TEST(Clinfer, TwoPipelinesInOneProcess) {
 }
 
 TEST(Clinfer, BothBranchesOfATeeRun) {
-  Pipeline pipeline("videotestsrc num-buffers=30 ! video/x-raw,format=NV12,width=64,height=48 ! tee name=t ! queue ! " + Harness::clinfer_launch() +
-                    " ! cloverlay ! fakesink t. ! queue ! fakesink");
+  Pipeline pipeline(
+      "videotestsrc num-buffers=30 ! video/x-raw,format=NV12,width=64,height=48 ! tee name=t ! "
+      "queue ! " +
+      Harness::clinfer_launch() + " ! cloverlay ! fakesink t. ! queue ! fakesink");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
 }
 
-// ---- faults ---------------------------------------------------------------------------------------------------------------
+// ---- faults
+// ---------------------------------------------------------------------------------------------------------------
 
 std::string fault_of(const std::string& clinfer_properties) {
-  Pipeline pipeline("videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48 ! clinfer " + clinfer_properties + " ! fakesink");
+  Pipeline pipeline("videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48 ! clinfer " +
+                    clinfer_properties + " ! fakesink");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   return error_on(pipeline.element);
 }
@@ -561,7 +608,8 @@ TEST(Faults, ModelFiles) {
   const std::string missing = fault_of("model=/nowhere/net.xml");
   EXPECT_NE(missing.find("gst-resource-error-quark"), std::string::npos) << missing;
   EXPECT_NE(missing.find("/nowhere/net.xml"), std::string::npos) << missing;
-  EXPECT_NE(fault_of("model=" + testing_models::write_file("text.xml", "hello")).find("text.xml"), std::string::npos);
+  EXPECT_NE(fault_of("model=" + testing_models::write_file("text.xml", "hello")).find("text.xml"),
+            std::string::npos);
   const std::string whole = color_model("cut", 16);
   testing_models::write_file("cut.bin", "short");
   const std::string cut = fault_of("model=" + whole);
@@ -579,8 +627,11 @@ TEST(Faults, WrongKindOfModel) {
 
 TEST(Faults, Settings) {
   const std::string model = "model=" + color_model() + " post-process=none ";
-  EXPECT_NE(fault_of(model + "labels-file=/nowhere/l.txt").find("/nowhere/l.txt"), std::string::npos);
-  EXPECT_NE(fault_of(model + "labels-file=" + testing_models::write_file("bad.txt", "a\n\xff\n")).find("UTF-8"), std::string::npos);
+  EXPECT_NE(fault_of(model + "labels-file=/nowhere/l.txt").find("/nowhere/l.txt"),
+            std::string::npos);
+  EXPECT_NE(fault_of(model + "labels-file=" + testing_models::write_file("bad.txt", "a\n\xff\n"))
+                .find("UTF-8"),
+            std::string::npos);
   EXPECT_NE(fault_of(model + "mean=abc").find("abc"), std::string::npos);
   EXPECT_NE(fault_of(model + "config=NO_SUCH_KEY=1").find("NO_SUCH_KEY"), std::string::npos);
   EXPECT_NE(fault_of(model + "device=GPU.77").find("GPU.77"), std::string::npos);
@@ -588,7 +639,8 @@ TEST(Faults, Settings) {
 
 TEST(Faults, CapsThatCannotBeUsed) {
   Harness harness;
-  for (const char* text : {"video/x-raw,format=GRAY16_LE,width=64,height=48", "video/x-raw(memory:Other),format=NV12,width=64,height=48",
+  for (const char* text : {"video/x-raw,format=GRAY16_LE,width=64,height=48",
+                           "video/x-raw(memory:Other),format=NV12,width=64,height=48",
                            "audio/x-raw,format=S16LE,rate=8000,channels=1,layout=interleaved"}) {
     GstPad* sink = gst_element_get_static_pad(harness.get()->element, "sink");
     const Handle<GstCaps> caps(gst_caps_from_string(text));
@@ -609,12 +661,14 @@ TEST(Faults, CapsThatCannotBeUsed) {
 }
 
 TEST(Faults, AnEarlyEndDownstreamIsNone) {
-  Pipeline pipeline("videotestsrc num-buffers=20 ! video/x-raw,format=NV12,width=64,height=48 ! " + Harness::clinfer_launch() + " ! identity eos-after=5 ! fakesink");
+  Pipeline pipeline("videotestsrc num-buffers=20 ! video/x-raw,format=NV12,width=64,height=48 ! " +
+                    Harness::clinfer_launch() + " ! identity eos-after=5 ! fakesink");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   EXPECT_EQ(error_on(pipeline.element), "");  // ends early, without an error
 }
 
-// ---- cloverlay and clpublish ------------------------------------------------------------------------------------------
+// ---- cloverlay and clpublish
+// ------------------------------------------------------------------------------------------
 
 std::vector<guint8> bytes_of(GstBuffer* buffer) {
   std::vector<guint8> bytes(gst_buffer_get_size(buffer));
@@ -671,16 +725,20 @@ TEST(Clpublish, WritesALineAFrameAtOnce) {
     for (std::string line; std::getline(file, line);) all.push_back(line);
     return all;
   };
-  ASSERT_EQ(gst_harness_push(harness.get(), with_region(frame_of(harness.info(), kBlue, 0))), GST_FLOW_OK);
+  ASSERT_EQ(gst_harness_push(harness.get(), with_region(frame_of(harness.info(), kBlue, 0))),
+            GST_FLOW_OK);
   ASSERT_EQ(lines().size(), 1u);
   EXPECT_NE(lines()[0].find("\"label\":\"b\""), std::string::npos) << lines()[0];
   ASSERT_EQ(harness.push(kRed, 3), GST_FLOW_OK);
   ASSERT_EQ(lines().size(), 2u);
-  EXPECT_EQ(lines()[1], R"({"frame":1,"objects":[],"resolution":{"width":64,"height":48},"timestamp":120000000})");
+  EXPECT_EQ(
+      lines()[1],
+      R"({"frame":1,"objects":[],"resolution":{"width":64,"height":48},"timestamp":120000000})");
 }
 
 TEST(Clpublish, RefusesAPathThatCannotBeWritten) {
-  Pipeline pipeline("videotestsrc num-buffers=1 ! clpublish file-path=/nowhere/out.jsonl ! fakesink");
+  Pipeline pipeline(
+      "videotestsrc num-buffers=1 ! clpublish file-path=/nowhere/out.jsonl ! fakesink");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   const std::string error = error_on(pipeline.element);
   EXPECT_NE(error.find("/nowhere/out.jsonl"), std::string::npos) << error;
@@ -688,8 +746,11 @@ TEST(Clpublish, RefusesAPathThatCannotBeWritten) {
 
 TEST(Clpublish, ResultsSurviveConversion) {
   const std::string path = testing_models::folder() + "/converted.jsonl";
-  Pipeline pipeline("videotestsrc pattern=red num-buffers=4 ! video/x-raw,format=NV12,width=64,height=48 ! " + Harness::clinfer_launch() +
-                    " ! cloverlay ! videoconvert ! video/x-raw,format=RGB ! clpublish file-path=" + path + " ! fakesink");
+  Pipeline pipeline(
+      "videotestsrc pattern=red num-buffers=4 ! video/x-raw,format=NV12,width=64,height=48 ! " +
+      Harness::clinfer_launch() +
+      " ! cloverlay ! videoconvert ! video/x-raw,format=RGB ! clpublish file-path=" + path +
+      " ! fakesink");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
   std::ifstream file(path);

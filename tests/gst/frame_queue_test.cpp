@@ -1,12 +1,13 @@
-// The hand-over: order, bounds, flushes from any thread, and the pool of requests. Runs under ThreadSanitizer.
+// The hand-over: order, bounds, flushes from any thread, and the pool of requests. Runs under
+// ThreadSanitizer.
+#include "gst/frame_queue.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <thread>
-
-#include "gst/frame_queue.h"
 
 namespace clinfer {
 namespace {

@@ -1,6 +1,7 @@
 // Results on buffers and as JSON; frames seen through GstVideoMeta and crop; labels; statistics.
-#include <gtest/gtest.h>
+#include "gst/meta.h"
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,7 +9,6 @@
 
 #include "gst/handle.h"
 #include "gst/labels.h"
-#include "gst/meta.h"
 #include "gst/result_line.h"
 #include "gst/statistics.h"
 #include "gst/surface.h"
@@ -105,16 +105,17 @@ TEST(ResultLine, HasTheKeysOfTheDesign) {
   register_result_meta();
   const Handle<GstBuffer> buffer(gst_buffer_new());
   attach_result(buffer.get(), sample_result(), {"background", "f\"ace"});
-  const std::string line = result_line({7, 200, 100, 40000000}, read_regions(buffer.get(), 200, 100),
-                                       read_results(buffer.get()));
-  EXPECT_EQ(line,
-            R"({"frame":7,"objects":[{"detection":{"bounding_box":{"x_min":0.1,"y_min":0.1,"x_max":0.3,"y_max":0.5},)"
-            R"("confidence":0.75,"label_id":1,"label":"f\"ace"},"x":20,"y":10,"w":40,"h":40,"region_id":1,"roi_type":"f\"ace"},)"
-            R"({"detection":{"bounding_box":{"x_min":0,"y_min":0,"x_max":0.05,"y_max":0.1},"confidence":0.5,"label_id":9},)"
-            R"("x":0,"y":0,"w":10,"h":10,"region_id":2,"roi_type":"9"}],)"
-            R"("classifications":[{"attribute":"color","label_id":2,"label":"red","confidence":0.25,"model":{"name":"net"}}],)"
-            R"("tensors":[{"layer_name":"t","precision":"f32","dims":[1,2],"model_name":"net"}],)"
-            R"("resolution":{"width":200,"height":100},"timestamp":40000000,"inference":"run"})");
+  const std::string line = result_line(
+      {7, 200, 100, 40000000}, read_regions(buffer.get(), 200, 100), read_results(buffer.get()));
+  EXPECT_EQ(
+      line,
+      R"({"frame":7,"objects":[{"detection":{"bounding_box":{"x_min":0.1,"y_min":0.1,"x_max":0.3,"y_max":0.5},)"
+      R"("confidence":0.75,"label_id":1,"label":"f\"ace"},"x":20,"y":10,"w":40,"h":40,"region_id":1,"roi_type":"f\"ace"},)"
+      R"({"detection":{"bounding_box":{"x_min":0,"y_min":0,"x_max":0.05,"y_max":0.1},"confidence":0.5,"label_id":9},)"
+      R"("x":0,"y":0,"w":10,"h":10,"region_id":2,"roi_type":"9"}],)"
+      R"("classifications":[{"attribute":"color","label_id":2,"label":"red","confidence":0.25,"model":{"name":"net"}}],)"
+      R"("tensors":[{"layer_name":"t","precision":"f32","dims":[1,2],"model_name":"net"}],)"
+      R"("resolution":{"width":200,"height":100},"timestamp":40000000,"inference":"run"})");
 }
 
 TEST(ResultLine, IsThereWithoutObjects) {
@@ -123,16 +124,19 @@ TEST(ResultLine, IsThereWithoutObjects) {
             R"({"frame":0,"objects":[],"resolution":{"width":8,"height":6}})");
   const Handle<GstBuffer> buffer(gst_buffer_new());
   attach_result(buffer.get(), FrameResult{}, {});
-  EXPECT_EQ(result_line({1, 8, 6, 5}, {}, read_results(buffer.get())),
-            R"({"frame":1,"objects":[],"resolution":{"width":8,"height":6},"timestamp":5,"inference":"skipped"})");
+  EXPECT_EQ(
+      result_line({1, 8, 6, 5}, {}, read_results(buffer.get())),
+      R"({"frame":1,"objects":[],"resolution":{"width":8,"height":6},"timestamp":5,"inference":"skipped"})");
 }
 
 TEST(MappedFrame, FollowsMetaAndCrop) {
-  const GstVideoInfo info = video_info("video/x-raw,format=NV12,width=6,height=4,colorimetry=bt709");
+  const GstVideoInfo info =
+      video_info("video/x-raw,format=NV12,width=6,height=4,colorimetry=bt709");
   const Handle<GstBuffer> buffer(gst_buffer_new_allocate(nullptr, 16 * 10 + 100, nullptr));
   gsize offsets[] = {7, 100};
   gint strides[] = {16, 24};
-  gst_buffer_add_video_meta_full(buffer.get(), GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_NV12, 6, 4, 2, offsets, strides);
+  gst_buffer_add_video_meta_full(buffer.get(), GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_NV12, 6,
+                                 4, 2, offsets, strides);
   GstVideoCropMeta* crop = gst_buffer_add_video_crop_meta(buffer.get());
   crop->x = 2, crop->y = 1, crop->width = 3, crop->height = 2;
   {
@@ -156,9 +160,11 @@ TEST(MappedFrame, RefusesMetaThatReachesBeyondTheMemory) {
   for (const gint stride : {65, 1000, 16}) {
     gint strides[] = {stride, 32, 32};
     const Handle<GstBuffer> copy(gst_buffer_copy(buffer.get()));
-    gst_buffer_add_video_meta_full(copy.get(), GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_I420, 64, 64, 3, offsets, strides);
+    gst_buffer_add_video_meta_full(copy.get(), GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_I420, 64,
+                                   64, 3, offsets, strides);
     if (stride == 65)
-      EXPECT_NO_THROW(MappedFrame(copy.get(), info));  // rows overlap the next plane, inside the memory
+      EXPECT_NO_THROW(
+          MappedFrame(copy.get(), info));  // rows overlap the next plane, inside the memory
     else
       EXPECT_THROW(MappedFrame(copy.get(), info), Error) << stride;
   }
@@ -168,7 +174,9 @@ TEST(MappedFrame, RefusesMetaThatReachesBeyondTheMemory) {
 
 class LabelsFile : public testing::Test {
  protected:
-  void SetUp() override { path_ = testing::TempDir() + "labels" + std::to_string(getpid()) + ".txt"; }
+  void SetUp() override {
+    path_ = testing::TempDir() + "labels" + std::to_string(getpid()) + ".txt";
+  }
   void TearDown() override { std::remove(path_.c_str()); }
   std::vector<std::string> read(const std::string& text) {
     std::ofstream(path_, std::ios::binary) << text;
@@ -178,7 +186,8 @@ class LabelsFile : public testing::Test {
 };
 
 TEST_F(LabelsFile, ReadsWhatEditorsWrite) {
-  EXPECT_EQ(read("\xef\xbb\xbfsmall car\r\n\r\nbüs\n\n\n"), (std::vector<std::string>{"small car", "", "büs"}));
+  EXPECT_EQ(read("\xef\xbb\xbfsmall car\r\n\r\nbüs\n\n\n"),
+            (std::vector<std::string>{"small car", "", "büs"}));
 }
 
 TEST_F(LabelsFile, RefusesWhatIsNoText) {
@@ -192,7 +201,8 @@ TEST(Labels, ParsesPropertyAndModel) {
   EXPECT_EQ(parse_labels("<a, b c,d>"), (std::vector<std::string>{"a", "b c", "d"}));
   EXPECT_EQ(parse_labels("a"), (std::vector<std::string>{"a"}));
   EXPECT_TRUE(parse_labels(" ").empty());
-  EXPECT_EQ(parse_model_labels(" person traffic_light\ncar "), (std::vector<std::string>{"person", "traffic_light", "car"}));
+  EXPECT_EQ(parse_model_labels(" person traffic_light\ncar "),
+            (std::vector<std::string>{"person", "traffic_light", "car"}));
 }
 
 TEST(ServiceTime, ReportsWithHysteresis) {

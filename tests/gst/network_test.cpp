@@ -1,7 +1,7 @@
 // What the element makes of a model and its properties.
-#include <gtest/gtest.h>
-
 #include "gst/network.h"
+
+#include <gtest/gtest.h>
 
 namespace clinfer {
 namespace {
@@ -14,7 +14,9 @@ class FakeModel final : public Model {
   const std::vector<Port>& outputs() const override { return outputs_; }
   const std::map<std::string, std::string>& rt_info() const override { return rt_info_; }
   const std::string& output_op(size_t) const override { return op_; }
-  const std::map<std::string, std::string>& output_op_attributes(size_t) const override { return attributes_; }
+  const std::map<std::string, std::string>& output_op_attributes(size_t) const override {
+    return attributes_;
+  }
 
   std::string path_ = "m.xml", name_ = "m", op_ = "SoftMax";
   std::vector<Port> inputs_{{"data", ElementType::f32, {1, 3, 20, 30}, {}}};
@@ -126,7 +128,8 @@ TEST(Network, NamesWhatIsWrongWithAProperty) {
 }
 
 TEST(Config, SplitsPairs) {
-  EXPECT_EQ(parse_config(" A=1, B = x y ,"), (std::vector<std::pair<std::string, std::string>>{{"A", "1"}, {"B", "x y"}}));
+  EXPECT_EQ(parse_config(" A=1, B = x y ,"),
+            (std::vector<std::pair<std::string, std::string>>{{"A", "1"}, {"B", "x y"}}));
   EXPECT_TRUE(parse_config("").empty());
   EXPECT_THROW(parse_config("A"), Error);
   EXPECT_THROW(parse_config("=1"), Error);

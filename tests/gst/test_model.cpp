@@ -31,7 +31,8 @@ std::string dims(std::initializer_list<int> shape) {
 }
 
 std::string port(int id, const char* precision, std::initializer_list<int> shape) {
-  return "<port id=\"" + std::to_string(id) + "\" precision=\"" + precision + "\">" + dims(shape) + "</port>";
+  return "<port id=\"" + std::to_string(id) + "\" precision=\"" + precision + "\">" + dims(shape) +
+         "</port>";
 }
 
 }  // namespace
@@ -53,24 +54,48 @@ std::string color_model(const std::string& name, int side) {
   std::vector<float> weights(static_cast<size_t>(inputs) * 3, 0.0f);
   for (int channel = 0; channel < 3; ++channel)
     for (int i = 0; i < pixels; ++i)
-      weights[static_cast<size_t>((channel * pixels + i) * 3 + channel)] = 0.1f / static_cast<float>(pixels);
+      weights[static_cast<size_t>((channel * pixels + i) * 3 + channel)] =
+          0.1f / static_cast<float>(pixels);
   const long long shape[] = {1, inputs};
   std::string bin(reinterpret_cast<const char*>(shape), sizeof shape);
   bin.append(reinterpret_cast<const char*>(weights.data()), weights.size() * 4);
   write_file(name + ".bin", bin);
   const std::string xml =
-      "<?xml version=\"1.0\"?>\n<net name=\"" + name + "\" version=\"11\">\n<layers>\n"
-      "<layer id=\"0\" name=\"data\" type=\"Parameter\" version=\"opset1\"><data shape=\"1,3," + s + "," + s + "\" element_type=\"f32\"/>"
-      "<output>" + port(0, "FP32", {1, 3, side, side}) + "</output></layer>\n"
-      "<layer id=\"1\" name=\"shape\" type=\"Const\" version=\"opset1\"><data element_type=\"i64\" shape=\"2\" offset=\"0\" size=\"16\"/>"
-      "<output>" + port(0, "I64", {2}) + "</output></layer>\n"
-      "<layer id=\"2\" name=\"flat\" type=\"Reshape\" version=\"opset1\"><data special_zero=\"false\"/>"
-      "<input>" + port(0, "FP32", {1, 3, side, side}) + port(1, "I64", {2}) + "</input><output>" + port(2, "FP32", {1, inputs}) + "</output></layer>\n"
-      "<layer id=\"3\" name=\"weights\" type=\"Const\" version=\"opset1\"><data element_type=\"f32\" shape=\"" + n + ",3\" offset=\"16\" size=\"" + std::to_string(inputs * 12) + "\"/>"
-      "<output>" + port(0, "FP32", {inputs, 3}) + "</output></layer>\n"
-      "<layer id=\"4\" name=\"color\" type=\"MatMul\" version=\"opset1\"><data transpose_a=\"false\" transpose_b=\"false\"/>"
-      "<input>" + port(0, "FP32", {1, inputs}) + port(1, "FP32", {inputs, 3}) + "</input><output>" + port(2, "FP32", {1, 3}) + "</output></layer>\n"
-      "<layer id=\"5\" name=\"result\" type=\"Result\" version=\"opset1\"><input>" + port(0, "FP32", {1, 3}) + "</input></layer>\n"
+      "<?xml version=\"1.0\"?>\n<net name=\"" + name +
+      "\" version=\"11\">\n<layers>\n"
+      "<layer id=\"0\" name=\"data\" type=\"Parameter\" version=\"opset1\"><data shape=\"1,3," +
+      s + "," + s +
+      "\" element_type=\"f32\"/>"
+      "<output>" +
+      port(0, "FP32", {1, 3, side, side}) +
+      "</output></layer>\n"
+      "<layer id=\"1\" name=\"shape\" type=\"Const\" version=\"opset1\"><data element_type=\"i64\" "
+      "shape=\"2\" offset=\"0\" size=\"16\"/>"
+      "<output>" +
+      port(0, "I64", {2}) +
+      "</output></layer>\n"
+      "<layer id=\"2\" name=\"flat\" type=\"Reshape\" version=\"opset1\"><data "
+      "special_zero=\"false\"/>"
+      "<input>" +
+      port(0, "FP32", {1, 3, side, side}) + port(1, "I64", {2}) + "</input><output>" +
+      port(2, "FP32", {1, inputs}) +
+      "</output></layer>\n"
+      "<layer id=\"3\" name=\"weights\" type=\"Const\" version=\"opset1\"><data "
+      "element_type=\"f32\" shape=\"" +
+      n + ",3\" offset=\"16\" size=\"" + std::to_string(inputs * 12) +
+      "\"/>"
+      "<output>" +
+      port(0, "FP32", {inputs, 3}) +
+      "</output></layer>\n"
+      "<layer id=\"4\" name=\"color\" type=\"MatMul\" version=\"opset1\"><data "
+      "transpose_a=\"false\" transpose_b=\"false\"/>"
+      "<input>" +
+      port(0, "FP32", {1, inputs}) + port(1, "FP32", {inputs, 3}) + "</input><output>" +
+      port(2, "FP32", {1, 3}) +
+      "</output></layer>\n"
+      "<layer id=\"5\" name=\"result\" type=\"Result\" version=\"opset1\"><input>" +
+      port(0, "FP32", {1, 3}) +
+      "</input></layer>\n"
       "</layers>\n<edges>\n"
       "<edge from-layer=\"0\" from-port=\"0\" to-layer=\"2\" to-port=\"0\"/>\n"
       "<edge from-layer=\"1\" from-port=\"0\" to-layer=\"2\" to-port=\"1\"/>\n"

@@ -1,4 +1,5 @@
-// Networks for element tests, written to a temporary folder: a colour classifier whose answer is known for each frame.
+// Networks for element tests, written to a temporary folder: a colour classifier whose answer is
+// known for each frame.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@ namespace clinfer::testing_models {
 // A folder that goes with everything in it at the end of the program.
 const std::string& folder();
 
-// [1,3,16,16] (BGR) -> Reshape -> MatMul -> [1,3] "color": the largest is the channel with the highest mean. Path of the .xml.
+// [1,3,16,16] (BGR) -> Reshape -> MatMul -> [1,3] "color": the largest is the channel with the
+// highest mean. Path of the .xml.
 std::string color_model();
 // The same under another name and with a side of `side` pixels.
 std::string color_model(const std::string& name, int side);

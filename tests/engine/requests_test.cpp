@@ -1,0 +1,158 @@
+// Infer requests in flight on several streams, with the bundled detector: each gets its own answer, whatever the others do.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/graph/evaluate.h"
+#include "engine/ir/ir_reader.h"
+#include "tests/engine/test_files.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer {
+namespace {
+
+std::string ball_model() { return std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml"; }
+
+std::shared_ptr<CompiledModel> compile(unsigned streams, unsigned batch = 0) {
+  static const auto model = Model::read(ball_model());
+  Config config;
+  config.streams = streams;
+  config.batch = batch;
+  return CompiledModel::compile(model, config);
+}
+
+// A picture with a bright square on a dark ground; the network sees something else in each.
+Tensor picture(const Shape& shape, unsigned seed) {
+  Tensor tensor = test::random_tensor(shape, 0, 20, seed);
+  const int64_t h = shape[2], w = shape[3], x0 = 10 + 20 * (seed % 10), y0 = 10 + 13 * (seed % 11);
+  for (int64_t n = 0; n < shape[0]; ++n)
+    for (int64_t c = 0; c < shape[1]; ++c)
+      for (int64_t y = y0; y < y0 + 14; ++y)
+        for (int64_t x = x0; x < x0 + 14; ++x) tensor.mutable_data<float>()[((n * shape[1] + c) * h + y) * w + x] = 240;
+  return tensor;
+}
+
+std::vector<float> infer(InferRequest& request, const Tensor& input) {
+  request.set_input(0, input);
+  request.start();
+  request.wait();
+  return request.output(0).to_floats();
+}
+
+TEST(Requests, AgreeWithTheReference) {
+  const auto compiled = compile(1);
+  const auto request = compiled->create_request();
+  const Tensor input = picture(compiled->inputs()[0].shape, 3);
+  const std::vector<float> got = infer(*request, input);
+  const std::vector<float> want = evaluate_graph(*read_ir(ball_model()).graph, std::vector<Tensor>{input})[0].to_floats();
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-3) << i;
+}
+
+TEST(Requests, InFlightOnSeveralStreamsDoNotMix) {
+  const auto compiled = compile(2);
+  const Shape& shape = compiled->inputs()[0].shape;
+  std::vector<Tensor> inputs;
+  std::vector<std::vector<float>> alone;
+  const auto single = compiled->create_request();
+  for (unsigned i = 0; i < 8; ++i) {
+    inputs.push_back(picture(shape, i));
+    alone.push_back(infer(*single, inputs.back()));
+  }
+  EXPECT_NE(alone[0], alone[1]) << "the pictures are too alike for this test";
+  std::vector<std::unique_ptr<InferRequest>> requests;
+  for (int i = 0; i < 4; ++i) requests.push_back(compiled->create_request());
+  // Two threads with two requests each, always one in flight while the other is waited for.
+  const auto work = [&](size_t first) {
+    for (size_t round = 0; round < 20; ++round) {
+      const size_t a = (round + first) % 8, b = (round * 3 + first + 1) % 8;
+      requests[first]->set_input(0, inputs[a]);
+      requests[first]->start();
+      requests[first + 1]->set_input(0, inputs[b]);
+      requests[first + 1]->start();
+      requests[first]->wait();
+      EXPECT_EQ(requests[first]->output(0).to_floats(), alone[a]);
+      requests[first + 1]->wait();
+      EXPECT_EQ(requests[first + 1]->output(0).to_floats(), alone[b]);
+    }
+  };
+  std::thread other(work, 2);
+  work(0);
+  other.join();
+}
+
+TEST(Requests, BatchGivesEachImageItsOwnResult) {
+  const auto one = compile(1), three = compile(1, 3);
+  const Shape shape = three->inputs()[0].shape;
+  ASSERT_EQ(shape[0], 3);
+  Tensor batch = Tensor::allocate(ElementType::f32, shape);
+  const auto single = one->create_request();
+  std::vector<std::vector<float>> alone;
+  const size_t image = static_cast<size_t>(batch.elements() / 3);
+  for (unsigned i = 0; i < 3; ++i) {
+    const Tensor input = picture(one->inputs()[0].shape, i);
+    std::copy_n(input.data<float>(), image, batch.mutable_data<float>() + i * image);
+    alone.push_back(infer(*single, input));
+  }
+  const auto request = three->create_request();
+  const std::vector<float> together = infer(*request, batch);
+  // Rows of 7: image, label, score, box; the best of each image is that of the image alone.
+  for (size_t i = 0; i < 3; ++i) {
+    size_t row = 0;
+    while (row * 7 < together.size() && together[row * 7] != static_cast<float>(i)) ++row;
+    ASSERT_LT(row * 7, together.size()) << "no detection in image " << i;
+    for (size_t k = 1; k < 7; ++k) EXPECT_NEAR(together[row * 7 + k], alone[i][k], 1e-4);
+  }
+}
+
+TEST(Requests, CanBeDroppedWhileInFlight) {
+  const auto compiled = compile(1);
+  for (int i = 0; i < 20; ++i) compiled->create_request()->start();
+}
+
+TEST(Requests, RefuseMisuse) {
+  const auto compiled = compile(1);
+  const auto request = compiled->create_request();
+  EXPECT_THROW(request->output(0), Error);
+  EXPECT_THROW(request->set_input(0, test::random_tensor({1, 3, 4, 4})), Error);
+  request->start();
+  EXPECT_THROW(request->start(), Error);
+  EXPECT_THROW(request->set_input(0, picture(compiled->inputs()[0].shape, 1)), Error);
+  EXPECT_TRUE(request->wait());
+  EXPECT_THROW(compiled->profile(), Error);
+}
+
+TEST(Requests, TakeFramesAsWellAsTensors) {
+  const auto compiled = compile(1);
+  const Shape& shape = compiled->inputs()[0].shape;
+  const int width = static_cast<int>(shape[3]), height = static_cast<int>(shape[2]);
+  Tensor planes = picture(shape, 5);
+  const std::vector<float> values = planes.to_floats();
+  std::vector<uint8_t> pixels(static_cast<size_t>(width * height * 3));
+  for (int c = 0; c < 3; ++c)
+    for (int i = 0; i < width * height; ++i) {
+      const float value = std::floor(values[static_cast<size_t>(c * width * height + i)]);
+      planes.mutable_data<float>()[c * width * height + i] = value;
+      pixels[static_cast<size_t>(i * 3 + c)] = static_cast<uint8_t>(value);
+    }
+  const auto request = compiled->create_request();
+  const std::vector<float> by_tensor = infer(*request, planes);
+  Frame frame;
+  frame.format = PixelFormat::bgr;
+  frame.width = width;
+  frame.height = height;
+  frame.planes[0] = pixels.data();
+  frame.strides[0] = width * 3;
+  const Placement placement = request->set_frame(0, frame, {});
+  EXPECT_FLOAT_EQ(placement.x_scale, 1);
+  request->start();
+  request->wait();
+  const std::vector<float> by_frame = request->output(0).to_floats();
+  ASSERT_EQ(by_frame.size(), by_tensor.size());
+  for (size_t i = 0; i < by_frame.size(); ++i) EXPECT_NEAR(by_frame[i], by_tensor[i], 1e-4) << i;
+}
+
+}  // namespace
+}  // namespace clinfer

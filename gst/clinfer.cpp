@@ -1,4 +1,18 @@
 // clinfer: type, pads and state changes.
+
+/**
+ * SECTION:element-clinfer
+ * @title: clinfer
+ *
+ * Runs an OpenVINO IR model on each frame and attaches what it finds: a
+ * GstVideoRegionOfInterestMeta an object, whose parameter `detection` holds the box, confidence and
+ * label, and a custom meta `ClinferResult` that says whether the network ran.
+ *
+ * |[
+ * gst-launch-1.0 filesrc location=in.mp4 ! decodebin ! clinfer model=face.xml
+ * labels=background,face ! cloverlay ! videoconvert ! autovideosink
+ * ]|
+ */
 #include "gst/clinfer.h"
 
 #include "gst/guard.h"

@@ -30,16 +30,13 @@ namespace clinfer {
 
 using Clock = std::chrono::steady_clock;
 
-// A compiled network and its requests.
+using Requests = RequestPool<InferRequest>;
+
+// A compiled network and its requests. Immutable but for the requests' own state.
 struct Session {
-  Session(Network n, std::shared_ptr<CompiledModel> c,
-          std::vector<std::unique_ptr<InferRequest>> requests)
-      : network(std::move(n)),
-        compiled(std::move(c)),
-        pool(std::move(requests), compiled->streams()) {}
   Network network;
   std::shared_ptr<CompiledModel> compiled;
-  RequestPool<InferRequest> pool;
+  std::shared_ptr<Requests> requests;
   bool perf_count = false;
 };
 
@@ -49,8 +46,8 @@ struct Job {
   ~Job();
   Handle<GstBuffer> buffer;
   std::unique_ptr<MappedFrame> mapped;
-  std::shared_ptr<Session> session;
-  RequestPool<InferRequest>::Lease request;
+  std::shared_ptr<const Session> session;
+  Requests::Lease request;
   bool started = false;  // on the device
   Placement placement;
   Rect visible;
@@ -70,6 +67,8 @@ class Element {
     GST_OBJECT_UNLOCK(self_);
   }
   Settings settings() const;
+  // Thresholds in force for `network`, or for the session's.
+  DecodeSettings decode_settings_for(const Network& network) const;
   DecodeSettings decode_settings_in_force() const;
   GstStructure* stats() const;  // a new structure
 
@@ -109,7 +108,8 @@ class Element {
   void stop_flush();
   void start_task();
   bool set_caps(const GstEvent* event);
-  std::shared_ptr<Session> wait_for_session();
+  std::shared_ptr<const Session> current_session() const;
+  std::shared_ptr<const Session> wait_for_session();
   void compile(const Settings& settings, const Network& network);
   void stop_compiling();
   void post_progress(GstProgressType type, const std::string& text);
@@ -137,7 +137,7 @@ class Element {
   // The session: set by the worker.
   mutable std::mutex mutex_;
   std::condition_variable session_ready_;
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<const Session> session_;
   bool compile_failed_ = false;
   bool flushing_ = true;
 

@@ -52,12 +52,8 @@ Settings Element::settings() const {
 }
 
 size_t Element::frames_in_flight_for(const Settings& settings) const {
-  std::shared_ptr<Session> session;
-  {
-    const std::lock_guard lock(mutex_);
-    session = session_;
-  }
-  const size_t requests = session != nullptr ? session->pool.size()
+  const std::shared_ptr<const Session> session = current_session();
+  const size_t requests = session != nullptr ? session->requests->size()
                           : settings.nireq != 0
                               ? settings.nireq
                               : 2 * std::max<size_t>(settings.throughput_streams, 1);
@@ -93,22 +89,23 @@ void Element::prepare() {
   frame_number_ = 0;
   has_caps_ = false;
 
-  std::shared_ptr<Session> reusable;
+  std::shared_ptr<const Session> session = current_session();
+  if (session != nullptr &&
+      (session->network.model != model_ || !same_engine(compiled_for_, current)))
+    session.reset();
+  if (session != nullptr) {
+    // The engine's part serves; what the properties say about in- and outputs may have changed.
+    session = std::make_shared<const Session>(
+        Session{std::move(network), session->compiled, session->requests, session->perf_count});
+  }
   {
     const std::lock_guard lock(mutex_);
-    reusable = session_;
+    session_ = session;
     compile_failed_ = false;
   }
-  if (reusable != nullptr && reusable->network.model == model_ &&
-      same_engine(compiled_for_, current)) {
-    // Nothing is in flight in this state: what the properties say about in- and outputs may change.
-    reusable->network = std::move(network);
+  if (session != nullptr) {
     queue_.set_capacity(frames_in_flight_for(current));
     return;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    session_.reset();
   }
   compiled_for_ = current;
   cancel_ = false;
@@ -139,11 +136,12 @@ void Element::compile(const Settings& settings, const Network& network) {
       auto compiled =
           CompiledModel::compile(network.model, engine_config(network, settings), progress);
       auto requests = make_requests(*compiled, network, settings.nireq);
-      auto session = std::make_shared<Session>(network, compiled, std::move(requests));
-      session->perf_count = settings.perf_count;
+      const auto session = std::make_shared<const Session>(Session{
+          network, compiled, std::make_shared<Requests>(std::move(requests), compiled->streams()),
+          settings.perf_count});
       GST_INFO_OBJECT(self_, "%s on %s: %u streams, %zu requests, %zu kernels, %.0f ms to load",
                       network.model->name().c_str(), compiled->device().name.c_str(),
-                      compiled->streams(), session->pool.size(), compiled->kernel_count(),
+                      compiled->streams(), session->requests->size(), compiled->kernel_count(),
                       compiled->load_ms());
       {
         const std::lock_guard lock(mutex_);
@@ -185,7 +183,7 @@ void Element::finish() {
 
 void Element::close() {
   stop_compiling();
-  std::shared_ptr<Session> session;
+  std::shared_ptr<const Session> session;
   {
     const std::lock_guard lock(mutex_);
     session = std::move(session_);
@@ -194,20 +192,27 @@ void Element::close() {
   model_path_.clear();
 }
 
-std::shared_ptr<Session> Element::wait_for_session() {
+std::shared_ptr<const Session> Element::current_session() const {
+  const std::lock_guard lock(mutex_);
+  return session_;
+}
+
+std::shared_ptr<const Session> Element::wait_for_session() {
   std::unique_lock lock(mutex_);
   session_ready_.wait(lock, [&] { return flushing_ || compile_failed_ || session_ != nullptr; });
   return flushing_ || compile_failed_ ? nullptr : session_;
 }
 
+DecodeSettings Element::decode_settings_for(const Network& network) const {
+  GST_OBJECT_LOCK(self_);
+  const DecodeSettings decode = decode_settings(network, settings_);
+  GST_OBJECT_UNLOCK(self_);
+  return decode;
+}
+
 DecodeSettings Element::decode_settings_in_force() const {
-  const Settings current = settings();
-  std::shared_ptr<Session> session;
-  {
-    const std::lock_guard lock(mutex_);
-    session = session_;
-  }
-  return decode_settings(session != nullptr ? session->network : Network{}, current);
+  const std::shared_ptr<const Session> session = current_session();
+  return decode_settings_for(session != nullptr ? session->network : Network{});
 }
 
 GstStructure* Element::stats() const {
@@ -225,11 +230,7 @@ GstStructure* Element::stats() const {
                       (name + "-p95-ms").c_str(), G_TYPE_DOUBLE, ms.p95, (name + "-p99-ms").c_str(),
                       G_TYPE_DOUBLE, ms.p99, nullptr);
   }
-  std::shared_ptr<Session> session;
-  {
-    const std::lock_guard lock(mutex_);
-    session = session_;
-  }
+  const std::shared_ptr<const Session> session = current_session();
   if (session == nullptr) return stats;
   const CompiledModel& compiled = *session->compiled;
   gst_structure_set(
@@ -237,7 +238,7 @@ GstStructure* Element::stats() const {
       "system memory, uploaded", "device", G_TYPE_STRING, compiled.device().name.c_str(),
       "precision", G_TYPE_STRING, compiled.precision() == Precision::f16 ? "f16" : "f32", "streams",
       G_TYPE_UINT, compiled.streams(), "nireq", G_TYPE_UINT,
-      static_cast<guint>(session->pool.size()), "post-process", G_TYPE_STRING,
+      static_cast<guint>(session->requests->size()), "post-process", G_TYPE_STRING,
       session->network.head.name.c_str(), "post-process-reason", G_TYPE_STRING,
       session->network.head.reason.c_str(), "load-ms", G_TYPE_DOUBLE, compiled.load_ms(),
       "cached-programs", G_TYPE_UINT, static_cast<guint>(compiled.cached_programs()),

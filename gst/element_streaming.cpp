@@ -42,25 +42,25 @@ Job::~Job() {
 
 void Element::start_flush() {
   flow_ = GST_FLOW_FLUSHING;
-  std::shared_ptr<Session> session;
+  std::shared_ptr<const Session> session;
   {
     const std::lock_guard lock(mutex_);
     flushing_ = true;
     session = session_;
   }
   session_ready_.notify_all();
-  if (session != nullptr) session->pool.interrupt();
+  if (session != nullptr) session->requests->interrupt();
   queue_.start_flush();
 }
 
 void Element::stop_flush() {
-  std::shared_ptr<Session> session;
+  std::shared_ptr<const Session> session;
   {
     const std::lock_guard lock(mutex_);
     flushing_ = false;
     session = session_;
   }
-  if (session != nullptr) session->pool.resume();
+  if (session != nullptr) session->requests->resume();
   pending_starts_ = 0;
   dropping_ = false;
   flow_reported_ = false;
@@ -169,7 +169,7 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   job->buffer = std::move(buffer);
   if (run) {
     const Network& network = job->session->network;
-    job->request = job->session->pool.acquire();
+    job->request = job->session->requests->acquire();
     if (!job->request) return GST_FLOW_FLUSHING;
     job->mapped = std::make_unique<MappedFrame>(job->buffer.get(), info_);
     job->visible = job->mapped->visible();
@@ -304,7 +304,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
 
   FrameResult result;
   result.ran = static_cast<bool>(job->request);
-  const std::shared_ptr<Session> session = job->session;
+  const std::shared_ptr<const Session> session = job->session;
   const Network& network = session->network;
   result.model = network.model->name();
   const Clock::time_point waited = Clock::now();
@@ -312,7 +312,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < session->compiled->outputs().size(); ++i)
       outputs.push_back(job->request->output(i));
-    network.head.decode(outputs, decode_settings(network, settings()), result.results);
+    network.head.decode(outputs, decode_settings_for(network), result.results);
     result.placement = job->placement;
     result.visible = job->visible;
   }

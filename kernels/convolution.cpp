@@ -1,4 +1,5 @@
-// Convolution and GroupConvolution: shapes, plain reference, and the families tile (convolution.cl), depthwise and general.
+// Convolution and GroupConvolution: shapes, plain reference, and the families tile
+// (convolution.cl), depthwise and general.
 #include <algorithm>
 #include <limits>
 
@@ -9,7 +10,8 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMaxStep = 1 << 24;  // of strides, dilations and pads: far above sense, far below overflow
+constexpr int64_t kMaxStep =
+    1 << 24;  // of strides, dilations and pads: far above sense, far below overflow
 constexpr int64_t kMaxGroups = 65535;  // work-groups along the second dimension (NVIDIA)
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -17,20 +19,25 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 [[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
 
 // One number per spatial dimension.
-std::vector<int64_t> steps(const Attributes& attributes, const char* name, size_t spatial, int64_t low) {
-  std::vector<int64_t> values = attributes.get_ints(name, std::vector<int64_t>(spatial, low == 1 ? 1 : 0));
+std::vector<int64_t> steps(const Attributes& attributes, const char* name, size_t spatial,
+                           int64_t low) {
+  std::vector<int64_t> values =
+      attributes.get_ints(name, std::vector<int64_t>(spatial, low == 1 ? 1 : 0));
   if (values.size() != spatial)
-    fail(std::string("attribute ") + name + " has " + std::to_string(values.size()) + " numbers for " + std::to_string(spatial) +
-         " spatial dimensions");
+    fail(std::string("attribute ") + name + " has " + std::to_string(values.size()) +
+         " numbers for " + std::to_string(spatial) + " spatial dimensions");
   for (int64_t v : values)
-    if (v < low || v > kMaxStep) fail(std::string("attribute ") + name + " is out of range: " + std::to_string(v));
+    if (v < low || v > kMaxStep)
+      fail(std::string("attribute ") + name + " is out of range: " + std::to_string(v));
   return values;
 }
 
 // Everything about a convolution that follows from its attributes and the shapes of its two inputs.
-ConvShape resolve(const std::string& type, const Attributes& attributes, const Shape& data, const Shape& filter) {
+ConvShape resolve(const std::string& type, const Attributes& attributes, const Shape& data,
+                  const Shape& filter) {
   const bool grouped = type == "GroupConvolution";
-  if (data.size() < 3 || data.size() > 5) fail("the data has rank " + std::to_string(data.size()) + ", not 3, 4 or 5");
+  if (data.size() < 3 || data.size() > 5)
+    fail("the data has rank " + std::to_string(data.size()) + ", not 3, 4 or 5");
   if (filter.size() != data.size() + grouped)
     fail("the filter " + to_string(filter) + " does not fit the data " + to_string(data));
   const size_t spatial = data.size() - 2, first = 3 - spatial;
@@ -44,9 +51,10 @@ ConvShape resolve(const std::string& type, const Attributes& attributes, const S
   s.out_channels = filter[grouped];
   s.in_channels = filter[grouped + 1];
   if (s.in_channels * s.groups != data[1])
-    fail("the filter " + to_string(filter) + " takes " + std::to_string(s.in_channels * s.groups) + " channels, the data " +
-         to_string(data) + " has " + std::to_string(data[1]));
-  const std::vector<int64_t> strides = steps(attributes, "strides", spatial, 1), dilations = steps(attributes, "dilations", spatial, 1);
+    fail("the filter " + to_string(filter) + " takes " + std::to_string(s.in_channels * s.groups) +
+         " channels, the data " + to_string(data) + " has " + std::to_string(data[1]));
+  const std::vector<int64_t> strides = steps(attributes, "strides", spatial, 1),
+                             dilations = steps(attributes, "dilations", spatial, 1);
   const std::string auto_pad = attributes.get_string("auto_pad", "explicit");
   std::vector<int64_t> begin(spatial, 0), end(spatial, 0);
   if (auto_pad == "explicit" || auto_pad == "notset") {
@@ -69,17 +77,20 @@ ConvShape resolve(const std::string& type, const Attributes& attributes, const S
     } else {
       const int64_t padded = s.in[d] + begin[i] + end[i];
       if (padded < extent)
-        fail("the kernel covers " + std::to_string(extent) + " positions, the padded input has " + std::to_string(padded));
+        fail("the kernel covers " + std::to_string(extent) + " positions, the padded input has " +
+             std::to_string(padded));
       s.out[d] = (padded - extent) / s.stride[d] + 1;
       s.pad[d] = begin[i];
     }
-    if (s.out[d] > kMaxIndex || extent > kMaxIndex / 2) fail("the output or the kernel's extent is too large");
+    if (s.out[d] > kMaxIndex || extent > kMaxIndex / 2)
+      fail("the output or the kernel's extent is too large");
   }
   return s;
 }
 
 std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
-  if (context.inputs.size() != 2) fail("takes 2 inputs, has " + std::to_string(context.inputs.size()));
+  if (context.inputs.size() != 2)
+    fail("takes 2 inputs, has " + std::to_string(context.inputs.size()));
   const Shape& data = context.inputs[0].shape;
   const ConvShape s = resolve(context.type, context.attributes, data, context.inputs[1].shape);
   Shape out{s.batch, s.groups * s.out_channels};
@@ -102,7 +113,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
           std::fill(sums.begin(), sums.end(), 0.0);
           const float* w = filter.data() + c * s.in_channels * s.taps();
           for (int64_t i = 0; i < s.in_channels; ++i) {
-            const float* channel = data.data() + (n * s.groups * s.in_channels + group * s.in_channels + i) * plane;
+            const float* channel =
+                data.data() + (n * s.groups * s.in_channels + group * s.in_channels + i) * plane;
             for (int64_t kz = 0; kz < s.kernel[0]; ++kz)
               for (int64_t ky = 0; ky < s.kernel[1]; ++ky)
                 for (int64_t kx = 0; kx < s.kernel[2]; ++kx) {
@@ -114,7 +126,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
                   // Outputs whose input column ix = x * stride + shift lies inside.
                   const int64_t shift = kx * s.dilation[2] - s.pad[2], step = s.stride[2];
                   const int64_t low = shift < 0 ? ceil_div(-shift, step) : 0;
-                  const int64_t high = s.in[2] > shift ? std::min(s.out[2], ceil_div(s.in[2] - shift, step)) : 0;
+                  const int64_t high =
+                      s.in[2] > shift ? std::min(s.out[2], ceil_div(s.in[2] - shift, step)) : 0;
                   for (int64_t x = low; x < high; ++x) sums[x] += weight * row[x * step + shift];
                 }
           }
@@ -143,7 +156,8 @@ ConvShape resolve(const OpDesc& desc) {
   return resolve(desc.type, desc.attributes, desc.inputs[0].shape, desc.inputs[1].shape);
 }
 
-// ---- tile ----------------------------------------------------------------------------------------------------------
+// ---- tile
+// ----------------------------------------------------------------------------------------------------------
 
 TileProblem tile_problem(const OpDesc& desc) {
   TileProblem problem;
@@ -169,14 +183,21 @@ std::string reject_conv_tile(const OpDesc& desc, const DeviceTraits& traits) {
 }
 
 const KernelFamily kTile{
-    "conv_tile", 1, reject_conv_tile,
-    [](const OpDesc& desc, const DeviceTraits& traits) { return tile_space(desc, tile_problem(desc), traits); },
-    [](const OpDesc& desc, const DeviceTraits& traits) { return tile_heuristic(desc, tile_problem(desc), traits); },
+    "conv_tile",
+    1,
+    reject_conv_tile,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return tile_space(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return tile_heuristic(desc, tile_problem(desc), traits);
+    },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return tile_plan(desc, tile_problem(desc), traits, point);
     }};
 
-// ---- depthwise -----------------------------------------------------------------------------------------------------
+// ---- depthwise
+// -----------------------------------------------------------------------------------------------------
 
 // Members as in convolution_depthwise.cl.
 struct DepthwiseArgs {
@@ -191,7 +212,8 @@ std::string reject_depthwise(const OpDesc& desc, const DeviceTraits&) {
   if (desc.constants[1].empty()) return "the weights are not constant";
   if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
   const ConvShape s = resolve(desc);
-  if (s.in_channels != 1 || s.out_channels != 1) return "not one input and one output channel in each group";
+  if (s.in_channels != 1 || s.out_channels != 1)
+    return "not one input and one output channel in each group";
   if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
   if (s.groups > 1 && (desc.inputs[0].strides[1] != 1 || desc.outputs[0].strides[1] != 1))
     return "channels are not adjacent in memory";
@@ -229,44 +251,54 @@ TuningPoint depthwise_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
   const std::vector<TuningPoint> space = depthwise_space(desc, traits);
   const auto cost = [&](const TuningPoint& p) {
     const int vector = p["VECTOR"], tile_p = p["TILE_P"];
-    const int64_t vectors = ceil_div(channels, vector), tiles = ceil_div(s.out[2], tile_p) * s.out[1] * s.batch;
+    const int64_t vectors = ceil_div(channels, vector),
+                  tiles = ceil_div(s.out[2], tile_p) * s.out[1] * s.batch;
     const double columns = static_cast<double>((tile_p - 1) * s.stride[2] + s.kernel[2]);
     const double work = static_cast<double>(tile_p * s.kernel[2]) + columns + 2;
     if (traits.is_cpu) {
       const double registers = std::max(1.0, vector / static_cast<double>(traits.vector_width));
-      return static_cast<double>(vectors * tiles) * (work * registers + 4) * (tile_p * registers > 10 ? 1.3 : 1.0);
+      return static_cast<double>(vectors * tiles) * (work * registers + 4) *
+             (tile_p * registers > 10 ? 1.3 : 1.0);
     }
-    const double items = static_cast<double>(vectors * tiles), wanted = 512.0 * traits.compute_units;
+    const double items = static_cast<double>(vectors * tiles),
+                 wanted = 512.0 * traits.compute_units;
     double value = items * vector * (work + 4) * (items < wanted ? wanted / items : 1.0);
     if (p["LANES"] * p["ROWS"] != 128) value *= 1.02;
     const int64_t lanes = ceil_div(vectors, p["LANES"]) * p["LANES"];
-    return value * static_cast<double>(lanes) / static_cast<double>(vectors) * (vector == 4 ? 0.9 : 1.0) *
-           (p["LANES"] * vector < 32 && channels >= 32 ? 1.2 : 1.0);
+    return value * static_cast<double>(lanes) / static_cast<double>(vectors) *
+           (vector == 4 ? 0.9 : 1.0) * (p["LANES"] * vector < 32 && channels >= 32 ? 1.2 : 1.0);
   };
-  return *std::min_element(space.begin(), space.end(),
-                           [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return *std::min_element(
+      space.begin(), space.end(),
+      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
 }
 
-KernelPlan depthwise_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+KernelPlan depthwise_plan(const OpDesc& desc, const DeviceTraits& traits,
+                          const TuningPoint& point) {
   const ConvShape s = resolve(desc);
   const PixelStrides in = pixel_strides(desc.inputs[0]), out = pixel_strides(desc.outputs[0]);
   const ElementType type = desc.inputs[0].type;
-  const int vector = point["VECTOR"], tile_p = point["TILE_P"], lanes = point["LANES"], rows = point["ROWS"];
-  const int64_t channels = s.groups, row_tiles = ceil_div(s.out[2], tile_p), tiles = row_tiles * s.out[1] * s.batch;
+  const int vector = point["VECTOR"], tile_p = point["TILE_P"], lanes = point["LANES"],
+            rows = point["ROWS"];
+  const int64_t channels = s.groups, row_tiles = ceil_div(s.out[2], tile_p),
+                tiles = row_tiles * s.out[1] * s.batch;
   const auto i32 = [](int64_t v) { return static_cast<int>(v); };
   DepthwiseArgs args{};
   args.in_n = i32(in.n), args.in_h = i32(in.h), args.in_w = i32(in.w);
   args.out_n = i32(out.n), args.out_h = i32(out.h), args.out_w = i32(out.w);
   args.ih = i32(s.in[1]), args.iw = i32(s.in[2]), args.oh = i32(s.out[1]), args.ow = i32(s.out[2]);
-  args.kh = i32(s.kernel[1]), args.kw = i32(s.kernel[2]), args.sh = i32(s.stride[1]), args.sw = i32(s.stride[2]);
-  args.dh = i32(s.dilation[1]), args.dw = i32(s.dilation[2]), args.ph = i32(s.pad[1]), args.pw = i32(s.pad[2]);
+  args.kh = i32(s.kernel[1]), args.kw = i32(s.kernel[2]), args.sh = i32(s.stride[1]),
+  args.sw = i32(s.stride[2]);
+  args.dh = i32(s.dilation[1]), args.dw = i32(s.dilation[2]), args.ph = i32(s.pad[1]),
+  args.pw = i32(s.pad[2]);
   args.channels = i32(channels);
   args.vectors = i32(ceil_div(channels, vector));
   args.row_tiles = i32(row_tiles);
   args.tiles = i32(tiles);
   args.zeros = i32(s.taps() * channels);
   const double flops = 2.0 * static_cast<double>(s.taps() * channels) * tile_p * 2;
-  args.tiles_per_item = i32(traits.is_cpu ? tiles_per_item(tiles, 1, flops, traits) : ceil_div(ceil_div(tiles, rows), kMaxGroups));
+  args.tiles_per_item = i32(traits.is_cpu ? tiles_per_item(tiles, 1, flops, traits)
+                                          : ceil_div(ceil_div(tiles, rows), kMaxGroups));
 
   KernelPlan plan;
   plan.packed.push_back([filter = desc.constants[1], s, vector, type] {
@@ -280,8 +312,11 @@ KernelPlan depthwise_plan(const OpDesc& desc, const DeviceTraits& traits, const 
   KernelSpec spec;
   spec.source = "convolution_depthwise.cl";
   // The usual kernels get loops of their own; all others share one program.
-  const bool usual = s.dilation[2] == 1 && s.kernel[1] == s.kernel[2] && (s.kernel[2] == 3 || s.kernel[2] == 5) && s.stride[2] <= 2;
-  const auto define = [&](const char* name, int value) { spec.defines.emplace_back(name, std::to_string(value)); };
+  const bool usual = s.dilation[2] == 1 && s.kernel[1] == s.kernel[2] &&
+                     (s.kernel[2] == 3 || s.kernel[2] == 5) && s.stride[2] <= 2;
+  const auto define = [&](const char* name, int value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
   const auto define_loop = [&](const char* name, int value, const char* member) {
     spec.defines.emplace_back(name, usual ? std::to_string(value) : std::string(member));
   };
@@ -296,19 +331,23 @@ KernelPlan depthwise_plan(const OpDesc& desc, const DeviceTraits& traits, const 
   define_loop("DW", args.dw, "a.dw");
   spec.prologue = tail.prologue;
   const size_t size = size_of(type);
-  spec.arguments = {Argument::input(0, size), Argument::packed(0, size), Argument::output(0, size), Argument::value(args)};
+  spec.arguments = {Argument::input(0, size), Argument::packed(0, size), Argument::output(0, size),
+                    Argument::value(args)};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
   const int64_t columns = traits.is_cpu ? 1 : ceil_div(args.vectors, lanes);
-  spec.global = {spec.local[0] * columns,
-                 static_cast<size_t>(ceil_div(ceil_div(tiles, args.tiles_per_item), rows)) * spec.local[1], 1};
+  spec.global = {
+      spec.local[0] * columns,
+      static_cast<size_t>(ceil_div(ceil_div(tiles, args.tiles_per_item), rows)) * spec.local[1], 1};
   plan.launches.push_back(std::move(spec));
   return plan;
 }
 
-const KernelFamily kDepthwise{"conv_depthwise", 1, reject_depthwise, depthwise_space, depthwise_heuristic, depthwise_plan};
+const KernelFamily kDepthwise{
+    "conv_depthwise", 1, reject_depthwise, depthwise_space, depthwise_heuristic, depthwise_plan};
 
-// ---- general -------------------------------------------------------------------------------------------------------
+// ---- general
+// -------------------------------------------------------------------------------------------------------
 
 // Members as in convolution_general.cl.
 struct GeneralArgs {
@@ -340,8 +379,10 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   const bool constant = !desc.constants[1].empty();
   const auto i32 = [](int64_t v) { return static_cast<int>(v); };
   GeneralArgs args{};
-  args.in_n = i32(in.n), args.in_c = i32(in.c), args.in_d = i32(in.d), args.in_h = i32(in.h), args.in_w = i32(in.w);
-  args.out_n = i32(out.n), args.out_c = i32(out.c), args.out_d = i32(out.d), args.out_h = i32(out.h), args.out_w = i32(out.w);
+  args.in_n = i32(in.n), args.in_c = i32(in.c), args.in_d = i32(in.d), args.in_h = i32(in.h),
+  args.in_w = i32(in.w);
+  args.out_n = i32(out.n), args.out_c = i32(out.c), args.out_d = i32(out.d),
+  args.out_h = i32(out.h), args.out_w = i32(out.w);
   if (constant) {  // [group][output channel][tap][input channel]
     args.w_in = 1;
     args.w_w = i32(s.in_channels);
@@ -376,10 +417,12 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   KernelSpec spec;
   spec.source = "convolution_general.cl";
   const size_t size = size_of(type), weight_size = size_of(weight_type);
-  spec.arguments = {Argument::input(0, size), constant ? Argument::packed(0, weight_size) : Argument::input(1, weight_size),
+  spec.arguments = {Argument::input(0, size),
+                    constant ? Argument::packed(0, weight_size) : Argument::input(1, weight_size),
                     Argument::output(0, size), Argument::value(args)};
   if (constant)
-    plan.packed.push_back([weights = tile_problem(desc).weights, type] { return to_bytes(weights(), type); });
+    plan.packed.push_back(
+        [weights = tile_problem(desc).weights, type] { return to_bytes(weights(), type); });
   const Tail tail = make_tail(desc, 1, tail_axes(desc.outputs[0].shape.size()), plan);
   const int local = point["LOCAL"];
   spec.defines = {{"T", storage_name(type)},
@@ -394,9 +437,13 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   return plan;
 }
 
-const KernelFamily kGeneral{"conv_general", 1, reject_general, general_space,
-                            [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
-                            general_plan};
+const KernelFamily kGeneral{
+    "conv_general",
+    1,
+    reject_general,
+    general_space,
+    [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
+    general_plan};
 
 }  // namespace
 

@@ -28,16 +28,29 @@ struct Point {
   int vector, vectors, tile_p, lanes, rows, slices, unroll;
 
   explicit Point(const TuningPoint& p)
-      : vector(p["VECTOR"]), vectors(p["VECTORS"]), tile_p(p["TILE_P"]), lanes(p["LANES"]), rows(p["ROWS"]), slices(p["SLICES"]), unroll(p["UNROLL"]) {}
+      : vector(p["VECTOR"]),
+        vectors(p["VECTORS"]),
+        tile_p(p["TILE_P"]),
+        lanes(p["LANES"]),
+        rows(p["ROWS"]),
+        slices(p["SLICES"]),
+        unroll(p["UNROLL"]) {}
   Point(int v, int vs, int p, int l, int r, int s, int u)
       : vector(v), vectors(vs), tile_p(p), lanes(l), rows(r), slices(s), unroll(u) {}
   TuningPoint tuning() const {
-    return {{{"VECTOR", vector}, {"VECTORS", vectors}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}, {"SLICES", slices}, {"UNROLL", unroll}}};
+    return {{{"VECTOR", vector},
+             {"VECTORS", vectors},
+             {"TILE_P", tile_p},
+             {"LANES", lanes},
+             {"ROWS", rows},
+             {"SLICES", slices},
+             {"UNROLL", unroll}}};
   }
   int64_t block() const { return int64_t{vector} * vectors * lanes; }
 };
 
-// All pixels at one stride: rows, slices and images follow one another without gaps. Only dimensions that exist count.
+// All pixels at one stride: rows, slices and images follow one another without gaps. Only
+// dimensions that exist count.
 bool is_row(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
   int64_t expected = s.w, seen = size[2];
   const auto follows = [&](int64_t count, int64_t stride) {
@@ -68,17 +81,18 @@ bool is_pointwise(const TileProblem& problem) {
   return is_row(s.in, s.batch, problem.in) && is_row(s.out, s.batch, problem.out);
 }
 
-// Whether each pixel's channels start at a multiple of four elements (memory itself is aligned far better).
+// Whether each pixel's channels start at a multiple of four elements (memory itself is aligned far
+// better).
 bool fours_aligned(int64_t offset, const TileProblem& problem) {
   const ConvShape& s = problem.shape;
   const PixelStrides& in = problem.in;
   const auto fits = [](int64_t size, int64_t stride) { return size == 1 || stride % 4 == 0; };
-  return offset % 4 == 0 && fits(s.batch, in.n) && fits(s.in[0], in.d) && fits(s.in[1], in.h) && fits(s.in[2], in.w) &&
-         fits(s.groups, s.in_channels);
+  return offset % 4 == 0 && fits(s.batch, in.n) && fits(s.in[0], in.d) && fits(s.in[1], in.h) &&
+         fits(s.in[2], in.w) && fits(s.groups, s.in_channels);
 }
 
-// The axes that walk the output as one long row, and whether the tail's operands allow that: each varies along channels only
-// or lies in memory as a long row, too.
+// The axes that walk the output as one long row, and whether the tail's operands allow that: each
+// varies along channels only or lies in memory as a long row, too.
 bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
   const ConvShape& s = problem.shape;
   if (s.out[0] > 1) return false;
@@ -93,30 +107,38 @@ bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
       return axis < 0 || at < 0 ? 1 : operand.shape[at];
     };
     const auto stride = [&](int axis) -> int64_t {
-      return size(axis) == 1 ? 0 : operand.strides[axis - static_cast<int>(rank - operand.shape.size())];
+      return size(axis) == 1
+                 ? 0
+                 : operand.strides[axis - static_cast<int>(rank - operand.shape.size())];
     };
     const TailAxes& a = problem.axes;
     if (size(a.n) == 1 && size(a.h) == 1 && size(a.w) == 1) continue;
     const bool whole = size(a.n) == s.batch && size(a.h) == s.out[1] && size(a.w) == s.out[2];
-    const bool constant = !desc.constants[op.operand].empty();  // packed densely: a long row if it is whole
+    const bool constant =
+        !desc.constants[op.operand].empty();  // packed densely: a long row if it is whole
     if (!whole) return false;
-    if (!constant && !is_row(s.out, s.batch, {stride(a.n), 0, 0, stride(a.h), stride(a.w)})) return false;
+    if (!constant && !is_row(s.out, s.batch, {stride(a.n), 0, 0, stride(a.h), stride(a.w)}))
+      return false;
   }
   return true;
 }
 
-// Channels a vector may hold: a tail wants whole vectors, so those of a group must not straddle two.
+// Channels a vector may hold: a tail wants whole vectors, so those of a group must not straddle
+// two.
 bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector) {
   return s.groups == 1 || desc.tail.empty() || s.out_channels % vector == 0;
 }
 
-// GFLOP/s of the inner loop relative to the best, measured on PoCL (AVX-512; the order is the same on AVX2): few vectors leave the
-// loads of the inputs dominant, many accumulators spill.
+// GFLOP/s of the inner loop relative to the best, measured on PoCL (AVX-512; the order is the same
+// on AVX2): few vectors leave the loads of the inputs dominant, many accumulators spill.
 double cpu_rate(const Point& p, unsigned width) {
   const int registers = p.vectors * p.tile_p * std::max(1, p.vector / static_cast<int>(width));
   const int room = width >= 16 ? 30 : 13;
-  const int narrow = std::max(1, static_cast<int>(std::min(width, 16u)) / p.vector);  // part of a register that is used
-  double rate = p.vectors == 1 && narrow >= 2 ? 0.8 : p.vectors > 1 && narrow == 1 && width >= 16 ? 0.93 : 0.97;
+  const int narrow = std::max(
+      1, static_cast<int>(std::min(width, 16u)) / p.vector);  // part of a register that is used
+  double rate = p.vectors == 1 && narrow >= 2                 ? 0.8
+                : p.vectors > 1 && narrow == 1 && width >= 16 ? 0.93
+                                                              : 0.97;
   if (p.vectors == 1 && narrow == 1) rate = 1.0;
   if (narrow > 2) rate *= 0.5;
   if (registers < 6) rate *= registers / 6.0;
@@ -136,54 +158,63 @@ double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
 
 // Points on a CPU: one work-item a work-group walks many tiles.
 std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem) {
-  static constexpr int kShapes[][3] = {{16, 1, 6}, {8, 3, 6}, {8, 1, 12}, {8, 5, 4}, {8, 3, 4}, {8, 2, 6}, {8, 1, 8},
-                                       {16, 2, 6}, {16, 1, 8}, {16, 1, 12}, {16, 1, 3}, {16, 2, 3}, {16, 4, 2}, {16, 4, 1}, {16, 2, 1}, {4, 1, 12},
-                                       {4, 2, 8}};
+  static constexpr int kShapes[][3] = {{16, 1, 6}, {8, 3, 6},  {8, 1, 12}, {8, 5, 4},  {8, 3, 4},
+                                       {8, 2, 6},  {8, 1, 8},  {16, 2, 6}, {16, 1, 8}, {16, 1, 12},
+                                       {16, 1, 3}, {16, 2, 3}, {16, 4, 2}, {16, 4, 1}, {16, 2, 1},
+                                       {4, 1, 12}, {4, 2, 8}};
   std::vector<Point> points;
   for (const auto& [vector, vectors, tile_p] : kShapes)
-    if (fits_groups(desc, problem.shape, vector)) points.emplace_back(vector, vectors, tile_p, 1, 1, 1, 1);
+    if (fits_groups(desc, problem.shape, vector))
+      points.emplace_back(vector, vectors, tile_p, 1, 1, 1, 1);
   return points;
 }
 
-// Points on a GPU: one tile a work-item; lanes of a work-group take neighbouring channels and share the pixels' loads. Slices of
-// the input channels make up for layers with few outputs.
-std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+// Points on a GPU: one tile a work-item; lanes of a work-group take neighbouring channels and share
+// the pixels' loads. Slices of the input channels make up for layers with few outputs.
+std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
+                              const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   std::vector<Point> points;
   for (int vector : {2, 4, 8})
     for (int lanes : {16, 8, 32, 4}) {
       if (!fits_groups(desc, s, vector)) continue;
-      if (lanes > 4 && (lanes / 2) * vector >= s.out_channels) continue;  // half of the lanes would idle
+      if (lanes > 4 && (lanes / 2) * vector >= s.out_channels)
+        continue;  // half of the lanes would idle
       for (int tile_p : {2, 1, 4, 8})
         for (int slices : {1, 2, 4, 8})
           for (int items : {128, 256}) {
-            if (static_cast<size_t>(items) > traits.max_work_group || lanes * slices > items) continue;
+            if (static_cast<size_t>(items) > traits.max_work_group || lanes * slices > items)
+              continue;
             if (slices > 1 && s.in_channels < 4 * slices) continue;
-            if (slices > 1 && sizeof(float) * items * tile_p * vector > traits.local_memory) continue;
-            points.emplace_back(vector, 1, tile_p, lanes, items / lanes / slices, slices, s.in_channels >= 4 ? 4 : 1);
+            if (slices > 1 && sizeof(float) * items * tile_p * vector > traits.local_memory)
+              continue;
+            points.emplace_back(vector, 1, tile_p, lanes, items / lanes / slices, slices,
+                                s.in_channels >= 4 ? 4 : 1);
           }
     }
   if (points.empty()) points.emplace_back(2, 1, 1, 1, 1, 1, 1);
   return points;
 }
 
-// Time on a GPU in units of a step of one work-item: either latency (too few work-items to hide it) or throughput.
+// Time on a GPU: instructions that the schedulers (four a compute unit, one warp each a cycle)
+// issue for all work-items, plus what one work-item waits. The constants are fitted to some 700
+// timings of layers of detection networks on an H200 (f16, batches 1 and 16); the points chosen are
+// 10 % off the best of the space there.
 double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const double blocks = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()));
-  const double tiles = static_cast<double>(ceil_div(s.pixels(), p.tile_p));
-  const double items = blocks * p.lanes * tiles * p.slices;
+  const double items =
+      blocks * p.lanes * p.slices * static_cast<double>(ceil_div(s.pixels(), p.tile_p));
   const double depth = static_cast<double>(s.taps() * s.in_channels) / p.slices;
-  // Instructions of one step: multiply-adds, and loads of inputs (four channels at once) and weights.
-  const double step = p.vector * p.tile_p + p.tile_p * (p.unroll == 4 ? 1.5 : 3.0) + 2.0;
-  const double own = 60 + 6.0 * p.tile_p * p.vector + (p.slices > 1 ? 40 + 4.0 * p.tile_p * p.vector : 0);
-  const double per_item = depth * step + own;
-  // A scheduler (four a compute unit) issues one warp's instruction a cycle; a lone warp waits about 12 cycles a step.
-  const double throughput = items / 32 / (4.0 * traits.compute_units) * per_item;
-  const double latency = depth * (step + 12) + own * 3;
-  double value = std::max(throughput, latency) + 0.3 * std::min(throughput, latency);
-  if (p.lanes * p.vector < 32 && s.out_channels > p.lanes * p.vector) value *= 1.2;  // narrow rows of weights
-  if (p.vector * p.tile_p > 32) value *= 1.1;
+  const double outputs = p.vector * p.tile_p;
+  // One step: multiply-adds, loads of inputs (four channels at once) and of weights.
+  const double step = outputs + p.tile_p * (p.unroll == 4 ? 0.38 : 0.76) + 0.13 * p.vector + 9.4;
+  const double own = 7.7 + 17 * outputs + (p.slices > 1 ? 8.4 + 0.84 * outputs : 0);
+  double value = items / 32 / (4.0 * traits.compute_units) * (depth * step + own) +
+                 depth * (step + 3.7) + own * 26;
+  // Narrow rows of weights waste parts of cache lines.
+  if (p.lanes * p.vector < 32 && s.out_channels > p.lanes * p.vector) value *= 1.11;
+  if (p.lanes * p.vector < 64 && s.out_channels > p.lanes * p.vector) value *= 1.18;
   if (p.lanes * p.rows * p.slices != 128) value *= 1.02;
   return value;
 }
@@ -205,7 +236,8 @@ std::string storage_name(ElementType type) { return type == ElementType::f16 ? "
 
 std::string reject_storage(const OpDesc& desc, size_t data_inputs) {
   const ElementType type = desc.inputs[0].type;
-  if (type != ElementType::f32 && type != ElementType::f16) return "the data is neither f32 nor f16";
+  if (type != ElementType::f32 && type != ElementType::f16)
+    return "the data is neither f32 nor f16";
   if (desc.outputs[0].type != type) return "input and output differ in type";
   if (desc.outputs[0].elements() == 0) return "the output is empty";
   for (size_t i = 0; i < data_inputs; ++i)
@@ -215,43 +247,54 @@ std::string reject_storage(const OpDesc& desc, size_t data_inputs) {
 }
 
 int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits) {
-  // About eight shares a core, each of at least some microseconds (a core does roughly 50 flops a nanosecond).
+  // About eight shares a core, each of at least some microseconds (a core does roughly 50 flops a
+  // nanosecond).
   const double shares = 8.0 * traits.compute_units / static_cast<double>(blocks);
   const double least = 4000.0 * 50.0 / std::max(flops, 1.0);
   const double even = std::ceil(static_cast<double>(tiles) / std::max(shares, 1.0));
   const double most = std::ceil(static_cast<double>(tiles * blocks) / (2.0 * traits.compute_units));
-  return std::clamp<int64_t>(static_cast<int64_t>(std::min(std::max(even, least), std::max(most, 1.0))), 1, tiles);
+  return std::clamp<int64_t>(
+      static_cast<int64_t>(std::min(std::max(even, least), std::max(most, 1.0))), 1, tiles);
 }
 
-std::string reject_tile(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+std::string reject_tile(const OpDesc& desc, const TileProblem& problem,
+                        const DeviceTraits& traits) {
   if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
   const ConvShape& s = problem.shape;
-  if (problem.in.c != 1 && s.in_channels * s.groups > 1) return "the input's channels are not adjacent in memory";
-  if (problem.out.c != 1 && s.out_channels * s.groups > 1) return "the output's channels are not adjacent in memory";
+  if (problem.in.c != 1 && s.in_channels * s.groups > 1)
+    return "the input's channels are not adjacent in memory";
+  if (problem.out.c != 1 && s.out_channels * s.groups > 1)
+    return "the output's channels are not adjacent in memory";
   if (s.groups > 1 && s.out_channels < 4) return "fewer than four output channels in a group";
   if (s.in_channels == 0) return "no input channels";
   // A block is at most 256 channels wide.
-  if (s.groups * (s.out_channels + 256) * s.taps() * s.in_channels > kMaxIndex) return "the weights have more than 2^31 elements";
+  if (s.groups * (s.out_channels + 256) * s.taps() * s.in_channels > kMaxIndex)
+    return "the weights have more than 2^31 elements";
   if (s.groups * s.out_channels > kMaxGroups) return "more than 65535 output channels";
-  if (!fits_groups(desc, s, traits.is_cpu ? 4 : 2)) return "vectors of channels would straddle groups";
+  if (!fits_groups(desc, s, traits.is_cpu ? 4 : 2))
+    return "vectors of channels would straddle groups";
   return reject_tail(desc, 16, problem.axes);
 }
 
-std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& problem,
+                                    const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : traits.is_cpu ? cpu_points(desc, problem) : gpu_points(desc, problem, traits))
+  for (const Point& point :
+       traits.is_cpu ? cpu_points(desc, problem) : gpu_points(desc, problem, traits))
     space.push_back(point.tuning());
   return space;
 }
 
-TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem,
+                           const DeviceTraits& traits) {
   if (traits.is_cpu) {
     const std::vector<Point> points = cpu_points(desc, problem);
     const Point* best = &points[0];
     // The first points serve most layers; another program must be worth its compilation.
     double least = cpu_cost(problem, points[0], traits) * 0.96;
     for (const Point& point : points)
-      if (const double cost = cpu_cost(problem, point, traits); cost < least) best = &point, least = cost;
+      if (const double cost = cpu_cost(problem, point, traits); cost < least)
+        best = &point, least = cost;
     return best->tuning();
   }
   const std::vector<Point> points = gpu_points(desc, problem, traits);
@@ -262,7 +305,8 @@ TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem, const
   return best->tuning();
 }
 
-KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits, const TuningPoint& tuning) {
+KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                     const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const ElementType type = desc.inputs[problem.data].type;
@@ -272,20 +316,24 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
 
   TileArgs args{};
   const auto i32 = [](int64_t v) { return static_cast<int>(v); };
-  args.in_n = i32(problem.in.n), args.in_d = i32(problem.in.d), args.in_h = i32(problem.in.h), args.in_w = i32(problem.in.w);
-  args.out_n = i32(problem.out.n), args.out_d = i32(problem.out.d), args.out_h = i32(problem.out.h), args.out_w = i32(problem.out.w);
+  args.in_n = i32(problem.in.n), args.in_d = i32(problem.in.d), args.in_h = i32(problem.in.h),
+  args.in_w = i32(problem.in.w);
+  args.out_n = i32(problem.out.n), args.out_d = i32(problem.out.d), args.out_h = i32(problem.out.h),
+  args.out_w = i32(problem.out.w);
   args.id = i32(s.in[0]), args.ih = i32(s.in[1]), args.iw = i32(s.in[2]);
   args.od = i32(s.out[0]), args.oh = i32(s.out[1]), args.ow = i32(s.out[2]);
   args.kd = i32(s.kernel[0]), args.kh = i32(s.kernel[1]), args.kw = i32(s.kernel[2]);
   args.sd = i32(s.stride[0]), args.sh = i32(s.stride[1]), args.sw = i32(s.stride[2]);
   args.dd = i32(s.dilation[0]), args.dh = i32(s.dilation[1]), args.dw = i32(s.dilation[2]);
   args.pd = i32(s.pad[0]), args.ph = i32(s.pad[1]), args.pw = i32(s.pad[2]);
-  args.in_channels = i32(s.in_channels), args.out_channels = i32(s.out_channels), args.blocks = i32(blocks);
+  args.in_channels = i32(s.in_channels), args.out_channels = i32(s.out_channels),
+  args.blocks = i32(blocks);
   args.pixels = i32(s.pixels());
   args.tiles = i32(ceil_div(s.pixels(), point.tile_p));
   args.merged = s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels;
   args.zeros = i32(packed_weights);
-  const double flops = 2.0 * static_cast<double>(s.taps() * s.in_channels) * point.tile_p * point.vector * point.vectors;
+  const double flops = 2.0 * static_cast<double>(s.taps() * s.in_channels) * point.tile_p *
+                       point.vector * point.vectors;
   if (traits.is_cpu)
     args.tiles_per_item = i32(tiles_per_item(args.tiles, s.groups * blocks, flops, traits));
   else
@@ -315,7 +363,9 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   const Tail tail = make_tail(desc, point.vector, axes, plan);
   KernelSpec spec;
   spec.source = "convolution.cl";
-  const auto define = [&](const char* name, int64_t value) { spec.defines.emplace_back(name, std::to_string(value)); };
+  const auto define = [&](const char* name, int64_t value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
   spec.defines.emplace_back("T", storage_name(type));
   define("VECTOR", point.vector);
   define("VECTORS", point.vectors);
@@ -330,11 +380,14 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   define("FLAT_TAIL", flat);
   spec.prologue = tail.prologue;
   const size_t size = size_of(type);
-  spec.arguments = {Argument::input(problem.data, size), Argument::packed(0, size), Argument::output(0, size), Argument::value(args)};
+  spec.arguments = {Argument::input(problem.data, size), Argument::packed(0, size),
+                    Argument::output(0, size), Argument::value(args)};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
-  spec.local = {static_cast<size_t>(point.lanes), static_cast<size_t>(point.rows), static_cast<size_t>(point.slices)};
+  spec.local = {static_cast<size_t>(point.lanes), static_cast<size_t>(point.rows),
+                static_cast<size_t>(point.slices)};
   const int64_t items = ceil_div(args.tiles, args.tiles_per_item);
-  spec.global = {spec.local[0], static_cast<size_t>(ceil_div(items, point.rows)) * spec.local[1], static_cast<size_t>(s.groups * blocks) * spec.local[2]};
+  spec.global = {spec.local[0], static_cast<size_t>(ceil_div(items, point.rows)) * spec.local[1],
+                 static_cast<size_t>(s.groups * blocks) * spec.local[2]};
   plan.launches.push_back(std::move(spec));
   return plan;
 }

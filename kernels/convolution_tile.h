@@ -1,4 +1,5 @@
-// The tile kernel (convolution.cl) and its points, shared by Convolution, GroupConvolution and MatMul with constant weights.
+// The tile kernel (convolution.cl) and its points, shared by Convolution, GroupConvolution and
+// MatMul with constant weights.
 #pragma once
 
 #include <array>
@@ -12,16 +13,19 @@
 
 namespace clinfer {
 
-// Strides of an activation by the roles of its dimensions, in elements; 0 for a dimension that is not there.
+// Strides of an activation by the roles of its dimensions, in elements; 0 for a dimension that is
+// not there.
 struct PixelStrides {
   int64_t n = 0, c = 0, d = 0, h = 0, w = 0;
 };
 
-// A convolution with everything resolved. Spatial arrays are depth, height, width; dimensions that are not there have size 1.
+// A convolution with everything resolved. Spatial arrays are depth, height, width; dimensions that
+// are not there have size 1.
 struct ConvShape {
   int64_t batch = 1, groups = 1;
   int64_t in_channels = 1, out_channels = 1;  // of one group
-  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
+  std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1},
+      dilation{1, 1, 1}, pad{0, 0, 0};
 
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
@@ -38,18 +42,22 @@ struct TileProblem {
 };
 
 std::string reject_tile(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
-std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
-TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
-KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits, const TuningPoint& point);
+std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& problem,
+                                    const DeviceTraits& traits);
+TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem,
+                           const DeviceTraits& traits);
+KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                     const TuningPoint& point);
 
 // Floats as elements of `type` (f32 or f16), for packed constants.
 std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType type);
 // "float" or "half": what kernels call the storage type.
 std::string storage_name(ElementType type);
-// Reason why the tensors cannot be addressed with 32-bit element indices or are not all of one storage type, or "".
+// Reason why the tensors cannot be addressed with 32-bit element indices or are not all of one
+// storage type, or "".
 std::string reject_storage(const OpDesc& desc, size_t data_inputs);
-// How many work-items of a CPU device, each walking tiles, share `tiles` x `blocks` tiles of `flops` each: enough to
-// balance the cores, not so many that starting them shows.
+// How many work-items of a CPU device, each walking tiles, share `tiles` x `blocks` tiles of
+// `flops` each: enough to balance the cores, not so many that starting them shows.
 int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits);
 
 }  // namespace clinfer

@@ -1,4 +1,5 @@
-// MatMul: shapes, plain reference, and the families fully connected (the tile kernel of convolution.cl), gemv and general.
+// MatMul: shapes, plain reference, and the families fully connected (the tile kernel of
+// convolution.cl), gemv and general.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,7 +16,8 @@ constexpr int64_t kMaxGroups = 65535;  // work-groups along the second and third
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// One operand as [batch..., rows, columns] with the strides of a view; vectors get the dimension that they lack.
+// One operand as [batch..., rows, columns] with the strides of a view; vectors get the dimension
+// that they lack.
 struct Operand {
   Shape batch, batch_strides;
   int64_t rows = 1, columns = 1, row_stride = 0, column_stride = 0;
@@ -40,11 +42,13 @@ Operand operand(const TensorDesc& desc, bool transpose, bool is_left) {
   return o;
 }
 
-// A product with everything resolved. Batch dimensions are those of the output, outermost first; strides 0 where broadcast.
+// A product with everything resolved. Batch dimensions are those of the output, outermost first;
+// strides 0 where broadcast.
 struct Product {
   Operand a, b;
   Shape batch, a_batch, b_batch;
-  bool has_m = true, has_n = true;  // whether the output has the dimension (vectors on either side drop one)
+  bool has_m = true,
+       has_n = true;  // whether the output has the dimension (vectors on either side drop one)
 
   Shape out_shape() const {
     Shape shape = batch;
@@ -72,8 +76,9 @@ Product resolve(const Attributes& attributes, const TensorDesc& left, const Tens
   p.has_m = left.shape.size() > 1;
   p.has_n = right.shape.size() > 1;
   if (p.a.columns != p.b.rows)
-    fail_model("the matrices " + to_string(left.shape) + " and " + to_string(right.shape) + " do not fit: " +
-               std::to_string(p.a.columns) + " columns meet " + std::to_string(p.b.rows) + " rows");
+    fail_model("the matrices " + to_string(left.shape) + " and " + to_string(right.shape) +
+               " do not fit: " + std::to_string(p.a.columns) + " columns meet " +
+               std::to_string(p.b.rows) + " rows");
   const size_t rank = std::max(p.a.batch.size(), p.b.batch.size());
   for (size_t i = 0; i < rank; ++i) {
     const auto at = [&](const Operand& o) -> std::pair<int64_t, int64_t> {
@@ -84,7 +89,8 @@ Product resolve(const Attributes& attributes, const TensorDesc& left, const Tens
     const auto [a_size, a_stride] = at(p.a);
     const auto [b_size, b_stride] = at(p.b);
     if (a_size != b_size && a_size != 1 && b_size != 1)
-      fail_model("the batches of " + to_string(left.shape) + " and " + to_string(right.shape) + " do not fit");
+      fail_model("the batches of " + to_string(left.shape) + " and " + to_string(right.shape) +
+                 " do not fit");
     p.batch.push_back(a_size == 1 ? b_size : a_size);
     p.a_batch.push_back(a_stride);
     p.b_batch.push_back(b_stride);
@@ -94,7 +100,9 @@ Product resolve(const Attributes& attributes, const TensorDesc& left, const Tens
 
 std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   check_inputs(context, 2, 2);
-  const auto desc = [&](size_t i) { return TensorDesc::row_major(context.inputs[i].type, context.inputs[i].shape); };
+  const auto desc = [&](size_t i) {
+    return TensorDesc::row_major(context.inputs[i].type, context.inputs[i].shape);
+  };
   const Shape shape = resolve(context.attributes, desc(0), desc(1)).out_shape();
   checked_count(shape);
   return {{context.inputs[0].type, shape, {}}};
@@ -102,7 +110,9 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
 
 // Sums in double.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const auto dense = [&](size_t i) { return TensorDesc::row_major(inputs[i].type(), inputs[i].shape()); };
+  const auto dense = [&](size_t i) {
+    return TensorDesc::row_major(inputs[i].type(), inputs[i].shape());
+  };
   const Product p = resolve(desc.attributes, dense(0), dense(1));
   const std::vector<float> left = inputs[0].to_floats(), right = inputs[1].to_floats();
   std::vector<float> out;
@@ -112,12 +122,14 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   if (count(p.batch) == 0) return;
   do {
     const float *a = left.data(), *b = right.data();
-    for (size_t i = 0; i < index.size(); ++i) a += index[i] * p.a_batch[i], b += index[i] * p.b_batch[i];
+    for (size_t i = 0; i < index.size(); ++i)
+      a += index[i] * p.a_batch[i], b += index[i] * p.b_batch[i];
     for (int64_t m = 0; m < p.a.rows; ++m) {
       std::fill(sums.begin(), sums.end(), 0.0);
       for (int64_t k = 0; k < p.a.columns; ++k) {
         const double x = a[m * p.a.row_stride + k * p.a.column_stride];
-        for (int64_t n = 0; n < p.b.columns; ++n) sums[n] += x * b[k * p.b.row_stride + n * p.b.column_stride];
+        for (int64_t n = 0; n < p.b.columns; ++n)
+          sums[n] += x * b[k * p.b.row_stride + n * p.b.column_stride];
       }
       for (double sum : sums) out.push_back(static_cast<float>(sum));
     }
@@ -125,14 +137,16 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   outputs[0] = Tensor::of<float>(outputs[0].type(), outputs[0].shape(), out);
 }
 
-// ---- fully connected -----------------------------------------------------------------------------------------------
+// ---- fully connected
+// -----------------------------------------------------------------------------------------------
 
 // Strides of the output as [batch..., m, n]; 0 where a vector dropped the dimension.
 Operand output_operand(const OpDesc& desc, const Product& p) {
   const TensorDesc& out = desc.outputs[0];
   Operand o;
   o.batch = p.batch;
-  o.batch_strides.assign(out.strides.begin(), out.strides.begin() + static_cast<std::ptrdiff_t>(p.batch.size()));
+  o.batch_strides.assign(out.strides.begin(),
+                         out.strides.begin() + static_cast<std::ptrdiff_t>(p.batch.size()));
   o.rows = p.a.rows, o.columns = p.b.columns;
   if (p.has_m) o.row_stride = out.strides[p.batch.size()];
   if (p.has_n) o.column_stride = out.strides[p.batch.size() + p.has_m];
@@ -162,7 +176,8 @@ std::string reject_weights(const OpDesc& desc, const Product& p) {
 
 // Rows are pixels: the innermost dimension walks m, the others the batch.
 TileProblem tile_problem(const OpDesc& desc) {
-  const Product p = resolve(desc.attributes, desc.inputs[0], TensorDesc::row_major(desc.inputs[1].type, desc.inputs[1].shape));
+  const Product p = resolve(desc.attributes, desc.inputs[0],
+                            TensorDesc::row_major(desc.inputs[1].type, desc.inputs[1].shape));
   const Operand out = output_operand(desc, p);
   TileProblem problem;
   ConvShape& s = problem.shape;
@@ -172,8 +187,12 @@ TileProblem tile_problem(const OpDesc& desc) {
   problem.in.c = p.a.column_stride, problem.in.w = p.a.row_stride;
   problem.out.c = out.column_stride, problem.out.w = out.row_stride;
   const size_t rank = p.batch.size();
-  if (rank >= 1) s.in[1] = p.batch[rank - 1], problem.in.h = p.a_batch[rank - 1], problem.out.h = out.batch_strides[rank - 1];
-  if (rank >= 2) s.batch = p.batch[rank - 2], problem.in.n = p.a_batch[rank - 2], problem.out.n = out.batch_strides[rank - 2];
+  if (rank >= 1)
+    s.in[1] = p.batch[rank - 1], problem.in.h = p.a_batch[rank - 1],
+    problem.out.h = out.batch_strides[rank - 1];
+  if (rank >= 2)
+    s.batch = p.batch[rank - 2], problem.in.n = p.a_batch[rank - 2],
+    problem.out.n = out.batch_strides[rank - 2];
   s.out = s.in;
   problem.axes = p.axes();
   problem.weights = [value = desc.constants[1], p] { return weights_by_column(value, p); };
@@ -181,7 +200,8 @@ TileProblem tile_problem(const OpDesc& desc) {
 }
 
 Product resolve_constant(const OpDesc& desc) {
-  return resolve(desc.attributes, desc.inputs[0], TensorDesc::row_major(desc.inputs[1].type, desc.inputs[1].shape));
+  return resolve(desc.attributes, desc.inputs[0],
+                 TensorDesc::row_major(desc.inputs[1].type, desc.inputs[1].shape));
 }
 
 std::string reject_fully_connected(const OpDesc& desc, const DeviceTraits& traits) {
@@ -190,14 +210,21 @@ std::string reject_fully_connected(const OpDesc& desc, const DeviceTraits& trait
 }
 
 const KernelFamily kFullyConnected{
-    "fc_tile", 1, reject_fully_connected,
-    [](const OpDesc& desc, const DeviceTraits& traits) { return tile_space(desc, tile_problem(desc), traits); },
-    [](const OpDesc& desc, const DeviceTraits& traits) { return tile_heuristic(desc, tile_problem(desc), traits); },
+    "fc_tile",
+    1,
+    reject_fully_connected,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return tile_space(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return tile_heuristic(desc, tile_problem(desc), traits);
+    },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return tile_plan(desc, tile_problem(desc), traits, point);
     }};
 
-// ---- gemv ----------------------------------------------------------------------------------------------------------
+// ---- gemv
+// ----------------------------------------------------------------------------------------------------------
 
 // Members as in matmul_gemv.cl.
 struct GemvArgs {
@@ -212,9 +239,12 @@ std::string reject_gemv(const OpDesc& desc, const DeviceTraits& traits) {
   if (std::string why = reject_weights(desc, p); !why.empty()) return why;
   const TileProblem problem = tile_problem(desc);
   if (problem.shape.pixels() > 8) return "more than eight rows";
-  if (problem.in.c != 1 && problem.shape.in_channels > 1) return "a row of the first input is not adjacent in memory";
-  if (problem.out.c != 1 && problem.shape.out_channels > 1) return "a row of the output is not adjacent in memory";
-  if (problem.shape.in_channels * (problem.shape.out_channels + 512) > std::numeric_limits<int32_t>::max())
+  if (problem.in.c != 1 && problem.shape.in_channels > 1)
+    return "a row of the first input is not adjacent in memory";
+  if (problem.out.c != 1 && problem.shape.out_channels > 1)
+    return "a row of the output is not adjacent in memory";
+  if (problem.shape.in_channels * (problem.shape.out_channels + 512) >
+      std::numeric_limits<int32_t>::max())
     return "the weights have more than 2^31 elements";
   return reject_tail(desc, 4, problem.axes);
 }
@@ -236,14 +266,17 @@ TuningPoint gemv_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const std::vector<TuningPoint> space = gemv_space(desc, traits);
   // Enough work-groups for the machine, then wide rows of weights, and no slice without work.
   const auto cost = [&](const TuningPoint& p) {
-    const int64_t groups = ceil_div(problem.shape.out_channels, p["VECTOR"] * p["LANES"]) * problem.shape.pixels();
+    const int64_t groups =
+        ceil_div(problem.shape.out_channels, p["VECTOR"] * p["LANES"]) * problem.shape.pixels();
     const double idle = std::max(1.0, 2.0 * traits.compute_units / static_cast<double>(groups));
     const double narrow = p["VECTOR"] * p["LANES"] >= 32 ? 1.0 : 1.2;
-    const double rounds = static_cast<double>(ceil_div(problem.shape.in_channels, p["SLICES"])) + 2 * p["SLICES"];
+    const double rounds =
+        static_cast<double>(ceil_div(problem.shape.in_channels, p["SLICES"])) + 2 * p["SLICES"];
     return std::sqrt(idle) * narrow * rounds * (p["LANES"] * p["SLICES"] == 256 ? 1.0 : 1.05);
   };
-  return *std::min_element(space.begin(), space.end(),
-                           [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return *std::min_element(
+      space.begin(), space.end(),
+      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
 }
 
 KernelPlan gemv_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
@@ -251,10 +284,13 @@ KernelPlan gemv_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
   const ConvShape& s = problem.shape;
   const ElementType type = desc.inputs[0].type;
   const int vector = point["VECTOR"], lanes = point["LANES"], slices = point["SLICES"];
-  const int64_t groups = ceil_div(s.out_channels, vector * lanes), columns = groups * vector * lanes;
+  const int64_t groups = ceil_div(s.out_channels, vector * lanes),
+                columns = groups * vector * lanes;
   const auto i32 = [](int64_t v) { return static_cast<int>(v); };
-  const GemvArgs args{i32(s.out_channels), i32(s.in_channels), i32(columns), i32(problem.in.n), i32(problem.in.h),
-                      i32(problem.in.w), i32(problem.out.n), i32(problem.out.h), i32(problem.out.w), i32(s.in[2]), i32(s.in[1])};
+  const GemvArgs args{i32(s.out_channels), i32(s.in_channels), i32(columns),
+                      i32(problem.in.n),   i32(problem.in.h),  i32(problem.in.w),
+                      i32(problem.out.n),  i32(problem.out.h), i32(problem.out.w),
+                      i32(s.in[2]),        i32(s.in[1])};
   KernelPlan plan;
   plan.packed.push_back([weights = problem.weights, s, columns, type] {
     const std::vector<float> from = weights();
@@ -272,17 +308,20 @@ KernelPlan gemv_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
                   {"SLICES", std::to_string(slices)}};
   spec.prologue = tail.prologue;
   const size_t size = size_of(type);
-  spec.arguments = {Argument::input(0, size), Argument::packed(0, size), Argument::output(0, size), Argument::value(args)};
+  spec.arguments = {Argument::input(0, size), Argument::packed(0, size), Argument::output(0, size),
+                    Argument::value(args)};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(slices), 1};
-  spec.global = {static_cast<size_t>(groups) * spec.local[0], spec.local[1], static_cast<size_t>(s.pixels())};
+  spec.global = {static_cast<size_t>(groups) * spec.local[0], spec.local[1],
+                 static_cast<size_t>(s.pixels())};
   plan.launches.push_back(std::move(spec));
   return plan;
 }
 
 const KernelFamily kGemv{"fc_gemv", 1, reject_gemv, gemv_space, gemv_heuristic, gemv_plan};
 
-// ---- general -------------------------------------------------------------------------------------------------------
+// ---- general
+// -------------------------------------------------------------------------------------------------------
 
 // Members as in matmul.cl.
 struct GeneralArgs {
@@ -297,7 +336,9 @@ struct GeneralArgs {
 // Layouts as the kernel sees them: constants are packed row-major.
 Product resolve_packed(const OpDesc& desc) {
   const auto layout = [&](size_t i) {
-    return desc.constants[i].empty() ? desc.inputs[i] : TensorDesc::row_major(desc.inputs[i].type, desc.inputs[i].shape);
+    return desc.constants[i].empty()
+               ? desc.inputs[i]
+               : TensorDesc::row_major(desc.inputs[i].type, desc.inputs[i].shape);
   };
   return resolve(desc.attributes, layout(0), layout(1));
 }
@@ -313,7 +354,8 @@ std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
   const Operand out = output_operand(desc, p);
   if (p.batch.size() > 4) return "more than four batch dimensions";
   if (count(p.batch) > kMaxGroups) return "more than 65535 matrices";
-  if (out.column_stride != 1 && p.b.columns > 1) return "a row of the output is not adjacent in memory";
+  if (out.column_stride != 1 && p.b.columns > 1)
+    return "a row of the output is not adjacent in memory";
   return reject_tail(desc, 16, p.axes());
 }
 
@@ -321,7 +363,12 @@ std::vector<TuningPoint> general_space(const OpDesc& desc, const DeviceTraits& t
   const Product p = resolve_packed(desc);
   std::vector<TuningPoint> space;
   const auto add = [&](int dot, int vector, int tile_m, int tile_n, int lanes, int rows) {
-    space.push_back({{{"DOT", dot}, {"VECTOR", vector}, {"TILE_M", tile_m}, {"TILE_N", tile_n}, {"LANES", lanes}, {"ROWS", rows}}});
+    space.push_back({{{"DOT", dot},
+                      {"VECTOR", vector},
+                      {"TILE_M", tile_m},
+                      {"TILE_N", tile_n},
+                      {"LANES", lanes},
+                      {"ROWS", rows}}});
   };
   if (traits.is_cpu) {
     for (int tile_m : {6, 2, 1})
@@ -351,21 +398,28 @@ TuningPoint general_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const auto cost = [&](const TuningPoint& t) {
     const bool dot = t["DOT"] != 0;
     const int vector = t["VECTOR"], tile_m = t["TILE_M"], tile_n = dot ? t["TILE_N"] : vector;
-    const double tiles = static_cast<double>(ceil_div(p.a.rows, tile_m) * ceil_div(p.b.columns, tile_n) * count(p.batch));
-    const double width = std::max(1.0, static_cast<double>(vector) / std::max(1u, traits.vector_width));
-    const double steps = dot ? static_cast<double>(p.a.columns) / vector + vector : static_cast<double>(p.a.columns);
-    const double work = dot ? tile_m * tile_n + tile_m + tile_n : tile_m + (vectors ? 1.0 : 2.0 * vector);
-    return tiles * (steps * work * width + 10) * (tiles < wanted ? wanted / tiles : 1.0) * (t["LANES"] * t["ROWS"] == 128 ? 1.0 : 1.02);
+    const double tiles = static_cast<double>(ceil_div(p.a.rows, tile_m) *
+                                             ceil_div(p.b.columns, tile_n) * count(p.batch));
+    const double width =
+        std::max(1.0, static_cast<double>(vector) / std::max(1u, traits.vector_width));
+    const double steps =
+        dot ? static_cast<double>(p.a.columns) / vector + vector : static_cast<double>(p.a.columns);
+    const double work =
+        dot ? tile_m * tile_n + tile_m + tile_n : tile_m + (vectors ? 1.0 : 2.0 * vector);
+    return tiles * (steps * work * width + 10) * (tiles < wanted ? wanted / tiles : 1.0) *
+           (t["LANES"] * t["ROWS"] == 128 ? 1.0 : 1.02);
   };
-  return *std::min_element(space.begin(), space.end(),
-                           [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return *std::min_element(
+      space.begin(), space.end(),
+      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
 }
 
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const Product p = resolve_packed(desc);
   const Operand out = output_operand(desc, p);
   const ElementType type = desc.inputs[0].type;
-  const int vector = point["VECTOR"], tile_m = point["TILE_M"], lanes = point["LANES"], rows = point["ROWS"];
+  const int vector = point["VECTOR"], tile_m = point["TILE_M"], lanes = point["LANES"],
+            rows = point["ROWS"];
   const bool dot = point["DOT"] != 0;
   const int tile_n = dot ? point["TILE_N"] : vector;
   const auto i32 = [](int64_t v) { return static_cast<int>(v); };
@@ -376,16 +430,21 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
   };
   GeneralArgs args{};
   args.m = i32(p.a.rows), args.n = i32(p.b.columns), args.k = i32(p.a.columns);
-  args.size1 = batch(p.batch, 1, 1), args.size2 = batch(p.batch, 2, 1), args.size3 = batch(p.batch, 3, 1);
-  args.a0 = batch(p.a_batch, 0, 0), args.a1 = batch(p.a_batch, 1, 0), args.a2 = batch(p.a_batch, 2, 0), args.a3 = batch(p.a_batch, 3, 0);
-  args.b0 = batch(p.b_batch, 0, 0), args.b1 = batch(p.b_batch, 1, 0), args.b2 = batch(p.b_batch, 2, 0), args.b3 = batch(p.b_batch, 3, 0);
-  args.o0 = batch(out.batch_strides, 0, 0), args.o1 = batch(out.batch_strides, 1, 0), args.o2 = batch(out.batch_strides, 2, 0), args.o3 = batch(out.batch_strides, 3, 0);
+  args.size1 = batch(p.batch, 1, 1), args.size2 = batch(p.batch, 2, 1),
+  args.size3 = batch(p.batch, 3, 1);
+  args.a0 = batch(p.a_batch, 0, 0), args.a1 = batch(p.a_batch, 1, 0),
+  args.a2 = batch(p.a_batch, 2, 0), args.a3 = batch(p.a_batch, 3, 0);
+  args.b0 = batch(p.b_batch, 0, 0), args.b1 = batch(p.b_batch, 1, 0),
+  args.b2 = batch(p.b_batch, 2, 0), args.b3 = batch(p.b_batch, 3, 0);
+  args.o0 = batch(out.batch_strides, 0, 0), args.o1 = batch(out.batch_strides, 1, 0),
+  args.o2 = batch(out.batch_strides, 2, 0), args.o3 = batch(out.batch_strides, 3, 0);
   args.a_m = i32(p.a.row_stride), args.a_k = i32(p.a.column_stride);
   args.b_k = i32(p.b.row_stride), args.b_n = i32(p.b.column_stride);
   args.o_m = i32(out.row_stride);
   args.tiles = i32(ceil_div(p.a.rows, tile_m));
   const int64_t column_tiles = ceil_div(p.b.columns, tile_n) * count(p.batch);
-  args.tiles_per_item = i32(traits.is_cpu ? tiles_per_item(args.tiles, column_tiles, 2.0 * args.k * tile_m * tile_n, traits)
+  args.tiles_per_item = i32(traits.is_cpu ? tiles_per_item(args.tiles, column_tiles,
+                                                           2.0 * args.k * tile_m * tile_n, traits)
                                           : ceil_div(ceil_div(args.tiles, rows), kMaxGroups));
 
   KernelPlan plan;
@@ -396,7 +455,8 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
       spec.arguments.push_back(Argument::input(i, size));
     } else {
       spec.arguments.push_back(Argument::packed(plan.packed.size(), size));
-      plan.packed.push_back([value = desc.constants[i], type] { return to_bytes(value.to_floats(), type); });
+      plan.packed.push_back(
+          [value = desc.constants[i], type] { return to_bytes(value.to_floats(), type); });
     }
   }
   spec.arguments.push_back(Argument::output(0, size));
@@ -415,13 +475,16 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
   const int64_t items = ceil_div(args.tiles, args.tiles_per_item);
-  spec.global = {static_cast<size_t>(ceil_div(ceil_div(p.b.columns, tile_n), lanes)) * spec.local[0],
-                 static_cast<size_t>(ceil_div(items, rows)) * spec.local[1], static_cast<size_t>(count(p.batch))};
+  spec.global = {
+      static_cast<size_t>(ceil_div(ceil_div(p.b.columns, tile_n), lanes)) * spec.local[0],
+      static_cast<size_t>(ceil_div(items, rows)) * spec.local[1],
+      static_cast<size_t>(count(p.batch))};
   plan.launches.push_back(std::move(spec));
   return plan;
 }
 
-const KernelFamily kGeneral{"matmul_general", 1, reject_general, general_space, general_heuristic, general_plan};
+const KernelFamily kGeneral{"matmul_general",  1,           reject_general, general_space,
+                            general_heuristic, general_plan};
 
 }  // namespace
 

@@ -97,6 +97,9 @@ float overlap(const float* a, const float* b, bool normalized) {
   return shared / (area(a) + area(b) - shared);
 }
 
+// MatrixNms takes boxes less than a pixel apart for disjoint, MulticlassNms does not.
+bool are_apart(const float* a, const float* b) { return a[0] > b[2] || b[0] > a[2] || a[1] > b[3] || b[1] > a[3]; }
+
 // `list`: candidates of one class, best first. Appends those that overlap no better one too much.
 void suppress(const Settings& s, const std::vector<Row>& list, std::vector<Row>& result) {
   float threshold = s.overlap_threshold;
@@ -117,7 +120,7 @@ void decay(const Settings& s, const std::vector<Row>& list, std::vector<Row>& re
   for (size_t i = 0; i < list.size(); ++i) {
     float factor = 1;
     for (size_t j = 0; j < i; ++j) {
-      shared[j] = overlap(list[i].box, list[j].box, s.normalized);
+      shared[j] = are_apart(list[i].box, list[j].box) ? 0.0f : overlap(list[i].box, list[j].box, s.normalized);
       largest[i] = std::max(largest[i], shared[j]);
       factor = std::min(factor, s.is_gaussian ? std::exp((largest[j] * largest[j] - shared[j] * shared[j]) * s.sigma)
                                               : (1 - shared[j]) / (1 - largest[j]));

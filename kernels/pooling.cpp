@@ -42,7 +42,7 @@ PoolShape resolve(const std::string& type, const Attributes& attributes, const S
   const size_t spatial = data.size() - 2, first = 3 - spatial;
   PoolShape s;
   s.mode = type == "MaxPool"                                   ? kMaximum
-           : attributes.get_bool("exclude-pad", std::nullopt) ? kAverageInside
+           : attributes.get_bool("exclude-pad") ? kAverageInside
                                                                : kAverageWithPads;
   s.batch = data[0];
   s.in_channels = s.out_channels = data[1];

@@ -20,8 +20,8 @@ int64_t positive(const Attributes& a, const char* name, std::optional<int64_t> o
   return value;
 }
 
-// To an integer that any further arithmetic can bear; NaN becomes 0.
-int64_t to_index(float v) { return std::isnan(v) ? 0 : static_cast<int64_t>(std::clamp(v, -1e8f, 1e8f)); }
+// To an integer that any further arithmetic can bear; NaN becomes the lowest.
+int64_t to_index(float v) { return std::isnan(v) ? static_cast<int64_t>(-1e8f) : static_cast<int64_t>(std::clamp(v, -1e8f, 1e8f)); }
 
 // One channel of one image.
 struct Plane {

@@ -1,134 +1,150 @@
-// SoftMax and LogSoftmax along one dimension, in float. Two kernels: LANES makes V neighbouring rows a work-item (short rows,
-// any strides), else a work-group of GROUP makes one row that is dense, V elements at a time (long rows).
-// Defines: LANES 0 or 1; V; GROUP; IN_T, OUT_T: float or half; LOGARITHM 0 or 1; DIMS loops over the rows, innermost first.
+// SoftMax and LogSoftmax of any strides. ALONG 0: a work-item computes VECTOR neighbouring rows at once, walking the axis
+// step by step. ALONG 1: LANES work-items share a row and walk the axis in vectors, side by side in memory when VECTOR > 1.
+// Defines: T, LOGARITHM, KEEP (1: exponentials wait in the output instead of being computed twice; T is float), ALONG,
+// VECTOR, LANES, ROWS (work-group), UNIT (1: the elements of a vector are adjacent in both tensors).
 
-struct FN(Walk) {
-  int length, from_step, to_step;            // of a row, in elements
-  int size[DIMS], from[DIMS], to[DIMS];      // of the loops over rows
-};
+typedef struct {
+  int axis, in_axis, out_axis;           // size and strides
+  int inner, in_inner, out_inner;        // ALONG 0: the rows of a vector; ALONG 1: one more loop
+  int vectors;                           // of the inner dimension
+  int size[4], in[4], out[4];            // all other loops, innermost first
+  int items, items_per_group;            // vectors of rows; rows of work-items walk these
+} FN(Args);
 
-#if LOGARITHM
-#define SCALE(sum) log(sum)
-#define RESULT(x, scale) ((x) - (scale))
+#define FV FLOATV(VECTOR)
+#define IV INTV(VECTOR)
+
+#if UNIT
+#define GET(p, stride) LOADV(T, VECTOR, p)
+#define PUT(v, p, stride) STOREV(T, VECTOR, v, p)
 #else
-#define SCALE(sum) (1.0f / (sum))
-#define RESULT(x, scale) (exp(x) * (scale))
-#endif
-
-#if LANES
-// V elements `step` apart; beyond `last` the one at `last` again.
-FLOATV(V) FN(gather)(__global const IN_T *p, int step, int last) {
-#if V == 1
-  return LOADV(IN_T, 1, p);
-#else
-  if (step == 1 && last >= V - 1) return LOADV(IN_T, V, p);
-  float lanes[V];
-  for (int i = 0; i < V; ++i) lanes[i] = LOADV(IN_T, 1, p + min(i, last) * step);
-  return LOADV_PRIVATE(V, lanes);
-#endif
+FV FN(get)(__global const T *p, int stride) {
+  float part[VECTOR];
+  for (int k = 0; k < VECTOR; ++k) part[k] = LOADV(T, 1, p + k * stride);
+  return LOADV_PRIVATE(VECTOR, part);
 }
+void FN(put)(FV v, __global T *p, int stride) {
+  float part[VECTOR];
+  STOREV_PRIVATE(VECTOR, v, part);
+  for (int k = 0; k < VECTOR; ++k) STOREV(T, 1, part[k], p + k * stride);
+}
+#define GET(p, stride) FN(get)(p, stride)
+#define PUT(v, p, stride) FN(put)(v, p, stride)
+#endif
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(IN(IN_T, in), OUT(OUT_T, out), const struct FN(Walk) walk) {
-  const int blocks = (walk.size[0] + V - 1) / V;
-  int rest = (int)get_global_id(0);
-  const int first = rest % blocks * V, last = min(V, walk.size[0] - first) - 1;
-  rest /= blocks;
-  int from = first * walk.from[0], to = first * walk.to[0];
-#pragma unroll
-  for (int d = 1; d < DIMS; ++d) {
-    const int i = rest % walk.size[d];
-    rest /= walk.size[d];
-    from += i * walk.from[d];
-    to += i * walk.to[d];
-  }
-  if (rest > 0) return;
-
-  __global const IN_T *source = AT(in) + from;
-  __global OUT_T *target = AT(out) + to;
-  FLOATV(V) most = FN(gather)(source, walk.from[0], last);
-  for (int c = 1; c < walk.length; ++c) most = fmax(most, FN(gather)(source + c * walk.from_step, walk.from[0], last));
-  FLOATV(V) sum = 0.0f;
-  for (int c = 0; c < walk.length; ++c) sum += exp(FN(gather)(source + c * walk.from_step, walk.from[0], last) - most);
-  const FLOATV(V) scale = SCALE(sum);
-  for (int c = 0; c < walk.length; ++c) {
-    const FLOATV(V) x = FN(gather)(source + c * walk.from_step, walk.from[0], last) - most;
-    const FLOATV(V) y = RESULT(x, scale);
-    __global OUT_T *p = target + c * walk.to_step;
-#if V == 1
-    STOREV(OUT_T, 1, y, p);
+#if ALONG && VECTOR > 1
+// Of the last vector, which overlaps the one before, the elements that are new.
+#define NEW(v, old) select((FV)(0.0f), v, COUNTED(VECTOR) >= (IV)(old))
 #else
-    if (walk.to[0] == 1 && last == V - 1) {
-      STOREV(OUT_T, V, y, p);
-    } else {
-      float lanes[V];
-      STOREV_PRIVATE(V, y, lanes);
-      for (int i = 0; i <= last; ++i) STOREV(OUT_T, 1, lanes[i], p + i * walk.to[0]);
+#define NEW(v, old) (v)
+#endif
+
+__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+KERNEL(IN(T, in), OUT(T, out), const FN(Args) a) {
+#if ALONG && LANES > 1
+  __local float shared[ROWS][LANES];
+  const int lane = get_local_id(0), row = get_local_id(1);
+#endif
+  const int first = (int)get_group_id(0) * a.items_per_group;
+  const int last = min(first + a.items_per_group, a.items);
+  for (int base = first; base < last; base += ROWS) {
+    const int item = base + (int)get_local_id(1);
+    int rest = min(item, last - 1);  // work-items beyond the last one help with nothing, but meet the barriers
+#if ALONG
+    const int inner = rest % a.inner;
+    rest /= a.inner;
+#else
+    const int inner = min(rest % a.vectors * VECTOR, a.inner - VECTOR);
+    rest /= a.vectors;
+#endif
+    __global const T *from = AT(in) + inner * a.in_inner;
+    __global T *to = AT(out) + inner * a.out_inner;
+#pragma unroll
+    for (int d = 0; d < 4; ++d) {
+      const int i = rest % a.size[d];
+      rest /= a.size[d];
+      from += i * a.in[d];
+      to += i * a.out[d];
     }
-#endif
-  }
-}
-
+#if ALONG
+#if LANES > 1
+    const int begin = lane * VECTOR;
 #else
-
-// Combines one value of each work-item; all get the result.
-#define COMBINE(value, operation)                                          \
-  for (int half_group = GROUP / 2; half_group > 0; half_group /= 2) {      \
-    scratch[me] = value;                                                   \
-    barrier(CLK_LOCAL_MEM_FENCE);                                          \
-    value = operation(value, scratch[me ^ half_group]);                    \
-    barrier(CLK_LOCAL_MEM_FENCE);                                          \
-  }
-#define SUM_OF(a, b) ((a) + (b))
-
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(IN(IN_T, in), OUT(OUT_T, out), const struct FN(Walk) walk) {
-  __local float scratch[GROUP];
-  const int me = (int)get_local_id(0);
-  int rest = (int)get_group_id(0), from = 0, to = 0;
-#pragma unroll
-  for (int d = 0; d < DIMS; ++d) {
-    const int i = rest % walk.size[d];
-    rest /= walk.size[d];
-    from += i * walk.from[d];
-    to += i * walk.to[d];
-  }
-  __global const IN_T *source = AT(in) + from;
-  __global OUT_T *target = AT(out) + to;
-  const int whole = walk.length / V * V;  // elements in whole vectors; the others one by one
-
-  float most = -INFINITY;
-#if V > 1
-  FLOATV(V) wide = -INFINITY;
-  for (int c = me * V; c < whole; c += GROUP * V) wide = fmax(wide, LOADV(IN_T, V, source + c));
-  float lanes[V];
-  STOREV_PRIVATE(V, wide, lanes);
-  for (int i = 0; i < V; ++i) most = fmax(most, lanes[i]);
+    const int begin = 0;
 #endif
-  for (int c = (V > 1 ? whole : 0) + me; c < walk.length; c += GROUP) most = fmax(most, LOADV(IN_T, 1, source + c));
-  COMBINE(most, fmax)
-
-  float sum = 0.0f;
-#if V > 1
-  wide = 0.0f;
-  for (int c = me * V; c < whole; c += GROUP * V) wide += exp(LOADV(IN_T, V, source + c) - most);
-  STOREV_PRIVATE(V, wide, lanes);
-  for (int i = 0; i < V; ++i) sum += lanes[i];
+#define STEP (LANES * VECTOR)
+#define AXIS(stride) (min(i, a.axis - VECTOR) * stride)
+#else
+    const int begin = 0;
+#define STEP 1
+#define AXIS(stride) (i * stride)
 #endif
-  for (int c = (V > 1 ? whole : 0) + me; c < walk.length; c += GROUP) sum += exp(LOADV(IN_T, 1, source + c) - most);
-  COMBINE(sum, SUM_OF)
 
-  const float scale = SCALE(sum);
-#if V > 1
-  for (int c = me * V; c < whole; c += GROUP * V) {
-    const FLOATV(V) x = LOADV(IN_T, V, source + c) - most;
-    const FLOATV(V) y = RESULT(x, scale);
-    STOREV(OUT_T, V, y, target + c);
-  }
+    FV most = -INFINITY;
+    for (int i = begin; i < a.axis; i += STEP) most = fmax(most, GET(from + AXIS(a.in_axis), a.in_inner));
+#if ALONG
+    float largest = GREATEST(VECTOR, most);
+#if LANES > 1
+    shared[row][lane] = largest;
+    for (int half_way = LANES / 2; half_way > 0; half_way /= 2) {
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (lane < half_way) shared[row][lane] = fmax(shared[row][lane], shared[row][lane + half_way]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    largest = shared[row][0];
+    barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-  for (int c = (V > 1 ? whole : 0) + me; c < walk.length; c += GROUP) {
-    const float x = LOADV(IN_T, 1, source + c) - most;
-    STOREV(OUT_T, 1, RESULT(x, scale), target + c);
+#else
+    const FV largest = most;
+#endif
+
+    FV part = 0;
+    for (int i = begin; i < a.axis; i += STEP) {
+      const FV e = exp(GET(from + AXIS(a.in_axis), a.in_inner) - largest);
+      part += NEW(e, i - min(i, a.axis - VECTOR));
+#if KEEP && !LOGARITHM
+      PUT(e, to + AXIS(a.out_axis), a.out_inner);
+#endif
+    }
+#if ALONG
+    float sum = TOTAL(VECTOR, part);
+#if LANES > 1
+    shared[row][lane] = sum;
+    for (int half_way = LANES / 2; half_way > 0; half_way /= 2) {
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (lane < half_way) shared[row][lane] += shared[row][lane + half_way];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sum = shared[row][0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+#else
+    const FV sum = part;
+#endif
+
+#if ALONG && LANES > 1
+    if (item < last)
+#endif
+    {
+#if LOGARITHM
+      const FV below = (FV)(log(sum));
+      for (int i = begin; i < a.axis; i += STEP)
+        PUT(GET(from + AXIS(a.in_axis), a.in_inner) - largest - below, to + AXIS(a.out_axis), a.out_inner);
+#else
+      const FV scale = (FV)(1.0f / sum);
+#if KEEP && ALONG  // the last vector overlaps the one before, but each value is to be scaled once
+      int i = 0;
+      for (; i + VECTOR <= a.axis; i += VECTOR)
+        PUT(GET(to + i * a.out_axis, a.out_inner) * scale, to + i * a.out_axis, a.out_inner);
+      for (; i < a.axis; ++i) to[i * a.out_axis] *= 1.0f / sum;
+#elif KEEP
+      for (int i = 0; i < a.axis; ++i)
+        PUT(GET(to + i * a.out_axis, a.out_inner) * scale, to + i * a.out_axis, a.out_inner);
+#else
+      for (int i = begin; i < a.axis; i += STEP)
+        PUT(exp(GET(from + AXIS(a.in_axis), a.in_inner) - largest) * scale, to + AXIS(a.out_axis), a.out_inner);
+#endif
+#endif
+    }
   }
 }
-#endif

@@ -1,9 +1,10 @@
-// SoftMax (opset 1: axis from 0; opset 8: any) and LogSoftmax: exp(x - max) / sum along one dimension.
+// SoftMax and LogSoftmax: shapes, plain reference, and one family whose points say whether vectors and work-items run along
+// the axis or across it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "kernels/kernel.h"
+#include "kernels/convolution_tile.h"
 #include "kernels/shape_util.h"
 #include "kernels/strided_copy.h"
 
@@ -11,162 +12,201 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kLongRow = 32;  // from here on a row has vectors of its own
-constexpr size_t kLoops = 4;
+constexpr size_t kMostLoops = 5;  // around the axis, after merging
 
-bool is_logarithm(const std::string& type) { return type == "LogSoftmax"; }
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-size_t axis_of(const Attributes& attributes, const std::string& type, size_t rank) {
-  return checked_axis(attributes.get_int("axis", is_logarithm(type) ? -1 : 1), rank, "axis");
+size_t axis_of(const std::string& type, const Attributes& attributes, size_t rank) {
+  return checked_axis(attributes.get_int("axis", type == "SoftMax" ? 1 : -1), rank, "axis");
 }
 
-std::vector<ValueInfo> infer_softmax(const ShapeContext& context) {
+std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   check_inputs(context, 1, 1);
-  const ValueInfo& x = context.inputs[0];
-  if (!is_float(x.type)) fail_model("takes floats, not " + std::string(name_of(x.type)));
-  axis_of(context.attributes, context.type, x.shape.size());
-  return {{x.type, x.shape}};
+  const ValueInfo& in = context.inputs[0];
+  axis_of(context.type, context.attributes, in.shape.size());
+  return {{in.type, in.shape, {}}};
 }
 
-void evaluate_softmax(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+// Sums in double.
+void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
-  const size_t axis = axis_of(desc.attributes, desc.type, shape.size());
-  const int64_t length = shape[axis];
-  int64_t inner = 1;
-  for (size_t d = axis + 1; d < shape.size(); ++d) inner *= shape[d];
-  const float* in = inputs[0].data<float>();
+  const size_t axis = axis_of(desc.type, desc.attributes, shape.size());
+  const std::vector<float> data = inputs[0].to_floats();
+  if (data.empty()) return;
   float* out = outputs[0].mutable_data<float>();
-  if (outputs[0].elements() == 0) return;
-  for (int64_t row = 0; row < outputs[0].elements() / length; ++row) {
-    const int64_t base = row / inner * inner * length + row % inner;
-    float most = -std::numeric_limits<float>::infinity();
+  const int64_t size = shape[axis], inner = row_major_strides(shape)[axis];
+  for (int64_t row = 0; row < outputs[0].elements() / size; ++row) {
+    const int64_t base = row / inner * inner * size + row % inner;
+    float largest = -std::numeric_limits<float>::infinity();
+    for (int64_t i = 0; i < size; ++i) largest = std::max(largest, data[base + i * inner]);
     double sum = 0;
-    for (int64_t c = 0; c < length; ++c) most = std::max(most, in[base + c * inner]);
-    for (int64_t c = 0; c < length; ++c) sum += std::exp(in[base + c * inner] - most);
-    for (int64_t c = 0; c < length; ++c) {
-      const float x = in[base + c * inner] - most;
-      out[base + c * inner] = static_cast<float>(is_logarithm(desc.type) ? x - std::log(sum) : std::exp(x) / sum);
+    for (int64_t i = 0; i < size; ++i) sum += std::exp(static_cast<double>(data[base + i * inner]) - largest);
+    for (int64_t i = 0; i < size; ++i) {
+      const double x = static_cast<double>(data[base + i * inner]) - largest;
+      out[base + i * inner] = static_cast<float>(desc.type == "LogSoftmax" ? x - std::log(sum) : std::exp(x) / sum);
     }
   }
 }
 
+// The axis and the loops around it, outermost first.
 struct Rows {
-  int64_t length = 1, from_step = 1, to_step = 1, count = 1;
-  std::vector<CopyDim> loops;  // over the rows, innermost last
+  CopyDim axis;
+  std::vector<CopyDim> loops;
+  int64_t count = 1;
 };
 
 Rows rows_of(const OpDesc& desc) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
-  const size_t axis = axis_of(desc.attributes, desc.type, in.shape.size());
-  Rows rows{in.shape[axis], in.strides[axis], out.strides[axis], 1, {}};
-  for (size_t d = 0; d < in.shape.size(); ++d)
-    if (d != axis) {
-      rows.loops.push_back({in.shape[d], in.strides[d], out.strides[d], {}});
-      rows.count *= in.shape[d];
+  const size_t axis = axis_of(desc.type, desc.attributes, in.shape.size());
+  Rows rows;
+  std::vector<CopyDim> dims;
+  for (size_t d = 0; d < in.shape.size(); ++d) {
+    CopyDim dim;
+    dim.size = in.shape[d], dim.from = in.strides[d], dim.to = out.strides[d];
+    if (d == axis) {
+      rows.axis = dim;
+    } else {
+      dims.push_back(dim);
+      rows.count *= dim.size;
     }
-  rows.loops = merged(std::move(rows.loops));
+  }
+  rows.loops = merged(std::move(dims));
   return rows;
 }
 
-std::string reject_softmax(const OpDesc& desc, const DeviceTraits&) {
+bool is_unit(const CopyDim& dim) { return dim.from == 1 && dim.to == 1; }
+
+// The loop whose steps become the elements of a vector across the axis: the one with adjacent elements, else the longest.
+size_t inner_loop(const std::vector<CopyDim>& loops) {
+  size_t best = 0;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (is_unit(loops[i])) return i;
+    if (loops[i].size > loops[best].size) best = i;
+  }
+  return best;
+}
+
+std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (!desc.tail.empty()) return "takes no tail";
-  for (const TensorDesc* tensor : {&desc.inputs[0], &desc.outputs[0]}) {
-    if (tensor->type != ElementType::f32 && tensor->type != ElementType::f16)
-      return "computes on f32 and f16, not " + std::string(name_of(tensor->type));
-    if (tensor->span() > std::numeric_limits<int32_t>::max()) return "a tensor spans more than an int can count";
+  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  if (rows_of(desc).loops.size() > kMostLoops) return "needs more than " + std::to_string(kMostLoops) + " loops around the axis";
+  return "";
+}
+
+TuningPoint point_of(bool along, int vector, int lanes, int rows) {
+  return {{{"ALONG", along}, {"VECTOR", vector}, {"LANES", lanes}, {"ROWS", rows}}};
+}
+
+std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
+  const Rows rows = rows_of(desc);
+  const int64_t inner = rows.loops.empty() ? 1 : rows.loops[inner_loop(rows.loops)].size;
+  const bool unit = rows.axis.size == 1 || is_unit(rows.axis);
+  std::vector<TuningPoint> points;
+  for (int vector : {1, 2, 4, 8, 16}) {
+    if (traits.is_cpu) {
+      if (vector == 1 || (vector <= rows.axis.size && unit)) points.push_back(point_of(true, vector, 1, 1));
+      if (vector <= inner) points.push_back(point_of(false, vector, 1, 1));
+      continue;
+    }
+    if (vector > 4) continue;
+    for (int items : {64, 128, 256}) {
+      if (static_cast<size_t>(items) > traits.max_work_group) continue;
+      if (vector <= inner) points.push_back(point_of(false, vector, 1, items));
+      for (int lanes = 4; lanes <= items; lanes *= 2)
+        if (vector == 1 || (unit && lanes * vector < 2 * rows.axis.size)) points.push_back(point_of(true, vector, lanes, items / lanes));
+    }
   }
-  if (desc.outputs[0].elements() == 0) return "the output is empty";
-  if (rows_of(desc).loops.size() > kLoops) return "needs more than " + std::to_string(kLoops) + " loops";
-  return "";
+  if (points.empty()) points.push_back(point_of(true, 1, 1, 1));
+  return points;
 }
 
-std::string reject_long_rows(const OpDesc& desc, const DeviceTraits& traits) {
-  const std::string why = reject_softmax(desc, traits);
-  if (!why.empty()) return why;
+TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const Rows rows = rows_of(desc);
-  if (rows.from_step != 1 || rows.to_step != 1) return "rows are not dense";
-  if (rows.length < kLongRow) return "rows have fewer than " + std::to_string(kLongRow) + " elements";
-  return "";
+  const CopyDim inner = rows.loops.empty() ? CopyDim{} : rows.loops[inner_loop(rows.loops)];
+  const bool unit = rows.axis.size == 1 || is_unit(rows.axis);
+  const auto cost = [&](const TuningPoint& point) {
+    const int vector = point["VECTOR"], lanes = point["LANES"];
+    const bool along = point["ALONG"];
+    // Vectors of exponentials that one work-item computes, and what it costs to have its elements together.
+    const double axis = static_cast<double>(rows.axis.size);
+    const double steps = along ? std::ceil(axis / (lanes * vector)) : axis;
+    const double items =
+        along ? static_cast<double>(rows.count) * lanes
+              : static_cast<double>(rows.count) / static_cast<double>(inner.size) * static_cast<double>(ceil_div(inner.size, vector));
+    if (traits.is_cpu) {
+      const double exponential = 8.0 * std::max(1.0, vector / static_cast<double>(traits.vector_width));
+      const double gather = along || vector == 1 || is_unit(inner) ? 1.0 : 2.0 * vector;
+      return items * (steps * (exponential + 3 * gather) + (along ? 2.0 * vector : 4.0) + 20);
+    }
+    const double wanted = 512.0 * traits.compute_units;
+    const double meeting = along ? 12.0 * std::log2(std::max(2, lanes)) : 0.0;
+    const double spread = (along ? unit || lanes == 1 : is_unit(inner)) ? 1.0 : 2.0;
+    return items * (steps * spread * (8.0 + vector) + meeting + 20) * (items < wanted ? wanted / items : 1.0) *
+           (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
+  };
+  const std::vector<TuningPoint> points = space(desc, traits);
+  return *std::min_element(points.begin(), points.end(),
+                           [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
 }
 
-KernelPlan plan_softmax(const OpDesc& desc, bool lanes, int vector, int group) {
-  const Rows rows = rows_of(desc);
-  const auto type = [](const TensorDesc& tensor) { return tensor.type == ElementType::f16 ? "half" : "float"; };
-  KernelPlan plan;
-  KernelSpec& spec = plan.launches.emplace_back();
+KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  Rows rows = rows_of(desc);
+  const bool along = point["ALONG"];
+  const int vector = point["VECTOR"], lanes = point["LANES"], group_rows = point["ROWS"];
+  CopyDim inner;
+  if (!rows.loops.empty()) {
+    const size_t at = along ? rows.loops.size() - 1 : inner_loop(rows.loops);
+    inner = rows.loops[at];
+    rows.loops.erase(rows.loops.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  const bool unit = along || vector == 1 || is_unit(inner);
+  const int64_t vectors = along ? inner.size : ceil_div(inner.size, vector), items = rows.count / inner.size * vectors;
+  // Vectors across the axis that overlap would scale what is kept twice.
+  const bool keep = traits.is_cpu && desc.inputs[0].type == ElementType::f32 && (along || inner.size % vector == 0);
+  const double work = 60.0 * static_cast<double>(rows.axis.size) * (along ? 1 : vector);
+  const int64_t per_group = traits.is_cpu ? tiles_per_item(items, 1, work, traits) : group_rows;
+
+  std::reverse(rows.loops.begin(), rows.loops.end());
+  rows.loops.resize(kMostLoops - 1);
+  std::vector<int64_t> args{rows.axis.size, rows.axis.from, rows.axis.to, inner.size, inner.from, inner.to, vectors};
+  for (const CopyDim& loop : rows.loops) args.push_back(loop.size);
+  for (const CopyDim& loop : rows.loops) args.push_back(loop.from);
+  for (const CopyDim& loop : rows.loops) args.push_back(loop.to);
+  args.insert(args.end(), {items, per_group});
+
+  KernelSpec spec;
   spec.source = "softmax.cl";
-  spec.defines = {{"LANES", lanes ? "1" : "0"}, {"V", std::to_string(vector)}, {"GROUP", std::to_string(group)},
-                  {"IN_T", type(desc.inputs[0])}, {"OUT_T", type(desc.outputs[0])},
-                  {"LOGARITHM", is_logarithm(desc.type) ? "1" : "0"}, {"DIMS", std::to_string(kLoops)}};
-  std::vector<CopyDim> loops = rows.loops;
-  std::reverse(loops.begin(), loops.end());  // the kernel counts the innermost first
-  loops.resize(kLoops);
-  if (lanes) {
-    const int64_t blocks = rows.count / loops[0].size * ((loops[0].size + vector - 1) / vector);
-    spec.global[0] = static_cast<size_t>((blocks + group - 1) / group * group);
-  } else {
-    spec.global[0] = static_cast<size_t>(rows.count) * static_cast<size_t>(group);
-  }
-  spec.local[0] = static_cast<size_t>(group);
-  std::vector<int64_t> values{rows.length, rows.from_step, rows.to_step};
-  for (const CopyDim& d : loops) values.push_back(d.size);
-  for (const CopyDim& d : loops) values.push_back(d.from);
-  for (const CopyDim& d : loops) values.push_back(d.to);
-  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)), Argument::output(0, size_of(desc.outputs[0].type)),
-                    int_struct(values)};
-  return plan;
+  const auto define = [&](const char* name, int value) { spec.defines.emplace_back(name, std::to_string(value)); };
+  spec.defines.emplace_back("T", storage_name(desc.inputs[0].type));
+  define("LOGARITHM", desc.type == "LogSoftmax");
+  define("KEEP", keep);
+  define("ALONG", along);
+  define("VECTOR", vector);
+  define("LANES", lanes);
+  define("ROWS", group_rows);
+  define("UNIT", unit);
+  const size_t size = size_of(desc.inputs[0].type);
+  spec.arguments = {Argument::input(0, size), Argument::output(0, size), int_struct(args)};
+  spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(group_rows), 1};
+  spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(items, per_group)), spec.local[1], 1};
+  return {{std::move(spec)}, {}, 0};
 }
 
-bool is_wide(const DeviceTraits& traits) { return traits.is_cpu || traits.vector_width > 1; }
-
-const KernelFamily kLongRows{
-    "softmax_row", 1, reject_long_rows,
-    [](const OpDesc&, const DeviceTraits& traits) {
-      std::vector<TuningPoint> points;
-      for (int vector : {1, 4, 16})
-        for (int group : {1, 64, 256})
-          if (static_cast<size_t>(group) <= traits.max_work_group) points.push_back({{{"V", vector}, {"GROUP", group}}});
-      return points;
-    },
-    [](const OpDesc&, const DeviceTraits& traits) -> TuningPoint {
-      if (is_wide(traits)) return {{{"V", 16}, {"GROUP", 1}}};
-      return {{{"V", 1}, {"GROUP", traits.max_work_group >= 256 ? 256 : traits.max_work_group >= 64 ? 64 : 1}}};
-    },
-    [](const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
-      return plan_softmax(desc, false, point["V"], point["GROUP"]);
-    }};
-
-const KernelFamily kLanes{
-    "softmax_lanes", 1, reject_softmax,
-    [](const OpDesc&, const DeviceTraits&) {
-      std::vector<TuningPoint> points;
-      for (int vector : {1, 4, 8, 16}) points.push_back({{{"V", vector}}});
-      return points;
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) -> TuningPoint {
-      const Rows rows = rows_of(desc);
-      const bool few = rows.loops.empty() || rows.loops.back().size < 4;
-      return {{{"V", is_wide(traits) && !few ? 8 : 1}}};
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return plan_softmax(desc, true, point["V"], traits.is_cpu ? 8 : static_cast<int>(std::min<size_t>(64, traits.max_work_group)));
-    }};
+const KernelFamily kSoftmax{"softmax", 1, reject, space, heuristic, plan};
 
 }  // namespace
 
 std::vector<OpDef> softmax_ops() {
-  std::vector<OpDef> ops;
-  for (const auto& [type, first] : {std::pair{"SoftMax", 1}, std::pair{"LogSoftmax", 5}}) {
-    OpDef def;
-    def.type = type;
-    def.opsets = opset_range(first);
-    def.infer_shapes = infer_softmax;
-    def.evaluate = evaluate_softmax;
-    def.families = {&kLongRows, &kLanes};
-    def.layout = LayoutRule::follow;
-    ops.push_back(std::move(def));
-  }
-  return ops;
+  OpDef softmax;
+  softmax.type = "SoftMax";
+  softmax.opsets = opset_range(1);
+  softmax.infer_shapes = infer_shapes;
+  softmax.evaluate = evaluate;
+  softmax.families = {&kSoftmax};
+  softmax.layout = LayoutRule::follow;
+  OpDef logarithm = softmax;
+  logarithm.type = "LogSoftmax";
+  return {std::move(softmax), std::move(logarithm)};
 }
 
 }  // namespace clinfer

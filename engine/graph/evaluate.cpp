@@ -15,20 +15,43 @@ Tensor as_type(const Tensor& tensor, ElementType type) {
   return tensor.type() == type ? tensor : tensor.convert(type);
 }
 
+// Sets the inputs of `desc` to the shapes of the values; true if one of them differs from what was inferred, which it does
+// behind operations whose output's size depends on values.
+bool adopt_shapes(OpDesc& desc, std::span<const Tensor> values) {
+  bool differs = false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].shape() == desc.inputs[i].shape) continue;
+    desc.inputs[i] = TensorDesc::row_major(values[i].type(), values[i].shape());
+    differs = true;
+  }
+  return differs;
+}
+
+std::vector<ValueInfo> infer_from_values(const Node& node, const OpDesc& desc, std::span<const Tensor> values) {
+  std::vector<ValueInfo> infos;
+  for (const Tensor& value : values.first(desc.own_inputs)) infos.push_back({value.type(), value.shape(), value});
+  return node.def->infer_shapes({node.type, node.opset, node.attributes, infos, node.outputs.size()});
+}
+
 }  // namespace
 
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs) {
   if (node.is("Constant")) return {as_type(node.constant, host_type(node.constant.type()))};
   if (!node.def || !node.def->evaluate)
     throw Error(ErrorCode::unsupported, "the operation has no version for the host");
-  const OpDesc desc = describe(node);
+  OpDesc desc = describe(node);
   std::vector<Tensor> values;
   values.reserve(inputs.size());
   for (const Tensor& input : inputs) values.push_back(as_type(input, host_type(input.type())));
   std::vector<Tensor> outputs;
   outputs.reserve(node.outputs.size());
-  for (const NodeOutput& output : node.outputs)
-    outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
+  if (adopt_shapes(desc, values)) {
+    for (const ValueInfo& output : infer_from_values(node, desc, values))
+      outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
+  } else {
+    for (const NodeOutput& output : node.outputs)
+      outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
+  }
   node.def->evaluate(desc, std::span<const Tensor>(values).first(desc.own_inputs), outputs);
   if (!desc.tail.empty()) apply_tail(desc, values, outputs[0]);
   return outputs;

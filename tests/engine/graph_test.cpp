@@ -153,6 +153,11 @@ TEST_F(Chain, Evaluates) {
   EXPECT_THROW(evaluate_graph(graph, std::vector<Tensor>{Tensor::allocate(ElementType::f32, {3})}), Error);
 }
 
+TEST_F(Chain, EvaluatesShapesOtherThanInferred) {
+  const Tensor input = Tensor::of(ElementType::f32, {3}, std::vector<float>{5, 7, 8});
+  EXPECT_EQ(evaluate_node(*a, std::vector<Tensor>{input}).at(0).to_floats(), (std::vector<float>{6, 8, 9}));
+}
+
 TEST_F(Chain, EvaluatesTails) {
   a->tail = {{.function = "multiply", .operand = 1}};
   a->own_inputs = 1;

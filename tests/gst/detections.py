@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare the element's detections on videos, through a real gst-launch line, with OpenVINO's on the same frames.
 
-    detections.py --shared DIR [--frames N] [--only TEXT] [--device D] [--cache-dir DIR] [--config KEY=VALUE,...]
+    detections.py --shared DIR [--objects N] [--only TEXT] [--device D] [--cache-dir DIR] [--config KEY=VALUE,...]
 
 For each model and video: every object of confidence >= 0.5 of either side has one of the other's of >= 0.4 with the same
 label and IoU >= 0.85; the median difference of their scores is under 0.01 and none is above 0.1.
@@ -67,9 +67,10 @@ def run(model, video, properties, arguments):
     reference = f"{arguments.shared}/data/detections/{model}__{os.path.splitext(video)[0]}.jsonl"
     with open(reference, encoding="utf-8") as file:
         expected = [objects_of(json.loads(line)) for line in file]
-    # The reference may end before the video.
-    frames = min(arguments.frames or len(expected), len(expected))
-    expected = expected[:frames]
+    if arguments.objects:
+        shown = [n for n, objects in enumerate(expected) if any(c >= 0.5 for _, c, _ in objects)]
+        expected = expected[:shown[:arguments.objects][-1] + 1]
+    frames = len(expected)  # the reference may end before the video
     with tempfile.TemporaryDirectory() as folder:
         lines = f"{folder}/lines.jsonl"
         command = ["gst-launch-1.0", "-q", "filesrc", f"location={arguments.shared}/data/videos/{video}", "!", "decodebin", "!"]
@@ -101,7 +102,7 @@ def run(model, video, properties, arguments):
         lonely += [f"frame {number}: missed: {text}" for text in compare(theirs, ours, differences)]
     median, worst = (statistics.median(differences), max(differences)) if differences else (0, 0)
     print(f"  {len(got)} frames, {count} objects expected, {len(lonely)} without partner, score differences: median {median:.5f}, worst {worst:.5f}")
-    if not differences and count:
+    if not differences:
         return "nothing was found"
     if lonely:
         return f"{len(lonely)} objects without a partner, first: {lonely[0]}"
@@ -113,7 +114,7 @@ def run(model, video, properties, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", required=True, help="folder that holds data/")
-    parser.add_argument("--frames", type=int, default=0, help="frames of each video (0: all)")
+    parser.add_argument("--objects", type=int, default=0, help="end each video at its Nth frame with objects (0: whole videos)")
     parser.add_argument("--only", default="", help="part of the models' names")
     parser.add_argument("--format", default="", help="convert to this format first")
     parser.add_argument("--device")

@@ -1,4 +1,5 @@
-// Convolution and GroupConvolution: every family against the plain reference, on layouts as the engine makes them and on views.
+// Convolution and GroupConvolution: every family against the plain reference, on layouts as the
+// engine makes them and on views.
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
@@ -40,18 +41,30 @@ void add_bias_relu(OpDesc& desc, std::vector<Tensor>& inputs) {
 // An activation of the output's shape, laid out with gaps.
 void add_residual(OpDesc& desc, std::vector<Tensor>& inputs) {
   inputs.push_back(random_tensor(desc.outputs[0].shape, -1, 1, 4));
-  desc.inputs.push_back(with_gaps(TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape), 3, 1));
+  desc.inputs.push_back(
+      with_gaps(TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape), 3, 1));
   desc.constants.push_back({});
   desc.tail.push_back({"add", 0, 0, static_cast<int>(inputs.size()) - 1});
 }
 
 TEST(Convolution, Shapes) {
-  EXPECT_EQ(shape_of({"Convolution", {1, 3, 300, 300}, {32, 3, 7, 7}, "2,2", "3,3", "3,3", "1,1"}), (Shape{1, 32, 150, 150}));
-  EXPECT_EQ(shape_of({"Convolution", {2, 3, 11, 10}, {4, 3, 3, 3}, "2,2", "0,0", "0,0", "1,1", "same_upper"}), (Shape{2, 4, 6, 5}));
-  EXPECT_EQ(shape_of({"Convolution", {2, 3, 11, 10}, {4, 3, 3, 3}, "1,1", "9,9", "9,9", "2,2", "valid"}), (Shape{2, 4, 7, 6}));
+  EXPECT_EQ(shape_of({"Convolution", {1, 3, 300, 300}, {32, 3, 7, 7}, "2,2", "3,3", "3,3", "1,1"}),
+            (Shape{1, 32, 150, 150}));
+  EXPECT_EQ(
+      shape_of(
+          {"Convolution", {2, 3, 11, 10}, {4, 3, 3, 3}, "2,2", "0,0", "0,0", "1,1", "same_upper"}),
+      (Shape{2, 4, 6, 5}));
+  EXPECT_EQ(
+      shape_of({"Convolution", {2, 3, 11, 10}, {4, 3, 3, 3}, "1,1", "9,9", "9,9", "2,2", "valid"}),
+      (Shape{2, 4, 7, 6}));
   EXPECT_EQ(shape_of({"Convolution", {1, 2, 9}, {4, 2, 3}, "2", "1", "0", "1"}), (Shape{1, 4, 4}));
-  EXPECT_EQ(shape_of({"GroupConvolution", {1, 6, 8, 8}, {3, 4, 2, 3, 3}, "1,1", "1,1", "1,1", "1,1"}), (Shape{1, 12, 8, 8}));
-  EXPECT_EQ(shape_of({"Convolution", {1, 2, 4, 5, 6}, {3, 2, 2, 2, 2}, "1,1,2", "0,0,0", "0,0,0", "1,1,1"}), (Shape{1, 3, 3, 4, 3}));
+  EXPECT_EQ(
+      shape_of({"GroupConvolution", {1, 6, 8, 8}, {3, 4, 2, 3, 3}, "1,1", "1,1", "1,1", "1,1"}),
+      (Shape{1, 12, 8, 8}));
+  EXPECT_EQ(
+      shape_of(
+          {"Convolution", {1, 2, 4, 5, 6}, {3, 2, 2, 2, 2}, "1,1,2", "0,0,0", "0,0,0", "1,1,1"}),
+      (Shape{1, 3, 3, 4, 3}));
 }
 
 TEST(Convolution, RefusesWhatCannotBe) {
@@ -64,30 +77,46 @@ TEST(Convolution, RefusesWhatCannotBe) {
     }
     return "";
   };
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 2, 3, 3}, "1,1", "0,0", "0,0", "1,1"}), "");    // channels
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 9, 9}, "1,1", "0,0", "0,0", "1,1"}), "");    // kernel too large
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "0,1", "0,0", "0,0", "1,1"}), "");    // stride 0
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1", "0,0", "0,0", "1,1"}), "");      // too few strides
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3}, "1,1", "0,0", "0,0", "1,1"}), "");       // ranks
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "9000000000000,1"}), "");
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "1,1", "sideways"}), "");
-  EXPECT_NE(message({"GroupConvolution", {1, 6, 8, 8}, {4, 1, 2, 3, 3}, "1,1", "0,0", "0,0", "1,1"}), "");  // groups
+  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 2, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
+            "");  // channels
+  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 9, 9}, "1,1", "0,0", "0,0", "1,1"}),
+            "");  // kernel too large
+  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "0,1", "0,0", "0,0", "1,1"}),
+            "");  // stride 0
+  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1", "0,0", "0,0", "1,1"}),
+            "");  // too few strides
+  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
+            "");  // ranks
+  EXPECT_NE(
+      message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "9000000000000,1"}),
+      "");
+  EXPECT_NE(
+      message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "1,1", "sideways"}),
+      "");
+  EXPECT_NE(
+      message({"GroupConvolution", {1, 6, 8, 8}, {4, 1, 2, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
+      "");  // groups
 }
 
 // The reference on numbers that can be checked by hand.
 TEST(Convolution, ReferenceByHand) {
-  std::vector<Tensor> inputs{Tensor::of<float>(ElementType::f32, {1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
-                             Tensor::of<float>(ElementType::f32, {1, 1, 2, 2}, {1, 10, 100, 1000})};
-  const OpDesc desc = make_desc("Convolution", 1,
-                                attributes({{"strides", "2,1"}, {"pads_begin", "1,0"}, {"pads_end", "0,1"}, {"dilations", "1,1"}}),
-                                inputs, {false, true});
+  std::vector<Tensor> inputs{
+      Tensor::of<float>(ElementType::f32, {1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
+      Tensor::of<float>(ElementType::f32, {1, 1, 2, 2}, {1, 10, 100, 1000})};
+  const OpDesc desc = make_desc(
+      "Convolution", 1,
+      attributes(
+          {{"strides", "2,1"}, {"pads_begin", "1,0"}, {"pads_end", "0,1"}, {"dilations", "1,1"}}),
+      inputs, {false, true});
   // Rows start at -1 and 1; columns at 0, 1 and 2.
-  EXPECT_EQ(reference(desc, inputs)[0].to_floats(), (std::vector<float>{2100, 3200, 300, 8754, 9865, 906}));
+  EXPECT_EQ(reference(desc, inputs)[0].to_floats(),
+            (std::vector<float>{2100, 3200, 300, 8754, 9865, 906}));
 }
 
 TEST(Convolution, Pointwise) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {2, 20, 5, 7}, {37, 20, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
+  OpDesc desc =
+      describe({"Convolution", {2, 20, 5, 7}, {37, 20, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 7, 16);
   add_bias_relu(desc, inputs);
@@ -98,7 +127,8 @@ TEST(Convolution, Pointwise) {
 // The residual is not one long row of pixels, so that its positions have to be computed.
 TEST(Convolution, PointwiseWithPositions) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {2, 8, 5, 3}, {16, 8, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
+  OpDesc desc =
+      describe({"Convolution", {2, 8, 5, 3}, {16, 8, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
   inputs.push_back(random_tensor({2, 16, 1, 3}));
   desc.inputs.push_back(TensorDesc::channels_last(ElementType::f32, {2, 16, 1, 3}));
   desc.constants.push_back({});
@@ -109,21 +139,24 @@ TEST(Convolution, PointwiseWithPositions) {
 // Height alone walks the pixels.
 TEST(Convolution, PointwiseOfOneColumn) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {1, 8, 19, 1}, {16, 8, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
+  OpDesc desc =
+      describe({"Convolution", {1, 8, 19, 1}, {16, 8, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
   add_residual(desc, inputs);
   check_op(desc, inputs);
 }
 
 TEST(Convolution, SmallKernelWithBorders) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {2, 9, 11, 13}, {20, 9, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
+  OpDesc desc =
+      describe({"Convolution", {2, 9, 11, 13}, {20, 9, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
   add_bias_relu(desc, inputs);
   EXPECT_GE(check_op(desc, inputs), 3u);
 }
 
 TEST(Convolution, StridedViews) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {1, 6, 12, 17}, {24, 6, 3, 5}, "2,3", "1,0", "0,2", "2,1"}, inputs);
+  OpDesc desc =
+      describe({"Convolution", {1, 6, 12, 17}, {24, 6, 3, 5}, "2,3", "1,0", "0,2", "2,1"}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 4, 8);
   add_residual(desc, inputs);
@@ -132,23 +165,28 @@ TEST(Convolution, StridedViews) {
 
 TEST(Convolution, FirstLayer) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {1, 3, 21, 23}, {16, 3, 7, 7}, "2,2", "3,3", "3,3", "1,1"}, inputs);
+  OpDesc desc =
+      describe({"Convolution", {1, 3, 21, 23}, {16, 3, 7, 7}, "2,2", "3,3", "3,3", "1,1"}, inputs);
   add_bias_relu(desc, inputs);
   check_op(desc, inputs);
 }
 
 TEST(Convolution, SameLowerAndNegativePads) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {1, 5, 9, 10}, {8, 5, 4, 4}, "2,2", "0,0", "0,0", "1,1", "same_lower"}, inputs);
+  OpDesc desc = describe(
+      {"Convolution", {1, 5, 9, 10}, {8, 5, 4, 4}, "2,2", "0,0", "0,0", "1,1", "same_lower"},
+      inputs);
   check_op(desc, inputs);
-  desc = describe({"Convolution", {1, 5, 9, 10}, {8, 5, 3, 3}, "1,1", "-1,2", "1,-2", "1,1"}, inputs);
+  desc =
+      describe({"Convolution", {1, 5, 9, 10}, {8, 5, 3, 3}, "1,1", "-1,2", "1,-2", "1,1"}, inputs);
   check_op(desc, inputs);
 }
 
 // Kernel larger than the input: no tile is ever inside.
 TEST(Convolution, KernelLargerThanInput) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {1, 4, 3, 2}, {8, 4, 5, 5}, "1,1", "2,2", "2,2", "1,1"}, inputs);
+  OpDesc desc =
+      describe({"Convolution", {1, 4, 3, 2}, {8, 4, 5, 5}, "1,1", "2,2", "2,2", "1,1"}, inputs);
   check_op(desc, inputs);
 }
 
@@ -157,14 +195,17 @@ TEST(Convolution, OneAndThreeDimensions) {
   OpDesc desc = describe({"Convolution", {2, 5, 17}, {6, 5, 3}, "2", "1", "1", "1"}, inputs);
   add_bias_relu(desc, inputs);
   check_op(desc, inputs);
-  desc = describe({"Convolution", {2, 5, 4, 6, 7}, {16, 5, 2, 3, 3}, "1,2,1", "0,1,1", "1,1,1", "1,1,1"}, inputs);
+  desc = describe(
+      {"Convolution", {2, 5, 4, 6, 7}, {16, 5, 2, 3, 3}, "1,2,1", "0,1,1", "1,1,1", "1,1,1"},
+      inputs);
   add_bias_relu(desc, inputs);
   EXPECT_GE(check_op(desc, inputs), 3u);
 }
 
 TEST(Convolution, WeightsThatAreAnInput) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {1, 5, 6, 7}, {6, 5, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
+  OpDesc desc =
+      describe({"Convolution", {1, 5, 6, 7}, {6, 5, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
   desc.constants[1] = {};
   desc.inputs[1] = TensorDesc::channels_last(ElementType::f32, inputs[1].shape());
   check_op(desc, inputs);
@@ -174,7 +215,9 @@ TEST(Convolution, HalfStorage) {
   const DeviceTraits gpu = gpu_traits();
   for (int64_t channels : {9, 16}) {  // fours of channels aligned or not
     std::vector<Tensor> inputs;
-    OpDesc desc = describe({"Convolution", {1, channels, 7, 9}, {20, channels, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
+    OpDesc desc = describe(
+        {"Convolution", {1, channels, 7, 9}, {20, channels, 3, 3}, "1,1", "1,1", "1,1", "1,1"},
+        inputs);
     desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
     inputs[1] = inputs[1].convert(ElementType::f16).convert(ElementType::f32);
     desc.constants[1] = inputs[1];
@@ -186,20 +229,24 @@ TEST(Convolution, HalfStorage) {
 TEST(Convolution, TilesForGpus) {
   const DeviceTraits gpu = gpu_traits();
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"Convolution", {2, 9, 7, 9}, {37, 9, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
+  OpDesc desc =
+      describe({"Convolution", {2, 9, 7, 9}, {37, 9, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
   add_bias_relu(desc, inputs);
   check_op(desc, inputs, {}, &gpu);
-  desc = describe({"Convolution", {1, 22, 5, 5}, {20, 22, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
+  desc =
+      describe({"Convolution", {1, 22, 5, 5}, {20, 22, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
   add_residual(desc, inputs);
   check_op(desc, inputs, {}, &gpu);
-  desc = describe({"GroupConvolution", {2, 21, 9, 11}, {21, 1, 1, 3, 3}, "2,2", "1,1", "1,1", "1,1"}, inputs);
+  desc = describe(
+      {"GroupConvolution", {2, 21, 9, 11}, {21, 1, 1, 3, 3}, "2,2", "1,1", "1,1", "1,1"}, inputs);
   add_bias_relu(desc, inputs);
   check_op(desc, inputs, {}, &gpu);
 }
 
 TEST(GroupConvolution, Depthwise) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"GroupConvolution", {2, 21, 9, 11}, {21, 1, 1, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
+  OpDesc desc = describe(
+      {"GroupConvolution", {2, 21, 9, 11}, {21, 1, 1, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 3, 2);
   add_bias_relu(desc, inputs);
@@ -209,9 +256,10 @@ TEST(GroupConvolution, Depthwise) {
 
 TEST(GroupConvolution, DepthwiseOddCases) {
   std::vector<Tensor> inputs;
-  for (const Case& c : {Case{"GroupConvolution", {1, 16, 12, 13}, {16, 1, 1, 5, 5}, "2,2", "2,2", "2,2", "1,1"},
-                        Case{"GroupConvolution", {1, 8, 10, 9}, {8, 1, 1, 3, 4}, "1,3", "2,4", "0,1", "2,3"},
-                        Case{"GroupConvolution", {1, 3, 4, 2}, {3, 1, 1, 5, 5}, "1,1", "4,4", "4,4", "1,1"}}) {
+  for (const Case& c :
+       {Case{"GroupConvolution", {1, 16, 12, 13}, {16, 1, 1, 5, 5}, "2,2", "2,2", "2,2", "1,1"},
+        Case{"GroupConvolution", {1, 8, 10, 9}, {8, 1, 1, 3, 4}, "1,3", "2,4", "0,1", "2,3"},
+        Case{"GroupConvolution", {1, 3, 4, 2}, {3, 1, 1, 5, 5}, "1,1", "4,4", "4,4", "1,1"}}) {
     OpDesc desc = describe(c, inputs);
     EXPECT_GE(check_op(desc, inputs), 2u);
   }
@@ -219,15 +267,18 @@ TEST(GroupConvolution, DepthwiseOddCases) {
 
 TEST(GroupConvolution, Groups) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"GroupConvolution", {2, 12, 7, 8}, {2, 12, 6, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
+  OpDesc desc = describe(
+      {"GroupConvolution", {2, 12, 7, 8}, {2, 12, 6, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
   add_bias_relu(desc, inputs);
   check_op(desc, inputs);
   // Vectors would straddle the groups, so that only the general family takes the tail.
-  desc = describe({"GroupConvolution", {1, 6, 7, 8}, {2, 7, 3, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
+  desc = describe({"GroupConvolution", {1, 6, 7, 8}, {2, 7, 3, 1, 1}, "1,1", "0,0", "0,0", "1,1"},
+                  inputs);
   check_op(desc, inputs);
   add_bias_relu(desc, inputs);
   check_op(desc, inputs);
-  desc = describe({"GroupConvolution", {1, 3, 7, 8}, {3, 2, 1, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
+  desc = describe({"GroupConvolution", {1, 3, 7, 8}, {3, 2, 1, 3, 3}, "1,1", "1,1", "1,1", "1,1"},
+                  inputs);
   check_op(desc, inputs);
 }
 

@@ -4,10 +4,12 @@
 namespace clinfer::test {
 namespace {
 
-OpDesc product(const Shape& a, const Shape& b, bool transpose_a, bool transpose_b, bool constant, std::vector<Tensor>& inputs) {
+OpDesc product(const Shape& a, const Shape& b, bool transpose_a, bool transpose_b, bool constant,
+               std::vector<Tensor>& inputs) {
   inputs = {random_tensor(a, -1, 1, 1), random_tensor(b, -1, 1, 2)};
   return make_desc("MatMul", 1,
-                   attributes({{"transpose_a", transpose_a ? "true" : "false"}, {"transpose_b", transpose_b ? "true" : "false"}}),
+                   attributes({{"transpose_a", transpose_a ? "true" : "false"},
+                               {"transpose_b", transpose_b ? "true" : "false"}}),
                    inputs, {false, constant});
 }
 
@@ -21,7 +23,8 @@ void add_bias(OpDesc& desc, std::vector<Tensor>& inputs) {
 
 void add_residual(OpDesc& desc, std::vector<Tensor>& inputs) {
   inputs.push_back(random_tensor(desc.outputs[0].shape, -1, 1, 4));
-  desc.inputs.push_back(with_gaps(TensorDesc::row_major(ElementType::f32, desc.outputs[0].shape), 3, 1));
+  desc.inputs.push_back(
+      with_gaps(TensorDesc::row_major(ElementType::f32, desc.outputs[0].shape), 3, 1));
   desc.constants.push_back({});
   desc.tail.push_back({"add", 0, 0, static_cast<int>(inputs.size()) - 1});
 }
@@ -35,7 +38,8 @@ TEST(MatMul, Shapes) {
   EXPECT_EQ(shape_of({2, 3}, {3, 4}), (Shape{2, 4}));
   EXPECT_EQ(shape_of({3, 2}, {4, 3}, true, true), (Shape{2, 4}));
   EXPECT_EQ(shape_of({3}, {3, 4}), (Shape{4}));
-  EXPECT_EQ(shape_of({3}, {3, 4}, true, false), (Shape{4}));  // transposing a vector changes nothing
+  EXPECT_EQ(shape_of({3}, {3, 4}, true, false),
+            (Shape{4}));  // transposing a vector changes nothing
   EXPECT_EQ(shape_of({5, 2, 3}, {3}), (Shape{5, 2}));
   EXPECT_EQ(shape_of({7}, {7}), (Shape{}));
   EXPECT_EQ(shape_of({2, 1, 4, 5}, {3, 5, 6}), (Shape{2, 3, 4, 6}));
@@ -47,7 +51,8 @@ TEST(MatMul, Shapes) {
 TEST(MatMul, ReferenceByHand) {
   std::vector<Tensor> inputs{Tensor::of<float>(ElementType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}),
                              Tensor::of<float>(ElementType::f32, {2, 3}, {1, 10, 100, 2, 20, 200})};
-  const OpDesc desc = make_desc("MatMul", 1, attributes({{"transpose_b", "true"}}), inputs, {false, false});
+  const OpDesc desc =
+      make_desc("MatMul", 1, attributes({{"transpose_b", "true"}}), inputs, {false, false});
   EXPECT_EQ(reference(desc, inputs)[0].to_floats(), (std::vector<float>{321, 642, 654, 1308}));
 }
 
@@ -91,8 +96,10 @@ TEST(MatMul, BroadcastAndVectors) {
     Shape a, b;
     bool transpose_a, transpose_b;
   };
-  for (const Case& c : {Case{{2, 1, 4, 5}, {3, 5, 6}, false, false}, Case{{5, 4}, {3, 6, 5}, true, true}, Case{{5}, {2, 5, 3}, false, false},
-                        Case{{2, 4, 5}, {5}, false, false}, Case{{33}, {33}, false, false}, Case{{2, 1, 1, 2, 3, 4}, {1, 3, 2, 1, 4, 5}, false, false}})
+  for (const Case& c :
+       {Case{{2, 1, 4, 5}, {3, 5, 6}, false, false}, Case{{5, 4}, {3, 6, 5}, true, true},
+        Case{{5}, {2, 5, 3}, false, false}, Case{{2, 4, 5}, {5}, false, false},
+        Case{{33}, {33}, false, false}, Case{{2, 1, 1, 2, 3, 4}, {1, 3, 2, 1, 4, 5}, false, false}})
     for (bool constant : {false, true}) {
       OpDesc desc = product(c.a, c.b, c.transpose_a, c.transpose_b, constant, inputs);
       check_op(desc, inputs);

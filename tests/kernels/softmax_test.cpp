@@ -1,44 +1,93 @@
-// SoftMax and LogSoftmax: hand values, every axis, short and long rows.
+// SoftMax and LogSoftmax: values checked by hand, and the family along and across the axis on many layouts.
 #include <cmath>
 
 #include "tests/kernels/op_test.h"
 
-namespace clinfer {
+namespace clinfer::test {
 namespace {
 
-using test::attributes;
-using test::check_op;
-using test::make_desc;
-using test::random_tensor;
-
-TEST(Softmax, HandValues) {
-  const Tensor x = Tensor::of(ElementType::f32, {1, 3}, std::vector<float>{1000, 1001, 999});
-  const std::vector<float> p = test::reference(make_desc("SoftMax", 1, attributes({{"axis", "1"}}), {x}, {}), {x})[0].to_floats();
-  EXPECT_NEAR(p[0], 0.24472847f, 1e-6);
-  EXPECT_NEAR(p[1], 0.66524096f, 1e-6);
-  const std::vector<float> l = test::reference(make_desc("LogSoftmax", 5, attributes({{"axis", "-1"}}), {x}, {}), {x})[0].to_floats();
-  EXPECT_NEAR(l[2], std::log(0.09003057f), 1e-5);
-  EXPECT_THROW(make_desc("SoftMax", 8, attributes({{"axis", "2"}}), {x}, {}), Error);
+OpDesc describe(const char* type, const Shape& shape, const char* axis, std::vector<Tensor>& inputs) {
+  inputs = {random_tensor(shape, -9, 9, 1)};
+  return make_desc(type, 8, attributes({{"axis", axis}}), inputs, {});
 }
 
-TEST(Softmax, EveryAxis) {
-  const Tensor x = random_tensor({2, 13, 5, 19}, -8, 8);
-  for (const char* axis : {"0", "1", "2", "-1"}) check_op(make_desc("SoftMax", 8, attributes({{"axis", axis}}), {x}, {}), {x});
+// On the device as it is, and planned as for a GPU.
+void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
+  const DeviceTraits gpu = gpu_traits();
+  check_op(desc, inputs, tolerance);
+  check_op(desc, inputs, tolerance, &gpu);
 }
 
-TEST(Softmax, RowsOfAllLengths) {
-  for (const Shape& shape : {Shape{1, 301, 2}, Shape{7, 91}, Shape{1, 1000}, Shape{17}}) {
-    const Tensor x = random_tensor(shape, -8, 8);
-    check_op(make_desc("SoftMax", 8, attributes({{"axis", "-1"}}), {x}, {}), {x});
-  }
-  const Tensor x = random_tensor({3, 40}, -8, 8);
-  check_op(make_desc("LogSoftmax", 5, attributes({{"axis", "1"}}), {x}, {}), {x});
-  OpDesc desc = make_desc("SoftMax", 1, attributes({{"axis", "1"}}), {x}, {});
-  desc.inputs[0] = test::with_gaps(desc.inputs[0]);
-  desc.outputs[0] = test::with_gaps(desc.outputs[0], 2, 6);
+TEST(SoftMax, ReferenceByHand) {
+  const float l2 = std::log(2.f), l3 = std::log(3.f);
+  const std::vector<Tensor> inputs{Tensor::of<float>(ElementType::f32, {2, 3}, {0, 0, l2, 100, 100 + l3, 100})};
+  OpDesc desc = make_desc("SoftMax", 1, attributes({{"axis", "1"}}), inputs, {});
+  std::vector<float> got = reference(desc, inputs)[0].to_floats();
+  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(got[i], (std::vector<float>{0.25f, 0.25f, 0.5f, 0.2f, 0.6f, 0.2f})[i], 1e-6) << i;
+  desc = make_desc("LogSoftmax", 5, attributes({{"axis", "-1"}}), inputs, {});
+  got = reference(desc, inputs)[0].to_floats();
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_NEAR(got[i], std::log((std::vector<float>{0.25f, 0.25f, 0.5f, 0.2f, 0.6f, 0.2f})[i]), 1e-5) << i;
+  desc = make_desc("SoftMax", 8, attributes({{"axis", "-2"}}), inputs, {});
+  EXPECT_NEAR(reference(desc, inputs)[0].to_floats()[3], 1, 1e-6);
+}
+
+TEST(SoftMax, RefusesAxesThatAreNotThere) {
+  const std::vector<Tensor> inputs{random_tensor({2, 3})};
+  for (const char* axis : {"2", "-3", "all"})
+    EXPECT_THROW(make_desc("SoftMax", 8, attributes({{"axis", axis}}), inputs, {}), Error) << axis;
+}
+
+// Classes of boxes: many short rows.
+TEST(SoftMax, ShortRows) {
+  std::vector<Tensor> inputs;
+  check_both(describe("SoftMax", {1, 333, 3}, "2", inputs), inputs);
+}
+
+// Attention, as views; 91 classes.
+TEST(SoftMax, LongRows) {
+  std::vector<Tensor> inputs;
+  OpDesc desc = describe("SoftMax", {2, 3, 7, 91}, "3", inputs);
+  desc.inputs[0] = with_gaps(TensorDesc::row_major(ElementType::f32, inputs[0].shape()), 6, 5);
+  desc.outputs[0] = with_gaps(TensorDesc::row_major(ElementType::f32, inputs[0].shape()), 3, 1);
+  check_both(desc, inputs);
+  check_both(describe("SoftMax", {1, 1000}, "1", inputs), inputs);
+  // Very large values must not overflow.
+  inputs[0] = random_tensor({1, 1000}, -3e4f, 3e4f);
+  check_op(describe("SoftMax", {1, 1000}, "1", inputs), inputs);
+}
+
+// Segmentation: channels innermost on one side, in the middle on the other.
+TEST(SoftMax, Channels) {
+  std::vector<Tensor> inputs;
+  OpDesc desc = describe("SoftMax", {2, 21, 5, 6}, "1", inputs);
+  desc.inputs[0] = with_gaps(desc.inputs[0]);
+  check_both(desc, inputs);
+  desc.outputs[0] = TensorDesc::row_major(ElementType::f32, inputs[0].shape());
+  check_both(desc, inputs);
+  desc.inputs[0] = desc.outputs[0];
+  check_both(desc, inputs);
+}
+
+TEST(SoftMax, OtherAxes) {
+  std::vector<Tensor> inputs;
+  check_op(describe("SoftMax", {2, 5, 6, 7}, "2", inputs), inputs);
+  check_op(describe("SoftMax", {3, 5, 2, 3, 4}, "-5", inputs), inputs);
+  check_op(describe("SoftMax", {7, 1}, "1", inputs), inputs);
+}
+
+TEST(SoftMax, HalfStorage) {
+  std::vector<Tensor> inputs;
+  OpDesc desc = describe("SoftMax", {1, 9, 37}, "-1", inputs);
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
-  check_op(desc, {x}, {1e-3, 1e-3});
+  check_both(desc, inputs, {1e-3, 1e-3});
+}
+
+TEST(LogSoftmax, Families) {
+  std::vector<Tensor> inputs;
+  check_both(describe("LogSoftmax", {5, 37}, "-1", inputs), inputs);
+  check_op(describe("LogSoftmax", {2, 5, 3, 4}, "1", inputs), inputs);
 }
 
 }  // namespace
-}  // namespace clinfer
+}  // namespace clinfer::test

@@ -1,0 +1,148 @@
+// MVN, NormalizeL2, GRN and GroupNormalization: rows are brought to a mean of 0 and a variance or length of 1. A tensor is four
+// loops c, w, h, n, innermost first, each of which runs along the rows or counts them. LANES work-items share a row. Vectors
+// run along c: they are parts of a row where c does, else VECTOR rows side by side.
+// Defines: T, ROW_C, ROW_W, ROW_H, ROW_N (1: the loop runs along the rows), CENTER (1: subtract the mean), SCALE (0 none,
+// 1 by 1 / sqrt(v + epsilon), 2 by 1 / (sqrt(v) + epsilon), 3 by 1 / sqrt(max(v, epsilon))), AFFINE (1: gamma and beta),
+// VECTOR, LANES, ROWS (work-group).
+
+typedef struct {
+  int size_c, size_w, size_h, size_n;
+  int in_c, in_w, in_h, in_n, out_c, out_w, out_h, out_n;  // strides
+  int affine_h;              // gamma and beta of (c, h): at h * affine_h + c
+  int items, items_per_group;  // vectors of rows (rows, where c runs along them); a work-group walks these
+  float epsilon, share;        // share: of one element in the variance
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+#define IV INTV(VECTOR)
+
+#if ROW_C
+// Of the last vector, which overlaps the one before, the elements that are new.
+#define FRESH(v) select((FV)(0.0f), v, COUNTED(VECTOR) >= (IV)(c_wanted - c))
+#if VECTOR == 1
+#undef FRESH
+#define FRESH(v) (v)
+#endif
+#define SUM float
+#define WHOLE(v) TOTAL(VECTOR, v)
+#else
+#define FRESH(v) (v)
+#define SUM FV
+#define WHOLE(v) (v)
+#endif
+
+#if LANES > 1
+// Sum over the work-items of a row.
+SUM FN(meet)(SUM mine, __local SUM *shared, int lane, int stride) {
+  shared[lane * stride] = mine;
+  for (int rest = LANES / 2; rest > 0; rest /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < rest) shared[lane * stride] += shared[(lane + rest) * stride];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const SUM all = shared[0];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return all;
+}
+#define MEET(v) FN(meet)(v, shared, lane, stride)
+#else
+#define MEET(v) (v)
+#endif
+
+// Runs STATEMENT for every vector of the row: c, w, h, n say where it is; c_wanted is where it would start without overlap.
+#if LANES > 1
+#define VISIT(STATEMENT)                                                    \
+  for (int step = lane; step < steps; step += LANES) {                      \
+    int left = step;                                                        \
+    const int c_wanted = ROW_C ? left % vectors_c * VECTOR : c0;            \
+    const int c = min(c_wanted, a.size_c - VECTOR);                         \
+    if (ROW_C) left /= vectors_c;                                           \
+    const int w = ROW_W ? left % a.size_w : w0;                             \
+    if (ROW_W) left /= a.size_w;                                            \
+    const int h = ROW_H ? left % a.size_h : h0;                             \
+    const int n = ROW_N ? (ROW_H ? left / a.size_h : left) : n0;            \
+    STATEMENT                                                               \
+  }
+#else
+#define VISIT(STATEMENT)                                                                          \
+  for (int n = n0; n < (ROW_N ? a.size_n : n0 + 1); ++n)                                          \
+    for (int h = h0; h < (ROW_H ? a.size_h : h0 + 1); ++h)                                        \
+      for (int w = w0; w < (ROW_W ? a.size_w : w0 + 1); ++w)                                      \
+        for (int c_wanted = c0; c_wanted < (ROW_C ? a.size_c : c0 + 1); c_wanted += VECTOR) {     \
+          const int c = min(c_wanted, a.size_c - VECTOR);                                         \
+          STATEMENT                                                                               \
+        }
+#endif
+#define ELEMENT LOADV(T, VECTOR, AT(in) + n * a.in_n + h * a.in_h + w * a.in_w + c * a.in_c)
+
+__attribute__((reqd_work_group_size(ROW_C ? LANES : ROWS, ROW_C ? ROWS : LANES, 1)))
+KERNEL(IN(T, in), OUT(T, out),
+#if AFFINE
+       IN(float, gamma), IN(float, beta),
+#endif
+       const FN(Args) a TAIL_PARAMS) {
+  const int row = get_local_id(ROW_C ? 1 : 0);
+#if LANES > 1
+  const int lane = get_local_id(ROW_C ? 0 : 1);
+  __local SUM all_shared[LANES * ROWS];
+  __local SUM *const shared = all_shared + (ROW_C ? row * LANES : row);
+  const int stride = ROW_C ? 1 : ROWS;
+  const int vectors_c = (a.size_c + VECTOR - 1) / VECTOR;
+  const int steps = (ROW_C ? vectors_c : 1) * (ROW_W ? a.size_w : 1) * (ROW_H ? a.size_h : 1) * (ROW_N ? a.size_n : 1);
+#endif
+  const int first = (int)get_group_id(0) * a.items_per_group;
+  const int last = min(first + a.items_per_group, a.items);
+  for (int base = first; base < last; base += ROWS) {
+    int left = min(base + row, last - 1);  // work-items beyond the last row help with nothing, but meet the barriers
+#if ROW_C
+    const int c0 = 0;
+#else
+    const int vectors = (a.size_c + VECTOR - 1) / VECTOR;
+    const int c0 = min(left % vectors * VECTOR, a.size_c - VECTOR);
+    left /= vectors;
+#endif
+    const int w0 = ROW_W ? 0 : left % a.size_w;
+    if (!ROW_W) left /= a.size_w;
+    const int h0 = ROW_H ? 0 : left % a.size_h;
+    if (!ROW_H) left /= a.size_h;
+    const int n0 = ROW_N ? 0 : left;
+
+#if CENTER
+    FV part = 0;
+    VISIT(part += FRESH(ELEMENT);)
+    const SUM mean = MEET(WHOLE(part)) * a.share;
+#define CENTERED (ELEMENT - mean)
+#else
+#define CENTERED ELEMENT
+#endif
+#if SCALE
+    FV squares = 0;
+    VISIT(const FV v = CENTERED; squares += FRESH(v * v);)
+    const SUM variance = MEET(WHOLE(squares))
+#if CENTER
+                         * a.share
+#endif
+        ;
+#if SCALE == 1
+    const SUM scale = 1.0f / sqrt(variance + a.epsilon);
+#elif SCALE == 2
+    const SUM scale = 1.0f / (sqrt(variance) + a.epsilon);
+#else
+    const SUM scale = 1.0f / sqrt(fmax(variance, (SUM)(a.epsilon)));
+#endif
+#define SCALED (CENTERED * scale)
+#else
+#define SCALED CENTERED
+#endif
+#if AFFINE
+#define RESULT                                                                 \
+  fma(SCALED, LOADV(float, VECTOR, AT(gamma) + h * a.affine_h + c),            \
+      LOADV(float, VECTOR, AT(beta) + h * a.affine_h + c))
+#else
+#define RESULT SCALED
+#endif
+    if (base + row < last)
+      VISIT(STOREV(T, VECTOR, TAIL(RESULT, n, h, w, c, VECTOR),
+                   AT(out) + n * a.out_n + h * a.out_h + w * a.out_w + c * a.out_c);)
+  }
+}

@@ -1,0 +1,88 @@
+// Reductions over any dimensions. A work-group of GROUP makes V elements of the output (ALONG 0: lanes are neighbouring
+// outputs, dense in input and output) or one (ALONG 1: lanes are neighbours in the innermost reduced loop, dense there); its
+// work-items share the innermost reduced loop.
+// Defines: V, GROUP, ALONG; IN_T, OUT_T; ACC float or int (V = 1); LOAD_ONE(p), STORE_ONE(v, p);
+// FIRST, TAKE(acc, x), JOIN(a, b), FINISH(acc): the reduction; SCALE is at hand in FINISH.
+
+struct FN(Walk) {
+  int kept[4], kept_from[4], kept_to[4];  // loops over the output, innermost first
+  int reduced[3], reduced_from[3];        // loops that are reduced, innermost first
+  float scale;
+};
+
+#define ACCV CAT(ACC, V)
+#if V > 1
+#define LOAD(p) LOADV(IN_T, V, p)
+#else
+#define LOAD(p) LOAD_ONE(p)
+#endif
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+KERNEL(IN(IN_T, in), OUT(OUT_T, out), const struct FN(Walk) walk TAIL_PARAMS) {
+  const int me = (int)get_local_id(0);
+  const int lanes = ALONG ? 1 : V;
+  const int blocks = (walk.kept[0] + lanes - 1) / lanes;
+  int rest = (int)get_group_id(0);
+  const int c = min(rest % blocks * lanes, walk.kept[0] - lanes);  // the last vector overlaps the one before
+  rest /= blocks;
+  const int w = rest % walk.kept[1];
+  rest /= walk.kept[1];
+  const int h = rest % walk.kept[2], n = rest / walk.kept[2];
+  __global const IN_T *source =
+      AT(in) + c * walk.kept_from[0] + w * walk.kept_from[1] + h * walk.kept_from[2] + n * walk.kept_from[3];
+
+  ACCV acc = FIRST;
+#if ALONG
+  ACC single = FIRST;
+  const int whole = walk.reduced[0] / V * V;
+#endif
+  for (int k = 0; k < walk.reduced[2]; ++k)
+    for (int j = 0; j < walk.reduced[1]; ++j) {
+      __global const IN_T *row = source + k * walk.reduced_from[2] + j * walk.reduced_from[1];
+#if ALONG
+      for (int i = me * V; i < whole; i += GROUP * V) {
+        const ACCV x = LOAD(row + i);
+        acc = TAKE(acc, x);
+      }
+      for (int i = whole + me; i < walk.reduced[0]; i += GROUP) {
+        const ACC x = LOAD_ONE(row + i);
+        single = TAKE(single, x);
+      }
+#else
+      for (int i = me; i < walk.reduced[0]; i += GROUP) {
+        const ACCV x = LOAD(row + i * walk.reduced_from[0]);
+        acc = TAKE(acc, x);
+      }
+#endif
+    }
+#if ALONG
+  float part[V];
+  STOREV_PRIVATE(V, acc, part);
+  for (int i = 0; i < V; ++i) single = JOIN(single, part[i]);
+#define RESULT single
+#else
+#define RESULT acc
+#endif
+#if GROUP > 1
+#if ALONG
+  __local ACC scratch[GROUP];
+#else
+  __local ACCV scratch[GROUP];
+#endif
+  for (int step = GROUP / 2; step > 0; step /= 2) {
+    scratch[me] = RESULT;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (me < step) RESULT = JOIN(RESULT, scratch[me + step]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (me != 0) return;
+#endif
+  __global OUT_T *target = AT(out) + c * walk.kept_to[0] + w * walk.kept_to[1] + h * walk.kept_to[2] + n * walk.kept_to[3];
+  const float scale = walk.scale;
+  RESULT = FINISH(RESULT);
+#if ALONG || V == 1
+  STORE_ONE(TAIL(RESULT, n, h, w, c, 1), target);
+#else
+  STOREV(OUT_T, V, TAIL(RESULT, n, h, w, c, V), target);
+#endif
+}

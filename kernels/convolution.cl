@@ -1,11 +1,16 @@
-// Direct convolution on channels-last activations: a work-item computes TILE_P neighbouring pixels x VECTORS vectors of VECTOR output channels
-// in registers. Weights are packed [group][block][kd][kh][kw][input channel][VECTORS][LANES][VECTOR], followed by a row
+// Direct convolution on channels-last activations: a work-item computes TILE_P neighbouring
+// pixels x VECTORS vectors of VECTOR output channels
+// in registers. Weights are packed [group][block][kd][kh][kw][input
+// channel][VECTORS][LANES][VECTOR], followed by a row
 // of zeros that stands for every pixel outside the input.
 // Defines: T, VECTOR, VECTORS, TILE_P,
-// LANES, ROWS, SLICES: work-group, lanes along output channels x rows of tiles x slices of the input channels, whose sums are
+// LANES, ROWS, SLICES: work-group, lanes along output channels x rows of tiles x slices of the
+// input channels, whose sums are
 // added up in local memory,
-// UNROLL: input channels loaded at once, 1 or 4 (1: broadcast loads); ALIGNED: fours of them are aligned,
-// POINTWISE: 1x1, both tensors are one long row of pixels; FLAT_TAIL: and so are the tail's operands,
+// UNROLL: input channels loaded at once, 1 or 4 (1: broadcast loads); ALIGNED: fours of them are
+// aligned,
+// POINTWISE: 1x1, both tensors are one long row of pixels; FLAT_TAIL: and so are the tail's
+// operands,
 // DEPTH: there is a third spatial dimension.
 
 typedef struct {

@@ -1,7 +1,11 @@
-// Depthwise convolution on channels-last activations: a work-item computes TILE_P neighbouring pixels of a row x VECTOR channels.
-// Weights are packed [kh][kw][channel], followed by VECTOR zeros that stand for every pixel outside the input.
-// Defines: T, VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where
-// the loops are to be unrolled, else members of `a`). The last vector of channels overlaps the one before where needed.
+// Depthwise convolution on channels-last activations: a work-item computes TILE_P neighbouring
+// pixels of a row x VECTOR channels.
+// Weights are packed [kh][kw][channel], followed by VECTOR zeros that stand for every pixel
+// outside the input.
+// Defines: T, VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of tiles),
+// KH, KW, SW, DW (numbers where
+// the loops are to be unrolled, else members of `a`). The last vector of channels overlaps the
+// one before where needed.
 
 typedef struct {
   int in_n, in_h, in_w, out_n, out_h, out_w;  // strides

@@ -1,6 +1,8 @@
-// Convolution with any strides, groups and up to three spatial dimensions; weights may be a run-time tensor. One work-item
+// Convolution with any strides, groups and up to three spatial dimensions; weights may be a run-
+// time tensor. One work-item
 // computes one element of the output.
-// Defines: T, WT (type of the weights), LOCAL (work-group), CHANNELS_INNER (neighbouring work-items are neighbouring channels, else pixels).
+// Defines: T, WT (type of the weights), LOCAL (work-group), CHANNELS_INNER (neighbouring work-
+// items are neighbouring channels, else pixels).
 
 typedef struct {
   int in_n, in_c, in_d, in_h, in_w, out_n, out_c, out_d, out_h, out_w;  // strides

@@ -1,8 +1,11 @@
 // Product of two activations with any strides, batched. Two forms:
-// DOT 0: a work-item computes TILE_M rows x VECTOR columns; rows of B are loaded as vectors where its columns are adjacent
+// DOT 0: a work-item computes TILE_M rows x VECTOR columns; rows of B are loaded as vectors
+// where its columns are adjacent
 //        (B_VECTOR), else gathered.
-// DOT 1: both operands are adjacent along k (Q times K transposed): TILE_M rows x TILE_N columns, VECTOR products at a time.
-// Defines: T, VECTOR, TILE_M, TILE_N (DOT), LANES, ROWS (work-group: columns x tiles of rows), B_VECTOR, DOT.
+// DOT 1: both operands are adjacent along k (Q times K transposed): TILE_M rows x TILE_N
+// columns, VECTOR products at a time.
+// Defines: T, VECTOR, TILE_M, TILE_N (DOT), LANES, ROWS (work-group: columns x tiles of rows),
+// B_VECTOR, DOT.
 
 typedef struct {
   int m, n, k;

@@ -2,13 +2,14 @@
 // loops c, w, h, n, innermost first, each of which runs along the rows or counts them. LANES work-items share a row. Vectors
 // run along c: they are parts of a row where c does, else VECTOR rows side by side.
 // Defines: T, ROW_C, ROW_W, ROW_H, ROW_N (1: the loop runs along the rows), CENTER (1: subtract the mean), SCALE (0 none,
-// 1 by 1 / sqrt(v + epsilon), 2 by 1 / (sqrt(v) + epsilon), 3 by 1 / sqrt(max(v, epsilon))), AFFINE (1: gamma and beta),
+// 1 by 1 / sqrt(v + epsilon), 2 by 1 / (sqrt(v) + epsilon), 3 by 1 / sqrt(max(v, epsilon))), AFFINE (0 none, 1 gamma and beta
+// along c, 2 one of each for all c),
 // VECTOR, LANES, ROWS (work-group).
 
 typedef struct {
   int size_c, size_w, size_h, size_n;
   int in_c, in_w, in_h, in_n, out_c, out_w, out_h, out_n;  // strides
-  int affine_h;              // gamma and beta of (c, h): at h * affine_h + c
+  int affine_c, affine_w, affine_h, affine_n;              // strides of gamma and beta
   int items, items_per_group;  // vectors of rows (rows, where c runs along them); a work-group walks these
   float epsilon, share;        // share: of one element in the variance
 } FN(Args);
@@ -17,18 +18,17 @@ typedef struct {
 #define IV INTV(VECTOR)
 
 #if ROW_C
-// Of the last vector, which overlaps the one before, the elements that are new.
-#define FRESH(v) select((FV)(0.0f), v, COUNTED(VECTOR) >= (IV)(c_wanted - c))
-#if VECTOR == 1
-#undef FRESH
-#define FRESH(v) (v)
-#endif
 #define SUM float
 #define WHOLE(v) TOTAL(VECTOR, v)
 #else
-#define FRESH(v) (v)
 #define SUM FV
 #define WHOLE(v) (v)
+#endif
+#if ROW_C && VECTOR > 1
+// Of the last vector, which overlaps the one before, the elements that are new.
+#define FRESH(v) select((FV)(0.0f), v, COUNTED(VECTOR) >= (IV)(c_wanted - c))
+#else
+#define FRESH(v) (v)
 #endif
 
 #if LANES > 1
@@ -135,9 +135,13 @@ KERNEL(IN(T, in), OUT(T, out),
 #define SCALED CENTERED
 #endif
 #if AFFINE
-#define RESULT                                                                 \
-  fma(SCALED, LOADV(float, VECTOR, AT(gamma) + h * a.affine_h + c),            \
-      LOADV(float, VECTOR, AT(beta) + h * a.affine_h + c))
+#define AFFINE_AT (n * a.affine_n + h * a.affine_h + w * a.affine_w + c * a.affine_c)
+#if AFFINE == 1
+#define COEFFICIENT(p) LOADV(float, VECTOR, AT(p) + AFFINE_AT)
+#else
+#define COEFFICIENT(p) (FV)(AT(p)[AFFINE_AT])
+#endif
+#define RESULT fma(SCALED, COEFFICIENT(gamma), COEFFICIENT(beta))
 #else
 #define RESULT SCALED
 #endif

@@ -11,8 +11,9 @@
 namespace clinfer {
 
 // Outputs of one node, its tail included, from the values of all its inputs. Floats are f32,
-// integers as the node states them. Throws what the operation throws, Error{unsupported} where it
-// has no host version.
+// integers as the node states them. Where an input's shape is not the inferred one (behind an
+// operation whose output's size depends on values), the outputs' shapes follow from the inputs
+// given. Throws what the operation throws, Error{unsupported} where it has no host version.
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs);
 
 // Called with each node that has been computed, and its outputs.

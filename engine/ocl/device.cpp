@@ -52,9 +52,8 @@ DeviceInfo describe(const cl::Platform& platform, const cl::Device& device) {
   info.is_integrated = !info.is_cpu && unified;
   info.compute_units = device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
   info.memory = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
-  // NVIDIA's driver leaves cl_khr_fp16 out of its list although half arithmetic compiles.
-  info.fp16 = has_extension(device, "cl_khr_fp16") ||
-              (!info.is_cpu && info.vendor.find("NVIDIA") != std::string::npos);
+  // CPU devices that offer half compute it in float. NVIDIA's driver leaves cl_khr_fp16 out of its list although it compiles.
+  info.fp16 = !info.is_cpu && (has_extension(device, "cl_khr_fp16") || info.vendor.find("NVIDIA") != std::string::npos);
   return info;
 }
 
@@ -165,8 +164,8 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   else if (contains(entry.info.vendor, "Intel")) traits.vendor = Vendor::intel;
   else if (contains(entry.info.vendor, "Advanced Micro") || contains(entry.info.vendor, "AMD")) traits.vendor = Vendor::amd;
   else if (contains(entry.info.vendor, "ARM")) traits.vendor = Vendor::arm;
-  traits.fp16 = entry.info.fp16 &&
-                (has_extension(device, "cl_khr_fp16") ||
+  traits.fp16 = has_extension(device, "cl_khr_fp16") ||
+                (entry.info.fp16 &&
                  compiles(context, device,
                           "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
                           "__kernel void probe(__global half *x) { x[0] = x[0] * x[1] + x[2]; }"));

@@ -71,7 +71,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   const auto start = std::chrono::steady_clock::now();
   context_ = ocl::Context::create(ocl::select_device(config_.device));
   const bool half = config_.precision == Precision::f16 ||
-                    (config_.precision == Precision::automatic && context_->traits.fp16 && !context_->traits.is_cpu);
+                    (config_.precision == Precision::automatic && context_->traits.fp16 && context_->device.info.fp16);
   precision_ = half ? Precision::f16 : Precision::f32;
 
   auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();

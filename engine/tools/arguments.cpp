@@ -37,7 +37,8 @@ Arguments::Arguments(const CommandSpec& spec, const std::vector<std::string>& wo
       return;
     } else {
       const size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
-      const OptionSpec& option = find_option(spec, word.substr(0, equals));
+      const std::string name = word.substr(0, equals);
+      const OptionSpec& option = find_option(spec, name);
       std::string value;
       if (equals != std::string::npos) {
         if (option.value.empty()) fail(option.name + " takes no value");

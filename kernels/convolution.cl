@@ -1,17 +1,12 @@
-// Direct convolution on channels-last activations: a work-item computes TILE_P neighbouring
-// pixels x VECTORS vectors of VECTOR output channels
-// in registers. Weights are packed [group][block][kd][kh][kw][input
-// channel][VECTORS][LANES][VECTOR], followed by a row
-// of zeros that stands for every pixel outside the input.
-// Defines: T, VECTOR, VECTORS, TILE_P,
-// LANES, ROWS, SLICES: work-group, lanes along output channels x rows of tiles x slices of the
-// input channels, whose sums are
-// added up in local memory,
-// UNROLL: input channels loaded at once, 1 or 4 (1: broadcast loads); ALIGNED: fours of them are
-// aligned,
-// POINTWISE: 1x1, both tensors are one long row of pixels; FLAT_TAIL: and so are the tail's
-// operands,
-// DEPTH: there is a third spatial dimension.
+// Direct convolution on channels-last activations: a work-item computes TILE_P neighbouring pixels
+// x VECTORS vectors of VECTOR output channels in registers. Weights are packed [group][block][kd]
+// [kh][kw][input channel][VECTORS][LANES][VECTOR]; a row of zeros behind them stands for every
+// pixel outside the input. Defines beside T, VECTOR, VECTORS and TILE_P: LANES, ROWS, SLICES
+// work-group: lanes along output channels x rows of tiles x slices of the input
+//                      channels, whose sums are added up in local memory
+// UNROLL, ALIGNED      input channels loaded at once, 1 or 4 (1: broadcasts); fours are aligned
+// POINTWISE, FLAT_TAIL 1x1, both tensors are one long row of pixels; so are the tail's operands
+// DEPTH                there is a third spatial dimension
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -36,18 +31,18 @@ void FN(store)(FV v, __global T *to, int left) {
   }
 }
 
-#define WEIGHT_(j, k) const FV w##k = LOADV_ALIGNED(T, VECTOR, w + (j) * BLOCK + (k) * LANES * VECTOR);
+#define WEIGHT_(j, k) const FV w##k = LOADV_ALIGNED(T, VECTOR, w + (j)*BLOCK + (k)*LANES * VECTOR);
 #define FMA_(p, k) acc##p##_##k = fma((FV)(x##p), w##k, acc##p##_##k);
 
 // One input channel of every pixel at r0, r1, ... times its row of weights.
 #define LOAD_ONE(p) const float x##p = LOADV(T, 1, r##p + i);
 #define FMA(p) REPEAT_WITH(VECTORS, p, FMA_)
-#define STEP_ONE                           \
-  {                                        \
-    REPEAT_WITH(VECTORS, 0, WEIGHT_)       \
-    REPEAT(TILE_P, LOAD_ONE)               \
-    REPEAT(TILE_P, FMA)                    \
-    w += BLOCK;                            \
+#define STEP_ONE                     \
+  {                                  \
+    REPEAT_WITH(VECTORS, 0, WEIGHT_) \
+    REPEAT(TILE_P, LOAD_ONE)         \
+    REPEAT(TILE_P, FMA)              \
+    w += BLOCK;                      \
   }
 
 #if UNROLL == 4
@@ -60,24 +55,24 @@ void FN(store)(FV v, __global T *to, int left) {
 #define X1(p) const float x##p = v##p.s1;
 #define X2(p) const float x##p = v##p.s2;
 #define X3(p) const float x##p = v##p.s3;
-#define STEP_PART(j, X) \
+#define STEP_PART(j, X)              \
   {                                  \
     REPEAT_WITH(VECTORS, j, WEIGHT_) \
     REPEAT(TILE_P, X)                \
     REPEAT(TILE_P, FMA)              \
   }
-#define RUN_PART(from, n)                                    \
-  {                                                          \
-    int i = from;                                            \
-    for (; i + 4 <= (n); i += 4) {                           \
-      REPEAT(TILE_P, LOAD_MANY)                              \
-      STEP_PART(0, X0)                                       \
-      STEP_PART(1, X1)                                       \
-      STEP_PART(2, X2)                                       \
-      STEP_PART(3, X3)                                       \
-      w += 4 * BLOCK;                                        \
-    }                                                        \
-    for (; i < (n); ++i) STEP_ONE                            \
+#define RUN_PART(from, n)          \
+  {                                \
+    int i = from;                  \
+    for (; i + 4 <= (n); i += 4) { \
+      REPEAT(TILE_P, LOAD_MANY)    \
+      STEP_PART(0, X0)             \
+      STEP_PART(1, X1)             \
+      STEP_PART(2, X2)             \
+      STEP_PART(3, X3)             \
+      w += 4 * BLOCK;              \
+    }                              \
+    for (; i < (n); ++i) STEP_ONE  \
   }
 #else
 #define RUN_PART(from, n) \
@@ -86,14 +81,14 @@ void FN(store)(FV v, __global T *to, int left) {
 
 // All of n input elements with their n rows of weights, or this work-item's slice of them.
 #if SLICES > 1
-#define RUN(n)                                                     \
-  {                                                                \
-    const int part = ((n) + SLICES * 4 - 1) / (SLICES * 4) * 4;    \
+#define RUN(n)                                                           \
+  {                                                                      \
+    const int part = ((n) + SLICES * 4 - 1) / (SLICES * 4) * 4;          \
     const int from = min(slice * part, (n)), to = min(from + part, (n)); \
-    __global const T *const next = w + (n) * BLOCK;                \
-    w += from * BLOCK;                                             \
-    RUN_PART(from, to)                                             \
-    w = next;                                                      \
+    __global const T *const next = w + (n)*BLOCK;                        \
+    w += from * BLOCK;                                                   \
+    RUN_PART(from, to)                                                   \
+    w = next;                                                            \
   }
 #else
 #define RUN(n) RUN_PART(0, n)
@@ -103,7 +98,8 @@ __attribute__((reqd_work_group_size(LANES, ROWS, SLICES)))
 KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
 #if SLICES > 1
-  // All work-items of a group pass the barriers equally often; tiles past the end repeat the last pixel and store nothing.
+  // All work-items of a group pass the barriers equally often; tiles past the end repeat the last
+  // pixel and store nothing.
   const int last = first + a.tiles_per_item;
   const int slice = get_local_id(2);
   __local float sums[SLICES * LANES * ROWS * TILE_P * VECTORS * VECTOR];
@@ -111,14 +107,16 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int last = min(first + a.tiles_per_item, a.tiles);
 #endif
   const int group = (int)get_group_id(2) / a.blocks;
-  const int lane_c = ((int)get_group_id(2) - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
+  const int lane_c =
+      ((int)get_group_id(2) - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
   __global const T *start = AT(in) + group * a.in_channels;
 #if POINTWISE
   __global const T *const block =
       AT(weights) + (int)get_group_id(2) * a.in_channels * BLOCK + (int)get_local_id(0) * VECTOR;
 #else
   __global const T *const block =
-      AT(weights) + (int)get_group_id(2) * (a.kd * a.kh * a.kw * a.in_channels * BLOCK) + (int)get_local_id(0) * VECTOR;
+      AT(weights) + (int)get_group_id(2) * (a.kd * a.kh * a.kw * a.in_channels * BLOCK) +
+      (int)get_local_id(0) * VECTOR;
   __global const T *const zeros = AT(weights) + a.zeros;
   const int run = a.merged ? a.kw * a.in_channels : a.in_channels, runs = a.merged ? 1 : a.kw;
   const int inside_y = a.ih - (a.kh - 1) * a.dh, inside_x = a.iw - (a.kw - 1) * a.dw;
@@ -141,36 +139,48 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 
 #if POINTWISE
     // Pixels past the end repeat the last one; they are not stored.
-#define POINT(p) __global const T *const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
+#define POINT(p) \
+  __global const T *const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
     REPEAT(TILE_P, POINT)
     RUN(a.in_channels)
 #else
 
 #if DEPTH
 #define PLACE_Z(p) const int z##p = z, iz##p = z * a.sd - a.pd;
-#define NEXT_Y { y = 0; if (++z == a.od) { z = 0; ++n; } }
-#define OFFSET_Z(p) + iz##p * a.in_d
-#define INSIDE_Z(p) & (iz##p >= 0) & (iz##p < inside_z)
-#define VALID_Z(p) & ((uint)(iz##p + kz * a.dd) < (uint)a.id)
+#define NEXT_Y         \
+  {                    \
+    y = 0;             \
+    if (++z == a.od) { \
+      z = 0;           \
+      ++n;             \
+    }                  \
+  }
+#define OFFSET_Z(p) +iz##p *a.in_d
+#define INSIDE_Z(p) &(iz##p >= 0) & (iz##p < inside_z)
+#define VALID_Z(p) &((uint)(iz##p + kz * a.dd) < (uint)a.id)
 #define LOOP_Z for (int kz = 0; kz < a.kd; ++kz)
-#define TAP_Z + kz * a.dd * a.in_d
+#define TAP_Z +kz *a.dd *a.in_d
 #else
 #define PLACE_Z(p)
-#define NEXT_Y { y = 0; ++n; }
+#define NEXT_Y \
+  {            \
+    y = 0;     \
+    ++n;       \
+  }
 #define OFFSET_Z(p)
 #define INSIDE_Z(p)
 #define VALID_Z(p)
 #define LOOP_Z
 #define TAP_Z
 #endif
-#define PLACE(p)                                                                                       \
-  PLACE_Z(p)                                                                                           \
-  const int n##p = n, y##p = y, x##p = x, iy##p = y * a.sh - a.ph, ix##p = x * a.sw - a.pw;            \
-  const int at##p = n * a.in_n OFFSET_Z(p) + iy##p * a.in_h + ix##p * a.in_w;                          \
-  inside &= (iy##p >= 0) & (ix##p >= 0) & (iy##p < inside_y) & (ix##p < inside_x) INSIDE_Z(p);         \
-  if (p + 1 < left && ++x == a.ow) {                                                                   \
-    x = 0;                                                                                             \
-    if (++y == a.oh) NEXT_Y                                                                            \
+#define PLACE(p)                                                                               \
+  PLACE_Z(p)                                                                                   \
+  const int n##p = n, y##p = y, x##p = x, iy##p = y * a.sh - a.ph, ix##p = x * a.sw - a.pw;    \
+  const int at##p = n * a.in_n OFFSET_Z(p) + iy##p * a.in_h + ix##p * a.in_w;                  \
+  inside &= (iy##p >= 0) & (ix##p >= 0) & (iy##p < inside_y) & (ix##p < inside_x) INSIDE_Z(p); \
+  if (p + 1 < left && ++x == a.ow) {                                                           \
+    x = 0;                                                                                     \
+    if (++y == a.oh) NEXT_Y                                                                    \
   }
     int inside = 1;
     REPEAT(TILE_P, PLACE)
@@ -189,13 +199,16 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
         for (int kx = 0; kx < a.kw; ++kx) {
           const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w TAP_Z;
           int any = 0;
-#define BORDER(p)                                                                                                    \
-  const int valid##p = ((uint)(iy##p + ky * a.dh) < (uint)a.ih) & ((uint)(ix##p + kx * a.dw) < (uint)a.iw) VALID_Z(p); \
-  __global const T *const r##p = valid##p ? start + (at##p + tap) : zeros;                                           \
+#define BORDER(p)                                                           \
+  const int valid##p = ((uint)(iy##p + ky * a.dh) < (uint)a.ih) &           \
+                       ((uint)(ix##p + kx * a.dw) < (uint)a.iw) VALID_Z(p); \
+  __global const T *const r##p = valid##p ? start + (at##p + tap) : zeros;  \
   any |= valid##p;
           REPEAT(TILE_P, BORDER)
-          if (any) RUN(a.in_channels)
-          else w += a.in_channels * BLOCK;
+          if (any)
+            RUN(a.in_channels)
+          else
+            w += a.in_channels * BLOCK;
         }
     }
 #endif
@@ -205,7 +218,7 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 #if FLAT_TAIL
 #define TAIL_N(p) 0
 #define TAIL_Y(p) 0
-#define TAIL_X(p) tile * TILE_P + p
+#define TAIL_X(p) tile *TILE_P + p
 #else
 #define TAIL_N(p) (tile * TILE_P + p) / (a.oh * a.ow)
 #define TAIL_Y(p) (tile * TILE_P + p) / a.ow % a.oh
@@ -213,33 +226,34 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 #endif
 #else
 #if DEPTH
-#define PIXEL_OFFSET(p) n##p * a.out_n + z##p * a.out_d + y##p * a.out_h + x##p * a.out_w
+#define PIXEL_OFFSET(p) n##p *a.out_n + z##p *a.out_d + y##p *a.out_h + x##p *a.out_w
 #else
-#define PIXEL_OFFSET(p) n##p * a.out_n + y##p * a.out_h + x##p * a.out_w
+#define PIXEL_OFFSET(p) n##p *a.out_n + y##p *a.out_h + x##p *a.out_w
 #endif
 #define TAIL_N(p) n##p
 #define TAIL_Y(p) y##p
 #define TAIL_X(p) x##p
 #endif
-#define STORE_(p, k)                                                                                \
-  if (lane_c + k * LANES * VECTOR < a.out_channels) {                                               \
-    const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;                         \
-    const int c = group * a.out_channels + lane_c + k * LANES * VECTOR;                             \
-    const FV v = TAIL(acc##p##_##k, TAIL_N(p), TAIL_Y(p), TAIL_X(p), c, channels_left);             \
-    FN(store)(v, AT(out) + PIXEL_OFFSET(p) + c, channels_left);                                     \
+#define STORE_(p, k)                                                                    \
+  if (lane_c + k * LANES * VECTOR < a.out_channels) {                                   \
+    const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;             \
+    const int c = group * a.out_channels + lane_c + k * LANES * VECTOR;                 \
+    const FV v = TAIL(acc##p##_##k, TAIL_N(p), TAIL_Y(p), TAIL_X(p), c, channels_left); \
+    FN(store)(v, AT(out) + PIXEL_OFFSET(p) + c, channels_left);                         \
   }
 #if SLICES > 1
 // Slices take turns at the pixels.
 #define SPILL_(p, k) STOREV(float, VECTOR, acc##p##_##k, own + (p * VECTORS + k) * VECTOR);
 #define SPILL(p) REPEAT_WITH(VECTORS, p, SPILL_)
-#define GATHER_(p, k)                                                                                      \
-  acc##p##_##k = LOADV(float, VECTOR, all + (p * VECTORS + k) * VECTOR);                                   \
-  for (int i = 1; i < SLICES; ++i)                                                                         \
-    acc##p##_##k += LOADV(float, VECTOR, all + (i * LANES * ROWS * TILE_P * VECTORS + p * VECTORS + k) * VECTOR);
-#define STORE(p)                              \
-  if (p < left && p % SLICES == slice) {      \
-    REPEAT_WITH(VECTORS, p, GATHER_)          \
-    REPEAT_WITH(VECTORS, p, STORE_)           \
+#define GATHER_(p, k)                                                    \
+  acc##p##_##k = LOADV(float, VECTOR, all + (p * VECTORS + k) * VECTOR); \
+  for (int i = 1; i < SLICES; ++i)                                       \
+    acc##p##_##k += LOADV(float, VECTOR,                                 \
+                          all + (i * LANES * ROWS * TILE_P * VECTORS + p * VECTORS + k) * VECTOR);
+#define STORE(p)                         \
+  if (p < left && p % SLICES == slice) { \
+    REPEAT_WITH(VECTORS, p, GATHER_)     \
+    REPEAT_WITH(VECTORS, p, STORE_)      \
   }
     const int item = get_local_id(1) * LANES + get_local_id(0);
     __local float *const all = sums + item * (TILE_P * VECTORS * VECTOR);
@@ -249,8 +263,10 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
     REPEAT(TILE_P, STORE)
     if (tile + 1 < last) barrier(CLK_LOCAL_MEM_FENCE);
 #else
-#define STORE(p) \
-  if (p < left) { REPEAT_WITH(VECTORS, p, STORE_) }
+#define STORE(p)                    \
+  if (p < left) {                   \
+    REPEAT_WITH(VECTORS, p, STORE_) \
+  }
     REPEAT(TILE_P, STORE)
 #endif
   }

@@ -1,18 +1,16 @@
 // Depthwise convolution on channels-last activations: a work-item computes TILE_P neighbouring
-// pixels of a row x VECTOR channels.
-// Weights are packed [kh][kw][channel], followed by VECTOR zeros that stand for every pixel
-// outside the input.
-// Defines: T, VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of tiles),
-// KH, KW, SW, DW (numbers where
-// the loops are to be unrolled, else members of `a`). The last vector of channels overlaps the
-// one before where needed.
+// pixels of a row x VECTOR channels. Weights are packed [kh][kw][channel]; VECTOR zeros behind them
+// stand for every pixel outside the input. The last vector of channels overlaps the one before
+// where needed. Defines: T, VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of
+// tiles), KH, KW, SW, DW (numbers where the loops are to be unrolled, else members of `a`).
 
 typedef struct {
   int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
   int ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw;
   int channels, vectors;
-  int row_tiles, tiles, tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item
-  int zeros;                             // where the zeros start
+  int row_tiles, tiles,
+      tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item
+  int zeros;           // where the zeros start
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
@@ -40,10 +38,11 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 #pragma unroll
         for (int kx = 0; kx < KW; ++kx) {
           const FV wv = LOADV(T, VECTOR, w + kx * a.channels);
-#define TAP(p)                                                                                              \
-  {                                                                                                         \
-    const int ix = ix0 + p * SW + kx * DW;                                                                  \
-    acc##p = fma(LOADV(T, VECTOR, ((uint)ix < (uint)a.iw ? row + ix * a.in_w : zeros)), wv, acc##p);        \
+#define TAP(p)                                                                                  \
+  {                                                                                             \
+    const int ix = ix0 + p * SW + kx * DW;                                                      \
+    acc##p =                                                                                    \
+        fma(LOADV(T, VECTOR, ((uint)ix < (uint)a.iw ? row + ix * a.in_w : zeros)), wv, acc##p); \
   }
           REPEAT(TILE_P, TAP)
         }

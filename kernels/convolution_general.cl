@@ -1,14 +1,14 @@
-// Convolution with any strides, groups and up to three spatial dimensions; weights may be a run-
-// time tensor. One work-item
-// computes one element of the output.
-// Defines: T, WT (type of the weights), LOCAL (work-group), CHANNELS_INNER (neighbouring work-
-// items are neighbouring channels, else pixels).
+// Convolution with any strides, groups and up to three spatial dimensions; weights may be a
+// run-time tensor. One work-item computes one element of the output. Defines: T, WT (type of the
+// weights), LOCAL (work-group), CHANNELS_INNER (neighbouring work-items are neighbouring channels,
+// else pixels).
 
 typedef struct {
   int in_n, in_c, in_d, in_h, in_w, out_n, out_c, out_d, out_h, out_w;  // strides
   int w_group, w_out, w_in, w_d, w_h, w_w;                              // strides of the weights
   int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-  int in_channels, out_channels, all_channels;  // input and output channels of a group, output channels of all groups
+  int in_channels, out_channels,
+      all_channels;  // input and output channels of a group, output channels of all groups
   int elements;
 } FN(Args);
 
@@ -33,7 +33,8 @@ KERNEL(IN(T, in), IN(WT, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 #endif
   const int group = c / a.out_channels;
   __global const T *const from = AT(in) + n * a.in_n + group * a.in_channels * a.in_c;
-  __global const WT *const w = AT(weights) + group * a.w_group + (c - group * a.out_channels) * a.w_out;
+  __global const WT *const w =
+      AT(weights) + group * a.w_group + (c - group * a.out_channels) * a.w_out;
   const int iz0 = z * a.sd - a.pd, iy0 = y * a.sh - a.ph, ix0 = x * a.sw - a.pw;
   float sum = 0;
   for (int kz = 0; kz < a.kd; ++kz) {
@@ -52,6 +53,7 @@ KERNEL(IN(T, in), IN(WT, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
       }
     }
   }
-  __global T *const to = AT(out) + n * a.out_n + c * a.out_c + z * a.out_d + y * a.out_h + x * a.out_w;
+  __global T *const to =
+      AT(out) + n * a.out_n + c * a.out_c + z * a.out_d + y * a.out_h + x * a.out_w;
   STOREV(T, 1, TAIL(sum, n, y, x, c, 1), to);
 }

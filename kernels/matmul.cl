@@ -1,11 +1,10 @@
 // Product of two activations with any strides, batched. Two forms:
-// DOT 0: a work-item computes TILE_M rows x VECTOR columns; rows of B are loaded as vectors
-// where its columns are adjacent
-//        (B_VECTOR), else gathered.
-// DOT 1: both operands are adjacent along k (Q times K transposed): TILE_M rows x TILE_N
-// columns, VECTOR products at a time.
-// Defines: T, VECTOR, TILE_M, TILE_N (DOT), LANES, ROWS (work-group: columns x tiles of rows),
-// B_VECTOR, DOT.
+// DOT 0: a work-item computes TILE_M rows x VECTOR columns; rows of B are loaded as vectors where
+// its
+//        columns are adjacent (B_VECTOR), else gathered.
+// DOT 1: both operands are adjacent along k (Q times K transposed): TILE_M rows x TILE_N columns,
+//        VECTOR products at a time.
+// Defines beside these: T, LANES, ROWS (work-group: columns x tiles of rows).
 
 typedef struct {
   int m, n, k;
@@ -54,22 +53,22 @@ KERNEL(IN(T, left), IN(T, right), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
 #define LOAD_B_(p, q) const FV y##q = LOADV(T, VECTOR, b##q + k);
       REPEAT_WITH(TILE_N, 0, LOAD_B_)
 #define FMA_(p, q) acc##p##_##q = fma(x##p, y##q, acc##p##_##q);
-#define MULTIPLY(p)                                \
-  {                                                \
-    const FV x##p = LOADV(T, VECTOR, a##p + k);    \
-    REPEAT_WITH(TILE_N, p, FMA_)                   \
+#define MULTIPLY(p)                             \
+  {                                             \
+    const FV x##p = LOADV(T, VECTOR, a##p + k); \
+    REPEAT_WITH(TILE_N, p, FMA_)                \
   }
       REPEAT(TILE_M, MULTIPLY)
     }
-#define FINISH_(p, q)                                                                        \
-  if (row + p < s.m && c + q < s.n) {                                                        \
-    float part[VECTOR];                                                                      \
-    STOREV_PRIVATE(VECTOR, acc##p##_##q, part);                                              \
-    float sum = 0;                                                                           \
-    for (int i = 0; i < VECTOR; ++i) sum += part[i];                                         \
+#define FINISH_(p, q)                                                                           \
+  if (row + p < s.m && c + q < s.n) {                                                           \
+    float part[VECTOR];                                                                         \
+    STOREV_PRIVATE(VECTOR, acc##p##_##q, part);                                                 \
+    float sum = 0;                                                                              \
+    for (int i = 0; i < VECTOR; ++i) sum += part[i];                                            \
     for (int i = k; i < s.k; ++i) sum = fma(LOADV(T, 1, a##p + i), LOADV(T, 1, b##q + i), sum); \
-    sum = TAIL(sum, i2, i3, row + p, c + q, 1);                                              \
-    STOREV(T, 1, sum, o + (row + p) * s.o_m + c + q);                                        \
+    sum = TAIL(sum, i2, i3, row + p, c + q, 1);                                                 \
+    STOREV(T, 1, sum, o + (row + p) * s.o_m + c + q);                                           \
   }
 #define FINISH(p) REPEAT_WITH(TILE_N, p, FINISH_)
     REPEAT(TILE_M, FINISH)
@@ -87,22 +86,23 @@ KERNEL(IN(T, left), IN(T, right), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
     } else {
       for (int k = 0; k < s.k; ++k) {
         float part[VECTOR];
-        for (int j = 0; j < VECTOR; ++j) part[j] = LOADV(T, 1, b + k * s.b_k + min(c + j, s.n - 1) * s.b_n);
+        for (int j = 0; j < VECTOR; ++j)
+          part[j] = LOADV(T, 1, b + k * s.b_k + min(c + j, s.n - 1) * s.b_n);
         const FV y = LOADV_PRIVATE(VECTOR, part);
         REPEAT(TILE_M, MULTIPLY)
       }
     }
-#define FINISH(p)                                                                      \
-  if (row + p < s.m) {                                                                 \
-    __global T *const to = o + (row + p) * s.o_m + c;                                  \
-    const FV v = TAIL(acc##p, i2, i3, row + p, c, columns);                            \
-    if (columns >= VECTOR) {                                                           \
-      STOREV(T, VECTOR, v, to);                                                        \
-    } else {                                                                           \
-      float part[VECTOR];                                                              \
-      STOREV_PRIVATE(VECTOR, v, part);                                                 \
-      for (int j = 0; j < columns; ++j) STOREV(T, 1, part[j], to + j);                 \
-    }                                                                                  \
+#define FINISH(p)                                                      \
+  if (row + p < s.m) {                                                 \
+    __global T *const to = o + (row + p) * s.o_m + c;                  \
+    const FV v = TAIL(acc##p, i2, i3, row + p, c, columns);            \
+    if (columns >= VECTOR) {                                           \
+      STOREV(T, VECTOR, v, to);                                        \
+    } else {                                                           \
+      float part[VECTOR];                                              \
+      STOREV_PRIVATE(VECTOR, v, part);                                 \
+      for (int j = 0; j < columns; ++j) STOREV(T, 1, part[j], to + j); \
+    }                                                                  \
   }
     REPEAT(TILE_M, FINISH)
 #endif

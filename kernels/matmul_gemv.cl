@@ -1,12 +1,11 @@
 // Few rows times constant weights: a work-group computes LANES x VECTOR columns of one row, its
-// SLICES share the sum over k.
-// Weights are packed [k][columns], columns padded to whole work-groups.
-// Defines: T, VECTOR, LANES, SLICES.
+// SLICES share the sum over k. Weights are packed [k][columns], columns padded to whole
+// work-groups. Defines: T, VECTOR, LANES, SLICES.
 
 typedef struct {
-  int n, k, columns;      // columns: of the packed weights
+  int n, k, columns;  // columns: of the packed weights
   int a_n, a_h, a_m, o_n, o_h, o_m;
-  int rows, slices_h;     // rows of a matrix, matrices of an outer batch
+  int rows, slices_h;  // rows of a matrix, matrices of an outer batch
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
@@ -26,7 +25,8 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
   STOREV(float, VECTOR, acc, sums + (slice * LANES + lane) * VECTOR);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (slice == 0 && c < s.n) {
-    for (int i = 1; i < SLICES; ++i) acc += LOADV(float, VECTOR, sums + (i * LANES + lane) * VECTOR);
+    for (int i = 1; i < SLICES; ++i)
+      acc += LOADV(float, VECTOR, sums + (i * LANES + lane) * VECTOR);
     const int left = s.n - c;
     acc = TAIL(acc, n, h, row, c, left);
     __global T *const to = AT(out) + n * s.o_n + h * s.o_h + row * s.o_m + c;

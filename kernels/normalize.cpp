@@ -84,7 +84,7 @@ Rows rows_of(const std::string& type, int opset, const Attributes& attributes, c
       mark(rows, axes);
     } else {
       check_rank(data, 2, 8, "the data");
-      if (divide) rows.divisor = kRootThenSum;
+      if (divide) rows.divisor = kRootOfSum;
       std::vector<int64_t> listed = attributes.get_ints("reduction_axes", std::vector<int64_t>{});
       if (listed.empty())
         for (size_t d = attributes.get_bool("across_channels", false) ? 1 : 2; d < data.size(); ++d) listed.push_back(static_cast<int64_t>(d));

@@ -15,8 +15,8 @@ Tensor as_type(const Tensor& tensor, ElementType type) {
   return tensor.type() == type ? tensor : tensor.convert(type);
 }
 
-// Sets the inputs of `desc` to the shapes of the values; true if one of them differs from what was inferred, which it does
-// behind operations whose output's size depends on values.
+// Sets the inputs of `desc` to the shapes of the values; true if one of them differs from what was
+// inferred, which it does behind operations whose output's size depends on values.
 bool adopt_shapes(OpDesc& desc, std::span<const Tensor> values) {
   bool differs = false;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -27,10 +27,13 @@ bool adopt_shapes(OpDesc& desc, std::span<const Tensor> values) {
   return differs;
 }
 
-std::vector<ValueInfo> infer_from_values(const Node& node, const OpDesc& desc, std::span<const Tensor> values) {
+std::vector<ValueInfo> infer_from_values(const Node& node, const OpDesc& desc,
+                                         std::span<const Tensor> values) {
   std::vector<ValueInfo> infos;
-  for (const Tensor& value : values.first(desc.own_inputs)) infos.push_back({value.type(), value.shape(), value});
-  return node.def->infer_shapes({node.type, node.opset, node.attributes, infos, node.outputs.size()});
+  for (const Tensor& value : values.first(desc.own_inputs))
+    infos.push_back({value.type(), value.shape(), value});
+  return node.def->infer_shapes(
+      {node.type, node.opset, node.attributes, infos, node.outputs.size()});
 }
 
 }  // namespace

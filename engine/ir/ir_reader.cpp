@@ -358,15 +358,17 @@ class Reader {
       bool same = stated.shape.size() == inferred.shape.size();
       for (size_t d = 0; same && d < stated.shape.size(); ++d)
         same = stated.shape[d] == kDynamic || stated.shape[d] == inferred.shape[d] ||
-               (layer.node->def && layer.node->def->upper_bounds && stated.shape[d] < inferred.shape[d]);
+               (layer.node->def && layer.node->def->upper_bounds &&
+                stated.shape[d] < inferred.shape[d]);
       if (!same)
         bad("output " + std::to_string(i) + " has the shape " + to_string(inferred.shape) +
             ", the file states " + to_string(stated.shape));
-      // Quantisation tools state wrong types in files that work everywhere (the indices of MaxPool as FP16).
+      // Quantisation tools state wrong types in files that work everywhere (the indices of MaxPool
+      // as FP16).
       if (stated.type && stated.type->in_graph != inferred.type)
-        model_.notes.push_back(label(*layer.node) + ": output " + std::to_string(i) + " has the type " +
-                               std::string(name_of(inferred.type)) + ", the file states " +
-                               std::string(name_of(stated.type->in_graph)));
+        model_.notes.push_back(label(*layer.node) + ": output " + std::to_string(i) +
+                               " has the type " + std::string(name_of(inferred.type)) +
+                               ", the file states " + std::string(name_of(stated.type->in_graph)));
     }
   }
 

@@ -1,4 +1,5 @@
-// The `clinfer` program as a user meets it: exit status, one line on stderr, files written. CLINFER_PROGRAM names it.
+// The `clinfer` program as a user meets it: exit status, one line on stderr, files written.
+// CLINFER_PROGRAM names it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -23,7 +24,8 @@ Outcome run(const std::vector<std::string>& words) {
   for (const std::string& word : words) line += " '" + word + "'";
   line += " >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null";
   const int status = std::system(line.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"), read_file(folder / "err")};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"),
+          read_file(folder / "err")};
 }
 
 // Fails with that status and one line that holds `part`.
@@ -76,7 +78,8 @@ TEST_F(Cli, ListsDevices) {
 
 TEST_F(Cli, RunsAModel) {
   for (const std::string key : {"0", "data"}) {
-    const Outcome outcome = run({"run", model_, "--input", key + "=" + input_, "--output-dir", folder_ / "new/out"});
+    const Outcome outcome =
+        run({"run", model_, "--input", key + "=" + input_, "--output-dir", folder_ / "new/out"});
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(outcome.out, "0 turned f32 [2,3,2]\n1 half f32 [2]\n");
     EXPECT_EQ(read_npy(folder_ / "new/out/0.npy").to_floats(),
@@ -88,11 +91,16 @@ TEST_F(Cli, RunsAModel) {
 TEST_F(Cli, RefusesWrongInputs) {
   const std::string out = folder_ / "out";
   expect_refused({"run", model_, "--input", "0=" + input_}, "--output-dir is missing", 2);
-  expect_refused({"run", model_, "--output-dir", out}, "input 0 is not given; the inputs are 0 = \"data\" f32[2,6]", 2);
-  expect_refused({"run", model_, "--input", "1=" + input_, "--output-dir", out}, "no input \"1\"", 2);
+  expect_refused({"run", model_, "--output-dir", out},
+                 "input 0 is not given; the inputs are 0 = \"data\" f32[2,6]", 2);
+  expect_refused({"run", model_, "--input", "1=" + input_, "--output-dir", out}, "no input \"1\"",
+                 2);
   expect_refused({"run", model_, "--input", input_, "--output-dir", out}, "INDEX_OR_NAME=FILE", 2);
-  expect_refused({"run", model_, "--input", "0=" + input_, "--input", "data=" + input_, "--output-dir", out}, "twice", 2);
-  expect_refused({"run", model_, "--input", "0=" + (folder_ / "none.npy"), "--output-dir", out}, "none.npy", 1);
+  expect_refused(
+      {"run", model_, "--input", "0=" + input_, "--input", "data=" + input_, "--output-dir", out},
+      "twice", 2);
+  expect_refused({"run", model_, "--input", "0=" + (folder_ / "none.npy"), "--output-dir", out},
+                 "none.npy", 1);
   const std::string other = folder_ / "other.npy";
   write_npy(other, Tensor::allocate(ElementType::f32, {6, 2}));
   expect_refused({"run", model_, "--input", "0=" + other, "--output-dir", out}, "needs [2,6]", 2);
@@ -118,12 +126,13 @@ TEST_F(Cli, DrawsTheGraph) {
 }
 
 TEST_F(Cli, Measures) {
-  const Outcome outcome =
-      run({"bench", model_, "--seconds", "0.2", "--streams", "1", "--nireq", "3", "--perf-count", "--json"});
+  const Outcome outcome = run({"bench", model_, "--seconds", "0.2", "--streams", "1", "--nireq",
+                               "3", "--perf-count", "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const std::string last = outcome.out.substr(outcome.out.rfind('\n', outcome.out.size() - 2) + 1);
   EXPECT_TRUE(last.starts_with("{\"model\":\"")) << last;
-  for (const char* part : {"\"streams\":1", "\"nireq\":3", "\"batch\":2", "\"load_ms\":", "\"latency_ms\":{\"p50\":"})
+  for (const char* part :
+       {"\"streams\":1", "\"nireq\":3", "\"batch\":2", "\"load_ms\":", "\"latency_ms\":{\"p50\":"})
     EXPECT_NE(last.find(part), std::string::npos) << part << " in " << last;
   EXPECT_NE(outcome.out.find("device us"), std::string::npos);
   EXPECT_EQ(run({"bench", model_, "--seconds", "0.1", "--sync"}).status, 0);

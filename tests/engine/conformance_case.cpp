@@ -40,24 +40,30 @@ std::vector<Row> rows_of(const Tensor& tensor) {
   const size_t width = tensor.shape().empty() ? 1 : static_cast<size_t>(tensor.shape().back());
   std::vector<Row> rows;
   for (size_t at = 0; width && at + width <= values.size(); at += width)
-    rows.emplace_back(values.begin() + static_cast<ptrdiff_t>(at), values.begin() + static_cast<ptrdiff_t>(at + width));
+    rows.emplace_back(values.begin() + static_cast<ptrdiff_t>(at),
+                      values.begin() + static_cast<ptrdiff_t>(at + width));
   return rows;
 }
 
-// The class of an element type. i32 for i64 and f16 for f32 are the same, so is u8 with 0 and 1 for boolean.
+// The class of an element type. i32 for i64 and f16 for f32 are the same, so is u8 with 0 and 1 for
+// boolean.
 std::string form_problem(const Tensor& got, const Tensor& want, bool shape = true) {
-  if (shape && got.shape() != want.shape()) return "shape " + to_string(got.shape()) + ", expected " + to_string(want.shape());
-  const auto class_of = [](ElementType type) { return is_float(type) ? 0 : type == ElementType::boolean ? 1 : 2; };
+  if (shape && got.shape() != want.shape())
+    return "shape " + to_string(got.shape()) + ", expected " + to_string(want.shape());
+  const auto class_of = [](ElementType type) {
+    return is_float(type) ? 0 : type == ElementType::boolean ? 1 : 2;
+  };
   if (class_of(got.type()) == class_of(want.type())) return "";
   if (want.type() == ElementType::boolean && got.type() == ElementType::u8) {
     const std::vector<int64_t> values = got.to_ints();
     if (std::all_of(values.begin(), values.end(), [](int64_t v) { return v <= 1; })) return "";
   }
-  return "type " + std::string(name_of(got.type())) + ", expected " + std::string(name_of(want.type()));
+  return "type " + std::string(name_of(got.type())) + ", expected " +
+         std::string(name_of(want.type()));
 }
 
-std::string values_problem(const std::vector<double>& got, const std::vector<double>& want, double atol, double rtol,
-                           double outliers = 0, double outlier_atol = 0) {
+std::string values_problem(const std::vector<double>& got, const std::vector<double>& want,
+                           double atol, double rtol, double outliers = 0, double outlier_atol = 0) {
   size_t wrong = 0, first = 0;
   bool far = false;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -68,21 +74,26 @@ std::string values_problem(const std::vector<double>& got, const std::vector<dou
     far |= !(error <= outlier_atol + allowed);
   }
   if (wrong == 0) return "";
-  if (outliers > 0 && !far && static_cast<double>(wrong) <= outliers * static_cast<double>(want.size())) return "";
-  return std::to_string(wrong) + " of " + std::to_string(want.size()) + " values differ, first at " + std::to_string(first) +
-         ": " + text_of(got[first]) + ", expected " + text_of(want[first]);
+  if (outliers > 0 && !far &&
+      static_cast<double>(wrong) <= outliers * static_cast<double>(want.size()))
+    return "";
+  return std::to_string(wrong) + " of " + std::to_string(want.size()) +
+         " values differ, first at " + std::to_string(first) + ": " + text_of(got[first]) +
+         ", expected " + text_of(want[first]);
 }
 
-std::string tensor_problem(const Tensor& got, const Tensor& want, double atol, double rtol, double outliers = 0,
-                           double outlier_atol = 0) {
+std::string tensor_problem(const Tensor& got, const Tensor& want, double atol, double rtol,
+                           double outliers = 0, double outlier_atol = 0) {
   const std::string form = form_problem(got, want);
   if (!form.empty()) return form;
-  return values_problem(values_of(got), values_of(want), atol, is_float(want.type()) ? rtol : 0, outliers, outlier_atol);
+  return values_problem(values_of(got), values_of(want), atol, is_float(want.type()) ? rtol : 0,
+                        outliers, outlier_atol);
 }
 
 double iou(const Row& a, const Row& b) {  // boxes at 3..6
   const auto size = [](double low, double high) { return std::max(0.0, high - low); };
-  const double shared = size(std::max(a[3], b[3]), std::min(a[5], b[5])) * size(std::max(a[4], b[4]), std::min(a[6], b[6]));
+  const double shared = size(std::max(a[3], b[3]), std::min(a[5], b[5])) *
+                        size(std::max(a[4], b[4]), std::min(a[6], b[6]));
   const double total = (a[5] - a[3]) * (a[6] - a[4]) + (b[5] - b[3]) * (b[6] - b[4]) - shared;
   return total > 0 ? shared / total : 0;
 }
@@ -90,8 +101,8 @@ double iou(const Row& a, const Row& b) {  // boxes at 3..6
 std::string compare_tensors(const ConformanceCase& c, const std::vector<Tensor>& got) {
   const auto extra = [&](const char* key) { return c.rule.count(key) ? c.rule.at(key) : 0.0; };
   for (size_t k = 0; k < got.size(); ++k) {
-    const std::string problem =
-        tensor_problem(got[k], c.wanted[k], c.atol, c.rtol, extra("outliers"), extra("outlier_atol"));
+    const std::string problem = tensor_problem(got[k], c.wanted[k], c.atol, c.rtol,
+                                               extra("outliers"), extra("outlier_atol"));
     if (!problem.empty()) return "output " + std::to_string(k) + ": " + problem;
   }
   return "";
@@ -103,7 +114,8 @@ std::string compare_detection(const ConformanceCase& c, const std::vector<Tensor
   if (!form.empty()) return form;
   const auto detections = [](const Tensor& tensor) {
     std::vector<Row> rows = rows_of(tensor);
-    const auto end = std::find_if(rows.begin(), rows.end(), [](const Row& row) { return row[0] == -1; });
+    const auto end =
+        std::find_if(rows.begin(), rows.end(), [](const Row& row) { return row[0] == -1; });
     rows.erase(end, rows.end());
     return rows;
   };
@@ -118,7 +130,8 @@ std::string compare_detection(const ConformanceCase& c, const std::vector<Tensor
       return g[0] == w[0] && g[1] == w[1] && std::abs(g[2] - w[2]) <= c.rule_value("score_atol") &&
              (apart <= c.rule_value("box_atol") || iou(g, w) > 0.999);
     });
-    if (match == left.end()) return "no detection like class " + text_of(w[1]) + " score " + text_of(w[2]);
+    if (match == left.end())
+      return "no detection like class " + text_of(w[1]) + " score " + text_of(w[2]);
     left.erase(match);
   }
   return "";
@@ -130,7 +143,8 @@ std::string compare_nms(const ConformanceCase& c, const std::vector<Tensor>& got
     const std::string form = form_problem(got[k], c.wanted[k], false);
     if (!form.empty()) return form;
     const Shape &g = got[k].shape(), &w = c.wanted[k].shape();
-    if (g.size() != w.size() || !std::equal(g.begin() + !g.empty(), g.end(), w.begin() + !w.empty()))
+    if (g.size() != w.size() ||
+        !std::equal(g.begin() + !g.empty(), g.end(), w.begin() + !w.empty()))
       return "shape " + to_string(g) + ", expected " + to_string(w);
   }
   const auto selected = [](const Tensor& tensor) {
@@ -140,7 +154,8 @@ std::string compare_nms(const ConformanceCase& c, const std::vector<Tensor>& got
   };
   const std::vector<Row> g = selected(got[0]), w = selected(c.wanted[0]);
   if (std::multiset<Row>(g.begin(), g.end()) != std::multiset<Row>(w.begin(), w.end()))
-    return std::to_string(g.size()) + " boxes selected, expected " + std::to_string(w.size()) + " (or others)";
+    return std::to_string(g.size()) + " boxes selected, expected " + std::to_string(w.size()) +
+           " (or others)";
   if (c.sorted_nms && g != w) return "the right boxes in the wrong order";
   if (got.size() > 1) {
     const std::vector<Row> got_scores = rows_of(got[1]), wanted_scores = rows_of(c.wanted[1]);
@@ -149,13 +164,16 @@ std::string compare_nms(const ConformanceCase& c, const std::vector<Tensor>& got
     for (size_t i = 0; i < w.size(); ++i)
       for (size_t j = 0; j < wanted_scores.at(i).size(); ++j)
         if (!(std::abs(scores.at(w[i])[j] - wanted_scores[i][j]) <= c.rule_value("score_atol")))
-          return "a score is " + text_of(scores.at(w[i])[j]) + ", expected " + text_of(wanted_scores[i][j]);
+          return "a score is " + text_of(scores.at(w[i])[j]) + ", expected " +
+                 text_of(wanted_scores[i][j]);
   }
-  if (got.size() > 2 && values_of(got[2]).at(0) != values_of(c.wanted[2]).at(0)) return "the count differs";
+  if (got.size() > 2 && values_of(got[2]).at(0) != values_of(c.wanted[2]).at(0))
+    return "the count differs";
   return "";
 }
 
-// MulticlassNms, MatrixNms: rows class, score, box, with box numbers, per image in any order; then the counts.
+// MulticlassNms, MatrixNms: rows class, score, box, with box numbers, per image in any order; then
+// the counts.
 std::string compare_rows(const ConformanceCase& c, const std::vector<Tensor>& got) {
   for (size_t k = 0; k < got.size(); ++k) {
     const std::string form = form_problem(got[k], c.wanted[k], false);
@@ -171,7 +189,9 @@ std::string compare_rows(const ConformanceCase& c, const std::vector<Tensor>& go
       part.back().insert(part.back().end(), boxes.at(i).begin(), boxes.at(i).end());
     }
     std::sort(part.begin(), part.end(), [](const Row& a, const Row& b) {
-      const auto key = [](const Row& row) { return std::make_pair(row[0], -std::round(row[1] * 1000)); };
+      const auto key = [](const Row& row) {
+        return std::make_pair(row[0], -std::round(row[1] * 1000));
+      };
       return key(a) < key(b);
     });
     return part;
@@ -191,15 +211,18 @@ std::string compare_rows(const ConformanceCase& c, const std::vector<Tensor>& go
   return "";
 }
 
-// Proposal: rows image, box in order of score, up to an image of -1; the second output is the scores.
+// Proposal: rows image, box in order of score, up to an image of -1; the second output is the
+// scores.
 std::string compare_rois(const ConformanceCase& c, const std::vector<Tensor>& got) {
   for (size_t k = 0; k < got.size(); ++k) {
     const std::string form = form_problem(got[k], c.wanted[k]);
     if (!form.empty()) return form;
   }
   const std::vector<Row> g = rows_of(got[0]), w = rows_of(c.wanted[0]);
-  const auto end = static_cast<size_t>(std::find_if(w.begin(), w.end(), [](const Row& row) { return row[0] < 0; }) - w.begin());
-  if (end < w.size() && g[end][0] >= 0) return "more than the expected " + std::to_string(end) + " proposals";
+  const auto end = static_cast<size_t>(
+      std::find_if(w.begin(), w.end(), [](const Row& row) { return row[0] < 0; }) - w.begin());
+  if (end < w.size() && g[end][0] >= 0)
+    return "more than the expected " + std::to_string(end) + " proposals";
   for (size_t i = 0; i < end; ++i) {
     const std::string problem = values_problem(g[i], w[i], c.rule_value("atol"), 1e-4);
     if (!problem.empty()) return "proposal " + std::to_string(i) + ": " + problem;
@@ -216,8 +239,9 @@ std::vector<Row> lines_along(const Tensor& tensor, size_t axis) {
   const std::vector<double> values = values_of(tensor);
   const Shape& shape = tensor.shape();
   const auto length = static_cast<size_t>(shape.at(axis));
-  const auto inner = static_cast<size_t>(std::accumulate(shape.begin() + static_cast<ptrdiff_t>(axis) + 1, shape.end(),
-                                                         int64_t{1}, std::multiplies<>()));
+  const auto inner =
+      static_cast<size_t>(std::accumulate(shape.begin() + static_cast<ptrdiff_t>(axis) + 1,
+                                          shape.end(), int64_t{1}, std::multiplies<>()));
   std::vector<Row> lines;
   for (size_t outer = 0; length && outer < values.size() / length / inner; ++outer)
     for (size_t i = 0; i < inner; ++i) {
@@ -259,11 +283,14 @@ std::string compare_topk(const ConformanceCase& c, const std::vector<Tensor>& go
   for (size_t i = 0; i < indices.size(); ++i) {
     Row values;
     for (const double index : indices[i]) {
-      if (index < 0 || index >= static_cast<double>(lines[i].size())) return "an index is out of range";
+      if (index < 0 || index >= static_cast<double>(lines[i].size()))
+        return "an index is out of range";
       values.push_back(lines[i][static_cast<size_t>(index)]);
     }
-    if (std::set<double>(indices[i].begin(), indices[i].end()).size() != indices[i].size()) return "an index is given twice";
-    if (c.topk_sort == "index" && !std::is_sorted(indices[i].begin(), indices[i].end())) return "not sorted by index";
+    if (std::set<double>(indices[i].begin(), indices[i].end()).size() != indices[i].size())
+      return "an index is given twice";
+    if (c.topk_sort == "index" && !std::is_sorted(indices[i].begin(), indices[i].end()))
+      return "not sorted by index";
     const std::string problem = values_problem(values, g[i], 2 * c.atol, 2 * c.rtol);
     if (!problem.empty()) return "indices do not lead to the values: " + problem;
   }
@@ -294,9 +321,12 @@ ConformanceCase ConformanceCase::read(const std::filesystem::path& folder) {
   c.rtol = json_object_get_double_member(root, "rtol");
   JsonObject* compare = json_object_get_object_member(root, "compare");
   c.kind = json_object_get_string_member(compare, "kind");
-  for (const char* key : {"outliers", "outlier_atol", "score_atol", "box_atol", "atol", "axis", "data_output"})
-    if (json_object_has_member(compare, key)) c.rule[key] = json_object_get_double_member(compare, key);
-  if (json_object_has_member(compare, "sort")) c.topk_sort = json_object_get_string_member(compare, "sort");
+  for (const char* key :
+       {"outliers", "outlier_atol", "score_atol", "box_atol", "atol", "axis", "data_output"})
+    if (json_object_has_member(compare, key))
+      c.rule[key] = json_object_get_double_member(compare, key);
+  if (json_object_has_member(compare, "sort"))
+    c.topk_sort = json_object_get_string_member(compare, "sort");
   JsonObject* attributes = json_object_get_object_member(root, "attrs");
   if (json_object_has_member(attributes, "sort_result_descending"))
     c.sorted_nms = json_object_get_boolean_member(attributes, "sort_result_descending");
@@ -314,7 +344,8 @@ void ConformanceCase::loosen_for_half() {
   if (largest < 0) return;
   atol = std::max(atol, 1e-2 * largest);
   rtol = std::max(rtol, 1e-2);
-  const std::pair<const char*, double> least[] = {{"score_atol", 1e-2}, {"box_atol", 1e-2}, {"atol", 1e-2 * largest}, {"outliers", 0.3}};
+  const std::pair<const char*, double> least[] = {
+      {"score_atol", 1e-2}, {"box_atol", 1e-2}, {"atol", 1e-2 * largest}, {"outliers", 0.3}};
   for (const auto& [key, value] : least)
     if (rule.count(key)) rule[key] = std::max(rule[key], value);
   if (rule.count("outliers")) rule["outlier_atol"] *= 2;
@@ -331,7 +362,8 @@ std::string ConformanceCase::compare(const std::vector<Tensor>& got) const {
   return found == kinds.end() ? "unknown comparison \"" + kind + "\"" : found->second(*this, got);
 }
 
-std::map<std::string, std::vector<std::filesystem::path>> find_cases(const std::filesystem::path& set) {
+std::map<std::string, std::vector<std::filesystem::path>> find_cases(
+    const std::filesystem::path& set) {
   std::map<std::string, std::vector<std::filesystem::path>> cases;
   std::error_code none;
   for (const auto& op : std::filesystem::directory_iterator(set, none)) {

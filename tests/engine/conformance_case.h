@@ -1,4 +1,5 @@
-// One case of the op conformance set: its files, how its outputs are compared, and the comparison itself.
+// One case of the op conformance set: its files, how its outputs are compared, and the comparison
+// itself.
 #pragma once
 
 #include <filesystem>
@@ -14,10 +15,10 @@ struct ConformanceCase {
   std::filesystem::path folder;
   std::string op, name;
   double atol = 0, rtol = 0;
-  std::string kind;                      // "tensor", "detection", "nms", "rows", "rois", "topk"
-  std::map<std::string, double> rule;    // numbers of "compare": "score_atol", "axis", ...
-  std::string topk_sort;                 // of "topk"
-  bool sorted_nms = false;               // attribute sort_result_descending
+  std::string kind;                    // "tensor", "detection", "nms", "rows", "rois", "topk"
+  std::map<std::string, double> rule;  // numbers of "compare": "score_atol", "axis", ...
+  std::string topk_sort;               // of "topk"
+  bool sorted_nms = false;             // attribute sort_result_descending
   std::vector<Tensor> inputs, wanted;
 
   static ConformanceCase read(const std::filesystem::path& folder);
@@ -30,6 +31,7 @@ struct ConformanceCase {
 };
 
 // Folders of all cases below `set` (set/<op>/<case>), by op, sorted.
-std::map<std::string, std::vector<std::filesystem::path>> find_cases(const std::filesystem::path& set);
+std::map<std::string, std::vector<std::filesystem::path>> find_cases(
+    const std::filesystem::path& set);
 
 }  // namespace clinfer

@@ -8,7 +8,8 @@
 namespace clinfer {
 namespace {
 
-// An operation of the test's own: adds 1 to every element and needs the first value of its second input to be known.
+// An operation of the test's own: adds 1 to every element and needs the first value of its second
+// input to be known.
 std::vector<ValueInfo> infer_add_one(const ShapeContext& context) {
   if (context.inputs.size() > 1 && context.inputs[1].value.empty())
     throw Error(ErrorCode::unsupported, "the second input must be constant");
@@ -28,7 +29,8 @@ void evaluate_add_one(const OpDesc&, std::span<const Tensor> inputs, std::span<T
 }
 
 const OpDef& add_one() {
-  static const OpDef def{.type = "AddOne", .opsets = {1}, .infer_shapes = infer_add_one, .evaluate = evaluate_add_one};
+  static const OpDef def{
+      .type = "AddOne", .opsets = {1}, .infer_shapes = infer_add_one, .evaluate = evaluate_add_one};
   return def;
 }
 
@@ -123,7 +125,8 @@ TEST_F(Chain, NamesANodeOnACycle) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::bad_model);
     const std::string what = error.what();
-    EXPECT_TRUE(what.find("\"a\"") != std::string::npos || what.find("\"b\"") != std::string::npos) << what;
+    EXPECT_TRUE(what.find("\"a\"") != std::string::npos || what.find("\"b\"") != std::string::npos)
+        << what;
   }
 }
 
@@ -145,26 +148,32 @@ TEST_F(Chain, ClonesDeeply) {
 TEST_F(Chain, Evaluates) {
   const Tensor input = Tensor::of(ElementType::i32, {2}, std::vector<int32_t>{5, 7});  // converted
   std::vector<std::string> seen;
-  const auto outputs = evaluate_graph(graph, std::vector<Tensor>{input},
-                                      [&](const Node& node, std::span<const Tensor>) { seen.push_back(node.name); });
+  const auto outputs =
+      evaluate_graph(graph, std::vector<Tensor>{input},
+                     [&](const Node& node, std::span<const Tensor>) { seen.push_back(node.name); });
   EXPECT_EQ(outputs.at(0).to_floats(), (std::vector<float>{7, 9}));
   EXPECT_EQ(seen, (std::vector<std::string>{"a", "b"}));
   EXPECT_THROW(evaluate_graph(graph, {}), Error);
-  EXPECT_THROW(evaluate_graph(graph, std::vector<Tensor>{Tensor::allocate(ElementType::f32, {3})}), Error);
+  EXPECT_THROW(evaluate_graph(graph, std::vector<Tensor>{Tensor::allocate(ElementType::f32, {3})}),
+               Error);
 }
 
 TEST_F(Chain, EvaluatesShapesOtherThanInferred) {
   const Tensor input = Tensor::of(ElementType::f32, {3}, std::vector<float>{5, 7, 8});
-  EXPECT_EQ(evaluate_node(*a, std::vector<Tensor>{input}).at(0).to_floats(), (std::vector<float>{6, 8, 9}));
+  EXPECT_EQ(evaluate_node(*a, std::vector<Tensor>{input}).at(0).to_floats(),
+            (std::vector<float>{6, 8, 9}));
 }
 
 TEST_F(Chain, EvaluatesTails) {
   a->tail = {{.function = "multiply", .operand = 1}};
   a->own_inputs = 1;
-  a->inputs.push_back({graph.insert_constant(a, "two", Tensor::of(ElementType::f32, {1}, std::vector<float>{2})), 0});
+  a->inputs.push_back(
+      {graph.insert_constant(a, "two", Tensor::of(ElementType::f32, {1}, std::vector<float>{2})),
+       0});
   infer_shapes(graph);
   const Tensor input = Tensor::of(ElementType::f32, {2}, std::vector<float>{5, 7});
-  EXPECT_EQ(evaluate_graph(graph, std::vector<Tensor>{input}).at(0).to_floats(), (std::vector<float>{13, 17}));
+  EXPECT_EQ(evaluate_graph(graph, std::vector<Tensor>{input}).at(0).to_floats(),
+            (std::vector<float>{13, 17}));
 }
 
 TEST(Graph, InfersShapesThroughShapeOf) {
@@ -190,7 +199,8 @@ TEST(Graph, NamesTheLayerWhoseShapeDependsOnData) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
-    EXPECT_NE(std::string(error.what()).find("layer \"reshaped\" (AddOne, opset1, id 1): "), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("layer \"reshaped\" (AddOne, opset1, id 1): "),
+              std::string::npos)
         << error.what();
   }
 }

@@ -1,4 +1,5 @@
-// The reader: sound models of both versions, every kind of damage, and what lies beside the network.
+// The reader: sound models of both versions, every kind of damage, and what lies beside the
+// network.
 #include "engine/ir/ir_reader.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,8 @@ TEST(IrReader, ReadsVersionElevenAndTen) {
 
     std::vector<float> data(12);
     for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);
-    const auto outputs = evaluate_graph(graph, std::vector<Tensor>{Tensor::of(ElementType::f32, {2, 6}, data)});
+    const auto outputs =
+        evaluate_graph(graph, std::vector<Tensor>{Tensor::of(ElementType::f32, {2, 6}, data)});
     EXPECT_EQ(outputs[0].to_floats(), (std::vector<float>{0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11}));
     EXPECT_EQ(outputs[1].type(), ElementType::f32);
     EXPECT_EQ(outputs[1].to_floats(), (std::vector<float>{0.5, -2}));
@@ -70,8 +72,10 @@ TEST(IrReader, NotesATypeThatTheFileStatesWrongly) {
   folder.write("m.bin", read_file(test_data("models/reshape.bin")));
   const IrModel model = read_ir(folder.write("m.xml", xml));
   ASSERT_EQ(model.notes.size(), 1u);
-  EXPECT_NE(model.notes[0].find("\"shape\" (ShapeOf, opset3, id 1): output 0 has the type i64, the file states f32"),
-            std::string::npos)
+  EXPECT_NE(
+      model.notes[0].find(
+          "\"shape\" (ShapeOf, opset3, id 1): output 0 has the type i64, the file states f32"),
+      std::string::npos)
       << model.notes[0];
 }
 
@@ -86,7 +90,8 @@ TEST(IrReader, RefusesEveryCorruptModelWithItsReason) {
   std::ifstream list(test_data("corrupt/expected.txt"));
   size_t number = 0;
   for (std::string line; std::getline(list, line); ++number) {
-    const std::string name = line.substr(0, line.find('\t')), part = line.substr(line.find('\t') + 1);
+    const std::string name = line.substr(0, line.find('\t')),
+                      part = line.substr(line.find('\t') + 1);
     const std::string path = test_data("corrupt/" + name + ".xml");
     const std::string what = error_of(path);
     EXPECT_TRUE(what.starts_with(path + ": ")) << name << ": " << what;
@@ -98,7 +103,8 @@ TEST(IrReader, RefusesEveryCorruptModelWithItsReason) {
 
 TEST(IrReader, NamesLayerTypeAndId) {
   const std::string what = error_of(test_data("corrupt/stated_shape_differs.xml"));
-  EXPECT_NE(what.find("layer \"turned\" (Transpose, opset1, id 10): output 0 has the shape [2,3,2], the file states [2,2,3]"),
+  EXPECT_NE(what.find("layer \"turned\" (Transpose, opset1, id 10): output 0 has the shape "
+                      "[2,3,2], the file states [2,2,3]"),
             std::string::npos)
       << what;
 }
@@ -106,11 +112,13 @@ TEST(IrReader, NamesLayerTypeAndId) {
 TEST(IrReader, NamesAllUnsupportedLayersAtOnce) {
   const TemporaryFolder folder;
   std::string xml = read_file(test_data("models/reshape.xml"));
-  for (const std::string type : {"Transpose", "Concat"}) xml.replace(xml.find("\"" + type) + 1, type.size(), "Odd" + type);
+  for (const std::string type : {"Transpose", "Concat"})
+    xml.replace(xml.find("\"" + type) + 1, type.size(), "Odd" + type);
   ErrorCode code{};
   const std::string what = error_of(folder.write("m.xml", xml), &code);
   EXPECT_EQ(code, ErrorCode::unsupported);
-  EXPECT_NE(what.find("2 layers are not supported: \"target\" (OddConcat, opset1), \"turned\" (OddTranspose, opset1)"),
+  EXPECT_NE(what.find("2 layers are not supported: \"target\" (OddConcat, opset1), \"turned\" "
+                      "(OddTranspose, opset1)"),
             std::string::npos)
       << what;
 }
@@ -122,14 +130,16 @@ TEST(IrReader, RefusesWhatIsNoFile) {
   EXPECT_EQ(code, ErrorCode::not_found);
   EXPECT_NE(error_of(folder / "").find("folder"), std::string::npos);
   ASSERT_EQ(mkfifo((folder / "pipe.xml").c_str(), 0600), 0);
-  EXPECT_NE(error_of(folder / "pipe.xml").find("not a regular file"), std::string::npos);  // and does not wait
+  EXPECT_NE(error_of(folder / "pipe.xml").find("not a regular file"),
+            std::string::npos);  // and does not wait
 }
 
 TEST(IrReader, ReadsMisalignedConstants) {
   const TemporaryFolder folder;
   std::string xml = read_file(test_data("models/reshape.xml"));
   // All constants move by one byte.
-  for (size_t at = xml.find("offset=\""); at != std::string::npos; at = xml.find("offset=\"", at + 1)) {
+  for (size_t at = xml.find("offset=\""); at != std::string::npos;
+       at = xml.find("offset=\"", at + 1)) {
     const size_t begin = at + 8, end = xml.find('"', begin);
     xml.replace(begin, end - begin, std::to_string(std::stoi(xml.substr(begin, end - begin)) + 1));
   }
@@ -139,43 +149,50 @@ TEST(IrReader, ReadsMisalignedConstants) {
 }
 
 // A model of one constant that is its result.
-std::string constant_model(const std::string& type, const std::string& precision, int elements, int size) {
+std::string constant_model(const std::string& type, const std::string& precision, int elements,
+                           int size) {
   const std::string dims = "<dim>" + std::to_string(elements) + "</dim>";
   return R"(<net name="c" version="11"><layers>
     <layer id="0" name="c" type="Const" version="opset1"><data element_type=")" +
-         type + "\" shape=\"" + std::to_string(elements) + "\" offset=\"0\" size=\"" + std::to_string(size) +
-         R"("/><output><port id="0" precision=")" + precision + "\">" + dims + R"(</port></output></layer>
+         type + "\" shape=\"" + std::to_string(elements) + "\" offset=\"0\" size=\"" +
+         std::to_string(size) + R"("/><output><port id="0" precision=")" + precision + "\">" +
+         dims + R"(</port></output></layer>
     <layer id="1" name="r" type="Result" version="opset1"><input><port id="0">)" +
          dims + R"(</port></input></layer>
     </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>)";
 }
 
-std::vector<int64_t> constant_values(const std::string& type, const std::string& precision, int elements,
-                                     const std::vector<uint8_t>& bytes) {
-  const IrModel model = read_ir(constant_model(type, precision, elements, static_cast<int>(bytes.size())),
-                                std::as_bytes(std::span(bytes)), "m.xml");
+std::vector<int64_t> constant_values(const std::string& type, const std::string& precision,
+                                     int elements, const std::vector<uint8_t>& bytes) {
+  const IrModel model =
+      read_ir(constant_model(type, precision, elements, static_cast<int>(bytes.size())),
+              std::as_bytes(std::span(bytes)), "m.xml");
   return model.graph->results[0]->inputs[0].node->constant.to_ints();
 }
 
 TEST(IrReader, UnpacksElementsOfFewBits) {
-  EXPECT_EQ(constant_values("u1", "BIN", 10, {0xa0, 0x40}), (std::vector<int64_t>{1, 0, 1, 0, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(constant_values("u1", "BIN", 10, {0xa0, 0x40}),
+            (std::vector<int64_t>{1, 0, 1, 0, 0, 0, 0, 0, 0, 1}));
   EXPECT_EQ(constant_values("u4", "U4", 3, {0xf1, 0x02}), (std::vector<int64_t>{1, 15, 2}));
   EXPECT_EQ(constant_values("i4", "I4", 3, {0xf1, 0x08}), (std::vector<int64_t>{1, -1, -8}));
-  EXPECT_EQ(constant_values("f64", "FP64", 1, {0, 0, 0, 0, 0, 0, 0, 0x40}), (std::vector<int64_t>{2}));
+  EXPECT_EQ(constant_values("f64", "FP64", 1, {0, 0, 0, 0, 0, 0, 0, 0x40}),
+            (std::vector<int64_t>{2}));
   EXPECT_EQ(constant_values("u16", "U16", 1, {0x01, 0x80}), (std::vector<int64_t>{0x8001}));
 }
 
 TEST(IrText, ParsesIntegersAndShapesStrictly) {
   EXPECT_EQ(parse_int(" 12 "), 12);
   EXPECT_EQ(parse_int("-3"), -3);
-  for (const char* text : {"", " ", "1x", "0x10", "1.0", "99999999999999999999"}) EXPECT_FALSE(parse_int(text)) << text;
+  for (const char* text : {"", " ", "1x", "0x10", "1.0", "99999999999999999999"})
+    EXPECT_FALSE(parse_int(text)) << text;
   EXPECT_EQ(parse_shape("1, 3,300 ,2"), (Shape{1, 3, 300, 2}));
   EXPECT_EQ(parse_shape(""), Shape{});
   EXPECT_EQ(parse_shape("?,1..8,-1,3"), (Shape{-1, -1, -1, 3}));
   for (const char* text : {",", "1,", "-2", "1..x", "1 2"}) EXPECT_FALSE(parse_shape(text)) << text;
   EXPECT_EQ(parse_names("a,b\\,c,,d"), (std::vector<std::string>{"a", "b,c", "d"}));
   EXPECT_EQ(parse_opset("opset13"), 13);
-  for (const char* text : {"", "opset", "opset0", "opset-1", "extension"}) EXPECT_FALSE(parse_opset(text)) << text;
+  for (const char* text : {"", "opset", "opset0", "opset-1", "extension"})
+    EXPECT_FALSE(parse_opset(text)) << text;
 }
 
 }  // namespace

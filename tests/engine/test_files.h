@@ -1,4 +1,5 @@
-// Files for tests: a folder that goes away with the test, and the models that tests/data/make_models.py writes.
+// Files for tests: a folder that goes away with the test, and the models that
+// tests/data/make_models.py writes.
 #pragma once
 
 #include <gtest/gtest.h>

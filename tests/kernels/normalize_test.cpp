@@ -49,7 +49,7 @@ TEST(Mvn, ReferenceByHand) {
   };
   expect_near(old("false", "false", "0"), {-1, 1, -5, 5});
   expect_near(old("true", "false", "0"), {-7.5f, -5.5f, 1.5f, 11.5f});
-  expect_near(old("false", "true", "1"), {-0.5f, 0.5f, -5 / 6.f, 5 / 6.f});  // eps is added to the root
+  expect_near(old("false", "true", "3"), {-0.5f, 0.5f, -5 / std::sqrt(28.f), 5 / std::sqrt(28.f)});
   const auto newer = [&](const char* mode) {
     return run("MVN", 6, attributes({{"normalize_variance", "true"}, {"eps", "3"}, {"eps_mode", mode}}), {data, axes_of({-1})});
   };

@@ -1,0 +1,69 @@
+// Pad: every output element comes from one place of the input, or is `fill`. A tensor is five loops, innermost first; one
+// work-item makes RUN positions of the second loop, each with all of the first.
+// Defines: E (unsigned type of an element's size), INNER (1: the first loop is padded, too), VECTOR (of the first loop where it is
+// not padded and dense; the last one overlaps the one before), GROUP.
+
+typedef struct {
+  int size[5], in_size[5], begin[5], in[5], out[5];  // sizes of output and input, pads in front, strides
+  int runs, items, run;
+  int fill_low, fill_high;                           // bits of the element
+  int mode;                                          // 0 constant, 1 edge, 2 reflect, 3 symmetric
+} FN(Args);
+
+// Input position of output position `at`; negative: none. Pads may cut, that is be negative.
+int FN(source)(int mode, int at, int begin, int size) {
+  const int i = at - begin, ends = mode == 2;  // a reflection does not repeat the ends
+  if (i >= 0 && i < size) return i;
+  if (mode == 0) return -1;
+  if (mode == 1) return clamp(i, 0, size - 1);
+  return i < 0 ? ends - 1 - i : 2 * size - 1 - ends - i;
+}
+
+#define COPY(from, to) CAT(vstore, VECTOR)(CAT(vload, VECTOR)(0, from), 0, to)
+#define SET(v, to) CAT(vstore, VECTOR)((CAT(E, VECTOR))(v), 0, to)
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+KERNEL(IN(E, in), OUT(E, out), const FN(Args) a) {
+  int rest = get_global_id(0);
+  if (rest >= a.items) return;
+  const E fill = (E)(((ulong)(uint)a.fill_high << 32) | (uint)a.fill_low);
+  const int begin = rest % a.runs * a.run, end = min(begin + a.run, a.size[1]);
+  rest /= a.runs;
+  __global const E *from = AT(in);
+  __global E *to = AT(out);
+  bool outside = false;
+  for (int d = 2; d < 5; ++d) {
+    const int i = rest % a.size[d];
+    rest /= a.size[d];
+    const int s = FN(source)(a.mode, i, a.begin[d], a.in_size[d]);
+    outside = outside || s < 0;
+    from += max(s, 0) * a.in[d];
+    to += i * a.out[d];
+  }
+  for (int i = begin; i < end; ++i) {
+    const int s = FN(source)(a.mode, i, a.begin[1], a.in_size[1]);
+    const bool none = outside || s < 0;
+    __global const E *const row = from + max(s, 0) * a.in[1];
+    __global E *const target = to + i * a.out[1];
+#if INNER
+    for (int c = 0; c < a.size[0]; ++c) {
+      const int k = FN(source)(a.mode, c, a.begin[0], a.in_size[0]);
+      target[c * a.out[0]] = none || k < 0 ? fill : row[k * a.in[0]];
+    }
+#elif VECTOR == 1
+    for (int c = 0; c < a.size[0]; ++c) target[c * a.out[0]] = none ? fill : row[c * a.in[0]];
+#else
+    if (none) {
+      for (int c = 0; c < a.size[0]; c += VECTOR) {
+        const int k = min(c, a.size[0] - VECTOR);
+        SET(fill, target + k);
+      }
+    } else {
+      for (int c = 0; c < a.size[0]; c += VECTOR) {
+        const int k = min(c, a.size[0] - VECTOR);
+        COPY(row + k, target + k);
+      }
+    }
+#endif
+  }
+}

@@ -8,13 +8,7 @@
 namespace clinfer {
 namespace {
 
-// Ids give neighbours in a list different colours; labels without an id are spread by a hash.
-Rgb color_for(const RegionView& region) {
-  if (region.label_id) return color_of(static_cast<unsigned>(*region.label_id));
-  unsigned hash = 2166136261u;
-  for (const char c : region.roi_type) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return color_of(hash % 1024);
-}
+constexpr size_t kMostLabels = 4096;
 
 std::string percent(double confidence) {
   char text[16];
@@ -80,43 +74,70 @@ void draw_frame(Canvas& canvas, const Edges& e, int line, Rgb color) {
   canvas.fill(e.x1 - line, e.y0 + line, line, height - 2 * line, color);
 }
 
-// A tag with its lower left corner at (x, bottom), moved inside the picture.
-void draw_tag(Canvas& canvas, int x, int bottom, const std::string& tag, int font, Rgb color,
-              TextCache& text) {
-  const Mask& mask = text.mask(tag, font);
-  const int margin = std::max(1, font / 5);
-  const int width = mask.width + 2 * margin, height = mask.height;
-  int top = bottom - height;
-  x = std::max(0, std::min(x, canvas.width() - width));
-  top = std::max(0, std::min(top, canvas.height() - height));
-  canvas.fill(x, top, width, height, color);
-  canvas.blend(x + margin, top, mask, text_color_on(color));
+bool overlap(const Edges& a, const Edges& b) {
+  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
+}
+
+// Where a tag of this size goes: above its box, else inside, below, or the next free place further
+// down. Inside the picture always.
+Edges place_tag(const Canvas& canvas, const Edges& box, int width, int height,
+                const std::vector<Edges>& taken) {
+  const int x = std::max(0, std::min(box.x0, canvas.width() - width));
+  std::vector<int> tops = {box.y0 - height, box.y0, box.y1};
+  for (int i = 1; i < 8; ++i) tops.push_back(box.y0 + i * height);
+  for (const int top : tops) {
+    if (top < 0 || top + height > canvas.height()) continue;
+    const Edges place{x, top, x + width, top + height};
+    if (std::none_of(taken.begin(), taken.end(),
+                     [&](const Edges& other) { return overlap(place, other); }))
+      return place;
+  }
+  const int top = std::max(0, std::min(box.y0 - height, canvas.height() - height));
+  return {x, top, x + width, top + height};
+}
+
+int margin_of(int font) { return std::max(1, font / 5); }
+
+void draw_tag(Canvas& canvas, const Edges& place, const Mask& mask, int font, Rgb color) {
+  canvas.fill(place.x0, place.y0, place.x1 - place.x0, place.y1 - place.y0, color);
+  canvas.blend(place.x0 + margin_of(font), place.y0, mask, text_color_on(color));
 }
 
 }  // namespace
 
+Rgb Palette::color_for(const RegionView& region) {
+  const std::string& name = region.label.empty() ? region.roi_type : region.label;
+  if (const auto known = number_of_.find(name); known != number_of_.end())
+    return color_of(known->second);
+  unsigned number = region.label_id ? static_cast<unsigned>(*region.label_id) : 0;
+  if (number_of_.size() >= kMostLabels) return color_of(number);
+  while (label_of_.count(number) != 0) ++number;
+  number_of_[name] = number;
+  label_of_[number] = name;
+  return color_of(number);
+}
+
 void draw_results(Canvas& canvas, const std::vector<RegionView>& regions,
                   const std::vector<ResultView>& results, const DrawingStyle& style,
-                  TextCache& text) {
+                  TextCache& text, Palette& palette) {
   const Sizes sizes = sizes_for(canvas, style);
-  // The surest objects last, on top.
   std::vector<const RegionView*> order;
   for (const RegionView& region : regions) order.push_back(&region);
   std::stable_sort(order.begin(), order.end(), [](const RegionView* a, const RegionView* b) {
-    return a->confidence < b->confidence;
+    return a->confidence > b->confidence;
   });
-  for (const RegionView* region : order)
-    draw_frame(canvas, edges_of(canvas, *region), sizes.line, color_for(*region));
-  for (const RegionView* region : order) {
-    const std::string tag = tag_of(*region, style);
-    if (tag.empty()) continue;
-    const Edges e = edges_of(canvas, *region);
-    // Above the box; inside it where there is no room.
-    const int height = text.mask(tag, sizes.font).height;
-    const int bottom = e.y0 >= height ? e.y0 : e.y0 + height;
-    draw_tag(canvas, e.x0, bottom, tag, sizes.font, color_for(*region), text);
-  }
-  int line_top = 0;
+  // The surest objects last, on top; their tags first, in the best places.
+  for (auto region = order.rbegin(); region != order.rend(); ++region)
+    draw_frame(canvas, edges_of(canvas, **region), sizes.line, palette.color_for(**region));
+  std::vector<Edges> taken;
+  const auto add_tag = [&](const std::string& tag, const Edges& box, Rgb color) {
+    if (tag.empty()) return;
+    const Mask& mask = text.mask(tag, sizes.font);
+    const int width = mask.width + 2 * margin_of(sizes.font);
+    const Edges place = place_tag(canvas, box, width, mask.height, taken);
+    draw_tag(canvas, place, mask, sizes.font, color);
+    taken.push_back(place);
+  };
   for (const ResultView& result : results) {
     for (const Classification& answer : result.classifications) {
       std::string tag;
@@ -124,13 +145,13 @@ void draw_results(Canvas& canvas, const std::vector<RegionView>& regions,
         tag = answer.attribute + ": " +
               (answer.label.empty() ? std::to_string(answer.label_id) : answer.label);
       if (style.show_scores) tag += (tag.empty() ? "" : " ") + percent(answer.confidence);
-      if (tag.empty() || line_top >= canvas.height()) continue;
-      const int height = text.mask(tag, sizes.font).height;
-      draw_tag(canvas, 0, line_top + height, tag, sizes.font,
-               color_of(static_cast<unsigned>(answer.label_id)), text);
-      line_top += height;
+      // A line of its own at the top left.
+      const int top = taken.empty() ? 0 : taken.back().y1;
+      add_tag(tag, {0, top, 0, top}, color_of(static_cast<unsigned>(answer.label_id)));
     }
   }
+  for (const RegionView* region : order)
+    add_tag(tag_of(*region, style), edges_of(canvas, *region), palette.color_for(*region));
 }
 
 }  // namespace clinfer

@@ -1,6 +1,7 @@
 // What an overlay looks like: boxes, labels and scores of a frame's results.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,21 @@ struct DrawingStyle {
   bool show_scores = true;
 };
 
+// A colour for each label, kept from frame to frame: the one of its id, or another where a
+// different label of that id came first (two networks on one frame). For one thread.
+class Palette {
+ public:
+  Rgb color_for(const RegionView& region);
+
+ private:
+  std::map<std::string, unsigned> number_of_;
+  std::map<unsigned, std::string> label_of_;
+};
+
 // Boxes in the colour of their label, each with a legible tag; whole-picture answers at the top
 // left.
 void draw_results(Canvas& canvas, const std::vector<RegionView>& regions,
                   const std::vector<ResultView>& results, const DrawingStyle& style,
-                  TextCache& text);
+                  TextCache& text, Palette& palette);
 
 }  // namespace clinfer

@@ -22,6 +22,7 @@ struct OverlayState {
   clinfer::DrawingStyle style;  // under the object lock
   GstVideoInfo info;
   clinfer::TextCache text;
+  clinfer::Palette palette;
   // Of the buffer between prepare_output_buffer and transform_ip.
   std::vector<clinfer::RegionView> regions;
   std::vector<clinfer::ResultView> results;
@@ -155,7 +156,7 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
       clinfer::check_frame_memory(frame, buffer);
       const clinfer::Rect visible = clinfer::visible_part(frame, buffer);
       clinfer::Canvas canvas(&frame, visible.x, visible.y, visible.width, visible.height);
-      clinfer::draw_results(canvas, state.regions, state.results, style, state.text);
+      clinfer::draw_results(canvas, state.regions, state.results, style, state.text, state.palette);
     } catch (...) {
       gst_video_frame_unmap(&frame);
       throw;

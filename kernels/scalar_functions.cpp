@@ -53,7 +53,7 @@ constexpr UnaryFunction kUnary[] = {
     // beta * (x > 0 ? x : alpha * (exp(x) - 1))
     {"selu", [](float x, float a, float b) { return b * (x > 0 ? x : a * std::expm1(x)); },
      "BETA * (fmax(x, 0.0f) + ALPHA * expm1(fmin(x, 0.0f)))"},
-    {"sigmoid", [](float x, float, float) { return 1 / (1 + std::exp(-x)); }, "1.0f / (1.0f + exp(-x))"},
+    {"sigmoid", [](float x, float, float) { return 1 / (1 + std::exp(-x)); }, "1.0f / (1.0f + gate_exp(-x))"},
     {"sign", [](float x, float, float) { return static_cast<float>((x > 0) - (x < 0)); }, "sign(x)"},
     {"sin", [](float x, float, float) { return std::sin(x); }, "sin(x)"},
     {"sinh", [](float x, float, float) { return std::sinh(x); }, "sinh(x)"},
@@ -63,7 +63,7 @@ constexpr UnaryFunction kUnary[] = {
     {"sqrt", [](float x, float, float) { return std::sqrt(x); }, "sqrt(x)"},
     // x * sigmoid(alpha * x)
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
-     "x / (1.0f + exp(-ALPHA * x))"},
+     "x / (1.0f + gate_exp(-ALPHA * x))"},
     {"square", [](float x, float, float) { return x * x; }, "x * x"},
     {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "tanh(x)"},
@@ -81,7 +81,7 @@ constexpr BinaryFunction kBinary[] = {
     {"squared_difference", [](float x, float y) { return (x - y) * (x - y); }, "(x - y) * (x - y)"},
     {"floor_mod", [](float x, float y) { return x - y * std::floor(x / y); }, "x - y * floor(x / y)"},
     // x * sigmoid(y * x)
-    {"swish_by", [](float x, float y) { return x / (1 + std::exp(-y * x)); }, "x / (1.0f + exp(-y * x))"},
+    {"swish_by", [](float x, float y) { return x / (1 + std::exp(-y * x)); }, "x / (1.0f + gate_exp(-y * x))"},
     {"mod", [](float x, float y) { return std::fmod(x, y); }, "fmod(x, y)"},
 };
 

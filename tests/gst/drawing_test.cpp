@@ -183,7 +183,8 @@ TEST(Drawing, BoxesAreCrispAndTagsReadable) {
   Picture picture(GST_VIDEO_FORMAT_NV12, 320, 240);
   Canvas canvas(picture.frame(), 0, 0, 320, 240);
   TextCache text;
-  draw_results(canvas, {region(0.25f, 0.25f, 0.75f, 0.75f, 1, "person")}, {}, {}, text);
+  Palette palette;
+  draw_results(canvas, {region(0.25f, 0.25f, 0.75f, 0.75f, 1, "person")}, {}, {}, text, palette);
   // The line: full colour on both rows, nothing beside it.
   const uint8_t line = picture.at(0, 240 - 80 + 70, 60);
   EXPECT_NE(line, 16);
@@ -204,6 +205,7 @@ TEST(Drawing, BoxesAreCrispAndTagsReadable) {
 TEST(Drawing, SurvivesAnyBoxInAnyFormat) {
   const float wild[] = {-1e30f, -1, -0.01f, 0, 0.3f, 0.999f, 1, 1.5f, 1e30f, std::nanf("")};
   TextCache text;
+  Palette palette;
   for (GstVideoFormat format : formats()) {
     for (const auto& [width, height] : std::vector<std::pair<int, int>>{{1, 1}, {33, 7}, {2, 99}}) {
       Picture picture(format, width, height);
@@ -213,11 +215,22 @@ TEST(Drawing, SurvivesAnyBoxInAnyFormat) {
         for (float b : wild) regions.push_back(region(a, b, b, a, 7, "label"));
       ResultView answers;
       answers.classifications.push_back({"attribute", 3, "", 0.5f});
-      draw_results(canvas, regions, {answers}, {}, text);
+      draw_results(canvas, regions, {answers}, {}, text, palette);
       EXPECT_EQ(picture.guards_changed(), 0u)
           << gst_video_format_to_string(format) << " " << width << "x" << height;
     }
   }
+}
+
+TEST(Drawing, LabelsOfTwoNetworksHaveTheirOwnColours) {
+  Palette palette;
+  const auto same = [](Rgb a, Rgb b) { return a.r == b.r && a.g == b.g && a.b == b.b; };
+  const Rgb first = palette.color_for(region(0, 0, 1, 1, 0, "vehicle"));
+  EXPECT_TRUE(same(first, color_of(0)));
+  const Rgb second = palette.color_for(region(0, 0, 1, 1, 0, "person"));
+  EXPECT_FALSE(same(first, second));
+  EXPECT_TRUE(same(first, palette.color_for(region(0, 0, 1, 1, 0, "vehicle"))));
+  EXPECT_TRUE(same(second, palette.color_for(region(0, 0, 1, 1, 0, "person"))));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Broadcast: a view whose repeated dimensions have stride 0. Tile: repeats that are not of a single element need a copy.
+// Broadcast: a view whose repeated dimensions have stride 0. Tile: repeats that are not of a single
+// element need a copy.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -8,13 +9,14 @@ namespace clinfer {
 
 namespace {
 
-// ---- Broadcast -----------------------------------------------------------------------------------------------------
+// ---- Broadcast ----------------------------------------------------------------------------------
 
 enum class Mode { numpy, bidirectional, explicit_axes };
 
 Mode mode_of(const Attributes& attributes, int opset) {
   std::string mode = attributes.get_string("mode", "numpy");
-  std::transform(mode.begin(), mode.end(), mode.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(mode.begin(), mode.end(), mode.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   if (mode == "numpy") return Mode::numpy;
   if (mode == "explicit" || mode == "none") return Mode::explicit_axes;  // IR writes either
   if (mode == "bidirectional" && opset >= 3) return Mode::bidirectional;
@@ -31,12 +33,14 @@ std::vector<size_t> aligned(const Shape& in, const Shape& out) {
 std::vector<size_t> mapped(const std::vector<int64_t>& mapping, const Shape& in, const Shape& out) {
   // A scalar or one-element input may come with an axis or without one.
   if (mapping.size() != in.size() && !(in.empty() && mapping.size() == 1))
-    fail_model("axes_mapping has " + std::to_string(mapping.size()) + " entries for " + std::to_string(in.size()) + " dimensions");
+    fail_model("axes_mapping has " + std::to_string(mapping.size()) + " entries for " +
+               std::to_string(in.size()) + " dimensions");
   std::vector<size_t> axes;
   for (size_t d = 0; d < in.size(); ++d) {
     if (mapping[d] < 0 || mapping[d] >= static_cast<int64_t>(out.size()) ||
         (d > 0 && mapping[d] <= mapping[d - 1]))
-      fail_model("axes_mapping " + to_string(mapping) + " must rise and name dimensions of " + to_string(out));
+      fail_model("axes_mapping " + to_string(mapping) + " must rise and name dimensions of " +
+                 to_string(out));
     axes.push_back(static_cast<size_t>(mapping[d]));
   }
   return axes;
@@ -48,7 +52,9 @@ std::vector<ValueInfo> infer_broadcast(const ShapeContext& context) {
   Shape target = constant_ints(context, 1, "the target shape");
   checked_count(target);
   const Mode mode = mode_of(context.attributes, context.opset);
-  const auto impossible = [&] { fail_model("cannot broadcast " + to_string(in.shape) + " to " + to_string(target)); };
+  const auto impossible = [&] {
+    fail_model("cannot broadcast " + to_string(in.shape) + " to " + to_string(target));
+  };
   if (mode == Mode::bidirectional) {
     Shape out(std::max(in.shape.size(), target.size()), 1);
     for (size_t i = 0; i < out.size(); ++i) {
@@ -62,9 +68,10 @@ std::vector<ValueInfo> infer_broadcast(const ShapeContext& context) {
     return {{in.type, out}};
   }
   if (target.size() < in.shape.size()) impossible();
-  const std::vector<size_t> axes = mode == Mode::explicit_axes
-                                       ? mapped(constant_ints(context, 2, "axes_mapping"), in.shape, target)
-                                       : aligned(in.shape, target);
+  const std::vector<size_t> axes =
+      mode == Mode::explicit_axes
+          ? mapped(constant_ints(context, 2, "axes_mapping"), in.shape, target)
+          : aligned(in.shape, target);
   for (size_t d = 0; d < axes.size(); ++d)
     if (in.shape[d] != 1 && in.shape[d] != target[axes[d]]) impossible();
   return {{in.type, target}};
@@ -77,12 +84,15 @@ TensorDesc broadcast(const TensorDesc& in, const Shape& out, const std::vector<s
   return view;
 }
 
-std::vector<size_t> axes_of(const OpDesc& desc, const Shape& in, const Shape& out, std::span<const Tensor> inputs) {
-  if (mode_of(desc.attributes, desc.opset) == Mode::explicit_axes) return mapped(inputs[2].to_ints(), in, out);
+std::vector<size_t> axes_of(const OpDesc& desc, const Shape& in, const Shape& out,
+                            std::span<const Tensor> inputs) {
+  if (mode_of(desc.attributes, desc.opset) == Mode::explicit_axes)
+    return mapped(inputs[2].to_ints(), in, out);
   return aligned(in, out);
 }
 
-void evaluate_broadcast(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_broadcast(const OpDesc& desc, std::span<const Tensor> inputs,
+                        std::span<Tensor> outputs) {
   const TensorDesc in = TensorDesc::row_major(inputs[0].type(), inputs[0].shape());
   const Shape& out = outputs[0].shape();
   copy_view(inputs[0], broadcast(in, out, axes_of(desc, in.shape, out, inputs)), outputs[0]);
@@ -94,7 +104,7 @@ std::optional<std::vector<TensorDesc>> view_broadcast(const OpDesc& desc) {
   return {{broadcast(in, out, axes_of(desc, in.shape, out, desc.constants))}};
 }
 
-// ---- Tile ----------------------------------------------------------------------------------------------------------
+// ---- Tile ---------------------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_tile(const ShapeContext& context) {
   check_inputs(context, 2, 2);
@@ -124,7 +134,9 @@ StridedCopy describe_tile(const TensorDesc& in, const TensorDesc& out) {
   return copy;
 }
 
-StridedCopy describe_tile_op(const OpDesc& desc) { return describe_tile(desc.inputs[0], desc.outputs[0]); }
+StridedCopy describe_tile_op(const OpDesc& desc) {
+  return describe_tile(desc.inputs[0], desc.outputs[0]);
+}
 
 void evaluate_tile(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   copy_on_host(describe_tile(TensorDesc::row_major(inputs[0].type(), inputs[0].shape()),
@@ -137,10 +149,18 @@ const KernelFamily kTile = copy_family<describe_tile_op>("tile");
 }  // namespace
 
 std::vector<OpDef> broadcast_ops() {
-  return {{.type = "Broadcast", .opsets = opset_range(1), .infer_shapes = infer_broadcast, .evaluate = evaluate_broadcast,
-           .layout = LayoutRule::follow, .view = view_broadcast},
-          {.type = "Tile", .opsets = opset_range(1), .infer_shapes = infer_tile, .evaluate = evaluate_tile,
-           .families = {&kTile}, .layout = LayoutRule::follow}};
+  return {{.type = "Broadcast",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_broadcast,
+           .evaluate = evaluate_broadcast,
+           .layout = LayoutRule::follow,
+           .view = view_broadcast},
+          {.type = "Tile",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_tile,
+           .evaluate = evaluate_tile,
+           .families = {&kTile},
+           .layout = LayoutRule::follow}};
 }
 
 }  // namespace clinfer

@@ -1,4 +1,5 @@
-// CTCGreedyDecoder and CTCGreedyDecoderSeqLen: the best class of each step, without blanks and, on request, repetitions.
+// CTCGreedyDecoder and CTCGreedyDecoderSeqLen: the best class of each step, without blanks and, on
+// request, repetitions.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -10,7 +11,8 @@ namespace {
 constexpr const char* kHostReason = "each step depends on the one before, and there are few";
 
 // Decodes steps `step` apart of `classes` scores each.
-std::vector<int64_t> decode(const float* scores, int64_t steps, int64_t step, int64_t classes, int64_t blank, bool merge) {
+std::vector<int64_t> decode(const float* scores, int64_t steps, int64_t step, int64_t classes,
+                            int64_t blank, bool merge) {
   std::vector<int64_t> decoded;
   int64_t before = -1;
   for (int64_t t = 0; t < steps; ++t) {
@@ -22,7 +24,7 @@ std::vector<int64_t> decode(const float* scores, int64_t steps, int64_t step, in
   return decoded;
 }
 
-// ---- CTCGreedyDecoder: scores [steps, batch, classes], mask [steps, batch] ------------------------------------------
+// ---- CTCGreedyDecoder: scores [steps, batch, classes], mask [steps, batch] ----------------------
 
 std::vector<ValueInfo> infer_masked(const ShapeContext& context) {
   check_inputs(context, 2, 2);
@@ -33,8 +35,10 @@ std::vector<ValueInfo> infer_masked(const ShapeContext& context) {
   return {{context.inputs[0].type, {scores[1], scores[0], 1, 1}}};
 }
 
-void evaluate_masked(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const int64_t steps = inputs[0].shape()[0], batch = inputs[0].shape()[1], classes = inputs[0].shape()[2];
+void evaluate_masked(const OpDesc& desc, std::span<const Tensor> inputs,
+                     std::span<Tensor> outputs) {
+  const int64_t steps = inputs[0].shape()[0], batch = inputs[0].shape()[1],
+                classes = inputs[0].shape()[2];
   const bool merge = desc.attributes.get_bool("ctc_merge_repeated", true);
   const std::vector<float> mask = inputs[1].to_floats();
   float* out = outputs[0].mutable_data<float>();
@@ -42,34 +46,41 @@ void evaluate_masked(const OpDesc& desc, std::span<const Tensor> inputs, std::sp
   for (int64_t n = 0; n < batch; ++n) {
     int64_t length = 0;
     while (length < steps && mask[static_cast<size_t>(length * batch + n)] != 0) ++length;
-    const std::vector<int64_t> decoded =
-        decode(inputs[0].data<float>() + n * classes, length, batch * classes, classes, classes - 1, merge);
-    std::transform(decoded.begin(), decoded.end(), out + n * steps, [](int64_t c) { return static_cast<float>(c); });
+    const std::vector<int64_t> decoded = decode(inputs[0].data<float>() + n * classes, length,
+                                                batch * classes, classes, classes - 1, merge);
+    std::transform(decoded.begin(), decoded.end(), out + n * steps,
+                   [](int64_t c) { return static_cast<float>(c); });
   }
 }
 
-// ---- CTCGreedyDecoderSeqLen: scores [batch, steps, classes], lengths [batch] ----------------------------------------
+// ---- CTCGreedyDecoderSeqLen: scores [batch, steps, classes], lengths [batch] --------------------
 
 std::vector<ValueInfo> infer_lengths(const ShapeContext& context) {
   check_inputs(context, 2, 3);
   const Shape &scores = context.inputs[0].shape, &lengths = context.inputs[1].shape;
   check_rank(scores, 3, 3, "the scores");
   if (lengths != Shape{scores[0]} || scores[2] < 1)
-    fail_model("scores " + to_string(scores) + " and lengths " + to_string(lengths) + " do not fit");
-  if (has_input(context, 2) && checked_count(context.inputs[2].shape) != 1) fail_model("blank_index must be one number");
-  return {{index_type(context.attributes, "classes_index_type", ElementType::i32), {scores[0], scores[1]}},
+    fail_model("scores " + to_string(scores) + " and lengths " + to_string(lengths) +
+               " do not fit");
+  if (has_input(context, 2) && checked_count(context.inputs[2].shape) != 1)
+    fail_model("blank_index must be one number");
+  return {{index_type(context.attributes, "classes_index_type", ElementType::i32),
+           {scores[0], scores[1]}},
           {index_type(context.attributes, "sequence_length_type", ElementType::i32), {scores[0]}}};
 }
 
-void evaluate_lengths(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const int64_t batch = inputs[0].shape()[0], steps = inputs[0].shape()[1], classes = inputs[0].shape()[2];
+void evaluate_lengths(const OpDesc& desc, std::span<const Tensor> inputs,
+                      std::span<Tensor> outputs) {
+  const int64_t batch = inputs[0].shape()[0], steps = inputs[0].shape()[1],
+                classes = inputs[0].shape()[2];
   const int64_t blank = inputs.size() > 2 ? one_int(inputs[2], "blank_index") : classes - 1;
   const bool merge = desc.attributes.get_bool("merge_repeated", true);
   const std::vector<int64_t> lengths = inputs[1].to_ints();
   std::vector<int64_t> all(static_cast<size_t>(batch * steps), -1), counts;
   for (int64_t n = 0; n < batch; ++n) {
     const int64_t length = std::clamp<int64_t>(lengths[static_cast<size_t>(n)], 0, steps);
-    const std::vector<int64_t> decoded = decode(inputs[0].data<float>() + n * steps * classes, length, classes, classes, blank, merge);
+    const std::vector<int64_t> decoded = decode(inputs[0].data<float>() + n * steps * classes,
+                                                length, classes, classes, blank, merge);
     std::copy(decoded.begin(), decoded.end(), all.begin() + n * steps);
     counts.push_back(static_cast<int64_t>(decoded.size()));
   }
@@ -80,10 +91,16 @@ void evaluate_lengths(const OpDesc& desc, std::span<const Tensor> inputs, std::s
 }  // namespace
 
 std::vector<OpDef> ctc_decoder_ops() {
-  return {{.type = "CTCGreedyDecoder", .opsets = opset_range(1), .infer_shapes = infer_masked, .evaluate = evaluate_masked,
+  return {{.type = "CTCGreedyDecoder",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_masked,
+           .evaluate = evaluate_masked,
            .host_reason = kHostReason},
-          {.type = "CTCGreedyDecoderSeqLen", .opsets = opset_range(6), .infer_shapes = infer_lengths,
-           .evaluate = evaluate_lengths, .host_reason = kHostReason}};
+          {.type = "CTCGreedyDecoderSeqLen",
+           .opsets = opset_range(6),
+           .infer_shapes = infer_lengths,
+           .evaluate = evaluate_lengths,
+           .host_reason = kHostReason}};
 }
 
 }  // namespace clinfer

@@ -8,16 +8,20 @@ namespace {
 std::vector<ValueInfo> infer(const ShapeContext& context) {
   check_inputs(context, 1, 2);
   const ValueInfo& in = context.inputs[0];
-  if (has_input(context, 1)) checked_axis(constant_int(context, 1, "the axis"), in.shape.size(), "axis");
-  else check_rank(in.shape, 1, 16, "the input");
+  if (has_input(context, 1))
+    checked_axis(constant_int(context, 1, "the axis"), in.shape.size(), "axis");
+  else
+    check_rank(in.shape, 1, 16, "the input");
   return {{in.type, in.shape}};
 }
 
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
   if (inputs[0].elements() == 0) return;
-  const size_t axis = checked_axis(inputs.size() > 1 ? one_int(inputs[1], "the axis") : 0, shape.size(), "axis");
-  const bool exclusive = desc.attributes.get_bool("exclusive", false), reverse = desc.attributes.get_bool("reverse", false);
+  const size_t axis =
+      checked_axis(inputs.size() > 1 ? one_int(inputs[1], "the axis") : 0, shape.size(), "axis");
+  const bool exclusive = desc.attributes.get_bool("exclusive", false),
+             reverse = desc.attributes.get_bool("reverse", false);
   const int64_t step = row_major_strides(shape)[axis], size = shape[axis];
   with_number(inputs[0].type(), [&](auto zero) {
     using T = decltype(zero);
@@ -41,7 +45,10 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 }  // namespace
 
 std::vector<OpDef> cum_sum_ops() {
-  return {{.type = "CumSum", .opsets = opset_range(3), .infer_shapes = infer, .evaluate = evaluate,
+  return {{.type = "CumSum",
+           .opsets = opset_range(3),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
            .host_reason = "each element waits for the one before"}};
 }
 

@@ -1,5 +1,6 @@
-// DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch and ShuffleChannels: the elements stay, their coordinates are taken
-// apart and put together otherwise. Each is a strided copy with a loop for every part of a coordinate.
+// DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch and ShuffleChannels: the elements stay,
+// their coordinates are taken apart and put together otherwise. Each is a strided copy with a loop
+// for every part of a coordinate.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -9,13 +10,14 @@ namespace clinfer {
 
 namespace {
 
-// The copy of any of these operations between two layouts; `blocks` and `begin` are the constant inputs of the batch ones.
+// The copy of any of these operations between two layouts; `blocks` and `begin` are the constant
+// inputs of the batch ones.
 struct Memory {
   const TensorDesc &in, &out;
   std::vector<int64_t> blocks, begin;
 };
 
-// ---- DepthToSpace, SpaceToDepth ------------------------------------------------------------------------------------
+// ---- DepthToSpace, SpaceToDepth -----------------------------------------------------------------
 
 struct Blocks {
   int64_t size, all;  // along one dimension, and of all spatial ones together
@@ -25,7 +27,8 @@ struct Blocks {
 Blocks read_blocks(const Attributes& a, const Shape& in) {
   check_rank(in, 3, 5, "the input");
   Blocks b{a.get_int("block_size", 1), 1, false};
-  if (b.size < 1 || b.size > 1 << 10) fail_model("block_size " + std::to_string(b.size) + " is out of range");
+  if (b.size < 1 || b.size > 1 << 10)
+    fail_model("block_size " + std::to_string(b.size) + " is out of range");
   for (size_t d = 2; d < in.size(); ++d) b.all *= b.size;
   const std::string mode = a.get_string("mode");
   if (mode != "blocks_first" && mode != "depth_first") fail_model("mode \"" + mode + "\"");
@@ -38,9 +41,11 @@ std::vector<ValueInfo> infer_to_space(const ShapeContext& context) {
   ValueInfo out{context.inputs[0].type, context.inputs[0].shape};
   const Blocks b = read_blocks(context.attributes, out.shape);
   if (out.shape[1] % b.all != 0)
-    fail_model("channels of " + to_string(out.shape) + " are no multiple of " + std::to_string(b.all));
+    fail_model("channels of " + to_string(out.shape) + " are no multiple of " +
+               std::to_string(b.all));
   out.shape[1] /= b.all;
-  for (size_t d = 2; d < out.shape.size(); ++d) out.shape[d] = checked_product(out.shape[d], b.size);
+  for (size_t d = 2; d < out.shape.size(); ++d)
+    out.shape[d] = checked_product(out.shape[d], b.size);
   checked_count(out.shape);
   return {out};
 }
@@ -51,7 +56,8 @@ std::vector<ValueInfo> infer_to_depth(const ShapeContext& context) {
   const Blocks b = read_blocks(context.attributes, out.shape);
   for (size_t d = 2; d < out.shape.size(); ++d) {
     if (out.shape[d] % b.size != 0)
-      fail_model("block_size " + std::to_string(b.size) + " does not divide " + to_string(context.inputs[0].shape));
+      fail_model("block_size " + std::to_string(b.size) + " does not divide " +
+                 to_string(context.inputs[0].shape));
     out.shape[d] /= b.size;
   }
   out.shape[1] = checked_product(out.shape[1], b.all);
@@ -59,11 +65,13 @@ std::vector<ValueInfo> infer_to_depth(const ShapeContext& context) {
   return {out};
 }
 
-// `deep` has the blocks in its channels, `wide` in its spatial dimensions; the copy goes from deep to wide.
+// `deep` has the blocks in its channels, `wide` in its spatial dimensions; the copy goes from deep
+// to wide.
 std::vector<CopyDim> block_loops(const Blocks& b, const TensorDesc& deep, const TensorDesc& wide) {
   const int64_t channels = wide.shape[1];
-  std::vector<CopyDim> loops{{wide.shape[0], deep.strides[0], wide.strides[0]},
-                             {channels, deep.strides[1] * (b.depth_first ? b.all : 1), wide.strides[1]}};
+  std::vector<CopyDim> loops{
+      {wide.shape[0], deep.strides[0], wide.strides[0]},
+      {channels, deep.strides[1] * (b.depth_first ? b.all : 1), wide.strides[1]}};
   int64_t step = deep.strides[1] * (b.depth_first ? 1 : channels);  // of the last block coordinate
   for (size_t d = wide.shape.size(); d-- > 2;) {
     loops.push_back({b.size, step, wide.strides[d]});
@@ -86,7 +94,7 @@ StridedCopy to_depth(const OpDesc& desc, const Memory& m) {
   return copy;
 }
 
-// ---- BatchToSpace, SpaceToBatch ------------------------------------------------------------------------------------
+// ---- BatchToSpace, SpaceToBatch -----------------------------------------------------------------
 
 struct BatchBlocks {
   std::vector<int64_t> blocks, begin, end;
@@ -97,11 +105,14 @@ BatchBlocks read_batch_blocks(const ShapeContext& context, const char* margins) 
   check_inputs(context, 4, 4);
   const Shape& in = context.inputs[0].shape;
   check_rank(in, 2, 5, "the input");
-  BatchBlocks b{constant_ints(context, 1, "block_shape"), constant_ints(context, 2, margins), constant_ints(context, 3, margins)};
+  BatchBlocks b{constant_ints(context, 1, "block_shape"), constant_ints(context, 2, margins),
+                constant_ints(context, 3, margins)};
   if (b.blocks.size() != in.size() || b.begin.size() != in.size() || b.end.size() != in.size())
-    fail_model("block_shape and " + std::string(margins) + " must have an entry for each dimension");
+    fail_model("block_shape and " + std::string(margins) +
+               " must have an entry for each dimension");
   for (size_t d = 0; d < in.size(); ++d) {
-    if (b.blocks[d] < 1 || (d == 0 && b.blocks[d] != 1)) fail_model("block_shape " + to_string(b.blocks));
+    if (b.blocks[d] < 1 || (d == 0 && b.blocks[d] != 1))
+      fail_model("block_shape " + to_string(b.blocks));
     if (b.begin[d] < 0 || b.end[d] < 0 || (d == 0 && (b.begin[d] != 0 || b.end[d] != 0)))
       fail_model(std::string(margins) + " " + to_string(b.begin) + ", " + to_string(b.end));
     b.all = checked_product(b.all, b.blocks[d]);
@@ -112,11 +123,13 @@ BatchBlocks read_batch_blocks(const ShapeContext& context, const char* margins) 
 std::vector<ValueInfo> infer_batch_to_space(const ShapeContext& context) {
   const BatchBlocks b = read_batch_blocks(context, "crops");
   ValueInfo out{context.inputs[0].type, context.inputs[0].shape};
-  if (out.shape[0] % b.all != 0) fail_model("batch of " + to_string(out.shape) + " is no multiple of " + std::to_string(b.all));
+  if (out.shape[0] % b.all != 0)
+    fail_model("batch of " + to_string(out.shape) + " is no multiple of " + std::to_string(b.all));
   out.shape[0] /= b.all;
   for (size_t d = 1; d < out.shape.size(); ++d) {
     const int64_t size = checked_product(out.shape[d], b.blocks[d]);
-    if (b.begin[d] > size || b.end[d] > size - b.begin[d]) fail_model("crops take more than there is");
+    if (b.begin[d] > size || b.end[d] > size - b.begin[d])
+      fail_model("crops take more than there is");
     out.shape[d] = size - b.begin[d] - b.end[d];
   }
   checked_count(out.shape);
@@ -128,8 +141,8 @@ std::vector<ValueInfo> infer_space_to_batch(const ShapeContext& context) {
   ValueInfo out{context.inputs[0].type, context.inputs[0].shape};
   for (size_t d = 1; d < out.shape.size(); ++d) {
     int64_t size = out.shape[d];
-    if (__builtin_add_overflow(size, b.begin[d], &size) || __builtin_add_overflow(size, b.end[d], &size) ||
-        size % b.blocks[d] != 0)
+    if (__builtin_add_overflow(size, b.begin[d], &size) ||
+        __builtin_add_overflow(size, b.end[d], &size) || size % b.blocks[d] != 0)
       fail_model("block_shape does not divide the padded dimension " + std::to_string(d));
     out.shape[d] = size / b.blocks[d];
   }
@@ -138,8 +151,10 @@ std::vector<ValueInfo> infer_space_to_batch(const ShapeContext& context) {
   return {out};
 }
 
-// `deep` has the blocks in its batch, `wide` in its other dimensions less `begin` elements (and those at the end).
-std::vector<CopyDim> batch_loops(const Memory& m, const TensorDesc& deep, const TensorDesc& wide, StridedCopy& copy, bool wide_is_input) {
+// `deep` has the blocks in its batch, `wide` in its other dimensions less `begin` elements (and
+// those at the end).
+std::vector<CopyDim> batch_loops(const Memory& m, const TensorDesc& deep, const TensorDesc& wide,
+                                 StridedCopy& copy, bool wide_is_input) {
   std::vector<CopyDim> loops{{wide.shape[0], deep.strides[0], wide.strides[0]}};
   int64_t step = deep.strides[0] * wide.shape[0];
   for (size_t d = wide.shape.size(); d-- > 1;) {
@@ -174,7 +189,7 @@ StridedCopy space_to_batch(const OpDesc&, const Memory& m) {
   return copy;
 }
 
-// ---- ShuffleChannels -----------------------------------------------------------------------------------------------
+// ---- ShuffleChannels ----------------------------------------------------------------------------
 
 struct Shuffle {
   size_t axis;
@@ -184,7 +199,8 @@ struct Shuffle {
 Shuffle read_shuffle(const Attributes& a, const Shape& in) {
   const Shuffle s{checked_axis(a.get_int("axis", 1), in.size(), "axis"), a.get_int("group", 1)};
   if (s.groups < 1 || in[s.axis] % s.groups != 0)
-    fail_model(std::to_string(s.groups) + " groups do not divide dimension " + std::to_string(s.axis) + " of " + to_string(in));
+    fail_model(std::to_string(s.groups) + " groups do not divide dimension " +
+               std::to_string(s.axis) + " of " + to_string(in));
   return s;
 }
 
@@ -210,19 +226,23 @@ StridedCopy shuffle(const OpDesc& desc, const Memory& m) {
   return copy;
 }
 
-// ---- shared --------------------------------------------------------------------------------------------------------
+// ---- shared -------------------------------------------------------------------------------------
 
 using Describe = StridedCopy (*)(const OpDesc&, const Memory&);
 
 template <Describe describe>
 StridedCopy on_device(const OpDesc& desc) {
-  const auto ints = [&](size_t i) { return i < desc.own_inputs ? desc.constants[i].to_ints() : std::vector<int64_t>(); };
+  const auto ints = [&](size_t i) {
+    return i < desc.own_inputs ? desc.constants[i].to_ints() : std::vector<int64_t>();
+  };
   return describe(desc, {desc.inputs[0], desc.outputs[0], ints(1), ints(2)});
 }
 
 template <Describe describe>
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const auto ints = [&](size_t i) { return i < inputs.size() ? inputs[i].to_ints() : std::vector<int64_t>(); };
+  const auto ints = [&](size_t i) {
+    return i < inputs.size() ? inputs[i].to_ints() : std::vector<int64_t>();
+  };
   const TensorDesc in = TensorDesc::row_major(inputs[0].type(), inputs[0].shape());
   const TensorDesc out = TensorDesc::row_major(outputs[0].type(), outputs[0].shape());
   copy_on_host(describe(desc, {in, out, ints(1), ints(2)}), inputs[0], outputs[0]);
@@ -237,16 +257,36 @@ const KernelFamily kShuffle = copy_family<on_device<shuffle>>("shuffle_channels"
 }  // namespace
 
 std::vector<OpDef> depth_space_ops() {
-  return {{.type = "DepthToSpace", .opsets = opset_range(1), .infer_shapes = infer_to_space, .evaluate = evaluate<to_space>,
-           .families = {&kToSpace}, .layout = LayoutRule::image},
-          {.type = "SpaceToDepth", .opsets = opset_range(1), .infer_shapes = infer_to_depth, .evaluate = evaluate<to_depth>,
-           .families = {&kToDepth}, .layout = LayoutRule::image},
-          {.type = "BatchToSpace", .opsets = opset_range(2), .infer_shapes = infer_batch_to_space,
-           .evaluate = evaluate<batch_to_space>, .families = {&kBatchToSpace}, .layout = LayoutRule::image},
-          {.type = "SpaceToBatch", .opsets = opset_range(2), .infer_shapes = infer_space_to_batch,
-           .evaluate = evaluate<space_to_batch>, .families = {&kSpaceToBatch}, .layout = LayoutRule::image},
-          {.type = "ShuffleChannels", .opsets = opset_range(1), .infer_shapes = infer_shuffle, .evaluate = evaluate<shuffle>,
-           .families = {&kShuffle}, .layout = LayoutRule::image}};
+  return {{.type = "DepthToSpace",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_to_space,
+           .evaluate = evaluate<to_space>,
+           .families = {&kToSpace},
+           .layout = LayoutRule::image},
+          {.type = "SpaceToDepth",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_to_depth,
+           .evaluate = evaluate<to_depth>,
+           .families = {&kToDepth},
+           .layout = LayoutRule::image},
+          {.type = "BatchToSpace",
+           .opsets = opset_range(2),
+           .infer_shapes = infer_batch_to_space,
+           .evaluate = evaluate<batch_to_space>,
+           .families = {&kBatchToSpace},
+           .layout = LayoutRule::image},
+          {.type = "SpaceToBatch",
+           .opsets = opset_range(2),
+           .infer_shapes = infer_space_to_batch,
+           .evaluate = evaluate<space_to_batch>,
+           .families = {&kSpaceToBatch},
+           .layout = LayoutRule::image},
+          {.type = "ShuffleChannels",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_shuffle,
+           .evaluate = evaluate<shuffle>,
+           .families = {&kShuffle},
+           .layout = LayoutRule::image}};
 }
 
 }  // namespace clinfer

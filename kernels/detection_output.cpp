@@ -1,6 +1,7 @@
-// DetectionOutput: decodes the boxes of a single-shot detector, suppresses overlapping ones and lists the best.
-// Runs on the host by design: what is left after the score threshold is a handful of boxes, whose sorting and suppression is
-// a serial chain; thresholding the scores as they arrive and decoding only candidates takes some microseconds.
+// DetectionOutput: decodes the boxes of a single-shot detector, suppresses overlapping ones and
+// lists the best. Runs on the host by design: what is left after the score threshold is a handful
+// of boxes, whose sorting and suppression is a serial chain; thresholding the scores as they arrive
+// and decoding only candidates takes some microseconds.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,13 +17,15 @@ enum class Code { corner, center_size, corner_size };
 struct Settings {
   int64_t classes, priors, prior_size, background, top_k, keep_top_k;
   Code code;
-  bool share_location, variance_in_target, normalized, clip_before, clip_after, decrease_label, has_objectness;
+  bool share_location, variance_in_target, normalized, clip_before, clip_after, decrease_label,
+      has_objectness;
   float nms_threshold, confidence_threshold, objectness_threshold, width, height;
   int64_t location_classes() const { return share_location ? 1 : classes; }
 };
 
 Code code_of(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
   const size_t dot = text.rfind('.');
   if (dot != std::string::npos) text = text.substr(dot + 1);
   if (text == "CORNER") return Code::corner;
@@ -41,12 +44,14 @@ Settings read_settings(const Attributes& a, int opset, const std::vector<Shape>&
   s.prior_size = s.normalized ? 4 : 5;
   s.priors = shapes[2][2] / s.prior_size;
   if (s.priors < 1 || shapes[2][2] % s.prior_size != 0)
-    fail_model("the prior input " + to_string(shapes[2]) + " does not hold whole boxes of " + std::to_string(s.prior_size) + " numbers");
+    fail_model("the prior input " + to_string(shapes[2]) + " does not hold whole boxes of " +
+               std::to_string(s.prior_size) + " numbers");
   s.classes = opset >= 8 ? shapes[1][1] / s.priors : a.get_int("num_classes");
   s.background = a.get_int("background_label_id", 0);
   s.top_k = a.get_int("top_k", -1);
   const std::vector<int64_t> keep = a.get_ints("keep_top_k");
-  if (keep.empty() || (keep[0] < 1 && keep[0] != -1)) fail_model("keep_top_k must be -1 or positive");
+  if (keep.empty() || (keep[0] < 1 && keep[0] != -1))
+    fail_model("keep_top_k must be -1 or positive");
   s.keep_top_k = keep[0];
   s.code = code_of(a.get_string("code_type", "caffe.PriorBoxParameter.CORNER"));
   s.share_location = a.get_bool("share_location", true);
@@ -62,14 +67,17 @@ Settings read_settings(const Attributes& a, int opset, const std::vector<Shape>&
   s.has_objectness = shapes.size() == 5;
 
   const int64_t images = shapes[0][0];
-  if (s.classes < 1 || s.classes > std::numeric_limits<int32_t>::max()) fail_model("num_classes is out of range");
+  if (s.classes < 1 || s.classes > std::numeric_limits<int32_t>::max())
+    fail_model("num_classes is out of range");
   const auto expect = [&](size_t i, const Shape& shape, const char* what) {
     if (shapes[i] != shape)
-      fail_model(std::string(what) + " has the shape " + to_string(shapes[i]) + ", expected " + to_string(shape));
+      fail_model(std::string(what) + " has the shape " + to_string(shapes[i]) + ", expected " +
+                 to_string(shape));
   };
   expect(0, {images, checked_product(s.priors * 4, s.location_classes())}, "the box input");
   expect(1, {images, checked_product(s.priors, s.classes)}, "the class input");
-  if (shapes[2][0] != 1 && shapes[2][0] != images) fail_model("the priors' batch does not fit the boxes'");
+  if (shapes[2][0] != 1 && shapes[2][0] != images)
+    fail_model("the priors' batch does not fit the boxes'");
   if (shapes[2][1] != 2 && !(s.variance_in_target && shapes[2][1] == 1))
     fail_model("the prior input " + to_string(shapes[2]) + " lacks variances");
   if (s.has_objectness) {
@@ -85,8 +93,9 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   std::vector<Shape> shapes;
   for (const ValueInfo& in : context.inputs) shapes.push_back(in.shape);
   const Settings s = read_settings(context.attributes, context.opset, shapes);
-  const int64_t each = s.keep_top_k > 0 ? s.keep_top_k
-                                        : checked_product(s.top_k > 0 ? s.top_k : s.priors, s.classes);
+  const int64_t each = s.keep_top_k > 0
+                           ? s.keep_top_k
+                           : checked_product(s.top_k > 0 ? s.top_k : s.priors, s.classes);
   const int64_t rows = checked_product(each, shapes[0][0]);
   checked_product(rows, 7);
   return {{context.inputs[0].type, {1, 1, rows, 7}}};
@@ -139,7 +148,8 @@ class Image {
       objectness_ = row(3, n);
       first_boxes_ = row(4, n);
       no_object_.resize(static_cast<size_t>(s.classes), 0.0f);
-      if (s.background >= 0 && s.background < s.classes) no_object_[static_cast<size_t>(s.background)] = 1.0f;
+      if (s.background >= 0 && s.background < s.classes)
+        no_object_[static_cast<size_t>(s.background)] = 1.0f;
     }
     count_ = s.priors;
     if (!s.normalized)  // a box of image -1 ends the list
@@ -168,7 +178,8 @@ class Image {
     const int64_t at = c.prior * s_.location_classes() + (s_.share_location ? 0 : c.label);
     const float* p = priors_ + c.prior * s_.prior_size + (s_.normalized ? 0 : 1);
     Box prior = relative({p[0], p[1], p[2], p[3]});
-    // The refined boxes pass through the same scaling again, as in the OpenVINO versions that models were checked with.
+    // The refined boxes pass through the same scaling again, as in the OpenVINO versions that
+    // models were checked with.
     if (s_.has_objectness) prior = relative(decode(prior, first_boxes_ + at * 4, c.prior));
     return decode(prior, boxes_ + at * 4, c.prior);
   }
@@ -187,34 +198,43 @@ class Image {
     if (s_.code == Code::corner) {
       box = {prior.x0 + d[0], prior.y0 + d[1], prior.x1 + d[2], prior.y1 + d[3]};
     } else if (s_.code == Code::corner_size) {
-      box = {prior.x0 + d[0] * width, prior.y0 + d[1] * height, prior.x1 + d[2] * width, prior.y1 + d[3] * height};
+      box = {prior.x0 + d[0] * width, prior.y0 + d[1] * height, prior.x1 + d[2] * width,
+             prior.y1 + d[3] * height};
     } else {
-      const float x = d[0] * width + (prior.x0 + prior.x1) / 2, y = d[1] * height + (prior.y0 + prior.y1) / 2;
-      const float half_width = std::exp(d[2]) * width / 2, half_height = std::exp(d[3]) * height / 2;
+      const float x = d[0] * width + (prior.x0 + prior.x1) / 2,
+                  y = d[1] * height + (prior.y0 + prior.y1) / 2;
+      const float half_width = std::exp(d[2]) * width / 2,
+                  half_height = std::exp(d[3]) * height / 2;
       box = {x - half_width, y - half_height, x + half_width, y + half_height};
     }
     return s_.clip_before ? clipped(box) : box;
   }
 
-  // Scores of all classes of a prior. One that is no object is background for certain and nothing else.
+  // Scores of all classes of a prior. One that is no object is background for certain and nothing
+  // else.
   const float* scores_of(int64_t prior) const {
-    const bool is_object = !s_.has_objectness || !(objectness_[prior * 2 + 1] < s_.objectness_threshold);
+    const bool is_object =
+        !s_.has_objectness || !(objectness_[prior * 2 + 1] < s_.objectness_threshold);
     return is_object ? scores_ + prior * s_.classes : no_object_.data();
   }
 
   void keep_best(std::vector<Candidate>& list) const {
-    const size_t most = s_.top_k < 0 ? list.size() : std::min(list.size(), static_cast<size_t>(s_.top_k));
-    std::partial_sort(list.begin(), list.begin() + static_cast<int64_t>(most), list.end(), is_better);
+    const size_t most =
+        s_.top_k < 0 ? list.size() : std::min(list.size(), static_cast<size_t>(s_.top_k));
+    std::partial_sort(list.begin(), list.begin() + static_cast<int64_t>(most), list.end(),
+                      is_better);
     list.resize(most);
   }
 
-  // Candidates in order of score; one that overlaps one of its class kept since `first` too much goes.
+  // Candidates in order of score; one that overlaps one of its class kept since `first` too much
+  // goes.
   void suppress(const std::vector<Candidate>& sorted, size_t first) {
     for (const Candidate& c : sorted) {
       const Box mine = box(c);
-      const bool keep = std::none_of(kept_.begin() + static_cast<int64_t>(first), kept_.end(), [&](const Detection& k) {
-        return k.label == c.label && overlap(mine, k.box) > s_.nms_threshold;
-      });
+      const bool keep = std::none_of(
+          kept_.begin() + static_cast<int64_t>(first), kept_.end(), [&](const Detection& k) {
+            return k.label == c.label && overlap(mine, k.box) > s_.nms_threshold;
+          });
       if (keep) kept_.push_back({c, mine});
     }
   }
@@ -225,7 +245,8 @@ class Image {
       const float* scores = scores_of(p);
       for (int64_t c = 0; c < s_.classes; ++c)
         if (scores[c] > s_.confidence_threshold && c != s_.background)
-          lists[static_cast<size_t>(c)].push_back({scores[c], static_cast<int32_t>(c), static_cast<int32_t>(p)});
+          lists[static_cast<size_t>(c)].push_back(
+              {scores[c], static_cast<int32_t>(c), static_cast<int32_t>(p)});
     }
     for (auto& list : lists) {
       keep_best(list);
@@ -248,7 +269,8 @@ class Image {
   }
 
   const Settings& s_;
-  const float *boxes_, *scores_, *priors_, *variances_, *objectness_ = nullptr, *first_boxes_ = nullptr;
+  const float *boxes_, *scores_, *priors_, *variances_, *objectness_ = nullptr,
+                                                        *first_boxes_ = nullptr;
   int64_t count_;
   std::vector<float> no_object_;
   std::vector<Detection> kept_;
@@ -266,8 +288,13 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     for (const Detection& d : image.detect()) {
       if (left == 0) return;
       const Box box = s.clip_after ? clipped(d.box) : d.box;
-      const float row[7] = {static_cast<float>(n), static_cast<float>(d.label - (s.decrease_label ? 1 : 0)), d.score,
-                            box.x0, box.y0, box.x1, box.y1};
+      const float row[7] = {static_cast<float>(n),
+                            static_cast<float>(d.label - (s.decrease_label ? 1 : 0)),
+                            d.score,
+                            box.x0,
+                            box.y0,
+                            box.x1,
+                            box.y1};
       out = std::copy(std::begin(row), std::end(row), out);
       --left;
     }
@@ -278,9 +305,13 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 }  // namespace
 
 std::vector<OpDef> detection_output_ops() {
-  return {{.type = "DetectionOutput", .opsets = opset_range(1), .infer_shapes = infer, .evaluate = evaluate,
+  return {{.type = "DetectionOutput",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
            .layout = LayoutRule::any_to_rows,
-           .host_reason = "a handful of boxes is left after the threshold, and suppressing them is a serial chain"}};
+           .host_reason = "a handful of boxes is left after the threshold, and suppressing them is "
+                          "a serial chain"}};
 }
 
 }  // namespace clinfer

@@ -1,5 +1,5 @@
-// EmbeddingBagOffsetsSum, EmbeddingBagPackedSum, EmbeddingSegmentsSum: sums of rows of a table, picked by indices that bags
-// group in three different ways.
+// EmbeddingBagOffsetsSum, EmbeddingBagPackedSum, EmbeddingSegmentsSum: sums of rows of a table,
+// picked by indices that bags group in three different ways.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -22,8 +22,10 @@ void check_table(const ShapeContext& context) {
 }
 
 void check_weights(const ShapeContext& context, size_t i) {
-  if (has_input(context, i) && (context.inputs[i].shape != context.inputs[1].shape || context.inputs[i].type != context.inputs[0].type))
-    fail_model("the weights " + to_string(context.inputs[i].shape) + " do not fit the indices " + to_string(context.inputs[1].shape));
+  if (has_input(context, i) && (context.inputs[i].shape != context.inputs[1].shape ||
+                                context.inputs[i].type != context.inputs[0].type))
+    fail_model("the weights " + to_string(context.inputs[i].shape) + " do not fit the indices " +
+               to_string(context.inputs[1].shape));
 }
 
 ValueInfo rows_of_table(const ShapeContext& context, int64_t bags) {
@@ -34,13 +36,16 @@ ValueInfo rows_of_table(const ShapeContext& context, int64_t bags) {
   return out;
 }
 
-void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor, const Tensor* weights, Tensor& output) {
+void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
+              const Tensor* weights, Tensor& output) {
   const std::vector<int64_t> indices = index_tensor.to_ints();
   const int64_t rows = table.shape()[0];
   const int64_t width = rows > 0 ? table.elements() / rows : 0;
   const auto checked = [&](int64_t index) {
     if (index < 0 || index >= rows)
-      throw Error(ErrorCode::bad_argument, "index " + std::to_string(index) + " is out of range for a table of " + std::to_string(rows) + " rows");
+      throw Error(ErrorCode::bad_argument, "index " + std::to_string(index) +
+                                               " is out of range for a table of " +
+                                               std::to_string(rows) + " rows");
     return index;
   };
   with_number(table.type(), [&](auto zero) {
@@ -52,16 +57,19 @@ void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
         const T* row = table.data<T>() + checked(index) * width;
         for (int64_t i = 0; i < width; ++i) to[i] = static_cast<T>(to[i] + row[i] * weight);
       };
-      for (int64_t i = begin; i < end; ++i) add(indices[static_cast<size_t>(i)], weights ? weights->data<T>()[i] : T{1});
+      for (int64_t i = begin; i < end; ++i)
+        add(indices[static_cast<size_t>(i)], weights ? weights->data<T>()[i] : T{1});
       if (begin == end && bags.otherwise >= 0) add(bags.otherwise, T{1});
       to += width;
     }
   });
 }
 
-const Tensor* optional_input(std::span<const Tensor> inputs, size_t i) { return i < inputs.size() ? &inputs[i] : nullptr; }
+const Tensor* optional_input(std::span<const Tensor> inputs, size_t i) {
+  return i < inputs.size() ? &inputs[i] : nullptr;
+}
 
-// ---- offsets: table, indices, offsets, default, weights ------------------------------------------------------------
+// ---- offsets: table, indices, offsets, default, weights -----------------------------------------
 
 std::vector<ValueInfo> infer_offsets(const ShapeContext& context) {
   check_inputs(context, 3, 5);
@@ -78,14 +86,15 @@ void evaluate_offsets(const OpDesc&, std::span<const Tensor> inputs, std::span<T
   for (size_t b = 0; b < offsets.size(); ++b) {
     const int64_t end = b + 1 < offsets.size() ? offsets[b + 1] : inputs[1].elements();
     if (offsets[b] < 0 || offsets[b] > end || end > inputs[1].elements())
-      throw Error(ErrorCode::bad_argument, "offset " + std::to_string(offsets[b]) + " is out of order or range");
+      throw Error(ErrorCode::bad_argument,
+                  "offset " + std::to_string(offsets[b]) + " is out of order or range");
     bags.ranges.emplace_back(offsets[b], end);
   }
   if (inputs.size() > 3) bags.otherwise = one_int(inputs[3], "the default index");
   sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 4), outputs[0]);
 }
 
-// ---- packed: table, indices [bags, each], weights ------------------------------------------------------------------
+// ---- packed: table, indices [bags, each], weights -----------------------------------------------
 
 std::vector<ValueInfo> infer_packed(const ShapeContext& context) {
   check_inputs(context, 2, 3);
@@ -98,17 +107,19 @@ std::vector<ValueInfo> infer_packed(const ShapeContext& context) {
 void evaluate_packed(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   Bags bags;
   const int64_t each = inputs[1].shape()[1];
-  for (int64_t b = 0; b < inputs[1].shape()[0]; ++b) bags.ranges.emplace_back(b * each, (b + 1) * each);
+  for (int64_t b = 0; b < inputs[1].shape()[0]; ++b)
+    bags.ranges.emplace_back(b * each, (b + 1) * each);
   sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 2), outputs[0]);
 }
 
-// ---- segments: table, indices, ids, number of segments, default, weights -------------------------------------------
+// ---- segments: table, indices, ids, number of segments, default, weights ------------------------
 
 std::vector<ValueInfo> infer_segments(const ShapeContext& context) {
   check_inputs(context, 4, 6);
   check_table(context);
   check_rank(context.inputs[1].shape, 1, 1, "the indices");
-  if (context.inputs[2].shape != context.inputs[1].shape) fail_model("segment ids and indices differ in length");
+  if (context.inputs[2].shape != context.inputs[1].shape)
+    fail_model("segment ids and indices differ in length");
   check_weights(context, 5);
   return {rows_of_table(context, constant_int(context, 3, "the number of segments"))};
 }
@@ -123,7 +134,9 @@ void evaluate_segments(const OpDesc&, std::span<const Tensor> inputs, std::span<
     while (at < ids.size() && ids[at] == s) ++at;
     bags.ranges.emplace_back(static_cast<int64_t>(begin), static_cast<int64_t>(at));
   }
-  if (at != ids.size()) throw Error(ErrorCode::bad_argument, "segment ids must rise and be below " + std::to_string(segments));
+  if (at != ids.size())
+    throw Error(ErrorCode::bad_argument,
+                "segment ids must rise and be below " + std::to_string(segments));
   if (inputs.size() > 4) bags.otherwise = one_int(inputs[4], "the default index");
   sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 5), outputs[0]);
 }
@@ -131,12 +144,21 @@ void evaluate_segments(const OpDesc&, std::span<const Tensor> inputs, std::span<
 }  // namespace
 
 std::vector<OpDef> embedding_bag_ops() {
-  return {{.type = "EmbeddingBagOffsetsSum", .opsets = opset_range(3), .infer_shapes = infer_offsets,
-           .evaluate = evaluate_offsets, .host_reason = kHostReason},
-          {.type = "EmbeddingBagPackedSum", .opsets = opset_range(3), .infer_shapes = infer_packed,
-           .evaluate = evaluate_packed, .host_reason = kHostReason},
-          {.type = "EmbeddingSegmentsSum", .opsets = opset_range(3), .infer_shapes = infer_segments,
-           .evaluate = evaluate_segments, .host_reason = kHostReason}};
+  return {{.type = "EmbeddingBagOffsetsSum",
+           .opsets = opset_range(3),
+           .infer_shapes = infer_offsets,
+           .evaluate = evaluate_offsets,
+           .host_reason = kHostReason},
+          {.type = "EmbeddingBagPackedSum",
+           .opsets = opset_range(3),
+           .infer_shapes = infer_packed,
+           .evaluate = evaluate_packed,
+           .host_reason = kHostReason},
+          {.type = "EmbeddingSegmentsSum",
+           .opsets = opset_range(3),
+           .infer_shapes = infer_segments,
+           .evaluate = evaluate_segments,
+           .host_reason = kHostReason}};
 }
 
 }  // namespace clinfer

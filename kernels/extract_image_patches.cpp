@@ -1,4 +1,5 @@
-// ExtractImagePatches: the elements of a sliding window as channels. A strided copy; what lies outside the picture is 0.
+// ExtractImagePatches: the elements of a sliding window as channels. A strided copy; what lies
+// outside the picture is 0.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -16,7 +17,8 @@ struct Window {
 Window read_window(const Attributes& a, const Shape& in) {
   check_rank(in, 4, 4, "the input");
   const std::string pad = a.get_string("auto_pad", "valid");
-  if (pad != "valid" && pad != "same_upper" && pad != "same_lower") fail_model("auto_pad \"" + pad + "\"");
+  if (pad != "valid" && pad != "same_upper" && pad != "same_lower")
+    fail_model("auto_pad \"" + pad + "\"");
   const auto two = [&](const char* name) -> std::array<int64_t, 2> {
     const std::vector<int64_t> v = a.get_ints(name);
     if (v.size() != 2 || std::min(v[0], v[1]) < 1 || std::max(v[0], v[1]) > 1 << 20)
@@ -41,7 +43,8 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   check_inputs(context, 1, 1);
   const ValueInfo& in = context.inputs[0];
   const Window w = read_window(context.attributes, in.shape);
-  const Shape out{in.shape[0], checked_product(checked_product(in.shape[1], w.size[0]), w.size[1]), w.out[0], w.out[1]};
+  const Shape out{in.shape[0], checked_product(checked_product(in.shape[1], w.size[0]), w.size[1]),
+                  w.out[0], w.out[1]};
   checked_count(out);
   return {{in.type, out}};
 }
@@ -51,7 +54,8 @@ StridedCopy patches(const Attributes& attributes, const TensorDesc& in, const Te
   StridedCopy copy;
   copy.axes = 2;
   copy.fill = true;
-  copy.dims = {{in.shape[0], in.strides[0], out.strides[0]}, {in.shape[1], in.strides[1], out.strides[1]}};
+  copy.dims = {{in.shape[0], in.strides[0], out.strides[0]},
+               {in.shape[1], in.strides[1], out.strides[1]}};
   int64_t channel = in.shape[1] * out.strides[1];  // of the next window element
   for (size_t i = 2; i-- > 0;) {
     CopyDim cell{w.out[i], in.strides[i + 2] * w.stride[i], out.strides[i + 2]};
@@ -68,7 +72,9 @@ StridedCopy patches(const Attributes& attributes, const TensorDesc& in, const Te
   return copy;
 }
 
-StridedCopy describe(const OpDesc& desc) { return patches(desc.attributes, desc.inputs[0], desc.outputs[0]); }
+StridedCopy describe(const OpDesc& desc) {
+  return patches(desc.attributes, desc.inputs[0], desc.outputs[0]);
+}
 
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   copy_on_host(patches(desc.attributes, TensorDesc::row_major(inputs[0].type(), inputs[0].shape()),
@@ -81,8 +87,12 @@ const KernelFamily kPatches = copy_family<describe>("image_patches");
 }  // namespace
 
 std::vector<OpDef> extract_image_patches_ops() {
-  return {{.type = "ExtractImagePatches", .opsets = opset_range(3), .infer_shapes = infer, .evaluate = evaluate,
-           .families = {&kPatches}, .layout = LayoutRule::image}};
+  return {{.type = "ExtractImagePatches",
+           .opsets = opset_range(3),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
+           .families = {&kPatches},
+           .layout = LayoutRule::image}};
 }
 
 }  // namespace clinfer

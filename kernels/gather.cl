@@ -1,5 +1,6 @@
-// Picks elements by indices (see Picking in gather.cpp). E: unsigned type of an element's size; INDEX: type of the indices;
-// DIMS loops, innermost first; INDEXED dimensions of the data that indices address.
+// Picks elements by indices (see Picking in gather.cpp). E: unsigned type of an element's size;
+// INDEX: type of the indices; DIMS loops, innermost first; INDEXED dimensions of the data that
+// indices address.
 typedef struct {
   int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
   int indexed_size[INDEXED], indexed_stride[INDEXED];
@@ -43,7 +44,8 @@ KERNEL(IN(E, in), IN(INDEX, indices), OUT(E, out), const FN(Gather) g) {
   __global E *target = AT(out) + to;
   if (g.at[0] == 0) {
     const bool inside = FN(locate)(index, &g, &from);
-    for (int i = begin; i < end; ++i) target[i * g.to[0]] = inside ? data[from + i * g.from[0]] : (E)0;
+    for (int i = begin; i < end; ++i)
+      target[i * g.to[0]] = inside ? data[from + i * g.from[0]] : (E)0;
   } else {
     for (int i = begin; i < end; ++i) {
       int address = from + i * g.from[0];

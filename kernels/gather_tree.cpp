@@ -13,7 +13,8 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   check_rank(ids.shape, 3, 3, "the step ids");
   if (context.inputs[1].shape != ids.shape || context.inputs[2].shape != Shape{ids.shape[1]} ||
       checked_count(context.inputs[3].shape) != 1)
-    fail_model("step ids " + to_string(ids.shape) + ", parents " + to_string(context.inputs[1].shape) + ", lengths " +
+    fail_model("step ids " + to_string(ids.shape) + ", parents " +
+               to_string(context.inputs[1].shape) + ", lengths " +
                to_string(context.inputs[2].shape) + " and end token do not fit");
   return {{ids.type, ids.shape}};
 }
@@ -34,7 +35,8 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
         int64_t from = beam;
         for (int64_t t = length; t-- > 0;) {
           if (from < 0 || from >= beams)
-            throw Error(ErrorCode::bad_argument, "parent " + std::to_string(from) + " is none of " + std::to_string(beams) + " beams");
+            throw Error(ErrorCode::bad_argument, "parent " + std::to_string(from) + " is none of " +
+                                                     std::to_string(beams) + " beams");
           const int64_t at = (t * batch + n) * beams;
           to[at + beam] = ids[at + from];
           from = parents[static_cast<size_t>(at + from)];
@@ -52,7 +54,10 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
 }  // namespace
 
 std::vector<OpDef> gather_tree_ops() {
-  return {{.type = "GatherTree", .opsets = opset_range(1), .infer_shapes = infer, .evaluate = evaluate,
+  return {{.type = "GatherTree",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
            .host_reason = "each step depends on the one after it"}};
 }
 

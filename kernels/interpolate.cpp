@@ -1,6 +1,7 @@
-// Interpolate: shapes, plain reference, and the families tile (interpolate.cl) and general. All modes are separable, so each is
-// one table an axis: which input positions an output position is the weighted sum of.
-// Coordinates and weights: OpenVINO's specification of Interpolate-4 and -11; the pillow modes as in Pillow's resize.
+// Interpolate: shapes, plain reference, and the families tile (interpolate.cl) and general. All
+// modes are separable, so each is one table an axis: which input positions an output position is
+// the weighted sum of. Coordinates and weights: OpenVINO's specification of Interpolate-4 and -11;
+// the pillow modes as in Pillow's resize.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,11 +22,18 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int i32(int64_t v) { return static_cast<int>(v); }
 
 enum class Mode { nearest, linear, cubic, pillow_linear, pillow_cubic };
-enum class Coordinates { half_pixel, pytorch_half_pixel, asymmetric, tf_half_pixel_for_nn, align_corners };
+enum class Coordinates {
+  half_pixel,
+  pytorch_half_pixel,
+  asymmetric,
+  tf_half_pixel_for_nn,
+  align_corners
+};
 enum class Rounding { prefer_floor, prefer_ceil, floor, ceil, simple };
 
 template <typename T>
-T pick(const std::string& name, const std::string& text, std::initializer_list<std::pair<const char*, T>> known) {
+T pick(const std::string& name, const std::string& text,
+       std::initializer_list<std::pair<const char*, T>> known) {
   for (const auto& [spelling, value] : known)
     if (text == spelling) return value;
   fail_model("unknown " + name + " \"" + text + "\"");
@@ -36,8 +44,8 @@ struct Style {
   Mode mode = Mode::nearest;
   Coordinates coordinates = Coordinates::asymmetric;
   Rounding rounding = Rounding::floor;
-  bool antialias = false;   // of linear only, as in the specification
-  bool by_scales = false;   // scales are given, sizes follow
+  bool antialias = false;  // of linear only, as in the specification
+  bool by_scales = false;  // scales are given, sizes follow
   double cube_coeff = -0.75;
 };
 
@@ -57,20 +65,23 @@ Style style_of(int opset, const Attributes& attributes) {
     return style;
   }
   style.coordinates =
-      pick<Coordinates>("coordinate_transformation_mode", attributes.get_string("coordinate_transformation_mode", "half_pixel"),
+      pick<Coordinates>("coordinate_transformation_mode",
+                        attributes.get_string("coordinate_transformation_mode", "half_pixel"),
                         {{"half_pixel", Coordinates::half_pixel},
                          {"pytorch_half_pixel", Coordinates::pytorch_half_pixel},
                          {"asymmetric", Coordinates::asymmetric},
                          {"tf_half_pixel_for_nn", Coordinates::tf_half_pixel_for_nn},
                          {"align_corners", Coordinates::align_corners}});
-  style.rounding = pick<Rounding>("nearest_mode", attributes.get_string("nearest_mode", "round_prefer_floor"),
-                                  {{"round_prefer_floor", Rounding::prefer_floor},
-                                   {"round_prefer_ceil", Rounding::prefer_ceil},
-                                   {"floor", Rounding::floor},
-                                   {"ceil", Rounding::ceil},
-                                   {"simple", Rounding::simple}});
-  style.by_scales = pick<bool>("shape_calculation_mode", attributes.get_string("shape_calculation_mode"),
-                               {{"sizes", false}, {"scales", true}});
+  style.rounding =
+      pick<Rounding>("nearest_mode", attributes.get_string("nearest_mode", "round_prefer_floor"),
+                     {{"round_prefer_floor", Rounding::prefer_floor},
+                      {"round_prefer_ceil", Rounding::prefer_ceil},
+                      {"floor", Rounding::floor},
+                      {"ceil", Rounding::ceil},
+                      {"simple", Rounding::simple}});
+  style.by_scales =
+      pick<bool>("shape_calculation_mode", attributes.get_string("shape_calculation_mode"),
+                 {{"sizes", false}, {"scales", true}});
   style.cube_coeff = attributes.get_float("cube_coeff", -0.75);
   return style;
 }
@@ -82,7 +93,8 @@ int axes_input(int opset) { return opset < 4 ? -1 : opset < 11 ? 3 : 2; }
 std::vector<int64_t> pads_of(const Attributes& attributes, const char* name, size_t rank) {
   std::vector<int64_t> pads = attributes.get_ints(name, std::vector<int64_t>{});
   for (int64_t pad : pads)
-    if (pad < 0 || pad > kMaxPad) fail_model(std::string("attribute ") + name + " is out of range: " + std::to_string(pad));
+    if (pad < 0 || pad > kMaxPad)
+      fail_model(std::string("attribute ") + name + " is out of range: " + std::to_string(pad));
   pads.resize(rank, 0);  // a short list goes on with zeros
   return pads;
 }
@@ -93,7 +105,8 @@ struct Axis {
   float scale = 1;
 };
 
-// The weighted sum that an output position is: `taps` input positions from start[o] on, with weight[o * taps ...].
+// The weighted sum that an output position is: `taps` input positions from start[o] on, with
+// weight[o * taps ...].
 struct Table {
   int64_t taps = 1;
   std::vector<int32_t> start;
@@ -107,22 +120,33 @@ float coordinate(const Style& style, const Axis& axis, int64_t at) {
   const float x = static_cast<float>(at);
   if (axis.out == axis.padded || axis.scale == 1) return x;
   switch (style.coordinates) {
-    case Coordinates::half_pixel: return (x + 0.5f) / axis.scale - 0.5f;
-    case Coordinates::pytorch_half_pixel: return axis.out > 1 ? (x + 0.5f) / axis.scale - 0.5f : 0;
-    case Coordinates::asymmetric: return x / axis.scale;
-    case Coordinates::tf_half_pixel_for_nn: return (x + 0.5f) / axis.scale;
-    case Coordinates::align_corners: break;
+    case Coordinates::half_pixel:
+      return (x + 0.5f) / axis.scale - 0.5f;
+    case Coordinates::pytorch_half_pixel:
+      return axis.out > 1 ? (x + 0.5f) / axis.scale - 0.5f : 0;
+    case Coordinates::asymmetric:
+      return x / axis.scale;
+    case Coordinates::tf_half_pixel_for_nn:
+      return (x + 0.5f) / axis.scale;
+    case Coordinates::align_corners:
+      break;
   }
-  return axis.out == 1 ? 0 : x * static_cast<float>(axis.padded - 1) / static_cast<float>(axis.out - 1);
+  return axis.out == 1 ? 0
+                       : x * static_cast<float>(axis.padded - 1) / static_cast<float>(axis.out - 1);
 }
 
 int64_t rounded(const Style& style, const Axis& axis, float x) {
   switch (style.rounding) {
-    case Rounding::prefer_floor: return static_cast<int64_t>(x == std::floor(x) + 0.5f ? std::floor(x) : std::round(x));
-    case Rounding::prefer_ceil: return static_cast<int64_t>(std::round(x));
-    case Rounding::floor: return static_cast<int64_t>(std::floor(x));
-    case Rounding::ceil: return static_cast<int64_t>(std::ceil(x));
-    case Rounding::simple: break;
+    case Rounding::prefer_floor:
+      return static_cast<int64_t>(x == std::floor(x) + 0.5f ? std::floor(x) : std::round(x));
+    case Rounding::prefer_ceil:
+      return static_cast<int64_t>(std::round(x));
+    case Rounding::floor:
+      return static_cast<int64_t>(std::floor(x));
+    case Rounding::ceil:
+      return static_cast<int64_t>(std::ceil(x));
+    case Rounding::simple:
+      break;
   }
   return static_cast<int64_t>(axis.scale < 1 ? std::ceil(x) : std::trunc(x));
 }
@@ -155,10 +179,13 @@ void terms_of(const Style& style, const Axis& axis, int64_t at, std::vector<Term
   const auto inside = [&](int64_t i) { return std::clamp<int64_t>(i, 0, last); };
   if (style.mode == Mode::pillow_linear || style.mode == Mode::pillow_cubic) {
     const bool cubic = style.mode == Mode::pillow_cubic;
-    const double ratio = static_cast<double>(axis.padded) / static_cast<double>(axis.out), wide = std::max(ratio, 1.0);
-    const double support = (cubic ? 2.0 : 1.0) * wide, center = (static_cast<double>(at) + 0.5) * ratio;
+    const double ratio = static_cast<double>(axis.padded) / static_cast<double>(axis.out),
+                 wide = std::max(ratio, 1.0);
+    const double support = (cubic ? 2.0 : 1.0) * wide,
+                 center = (static_cast<double>(at) + 0.5) * ratio;
     const int64_t low = std::max<int64_t>(static_cast<int64_t>(center - support + 0.5), 0);
-    const int64_t high = std::min<int64_t>(static_cast<int64_t>(center + support + 0.5), axis.padded);
+    const int64_t high =
+        std::min<int64_t>(static_cast<int64_t>(center + support + 0.5), axis.padded);
     for (int64_t i = low; i < high; ++i) {
       const double x = (static_cast<double>(i) - center + 0.5) / wide;
       terms.push_back({i, cubic ? cubic_weight(x, style.cube_coeff) : triangle(x)});
@@ -171,7 +198,8 @@ void terms_of(const Style& style, const Axis& axis, int64_t at, std::vector<Term
   } else if (style.mode == Mode::cubic) {
     const float base = std::floor(x);
     for (int i = -1; i <= 2; ++i)
-      terms.push_back({inside(static_cast<int64_t>(base) + i), cubic_weight(static_cast<double>(x) - base - i, style.cube_coeff)});
+      terms.push_back({inside(static_cast<int64_t>(base) + i),
+                       cubic_weight(static_cast<double>(x) - base - i, style.cube_coeff)});
   } else if (style.antialias) {
     const double narrow = axis.scale;
     const int64_t reach = narrow > 1 ? 2 : static_cast<int64_t>(std::ceil(2 / narrow));
@@ -207,14 +235,18 @@ Table make_table(const Style& style, const Axis& axis) {
     terms_of(style, axis, o, terms);
     table.start[o] = i32(std::min<int64_t>(table.start[o], axis.in - table.taps));
     for (const Term& term : terms)
-      if (exists(term)) table.weight[o * table.taps + term.at - axis.pad - table.start[o]] += static_cast<float>(term.weight);
+      if (exists(term))
+        table.weight[o * table.taps + term.at - axis.pad - table.start[o]] +=
+            static_cast<float>(term.weight);
   }
   return table;
 }
 
-// All dimensions but for their output sizes, which follow by axes_with_outputs() or are known already.
+// All dimensions but for their output sizes, which follow by axes_with_outputs() or are known
+// already.
 std::vector<Axis> padded_axes(const Attributes& attributes, const Shape& data) {
-  const std::vector<int64_t> begin = pads_of(attributes, "pads_begin", data.size()), end = pads_of(attributes, "pads_end", data.size());
+  const std::vector<int64_t> begin = pads_of(attributes, "pads_begin", data.size()),
+                             end = pads_of(attributes, "pads_end", data.size());
   std::vector<Axis> axes(data.size());
   for (size_t d = 0; d < data.size(); ++d) {
     if (data[d] < 1) fail_model("the data " + to_string(data) + " is empty");
@@ -225,11 +257,14 @@ std::vector<Axis> padded_axes(const Attributes& attributes, const Shape& data) {
   return axes;
 }
 
-void set_scales(std::vector<Axis>& axes, const std::vector<int64_t>& numbers, const std::vector<float>& scales) {
+void set_scales(std::vector<Axis>& axes, const std::vector<int64_t>& numbers,
+                const std::vector<float>& scales) {
   if (numbers.size() != scales.size())
-    fail_model("there are " + std::to_string(scales.size()) + " scales for " + std::to_string(numbers.size()) + " axes");
+    fail_model("there are " + std::to_string(scales.size()) + " scales for " +
+               std::to_string(numbers.size()) + " axes");
   for (size_t i = 0; i < scales.size(); ++i) {
-    if (!(scales[i] > 0) || !std::isfinite(scales[i])) fail_model("the scale " + std::to_string(scales[i]) + " is impossible");
+    if (!(scales[i] > 0) || !std::isfinite(scales[i]))
+      fail_model("the scale " + std::to_string(scales[i]) + " is impossible");
     axes[checked_axis(numbers[i], axes.size(), "axis")].scale = scales[i];
   }
 }
@@ -250,27 +285,34 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   std::vector<Axis> axes = padded_axes(context.attributes, data);
   std::vector<int64_t> numbers = all_axes(data.size());
   const int axes_at = axes_input(opset);
-  if (opset < 4) numbers = context.attributes.get_ints("axes");
-  else if (has_input(context, static_cast<size_t>(axes_at))) numbers = constant_ints(context, static_cast<size_t>(axes_at), "axes");
+  if (opset < 4)
+    numbers = context.attributes.get_ints("axes");
+  else if (has_input(context, static_cast<size_t>(axes_at)))
+    numbers = constant_ints(context, static_cast<size_t>(axes_at), "axes");
   if (style.by_scales) {
     const ValueInfo& scales = context.inputs[static_cast<size_t>(scales_input(opset))];
     if (scales.value.empty()) fail_unsupported("the scales are not constant");
     set_scales(axes, numbers, scales.value.to_floats());
     for (Axis& axis : axes) {
-      const double size = static_cast<double>(axis.padded) * (static_cast<double>(axis.scale) + 1e-6);
-      if (size >= static_cast<double>(std::numeric_limits<int32_t>::max())) fail_unsupported("the output is too large");
+      const double size =
+          static_cast<double>(axis.padded) * (static_cast<double>(axis.scale) + 1e-6);
+      if (size >= static_cast<double>(std::numeric_limits<int32_t>::max()))
+        fail_unsupported("the output is too large");
       axis.out = static_cast<int64_t>(size);
     }
   } else {
     const std::vector<int64_t> sizes = constant_ints(context, 1, "the target shape");
     if (numbers.size() != sizes.size())
-      fail_model("there are " + std::to_string(sizes.size()) + " sizes for " + std::to_string(numbers.size()) + " axes");
-    for (size_t i = 0; i < sizes.size(); ++i) axes[checked_axis(numbers[i], data.size(), "axis")].out = sizes[i];
+      fail_model("there are " + std::to_string(sizes.size()) + " sizes for " +
+                 std::to_string(numbers.size()) + " axes");
+    for (size_t i = 0; i < sizes.size(); ++i)
+      axes[checked_axis(numbers[i], data.size(), "axis")].out = sizes[i];
   }
   Shape out;
   for (const Axis& axis : axes) {
     out.push_back(axis.out);
-    if (axis.out < 1 || axis.out > std::numeric_limits<int32_t>::max()) fail_model("the output would have the shape " + to_string(out));
+    if (axis.out < 1 || axis.out > std::numeric_limits<int32_t>::max())
+      fail_model("the output would have the shape " + to_string(out));
   }
   return {{context.inputs[0].type, std::move(out), {}}};
 }
@@ -278,8 +320,10 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
 // Whether the scales that the model states are at hand; sizes are, as the output has its shape.
 bool knows_scales(const OpDesc& desc) {
   if (!style_of(desc.opset, desc.attributes).by_scales) return true;
-  const size_t scales = static_cast<size_t>(scales_input(desc.opset)), axes = static_cast<size_t>(axes_input(desc.opset));
-  return !desc.constants[scales].empty() && (axes >= desc.own_inputs || !desc.constants[axes].empty());
+  const size_t scales = static_cast<size_t>(scales_input(desc.opset)),
+               axes = static_cast<size_t>(axes_input(desc.opset));
+  return !desc.constants[scales].empty() &&
+         (axes >= desc.own_inputs || !desc.constants[axes].empty());
 }
 
 std::vector<Axis> resolve(const OpDesc& desc, std::span<const Tensor> values) {
@@ -292,8 +336,10 @@ std::vector<Axis> resolve(const OpDesc& desc, std::span<const Tensor> values) {
   if (style_of(desc.opset, desc.attributes).by_scales) {
     const size_t at = static_cast<size_t>(axes_input(desc.opset));
     for (Axis& axis : axes) axis.scale = 1;
-    set_scales(axes, at < values.size() && !values[at].empty() ? values[at].to_ints() : all_axes(data.size()),
-               values[static_cast<size_t>(scales_input(desc.opset))].to_floats());
+    set_scales(
+        axes,
+        at < values.size() && !values[at].empty() ? values[at].to_ints() : all_axes(data.size()),
+        values[static_cast<size_t>(scales_input(desc.opset))].to_floats());
   }
   return axes;
 }
@@ -316,7 +362,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const auto resize = [&](auto values, size_t d) {
     const Table& table = tables[d];
     using Value = typename decltype(values)::value_type;
-    const int64_t inner = row_major_strides(shape)[d], in = shape[d], out = static_cast<int64_t>(table.start.size());
+    const int64_t inner = row_major_strides(shape)[d], in = shape[d],
+                  out = static_cast<int64_t>(table.start.size());
     const int64_t outer = count(shape) / (in * inner);
     std::vector<Value> result(static_cast<size_t>(outer * out * inner), Value{});
     for (int64_t a = 0; a < outer; ++a)
@@ -382,14 +429,16 @@ TailAxes tail_axes(size_t rank) {
   return {0, rank >= 4 ? last - 1 : -1, last, 1};
 }
 
-// ---- tile ----------------------------------------------------------------------------------------------------------
+// ---- tile
+// ----------------------------------------------------------------------------------------------------------
 
 std::string reject_tile(const OpDesc& desc, const DeviceTraits&) {
   if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
   const Shape &in = desc.inputs[0].shape, &out = desc.outputs[0].shape;
   if (in.size() < 3 || in.size() > 5) return "not an image of one to three dimensions";
   if (in[0] != out[0] || in[1] != out[1]) return "batch or channels are resized";
-  if (in[1] > 1 && (desc.inputs[0].strides[1] != 1 || desc.outputs[0].strides[1] != 1)) return "channels are not adjacent in memory";
+  if (in[1] > 1 && (desc.inputs[0].strides[1] != 1 || desc.outputs[0].strides[1] != 1))
+    return "channels are not adjacent in memory";
   if (!knows_scales(desc)) return "the scales are not constant";
   const std::vector<Axis> axes = resolve(desc, std::span(desc.constants).first(desc.own_inputs));
   if (axes[0].pad != 0 || axes[1].pad != 0) return "batch or channels are padded";
@@ -413,7 +462,8 @@ std::vector<TuningPoint> tile_space(const OpDesc& desc, const DeviceTraits& trai
       for (int lanes : {32, 16, 8, 4, 2, 1})
         if (lanes == 1 || lanes * vector < 2 * channels)
           for (int items : {128, 64, 256})
-            if (static_cast<size_t>(items) <= traits.max_work_group) space.push_back(tile_point(vector, tile_p, lanes, items / lanes));
+            if (static_cast<size_t>(items) <= traits.max_work_group)
+              space.push_back(tile_point(vector, tile_p, lanes, items / lanes));
     }
   }
   if (space.empty()) space.push_back(tile_point(1, 1, 1, 1));
@@ -427,20 +477,26 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const auto cost = [&](const TuningPoint& p) {
     const int vector = p["VECTOR"], tile_p = p["TILE_P"];
     const double vectors = static_cast<double>(ceil_div(channels, vector));
-    if (traits.is_cpu) return vectors * (1 + vector / static_cast<double>(traits.vector_width));
+    if (traits.is_cpu)
+      return vectors * (0.45 + vector / static_cast<double>(std::max(1u, traits.vector_width)));
     const int64_t width = desc.outputs[0].shape.back();
-    const double items = vectors * pixels / static_cast<double>(width) * static_cast<double>(ceil_div(width, tile_p));
+    const double items = vectors * pixels / static_cast<double>(width) *
+                         static_cast<double>(ceil_div(width, tile_p));
     const double wanted = 512.0 * traits.compute_units;
-    const double lanes = static_cast<double>(ceil_div(ceil_div(channels, vector), p["LANES"]) * p["LANES"]);
-    return items * tile_p * (vector + 2.0 + 4.0 / tile_p) * (items < wanted ? wanted / items : 1.0) * (lanes / vectors) *
+    const double lanes =
+        static_cast<double>(ceil_div(ceil_div(channels, vector), p["LANES"]) * p["LANES"]);
+    return items * tile_p * (vector + 2.0 + 4.0 / tile_p) *
+           (items < wanted ? wanted / items : 1.0) * (lanes / vectors) *
            (p["LANES"] * p["ROWS"] == 128 ? 1.0 : 1.02) * (vector == 4 ? 0.9 : 1.0);
   };
-  return *std::min_element(space.begin(), space.end(),
-                           [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return *std::min_element(
+      space.begin(), space.end(),
+      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
 }
 
 KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-  const int vector = point["VECTOR"], tile_p = point["TILE_P"], lanes = point["LANES"], rows = point["ROWS"];
+  const int vector = point["VECTOR"], tile_p = point["TILE_P"], lanes = point["LANES"],
+            rows = point["ROWS"];
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const size_t rank = in.shape.size();
   const std::vector<Table> tables = tables_of(desc);
@@ -459,16 +515,20 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   PackedTables packed;
   for (const Table* table : used) packed.add(*table);
   const int64_t taps = used[0]->taps * used[1]->taps * used[2]->taps;
-  const int64_t channels = in.shape[1], vectors = ceil_div(channels, vector), row_tiles = ceil_div(size[2], tile_p);
+  const int64_t channels = in.shape[1], vectors = ceil_div(channels, vector),
+                row_tiles = ceil_div(size[2], tile_p);
   const int64_t tiles = row_tiles * size[1] * size[0] * out.shape[0];
   const double work = 6.0 * static_cast<double>(taps * channels) * tile_p + 200;
-  const int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, 1, work, traits) : ceil_div(ceil_div(tiles, rows), kMaxGroups);
+  const int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, 1, work, traits)
+                                         : ceil_div(ceil_div(tiles, rows), kMaxGroups);
 
   KernelPlan plan;
   packed.pack(plan);
   KernelSpec spec;
   spec.source = "interpolate.cl";
-  const auto define = [&](const char* name, int64_t value) { spec.defines.emplace_back(name, std::to_string(value)); };
+  const auto define = [&](const char* name, int64_t value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
   spec.defines.emplace_back("T", storage_name(in.type));
   define("NEAREST", nearest);
   define("VECTOR", vector);
@@ -478,12 +538,33 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   spec.defines.emplace_back("KH", used[1]->taps <= 4 ? std::to_string(used[1]->taps) : "a.kh");
   spec.defines.emplace_back("KW", used[2]->taps <= 4 ? std::to_string(used[2]->taps) : "a.kw");
   const size_t bytes = size_of(in.type);
-  spec.arguments = {
-      Argument::input(0, bytes), Argument::packed(0, sizeof(int32_t)), Argument::packed(1, sizeof(float)), Argument::output(0, bytes),
-      int_struct({in.strides[0], in_stride[0], in_stride[1], in_stride[2], out.strides[0], out_stride[0], out_stride[1], out_stride[2],
-                  size[0], size[1], size[2], packed.start_at[0], packed.start_at[1], packed.start_at[2], packed.weight_at[0],
-                  packed.weight_at[1], packed.weight_at[2], packed.taps[0], packed.taps[1], packed.taps[2], channels, vectors, row_tiles,
-                  tiles, per_item})};
+  spec.arguments = {Argument::input(0, bytes), Argument::packed(0, sizeof(int32_t)),
+                    Argument::packed(1, sizeof(float)), Argument::output(0, bytes),
+                    int_struct({in.strides[0],
+                                in_stride[0],
+                                in_stride[1],
+                                in_stride[2],
+                                out.strides[0],
+                                out_stride[0],
+                                out_stride[1],
+                                out_stride[2],
+                                size[0],
+                                size[1],
+                                size[2],
+                                packed.start_at[0],
+                                packed.start_at[1],
+                                packed.start_at[2],
+                                packed.weight_at[0],
+                                packed.weight_at[1],
+                                packed.weight_at[2],
+                                packed.taps[0],
+                                packed.taps[1],
+                                packed.taps[2],
+                                channels,
+                                vectors,
+                                row_tiles,
+                                tiles,
+                                per_item})};
   const Tail tail = make_tail(desc, vector, tail_axes(rank), plan);
   spec.prologue = tail.prologue;
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
@@ -496,7 +577,8 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
 
 const KernelFamily kTile{"interpolate_tile", 1, reject_tile, tile_space, tile_heuristic, tile_plan};
 
-// ---- general -------------------------------------------------------------------------------------------------------
+// ---- general
+// -------------------------------------------------------------------------------------------------------
 
 bool moves_only(const OpDesc& desc) { return !is_float(desc.inputs[0].type); }
 
@@ -509,7 +591,8 @@ std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
     return reject_tail(desc, 1, tail_axes(in.shape.size()));
   }
   if (size_of(in.type) != size_of(out.type)) return "input and output differ in type";
-  if (std::max(in.span(), out.span()) > std::numeric_limits<int32_t>::max()) return "a tensor has more than 2^31 elements";
+  if (std::max(in.span(), out.span()) > std::numeric_limits<int32_t>::max())
+    return "a tensor has more than 2^31 elements";
   return desc.tail.empty() ? "" : "takes no tail for integers";
 }
 
@@ -528,7 +611,8 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   // From the innermost in the output's memory to the outermost.
   std::vector<size_t> order;
   for (size_t d = rank; d-- > 0;) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return out.strides[a] < out.strides[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return out.strides[a] < out.strides[b]; });
   const Table one{1, {0}, {1.f}};
   PackedTables packed;
   std::vector<int64_t> sizes(kMostDims, 1), in_strides(kMostDims, 0), out_strides(kMostDims, 0);
@@ -540,8 +624,10 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
     out_strides[i] = out.strides[order[i]];
   }
   std::vector<int64_t> args;
-  for (const auto* part : {&sizes, &in_strides, &out_strides}) args.insert(args.end(), part->begin(), part->end());
-  for (const auto* part : {&packed.start_at, &packed.weight_at, &packed.taps}) args.insert(args.end(), part->begin(), part->end());
+  for (const auto* part : {&sizes, &in_strides, &out_strides})
+    args.insert(args.end(), part->begin(), part->end());
+  for (const auto* part : {&packed.start_at, &packed.weight_at, &packed.taps})
+    args.insert(args.end(), part->begin(), part->end());
   const TailAxes axes = tail_axes(rank);
   for (int axis : {axes.n, axes.h, axes.w, axes.c}) {
     const auto at = std::find(order.begin(), order.end(), static_cast<size_t>(axis));
@@ -558,8 +644,9 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
                   {"MOVE", moves_only(desc) ? "1" : "0"},
                   {"LOCAL", std::to_string(local)}};
   const size_t bytes = size_of(in.type);
-  spec.arguments = {Argument::input(0, bytes), Argument::packed(0, sizeof(int32_t)), Argument::packed(1, sizeof(float)),
-                    Argument::output(0, bytes), int_struct(args)};
+  spec.arguments = {Argument::input(0, bytes), Argument::packed(0, sizeof(int32_t)),
+                    Argument::packed(1, sizeof(float)), Argument::output(0, bytes),
+                    int_struct(args)};
   const Tail tail = make_tail(desc, 1, axes, plan);
   spec.prologue = tail.prologue;
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
@@ -569,9 +656,13 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   return plan;
 }
 
-const KernelFamily kGeneral{"interpolate_general", 1, reject_general, general_space,
-                            [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
-                            general_plan};
+const KernelFamily kGeneral{
+    "interpolate_general",
+    1,
+    reject_general,
+    general_space,
+    [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
+    general_plan};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// MulticlassNms and MatrixNms: boxes of all classes of an image, suppressed within their class, of which the best are kept.
-// Like NonMaxSuppression, evaluate() replaces the outputs by tensors with as many rows as were selected.
+// MulticlassNms and MatrixNms: boxes of all classes of an image, suppressed within their class, of
+// which the best are kept. Like NonMaxSuppression, evaluate() replaces the outputs by tensors with
+// as many rows as were selected.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +10,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr const char* kHostReason = "suppression is a serial chain, and how much it selects depends on values";
+constexpr const char* kHostReason =
+    "suppression is a serial chain, and how much it selects depends on values";
 
 enum class SortBy { label, score, nothing };
 
@@ -22,10 +24,13 @@ struct Settings {
 
 Settings read_settings(const Attributes& a, bool is_matrix) {
   const std::string sort = a.get_string("sort_result_type", "none");
-  if (sort != "classid" && sort != "score" && sort != "none") fail_model("sort_result_type \"" + sort + "\"");
+  if (sort != "classid" && sort != "score" && sort != "none")
+    fail_model("sort_result_type \"" + sort + "\"");
   const std::string decay = a.get_string("decay_function", "linear");
   if (decay != "linear" && decay != "gaussian") fail_model("decay_function \"" + decay + "\"");
-  const auto number = [&](const char* name, double otherwise) { return static_cast<float>(a.get_float(name, otherwise)); };
+  const auto number = [&](const char* name, double otherwise) {
+    return static_cast<float>(a.get_float(name, otherwise));
+  };
   Settings s{};
   s.sort = sort == "classid" ? SortBy::label : sort == "score" ? SortBy::score : SortBy::nothing;
   s.across_batch = a.get_bool("sort_result_across_batch", false);
@@ -43,14 +48,14 @@ Settings read_settings(const Attributes& a, bool is_matrix) {
   return s;
 }
 
-// ---- shapes --------------------------------------------------------------------------------------------------------
+// ---- shapes -------------------------------------------------------------------------------------
 
 struct Sizes {
   int64_t images, classes, boxes;  // boxes: of an image, or of all where images share a list
 };
 
-// Two forms: boxes [images, boxes, 4] with scores [images, classes, boxes], or [classes, boxes, 4] with [classes, boxes] and
-// the number of boxes of each image.
+// Two forms: boxes [images, boxes, 4] with scores [images, classes, boxes], or [classes, boxes, 4]
+// with [classes, boxes] and the number of boxes of each image.
 Sizes sizes_of(const Shape& boxes, const Shape& scores, const Shape* numbers) {
   check_rank(boxes, 3, 3, "the boxes");
   const size_t rank = numbers ? 2 : 3;
@@ -63,9 +68,11 @@ Sizes sizes_of(const Shape& boxes, const Shape& scores, const Shape* numbers) {
 
 std::vector<ValueInfo> infer(const ShapeContext& context, bool is_matrix) {
   check_inputs(context, 2, !is_matrix && context.opset >= 9 ? 3 : 2);
-  const Sizes sizes = sizes_of(context.inputs[0].shape, context.inputs[1].shape, has_input(context, 2) ? &context.inputs[2].shape : nullptr);
+  const Sizes sizes = sizes_of(context.inputs[0].shape, context.inputs[1].shape,
+                               has_input(context, 2) ? &context.inputs[2].shape : nullptr);
   const Settings s = read_settings(context.attributes, is_matrix);
-  int64_t each = checked_product(s.nms_top_k >= 0 ? std::min(s.nms_top_k, sizes.boxes) : sizes.boxes, sizes.classes);
+  int64_t each = checked_product(
+      s.nms_top_k >= 0 ? std::min(s.nms_top_k, sizes.boxes) : sizes.boxes, sizes.classes);
   if (s.keep_top_k >= 0) each = std::min(each, s.keep_top_k);
   const int64_t rows = checked_product(each, sizes.images);
   checked_product(rows, 6);
@@ -73,7 +80,7 @@ std::vector<ValueInfo> infer(const ShapeContext& context, bool is_matrix) {
   return {{ElementType::f32, {rows, 6}}, {type, {rows, 1}}, {type, {sizes.images}}};
 }
 
-// ---- selection -----------------------------------------------------------------------------------------------------
+// ---- selection ----------------------------------------------------------------------------------
 
 struct Row {
   float score;
@@ -98,32 +105,39 @@ float overlap(const float* a, const float* b, bool normalized) {
 }
 
 // MatrixNms takes boxes less than a pixel apart for disjoint, MulticlassNms does not.
-bool are_apart(const float* a, const float* b) { return a[0] > b[2] || b[0] > a[2] || a[1] > b[3] || b[1] > a[3]; }
+bool are_apart(const float* a, const float* b) {
+  return a[0] > b[2] || b[0] > a[2] || a[1] > b[3] || b[1] > a[3];
+}
 
 // `list`: candidates of one class, best first. Appends those that overlap no better one too much.
 void suppress(const Settings& s, const std::vector<Row>& list, std::vector<Row>& result) {
   float threshold = s.overlap_threshold;
   const size_t first = result.size();
   for (const Row& next : list) {
-    const bool free = std::none_of(result.begin() + static_cast<int64_t>(first), result.end(), [&](const Row& kept) {
-      return overlap(next.box, kept.box, s.normalized) >= threshold;
-    });
+    const bool free = std::none_of(
+        result.begin() + static_cast<int64_t>(first), result.end(),
+        [&](const Row& kept) { return overlap(next.box, kept.box, s.normalized) >= threshold; });
     if (!free) continue;
     if (s.eta < 1 && threshold > 0.5f) threshold *= s.eta;
     result.push_back(next);
   }
 }
 
-// Lowers the score of each by its overlap with better ones, which counts less where these are themselves overlapped.
+// Lowers the score of each by its overlap with better ones, which counts less where these are
+// themselves overlapped.
 void decay(const Settings& s, const std::vector<Row>& list, std::vector<Row>& result) {
   std::vector<float> largest(list.size(), 0.0f), shared(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
     float factor = 1;
     for (size_t j = 0; j < i; ++j) {
-      shared[j] = are_apart(list[i].box, list[j].box) ? 0.0f : overlap(list[i].box, list[j].box, s.normalized);
+      shared[j] = are_apart(list[i].box, list[j].box)
+                      ? 0.0f
+                      : overlap(list[i].box, list[j].box, s.normalized);
       largest[i] = std::max(largest[i], shared[j]);
-      factor = std::min(factor, s.is_gaussian ? std::exp((largest[j] * largest[j] - shared[j] * shared[j]) * s.sigma)
-                                              : (1 - shared[j]) / (1 - largest[j]));
+      factor = std::min(factor,
+                        s.is_gaussian
+                            ? std::exp((largest[j] * largest[j] - shared[j] * shared[j]) * s.sigma)
+                            : (1 - shared[j]) / (1 - largest[j]));
     }
     Row row = list[i];
     row.score *= factor;
@@ -131,7 +145,8 @@ void decay(const Settings& s, const std::vector<Row>& list, std::vector<Row>& re
   }
 }
 
-void sort_rows(SortBy sort, std::vector<Row>::iterator begin, std::vector<Row>::iterator end, bool across) {
+void sort_rows(SortBy sort, std::vector<Row>::iterator begin, std::vector<Row>::iterator end,
+               bool across) {
   if (sort == SortBy::score) std::sort(begin, end, is_better);
   if (sort == SortBy::label)
     std::sort(begin, end, [&](const Row& a, const Row& b) {
@@ -141,10 +156,12 @@ void sort_rows(SortBy sort, std::vector<Row>::iterator begin, std::vector<Row>::
     });
 }
 
-void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs, bool is_matrix) {
+void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+              bool is_matrix) {
   const Settings s = read_settings(desc.attributes, is_matrix);
   const bool shared_list = inputs.size() > 2;
-  const Sizes sizes = sizes_of(inputs[0].shape(), inputs[1].shape(), shared_list ? &inputs[2].shape() : nullptr);
+  const Sizes sizes =
+      sizes_of(inputs[0].shape(), inputs[1].shape(), shared_list ? &inputs[2].shape() : nullptr);
   const std::vector<int64_t> numbers = shared_list ? inputs[2].to_ints() : std::vector<int64_t>();
   const float *boxes = inputs[0].data<float>(), *scores = inputs[1].data<float>();
 
@@ -153,7 +170,9 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   int64_t first = 0;  // box of the shared list
   for (int64_t n = 0; n < sizes.images; ++n) {
     const int64_t begin = shared_list ? first : 0;
-    const int64_t end = shared_list ? begin + std::clamp<int64_t>(numbers[static_cast<size_t>(n)], 0, sizes.boxes - begin) : sizes.boxes;
+    const int64_t end = shared_list ? begin + std::clamp<int64_t>(numbers[static_cast<size_t>(n)],
+                                                                  0, sizes.boxes - begin)
+                                    : sizes.boxes;
     first = end;
     std::vector<Row> found;
     for (int64_t c = 0; c < sizes.classes; ++c) {
@@ -166,8 +185,10 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
         const int64_t index = shared_list ? b * sizes.classes + c : n * sizes.boxes + b;
         list.push_back({mine[b], n, c, index, boxes + (list_row * sizes.boxes + b) * 4});
       }
-      const size_t most = s.nms_top_k >= 0 ? std::min(list.size(), static_cast<size_t>(s.nms_top_k)) : list.size();
-      std::partial_sort(list.begin(), list.begin() + static_cast<int64_t>(most), list.end(), is_better);
+      const size_t most =
+          s.nms_top_k >= 0 ? std::min(list.size(), static_cast<size_t>(s.nms_top_k)) : list.size();
+      std::partial_sort(list.begin(), list.begin() + static_cast<int64_t>(most), list.end(),
+                        is_better);
       list.resize(most);
       is_matrix ? decay(s, list, found) : suppress(s, list, found);
     }
@@ -211,10 +232,18 @@ void evaluate_as(const OpDesc& desc, std::span<const Tensor> inputs, std::span<T
 }  // namespace
 
 std::vector<OpDef> multiclass_nms_ops() {
-  return {{.type = "MulticlassNms", .opsets = opset_range(8), .infer_shapes = infer_as<false>, .evaluate = evaluate_as<false>,
-           .host_reason = kHostReason, .upper_bounds = true},
-          {.type = "MatrixNms", .opsets = opset_range(8), .infer_shapes = infer_as<true>, .evaluate = evaluate_as<true>,
-           .host_reason = kHostReason, .upper_bounds = true}};
+  return {{.type = "MulticlassNms",
+           .opsets = opset_range(8),
+           .infer_shapes = infer_as<false>,
+           .evaluate = evaluate_as<false>,
+           .host_reason = kHostReason,
+           .upper_bounds = true},
+          {.type = "MatrixNms",
+           .opsets = opset_range(8),
+           .infer_shapes = infer_as<true>,
+           .evaluate = evaluate_as<true>,
+           .host_reason = kHostReason,
+           .upper_bounds = true}};
 }
 
 }  // namespace clinfer

@@ -1,5 +1,6 @@
-// NonMaxSuppression: per image and class the best boxes that do not overlap better ones. How many there are depends on values:
-// infer_shapes states the most there can be, and evaluate() replaces its outputs by tensors with as many rows as were selected.
+// NonMaxSuppression: per image and class the best boxes that do not overlap better ones. How many
+// there are depends on values: infer_shapes states the most there can be, and evaluate() replaces
+// its outputs by tensors with as many rows as were selected.
 #include <algorithm>
 #include <cmath>
 #include <queue>
@@ -10,7 +11,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr const char* kHostReason = "suppression is a serial chain, and how much it selects depends on values";
+constexpr const char* kHostReason =
+    "suppression is a serial chain, and how much it selects depends on values";
 
 struct Box {
   float y0, x0, y1, x1;
@@ -19,7 +21,8 @@ struct Box {
 
 Box read_box(const float* v, bool is_center) {
   if (is_center) return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};
-  return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]), std::max(v[1], v[3])};  // any two corners
+  return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]),
+          std::max(v[1], v[3])};  // any two corners
 }
 
 float overlap(const Box& a, const Box& b) {
@@ -45,12 +48,14 @@ bool is_better(const Candidate& a, const Candidate& b) {
 
 struct Thresholds {
   int64_t most;  // per class
-  float overlap, score, soft_scale;  // soft_scale 0: boxes that overlap too much go; else their scores fall
+  float overlap, score,
+      soft_scale;  // soft_scale 0: boxes that overlap too much go; else their scores fall
 };
 
-// Appends what one image and class gives. A soft-suppressed candidate goes back into the queue with its lower score.
-void select(const float* boxes, const float* scores, int64_t count, bool is_center, const Thresholds& t, Candidate proto,
-            std::vector<Candidate>& result) {
+// Appends what one image and class gives. A soft-suppressed candidate goes back into the queue with
+// its lower score.
+void select(const float* boxes, const float* scores, int64_t count, bool is_center,
+            const Thresholds& t, Candidate proto, std::vector<Candidate>& result) {
   const auto is_worse = [](const Candidate& a, const Candidate& b) { return is_better(b, a); };
   std::vector<Candidate> list;
   for (int64_t i = 0; i < count; ++i)
@@ -59,7 +64,8 @@ void select(const float* boxes, const float* scores, int64_t count, bool is_cent
       proto.box = i;
       list.push_back(proto);
     }
-  std::priority_queue<Candidate, std::vector<Candidate>, decltype(is_worse)> queue(is_worse, std::move(list));
+  std::priority_queue<Candidate, std::vector<Candidate>, decltype(is_worse)> queue(is_worse,
+                                                                                   std::move(list));
   std::vector<Box> selected;
   while (!queue.empty() && static_cast<int64_t>(selected.size()) < t.most) {
     Candidate next = queue.top();
@@ -106,10 +112,12 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   else if (!context.inputs[2].value.empty())
     most = std::clamp<int64_t>(constant_int(context, 2, "max_output_boxes_per_class"), 0, most);
   for (size_t i = 2; i < context.inputs.size(); ++i)
-    if (checked_count(context.inputs[i].shape) != 1) fail_model("input " + std::to_string(i) + " must be one number");
+    if (checked_count(context.inputs[i].shape) != 1)
+      fail_model("input " + std::to_string(i) + " must be one number");
   const int64_t rows = checked_product(checked_product(scores[0], scores[1]), most);
   checked_product(rows, 3);
-  const ElementType type = context.opset >= 3 ? index_type(context.attributes, "output_type") : ElementType::i64;
+  const ElementType type =
+      context.opset >= 3 ? index_type(context.attributes, "output_type") : ElementType::i64;
   std::vector<ValueInfo> outputs{{type, {rows, 3}}};
   if (context.opset >= 5) {
     outputs.push_back({ElementType::f32, {rows, 3}});
@@ -122,15 +130,17 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const bool is_center = desc.attributes.get_string("box_encoding", "corner") == "center";
   const float sigma = float_input(inputs, 5, "soft_nms_sigma");
   const Thresholds t{inputs.size() > 2 ? one_int(inputs[2], "max_output_boxes_per_class") : 0,
-                     float_input(inputs, 3, "iou_threshold"), float_input(inputs, 4, "score_threshold"),
-                     sigma > 0 ? -0.5f / sigma : 0.0f};
+                     float_input(inputs, 3, "iou_threshold"),
+                     float_input(inputs, 4, "score_threshold"), sigma > 0 ? -0.5f / sigma : 0.0f};
   const Shape& shape = inputs[1].shape();
   std::vector<Candidate> rows;
   for (int64_t n = 0; n < shape[0]; ++n)
     for (int64_t c = 0; c < shape[1]; ++c)
-      select(inputs[0].data<float>() + n * shape[2] * 4, inputs[1].data<float>() + (n * shape[1] + c) * shape[2], shape[2],
-             is_center, t, {0, n, c, 0}, rows);
-  if (desc.attributes.get_bool("sort_result_descending", true)) std::sort(rows.begin(), rows.end(), is_better);
+      select(inputs[0].data<float>() + n * shape[2] * 4,
+             inputs[1].data<float>() + (n * shape[1] + c) * shape[2], shape[2], is_center, t,
+             {0, n, c, 0}, rows);
+  if (desc.attributes.get_bool("sort_result_descending", true))
+    std::sort(rows.begin(), rows.end(), is_better);
 
   const auto count = static_cast<int64_t>(rows.size());
   std::vector<int64_t> indices;
@@ -141,7 +151,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     outputs[1] = Tensor::allocate(ElementType::f32, {count, 3});
     float* to = outputs[1].mutable_data<float>();
     for (const Candidate& row : rows)
-      for (float v : {static_cast<float>(row.image), static_cast<float>(row.label), row.score}) *to++ = v;
+      for (float v : {static_cast<float>(row.image), static_cast<float>(row.label), row.score})
+        *to++ = v;
   }
   if (outputs.size() > 2) store_ints(std::vector<int64_t>{count}, outputs[2]);
 }
@@ -149,8 +160,12 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 }  // namespace
 
 std::vector<OpDef> non_max_suppression_ops() {
-  return {{.type = "NonMaxSuppression", .opsets = opset_range(1), .infer_shapes = infer, .evaluate = evaluate,
-           .host_reason = kHostReason, .upper_bounds = true}};
+  return {{.type = "NonMaxSuppression",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
+           .host_reason = kHostReason,
+           .upper_bounds = true}};
 }
 
 }  // namespace clinfer

@@ -1,5 +1,6 @@
-// NonZero: the coordinates of all elements that are not 0, one column each. How many there are depends on values:
-// infer_shapes states the most there can be, and evaluate() replaces its output by a tensor of the right width.
+// NonZero: the coordinates of all elements that are not 0, one column each. How many there are
+// depends on values: infer_shapes states the most there can be, and evaluate() replaces its output
+// by a tensor of the right width.
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -35,15 +36,20 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
   std::vector<int64_t> coordinates;
   for (size_t d = 0; d < shape.size(); ++d)
     for (int64_t i : found) coordinates.push_back(i / strides[d] % shape[d]);
-  outputs[0] = Tensor::allocate(outputs[0].type(), {static_cast<int64_t>(shape.size()), static_cast<int64_t>(found.size())});
+  outputs[0] = Tensor::allocate(
+      outputs[0].type(), {static_cast<int64_t>(shape.size()), static_cast<int64_t>(found.size())});
   store_ints(coordinates, outputs[0]);
 }
 
 }  // namespace
 
 std::vector<OpDef> non_zero_ops() {
-  return {{.type = "NonZero", .opsets = opset_range(3), .infer_shapes = infer, .evaluate = evaluate,
-           .host_reason = "how much it gives depends on values", .upper_bounds = true}};
+  return {{.type = "NonZero",
+           .opsets = opset_range(3),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
+           .host_reason = "how much it gives depends on values",
+           .upper_bounds = true}};
 }
 
 }  // namespace clinfer

@@ -1,5 +1,6 @@
-// MVN, NormalizeL2, GRN and GroupNormalization (normalize.cl), LRN (lrn.cl), and BatchNormInference, which is an element
-// function with one scale and shift a channel. Formulas: OpenVINO's specifications of these operations.
+// MVN, NormalizeL2, GRN and GroupNormalization (normalize.cl), LRN (lrn.cl), and
+// BatchNormInference, which is an element function with one scale and shift a channel. Formulas:
+// OpenVINO's specifications of these operations.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,15 +19,16 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // SCALE of normalize.cl: by what a row is divided.
 enum Divisor { kNone = 0, kRootOfSum = 1, kRootThenSum = 2, kRootOfMaximum = 3 };
 
-// A normalisation as rows of a tensor: `view` is its shape (a group normalisation has the channels split in two), rows run along
-// the dimensions marked.
+// A normalisation as rows of a tensor: `view` is its shape (a group normalisation has the channels
+// split in two), rows run along the dimensions marked.
 struct Rows {
   Shape view;
   std::vector<bool> along;
   bool center = false;
   Divisor divisor = kNone;
   float epsilon = 0;
-  std::vector<int64_t> channel_steps;  // of gamma and beta along the dimensions of `view`; empty without these
+  std::vector<int64_t>
+      channel_steps;  // of gamma and beta along the dimensions of `view`; empty without these
 };
 
 void mark(Rows& rows, const std::vector<int64_t>& axes) {
@@ -35,14 +37,18 @@ void mark(Rows& rows, const std::vector<int64_t>& axes) {
 
 float positive_epsilon(const Attributes& attributes, const char* name) {
   const double epsilon = attributes.get_float(name);
-  if (!(epsilon >= 0) || !std::isfinite(epsilon)) fail_model(std::string("attribute ") + name + " is impossible");
+  if (!(epsilon >= 0) || !std::isfinite(epsilon))
+    fail_model(std::string("attribute ") + name + " is impossible");
   return static_cast<float>(epsilon);
 }
 
-bool has_axes_input(const std::string& type, int opset) { return type == "NormalizeL2" || (type == "MVN" && opset >= 6); }
+bool has_axes_input(const std::string& type, int opset) {
+  return type == "NormalizeL2" || (type == "MVN" && opset >= 6);
+}
 
 // `axes`: the value of input 1 of operations that have it there.
-Rows rows_of(const std::string& type, int opset, const Attributes& attributes, const Shape& data, const std::vector<int64_t>& axes) {
+Rows rows_of(const std::string& type, int opset, const Attributes& attributes, const Shape& data,
+             const std::vector<int64_t>& axes) {
   Rows rows;
   rows.view = data;
   rows.along.resize(data.size(), false);
@@ -61,7 +67,8 @@ Rows rows_of(const std::string& type, int opset, const Attributes& attributes, c
     check_rank(data, 2, 8, "the data");
     const int64_t groups = attributes.get_int("num_groups");
     if (groups < 1 || data[1] % groups != 0)
-      fail_model(std::to_string(data[1]) + " channels cannot be split into " + std::to_string(groups) + " groups");
+      fail_model(std::to_string(data[1]) + " channels cannot be split into " +
+                 std::to_string(groups) + " groups");
     rows.view.insert(rows.view.begin() + 1, groups);
     rows.view[2] = data[1] / groups;
     rows.along.assign(rows.view.size(), true);
@@ -78,7 +85,8 @@ Rows rows_of(const std::string& type, int opset, const Attributes& attributes, c
     const bool divide = attributes.get_bool("normalize_variance");
     if (opset >= 6) {
       const std::string mode = attributes.get_string("eps_mode");
-      if (mode != "INSIDE_SQRT" && mode != "OUTSIDE_SQRT" && mode != "inside_sqrt" && mode != "outside_sqrt")
+      if (mode != "INSIDE_SQRT" && mode != "OUTSIDE_SQRT" && mode != "inside_sqrt" &&
+          mode != "outside_sqrt")
         fail_model("unknown eps_mode \"" + mode + "\"");
       if (divide) rows.divisor = mode[0] == 'I' || mode[0] == 'i' ? kRootOfSum : kRootThenSum;
       mark(rows, axes);
@@ -87,7 +95,8 @@ Rows rows_of(const std::string& type, int opset, const Attributes& attributes, c
       if (divide) rows.divisor = kRootOfSum;
       std::vector<int64_t> listed = attributes.get_ints("reduction_axes", std::vector<int64_t>{});
       if (listed.empty())
-        for (size_t d = attributes.get_bool("across_channels", false) ? 1 : 2; d < data.size(); ++d) listed.push_back(static_cast<int64_t>(d));
+        for (size_t d = attributes.get_bool("across_channels", false) ? 1 : 2; d < data.size(); ++d)
+          listed.push_back(static_cast<int64_t>(d));
       mark(rows, listed);
     }
   }
@@ -101,18 +110,21 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   const ValueInfo& data = context.inputs[0];
   // Without the value of the axes the shape is known all the same.
   const bool known = axes_input && !context.inputs[1].value.empty();
-  rows_of(context.type, context.opset, context.attributes, data.shape, known ? constant_ints(context, 1, "the axes") : std::vector<int64_t>{});
+  rows_of(context.type, context.opset, context.attributes, data.shape,
+          known ? constant_ints(context, 1, "the axes") : std::vector<int64_t>{});
   if (inputs == 3)
     for (size_t i : {1, 2})
       if (context.inputs[i].shape != Shape{data.shape[1]})
-        fail_model("input " + std::to_string(i) + " has the shape " + to_string(context.inputs[i].shape) + " for " +
-                   std::to_string(data.shape[1]) + " channels");
+        fail_model("input " + std::to_string(i) + " has the shape " +
+                   to_string(context.inputs[i].shape) + " for " + std::to_string(data.shape[1]) +
+                   " channels");
   return {{data.type, data.shape, {}}};
 }
 
 Rows rows_of(const OpDesc& desc, std::span<const Tensor> values) {
-  return rows_of(desc.type, desc.opset, desc.attributes, desc.inputs[0].shape,
-                 has_axes_input(desc.type, desc.opset) ? values[1].to_ints() : std::vector<int64_t>{});
+  return rows_of(
+      desc.type, desc.opset, desc.attributes, desc.inputs[0].shape,
+      has_axes_input(desc.type, desc.opset) ? values[1].to_ints() : std::vector<int64_t>{});
 }
 
 int64_t row_length(const Rows& rows) {
@@ -141,33 +153,38 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   std::vector<double> mean(static_cast<size_t>(count), 0), sum(static_cast<size_t>(count), 0);
   if (rows.center)
     for (size_t i = 0; i < data.size(); ++i) mean[row[i]] += data[i] / length;
-  for (size_t i = 0; i < data.size(); ++i) sum[row[i]] += (data[i] - mean[row[i]]) * (data[i] - mean[row[i]]);
-  const std::vector<float> gamma = rows.channel_steps.empty() ? std::vector<float>{} : inputs[1].to_floats();
-  const std::vector<float> beta = rows.channel_steps.empty() ? std::vector<float>{} : inputs[2].to_floats();
+  for (size_t i = 0; i < data.size(); ++i)
+    sum[row[i]] += (data[i] - mean[row[i]]) * (data[i] - mean[row[i]]);
+  const std::vector<float> gamma =
+      rows.channel_steps.empty() ? std::vector<float>{} : inputs[1].to_floats();
+  const std::vector<float> beta =
+      rows.channel_steps.empty() ? std::vector<float>{} : inputs[2].to_floats();
   float* out = outputs[0].mutable_data<float>();
   for (size_t i = 0; i < data.size(); ++i) {
     const double v = rows.center ? sum[row[i]] / length : sum[row[i]], epsilon = rows.epsilon;
-    const double divisor = rows.divisor == kNone           ? 1
-                           : rows.divisor == kRootOfSum    ? std::sqrt(v + epsilon)
-                           : rows.divisor == kRootThenSum  ? std::sqrt(v) + epsilon
-                                                           : std::sqrt(std::max(v, epsilon));
+    const double divisor = rows.divisor == kNone          ? 1
+                           : rows.divisor == kRootOfSum   ? std::sqrt(v + epsilon)
+                           : rows.divisor == kRootThenSum ? std::sqrt(v) + epsilon
+                                                          : std::sqrt(std::max(v, epsilon));
     double result = (data[i] - mean[row[i]]) / divisor;
     if (!gamma.empty()) result = result * gamma[channel[i]] + beta[channel[i]];
     out[i] = static_cast<float>(result);
   }
 }
 
-// ---- loops ---------------------------------------------------------------------------------------------------------
+// ---- loops
+// ---------------------------------------------------------------------------------------------------------
 
 // A dimension as a loop of the kernels.
 struct Loop {
   int64_t size = 1, in = 0, out = 0;
-  bool marked = false;    // rows run along it (LRN: the sum reaches along it)
-  int64_t channel = 0;    // step of gamma and beta
-  int dim = -1;           // of the output
+  bool marked = false;  // rows run along it (LRN: the sum reaches along it)
+  int64_t channel = 0;  // step of gamma and beta
+  int dim = -1;         // of the output
 };
 
-// The kernels' loops c, w, h, n. Fewer dimensions leave loops of size 1; `fits` is false where there are more than four.
+// The kernels' loops c, w, h, n. Fewer dimensions leave loops of size 1; `fits` is false where
+// there are more than four.
 struct Loops {
   std::array<Loop, 4> loop;
   bool fits = true;
@@ -175,16 +192,18 @@ struct Loops {
   TailAxes axes() const { return {loop[3].dim, loop[2].dim, loop[1].dim, loop[0].dim}; }
 };
 
-// Sorted from the innermost in the output's memory to the outermost; merged where nothing needs them apart.
+// Sorted from the innermost in the output's memory to the outermost; merged where nothing needs
+// them apart.
 Loops arrange(std::vector<Loop> loops, bool may_merge) {
   std::erase_if(loops, [](const Loop& l) { return l.size == 1; });
-  std::stable_sort(loops.begin(), loops.end(), [](const Loop& a, const Loop& b) { return a.out < b.out; });
+  std::stable_sort(loops.begin(), loops.end(),
+                   [](const Loop& a, const Loop& b) { return a.out < b.out; });
   std::vector<Loop> kept;
   for (const Loop& loop : loops) {
     if (may_merge && !kept.empty()) {
       Loop& inner = kept.back();
-      if (inner.marked == loop.marked && inner.channel == 0 && loop.channel == 0 && loop.in == inner.in * inner.size &&
-          loop.out == inner.out * inner.size) {
+      if (inner.marked == loop.marked && inner.channel == 0 && loop.channel == 0 &&
+          loop.in == inner.in * inner.size && loop.out == inner.out * inner.size) {
         inner.size *= loop.size;
         continue;
       }
@@ -216,25 +235,32 @@ Loops loops_of(const OpDesc& desc, const Rows& rows) {
   return arrange(std::move(loops), desc.tail.empty());
 }
 
-Rows known_rows(const OpDesc& desc) { return rows_of(desc, std::span(desc.constants).first(desc.own_inputs)); }
+Rows known_rows(const OpDesc& desc) {
+  return rows_of(desc, std::span(desc.constants).first(desc.own_inputs));
+}
 
 std::string reject_loops(const OpDesc& desc, const Loops& loops) {
   if (!loops.fits) return "needs more than four loops";
   return reject_tail(desc, loops.unit() ? 16 : 1, loops.axes());
 }
 
-// ---- rows ----------------------------------------------------------------------------------------------------------
+// ---- rows
+// ----------------------------------------------------------------------------------------------------------
 
 std::string reject_rows(const OpDesc& desc, const DeviceTraits&) {
   if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
   const bool affine = desc.type == "GroupNormalization";
-  if (has_axes_input(desc.type, desc.opset) && desc.constants[1].empty()) return "the axes are not constant";
-  if (affine && (desc.constants[1].empty() || desc.constants[2].empty())) return "scale or bias are not constant";
+  if (has_axes_input(desc.type, desc.opset) && desc.constants[1].empty())
+    return "the axes are not constant";
+  if (affine && (desc.constants[1].empty() || desc.constants[2].empty()))
+    return "scale or bias are not constant";
   if (affine && !desc.tail.empty()) return "takes no tail";
   return reject_loops(desc, loops_of(desc, known_rows(desc)));
 }
 
-TuningPoint rows_point(int vector, int lanes, int rows) { return {{{"VECTOR", vector}, {"LANES", lanes}, {"ROWS", rows}}}; }
+TuningPoint rows_point(int vector, int lanes, int rows) {
+  return {{{"VECTOR", vector}, {"LANES", lanes}, {"ROWS", rows}}};
+}
 
 std::vector<TuningPoint> rows_space(const OpDesc& desc, const DeviceTraits& traits) {
   const Loops loops = loops_of(desc, known_rows(desc));
@@ -250,7 +276,8 @@ std::vector<TuningPoint> rows_space(const OpDesc& desc, const DeviceTraits& trai
     for (int items : {64, 128, 256}) {
       if (static_cast<size_t>(items) > traits.max_work_group) continue;
       for (int lanes = 1; lanes <= items; lanes *= 2)
-        if (along || lanes == 1 || items / lanes <= 32) points.push_back(rows_point(vector, lanes, items / lanes));
+        if (along || lanes == 1 || items / lanes <= 32)
+          points.push_back(rows_point(vector, lanes, items / lanes));
     }
   }
   if (points.empty()) points.push_back(rows_point(1, 1, 1));
@@ -261,7 +288,8 @@ std::vector<TuningPoint> rows_space(const OpDesc& desc, const DeviceTraits& trai
 int64_t items_of(const Loops& loops, int vector) {
   int64_t items = 1;
   for (size_t i = 0; i < loops.loop.size(); ++i)
-    if (!loops.loop[i].marked) items *= i == 0 ? ceil_div(loops.loop[0].size, vector) : loops.loop[i].size;
+    if (!loops.loop[i].marked)
+      items *= i == 0 ? ceil_div(loops.loop[0].size, vector) : loops.loop[i].size;
   return items;
 }
 
@@ -275,17 +303,21 @@ TuningPoint rows_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     const double steps = std::ceil(length / static_cast<double>(along ? lanes * vector : lanes));
     const double items = static_cast<double>(items_of(loops, vector)) * lanes;
     if (traits.is_cpu)
-      return items * (steps * (3 + std::max(1.0, vector / static_cast<double>(traits.vector_width))) + (along ? 2.0 * vector : 4.0) + 20);
+      return items *
+             (steps * (3 + std::max(1.0, vector / static_cast<double>(traits.vector_width))) +
+              (along ? 2.0 * vector : 4.0) + 20);
     const double wanted = 256.0 * traits.compute_units;
     const double meeting = lanes > 1 ? 12.0 * std::log2(lanes) : 0.0;
-    // Neighbouring work-items read what lies side by side: enough lanes along the row, or rows next to each other.
+    // Neighbouring work-items read what lies side by side: enough lanes along the row, or rows next
+    // to each other.
     const double side_by_side = static_cast<double>((along ? lanes : point["ROWS"]) * vector);
-    return items * (steps * (6.0 + vector) * (side_by_side < 16 ? 2.0 : 1.0) + meeting + 20) * (items < wanted ? wanted / items : 1.0) *
-           (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
+    return items * (steps * (6.0 + vector) * (side_by_side < 16 ? 2.0 : 1.0) + meeting + 20) *
+           (items < wanted ? wanted / items : 1.0) * (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
   };
   const std::vector<TuningPoint> points = rows_space(desc, traits);
-  return *std::min_element(points.begin(), points.end(),
-                           [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return *std::min_element(
+      points.begin(), points.end(),
+      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
 }
 
 // Sizes and strides, as both kernels begin their arguments.
@@ -305,7 +337,8 @@ Argument with_floats(Argument argument, std::initializer_list<float> values) {
   return argument;
 }
 
-void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& spec, KernelPlan& plan) {
+void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& spec,
+              KernelPlan& plan) {
   const Tail tail = make_tail(desc, vector, axes, plan);
   spec.prologue = tail.prologue;
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
@@ -323,7 +356,9 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "normalize.cl";
-  const auto define = [&](const char* name, int value) { spec.defines.emplace_back(name, std::to_string(value)); };
+  const auto define = [&](const char* name, int value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
   spec.defines.emplace_back("T", storage_name(desc.inputs[0].type));
   define("ROW_C", loops.loop[0].marked);
   define("ROW_W", loops.loop[1].marked);
@@ -340,7 +375,8 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   if (!rows.channel_steps.empty())
     for (size_t i : {1, 2}) {
       spec.arguments.push_back(Argument::packed(plan.packed.size(), sizeof(float)));
-      plan.packed.push_back([values = desc.constants[i]] { return to_bytes(values.to_floats(), ElementType::f32); });
+      plan.packed.push_back(
+          [values = desc.constants[i]] { return to_bytes(values.to_floats(), ElementType::f32); });
     }
   std::vector<int64_t> args = loop_arguments(loops);
   for (const Loop& loop : loops.loop) args.push_back(loop.channel);
@@ -348,7 +384,8 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   const float share = rows.center ? 1.f / static_cast<float>(row_length(rows)) : 1.f;
   spec.arguments.push_back(with_floats(int_struct(args), {rows.epsilon, share}));
   add_tail(desc, vector, loops.axes(), spec, plan);
-  spec.local = {static_cast<size_t>(along ? lanes : group_rows), static_cast<size_t>(along ? group_rows : lanes), 1};
+  spec.local = {static_cast<size_t>(along ? lanes : group_rows),
+                static_cast<size_t>(along ? group_rows : lanes), 1};
   spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(items, per_group)), spec.local[1], 1};
   plan.launches.push_back(std::move(spec));
   return plan;
@@ -356,7 +393,8 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
 
 const KernelFamily kRows{"normalize", 1, reject_rows, rows_space, rows_heuristic, rows_plan};
 
-// ---- LRN -----------------------------------------------------------------------------------------------------------
+// ---- LRN
+// -----------------------------------------------------------------------------------------------------------
 
 // The sum reaches `near` elements to either side along the dimensions marked.
 struct Lrn {
@@ -370,10 +408,12 @@ Lrn lrn_of(const Attributes& attributes, size_t rank, const std::vector<int64_t>
   lrn.along.resize(rank, false);
   for (int64_t axis : axes) lrn.along[checked_axis(axis, rank, "axis")] = true;
   const int64_t size = attributes.get_int("size");
-  if (size < 1 || size > (1 << 20)) fail_model("attribute size is out of range: " + std::to_string(size));
+  if (size < 1 || size > (1 << 20))
+    fail_model("attribute size is out of range: " + std::to_string(size));
   lrn.near = (size - 1) / 2;
   const int64_t dims = std::count(lrn.along.begin(), lrn.along.end(), true);
-  lrn.alpha = static_cast<float>(attributes.get_float("alpha") / std::pow(static_cast<double>(size), static_cast<double>(dims)));
+  lrn.alpha = static_cast<float>(attributes.get_float("alpha") /
+                                 std::pow(static_cast<double>(size), static_cast<double>(dims)));
   lrn.beta = static_cast<float>(attributes.get_float("beta"));
   lrn.bias = static_cast<float>(attributes.get_float("bias"));
   return lrn;
@@ -382,7 +422,9 @@ Lrn lrn_of(const Attributes& attributes, size_t rank, const std::vector<int64_t>
 std::vector<ValueInfo> infer_lrn(const ShapeContext& context) {
   check_inputs(context, 2, 2);
   const ValueInfo& data = context.inputs[0];
-  lrn_of(context.attributes, data.shape.size(), context.inputs[1].value.empty() ? std::vector<int64_t>{} : constant_ints(context, 1, "the axes"));
+  lrn_of(context.attributes, data.shape.size(),
+         context.inputs[1].value.empty() ? std::vector<int64_t>{}
+                                         : constant_ints(context, 1, "the axes"));
   return {{data.type, data.shape, {}}};
 }
 
@@ -400,23 +442,29 @@ void evaluate_lrn(const OpDesc& desc, std::span<const Tensor> inputs, std::span<
     for (int64_t i = 0; i < static_cast<int64_t>(sums.size()); ++i) {
       const int64_t at = i / strides[d] % shape[d];
       sums[i] = 0;
-      for (int64_t k = std::max<int64_t>(at - lrn.near, 0); k <= std::min(at + lrn.near, shape[d] - 1); ++k)
+      for (int64_t k = std::max<int64_t>(at - lrn.near, 0);
+           k <= std::min(at + lrn.near, shape[d] - 1); ++k)
         sums[i] += before[i + (k - at) * strides[d]];
     }
   }
   float* out = outputs[0].mutable_data<float>();
   for (size_t i = 0; i < data.size(); ++i)
-    out[i] = static_cast<float>(data[i] * std::pow(static_cast<double>(lrn.bias) + lrn.alpha * sums[i], -static_cast<double>(lrn.beta)));
+    out[i] =
+        static_cast<float>(data[i] * std::pow(static_cast<double>(lrn.bias) + lrn.alpha * sums[i],
+                                              -static_cast<double>(lrn.beta)));
 }
 
-Lrn known_lrn(const OpDesc& desc) { return lrn_of(desc.attributes, desc.inputs[0].shape.size(), desc.constants[1].to_ints()); }
+Lrn known_lrn(const OpDesc& desc) {
+  return lrn_of(desc.attributes, desc.inputs[0].shape.size(), desc.constants[1].to_ints());
+}
 
 Loops lrn_loops(const OpDesc& desc) {
   const Lrn lrn = known_lrn(desc);
   std::vector<Loop> loops;
   for (size_t d = 0; d < lrn.along.size(); ++d) {
     Loop loop;
-    loop.size = desc.inputs[0].shape[d], loop.in = desc.inputs[0].strides[d], loop.out = desc.outputs[0].strides[d];
+    loop.size = desc.inputs[0].shape[d], loop.in = desc.inputs[0].strides[d],
+    loop.out = desc.outputs[0].strides[d];
     loop.marked = lrn.along[d];
     loop.channel = lrn.along[d];  // these stay apart
     loop.dim = static_cast<int>(d);
@@ -436,8 +484,9 @@ std::vector<TuningPoint> lrn_space(const OpDesc& desc, const DeviceTraits& trait
   std::vector<TuningPoint> points;
   for (int vector : {1, 2, 4, 8, 16})
     for (int local : {16, 64, 128})
-      if ((vector == 1 || (loops.unit() && vector <= loops.loop[0].size)) && (traits.is_cpu || vector <= 4) &&
-          (traits.is_cpu == (local == 16)) && static_cast<size_t>(local) <= traits.max_work_group)
+      if ((vector == 1 || (loops.unit() && vector <= loops.loop[0].size)) &&
+          (traits.is_cpu || vector <= 4) && (traits.is_cpu == (local == 16)) &&
+          static_cast<size_t>(local) <= traits.max_work_group)
         points.push_back({{{"VECTOR", vector}, {"LOCAL", local}}});
   if (points.empty()) points.push_back({{{"VECTOR", 1}, {"LOCAL", 1}}});
   return points;
@@ -447,7 +496,9 @@ std::vector<TuningPoint> lrn_space(const OpDesc& desc, const DeviceTraits& trait
 TuningPoint lrn_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   TuningPoint best;
   for (const TuningPoint& point : lrn_space(desc, traits))
-    if (best.values.empty() || (traits.is_cpu && point["VECTOR"] <= static_cast<int>(std::max(8u, traits.vector_width)))) best = point;
+    if (best.values.empty() ||
+        (traits.is_cpu && point["VECTOR"] <= static_cast<int>(std::max(8u, traits.vector_width))))
+      best = point;
   return best;
 }
 
@@ -455,7 +506,8 @@ KernelPlan lrn_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& 
   const Lrn lrn = known_lrn(desc);
   const Loops loops = lrn_loops(desc);
   const int vector = point["VECTOR"], local = point["LOCAL"];
-  const int64_t vectors = ceil_div(loops.loop[0].size, vector), items = desc.outputs[0].elements() / loops.loop[0].size * vectors;
+  const int64_t vectors = ceil_div(loops.loop[0].size, vector),
+                items = desc.outputs[0].elements() / loops.loop[0].size * vectors;
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "lrn.cl";
@@ -467,7 +519,8 @@ KernelPlan lrn_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& 
   for (const Loop& loop : loops.loop) args.push_back(loop.marked ? lrn.near : 0);
   args.insert(args.end(), {vectors, items});
   const size_t size = size_of(desc.inputs[0].type);
-  spec.arguments = {Argument::input(0, size), Argument::output(0, size), with_floats(int_struct(args), {lrn.alpha, lrn.beta, lrn.bias})};
+  spec.arguments = {Argument::input(0, size), Argument::output(0, size),
+                    with_floats(int_struct(args), {lrn.alpha, lrn.beta, lrn.bias})};
   add_tail(desc, vector, loops.axes(), spec, plan);
   spec.local = {static_cast<size_t>(local), 1, 1};
   spec.global = {static_cast<size_t>(ceil_div(items, local)) * spec.local[0], 1, 1};
@@ -477,13 +530,15 @@ KernelPlan lrn_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& 
 
 const KernelFamily kLrn{"lrn", 1, reject_lrn, lrn_space, lrn_heuristic, lrn_plan};
 
-// ---- batch normalisation ------------------------------------------------------------------------------------------
+// ---- batch normalisation
+// ------------------------------------------------------------------------------------------
 
 // Inputs by role: the first version has gamma and beta in front of the data.
 struct BatchNormInputs {
   size_t data, gamma, beta;
   static constexpr size_t mean = 3, variance = 4;
-  explicit BatchNormInputs(int opset) : data(opset < 5 ? 2 : 0), gamma(opset < 5 ? 0 : 1), beta(opset < 5 ? 1 : 2) {}
+  explicit BatchNormInputs(int opset)
+      : data(opset < 5 ? 2 : 0), gamma(opset < 5 ? 0 : 1), beta(opset < 5 ? 1 : 2) {}
 };
 
 std::vector<ValueInfo> infer_batch_norm(const ShapeContext& context) {
@@ -494,8 +549,9 @@ std::vector<ValueInfo> infer_batch_norm(const ShapeContext& context) {
   positive_epsilon(context.attributes, "epsilon");
   for (size_t i = 0; i < 5; ++i)
     if (i != at.data && context.inputs[i].shape != Shape{data.shape[1]})
-      fail_model("input " + std::to_string(i) + " has the shape " + to_string(context.inputs[i].shape) + " for " +
-                 std::to_string(data.shape[1]) + " channels");
+      fail_model("input " + std::to_string(i) + " has the shape " +
+                 to_string(context.inputs[i].shape) + " for " + std::to_string(data.shape[1]) +
+                 " channels");
   return {{data.type, data.shape, {}}};
 }
 
@@ -506,7 +562,8 @@ struct ScaleShift {
 ScaleShift scale_shift(const OpDesc& desc, std::span<const Tensor> values) {
   const BatchNormInputs at(desc.opset);
   const std::vector<float> gamma = values[at.gamma].to_floats(), beta = values[at.beta].to_floats();
-  const std::vector<float> mean = values[at.mean].to_floats(), variance = values[at.variance].to_floats();
+  const std::vector<float> mean = values[at.mean].to_floats(),
+                           variance = values[at.variance].to_floats();
   const double epsilon = positive_epsilon(desc.attributes, "epsilon");
   ScaleShift result;
   for (size_t c = 0; c < gamma.size(); ++c) {
@@ -517,7 +574,8 @@ ScaleShift scale_shift(const OpDesc& desc, std::span<const Tensor> values) {
   return result;
 }
 
-void evaluate_batch_norm(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_batch_norm(const OpDesc& desc, std::span<const Tensor> inputs,
+                         std::span<Tensor> outputs) {
   const Tensor& data = inputs[BatchNormInputs(desc.opset).data];
   const ScaleShift by = scale_shift(desc, inputs);
   const std::vector<float> values = data.to_floats();
@@ -540,18 +598,21 @@ std::array<Tensor, 2> coefficients(const OpDesc& desc) {
   Shape shape(desc.outputs[0].shape.size(), 1);
   shape[1] = desc.outputs[0].shape[1];
   const ScaleShift by = scale_shift(desc, desc.constants);
-  return {Tensor::of<float>(ElementType::f32, shape, by.scale), Tensor::of<float>(ElementType::f32, shape, by.shift)};
+  return {Tensor::of<float>(ElementType::f32, shape, by.scale),
+          Tensor::of<float>(ElementType::f32, shape, by.shift)};
 }
 
 TailSteps batch_norm_as_tail(const OpDesc& desc, int main) {
-  if (main != static_cast<int>(BatchNormInputs(desc.opset).data) || !parameters_known(desc)) return {};
+  if (main != static_cast<int>(BatchNormInputs(desc.opset).data) || !parameters_known(desc))
+    return {};
   auto [scale, shift] = coefficients(desc);
   const int next = static_cast<int>(desc.inputs.size());
-  return {{{"multiply", 0, 0, next}, {"add", 0, 0, next + 1}}, {std::move(scale), std::move(shift)}};
+  return {{{"multiply", 0, 0, next}, {"add", 0, 0, next + 1}},
+          {std::move(scale), std::move(shift)}};
 }
 
-// The same as a product whose tail begins with the sum, for the element kernels. Inputs keep their numbers but for the data,
-// which comes first.
+// The same as a product whose tail begins with the sum, for the element kernels. Inputs keep their
+// numbers but for the data, which comes first.
 OpDesc as_product(const OpDesc& desc) {
   OpDesc product = desc;
   product.type = "Multiply";
@@ -570,18 +631,24 @@ OpDesc as_product(const OpDesc& desc) {
 }
 
 const KernelFamily kBatchNorm{
-    "batch_norm", 1,
+    "batch_norm",
+    1,
     [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
       if (!parameters_known(desc)) return "the parameters are not constant";
       return kElementwiseFamily.reject(as_product(desc), traits);
     },
-    [](const OpDesc& desc, const DeviceTraits& traits) { return kElementwiseFamily.space(as_product(desc), traits); },
-    [](const OpDesc& desc, const DeviceTraits& traits) { return kElementwiseFamily.heuristic(as_product(desc), traits); },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return kElementwiseFamily.space(as_product(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return kElementwiseFamily.heuristic(as_product(desc), traits);
+    },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       KernelPlan plan = kElementwiseFamily.plan(as_product(desc), traits, point);
       for (KernelSpec& spec : plan.launches)
         for (Argument& argument : spec.arguments)
-          if (argument.kind == Argument::Kind::input && argument.index == 0) argument.index = BatchNormInputs(desc.opset).data;
+          if (argument.kind == Argument::Kind::input && argument.index == 0)
+            argument.index = BatchNormInputs(desc.opset).data;
       return plan;
     }};
 
@@ -594,15 +661,25 @@ std::vector<OpDef> normalize_ops() {
   rows.families = {&kRows};
   rows.layout = LayoutRule::follow;
   std::vector<OpDef> ops;
-  for (const auto& [type, first] : {std::pair{"MVN", 1}, {"NormalizeL2", 1}, {"GRN", 1}, {"GroupNormalization", 12}}) {
+  for (const auto& [type, first] :
+       {std::pair{"MVN", 1}, {"NormalizeL2", 1}, {"GRN", 1}, {"GroupNormalization", 12}}) {
     rows.type = type;
     rows.opsets = opset_range(first);
     ops.push_back(rows);
   }
-  ops.push_back({.type = "LRN", .opsets = opset_range(1), .infer_shapes = infer_lrn, .evaluate = evaluate_lrn, .families = {&kLrn},
+  ops.push_back({.type = "LRN",
+                 .opsets = opset_range(1),
+                 .infer_shapes = infer_lrn,
+                 .evaluate = evaluate_lrn,
+                 .families = {&kLrn},
                  .layout = LayoutRule::follow});
-  ops.push_back({.type = "BatchNormInference", .opsets = opset_range(1), .infer_shapes = infer_batch_norm, .evaluate = evaluate_batch_norm,
-                 .families = {&kBatchNorm}, .layout = LayoutRule::follow, .as_tail = batch_norm_as_tail});
+  ops.push_back({.type = "BatchNormInference",
+                 .opsets = opset_range(1),
+                 .infer_shapes = infer_batch_norm,
+                 .evaluate = evaluate_batch_norm,
+                 .families = {&kBatchNorm},
+                 .layout = LayoutRule::follow,
+                 .as_tail = batch_norm_as_tail});
   return ops;
 }
 

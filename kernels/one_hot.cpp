@@ -1,4 +1,5 @@
-// OneHot: each index becomes a row of `depth` values, all off but the one it names; an index out of range names none.
+// OneHot: each index becomes a row of `depth` values, all off but the one it names; an index out of
+// range names none.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -13,10 +14,12 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   if (is_float(indices.type)) fail_model("the indices must be integers");
   if (on.type != context.inputs[3].type) fail_model("on_value and off_value differ in type");
   for (size_t i = 2; i < 4; ++i)
-    if (checked_count(context.inputs[i].shape) != 1) fail_model("on_value and off_value must be one number each");
+    if (checked_count(context.inputs[i].shape) != 1)
+      fail_model("on_value and off_value must be one number each");
   const int64_t depth = constant_int(context, 1, "depth");
   if (depth < 0) fail_model("depth is " + std::to_string(depth));
-  const size_t axis = checked_axis(context.attributes.get_int("axis", -1), indices.shape.size() + 1, "axis");
+  const size_t axis =
+      checked_axis(context.attributes.get_int("axis", -1), indices.shape.size() + 1, "axis");
   Shape out = indices.shape;
   out.insert(out.begin() + static_cast<int64_t>(axis), depth);
   checked_count(out);
@@ -29,7 +32,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   int64_t inner = 1;
   for (size_t d = axis + 1; d < shape.size(); ++d) inner *= shape[d];
   // From opset 16 on, negative indices may be asked to count from the end.
-  const bool wrap = desc.attributes.get_string("negative_indices_mode", "ignore_negative") == "normalize";
+  const bool wrap =
+      desc.attributes.get_string("negative_indices_mode", "ignore_negative") == "normalize";
   const std::vector<int64_t> indices = inputs[0].to_ints();
   with_size(outputs[0].type(), [&](auto zero) {
     using T = decltype(zero);
@@ -48,7 +52,10 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 }  // namespace
 
 std::vector<OpDef> one_hot_ops() {
-  return {{.type = "OneHot", .opsets = opset_range(1), .infer_shapes = infer, .evaluate = evaluate,
+  return {{.type = "OneHot",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
            .host_reason = "its input is a few indices"}};
 }
 

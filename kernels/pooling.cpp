@@ -1,4 +1,5 @@
-// MaxPool and AvgPool: shapes, plain reference, and the families tile (pooling.cl), wide and general.
+// MaxPool and AvgPool: shapes, plain reference, and the families tile (pooling.cl), wide and
+// general.
 #include <algorithm>
 #include <limits>
 
@@ -9,7 +10,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMaxStep = 1 << 24;  // of strides, kernels, dilations and pads: far above sense, far below overflow
+constexpr int64_t kMaxStep =
+    1 << 24;  // of strides, kernels, dilations and pads: far above sense, far below overflow
 constexpr int64_t kMaxSize = 1 << 30;  // of a dimension, so that positions with pads fit 32 bits
 constexpr int64_t kMaxGroups = 65535;  // work-groups along the second dimension (NVIDIA)
 
@@ -18,22 +20,25 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // MODE of the kernels.
 enum Mode { kMaximum = 0, kAverageInside = 1, kAverageWithPads = 2 };
 
-// The geometry in the convolution's terms (one group, in_channels = channels), and what only pooling has.
+// The geometry in the convolution's terms (one group, in_channels = channels), and what only
+// pooling has.
 struct PoolShape : ConvShape {
-  std::array<int64_t, 3> end{1, 1, 1};  // sizes with the pads behind: averages that count pads count up to here
+  std::array<int64_t, 3> end{
+      1, 1, 1};  // sizes with the pads behind: averages that count pads count up to here
   Mode mode = kMaximum;
 };
 
-std::vector<int64_t> steps(const Attributes& attributes, const char* name, size_t spatial, int64_t low,
-                           std::optional<int64_t> otherwise) {
+std::vector<int64_t> steps(const Attributes& attributes, const char* name, size_t spatial,
+                           int64_t low, std::optional<int64_t> otherwise) {
   std::optional<std::vector<int64_t>> all;
   if (otherwise) all = std::vector<int64_t>(spatial, *otherwise);
   std::vector<int64_t> values = attributes.get_ints(name, all);
   if (values.size() != spatial)
-    fail_model(std::string("attribute ") + name + " has " + std::to_string(values.size()) + " numbers for " +
-               std::to_string(spatial) + " spatial dimensions");
+    fail_model(std::string("attribute ") + name + " has " + std::to_string(values.size()) +
+               " numbers for " + std::to_string(spatial) + " spatial dimensions");
   for (int64_t v : values)
-    if (v < low || v > kMaxStep) fail_model(std::string("attribute ") + name + " is out of range: " + std::to_string(v));
+    if (v < low || v > kMaxStep)
+      fail_model(std::string("attribute ") + name + " is out of range: " + std::to_string(v));
   return values;
 }
 
@@ -41,9 +46,9 @@ PoolShape resolve(const std::string& type, const Attributes& attributes, const S
   check_rank(data, 3, 5, "the data");
   const size_t spatial = data.size() - 2, first = 3 - spatial;
   PoolShape s;
-  s.mode = type == "MaxPool"                                   ? kMaximum
+  s.mode = type == "MaxPool"                    ? kMaximum
            : attributes.get_bool("exclude-pad") ? kAverageInside
-                                                               : kAverageWithPads;
+                                                : kAverageWithPads;
   s.batch = data[0];
   s.in_channels = s.out_channels = data[1];
   const std::vector<int64_t> kernel = steps(attributes, "kernel", spatial, 1, {});
@@ -70,7 +75,8 @@ PoolShape resolve(const std::string& type, const Attributes& attributes, const S
     s.stride[d] = strides[i];
     s.dilation[d] = kernel[i] == 1 ? 1 : dilations[i];
     const int64_t extent = (s.kernel[d] - 1) * s.dilation[d] + 1;
-    if (extent > kMaxStep) fail_unsupported("the kernel covers " + std::to_string(extent) + " positions");
+    if (extent > kMaxStep)
+      fail_unsupported("the kernel covers " + std::to_string(extent) + " positions");
     if (same) {
       s.out[d] = ceil_div(s.in[d], s.stride[d]);
       const int64_t total = std::max<int64_t>(0, (s.out[d] - 1) * s.stride[d] + extent - s.in[d]);
@@ -79,10 +85,14 @@ PoolShape resolve(const std::string& type, const Attributes& attributes, const S
     } else {
       const int64_t padded = s.in[d] + begin[i] + end[i];
       if (padded < extent)
-        fail_model("the kernel covers " + std::to_string(extent) + " positions, the padded input has " + std::to_string(padded));
-      s.out[d] = (rounding == "floor" ? (padded - extent) / s.stride[d] : ceil_div(padded - extent, s.stride[d])) + 1;
+        fail_model("the kernel covers " + std::to_string(extent) +
+                   " positions, the padded input has " + std::to_string(padded));
+      s.out[d] = (rounding == "floor" ? (padded - extent) / s.stride[d]
+                                      : ceil_div(padded - extent, s.stride[d])) +
+                 1;
       // The last window has to start before the pads behind.
-      if (rounding == "ceil_torch" && (s.out[d] - 1) * s.stride[d] >= s.in[d] + begin[i]) --s.out[d];
+      if (rounding == "ceil_torch" && (s.out[d] - 1) * s.stride[d] >= s.in[d] + begin[i])
+        --s.out[d];
     }
     s.pad[d] = begin[i];
     s.end[d] = s.in[d] + end[i];
@@ -90,7 +100,9 @@ PoolShape resolve(const std::string& type, const Attributes& attributes, const S
   return s;
 }
 
-PoolShape resolve(const OpDesc& desc) { return resolve(desc.type, desc.attributes, desc.inputs[0].shape); }
+PoolShape resolve(const OpDesc& desc) {
+  return resolve(desc.type, desc.attributes, desc.inputs[0].shape);
+}
 
 // Indices count modulo the product of the dimensions from `axis` on.
 int64_t index_range(const Attributes& attributes, const Shape& data) {
@@ -135,7 +147,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
                 const int64_t iy = y * s.stride[1] - s.pad[1] + ky * s.dilation[1];
                 const int64_t ix = x * s.stride[2] - s.pad[2] + kx * s.dilation[2];
                 counted += iz < s.end[0] && iy < s.end[1] && ix < s.end[2];
-                if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1] || ix < 0 || ix >= s.in[2]) continue;
+                if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1] || ix < 0 || ix >= s.in[2])
+                  continue;
                 const int64_t position = nc * plane + (iz * s.in[1] + iy) * s.in[2] + ix;
                 const float value = data[position];
                 sum += value;
@@ -176,10 +189,27 @@ TailAxes tail_axes(const OpDesc& desc) {
 struct Geometry {
   int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw, end_d, end_h, end_w;
   explicit Geometry(const PoolShape& s)
-      : id(i32(s.in[0])), ih(i32(s.in[1])), iw(i32(s.in[2])), od(i32(s.out[0])), oh(i32(s.out[1])), ow(i32(s.out[2])),
-        kd(i32(s.kernel[0])), kh(i32(s.kernel[1])), kw(i32(s.kernel[2])), sd(i32(s.stride[0])), sh(i32(s.stride[1])),
-        sw(i32(s.stride[2])), dd(i32(s.dilation[0])), dh(i32(s.dilation[1])), dw(i32(s.dilation[2])), pd(i32(s.pad[0])),
-        ph(i32(s.pad[1])), pw(i32(s.pad[2])), end_d(i32(s.end[0])), end_h(i32(s.end[1])), end_w(i32(s.end[2])) {}
+      : id(i32(s.in[0])),
+        ih(i32(s.in[1])),
+        iw(i32(s.in[2])),
+        od(i32(s.out[0])),
+        oh(i32(s.out[1])),
+        ow(i32(s.out[2])),
+        kd(i32(s.kernel[0])),
+        kh(i32(s.kernel[1])),
+        kw(i32(s.kernel[2])),
+        sd(i32(s.stride[0])),
+        sh(i32(s.stride[1])),
+        sw(i32(s.stride[2])),
+        dd(i32(s.dilation[0])),
+        dh(i32(s.dilation[1])),
+        dw(i32(s.dilation[2])),
+        pd(i32(s.pad[0])),
+        ph(i32(s.pad[1])),
+        pw(i32(s.pad[2])),
+        end_d(i32(s.end[0])),
+        end_h(i32(s.end[1])),
+        end_w(i32(s.end[2])) {}
 };
 
 // Strides of input and output with the channels side by side.
@@ -195,7 +225,8 @@ struct ImageStrides {
 std::string reject_image(const OpDesc& desc, int vector) {
   if (desc.outputs.size() > 1) return "does not write indices";
   if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
-  if (desc.inputs[0].shape[1] > 1 && (desc.inputs[0].strides[1] != 1 || desc.outputs[0].strides[1] != 1))
+  if (desc.inputs[0].shape[1] > 1 &&
+      (desc.inputs[0].strides[1] != 1 || desc.outputs[0].strides[1] != 1))
     return "channels are not adjacent in memory";
   return reject_tail(desc, vector, tail_axes(desc));
 }
@@ -206,7 +237,8 @@ void add_tail(const OpDesc& desc, int vector, KernelSpec& spec, KernelPlan& plan
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
 }
 
-// ---- tile ----------------------------------------------------------------------------------------------------------
+// ---- tile
+// ----------------------------------------------------------------------------------------------------------
 
 // Members as in pooling.cl.
 struct TileArgs {
@@ -216,7 +248,9 @@ struct TileArgs {
   int row_tiles, tiles, tiles_per_item;
 };
 
-std::string reject_tile_pool(const OpDesc& desc, const DeviceTraits&) { return reject_image(desc, 16); }
+std::string reject_tile_pool(const OpDesc& desc, const DeviceTraits&) {
+  return reject_image(desc, 16);
+}
 
 TuningPoint tile_point(int vector, int tile_p, int lanes, int rows) {
   return {{{"VECTOR", vector}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}}};
@@ -253,44 +287,58 @@ TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
     const int64_t tiles = ceil_div(s.out[2], tile_p) * s.out[1] * s.out[0] * s.batch;
     // Neighbouring windows of small kernels share the columns that they load.
     const bool shares = s.kernel[2] <= 5 && s.stride[2] <= 2;
-    const double columns = static_cast<double>(shares ? (tile_p - 1) * s.stride[2] + s.kernel[2] : tile_p * s.kernel[2]);
+    const double columns = static_cast<double>(shares ? (tile_p - 1) * s.stride[2] + s.kernel[2]
+                                                      : tile_p * s.kernel[2]);
     const double inside = columns + 0.3 * static_cast<double>(tile_p * s.kernel[2]);
     // Tiles at the ends of a row take their pixels one by one.
     const int64_t row_tiles = ceil_div(s.out[2], tile_p);
     const int64_t ends = (s.pad[2] > 0) + (s.end[2] > s.in[2] || s.out[2] % tile_p != 0);
-    const double slow = static_cast<double>(std::min(ends, row_tiles)) / static_cast<double>(row_tiles);
-    const double work = (1 - slow) * inside + slow * 2.0 * static_cast<double>(tile_p * s.kernel[2]);
+    const double slow =
+        static_cast<double>(std::min(ends, row_tiles)) / static_cast<double>(row_tiles);
+    const double work =
+        (1 - slow) * inside + slow * 2.0 * static_cast<double>(tile_p * s.kernel[2]);
     if (traits.is_cpu) {
       const double registers = std::max(1.0, vector / static_cast<double>(traits.vector_width));
-      return static_cast<double>(vectors * tiles) * (work * registers * (vector > 8 ? 1.7 : 1.0) + 4) *
+      return static_cast<double>(vectors * tiles) *
+             (work * registers * (vector > 8 ? 2.1 : 1.0) + 4) *
              (tile_p * registers > 10 ? 1.3 : 1.0);
     }
-    const double items = static_cast<double>(vectors * tiles), wanted = 512.0 * traits.compute_units;
+    const double items = static_cast<double>(vectors * tiles),
+                 wanted = 512.0 * traits.compute_units;
     double value = items * vector * (work + 4) * (items < wanted ? wanted / items : 1.0);
     if (p["LANES"] * p["ROWS"] != 128) value *= 1.02;
     const int64_t lanes = ceil_div(vectors, p["LANES"]) * p["LANES"];
-    return value * static_cast<double>(lanes) / static_cast<double>(vectors) * (vector == 4 ? 0.9 : 1.0) *
-           (p["LANES"] * vector < 32 && channels >= 32 ? 1.2 : 1.0);
+    return value * static_cast<double>(lanes) / static_cast<double>(vectors) *
+           (vector == 4 ? 0.9 : 1.0) * (p["LANES"] * vector < 32 && channels >= 32 ? 1.2 : 1.0);
   };
-  return *std::min_element(space.begin(), space.end(),
-                           [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return *std::min_element(
+      space.begin(), space.end(),
+      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
 }
 
-KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
+                          const TuningPoint& point) {
   const PoolShape s = resolve(desc);
-  const int vector = point["VECTOR"], tile_p = point["TILE_P"], lanes = point["LANES"], rows = point["ROWS"];
+  const int vector = point["VECTOR"], tile_p = point["TILE_P"], lanes = point["LANES"],
+            rows = point["ROWS"];
   const int64_t vectors = ceil_div(s.in_channels, vector);
-  const int64_t row_tiles = ceil_div(s.out[2], tile_p), tiles = row_tiles * s.out[1] * s.out[0] * s.batch;
+  const int64_t row_tiles = ceil_div(s.out[2], tile_p),
+                tiles = row_tiles * s.out[1] * s.out[0] * s.batch;
   const double work = 4.0 * static_cast<double>(s.taps() * s.in_channels) * tile_p;
-  const int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, 1, work, traits) : ceil_div(ceil_div(tiles, rows), kMaxGroups);
-  const TileArgs args{ImageStrides(desc), Geometry(s), i32(s.in_channels), i32(vectors), i32(row_tiles), i32(tiles), i32(per_item)};
+  const int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, 1, work, traits)
+                                         : ceil_div(ceil_div(tiles, rows), kMaxGroups);
+  const TileArgs args{ImageStrides(desc), Geometry(s), i32(s.in_channels), i32(vectors),
+                      i32(row_tiles),     i32(tiles),  i32(per_item)};
 
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "pooling.cl";
   // The usual kernels get loops of their own; all others share one program.
-  const bool usual = s.dilation[2] == 1 && s.kernel[1] == s.kernel[2] && s.kernel[2] <= 5 && s.stride[2] <= 2;
-  const auto define = [&](const char* name, int64_t value) { spec.defines.emplace_back(name, std::to_string(value)); };
+  const bool usual =
+      s.dilation[2] == 1 && s.kernel[1] == s.kernel[2] && s.kernel[2] <= 5 && s.stride[2] <= 2;
+  const auto define = [&](const char* name, int64_t value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
   const auto define_loop = [&](const char* name, int64_t value, const char* member) {
     spec.defines.emplace_back(name, usual ? std::to_string(value) : std::string(member));
   };
@@ -312,15 +360,20 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits, const 
   const int64_t rows_of_items = ceil_div(tiles, per_item);
   // Few pixels of many channels: cores share the channels instead.
   const int64_t columns =
-      traits.is_cpu ? std::clamp<int64_t>(4 * traits.compute_units / rows_of_items, 1, ceil_div(vectors, 8)) : ceil_div(vectors, lanes);
-  spec.global = {spec.local[0] * static_cast<size_t>(columns), static_cast<size_t>(ceil_div(rows_of_items, rows)) * spec.local[1], 1};
+      traits.is_cpu
+          ? std::clamp<int64_t>(4 * traits.compute_units / rows_of_items, 1, ceil_div(vectors, 8))
+          : ceil_div(vectors, lanes);
+  spec.global = {spec.local[0] * static_cast<size_t>(columns),
+                 static_cast<size_t>(ceil_div(rows_of_items, rows)) * spec.local[1], 1};
   plan.launches.push_back(std::move(spec));
   return plan;
 }
 
-const KernelFamily kTile{"pool_tile", 1, reject_tile_pool, pool_tile_space, pool_tile_heuristic, pool_tile_plan};
+const KernelFamily kTile{"pool_tile",   1, reject_tile_pool, pool_tile_space, pool_tile_heuristic,
+                         pool_tile_plan};
 
-// ---- wide ----------------------------------------------------------------------------------------------------------
+// ---- wide
+// ----------------------------------------------------------------------------------------------------------
 
 // Members as in pooling_wide.cl.
 struct WideArgs {
@@ -359,8 +412,8 @@ TuningPoint wide_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   // Of the widest vectors the most slices that all have a few pixels each.
   TuningPoint best = space[0];
   for (const TuningPoint& point : space)
-    if (point["VECTOR"] == best["VECTOR"] && point["LANES"] == best["LANES"] && point["SLICES"] > best["SLICES"] &&
-        point["SLICES"] * 4 <= s.taps())
+    if (point["VECTOR"] == best["VECTOR"] && point["LANES"] == best["LANES"] &&
+        point["SLICES"] > best["SLICES"] && point["SLICES"] * 4 <= s.taps())
       best = point;
   return best;
 }
@@ -368,13 +421,18 @@ TuningPoint wide_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
 KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const PoolShape s = resolve(desc);
   const int vector = point["VECTOR"], lanes = point["LANES"], slices = point["SLICES"];
-  const int64_t vectors = ceil_div(s.in_channels, vector), per_group = ceil_div(s.pixels(), kMaxGroups);
-  const WideArgs args{ImageStrides(desc), Geometry(s), i32(s.in_channels), i32(vectors), i32(s.pixels()), i32(per_group)};
+  const int64_t vectors = ceil_div(s.in_channels, vector),
+                per_group = ceil_div(s.pixels(), kMaxGroups);
+  const WideArgs args{ImageStrides(desc), Geometry(s),     i32(s.in_channels),
+                      i32(vectors),       i32(s.pixels()), i32(per_group)};
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "pooling_wide.cl";
-  spec.defines = {{"T", storage_name(desc.inputs[0].type)}, {"MODE", std::to_string(s.mode)}, {"VECTOR", std::to_string(vector)},
-                  {"LANES", std::to_string(lanes)}, {"SLICES", std::to_string(slices)}};
+  spec.defines = {{"T", storage_name(desc.inputs[0].type)},
+                  {"MODE", std::to_string(s.mode)},
+                  {"VECTOR", std::to_string(vector)},
+                  {"LANES", std::to_string(lanes)},
+                  {"SLICES", std::to_string(slices)}};
   const size_t size = size_of(desc.inputs[0].type);
   spec.arguments = {Argument::input(0, size), Argument::output(0, size), Argument::value(args)};
   add_tail(desc, vector, spec, plan);
@@ -387,7 +445,8 @@ KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
 
 const KernelFamily kWide{"pool_wide", 1, reject_wide, wide_space, wide_heuristic, wide_plan};
 
-// ---- general -------------------------------------------------------------------------------------------------------
+// ---- general
+// -------------------------------------------------------------------------------------------------------
 
 // Members as in pooling_general.cl.
 struct GeneralArgs {
@@ -405,7 +464,8 @@ std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
   if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
   if (desc.outputs.size() > 1) {
     if (desc.outputs[1].type != ElementType::i32) return "indices are written as i32 only";
-    if (desc.outputs[1].span() > std::numeric_limits<int32_t>::max()) return "the indices have more than 2^31 elements";
+    if (desc.outputs[1].span() > std::numeric_limits<int32_t>::max())
+      return "the indices have more than 2^31 elements";
   }
   return reject_tail(desc, 1, tail_axes(desc));
 }
@@ -448,9 +508,13 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   return plan;
 }
 
-const KernelFamily kGeneral{"pool_general", 1, reject_general, general_space,
-                            [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
-                            general_plan};
+const KernelFamily kGeneral{
+    "pool_general",
+    1,
+    reject_general,
+    general_space,
+    [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
+    general_plan};
 
 }  // namespace
 

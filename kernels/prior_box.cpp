@@ -1,5 +1,6 @@
-// PriorBox and PriorBoxClustered: the default boxes of single-shot detectors, from the sizes of a feature map and of the
-// picture. These are known when a model is compiled, so what remains is a constant.
+// PriorBox and PriorBoxClustered: the default boxes of single-shot detectors, from the sizes of a
+// feature map and of the picture. These are known when a model is compiled, so what remains is a
+// constant.
 #include <algorithm>
 #include <cmath>
 
@@ -9,12 +10,14 @@ namespace clinfer {
 
 namespace {
 
-constexpr const char* kHostReason = "priors depend on sizes only, so they are constant when a model is compiled";
+constexpr const char* kHostReason =
+    "priors depend on sizes only, so they are constant when a model is compiled";
 constexpr int64_t kMostDensity = 1024;
 
 std::vector<float> float_list(const Attributes& attributes, const char* name) {
   std::vector<float> values;
-  for (double v : attributes.get_floats(name, std::vector<double>())) values.push_back(static_cast<float>(v));
+  for (double v : attributes.get_floats(name, std::vector<double>()))
+    values.push_back(static_cast<float>(v));
   return values;
 }
 
@@ -44,12 +47,15 @@ std::vector<float> variance_of(const Attributes& attributes) {
 // Writes boxes one after the other, never beyond the first row of the output.
 class BoxWriter {
  public:
-  BoxWriter(Tensor& out, Size image, bool clip) : next_(out.mutable_data<float>()), left_(out.shape()[1] / 4), image_(image), clip_(clip) {}
+  BoxWriter(Tensor& out, Size image, bool clip)
+      : next_(out.mutable_data<float>()), left_(out.shape()[1] / 4), image_(image), clip_(clip) {}
 
-  // Centre and half sizes in pixels of the picture. `cut`: what leaves the picture at its near sides.
+  // Centre and half sizes in pixels of the picture. `cut`: what leaves the picture at its near
+  // sides.
   void put(float x, float y, float half_width, float half_height, bool cut) {
     if (left_-- <= 0) return;
-    const float width = 1.0f / static_cast<float>(image_.width), height = 1.0f / static_cast<float>(image_.height);
+    const float width = 1.0f / static_cast<float>(image_.width),
+                height = 1.0f / static_cast<float>(image_.height);
     float box[4] = {(x - half_width) * width, (y - half_height) * height, (x + half_width) * width,
                     (y + half_height) * height};
     if (cut)
@@ -70,10 +76,11 @@ void fill_variances(const std::vector<float>& variance, Tensor& out) {
     row[i] = variance[variance.size() == 1 ? 0 : static_cast<size_t>(i % 4)];
 }
 
-// ---- PriorBox ------------------------------------------------------------------------------------------------------
+// ---- PriorBox -----------------------------------------------------------------------------------
 
 struct Priors {
-  std::vector<float> min_size, max_size, ratios, fixed_size, fixed_ratio;  // ratios: 1 first, without repetitions
+  std::vector<float> min_size, max_size, ratios, fixed_size,
+      fixed_ratio;  // ratios: 1 first, without repetitions
   std::vector<int64_t> density;
   bool scale_all, ratios_last;
   int64_t count;  // boxes at each position
@@ -96,7 +103,8 @@ Priors read_priors(const Attributes& attributes, int opset) {
   for (float ratio : float_list(attributes, "aspect_ratio")) {
     if (!(ratio > 0)) fail_model("an aspect_ratio is not positive");
     const auto is_known = [&](float r) {
-      return std::any_of(p.ratios.begin(), p.ratios.end(), [&](float k) { return std::fabs(k - r) < 1e-6f; });
+      return std::any_of(p.ratios.begin(), p.ratios.end(),
+                         [&](float k) { return std::fabs(k - r) < 1e-6f; });
     };
     if (is_known(ratio)) continue;
     p.ratios.push_back(ratio);
@@ -104,20 +112,24 @@ Priors read_priors(const Attributes& attributes, int opset) {
   }
   for (float ratio : p.fixed_ratio)
     if (!(ratio > 0)) fail_model("a fixed_ratio is not positive");
-  if (!p.fixed_size.empty() && p.density.size() < p.fixed_size.size() && !(p.density.empty() && p.fixed_ratio.empty() && p.ratios.size() == 1))
+  if (!p.fixed_size.empty() && p.density.size() < p.fixed_size.size() &&
+      !(p.density.empty() && p.fixed_ratio.empty() && p.ratios.size() == 1))
     fail_model("density has fewer entries than fixed_size");
 
   const int64_t ratios = static_cast<int64_t>(p.ratios.size());
-  const int64_t mins = static_cast<int64_t>(p.min_size.size()), maxes = static_cast<int64_t>(p.max_size.size());
+  const int64_t mins = static_cast<int64_t>(p.min_size.size()),
+                maxes = static_cast<int64_t>(p.max_size.size());
   p.count = p.scale_all ? ratios * mins + maxes : ratios + mins - 1;
   if (!p.fixed_size.empty()) p.count = ratios * static_cast<int64_t>(p.fixed_size.size());
-  const int64_t shapes = p.fixed_ratio.empty() ? ratios : static_cast<int64_t>(p.fixed_ratio.size());
+  const int64_t shapes =
+      p.fixed_ratio.empty() ? ratios : static_cast<int64_t>(p.fixed_ratio.size());
   for (int64_t d : p.density) p.count += shapes * (d * d - 1);
   return p;
 }
 
 std::vector<ValueInfo> priors_shape(const ShapeContext& context, int64_t priors) {
-  const Size feature = size_of_input(constant_ints(context, 0, "the feature map's size"), "the feature map's size");
+  const Size feature =
+      size_of_input(constant_ints(context, 0, "the feature map's size"), "the feature map's size");
   size_of_input(constant_ints(context, 1, "the picture's size"), "the picture's size");
   const int64_t places = checked_product(feature.height, feature.width);
   const int64_t row = checked_product(checked_product(places, priors), 4);
@@ -132,14 +144,16 @@ std::vector<ValueInfo> infer_prior_box(const ShapeContext& context) {
 }
 
 // A fixed box repeated density x density times within its own area.
-void put_dense(BoxWriter& boxes, float x, float y, float size, int64_t density, float half_width, float half_height) {
+void put_dense(BoxWriter& boxes, float x, float y, float size, int64_t density, float half_width,
+               float half_height) {
   const int64_t shift = static_cast<int64_t>(size / static_cast<float>(density));
   const int64_t whole = static_cast<int64_t>(size);
   const float first = static_cast<float>(whole / 2), half_shift = static_cast<float>(shift) / 2.0f;
   for (int64_t r = 0; r < density; ++r)
     for (int64_t c = 0; c < density; ++c)
-      boxes.put(x - first + half_shift + static_cast<float>(c * shift), y - first + half_shift + static_cast<float>(r * shift),
-                half_width, half_height, true);
+      boxes.put(x - first + half_shift + static_cast<float>(c * shift),
+                y - first + half_shift + static_cast<float>(r * shift), half_width, half_height,
+                true);
 }
 
 void put_fixed(BoxWriter& boxes, const Priors& p, float x, float y) {
@@ -160,7 +174,8 @@ void put_fixed(BoxWriter& boxes, const Priors& p, float x, float y) {
   }
 }
 
-void put_sized(BoxWriter& boxes, const Priors& p, const std::vector<float>& min_size, float x, float y) {
+void put_sized(BoxWriter& boxes, const Priors& p, const std::vector<float>& min_size, float x,
+               float y) {
   for (size_t i = 0; i < min_size.size(); ++i) {
     const auto put_largest = [&] {
       if (i >= p.max_size.size()) return;
@@ -187,7 +202,8 @@ void put_sized(BoxWriter& boxes, const Priors& p, const std::vector<float>& min_
   }
 }
 
-void evaluate_prior_box(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_prior_box(const OpDesc& desc, std::span<const Tensor> inputs,
+                        std::span<Tensor> outputs) {
   const Size feature = size_of_input(inputs[0].to_ints(), "the feature map's size");
   const Size image = size_of_input(inputs[1].to_ints(), "the picture's size");
   const Priors p = read_priors(desc.attributes, desc.opset);
@@ -213,7 +229,7 @@ void evaluate_prior_box(const OpDesc& desc, std::span<const Tensor> inputs, std:
   fill_variances(variance_of(desc.attributes), outputs[0]);
 }
 
-// ---- PriorBoxClustered ---------------------------------------------------------------------------------------------
+// ---- PriorBoxClustered --------------------------------------------------------------------------
 
 struct Clusters {
   std::vector<float> width, height;
@@ -228,15 +244,19 @@ Clusters read_clusters(const Attributes& attributes) {
 std::vector<ValueInfo> infer_clustered(const ShapeContext& context) {
   check_inputs(context, 2, 2);
   variance_of(context.attributes);
-  return priors_shape(context, static_cast<int64_t>(read_clusters(context.attributes).width.size()));
+  return priors_shape(context,
+                      static_cast<int64_t>(read_clusters(context.attributes).width.size()));
 }
 
-void evaluate_clustered(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_clustered(const OpDesc& desc, std::span<const Tensor> inputs,
+                        std::span<Tensor> outputs) {
   const Size feature = size_of_input(inputs[0].to_ints(), "the feature map's size");
   const Size image = size_of_input(inputs[1].to_ints(), "the picture's size");
   const Clusters c = read_clusters(desc.attributes);
-  const float step = number(desc.attributes, "step", 0), offset = number(desc.attributes, "offset", 0);
-  float step_w = number(desc.attributes, "step_w", 0), step_h = number(desc.attributes, "step_h", 0);
+  const float step = number(desc.attributes, "step", 0),
+              offset = number(desc.attributes, "offset", 0);
+  float step_w = number(desc.attributes, "step_w", 0),
+        step_h = number(desc.attributes, "step_h", 0);
   if (step_w == 0) step_w = step;
   if (step_h == 0) step_h = step;
   if (step_w == 0 && step_h == 0) {
@@ -247,18 +267,25 @@ void evaluate_clustered(const OpDesc& desc, std::span<const Tensor> inputs, std:
   for (int64_t h = 0; h < feature.height; ++h)
     for (int64_t w = 0; w < feature.width; ++w)
       for (size_t i = 0; i < c.width.size(); ++i)
-        boxes.put((static_cast<float>(w) + offset) * step_w, (static_cast<float>(h) + offset) * step_h, c.width[i] / 2.0f,
-                  c.height[i] / 2.0f, false);
+        boxes.put((static_cast<float>(w) + offset) * step_w,
+                  (static_cast<float>(h) + offset) * step_h, c.width[i] / 2.0f, c.height[i] / 2.0f,
+                  false);
   fill_variances(variance_of(desc.attributes), outputs[0]);
 }
 
 }  // namespace
 
 std::vector<OpDef> prior_box_ops() {
-  return {{.type = "PriorBox", .opsets = opset_range(1), .infer_shapes = infer_prior_box, .evaluate = evaluate_prior_box,
+  return {{.type = "PriorBox",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_prior_box,
+           .evaluate = evaluate_prior_box,
            .host_reason = kHostReason},
-          {.type = "PriorBoxClustered", .opsets = opset_range(1), .infer_shapes = infer_clustered,
-           .evaluate = evaluate_clustered, .host_reason = kHostReason}};
+          {.type = "PriorBoxClustered",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_clustered,
+           .evaluate = evaluate_clustered,
+           .host_reason = kHostReason}};
 }
 
 }  // namespace clinfer

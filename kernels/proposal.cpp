@@ -1,4 +1,5 @@
-// Proposal: the regions that a region proposal network suggests: anchors moved by its deltas, the best by score, suppressed.
+// Proposal: the regions that a region proposal network suggests: anchors moved by its deltas, the
+// best by score, suppressed.
 #include <algorithm>
 #include <cmath>
 
@@ -13,16 +14,22 @@ struct Settings {
   float base, stride, least, overlap, size_scale, coordinate_scale;
   std::vector<float> ratios, scales;
   bool clip_before, clip_after, normalize, tensorflow;
-  float pixel() const { return tensorflow ? 0.0f : 1.0f; }  // a box includes its last pixel, but for TensorFlow's
+  float pixel() const {
+    return tensorflow ? 0.0f : 1.0f;
+  }  // a box includes its last pixel, but for TensorFlow's
   int64_t anchors() const { return static_cast<int64_t>(ratios.size() * scales.size()); }
 };
 
 Settings read_settings(const Attributes& a) {
-  const auto number = [&](const char* name, std::optional<double> otherwise = {}) { return static_cast<float>(a.get_float(name, otherwise)); };
+  const auto number = [&](const char* name, std::optional<double> otherwise = {}) {
+    return static_cast<float>(a.get_float(name, otherwise));
+  };
   const auto list = [&](const char* name) {
     std::vector<float> values;
     for (double v : a.get_floats(name)) values.push_back(static_cast<float>(v));
-    if (values.empty() || values.size() > 1024) fail_model("attribute " + std::string(name) + " has " + std::to_string(values.size()) + " entries");
+    if (values.empty() || values.size() > 1024)
+      fail_model("attribute " + std::string(name) + " has " + std::to_string(values.size()) +
+                 " entries");
     return values;
   };
   Settings s{};
@@ -50,11 +57,14 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   check_rank(scores, 4, 4, "the scores");
   check_rank(deltas, 4, 4, "the deltas");
   const Settings s = read_settings(context.attributes);
-  const Shape expected_scores{scores[0], 2 * s.anchors(), scores[2], scores[3]}, expected_deltas{scores[0], 4 * s.anchors(), scores[2], scores[3]};
+  const Shape expected_scores{scores[0], 2 * s.anchors(), scores[2], scores[3]},
+      expected_deltas{scores[0], 4 * s.anchors(), scores[2], scores[3]};
   if (scores != expected_scores || deltas != expected_deltas)
-    fail_model("scores " + to_string(scores) + " and deltas " + to_string(deltas) + " do not fit " + std::to_string(s.anchors()) + " anchors");
+    fail_model("scores " + to_string(scores) + " and deltas " + to_string(deltas) + " do not fit " +
+               std::to_string(s.anchors()) + " anchors");
   const int64_t numbers = checked_count(context.inputs[2].shape);
-  if (numbers != 3 && numbers != 4) fail_model("the picture's size must be height, width and one or two scales");
+  if (numbers != 3 && numbers != 4)
+    fail_model("the picture's size must be height, width and one or two scales");
   const int64_t rows = checked_product(scores[0], s.after);
   checked_product(rows, 5);
   std::vector<ValueInfo> outputs{{context.inputs[0].type, {rows, 5}}};
@@ -69,14 +79,17 @@ struct Box {
 // Boxes around (0, 0)'s cell, by ratio, then scale.
 std::vector<Box> make_anchors(const Settings& s) {
   std::vector<Box> anchors;
-  const float area = s.base * s.base, centre = 0.5f * (s.base - s.pixel()) - (s.tensorflow ? s.base * 0.5f : 0.0f);
+  const float area = s.base * s.base,
+              centre = 0.5f * (s.base - s.pixel()) - (s.tensorflow ? s.base * 0.5f : 0.0f);
   for (float ratio : s.ratios) {
     float width = std::sqrt(area / ratio);
     if (!s.tensorflow) width = std::round(width);
     const float height = s.tensorflow ? width * ratio : std::round(width * ratio);
     for (float scale : s.scales) {
-      const float half_width = 0.5f * (width * scale - s.pixel()), half_height = 0.5f * (height * scale - s.pixel());
-      anchors.push_back({centre - half_width, centre - half_height, centre + half_width, centre + half_height, 0});
+      const float half_width = 0.5f * (width * scale - s.pixel()),
+                  half_height = 0.5f * (height * scale - s.pixel());
+      anchors.push_back({centre - half_width, centre - half_height, centre + half_width,
+                         centre + half_height, 0});
     }
   }
   return anchors;
@@ -102,38 +115,48 @@ Box moved(const Settings& s, const Picture& picture, Box box, const float* delta
 }
 
 Box clipped(const Box& b, const Picture& picture, float pixel) {
-  const auto within = [&](float v, float size) { return std::max(0.0f, std::min(v, size - pixel)); };
-  return {within(b.x0, picture.width), within(b.y0, picture.height), within(b.x1, picture.width), within(b.y1, picture.height), b.score};
+  const auto within = [&](float v, float size) {
+    return std::max(0.0f, std::min(v, size - pixel));
+  };
+  return {within(b.x0, picture.width), within(b.y0, picture.height), within(b.x1, picture.width),
+          within(b.y1, picture.height), b.score};
 }
 
-std::vector<Box> propose(const Settings& s, const Picture& picture, const std::vector<Box>& anchors, const float* scores,
-                         const float* deltas, int64_t rows, int64_t columns) {
+std::vector<Box> propose(const Settings& s, const Picture& picture, const std::vector<Box>& anchors,
+                         const float* scores, const float* deltas, int64_t rows, int64_t columns) {
   std::vector<Box> boxes;
   boxes.reserve(static_cast<size_t>(rows * columns) * anchors.size());
   const int64_t plane = rows * columns;
   for (int64_t h = 0; h < rows; ++h)
     for (int64_t w = 0; w < columns; ++w) {
       // TensorFlow's deltas are y, x, height, width.
-      const float x = static_cast<float>(s.tensorflow ? h : w) * s.stride, y = static_cast<float>(s.tensorflow ? w : h) * s.stride;
+      const float x = static_cast<float>(s.tensorflow ? h : w) * s.stride,
+                  y = static_cast<float>(s.tensorflow ? w : h) * s.stride;
       for (size_t a = 0; a < anchors.size(); ++a) {
         const int64_t at = h * columns + w, anchor = static_cast<int64_t>(a);
-        Box box = moved(s, picture, {anchors[a].x0 + x, anchors[a].y0 + y, anchors[a].x1 + x, anchors[a].y1 + y, 0},
-                        deltas + anchor * 4 * plane + at, plane);
+        Box box =
+            moved(s, picture,
+                  {anchors[a].x0 + x, anchors[a].y0 + y, anchors[a].x1 + x, anchors[a].y1 + y, 0},
+                  deltas + anchor * 4 * plane + at, plane);
         if (s.clip_before) box = clipped(box, picture, s.pixel());
-        const bool is_large = box.x1 - box.x0 + s.pixel() >= s.least * picture.scale_x && box.y1 - box.y0 + s.pixel() >= s.least * picture.scale_y;
+        const bool is_large = box.x1 - box.x0 + s.pixel() >= s.least * picture.scale_x &&
+                              box.y1 - box.y0 + s.pixel() >= s.least * picture.scale_y;
         const float score = scores[anchor * plane + at];
         box.score = is_large && !std::isnan(score) ? score : 0.0f;
         boxes.push_back(box);
       }
     }
   const auto most = static_cast<int64_t>(std::min(boxes.size(), static_cast<size_t>(s.before)));
-  std::partial_sort(boxes.begin(), boxes.begin() + most, boxes.end(), [](const Box& a, const Box& b) { return a.score > b.score; });
+  std::partial_sort(boxes.begin(), boxes.begin() + most, boxes.end(),
+                    [](const Box& a, const Box& b) { return a.score > b.score; });
   boxes.resize(static_cast<size_t>(most));
   return boxes;
 }
 
 std::vector<Box> suppressed(const Settings& s, const std::vector<Box>& boxes) {
-  const auto area = [&](const Box& b) { return (b.x1 - b.x0 + s.pixel()) * (b.y1 - b.y0 + s.pixel()); };
+  const auto area = [&](const Box& b) {
+    return (b.x1 - b.x0 + s.pixel()) * (b.y1 - b.y0 + s.pixel());
+  };
   std::vector<Box> kept;
   for (const Box& b : boxes) {
     if (kept.size() == static_cast<size_t>(s.after)) break;
@@ -153,20 +176,27 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const Shape& shape = inputs[0].shape();
   const std::vector<float> size = inputs[2].to_floats();
   const Picture picture{size[0], size[1], size[2], size.size() == 4 ? size[3] : size[2]};
-  if (!(picture.height >= 0 && picture.width >= 0)) throw Error(ErrorCode::bad_argument, "the picture's size is negative");
+  if (!(picture.height >= 0 && picture.width >= 0))
+    throw Error(ErrorCode::bad_argument, "the picture's size is negative");
   const std::vector<Box> anchors = make_anchors(s);
   const int64_t plane = shape[2] * shape[3];
   for (Tensor& output : outputs) std::fill_n(output.mutable_data<float>(), output.elements(), 0.0f);
   for (int64_t n = 0; n < shape[0]; ++n) {
-    const float* scores = inputs[0].data<float>() + (n * 2 + 1) * s.anchors() * plane;  // of being an object
+    const float* scores =
+        inputs[0].data<float>() + (n * 2 + 1) * s.anchors() * plane;  // of being an object
     const float* deltas = inputs[1].data<float>() + n * 4 * s.anchors() * plane;
-    const std::vector<Box> kept = suppressed(s, propose(s, picture, anchors, scores, deltas, shape[2], shape[3]));
+    const std::vector<Box> kept =
+        suppressed(s, propose(s, picture, anchors, scores, deltas, shape[2], shape[3]));
     float* to = outputs[0].mutable_data<float>() + n * s.after * 5;
     for (size_t i = 0; i < kept.size(); ++i) {
       const Box b = s.clip_after ? clipped(kept[i], picture, s.pixel()) : kept[i];
-      const float x_scale = s.normalize ? picture.width : 1.0f, y_scale = s.normalize ? picture.height : 1.0f;
-      for (float v : {static_cast<float>(n), b.x0 / x_scale, b.y0 / y_scale, b.x1 / x_scale, b.y1 / y_scale}) *to++ = v;
-      if (outputs.size() > 1) outputs[1].mutable_data<float>()[n * s.after + static_cast<int64_t>(i)] = b.score;
+      const float x_scale = s.normalize ? picture.width : 1.0f,
+                  y_scale = s.normalize ? picture.height : 1.0f;
+      for (float v :
+           {static_cast<float>(n), b.x0 / x_scale, b.y0 / y_scale, b.x1 / x_scale, b.y1 / y_scale})
+        *to++ = v;
+      if (outputs.size() > 1)
+        outputs[1].mutable_data<float>()[n * s.after + static_cast<int64_t>(i)] = b.score;
     }
     if (kept.size() < static_cast<size_t>(s.after)) *to = -1;  // ends the list
   }
@@ -175,7 +205,10 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 }  // namespace
 
 std::vector<OpDef> proposal_ops() {
-  return {{.type = "Proposal", .opsets = opset_range(1), .infer_shapes = infer, .evaluate = evaluate,
+  return {{.type = "Proposal",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
            .host_reason = "sorting and suppressing boxes is a serial chain"}};
 }
 

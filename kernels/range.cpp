@@ -1,5 +1,5 @@
-// Range: start, start + step, ... below stop. Its length depends on its inputs, so they must be known when a model is
-// compiled, and what remains of it is a constant.
+// Range: start, start + step, ... below stop. Its length depends on its inputs, so they must be
+// known when a model is compiled, and what remains of it is a constant.
 #include <cmath>
 
 #include "kernels/shape_util.h"
@@ -13,10 +13,12 @@ ElementType type_of(const ShapeContext& context) {
   return context.inputs[0].type;
 }
 
-// One number of any type. Integers that a double does not hold exactly are far beyond what a range may have.
+// One number of any type. Integers that a double does not hold exactly are far beyond what a range
+// may have.
 double number(const ShapeContext& context, size_t i, const char* what) {
   const Tensor& value = context.inputs[i].value;
-  if (value.empty()) fail_unsupported(std::string(what) + " (input " + std::to_string(i) + ") must be constant");
+  if (value.empty())
+    fail_unsupported(std::string(what) + " (input " + std::to_string(i) + ") must be constant");
   if (value.elements() != 1) fail_model(std::string(what) + " must be one number");
   return value.convert(ElementType::f64).data<double>()[0];
 }
@@ -24,7 +26,8 @@ double number(const ShapeContext& context, size_t i, const char* what) {
 std::vector<ValueInfo> infer(const ShapeContext& context) {
   check_inputs(context, 3, 3);
   const ElementType type = type_of(context);
-  double start = number(context, 0, "start"), stop = number(context, 1, "stop"), step = number(context, 2, "the step");
+  double start = number(context, 0, "start"), stop = number(context, 1, "stop"),
+         step = number(context, 2, "the step");
   if (!is_float(type)) {  // fractions count only where the output has them
     start = std::trunc(start);
     stop = std::trunc(stop);
@@ -33,7 +36,7 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step) || step == 0)
     fail_model("start, stop and step must be finite and the step not 0");
   const double steps = std::ceil((stop - start) / step);
-  if (steps > 1 << 30) fail_unsupported("a range of more than 2^30 numbers");
+  if (steps > 1 << 26) fail_unsupported("a range of more than 2^26 numbers");
   return {{type, {steps > 0 ? static_cast<int64_t>(steps) : 0}}};
 }
 
@@ -60,7 +63,10 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
 }  // namespace
 
 std::vector<OpDef> range_ops() {
-  return {{.type = "Range", .opsets = opset_range(1), .infer_shapes = infer, .evaluate = evaluate,
+  return {{.type = "Range",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
            .host_reason = "its length is a value, so it is constant when a model is compiled"}};
 }
 

@@ -1,4 +1,5 @@
-// LSTMCell, GRUCell, RNNCell and their sequences: gates = X W^T + H R^T + B, and what each kind makes of them.
+// LSTMCell, GRUCell, RNNCell and their sequences: gates = X W^T + H R^T + B, and what each kind
+// makes of them.
 #include <algorithm>
 #include <cctype>
 
@@ -9,7 +10,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr const char* kHostReason = "each step depends on the one before, and its matrices are small";
+constexpr const char* kHostReason =
+    "each step depends on the one before, and its matrices are small";
 constexpr int64_t kLargestState = 1 << 16;
 
 enum class Kind { lstm, gru, rnn };
@@ -34,15 +36,21 @@ struct Settings {
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> list(1);
   for (char c : text) {
-    if (c == ',') list.emplace_back();
-    else if (c != ' ') list.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (c == ',')
+      list.emplace_back();
+    else if (c != ' ')
+      list.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return list;
 }
 
 Activation activation(const std::string& name, float alpha, float beta) {
-  const std::string known = name == "hardsigmoid" ? "hard_sigmoid" : name == "softsign" ? "soft_sign" : name == "affine" ? "linear" : name;
-  for (const char* possible : {"sigmoid", "tanh", "relu", "hard_sigmoid", "soft_sign", "linear", "elu"})
+  const std::string known = name == "hardsigmoid" ? "hard_sigmoid"
+                            : name == "softsign"  ? "soft_sign"
+                            : name == "affine"    ? "linear"
+                                                  : name;
+  for (const char* possible :
+       {"sigmoid", "tanh", "relu", "hard_sigmoid", "soft_sign", "linear", "elu"})
     if (known == possible) return {find_unary(known), alpha, beta};
   fail_unsupported("activation \"" + name + "\"");
 }
@@ -51,28 +59,41 @@ Settings read_settings(const std::string& type, const Attributes& a) {
   Settings s{};
   s.kind = type.starts_with("LSTM") ? Kind::lstm : type.starts_with("GRU") ? Kind::gru : Kind::rnn;
   s.hidden = a.get_int("hidden_size");
-  if (s.hidden < 1 || s.hidden > kLargestState) fail_model("hidden_size is " + std::to_string(s.hidden));
+  if (s.hidden < 1 || s.hidden > kLargestState)
+    fail_model("hidden_size is " + std::to_string(s.hidden));
   s.clip = static_cast<float>(a.get_float("clip", 0));
   s.reset_after = s.kind == Kind::gru && a.get_bool("linear_before_reset", false);
   if (a.get_bool("input_forget", false)) fail_unsupported("input_forget");
-  // weights_format of the first LSTMCell is not looked at: whatever it says, weights are in the order below.
-  const char* usual = s.kind == Kind::lstm ? "sigmoid,tanh,tanh" : s.kind == Kind::gru ? "sigmoid,tanh" : "tanh";
+  // weights_format of the first LSTMCell is not looked at: whatever it says, weights are in the
+  // order below.
+  const char* usual = s.kind == Kind::lstm  ? "sigmoid,tanh,tanh"
+                      : s.kind == Kind::gru ? "sigmoid,tanh"
+                                            : "tanh";
   std::string names = a.get_string("activations", usual);
   if (words(names) == words("")) names = usual;
   const std::vector<std::string> list = words(names);
-  const std::vector<double> alpha = a.get_floats("activations_alpha", std::vector<double>()), beta = a.get_floats("activations_beta", std::vector<double>());
-  if (list.size() != words(usual).size()) fail_model("activations=\"" + names + "\" must name " + std::to_string(words(usual).size()));
+  const std::vector<double> alpha = a.get_floats("activations_alpha", std::vector<double>()),
+                            beta = a.get_floats("activations_beta", std::vector<double>());
+  if (list.size() != words(usual).size())
+    fail_model("activations=\"" + names + "\" must name " + std::to_string(words(usual).size()));
   for (size_t i = 0; i < list.size(); ++i) {
-    const bool is_hard = list[i] == "hardsigmoid";  // the one with parameters that have usual values
-    s.activations.push_back(activation(list[i], i < alpha.size() ? static_cast<float>(alpha[i]) : is_hard ? 0.2f : 1.0f,
-                                       i < beta.size() ? static_cast<float>(beta[i]) : is_hard ? 0.5f : 0.0f));
+    const bool is_hard =
+        list[i] == "hardsigmoid";  // the one with parameters that have usual values
+    s.activations.push_back(activation(list[i],
+                                       i < alpha.size() ? static_cast<float>(alpha[i])
+                                       : is_hard        ? 0.2f
+                                                        : 1.0f,
+                                       i < beta.size() ? static_cast<float>(beta[i])
+                                       : is_hard       ? 0.5f
+                                                       : 0.0f));
   }
   return s;
 }
 
-// ---- one step ------------------------------------------------------------------------------------------------------
+// ---- one step -----------------------------------------------------------------------------------
 
-// One direction's weights: w [gates * hidden, in], r [gates * hidden, hidden], b [bias rows * hidden] or null.
+// One direction's weights: w [gates * hidden, in], r [gates * hidden, hidden], b [bias rows *
+// hidden] or null.
 struct Weights {
   const float *w, *r, *b;
   int64_t in;
@@ -87,23 +108,33 @@ float dot(const float* a, const float* b, int64_t n) {
 // New states from x and the old ones, in place. c: of LSTM only.
 class Stepper {
  public:
-  Stepper(const Settings& s, const Weights& weights) : s_(s), weights_(weights), gates_(static_cast<size_t>(s.bias_rows() * s.hidden)), reset_(static_cast<size_t>(s.hidden)) {}
+  Stepper(const Settings& s, const Weights& weights)
+      : s_(s),
+        weights_(weights),
+        gates_(static_cast<size_t>(s.bias_rows() * s.hidden)),
+        reset_(static_cast<size_t>(s.hidden)) {}
 
   void step(const float* x, float* h, float* c) {
     const int64_t n = s_.hidden;
-    const int64_t with_state = s_.kind == Kind::gru ? 2 : s_.gates();  // GRU's last gate sees the state through the reset gate
+    const int64_t with_state =
+        s_.kind == Kind::gru ? 2
+                             : s_.gates();  // GRU's last gate sees the state through the reset gate
     for (int64_t row = 0; row < s_.gates() * n; ++row)
-      gates_[static_cast<size_t>(row)] = dot(weights_.w + row * weights_.in, x, weights_.in) + bias(row) +
-                                         (row < with_state * n ? dot(weights_.r + row * n, h, n) : 0.0f);
+      gates_[static_cast<size_t>(row)] =
+          dot(weights_.w + row * weights_.in, x, weights_.in) + bias(row) +
+          (row < with_state * n ? dot(weights_.r + row * n, h, n) : 0.0f);
     if (s_.kind == Kind::lstm) return finish_lstm(h, c);
     if (s_.kind == Kind::gru) return finish_gru(h);
-    for (int64_t i = 0; i < n; ++i) h[i] = s_.activations[0](clipped(gates_[static_cast<size_t>(i)]));
+    for (int64_t i = 0; i < n; ++i)
+      h[i] = s_.activations[0](clipped(gates_[static_cast<size_t>(i)]));
   }
 
  private:
   float bias(int64_t row) const { return weights_.b ? weights_.b[row] : 0.0f; }
   float clipped(float v) const { return s_.clip > 0 ? std::clamp(v, -s_.clip, s_.clip) : v; }
-  float gate(size_t which, int64_t i) const { return clipped(gates_[which * static_cast<size_t>(s_.hidden) + static_cast<size_t>(i)]); }
+  float gate(size_t which, int64_t i) const {
+    return clipped(gates_[which * static_cast<size_t>(s_.hidden) + static_cast<size_t>(i)]);
+  }
 
   void finish_lstm(float* h, float* c) {  // gates: forget, input, cell, output
     const auto& f = s_.activations;
@@ -118,10 +149,12 @@ class Stepper {
     const float* r = weights_.r + 2 * n * n;
     for (int64_t i = 0; i < n; ++i) {
       const float reset = s_.activations[0](gate(1, i));
-      reset_[static_cast<size_t>(i)] = s_.reset_after ? reset * (dot(r + i * n, h, n) + bias(3 * n + i)) : reset * h[i];
+      reset_[static_cast<size_t>(i)] =
+          s_.reset_after ? reset * (dot(r + i * n, h, n) + bias(3 * n + i)) : reset * h[i];
     }
     for (int64_t i = 0; i < n; ++i) {
-      const float state = s_.reset_after ? reset_[static_cast<size_t>(i)] : dot(r + i * n, reset_.data(), n);
+      const float state =
+          s_.reset_after ? reset_[static_cast<size_t>(i)] : dot(r + i * n, reset_.data(), n);
       gates_[static_cast<size_t>(2 * n + i)] += state;
     }
     for (int64_t i = 0; i < n; ++i) {
@@ -135,18 +168,20 @@ class Stepper {
   std::vector<float> gates_, reset_;
 };
 
-// ---- cells: X, H, (C), W, R, B -------------------------------------------------------------------------------------
+// ---- cells: X, H, (C), W, R, B ------------------------------------------------------------------
 
 void expect(const ShapeContext& context, size_t i, const Shape& shape, const char* what) {
   if (has_input(context, i) && context.inputs[i].shape != shape)
-    fail_model(std::string(what) + " has the shape " + to_string(context.inputs[i].shape) + ", expected " + to_string(shape));
+    fail_model(std::string(what) + " has the shape " + to_string(context.inputs[i].shape) +
+               ", expected " + to_string(shape));
 }
 
 // The first LSTMCell may look at the old cell state through weights; converters always write zeros.
 void check_no_peepholes(const ValueInfo& weights) {
   if (weights.value.empty()) fail_unsupported("peephole weights must be constant");
   const std::vector<float> values = weights.value.to_floats();
-  if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; })) fail_unsupported("peepholes");
+  if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }))
+    fail_unsupported("peepholes");
 }
 
 std::vector<ValueInfo> infer_cell(const ShapeContext& context) {
@@ -174,12 +209,13 @@ void evaluate_cell(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   Stepper stepper(s, {inputs[first].data<float>(), inputs[first + 1].data<float>(),
                       first + 2 < inputs.size() ? inputs[first + 2].data<float>() : nullptr, in});
   for (int64_t n = 0; n < batch; ++n)
-    stepper.step(inputs[0].data<float>() + n * in, states[0].data() + n * s.hidden, s.states() > 1 ? states[1].data() + n * s.hidden : nullptr);
+    stepper.step(inputs[0].data<float>() + n * in, states[0].data() + n * s.hidden,
+                 s.states() > 1 ? states[1].data() + n * s.hidden : nullptr);
   for (size_t i = 0; i < outputs.size() && i < states.size(); ++i)
     std::copy(states[i].begin(), states[i].end(), outputs[i].mutable_data<float>());
 }
 
-// ---- sequences: X, H, (C), lengths, W, R, B ------------------------------------------------------------------------
+// ---- sequences: X, H, (C), lengths, W, R, B -----------------------------------------------------
 
 struct Directions {
   int64_t count;
@@ -188,7 +224,8 @@ struct Directions {
 
 Directions directions_of(const Attributes& a) {
   const std::string name = a.get_string("direction");
-  if (name != "forward" && name != "reverse" && name != "bidirectional") fail_model("direction \"" + name + "\"");
+  if (name != "forward" && name != "reverse" && name != "bidirectional")
+    fail_model("direction \"" + name + "\"");
   return {name == "bidirectional" ? 2 : 1, name == "reverse"};
 }
 
@@ -212,11 +249,13 @@ std::vector<ValueInfo> infer_sequence(const ShapeContext& context) {
   return outputs;
 }
 
-void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
+                       std::span<Tensor> outputs) {
   const Settings s = read_settings(desc.type, desc.attributes);
   const Directions directions = directions_of(desc.attributes);
   const size_t first = 2 + s.states();
-  const int64_t batch = inputs[0].shape()[0], steps = inputs[0].shape()[1], in = inputs[0].shape()[2];
+  const int64_t batch = inputs[0].shape()[0], steps = inputs[0].shape()[1],
+                in = inputs[0].shape()[2];
   const std::vector<int64_t> lengths = inputs[first - 1].to_ints();
   std::vector<std::vector<float>> states;
   for (size_t i = 1; i + 1 < first; ++i) states.push_back(inputs[i].to_floats());
@@ -225,10 +264,12 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs, std::
   for (int64_t d = 0; d < directions.count; ++d) {
     const bool reverse = d == 1 || directions.first_is_reverse;
     const int64_t rows = s.gates() * s.hidden;
-    Stepper stepper(s, {inputs[first].data<float>() + d * rows * in, inputs[first + 1].data<float>() + d * rows * s.hidden,
+    Stepper stepper(s, {inputs[first].data<float>() + d * rows * in,
+                        inputs[first + 1].data<float>() + d * rows * s.hidden,
                         inputs[first + 2].data<float>() + d * s.bias_rows() * s.hidden, in});
     for (int64_t n = 0; n < batch; ++n) {
-      const int64_t length = std::clamp<int64_t>(lengths[static_cast<size_t>(n)], 0, steps), at = (n * directions.count + d) * s.hidden;
+      const int64_t length = std::clamp<int64_t>(lengths[static_cast<size_t>(n)], 0, steps),
+                    at = (n * directions.count + d) * s.hidden;
       float *h = states[0].data() + at, *c = s.states() > 1 ? states[1].data() + at : nullptr;
       for (int64_t t = 0; t < length; ++t) {
         const int64_t step = reverse ? length - 1 - t : t;
@@ -242,15 +283,19 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs, std::
 }
 
 OpDef recurrent_op(const char* type, int opset, bool is_sequence) {
-  return {.type = type, .opsets = opset_range(opset), .infer_shapes = is_sequence ? infer_sequence : infer_cell,
-          .evaluate = is_sequence ? evaluate_sequence : evaluate_cell, .host_reason = kHostReason};
+  return {.type = type,
+          .opsets = opset_range(opset),
+          .infer_shapes = is_sequence ? infer_sequence : infer_cell,
+          .evaluate = is_sequence ? evaluate_sequence : evaluate_cell,
+          .host_reason = kHostReason};
 }
 
 }  // namespace
 
 std::vector<OpDef> recurrent_ops() {
-  return {recurrent_op("LSTMCell", 1, false), recurrent_op("GRUCell", 3, false), recurrent_op("RNNCell", 1, false),
-          recurrent_op("LSTMSequence", 5, true), recurrent_op("GRUSequence", 5, true), recurrent_op("RNNSequence", 5, true)};
+  return {recurrent_op("LSTMCell", 1, false),   recurrent_op("GRUCell", 3, false),
+          recurrent_op("RNNCell", 1, false),    recurrent_op("LSTMSequence", 5, true),
+          recurrent_op("GRUSequence", 5, true), recurrent_op("RNNSequence", 5, true)};
 }
 
 }  // namespace clinfer

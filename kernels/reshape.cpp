@@ -1,5 +1,5 @@
-// Reshape, Squeeze and Unsqueeze: the same elements under another shape. Always a view of row-major memory, and of other
-// layouts where each new dimension walks memory with one stride.
+// Reshape, Squeeze and Unsqueeze: the same elements under another shape. Always a view of row-major
+// memory, and of other layouts where each new dimension walks memory with one stride.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -15,14 +15,16 @@ Shape reshaped(const Shape& in, const std::vector<int64_t>& pattern, bool specia
   for (size_t i = 0; i < pattern.size(); ++i) {
     int64_t dim = pattern[i];
     if (dim == -1) {
-      if (unknown != pattern.size()) fail_model("the new shape " + to_string(pattern) + " holds -1 twice");
+      if (unknown != pattern.size())
+        fail_model("the new shape " + to_string(pattern) + " holds -1 twice");
       unknown = i;
       out.push_back(1);
       continue;
     }
     if (dim == 0 && special_zero) {
       if (i >= in.size())
-        fail_model("the new shape " + to_string(pattern) + " keeps dimension " + std::to_string(i) + " of " + to_string(in));
+        fail_model("the new shape " + to_string(pattern) + " keeps dimension " + std::to_string(i) +
+                   " of " + to_string(in));
       dim = in[i];
     }
     if (dim < 0) fail_model("the new shape " + to_string(pattern) + " holds a negative dimension");
@@ -36,7 +38,8 @@ Shape reshaped(const Shape& in, const std::vector<int64_t>& pattern, bool specia
       fail_model("cannot reshape " + to_string(in) + " to " + to_string(pattern));
     out[unknown] = known == 0 ? 0 : elements / known;
   }
-  if (checked_count(out) != elements) fail_model("cannot reshape " + to_string(in) + " to " + to_string(pattern));
+  if (checked_count(out) != elements)
+    fail_model("cannot reshape " + to_string(in) + " to " + to_string(pattern));
   return out;
 }
 
@@ -54,9 +57,11 @@ std::vector<ValueInfo> infer_squeeze(const ShapeContext& context) {
   if (has_input(context, 1) && checked_count(context.inputs[1].shape) > 0) {
     for (int64_t axis : constant_ints(context, 1, "the axes")) {
       const size_t d = checked_axis(axis, in.shape.size(), "axis");
-      // From opset 15 on, a dimension other than 1 may be asked for and stays; before, it is an error.
+      // From opset 15 on, a dimension other than 1 may be asked for and stays; before, it is an
+      // error.
       if (in.shape[d] != 1 && context.opset < 15)
-        fail_model("dimension " + std::to_string(d) + " of " + to_string(in.shape) + " is not 1 and cannot be removed");
+        fail_model("dimension " + std::to_string(d) + " of " + to_string(in.shape) +
+                   " is not 1 and cannot be removed");
       gone[d] = in.shape[d] == 1;
     }
   } else {
@@ -88,8 +93,8 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
   copy_all(inputs[0], outputs[0]);
 }
 
-// Walks both shapes in step: groups of old dimensions and of new ones that hold equally many elements. Within a group the
-// old dimensions must be one run in memory; the new ones divide it.
+// Walks both shapes in step: groups of old dimensions and of new ones that hold equally many
+// elements. Within a group the old dimensions must be one run in memory; the new ones divide it.
 std::optional<Shape> divided_strides(const TensorDesc& in, const Shape& out) {
   Shape old_shape, old_strides;
   for (size_t d = 0; d < in.shape.size(); ++d)
@@ -144,12 +149,24 @@ std::optional<std::vector<TensorDesc>> view(const OpDesc& desc) {
 }  // namespace
 
 std::vector<OpDef> reshape_ops() {
-  return {{.type = "Reshape", .opsets = opset_range(1), .infer_shapes = infer_reshape, .evaluate = evaluate,
-           .layout = LayoutRule::follow, .view = view},
-          {.type = "Squeeze", .opsets = opset_range(1), .infer_shapes = infer_squeeze, .evaluate = evaluate,
-           .layout = LayoutRule::follow, .view = view},
-          {.type = "Unsqueeze", .opsets = opset_range(1), .infer_shapes = infer_unsqueeze, .evaluate = evaluate,
-           .layout = LayoutRule::follow, .view = view}};
+  return {{.type = "Reshape",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_reshape,
+           .evaluate = evaluate,
+           .layout = LayoutRule::follow,
+           .view = view},
+          {.type = "Squeeze",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_squeeze,
+           .evaluate = evaluate,
+           .layout = LayoutRule::follow,
+           .view = view},
+          {.type = "Unsqueeze",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_unsqueeze,
+           .evaluate = evaluate,
+           .layout = LayoutRule::follow,
+           .view = view}};
 }
 
 }  // namespace clinfer

@@ -1,5 +1,5 @@
-// Reverse: a view with negative strides. ReverseSequence: the first elements along an axis reversed, per batch item as many
-// as an input says.
+// Reverse: a view with negative strides. ReverseSequence: the first elements along an axis
+// reversed, per batch item as many as an input says.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -8,13 +8,16 @@ namespace clinfer {
 
 namespace {
 
-// ---- Reverse -------------------------------------------------------------------------------------------------------
+// ---- Reverse ------------------------------------------------------------------------------------
 
-std::vector<bool> reversed_axes(const Attributes& attributes, const std::vector<int64_t>& values, size_t rank) {
+std::vector<bool> reversed_axes(const Attributes& attributes, const std::vector<int64_t>& values,
+                                size_t rank) {
   const std::string mode = attributes.get_string("mode");
   std::vector<bool> reversed(rank, false);
   if (mode == "mask") {
-    if (values.size() != rank) fail_model("the mask has " + std::to_string(values.size()) + " entries for " + std::to_string(rank) + " dimensions");
+    if (values.size() != rank)
+      fail_model("the mask has " + std::to_string(values.size()) + " entries for " +
+                 std::to_string(rank) + " dimensions");
     for (size_t d = 0; d < rank; ++d) reversed[d] = values[d] != 0;
   } else if (mode == "index") {
     for (int64_t axis : values) reversed[checked_axis(axis, rank, "axis")] = true;
@@ -32,7 +35,8 @@ std::vector<ValueInfo> infer_reverse(const ShapeContext& context) {
 }
 
 TensorDesc reversed(const OpDesc& desc, TensorDesc view, const Tensor& axes) {
-  const std::vector<bool> chosen = reversed_axes(desc.attributes, axes.to_ints(), view.shape.size());
+  const std::vector<bool> chosen =
+      reversed_axes(desc.attributes, axes.to_ints(), view.shape.size());
   if (view.elements() == 0) return view;
   for (size_t d = 0; d < chosen.size(); ++d) {
     if (!chosen[d] || view.shape[d] == 1) continue;
@@ -42,15 +46,18 @@ TensorDesc reversed(const OpDesc& desc, TensorDesc view, const Tensor& axes) {
   return view;
 }
 
-void evaluate_reverse(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  copy_view(inputs[0], reversed(desc, TensorDesc::row_major(inputs[0].type(), inputs[0].shape()), inputs[1]), outputs[0]);
+void evaluate_reverse(const OpDesc& desc, std::span<const Tensor> inputs,
+                      std::span<Tensor> outputs) {
+  copy_view(inputs[0],
+            reversed(desc, TensorDesc::row_major(inputs[0].type(), inputs[0].shape()), inputs[1]),
+            outputs[0]);
 }
 
 std::optional<std::vector<TensorDesc>> view_reverse(const OpDesc& desc) {
   return {{reversed(desc, desc.inputs[0], desc.constants[1])}};
 }
 
-// ---- ReverseSequence -----------------------------------------------------------------------------------------------
+// ---- ReverseSequence ----------------------------------------------------------------------------
 
 struct SequenceAxes {
   size_t batch, sequence;
@@ -68,11 +75,13 @@ std::vector<ValueInfo> infer_sequence(const ShapeContext& context) {
   const ValueInfo& in = context.inputs[0];
   const SequenceAxes axes = sequence_axes(context.attributes, in.shape);
   if (context.inputs[1].shape != Shape{in.shape[axes.batch]})
-    fail_model("the lengths have the shape " + to_string(context.inputs[1].shape) + " for " + to_string(in.shape));
+    fail_model("the lengths have the shape " + to_string(context.inputs[1].shape) + " for " +
+               to_string(in.shape));
   return {{in.type, in.shape}};
 }
 
-void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
+                       std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
   const auto [batch, sequence] = sequence_axes(desc.attributes, shape);
   if (inputs[0].elements() == 0) return;
@@ -88,17 +97,27 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs, std::
     if (length == 0) continue;
     part[sequence] = length;
     const int64_t first = b * strides[batch], last = first + (length - 1) * strides[sequence];
-    copy_strided(size, part, static_cast<const std::byte*>(inputs[0].raw()) + last * static_cast<int64_t>(size), from,
-                 static_cast<std::byte*>(outputs[0].raw_mutable()) + first * static_cast<int64_t>(size), strides);
+    copy_strided(
+        size, part,
+        static_cast<const std::byte*>(inputs[0].raw()) + last * static_cast<int64_t>(size), from,
+        static_cast<std::byte*>(outputs[0].raw_mutable()) + first * static_cast<int64_t>(size),
+        strides);
   }
 }
 
 }  // namespace
 
 std::vector<OpDef> reverse_ops() {
-  return {{.type = "Reverse", .opsets = opset_range(1), .infer_shapes = infer_reverse, .evaluate = evaluate_reverse,
-           .layout = LayoutRule::follow, .view = view_reverse},
-          {.type = "ReverseSequence", .opsets = opset_range(1), .infer_shapes = infer_sequence, .evaluate = evaluate_sequence,
+  return {{.type = "Reverse",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_reverse,
+           .evaluate = evaluate_reverse,
+           .layout = LayoutRule::follow,
+           .view = view_reverse},
+          {.type = "ReverseSequence",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_sequence,
+           .evaluate = evaluate_sequence,
            .host_reason = "short sequences, moved once per inference"}};
 }
 

@@ -1,5 +1,6 @@
-// ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate: a copy of the data in which some elements are replaced (or, in newer
-// versions, combined with updates). Where indices repeat, the last update counts, so updates go in order.
+// ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate: a copy of the data in which some elements
+// are replaced (or, in newer versions, combined with updates). Where indices repeat, the last
+// update counts, so updates go in order.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -14,23 +15,26 @@ constexpr const char* kHostReason = "repeated indices make the order of updates 
 
 void check_types(const ShapeContext& context) {
   if (is_float(context.inputs[1].type)) fail_model("the indices must be integers");
-  if (context.inputs[0].type != context.inputs[2].type) fail_model("data and updates differ in element type");
+  if (context.inputs[0].type != context.inputs[2].type)
+    fail_model("data and updates differ in element type");
 }
 
 std::string three(const ShapeContext& context) {
-  return "data " + to_string(context.inputs[0].shape) + ", indices " + to_string(context.inputs[1].shape) + ", updates " +
-         to_string(context.inputs[2].shape);
+  return "data " + to_string(context.inputs[0].shape) + ", indices " +
+         to_string(context.inputs[1].shape) + ", updates " + to_string(context.inputs[2].shape);
 }
 
 // An index of untrusted data in 0..size-1.
 int64_t checked_index(int64_t index, int64_t size) {
   const int64_t wrapped = index < 0 ? index + size : index;
   if (wrapped < 0 || wrapped >= size)
-    throw Error(ErrorCode::bad_argument, "index " + std::to_string(index) + " is out of range for a dimension of " + std::to_string(size));
+    throw Error(ErrorCode::bad_argument, "index " + std::to_string(index) +
+                                             " is out of range for a dimension of " +
+                                             std::to_string(size));
   return wrapped;
 }
 
-// ---- ScatterUpdate -------------------------------------------------------------------------------------------------
+// ---- ScatterUpdate ------------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_update(const ShapeContext& context) {
   check_inputs(context, 4, 4);
@@ -40,7 +44,8 @@ std::vector<ValueInfo> infer_update(const ShapeContext& context) {
   const size_t axis = checked_axis(constant_int(context, 3, "the axis"), data.shape.size(), "axis");
   Shape expected(data.shape.begin(), data.shape.begin() + static_cast<int64_t>(axis));
   expected.insert(expected.end(), indices.begin(), indices.end());
-  expected.insert(expected.end(), data.shape.begin() + static_cast<int64_t>(axis) + 1, data.shape.end());
+  expected.insert(expected.end(), data.shape.begin() + static_cast<int64_t>(axis) + 1,
+                  data.shape.end());
   if (updates != expected) fail_model("shapes do not fit: " + three(context));
   return {{data.type, data.shape}};
 }
@@ -60,19 +65,21 @@ void evaluate_update(const OpDesc&, std::span<const Tensor> inputs, std::span<Te
   for (size_t o = 0; o < outer; ++o)
     for (size_t i = 0; i < indices.size(); ++i) {
       const auto at = static_cast<size_t>(checked_index(indices[i], shape[axis]));
-      std::memcpy(to + (o * static_cast<size_t>(shape[axis]) + at) * inner, from + (o * indices.size() + i) * inner, inner);
+      std::memcpy(to + (o * static_cast<size_t>(shape[axis]) + at) * inner,
+                  from + (o * indices.size() + i) * inner, inner);
     }
 }
 
-// ---- how an update meets what is there -----------------------------------------------------------------------------
+// ---- how an update meets what is there ----------------------------------------------------------
 
 enum class Reduction { none, sum, sub, prod, min, max, mean };
 
 Reduction reduction_of(const Attributes& attributes, int opset, int since) {
   const std::string name = opset < since ? "none" : attributes.get_string("reduction", "none");
-  static const std::map<std::string, Reduction> kNames{{"none", Reduction::none}, {"sum", Reduction::sum},  {"sub", Reduction::sub},
-                                                       {"prod", Reduction::prod}, {"min", Reduction::min},  {"max", Reduction::max},
-                                                       {"mean", Reduction::mean}};
+  static const std::map<std::string, Reduction> kNames{
+      {"none", Reduction::none}, {"sum", Reduction::sum}, {"sub", Reduction::sub},
+      {"prod", Reduction::prod}, {"min", Reduction::min}, {"max", Reduction::max},
+      {"mean", Reduction::mean}};
   const auto found = kNames.find(name);
   if (found == kNames.end()) fail_model("reduction \"" + name + "\"");
   return found->second;
@@ -83,17 +90,23 @@ T combined(Reduction reduction, T old, T update) {
   using Wide = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;  // integers wrap
   switch (reduction) {
     case Reduction::sum:
-    case Reduction::mean: return static_cast<T>(static_cast<Wide>(old) + static_cast<Wide>(update));
-    case Reduction::sub: return static_cast<T>(static_cast<Wide>(old) - static_cast<Wide>(update));
-    case Reduction::prod: return static_cast<T>(static_cast<Wide>(old) * static_cast<Wide>(update));
-    case Reduction::min: return std::min(old, update);
-    case Reduction::max: return std::max(old, update);
-    case Reduction::none: break;
+    case Reduction::mean:
+      return static_cast<T>(static_cast<Wide>(old) + static_cast<Wide>(update));
+    case Reduction::sub:
+      return static_cast<T>(static_cast<Wide>(old) - static_cast<Wide>(update));
+    case Reduction::prod:
+      return static_cast<T>(static_cast<Wide>(old) * static_cast<Wide>(update));
+    case Reduction::min:
+      return std::min(old, update);
+    case Reduction::max:
+      return std::max(old, update);
+    case Reduction::none:
+      break;
   }
   return update;
 }
 
-// ---- ScatterElementsUpdate -----------------------------------------------------------------------------------------
+// ---- ScatterElementsUpdate ----------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_elements(const ShapeContext& context) {
   check_inputs(context, 4, 4);
@@ -102,13 +115,15 @@ std::vector<ValueInfo> infer_elements(const ShapeContext& context) {
   const Shape &indices = context.inputs[1].shape, &updates = context.inputs[2].shape;
   const size_t axis = checked_axis(constant_int(context, 3, "the axis"), data.shape.size(), "axis");
   bool fits = indices == updates && indices.size() == data.shape.size();
-  for (size_t d = 0; fits && d < indices.size(); ++d) fits = d == axis || indices[d] <= data.shape[d];
+  for (size_t d = 0; fits && d < indices.size(); ++d)
+    fits = d == axis || indices[d] <= data.shape[d];
   if (!fits) fail_model("shapes do not fit: " + three(context));
   reduction_of(context.attributes, context.opset, 12);
   return {{data.type, data.shape}};
 }
 
-void evaluate_elements(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_elements(const OpDesc& desc, std::span<const Tensor> inputs,
+                       std::span<Tensor> outputs) {
   copy_all(inputs[0], outputs[0]);
   const Reduction reduction = reduction_of(desc.attributes, desc.opset, 12);
   const bool with_initial = desc.attributes.get_bool("use_init_val", true);
@@ -133,29 +148,35 @@ void evaluate_elements(const OpDesc& desc, std::span<const Tensor> inputs, std::
     for (size_t i = 0; i < targets.size(); ++i) {
       T& value = to[targets[i]];
       const bool first = reduction != Reduction::none && met[targets[i]]++ == 0;
-      value = first && !with_initial ? (reduction == Reduction::sub ? combined(reduction, T{}, updates[i]) : updates[i])
-                                     : combined(reduction, value, updates[i]);
+      value =
+          first && !with_initial
+              ? (reduction == Reduction::sub ? combined(reduction, T{}, updates[i]) : updates[i])
+              : combined(reduction, value, updates[i]);
     }
     if (reduction == Reduction::mean)
-      for (const auto& [target, updates_met] : met) to[target] = static_cast<T>(to[target] / static_cast<T>(updates_met + (with_initial ? 1 : 0)));
+      for (const auto& [target, updates_met] : met)
+        to[target] =
+            static_cast<T>(to[target] / static_cast<T>(updates_met + (with_initial ? 1 : 0)));
   });
 }
 
-// ---- ScatterNDUpdate -----------------------------------------------------------------------------------------------
+// ---- ScatterNDUpdate ----------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_nd(const ShapeContext& context) {
   check_inputs(context, 3, 3);
   check_types(context);
   const ValueInfo& data = context.inputs[0];
   const Shape &indices = context.inputs[1].shape, &updates = context.inputs[2].shape;
-  bool fits = !indices.empty() && indices.back() >= 1 && indices.back() <= static_cast<int64_t>(data.shape.size());
+  bool fits = !indices.empty() && indices.back() >= 1 &&
+              indices.back() <= static_cast<int64_t>(data.shape.size());
   if (fits) {
     Shape expected(indices.begin(), indices.end() - 1);
     expected.insert(expected.end(), data.shape.begin() + indices.back(), data.shape.end());
     fits = updates == expected;
   }
   if (!fits) fail_model("shapes do not fit: " + three(context));
-  if (reduction_of(context.attributes, context.opset, 15) == Reduction::mean) fail_model("reduction \"mean\"");
+  if (reduction_of(context.attributes, context.opset, 15) == Reduction::mean)
+    fail_model("reduction \"mean\"");
   return {{data.type, data.shape}};
 }
 
@@ -183,11 +204,20 @@ void evaluate_nd(const OpDesc& desc, std::span<const Tensor> inputs, std::span<T
 }  // namespace
 
 std::vector<OpDef> scatter_ops() {
-  return {{.type = "ScatterUpdate", .opsets = opset_range(3), .infer_shapes = infer_update, .evaluate = evaluate_update,
+  return {{.type = "ScatterUpdate",
+           .opsets = opset_range(3),
+           .infer_shapes = infer_update,
+           .evaluate = evaluate_update,
            .host_reason = kHostReason},
-          {.type = "ScatterElementsUpdate", .opsets = opset_range(3), .infer_shapes = infer_elements,
-           .evaluate = evaluate_elements, .host_reason = kHostReason},
-          {.type = "ScatterNDUpdate", .opsets = opset_range(3), .infer_shapes = infer_nd, .evaluate = evaluate_nd,
+          {.type = "ScatterElementsUpdate",
+           .opsets = opset_range(3),
+           .infer_shapes = infer_elements,
+           .evaluate = evaluate_elements,
+           .host_reason = kHostReason},
+          {.type = "ScatterNDUpdate",
+           .opsets = opset_range(3),
+           .infer_shapes = infer_nd,
+           .evaluate = evaluate_nd,
            .host_reason = kHostReason}};
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 std::vector<ValueInfo> infer(const ShapeContext& context) {
   check_inputs(context, 1, 1);
-  const ElementType type = context.opset >= 3 ? index_type(context.attributes, "output_type") : ElementType::i64;
+  const ElementType type =
+      context.opset >= 3 ? index_type(context.attributes, "output_type") : ElementType::i64;
   return {{type, {static_cast<int64_t>(context.inputs[0].shape.size())}}};
 }
 
@@ -18,8 +19,12 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
 }  // namespace
 
 std::vector<OpDef> shape_of_ops() {
-  return {{.type = "ShapeOf", .opsets = opset_range(1), .infer_shapes = infer, .evaluate = evaluate,
-           .layout = LayoutRule::follow, .host_reason = "a shape is known without running anything"}};
+  return {{.type = "ShapeOf",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
+           .layout = LayoutRule::follow,
+           .host_reason = "a shape is known without running anything"}};
 }
 
 }  // namespace clinfer

@@ -20,21 +20,23 @@ std::vector<int> opset_range(int first, int last) {
 void check_inputs(const ShapeContext& context, size_t least, size_t most) {
   const size_t n = context.inputs.size();
   if (n < least || n > most)
-    fail_model("takes " + std::to_string(least) + (most > least ? " to " + std::to_string(most) : "") +
-               " inputs, has " + std::to_string(n));
+    fail_model("takes " + std::to_string(least) +
+               (most > least ? " to " + std::to_string(most) : "") + " inputs, has " +
+               std::to_string(n));
 }
 
 void check_rank(const Shape& shape, size_t least, size_t most, const char* what) {
   if (shape.size() < least || shape.size() > most)
     fail_model(std::string(what) + " has the shape " + to_string(shape) + ", it must have " +
-               std::to_string(least) + (most > least ? " to " + std::to_string(most) : "") + " dimensions");
+               std::to_string(least) + (most > least ? " to " + std::to_string(most) : "") +
+               " dimensions");
 }
 
 size_t checked_axis(int64_t axis, size_t rank, const char* what) {
   const int64_t n = static_cast<int64_t>(rank);
   if (axis < -n || axis >= n)
-    fail_model(std::string(what) + " " + std::to_string(axis) + " is out of range for " + std::to_string(rank) +
-               " dimensions");
+    fail_model(std::string(what) + " " + std::to_string(axis) + " is out of range for " +
+               std::to_string(rank) + " dimensions");
   return static_cast<size_t>(axis < 0 ? axis + n : axis);
 }
 
@@ -58,9 +60,11 @@ int64_t checked_count(const Shape& shape) {
 }
 
 std::vector<int64_t> constant_ints(const ShapeContext& context, size_t i, const char* what) {
-  if (!has_input(context, i)) fail_model(std::string("has no input ") + std::to_string(i) + " (" + what + ")");
+  if (!has_input(context, i))
+    fail_model(std::string("has no input ") + std::to_string(i) + " (" + what + ")");
   const ValueInfo& input = context.inputs[i];
-  if (is_float(input.type)) fail_model(std::string(what) + " must be integers, not " + std::string(name_of(input.type)));
+  if (is_float(input.type))
+    fail_model(std::string(what) + " must be integers, not " + std::string(name_of(input.type)));
   check_rank(input.shape, 0, 1, what);
   if (input.value.empty())
     fail_unsupported(std::string(what) + " (input " + std::to_string(i) + ") must be constant");
@@ -119,14 +123,15 @@ void copy_loops(const std::vector<Loop>& loops, const T* from, T* to) {
 
 }  // namespace
 
-void copy_strided(size_t element_size, const Shape& shape, const void* from, const Shape& from_strides, void* to,
-                  const Shape& to_strides) {
+void copy_strided(size_t element_size, const Shape& shape, const void* from,
+                  const Shape& from_strides, void* to, const Shape& to_strides) {
   if (count(shape) == 0) return;
   std::vector<Loop> loops;  // neighbours that are one run in both places are merged
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 1) continue;
     const Loop loop{shape[d], from_strides[d], to_strides[d]};
-    if (!loops.empty() && loops.back().from == loop.from * loop.size && loops.back().to == loop.to * loop.size)
+    if (!loops.empty() && loops.back().from == loop.from * loop.size &&
+        loops.back().to == loop.to * loop.size)
       loops.back() = {loops.back().size * loop.size, loop.from, loop.to};
     else
       loops.push_back(loop);
@@ -136,22 +141,28 @@ void copy_strided(size_t element_size, const Shape& shape, const void* from, con
     copy_loops(loops, static_cast<const T*>(from), static_cast<T*>(to));
   };
   switch (element_size) {
-    case 1: return run(uint8_t{});
-    case 2: return run(uint16_t{});
-    case 4: return run(uint32_t{});
-    default: return run(uint64_t{});
+    case 1:
+      return run(uint8_t{});
+    case 2:
+      return run(uint16_t{});
+    case 4:
+      return run(uint32_t{});
+    default:
+      return run(uint64_t{});
   }
 }
 
 void copy_view(const Tensor& from, const TensorDesc& view, Tensor& to) {
   const size_t size = size_of(from.type());
-  copy_strided(size, view.shape, static_cast<const std::byte*>(from.raw()) + view.offset * static_cast<int64_t>(size),
+  copy_strided(size, view.shape,
+               static_cast<const std::byte*>(from.raw()) + view.offset * static_cast<int64_t>(size),
                view.strides, to.raw_mutable(), row_major_strides(view.shape));
 }
 
 void copy_all(const Tensor& from, Tensor& to) {
   if (from.bytes() != to.bytes())
-    throw Error(ErrorCode::bad_argument, "cannot copy " + to_string(from.shape()) + " to " + to_string(to.shape()));
+    throw Error(ErrorCode::bad_argument,
+                "cannot copy " + to_string(from.shape()) + " to " + to_string(to.shape()));
   if (from.bytes()) std::memcpy(to.raw_mutable(), from.raw(), from.bytes());
 }
 

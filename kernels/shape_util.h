@@ -1,5 +1,5 @@
-// What the operations that move data share: reading axes and constant inputs of untrusted models, typed dispatch, strided
-// copies on the host, and evaluate() for operations that are views.
+// What the operations that move data share: reading axes and constant inputs of untrusted models,
+// typed dispatch, strided copies on the host, and evaluate() for operations that are views.
 #pragma once
 
 #include <cstdint>
@@ -24,25 +24,28 @@ void check_rank(const Shape& shape, size_t least, size_t most, const char* what)
 
 // `axis` in 0..rank-1; negative ones count from the end. Throws Error{bad_model} that names `what`.
 size_t checked_axis(int64_t axis, size_t rank, const char* what);
-// Product without overflow; throws Error{unsupported} above 2^31 - 1 and Error{bad_model} below 0. Dimensions beside a 0
-// count as well.
+// Product without overflow; throws Error{unsupported} above 2^31 - 1 and Error{bad_model} below 0.
+// Dimensions beside a 0 count as well.
 int64_t checked_count(const Shape& shape);
 int64_t checked_product(int64_t a, int64_t b);
 
 // Whether input `i` is there at all.
 inline bool has_input(const ShapeContext& context, size_t i) { return i < context.inputs.size(); }
-// The integers of constant input `i`. Throws Error{unsupported} where it is not constant and Error{bad_model} where it is not
-// of integers or has more than one dimension.
+// The integers of constant input `i`. Throws Error{unsupported} where it is not constant and
+// Error{bad_model} where it is not of integers or has more than one dimension.
 std::vector<int64_t> constant_ints(const ShapeContext& context, size_t i, const char* what);
 int64_t constant_int(const ShapeContext& context, size_t i, const char* what);  // of one element
-// The integers or the one number of a tensor, where evaluate() reads its inputs; Error{bad_model} where there is none.
+// The integers or the one number of a tensor, where evaluate() reads its inputs; Error{bad_model}
+// where there is none.
 int64_t one_int(const Tensor& tensor, const char* what);
 float one_float(const Tensor& tensor, const char* what);
 
-// Elements from `from` to `to`, both at index 0 of `shape`, with strides in elements of `element_size` bytes (1, 2, 4, 8).
-void copy_strided(size_t element_size, const Shape& shape, const void* from, const Shape& from_strides, void* to,
-                  const Shape& to_strides);
-// A dense copy of `view`, which lies in the row-major tensor `from`, into the row-major tensor `to`.
+// Elements from `from` to `to`, both at index 0 of `shape`, with strides in elements of
+// `element_size` bytes (1, 2, 4, 8).
+void copy_strided(size_t element_size, const Shape& shape, const void* from,
+                  const Shape& from_strides, void* to, const Shape& to_strides);
+// A dense copy of `view`, which lies in the row-major tensor `from`, into the row-major tensor
+// `to`.
 void copy_view(const Tensor& from, const TensorDesc& view, Tensor& to);
 // Copies all bytes; both hold as many elements of one type.
 void copy_all(const Tensor& from, Tensor& to);
@@ -56,33 +59,50 @@ inline bool next_index(Shape& index, const Shape& shape) {
   return false;
 }
 
-// Calls f with a value of the unsigned type of an element's size, for code that only moves elements.
+// Calls f with a value of the unsigned type of an element's size, for code that only moves
+// elements.
 template <typename F>
 void with_size(ElementType type, F&& f) {
   switch (size_of(type)) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    default: return f(uint64_t{});
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    default:
+      return f(uint64_t{});
   }
 }
 
-// Calls f with a value of the C++ type of an element, for code that computes. Floats come as f32 (or f64).
+// Calls f with a value of the C++ type of an element, for code that computes. Floats come as f32
+// (or f64).
 template <typename F>
 void with_number(ElementType type, F&& f) {
   switch (type) {
-    case ElementType::f32: return f(float{});
-    case ElementType::f64: return f(double{});
-    case ElementType::i8: return f(int8_t{});
+    case ElementType::f32:
+      return f(float{});
+    case ElementType::f64:
+      return f(double{});
+    case ElementType::i8:
+      return f(int8_t{});
     case ElementType::u8:
-    case ElementType::boolean: return f(uint8_t{});
-    case ElementType::i16: return f(int16_t{});
-    case ElementType::u16: return f(uint16_t{});
-    case ElementType::i32: return f(int32_t{});
-    case ElementType::u32: return f(uint32_t{});
-    case ElementType::i64: return f(int64_t{});
-    case ElementType::u64: return f(uint64_t{});
-    case ElementType::f16: break;
+    case ElementType::boolean:
+      return f(uint8_t{});
+    case ElementType::i16:
+      return f(int16_t{});
+    case ElementType::u16:
+      return f(uint16_t{});
+    case ElementType::i32:
+      return f(int32_t{});
+    case ElementType::u32:
+      return f(uint32_t{});
+    case ElementType::i64:
+      return f(int64_t{});
+    case ElementType::u64:
+      return f(uint64_t{});
+    case ElementType::f16:
+      break;
   }
   fail_unsupported("computing on f16 values on the host");
 }
@@ -99,6 +119,7 @@ void store_ints(const Values& values, Tensor& tensor) {
 // The element type that an attribute names ("i32", "f32", ...).
 ElementType parse_type(const std::string& name);
 // The same where only i32 and i64 are possible.
-ElementType index_type(const Attributes& attributes, const char* name, ElementType otherwise = ElementType::i64);
+ElementType index_type(const Attributes& attributes, const char* name,
+                       ElementType otherwise = ElementType::i64);
 
 }  // namespace clinfer

@@ -1,5 +1,5 @@
-// Slice and StridedSlice: a part of the input, maybe with steps, is a view of any layout; a negative step is a negative stride
-// with an offset at the other end.
+// Slice and StridedSlice: a part of the input, maybe with steps, is a view of any layout; a
+// negative step is a negative stride with an offset at the other end.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -13,8 +13,10 @@ struct Range {
   int64_t first, count, step;
 };
 
-// As numpy's slice: negative bounds count from the end, what lies outside is cut off. `begin` or `end` may be left open.
-Range range_of(int64_t size, std::optional<int64_t> begin, std::optional<int64_t> end, int64_t step) {
+// As numpy's slice: negative bounds count from the end, what lies outside is cut off. `begin` or
+// `end` may be left open.
+Range range_of(int64_t size, std::optional<int64_t> begin, std::optional<int64_t> end,
+               int64_t step) {
   if (step == 0) fail_model("a step is 0");
   const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
   const auto bound = [&](int64_t value) {
@@ -26,15 +28,17 @@ Range range_of(int64_t size, std::optional<int64_t> begin, std::optional<int64_t
   const int64_t distance = step > 0 ? last - first : first - last;
   if (distance <= 0) return {0, 0, 1};
   // |step| as unsigned: the smallest integer has no positive counterpart.
-  const uint64_t width = step > 0 ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);
+  const uint64_t width =
+      step > 0 ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);
   const int64_t n = static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / width) + 1;
   return {first, n, n == 1 ? 1 : step};
 }
 
 // What becomes of the input's dimensions, front to back, and which output dimensions they are.
 struct Selection {
-  std::vector<Range> ranges;     // one per input dimension
-  std::vector<int> dimensions;   // one per output dimension: the input dimension, or -1 for a new one of 1
+  std::vector<Range> ranges;  // one per input dimension
+  std::vector<int>
+      dimensions;  // one per output dimension: the input dimension, or -1 for a new one of 1
 };
 
 TensorDesc selected(const TensorDesc& in, const Selection& selection) {
@@ -50,15 +54,17 @@ TensorDesc selected(const TensorDesc& in, const Selection& selection) {
   }
   // A new dimension takes the stride of a dense tensor, so that layouts are recognised.
   for (size_t i = out.shape.size(); i-- > 0;)
-    if (selection.dimensions[i] < 0) out.strides[i] = i + 1 < out.shape.size() ? out.strides[i + 1] * out.shape[i + 1] : 1;
+    if (selection.dimensions[i] < 0)
+      out.strides[i] = i + 1 < out.shape.size() ? out.strides[i + 1] * out.shape[i + 1] : 1;
   if (none) out.offset = in.offset;
   return out;
 }
 
-// ---- Slice: start, stop, step, axes --------------------------------------------------------------------------------
+// ---- Slice: start, stop, step, axes -------------------------------------------------------------
 
-Selection select_slice(const Shape& shape, const std::vector<int64_t>& start, const std::vector<int64_t>& stop,
-                       const std::vector<int64_t>& step, std::vector<int64_t> axes, bool has_axes) {
+Selection select_slice(const Shape& shape, const std::vector<int64_t>& start,
+                       const std::vector<int64_t>& stop, const std::vector<int64_t>& step,
+                       std::vector<int64_t> axes, bool has_axes) {
   if (!has_axes)
     for (size_t i = 0; i < start.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   if (stop.size() != start.size() || step.size() != start.size() || axes.size() != start.size())
@@ -82,8 +88,10 @@ std::vector<ValueInfo> infer_slice(const ShapeContext& context) {
   check_inputs(context, 4, 5);
   const ValueInfo& in = context.inputs[0];
   const Selection selection = select_slice(
-      in.shape, constant_ints(context, 1, "start"), constant_ints(context, 2, "stop"), constant_ints(context, 3, "step"),
-      has_input(context, 4) ? constant_ints(context, 4, "the axes") : std::vector<int64_t>(), has_input(context, 4));
+      in.shape, constant_ints(context, 1, "start"), constant_ints(context, 2, "stop"),
+      constant_ints(context, 3, "step"),
+      has_input(context, 4) ? constant_ints(context, 4, "the axes") : std::vector<int64_t>(),
+      has_input(context, 4));
   return {{in.type, selected(TensorDesc::row_major(in.type, in.shape), selection).shape}};
 }
 
@@ -93,7 +101,9 @@ struct Bounds {
 };
 
 Bounds bounds_of(std::span<const Tensor> inputs) {
-  const auto ints = [&](size_t i) { return i < inputs.size() ? inputs[i].to_ints() : std::vector<int64_t>(); };
+  const auto ints = [&](size_t i) {
+    return i < inputs.size() ? inputs[i].to_ints() : std::vector<int64_t>();
+  };
   return {ints(1), ints(2), ints(3), ints(4)};
 }
 
@@ -112,15 +122,18 @@ std::optional<std::vector<TensorDesc>> view_slice(const OpDesc& desc) {
   return {{selected(desc.inputs[0], slice_selection(desc.inputs[0].shape, inputs))}};
 }
 
-// ---- StridedSlice: begin, end, strides and five masks --------------------------------------------------------------
+// ---- StridedSlice: begin, end, strides and five masks -------------------------------------------
 
 Selection select_strided(const Shape& shape, const Attributes& attributes, const Bounds& b) {
   const auto mask = [&](const char* name) {
     return attributes.get_ints(name, std::vector<int64_t>());
   };
-  const std::vector<int64_t> begin_mask = mask("begin_mask"), end_mask = mask("end_mask"), added = mask("new_axis_mask"),
-                             shrunk = mask("shrink_axis_mask"), ellipsis = mask("ellipsis_mask");
-  const auto is_set = [](const std::vector<int64_t>& bits, size_t i) { return i < bits.size() && bits[i] != 0; };
+  const std::vector<int64_t> begin_mask = mask("begin_mask"), end_mask = mask("end_mask"),
+                             added = mask("new_axis_mask"), shrunk = mask("shrink_axis_mask"),
+                             ellipsis = mask("ellipsis_mask");
+  const auto is_set = [](const std::vector<int64_t>& bits, size_t i) {
+    return i < bits.size() && bits[i] != 0;
+  };
   const size_t entries = std::max(b.begin.size(), b.end.size());
 
   // Dimensions that the entries name; the ellipsis, or else the end, takes the others whole.
@@ -155,12 +168,13 @@ Selection select_strided(const Shape& shape, const Attributes& attributes, const
         const int64_t at = has_begin ? b.begin[i] : (step < 0 ? -1 : 0);
         const int64_t first = at < 0 ? at + shape[d] : at;
         if (first < 0 || first >= shape[d])
-          fail_model("index " + std::to_string(at) + " is out of range for dimension " + std::to_string(d) + " of " +
-                     to_string(shape));
+          fail_model("index " + std::to_string(at) + " is out of range for dimension " +
+                     std::to_string(d) + " of " + to_string(shape));
         selection.ranges.push_back({first, 1, 1});
       } else {
-        selection.ranges.push_back(range_of(shape[d], has_begin ? std::optional(b.begin[i]) : std::nullopt,
-                                            has_end ? std::optional(b.end[i]) : std::nullopt, step));
+        selection.ranges.push_back(
+            range_of(shape[d], has_begin ? std::optional(b.begin[i]) : std::nullopt,
+                     has_end ? std::optional(b.end[i]) : std::nullopt, step));
         selection.dimensions.push_back(static_cast<int>(d));
       }
     }
@@ -172,29 +186,44 @@ Selection select_strided(const Shape& shape, const Attributes& attributes, const
 std::vector<ValueInfo> infer_strided(const ShapeContext& context) {
   check_inputs(context, 3, 4);
   const ValueInfo& in = context.inputs[0];
-  const Bounds bounds{constant_ints(context, 1, "begin"), constant_ints(context, 2, "end"),
-                      has_input(context, 3) ? constant_ints(context, 3, "the strides") : std::vector<int64_t>(), {}};
+  const Bounds bounds{
+      constant_ints(context, 1, "begin"),
+      constant_ints(context, 2, "end"),
+      has_input(context, 3) ? constant_ints(context, 3, "the strides") : std::vector<int64_t>(),
+      {}};
   return {{in.type, selected(TensorDesc::row_major(in.type, in.shape),
-                             select_strided(in.shape, context.attributes, bounds)).shape}};
+                             select_strided(in.shape, context.attributes, bounds))
+                        .shape}};
 }
 
-void evaluate_strided(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_strided(const OpDesc& desc, std::span<const Tensor> inputs,
+                      std::span<Tensor> outputs) {
   const TensorDesc in = TensorDesc::row_major(inputs[0].type(), inputs[0].shape());
-  copy_view(inputs[0], selected(in, select_strided(in.shape, desc.attributes, bounds_of(inputs))), outputs[0]);
+  copy_view(inputs[0], selected(in, select_strided(in.shape, desc.attributes, bounds_of(inputs))),
+            outputs[0]);
 }
 
 std::optional<std::vector<TensorDesc>> view_strided(const OpDesc& desc) {
   const std::span<const Tensor> inputs = std::span(desc.constants).first(desc.own_inputs);
-  return {{selected(desc.inputs[0], select_strided(desc.inputs[0].shape, desc.attributes, bounds_of(inputs)))}};
+  return {{selected(desc.inputs[0],
+                    select_strided(desc.inputs[0].shape, desc.attributes, bounds_of(inputs)))}};
 }
 
 }  // namespace
 
 std::vector<OpDef> slice_ops() {
-  return {{.type = "Slice", .opsets = opset_range(8), .infer_shapes = infer_slice, .evaluate = evaluate_slice,
-           .layout = LayoutRule::follow, .view = view_slice},
-          {.type = "StridedSlice", .opsets = opset_range(1), .infer_shapes = infer_strided, .evaluate = evaluate_strided,
-           .layout = LayoutRule::follow, .view = view_strided}};
+  return {{.type = "Slice",
+           .opsets = opset_range(8),
+           .infer_shapes = infer_slice,
+           .evaluate = evaluate_slice,
+           .layout = LayoutRule::follow,
+           .view = view_slice},
+          {.type = "StridedSlice",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_strided,
+           .evaluate = evaluate_strided,
+           .layout = LayoutRule::follow,
+           .view = view_strided}};
 }
 
 }  // namespace clinfer

@@ -1,5 +1,5 @@
-// SoftMax and LogSoftmax: shapes, plain reference, and one family whose points say whether vectors and work-items run along
-// the axis or across it.
+// SoftMax and LogSoftmax: shapes, plain reference, and one family whose points say whether vectors
+// and work-items run along the axis or across it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -40,10 +40,12 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     float largest = -std::numeric_limits<float>::infinity();
     for (int64_t i = 0; i < size; ++i) largest = std::max(largest, data[base + i * inner]);
     double sum = 0;
-    for (int64_t i = 0; i < size; ++i) sum += std::exp(static_cast<double>(data[base + i * inner]) - largest);
+    for (int64_t i = 0; i < size; ++i)
+      sum += std::exp(static_cast<double>(data[base + i * inner]) - largest);
     for (int64_t i = 0; i < size; ++i) {
       const double x = static_cast<double>(data[base + i * inner]) - largest;
-      out[base + i * inner] = static_cast<float>(desc.type == "LogSoftmax" ? x - std::log(sum) : std::exp(x) / sum);
+      out[base + i * inner] =
+          static_cast<float>(desc.type == "LogSoftmax" ? x - std::log(sum) : std::exp(x) / sum);
     }
   }
 }
@@ -76,7 +78,8 @@ Rows rows_of(const OpDesc& desc) {
 
 bool is_unit(const CopyDim& dim) { return dim.from == 1 && dim.to == 1; }
 
-// The loop whose steps become the elements of a vector across the axis: the one with adjacent elements, else the longest.
+// The loop whose steps become the elements of a vector across the axis: the one with adjacent
+// elements, else the longest.
 size_t inner_loop(const std::vector<CopyDim>& loops) {
   size_t best = 0;
   for (size_t i = 0; i < loops.size(); ++i) {
@@ -89,7 +92,8 @@ size_t inner_loop(const std::vector<CopyDim>& loops) {
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (!desc.tail.empty()) return "takes no tail";
   if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
-  if (rows_of(desc).loops.size() > kMostLoops) return "needs more than " + std::to_string(kMostLoops) + " loops around the axis";
+  if (rows_of(desc).loops.size() > kMostLoops)
+    return "needs more than " + std::to_string(kMostLoops) + " loops around the axis";
   return "";
 }
 
@@ -104,7 +108,8 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   std::vector<TuningPoint> points;
   for (int vector : {1, 2, 4, 8, 16}) {
     if (traits.is_cpu) {
-      if (vector == 1 || (vector <= rows.axis.size && unit)) points.push_back(point_of(true, vector, 1, 1));
+      if (vector == 1 || (vector <= rows.axis.size && unit))
+        points.push_back(point_of(true, vector, 1, 1));
       if (vector <= inner) points.push_back(point_of(false, vector, 1, 1));
       continue;
     }
@@ -113,7 +118,8 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
       if (static_cast<size_t>(items) > traits.max_work_group) continue;
       if (vector <= inner) points.push_back(point_of(false, vector, 1, items));
       for (int lanes = 4; lanes <= items; lanes *= 2)
-        if (vector == 1 || (unit && lanes * vector < 2 * rows.axis.size)) points.push_back(point_of(true, vector, lanes, items / lanes));
+        if (vector == 1 || (unit && lanes * vector < 2 * rows.axis.size))
+          points.push_back(point_of(true, vector, lanes, items / lanes));
     }
   }
   if (points.empty()) points.push_back(point_of(true, 1, 1, 1));
@@ -127,26 +133,29 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const auto cost = [&](const TuningPoint& point) {
     const int vector = point["VECTOR"], lanes = point["LANES"];
     const bool along = point["ALONG"];
-    // Vectors of exponentials that one work-item computes, and what it costs to have its elements together.
+    // Vectors of exponentials that one work-item computes, and what it costs to have its elements
+    // together.
     const double axis = static_cast<double>(rows.axis.size);
     const double steps = along ? std::ceil(axis / (lanes * vector)) : axis;
-    const double items =
-        along ? static_cast<double>(rows.count) * lanes
-              : static_cast<double>(rows.count) / static_cast<double>(inner.size) * static_cast<double>(ceil_div(inner.size, vector));
+    const double items = along ? static_cast<double>(rows.count) * lanes
+                               : static_cast<double>(rows.count) / static_cast<double>(inner.size) *
+                                     static_cast<double>(ceil_div(inner.size, vector));
     if (traits.is_cpu) {
-      const double exponential = 8.0 * std::max(1.0, vector / static_cast<double>(traits.vector_width));
+      const double exponential =
+          8.0 * std::max(1.0, vector / static_cast<double>(traits.vector_width));
       const double gather = along || vector == 1 || is_unit(inner) ? 1.0 : 2.0 * vector;
       return items * (steps * (exponential + 3 * gather) + (along ? 2.0 * vector : 4.0) + 20);
     }
     const double wanted = 512.0 * traits.compute_units;
     const double meeting = along ? 12.0 * std::log2(std::max(2, lanes)) : 0.0;
     const double spread = (along ? unit || lanes == 1 : is_unit(inner)) ? 1.0 : 2.0;
-    return items * (steps * spread * (8.0 + vector) + meeting + 20) * (items < wanted ? wanted / items : 1.0) *
-           (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
+    return items * (steps * spread * (8.0 + vector) + meeting + 20) *
+           (items < wanted ? wanted / items : 1.0) * (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
   };
   const std::vector<TuningPoint> points = space(desc, traits);
-  return *std::min_element(points.begin(), points.end(),
-                           [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return *std::min_element(
+      points.begin(), points.end(),
+      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
 }
 
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
@@ -160,15 +169,18 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
     rows.loops.erase(rows.loops.begin() + static_cast<std::ptrdiff_t>(at));
   }
   const bool unit = along || vector == 1 || is_unit(inner);
-  const int64_t vectors = along ? inner.size : ceil_div(inner.size, vector), items = rows.count / inner.size * vectors;
+  const int64_t vectors = along ? inner.size : ceil_div(inner.size, vector),
+                items = rows.count / inner.size * vectors;
   // Vectors across the axis that overlap would scale what is kept twice.
-  const bool keep = traits.is_cpu && desc.inputs[0].type == ElementType::f32 && (along || inner.size % vector == 0);
+  const bool keep = traits.is_cpu && desc.inputs[0].type == ElementType::f32 &&
+                    (along || inner.size % vector == 0);
   const double work = 60.0 * static_cast<double>(rows.axis.size) * (along ? 1 : vector);
   const int64_t per_group = traits.is_cpu ? tiles_per_item(items, 1, work, traits) : group_rows;
 
   std::reverse(rows.loops.begin(), rows.loops.end());
   rows.loops.resize(kMostLoops - 1);
-  std::vector<int64_t> args{rows.axis.size, rows.axis.from, rows.axis.to, inner.size, inner.from, inner.to, vectors};
+  std::vector<int64_t> args{rows.axis.size, rows.axis.from, rows.axis.to, inner.size,
+                            inner.from,     inner.to,       vectors};
   for (const CopyDim& loop : rows.loops) args.push_back(loop.size);
   for (const CopyDim& loop : rows.loops) args.push_back(loop.from);
   for (const CopyDim& loop : rows.loops) args.push_back(loop.to);
@@ -176,7 +188,9 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
 
   KernelSpec spec;
   spec.source = "softmax.cl";
-  const auto define = [&](const char* name, int value) { spec.defines.emplace_back(name, std::to_string(value)); };
+  const auto define = [&](const char* name, int value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
   spec.defines.emplace_back("T", storage_name(desc.inputs[0].type));
   define("LOGARITHM", desc.type == "LogSoftmax");
   define("KEEP", keep);

@@ -12,13 +12,15 @@ namespace clinfer {
 
 std::vector<CopyDim> merged(std::vector<CopyDim> dims) {
   std::erase_if(dims, [](const CopyDim& d) { return d.size == 1; });
-  std::stable_sort(dims.begin(), dims.end(),
-                   [](const CopyDim& a, const CopyDim& b) { return std::abs(a.to) > std::abs(b.to); });
+  std::stable_sort(dims.begin(), dims.end(), [](const CopyDim& a, const CopyDim& b) {
+    return std::abs(a.to) > std::abs(b.to);
+  });
   std::vector<CopyDim> result;
   for (const CopyDim& inner : dims) {
     const auto is_run = [&](const CopyDim& outer) {
       bool run = outer.from == inner.from * inner.size && outer.to == inner.to * inner.size;
-      for (size_t a = 0; a < inner.along.size(); ++a) run &= outer.along[a] == inner.along[a] * inner.size;
+      for (size_t a = 0; a < inner.along.size(); ++a)
+        run &= outer.along[a] == inner.along[a] * inner.size;
       return run;
     };
     if (!result.empty() && is_run(result.back())) {
@@ -47,22 +49,32 @@ Argument int_struct(const std::vector<int64_t>& values) {
 
 std::string moved_type(ElementType type) {
   switch (size_of(type)) {
-    case 1: return "uchar";
-    case 2: return "ushort";
-    case 4: return "uint";
-    default: return "ulong";
+    case 1:
+      return "uchar";
+    case 2:
+      return "ushort";
+    case 4:
+      return "uint";
+    default:
+      return "ulong";
   }
 }
 
 // OpenCL C type of elements whose values are converted; "" where that is not offered.
 static std::string converted_type(ElementType type) {
   switch (type) {
-    case ElementType::f32: return "float";
-    case ElementType::f16: return "half";
-    case ElementType::i32: return "int";
-    case ElementType::u8: return "uchar";
-    case ElementType::i8: return "char";
-    default: return "";
+    case ElementType::f32:
+      return "float";
+    case ElementType::f16:
+      return "half";
+    case ElementType::i32:
+      return "int";
+    case ElementType::u8:
+      return "uchar";
+    case ElementType::i8:
+      return "char";
+    default:
+      return "";
   }
 }
 
@@ -83,13 +95,16 @@ std::vector<TuningPoint> run_space() {
   return points;
 }
 
-TuningPoint run_heuristic(const DeviceTraits& traits) { return {{{"RUN", traits.is_cpu ? 64 : 1}}}; }
+TuningPoint run_heuristic(const DeviceTraits& traits) {
+  return {{{"RUN", traits.is_cpu ? 64 : 1}}};
+}
 size_t run_group(const DeviceTraits& traits) { return traits.is_cpu ? 16 : 64; }
 
 size_t run_items(const std::vector<CopyDim>& dims, int64_t run, size_t group) {
   size_t items = 1;
   for (size_t d = 0; d < dims.size(); ++d)
-    items *= static_cast<size_t>(d + 1 == dims.size() ? (dims[d].size + run - 1) / run : dims[d].size);
+    items *=
+        static_cast<size_t>(d + 1 == dims.size() ? (dims[d].size + run - 1) / run : dims[d].size);
   return (items + group - 1) / group * group;
 }
 
@@ -115,18 +130,23 @@ void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out) {
       for (size_t k = 0; k < copy.axes; ++k) position[k] += index[d] * copy.dims[d].along[k];
     }
     bool inside = true;
-    for (size_t k = 0; k < copy.axes; ++k) inside = inside && position[k] >= 0 && position[k] < copy.limit[k];
+    for (size_t k = 0; k < copy.axes; ++k)
+      inside = inside && position[k] >= 0 && position[k] < copy.limit[k];
     if (inside)
-      std::memcpy(target + b * static_cast<int64_t>(size), source + a * static_cast<int64_t>(size), size);
+      std::memcpy(target + b * static_cast<int64_t>(size), source + a * static_cast<int64_t>(size),
+                  size);
     else if (copy.fill)
       std::memset(target + b * static_cast<int64_t>(size), 0, size);
   } while (next_index(index, shape));
 }
 
 std::vector<TuningPoint> copy_space(const OpDesc&, const DeviceTraits&) { return run_space(); }
-TuningPoint copy_heuristic(const OpDesc&, const DeviceTraits& traits) { return run_heuristic(traits); }
+TuningPoint copy_heuristic(const OpDesc&, const DeviceTraits& traits) {
+  return run_heuristic(traits);
+}
 
-KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits, const TuningPoint& point) {
+KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits,
+                     const TuningPoint& point) {
   std::vector<CopyDim> dims = merged(copy.dims);
   const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;  // two kernels instead of eight
   const int64_t run = point["RUN"];
@@ -135,9 +155,13 @@ KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTr
   spec.source = "strided_copy.cl";
   const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
   const bool convert = from != to;
-  spec.defines = {{"FROM", convert ? converted_type(from) : moved_type(from)}, {"TO", convert ? converted_type(to) : moved_type(to)},
-                  {"CONVERT", convert ? "1" : "0"}, {"DIMS", std::to_string(loops)},
-                  {"AXES", std::to_string(copy.axes)}, {"FILL", copy.fill ? "1" : "0"}, {"GROUP", std::to_string(group)}};
+  spec.defines = {{"FROM", convert ? converted_type(from) : moved_type(from)},
+                  {"TO", convert ? converted_type(to) : moved_type(to)},
+                  {"CONVERT", convert ? "1" : "0"},
+                  {"DIMS", std::to_string(loops)},
+                  {"AXES", std::to_string(copy.axes)},
+                  {"FILL", copy.fill ? "1" : "0"},
+                  {"GROUP", std::to_string(group)}};
   spec.global[0] = run_items(dims, run, group);
   spec.local[0] = group;
 
@@ -152,8 +176,8 @@ KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTr
     values.insert(values.end(), {copy.start[a], copy.limit[a]});
     for (const CopyDim& d : dims) values.push_back(d.along[a]);
   }
-  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)), Argument::output(0, size_of(desc.outputs[0].type)),
-                    int_struct(values)};
+  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
+                    Argument::output(0, size_of(desc.outputs[0].type)), int_struct(values)};
   return {{spec}, {}, 0};
 }
 

@@ -1,4 +1,5 @@
-// The device kernel of operations that only move elements: a copy between two strided places of up to eight dimensions.
+// The device kernel of operations that only move elements: a copy between two strided places of up
+// to eight dimensions.
 #pragma once
 
 #include <array>
@@ -8,14 +9,16 @@
 
 namespace clinfer {
 
-// One loop of a copy, in elements. `along`: by how much it moves along the bounded axes (see StridedCopy).
+// One loop of a copy, in elements. `along`: by how much it moves along the bounded axes (see
+// StridedCopy).
 struct CopyDim {
   int64_t size = 1, from = 0, to = 0;
   std::array<int64_t, 4> along{};
 };
 
-// Copies input 0 of an OpDesc to its output 0. An element is copied where the position along each bounded axis, start plus the
-// sum of index * along, is in 0..limit-1; elsewhere the output is set to 0 (fill) or left alone.
+// Copies input 0 of an OpDesc to its output 0. An element is copied where the position along each
+// bounded axis, start plus the sum of index * along, is in 0..limit-1; elsewhere the output is set
+// to 0 (fill) or left alone.
 struct StridedCopy {
   std::vector<CopyDim> dims;  // any order
   int64_t from = 0, to = 0;   // at index 0, relative to the tensors' first elements
@@ -26,20 +29,23 @@ struct StridedCopy {
 
 inline constexpr size_t kMostCopyDims = 8;
 
-// Sorts the loops by their steps through the output, innermost last, and merges those that are one run in both places.
+// Sorts the loops by their steps through the output, innermost last, and merges those that are one
+// run in both places.
 std::vector<CopyDim> merged(std::vector<CopyDim> dims);
 
-// The same between row-major host tensors, of whose strides the copy must have been made. Elements that are left alone keep
-// what allocate() gave them.
+// Does on the host what `copy` says, which must have been made of row-major layouts. Elements that are
+// left alone keep what allocate() gave them.
 void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out);
 
 // Parts of the family below.
 std::string reject_copy(const OpDesc& desc, const StridedCopy& copy);
 std::vector<TuningPoint> copy_space(const OpDesc& desc, const DeviceTraits& traits);
 TuningPoint copy_heuristic(const OpDesc& desc, const DeviceTraits& traits);
-KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits, const TuningPoint& point);
+KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits,
+                     const TuningPoint& point);
 
-// Elements that one work-item copies, and work-items of a group, shared with the other kernels that move elements.
+// Elements that one work-item copies, and work-items of a group, shared with the other kernels that
+// move elements.
 std::vector<TuningPoint> run_space();
 TuningPoint run_heuristic(const DeviceTraits& traits);
 size_t run_group(const DeviceTraits& traits);
@@ -50,11 +56,16 @@ std::string moved_type(ElementType type);
 // A struct of ints for a kernel; throws Error{unsupported} for values that an int cannot hold.
 Argument int_struct(const std::vector<int64_t>& values);
 
-// The family of an operation that `describe` turns into a copy; it may assume shapes that infer_shapes has passed.
+// The family of an operation that `describe` turns into a copy; it may assume shapes that
+// infer_shapes has passed.
 template <StridedCopy (*describe)(const OpDesc&)>
 KernelFamily copy_family(const char* name) {
-  return {name, 1, [](const OpDesc& desc, const DeviceTraits&) { return reject_copy(desc, describe(desc)); }, copy_space,
-          copy_heuristic, [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  return {name,
+          1,
+          [](const OpDesc& desc, const DeviceTraits&) { return reject_copy(desc, describe(desc)); },
+          copy_space,
+          copy_heuristic,
+          [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
             return plan_copy(desc, describe(desc), traits, point);
           }};
 }

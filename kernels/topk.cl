@@ -1,5 +1,6 @@
-// The K first values of each row by size, in registers: one work-item walks one row. INTEGER: T is int, else a storage type
-// of floats; LARGEST: largest first; BY_INDEX: what was selected is written in the order of the row.
+// The K first values of each row by size, in registers: one work-item walks one row. INTEGER: T is
+// int, else a storage type of floats; LARGEST: largest first; BY_INDEX: what was selected is written
+// in the order of the row.
 typedef struct {
   int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
   int length, from_step, to_step, at_step;

@@ -12,7 +12,8 @@ std::vector<size_t> order_of(const std::vector<int64_t>& values, size_t rank) {
     return order;
   }
   if (values.size() != rank)
-    fail_model("the order has " + std::to_string(values.size()) + " entries for " + std::to_string(rank) + " dimensions");
+    fail_model("the order has " + std::to_string(values.size()) + " entries for " +
+               std::to_string(rank) + " dimensions");
   std::vector<bool> seen(rank, false);
   for (int64_t value : values) {
     const size_t d = checked_axis(value, rank, "order entry");
@@ -27,7 +28,8 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   check_inputs(context, 2, 2);
   const ValueInfo& in = context.inputs[0];
   Shape out;
-  for (size_t d : order_of(constant_ints(context, 1, "the order"), in.shape.size())) out.push_back(in.shape[d]);
+  for (size_t d : order_of(constant_ints(context, 1, "the order"), in.shape.size()))
+    out.push_back(in.shape[d]);
   return {{in.type, out}};
 }
 
@@ -41,7 +43,9 @@ TensorDesc permuted(const TensorDesc& in, const Tensor& order) {
 }
 
 void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  copy_view(inputs[0], permuted(TensorDesc::row_major(inputs[0].type(), inputs[0].shape()), inputs[1]), outputs[0]);
+  copy_view(inputs[0],
+            permuted(TensorDesc::row_major(inputs[0].type(), inputs[0].shape()), inputs[1]),
+            outputs[0]);
 }
 
 std::optional<std::vector<TensorDesc>> view(const OpDesc& desc) {
@@ -51,8 +55,12 @@ std::optional<std::vector<TensorDesc>> view(const OpDesc& desc) {
 }  // namespace
 
 std::vector<OpDef> transpose_ops() {
-  return {{.type = "Transpose", .opsets = opset_range(1), .infer_shapes = infer, .evaluate = evaluate,
-           .layout = LayoutRule::follow, .view = view}};
+  return {{.type = "Transpose",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
+           .layout = LayoutRule::follow,
+           .view = view}};
 }
 
 }  // namespace clinfer

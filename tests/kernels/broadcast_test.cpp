@@ -8,17 +8,22 @@ TEST(Broadcast, Values) {
   EXPECT_EQ(run("Broadcast", 1, {}, {floats({2, 1}, {1, 2}), ints({2, 2, 2})})[0].to_floats(),
             (std::vector<float>{1, 1, 2, 2, 1, 1, 2, 2}));
   const Attributes by_axes = attributes({{"mode", "explicit"}});
-  EXPECT_EQ(run("Broadcast", 3, by_axes, {floats({2}, {1, 2}), ints({2, 3}), ints({0})})[0].to_floats(),
-            (std::vector<float>{1, 1, 1, 2, 2, 2}));
+  EXPECT_EQ(
+      run("Broadcast", 3, by_axes, {floats({2}, {1, 2}), ints({2, 3}), ints({0})})[0].to_floats(),
+      (std::vector<float>{1, 1, 1, 2, 2, 2}));
   const Attributes both = attributes({{"mode", "bidirectional"}});
-  EXPECT_EQ(run("Broadcast", 3, both, {counted({2, 1, 3}), ints({4, 1})})[0].shape(), (Shape{2, 4, 3}));
-  EXPECT_EQ(run("Broadcast", 1, {}, {floats({}, {7}), ints({3})})[0].to_floats(), (std::vector<float>{7, 7, 7}));
+  EXPECT_EQ(run("Broadcast", 3, both, {counted({2, 1, 3}), ints({4, 1})})[0].shape(),
+            (Shape{2, 4, 3}));
+  EXPECT_EQ(run("Broadcast", 1, {}, {floats({}, {7}), ints({3})})[0].to_floats(),
+            (std::vector<float>{7, 7, 7}));
 }
 
 TEST(Broadcast, Views) {
   check_views("Broadcast", 1, {}, {counted({1, 6, 1, 1}), ints({2, 6, 3, 4})});
-  check_views("Broadcast", 3, attributes({{"mode", "bidirectional"}}), {counted({2, 6, 1, 4}), ints({3, 1})});
-  check_views("Broadcast", 1, attributes({{"mode", "explicit"}}), {counted({3, 4}), ints({2, 3, 5, 4}), ints({1, 3})});
+  check_views("Broadcast", 3, attributes({{"mode", "bidirectional"}}),
+              {counted({2, 6, 1, 4}), ints({3, 1})});
+  check_views("Broadcast", 1, attributes({{"mode", "explicit"}}),
+              {counted({3, 4}), ints({2, 3, 5, 4}), ints({1, 3})});
 }
 
 TEST(Broadcast, Refuses) {
@@ -28,13 +33,18 @@ TEST(Broadcast, Refuses) {
   EXPECT_NE(error_of("Broadcast", 1, {}, {counted({1}), ints({1 << 20, 1 << 20})}), "");
   const Attributes by_axes = attributes({{"mode", "explicit"}});
   for (const auto& axes : std::vector<std::vector<int64_t>>{{0}, {1, 0}, {0, 2}, {0, 0}})
-    EXPECT_NE(error_of("Broadcast", 1, by_axes, {counted({1, 1}), ints({2, 3}), ints(axes)}), "") << to_string(axes);
-  EXPECT_NE(error_of("Broadcast", 1, attributes({{"mode", "bidirectional"}}), {counted({1}), ints({2})}), "");
+    EXPECT_NE(error_of("Broadcast", 1, by_axes, {counted({1, 1}), ints({2, 3}), ints(axes)}), "")
+        << to_string(axes);
+  EXPECT_NE(
+      error_of("Broadcast", 1, attributes({{"mode", "bidirectional"}}), {counted({1}), ints({2})}),
+      "");
 }
 
 TEST(Tile, Values) {
-  EXPECT_EQ(run("Tile", 1, {}, {floats({2, 1}, {1, 2}), ints({1, 2})})[0].to_floats(), (std::vector<float>{1, 1, 2, 2}));
-  EXPECT_EQ(run("Tile", 1, {}, {floats({2}, {1, 2}), ints({2, 2})})[0].to_floats(), (std::vector<float>{1, 2, 1, 2, 1, 2, 1, 2}));
+  EXPECT_EQ(run("Tile", 1, {}, {floats({2, 1}, {1, 2}), ints({1, 2})})[0].to_floats(),
+            (std::vector<float>{1, 1, 2, 2}));
+  EXPECT_EQ(run("Tile", 1, {}, {floats({2}, {1, 2}), ints({2, 2})})[0].to_floats(),
+            (std::vector<float>{1, 2, 1, 2, 1, 2, 1, 2}));
   EXPECT_EQ(run("Tile", 1, {}, {floats({1, 2}, {1, 2}), ints({0})})[0].shape(), (Shape{1, 0}));
   EXPECT_NE(error_of("Tile", 1, {}, {counted({2}), ints({-1})}), "");
   EXPECT_NE(error_of("Tile", 1, {}, {counted({2}), ints({INT64_MAX})}), "");

@@ -15,7 +15,9 @@ std::vector<float> best(const std::vector<int>& classes) {
 TEST(CtcDecoder, Masked) {
   const Tensor scores = floats({6, 1, 3}, best({0, 0, 2, 0, 1, 1}));
   const auto decoded = [&](const char* merge, const std::vector<float>& mask) {
-    return run("CTCGreedyDecoder", 1, attributes({{"ctc_merge_repeated", merge}}), {scores, floats({6, 1}, mask)}, 1, 2)[0].to_floats();
+    return run("CTCGreedyDecoder", 1, attributes({{"ctc_merge_repeated", merge}}),
+               {scores, floats({6, 1}, mask)}, 1, 2)[0]
+        .to_floats();
   };
   EXPECT_EQ(decoded("true", {1, 1, 1, 1, 1, 1}), (std::vector<float>{0, 0, 1, -1, -1, -1}));
   EXPECT_EQ(decoded("false", {1, 1, 1, 1, 1, 1}), (std::vector<float>{0, 0, 0, 1, 1, -1}));
@@ -27,10 +29,12 @@ TEST(CtcDecoder, Lengths) {
   const std::vector<float> second = best({1, 1, 0, 0});
   all.insert(all.end(), second.begin(), second.end());
   const Tensor scores = floats({2, 4, 3}, all);
-  const std::vector<Tensor> out = run("CTCGreedyDecoderSeqLen", 6, {}, {scores, ints({4, 99})}, 2, 2);
+  const std::vector<Tensor> out =
+      run("CTCGreedyDecoderSeqLen", 6, {}, {scores, ints({4, 99})}, 2, 2);
   EXPECT_EQ(out[0].to_ints(), (std::vector<int64_t>{0, 1, -1, -1, 1, 0, -1, -1}));
   EXPECT_EQ(out[1].to_ints(), (std::vector<int64_t>{2, 2}));
-  const std::vector<Tensor> blank = run("CTCGreedyDecoderSeqLen", 6, {}, {scores, ints({3, -1}), scalar(0)}, 2, 3);
+  const std::vector<Tensor> blank =
+      run("CTCGreedyDecoderSeqLen", 6, {}, {scores, ints({3, -1}), scalar(0)}, 2, 3);
   EXPECT_EQ(blank[0].to_ints(), (std::vector<int64_t>{2, -1, -1, -1, -1, -1, -1, -1}));
 }
 

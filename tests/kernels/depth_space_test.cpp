@@ -1,12 +1,16 @@
-// DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch, ShuffleChannels: values, kernels against evaluate(), refusals.
+// DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch, ShuffleChannels: values, kernels against
+// evaluate(), refusals.
 #include "tests/kernels/view_test.h"
 
 namespace clinfer::test {
 namespace {
 
-Attributes blocks(const char* mode, const char* size) { return attributes({{"mode", mode}, {"block_size", size}}); }
+Attributes blocks(const char* mode, const char* size) {
+  return attributes({{"mode", mode}, {"block_size", size}});
+}
 
-void check_everywhere(const std::string& type, int opset, const Attributes& a, const std::vector<Tensor>& inputs) {
+void check_everywhere(const std::string& type, int opset, const Attributes& a,
+                      const std::vector<Tensor>& inputs) {
   std::vector<bool> constant(inputs.size(), true);
   constant[0] = false;
   OpDesc desc = make_desc(type, opset, a, inputs, constant);
@@ -18,15 +22,18 @@ void check_everywhere(const std::string& type, int opset, const Attributes& a, c
 
 TEST(DepthToSpace, Values) {
   const Tensor in = counted({1, 8, 1, 1});
-  EXPECT_EQ(run("DepthToSpace", 1, blocks("blocks_first", "2"), {in})[0].to_floats(), (std::vector<float>{0, 2, 4, 6, 1, 3, 5, 7}));
-  EXPECT_EQ(run("DepthToSpace", 1, blocks("depth_first", "2"), {in})[0].to_floats(), (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(run("DepthToSpace", 1, blocks("blocks_first", "2"), {in})[0].to_floats(),
+            (std::vector<float>{0, 2, 4, 6, 1, 3, 5, 7}));
+  EXPECT_EQ(run("DepthToSpace", 1, blocks("depth_first", "2"), {in})[0].to_floats(),
+            (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 TEST(DepthToSpace, IsUndoneBySpaceToDepth) {
   for (const char* mode : {"blocks_first", "depth_first"})
     for (const Shape& shape : {Shape{2, 12, 3}, Shape{1, 8, 3, 2}, Shape{1, 16, 2, 3, 1}}) {
       const Tensor in = counted(shape), wide = run("DepthToSpace", 1, blocks(mode, "2"), {in})[0];
-      EXPECT_EQ(run("SpaceToDepth", 1, blocks(mode, "2"), {wide})[0].to_floats(), in.to_floats()) << mode << to_string(shape);
+      EXPECT_EQ(run("SpaceToDepth", 1, blocks(mode, "2"), {wide})[0].to_floats(), in.to_floats())
+          << mode << to_string(shape);
     }
 }
 
@@ -35,35 +42,51 @@ TEST(DepthToSpace, Kernels) {
     check_everywhere("DepthToSpace", 1, blocks(mode, "2"), {random_tensor({2, 20, 3, 5})});
     check_everywhere("SpaceToDepth", 1, blocks(mode, "3"), {random_tensor({2, 5, 6, 9})});
   }
-  check_everywhere("DepthToSpace", 1, blocks("depth_first", "2"), {random_tensor({2, 16, 2, 3, 4})});
+  check_everywhere("DepthToSpace", 1, blocks("depth_first", "2"),
+                   {random_tensor({2, 16, 2, 3, 4})});
 }
 
 TEST(DepthToSpace, Refuses) {
   EXPECT_NE(error_of("DepthToSpace", 1, blocks("blocks_first", "2"), {counted({1, 6, 1, 1})}), "");
   EXPECT_NE(error_of("DepthToSpace", 1, blocks("blocks_first", "0"), {counted({1, 4, 1, 1})}), "");
-  EXPECT_NE(error_of("DepthToSpace", 1, blocks("blocks_first", "4294967296"), {counted({1, 4, 1, 1})}), "");
+  EXPECT_NE(
+      error_of("DepthToSpace", 1, blocks("blocks_first", "4294967296"), {counted({1, 4, 1, 1})}),
+      "");
   EXPECT_NE(error_of("DepthToSpace", 1, blocks("sideways", "2"), {counted({1, 4, 1, 1})}), "");
   EXPECT_NE(error_of("SpaceToDepth", 1, blocks("blocks_first", "2"), {counted({1, 4, 3, 2})}), "");
   EXPECT_NE(error_of("SpaceToDepth", 1, blocks("blocks_first", "2"), {counted({4, 4})}), "");
 }
 
 TEST(BatchToSpace, Values) {
-  EXPECT_EQ(run("BatchToSpace", 2, {}, {counted({4, 1, 1, 2}), ints({1, 1, 2, 2}), ints({0, 0, 0, 1}), ints({0, 0, 1, 0})})[0].to_floats(),
-            (std::vector<float>{2, 1, 3}));
-  EXPECT_EQ(run("SpaceToBatch", 2, {}, {counted({1, 1, 1, 3}), ints({1, 1, 1, 2}), ints({0, 0, 0, 1}), ints({0, 0, 0, 0})})[0].to_floats(),
-            (std::vector<float>{0, 1, 0, 2}));
+  EXPECT_EQ(
+      run("BatchToSpace", 2, {},
+          {counted({4, 1, 1, 2}), ints({1, 1, 2, 2}), ints({0, 0, 0, 1}), ints({0, 0, 1, 0})})[0]
+          .to_floats(),
+      (std::vector<float>{2, 1, 3}));
+  EXPECT_EQ(
+      run("SpaceToBatch", 2, {},
+          {counted({1, 1, 1, 3}), ints({1, 1, 1, 2}), ints({0, 0, 0, 1}), ints({0, 0, 0, 0})})[0]
+          .to_floats(),
+      (std::vector<float>{0, 1, 0, 2}));
 }
 
 TEST(BatchToSpace, Kernels) {
   const Tensor none = ints({0, 0, 0, 0});
-  check_everywhere("BatchToSpace", 2, {}, {random_tensor({12, 3, 4, 5}), ints({1, 1, 2, 3}), none, none});
-  check_everywhere("BatchToSpace", 2, {}, {random_tensor({12, 3, 4, 5}), ints({1, 1, 2, 3}), ints({0, 1, 1, 4}), ints({0, 0, 3, 2})});
-  check_everywhere("SpaceToBatch", 2, {}, {random_tensor({2, 3, 4, 6}), ints({1, 1, 2, 3}), none, none});
-  check_everywhere("SpaceToBatch", 2, {}, {random_tensor({2, 3, 5, 4}), ints({1, 2, 2, 3}), ints({0, 0, 1, 2}), ints({0, 1, 2, 0})});
+  check_everywhere("BatchToSpace", 2, {},
+                   {random_tensor({12, 3, 4, 5}), ints({1, 1, 2, 3}), none, none});
+  check_everywhere(
+      "BatchToSpace", 2, {},
+      {random_tensor({12, 3, 4, 5}), ints({1, 1, 2, 3}), ints({0, 1, 1, 4}), ints({0, 0, 3, 2})});
+  check_everywhere("SpaceToBatch", 2, {},
+                   {random_tensor({2, 3, 4, 6}), ints({1, 1, 2, 3}), none, none});
+  check_everywhere(
+      "SpaceToBatch", 2, {},
+      {random_tensor({2, 3, 5, 4}), ints({1, 2, 2, 3}), ints({0, 0, 1, 2}), ints({0, 1, 2, 0})});
 }
 
 TEST(BatchToSpace, Refuses) {
-  const auto refused = [](const char* type, const std::vector<int64_t>& block, const std::vector<int64_t>& begin, const std::vector<int64_t>& end) {
+  const auto refused = [](const char* type, const std::vector<int64_t>& block,
+                          const std::vector<int64_t>& begin, const std::vector<int64_t>& end) {
     return error_of(type, 2, {}, {counted({4, 1, 2}), ints(block), ints(begin), ints(end)});
   };
   EXPECT_EQ(refused("BatchToSpace", {1, 1, 2}, {0, 0, 1}, {0, 0, 3}), "");
@@ -77,11 +100,18 @@ TEST(BatchToSpace, Refuses) {
 }
 
 TEST(ShuffleChannels, ValuesAndKernel) {
-  EXPECT_EQ(run("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "2"}}), {counted({1, 6})})[0].to_floats(),
-            (std::vector<float>{0, 3, 1, 4, 2, 5}));
-  check_everywhere("ShuffleChannels", 1, attributes({{"axis", "-3"}, {"group", "4"}}), {random_tensor({2, 20, 3, 5})});
-  EXPECT_NE(error_of("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "4"}}), {counted({1, 6})}), "");
-  EXPECT_NE(error_of("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "0"}}), {counted({1, 6})}), "");
+  EXPECT_EQ(
+      run("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "2"}}), {counted({1, 6})})[0]
+          .to_floats(),
+      (std::vector<float>{0, 3, 1, 4, 2, 5}));
+  check_everywhere("ShuffleChannels", 1, attributes({{"axis", "-3"}, {"group", "4"}}),
+                   {random_tensor({2, 20, 3, 5})});
+  EXPECT_NE(error_of("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "4"}}),
+                     {counted({1, 6})}),
+            "");
+  EXPECT_NE(error_of("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "0"}}),
+                     {counted({1, 6})}),
+            "");
 }
 
 }  // namespace

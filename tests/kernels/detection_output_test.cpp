@@ -12,14 +12,21 @@ using Rows = std::vector<std::vector<float>>;
 Rows rows_of(const Tensor& out) {
   Rows rows;
   const std::vector<float> v = out.to_floats();
-  for (size_t i = 0; i + 7 <= v.size() && v[i] != -1; i += 7) rows.emplace_back(v.begin() + i, v.begin() + i + 7);
+  for (size_t i = 0; i + 7 <= v.size() && v[i] != -1; i += 7)
+    rows.emplace_back(v.begin() + i, v.begin() + i + 7);
   return rows;
 }
 
 Attributes settings(std::initializer_list<std::pair<const char*, const char*>> more = {}) {
-  Attributes a = attributes({{"num_classes", "2"}, {"keep_top_k", "4"}, {"top_k", "10"}, {"nms_threshold", "0.5"},
-                             {"confidence_threshold", "0.3"}, {"normalized", "true"}, {"share_location", "true"},
-                             {"code_type", "caffe.PriorBoxParameter.CORNER"}, {"background_label_id", "0"}});
+  Attributes a = attributes({{"num_classes", "2"},
+                             {"keep_top_k", "4"},
+                             {"top_k", "10"},
+                             {"nms_threshold", "0.5"},
+                             {"confidence_threshold", "0.3"},
+                             {"normalized", "true"},
+                             {"share_location", "true"},
+                             {"code_type", "caffe.PriorBoxParameter.CORNER"},
+                             {"background_label_id", "0"}});
   for (const auto& [name, value] : more) a.set(name, value);
   return a;
 }
@@ -33,9 +40,12 @@ Tensor priors(std::vector<float> boxes = kPriors) {
   return floats({1, 2, n}, boxes);
 }
 
-Rows detect(const Attributes& a, const std::vector<float>& location, const std::vector<float>& scores, const Tensor& prior = priors()) {
-  return rows_of(run("DetectionOutput", 1, a, {floats({1, static_cast<int64_t>(location.size())}, location),
-                                              floats({1, static_cast<int64_t>(scores.size())}, scores), prior}, 1, 3)[0]);
+Rows detect(const Attributes& a, const std::vector<float>& location,
+            const std::vector<float>& scores, const Tensor& prior = priors()) {
+  return rows_of(run("DetectionOutput", 1, a,
+                     {floats({1, static_cast<int64_t>(location.size())}, location),
+                      floats({1, static_cast<int64_t>(scores.size())}, scores), prior},
+                     1, 3)[0]);
 }
 
 const std::vector<float> kStill(12, 0.0f);
@@ -47,16 +57,20 @@ TEST(DetectionOutput, ThresholdSortAndSuppress) {
             (Rows{{0, 1, 0.9f, 0.25f, 0, 1.25f, 1}, {0, 1, 0.31f, 0.5f, 2, 1, 3}}));
   EXPECT_EQ(detect(settings({{"nms_threshold", "0.61"}}), kStill, scores).size(), 3u);
   EXPECT_EQ(detect(settings({{"keep_top_k", "1"}}), kStill, scores).size(), 1u);
-  EXPECT_EQ(detect(settings({{"top_k", "2"}}), kStill, scores).size(), 1u);  // the second best overlaps the best
-  EXPECT_EQ(detect(settings({{"confidence_threshold", "0.31"}}), kStill, scores).size(), 1u);  // equal does not count
-  EXPECT_EQ(detect(settings({{"background_label_id", "-1"}}), kStill, scores).size(), 3u);  // class 0: 0.7
+  EXPECT_EQ(detect(settings({{"top_k", "2"}}), kStill, scores).size(),
+            1u);  // the second best overlaps the best
+  EXPECT_EQ(detect(settings({{"confidence_threshold", "0.31"}}), kStill, scores).size(),
+            1u);  // equal does not count
+  EXPECT_EQ(detect(settings({{"background_label_id", "-1"}}), kStill, scores).size(),
+            3u);  // class 0: 0.7
   EXPECT_TRUE(detect(settings({{"confidence_threshold", "1"}}), kStill, scores).empty());
 }
 
 TEST(DetectionOutput, OutputShape) {
   const auto rows = [](const char* top_k, const char* keep) {
     return run("DetectionOutput", 1, settings({{"top_k", top_k}, {"keep_top_k", keep}}),
-               {floats({1, 12}, kStill), floats({1, 6}, std::vector<float>(6)), priors()}, 1, 3)[0].shape()[2];
+               {floats({1, 12}, kStill), floats({1, 6}, std::vector<float>(6)), priors()}, 1, 3)[0]
+        .shape()[2];
   };
   EXPECT_EQ(rows("5", "7"), 7);
   EXPECT_EQ(rows("5", "-1"), 10);
@@ -66,12 +80,16 @@ TEST(DetectionOutput, OutputShape) {
 TEST(DetectionOutput, Codes) {
   const std::vector<float> prior{1, 1, 3, 5}, location{0.5f, 0.25f, 0.5f, 0};
   const std::vector<float> scores{0, 1};
-  EXPECT_EQ(detect(settings(), location, scores, priors(prior)), (Rows{{0, 1, 1, 1.5f, 1.25f, 3.5f, 5}}));
-  EXPECT_EQ(detect(settings({{"code_type", "caffe.PriorBoxParameter.CORNER_SIZE"}}), location, scores, priors(prior)),
+  EXPECT_EQ(detect(settings(), location, scores, priors(prior)),
+            (Rows{{0, 1, 1, 1.5f, 1.25f, 3.5f, 5}}));
+  EXPECT_EQ(detect(settings({{"code_type", "caffe.PriorBoxParameter.CORNER_SIZE"}}), location,
+                   scores, priors(prior)),
             (Rows{{0, 1, 1, 2, 2, 4, 5}}));
-  const Rows centred = detect(settings({{"code_type", "caffe.PriorBoxParameter.CENTER_SIZE"}}), location, scores, priors(prior));
+  const Rows centred = detect(settings({{"code_type", "caffe.PriorBoxParameter.CENTER_SIZE"}}),
+                              location, scores, priors(prior));
   ASSERT_EQ(centred.size(), 1u);
-  const float half = std::exp(0.5f);  // half the width: centre 2 + 0.5 * 2, 3 + 0.25 * 4; size 2 e^0.5, 4
+  const float half =
+      std::exp(0.5f);  // half the width: centre 2 + 0.5 * 2, 3 + 0.25 * 4; size 2 e^0.5, 4
   EXPECT_NEAR(centred[0][3], 3 - half, 1e-5f);
   EXPECT_NEAR(centred[0][4], 2, 1e-5f);
   EXPECT_NEAR(centred[0][5], 3 + half, 1e-5f);
@@ -81,11 +99,14 @@ TEST(DetectionOutput, Codes) {
 TEST(DetectionOutput, VariancesScaleUnlessInTarget) {
   const Tensor prior = floats({1, 2, 4}, {0, 0, 1, 1, 0.5f, 0.5f, 0.25f, 0.25f});
   const std::vector<float> location{0.5f, 0.5f, 1, 1}, scores{0, 1};
-  EXPECT_EQ(detect(settings(), location, scores, prior), (Rows{{0, 1, 1, 0.25f, 0.25f, 1.25f, 1.25f}}));
+  EXPECT_EQ(detect(settings(), location, scores, prior),
+            (Rows{{0, 1, 1, 0.25f, 0.25f, 1.25f, 1.25f}}));
   const Attributes in_target = settings({{"variance_encoded_in_target", "true"}});
   EXPECT_EQ(detect(in_target, location, scores, prior), (Rows{{0, 1, 1, 0.5f, 0.5f, 2, 2}}));
-  EXPECT_EQ(detect(in_target, location, scores, floats({1, 1, 4}, {0, 0, 1, 1})), (Rows{{0, 1, 1, 0.5f, 0.5f, 2, 2}}));
-  EXPECT_EQ(detect(settings({{"clip_after_nms", "true"}}), location, scores, prior), (Rows{{0, 1, 1, 0.25f, 0.25f, 1, 1}}));
+  EXPECT_EQ(detect(in_target, location, scores, floats({1, 1, 4}, {0, 0, 1, 1})),
+            (Rows{{0, 1, 1, 0.5f, 0.5f, 2, 2}}));
+  EXPECT_EQ(detect(settings({{"clip_after_nms", "true"}}), location, scores, prior),
+            (Rows{{0, 1, 1, 0.25f, 0.25f, 1, 1}}));
 }
 
 TEST(DetectionOutput, ClippingBeforeChangesOverlaps) {
@@ -114,30 +135,38 @@ TEST(DetectionOutput, PixelsWithImageNumbers) {
   // Priors of five numbers; image -1 ends them.
   std::vector<float> prior{0, 0, 0, 100, 50, 0, 100, 50, 200, 100, -1, 0, 0, 100, 100};
   prior.resize(30, 1.0f);
-  const Rows rows = detect(settings({{"normalized", "false"}, {"input_width", "200"}, {"input_height", "100"}}), kStill,
-                           {0, 0.8f, 0, 0.9f, 0, 1}, floats({1, 2, 15}, prior));
+  const Rows rows =
+      detect(settings({{"normalized", "false"}, {"input_width", "200"}, {"input_height", "100"}}),
+             kStill, {0, 0.8f, 0, 0.9f, 0, 1}, floats({1, 2, 15}, prior));
   EXPECT_EQ(rows, (Rows{{0, 1, 0.9f, 0.5f, 0.5f, 1, 1}, {0, 1, 0.8f, 0, 0, 0.5f, 0.5f}}));
 }
 
 TEST(DetectionOutput, RefinedBoxesAndObjectness) {
   std::vector<float> first(12, 0.0f);
   first[0] = 0.5f;
-  const Tensor out = run("DetectionOutput", 1, settings({{"objectness_score", "0.4"}}),
-                         {floats({1, 12}, kStill), floats({1, 6}, {0, 0.9f, 0, 0.8f, 0, 0.7f}), priors(),
-                          floats({1, 6}, {0, 0.5f, 0, 0.3f, 0, 0.4f}), floats({1, 12}, first)}, 1, 5)[0];
+  const Tensor out =
+      run("DetectionOutput", 1, settings({{"objectness_score", "0.4"}}),
+          {floats({1, 12}, kStill), floats({1, 6}, {0, 0.9f, 0, 0.8f, 0, 0.7f}), priors(),
+           floats({1, 6}, {0, 0.5f, 0, 0.3f, 0, 0.4f}), floats({1, 12}, first)},
+          1, 5)[0];
   EXPECT_EQ(rows_of(out), (Rows{{0, 1, 0.9f, 0.5f, 0, 1, 1}, {0, 1, 0.7f, 0.5f, 2, 1, 3}}));
 }
 
 TEST(DetectionOutput, ImagesOfABatch) {
-  const Tensor out = run("DetectionOutput", 8, settings(), {floats({2, 12}, std::vector<float>(24)),
-                         floats({2, 6}, {0, 1, 0, 0, 0, 0, 0, 0, 0, 0.5f, 0, 0.6f}), priors()}, 1, 3)[0];
+  const Tensor out = run("DetectionOutput", 8, settings(),
+                         {floats({2, 12}, std::vector<float>(24)),
+                          floats({2, 6}, {0, 1, 0, 0, 0, 0, 0, 0, 0, 0.5f, 0, 0.6f}), priors()},
+                         1, 3)[0];
   EXPECT_EQ(out.shape(), (Shape{1, 1, 8, 7}));
-  EXPECT_EQ(rows_of(out), (Rows{{0, 1, 1, 0, 0, 1, 1}, {1, 1, 0.6f, 0.5f, 2, 1, 3}, {1, 1, 0.5f, 0.25f, 0, 1.25f, 1}}));
+  EXPECT_EQ(
+      rows_of(out),
+      (Rows{{0, 1, 1, 0, 0, 1, 1}, {1, 1, 0.6f, 0.5f, 2, 1, 3}, {1, 1, 0.5f, 0.25f, 0, 1.25f, 1}}));
 }
 
 TEST(DetectionOutput, Refuses) {
   const Tensor location = floats({1, 12}, kStill), scores = floats({1, 6}, std::vector<float>(6));
-  const auto refused = [&](std::initializer_list<std::pair<const char*, const char*>> more, const Tensor& prior = priors()) {
+  const auto refused = [&](std::initializer_list<std::pair<const char*, const char*>> more,
+                           const Tensor& prior = priors()) {
     return error_of("DetectionOutput", 1, settings(more), {location, scores, prior}, 1, 3);
   };
   EXPECT_EQ(refused({}), "");

@@ -7,22 +7,39 @@ namespace {
 const Tensor kTable = counted({4, 2});  // rows 0 1, 2 3, 4 5, 6 7
 
 TEST(EmbeddingBag, Sums) {
-  EXPECT_EQ(run("EmbeddingBagOffsetsSum", 3, {}, {kTable, ints({1, 3, 0}), ints({0, 2, 2})}, 1, 3)[0].to_floats(), (std::vector<float>{8, 10, 0, 0, 0, 1}));
-  EXPECT_EQ(run("EmbeddingBagOffsetsSum", 3, {}, {kTable, ints({1, 3, 0}), ints({0, 2, 2}), scalar(2), floats({3}, {1, 0.5f, 3})}, 1, 3)[0].to_floats(),
-            (std::vector<float>{5, 6.5f, 4, 5, 0, 3}));
-  EXPECT_EQ(run("EmbeddingBagPackedSum", 3, {}, {kTable, ints({2, 2}, {0, 1, 3, 3})}, 1, 2)[0].to_floats(), (std::vector<float>{2, 4, 12, 14}));
-  EXPECT_EQ(run("EmbeddingSegmentsSum", 3, {}, {kTable, ints({1, 3, 0}), ints({0, 0, 2}), scalar(4), scalar(-1)}, 1, 3)[0].to_floats(),
+  EXPECT_EQ(
+      run("EmbeddingBagOffsetsSum", 3, {}, {kTable, ints({1, 3, 0}), ints({0, 2, 2})}, 1, 3)[0]
+          .to_floats(),
+      (std::vector<float>{8, 10, 0, 0, 0, 1}));
+  EXPECT_EQ(
+      run("EmbeddingBagOffsetsSum", 3, {},
+          {kTable, ints({1, 3, 0}), ints({0, 2, 2}), scalar(2), floats({3}, {1, 0.5f, 3})}, 1, 3)[0]
+          .to_floats(),
+      (std::vector<float>{5, 6.5f, 4, 5, 0, 3}));
+  EXPECT_EQ(run("EmbeddingBagPackedSum", 3, {}, {kTable, ints({2, 2}, {0, 1, 3, 3})}, 1, 2)[0]
+                .to_floats(),
+            (std::vector<float>{2, 4, 12, 14}));
+  EXPECT_EQ(run("EmbeddingSegmentsSum", 3, {},
+                {kTable, ints({1, 3, 0}), ints({0, 0, 2}), scalar(4), scalar(-1)}, 1, 3)[0]
+                .to_floats(),
             (std::vector<float>{8, 10, 0, 0, 0, 1, 0, 0}));
 }
 
 TEST(EmbeddingBag, Refuses) {
   EXPECT_NE(error_of("EmbeddingBagOffsetsSum", 3, {}, {kTable, ints({4}), ints({0})}, 1, 3), "");
   EXPECT_NE(error_of("EmbeddingBagOffsetsSum", 3, {}, {kTable, ints({1}), ints({0, 2})}, 1, 3), "");
-  EXPECT_NE(error_of("EmbeddingBagOffsetsSum", 3, {}, {kTable, ints({1, 1}), ints({1, 0})}, 1, 3), "");
+  EXPECT_NE(error_of("EmbeddingBagOffsetsSum", 3, {}, {kTable, ints({1, 1}), ints({1, 0})}, 1, 3),
+            "");
   EXPECT_NE(error_of("EmbeddingBagPackedSum", 3, {}, {kTable, ints({2}), counted({2})}, 1, 2), "");
-  EXPECT_NE(error_of("EmbeddingSegmentsSum", 3, {}, {kTable, ints({1, 1}), ints({1, 0}), scalar(2)}, 1, 3), "");
-  EXPECT_NE(error_of("EmbeddingSegmentsSum", 3, {}, {kTable, ints({1, 1}), ints({0, 2}), scalar(2)}, 1, 3), "");
-  EXPECT_NE(error_of("EmbeddingSegmentsSum", 3, {}, {kTable, ints({1}), ints({0}), scalar(-2)}, 1, 3), "");
+  EXPECT_NE(error_of("EmbeddingSegmentsSum", 3, {}, {kTable, ints({1, 1}), ints({1, 0}), scalar(2)},
+                     1, 3),
+            "");
+  EXPECT_NE(error_of("EmbeddingSegmentsSum", 3, {}, {kTable, ints({1, 1}), ints({0, 2}), scalar(2)},
+                     1, 3),
+            "");
+  EXPECT_NE(
+      error_of("EmbeddingSegmentsSum", 3, {}, {kTable, ints({1}), ints({0}), scalar(-2)}, 1, 3),
+      "");
 }
 
 }  // namespace

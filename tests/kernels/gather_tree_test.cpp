@@ -6,12 +6,20 @@ namespace {
 
 TEST(GatherTree, FollowsParents) {
   // Three steps of two beams; beam 0 of the last step comes from beam 1.
-  const Tensor ids = ints({3, 1, 2}, {1, 2, 3, 4, 5, 9}), parents = ints({3, 1, 2}, {0, 0, 1, 0, 1, 0});
-  EXPECT_EQ(run("GatherTree", 1, {}, {ids, parents, ints({3}), scalar(9)}, 1, 3)[0].to_ints(), (std::vector<int64_t>{1, 2, 4, 3, 5, 9}));
-  EXPECT_EQ(run("GatherTree", 1, {}, {ids, parents, ints({1}), scalar(9)}, 1, 3)[0].to_ints(), (std::vector<int64_t>{1, 2, 9, 9, 9, 9}));
-  EXPECT_EQ(run("GatherTree", 1, {}, {ids, parents, ints({3}), scalar(4)}, 1, 3)[0].to_ints(), (std::vector<int64_t>{1, 2, 4, 3, 4, 9}));
-  EXPECT_NE(error_of("GatherTree", 1, {}, {ids, ints({3, 1, 2}, {0, 0, 0, 0, 7, 0}), ints({3}), scalar(9)}, 1, 3), "");
-  EXPECT_NE(error_of("GatherTree", 1, {}, {ids, ints({1, 1, 2}, {0, 0}), ints({3}), scalar(9)}, 1, 3), "");
+  const Tensor ids = ints({3, 1, 2}, {1, 2, 3, 4, 5, 9}),
+               parents = ints({3, 1, 2}, {0, 0, 1, 0, 1, 0});
+  EXPECT_EQ(run("GatherTree", 1, {}, {ids, parents, ints({3}), scalar(9)}, 1, 3)[0].to_ints(),
+            (std::vector<int64_t>{1, 2, 4, 3, 5, 9}));
+  EXPECT_EQ(run("GatherTree", 1, {}, {ids, parents, ints({1}), scalar(9)}, 1, 3)[0].to_ints(),
+            (std::vector<int64_t>{1, 2, 9, 9, 9, 9}));
+  EXPECT_EQ(run("GatherTree", 1, {}, {ids, parents, ints({3}), scalar(4)}, 1, 3)[0].to_ints(),
+            (std::vector<int64_t>{1, 2, 4, 3, 4, 9}));
+  EXPECT_NE(error_of("GatherTree", 1, {},
+                     {ids, ints({3, 1, 2}, {0, 0, 0, 0, 7, 0}), ints({3}), scalar(9)}, 1, 3),
+            "");
+  EXPECT_NE(
+      error_of("GatherTree", 1, {}, {ids, ints({1, 1, 2}, {0, 0}), ints({3}), scalar(9)}, 1, 3),
+      "");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Interpolate: values checked by hand for every mode, and both families against the plain reference.
+// Interpolate: values checked by hand for every mode, and both families against the plain
+// reference.
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
@@ -11,10 +12,11 @@ struct Style {
   const char* antialias = "false";
 };
 
-OpDesc describe(const Style& style, const Tensor& data, const std::vector<int>& axes, const std::vector<int>& sizes,
-                std::vector<Tensor>& inputs, Attributes more = {}) {
+OpDesc describe(const Style& style, const Tensor& data, const std::vector<int>& axes,
+                const std::vector<int>& sizes, std::vector<Tensor>& inputs, Attributes more = {}) {
   const int64_t n = static_cast<int64_t>(axes.size());
-  inputs = {data, Tensor::of<int>(ElementType::i64, {n}, sizes), Tensor::of<int>(ElementType::i64, {n}, axes)};
+  inputs = {data, Tensor::of<int>(ElementType::i64, {n}, sizes),
+            Tensor::of<int>(ElementType::i64, {n}, axes)};
   Attributes all = attributes({{"mode", style.mode},
                                {"coordinate_transformation_mode", style.coordinates},
                                {"nearest_mode", style.nearest},
@@ -24,16 +26,21 @@ OpDesc describe(const Style& style, const Tensor& data, const std::vector<int>& 
   return make_desc("Interpolate", 11, all, inputs, {false, true, true});
 }
 
-std::vector<float> row(const Style& style, const std::vector<float>& values, int size, Attributes more = {}) {
+std::vector<float> row(const Style& style, const std::vector<float>& values, int size,
+                       Attributes more = {}) {
   std::vector<Tensor> inputs;
-  const Tensor data = Tensor::of<float>(ElementType::f32, {1, 1, static_cast<int64_t>(values.size())}, values);
-  return reference(describe(style, data, {2}, {size}, inputs, std::move(more)), inputs)[0].to_floats();
+  const Tensor data =
+      Tensor::of<float>(ElementType::f32, {1, 1, static_cast<int64_t>(values.size())}, values);
+  return reference(describe(style, data, {2}, {size}, inputs, std::move(more)), inputs)[0]
+      .to_floats();
 }
 
-void expect_row(const Style& style, const std::vector<float>& values, const std::vector<float>& want, Attributes more = {}) {
+void expect_row(const Style& style, const std::vector<float>& values,
+                const std::vector<float>& want, Attributes more = {}) {
   const std::vector<float> got = row(style, values, static_cast<int>(want.size()), std::move(more));
   ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << style.mode << " " << style.coordinates << " at " << i;
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], 1e-5) << style.mode << " " << style.coordinates << " at " << i;
 }
 
 TEST(Interpolate, NearestByHand) {
@@ -43,7 +50,7 @@ TEST(Interpolate, NearestByHand) {
   expect_row({"nearest", "asymmetric", "round_prefer_floor"}, x, {1, 1, 2, 2, 3, 3, 4, 4});
   expect_row({"nearest", "asymmetric", "round_prefer_ceil"}, x, {1, 2, 2, 3, 3, 4, 4, 4});
   expect_row({"nearest", "asymmetric", "simple"}, x, {1, 1, 2, 2, 3, 3, 4, 4});
-  expect_row({"nearest", "asymmetric", "simple"}, x, {1, 3, 4});           // ceil of 0, 1.33 and 2.67
+  expect_row({"nearest", "asymmetric", "simple"}, x, {1, 3, 4});  // ceil of 0, 1.33 and 2.67
   expect_row({"nearest", "align_corners", "round_prefer_floor"}, x, {1, 4});
   expect_row({"nearest", "tf_half_pixel_for_nn", "floor"}, x, {2, 4});
   expect_row({"nearest", "half_pixel", "round_prefer_floor"}, x, {1, 3});  // 0.5 and 2.5
@@ -61,9 +68,12 @@ TEST(Interpolate, LinearByHand) {
 
 TEST(Interpolate, AntialiasByHand) {
   // Scale 1/2: triangles over four positions each way, weights 1 - |x| / 2 at 0.5 and 2.5.
-  expect_row({"linear", "half_pixel", "floor", "true"}, {0, 1, 2, 3},
-             {(0.75f * 0 + 0.75f * 1 + 0.25f * 2) / 1.75f, (0.25f * 1 + 0.75f * 2 + 0.75f * 3) / 1.75f});
-  expect_row({"bilinear_pillow"}, {0, 1, 2, 3}, {(0.75f * 0 + 0.75f * 1 + 0.25f * 2) / 1.75f, (0.25f * 1 + 0.75f * 2 + 0.75f * 3) / 1.75f});
+  expect_row(
+      {"linear", "half_pixel", "floor", "true"}, {0, 1, 2, 3},
+      {(0.75f * 0 + 0.75f * 1 + 0.25f * 2) / 1.75f, (0.25f * 1 + 0.75f * 2 + 0.75f * 3) / 1.75f});
+  expect_row(
+      {"bilinear_pillow"}, {0, 1, 2, 3},
+      {(0.75f * 0 + 0.75f * 1 + 0.25f * 2) / 1.75f, (0.25f * 1 + 0.75f * 2 + 0.75f * 3) / 1.75f});
 }
 
 TEST(Interpolate, CubicByHand) {
@@ -78,24 +88,35 @@ TEST(Interpolate, CubicByHand) {
 }
 
 TEST(Interpolate, PadsAreZeros) {
-  expect_row({"nearest", "asymmetric", "floor"}, {1, 2}, {0, 0, 1, 1, 2, 2, 0, 0}, attributes({{"pads_begin", "0,0,1"}, {"pads_end", "0,0,1"}}));
-  expect_row({"linear", "asymmetric"}, {2, 4}, {0, 1, 2, 3, 4, 4}, attributes({{"pads_begin", "0,0,1"}}));
+  expect_row({"nearest", "asymmetric", "floor"}, {1, 2}, {0, 0, 1, 1, 2, 2, 0, 0},
+             attributes({{"pads_begin", "0,0,1"}, {"pads_end", "0,0,1"}}));
+  expect_row({"linear", "asymmetric"}, {2, 4}, {0, 1, 2, 3, 4, 4},
+             attributes({{"pads_begin", "0,0,1"}}));
 }
 
 TEST(Interpolate, ScalesAndOldVersions) {
   const Tensor data = Tensor::of<float>(ElementType::f32, {1, 1, 1, 4}, {1, 2, 3, 4});
-  std::vector<Tensor> inputs{data, Tensor::of<float>(ElementType::f32, {2}, {2, 1.6f}), Tensor::of<int>(ElementType::i64, {2}, {-2, -1})};
-  const Attributes scales = attributes({{"mode", "nearest"}, {"shape_calculation_mode", "scales"}, {"coordinate_transformation_mode", "asymmetric"}, {"nearest_mode", "floor"}});
+  std::vector<Tensor> inputs{data, Tensor::of<float>(ElementType::f32, {2}, {2, 1.6f}),
+                             Tensor::of<int>(ElementType::i64, {2}, {-2, -1})};
+  const Attributes scales = attributes({{"mode", "nearest"},
+                                        {"shape_calculation_mode", "scales"},
+                                        {"coordinate_transformation_mode", "asymmetric"},
+                                        {"nearest_mode", "floor"}});
   OpDesc desc = make_desc("Interpolate", 11, scales, inputs, {false, true, true});
   EXPECT_EQ(desc.outputs[0].shape, (Shape{1, 1, 2, 6}));
-  EXPECT_EQ(reference(desc, inputs)[0].to_floats(), (std::vector<float>{1, 1, 2, 2, 3, 4, 1, 1, 2, 2, 3, 4}));
+  EXPECT_EQ(reference(desc, inputs)[0].to_floats(),
+            (std::vector<float>{1, 1, 2, 2, 3, 4, 1, 1, 2, 2, 3, 4}));
   check_op(desc, inputs);
-  inputs = {data, Tensor::of<int>(ElementType::i64, {4}, {1, 1, 1, 2}), Tensor::of<float>(ElementType::f32, {4}, {1, 1, 1, 1.5f})};
+  inputs = {data, Tensor::of<int>(ElementType::i64, {4}, {1, 1, 1, 2}),
+            Tensor::of<float>(ElementType::f32, {4}, {1, 1, 1, 1.5f})};
   desc = make_desc("Interpolate", 4, scales, inputs, {false, true, true});
   EXPECT_EQ(desc.outputs[0].shape, (Shape{1, 1, 1, 6}));
   inputs = {data, Tensor::of<int>(ElementType::i64, {1}, {7})};
-  desc = make_desc("Interpolate", 1, attributes({{"mode", "linear"}, {"axes", "3"}, {"align_corners", "true"}}), inputs, {false, true});
-  EXPECT_EQ(reference(desc, inputs)[0].to_floats(), (std::vector<float>{1, 1.5f, 2, 2.5f, 3, 3.5f, 4}));
+  desc = make_desc("Interpolate", 1,
+                   attributes({{"mode", "linear"}, {"axes", "3"}, {"align_corners", "true"}}),
+                   inputs, {false, true});
+  EXPECT_EQ(reference(desc, inputs)[0].to_floats(),
+            (std::vector<float>{1, 1.5f, 2, 2.5f, 3, 3.5f, 4}));
 }
 
 TEST(Interpolate, RefusesWhatCannotBe) {
@@ -106,8 +127,11 @@ TEST(Interpolate, RefusesWhatCannotBe) {
   EXPECT_THROW(describe({"linear"}, data, {4}, {3}, inputs), Error);
   EXPECT_THROW(describe({"linear"}, data, {2}, {0}, inputs), Error);
   EXPECT_THROW(describe({"linear"}, data, {2}, {-5}, inputs), Error);
-  EXPECT_THROW(describe({"linear"}, data, {2}, {3}, inputs, attributes({{"pads_begin", "-1"}})), Error);
-  EXPECT_THROW(describe({"linear"}, random_ints(ElementType::i32, {1, 2, 4, 4}, 0, 9), {2}, {3}, inputs), Error);
+  EXPECT_THROW(describe({"linear"}, data, {2}, {3}, inputs, attributes({{"pads_begin", "-1"}})),
+               Error);
+  EXPECT_THROW(
+      describe({"linear"}, random_ints(ElementType::i32, {1, 2, 4, 4}, 0, 9), {2}, {3}, inputs),
+      Error);
 }
 
 // On the device as it is, and planned as for a GPU.
@@ -120,14 +144,16 @@ void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance
 void add_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
   const size_t operand = inputs.size();
   inputs.push_back(random_tensor(desc.outputs[0].shape, -1, 1, 4));
-  desc.inputs.push_back(with_gaps(TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape), 3, 1));
+  desc.inputs.push_back(
+      with_gaps(TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape), 3, 1));
   desc.constants.push_back({});
   desc.tail = {{"add", 0, 0, static_cast<int>(operand)}, {"relu"}};
 }
 
 TEST(Interpolate, NearestTwice) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"nearest", "asymmetric", "floor"}, random_tensor({2, 21, 5, 7}), {2, 3}, {10, 14}, inputs);
+  OpDesc desc = describe({"nearest", "asymmetric", "floor"}, random_tensor({2, 21, 5, 7}), {2, 3},
+                         {10, 14}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 7, 16);
   add_tail(desc, inputs);
@@ -146,20 +172,22 @@ TEST(Interpolate, Linear) {
 TEST(Interpolate, CubicAndPillow) {
   std::vector<Tensor> inputs;
   check_op(describe({"cubic"}, random_tensor({1, 9, 6, 7}), {2, 3}, {9, 5}, inputs), inputs);
-  check_op(describe({"bicubic_pillow"}, random_tensor({1, 9, 16, 17}), {2, 3}, {5, 23}, inputs), inputs);
+  check_op(describe({"bicubic_pillow"}, random_tensor({1, 9, 16, 17}), {2, 3}, {5, 23}, inputs),
+           inputs);
 }
 
 TEST(Interpolate, VolumesRowsAndOddAxes) {
   std::vector<Tensor> inputs;
-  check_op(describe({"linear_onnx"}, random_tensor({1, 3, 2, 3, 4}), {2, 3, 4}, {4, 5, 8}, inputs), inputs);
+  check_op(describe({"linear_onnx"}, random_tensor({1, 3, 2, 3, 4}), {2, 3, 4}, {4, 5, 8}, inputs),
+           inputs);
   check_op(describe({"nearest"}, random_tensor({2, 3, 9}), {2}, {6}, inputs), inputs);
   check_op(describe({"linear"}, random_tensor({2, 3, 4, 5}), {1, 0}, {5, 3}, inputs), inputs);
 }
 
 TEST(Interpolate, Integers) {
   std::vector<Tensor> inputs;
-  check_op(describe({"nearest"}, random_ints(ElementType::i32, {1, 3, 4, 5}, -99, 99), {2, 3}, {8, 10}, inputs,
-                    attributes({{"pads_end", "0,0,1,0"}})),
+  check_op(describe({"nearest"}, random_ints(ElementType::i32, {1, 3, 4, 5}, -99, 99), {2, 3},
+                    {8, 10}, inputs, attributes({{"pads_end", "0,0,1,0"}})),
            inputs);
 }
 

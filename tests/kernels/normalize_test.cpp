@@ -1,4 +1,5 @@
-// MVN, NormalizeL2, GRN, GroupNormalization, LRN and BatchNormInference: values checked by hand, and the families on many layouts.
+// MVN, NormalizeL2, GRN, GroupNormalization, LRN and BatchNormInference: values checked by hand,
+// and the families on many layouts.
 #include <cmath>
 
 #include "tests/kernels/op_test.h"
@@ -6,9 +7,12 @@
 namespace clinfer::test {
 namespace {
 
-Tensor axes_of(const std::vector<int>& axes) { return Tensor::of<int>(ElementType::i64, {static_cast<int64_t>(axes.size())}, axes); }
+Tensor axes_of(const std::vector<int>& axes) {
+  return Tensor::of<int>(ElementType::i64, {static_cast<int64_t>(axes.size())}, axes);
+}
 
-std::vector<float> run(const char* type, int opset, const Attributes& attributes, const std::vector<Tensor>& inputs) {
+std::vector<float> run(const char* type, int opset, const Attributes& attributes,
+                       const std::vector<Tensor>& inputs) {
   std::vector<bool> constant(inputs.size(), true);
   constant[0] = false;
   return reference(make_desc(type, opset, attributes, inputs, constant), inputs)[0].to_floats();
@@ -28,7 +32,10 @@ void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance
 
 OpDesc describe_mvn(const Shape& shape, const std::vector<int>& axes, std::vector<Tensor>& inputs) {
   inputs = {random_tensor(shape, -2, 5), axes_of(axes)};
-  return make_desc("MVN", 6, attributes({{"eps", "1e-5"}, {"normalize_variance", "true"}, {"eps_mode", "INSIDE_SQRT"}}), inputs, {false, true});
+  return make_desc(
+      "MVN", 6,
+      attributes({{"eps", "1e-5"}, {"normalize_variance", "true"}, {"eps_mode", "INSIDE_SQRT"}}),
+      inputs, {false, true});
 }
 
 void add_channel_tail(OpDesc& desc, std::vector<Tensor>& inputs, size_t dim) {
@@ -45,13 +52,18 @@ void add_channel_tail(OpDesc& desc, std::vector<Tensor>& inputs, size_t dim) {
 TEST(Mvn, ReferenceByHand) {
   const Tensor data = Tensor::of<float>(ElementType::f32, {1, 2, 1, 2}, {1, 3, 10, 20});
   const auto old = [&](const char* across, const char* variance, const char* eps) {
-    return run("MVN", 2, attributes({{"across_channels", across}, {"normalize_variance", variance}, {"eps", eps}}), {data});
+    return run(
+        "MVN", 2,
+        attributes({{"across_channels", across}, {"normalize_variance", variance}, {"eps", eps}}),
+        {data});
   };
   expect_near(old("false", "false", "0"), {-1, 1, -5, 5});
   expect_near(old("true", "false", "0"), {-7.5f, -5.5f, 1.5f, 11.5f});
   expect_near(old("false", "true", "3"), {-0.5f, 0.5f, -5 / std::sqrt(28.f), 5 / std::sqrt(28.f)});
   const auto newer = [&](const char* mode) {
-    return run("MVN", 6, attributes({{"normalize_variance", "true"}, {"eps", "3"}, {"eps_mode", mode}}), {data, axes_of({-1})});
+    return run("MVN", 6,
+               attributes({{"normalize_variance", "true"}, {"eps", "3"}, {"eps_mode", mode}}),
+               {data, axes_of({-1})});
   };
   expect_near(newer("INSIDE_SQRT"), {-0.5f, 0.5f, -5 / std::sqrt(28.f), 5 / std::sqrt(28.f)});
   expect_near(newer("OUTSIDE_SQRT"), {-0.25f, 0.25f, -0.625f, 0.625f});
@@ -60,7 +72,8 @@ TEST(Mvn, ReferenceByHand) {
 TEST(NormalizeL2, ReferenceByHand) {
   const Tensor data = Tensor::of<float>(ElementType::f32, {1, 2, 2}, {3, 0, 4, 1});
   const auto with = [&](const char* mode, const char* eps, const std::vector<int>& axes) {
-    return run("NormalizeL2", 1, attributes({{"eps", eps}, {"eps_mode", mode}}), {data, axes_of(axes)});
+    return run("NormalizeL2", 1, attributes({{"eps", eps}, {"eps_mode", mode}}),
+               {data, axes_of(axes)});
   };
   expect_near(with("add", "0", {1}), {0.6f, 0, 0.8f, 1});
   expect_near(with("add", "11", {1}), {0.5f, 0, 4 / 6.f, 1 / std::sqrt(12.f)});
@@ -70,28 +83,53 @@ TEST(NormalizeL2, ReferenceByHand) {
 
 TEST(Normalizations, OthersByHand) {
   const Tensor data = Tensor::of<float>(ElementType::f32, {1, 2, 1, 2}, {3, 0, 4, 1});
-  expect_near(run("GRN", 1, attributes({{"bias", "11"}}), {data}), {0.5f, 0, 4 / 6.f, 1 / std::sqrt(12.f)});
+  expect_near(run("GRN", 1, attributes({{"bias", "11"}}), {data}),
+              {0.5f, 0, 4 / 6.f, 1 / std::sqrt(12.f)});
   expect_near(run("GroupNormalization", 12, attributes({{"num_groups", "2"}, {"epsilon", "0"}}),
-                  {data, Tensor::of<float>(ElementType::f32, {2}, {1, 2}), Tensor::of<float>(ElementType::f32, {2}, {0, 10})}),
+                  {data, Tensor::of<float>(ElementType::f32, {2}, {1, 2}),
+                   Tensor::of<float>(ElementType::f32, {2}, {0, 10})}),
               {1, -1, 12, 8});
   // Squares 9 0 16 1; across the channels each sum has both.
-  expect_near(run("LRN", 1, attributes({{"alpha", "3"}, {"beta", "0.5"}, {"bias", "11"}, {"size", "3"}}), {data, axes_of({1})}),
-              {0.5f, 0, 4 / 6.f, 1 / std::sqrt(12.f)});
-  const std::vector<Tensor> parameters{data, Tensor::of<float>(ElementType::f32, {2}, {1, 2}), Tensor::of<float>(ElementType::f32, {2}, {0, 10}),
-                                       Tensor::of<float>(ElementType::f32, {2}, {1, 1}), Tensor::of<float>(ElementType::f32, {2}, {3, 0})};
-  expect_near(run("BatchNormInference", 5, attributes({{"epsilon", "1"}}), parameters), {1, -0.5f, 16, 10});
+  expect_near(
+      run("LRN", 1, attributes({{"alpha", "3"}, {"beta", "0.5"}, {"bias", "11"}, {"size", "3"}}),
+          {data, axes_of({1})}),
+      {0.5f, 0, 4 / 6.f, 1 / std::sqrt(12.f)});
+  const std::vector<Tensor> parameters{data, Tensor::of<float>(ElementType::f32, {2}, {1, 2}),
+                                       Tensor::of<float>(ElementType::f32, {2}, {0, 10}),
+                                       Tensor::of<float>(ElementType::f32, {2}, {1, 1}),
+                                       Tensor::of<float>(ElementType::f32, {2}, {3, 0})};
+  expect_near(run("BatchNormInference", 5, attributes({{"epsilon", "1"}}), parameters),
+              {1, -0.5f, 16, 10});
 }
 
 TEST(Normalizations, RefuseWhatCannotBe) {
-  const Tensor data = random_tensor({1, 6, 2, 2}), six = random_tensor({6}), five = random_tensor({5});
-  EXPECT_THROW(run("GroupNormalization", 12, attributes({{"num_groups", "4"}, {"epsilon", "0"}}), {data, six, six}), Error);
-  EXPECT_THROW(run("GroupNormalization", 12, attributes({{"num_groups", "0"}, {"epsilon", "0"}}), {data, six, six}), Error);
-  EXPECT_THROW(run("GroupNormalization", 12, attributes({{"num_groups", "2"}, {"epsilon", "0"}}), {data, six, five}), Error);
-  EXPECT_THROW(run("NormalizeL2", 1, attributes({{"eps", "-1"}, {"eps_mode", "add"}}), {data, axes_of({1})}), Error);
-  EXPECT_THROW(run("NormalizeL2", 1, attributes({{"eps", "1"}, {"eps_mode", "mul"}}), {data, axes_of({1})}), Error);
-  EXPECT_THROW(run("NormalizeL2", 1, attributes({{"eps", "1"}, {"eps_mode", "add"}}), {data, axes_of({4})}), Error);
-  EXPECT_THROW(run("LRN", 1, attributes({{"alpha", "1"}, {"beta", "1"}, {"bias", "1"}, {"size", "0"}}), {data, axes_of({1})}), Error);
-  EXPECT_THROW(run("BatchNormInference", 5, attributes({{"epsilon", "1"}}), {data, six, six, six, five}), Error);
+  const Tensor data = random_tensor({1, 6, 2, 2}), six = random_tensor({6}),
+               five = random_tensor({5});
+  EXPECT_THROW(run("GroupNormalization", 12, attributes({{"num_groups", "4"}, {"epsilon", "0"}}),
+                   {data, six, six}),
+               Error);
+  EXPECT_THROW(run("GroupNormalization", 12, attributes({{"num_groups", "0"}, {"epsilon", "0"}}),
+                   {data, six, six}),
+               Error);
+  EXPECT_THROW(run("GroupNormalization", 12, attributes({{"num_groups", "2"}, {"epsilon", "0"}}),
+                   {data, six, five}),
+               Error);
+  EXPECT_THROW(
+      run("NormalizeL2", 1, attributes({{"eps", "-1"}, {"eps_mode", "add"}}), {data, axes_of({1})}),
+      Error);
+  EXPECT_THROW(
+      run("NormalizeL2", 1, attributes({{"eps", "1"}, {"eps_mode", "mul"}}), {data, axes_of({1})}),
+      Error);
+  EXPECT_THROW(
+      run("NormalizeL2", 1, attributes({{"eps", "1"}, {"eps_mode", "add"}}), {data, axes_of({4})}),
+      Error);
+  EXPECT_THROW(
+      run("LRN", 1, attributes({{"alpha", "1"}, {"beta", "1"}, {"bias", "1"}, {"size", "0"}}),
+          {data, axes_of({1})}),
+      Error);
+  EXPECT_THROW(
+      run("BatchNormInference", 5, attributes({{"epsilon", "1"}}), {data, six, six, six, five}),
+      Error);
 }
 
 // As layer normalisation, with what follows it fused.
@@ -119,28 +157,41 @@ TEST(Mvn, Images) {
 
 TEST(NormalizeL2, Channels) {
   std::vector<Tensor> inputs{random_tensor({2, 37, 3, 5}), axes_of({1})};
-  OpDesc desc = make_desc("NormalizeL2", 1, attributes({{"eps", "1e-9"}, {"eps_mode", "add"}}), inputs, {false, true});
+  OpDesc desc = make_desc("NormalizeL2", 1, attributes({{"eps", "1e-9"}, {"eps_mode", "add"}}),
+                          inputs, {false, true});
   check_both(desc, inputs);
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   check_op(desc, inputs, {1e-3, 1e-3});
   inputs = {random_tensor({3, 40}), axes_of({-1})};
-  check_op(make_desc("NormalizeL2", 1, attributes({{"eps", "9"}, {"eps_mode", "max"}}), inputs, {false, true}), inputs);
+  check_op(make_desc("NormalizeL2", 1, attributes({{"eps", "9"}, {"eps_mode", "max"}}), inputs,
+                     {false, true}),
+           inputs);
 }
 
 TEST(GroupNormalization, Layouts) {
-  for (const auto& [shape, groups] : {std::pair{Shape{2, 12, 5, 7}, "3"}, {{2, 5, 3, 4}, "5"}, {{1, 8, 7}, "4"}, {{2, 10, 2, 3, 4}, "2"}}) {
-    const std::vector<Tensor> inputs{random_tensor(shape, -1, 3), random_tensor({shape[1]}, -1, 1, 2), random_tensor({shape[1]}, -1, 1, 3)};
-    OpDesc desc = make_desc("GroupNormalization", 12, attributes({{"num_groups", groups}, {"epsilon", "1e-5"}}), inputs, {false, true, true});
+  for (const auto& [shape, groups] : {std::pair{Shape{2, 12, 5, 7}, "3"},
+                                      {{2, 5, 3, 4}, "5"},
+                                      {{1, 8, 7}, "4"},
+                                      {{2, 10, 2, 3, 4}, "2"}}) {
+    const std::vector<Tensor> inputs{random_tensor(shape, -1, 3),
+                                     random_tensor({shape[1]}, -1, 1, 2),
+                                     random_tensor({shape[1]}, -1, 1, 3)};
+    OpDesc desc = make_desc("GroupNormalization", 12,
+                            attributes({{"num_groups", groups}, {"epsilon", "1e-5"}}), inputs,
+                            {false, true, true});
     check_op(desc, inputs);
   }
 }
 
 TEST(Lrn, Families) {
   std::vector<Tensor> inputs{random_tensor({2, 21, 5, 6}, -3, 3), axes_of({1})};
-  const Attributes values = attributes({{"alpha", "0.5"}, {"beta", "0.75"}, {"bias", "2"}, {"size", "5"}});
+  const Attributes values =
+      attributes({{"alpha", "0.5"}, {"beta", "0.75"}, {"bias", "2"}, {"size", "5"}});
   check_both(make_desc("LRN", 1, values, inputs, {false, true}), inputs);
   inputs[1] = axes_of({2, 3});
-  OpDesc desc = make_desc("LRN", 1, attributes({{"alpha", "0.5"}, {"beta", "0.6"}, {"bias", "2"}, {"size", "3"}}), inputs, {false, true});
+  OpDesc desc = make_desc(
+      "LRN", 1, attributes({{"alpha", "0.5"}, {"beta", "0.6"}, {"bias", "2"}, {"size", "3"}}),
+      inputs, {false, true});
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   check_op(desc, inputs);
 }
@@ -148,11 +199,14 @@ TEST(Lrn, Families) {
 TEST(BatchNormInference, BothVersions) {
   const Tensor data = random_tensor({2, 5, 3, 4});
   const auto channel = [](float low, unsigned seed) { return random_tensor({5}, low, 2, seed); };
-  std::vector<Tensor> inputs{data, channel(-1, 1), channel(-1, 2), channel(-1, 3), channel(0.5f, 4)};
+  std::vector<Tensor> inputs{data, channel(-1, 1), channel(-1, 2), channel(-1, 3),
+                             channel(0.5f, 4)};
   const Attributes epsilon = attributes({{"epsilon", "1e-3"}});
-  check_op(make_desc("BatchNormInference", 5, epsilon, inputs, {false, true, true, true, true}), inputs);
+  check_op(make_desc("BatchNormInference", 5, epsilon, inputs, {false, true, true, true, true}),
+           inputs);
   inputs = {inputs[1], inputs[2], data, inputs[3], inputs[4]};
-  OpDesc desc = make_desc("BatchNormInference", 1, epsilon, inputs, {true, true, false, true, true});
+  OpDesc desc =
+      make_desc("BatchNormInference", 1, epsilon, inputs, {true, true, false, true, true});
   desc.tail.push_back({"relu"});
   check_op(desc, inputs);
 }

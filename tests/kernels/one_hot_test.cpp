@@ -4,17 +4,21 @@
 namespace clinfer::test {
 namespace {
 
-Tensor one_hot(const char* axis, const Tensor& indices, int64_t depth, std::initializer_list<std::pair<const char*, const char*>> more = {}) {
+Tensor one_hot(const char* axis, const Tensor& indices, int64_t depth,
+               std::initializer_list<std::pair<const char*, const char*>> more = {}) {
   Attributes a = attributes(more);
   a.set("axis", axis);
   return run("OneHot", 1, a, {indices, scalar(depth), floats({}, {2}), floats({}, {-1})})[0];
 }
 
 TEST(OneHot, Values) {
-  EXPECT_EQ(one_hot("-1", ints({1, 5, -1}), 2).to_floats(), (std::vector<float>{-1, 2, -1, -1, -1, -1}));
+  EXPECT_EQ(one_hot("-1", ints({1, 5, -1}), 2).to_floats(),
+            (std::vector<float>{-1, 2, -1, -1, -1, -1}));
   EXPECT_EQ(one_hot("0", ints({1, 0}), 3).to_floats(), (std::vector<float>{-1, 2, 2, -1, -1, -1}));
-  EXPECT_EQ(one_hot("1", ints({2, 2}, {0, 1, 1, 0}), 2).to_floats(), (std::vector<float>{2, -1, -1, 2, -1, 2, 2, -1}));
-  EXPECT_EQ(one_hot("-1", ints({-1}), 2, {{"negative_indices_mode", "normalize"}}).to_floats(), (std::vector<float>{-1, 2}));
+  EXPECT_EQ(one_hot("1", ints({2, 2}, {0, 1, 1, 0}), 2).to_floats(),
+            (std::vector<float>{2, -1, -1, 2, -1, 2, 2, -1}));
+  EXPECT_EQ(one_hot("-1", ints({-1}), 2, {{"negative_indices_mode", "normalize"}}).to_floats(),
+            (std::vector<float>{-1, 2}));
 }
 
 TEST(OneHot, Refuses) {

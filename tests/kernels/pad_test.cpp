@@ -4,12 +4,14 @@
 namespace clinfer::test {
 namespace {
 
-OpDesc describe(const char* mode, const Tensor& data, const std::vector<int>& begin, const std::vector<int>& end,
-                std::vector<Tensor>& inputs, int opset = 12) {
+OpDesc describe(const char* mode, const Tensor& data, const std::vector<int>& begin,
+                const std::vector<int>& end, std::vector<Tensor>& inputs, int opset = 12) {
   const int64_t n = static_cast<int64_t>(begin.size());
-  inputs = {data, Tensor::of<int>(ElementType::i64, {n}, begin), Tensor::of<int>(ElementType::i64, {n}, end),
+  inputs = {data, Tensor::of<int>(ElementType::i64, {n}, begin),
+            Tensor::of<int>(ElementType::i64, {n}, end),
             Tensor::of<float>(ElementType::f32, {}, {7}).convert(data.type())};
-  return make_desc("Pad", opset, attributes({{"pad_mode", mode}}), inputs, {false, true, true, true});
+  return make_desc("Pad", opset, attributes({{"pad_mode", mode}}), inputs,
+                   {false, true, true, true});
 }
 
 std::vector<float> row(const char* mode, int begin, int end, int opset = 12) {
@@ -48,22 +50,32 @@ TEST(Pad, Images) {
     desc.outputs[0] = with_gaps(desc.outputs[0], 7, 16);
     check_op(desc, inputs);
   }
-  check_op(describe("constant", random_tensor({1, 3, 5, 6}), {0, 0, 1, 1}, {0, 0, 1, 1}, inputs), inputs, {}, &gpu);
+  check_op(describe("constant", random_tensor({1, 3, 5, 6}), {0, 0, 1, 1}, {0, 0, 1, 1}, inputs),
+           inputs, {}, &gpu);
 }
 
 TEST(Pad, ChannelsRowsAndCuts) {
   std::vector<Tensor> inputs;
-  check_op(describe("reflect", random_tensor({1, 7, 3, 4}), {0, 2, 0, 1}, {0, 1, 1, 0}, inputs), inputs);
-  check_op(describe("constant", random_tensor({1, 7, 5, 6}), {0, -1, 2, -2}, {0, 1, -1, 1}, inputs), inputs);
+  check_op(describe("reflect", random_tensor({1, 7, 3, 4}), {0, 2, 0, 1}, {0, 1, 1, 0}, inputs),
+           inputs);
+  check_op(describe("constant", random_tensor({1, 7, 5, 6}), {0, -1, 2, -2}, {0, 1, -1, 1}, inputs),
+           inputs);
   check_op(describe("edge", random_tensor({3, 17}), {1, 2}, {0, -3}, inputs), inputs);
-  check_op(describe("constant", random_tensor({2, 3, 2, 3, 4}), {1, 0, 1, 0, 2}, {0, 1, 0, 2, 0}, inputs), inputs);
+  check_op(describe("constant", random_tensor({2, 3, 2, 3, 4}), {1, 0, 1, 0, 2}, {0, 1, 0, 2, 0},
+                    inputs),
+           inputs);
 }
 
 TEST(Pad, OtherTypes) {
   std::vector<Tensor> inputs;
-  check_op(describe("constant", random_ints(ElementType::i32, {2, 3, 4}, -99, 99), {0, 0, 1}, {0, 1, 0}, inputs), inputs);
-  check_op(describe("constant", random_ints(ElementType::u8, {2, 3, 4}, 0, 99), {0, 0, 1}, {0, 1, 0}, inputs), inputs);
-  OpDesc desc = describe("constant", random_tensor({1, 9, 4, 5}), {0, 0, 1, 1}, {0, 0, 1, 1}, inputs);
+  check_op(describe("constant", random_ints(ElementType::i32, {2, 3, 4}, -99, 99), {0, 0, 1},
+                    {0, 1, 0}, inputs),
+           inputs);
+  check_op(describe("constant", random_ints(ElementType::u8, {2, 3, 4}, 0, 99), {0, 0, 1},
+                    {0, 1, 0}, inputs),
+           inputs);
+  OpDesc desc =
+      describe("constant", random_tensor({1, 9, 4, 5}), {0, 0, 1, 1}, {0, 0, 1, 1}, inputs);
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   check_op(desc, inputs, {1e-3, 1e-3});
 }

@@ -1,4 +1,5 @@
-// MaxPool and AvgPool: shapes, values checked by hand, and every family against the plain reference.
+// MaxPool and AvgPool: shapes, values checked by hand, and every family against the plain
+// reference.
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
@@ -49,7 +50,8 @@ void add_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
   inputs.push_back(random_tensor(bias, -1, 1, 3));
   inputs.push_back(random_tensor(desc.outputs[0].shape, -1, 1, 4));
   desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, bias));
-  desc.inputs.push_back(with_gaps(TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape), 3, 1));
+  desc.inputs.push_back(
+      with_gaps(TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape), 3, 1));
   desc.constants.push_back(inputs[1]);
   desc.constants.push_back({});
   desc.tail = {{"add", 0, 0, 1}, {"relu"}, {"add", 0, 0, 2}};
@@ -62,16 +64,35 @@ size_t check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Toleran
 }
 
 TEST(Pooling, Shapes) {
-  EXPECT_EQ(shape_of({"MaxPool", 1, {2, 5, 8, 9}, "3,3", "2,2", "0,0", "0,0"}), (Shape{2, 5, 3, 4}));
-  EXPECT_EQ(shape_of({"MaxPool", 1, {2, 5, 8, 9}, "3,3", "2,2", "0,0", "0,0", "ceil"}), (Shape{2, 5, 4, 4}));
-  EXPECT_EQ(shape_of({"MaxPool", 8, {1, 3, 9, 9}, "3,3", "2,2", "0,0", "0,0", "floor", "explicit", "true", "2,2"}), (Shape{1, 3, 3, 3}));
-  EXPECT_EQ(shape_of({"AvgPool", 1, {1, 3, 5, 6}, "3,3", "2,4", "7,7", "7,7", "floor", "same_lower"}), (Shape{1, 3, 3, 2}));
-  EXPECT_EQ(shape_of({"AvgPool", 1, {1, 3, 7, 7}, "3,3", "2,2", "7,7", "7,7", "floor", "valid"}), (Shape{1, 3, 3, 3}));
+  EXPECT_EQ(shape_of({"MaxPool", 1, {2, 5, 8, 9}, "3,3", "2,2", "0,0", "0,0"}),
+            (Shape{2, 5, 3, 4}));
+  EXPECT_EQ(shape_of({"MaxPool", 1, {2, 5, 8, 9}, "3,3", "2,2", "0,0", "0,0", "ceil"}),
+            (Shape{2, 5, 4, 4}));
+  EXPECT_EQ(shape_of({"MaxPool",
+                      8,
+                      {1, 3, 9, 9},
+                      "3,3",
+                      "2,2",
+                      "0,0",
+                      "0,0",
+                      "floor",
+                      "explicit",
+                      "true",
+                      "2,2"}),
+            (Shape{1, 3, 3, 3}));
+  EXPECT_EQ(
+      shape_of({"AvgPool", 1, {1, 3, 5, 6}, "3,3", "2,4", "7,7", "7,7", "floor", "same_lower"}),
+      (Shape{1, 3, 3, 2}));
+  EXPECT_EQ(shape_of({"AvgPool", 1, {1, 3, 7, 7}, "3,3", "2,2", "7,7", "7,7", "floor", "valid"}),
+            (Shape{1, 3, 3, 3}));
   EXPECT_EQ(shape_of({"AvgPool", 1, {1, 3, 7}, "3", "2", "1", "1"}), (Shape{1, 3, 4}));
-  EXPECT_EQ(shape_of({"MaxPool", 1, {1, 3, 4, 6, 8}, "2,2,2", "2,2,2", "0,0,0", "0,0,0"}), (Shape{1, 3, 2, 3, 4}));
+  EXPECT_EQ(shape_of({"MaxPool", 1, {1, 3, 4, 6, 8}, "2,2,2", "2,2,2", "0,0,0", "0,0,0"}),
+            (Shape{1, 3, 2, 3, 4}));
   // 5 with a pad behind: windows at 0, 2, 4 and 6, of which the last one starts in the pad behind.
-  EXPECT_EQ(shape_of({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil"}), (Shape{1, 1, 3, 3}));
-  EXPECT_EQ(shape_of({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil_torch"}), (Shape{1, 1, 2, 2}));
+  EXPECT_EQ(shape_of({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil"}),
+            (Shape{1, 1, 3, 3}));
+  EXPECT_EQ(shape_of({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil_torch"}),
+            (Shape{1, 1, 2, 2}));
 }
 
 TEST(Pooling, IndicesOnlyWhereTheyAreListed) {
@@ -97,26 +118,36 @@ TEST(Pooling, RefusesWhatCannotBe) {
   EXPECT_EQ(code({"MaxPool", 1, {1, 3, 8, 8}, "2,2", "0,1", "0,0", "0,0"}), ErrorCode::bad_model);
   EXPECT_EQ(code({"MaxPool", 1, {1, 3, 8, 8}, "2", "1,1", "0,0", "0,0"}), ErrorCode::bad_model);
   EXPECT_EQ(code({"MaxPool", 1, {1, 3}, "2,2", "1,1", "0,0", "0,0"}), ErrorCode::bad_model);
-  EXPECT_EQ(code({"MaxPool", 1, {1, 3, 8, 8}, "2,2", "1,1", "0,0", "0,0", "upwards"}), ErrorCode::bad_model);
-  EXPECT_EQ(code({"AvgPool", 1, {1, 3, 8, 8}, "2,2", "1,1", "0,0", "0,0", "floor", "sideways"}), ErrorCode::bad_model);
+  EXPECT_EQ(code({"MaxPool", 1, {1, 3, 8, 8}, "2,2", "1,1", "0,0", "0,0", "upwards"}),
+            ErrorCode::bad_model);
+  EXPECT_EQ(code({"AvgPool", 1, {1, 3, 8, 8}, "2,2", "1,1", "0,0", "0,0", "floor", "sideways"}),
+            ErrorCode::bad_model);
   EXPECT_EQ(code({"AvgPool", 1, {1, 3, 8, 8}, "2,2", "1,1", "-1,0", "0,0"}), ErrorCode::bad_model);
-  EXPECT_EQ(code({"AvgPool", 1, {1, 3, 8, 8}, "2,9000000000000", "1,1", "0,0", "0,0"}), ErrorCode::bad_model);
+  EXPECT_EQ(code({"AvgPool", 1, {1, 3, 8, 8}, "2,9000000000000", "1,1", "0,0", "0,0"}),
+            ErrorCode::bad_model);
 }
 
 TEST(MaxPool, ReferenceByHand) {
-  EXPECT_EQ(run({"MaxPool", 1, {1, 1, 3, 3}, "2,2", "1,2", "0,1", "0,1"}, {1, 2, 3, 4, 9, 5, 6, 7, 8}),
-            (std::vector<float>{4, 9, 6, 9}));
+  EXPECT_EQ(
+      run({"MaxPool", 1, {1, 1, 3, 3}, "2,2", "1,2", "0,1", "0,1"}, {1, 2, 3, 4, 9, 5, 6, 7, 8}),
+      (std::vector<float>{4, 9, 6, 9}));
   // Pads never win.
-  EXPECT_EQ(run({"MaxPool", 1, {1, 1, 2, 2}, "3,3", "1,1", "1,1", "1,1"}, {-4, -3, -2, -1}), (std::vector<float>{-1, -1, -1, -1}));
+  EXPECT_EQ(run({"MaxPool", 1, {1, 1, 2, 2}, "3,3", "1,1", "1,1", "1,1"}, {-4, -3, -2, -1}),
+            (std::vector<float>{-1, -1, -1, -1}));
 }
 
 TEST(MaxPool, IndicesByHand) {
-  const std::vector<Tensor> inputs{Tensor::of<float>(ElementType::f32, {1, 2, 2, 4}, {1, 5, 5, 2, 0, 5, 7, 7,  //
-                                                                                     3, 3, 3, 3, 3, 3, 4, 3})};
+  const std::vector<Tensor> inputs{Tensor::of<float>(ElementType::f32, {1, 2, 2, 4},
+                                                     {1, 5, 5, 2, 0, 5, 7, 7,  //
+                                                      3, 3, 3, 3, 3, 3, 4, 3})};
   const auto indices = [&](const char* axis) {
-    const OpDesc desc = make_desc(
-        "MaxPool", 8,
-        attributes({{"kernel", "2,2"}, {"strides", "2,2"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}, {"axis", axis}}), inputs, {}, 2);
+    const OpDesc desc = make_desc("MaxPool", 8,
+                                  attributes({{"kernel", "2,2"},
+                                              {"strides", "2,2"},
+                                              {"pads_begin", "0,0"},
+                                              {"pads_end", "0,0"},
+                                              {"axis", axis}}),
+                                  inputs, {}, 2);
     return reference(desc, inputs)[1].to_ints();
   };
   EXPECT_EQ(indices("0"), (std::vector<int64_t>{1, 6, 8, 14}));
@@ -126,12 +157,17 @@ TEST(MaxPool, IndicesByHand) {
 
 TEST(AvgPool, ReferenceByHand) {
   const std::vector<float> data{1, 2, 3, 4, 5, 6, 7, 8, 9};
-  EXPECT_EQ(run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0"}, data), (std::vector<float>{1, 2.5f, 5.5f, 7}));
-  EXPECT_EQ(run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0", "floor", "explicit", "false"}, data),
-            (std::vector<float>{0.25f, 1.25f, 2.75f, 7}));
+  EXPECT_EQ(run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0"}, data),
+            (std::vector<float>{1, 2.5f, 5.5f, 7}));
+  EXPECT_EQ(
+      run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0", "floor", "explicit", "false"},
+          data),
+      (std::vector<float>{0.25f, 1.25f, 2.75f, 7}));
   // What rounding up adds beyond the pads counts in neither case.
-  EXPECT_EQ(run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "0,0", "0,0", "ceil", "explicit", "false"}, data),
-            (std::vector<float>{3, 4.5f, 7.5f, 9}));
+  EXPECT_EQ(
+      run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "0,0", "0,0", "ceil", "explicit", "false"},
+          data),
+      (std::vector<float>{3, 4.5f, 7.5f, 9}));
 }
 
 TEST(MaxPool, Families) {
@@ -146,13 +182,16 @@ TEST(MaxPool, Families) {
 // As in spatial pyramids: large windows at every pixel.
 TEST(MaxPool, StrideOneSame) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"MaxPool", 8, {1, 17, 9, 11}, "5,5", "1,1", "0,0", "0,0", "floor", "same_upper"}, inputs);
+  OpDesc desc = describe(
+      {"MaxPool", 8, {1, 17, 9, 11}, "5,5", "1,1", "0,0", "0,0", "floor", "same_upper"}, inputs);
   check_both(desc, inputs);
 }
 
 TEST(MaxPool, DilatedUneven) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({"MaxPool", 8, {1, 6, 11, 14}, "3,2", "2,3", "1,0", "2,1", "ceil", "explicit", "true", "2,3"}, inputs);
+  OpDesc desc = describe(
+      {"MaxPool", 8, {1, 6, 11, 14}, "3,2", "2,3", "1,0", "2,1", "ceil", "explicit", "true", "2,3"},
+      inputs);
   check_op(desc, inputs);
 }
 
@@ -173,11 +212,23 @@ TEST(MaxPool, HalfStorage) {
 TEST(AvgPool, Families) {
   std::vector<Tensor> inputs;
   for (const char* exclude : {"true", "false"}) {
-    OpDesc desc = describe({"AvgPool", 1, {2, 13, 9, 10}, "3,3", "1,1", "1,0", "0,1", "floor", "explicit", exclude}, inputs);
+    OpDesc desc = describe(
+        {"AvgPool", 1, {2, 13, 9, 10}, "3,3", "1,1", "1,0", "0,1", "floor", "explicit", exclude},
+        inputs);
     desc.inputs[0] = with_gaps(desc.inputs[0]);
     add_tail(desc, inputs);
     check_op(desc, inputs);
-    desc = describe({"AvgPool", 14, {1, 10, 9, 10}, "2,3", "3,3", "1,0", "2,1", "ceil_torch", "explicit", exclude}, inputs);
+    desc = describe({"AvgPool",
+                     14,
+                     {1, 10, 9, 10},
+                     "2,3",
+                     "3,3",
+                     "1,0",
+                     "2,1",
+                     "ceil_torch",
+                     "explicit",
+                     exclude},
+                    inputs);
     check_op(desc, inputs);
   }
 }
@@ -193,7 +244,9 @@ TEST(AvgPool, WholeImage) {
 TEST(AvgPool, WideWindowsWithPads) {
   std::vector<Tensor> inputs;
   const DeviceTraits gpu = gpu_traits();
-  OpDesc desc = describe({"AvgPool", 1, {1, 6, 14, 9}, "9,7", "4,2", "2,3", "4,3", "ceil", "explicit", "false"}, inputs);
+  OpDesc desc = describe(
+      {"AvgPool", 1, {1, 6, 14, 9}, "9,7", "4,2", "2,3", "4,3", "ceil", "explicit", "false"},
+      inputs);
   EXPECT_GE(check_op(desc, inputs, {}, &gpu), 3u);
   desc = describe({"MaxPool", 1, {1, 6, 14, 9}, "9,7", "4,2", "2,3", "4,3"}, inputs);
   EXPECT_GE(check_op(desc, inputs, {}, &gpu), 3u);

@@ -128,7 +128,7 @@ TEST(Preprocess, ResizeModes) {
         transform.resize = mode;
         transform.pad_value = 114;
         transform.mean = {3};
-        transform.scale = {2};
+        transform.scale.assign(1, 2.0f);
         transform.centered = centered;
         check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 40, 40}));
         picture.frame.region = {w / 3, h / 3, std::max(1, w / 2), std::max(1, h / 2)};

@@ -4,7 +4,8 @@
 namespace clinfer::test {
 namespace {
 
-std::vector<float> priors(const char* type, int opset, const Attributes& a, std::vector<int64_t> feature, std::vector<int64_t> image) {
+std::vector<float> priors(const char* type, int opset, const Attributes& a,
+                          std::vector<int64_t> feature, std::vector<int64_t> image) {
   return run(type, opset, a, {ints(feature), ints(image)}, 1, 0)[0].to_floats();
 }
 
@@ -15,11 +16,15 @@ void expect_near(const std::vector<float>& got, const std::vector<float>& want) 
 
 TEST(PriorBox, SizesAndRatios) {
   // One cell in the middle of 100 x 50: 20, sqrt(20 * 45) = 30, 20 * sqrt(4) x 20 / sqrt(4).
-  const Attributes a = attributes({{"min_size", "20"}, {"max_size", "45"}, {"aspect_ratio", "4"}, {"flip", "false"},
-                                   {"offset", "0.5"}, {"variance", "0.1,0.2,0.3,0.4"}});
+  const Attributes a = attributes({{"min_size", "20"},
+                                   {"max_size", "45"},
+                                   {"aspect_ratio", "4"},
+                                   {"flip", "false"},
+                                   {"offset", "0.5"},
+                                   {"variance", "0.1,0.2,0.3,0.4"}});
   expect_near(priors("PriorBox", 1, a, {1, 1}, {50, 100}),
               {0.4f, 0.3f, 0.6f, 0.7f, 0.35f, 0.2f, 0.65f, 0.8f, 0.3f, 0.4f, 0.7f, 0.6f,
-               0.1f, 0.2f, 0.3f, 0.4f, 0.1f, 0.2f, 0.3f, 0.4f, 0.1f, 0.2f, 0.3f, 0.4f});
+               0.1f, 0.2f, 0.3f, 0.4f, 0.1f,  0.2f, 0.3f,  0.4f, 0.1f, 0.2f, 0.3f, 0.4f});
   Attributes swapped = a;
   swapped.set("min_max_aspect_ratios_order", "false");
   const std::vector<float> boxes = priors("PriorBox", 8, swapped, {1, 1}, {50, 100});
@@ -28,7 +33,12 @@ TEST(PriorBox, SizesAndRatios) {
 }
 
 TEST(PriorBox, StepOffsetClipAndFlip) {
-  const Attributes a = attributes({{"min_size", "40"}, {"aspect_ratio", "2,2,1"}, {"flip", "true"}, {"clip", "true"}, {"step", "16"}, {"offset", "0"}});
+  const Attributes a = attributes({{"min_size", "40"},
+                                   {"aspect_ratio", "2,2,1"},
+                                   {"flip", "true"},
+                                   {"clip", "true"},
+                                   {"step", "16"},
+                                   {"offset", "0"}});
   const std::vector<float> boxes = priors("PriorBox", 1, a, {2, 2}, {32, 32});
   ASSERT_EQ(boxes.size(), 2u * 4 * 3 * 4);  // 1, 2 and 1/2: repetitions do not count
   expect_near({boxes.begin(), boxes.begin() + 4}, {0, 0, 0.625f, 0.625f});
@@ -36,22 +46,33 @@ TEST(PriorBox, StepOffsetClipAndFlip) {
 }
 
 TEST(PriorBox, Density) {
-  const Attributes a = attributes({{"fixed_size", "32"}, {"density", "2"}, {"step", "64"}, {"offset", "0.5"}});
+  const Attributes a =
+      attributes({{"fixed_size", "32"}, {"density", "2"}, {"step", "64"}, {"offset", "0.5"}});
   const std::vector<float> boxes = priors("PriorBox", 1, a, {1, 1}, {64, 64});
   ASSERT_EQ(boxes.size(), 2u * 4 * 4);
-  expect_near({boxes.begin(), boxes.begin() + 8}, {8 / 64.f, 8 / 64.f, 40 / 64.f, 40 / 64.f, 24 / 64.f, 8 / 64.f, 56 / 64.f, 40 / 64.f});
+  expect_near({boxes.begin(), boxes.begin() + 8}, {8 / 64.f, 8 / 64.f, 40 / 64.f, 40 / 64.f,
+                                                   24 / 64.f, 8 / 64.f, 56 / 64.f, 40 / 64.f});
 }
 
 TEST(PriorBoxClustered, Values) {
-  const Attributes a = attributes({{"width", "20,10"}, {"height", "10,10"}, {"step", "0"}, {"step_w", "50"}, {"step_h", "25"}, {"offset", "0.5"}, {"variance", "0.1"}});
+  const Attributes a = attributes({{"width", "20,10"},
+                                   {"height", "10,10"},
+                                   {"step", "0"},
+                                   {"step_w", "50"},
+                                   {"step_h", "25"},
+                                   {"offset", "0.5"},
+                                   {"variance", "0.1"}});
   const std::vector<float> boxes = priors("PriorBoxClustered", 1, a, {1, 2}, {50, 100});
   ASSERT_EQ(boxes.size(), 2u * 2 * 2 * 4);
-  expect_near({boxes.begin() + 8, boxes.begin() + 16}, {0.65f, 0.15f, 0.85f, 0.35f, 0.7f, 0.15f, 0.8f, 0.35f});
+  expect_near({boxes.begin() + 8, boxes.begin() + 16},
+              {0.65f, 0.15f, 0.85f, 0.35f, 0.7f, 0.15f, 0.8f, 0.35f});
   EXPECT_EQ(boxes[31], 0.1f);
 }
 
 TEST(PriorBox, Refuses) {
-  const auto refused = [](const char* type, std::initializer_list<std::pair<const char*, const char*>> a, std::vector<int64_t> feature) {
+  const auto refused = [](const char* type,
+                          std::initializer_list<std::pair<const char*, const char*>> a,
+                          std::vector<int64_t> feature) {
     return error_of(type, 1, attributes(a), {ints(feature), ints({32, 32})}, 1, 0);
   };
   EXPECT_NE(refused("PriorBox", {{"min_size", "1"}}, {0, 4}), "");

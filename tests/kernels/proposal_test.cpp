@@ -7,8 +7,14 @@ namespace clinfer::test {
 namespace {
 
 Attributes settings(std::initializer_list<std::pair<const char*, const char*>> more = {}) {
-  Attributes a = attributes({{"base_size", "16"}, {"pre_nms_topn", "10"}, {"post_nms_topn", "2"}, {"nms_thresh", "0.5"}, {"feat_stride", "16"},
-                             {"min_size", "4"}, {"ratio", "1"}, {"scale", "1"}});
+  Attributes a = attributes({{"base_size", "16"},
+                             {"pre_nms_topn", "10"},
+                             {"post_nms_topn", "2"},
+                             {"nms_thresh", "0.5"},
+                             {"feat_stride", "16"},
+                             {"min_size", "4"},
+                             {"ratio", "1"},
+                             {"scale", "1"}});
   for (const auto& [name, value] : more) a.set(name, value);
   return a;
 }
@@ -17,31 +23,45 @@ const Tensor kPicture = floats({3}, {64, 64, 1});
 
 TEST(Proposal, MovesAnchors) {
   // One cell, one anchor 0..15, moved by a quarter to the right.
-  const std::vector<Tensor> out = run("Proposal", 4, settings(), {floats({1, 2, 1, 1}, {0.1f, 0.9f}), floats({1, 4, 1, 1}, {0.25f, 0, 0, 0}), kPicture}, 2, 2);
+  const std::vector<Tensor> out = run(
+      "Proposal", 4, settings(),
+      {floats({1, 2, 1, 1}, {0.1f, 0.9f}), floats({1, 4, 1, 1}, {0.25f, 0, 0, 0}), kPicture}, 2, 2);
   EXPECT_EQ(out[0].shape(), (Shape{2, 5}));
   const std::vector<float> rows = out[0].to_floats();
-  EXPECT_EQ((std::vector<float>(rows.begin(), rows.begin() + 5)), (std::vector<float>{0, 4, 0, 20, 16}));
+  EXPECT_EQ((std::vector<float>(rows.begin(), rows.begin() + 5)),
+            (std::vector<float>{0, 4, 0, 20, 16}));
   EXPECT_EQ(rows[5], -1);
   EXPECT_EQ(out[1].to_floats(), (std::vector<float>{0.9f, 0}));
 }
 
 TEST(Proposal, SortsSuppressesAndNormalizes) {
-  // Two cells side by side; the right one is better. Twice as high anchors of both overlap within a cell.
+  // Two cells side by side; the right one is better. Twice as high anchors of both overlap within a
+  // cell.
   const std::vector<float> scores{0, 0, 0, 0, 0.3f, 0.8f, 0.2f, 0.7f};
   const Attributes a = settings({{"scale", "1,1.1"}, {"normalize", "true"}});
-  const std::vector<Tensor> out = run("Proposal", 1, a, {floats({1, 4, 1, 2}, scores), floats({1, 8, 1, 2}, std::vector<float>(16)), kPicture}, 1, 2);
+  const std::vector<Tensor> out = run(
+      "Proposal", 1, a,
+      {floats({1, 4, 1, 2}, scores), floats({1, 8, 1, 2}, std::vector<float>(16)), kPicture}, 1, 2);
   const std::vector<float> rows = out[0].to_floats();
-  EXPECT_EQ((std::vector<float>(rows.begin(), rows.begin() + 5)), (std::vector<float>{0, 16 / 64.f, 0, 32 / 64.f, 16 / 64.f}));
-  EXPECT_EQ((std::vector<float>(rows.begin() + 5, rows.end())), (std::vector<float>{0, 0, 0, 16 / 64.f, 16 / 64.f}));
+  EXPECT_EQ((std::vector<float>(rows.begin(), rows.begin() + 5)),
+            (std::vector<float>{0, 16 / 64.f, 0, 32 / 64.f, 16 / 64.f}));
+  EXPECT_EQ((std::vector<float>(rows.begin() + 5, rows.end())),
+            (std::vector<float>{0, 0, 0, 16 / 64.f, 16 / 64.f}));
 }
 
 TEST(Proposal, Refuses) {
   const Tensor scores = counted({1, 2, 1, 1}), deltas = counted({1, 4, 1, 1});
-  EXPECT_NE(error_of("Proposal", 1, settings({{"scale", "1,2"}}), {scores, deltas, kPicture}, 1, 2), "");
-  EXPECT_NE(error_of("Proposal", 1, settings({{"post_nms_topn", "0"}}), {scores, deltas, kPicture}, 1, 2), "");
-  EXPECT_NE(error_of("Proposal", 1, settings({{"post_nms_topn", "9999999999"}}), {scores, deltas, kPicture}, 1, 2), "");
+  EXPECT_NE(error_of("Proposal", 1, settings({{"scale", "1,2"}}), {scores, deltas, kPicture}, 1, 2),
+            "");
+  EXPECT_NE(
+      error_of("Proposal", 1, settings({{"post_nms_topn", "0"}}), {scores, deltas, kPicture}, 1, 2),
+      "");
+  EXPECT_NE(error_of("Proposal", 1, settings({{"post_nms_topn", "9999999999"}}),
+                     {scores, deltas, kPicture}, 1, 2),
+            "");
   EXPECT_NE(error_of("Proposal", 1, settings(), {scores, deltas, floats({2}, {64, 64})}, 1, 2), "");
-  EXPECT_NE(error_of("Proposal", 1, settings(), {scores, deltas, floats({3}, {NAN, 64, 1})}, 1, 2), "");
+  EXPECT_NE(error_of("Proposal", 1, settings(), {scores, deltas, floats({3}, {NAN, 64, 1})}, 1, 2),
+            "");
 }
 
 }  // namespace

@@ -13,13 +13,17 @@ Tensor range(const char* type, const Tensor& start, const Tensor& stop, const Te
 Tensor number(float value) { return floats({}, {value}); }
 
 TEST(Range, Values) {
-  EXPECT_EQ(range("i64", scalar(2), scalar(7), scalar(2)).to_ints(), (std::vector<int64_t>{2, 4, 6}));
-  EXPECT_EQ(range("i32", scalar(3), scalar(0), scalar(-1)).to_ints(), (std::vector<int64_t>{3, 2, 1}));
-  EXPECT_EQ(range("f32", number(1), number(2), number(0.25f)).to_floats(), (std::vector<float>{1, 1.25f, 1.5f, 1.75f}));
+  EXPECT_EQ(range("i64", scalar(2), scalar(7), scalar(2)).to_ints(),
+            (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_EQ(range("i32", scalar(3), scalar(0), scalar(-1)).to_ints(),
+            (std::vector<int64_t>{3, 2, 1}));
+  EXPECT_EQ(range("f32", number(1), number(2), number(0.25f)).to_floats(),
+            (std::vector<float>{1, 1.25f, 1.5f, 1.75f}));
   EXPECT_EQ(range("f32", scalar(2), scalar(4), scalar(1)).to_floats(), (std::vector<float>{2, 3}));
   EXPECT_EQ(range("i64", scalar(5), scalar(5), scalar(1)).shape(), (Shape{0}));
   EXPECT_EQ(range("i64", scalar(5), scalar(9), scalar(-1)).shape(), (Shape{0}));
-  EXPECT_EQ(run("Range", 1, {}, {scalar(0), scalar(3), scalar(1)}, 1, 0)[0].type(), ElementType::i64);
+  EXPECT_EQ(run("Range", 1, {}, {scalar(0), scalar(3), scalar(1)}, 1, 0)[0].type(),
+            ElementType::i64);
 }
 
 TEST(Range, Refuses) {

@@ -12,8 +12,12 @@ const Attributes kOne = attributes({{"hidden_size", "1"}});
 
 TEST(Recurrent, LstmCell) {
   // x = 2, h = 3, c = 4; gates forget, input, cell, output.
-  const std::vector<Tensor> out = run("LSTMCell", 4, kOne, {floats({1, 1}, {2}), floats({1, 1}, {3}), floats({1, 1}, {4}),
-      floats({4, 1}, {0.1f, 0.2f, 0.3f, 0.4f}), floats({4, 1}, {0.5f, -0.5f, 0.25f, 0}), floats({4}, {0, 0, 0.1f, 0})}, 2, 3);
+  const std::vector<Tensor> out =
+      run("LSTMCell", 4, kOne,
+          {floats({1, 1}, {2}), floats({1, 1}, {3}), floats({1, 1}, {4}),
+           floats({4, 1}, {0.1f, 0.2f, 0.3f, 0.4f}), floats({4, 1}, {0.5f, -0.5f, 0.25f, 0}),
+           floats({4}, {0, 0, 0.1f, 0})},
+          2, 3);
   const float c = sigmoid(1.7f) * 4 + sigmoid(-1.1f) * std::tanh(1.45f);
   EXPECT_NEAR(out[1].to_floats()[0], c, 1e-5f);
   EXPECT_NEAR(out[0].to_floats()[0], sigmoid(0.8f) * std::tanh(c), 1e-5f);
@@ -23,18 +27,26 @@ TEST(Recurrent, GruCell) {
   const auto gru = [](const char* after, const std::vector<float>& b) {
     Attributes a = kOne;
     a.set("linear_before_reset", after);
-    return run("GRUCell", 3, a, {floats({1, 1}, {2}), floats({1, 1}, {3}), floats({3, 1}, {0.1f, 0.2f, 0.3f}), floats({3, 1}, {0.5f, -0.5f, 0.25f}),
-                                 floats({static_cast<int64_t>(b.size())}, b)}, 1, 2)[0].to_floats()[0];
+    return run("GRUCell", 3, a,
+               {floats({1, 1}, {2}), floats({1, 1}, {3}), floats({3, 1}, {0.1f, 0.2f, 0.3f}),
+                floats({3, 1}, {0.5f, -0.5f, 0.25f}), floats({static_cast<int64_t>(b.size())}, b)},
+               1, 2)[0]
+        .to_floats()[0];
   };
   const float z = sigmoid(1.7f), r = sigmoid(-1.1f);
   EXPECT_NEAR(gru("false", {0, 0, 0.1f}), (1 - z) * std::tanh(0.7f + 0.25f * r * 3) + z * 3, 1e-5f);
-  EXPECT_NEAR(gru("true", {0, 0, 0.1f, 0.2f}), (1 - z) * std::tanh(0.7f + r * (0.25f * 3 + 0.2f)) + z * 3, 1e-5f);
+  EXPECT_NEAR(gru("true", {0, 0, 0.1f, 0.2f}),
+              (1 - z) * std::tanh(0.7f + r * (0.25f * 3 + 0.2f)) + z * 3, 1e-5f);
 }
 
 TEST(Recurrent, RnnCellActivationsAndClip) {
   const auto rnn = [](const char* activation, const char* clip) {
-    return run("RNNCell", 1, attributes({{"hidden_size", "1"}, {"activations", activation}, {"clip", clip}}),
-               {floats({1, 1}, {2}), floats({1, 1}, {3}), floats({1, 1}, {1}), floats({1, 1}, {1}), floats({1}, {0})}, 1, 2)[0].to_floats()[0];
+    return run("RNNCell", 1,
+               attributes({{"hidden_size", "1"}, {"activations", activation}, {"clip", clip}}),
+               {floats({1, 1}, {2}), floats({1, 1}, {3}), floats({1, 1}, {1}), floats({1, 1}, {1}),
+                floats({1}, {0})},
+               1, 2)[0]
+        .to_floats()[0];
   };
   EXPECT_EQ(rnn("relu", "0"), 5);
   EXPECT_EQ(rnn("relu", "4"), 4);
@@ -42,13 +54,17 @@ TEST(Recurrent, RnnCellActivationsAndClip) {
 }
 
 TEST(Recurrent, SequencesStepLikeCells) {
-  const Tensor x = random_tensor({2, 3, 4}, -1, 1, 1), h = random_tensor({2, 2, 5}, -1, 1, 2), c = random_tensor({2, 2, 5}, -1, 1, 3);
-  const Tensor w = random_tensor({2, 20, 4}, -1, 1, 4), r = random_tensor({2, 20, 5}, -1, 1, 5), b = random_tensor({2, 20}, -1, 1, 6);
-  const std::vector<Tensor> all = run("LSTMSequence", 5, attributes({{"hidden_size", "5"}, {"direction", "bidirectional"}}),
-                                      {x, h, c, ints({3, 2}), w, r, b}, 3, 4);
+  const Tensor x = random_tensor({2, 3, 4}, -1, 1, 1), h = random_tensor({2, 2, 5}, -1, 1, 2),
+               c = random_tensor({2, 2, 5}, -1, 1, 3);
+  const Tensor w = random_tensor({2, 20, 4}, -1, 1, 4), r = random_tensor({2, 20, 5}, -1, 1, 5),
+               b = random_tensor({2, 20}, -1, 1, 6);
+  const std::vector<Tensor> all =
+      run("LSTMSequence", 5, attributes({{"hidden_size", "5"}, {"direction", "bidirectional"}}),
+          {x, h, c, ints({3, 2}), w, r, b}, 3, 4);
   const auto part = [](const Tensor& t, int64_t at, Shape shape) {
     const int64_t n = count(shape);
-    return floats(std::move(shape), std::vector<float>(t.data<float>() + at, t.data<float>() + at + n));
+    return floats(std::move(shape),
+                  std::vector<float>(t.data<float>() + at, t.data<float>() + at + n));
   };
   for (int64_t n = 0; n < 2; ++n)
     for (int64_t d = 0; d < 2; ++d) {
@@ -56,8 +72,11 @@ TEST(Recurrent, SequencesStepLikeCells) {
       const int64_t length = n == 0 ? 3 : 2;
       for (int64_t t = 0; t < length; ++t) {
         const int64_t step = d == 0 ? t : length - 1 - t;
-        const std::vector<Tensor> one = run("LSTMCell", 4, attributes({{"hidden_size", "5"}}), {part(x, (n * 3 + step) * 4, {1, 4}), hidden, cell,
-                                            part(w, d * 80, {20, 4}), part(r, d * 100, {20, 5}), part(b, d * 20, {20})}, 2, 3);
+        const std::vector<Tensor> one =
+            run("LSTMCell", 4, attributes({{"hidden_size", "5"}}),
+                {part(x, (n * 3 + step) * 4, {1, 4}), hidden, cell, part(w, d * 80, {20, 4}),
+                 part(r, d * 100, {20, 5}), part(b, d * 20, {20})},
+                2, 3);
         hidden = one[0];
         cell = one[1];
         EXPECT_EQ(part(all[0], ((n * 2 + d) * 3 + step) * 5, {5}).to_floats(), hidden.to_floats());
@@ -71,7 +90,8 @@ TEST(Recurrent, SequencesStepLikeCells) {
 
 TEST(Recurrent, Refuses) {
   const Tensor one = floats({1, 1}, {1});
-  const auto refused = [&](std::initializer_list<std::pair<const char*, const char*>> a, const Tensor& bias) {
+  const auto refused = [&](std::initializer_list<std::pair<const char*, const char*>> a,
+                           const Tensor& bias) {
     return error_of("RNNCell", 1, attributes(a), {one, one, one, one, bias}, 1, 2);
   };
   EXPECT_EQ(refused({{"hidden_size", "1"}}, floats({1}, {0})), "");
@@ -80,8 +100,11 @@ TEST(Recurrent, Refuses) {
   EXPECT_NE(refused({{"hidden_size", "1"}}, floats({2}, {0, 0})), "");
   EXPECT_NE(refused({{"hidden_size", "1"}, {"activations", "cos"}}, floats({1}, {0})), "");
   EXPECT_NE(refused({{"hidden_size", "1"}, {"activations", "relu,relu"}}, floats({1}, {0})), "");
-  const Tensor peepholes = floats({3}, {0, 1, 0}), state = floats({1, 1}, {0}), four = floats({4, 1}, {0, 0, 0, 0});
-  EXPECT_NE(error_of("LSTMCell", 1, kOne, {one, state, state, four, four, floats({4}, {0, 0, 0, 0}), peepholes}, 2, 3), "");
+  const Tensor peepholes = floats({3}, {0, 1, 0}), state = floats({1, 1}, {0}),
+               four = floats({4, 1}, {0, 0, 0, 0});
+  EXPECT_NE(error_of("LSTMCell", 1, kOne,
+                     {one, state, state, four, four, floats({4}, {0, 0, 0, 0}), peepholes}, 2, 3),
+            "");
 }
 
 }  // namespace

@@ -9,11 +9,22 @@ namespace {
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
 Attributes v2(const char* num, const char* classes) {
-  return attributes({{"num", num}, {"classes", classes}, {"coords", "4"}, {"do_softmax", "true"}, {"axis", "1"}, {"end_axis", "3"}});
+  return attributes({{"num", num},
+                     {"classes", classes},
+                     {"coords", "4"},
+                     {"do_softmax", "true"},
+                     {"axis", "1"},
+                     {"end_axis", "3"}});
 }
 
 Attributes v3(const char* mask, const char* classes) {
-  return attributes({{"num", "9"}, {"classes", classes}, {"coords", "4"}, {"do_softmax", "false"}, {"mask", mask}, {"axis", "1"}, {"end_axis", "3"}});
+  return attributes({{"num", "9"},
+                     {"classes", classes},
+                     {"coords", "4"},
+                     {"do_softmax", "false"},
+                     {"mask", mask},
+                     {"axis", "1"},
+                     {"end_axis", "3"}});
 }
 
 TEST(RegionYolo, Values) {

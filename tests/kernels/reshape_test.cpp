@@ -4,7 +4,8 @@
 namespace clinfer::test {
 namespace {
 
-Shape shape_of(const std::string& type, int opset, const Shape& in, const std::vector<int64_t>& values, const char* zero = "true") {
+Shape shape_of(const std::string& type, int opset, const Shape& in,
+               const std::vector<int64_t>& values, const char* zero = "true") {
   const Attributes a = type == "Reshape" ? attributes({{"special_zero", zero}}) : Attributes();
   return run(type, opset, a, {counted(in), ints(values)})[0].shape();
 }
@@ -22,7 +23,8 @@ TEST(Reshape, Shapes) {
 }
 
 TEST(Reshape, Refuses) {
-  const auto refused = [](const std::string& type, const Shape& in, const std::vector<int64_t>& values) {
+  const auto refused = [](const std::string& type, const Shape& in,
+                          const std::vector<int64_t>& values) {
     return error_of(type, 1, attributes({{"special_zero", "true"}}), {counted(in), ints(values)});
   };
   EXPECT_NE(refused("Reshape", {2, 3}, {-1, -1}), "");
@@ -40,17 +42,25 @@ TEST(Reshape, Refuses) {
 
 TEST(Reshape, Views) {
   const Attributes a = attributes({{"special_zero", "true"}});
-  for (const auto& [in, out] : std::vector<std::pair<Shape, std::vector<int64_t>>>{
-           {{2, 6, 3, 4}, {2, 72}}, {{2, 6, 3, 4}, {2, 2, 3, 3, 4}}, {{2, 6, 3, 4}, {2, 6, 12}}, {{2, 6, 1, 1}, {2, 6}},
-           {{1, 1, 3, 4}, {3, 1, 4}}, {{2, 6}, {1, 2, 1, 6, 1}}, {{6, 4}, {8, 3}}, {{1, 2, 2, 3, 4}, {4, 3, 4}}})
+  for (const auto& [in, out] :
+       std::vector<std::pair<Shape, std::vector<int64_t>>>{{{2, 6, 3, 4}, {2, 72}},
+                                                           {{2, 6, 3, 4}, {2, 2, 3, 3, 4}},
+                                                           {{2, 6, 3, 4}, {2, 6, 12}},
+                                                           {{2, 6, 1, 1}, {2, 6}},
+                                                           {{1, 1, 3, 4}, {3, 1, 4}},
+                                                           {{2, 6}, {1, 2, 1, 6, 1}},
+                                                           {{6, 4}, {8, 3}},
+                                                           {{1, 2, 2, 3, 4}, {4, 3, 4}}})
     check_views("Reshape", 1, a, {counted(in), ints(out)});
 }
 
-// These must not cost a copy: flattening of a pooled map, splitting of channels, pixels of channels-last memory.
+// These must not cost a copy: flattening of a pooled map, splitting of channels, pixels of
+// channels-last memory.
 TEST(Reshape, ChannelsLastNeedsNoCopyWhereStridesAllow) {
   const auto has_view = [](const Shape& in, const std::vector<int64_t>& out) {
     const std::vector<Tensor> inputs{counted(in), ints(out)};
-    OpDesc desc = make_desc("Reshape", 1, attributes({{"special_zero", "false"}}), inputs, {false, true});
+    OpDesc desc =
+        make_desc("Reshape", 1, attributes({{"special_zero", "false"}}), inputs, {false, true});
     desc.inputs[0] = TensorDesc::channels_last(ElementType::f32, in);
     return check_view(desc, inputs);
   };

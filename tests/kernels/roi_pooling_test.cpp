@@ -1,4 +1,5 @@
-// ROIPooling, PSROIPooling, DeformablePSROIPooling, ROIAlign: small grids by hand, hostile regions, refusals.
+// ROIPooling, PSROIPooling, DeformablePSROIPooling, ROIAlign: small grids by hand, hostile regions,
+// refusals.
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
@@ -8,26 +9,32 @@ namespace {
 
 const Tensor kMap = counted({1, 1, 4, 4});
 
-std::vector<float> roi(const char* type, int opset, const Attributes& a, const Tensor& map, std::vector<float> regions) {
+std::vector<float> roi(const char* type, int opset, const Attributes& a, const Tensor& map,
+                       std::vector<float> regions) {
   const int64_t n = static_cast<int64_t>(regions.size()) / 5;
   return run(type, opset, a, {map, floats({n, 5}, regions)}, 1, 2)[0].to_floats();
 }
 
 TEST(RoiPooling, Max) {
-  const Attributes a = attributes({{"pooled_h", "2"}, {"pooled_w", "2"}, {"spatial_scale", "0.5"}, {"method", "max"}});
+  const Attributes a = attributes(
+      {{"pooled_h", "2"}, {"pooled_w", "2"}, {"spatial_scale", "0.5"}, {"method", "max"}});
   EXPECT_EQ(roi("ROIPooling", 2, a, kMap, {0, 0, 0, 6, 6}), (std::vector<float>{5, 7, 13, 15}));
   EXPECT_EQ(roi("ROIPooling", 2, a, kMap, {0, 2, 2, 2, 2}), (std::vector<float>{5, 5, 5, 5}));
-  EXPECT_EQ(roi("ROIPooling", 2, a, kMap, {-1, 0, 0, 6, 6, 0, 0, 0, 6, 6}), std::vector<float>(8, 0.0f));  // -1 ends the list
+  EXPECT_EQ(roi("ROIPooling", 2, a, kMap, {-1, 0, 0, 6, 6, 0, 0, 0, 6, 6}),
+            std::vector<float>(8, 0.0f));  // -1 ends the list
 }
 
 TEST(RoiPooling, Bilinear) {
-  const Attributes a = attributes({{"output_roi", "2,2"}, {"spatial_scale", "1"}, {"method", "bilinear"}});
+  const Attributes a =
+      attributes({{"output_roi", "2,2"}, {"spatial_scale", "1"}, {"method", "bilinear"}});
   EXPECT_EQ(roi("ROIPooling", 2, a, kMap, {0, 0, 0, 1, 0.5f}), (std::vector<float>{0, 3, 6, 9}));
 }
 
 TEST(RoiPooling, HostileRegions) {
-  const Attributes a = attributes({{"pooled_h", "2"}, {"pooled_w", "2"}, {"spatial_scale", "1"}, {"method", "max"}});
-  const Attributes p = attributes({{"output_dim", "1"}, {"group_size", "1"}, {"spatial_scale", "1"}, {"mode", "average"}});
+  const Attributes a =
+      attributes({{"pooled_h", "2"}, {"pooled_w", "2"}, {"spatial_scale", "1"}, {"method", "max"}});
+  const Attributes p = attributes(
+      {{"output_dim", "1"}, {"group_size", "1"}, {"spatial_scale", "1"}, {"mode", "average"}});
   for (float bad : {1e30f, -1e30f, INFINITY, NAN, 7.0f}) {
     EXPECT_EQ(roi("ROIPooling", 2, a, kMap, {bad, 0, 0, 1, 1}), std::vector<float>(4, 0.0f)) << bad;
     EXPECT_EQ(roi("ROIPooling", 2, a, kMap, {0, bad, bad, bad, bad}).size(), 4u);
@@ -37,27 +44,52 @@ TEST(RoiPooling, HostileRegions) {
 
 TEST(RoiPooling, PositionSensitive) {
   const Tensor map = counted({1, 4, 2, 2});
-  const Attributes a = attributes({{"output_dim", "1"}, {"group_size", "2"}, {"spatial_scale", "1"}, {"mode", "average"}});
+  const Attributes a = attributes(
+      {{"output_dim", "1"}, {"group_size", "2"}, {"spatial_scale", "1"}, {"mode", "average"}});
   EXPECT_EQ(roi("PSROIPooling", 1, a, map, {0, 0, 0, 1, 1}), (std::vector<float>{0, 5, 10, 15}));
-  const Attributes b = attributes({{"output_dim", "1"}, {"group_size", "1"}, {"spatial_scale", "1"}, {"mode", "bilinear"}, {"spatial_bins_x", "2"}, {"spatial_bins_y", "2"}});
+  const Attributes b = attributes({{"output_dim", "1"},
+                                   {"group_size", "1"},
+                                   {"spatial_scale", "1"},
+                                   {"mode", "bilinear"},
+                                   {"spatial_bins_x", "2"},
+                                   {"spatial_bins_y", "2"}});
   // The middle of each quarter of the map, from the channel of that quarter.
-  EXPECT_EQ(roi("PSROIPooling", 1, b, map, {0, 0, 0, 1, 1}), (std::vector<float>{(0.75f + 5.25f + 9.75f + 14.25f) / 4}));
+  EXPECT_EQ(roi("PSROIPooling", 1, b, map, {0, 0, 0, 1, 1}),
+            (std::vector<float>{(0.75f + 5.25f + 9.75f + 14.25f) / 4}));
 }
 
 TEST(RoiPooling, Deformable) {
-  const Attributes a = attributes({{"output_dim", "1"}, {"group_size", "1"}, {"spatial_scale", "1"}, {"trans_std", "0.5"}, {"part_size", "1"}, {"spatial_bins_x", "1"}, {"spatial_bins_y", "1"}});
+  const Attributes a = attributes({{"output_dim", "1"},
+                                   {"group_size", "1"},
+                                   {"spatial_scale", "1"},
+                                   {"trans_std", "0.5"},
+                                   {"part_size", "1"},
+                                   {"spatial_bins_x", "1"},
+                                   {"spatial_bins_y", "1"}});
   const Tensor box = floats({1, 5}, {0, 1, 1, 2, 2});  // starts at 0.5, 0.5; two pixels wide
-  EXPECT_EQ(run("DeformablePSROIPooling", 1, a, {kMap, box}, 1, 2)[0].to_floats(), (std::vector<float>{2.5f}));
-  EXPECT_EQ(run("DeformablePSROIPooling", 1, a, {kMap, box, floats({1, 2, 1, 1}, {0.5f, 0})}, 1, 3)[0].to_floats(), (std::vector<float>{3}));
+  EXPECT_EQ(run("DeformablePSROIPooling", 1, a, {kMap, box}, 1, 2)[0].to_floats(),
+            (std::vector<float>{2.5f}));
+  EXPECT_EQ(
+      run("DeformablePSROIPooling", 1, a, {kMap, box, floats({1, 2, 1, 1}, {0.5f, 0})}, 1, 3)[0]
+          .to_floats(),
+      (std::vector<float>{3}));
 }
 
 TEST(RoiAlign, Values) {
-  const auto align = [](int opset, const char* mode, const char* aligned, std::vector<float> box, int64_t image = 0) {
-    const Attributes a = attributes({{"pooled_h", "1"}, {"pooled_w", "2"}, {"sampling_ratio", "1"}, {"spatial_scale", "1"}, {"mode", mode}, {"aligned_mode", aligned}});
-    return run("ROIAlign", opset, a, {kMap, floats({1, 4}, box), ints({image})}, 1, 3)[0].to_floats();
+  const auto align = [](int opset, const char* mode, const char* aligned, std::vector<float> box,
+                        int64_t image = 0) {
+    const Attributes a = attributes({{"pooled_h", "1"},
+                                     {"pooled_w", "2"},
+                                     {"sampling_ratio", "1"},
+                                     {"spatial_scale", "1"},
+                                     {"mode", mode},
+                                     {"aligned_mode", aligned}});
+    return run("ROIAlign", opset, a, {kMap, floats({1, 4}, box), ints({image})}, 1, 3)[0]
+        .to_floats();
   };
   EXPECT_EQ(align(3, "avg", "half_pixel", {0, 0, 2, 2}), (std::vector<float>{4.5f, 5.5f}));
-  EXPECT_EQ(align(9, "avg", "half_pixel_for_nn", {0.5f, 0.5f, 2.5f, 2.5f}), (std::vector<float>{4.5f, 5.5f}));
+  EXPECT_EQ(align(9, "avg", "half_pixel_for_nn", {0.5f, 0.5f, 2.5f, 2.5f}),
+            (std::vector<float>{4.5f, 5.5f}));
   EXPECT_EQ(align(9, "max", "half_pixel", {0, 0, 2, 2}), (std::vector<float>{4.5f, 5.5f}));
   EXPECT_EQ(align(3, "avg", "", {0, 0, 2, 2}, 1), (std::vector<float>{0, 0}));
   EXPECT_EQ(align(3, "avg", "", {NAN, INFINITY, -1e30f, 1e30f}).size(), 2u);
@@ -65,12 +97,30 @@ TEST(RoiAlign, Values) {
 
 TEST(RoiPooling, Refuses) {
   const Tensor box = counted({1, 5});
-  EXPECT_NE(error_of("ROIPooling", 2, attributes({{"pooled_h", "0"}, {"pooled_w", "1"}}), {kMap, box}, 1, 2), "");
-  EXPECT_NE(error_of("ROIPooling", 2, attributes({{"pooled_h", "1"}, {"pooled_w", "1"}, {"method", "mean"}}), {kMap, box}, 1, 2), "");
-  EXPECT_NE(error_of("ROIPooling", 2, attributes({{"pooled_h", "1"}, {"pooled_w", "1"}}), {kMap, counted({1, 4})}, 1, 2), "");
-  EXPECT_NE(error_of("PSROIPooling", 1, attributes({{"output_dim", "2"}, {"group_size", "2"}}), {kMap, box}, 1, 2), "");
-  EXPECT_NE(error_of("ROIAlign", 3, attributes({{"pooled_h", "1"}, {"pooled_w", "1"}, {"sampling_ratio", "-1"}, {"mode", "avg"}}), {kMap, counted({1, 4}), ints({0})}, 1, 3), "");
-  EXPECT_NE(error_of("DeformablePSROIPooling", 1, attributes({{"output_dim", "1"}, {"part_size", "2"}}), {kMap, box, counted({1, 2, 1, 1})}, 1, 3), "");
+  EXPECT_NE(error_of("ROIPooling", 2, attributes({{"pooled_h", "0"}, {"pooled_w", "1"}}),
+                     {kMap, box}, 1, 2),
+            "");
+  EXPECT_NE(error_of("ROIPooling", 2,
+                     attributes({{"pooled_h", "1"}, {"pooled_w", "1"}, {"method", "mean"}}),
+                     {kMap, box}, 1, 2),
+            "");
+  EXPECT_NE(error_of("ROIPooling", 2, attributes({{"pooled_h", "1"}, {"pooled_w", "1"}}),
+                     {kMap, counted({1, 4})}, 1, 2),
+            "");
+  EXPECT_NE(error_of("PSROIPooling", 1, attributes({{"output_dim", "2"}, {"group_size", "2"}}),
+                     {kMap, box}, 1, 2),
+            "");
+  EXPECT_NE(
+      error_of(
+          "ROIAlign", 3,
+          attributes(
+              {{"pooled_h", "1"}, {"pooled_w", "1"}, {"sampling_ratio", "-1"}, {"mode", "avg"}}),
+          {kMap, counted({1, 4}), ints({0})}, 1, 3),
+      "");
+  EXPECT_NE(
+      error_of("DeformablePSROIPooling", 1, attributes({{"output_dim", "1"}, {"part_size", "2"}}),
+               {kMap, box, counted({1, 2, 1, 1})}, 1, 3),
+      "");
 }
 
 }  // namespace

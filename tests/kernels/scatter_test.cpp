@@ -5,17 +5,25 @@ namespace clinfer::test {
 namespace {
 
 TEST(Scatter, Update) {
-  EXPECT_EQ(run("ScatterUpdate", 3, {}, {counted({2, 3}), ints({2, 0}), floats({2, 2}, {10, 11, 12, 13}), scalar(1)})[0].to_floats(),
+  EXPECT_EQ(run("ScatterUpdate", 3, {},
+                {counted({2, 3}), ints({2, 0}), floats({2, 2}, {10, 11, 12, 13}), scalar(1)})[0]
+                .to_floats(),
             (std::vector<float>{11, 1, 10, 13, 4, 12}));
-  EXPECT_EQ(run("ScatterUpdate", 3, {}, {counted({2, 2}), scalar(-1), floats({2}, {7, 8}), scalar(0)})[0].to_floats(),
-            (std::vector<float>{0, 1, 7, 8}));
+  EXPECT_EQ(
+      run("ScatterUpdate", 3, {}, {counted({2, 2}), scalar(-1), floats({2}, {7, 8}), scalar(0)})[0]
+          .to_floats(),
+      (std::vector<float>{0, 1, 7, 8}));
 }
 
 TEST(Scatter, Elements) {
-  const std::vector<Tensor> inputs{counted({2, 3}), ints({2, 2}, {2, 0, 1, 1}), floats({2, 2}, {10, 11, 12, 13}), scalar(1)};
-  EXPECT_EQ(run("ScatterElementsUpdate", 3, {}, inputs)[0].to_floats(), (std::vector<float>{11, 1, 10, 3, 13, 5}));
+  const std::vector<Tensor> inputs{counted({2, 3}), ints({2, 2}, {2, 0, 1, 1}),
+                                   floats({2, 2}, {10, 11, 12, 13}), scalar(1)};
+  EXPECT_EQ(run("ScatterElementsUpdate", 3, {}, inputs)[0].to_floats(),
+            (std::vector<float>{11, 1, 10, 3, 13, 5}));
   const auto reduced = [&](const char* how, const char* initial) {
-    return run("ScatterElementsUpdate", 12, attributes({{"reduction", how}, {"use_init_val", initial}}), inputs)[0].to_floats();
+    return run("ScatterElementsUpdate", 12,
+               attributes({{"reduction", how}, {"use_init_val", initial}}), inputs)[0]
+        .to_floats();
   };
   EXPECT_EQ(reduced("sum", "true"), (std::vector<float>{11, 1, 12, 3, 29, 5}));
   EXPECT_EQ(reduced("sum", "false"), (std::vector<float>{11, 1, 10, 3, 25, 5}));
@@ -24,9 +32,13 @@ TEST(Scatter, Elements) {
 }
 
 TEST(Scatter, Nd) {
-  EXPECT_EQ(run("ScatterNDUpdate", 3, {}, {counted({2, 2}), ints({2, 1}, {1, 1}), floats({2, 2}, {7, 8, 9, 10})})[0].to_floats(),
+  EXPECT_EQ(run("ScatterNDUpdate", 3, {},
+                {counted({2, 2}), ints({2, 1}, {1, 1}), floats({2, 2}, {7, 8, 9, 10})})[0]
+                .to_floats(),
             (std::vector<float>{0, 1, 9, 10}));
-  EXPECT_EQ(run("ScatterNDUpdate", 15, attributes({{"reduction", "prod"}}), {counted({2, 2}), ints({2, 2}, {1, 0, -1, 0}), floats({2}, {3, 5})})[0].to_floats(),
+  EXPECT_EQ(run("ScatterNDUpdate", 15, attributes({{"reduction", "prod"}}),
+                {counted({2, 2}), ints({2, 2}, {1, 0, -1, 0}), floats({2}, {3, 5})})[0]
+                .to_floats(),
             (std::vector<float>{0, 1, 30, 3}));
 }
 
@@ -34,9 +46,14 @@ TEST(Scatter, Refuses) {
   const Tensor data = counted({2, 3});
   EXPECT_NE(error_of("ScatterUpdate", 3, {}, {data, ints({3}), counted({2, 1}), scalar(1)}), "");
   EXPECT_NE(error_of("ScatterUpdate", 3, {}, {data, ints({0}), counted({2, 2}), scalar(1)}), "");
-  EXPECT_NE(error_of("ScatterUpdate", 3, {}, {data, ints({0}), ints({2, 1}, {1, 1}), scalar(1)}), "");
-  EXPECT_NE(error_of("ScatterElementsUpdate", 3, {}, {data, ints({3, 1}, {0, 0, 0}), counted({3, 1}), scalar(1)}), "");
-  EXPECT_NE(error_of("ScatterElementsUpdate", 3, {}, {data, ints({1, 1}, {-4}), counted({1, 1}), scalar(1)}), "");
+  EXPECT_NE(error_of("ScatterUpdate", 3, {}, {data, ints({0}), ints({2, 1}, {1, 1}), scalar(1)}),
+            "");
+  EXPECT_NE(error_of("ScatterElementsUpdate", 3, {},
+                     {data, ints({3, 1}, {0, 0, 0}), counted({3, 1}), scalar(1)}),
+            "");
+  EXPECT_NE(error_of("ScatterElementsUpdate", 3, {},
+                     {data, ints({1, 1}, {-4}), counted({1, 1}), scalar(1)}),
+            "");
   EXPECT_NE(error_of("ScatterNDUpdate", 3, {}, {data, ints({1, 3}, {0, 0, 0}), counted({1})}), "");
   EXPECT_NE(error_of("ScatterNDUpdate", 3, {}, {data, ints({1, 2}, {0, 9}), counted({1})}), "");
 }

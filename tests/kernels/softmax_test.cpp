@@ -1,4 +1,5 @@
-// SoftMax and LogSoftmax: values checked by hand, and the family along and across the axis on many layouts.
+// SoftMax and LogSoftmax: values checked by hand, and the family along and across the axis on many
+// layouts.
 #include <cmath>
 
 #include "tests/kernels/op_test.h"
@@ -6,7 +7,8 @@
 namespace clinfer::test {
 namespace {
 
-OpDesc describe(const char* type, const Shape& shape, const char* axis, std::vector<Tensor>& inputs) {
+OpDesc describe(const char* type, const Shape& shape, const char* axis,
+                std::vector<Tensor>& inputs) {
   inputs = {random_tensor(shape, -9, 9, 1)};
   return make_desc(type, 8, attributes({{"axis", axis}}), inputs, {});
 }
@@ -20,14 +22,18 @@ void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance
 
 TEST(SoftMax, ReferenceByHand) {
   const float l2 = std::log(2.f), l3 = std::log(3.f);
-  const std::vector<Tensor> inputs{Tensor::of<float>(ElementType::f32, {2, 3}, {0, 0, l2, 100, 100 + l3, 100})};
+  const std::vector<Tensor> inputs{
+      Tensor::of<float>(ElementType::f32, {2, 3}, {0, 0, l2, 100, 100 + l3, 100})};
   OpDesc desc = make_desc("SoftMax", 1, attributes({{"axis", "1"}}), inputs, {});
   std::vector<float> got = reference(desc, inputs)[0].to_floats();
-  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(got[i], (std::vector<float>{0.25f, 0.25f, 0.5f, 0.2f, 0.6f, 0.2f})[i], 1e-6) << i;
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_NEAR(got[i], (std::vector<float>{0.25f, 0.25f, 0.5f, 0.2f, 0.6f, 0.2f})[i], 1e-6) << i;
   desc = make_desc("LogSoftmax", 5, attributes({{"axis", "-1"}}), inputs, {});
   got = reference(desc, inputs)[0].to_floats();
   for (size_t i = 0; i < 6; ++i)
-    EXPECT_NEAR(got[i], std::log((std::vector<float>{0.25f, 0.25f, 0.5f, 0.2f, 0.6f, 0.2f})[i]), 1e-5) << i;
+    EXPECT_NEAR(got[i], std::log((std::vector<float>{0.25f, 0.25f, 0.5f, 0.2f, 0.6f, 0.2f})[i]),
+                1e-5)
+        << i;
   desc = make_desc("SoftMax", 8, attributes({{"axis", "-2"}}), inputs, {});
   EXPECT_NEAR(reference(desc, inputs)[0].to_floats()[3], 1, 1e-6);
 }

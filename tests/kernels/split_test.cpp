@@ -10,7 +10,8 @@ TEST(Split, Values) {
   ASSERT_EQ(out.size(), 2u);
   EXPECT_EQ(out[0].to_floats(), (std::vector<float>{0, 1, 4, 5}));
   EXPECT_EQ(out[1].to_floats(), (std::vector<float>{2, 3, 6, 7}));
-  const std::vector<Tensor> parts = run("VariadicSplit", 1, {}, {counted({1, 5}), scalar(1), ints({1, -1, 0, 2})}, 4);
+  const std::vector<Tensor> parts =
+      run("VariadicSplit", 1, {}, {counted({1, 5}), scalar(1), ints({1, -1, 0, 2})}, 4);
   ASSERT_EQ(parts.size(), 4u);
   EXPECT_EQ(parts[1].to_floats(), (std::vector<float>{1, 2}));
   EXPECT_EQ(parts[2].shape(), (Shape{1, 0}));
@@ -24,10 +25,15 @@ TEST(Split, Views) {
 
 TEST(Split, Refuses) {
   for (const char* parts : {"0", "-1", "4", "99999999999"})
-    EXPECT_NE(error_of("Split", 1, attributes({{"num_splits", parts}}), {counted({2, 6}), scalar(1)}), "") << parts;
-  EXPECT_NE(error_of("Split", 1, attributes({{"num_splits", "2"}}), {counted({2, 6}), scalar(2)}), "");
-  for (const auto& lengths : std::vector<std::vector<int64_t>>{{7}, {5}, {-1, -1}, {7, -1}, {-2, 8}, {INT64_MAX, INT64_MAX, -1}})
-    EXPECT_NE(error_of("VariadicSplit", 1, {}, {counted({6}), scalar(0), ints(lengths)}), "") << to_string(lengths);
+    EXPECT_NE(
+        error_of("Split", 1, attributes({{"num_splits", parts}}), {counted({2, 6}), scalar(1)}), "")
+        << parts;
+  EXPECT_NE(error_of("Split", 1, attributes({{"num_splits", "2"}}), {counted({2, 6}), scalar(2)}),
+            "");
+  for (const auto& lengths : std::vector<std::vector<int64_t>>{
+           {7}, {5}, {-1, -1}, {7, -1}, {-2, 8}, {INT64_MAX, INT64_MAX, -1}})
+    EXPECT_NE(error_of("VariadicSplit", 1, {}, {counted({6}), scalar(0), ints(lengths)}), "")
+        << to_string(lengths);
 }
 
 }  // namespace

@@ -7,35 +7,45 @@ namespace clinfer::test {
 namespace {
 
 Attributes settings(const char* axis, const char* mode, const char* sort) {
-  return attributes({{"axis", axis}, {"mode", mode}, {"sort", sort}, {"index_element_type", "i32"}});
+  return attributes(
+      {{"axis", axis}, {"mode", mode}, {"sort", sort}, {"index_element_type", "i32"}});
 }
 
 TEST(TopK, Values) {
   const Tensor in = floats({1, 5}, {3, 1, 4, 1, 5});
-  const auto top = [&](const char* mode, const char* sort, int64_t k) { return run("TopK", 3, settings("1", mode, sort), {in, scalar(k)}, 2); };
+  const auto top = [&](const char* mode, const char* sort, int64_t k) {
+    return run("TopK", 3, settings("1", mode, sort), {in, scalar(k)}, 2);
+  };
   EXPECT_EQ(top("max", "value", 3)[0].to_floats(), (std::vector<float>{5, 4, 3}));
   EXPECT_EQ(top("max", "value", 3)[1].to_ints(), (std::vector<int64_t>{4, 2, 0}));
   EXPECT_EQ(top("max", "index", 3)[1].to_ints(), (std::vector<int64_t>{0, 2, 4}));
   EXPECT_EQ(top("min", "value", 2)[1].to_ints(), (std::vector<int64_t>{1, 3}));
   EXPECT_EQ(top("min", "none", 9)[0].shape(), (Shape{1, 5}));
-  const std::vector<Tensor> nan = run("TopK", 3, settings("0", "min", "value"), {floats({3}, {NAN, 2, 1}), scalar(3)}, 2);
+  const std::vector<Tensor> nan =
+      run("TopK", 3, settings("0", "min", "value"), {floats({3}, {NAN, 2, 1}), scalar(3)}, 2);
   EXPECT_EQ(nan[1].to_ints(), (std::vector<int64_t>{2, 1, 0}));
-  const std::vector<Tensor> integers = run("TopK", 3, settings("0", "max", "value"), {ints({3, -7, 9}), scalar(1)}, 2);
+  const std::vector<Tensor> integers =
+      run("TopK", 3, settings("0", "max", "value"), {ints({3, -7, 9}), scalar(1)}, 2);
   EXPECT_EQ(integers[0].to_ints(), (std::vector<int64_t>{9}));
 }
 
 TEST(TopK, Kernel) {
-  for (const auto& [axis, k] : std::vector<std::pair<const char*, int64_t>>{{"1", 1}, {"1", 5}, {"-1", 3}}) {
+  for (const auto& [axis, k] :
+       std::vector<std::pair<const char*, int64_t>>{{"1", 1}, {"1", 5}, {"-1", 3}}) {
     // Few different values: many ties.
-    const std::vector<Tensor> inputs{random_ints(ElementType::i32, {2, 21, 4, 5}, 0, 9).convert(ElementType::f32), scalar(k)};
-    OpDesc desc = make_desc("TopK", 3, settings(axis, "max", k == 5 ? "index" : "value"), inputs, {false, true}, 2);
+    const std::vector<Tensor> inputs{
+        random_ints(ElementType::i32, {2, 21, 4, 5}, 0, 9).convert(ElementType::f32), scalar(k)};
+    OpDesc desc = make_desc("TopK", 3, settings(axis, "max", k == 5 ? "index" : "value"), inputs,
+                            {false, true}, 2);
     check_op(desc, inputs);
     desc.inputs[0] = with_gaps(desc.inputs[0]);
     desc.outputs[1] = TensorDesc::row_major(desc.outputs[1].type, desc.outputs[1].shape);
     check_op(desc, inputs);
   }
-  const std::vector<Tensor> integers{random_ints(ElementType::i32, {3, 40}, -1000000000, 1000000000), scalar(4)};
-  check_op(make_desc("TopK", 3, settings("1", "min", "value"), integers, {false, true}, 2), integers);
+  const std::vector<Tensor> integers{
+      random_ints(ElementType::i32, {3, 40}, -1000000000, 1000000000), scalar(4)};
+  check_op(make_desc("TopK", 3, settings("1", "min", "value"), integers, {false, true}, 2),
+           integers);
 }
 
 TEST(TopK, Refuses) {

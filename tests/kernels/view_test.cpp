@@ -11,7 +11,8 @@ bool check_view(OpDesc desc, const std::vector<Tensor>& inputs) {
   const auto views = def->view(desc);
   if (!views) return false;
   EXPECT_EQ(views->size(), want.size());
-  std::vector<float> memory(static_cast<size_t>(desc.inputs[0].offset + desc.inputs[0].span()) + 8, -1e9f);
+  std::vector<float> memory(static_cast<size_t>(desc.inputs[0].offset + desc.inputs[0].span()) + 8,
+                            -1e9f);
   scatter_to(inputs[0], desc.inputs[0], memory.data());
   for (size_t i = 0; i < want.size() && i < views->size(); ++i) {
     const TensorDesc& view = (*views)[i];
@@ -23,8 +24,8 @@ bool check_view(OpDesc desc, const std::vector<Tensor>& inputs) {
   return true;
 }
 
-void check_views(const std::string& type, int opset, const Attributes& attributes, const std::vector<Tensor>& inputs,
-                 size_t output_count) {
+void check_views(const std::string& type, int opset, const Attributes& attributes,
+                 const std::vector<Tensor>& inputs, size_t output_count) {
   std::vector<bool> constant(inputs.size(), true);
   constant[0] = false;
   OpDesc desc = make_desc(type, opset, attributes, inputs, constant, output_count);
@@ -38,15 +39,15 @@ void check_views(const std::string& type, int opset, const Attributes& attribute
   check_view(desc, inputs);
 }
 
-std::vector<Tensor> run(const std::string& type, int opset, const Attributes& attributes, const std::vector<Tensor>& inputs,
-                        size_t output_count, size_t variable) {
+std::vector<Tensor> run(const std::string& type, int opset, const Attributes& attributes,
+                        const std::vector<Tensor>& inputs, size_t output_count, size_t variable) {
   std::vector<bool> constant(inputs.size(), true);
   for (size_t i = 0; i < variable && i < inputs.size(); ++i) constant[i] = false;
   return reference(make_desc(type, opset, attributes, inputs, constant, output_count), inputs);
 }
 
-std::string error_of(const std::string& type, int opset, const Attributes& attributes, const std::vector<Tensor>& inputs,
-                     size_t output_count, size_t variable) {
+std::string error_of(const std::string& type, int opset, const Attributes& attributes,
+                     const std::vector<Tensor>& inputs, size_t output_count, size_t variable) {
   try {
     run(type, opset, attributes, inputs, output_count, variable);
     return "";
@@ -65,7 +66,9 @@ Tensor ints(Shape shape, const std::vector<int64_t>& values) {
   return Tensor::of(ElementType::i64, std::move(shape), values);
 }
 
-Tensor ints(const std::vector<int64_t>& values) { return ints({static_cast<int64_t>(values.size())}, values); }
+Tensor ints(const std::vector<int64_t>& values) {
+  return ints({static_cast<int64_t>(values.size())}, values);
+}
 Tensor scalar(int64_t value) { return ints(Shape{}, {value}); }
 
 Tensor counted(Shape shape) {

@@ -121,7 +121,7 @@ void Element::compile(const Settings& settings, const Network& network) {
     }
     session_ready_.notify_all();
   };
-  post_progress(GST_PROGRESS_TYPE_START, "Compiling " + network.model->name());
+  post_progress(GST_PROGRESS_TYPE_START, "Compiling " + network.name);
   const bool done = guard(self_, false, [&] {
     Clock::time_point told = Clock::now();
     const Progress progress = [&](const std::string& what, size_t step, size_t of) {
@@ -140,16 +140,15 @@ void Element::compile(const Settings& settings, const Network& network) {
           network, compiled, std::make_shared<Requests>(std::move(requests), compiled->streams()),
           settings.perf_count});
       GST_INFO_OBJECT(self_, "%s on %s: %u streams, %zu requests, %zu kernels, %.0f ms to load",
-                      network.model->name().c_str(), compiled->device().name.c_str(),
-                      compiled->streams(), session->requests->size(), compiled->kernel_count(),
-                      compiled->load_ms());
+                      network.name.c_str(), compiled->device().name.c_str(), compiled->streams(),
+                      session->requests->size(), compiled->kernel_count(), compiled->load_ms());
       {
         const std::lock_guard lock(mutex_);
         session_ = session;
       }
       queue_.set_capacity(frames_in_flight_for(settings));
       session_ready_.notify_all();
-      post_progress(GST_PROGRESS_TYPE_COMPLETE, "Compiled " + network.model->name() + " for " +
+      post_progress(GST_PROGRESS_TYPE_COMPLETE, "Compiled " + network.name + " for " +
                                                     compiled->device().id + ", " +
                                                     compiled->device().name);
       return true;
@@ -234,7 +233,7 @@ GstStructure* Element::stats() const {
   if (session == nullptr) return stats;
   const CompiledModel& compiled = *session->compiled;
   gst_structure_set(
-      stats, "model", G_TYPE_STRING, session->network.model->name().c_str(), "path", G_TYPE_STRING,
+      stats, "model", G_TYPE_STRING, session->network.name.c_str(), "path", G_TYPE_STRING,
       "system memory, uploaded", "device", G_TYPE_STRING, compiled.device().name.c_str(),
       "precision", G_TYPE_STRING, compiled.precision() == Precision::f16 ? "f16" : "f32", "streams",
       G_TYPE_UINT, compiled.streams(), "nireq", G_TYPE_UINT,

@@ -306,7 +306,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   result.ran = static_cast<bool>(job->request);
   const std::shared_ptr<const Session> session = job->session;
   const Network& network = session->network;
-  result.model = network.model->name();
+  result.model = network.name;
   const Clock::time_point waited = Clock::now();
   if (result.ran) {
     std::vector<Tensor> outputs;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "gst/decoders/common.h"
 #include "gst/labels.h"
@@ -170,6 +171,19 @@ FrameTransform transform_of(const Model& model,
   return transform;
 }
 
+// Converters often number their layers; a tensor name says more then.
+void prefer_words(OutputFacts& output) {
+  const auto is_number = [](const std::string& name) {
+    return name.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (!is_number(output.name)) return;
+  for (std::string& alias : output.aliases) {
+    if (is_number(alias)) continue;
+    std::swap(alias, output.name);
+    return;
+  }
+}
+
 // A number of model_info between 0 and 1, or `otherwise`.
 float share_of(const std::map<std::string, std::string>& model_info,
                std::initializer_list<const char*> keys, float otherwise) {
@@ -223,6 +237,7 @@ Network describe_network(std::shared_ptr<const Model> model, const Settings& set
   Network network;
   network.model = std::move(model);
   const Model& m = *network.model;
+  network.name = std::filesystem::path(m.path()).stem().string();
 
   std::vector<size_t> images;
   for (size_t i = 0; i < m.inputs().size(); ++i)
@@ -266,6 +281,7 @@ Network describe_network(std::shared_ptr<const Model> model, const Settings& set
       shape[0] = 1;  // one frame an inference, whatever batch the file states
     facts.outputs.push_back({port.name, port.tensor_names, port.type, shape, m.output_op(i),
                              m.output_op_attributes(i)});
+    prefer_words(facts.outputs.back());
   }
   network.head = choose_head(facts, settings.post_process);
 

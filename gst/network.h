@@ -15,6 +15,7 @@ namespace clinfer {
 
 struct Network {
   std::shared_ptr<const Model> model;
+  std::string name;  // of the model's file, without folder and suffix
   std::vector<std::string> labels;
   size_t image_input = 0;
   int width = 0, height = 0, channels = 3;

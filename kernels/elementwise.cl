@@ -5,14 +5,16 @@
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 KERNEL(OUT(OUT_T, out), const struct FN(Walk) walk OPERANDS) {
-  const int runs = (walk.size[0] + walk.run - 1) / walk.run;
+  const int runs = (walk.size[0] + walk.run - 1) / walk.run, blocks = (walk.size[1] + walk.rows - 1) / walk.rows;
   int rest = (int)get_global_id(0);
   const int begin = rest % runs * walk.run, end = min(begin + walk.run, walk.size[0]);
   rest /= runs;
-  int to = 0, from[N];
-  for (int k = 0; k < N; ++k) from[k] = 0;
+  const int first = rest % blocks * walk.rows, last = min(first + walk.rows, walk.size[1]);
+  rest /= blocks;
+  int to = first * walk.out[1], from[N];
+  for (int k = 0; k < N; ++k) from[k] = first * walk.in[k][1];
 #pragma unroll
-  for (int d = 1; d < DIMS; ++d) {
+  for (int d = 2; d < DIMS; ++d) {
     const int i = rest % walk.size[d];
     rest /= walk.size[d];
     to += i * walk.out[d];
@@ -20,10 +22,14 @@ KERNEL(OUT(OUT_T, out), const struct FN(Walk) walk OPERANDS) {
   }
   if (rest > 0) return;  // beyond the last run
 
-  __global OUT_T *target = AT(out) + to;
-  int i = begin;
+  for (int row = first; row < last; ++row) {
+    __global OUT_T *target = AT(out) + to;
+    int i = begin;
 #if V > 1
-  for (; i + V <= end; i += V) STOREV(OUT_T, V, WIDE(i), target + i);
+    for (; i + V <= end; i += V) STOREV(OUT_T, V, WIDE(i), target + i);
 #endif
-  for (; i < end; ++i) STORE_ONE(SINGLE(i), target + i * walk.out[0]);
+    for (; i < end; ++i) STORE_ONE(SINGLE(i), target + i * walk.out[0]);
+    to += walk.out[1];
+    for (int k = 0; k < N; ++k) from[k] += walk.in[k][1];
+  }
 }

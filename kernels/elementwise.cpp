@@ -190,7 +190,7 @@ Shape pdpd_shape(Shape shape, size_t rank, int64_t axis) {
 Shape shape_for_numpy(const Entry& entry, const Attributes& attributes, const Shape& shape, const Shape& first, size_t i) {
   if (i == 1 && std::string_view(entry.function ? entry.function : "") == "prelu") return slope_shape(shape, first);
   if (i >= 1 && broadcast_mode(attributes) == "pdpd")
-    return pdpd_shape(shape, first.size(), attributes.get_int("axis", -1));
+    return pdpd_shape(shape, first.size(), attributes.get_int("auto_broadcast.auto_broadcast_axis", attributes.get_int("axis", -1)));
   return shape;
 }
 

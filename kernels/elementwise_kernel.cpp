@@ -202,7 +202,7 @@ std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
 
 TuningPoint point_of(int vector, int run) { return {{{"V", vector}, {"RUN", run}}}; }
 
-// RUN: elements of the innermost loop that one work-item makes.
+// RUN: elements that one work-item makes: part of the innermost loop, or several rows where that is short.
 std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTraits&) {
   std::vector<TuningPoint> points;
   if (!make_program(desc).vectors) {
@@ -309,22 +309,24 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits, cons
   spec.defines = {{"V", std::to_string(vector)}, {"DIMS", std::to_string(dims)}, {"N", std::to_string(n)},
                   {"OUT_T", stored_type(desc.outputs[0].type)}, {"STORE_ONE(v, p)", store_text(desc, program.floats)},
                   {"GROUP", std::to_string(group)}};
-  size_t items = 1;
-  for (size_t d = 0; d < program.loops.size(); ++d) {
-    const int64_t size = program.loops[d].size;
-    items *= static_cast<size_t>(d + 1 == program.loops.size() ? (size + run - 1) / run : size);
-  }
-  spec.global[0] = (items + group - 1) / group * group;
-  spec.local[0] = group;
-
   std::reverse(program.loops.begin(), program.loops.end());  // the kernel counts the innermost first
   program.loops.resize(dims, {1, 0, std::vector<int64_t>(n, 0)});
+  const int64_t rows = std::clamp<int64_t>(run / program.loops[0].size, 1, program.loops[1].size);
+  int64_t items = 1;
+  for (size_t d = 0; d < dims; ++d) {
+    const int64_t size = program.loops[d].size, step = d == 0 ? run : d == 1 ? rows : 1;
+    items *= (size + step - 1) / step;
+  }
+  spec.global[0] = (static_cast<size_t>(items) + group - 1) / group * group;
+  spec.local[0] = group;
+
   std::vector<int64_t> walk;
   for (const Loop& loop : program.loops) walk.push_back(loop.size);
   for (const Loop& loop : program.loops) walk.push_back(loop.out);
   for (size_t k = 0; k < n; ++k)
     for (const Loop& loop : program.loops) walk.push_back(loop.in[k]);
   walk.push_back(run);
+  walk.push_back(rows);
   spec.arguments = {Argument::output(0, size_of(desc.outputs[0].type)), int_struct(walk)};
 
   std::string operands, single, wide;
@@ -354,7 +356,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits, cons
     }
   }
   std::string& text = spec.prologue;
-  text = "struct FN(Walk) { int size[DIMS], out[DIMS], in[N][DIMS], run; };\n";
+  text = "struct FN(Walk) { int size[DIMS], out[DIMS], in[N][DIMS], run, rows; };\n";
   text += "#define OPERANDS " + operands + "\n#define SINGLE(i) FN(single)(" + single + ")\n";
   if (!program.floats) text += kIntegerHelpers;
   if (!program.floats && !find_integer(program.function.name) && find_unary(program.function.name))

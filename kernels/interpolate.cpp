@@ -15,6 +15,7 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMaxPad = 1 << 24;
+constexpr float kLeastScale = 1e-9f;   // any tensor is smaller; positions divided by it fit 64 bits
 constexpr int64_t kMaxGroups = 65535;  // work-groups along the second dimension (NVIDIA)
 constexpr size_t kMostDims = 5;        // of the general kernel
 
@@ -263,7 +264,7 @@ void set_scales(std::vector<Axis>& axes, const std::vector<int64_t>& numbers,
     fail_model("there are " + std::to_string(scales.size()) + " scales for " +
                std::to_string(numbers.size()) + " axes");
   for (size_t i = 0; i < scales.size(); ++i) {
-    if (!(scales[i] > 0) || !std::isfinite(scales[i]))
+    if (!(scales[i] >= kLeastScale) || !std::isfinite(scales[i]))
       fail_model("the scale " + std::to_string(scales[i]) + " is impossible");
     axes[checked_axis(numbers[i], axes.size(), "axis")].scale = scales[i];
   }
@@ -404,6 +405,8 @@ struct PackedTables {
   std::vector<int> start_at, weight_at, taps;
 
   void add(const Table& table) {
+    if (weights.size() + table.weight.size() > std::numeric_limits<int32_t>::max())
+      fail_unsupported("the tables of positions are too large");
     start_at.push_back(i32(static_cast<int64_t>(starts.size())));
     weight_at.push_back(i32(static_cast<int64_t>(weights.size())));
     taps.push_back(i32(table.taps));

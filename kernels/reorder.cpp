@@ -77,14 +77,16 @@ std::string reject_tiles(const OpDesc& desc, const DeviceTraits&) {
 
 std::vector<TuningPoint> tiles_space(const OpDesc&, const DeviceTraits&) {
   std::vector<TuningPoint> points;
-  for (int a : {1, 4, 16, 32})
+  for (int a : {1, 4, 16, 64})
     for (int b : {1, 4, 16, 64}) points.push_back({{{"TILE_A", a}, {"TILE_B", b}}});
   return points;
 }
 
 TuningPoint tiles_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   if (!traits.is_cpu) return {{{"TILE_A", 4}, {"TILE_B", 1}}};
-  return {{{"TILE_A", tiles_of(desc).a.size <= 4 ? 4 : 16}, {"TILE_B", tiles_of(desc).a.size <= 4 ? 64 : 16}}};
+  const Tiles tiles = tiles_of(desc);
+  if (tiles.a.size <= 4) return {{{"TILE_A", 4}, {"TILE_B", 64}}};
+  return {{{"TILE_A", tiles.b.size <= 4 ? 64 : 16}, {"TILE_B", tiles.b.size <= 4 ? 4 : 16}}};
 }
 
 KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {

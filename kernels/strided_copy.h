@@ -33,8 +33,8 @@ inline constexpr size_t kMostCopyDims = 8;
 // run in both places.
 std::vector<CopyDim> merged(std::vector<CopyDim> dims);
 
-// Does on the host what `copy` says, which must have been made of row-major layouts. Elements that are
-// left alone keep what allocate() gave them.
+// Does on the host what `copy` says, which must have been made of row-major layouts. Elements that
+// are left alone keep what allocate() gave them.
 void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out);
 
 // Parts of the family below.

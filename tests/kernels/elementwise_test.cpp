@@ -129,7 +129,7 @@ TEST(Elementwise, Broadcasting) {
   both("Divide", {}, x, floats({}, {3}), true);
   both("Add", {}, x, random_tensor({3, 1}), false);
   both("Power", {}, random_tensor({2, 1, 3, 1}, 1, 2), random_tensor({1, 5, 1, 4}), false);
-  both("Maximum", attributes({{"auto_broadcast", "pdpd"}, {"axis", "1"}}), x, random_tensor({19, 1}), true);
+  both("Maximum", attributes({{"auto_broadcast", "pdpd"}, {"auto_broadcast.auto_broadcast_axis", "1"}}), x, random_tensor({19, 1}), true);
   both("PReLU", {}, random_tensor({2, 19, 3, 5}), random_tensor({19}), true);
   both("PReLU", {}, random_tensor({2, 19, 7}), random_tensor({19}), true);
   both("Minimum", {}, random_tensor({2, 1, 3, 1, 2, 1, 2, 3}), random_tensor({2, 3, 1, 2, 1, 2, 1, 3}), false);

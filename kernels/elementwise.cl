@@ -1,11 +1,13 @@
-// One function of the elements of up to N strided operands, chain of further functions included. The prologue holds what
-// differs: OPERANDS (parameters), FN(single) and FN(wide) (the function of one element and of V), SINGLE(i) and WIDE(i) (the
-// same on the elements at position i of the innermost loop).
+// One function of the elements of up to N strided operands, chain of further functions included.
+// The prologue holds what differs: OPERANDS (parameters), FN(single) and FN(wide) (the function of
+// one element and of V), SINGLE(i) and WIDE(i) (the same on the elements at position i of the
+// innermost loop).
 // Defines: V; DIMS loops, innermost first; N operands; OUT_T; STORE_ONE; GROUP.
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 KERNEL(OUT(OUT_T, out), const struct FN(Walk) walk OPERANDS) {
-  const int runs = (walk.size[0] + walk.run - 1) / walk.run, blocks = (walk.size[1] + walk.rows - 1) / walk.rows;
+  const int runs = (walk.size[0] + walk.run - 1) / walk.run;
+  const int blocks = (walk.size[1] + walk.rows - 1) / walk.rows;
   int rest = (int)get_global_id(0);
   const int begin = rest % runs * walk.run, end = min(begin + walk.run, walk.size[0]);
   rest /= runs;

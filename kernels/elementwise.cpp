@@ -1,5 +1,6 @@
-// Functions of one element and their broadcasting: activations, arithmetic, comparisons, Convert, Select, FakeQuantize.
-// One table says which function of scalar_functions.h an operation is; shapes, reference and kernels follow from it.
+// Functions of one element and their broadcasting: activations, arithmetic, comparisons, Convert,
+// Select, FakeQuantize. One table says which function of scalar_functions.h an operation is;
+// shapes, reference and kernels follow from it.
 #include "kernels/elementwise.h"
 
 #include <algorithm>
@@ -14,7 +15,17 @@ namespace clinfer {
 
 namespace {
 
-enum class Kind { unary, binary, comparison, logical, logical_not, convert, convert_like, select, fake_quantize };
+enum class Kind {
+  unary,
+  binary,
+  comparison,
+  logical,
+  logical_not,
+  convert,
+  convert_like,
+  select,
+  fake_quantize
+};
 
 struct Entry {
   const char* type;
@@ -92,7 +103,8 @@ const Entry& entry_of(const std::string& type) {
   throw Error(ErrorCode::unsupported, type + " is not an element function");
 }
 
-// ---- integers ------------------------------------------------------------------------------------------------------
+// ---- integers
+// ------------------------------------------------------------------------------------------------------
 
 int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
 
@@ -128,15 +140,22 @@ constexpr IntegerFunction kInteger[] = {
     {"subtract", [](I x, I y) { return wrapped(static_cast<U>(x) - static_cast<U>(y)); }, "x - y"},
     {"multiply", [](I x, I y) { return wrapped(static_cast<U>(x) * static_cast<U>(y)); }, "x * y"},
     {"floor_divide", floor_divide, "INT_FLOOR_DIVIDE(x, y)"},
-    {"truncate_divide", [](I x, I y) { return y == 0 ? 0 : y == -1 ? wrapped(0 - static_cast<U>(x)) : x / y; },
+    {"truncate_divide",
+     [](I x, I y) { return y == 0    ? 0
+                           : y == -1 ? wrapped(0 - static_cast<U>(x))
+                                     : x / y; },
      "INT_DIVIDE(x, y)"},
-    {"floor_mod", [](I x, I y) { return wrapped(static_cast<U>(x) - static_cast<U>(floor_divide(x, y)) * static_cast<U>(y)); },
+    {"floor_mod",
+     [](I x, I y) {
+       return wrapped(static_cast<U>(x) - static_cast<U>(floor_divide(x, y)) * static_cast<U>(y));
+     },
      "x - INT_FLOOR_DIVIDE(x, y) * y"},
     {"mod", [](I x, I y) { return y == 0 || y == -1 ? 0 : x % y; }, "x - INT_DIVIDE(x, y) * y"},
     {"maximum", [](I x, I y) { return std::max(x, y); }, "max(x, y)"},
     {"minimum", [](I x, I y) { return std::min(x, y); }, "min(x, y)"},
     {"power", integer_power, "FN(int_power)(x, y)"},
-    {"prelu", [](I x, I y) { return x > 0 ? x : wrapped(static_cast<U>(x) * static_cast<U>(y)); }, "x > 0 ? x : x * y"},
+    {"prelu", [](I x, I y) { return x > 0 ? x : wrapped(static_cast<U>(x) * static_cast<U>(y)); },
+     "x > 0 ? x : x * y"},
     {"squared_difference",
      [](I x, I y) {
        const U d = static_cast<U>(x) - static_cast<U>(y);
@@ -155,11 +174,13 @@ constexpr IntegerFunction kInteger[] = {
     {"logical_not", [](I x, I) { return I{!x}; }, "!x"},
 };
 
-// ---- parameters ----------------------------------------------------------------------------------------------------
+// ---- parameters
+// ----------------------------------------------------------------------------------------------------
 
 // A parameter that the specification allows as an input, but that is one number in every model.
 float parameter(const OpDesc& desc, std::span<const Tensor> values, size_t i, const char* what) {
-  if (i >= values.size()) fail_model(std::string("has no input ") + std::to_string(i) + " (" + what + ")");
+  if (i >= values.size())
+    fail_model(std::string("has no input ") + std::to_string(i) + " (" + what + ")");
   if (values[i].empty()) fail_unsupported(desc.type + ": " + what + " must be constant");
   if (values[i].elements() != 1) fail_model(std::string(what) + " must be one number");
   return one_float(values[i], what);
@@ -169,7 +190,8 @@ std::string broadcast_mode(const Attributes& attributes) {
   return attributes.get_string("auto_broadcast", "numpy");
 }
 
-// The dimensions of a PReLU slope as numpy would align them to `shape`: one value a channel, or as it is.
+// The dimensions of a PReLU slope as numpy would align them to `shape`: one value a channel, or as
+// it is.
 Shape slope_shape(const Shape& slope, const Shape& shape) {
   if (slope.size() != 1 || slope[0] == 1 || shape.size() < 2) return slope;
   Shape aligned(shape.size() - 1, 1);
@@ -177,20 +199,26 @@ Shape slope_shape(const Shape& slope, const Shape& shape) {
   return aligned;
 }
 
-// The same for the second operand of "pdpd": it starts at dimension `axis`; ones behind it are dropped.
+// The same for the second operand of "pdpd": it starts at dimension `axis`; ones behind it are
+// dropped.
 Shape pdpd_shape(Shape shape, size_t rank, int64_t axis) {
   if (axis == -1) axis = static_cast<int64_t>(rank) - static_cast<int64_t>(shape.size());
   while (!shape.empty() && shape.back() == 1) shape.pop_back();
   if (axis < 0 || axis + shape.size() > rank)
-    fail_model("axis " + std::to_string(axis) + " is out of range for " + std::to_string(rank) + " dimensions");
+    fail_model("axis " + std::to_string(axis) + " is out of range for " + std::to_string(rank) +
+               " dimensions");
   shape.resize(rank - static_cast<size_t>(axis), 1);
   return shape;
 }
 
-Shape shape_for_numpy(const Entry& entry, const Attributes& attributes, const Shape& shape, const Shape& first, size_t i) {
-  if (i == 1 && std::string_view(entry.function ? entry.function : "") == "prelu") return slope_shape(shape, first);
+Shape shape_for_numpy(const Entry& entry, const Attributes& attributes, const Shape& shape,
+                      const Shape& first, size_t i) {
+  if (i == 1 && std::string_view(entry.function ? entry.function : "") == "prelu")
+    return slope_shape(shape, first);
   if (i >= 1 && broadcast_mode(attributes) == "pdpd")
-    return pdpd_shape(shape, first.size(), attributes.get_int("auto_broadcast.auto_broadcast_axis", attributes.get_int("axis", -1)));
+    return pdpd_shape(
+        shape, first.size(),
+        attributes.get_int("auto_broadcast.auto_broadcast_axis", attributes.get_int("axis", -1)));
   return shape;
 }
 
@@ -199,13 +227,15 @@ void widen(Shape& shape, const Shape& other) {
   const size_t skip = shape.size() - other.size();
   for (size_t d = 0; d < other.size(); ++d) {
     int64_t& dim = shape[skip + d];
-    if (dim == 1) dim = other[d];
+    if (dim == 1)
+      dim = other[d];
     else if (other[d] != 1 && other[d] != dim)
       fail_model("shapes do not broadcast: " + to_string(shape) + " and " + to_string(other));
   }
 }
 
-// ---- shapes --------------------------------------------------------------------------------------------------------
+// ---- shapes
+// --------------------------------------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
   const Entry& entry = entry_of(context.type);
@@ -217,24 +247,38 @@ std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
       if (context.type == "Selu" || context.type == "HardSigmoid") least = most = 3;
       break;
     case Kind::logical_not:
-    case Kind::convert: break;
-    case Kind::select: least = most = 3; break;
-    case Kind::fake_quantize: least = most = 5; break;
-    default: least = most = 2;
+    case Kind::convert:
+      break;
+    case Kind::select:
+      least = most = 3;
+      break;
+    case Kind::fake_quantize:
+      least = most = 5;
+      break;
+    default:
+      least = most = 2;
   }
   check_inputs(context, least, most);
   ElementType type = inputs[entry.kind == Kind::select ? 1 : 0].type;
   Shape shape = inputs[0].shape;
   switch (entry.kind) {
-    case Kind::convert: type = parse_type(context.attributes.get_string("destination_type")); break;
-    case Kind::convert_like: type = inputs[1].type; break;
+    case Kind::convert:
+      type = parse_type(context.attributes.get_string("destination_type"));
+      break;
+    case Kind::convert_like:
+      type = inputs[1].type;
+      break;
     case Kind::comparison:
     case Kind::logical:
-    case Kind::logical_not: type = ElementType::boolean; break;
-    default: break;
+    case Kind::logical_not:
+      type = ElementType::boolean;
+      break;
+    default:
+      break;
   }
-  const bool broadcasts = entry.kind == Kind::binary || entry.kind == Kind::comparison || entry.kind == Kind::logical ||
-                          entry.kind == Kind::select || entry.kind == Kind::fake_quantize;
+  const bool broadcasts = entry.kind == Kind::binary || entry.kind == Kind::comparison ||
+                          entry.kind == Kind::logical || entry.kind == Kind::select ||
+                          entry.kind == Kind::fake_quantize;
   if (!broadcasts) return {{type, shape}};
 
   const std::string mode = broadcast_mode(context.attributes);
@@ -242,23 +286,32 @@ std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
     fail_model("auto_broadcast=\"" + mode + "\" is none of numpy, pdpd, none");
   for (size_t i = 1; i < inputs.size(); ++i) {
     const bool condition = entry.kind == Kind::select;
-    if (inputs[i].type != inputs[condition ? 1 : 0].type && !(is_float(inputs[i].type) && is_float(inputs[condition ? 1 : 0].type)))
-      fail_model("inputs of different types: " + std::string(name_of(inputs[condition ? 1 : 0].type)) + " and " +
-                 std::string(name_of(inputs[i].type)));
-    if ((mode == "none" || mode == "explicit") && entry.function != std::string_view("prelu") && inputs[i].shape != inputs[0].shape)
-      fail_model("auto_broadcast=\"none\" on shapes " + to_string(inputs[0].shape) + " and " + to_string(inputs[i].shape));
-    const Shape other = shape_for_numpy(entry, context.attributes, inputs[i].shape, inputs[0].shape, i);
+    if (inputs[i].type != inputs[condition ? 1 : 0].type &&
+        !(is_float(inputs[i].type) && is_float(inputs[condition ? 1 : 0].type)))
+      fail_model(
+          "inputs of different types: " + std::string(name_of(inputs[condition ? 1 : 0].type)) +
+          " and " + std::string(name_of(inputs[i].type)));
+    if ((mode == "none" || mode == "explicit") && entry.function != std::string_view("prelu") &&
+        inputs[i].shape != inputs[0].shape)
+      fail_model("auto_broadcast=\"none\" on shapes " + to_string(inputs[0].shape) + " and " +
+                 to_string(inputs[i].shape));
+    const Shape other =
+        shape_for_numpy(entry, context.attributes, inputs[i].shape, inputs[0].shape, i);
     const Shape before = shape;
     widen(shape, other);
-    if ((mode == "pdpd" || entry.kind == Kind::fake_quantize || context.type == "PReLU") && shape != before)
-      fail_model("the shape " + to_string(inputs[i].shape) + " of input " + std::to_string(i) + " does not fit " + to_string(before));
+    if ((mode == "pdpd" || entry.kind == Kind::fake_quantize || context.type == "PReLU") &&
+        shape != before)
+      fail_model("the shape " + to_string(inputs[i].shape) + " of input " + std::to_string(i) +
+                 " does not fit " + to_string(before));
   }
-  if (entry.kind == Kind::fake_quantize && context.attributes.get_int("levels") < 2) fail_model("levels must be at least 2");
+  if (entry.kind == Kind::fake_quantize && context.attributes.get_int("levels") < 2)
+    fail_model("levels must be at least 2");
   checked_count(shape);
   return {{type, shape}};
 }
 
-// ---- reference -----------------------------------------------------------------------------------------------------
+// ---- reference
+// -----------------------------------------------------------------------------------------------------
 
 // Calls f(output index, offsets of the operands) for all elements, in row-major order.
 template <typename F>
@@ -277,19 +330,21 @@ void walk(const Shape& shape, const std::vector<Shape>& strides, F&& f) {
   }
 }
 
-void evaluate_floats(const ElementFunction& function, const std::vector<Shape>& strides, std::span<const Tensor> inputs,
-                     Tensor& out) {
+void evaluate_floats(const ElementFunction& function, const std::vector<Shape>& strides,
+                     std::span<const Tensor> inputs, Tensor& out) {
   std::vector<std::vector<float>> in;
   for (size_t i = 0; i < function.operands; ++i) in.push_back(inputs[i].to_floats());
   std::vector<float> result(static_cast<size_t>(out.elements()));
   const auto each = [&](auto&& f) {
-    walk(out.shape(), strides, [&](int64_t i, const std::vector<int64_t>& at) { result[i] = f(at); });
+    walk(out.shape(), strides,
+         [&](int64_t i, const std::vector<int64_t>& at) { result[i] = f(at); });
   };
   const UnaryFunction* unary = function.operands == 1 ? find_unary(function.name) : nullptr;
   const BinaryFunction* binary = function.operands == 2 ? find_binary(function.name) : nullptr;
   using At = const std::vector<int64_t>&;
   if (unary) {
-    for (size_t i = 0; i < result.size(); ++i) result[i] = unary->apply(in[0][i], function.alpha, function.beta);
+    for (size_t i = 0; i < result.size(); ++i)
+      result[i] = unary->apply(in[0][i], function.alpha, function.beta);
   } else if (binary) {
     each([&](At at) { return binary->apply(in[0][at[0]], in[1][at[1]]); });
   } else if (is_comparison(function.name)) {
@@ -298,7 +353,8 @@ void evaluate_floats(const ElementFunction& function, const std::vector<Shape>& 
     each([&](At at) { return in[0][at[0]] != 0 ? in[1][at[1]] : in[2][at[2]]; });
   } else if (function.name == "fake_quantize") {
     each([&](At at) {
-      return fake_quantize(in[0][at[0]], in[1][at[1]], in[2][at[2]], in[3][at[3]], in[4][at[4]], function.alpha);
+      return fake_quantize(in[0][at[0]], in[1][at[1]], in[2][at[2]], in[3][at[3]], in[4][at[4]],
+                           function.alpha);
     });
   } else if (function.name == "to_boolean") {
     each([&](At at) { return in[0][at[0]] != 0 ? 1.f : 0.f; });
@@ -309,8 +365,8 @@ void evaluate_floats(const ElementFunction& function, const std::vector<Shape>& 
   copy_all(converted, out);
 }
 
-void evaluate_integers(const ElementFunction& function, const std::vector<Shape>& strides, std::span<const Tensor> inputs,
-                       Tensor& out) {
+void evaluate_integers(const ElementFunction& function, const std::vector<Shape>& strides,
+                       std::span<const Tensor> inputs, Tensor& out) {
   std::vector<std::vector<int64_t>> in;
   for (size_t i = 0; i < function.operands; ++i) in.push_back(inputs[i].to_ints());
   std::vector<int64_t> result(static_cast<size_t>(out.elements()));
@@ -320,18 +376,24 @@ void evaluate_integers(const ElementFunction& function, const std::vector<Shape>
   if (!exact && !unary && !select) fail_unsupported(function.name + " of integers");
   walk(out.shape(), strides, [&](int64_t i, const std::vector<int64_t>& at) {
     const int64_t x = in[0][at[0]];
-    if (select) result[i] = x ? in[1][at[1]] : in[2][at[2]];
+    if (select)
+      result[i] = x ? in[1][at[1]] : in[2][at[2]];
     else if (clamp)
-      result[i] = static_cast<double>(x) < function.alpha  ? static_cast<int64_t>(std::ceil(function.alpha))
-                  : static_cast<double>(x) > function.beta ? static_cast<int64_t>(std::floor(function.beta))
-                                                           : x;
-    else if (exact) result[i] = exact->apply(x, function.operands > 1 ? in[1][at[1]] : 0);
-    else result[i] = static_cast<int64_t>(unary->apply(static_cast<float>(x), function.alpha, function.beta));
+      result[i] =
+          static_cast<double>(x) < function.alpha  ? static_cast<int64_t>(std::ceil(function.alpha))
+          : static_cast<double>(x) > function.beta ? static_cast<int64_t>(std::floor(function.beta))
+                                                   : x;
+    else if (exact)
+      result[i] = exact->apply(x, function.operands > 1 ? in[1][at[1]] : 0);
+    else
+      result[i] =
+          static_cast<int64_t>(unary->apply(static_cast<float>(x), function.alpha, function.beta));
   });
   store_ints(result, out);
 }
 
-void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs,
+                          std::span<Tensor> outputs) {
   Tensor& out = outputs[0];
   const ElementFunction function = element_function(desc, inputs);
   if (function.name == "identity") return copy_all(inputs[0].convert(out.type()), out);
@@ -343,15 +405,20 @@ void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs, st
     plain.inputs[i] = TensorDesc::row_major(inputs[i].type(), inputs[i].shape());
     floats |= is_float(inputs[i].type());
   }
-  for (size_t i = 0; i < function.operands; ++i) strides.push_back(aligned_operand(plain, i).strides);
-  if (floats) evaluate_floats(function, strides, inputs, out);
-  else evaluate_integers(function, strides, inputs, out);
+  for (size_t i = 0; i < function.operands; ++i)
+    strides.push_back(aligned_operand(plain, i).strides);
+  if (floats)
+    evaluate_floats(function, strides, inputs, out);
+  else
+    evaluate_integers(function, strides, inputs, out);
 }
 
-// ---- as a tail -----------------------------------------------------------------------------------------------------
+// ---- as a tail
+// -----------------------------------------------------------------------------------------------------
 
-// x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol within the limits, as steps with constants
-// computed per channel (or whatever shape the ranges have), so that layers with other ranges share a kernel.
+// x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol within the
+// limits, as steps with constants computed per channel (or whatever shape the ranges have), so that
+// layers with other ranges share a kernel.
 TailSteps fake_quantize_tail(const OpDesc& desc) {
   Shape shape;
   for (size_t i = 1; i < 5; ++i) {
@@ -368,12 +435,15 @@ TailSteps fake_quantize_tail(const OpDesc& desc) {
     alone.inputs = {TensorDesc::row_major(ElementType::f32, desc.constants[i + 1].shape())};
     alone.outputs = {TensorDesc::row_major(ElementType::f32, shape)};
     float* to = wide.mutable_data<float>();
-    walk(shape, {aligned_operand(alone, 0).strides}, [&](int64_t k, const auto& at) { to[k] = values[at[0]]; });
+    walk(shape, {aligned_operand(alone, 0).strides},
+         [&](int64_t k, const auto& at) { to[k] = values[at[0]]; });
     ranges[i] = wide.to_floats();
   }
   for (size_t k = 0; k < ranges[0].size(); ++k) {
     const float width = ranges[1][k] - ranges[0][k];
-    if (!(width > 0)) return {};  // limits the other way round, or a step: the operation's own kernel knows what to do
+    if (!(width > 0))
+      return {};  // limits the other way round, or a step: the operation's own kernel knows what to
+                  // do
     scale.push_back(last / width);
     shift.push_back(-ranges[0][k] * scale.back());
     step.push_back((ranges[3][k] - ranges[2][k]) / last);
@@ -443,7 +513,8 @@ const IntegerFunction* find_integer(std::string_view name) {
 
 std::string_view comparison_sign(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> signs[] = {
-      {"equal", "=="}, {"not_equal", "!="}, {"less", "<"}, {"less_equal", "<="}, {"greater", ">"}, {"greater_equal", ">="}};
+      {"equal", "=="},      {"not_equal", "!="}, {"less", "<"},
+      {"less_equal", "<="}, {"greater", ">"},    {"greater_equal", ">="}};
   for (const auto& [function, sign] : signs)
     if (function == name) return sign;
   return "";
@@ -460,10 +531,13 @@ bool compare(std::string_view name, float x, float y) {
   return x >= y;
 }
 
-float fake_quantize(float x, float in_low, float in_high, float out_low, float out_high, float levels) {
+float fake_quantize(float x, float in_low, float in_high, float out_low, float out_high,
+                    float levels) {
   if (x <= std::min(in_low, in_high)) return out_low;
   if (x > std::max(in_low, in_high)) return out_high;
-  return std::nearbyint((x - in_low) / (in_high - in_low) * (levels - 1)) / (levels - 1) * (out_high - out_low) + out_low;
+  return std::nearbyint((x - in_low) / (in_high - in_low) * (levels - 1)) / (levels - 1) *
+             (out_high - out_low) +
+         out_low;
 }
 
 ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> values) {
@@ -491,8 +565,10 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
   } else if (desc.type == "Swish") {
     f.alpha = 1;
     if (desc.own_inputs > 1) {
-      if (!values[1].empty()) f.alpha = parameter(desc, values, 1, "beta");
-      else f = {"swish_by", 0, 0, 2};
+      if (!values[1].empty())
+        f.alpha = parameter(desc, values, 1, "beta");
+      else
+        f = {"swish_by", 0, 0, 2};
     }
   } else if (desc.type == "Divide" && !is_float(desc.inputs[0].type)) {
     f.name = attributes.get_bool("m_pythondiv", true) ? "floor_divide" : "truncate_divide";
@@ -508,13 +584,21 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
   switch (entry.kind) {
     case Kind::binary:
     case Kind::comparison:
-    case Kind::logical: f.operands = 2; break;
-    case Kind::select: f.operands = 3; break;
-    case Kind::fake_quantize: f.operands = 5; break;
-    default: break;
+    case Kind::logical:
+      f.operands = 2;
+      break;
+    case Kind::select:
+      f.operands = 3;
+      break;
+    case Kind::fake_quantize:
+      f.operands = 5;
+      break;
+    default:
+      break;
   }
   // The usual exponents have functions of their own.
-  if (f.name == "power" && is_float(desc.inputs[0].type) && values.size() > 1 && !values[1].empty() && values[1].elements() == 1 &&
+  if (f.name == "power" && is_float(desc.inputs[0].type) && values.size() > 1 &&
+      !values[1].empty() && values[1].elements() == 1 &&
       desc.outputs[0].shape == desc.inputs[0].shape) {
     const float exponent = one_float(values[1], "exponent");
     if (exponent == 2) f = {"square"};
@@ -529,16 +613,21 @@ TensorDesc aligned_operand(const OpDesc& desc, size_t i) {
   const TensorDesc& operand = desc.inputs[i];
   const Entry& entry = entry_of(desc.type);
   const bool own = i < desc.own_inputs;
-  const Shape wanted = own ? shape_for_numpy(entry, desc.attributes, operand.shape, desc.inputs[0].shape, i) : operand.shape;
-  // `wanted` has the operand's dimensions in their order, with ones in between or dropped: find each one's stride.
-  if (wanted.size() > out.size()) fail_model("shape " + to_string(operand.shape) + " does not fit " + to_string(out));
+  const Shape wanted =
+      own ? shape_for_numpy(entry, desc.attributes, operand.shape, desc.inputs[0].shape, i)
+          : operand.shape;
+  // `wanted` has the operand's dimensions in their order, with ones in between or dropped: find
+  // each one's stride.
+  if (wanted.size() > out.size())
+    fail_model("shape " + to_string(operand.shape) + " does not fit " + to_string(out));
   TensorDesc aligned{operand.type, out, Shape(out.size(), 0), operand.offset};
   const size_t skip = out.size() - wanted.size();
   size_t from = 0;
   for (size_t d = 0; d < wanted.size(); ++d) {
     if (wanted[d] == 1) continue;
     while (from < operand.shape.size() && operand.shape[from] == 1) ++from;
-    if (from >= operand.shape.size() || operand.shape[from] != wanted[d] || wanted[d] != out[skip + d])
+    if (from >= operand.shape.size() || operand.shape[from] != wanted[d] ||
+        wanted[d] != out[skip + d])
       fail_model("shape " + to_string(operand.shape) + " does not fit " + to_string(out));
     aligned.strides[skip + d] = operand.strides[from++];
   }

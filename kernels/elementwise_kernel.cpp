@@ -1,4 +1,5 @@
-// The kernel family of the element functions: merges loops, decides on vectors, generates the function's OpenCL C.
+// The kernel family of the element functions: merges loops, decides on vectors, generates the
+// function's OpenCL C.
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -21,18 +22,23 @@ bool is_bool(ElementType type) { return type == ElementType::boolean || type == 
 std::string stored_type(ElementType type) {
   if (is_bool(type)) return "uchar";
   switch (type) {
-    case ElementType::f32: return "float";
-    case ElementType::f16: return "half";
-    case ElementType::i32: return "int";
-    case ElementType::i8: return "char";
-    default: return "";
+    case ElementType::f32:
+      return "float";
+    case ElementType::f16:
+      return "half";
+    case ElementType::i32:
+      return "int";
+    case ElementType::i8:
+      return "char";
+    default:
+      return "";
   }
 }
 
 struct Operand {
-  TensorDesc view;     // as the output's elements see it
-  Tensor constant;     // or empty
-  size_t input = 0;    // of the OpDesc
+  TensorDesc view;   // as the output's elements see it
+  Tensor constant;   // or empty
+  size_t input = 0;  // of the OpDesc
 };
 
 // One loop over the output with the steps of each operand, in elements.
@@ -44,20 +50,22 @@ struct Loop {
 // What the kernel does, before it is put into text.
 struct Program {
   ElementFunction function;
-  std::vector<Operand> operands;          // of the function, then of the tail in the order of use
-  std::vector<Loop> loops;                // outermost first, merged
-  bool floats = false;                    // computes in float, else in int
-  bool vectors = false;                   // the innermost loop can go in vectors
+  std::vector<Operand> operands;  // of the function, then of the tail in the order of use
+  std::vector<Loop> loops;        // outermost first, merged
+  bool floats = false;            // computes in float, else in int
+  bool vectors = false;           // the innermost loop can go in vectors
 };
 
 TensorDesc numpy_aligned(const TensorDesc& operand, const Shape& out) {
   TensorDesc aligned{operand.type, out, Shape(out.size(), 0), operand.offset};
   for (size_t d = 0; d < operand.shape.size(); ++d)
-    if (operand.shape[d] != 1) aligned.strides[out.size() - operand.shape.size() + d] = operand.strides[d];
+    if (operand.shape[d] != 1)
+      aligned.strides[out.size() - operand.shape.size() + d] = operand.strides[d];
   return aligned;
 }
 
-// Constants are uploaded densely in the order of the output's memory, without the dimensions along which they repeat.
+// Constants are uploaded densely in the order of the output's memory, without the dimensions along
+// which they repeat.
 Tensor packed_constant(const Operand& operand, const std::vector<size_t>& order, Shape& strides) {
   Shape shape, from, out_strides(operand.view.shape.size(), 0);
   for (size_t d : order) {
@@ -70,11 +78,13 @@ Tensor packed_constant(const Operand& operand, const std::vector<size_t>& order,
   for (size_t d : order)
     if (operand.view.strides[d] != 0) out_strides[d] = dense[at++];
   strides = out_strides;
-  return gather_from({operand.constant.type(), shape, from, 0}, operand.constant.raw(), operand.constant.type());
+  return gather_from({operand.constant.type(), shape, from, 0}, operand.constant.raw(),
+                     operand.constant.type());
 }
 
-// Few channels (BGR pictures) leave vectors mostly empty: where the tensors are dense rows of pixels, several pixels count as one
-// of many channels, and per-channel constants are repeated as often.
+// Few channels (BGR pictures) leave vectors mostly empty: where the tensors are dense rows of
+// pixels, several pixels count as one of many channels, and per-channel constants are repeated as
+// often.
 void widen_channels(Program& program) {
   if (program.loops.size() < 2) return;
   Loop &inner = program.loops.back(), &outer = program.loops[program.loops.size() - 2];
@@ -83,8 +93,11 @@ void widen_channels(Program& program) {
   while (pixels > 1 && outer.size % pixels) pixels /= 2;
   if (channels >= 8 || pixels == 1 || inner.out != 1 || outer.out != channels) return;
   const auto repeats = [&](size_t k) {
-    if (program.operands[k].constant.empty() || program.operands[k].constant.elements() != channels || inner.in[k] == 0) return false;
-    return std::all_of(program.loops.begin(), program.loops.end() - 1, [&](const Loop& loop) { return loop.in[k] == 0; });
+    if (program.operands[k].constant.empty() ||
+        program.operands[k].constant.elements() != channels || inner.in[k] == 0)
+      return false;
+    return std::all_of(program.loops.begin(), program.loops.end() - 1,
+                       [&](const Loop& loop) { return loop.in[k] == 0; });
   };
   for (size_t k = 0; k < program.operands.size(); ++k) {
     const bool dense = inner.in[k] == 1 && outer.in[k] == channels;
@@ -117,8 +130,10 @@ Program make_program(const OpDesc& desc) {
     operand.constant = desc.constants[input];
     OpDesc as_seen = desc;
     if (!operand.constant.empty())
-      as_seen.inputs[input] = TensorDesc::row_major(operand.constant.type(), operand.constant.shape());
-    operand.view = own ? aligned_operand(as_seen, input) : numpy_aligned(as_seen.inputs[input], out.shape);
+      as_seen.inputs[input] =
+          TensorDesc::row_major(operand.constant.type(), operand.constant.shape());
+    operand.view =
+        own ? aligned_operand(as_seen, input) : numpy_aligned(as_seen.inputs[input], out.shape);
     program.floats |= is_float(operand.view.type);
     program.operands.push_back(std::move(operand));
   };
@@ -130,8 +145,9 @@ Program make_program(const OpDesc& desc) {
   std::vector<size_t> order;
   for (size_t d = 0; d < out.shape.size(); ++d)
     if (out.shape[d] != 1) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return std::abs(out.strides[a]) > std::abs(out.strides[b]); });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::abs(out.strides[a]) > std::abs(out.strides[b]);
+  });
   for (Operand& operand : program.operands)
     if (!operand.constant.empty()) {
       Shape strides;
@@ -154,13 +170,15 @@ Program make_program(const OpDesc& desc) {
     }
     program.loops.push_back(std::move(loop));
   }
-  if (program.loops.empty()) program.loops.push_back({1, 1, std::vector<int64_t>(program.operands.size(), 0)});
+  if (program.loops.empty())
+    program.loops.push_back({1, 1, std::vector<int64_t>(program.operands.size(), 0)});
 
   widen_channels(program);
   const Loop& inner = program.loops.back();
   program.vectors = is_float(out.type) && inner.out == 1 && inner.size >= 4;
   for (size_t k = 0; k < program.operands.size(); ++k)
-    program.vectors &= is_float(program.operands[k].view.type) && (inner.in[k] == 0 || inner.in[k] == 1);
+    program.vectors &=
+        is_float(program.operands[k].view.type) && (inner.in[k] == 0 || inner.in[k] == 1);
   return program;
 }
 
@@ -171,10 +189,12 @@ std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
   if (!desc.tail.empty() && !is_float(out.type)) return "takes a tail on floats only";
   size_t operands = 0;
   for (const PostOp& op : desc.tail) {
-    if (op.is_unary() ? !find_unary(op.function) : !find_binary(op.function)) return "no element function " + op.function;
+    if (op.is_unary() ? !find_unary(op.function) : !find_binary(op.function))
+      return "no element function " + op.function;
     if (op.is_unary()) continue;
     const Shape& shape = desc.inputs[op.operand].shape;
-    if (shape.size() > out.shape.size()) return "a tail operand has more dimensions than the output";
+    if (shape.size() > out.shape.size())
+      return "a tail operand has more dimensions than the output";
     for (size_t d = 0; d < shape.size(); ++d)
       if (shape[d] != 1 && shape[d] != out.shape[out.shape.size() - shape.size() + d])
         return "a tail operand would widen the output";
@@ -183,11 +203,16 @@ std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
   try {
     const Program program = make_program(desc);
     const std::string& name = program.function.name;
-    if (operands + program.function.operands > kMostOperands) return "more than " + std::to_string(kMostOperands) + " operands";
-    if (program.loops.size() > kMostDims) return "needs more than " + std::to_string(kMostDims) + " loops";
-    if (!program.floats && !find_integer(name) && !find_unary(name) && name != "select") return name + " of integers";
-    if (program.floats && (name.starts_with("logical_") || name.ends_with("_divide"))) return name + " of floats";
-    if (out.span() > std::numeric_limits<int32_t>::max()) return "the output spans more than an int can count";
+    if (operands + program.function.operands > kMostOperands)
+      return "more than " + std::to_string(kMostOperands) + " operands";
+    if (program.loops.size() > kMostDims)
+      return "needs more than " + std::to_string(kMostDims) + " loops";
+    if (!program.floats && !find_integer(name) && !find_unary(name) && name != "select")
+      return name + " of integers";
+    if (program.floats && (name.starts_with("logical_") || name.ends_with("_divide")))
+      return name + " of floats";
+    if (out.span() > std::numeric_limits<int32_t>::max())
+      return "the output spans more than an int can count";
     for (const Operand& operand : program.operands) {
       if (operand.constant.empty() && stored_type(operand.view.type).empty())
         return "does not read " + std::string(name_of(operand.view.type));
@@ -202,7 +227,8 @@ std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
 
 TuningPoint point_of(int vector, int run) { return {{{"V", vector}, {"RUN", run}}}; }
 
-// RUN: elements that one work-item makes: part of the innermost loop, or several rows where that is short.
+// RUN: elements that one work-item makes: part of the innermost loop, or several rows where that is
+// short.
 std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTraits&) {
   std::vector<TuningPoint> points;
   if (!make_program(desc).vectors) {
@@ -231,22 +257,27 @@ std::string as_float_text(float value) {
 std::string spliced(std::string_view expression, float alpha, float beta) {
   std::string text(expression);
   for (const auto& [name, value] : {std::pair{"ALPHA", alpha}, std::pair{"BETA", beta}})
-    for (size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, std::strlen(name), as_float_text(value));
+    for (size_t at; (at = text.find(name)) != std::string::npos;)
+      text.replace(at, std::strlen(name), as_float_text(value));
   return text;
 }
 
-// The function as an expression of x, y, and z0.. for the further operands; of floats (any width) or ints.
+// The function as an expression of x, y, and z0.. for the further operands; of floats (any width)
+// or ints.
 std::string base_expression(const Program& program) {
   const ElementFunction& f = program.function;
   if (f.name == "identity") return "x";
   if (f.name == "select") return "x != 0 ? y : z0";
   if (!program.floats) {
     if (f.name == "clamp")
-      return spliced("x < ALPHA ? convert_int_sat_rtp(ALPHA) : x > BETA ? convert_int_sat_rtn(BETA) : x", f.alpha, f.beta);
+      return spliced(
+          "x < ALPHA ? convert_int_sat_rtp(ALPHA) : x > BETA ? convert_int_sat_rtn(BETA) : x",
+          f.alpha, f.beta);
     if (const IntegerFunction* exact = find_integer(f.name)) return std::string(exact->opencl);
     return "convert_int_sat_rtz(FN(of_float)(convert_float(x)))";
   }
-  if (is_comparison(f.name)) return "x " + std::string(comparison_sign(f.name)) + " y ? 1.0f : 0.0f";
+  if (is_comparison(f.name))
+    return "x " + std::string(comparison_sign(f.name)) + " y ? 1.0f : 0.0f";
   if (f.name == "to_boolean") return "x != 0.0f ? 1.0f : 0.0f";
   if (f.name == "fake_quantize") {
     const std::string last = as_float_text(f.alpha - 1);
@@ -260,13 +291,16 @@ std::string base_expression(const Program& program) {
 std::string operand_name(size_t i) { return "in" + std::to_string(i); }
 
 // FN(single) or FN(wide): the function of its operands, then the tail.
-std::string function_text(const char* name, const std::string& type, const Program& program, const std::vector<PostOp>& tail) {
+std::string function_text(const char* name, const std::string& type, const Program& program,
+                          const std::vector<PostOp>& tail) {
   std::string text = type + " FN(" + name + ")(";
-  for (size_t i = 0; i < program.operands.size(); ++i) text += (i ? ", " : "") + type + " " + operand_name(i);
+  for (size_t i = 0; i < program.operands.size(); ++i)
+    text += (i ? ", " : "") + type + " " + operand_name(i);
   text += ") {\n  " + type + " x = in0;\n";
   const size_t own = program.function.operands;
   if (own > 1) text += "  { const " + type + " y = in1;\n";
-  for (size_t i = 2; i < own; ++i) text += "  const " + type + " z" + std::to_string(i - 2) + " = " + operand_name(i) + ";\n";
+  for (size_t i = 2; i < own; ++i)
+    text += "  const " + type + " z" + std::to_string(i - 2) + " = " + operand_name(i) + ";\n";
   text += "  x = " + base_expression(program) + ";\n";
   if (own > 1) text += "  }\n";
   size_t next = own;
@@ -295,21 +329,28 @@ std::string store_text(const OpDesc& desc, bool floats) {
   return "*(p) = convert_" + stored + (floats ? "_sat_rtz" : "") + "(v)";
 }
 
-KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
+                            const TuningPoint& point) {
   Program program = make_program(desc);
   const int vector = point["V"];
   const int64_t run = point["RUN"];
   const size_t n = program.operands.size(), group = traits.is_cpu ? 16 : 64;
-  const size_t dims = program.loops.size() <= 2 ? 2 : program.loops.size() <= 4 ? 4 : kMostDims;  // few kernels
+  const size_t dims = program.loops.size() <= 2   ? 2
+                      : program.loops.size() <= 4 ? 4
+                                                  : kMostDims;  // few kernels
   const std::string compute = program.floats ? "float" : "int";
 
   KernelPlan plan;
   KernelSpec& spec = plan.launches.emplace_back();
   spec.source = "elementwise.cl";
-  spec.defines = {{"V", std::to_string(vector)}, {"DIMS", std::to_string(dims)}, {"N", std::to_string(n)},
-                  {"OUT_T", stored_type(desc.outputs[0].type)}, {"STORE_ONE(v, p)", store_text(desc, program.floats)},
+  spec.defines = {{"V", std::to_string(vector)},
+                  {"DIMS", std::to_string(dims)},
+                  {"N", std::to_string(n)},
+                  {"OUT_T", stored_type(desc.outputs[0].type)},
+                  {"STORE_ONE(v, p)", store_text(desc, program.floats)},
                   {"GROUP", std::to_string(group)}};
-  std::reverse(program.loops.begin(), program.loops.end());  // the kernel counts the innermost first
+  std::reverse(program.loops.begin(),
+               program.loops.end());  // the kernel counts the innermost first
   program.loops.resize(dims, {1, 0, std::vector<int64_t>(n, 0)});
   const int64_t rows = std::clamp<int64_t>(run / program.loops[0].size, 1, program.loops[1].size);
   int64_t items = 1;
@@ -348,11 +389,13 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits, cons
     operands += ", IN(" + stored + ", " + name + ")";
     const std::string base = "AT(" + name + ") + from[" + number + "]";
     const std::string comma = k ? ", " : "";
-    single += comma + load_text(stored, program.floats, base + " + (i) * walk.in[" + number + "][0]");
+    single +=
+        comma + load_text(stored, program.floats, base + " + (i) * walk.in[" + number + "][0]");
     if (vector > 1) {
       const std::string type = "FLOATV(" + std::to_string(vector) + ")";
-      wide += comma + (program.loops[0].in[k] == 0 ? "(" + type + ")(LOADV(" + stored + ", 1, " + base + "))"
-                                                   : "LOADV(" + stored + ", V, " + base + " + (i))");
+      wide += comma + (program.loops[0].in[k] == 0
+                           ? "(" + type + ")(LOADV(" + stored + ", 1, " + base + "))"
+                           : "LOADV(" + stored + ", V, " + base + " + (i))");
     }
   }
   std::string& text = spec.prologue;
@@ -361,7 +404,9 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits, cons
   if (!program.floats) text += kIntegerHelpers;
   if (!program.floats && !find_integer(program.function.name) && find_unary(program.function.name))
     text += "float FN(of_float)(float x) { return " +
-            spliced(find_unary(program.function.name)->opencl, program.function.alpha, program.function.beta) + "; }\n";
+            spliced(find_unary(program.function.name)->opencl, program.function.alpha,
+                    program.function.beta) +
+            "; }\n";
   text += function_text("single", compute, program, desc.tail);
   if (vector > 1) {
     text += "#define WIDE(i) FN(wide)(" + wide + ")\n";
@@ -372,7 +417,8 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits, cons
 
 }  // namespace
 
-const KernelFamily kElementwiseFamily{"elementwise", 1, reject_elementwise, elementwise_space, elementwise_heuristic,
-                                      plan_elementwise};
+const KernelFamily kElementwiseFamily{"elementwise",         1,
+                                      reject_elementwise,    elementwise_space,
+                                      elementwise_heuristic, plan_elementwise};
 
 }  // namespace clinfer

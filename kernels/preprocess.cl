@@ -1,6 +1,7 @@
-// From the planes of a video frame to one image of a network input. Each work-item makes ROWS rows of V neighbouring pixels.
-// Colours are those of GStreamer's videoconvert (8-bit coefficients, the chroma sample that covers the pixel), resizing is
-// OpenCV's INTER_LINEAR on 8-bit pixels, both to the bit: a network sees the same picture whoever prepares it.
+// From the planes of a video frame to one image of a network input. Each work-item makes ROWS rows
+// of V neighbouring pixels. Colours are those of GStreamer's videoconvert (8-bit coefficients, the
+// chroma sample that covers the pixel), resizing is OpenCV's INTER_LINEAR on 8-bit pixels, both to
+// the bit: a network sees the same picture whoever prepares it.
 // Defines: V, ROWS; YUV 1 or 0; OUT_T: float, half or uchar.
 
 struct FN(Args) {
@@ -29,13 +30,15 @@ INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
 #endif
 }
 
-// (a - 128 as both bytes of a 16-bit number) * c / 65536: the arithmetic of videoconvert's colour matrix.
+// (a - 128 as both bytes of a 16-bit number) * c / 65536: the arithmetic of videoconvert's colour
+// matrix.
 #define SPREAD(a) ((((a) - 128) << 8) | (((a) - 128) & 255))
 #define SCALED(a, c) (((a) * (c)) >> 16)
 
 // R, G and B of the pixels in columns x of the row y of the frame.
 void FN(pixels)(__global const uchar *p0, __global const uchar *p1, __global const uchar *p2,
-                const struct FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(V) * g, INTV(V) * b) {
+                const struct FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(V) * g,
+                INTV(V) * b) {
 #if YUV
   const int cy = y >> a->shift_y;
   const INTV(V) cx = x >> a->shift_x;
@@ -86,8 +89,10 @@ KERNEL(IN(uchar, p0), IN(uchar, p1), IN(uchar, p2), OUT(OUT_T, out), const struc
     if (in_picture) {
       const int n = max((2 * y + 1) * a.from_height - a.to_height, 0);
       int y0 = n / (2 * a.to_height);
-      const float part = ((float)y0 + (float)(n - y0 * (2 * a.to_height)) / (float)(2 * a.to_height)) - (float)y0;
-      const int wy0 = convert_int_rte((1.0f - part) * 2048.0f), wy1 = convert_int_rte(part * 2048.0f);
+      float part = (float)(n - y0 * (2 * a.to_height)) / (float)(2 * a.to_height);
+      part = ((float)y0 + part) - (float)y0;
+      const int wy0 = convert_int_rte((1.0f - part) * 2048.0f);
+      const int wy1 = convert_int_rte(part * 2048.0f);
       const int y1 = min(y0 + 1, a.from_height - 1) + a.from_y;
       y0 += a.from_y;
       INTV(V) ra, ga, ba, rb, gb, bb;

@@ -1,4 +1,5 @@
-// Video frame to network input: placement, the launch, and the plain C++ reference of the kernel in preprocess.cl.
+// Video frame to network input: placement, the launch, and the plain C++ reference of the kernel in
+// preprocess.cl.
 #include "kernels/preprocess.h"
 
 #include <algorithm>
@@ -19,25 +20,38 @@ struct Component {
 
 struct Layout {
   bool yuv = false;
-  int shift_x = 0, shift_y = 0;             // of the second and third component
-  std::array<Component, 3> components{};    // Y, U, V or R, G, B
+  int shift_x = 0, shift_y = 0;           // of the second and third component
+  std::array<Component, 3> components{};  // Y, U, V or R, G, B
 };
 
 Layout layout_of(PixelFormat format) {
   switch (format) {
-    case PixelFormat::nv12: return {true, 1, 1, {{{0, 0, 1}, {1, 0, 2}, {1, 1, 2}}}};
-    case PixelFormat::nv21: return {true, 1, 1, {{{0, 0, 1}, {1, 1, 2}, {1, 0, 2}}}};
-    case PixelFormat::i420: return {true, 1, 1, {{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}}};
-    case PixelFormat::yv12: return {true, 1, 1, {{{0, 0, 1}, {2, 0, 1}, {1, 0, 1}}}};
-    case PixelFormat::yuy2: return {true, 1, 0, {{{0, 0, 2}, {0, 1, 4}, {0, 3, 4}}}};
-    case PixelFormat::uyvy: return {true, 1, 0, {{{0, 1, 2}, {0, 0, 4}, {0, 2, 4}}}};
-    case PixelFormat::rgb: return {false, 0, 0, {{{0, 0, 3}, {0, 1, 3}, {0, 2, 3}}}};
-    case PixelFormat::bgr: return {false, 0, 0, {{{0, 2, 3}, {0, 1, 3}, {0, 0, 3}}}};
-    case PixelFormat::rgbx: return {false, 0, 0, {{{0, 0, 4}, {0, 1, 4}, {0, 2, 4}}}};
-    case PixelFormat::bgrx: return {false, 0, 0, {{{0, 2, 4}, {0, 1, 4}, {0, 0, 4}}}};
-    case PixelFormat::xrgb: return {false, 0, 0, {{{0, 1, 4}, {0, 2, 4}, {0, 3, 4}}}};
-    case PixelFormat::xbgr: return {false, 0, 0, {{{0, 3, 4}, {0, 2, 4}, {0, 1, 4}}}};
-    case PixelFormat::gray8: return {false, 0, 0, {{{0, 0, 1}, {0, 0, 1}, {0, 0, 1}}}};
+    case PixelFormat::nv12:
+      return {true, 1, 1, {{{0, 0, 1}, {1, 0, 2}, {1, 1, 2}}}};
+    case PixelFormat::nv21:
+      return {true, 1, 1, {{{0, 0, 1}, {1, 1, 2}, {1, 0, 2}}}};
+    case PixelFormat::i420:
+      return {true, 1, 1, {{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}}};
+    case PixelFormat::yv12:
+      return {true, 1, 1, {{{0, 0, 1}, {2, 0, 1}, {1, 0, 1}}}};
+    case PixelFormat::yuy2:
+      return {true, 1, 0, {{{0, 0, 2}, {0, 1, 4}, {0, 3, 4}}}};
+    case PixelFormat::uyvy:
+      return {true, 1, 0, {{{0, 1, 2}, {0, 0, 4}, {0, 2, 4}}}};
+    case PixelFormat::rgb:
+      return {false, 0, 0, {{{0, 0, 3}, {0, 1, 3}, {0, 2, 3}}}};
+    case PixelFormat::bgr:
+      return {false, 0, 0, {{{0, 2, 3}, {0, 1, 3}, {0, 0, 3}}}};
+    case PixelFormat::rgbx:
+      return {false, 0, 0, {{{0, 0, 4}, {0, 1, 4}, {0, 2, 4}}}};
+    case PixelFormat::bgrx:
+      return {false, 0, 0, {{{0, 2, 4}, {0, 1, 4}, {0, 0, 4}}}};
+    case PixelFormat::xrgb:
+      return {false, 0, 0, {{{0, 1, 4}, {0, 2, 4}, {0, 3, 4}}}};
+    case PixelFormat::xbgr:
+      return {false, 0, 0, {{{0, 3, 4}, {0, 2, 4}, {0, 1, 4}}}};
+    case PixelFormat::gray8:
+      return {false, 0, 0, {{{0, 0, 1}, {0, 0, 1}, {0, 0, 1}}}};
   }
   return {};
 }
@@ -116,7 +130,8 @@ struct Mixing {
 
 Mixing mixing(const FrameTransform& transform, int channels) {
   if (channels != 1 && channels != 3)
-    refuse("the network's input has " + std::to_string(channels) + " channels; a picture has 1 or 3");
+    refuse("the network's input has " + std::to_string(channels) +
+           " channels; a picture has 1 or 3");
   const auto fits = [&](const std::vector<float>& v) {
     return v.size() == 1 || v.size() == static_cast<size_t>(channels);
   };
@@ -166,17 +181,20 @@ struct Tap {
 Tap tap(int i, int from, int from_size, int to_size) {
   const int numerator = std::max((2 * i + 1) * from_size - to_size, 0);
   const int whole = numerator / (2 * to_size);
-  float share = static_cast<float>(numerator - whole * 2 * to_size) / static_cast<float>(2 * to_size);
+  float share =
+      static_cast<float>(numerator - whole * 2 * to_size) / static_cast<float>(2 * to_size);
   share = (static_cast<float>(whole) + share) - static_cast<float>(whole);
   return {from + whole, from + std::min(whole + 1, from_size - 1),
-          static_cast<int>(std::rint((1 - share) * 2048)), static_cast<int>(std::rint(share * 2048))};
+          static_cast<int>(std::rint((1 - share) * 2048)),
+          static_cast<int>(std::rint(share * 2048))};
 }
 
 // R, G, B of one pixel of a frame.
 class PixelReader {
  public:
   explicit PixelReader(const Frame& frame)
-      : frame_(frame), layout_(layout_of(frame.format)),
+      : frame_(frame),
+        layout_(layout_of(frame.format)),
         coefficient_(coefficients(frame.matrix, frame.full_range)) {}
 
   std::array<int, 3> operator()(int x, int y) const {
@@ -198,7 +216,8 @@ class PixelReader {
  private:
   int sample(int component, int x, int y) const {
     const Component& c = layout_.components[component];
-    return frame_.planes[c.plane][int64_t{y} * frame_.strides[c.plane] + int64_t{x} * c.step + c.offset];
+    return frame_
+        .planes[c.plane][int64_t{y} * frame_.strides[c.plane] + int64_t{x} * c.step + c.offset];
   }
 
   const Frame& frame_;
@@ -222,18 +241,24 @@ std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
   const int w = frame.width, h = frame.height, half_w = (w + 1) / 2, half_h = (h + 1) / 2;
   switch (frame.format) {
     case PixelFormat::nv12:
-    case PixelFormat::nv21: return {{{h, w}, {half_h, 2 * half_w}, {}}};
+    case PixelFormat::nv21:
+      return {{{h, w}, {half_h, 2 * half_w}, {}}};
     case PixelFormat::i420:
-    case PixelFormat::yv12: return {{{h, w}, {half_h, half_w}, {half_h, half_w}}};
+    case PixelFormat::yv12:
+      return {{{h, w}, {half_h, half_w}, {half_h, half_w}}};
     case PixelFormat::yuy2:
-    case PixelFormat::uyvy: return {{{h, 4 * half_w}, {}, {}}};
+    case PixelFormat::uyvy:
+      return {{{h, 4 * half_w}, {}, {}}};
     case PixelFormat::rgb:
-    case PixelFormat::bgr: return {{{h, 3 * w}, {}, {}}};
+    case PixelFormat::bgr:
+      return {{{h, 3 * w}, {}, {}}};
     case PixelFormat::rgbx:
     case PixelFormat::bgrx:
     case PixelFormat::xrgb:
-    case PixelFormat::xbgr: return {{{h, 4 * w}, {}, {}}};
-    case PixelFormat::gray8: return {{{h, w}, {}, {}}};
+    case PixelFormat::xbgr:
+      return {{{h, 4 * w}, {}, {}}};
+    case PixelFormat::gray8:
+      return {{{h, w}, {}, {}}};
   }
   return {};
 }
@@ -242,15 +267,19 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
                            const FrameTransform& transform, const TensorDesc& out, int image,
                            const DeviceTraits& traits) {
   if (out.shape.size() != 4 || image < 0 || image >= out.shape[0])
-    refuse("image " + std::to_string(image) + " of a network input of shape " + to_string(out.shape));
+    refuse("image " + std::to_string(image) + " of a network input of shape " +
+           to_string(out.shape));
   const int c_dim = transform.nhwc ? 3 : 1, y_dim = transform.nhwc ? 1 : 2, x_dim = y_dim + 1;
-  const int width = checked(out.shape[x_dim], "the width"), height = checked(out.shape[y_dim], "the height");
+  const int width = checked(out.shape[x_dim], "the width"),
+            height = checked(out.shape[y_dim], "the height");
   const int channels = checked(out.shape[c_dim], "the number of channels");
   const Fit f = fit(frame, transform, width, height);
   const Mixing m = mixing(transform, channels);
   const Layout layout = layout_of(frame.format);
   const std::array<PlaneSize, 3> sizes = plane_sizes(frame);
-  const char* type = out.type == ElementType::f32 ? "float" : out.type == ElementType::f16 ? "half" : "uchar";
+  const char* type = out.type == ElementType::f32   ? "float"
+                     : out.type == ElementType::f16 ? "half"
+                                                    : "uchar";
   if (out.type != ElementType::f32 && out.type != ElementType::f16 && out.type != ElementType::u8)
     refuse("a network input of type " + std::string(name_of(out.type)));
 
@@ -311,13 +340,14 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
   return plan;
 }
 
-Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width, int height,
-                           int channels) {
+Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,
+                           int height, int channels) {
   const Fit f = fit(frame, transform, width, height);
   const Mixing m = mixing(transform, channels);
   const PixelReader pixel(frame);
-  Tensor out = Tensor::allocate(ElementType::f32, transform.nhwc ? Shape{1, height, width, channels}
-                                                                 : Shape{1, channels, height, width});
+  Tensor out =
+      Tensor::allocate(ElementType::f32, transform.nhwc ? Shape{1, height, width, channels}
+                                                        : Shape{1, channels, height, width});
   float* values = out.mutable_data<float>();
   for (int row = 0; row < height; ++row)
     for (int column = 0; column < width; ++column) {
@@ -333,7 +363,8 @@ Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, 
           const int top = a[k] * h.weight_first + b[k] * h.weight_second;
           const int bottom = c[k] * h.weight_first + d[k] * h.weight_second;
           rgb[k] = static_cast<float>((((v.weight_first * (top >> 4)) >> 16) +
-                                       ((v.weight_second * (bottom >> 4)) >> 16) + 2) >> 2);
+                                       ((v.weight_second * (bottom >> 4)) >> 16) + 2) >>
+                                      2);
         }
       }
       for (int c = 0; c < channels; ++c) {

@@ -1,6 +1,6 @@
-// Reductions over any dimensions. A work-group of GROUP makes V elements of the output (ALONG 0: lanes are neighbouring
-// outputs, dense in input and output) or one (ALONG 1: lanes are neighbours in the innermost reduced loop, dense there); its
-// work-items share the innermost reduced loop.
+// Reductions over any dimensions. A work-group of GROUP makes V elements of the output (ALONG 0:
+// lanes are neighbouring outputs, dense in input and output) or one (ALONG 1: lanes are neighbours
+// in the innermost reduced loop, dense there); its work-items share the innermost reduced loop.
 // Defines: V, GROUP, ALONG; IN_T, OUT_T; ACC float or int (V = 1); LOAD_ONE(p), STORE_ONE(v, p);
 // FIRST, TAKE(acc, x), JOIN(a, b), FINISH(acc): the reduction; SCALE is at hand in FINISH.
 
@@ -23,13 +23,14 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const struct FN(Walk) walk TAIL_PARAMS) {
   const int lanes = ALONG ? 1 : V;
   const int blocks = (walk.kept[0] + lanes - 1) / lanes;
   int rest = (int)get_group_id(0);
-  const int c = min(rest % blocks * lanes, walk.kept[0] - lanes);  // the last vector overlaps the one before
+  // The last vector overlaps the one before.
+  const int c = min(rest % blocks * lanes, walk.kept[0] - lanes);
   rest /= blocks;
   const int w = rest % walk.kept[1];
   rest /= walk.kept[1];
   const int h = rest % walk.kept[2], n = rest / walk.kept[2];
-  __global const IN_T *source =
-      AT(in) + c * walk.kept_from[0] + w * walk.kept_from[1] + h * walk.kept_from[2] + n * walk.kept_from[3];
+  __global const IN_T *source = AT(in) + c * walk.kept_from[0] + w * walk.kept_from[1] +
+                                h * walk.kept_from[2] + n * walk.kept_from[3];
 
   ACCV acc = FIRST;
 #if ALONG
@@ -77,7 +78,8 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const struct FN(Walk) walk TAIL_PARAMS) {
   }
   if (me != 0) return;
 #endif
-  __global OUT_T *target = AT(out) + c * walk.kept_to[0] + w * walk.kept_to[1] + h * walk.kept_to[2] + n * walk.kept_to[3];
+  __global OUT_T *target = AT(out) + c * walk.kept_to[0] + w * walk.kept_to[1] +
+                           h * walk.kept_to[2] + n * walk.kept_to[3];
   const float scale = walk.scale;
   RESULT = FINISH(RESULT);
 #if ALONG || V == 1

@@ -13,7 +13,8 @@ namespace clinfer {
 
 namespace {
 
-// A reduction as OpenCL expressions of acc, x (float, floatN or int) and, at the end, scale = 1 / number of elements.
+// A reduction as OpenCL expressions of acc, x (float, floatN or int) and, at the end, scale = 1 /
+// number of elements.
 struct Reduction {
   const char* type;
   int first_opset;
@@ -49,14 +50,17 @@ std::vector<bool> reduced_dims(const std::vector<int64_t>& axes, size_t rank) {
 std::vector<ValueInfo> infer_reduce(const ShapeContext& context) {
   check_inputs(context, 2, 2);
   const ValueInfo& x = context.inputs[0];
-  if (reduction_of(context.type).boolean && x.type != ElementType::boolean && x.type != ElementType::u8)
+  if (reduction_of(context.type).boolean && x.type != ElementType::boolean &&
+      x.type != ElementType::u8)
     fail_model("takes booleans, not " + std::string(name_of(x.type)));
   const std::vector<bool> reduced = reduced_dims(constant_ints(context, 1, "axes"), x.shape.size());
   const bool keep = context.attributes.get_bool("keep_dims", false);
   Shape shape;
   for (size_t d = 0; d < x.shape.size(); ++d) {
-    if (!reduced[d]) shape.push_back(x.shape[d]);
-    else if (keep) shape.push_back(1);
+    if (!reduced[d])
+      shape.push_back(x.shape[d]);
+    else if (keep)
+      shape.push_back(1);
   }
   return {{x.type, shape}};
 }
@@ -91,10 +95,12 @@ double neutral(const std::string& type) {
 }
 
 // In double: exact for integers up to 2^53.
-void evaluate_reduce(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_reduce(const OpDesc& desc, std::span<const Tensor> inputs,
+                     std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
   const std::vector<bool> reduced = reduced_dims(inputs[1].to_ints(), shape.size());
-  const Shape steps = output_steps(TensorDesc::row_major(outputs[0].type(), outputs[0].shape()), reduced);
+  const Shape steps =
+      output_steps(TensorDesc::row_major(outputs[0].type(), outputs[0].shape()), reduced);
   std::vector<double> acc(static_cast<size_t>(outputs[0].elements()), neutral(desc.type));
   if (inputs[0].elements() > 0)
     with_number(inputs[0].type(), [&](auto zero) {
@@ -106,7 +112,8 @@ void evaluate_reduce(const OpDesc& desc, std::span<const Tensor> inputs, std::sp
         acc[at] = combine(desc.type, acc[at], static_cast<double>(*in++));
       } while (next_index(index, shape));
     });
-  const double share = static_cast<double>(outputs[0].elements()) / static_cast<double>(std::max<int64_t>(inputs[0].elements(), 1));
+  const double share = static_cast<double>(outputs[0].elements()) /
+                       static_cast<double>(std::max<int64_t>(inputs[0].elements(), 1));
   with_number(outputs[0].type(), [&](auto zero) {
     auto* out = outputs[0].mutable_data<decltype(zero)>();
     for (double value : acc) {
@@ -117,7 +124,8 @@ void evaluate_reduce(const OpDesc& desc, std::span<const Tensor> inputs, std::sp
   });
 }
 
-// ---- the kernel ----------------------------------------------------------------------------------------------------
+// ---- the kernel
+// ----------------------------------------------------------------------------------------------------
 
 constexpr size_t kKept = 4, kReduced = 3;
 
@@ -137,19 +145,25 @@ Walk walk_of(const OpDesc& desc) {
   int out_dim = 0;
   for (size_t d = 0; d < in.shape.size(); ++d) {
     const CopyDim loop{in.shape[d], in.strides[d], steps[d], {}};
-    if (reduced[d]) walk.reduced.push_back({in.shape[d], in.strides[d], in.strides[d], {}});
-    else if (in.shape[d] != 1) kept.push_back({loop, out_dim});
+    if (reduced[d])
+      walk.reduced.push_back({in.shape[d], in.strides[d], in.strides[d], {}});
+    else if (in.shape[d] != 1)
+      kept.push_back({loop, out_dim});
     out_dim += keep || !reduced[d];
   }
   walk.reduced = merged(std::move(walk.reduced));
-  std::stable_sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return std::abs(a.first.to) > std::abs(b.first.to); });
+  std::stable_sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
+    return std::abs(a.first.to) > std::abs(b.first.to);
+  });
   for (const auto& [loop, dim] : kept) walk.kept.push_back(loop);
   walk.tail_fits = kept.size() <= kKept;
   if (!walk.tail_fits) {
     walk.kept = merged(std::move(walk.kept));
     return walk;
   }
-  const auto dim_at = [&](size_t from_inner) { return from_inner < kept.size() ? kept[kept.size() - 1 - from_inner].second : -1; };
+  const auto dim_at = [&](size_t from_inner) {
+    return from_inner < kept.size() ? kept[kept.size() - 1 - from_inner].second : -1;
+  };
   walk.axes = {dim_at(3), dim_at(2), dim_at(1), dim_at(0)};
   return walk;
 }
@@ -160,13 +174,19 @@ struct Storage {
 
 Storage storage_of(ElementType type) {
   switch (type) {
-    case ElementType::f32: return {"float", "*(p)", "*(p) = (v)"};
-    case ElementType::f16: return {"half", "vload_half(0, p)", "vstore_half_rte(v, 0, p)"};
-    case ElementType::i32: return {"int", "*(p)", "*(p) = (v)"};
-    case ElementType::i8: return {"char", "((int)*(p))", "*(p) = convert_char(v)"};
+    case ElementType::f32:
+      return {"float", "*(p)", "*(p) = (v)"};
+    case ElementType::f16:
+      return {"half", "vload_half(0, p)", "vstore_half_rte(v, 0, p)"};
+    case ElementType::i32:
+      return {"int", "*(p)", "*(p) = (v)"};
+    case ElementType::i8:
+      return {"char", "((int)*(p))", "*(p) = convert_char(v)"};
     case ElementType::u8:
-    case ElementType::boolean: return {"uchar", "((int)*(p))", "*(p) = convert_uchar(v)"};
-    default: return {};
+    case ElementType::boolean:
+      return {"uchar", "((int)*(p))", "*(p) = convert_uchar(v)"};
+    default:
+      return {};
   }
 }
 
@@ -174,17 +194,22 @@ std::string reject_reduce(const OpDesc& desc, const DeviceTraits&) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   if (desc.constants[1].empty()) return "the axes are not constant";
   if (storage_of(in.type).type.empty() || in.type != out.type)
-    return "does not take " + std::string(name_of(in.type)) + " to " + std::string(name_of(out.type));
-  if (!is_float(in.type) && (desc.type == "ReduceMean" || desc.type == "ReduceL1" || desc.type == "ReduceL2"))
+    return "does not take " + std::string(name_of(in.type)) + " to " +
+           std::string(name_of(out.type));
+  if (!is_float(in.type) &&
+      (desc.type == "ReduceMean" || desc.type == "ReduceL1" || desc.type == "ReduceL2"))
     return desc.type + " of integers";
   if (in.elements() == 0 || out.elements() == 0) return "a tensor is empty";
-  if (in.span() > std::numeric_limits<int32_t>::max()) return "the input spans more than an int can count";
+  if (in.span() > std::numeric_limits<int32_t>::max())
+    return "the input spans more than an int can count";
   const Walk walk = walk_of(desc);
   if (walk.kept.size() > kKept) return "keeps more than " + std::to_string(kKept) + " loops";
-  if (walk.reduced.size() > kReduced) return "reduces more than " + std::to_string(kReduced) + " loops";
+  if (walk.reduced.size() > kReduced)
+    return "reduces more than " + std::to_string(kReduced) + " loops";
   if (desc.tail.empty()) return "";
   if (!is_float(out.type)) return "takes a tail on floats only";
-  return walk.tail_fits ? reject_tail(desc, 1, walk.axes) : "takes a tail on at most " + std::to_string(kKept) + " dimensions";
+  return walk.tail_fits ? reject_tail(desc, 1, walk.axes)
+                        : "takes a tail on at most " + std::to_string(kKept) + " dimensions";
 }
 
 // Widest vectors across outputs and along the reduced loop.
@@ -196,15 +221,19 @@ Widths widths_of(const OpDesc& desc) {
   const Walk walk = walk_of(desc);
   Widths widths;
   if (!is_float(desc.inputs[0].type)) return widths;
-  if (!walk.reduced.empty() && walk.reduced.back().from == 1 && walk.reduced.back().size >= 16) widths.along = 16;
+  if (!walk.reduced.empty() && walk.reduced.back().from == 1 && walk.reduced.back().size >= 16)
+    widths.along = 16;
   if (walk.kept.empty() || walk.kept.back().from != 1 || walk.kept.back().to != 1) return widths;
   widths.across = 16;
   while (widths.across > walk.kept.back().size) widths.across /= 2;
-  while (widths.across > 1 && !reject_tail(desc, widths.across, walk.axes).empty()) widths.across /= 2;
+  while (widths.across > 1 && !reject_tail(desc, widths.across, walk.axes).empty())
+    widths.across /= 2;
   return widths;
 }
 
-TuningPoint point_of(int vector, int along, int group) { return {{{"V", vector}, {"ALONG", along}, {"GROUP", group}}}; }
+TuningPoint point_of(int vector, int along, int group) {
+  return {{{"V", vector}, {"ALONG", along}, {"GROUP", group}}};
+}
 
 std::vector<TuningPoint> reduce_space(const OpDesc& desc, const DeviceTraits& traits) {
   const Widths widths = widths_of(desc);
@@ -247,11 +276,18 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
   const Storage storage = storage_of(in.type);
   const bool floats = is_float(in.type);
   spec.source = "reduce.cl";
-  spec.defines = {{"V", std::to_string(vector)}, {"GROUP", std::to_string(group)}, {"ALONG", std::to_string(along)},
-                  {"IN_T", storage.type}, {"OUT_T", storage.type}, {"ACC", floats ? "float" : "int"},
-                  {"LOAD_ONE(p)", storage.load}, {"STORE_ONE(v, p)", storage.store},
-                  {"FIRST", floats ? reduction.first : reduction.first_int}, {"TAKE(a, x)", reduction.take},
-                  {"JOIN(a, x)", reduction.join}, {"FINISH(a)", reduction.finish}};
+  spec.defines = {{"V", std::to_string(vector)},
+                  {"GROUP", std::to_string(group)},
+                  {"ALONG", std::to_string(along)},
+                  {"IN_T", storage.type},
+                  {"OUT_T", storage.type},
+                  {"ACC", floats ? "float" : "int"},
+                  {"LOAD_ONE(p)", storage.load},
+                  {"STORE_ONE(v, p)", storage.store},
+                  {"FIRST", floats ? reduction.first : reduction.first_int},
+                  {"TAKE(a, x)", reduction.take},
+                  {"JOIN(a, x)", reduction.join},
+                  {"FINISH(a)", reduction.finish}};
   spec.prologue = tail.prologue;
 
   const int lanes = along ? 1 : vector;
@@ -273,7 +309,8 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
   const float scale = static_cast<float>(out.elements()) / static_cast<float>(in.elements());
   const auto* bytes = reinterpret_cast<const std::byte*>(&scale);
   walk_argument.bytes.insert(walk_argument.bytes.end(), bytes, bytes + sizeof scale);
-  spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)), walk_argument};
+  spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)),
+                    walk_argument};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   return plan;
 }

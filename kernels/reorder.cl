@@ -1,6 +1,7 @@
-// Copies a tensor whose innermost dimensions differ in input and output (NCHW to NHWC and the like), type converted on the
-// way. Each work-item copies a block: tile_a along the dimension that is dense in the output, tile_b along the one dense in
-// the input, so that both sides use whole cache lines.
+// Copies a tensor whose innermost dimensions differ in input and output (NCHW to NHWC and the
+// like), type converted on the way. Each work-item copies a block: tile_a along the dimension that
+// is dense in the output, tile_b along the one dense in the input, so that both sides use whole
+// cache lines.
 // Defines: FROM, TO; LOAD_ONE(p), STORE_ONE(v, p); DIMS outer loops; GROUP.
 
 struct FN(Walk) {
@@ -11,7 +12,8 @@ struct FN(Walk) {
 
 __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 KERNEL(IN(FROM, in), OUT(TO, out), const struct FN(Walk) walk) {
-  const int tiles_a = (walk.size_a + walk.tile_a - 1) / walk.tile_a, tiles_b = (walk.size_b + walk.tile_b - 1) / walk.tile_b;
+  const int tiles_a = (walk.size_a + walk.tile_a - 1) / walk.tile_a;
+  const int tiles_b = (walk.size_b + walk.tile_b - 1) / walk.tile_b;
   int rest = (int)get_global_id(0);
   const int a0 = rest % tiles_a * walk.tile_a;
   rest /= tiles_a;
@@ -31,5 +33,6 @@ KERNEL(IN(FROM, in), OUT(TO, out), const struct FN(Walk) walk) {
   __global TO *target = AT(out) + to;
   const int a_end = min(walk.tile_a, walk.size_a - a0), b_end = min(walk.tile_b, walk.size_b - b0);
   for (int b = 0; b < b_end; ++b)
-    for (int a = 0; a < a_end; ++a) STORE_ONE(LOAD_ONE(source + a * walk.from_a + b), target + a + b * walk.to_b);
+    for (int a = 0; a < a_end; ++a)
+      STORE_ONE(LOAD_ONE(source + a * walk.from_a + b), target + a + b * walk.to_b);
 }

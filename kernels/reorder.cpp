@@ -22,7 +22,8 @@ void evaluate_reorder(const OpDesc&, std::span<const Tensor> inputs, std::span<T
 StridedCopy copy_of(const OpDesc& desc) {
   StridedCopy copy;
   for (size_t d = 0; d < desc.outputs[0].shape.size(); ++d)
-    copy.dims.push_back({desc.outputs[0].shape[d], desc.inputs[0].strides[d], desc.outputs[0].strides[d], {}});
+    copy.dims.push_back(
+        {desc.outputs[0].shape[d], desc.inputs[0].strides[d], desc.outputs[0].strides[d], {}});
   return copy;
 }
 
@@ -53,16 +54,23 @@ Tiles tiles_of(const OpDesc& desc) {
 
 constexpr size_t kOuterLoops = 3;
 
-// OpenCL C: how an element is read and written when its value is converted; "" where that is not offered.
+// OpenCL C: how an element is read and written when its value is converted; "" where that is not
+// offered.
 std::string element_type(ElementType type) {
   switch (type) {
-    case ElementType::f32: return "float";
-    case ElementType::f16: return "half";
-    case ElementType::i32: return "int";
-    case ElementType::i8: return "char";
+    case ElementType::f32:
+      return "float";
+    case ElementType::f16:
+      return "half";
+    case ElementType::i32:
+      return "int";
+    case ElementType::i8:
+      return "char";
     case ElementType::u8:
-    case ElementType::boolean: return "uchar";
-    default: return "";
+    case ElementType::boolean:
+      return "uchar";
+    default:
+      return "";
   }
 }
 
@@ -71,7 +79,8 @@ std::string reject_tiles(const OpDesc& desc, const DeviceTraits&) {
   if (!why.empty()) return why;
   const Tiles tiles = tiles_of(desc);
   if (!tiles.found) return "input and output are dense along the same dimension";
-  if (tiles.outer.size() > kOuterLoops) return "needs more than " + std::to_string(kOuterLoops) + " outer loops";
+  if (tiles.outer.size() > kOuterLoops)
+    return "needs more than " + std::to_string(kOuterLoops) + " outer loops";
   return "";
 }
 
@@ -96,33 +105,46 @@ KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   KernelPlan plan;
   KernelSpec& spec = plan.launches.emplace_back();
   spec.source = "reorder.cl";
-  std::string load = "*(p)", store = "*(p) = (v)", from_type = moved_type(from), to_type = moved_type(to);
+  std::string load = "*(p)", store = "*(p) = (v)", from_type = moved_type(from),
+              to_type = moved_type(to);
   if (from != to) {
     from_type = element_type(from);
     to_type = element_type(to);
     if (from == ElementType::f16) load = "vload_half(0, p)";
-    if (to == ElementType::f16) store = "vstore_half_rte(convert_float(v), 0, p)";
-    else store = "*(p) = convert_" + to_type + (is_float(from) && !is_float(to) ? "_sat_rtz" : "") + "(v)";
+    if (to == ElementType::f16)
+      store = "vstore_half_rte(convert_float(v), 0, p)";
+    else
+      store =
+          "*(p) = convert_" + to_type + (is_float(from) && !is_float(to) ? "_sat_rtz" : "") + "(v)";
   }
-  spec.defines = {{"FROM", from_type}, {"TO", to_type}, {"LOAD_ONE(p)", load}, {"STORE_ONE(v, p)", store},
-                  {"DIMS", std::to_string(kOuterLoops)}, {"GROUP", std::to_string(group)}};
-  const auto covered = [](int64_t size, int tile) { return static_cast<size_t>((size + tile - 1) / tile); };
+  spec.defines = {{"FROM", from_type},
+                  {"TO", to_type},
+                  {"LOAD_ONE(p)", load},
+                  {"STORE_ONE(v, p)", store},
+                  {"DIMS", std::to_string(kOuterLoops)},
+                  {"GROUP", std::to_string(group)}};
+  const auto covered = [](int64_t size, int tile) {
+    return static_cast<size_t>((size + tile - 1) / tile);
+  };
   size_t items = covered(tiles.a.size, point["TILE_A"]) * covered(tiles.b.size, point["TILE_B"]);
   std::vector<CopyDim> outer = tiles.outer;
   for (const CopyDim& d : outer) items *= static_cast<size_t>(d.size);
   std::reverse(outer.begin(), outer.end());  // the kernel counts the innermost first
   outer.resize(kOuterLoops);
-  std::vector<int64_t> values{point["TILE_A"], point["TILE_B"], tiles.a.size, tiles.a.from, tiles.b.size, tiles.b.to};
+  std::vector<int64_t> values{point["TILE_A"], point["TILE_B"], tiles.a.size,
+                              tiles.a.from,    tiles.b.size,    tiles.b.to};
   for (const CopyDim& d : outer) values.push_back(d.size);
   for (const CopyDim& d : outer) values.push_back(d.from);
   for (const CopyDim& d : outer) values.push_back(d.to);
   spec.global[0] = (items + group - 1) / group * group;
   spec.local[0] = group;
-  spec.arguments = {Argument::input(0, size_of(from)), Argument::output(0, size_of(to)), int_struct(values)};
+  spec.arguments = {Argument::input(0, size_of(from)), Argument::output(0, size_of(to)),
+                    int_struct(values)};
   return plan;
 }
 
-const KernelFamily kTiles{"reorder_tiles", 1, reject_tiles, tiles_space, tiles_heuristic, plan_tiles};
+const KernelFamily kTiles{"reorder_tiles", 1,         reject_tiles, tiles_space,
+                          tiles_heuristic, plan_tiles};
 
 }  // namespace
 

@@ -45,7 +45,9 @@ constexpr UnaryFunction kUnary[] = {
     {"linear", [](float x, float a, float b) { return a * x + b; }, "ALPHA * x + BETA"},
     {"log", [](float x, float, float) { return std::log(x); }, "log(x)"},
     {"mish", [](float x, float, float) { return x * std::tanh(std::log1p(std::exp(std::min(x, 30.f)))); },
-     "x * tanh(log1p(exp(fmin(x, 30.0f))))"},
+     // tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2)
+     "x * (exp(fmin(x, 20.0f)) * (exp(fmin(x, 20.0f)) + 2.0f)) / "
+     "(exp(fmin(x, 20.0f)) * (exp(fmin(x, 20.0f)) + 2.0f) + 2.0f)"},
     {"negative", [](float x, float, float) { return -x; }, "-x"},
     {"relu", [](float x, float, float) { return std::max(x, 0.f); }, "fmax(x, 0.0f)"},
     {"round_even", [](float x, float, float) { return std::nearbyint(x); }, "rint(x)"},

@@ -1,4 +1,5 @@
-// Element functions: hand values of the specifications, broadcasting, integers, tails, and the kernel against the reference.
+// Element functions: hand values of the specifications, broadcasting, integers, tails, and the
+// kernel against the reference.
 #include <cmath>
 
 #include "tests/kernels/op_test.h"
@@ -13,17 +14,23 @@ using test::random_ints;
 using test::random_tensor;
 using test::reference;
 
-Tensor floats(Shape shape, const std::vector<float>& values) { return Tensor::of(ElementType::f32, std::move(shape), values); }
-Tensor ints(Shape shape, const std::vector<int32_t>& values) { return Tensor::of(ElementType::i32, std::move(shape), values); }
+Tensor floats(Shape shape, const std::vector<float>& values) {
+  return Tensor::of(ElementType::f32, std::move(shape), values);
+}
+Tensor ints(Shape shape, const std::vector<int32_t>& values) {
+  return Tensor::of(ElementType::i32, std::move(shape), values);
+}
 
-std::vector<float> evaluated(const std::string& type, int opset, const Attributes& attrs, const std::vector<Tensor>& inputs) {
+std::vector<float> evaluated(const std::string& type, int opset, const Attributes& attrs,
+                             const std::vector<Tensor>& inputs) {
   const OpDesc desc = make_desc(type, opset, attrs, inputs, std::vector<bool>(inputs.size(), true));
   return reference(desc, inputs)[0].to_floats();
 }
 
 void expect(const std::vector<float>& got, const std::vector<float>& want) {
   ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5 * std::max(1.f, std::fabs(want[i]))) << i;
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], 1e-5 * std::max(1.f, std::fabs(want[i]))) << i;
 }
 
 TEST(Elementwise, HandValues) {
@@ -33,16 +40,22 @@ TEST(Elementwise, HandValues) {
   expect(evaluated("Elu", 1, attributes({{"alpha", "2"}}), {x}), {-1.7293294f, -0.7869387f, 0, 3});
   expect(evaluated("HSwish", 4, {}, {x}), {-0.33333334f, -0.20833334f, 0, 3});
   expect(evaluated("HSigmoid", 5, {}, {x}), {0.16666667f, 0.41666666f, 0.5f, 1});
-  expect(evaluated("HardSigmoid", 1, {}, {x, floats({}, {0.2f}), floats({}, {0.5f})}), {0.1f, 0.4f, 0.5f, 1});
-  expect(evaluated("Selu", 1, {}, {x, floats({1}, {1.6732632f}), floats({1}, {1.050701f})}), {-1.5201665f, -0.6917582f, 0, 3.152103f});
+  expect(evaluated("HardSigmoid", 1, {}, {x, floats({}, {0.2f}), floats({}, {0.5f})}),
+         {0.1f, 0.4f, 0.5f, 1});
+  expect(evaluated("Selu", 1, {}, {x, floats({1}, {1.6732632f}), floats({1}, {1.050701f})}),
+         {-1.5201665f, -0.6917582f, 0, 3.152103f});
   expect(evaluated("Mish", 4, {}, {x}), {-0.25250152f, -0.22074346f, 0, 2.9865351f});
   expect(evaluated("SoftPlus", 4, {}, {x}), {0.126928f, 0.474077f, 0.6931472f, 3.0485873f});
-  expect(evaluated("Swish", 4, {}, {x, floats({}, {2})}), {-0.03597242f, -0.13447072f, 0, 2.9925818f});
-  expect(evaluated("Gelu", 7, attributes({{"approximation_mode", "TANH"}}), {x}), {-0.04540229f, -0.15428599f, 0, 2.9963627f});
+  expect(evaluated("Swish", 4, {}, {x, floats({}, {2})}),
+         {-0.03597242f, -0.13447072f, 0, 2.9925818f});
+  expect(evaluated("Gelu", 7, attributes({{"approximation_mode", "TANH"}}), {x}),
+         {-0.04540229f, -0.15428599f, 0, 2.9963627f});
   expect(evaluated("Gelu", 2, {}, {x}), {-0.04550028f, -0.15426877f, 0, 2.9959502f});
   const Tensor halves = floats({6}, {-2.5f, -1.5f, -0.5f, 0.5f, 1.5f, 2.5f});
-  expect(evaluated("Round", 5, attributes({{"mode", "half_to_even"}}), {halves}), {-2, -2, 0, 0, 2, 2});
-  expect(evaluated("Round", 5, attributes({{"mode", "half_away_from_zero"}}), {halves}), {-3, -2, -1, 1, 2, 3});
+  expect(evaluated("Round", 5, attributes({{"mode", "half_to_even"}}), {halves}),
+         {-2, -2, 0, 0, 2, 2});
+  expect(evaluated("Round", 5, attributes({{"mode", "half_away_from_zero"}}), {halves}),
+         {-3, -2, -1, 1, 2, 3});
   expect(evaluated("FloorMod", 1, {}, {floats({2}, {-7, 7}), floats({}, {3})}), {2, 1});
   expect(evaluated("Mod", 1, {}, {floats({2}, {-7, 7}), floats({}, {3})}), {-1, 1});
   expect(evaluated("Power", 1, {}, {floats({3}, {-2, 3, 0.5f}), floats({}, {2})}), {4, 9, 0.25f});
@@ -51,40 +64,51 @@ TEST(Elementwise, HandValues) {
 TEST(Elementwise, Integers) {
   const Tensor x = ints({6}, {-7, 7, -7, 7, 6, -6}), y = ints({6}, {2, 2, -2, -2, 0, 3});
   expect(evaluated("Divide", 1, {}, {x, y}), {-4, 3, 3, -4, 0, -2});
-  expect(evaluated("Divide", 1, attributes({{"m_pythondiv", "false"}}), {x, y}), {-3, 3, 3, -3, 0, -2});
+  expect(evaluated("Divide", 1, attributes({{"m_pythondiv", "false"}}), {x, y}),
+         {-3, 3, 3, -3, 0, -2});
   expect(evaluated("Mod", 1, {}, {x, ints({6}, {2, 2, -2, -2, 5, 4})}), {-1, 1, -1, 1, 1, -2});
   expect(evaluated("FloorMod", 1, {}, {x, ints({6}, {2, 2, -2, -2, 5, 4})}), {1, 1, -1, -1, 1, 2});
   // Beyond what a float holds exactly.
   expect(evaluated("Power", 1, {}, {ints({3}, {-3, 2, 2}), ints({3}, {3, 0, -1})}), {-27, 1, 0});
-  expect(evaluated("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {x}), {-1, 2, -1, 2, 2, -1});
+  expect(evaluated("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {x}),
+         {-1, 2, -1, 2, 2, -1});
   const Tensor big = ints({2}, {16777217, -16777217});
   const OpDesc desc = make_desc("Add", 1, {}, {big, ints({}, {0})}, {});
-  EXPECT_EQ(reference(desc, {big, ints({}, {0})})[0].to_ints(), (std::vector<int64_t>{16777217, -16777217}));
+  EXPECT_EQ(reference(desc, {big, ints({}, {0})})[0].to_ints(),
+            (std::vector<int64_t>{16777217, -16777217}));
   for (const char* type : {"Multiply", "Divide", "FloorMod", "Power"}) {
-    const Tensor a = random_ints(ElementType::i32, {3, 5, 7}, -40, 40), b = random_ints(ElementType::i32, {5, 1}, 0, 4, 2);
+    const Tensor a = random_ints(ElementType::i32, {3, 5, 7}, -40, 40),
+                 b = random_ints(ElementType::i32, {5, 1}, 0, 4, 2);
     check_op(make_desc(type, 1, {}, {a, b}, {}), {a, b}, {0, 0});
   }
   const Tensor a = random_ints(ElementType::i32, {4, 9}, 0, 5);
   for (const char* type : {"Abs", "Sqrt"}) check_op(make_desc(type, 1, {}, {a}, {}), {a}, {0, 0});
-  check_op(make_desc("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {a}, {}), {a}, {0, 0});
+  check_op(make_desc("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {a}, {}), {a},
+           {0, 0});
 }
 
 TEST(Elementwise, FakeQuantize) {
   const auto range = [](float v) { return floats({}, {v}); };
-  const std::vector<Tensor> inputs{floats({5}, {-1, 0.1f, 0.5f, 0.74f, 9}), range(0), range(1), range(10), range(20)};
-  expect(evaluated("FakeQuantize", 1, attributes({{"levels", "5"}}), inputs), {10, 10, 15, 17.5f, 20});
+  const std::vector<Tensor> inputs{floats({5}, {-1, 0.1f, 0.5f, 0.74f, 9}), range(0), range(1),
+                                   range(10), range(20)};
+  expect(evaluated("FakeQuantize", 1, attributes({{"levels", "5"}}), inputs),
+         {10, 10, 15, 17.5f, 20});
   // A step where the limits meet.
   const std::vector<Tensor> step{floats({3}, {-1, 0, 1}), range(0), range(0), range(-1), range(1)};
   expect(evaluated("FakeQuantize", 1, attributes({{"levels", "2"}}), step), {-1, -1, 1});
   const Tensor x = random_tensor({1, 24, 5, 3}, -3, 3);
-  const std::vector<Tensor> wide{x, random_tensor({1, 24, 1, 1}, -2, -1), random_tensor({1, 24, 1, 1}, 1, 2), range(-1), range(2)};
-  check_op(make_desc("FakeQuantize", 1, attributes({{"levels", "256"}}), wide, {false, true, true, true, true}), wide);
+  const std::vector<Tensor> wide{x, random_tensor({1, 24, 1, 1}, -2, -1),
+                                 random_tensor({1, 24, 1, 1}, 1, 2), range(-1), range(2)};
+  check_op(make_desc("FakeQuantize", 1, attributes({{"levels", "256"}}), wide,
+                     {false, true, true, true, true}),
+           wide);
 }
 
 // The steps that stand for an operation in another one's tail give what the operation gives.
 TEST(Elementwise, AsTail) {
   const Tensor x = random_tensor({1, 6, 4, 4}, -3, 3);
-  const auto check = [&](const std::string& type, const Attributes& attrs, std::vector<Tensor> more, double tolerance) {
+  const auto check = [&](const std::string& type, const Attributes& attrs, std::vector<Tensor> more,
+                         double tolerance) {
     std::vector<Tensor> inputs{x};
     inputs.insert(inputs.end(), more.begin(), more.end());
     std::vector<bool> constant(inputs.size(), true);
@@ -110,17 +134,21 @@ TEST(Elementwise, AsTail) {
     check_op(carrier, all);
   };
   check("PReLU", {}, {random_tensor({6}, -1, 1, 3)}, 1e-5);
-  check("Multiply", attributes({{"auto_broadcast", "pdpd"}, {"axis", "1"}}), {random_tensor({6, 1}, -1, 1, 3)}, 1e-5);
+  check("Multiply", attributes({{"auto_broadcast", "pdpd"}, {"axis", "1"}}),
+        {random_tensor({6, 1}, -1, 1, 3)}, 1e-5);
   check("Add", {}, {random_tensor({1, 6, 1, 1}, -1, 1, 3)}, 1e-5);
   check("Swish", {}, {}, 1e-5);
   check("FakeQuantize", attributes({{"levels", "16"}}),
-        {random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2), random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2)},
+        {random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2),
+         random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2)},
         1e-4);
 }
 
 TEST(Elementwise, Broadcasting) {
-  const Tensor x = random_tensor({2, 19, 3, 5}, 0.5f, 2, 1), same = random_tensor({2, 19, 3, 5}, 0.5f, 2, 2);
-  const auto both = [&](const char* type, const Attributes& attrs, const Tensor& a, const Tensor& b, bool constant) {
+  const Tensor x = random_tensor({2, 19, 3, 5}, 0.5f, 2, 1),
+               same = random_tensor({2, 19, 3, 5}, 0.5f, 2, 2);
+  const auto both = [&](const char* type, const Attributes& attrs, const Tensor& a, const Tensor& b,
+                        bool constant) {
     check_op(make_desc(type, 1, attrs, {a, b}, {false, constant}), {a, b});
   };
   both("Add", {}, x, same, false);
@@ -129,14 +157,21 @@ TEST(Elementwise, Broadcasting) {
   both("Divide", {}, x, floats({}, {3}), true);
   both("Add", {}, x, random_tensor({3, 1}), false);
   both("Power", {}, random_tensor({2, 1, 3, 1}, 1, 2), random_tensor({1, 5, 1, 4}), false);
-  both("Maximum", attributes({{"auto_broadcast", "pdpd"}, {"auto_broadcast.auto_broadcast_axis", "1"}}), x, random_tensor({19, 1}), true);
+  both("Maximum",
+       attributes({{"auto_broadcast", "pdpd"}, {"auto_broadcast.auto_broadcast_axis", "1"}}), x,
+       random_tensor({19, 1}), true);
   both("PReLU", {}, random_tensor({2, 19, 3, 5}), random_tensor({19}), true);
   both("PReLU", {}, random_tensor({2, 19, 7}), random_tensor({19}), true);
-  both("Minimum", {}, random_tensor({2, 1, 3, 1, 2, 1, 2, 3}), random_tensor({2, 3, 1, 2, 1, 2, 1, 3}), false);
+  both("Minimum", {}, random_tensor({2, 1, 3, 1, 2, 1, 2, 3}),
+       random_tensor({2, 3, 1, 2, 1, 2, 1, 3}), false);
   both("Add", {}, floats({}, {1}), floats({}, {2}), false);
   EXPECT_THROW(make_desc("Add", 1, {}, {x, random_tensor({7})}, {}), Error);
-  EXPECT_THROW(make_desc("Add", 1, attributes({{"auto_broadcast", "none"}}), {x, random_tensor({5})}, {}), Error);
-  EXPECT_THROW(make_desc("Add", 1, attributes({{"auto_broadcast", "pdpd"}, {"axis", "9"}}), {x, random_tensor({5})}, {}), Error);
+  EXPECT_THROW(
+      make_desc("Add", 1, attributes({{"auto_broadcast", "none"}}), {x, random_tensor({5})}, {}),
+      Error);
+  EXPECT_THROW(make_desc("Add", 1, attributes({{"auto_broadcast", "pdpd"}, {"axis", "9"}}),
+                         {x, random_tensor({5})}, {}),
+               Error);
 }
 
 TEST(Elementwise, LayoutsAndTypes) {
@@ -153,33 +188,79 @@ TEST(Elementwise, LayoutsAndTypes) {
 }
 
 TEST(Elementwise, ConvertsComparesSelects) {
-  const Tensor x = random_tensor({2, 9}, -300, 300), i = random_ints(ElementType::i32, {2, 9}, -300, 300);
+  const Tensor x = random_tensor({2, 9}, -300, 300),
+               i = random_ints(ElementType::i32, {2, 9}, -300, 300);
   for (const char* to : {"i32", "u8", "boolean", "f32"}) {
     check_op(make_desc("Convert", 1, attributes({{"destination_type", to}}), {i}, {}), {i}, {0, 0});
     check_op(make_desc("Convert", 1, attributes({{"destination_type", to}}), {x}, {}), {x}, {0, 0});
   }
   const Tensor close = i.convert(ElementType::f32);
   for (const char* type : {"Equal", "Less"}) {
-    check_op(make_desc(type, 1, {}, {close, floats({2, 1}, {5, -4})}, {}), {close, floats({2, 1}, {5, -4})}, {0, 0});
-    check_op(make_desc(type, 1, {}, {i, ints({9}, std::vector<int32_t>(9, 3))}, {}), {i, ints({9}, std::vector<int32_t>(9, 3))}, {0, 0});
+    check_op(make_desc(type, 1, {}, {close, floats({2, 1}, {5, -4})}, {}),
+             {close, floats({2, 1}, {5, -4})}, {0, 0});
+    check_op(make_desc(type, 1, {}, {i, ints({9}, std::vector<int32_t>(9, 3))}, {}),
+             {i, ints({9}, std::vector<int32_t>(9, 3))}, {0, 0});
   }
-  const Tensor yes = random_ints(ElementType::boolean, {3, 1}, 0, 1), no = random_ints(ElementType::boolean, {3, 4}, 0, 1, 5);
-  for (const char* type : {"LogicalXor"}) check_op(make_desc(type, 1, {}, {yes, no}, {}), {yes, no}, {0, 0});
+  const Tensor yes = random_ints(ElementType::boolean, {3, 1}, 0, 1),
+               no = random_ints(ElementType::boolean, {3, 4}, 0, 1, 5);
+  for (const char* type : {"LogicalXor"})
+    check_op(make_desc(type, 1, {}, {yes, no}, {}), {yes, no}, {0, 0});
   check_op(make_desc("LogicalNot", 1, {}, {no}, {}), {no}, {0, 0});
   const Tensor a = random_tensor({2, 3, 4}), b = random_tensor({4}, -1, 1, 7);
   check_op(make_desc("Select", 1, {}, {yes, a, b}, {}), {yes, a, b}, {0, 0});
-  expect(evaluated("Select", 1, {}, {random_ints(ElementType::boolean, {1}, 1, 1), floats({1}, {4}), floats({1}, {5})}), {4});
+  expect(
+      evaluated("Select", 1, {},
+                {random_ints(ElementType::boolean, {1}, 1, 1), floats({1}, {4}), floats({1}, {5})}),
+      {4});
 }
 
-// The functions of the table on the device, many in one kernel; values stay where each of them is smooth.
+// The functions of the table on the device, many in one kernel; values stay where each of them is
+// smooth.
 TEST(Elementwise, Functions) {
-  const std::vector<std::vector<PostOp>> chains{
-      {{"soft_sign"}, {"asin"}, {"sin"}, {"tan"}, {"atan"}, {"tanh"}, {"atanh"}, {"sinh"}, {"asinh"}, {"erf"}},
-      {{"soft_sign"}, {"acos"}, {"cos"}, {"cosh"}, {"linear", 1, 0.1f}, {"acosh"}, {"sqrt"}, {"exp"}, {"log"}, {"sigmoid"},
-       {"mish"}, {"swish", 2}, {"gelu_erf"}, {"gelu_tanh"}, {"soft_plus"}},
-      {{"hswish"}, {"elu", 0.5f}, {"selu", 1.6f, 1.1f}, {"hsigmoid"}, {"hard_sigmoid", 0.2f, 0.5f}, {"clamp", 0.6f, 0.65f}, {"square"}},
-      {{"linear", 1.7f, 0}, {"ceiling"}, {"linear", 0.3f, 0.11f}, {"floor"}, {"linear", 0.5f, 0}, {"round_even"},
-       {"linear", 1.5f, 0}, {"round_away"}, {"abs"}, {"negative"}, {"linear", 1, 2}, {"sign"}}};
+  const std::vector<std::vector<PostOp>> chains{{{"soft_sign"},
+                                                 {"asin"},
+                                                 {"sin"},
+                                                 {"tan"},
+                                                 {"atan"},
+                                                 {"tanh"},
+                                                 {"atanh"},
+                                                 {"sinh"},
+                                                 {"asinh"},
+                                                 {"erf"}},
+                                                {{"soft_sign"},
+                                                 {"acos"},
+                                                 {"cos"},
+                                                 {"cosh"},
+                                                 {"linear", 1, 0.1f},
+                                                 {"acosh"},
+                                                 {"sqrt"},
+                                                 {"exp"},
+                                                 {"log"},
+                                                 {"sigmoid"},
+                                                 {"mish"},
+                                                 {"swish", 2},
+                                                 {"gelu_erf"},
+                                                 {"gelu_tanh"},
+                                                 {"soft_plus"}},
+                                                {{"hswish"},
+                                                 {"elu", 0.5f},
+                                                 {"selu", 1.6f, 1.1f},
+                                                 {"hsigmoid"},
+                                                 {"hard_sigmoid", 0.2f, 0.5f},
+                                                 {"clamp", 0.6f, 0.65f},
+                                                 {"square"}},
+                                                {{"linear", 1.7f, 0},
+                                                 {"ceiling"},
+                                                 {"linear", 0.3f, 0.11f},
+                                                 {"floor"},
+                                                 {"linear", 0.5f, 0},
+                                                 {"round_even"},
+                                                 {"linear", 1.5f, 0},
+                                                 {"round_away"},
+                                                 {"abs"},
+                                                 {"negative"},
+                                                 {"linear", 1, 2},
+                                                 {"sign"}}};
   const Tensor x = random_tensor({1, 20, 3, 3}, -3, 3);
   for (const auto& chain : chains) {
     OpDesc desc = make_desc("Negative", 1, {}, {x}, {});
@@ -190,8 +271,10 @@ TEST(Elementwise, Functions) {
   OpDesc desc = make_desc("Subtract", 1, {}, {x, a}, {});
   desc.inputs.resize(9, desc.inputs[1]);
   desc.constants.resize(9);
-  desc.tail = {{"power", 0, 0, 2, true}, {"mod", 0, 0, 3}, {"floor_mod", 0, 0, 4, true}, {"squared_difference", 0, 0, 5},
-               {"divide", 0, 0, 6, true}, {"minimum", 0, 0, 7}, {"swish_by", 0, 0, 8}};
+  desc.tail = {{"power", 0, 0, 2, true},     {"mod", 0, 0, 3},
+               {"floor_mod", 0, 0, 4, true}, {"squared_difference", 0, 0, 5},
+               {"divide", 0, 0, 6, true},    {"minimum", 0, 0, 7},
+               {"swish_by", 0, 0, 8}};
   check_op(desc, {x, a, a, a, a, a, a, a, a});
 }
 
@@ -203,7 +286,8 @@ namespace {
 
 // Pictures of three channels are computed several pixels at a time where memory allows it.
 TEST(Elementwise, FewChannels) {
-  const Tensor scale = random_tensor({1, 3, 1, 1}, 0.5, 2, 2), shift = random_tensor({3, 1, 1}, -1, 1, 3);
+  const Tensor scale = random_tensor({1, 3, 1, 1}, 0.5, 2, 2),
+               shift = random_tensor({3, 1, 1}, -1, 1, 3);
   for (const Shape& shape : {Shape{1, 3, 6, 8}, Shape{2, 3, 5, 7}}) {
     const Tensor x = random_tensor(shape);
     OpDesc desc = make_desc("Multiply", 1, {}, {x, scale}, {false, true});

@@ -1,4 +1,5 @@
-// The preprocess kernel against its plain C++ reference, and that against hand values and the two programs it mimics.
+// The preprocess kernel against its plain C++ reference, and that against hand values and the two
+// programs it mimics.
 #include "kernels/preprocess.h"
 
 #include <cmath>
@@ -39,7 +40,8 @@ Picture noise(PixelFormat format, int width, int height, int gap = 0) {
 
 Picture flat(PixelFormat format, int width, int height, std::array<uint8_t, 3> values) {
   Picture picture = noise(format, width, height);
-  for (int i = 0; i < 3; ++i) std::fill(picture.memory[i].begin(), picture.memory[i].end(), values[i]);
+  for (int i = 0; i < 3; ++i)
+    std::fill(picture.memory[i].begin(), picture.memory[i].end(), values[i]);
   return picture;
 }
 
@@ -60,29 +62,35 @@ void check(const Picture& picture, const FrameTransform& transform, TensorDesc o
     where[i] = {kOffset, picture.frame.strides[i]};
   }
   const int dims[] = {transform.nhwc ? 3 : 1, transform.nhwc ? 1 : 2, transform.nhwc ? 2 : 3};
-  const KernelPlan plan = plan_preprocess(picture.frame, where, transform, out, 0, context().traits);
+  const KernelPlan plan =
+      plan_preprocess(picture.frame, where, transform, out, 0, context().traits);
   desc.outputs = {out};
   const OpRun run = run_op(context(), desc, plan, planes);
   EXPECT_TRUE(run.stray.empty()) << run.stray.size() << " stray bytes";
   Tensor want = evaluate_preprocess(picture.frame, transform, static_cast<int>(out.shape[dims[2]]),
-                                    static_cast<int>(out.shape[dims[1]]), static_cast<int>(out.shape[dims[0]]));
+                                    static_cast<int>(out.shape[dims[1]]),
+                                    static_cast<int>(out.shape[dims[0]]));
   const std::vector<float> got = run.outputs[0].to_floats(), expected = want.to_floats();
   ASSERT_EQ(got.size(), expected.size());
   size_t wrong = 0, first = 0;
   for (size_t i = 0; i < got.size(); ++i)
-    if (!(std::fabs(got[i] - expected[i]) <= tolerance * std::max(1.f, std::fabs(expected[i]))) && wrong++ == 0) first = i;
-  EXPECT_EQ(wrong, 0u) << "of " << got.size() << ", first " << first << ": " << got[first] << ", expected " << expected[first];
+    if (!(std::fabs(got[i] - expected[i]) <= tolerance * std::max(1.f, std::fabs(expected[i]))) &&
+        wrong++ == 0)
+      first = i;
+  EXPECT_EQ(wrong, 0u) << "of " << got.size() << ", first " << first << ": " << got[first]
+                       << ", expected " << expected[first];
 }
 
 constexpr PixelFormat kFormats[] = {
-    PixelFormat::nv12, PixelFormat::nv21, PixelFormat::i420, PixelFormat::yv12, PixelFormat::yuy2, PixelFormat::uyvy,
-    PixelFormat::rgb,  PixelFormat::bgr,  PixelFormat::rgbx, PixelFormat::bgrx, PixelFormat::xrgb, PixelFormat::xbgr,
-    PixelFormat::gray8};
+    PixelFormat::nv12, PixelFormat::nv21, PixelFormat::i420, PixelFormat::yv12, PixelFormat::yuy2,
+    PixelFormat::uyvy, PixelFormat::rgb,  PixelFormat::bgr,  PixelFormat::rgbx, PixelFormat::bgrx,
+    PixelFormat::xrgb, PixelFormat::xbgr, PixelFormat::gray8};
 
 TEST(Preprocess, AllFormatsOfOddSizes) {
   for (PixelFormat format : kFormats)
     for (auto [w, h] : {std::pair{33, 21}, {2, 2}, {1, 1}, {64, 17}}) {
-      SCOPED_TRACE(testing::Message() << "format " << static_cast<int>(format) << " " << w << "x" << h);
+      SCOPED_TRACE(testing::Message()
+                   << "format " << static_cast<int>(format) << " " << w << "x" << h);
       Picture picture = noise(format, w, h, 5);
       FrameTransform transform;
       transform.mean = {104, 117, 123};
@@ -109,7 +117,8 @@ TEST(Preprocess, LayoutsAndTypes) {
   check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 16, 24}));
   check(picture, transform, TensorDesc::row_major(ElementType::f16, {1, 3, 16, 24}), 1e-3f);
   check(picture, transform, TensorDesc::channels_last(ElementType::u8, {1, 3, 16, 24}));
-  check(picture, transform, test::with_gaps(TensorDesc::channels_last(ElementType::f32, {1, 3, 16, 24})));
+  check(picture, transform,
+        test::with_gaps(TensorDesc::channels_last(ElementType::f32, {1, 3, 16, 24})));
   transform.nhwc = true;
   check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 16, 24, 3}));
   transform.color = ColorOrder::gray;
@@ -146,8 +155,10 @@ TEST(Preprocess, PlaceOfImage) {
   for (int i = 0; i < 3; ++i) desc.inputs.push_back(TensorDesc::row_major(ElementType::u8, {64}));
   desc.outputs = {out};
   const std::vector<Tensor> planes(3, plane);
-  const OpRun run =
-      run_op(context(), desc, plan_preprocess(picture.frame, {{{0, 8}, {}, {}}}, transform, out, 1, context().traits), planes);
+  const OpRun run = run_op(
+      context(), desc,
+      plan_preprocess(picture.frame, {{{0, 8}, {}, {}}}, transform, out, 1, context().traits),
+      planes);
   for (int i = 0; i < 64; ++i) {
     EXPECT_TRUE(std::isnan(run.outputs[0].data<float>()[i]));
     EXPECT_NEAR(run.outputs[0].data<float>()[64 + i], picture.memory[0][i], 1e-3);
@@ -166,7 +177,8 @@ TEST(Preprocess, ColoursOfVideoconvert) {
   for (const auto& c : cases) {
     const Picture picture = flat(PixelFormat::i420, 4, 4, c.yuv);
     const Tensor out = evaluate_preprocess(picture.frame, {}, 1, 1, 3);
-    for (int k = 0; k < 3; ++k) EXPECT_EQ(out.data<float>()[k], c.bgr[k]) << static_cast<int>(c.yuv[0]);
+    for (int k = 0; k < 3; ++k)
+      EXPECT_EQ(out.data<float>()[k], c.bgr[k]) << static_cast<int>(c.yuv[0]);
   }
 }
 
@@ -204,8 +216,10 @@ TEST(Preprocess, RefusesWhatCannotBe) {
   const Picture picture = noise(PixelFormat::nv12, 8, 8);
   const std::array<DevicePlane, 3> planes{{{0, 8}, {0, 8}, {}}};
   const TensorDesc out = TensorDesc::row_major(ElementType::f32, {1, 3, 8, 8});
-  const auto plan = [&](const Frame& frame, const std::array<DevicePlane, 3>& where, const FrameTransform& transform,
-                        const TensorDesc& to) { plan_preprocess(frame, where, transform, to, 0, DeviceTraits{}); };
+  const auto plan = [&](const Frame& frame, const std::array<DevicePlane, 3>& where,
+                        const FrameTransform& transform, const TensorDesc& to) {
+    plan_preprocess(frame, where, transform, to, 0, DeviceTraits{});
+  };
   EXPECT_NO_THROW(plan(picture.frame, planes, {}, out));
   FrameTransform transform;
   transform.scale = {0};
@@ -218,7 +232,9 @@ TEST(Preprocess, RefusesWhatCannotBe) {
   outside.region = {0, 0, -4, 4};
   EXPECT_THROW(plan(outside, planes, {}, out), Error);
   EXPECT_THROW(plan(picture.frame, {{{0, 7}, {0, 8}, {}}}, {}, out), Error);
-  EXPECT_THROW(plan(picture.frame, planes, {}, TensorDesc::row_major(ElementType::f32, {1, 5, 8, 8})), Error);
+  EXPECT_THROW(
+      plan(picture.frame, planes, {}, TensorDesc::row_major(ElementType::f32, {1, 5, 8, 8})),
+      Error);
   EXPECT_THROW(plan({PixelFormat::nv12, 0, 8}, planes, {}, out), Error);
 }
 

@@ -38,7 +38,8 @@ TEST(Reduce, HandValues) {
 
 TEST(Reduce, AxesAndLayouts) {
   const Tensor x = random_tensor({2, 20, 9, 11});
-  const Tensor spatial = axes({2, 3}), channel = axes({1}), all = axes({0, 1, 2, 3}), odd = axes({0, -2}), none = axes({});
+  const Tensor spatial = axes({2, 3}), channel = axes({1}), all = axes({0, 1, 2, 3}),
+               odd = axes({0, -2}), none = axes({});
   for (const Tensor& along : {spatial, channel, all, odd, none}) {
     check_op(reduce("ReduceMean", x, along), {x, along});
     check_op(reduce("ReduceMax", x, along, "false"), {x, along}, {0, 0});
@@ -61,7 +62,8 @@ TEST(Reduce, IntegersAndBooleans) {
 }
 
 TEST(Reduce, Tail) {
-  const Tensor x = random_tensor({2, 20, 5, 5}), along = axes({2, 3}), bias = random_tensor({1, 20, 1, 1}, -1, 1, 2);
+  const Tensor x = random_tensor({2, 20, 5, 5}), along = axes({2, 3}),
+               bias = random_tensor({1, 20, 1, 1}, -1, 1, 2);
   OpDesc desc = reduce("ReduceMean", x, along);
   desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, bias.shape()));
   desc.constants.push_back(bias);

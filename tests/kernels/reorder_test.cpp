@@ -19,7 +19,8 @@ OpDesc reorder(const Tensor& x, TensorDesc from, TensorDesc to) {
 TEST(Reorder, ChannelsLastAndBack) {
   for (const Shape& shape : {Shape{1, 3, 17, 33}, Shape{2, 40, 5, 7}}) {
     const Tensor x = random_tensor(shape);
-    const TensorDesc rows = TensorDesc::row_major(ElementType::f32, shape), last = TensorDesc::channels_last(ElementType::f32, shape);
+    const TensorDesc rows = TensorDesc::row_major(ElementType::f32, shape),
+                     last = TensorDesc::channels_last(ElementType::f32, shape);
     EXPECT_GE(check_op(reorder(x, rows, last), {x}, {0, 0}), 4u);
     check_op(reorder(x, last, rows), {x}, {0, 0});
   }
@@ -30,20 +31,24 @@ TEST(Reorder, AnyStrides) {
   const Tensor x = random_tensor(shape);
   const TensorDesc last = TensorDesc::channels_last(ElementType::f32, shape);
   check_op(reorder(x, last, test::with_gaps(last)), {x}, {0, 0});
-  check_op(reorder(x, test::with_gaps(TensorDesc::row_major(ElementType::f32, shape)), test::with_gaps(last, 1, 2)), {x}, {0, 0});
+  check_op(reorder(x, test::with_gaps(TensorDesc::row_major(ElementType::f32, shape)),
+                   test::with_gaps(last, 1, 2)),
+           {x}, {0, 0});
   // Backwards along one dimension.
   TensorDesc reversed = last;
   reversed.offset = 4 * reversed.strides[2];
   reversed.strides[2] = -reversed.strides[2];
   check_op(reorder(x, reversed, last), {x}, {0, 0});
   const Tensor deep = random_tensor({2, 3, 2, 3, 2, 3, 2});
-  check_op(reorder(deep, {ElementType::f32, deep.shape(), {1, 2, 6, 12, 36, 72, 216}, 0}, TensorDesc::row_major(ElementType::f32, deep.shape())),
+  check_op(reorder(deep, {ElementType::f32, deep.shape(), {1, 2, 6, 12, 36, 72, 216}, 0},
+                   TensorDesc::row_major(ElementType::f32, deep.shape())),
            {deep}, {0, 0});
 }
 
 TEST(Reorder, ConvertsTypes) {
   const Shape shape{1, 5, 6, 7};
-  const Tensor x = random_tensor(shape, -100, 100), i = random_ints(ElementType::i32, shape, -100, 100);
+  const Tensor x = random_tensor(shape, -100, 100),
+               i = random_ints(ElementType::i32, shape, -100, 100);
   const auto rows = [&](ElementType type) { return TensorDesc::row_major(type, shape); };
   const auto last = [&](ElementType type) { return TensorDesc::channels_last(type, shape); };
   check_op(reorder(x, rows(ElementType::f32), last(ElementType::f16)), {x}, {0, 1e-3});

@@ -162,9 +162,9 @@ def check_ops(root):
 def check_headers(root, build):
     with open(build / "compile_commands.json", encoding="utf-8") as file:
         commands = json.load(file)
-    # A header is compiled as the sources beside it are, or those of the nearest folder above or below.
+    # A header is compiled as the source beside it with most include folders is, or one of the nearest folder above or below.
     flags = {}
-    for entry in commands:
+    for entry in sorted(commands, key=lambda e: -len(re.findall(r"\s-(I|isystem)", e["command"]))):
         source = pathlib.Path(entry["directory"], entry["file"]).resolve()
         if source.is_relative_to(root) and source.suffix == ".cpp":
             flags.setdefault(source.relative_to(root).parent.as_posix(), (entry["directory"], entry["command"]))
@@ -184,7 +184,7 @@ def check_headers(root, build):
             if word.startswith("-O") or word.startswith("-fsanitize") or word.endswith(".cpp"):
                 continue
             kept.append(word)
-        kept += ["-fsyntax-only", "-x", "c++", "-"]
+        kept += ["-fsyntax-only", "-fdiagnostics-color=never", "-x", "c++", "-"]
         text = f'#include "{header.as_posix()}"\n#include "{header.as_posix()}"\n'
         done = subprocess.run(kept, cwd=directory, input=text, capture_output=True, text=True, check=False)
         return "" if done.returncode == 0 else done.stderr.strip()

@@ -103,8 +103,7 @@ const Entry& entry_of(const std::string& type) {
   throw Error(ErrorCode::unsupported, type + " is not an element function");
 }
 
-// ---- integers
-// ------------------------------------------------------------------------------------------------------
+// ---- integers -----------------------------------------------------------------------------------
 
 int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
 
@@ -174,8 +173,7 @@ constexpr IntegerFunction kInteger[] = {
     {"logical_not", [](I x, I) { return I{!x}; }, "!x"},
 };
 
-// ---- parameters
-// ----------------------------------------------------------------------------------------------------
+// ---- parameters ---------------------------------------------------------------------------------
 
 // A parameter that the specification allows as an input, but that is one number in every model.
 float parameter(const OpDesc& desc, std::span<const Tensor> values, size_t i, const char* what) {
@@ -234,8 +232,7 @@ void widen(Shape& shape, const Shape& other) {
   }
 }
 
-// ---- shapes
-// --------------------------------------------------------------------------------------------------------
+// ---- shapes -------------------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
   const Entry& entry = entry_of(context.type);
@@ -310,8 +307,7 @@ std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
   return {{type, shape}};
 }
 
-// ---- reference
-// -----------------------------------------------------------------------------------------------------
+// ---- reference ----------------------------------------------------------------------------------
 
 // Calls f(output index, offsets of the operands) for all elements, in row-major order.
 template <typename F>
@@ -413,8 +409,7 @@ void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs,
     evaluate_integers(function, strides, inputs, out);
 }
 
-// ---- as a tail
-// -----------------------------------------------------------------------------------------------------
+// ---- as a tail ----------------------------------------------------------------------------------
 
 // x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol within the
 // limits, as steps with constants computed per channel (or whatever shape the ranges have), so that

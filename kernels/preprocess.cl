@@ -2,7 +2,7 @@
 // of V neighbouring pixels. Colours are those of GStreamer's videoconvert (8-bit coefficients, the
 // chroma sample that covers the pixel), resizing is OpenCV's INTER_LINEAR on 8-bit pixels, both to
 // the bit: a network sees the same picture whoever prepares it.
-// Defines: V, ROWS; YUV 1 or 0; OUT_T: float, half or uchar.
+// Defines: V, ROWS; GROUP_X, GROUP_Y; YUV 1 or 0; OUT_T: float, half or uchar.
 
 struct FN(Args) {
   int component_offset[3], row_stride[3], step[3];  // bytes; Y, U, V or R, G, B
@@ -60,6 +60,7 @@ void FN(pixels)(__global const uchar *p0, __global const uchar *p1, __global con
 #define BLEND(top, bottom, w0, w1) \
   (((((w0) * ((top) >> 4)) >> 16) + (((w1) * ((bottom) >> 4)) >> 16) + 2) >> 2)
 
+__attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, 1)))
 KERNEL(IN(uchar, p0), IN(uchar, p1), IN(uchar, p2), OUT(OUT_T, out), const struct FN(Args) a) {
   const int column = (int)get_global_id(0) * V, first_row = (int)get_global_id(1) * ROWS;
   if (column >= a.width) return;

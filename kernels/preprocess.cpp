@@ -325,11 +325,15 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
   const bool wide = traits.is_cpu || traits.vector_width > 1;
   const int vector = wide ? 8 : 1, rows = wide ? 4 : 1;
   spec.source = "preprocess.cl";
+  spec.local = wide                           ? std::array<size_t, 3>{4, 1, 1}
+               : traits.max_work_group >= 128 ? std::array<size_t, 3>{32, 4, 1}
+                                              : std::array<size_t, 3>{1, 1, 1};
   spec.defines = {{"V", std::to_string(vector)},
                   {"ROWS", std::to_string(rows)},
+                  {"GROUP_X", std::to_string(spec.local[0])},
+                  {"GROUP_Y", std::to_string(spec.local[1])},
                   {"YUV", layout.yuv ? "1" : "0"},
                   {"OUT_T", type}};
-  spec.local = wide ? std::array<size_t, 3>{4, 1, 1} : std::array<size_t, 3>{32, 4, 1};
   const auto covered = [](int size, int step, size_t group) {
     const size_t items = (static_cast<size_t>(size) + step - 1) / step;
     return (items + group - 1) / group * group;

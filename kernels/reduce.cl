@@ -2,7 +2,7 @@
 // lanes are neighbouring outputs, dense in input and output) or one (ALONG 1: lanes are neighbours
 // in the innermost reduced loop, dense there); its work-items share the innermost reduced loop.
 // Defines: V, GROUP, ALONG; IN_T, OUT_T; ACC float or int (V = 1); LOAD_ONE(p), STORE_ONE(v, p);
-// FIRST, TAKE(acc, x), JOIN(a, b), FINISH(acc): the reduction; SCALE is at hand in FINISH.
+// FIRST, TAKE(acc, x), JOIN(a, b), FINISH(acc): the reduction; `scale` is at hand in FINISH.
 
 struct FN(Walk) {
   int kept[4], kept_from[4], kept_to[4];  // loops over the output, innermost first

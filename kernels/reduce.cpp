@@ -124,8 +124,7 @@ void evaluate_reduce(const OpDesc& desc, std::span<const Tensor> inputs,
   });
 }
 
-// ---- the kernel
-// ----------------------------------------------------------------------------------------------------
+// ---- the kernel ---------------------------------------------------------------------------------
 
 constexpr size_t kKept = 4, kReduced = 3;
 

@@ -119,7 +119,7 @@ def main():
     parser.add_argument("--load-rounds", type=int, default=1, help="measurements of the load times; 0: none")
     parser.add_argument("--cpus", default="", metavar="LIST", help="cores for both sides, e.g. 0,1; all unless given")
     parser.add_argument("--device", default="CPU", help="clinfer's device")
-    parser.add_argument("--streams", type=int, default=1)
+    parser.add_argument("--streams", type=int, default=0, help="0: AUTO, as OpenVINO chooses its own")
     parser.add_argument("--nireq", type=int, default=0, help="0: 2 x streams")
     parser.add_argument("--batch", type=int, default=0, help="0: as the model states")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="for clinfer")

@@ -44,26 +44,6 @@ void parallel_for(size_t n, unsigned threads, F f) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// One part of a CPU device for each stream, so that an inference stays in the caches of its cores; the whole device for all where it
-// cannot be parted (GPUs, more streams than cores, drivers without sub-devices).
-std::vector<cl::Device> stream_devices(const ocl::Context& context, unsigned streams) {
-  const std::vector<cl::Device> whole(streams, context.device.device);
-  if (!context.traits.is_cpu || streams < 2 || context.traits.compute_units < streams) return whole;
-  const cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY,
-                                                  static_cast<cl_device_partition_property>(context.traits.compute_units / streams), 0};
-  try {
-    std::vector<cl::Device> parts;
-    cl::Device device = context.device.device;
-    device.createSubDevices(equally, &parts);
-    if (parts.size() < streams) return whole;
-    parts.resize(streams);
-    for (const cl::Device& part : parts) cl::CommandQueue(context.context, part);  // some want the parts in the context
-    return parts;
-  } catch (const cl::Error&) {
-    return whole;
-  }
-}
-
 void write_dump(const std::string& directory, size_t index, const std::string& name, const Graph& graph) {
   std::error_code ignored;
   std::filesystem::create_directories(directory, ignored);
@@ -109,11 +89,9 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   load_weights();
 
   const unsigned streams = config_.streams ? config_.streams : kAutomaticStreams;
-  const std::vector<cl::Device> devices = stream_devices(*context_, streams);
   for (unsigned i = 0; i < streams; ++i) {
     auto stream = std::make_unique<Stream>();
-    stream->device = devices[i];
-    stream->queue = cl::CommandQueue(context_->context, stream->device,
+    stream->queue = cl::CommandQueue(context_->context, context_->device.device,
                                      config_.perf_count ? CL_QUEUE_PROFILING_ENABLE : 0);
     stream->memory = cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
     streams_.push_back(std::move(stream));

@@ -13,7 +13,6 @@ namespace clinfer {
 
 // One in-order queue with the activation memory that its requests share, one after the other.
 struct Stream {
-  cl::Device device;  // the whole one or a part; outlives the queue on it
   cl::CommandQueue queue;
   cl::Buffer memory;
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting

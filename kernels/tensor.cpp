@@ -165,6 +165,11 @@ struct Half {
   uint16_t bits;
 };
 
+// A model's bytes may hold anything, and a C++ bool only 0 or 1.
+struct Boolean {
+  uint8_t byte;
+};
+
 // Calls f with a null pointer of the C++ type that stands for `type`; f's generic body does the work.
 template <typename F>
 void with_type(ElementType type, F&& f) {
@@ -180,18 +185,22 @@ void with_type(ElementType type, F&& f) {
     case ElementType::u32: return f(static_cast<uint32_t*>(nullptr));
     case ElementType::i64: return f(static_cast<int64_t*>(nullptr));
     case ElementType::u64: return f(static_cast<uint64_t*>(nullptr));
-    case ElementType::boolean: return f(static_cast<bool*>(nullptr));
+    case ElementType::boolean: return f(static_cast<Boolean*>(nullptr));
   }
 }
 
 template <typename To, typename From>
 To convert_one(From value) {
-  if constexpr (std::is_same_v<From, Half>) {
+  if constexpr (std::is_same_v<From, To>) {
+    return value;
+  } else if constexpr (std::is_same_v<From, Half>) {
     return convert_one<To>(half_to_float(value.bits));
+  } else if constexpr (std::is_same_v<From, Boolean>) {
+    return convert_one<To>(static_cast<uint8_t>(value.byte != 0));
   } else if constexpr (std::is_same_v<To, Half>) {
     return Half{float_to_half(static_cast<float>(value))};
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return value != From{0};
+  } else if constexpr (std::is_same_v<To, Boolean>) {
+    return Boolean{static_cast<uint8_t>(value != From{0})};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // C++ leaves out-of-range conversions undefined; saturate instead, NaN is 0.
     if (std::isnan(value)) return To{0};

@@ -41,14 +41,31 @@ def count(test):
     return passed, failed, skipped, names
 
 
+def about_failures(out):
+    """Of a GoogleTest program's output, what the failed cases wrote and what stands outside of all cases."""
+    kept, case = [], None
+    for line in out.splitlines():
+        if line.startswith("[ RUN      ]"):
+            case = []
+        elif case is None:
+            kept.append(line)
+        elif line.startswith(("[       OK ]", "[  SKIPPED ]")):
+            case = None
+        elif line.startswith("[  FAILED  ]"):
+            kept += case + [line]
+            case = None
+        else:
+            case.append(line)
+    kept += case or []  # the program ended inside this one
+    return [l for l in kept if l.strip() and not re.match(r"\[(-+|  SKIPPED |==========)\]", l)]
+
+
 def show_failure(label, test, names):
     print(f"---- {label}: {test['name']} failed: {', '.join(names) or test['result']}")
     for stream in ("stdout", "stderr"):
-        lines = test.get(stream, "").rstrip().splitlines()
-        # Of GoogleTest's output only what is about failures.
-        lines = [l for l in lines if not re.match(r"\[( RUN      |       OK |----------)\]", l)]
+        lines = about_failures(test.get(stream, ""))
         if len(lines) > TAIL:
-            print(f"({len(lines) - TAIL} lines of {stream} left out; all of them are in testlog.json)")
+            print(f"({len(lines) - TAIL} lines of {stream} left out; all of them are in meson-logs)")
         for line in lines[-TAIL:]:
             # The last line of this program's output must be the only one of its form.
             print("  | " + line)

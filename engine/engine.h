@@ -1,5 +1,6 @@
-// The engine's public face, the only engine header that gst/ and programs include: devices, models, compiled models,
-// infer requests. Everything here throws Error (kernels/error.h). No OpenCL type appears.
+// The engine's public face, the only engine header that gst/ and programs include: devices, models,
+// compiled models, infer requests. Everything here throws Error (kernels/error.h). No OpenCL type
+// appears.
 #pragma once
 
 #include <chrono>
@@ -18,16 +19,18 @@
 
 namespace clinfer {
 
-// ---- devices -------------------------------------------------------------------------------------------------------
+// ---- devices
+// -------------------------------------------------------------------------------------------------------
 
 struct DeviceInfo {
-  std::string id;        // "GPU.0", "GPU.1", "CPU": integrated GPUs first, then discrete ones, in the platforms' order
-  std::string name;      // CL_DEVICE_NAME
+  std::string id;    // "GPU.0", "GPU.1", "CPU": integrated GPUs first, then discrete ones, in the
+                     // platforms' order
+  std::string name;  // CL_DEVICE_NAME
   std::string vendor, platform, driver, version;
   bool is_cpu = false, is_integrated = false;
-  bool fp16 = false;     // activations are f16 by default
+  bool fp16 = false;  // activations are f16 by default
   unsigned compute_units = 0;
-  uint64_t memory = 0;   // bytes of global memory
+  uint64_t memory = 0;  // bytes of global memory
 };
 
 struct DeviceList {
@@ -37,31 +40,36 @@ struct DeviceList {
 
 DeviceList list_devices();
 
-// ---- configuration -------------------------------------------------------------------------------------------------
+// ---- configuration
+// -------------------------------------------------------------------------------------------------
 
 enum class Precision { automatic, f32, f16 };
 
 struct Config {
-  std::string device = "GPU";  // "GPU" = "GPU.0"; a CPU device is taken when there is no GPU; "CPU"; "GPU.N"
-  unsigned streams = 1;        // 0: AUTO
-  unsigned batch = 0;          // images per inference; 0: as the model states
+  std::string device =
+      "GPU";  // "GPU" = "GPU.0"; a CPU device is taken when there is no GPU; "CPU"; "GPU.N"
+  unsigned streams = 1;  // 0: AUTO
+  unsigned batch = 0;    // images per inference; 0: as the model states
   Precision precision = Precision::automatic;
-  bool perf_count = false;     // event timing of every step
-  unsigned max_num_threads = 0;  // of program builds; 0: all cores
+  bool perf_count = false;               // event timing of every step
+  unsigned max_num_threads = 0;          // of program builds; 0: all cores
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
-  std::string graph_dumps_dir;   // Graphviz files after each pass; "": none
-  std::string sources_dumps_dir; // program sources with their build logs; "": none
+  std::string graph_dumps_dir;           // Graphviz files after each pass; "": none
+  std::string sources_dumps_dir;         // program sources with their build logs; "": none
 
-  // Sets a value by the GPU plug-in's key ("GPU_THROUGHPUT_STREAMS", "KEY_" prefix allowed, CLDNN_ spellings too,
-  // "INFERENCE_PRECISION"). Throws Error{bad_argument} that lists the keys or the values allowed.
+  // Sets a value by the GPU plug-in's key ("GPU_THROUGHPUT_STREAMS", "KEY_" prefix allowed, CLDNN_
+  // spellings too, "INFERENCE_PRECISION"). Throws Error{bad_argument} that lists the keys or the
+  // values allowed.
   void set(const std::string& key, const std::string& value);
 };
 
-// ---- models --------------------------------------------------------------------------------------------------------
+// ---- models
+// --------------------------------------------------------------------------------------------------------
 
 // One input or output. Shapes and types are as the IR states them (NCHW mostly).
 struct Port {
-  std::string name;  // the layer's name: of the Parameter; for an output the layer that feeds the Result
+  std::string
+      name;  // the layer's name: of the Parameter; for an output the layer that feeds the Result
   ElementType type = ElementType::f32;
   Shape shape;
   std::vector<std::string> tensor_names;  // further names the IR gives to this tensor (v11 "names")
@@ -70,14 +78,17 @@ struct Port {
 // A model as read: immutable, shareable between threads.
 class Model {
  public:
-  // Reads xml and, beside it, the .bin of the same stem (memory-mapped). Throws Error{not_found, bad_model, unsupported}.
+  // Reads xml and, beside it, the .bin of the same stem (memory-mapped). Throws Error{not_found,
+  // bad_model, unsupported}.
   static std::shared_ptr<const Model> read(const std::string& xml_path);
   virtual ~Model() = default;
 
   virtual const std::string& path() const = 0;
   virtual const std::string& name() const = 0;
-  virtual const std::vector<Port>& inputs() const = 0;   // in the order of the Parameter layers in the file
-  virtual const std::vector<Port>& outputs() const = 0;  // in the order of the Result layers in the file
+  virtual const std::vector<Port>& inputs()
+      const = 0;  // in the order of the Parameter layers in the file
+  virtual const std::vector<Port>& outputs()
+      const = 0;  // in the order of the Result layers in the file
   // The leaf values below <rt_info>, keys joined by '/': "model_info/labels" -> "background face".
   virtual const std::map<std::string, std::string>& rt_info() const = 0;
   // Type of the operation that produces output i ("DetectionOutput"), for choosing a decoder.
@@ -86,9 +97,11 @@ class Model {
   virtual const std::map<std::string, std::string>& output_op_attributes(size_t i) const = 0;
 };
 
-// ---- compiled models -----------------------------------------------------------------------------------------------
+// ---- compiled models
+// -----------------------------------------------------------------------------------------------
 
-// Called while a model compiles: what is done, and of how many. Return false to cancel: compile throws Error{cancelled}.
+// Called while a model compiles: what is done, and of how many. Return false to cancel: compile
+// throws Error{cancelled}.
 using Progress = std::function<bool(const std::string& what, size_t done, size_t of)>;
 
 struct StepProfile {
@@ -99,16 +112,18 @@ struct StepProfile {
 
 class InferRequest;
 
-// Immutable result of compilation for one device; shareable between threads. Lives as long as anyone holds it, requests do.
+// Immutable result of compilation for one device; shareable between threads. Lives as long as
+// anyone holds it, requests do.
 class CompiledModel {
  public:
-  static std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model, const Config& config,
+  static std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model,
+                                                const Config& config,
                                                 const Progress& progress = {});
   virtual ~CompiledModel() = default;
 
   virtual const Model& model() const = 0;
   virtual const DeviceInfo& device() const = 0;
-  virtual const std::vector<Port>& inputs() const = 0;   // shapes with the batch applied
+  virtual const std::vector<Port>& inputs() const = 0;  // shapes with the batch applied
   virtual const std::vector<Port>& outputs() const = 0;
   virtual unsigned streams() const = 0;
   virtual unsigned optimal_requests() const = 0;  // 2 x streams
@@ -123,26 +138,32 @@ class CompiledModel {
   virtual std::vector<StepProfile> profile() const = 0;
 };
 
-// ---- infer requests ------------------------------------------------------------------------------------------------
+// ---- infer requests
+// ------------------------------------------------------------------------------------------------
 
-// One inference in flight, with buffers of its own. Used by one thread at a time. Cycle: inputs, start(), wait(), outputs.
+// One inference in flight, with buffers of its own. Used by one thread at a time. Cycle: inputs,
+// start(), wait(), outputs.
 class InferRequest {
  public:
   virtual ~InferRequest() = default;  // waits for what is in flight
 
-  // Input `index` as the IR states it (type converted where it differs). Copies; may be called while idle only.
+  // Input `index` as the IR states it (type converted where it differs). Copies; may be called
+  // while idle only.
   virtual void set_input(size_t index, const Tensor& value) = 0;
-  // Makes image `image` of the batch of input `index` from a video frame in host memory, on the device: crop, resize, colours, mean and scale, layout and
-  // type in one kernel. The frame's memory must stay valid until wait() has returned. Returns where the frame lies in the
-  // network's input, for mapping results back.
-  virtual Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform, size_t image = 0) = 0;
+  // Makes image `image` of the batch of input `index` from a video frame in host memory, on the
+  // device: crop, resize, colours, mean and scale, layout and type in one kernel. The frame's
+  // memory must stay valid until wait() has returned. Returns where the frame lies in the network's
+  // input, for mapping results back.
+  virtual Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
+                              size_t image = 0) = 0;
 
   virtual void start() = 0;  // enqueues and returns at once
-  // True when finished (results are readable), false after `timeout`. Sleeps. Throws what the inference failed with; the
-  // request is idle and usable again afterwards.
+  // True when finished (results are readable), false after `timeout`. Sleeps. Throws what the
+  // inference failed with; the request is idle and usable again afterwards.
   virtual bool wait(std::optional<std::chrono::milliseconds> timeout = {}) = 0;
 
-  // Output `index` after wait(): dense row-major, as the IR states it but floats always f32. Valid until the next start().
+  // Output `index` after wait(): dense row-major, as the IR states it but floats always f32. Valid
+  // until the next start().
   virtual const Tensor& output(size_t index) const = 0;
 };
 

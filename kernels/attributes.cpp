@@ -13,8 +13,10 @@ namespace {
 }
 
 std::string_view trim(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
+    text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+    text.remove_suffix(1);
   return text;
 }
 
@@ -80,7 +82,8 @@ bool Attributes::get_bool(const std::string& name, std::optional<bool> otherwise
   const std::string* text = find(name, otherwise.has_value());
   if (!text) return *otherwise;
   std::string lower;
-  for (char c : trim(*text)) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char c : trim(*text))
+    lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (lower == "true" || lower == "1" || lower == "yes") return true;
   if (lower == "false" || lower == "0" || lower == "no") return false;
   bad(name, *text, "true or false");

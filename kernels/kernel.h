@@ -1,4 +1,5 @@
-// Kernel families as plain data: what a family refuses, its tuning points, and what has to be launched for one of them.
+// Kernel families as plain data: what a family refuses, its tuning points, and what has to be
+// launched for one of them.
 #pragma once
 
 #include <array>
@@ -14,20 +15,21 @@ namespace clinfer {
 
 enum class Vendor { other, intel, nvidia, amd, arm, pocl };
 
-// What kernels may know of a device. Filled by engine/ocl from queries and probes; a test may make up its own.
+// What kernels may know of a device. Filled by engine/ocl from queries and probes; a test may make
+// up its own.
 struct DeviceTraits {
   Vendor vendor = Vendor::other;
   std::string name;
   bool is_cpu = false;
   unsigned compute_units = 1;
   size_t max_work_group = 256;
-  size_t local_memory = 32 << 10;      // bytes
-  unsigned vector_width = 4;           // floats in a native vector; 1 on scalar (SIMT) machines
-  bool fp16 = false;                   // half arithmetic compiles
-  unsigned sub_group = 0;              // width that kernels may require, 0 = none
-  bool intel_block_io = false;         // cl_intel_subgroups block reads and shuffles
-  bool dot_product = false;            // packed int8 dot product
-  bool nvidia_ptx = false;             // inline PTX (mma.sync, cp.async) compiles
+  size_t local_memory = 32 << 10;  // bytes
+  unsigned vector_width = 4;       // floats in a native vector; 1 on scalar (SIMT) machines
+  bool fp16 = false;               // half arithmetic compiles
+  unsigned sub_group = 0;          // width that kernels may require, 0 = none
+  bool intel_block_io = false;     // cl_intel_subgroups block reads and shuffles
+  bool dot_product = false;        // packed int8 dot product
+  bool nvidia_ptx = false;         // inline PTX (mma.sync, cp.async) compiles
 };
 
 // Named integers, in a fixed order. Two points of one family have the same names.
@@ -41,15 +43,17 @@ struct TuningPoint {
   friend bool operator==(const TuningPoint&, const TuningPoint&) = default;
 };
 
-// One argument of a launch, in the kernel's order. A tensor argument becomes two kernel arguments: the buffer that holds the
-// tensor (cl_mem) and an int, the offset of its first element in elements of `unit` bytes (macros IN/OUT in common/types.cl).
-// So kernels see few base buffers, and plans can be walked by a persistent kernel.
+// One argument of a launch, in the kernel's order. A tensor argument becomes two kernel arguments:
+// the buffer that holds the tensor (cl_mem) and an int, the offset of its first element in elements
+// of `unit` bytes (macros IN/OUT in common/types.cl). So kernels see few base buffers, and plans
+// can be walked by a persistent kernel.
 struct Argument {
   enum class Kind { input, output, packed, workspace, value };
   Kind kind = Kind::value;
-  size_t index = 0;                // input, output: of the OpDesc; packed: of KernelPlan::packed
-  size_t unit = 4;                 // bytes of one element in the kernel's eyes
-  std::vector<std::byte> bytes{};  // value: passed by value (struct of ints and floats, or one scalar)
+  size_t index = 0;  // input, output: of the OpDesc; packed: of KernelPlan::packed
+  size_t unit = 4;   // bytes of one element in the kernel's eyes
+  std::vector<std::byte>
+      bytes{};  // value: passed by value (struct of ints and floats, or one scalar)
 
   static Argument input(size_t i, size_t unit) { return {Kind::input, i, unit}; }
   static Argument output(size_t i, size_t unit) { return {Kind::output, i, unit}; }
@@ -64,32 +68,38 @@ struct Argument {
   }
 };
 
-// Instantiates one `KERNEL` of a source file. The engine emits: the common sources once per program, then per distinct spec
-// the defines, `#define KERNEL_NAME <unique>`, the prologue, the file, and #undefs; equal (source, defines, prologue) share one
-// kernel. So whatever differs between layers but not between machine codes belongs into `arguments`.
+// Instantiates one `KERNEL` of a source file. The engine emits: the common sources once per
+// program, then per distinct spec the defines, `#define KERNEL_NAME <unique>`, the prologue, the
+// file, and #undefs; equal (source, defines, prologue) share one kernel. So whatever differs
+// between layers but not between machine codes belongs into `arguments`.
 struct KernelSpec {
   std::string source;                                        // "convolution.cl"
   std::vector<std::pair<std::string, std::string>> defines;  // NAME -> text
-  std::string prologue;                                      // generated OpenCL C (the tail), may use KERNEL_NAME
-  std::array<size_t, 3> global{1, 1, 1};                     // work-items; a multiple of local
-  std::array<size_t, 3> local{1, 1, 1};                      // work-group; the source states it by reqd_work_group_size
+  std::string prologue;                   // generated OpenCL C (the tail), may use KERNEL_NAME
+  std::array<size_t, 3> global{1, 1, 1};  // work-items; a multiple of local
+  std::array<size_t, 3> local{1, 1, 1};  // work-group; the source states it by reqd_work_group_size
   std::vector<Argument> arguments;
 };
 
-// What runs one OpDesc: launches in order, constants repacked at load, scratch that lives for this step only.
+// What runs one OpDesc: launches in order, constants repacked at load, scratch that lives for this
+// step only.
 struct KernelPlan {
   std::vector<KernelSpec> launches;
-  std::vector<std::function<std::vector<std::byte>()>> packed;  // called once at load, possibly on another thread
-  size_t workspace = 0;                                         // bytes
+  std::vector<std::function<std::vector<std::byte>()>>
+      packed;            // called once at load, possibly on another thread
+  size_t workspace = 0;  // bytes
 };
 
-// One way to compute an op. Plain functions, no state. `reject` comes first: the others may assume that it said nothing.
+// One way to compute an op. Plain functions, no state. `reject` comes first: the others may assume
+// that it said nothing.
 struct KernelFamily {
   std::string name;  // stored in tuning records
   int version = 1;   // raised when old records would no longer mean the same
-  std::string (*reject)(const OpDesc&, const DeviceTraits&) = nullptr;              // reason, or ""
-  std::vector<TuningPoint> (*space)(const OpDesc&, const DeviceTraits&) = nullptr;  // all points worth trying; never empty
-  TuningPoint (*heuristic)(const OpDesc&, const DeviceTraits&) = nullptr;           // untuned choice; a member of the space
+  std::string (*reject)(const OpDesc&, const DeviceTraits&) = nullptr;  // reason, or ""
+  std::vector<TuningPoint> (*space)(const OpDesc&, const DeviceTraits&) =
+      nullptr;  // all points worth trying; never empty
+  TuningPoint (*heuristic)(const OpDesc&,
+                           const DeviceTraits&) = nullptr;  // untuned choice; a member of the space
   KernelPlan (*plan)(const OpDesc&, const DeviceTraits&, const TuningPoint&) = nullptr;
 };
 

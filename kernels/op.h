@@ -1,4 +1,5 @@
-// What an operation is to the rest of the engine: attributes as read, shapes, a plain reference, and its kernels.
+// What an operation is to the rest of the engine: attributes as read, shapes, a plain reference,
+// and its kernels.
 #pragma once
 
 #include <functional>
@@ -16,8 +17,8 @@ namespace clinfer {
 
 struct KernelFamily;  // kernel.h
 
-// Attributes of a layer, kept as the text the IR holds. Getters parse; a malformed or missing one (without a default) throws
-// Error{bad_model} that names the attribute.
+// Attributes of a layer, kept as the text the IR holds. Getters parse; a malformed or missing one
+// (without a default) throws Error{bad_model} that names the attribute.
 class Attributes {
  public:
   void set(const std::string& name, std::string value) { values_[name] = std::move(value); }
@@ -26,19 +27,23 @@ class Attributes {
 
   int64_t get_int(const std::string& name, std::optional<int64_t> otherwise = {}) const;
   double get_float(const std::string& name, std::optional<double> otherwise = {}) const;
-  bool get_bool(const std::string& name, std::optional<bool> otherwise = {}) const;  // true/false/1/0/yes/no
+  bool get_bool(const std::string& name,
+                std::optional<bool> otherwise = {}) const;  // true/false/1/0/yes/no
   std::string get_string(const std::string& name, std::optional<std::string> otherwise = {}) const;
-  std::vector<int64_t> get_ints(const std::string& name, std::optional<std::vector<int64_t>> otherwise = {}) const;
-  std::vector<double> get_floats(const std::string& name, std::optional<std::vector<double>> otherwise = {}) const;
+  std::vector<int64_t> get_ints(const std::string& name,
+                                std::optional<std::vector<int64_t>> otherwise = {}) const;
+  std::vector<double> get_floats(const std::string& name,
+                                 std::optional<std::vector<double>> otherwise = {}) const;
 
  private:
   const std::string* find(const std::string& name, bool has_default) const;
   std::map<std::string, std::string> values_;
 };
 
-// One step of the chain that a kernel applies to each output element in its registers before it stores it.
-// unary:  v = f(v; alpha, beta), f by name from scalar_functions.h ("relu", "clamp", "sigmoid", ...)
-// binary: v = g(v, other) by name ("add", "multiply", "prelu", ...); `other` is input number `operand` of the OpDesc,
+// One step of the chain that a kernel applies to each output element in its registers before it
+// stores it. unary:  v = f(v; alpha, beta), f by name from scalar_functions.h ("relu", "clamp",
+// "sigmoid", ...) binary: v = g(v, other) by name ("add", "multiply", "prelu", ...); `other` is
+// input number `operand` of the OpDesc,
 //         broadcast to the output's shape as numpy does; swapped: v = g(other, v)
 struct PostOp {
   std::string function;
@@ -48,8 +53,9 @@ struct PostOp {
   bool is_unary() const { return operand < 0; }
 };
 
-// One operation to be computed. inputs/outputs carry memory layouts; constants[i] is the value of input i where it is
-// constant, else an empty Tensor. Inputs number own_inputs and up belong to the tail.
+// One operation to be computed. inputs/outputs carry memory layouts; constants[i] is the value of
+// input i where it is constant, else an empty Tensor. Inputs number own_inputs and up belong to the
+// tail.
 struct OpDesc {
   std::string name;  // the layer's name, for messages
   std::string type;  // the layer's type as the current IR spells it ("ReLU", "Convolution")
@@ -79,9 +85,11 @@ struct ShapeContext {
 
 // How an operation's outputs relate to memory, for the layout pass.
 enum class LayoutRule {
-  image,        // rank-4/5 inputs and outputs channels-last (activations; constants are packed by the family), others row-major
-  follow,       // takes any strides; outputs are laid out like the largest non-constant input of the same rank
-  row_major,    // takes and gives dense row-major
+  image,      // rank-4/5 inputs and outputs channels-last (activations; constants are packed by the
+              // family), others row-major
+  follow,     // takes any strides; outputs are laid out like the largest non-constant input of the
+              // same rank
+  row_major,  // takes and gives dense row-major
   any_to_rows,  // takes any strides, gives dense row-major
 };
 
@@ -91,35 +99,42 @@ struct TailSteps {
 };
 
 struct OpDef {
-  std::string type;          // as the current IR spells it
-  std::vector<int> opsets;   // versions understood: N where the layer says version="opsetN"
-  // Element types and shapes of the outputs. Throws Error{bad_model} when inputs or attributes are impossible and
-  // Error{unsupported} when the shape would depend on values that are not constant.
+  std::string type;         // as the current IR spells it
+  std::vector<int> opsets;  // versions understood: N where the layer says version="opsetN"
+  // Element types and shapes of the outputs. Throws Error{bad_model} when inputs or attributes are
+  // impossible and Error{unsupported} when the shape would depend on values that are not constant.
   std::vector<ValueInfo> (*infer_shapes)(const ShapeContext&) = nullptr;
-  // Plain C++: test oracle, constant folder, host fall-back. Tensors are row-major; outputs are allocated to the inferred
-  // shapes. Ignores layouts and tail. Floats arrive as f32, integers as in the IR.
-  void (*evaluate)(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) = nullptr;
+  // Plain C++: test oracle, constant folder, host fall-back. Tensors are row-major; outputs are
+  // allocated to the inferred shapes. Ignores layouts and tail. Floats arrive as f32, integers as
+  // in the IR.
+  void (*evaluate)(const OpDesc&, std::span<const Tensor> inputs,
+                   std::span<Tensor> outputs) = nullptr;
   std::vector<const KernelFamily*> families = {};  // best first
   LayoutRule layout = LayoutRule::row_major;
-  // Operations that only rename elements: outputs as views of input 0, given its layout; nullopt where that is impossible for
-  // this layout (then input 0 is made row-major and asked again, after which it must succeed). Null: not a view.
+  // Operations that only rename elements: outputs as views of input 0, given its layout; nullopt
+  // where that is impossible for this layout (then input 0 is made row-major and asked again, after
+  // which it must succeed). Null: not a view.
   std::optional<std::vector<TensorDesc>> (*view)(const OpDesc&) = nullptr;
-  // Element functions: the operation as steps applied to its input `main`, for fusing it into the producer of that input.
-  // Operands of the steps number the OpDesc's inputs, from desc.inputs.size() on `constants`. No steps: cannot be expressed
-  // so. Null: not an element function.
+  // Element functions: the operation as steps applied to its input `main`, for fusing it into the
+  // producer of that input. Operands of the steps number the OpDesc's inputs, from
+  // desc.inputs.size() on `constants`. No steps: cannot be expressed so. Null: not an element
+  // function.
   TailSteps (*as_tail)(const OpDesc&, int main) = nullptr;
   // Set for operations that run on the host by design; says why. Such an op needs no family.
   std::string host_reason = {};
-  // How many rows (or columns) there are depends on values: infer_shapes states the most, and evaluate() replaces its outputs
-  // by tensors of the shape that came out.
+  // How many rows (or columns) there are depends on values: infer_shapes states the most, and
+  // evaluate() replaces its outputs by tensors of the shape that came out.
   bool upper_bounds = false;
 };
 
-// All operations: built from the words in kernels/meson.build. Throws nothing; nullptr when unknown.
+// All operations: built from the words in kernels/meson.build. Throws nothing; nullptr when
+// unknown.
 const OpDef* find_op(const std::string& type, int opset);
 const std::vector<OpDef>& op_registry();
-// Text of a source below kernels/ by its file name ("convolution.cl", "common/types.cl"); throws std::out_of_range.
+// Text of a source below kernels/ by its file name ("convolution.cl", "common/types.cl"); throws
+// std::out_of_range.
 std::string_view kernel_source(std::string_view file);
-const std::vector<std::string_view>& common_sources();  // names, in the order in which they are to be included
+const std::vector<std::string_view>&
+common_sources();  // names, in the order in which they are to be included
 
 }  // namespace clinfer

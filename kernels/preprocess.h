@@ -1,4 +1,5 @@
-// From a video frame to a network input: the description shared by the device kernel, its plain C++ reference and the elements.
+// From a video frame to a network input: the description shared by the device kernel, its plain C++
+// reference and the elements.
 #pragma once
 
 #include <array>
@@ -11,7 +12,21 @@
 namespace clinfer {
 
 // Memory layouts of 8-bit video frames, GStreamer's names. x: unused byte, a: alpha (ignored).
-enum class PixelFormat { nv12, nv21, i420, yv12, yuy2, uyvy, rgb, bgr, rgbx, bgrx, xrgb, xbgr, gray8 };
+enum class PixelFormat {
+  nv12,
+  nv21,
+  i420,
+  yv12,
+  yuy2,
+  uyvy,
+  rgb,
+  bgr,
+  rgbx,
+  bgrx,
+  xrgb,
+  xbgr,
+  gray8
+};
 
 // From Y'CbCr to RGB; ignored for RGB formats. range: video (16..235) or full.
 enum class YuvMatrix { bt601, bt709, bt2020 };
@@ -20,8 +35,8 @@ struct Rect {
   int x = 0, y = 0, width = 0, height = 0;
 };
 
-// A frame in host memory. Planes that the format lacks are null. Strides in bytes, any value >= the row's bytes.
-// Chroma of odd sizes is rounded up: width 5 has 3 chroma columns.
+// A frame in host memory. Planes that the format lacks are null. Strides in bytes, any value >= the
+// row's bytes. Chroma of odd sizes is rounded up: width 5 has 3 chroma columns.
 struct Frame {
   PixelFormat format = PixelFormat::nv12;
   int width = 0, height = 0;  // of the picture, in pixels
@@ -40,17 +55,17 @@ struct FrameTransform {
   ResizeMode resize = ResizeMode::stretch;
   ColorOrder color = ColorOrder::bgr;
   std::vector<float> mean{0}, scale{1};  // one, or one per channel
-  float pad_value = 0;                   // 0..255, around a letterboxed picture (before mean and scale)
-  bool centered = true;                  // letterbox: picture in the middle, else at the top left
-  bool nhwc = false;                     // the input's logical shape is [N,H,W,C], not [N,C,H,W]
+  float pad_value = 0;   // 0..255, around a letterboxed picture (before mean and scale)
+  bool centered = true;  // letterbox: picture in the middle, else at the top left
+  bool nhwc = false;     // the input's logical shape is [N,H,W,C], not [N,C,H,W]
 };
 
-// Where the picture lies in the network's input: frame_x = (x - left) * x_scale + origin_x, x in network input pixels
-// (continuous coordinates: pixel i covers [i, i+1)); the same for y.
+// Where the picture lies in the network's input: frame_x = (x - left) * x_scale + origin_x, x in
+// network input pixels (continuous coordinates: pixel i covers [i, i+1)); the same for y.
 struct Placement {
-  float left = 0, top = 0;          // network pixels
-  float x_scale = 1, y_scale = 1;   // frame pixels per network pixel
-  float origin_x = 0, origin_y = 0; // frame pixels
+  float left = 0, top = 0;           // network pixels
+  float x_scale = 1, y_scale = 1;    // frame pixels per network pixel
+  float origin_x = 0, origin_y = 0;  // frame pixels
 };
 
 // Where the picture lands for a network input of width x height.
@@ -68,16 +83,20 @@ struct PlaneSize {
 };
 std::array<PlaneSize, 3> plane_sizes(const Frame& frame);
 
-// The launch that fills image `image` of `out` (logical [N,C,H,W] or [N,H,W,C] by transform.nhwc; any strides; f32, f16 or u8)
-// from the planes, which are Argument inputs 0..2 (u8; only those that the format has are used); planes[i].offset counts from
-// the input's first element. To the bit what a video converter and a resizer would hand on: colours as GStreamer's
-// videoconvert computes them in 8 bits (chroma: the sample that covers the pixel), then bilinear as OpenCV's INTER_LINEAR on
-// 8-bit images (half-pixel centres, no antialias, edges clamped to the region). 1 channel gives gray, whatever the colour order.
-// Throws Error{bad_argument} for what cannot be (region outside the picture, scale 0, channels other than 1 or 3, sizes).
-KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes, const FrameTransform& transform,
-                           const TensorDesc& out, int image, const DeviceTraits& traits);
+// The launch that fills image `image` of `out` (logical [N,C,H,W] or [N,H,W,C] by transform.nhwc;
+// any strides; f32, f16 or u8) from the planes, which are Argument inputs 0..2 (u8; only those that
+// the format has are used); planes[i].offset counts from the input's first element. To the bit what
+// a video converter and a resizer would hand on: colours as GStreamer's videoconvert computes them
+// in 8 bits (chroma: the sample that covers the pixel), then bilinear as OpenCV's INTER_LINEAR on
+// 8-bit images (half-pixel centres, no antialias, edges clamped to the region). 1 channel gives
+// gray, whatever the colour order. Throws Error{bad_argument} for what cannot be (region outside
+// the picture, scale 0, channels other than 1 or 3, sizes).
+KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
+                           const FrameTransform& transform, const TensorDesc& out, int image,
+                           const DeviceTraits& traits);
 
 // Plain C++ reference of the same: writes [1,C,H,W] or [1,H,W,C] floats.
-Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width, int height, int channels);
+Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,
+                           int height, int channels);
 
 }  // namespace clinfer

@@ -1,4 +1,5 @@
-// The table of element functions. Formulas: OpenVINO's operation specifications of the operations of the same name.
+// The table of element functions. Formulas: OpenVINO's operation specifications of the operations
+// of the same name.
 #include "kernels/scalar_functions.h"
 
 #include <algorithm>
@@ -35,7 +36,8 @@ constexpr UnaryFunction kUnary[] = {
        return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
      },
      "0.5f * x * (1.0f + tanh(0.79788456f * (x + 0.044715f * x * x * x)))"},
-    {"hard_sigmoid", [](float x, float a, float b) { return std::min(std::max(a * x + b, 0.f), 1.f); },
+    {"hard_sigmoid",
+     [](float x, float a, float b) { return std::min(std::max(a * x + b, 0.f), 1.f); },
      "fmin(fmax(ALPHA * x + BETA, 0.0f), 1.0f)"},
     {"hsigmoid", [](float x, float, float) { return std::min(std::max(x + 3, 0.f), 6.f) / 6; },
      "fmin(fmax(x + 3.0f, 0.0f), 6.0f) * (1.0f / 6.0f)"},
@@ -44,7 +46,8 @@ constexpr UnaryFunction kUnary[] = {
     // alpha * x + beta
     {"linear", [](float x, float a, float b) { return a * x + b; }, "ALPHA * x + BETA"},
     {"log", [](float x, float, float) { return std::log(x); }, "log(x)"},
-    {"mish", [](float x, float, float) { return x * std::tanh(std::log1p(std::exp(std::min(x, 30.f)))); },
+    {"mish",
+     [](float x, float, float) { return x * std::tanh(std::log1p(std::exp(std::min(x, 30.f)))); },
      // tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2)
      "x * (exp(fmin(x, 20.0f)) * (exp(fmin(x, 20.0f)) + 2.0f)) / "
      "(exp(fmin(x, 20.0f)) * (exp(fmin(x, 20.0f)) + 2.0f) + 2.0f)"},
@@ -55,13 +58,17 @@ constexpr UnaryFunction kUnary[] = {
     // beta * (x > 0 ? x : alpha * (exp(x) - 1))
     {"selu", [](float x, float a, float b) { return b * (x > 0 ? x : a * std::expm1(x)); },
      "BETA * (fmax(x, 0.0f) + ALPHA * expm1(fmin(x, 0.0f)))"},
-    {"sigmoid", [](float x, float, float) { return 1 / (1 + std::exp(-x)); }, "1.0f / (1.0f + gate_exp(-x))"},
-    {"sign", [](float x, float, float) { return static_cast<float>((x > 0) - (x < 0)); }, "sign(x)"},
+    {"sigmoid", [](float x, float, float) { return 1 / (1 + std::exp(-x)); },
+     "1.0f / (1.0f + gate_exp(-x))"},
+    {"sign", [](float x, float, float) { return static_cast<float>((x > 0) - (x < 0)); },
+     "sign(x)"},
     {"sin", [](float x, float, float) { return std::sin(x); }, "sin(x)"},
     {"sinh", [](float x, float, float) { return std::sinh(x); }, "sinh(x)"},
-    {"soft_plus", [](float x, float, float) { return std::max(x, 0.f) + std::log1p(std::exp(-std::fabs(x))); },
+    {"soft_plus",
+     [](float x, float, float) { return std::max(x, 0.f) + std::log1p(std::exp(-std::fabs(x))); },
      "fmax(x, 0.0f) + log1p(exp(-fabs(x)))"},
-    {"soft_sign", [](float x, float, float) { return x / (1 + std::fabs(x)); }, "x / (1.0f + fabs(x))"},
+    {"soft_sign", [](float x, float, float) { return x / (1 + std::fabs(x)); },
+     "x / (1.0f + fabs(x))"},
     {"sqrt", [](float x, float, float) { return std::sqrt(x); }, "sqrt(x)"},
     // x * sigmoid(alpha * x)
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
@@ -79,11 +86,14 @@ constexpr BinaryFunction kBinary[] = {
     {"maximum", [](float x, float y) { return std::max(x, y); }, "fmax(x, y)"},
     {"minimum", [](float x, float y) { return std::min(x, y); }, "fmin(x, y)"},
     {"power", [](float x, float y) { return std::pow(x, y); }, "pow(x, y)"},
-    {"prelu", [](float x, float y) { return x > 0 ? x : x * y; }, "fmax(x, 0.0f) + y * fmin(x, 0.0f)"},
+    {"prelu", [](float x, float y) { return x > 0 ? x : x * y; },
+     "fmax(x, 0.0f) + y * fmin(x, 0.0f)"},
     {"squared_difference", [](float x, float y) { return (x - y) * (x - y); }, "(x - y) * (x - y)"},
-    {"floor_mod", [](float x, float y) { return x - y * std::floor(x / y); }, "x - y * floor(x / y)"},
+    {"floor_mod", [](float x, float y) { return x - y * std::floor(x / y); },
+     "x - y * floor(x / y)"},
     // x * sigmoid(y * x)
-    {"swish_by", [](float x, float y) { return x / (1 + std::exp(-y * x)); }, "x / (1.0f + gate_exp(-y * x))"},
+    {"swish_by", [](float x, float y) { return x / (1 + std::exp(-y * x)); },
+     "x / (1.0f + gate_exp(-y * x))"},
     {"mod", [](float x, float y) { return std::fmod(x, y); }, "fmod(x, y)"},
 };
 

@@ -29,7 +29,8 @@ std::string spliced(std::string_view expression, const PostOp& op) {
   return text;
 }
 
-// Size and stride of an operand along logical dimension `dim` of the output, as numpy aligns them; stride 0 where broadcast.
+// Size and stride of an operand along logical dimension `dim` of the output, as numpy aligns them;
+// stride 0 where broadcast.
 struct Dim {
   int64_t size = 1, stride = 0;
 };
@@ -55,7 +56,8 @@ PackedConstant pack_constant(const Tensor& value, size_t out_rank, const TailAxe
   for (size_t i = 0; i < 4; ++i) dims[i] = dim_of(desc, out_rank, walked(axes)[i]);
   const std::vector<float> values = value.to_floats();
   const int64_t channels =
-      dims[3].size == 1 ? 1 : (dims[3].size + kChannelPadding - 1) / kChannelPadding * kChannelPadding;
+      dims[3].size == 1 ? 1
+                        : (dims[3].size + kChannelPadding - 1) / kChannelPadding * kChannelPadding;
   PackedConstant packed;
   int64_t stride = channels;
   packed.strides[3] = dims[3].size == 1 ? 0 : 1;
@@ -96,11 +98,13 @@ std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
       if (dim.size != 1 && dim.size != desc.outputs[0].shape[d])
         return "a tail operand would widen the output";
       const auto order = walked(axes);
-      if (dim.size != 1 && std::find(order.begin(), order.end(), static_cast<int>(d)) == order.end())
+      if (dim.size != 1 &&
+          std::find(order.begin(), order.end(), static_cast<int>(d)) == order.end())
         return "a tail operand varies along dimension " + std::to_string(d);
     }
     const Dim channel = dim_of(operand, rank, axes.c);
-    if (desc.constants[op.operand].empty() && vector > 1 && channel.size != 1 && channel.stride != 1)
+    if (desc.constants[op.operand].empty() && vector > 1 && channel.size != 1 &&
+        channel.stride != 1)
       return "a tail operand's channels are not adjacent in memory";
   }
   return "";
@@ -130,16 +134,18 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
       const TensorDesc& operand = desc.inputs[op.operand];
       if (operand.type == ElementType::f16) type = "half";
       for (size_t i = 0; i < 4; ++i)
-        strides[i] = static_cast<int>(
-            dim_of(operand, desc.outputs[0].shape.size(), walked(axes)[i]).stride);
+        strides[i] =
+            static_cast<int>(dim_of(operand, desc.outputs[0].shape.size(), walked(axes)[i]).stride);
       tail.arguments.push_back(Argument::input(op.operand, size_of(operand.type)));
     }
     tail.arguments.push_back(Argument::value(strides));
     params += ", IN(" + type + ", " + name + "), const int4 " + name + "_strides";
     args += ", " + name + "_base, " + name + "_offset, " + name + "_strides";
-    // Channel strides are 0 or 1 for vectors; which of them is known now, so the kernel need not ask.
+    // Channel strides are 0 or 1 for vectors; which of them is known now, so the kernel need not
+    // ask.
     const std::string at = "AT(" + name + ") + n * " + name + "_strides.s0 + h * " + name +
-                           "_strides.s1 + w * " + name + "_strides.s2 + c * " + name + "_strides.s3";
+                           "_strides.s1 + w * " + name + "_strides.s2 + c * " + name +
+                           "_strides.s3";
     const std::string scalar = "LOADV(" + type + ", 1, p)";
     body += "  {\n    __global const " + type + "* p = " + at + ";\n    " + float_v + " y;\n";
     if (vector == 1 || strides[3] == 0) {
@@ -147,14 +153,13 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
     } else if (constant) {
       body += "    y = LOADV(float, " + v + ", p);\n";
     } else {
-      body += "    if (left >= " + v + ") {\n      y = LOADV(" + type + ", " + v + ", p);\n    } else {\n" +
-              "      float part[" + v + "];\n      for (int i = 0; i < " + v +
-              "; ++i) part[i] = i < left ? LOADV(" + type + ", 1, p + i) : 0.0f;\n      y = LOADV_PRIVATE(" +
-              v + ", part);\n    }\n";
+      body += "    if (left >= " + v + ") {\n      y = LOADV(" + type + ", " + v +
+              ", p);\n    } else {\n" + "      float part[" + v + "];\n      for (int i = 0; i < " +
+              v + "; ++i) part[i] = i < left ? LOADV(" + type +
+              ", 1, p + i) : 0.0f;\n      y = LOADV_PRIVATE(" + v + ", part);\n    }\n";
     }
     std::string expression(find_binary(op.function)->opencl);
-    if (op.swapped)
-      body += "    const " + float_v + " other = x;\n    x = y;\n    y = other;\n";
+    if (op.swapped) body += "    const " + float_v + " other = x;\n    x = y;\n    y = other;\n";
     body += "    x = " + expression + ";\n  }\n";
   }
   tail.prologue = "#define TAIL_PARAMS " + params + "\n#define TAIL_ARGS " + args + "\n";

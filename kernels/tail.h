@@ -1,4 +1,5 @@
-// The post-op tail: turns OpDesc::tail into OpenCL C that a kernel calls on each output vector before the store.
+// The post-op tail: turns OpDesc::tail into OpenCL C that a kernel calls on each output vector
+// before the store.
 #pragma once
 
 #include <array>
@@ -9,30 +10,37 @@
 
 namespace clinfer {
 
-// Which logical dimensions of the output the kernel's loop variables n, h, w, c walk; -1: none (the kernel passes 0).
-// Convolution on [N,C,H,W]: {0, 2, 3, 1}. Fully connected on [M,N]: {0, -1, -1, 1}.
+// Which logical dimensions of the output the kernel's loop variables n, h, w, c walk; -1: none (the
+// kernel passes 0). Convolution on [N,C,H,W]: {0, 2, 3, 1}. Fully connected on [M,N]: {0, -1, -1,
+// 1}.
 struct TailAxes {
   int n = 0, h = 2, w = 3, c = 1;
 };
 
-// A tail as source and arguments. The kernel source uses three macros, defined by `prologue` and empty without a tail:
+// A tail as source and arguments. The kernel source uses three macros, defined by `prologue` and
+// empty without a tail:
 //   TAIL_PARAMS            at the end of the kernel's parameter list (starts with a comma)
-//   TAIL_ARGS              to pass them on to helper functions (starts with a comma); TAIL_PARAMS declares them there too
-//   TAIL(v, n, h, w, c, left)  v: floatV (V = vector, float when V is 1) of channels c .. c+V-1 of position n, h, w;
-//                          left: how many of these exist (>= V: all); returns floatV. c must be a multiple of V when V > 1.
+//   TAIL_ARGS              to pass them on to helper functions (starts with a comma); TAIL_PARAMS
+//   declares them there too TAIL(v, n, h, w, c, left)  v: floatV (V = vector, float when V is 1) of
+//   channels c .. c+V-1 of position n, h, w;
+//                          left: how many of these exist (>= V: all); returns floatV. c must be a
+//                          multiple of V when V > 1.
 struct Tail {
   std::string prologue;
   std::vector<Argument> arguments;  // to append to KernelSpec::arguments, in order
 };
 
-// `vector` is V: 1, 2, 4, 8 or 16. Constant operands are packed as f32 (appended to plan.packed), padded for whole vectors.
+// `vector` is V: 1, 2, 4, 8 or 16. Constant operands are packed as f32 (appended to plan.packed),
+// padded for whole vectors.
 Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan& plan);
 
-// Reason why make_tail cannot express this tail with these axes, or "": an operand that varies along a dimension that no
-// loop variable walks, a channel stride other than 0 or 1 with vector > 1, an unknown function.
+// Reason why make_tail cannot express this tail with these axes, or "": an operand that varies
+// along a dimension that no loop variable walks, a channel stride other than 0 or 1 with vector >
+// 1, an unknown function.
 std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes);
 
-// Reference: applies desc.tail in place to a row-major f32 tensor; inputs as for evaluate() plus the tail's operands.
+// Reference: applies desc.tail in place to a row-major f32 tensor; inputs as for evaluate() plus
+// the tail's operands.
 void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, Tensor& output);
 
 }  // namespace clinfer

@@ -113,10 +113,12 @@ bool TensorDesc::is_channels_last() const {
 bool TensorDesc::is_dense() const {
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] > 1 && strides[i] <= 0) return false;
-  // Distinct strides whose span has no gap: sorted by stride, each is the product of the sizes before it.
+  // Distinct strides whose span has no gap: sorted by stride, each is the product of the sizes
+  // before it.
   std::vector<size_t> order(shape.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return strides[a] < strides[b]; });
   int64_t expected = 1;
   for (size_t i : order) {
     if (shape[i] == 1) continue;
@@ -133,7 +135,8 @@ Tensor Tensor::allocate(ElementType type, Shape shape) {
   const size_t bytes = std::max<size_t>(tensor.bytes(), 1);
   auto storage = std::shared_ptr<void>(std::aligned_alloc(64, (bytes + 63) / 64 * 64), std::free);
   if (!storage)
-    throw Error(ErrorCode::out_of_memory, "no memory for a tensor of " + std::to_string(bytes) + " bytes");
+    throw Error(ErrorCode::out_of_memory,
+                "no memory for a tensor of " + std::to_string(bytes) + " bytes");
   std::memset(storage.get(), 0, bytes);
   tensor.data_ = storage.get();
   tensor.owner_ = std::move(storage);
@@ -170,22 +173,35 @@ struct Boolean {
   uint8_t byte;
 };
 
-// Calls f with a null pointer of the C++ type that stands for `type`; f's generic body does the work.
+// Calls f with a null pointer of the C++ type that stands for `type`; f's generic body does the
+// work.
 template <typename F>
 void with_type(ElementType type, F&& f) {
   switch (type) {
-    case ElementType::f32: return f(static_cast<float*>(nullptr));
-    case ElementType::f16: return f(static_cast<Half*>(nullptr));
-    case ElementType::f64: return f(static_cast<double*>(nullptr));
-    case ElementType::i8: return f(static_cast<int8_t*>(nullptr));
-    case ElementType::u8: return f(static_cast<uint8_t*>(nullptr));
-    case ElementType::i16: return f(static_cast<int16_t*>(nullptr));
-    case ElementType::u16: return f(static_cast<uint16_t*>(nullptr));
-    case ElementType::i32: return f(static_cast<int32_t*>(nullptr));
-    case ElementType::u32: return f(static_cast<uint32_t*>(nullptr));
-    case ElementType::i64: return f(static_cast<int64_t*>(nullptr));
-    case ElementType::u64: return f(static_cast<uint64_t*>(nullptr));
-    case ElementType::boolean: return f(static_cast<Boolean*>(nullptr));
+    case ElementType::f32:
+      return f(static_cast<float*>(nullptr));
+    case ElementType::f16:
+      return f(static_cast<Half*>(nullptr));
+    case ElementType::f64:
+      return f(static_cast<double*>(nullptr));
+    case ElementType::i8:
+      return f(static_cast<int8_t*>(nullptr));
+    case ElementType::u8:
+      return f(static_cast<uint8_t*>(nullptr));
+    case ElementType::i16:
+      return f(static_cast<int16_t*>(nullptr));
+    case ElementType::u16:
+      return f(static_cast<uint16_t*>(nullptr));
+    case ElementType::i32:
+      return f(static_cast<int32_t*>(nullptr));
+    case ElementType::u32:
+      return f(static_cast<uint32_t*>(nullptr));
+    case ElementType::i64:
+      return f(static_cast<int64_t*>(nullptr));
+    case ElementType::u64:
+      return f(static_cast<uint64_t*>(nullptr));
+    case ElementType::boolean:
+      return f(static_cast<Boolean*>(nullptr));
   }
 }
 
@@ -246,12 +262,12 @@ void copy_strided(const Shape& shape, const From* from, const Shape& from_stride
   }
 }
 
-void copy_any(const Shape& shape, ElementType from_type, const void* from, const Shape& from_strides,
-              ElementType to_type, void* to, const Shape& to_strides) {
+void copy_any(const Shape& shape, ElementType from_type, const void* from,
+              const Shape& from_strides, ElementType to_type, void* to, const Shape& to_strides) {
   with_type(from_type, [&](auto* f) {
     with_type(to_type, [&](auto* t) {
-      copy_strided(shape, static_cast<std::remove_pointer_t<decltype(f)> const*>(from), from_strides,
-                   static_cast<decltype(t)>(to), to_strides);
+      copy_strided(shape, static_cast<std::remove_pointer_t<decltype(f)> const*>(from),
+                   from_strides, static_cast<decltype(t)>(to), to_strides);
     });
   });
 }
@@ -282,15 +298,16 @@ std::vector<int64_t> Tensor::to_ints() const {
 }
 
 void scatter_to(const Tensor& from, const TensorDesc& desc, void* buffer) {
-  auto* base = static_cast<std::byte*>(buffer) + desc.offset * static_cast<int64_t>(size_of(desc.type));
+  auto* base =
+      static_cast<std::byte*>(buffer) + desc.offset * static_cast<int64_t>(size_of(desc.type));
   copy_any(desc.shape, from.type(), from.raw(), row_major_strides(desc.shape), desc.type, base,
            desc.strides);
 }
 
 Tensor gather_from(const TensorDesc& desc, const void* buffer, ElementType type) {
   Tensor result = Tensor::allocate(type, desc.shape);
-  auto* base =
-      static_cast<const std::byte*>(buffer) + desc.offset * static_cast<int64_t>(size_of(desc.type));
+  auto* base = static_cast<const std::byte*>(buffer) +
+               desc.offset * static_cast<int64_t>(size_of(desc.type));
   copy_any(desc.shape, desc.type, base, desc.strides, type, result.raw_mutable(),
            row_major_strides(desc.shape));
   return result;
@@ -312,9 +329,10 @@ uint16_t float_to_half(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu);  // a NaN keeps its bits
-  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // rounds to 65536 or more
-  if (magnitude < 0x38800000u) {                         // subnormal half: a multiple of 2^-24
+  if (magnitude > 0x7f800000u)
+    return sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu);  // a NaN keeps its bits
+  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;     // rounds to 65536 or more
+  if (magnitude < 0x38800000u) {                           // subnormal half: a multiple of 2^-24
     const float scaled = std::bit_cast<float>(magnitude) * 16777216.0f;
     return sign | static_cast<uint16_t>(std::nearbyint(scaled));
   }

@@ -1,4 +1,5 @@
-// Element types, shapes, strided tensor descriptions and host tensors: the vocabulary of all layers.
+// Element types, shapes, strided tensor descriptions and host tensors: the vocabulary of all
+// layers.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +13,8 @@ namespace clinfer {
 
 enum class ElementType : uint8_t { f32, f16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
 
-size_t size_of(ElementType type);             // bytes of one element
-std::string_view name_of(ElementType type);   // "f32", ... as in IR's element_type
+size_t size_of(ElementType type);            // bytes of one element
+std::string_view name_of(ElementType type);  // "f32", ... as in IR's element_type
 bool is_float(ElementType type);
 
 // Dimensions in the IR's order ([N, C, H, W] for images). A scalar is the empty shape.
@@ -22,13 +23,13 @@ using Shape = std::vector<int64_t>;
 int64_t count(const Shape& shape);            // number of elements; 1 for a scalar
 std::string to_string(const Shape& shape);    // "[1,3,300,300]"
 Shape row_major_strides(const Shape& shape);  // in elements, innermost dimension last
-// Strides of a dense tensor whose channel dimension (1) is innermost in memory: [N,H,W,C], [N,D,H,W,C] for rank 4 and 5;
-// row-major for any other rank.
+// Strides of a dense tensor whose channel dimension (1) is innermost in memory: [N,H,W,C],
+// [N,D,H,W,C] for rank 4 and 5; row-major for any other rank.
 Shape channels_last_strides(const Shape& shape);
 
 // Where the elements of a logical tensor lie in a buffer: element [i0, i1, ...] is at
-// offset + i0 * strides[0] + i1 * strides[1] + ... (in elements). Views (crop, channel slice of a concat, transpose)
-// differ only in these numbers.
+// offset + i0 * strides[0] + i1 * strides[1] + ... (in elements). Views (crop, channel slice of a
+// concat, transpose) differ only in these numbers.
 struct TensorDesc {
   ElementType type = ElementType::f32;
   Shape shape;
@@ -39,21 +40,24 @@ struct TensorDesc {
   static TensorDesc channels_last(ElementType type, Shape shape);
 
   int64_t elements() const { return count(shape); }
-  int64_t span() const;           // elements from the first to the last one inclusive; 0 when empty
-  bool is_row_major() const;      // dense, innermost dimension last (dimensions of size 1 do not matter)
-  bool is_channels_last() const;  // dense, channels_last_strides (dimensions of size 1 do not matter)
-  bool is_dense() const;          // some permutation of the dimensions is dense: no gaps, no overlap
+  int64_t span() const;  // elements from the first to the last one inclusive; 0 when empty
+  bool is_row_major()
+      const;  // dense, innermost dimension last (dimensions of size 1 do not matter)
+  bool is_channels_last()
+      const;              // dense, channels_last_strides (dimensions of size 1 do not matter)
+  bool is_dense() const;  // some permutation of the dimensions is dense: no gaps, no overlap
   friend bool operator==(const TensorDesc&, const TensorDesc&) = default;
 };
 
-// A tensor in host memory, always dense and row-major. Copies share the data (reference-counted); treat it as immutable
-// once it has been handed on.
+// A tensor in host memory, always dense and row-major. Copies share the data (reference-counted);
+// treat it as immutable once it has been handed on.
 class Tensor {
  public:
   Tensor() = default;
   static Tensor allocate(ElementType type, Shape shape);  // zeroed
   // Views `data` (aligned for `type`), which `owner` keeps alive.
-  static Tensor view(ElementType type, Shape shape, const void* data, std::shared_ptr<const void> owner);
+  static Tensor view(ElementType type, Shape shape, const void* data,
+                     std::shared_ptr<const void> owner);
   template <typename T>
   static Tensor of(ElementType type, Shape shape, const std::vector<T>& values);
 
@@ -74,10 +78,11 @@ class Tensor {
     return static_cast<T*>(raw_mutable());
   }
 
-  std::vector<float> to_floats() const;   // any element type
-  std::vector<int64_t> to_ints() const;   // any element type; floats are truncated
-  Tensor convert(ElementType type) const; // as the Convert operation does: floats to integers truncate
-  Tensor reshaped(Shape shape) const;     // same elements, same memory
+  std::vector<float> to_floats() const;  // any element type
+  std::vector<int64_t> to_ints() const;  // any element type; floats are truncated
+  Tensor convert(
+      ElementType type) const;         // as the Convert operation does: floats to integers truncate
+  Tensor reshaped(Shape shape) const;  // same elements, same memory
 
  private:
   ElementType type_ = ElementType::f32;
@@ -89,18 +94,19 @@ class Tensor {
 float half_to_float(uint16_t bits);
 uint16_t float_to_half(float value);  // round to nearest even
 
-// Copies between row-major host elements and the strided elements of `desc` in `buffer` (its base, offset not yet added),
-// converting the element type.
+// Copies between row-major host elements and the strided elements of `desc` in `buffer` (its base,
+// offset not yet added), converting the element type.
 void scatter_to(const Tensor& from, const TensorDesc& desc, void* buffer);
 Tensor gather_from(const TensorDesc& desc, const void* buffer, ElementType type);
 
 template <typename T>
 Tensor Tensor::of(ElementType type, Shape shape, const std::vector<T>& values) {
-  constexpr ElementType from = sizeof(T) == 8 ? (static_cast<T>(0.5) != 0 ? ElementType::f64 : ElementType::i64)
-                               : static_cast<T>(0.5) != 0 ? ElementType::f32
-                               : sizeof(T) == 4 ? ElementType::i32
-                               : static_cast<T>(-1) < T{0} ? ElementType::i8
-                                                           : ElementType::u8;
+  constexpr ElementType from =
+      sizeof(T) == 8              ? (static_cast<T>(0.5) != 0 ? ElementType::f64 : ElementType::i64)
+      : static_cast<T>(0.5) != 0  ? ElementType::f32
+      : sizeof(T) == 4            ? ElementType::i32
+      : static_cast<T>(-1) < T{0} ? ElementType::i8
+                                  : ElementType::u8;
   static_assert(sizeof(T) != 2, "16-bit sources are not used");
   Tensor view = Tensor::view(from, std::move(shape), values.data(), nullptr);
   return view.convert(type);

@@ -1,4 +1,5 @@
-// The graph between the reader and the plan: nodes in topological order, edges by node and port. Passes rewrite it.
+// The graph between the reader and the plan: nodes in topological order, edges by node and port.
+// Passes rewrite it.
 #pragma once
 
 #include <functional>
@@ -24,13 +25,15 @@ struct NodeOutput {
   ElementType type = ElementType::f32;
   Shape shape;
   std::vector<std::string> names;
-  TensorDesc desc;       // memory layout, set by the layout pass; the offset counts from the start of `storage`
-  Edge storage;          // whose memory this is: a null node for its own, else that output's (views, parts of a concat)
+  TensorDesc
+      desc;  // memory layout, set by the layout pass; the offset counts from the start of `storage`
+  Edge storage;  // whose memory this is: a null node for its own, else that output's (views, parts
+                 // of a concat)
 };
 
 // Types "Parameter", "Result" and "Constant" are the graph's own; all others have a def.
 struct Node {
-  int id = 0;            // unique within the graph; the IR's layer id while it comes from there
+  int id = 0;  // unique within the graph; the IR's layer id while it comes from there
   std::string name;
   std::string type;
   int opset = 1;
@@ -38,9 +41,9 @@ struct Node {
   const OpDef* def = nullptr;
   std::vector<Edge> inputs;
   std::vector<NodeOutput> outputs;
-  Tensor constant;               // of a Constant
-  std::vector<PostOp> tail;      // fused; operands are among inputs, from own_inputs on
-  size_t own_inputs = 0;         // inputs of the operation itself (set by the fusion pass)
+  Tensor constant;           // of a Constant
+  std::vector<PostOp> tail;  // fused; operands are among inputs, from own_inputs on
+  size_t own_inputs = 0;     // inputs of the operation itself (set by the fusion pass)
 
   bool is(std::string_view t) const { return type == t; }
   const Shape& shape(int port = 0) const { return outputs[port].shape; }
@@ -71,22 +74,25 @@ class Graph {
 };
 
 const Tensor* constant_value(const Edge& edge);  // of a Constant node, else nullptr
-size_t own_inputs(const Node& node);             // inputs of the operation itself, without those of its tail
+size_t own_inputs(const Node& node);  // inputs of the operation itself, without those of its tail
 
-// Set element types and shapes of the outputs (floats are f32). Throw with the layer's name, type and opset in front.
-// For one node: only Constant inputs have values. For a graph, in order: folds nothing, but where a shape depends on values that
-// constants and shapes determine (a ShapeOf chain), these are computed on the way, so that a re-batched graph can be inferred.
+// Set element types and shapes of the outputs (floats are f32). Throw with the layer's name, type
+// and opset in front. For one node: only Constant inputs have values. For a graph, in order: folds
+// nothing, but where a shape depends on values that constants and shapes determine (a ShapeOf
+// chain), these are computed on the way, so that a re-batched graph can be inferred.
 void infer_node_shapes(Node& node);
 void infer_shapes(Graph& graph);
 
-// OpDesc of a node: layouts from NodeOutput::desc where set, else the default of the op's LayoutRule.
+// OpDesc of a node: layouts from NodeOutput::desc where set, else the default of the op's
+// LayoutRule.
 OpDesc describe(const Node& node);
 
 std::string to_dot(const Graph& graph);  // Graphviz
 
 // For messages: `layer "conv1" (Convolution, opset1, id 7)`.
 std::string label(const Node& node);
-// Text from a file as part of a one-line message: no control characters, not longer than a line or two.
+// Text from a file as part of a one-line message: no control characters, not longer than a line or
+// two.
 std::string printable(std::string_view text);
 
 }  // namespace clinfer

@@ -52,8 +52,10 @@ DeviceInfo describe(const cl::Platform& platform, const cl::Device& device) {
   info.is_integrated = !info.is_cpu && unified;
   info.compute_units = device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
   info.memory = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
-  // CPU devices that offer half compute it in float. NVIDIA's driver leaves cl_khr_fp16 out of its list although it compiles.
-  info.fp16 = !info.is_cpu && (has_extension(device, "cl_khr_fp16") || info.vendor.find("NVIDIA") != std::string::npos);
+  // CPU devices that offer half compute it in float. NVIDIA's driver leaves cl_khr_fp16 out of its
+  // list although it compiles.
+  info.fp16 = !info.is_cpu && (has_extension(device, "cl_khr_fp16") ||
+                               info.vendor.find("NVIDIA") != std::string::npos);
   return info;
 }
 
@@ -111,10 +113,12 @@ std::string looked_at(const Devices& all) {
   std::string text;
   for (const Device& device : all.usable)
     text += (text.empty() ? "" : "; ") + device.info.id + " = " + device.info.name;
-  for (const std::string& refused : all.refused) text += (text.empty() ? "" : "; ") + ("refused " + refused);
-  return text.empty() ? "no OpenCL platform is installed (is there an .icd file in /etc/OpenCL/vendors? "
-                        "Debian: intel-opencl-icd for Intel GPUs, pocl-opencl-icd for any CPU)"
-                      : "found " + text;
+  for (const std::string& refused : all.refused)
+    text += (text.empty() ? "" : "; ") + ("refused " + refused);
+  return text.empty()
+             ? "no OpenCL platform is installed (is there an .icd file in /etc/OpenCL/vendors? "
+               "Debian: intel-opencl-icd for Intel GPUs, pocl-opencl-icd for any CPU)"
+             : "found " + text;
 }
 
 // Whether a small kernel compiles on the device.
@@ -139,7 +143,9 @@ const Devices& devices() {
 
 const Device& select_device(const std::string& name) {
   const Devices& all = devices();
-  const std::string wanted = name == "GPU" || name.empty() ? "GPU.0" : name == "CPU.0" ? "CPU" : name;
+  const std::string wanted = name == "GPU" || name.empty() ? "GPU.0"
+                             : name == "CPU.0"             ? "CPU"
+                                                           : name;
   for (const Device& device : all.usable)
     if (device.info.id == wanted) return device;
   // Plain "GPU" means the best there is: a CPU device serves where there is no GPU.
@@ -159,11 +165,16 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   const auto contains = [](const std::string& text, const char* part) {
     return text.find(part) != std::string::npos;
   };
-  if (contains(entry.info.platform, "Portable Computing Language")) traits.vendor = Vendor::pocl;
-  else if (contains(entry.info.vendor, "NVIDIA")) traits.vendor = Vendor::nvidia;
-  else if (contains(entry.info.vendor, "Intel")) traits.vendor = Vendor::intel;
-  else if (contains(entry.info.vendor, "Advanced Micro") || contains(entry.info.vendor, "AMD")) traits.vendor = Vendor::amd;
-  else if (contains(entry.info.vendor, "ARM")) traits.vendor = Vendor::arm;
+  if (contains(entry.info.platform, "Portable Computing Language"))
+    traits.vendor = Vendor::pocl;
+  else if (contains(entry.info.vendor, "NVIDIA"))
+    traits.vendor = Vendor::nvidia;
+  else if (contains(entry.info.vendor, "Intel"))
+    traits.vendor = Vendor::intel;
+  else if (contains(entry.info.vendor, "Advanced Micro") || contains(entry.info.vendor, "AMD"))
+    traits.vendor = Vendor::amd;
+  else if (contains(entry.info.vendor, "ARM"))
+    traits.vendor = Vendor::arm;
   traits.fp16 = has_extension(device, "cl_khr_fp16") ||
                 (entry.info.fp16 &&
                  compiles(context, device,
@@ -175,7 +186,8 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   traits.dot_product = has_extension(device, "cl_khr_integer_dot_product");
   traits.nvidia_ptx = traits.vendor == Vendor::nvidia &&
                       compiles(context, device,
-                               "__kernel void probe(__global int *x) { int d; asm volatile(\"dp4a.s32.s32 %0, %1, %2, %3;\" "
+                               "__kernel void probe(__global int *x) { int d; asm "
+                               "volatile(\"dp4a.s32.s32 %0, %1, %2, %3;\" "
                                ": \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2])); x[3] = d; }");
   return traits;
 }
@@ -242,8 +254,9 @@ void rethrow(const cl::Error& error, const std::string& doing) {
   const cl_int code = error.err();
   const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY ||
                       code == CL_INVALID_BUFFER_SIZE;
-  throw Error(memory ? ErrorCode::out_of_memory : ErrorCode::device_failed,
-              doing + " failed: " + (error.what() ? error.what() : "OpenCL") + " gave " + error_name(code));
+  throw Error(
+      memory ? ErrorCode::out_of_memory : ErrorCode::device_failed,
+      doing + " failed: " + (error.what() ? error.what() : "OpenCL") + " gave " + error_name(code));
 }
 
 }  // namespace clinfer::ocl

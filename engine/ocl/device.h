@@ -2,7 +2,6 @@
 #pragma once
 
 #include <CL/opencl.hpp>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +22,8 @@ struct Devices {
   std::vector<std::string> refused;  // "name (platform): reason"
 };
 
-// Asks all platforms once per process (first use of some drivers is not thread-safe, so under a lock).
+// Asks all platforms once per process (first use of some drivers is not thread-safe, so under a
+// lock).
 const Devices& devices();
 
 // By name: "GPU", "GPU.1", "CPU", "CPU.1". Throws Error{no_device} that says what was looked at.
@@ -43,7 +43,8 @@ struct Context {
 
 std::string error_name(cl_int code);  // "CL_OUT_OF_RESOURCES"
 
-// Turns an OpenCL failure into Error; `doing` says what was tried. Memory shortage becomes out_of_memory.
+// Turns an OpenCL failure into Error; `doing` says what was tried. Memory shortage becomes
+// out_of_memory.
 [[noreturn]] void rethrow(const cl::Error& error, const std::string& doing);
 
 }  // namespace clinfer::ocl

@@ -15,15 +15,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// File: magic, length of the key, FNV-1a of key and binary, length of the binary; then key and binary. The whole key is kept, so
-// that a hash collision or a foreign file is seen.
+// File: magic, length of the key, FNV-1a of key and binary, length of the binary; then key and
+// binary. The whole key is kept, so that a hash collision or a foreign file is seen.
 struct Header {
   char magic[8];
   uint64_t key_length, binary_length, checksum;
 };
 constexpr char kMagic[8] = {'c', 'l', 'i', 'n', 'f', 'e', 'r', '1'};
 
-uint64_t checksum(std::string_view key, std::string_view binary) { return fnv1a(binary, fnv1a(key)); }
+uint64_t checksum(std::string_view key, std::string_view binary) {
+  return fnv1a(binary, fnv1a(key));
+}
 
 }  // namespace
 
@@ -59,7 +61,8 @@ std::optional<std::vector<unsigned char>> ProgramCache::load(const std::string& 
   std::ifstream in(file, std::ios::binary);
   if (!in.read(reinterpret_cast<char*>(&header), sizeof header)) return {};
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.key_length != key.size() ||
-      size - sizeof header < key.size() || header.binary_length != size - sizeof header - key.size())
+      size - sizeof header < key.size() ||
+      header.binary_length != size - sizeof header - key.size())
     return {};
   std::string stored(key.size(), '\0');
   std::vector<unsigned char> binary(header.binary_length);
@@ -89,7 +92,8 @@ void ProgramCache::store(const std::string& key, const std::vector<unsigned char
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
-  if (close(fd) != 0 || done != file.size() || std::rename(temporary.c_str(), path(key).c_str()) != 0)
+  if (close(fd) != 0 || done != file.size() ||
+      std::rename(temporary.c_str(), path(key).c_str()) != 0)
     unlink(temporary.c_str());
 }
 

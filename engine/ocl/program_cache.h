@@ -1,4 +1,5 @@
-// Program binaries on disk, one file per program. A file that is not exactly what was written is ignored and replaced.
+// Program binaries on disk, one file per program. A file that is not exactly what was written is
+// ignored and replaced.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,15 @@ class ProgramCache {
   // `directory` is made (with parents) at the first store; "" is refused by the caller.
   explicit ProgramCache(std::string directory) : directory_(std::move(directory)) {}
 
-  // The user's cache folder for this program: $XDG_CACHE_HOME/clinfer or ~/.cache/clinfer; "" when neither is known.
+  // The user's cache folder for this program: $XDG_CACHE_HOME/clinfer or ~/.cache/clinfer; "" when
+  // neither is known.
   static std::string default_directory();
 
-  // `key` is the full text that decides the binary (source, options, device, driver, engine version).
+  // `key` is the full text that decides the binary (source, options, device, driver, engine
+  // version).
   std::optional<std::vector<unsigned char>> load(const std::string& key) const;
-  void store(const std::string& key, const std::vector<unsigned char>& binary) const;  // failures are silent: a cache
+  void store(const std::string& key,
+             const std::vector<unsigned char>& binary) const;  // failures are silent: a cache
 
  private:
   std::string path(const std::string& key) const;

@@ -48,8 +48,8 @@ class Builder {
   Builder(const Context& context, const BuildOptions& options)
       : context_(context), options_(options), common_(common_text()) {
     const DeviceInfo& info = context.device.info;
-    identity_ = std::string(kEngineVersion) + "|" + info.platform + "|" + info.name + "|" + info.driver + "|" +
-                info.version + "|" + flags() + "\n";
+    identity_ = std::string(kEngineVersion) + "|" + info.platform + "|" + info.name + "|" +
+                info.driver + "|" + info.version + "|" + flags() + "\n";
   }
 
   void run(Job& job) const {
@@ -63,16 +63,18 @@ class Builder {
     } catch (const cl::Error& error) {
       log = build_log(job.program);
       dump(job, source, log);
-      throw Error(ErrorCode::device_failed, "building kernel " + job.instantiation.kernel_name + " on " +
-                                                context_.device.info.name + " failed (" + error_name(error.err()) +
-                                                "):\n" + log);
+      throw Error(ErrorCode::device_failed, "building kernel " + job.instantiation.kernel_name +
+                                                " on " + context_.device.info.name + " failed (" +
+                                                error_name(error.err()) + "):\n" + log);
     }
     dump(job, source, options_.sources_dumps_dir.empty() ? "" : build_log(job.program));
     if (options_.cache) store(job, key);
   }
 
  private:
-  std::string flags() const { return std::string(kOptions) + (context_.traits.fp16 ? " -DUSE_HALF" : ""); }
+  std::string flags() const {
+    return std::string(kOptions) + (context_.traits.fp16 ? " -DUSE_HALF" : "");
+  }
 
   std::string build_log(const cl::Program& program) const {
     try {
@@ -82,12 +84,14 @@ class Builder {
     }
   }
 
-  // A binary that the driver refuses (another build of it under the same version text) is as good as none.
+  // A binary that the driver refuses (another build of it under the same version text) is as good
+  // as none.
   bool from_cache(Job& job, const std::string& key) const {
     const auto binary = options_.cache->load(key);
     if (!binary) return false;
     try {
-      job.program = cl::Program(context_.context, {context_.device.device}, cl::Program::Binaries{*binary});
+      job.program =
+          cl::Program(context_.context, {context_.device.device}, cl::Program::Binaries{*binary});
       job.program.build(context_.device.device, flags().c_str());
       cl::Kernel(job.program, job.instantiation.kernel_name.c_str());
       job.cached = true;
@@ -110,7 +114,8 @@ class Builder {
     if (options_.sources_dumps_dir.empty()) return;
     std::error_code error;
     std::filesystem::create_directories(options_.sources_dumps_dir, error);
-    std::ofstream out(options_.sources_dumps_dir + "/clDNN_program_" + job.instantiation.kernel_name + ".cl");
+    std::ofstream out(options_.sources_dumps_dir + "/clDNN_program_" +
+                      job.instantiation.kernel_name + ".cl");
     out << source << "\n/* Build Log:\n" << log << "\n*/\n";
   }
 
@@ -140,7 +145,8 @@ Instantiation instantiate(const KernelSpec& spec) {
   return result;
 }
 
-std::shared_ptr<const Programs> Programs::build(const Context& context, std::span<const KernelSpec* const> specs,
+std::shared_ptr<const Programs> Programs::build(const Context& context,
+                                                std::span<const KernelSpec* const> specs,
                                                 const BuildOptions& options) {
   std::map<std::string, Job> jobs;
   for (const KernelSpec* spec : specs) {
@@ -176,7 +182,8 @@ std::shared_ptr<const Programs> Programs::build(const Context& context, std::spa
       }
     }
   };
-  unsigned threads = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  unsigned threads =
+      options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   threads = static_cast<unsigned>(std::min<size_t>(threads, order.size()));
   std::vector<std::thread> pool;
   for (unsigned i = 1; i < threads; ++i) pool.emplace_back(work);
@@ -195,7 +202,8 @@ std::shared_ptr<const Programs> Programs::build(const Context& context, std::spa
 
 cl::Kernel Programs::kernel(const std::string& kernel_name) const {
   const auto found = by_kernel_.find(kernel_name);
-  if (found == by_kernel_.end()) throw Error(ErrorCode::device_failed, "kernel " + kernel_name + " was not built");
+  if (found == by_kernel_.end())
+    throw Error(ErrorCode::device_failed, "kernel " + kernel_name + " was not built");
   try {
     return cl::Kernel(found->second, kernel_name.c_str());
   } catch (const cl::Error& error) {

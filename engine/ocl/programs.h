@@ -1,4 +1,5 @@
-// Builds kernel instantiations (KernelSpec) into programs: in parallel, with a cache of binaries on disk.
+// Builds kernel instantiations (KernelSpec) into programs: in parallel, with a cache of binaries on
+// disk.
 #pragma once
 
 #include <map>
@@ -12,7 +13,8 @@
 
 namespace clinfer::ocl {
 
-// The text of one instantiation: everything between two kernels of a program. Equal texts are one kernel.
+// The text of one instantiation: everything between two kernels of a program. Equal texts are one
+// kernel.
 struct Instantiation {
   std::string kernel_name;  // unique by content
   std::string text;
@@ -20,10 +22,10 @@ struct Instantiation {
 Instantiation instantiate(const KernelSpec& spec);
 
 struct BuildOptions {
-  ProgramCache* cache = nullptr;     // nullptr: none
-  unsigned threads = 0;              // 0: all cores
-  std::string sources_dumps_dir;     // "": none
-  Progress progress;                 // may cancel
+  ProgramCache* cache = nullptr;  // nullptr: none
+  unsigned threads = 0;           // 0: all cores
+  std::string sources_dumps_dir;  // "": none
+  Progress progress;              // may cancel
 };
 
 struct BuildCounts {
@@ -33,9 +35,10 @@ struct BuildCounts {
 // Programs by kernel name. Immutable after build; shareable between threads.
 class Programs {
  public:
-  // Builds what the specs need, each distinct instantiation once. Throws Error{device_failed} with the compiler's log (file and
-  // line are those of the .cl sources), Error{cancelled}.
-  static std::shared_ptr<const Programs> build(const Context& context, std::span<const KernelSpec* const> specs,
+  // Builds what the specs need, each distinct instantiation once. Throws Error{device_failed} with
+  // the compiler's log (file and line are those of the .cl sources), Error{cancelled}.
+  static std::shared_ptr<const Programs> build(const Context& context,
+                                               std::span<const KernelSpec* const> specs,
                                                const BuildOptions& options);
   // A new kernel object: arguments belong to its holder.
   cl::Kernel kernel(const std::string& kernel_name) const;

@@ -1,9 +1,10 @@
-// Gives every tensor its place: memory order, views onto other tensors, parts of a concat; inserts a Reorder wherever an
-// operation cannot read what is there. Three walks:
+// Gives every tensor its place: memory order, views onto other tensors, parts of a concat; inserts
+// a Reorder wherever an operation cannot read what is there. Three walks:
 //   forward   dense layouts by each operation's rule; views follow their inputs
 //   backward  inputs of a concat become slices of its output, outermost concat first
 //   forward   views and rules again on the final strides
-// After it a Concat has no work of its own, and each NodeOutput's `storage` says whose memory it lies in.
+// After it a Concat has no work of its own, and each NodeOutput's `storage` says whose memory it
+// lies in.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -26,8 +27,9 @@ Edge root_of(Edge edge) {
 bool is_image_rank(const Shape& shape) { return shape.size() == 4 || shape.size() == 5; }
 
 TensorDesc dense(LayoutRule rule, ElementType type, const Shape& shape) {
-  return rule == LayoutRule::image || rule == LayoutRule::follow ? TensorDesc::channels_last(type, shape)
-                                                                 : TensorDesc::row_major(type, shape);
+  return rule == LayoutRule::image || rule == LayoutRule::follow
+             ? TensorDesc::channels_last(type, shape)
+             : TensorDesc::row_major(type, shape);
 }
 
 // Dimensions larger than 1 from the outermost in memory to the innermost.
@@ -35,8 +37,9 @@ std::vector<size_t> memory_order(const TensorDesc& desc) {
   std::vector<size_t> order;
   for (size_t i = 0; i < desc.shape.size(); ++i)
     if (desc.shape[i] != 1) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return std::abs(desc.strides[a]) > std::abs(desc.strides[b]); });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::abs(desc.strides[a]) > std::abs(desc.strides[b]);
+  });
   return order;
 }
 
@@ -45,7 +48,8 @@ TensorDesc dense_like(const TensorDesc& model, ElementType type, const Shape& sh
   TensorDesc plain = TensorDesc::row_major(type, shape);
   if (model.is_row_major()) return plain;
   if (is_image_rank(shape) && model.shape.size() == shape.size()) {
-    // Channels innermost, whatever gaps: the usual case, also where sizes of 1 make other orders possible.
+    // Channels innermost, whatever gaps: the usual case, also where sizes of 1 make other orders
+    // possible.
     const TensorDesc last = TensorDesc::channels_last(type, shape);
     if (model.shape[1] == 1 ? model.is_channels_last() : model.strides[1] == 1) return last;
   }
@@ -60,7 +64,8 @@ TensorDesc dense_like(const TensorDesc& model, ElementType type, const Shape& sh
   return plain;
 }
 
-// Channels innermost, then the other dimensions from the last to the first, gaps allowed: what image kernels expect.
+// Channels innermost, then the other dimensions from the last to the first, gaps allowed: what
+// image kernels expect.
 bool is_image_layout(const TensorDesc& desc) {
   if (desc.shape[1] != 1 && desc.strides[1] != 1) return false;
   int64_t below = desc.shape[1];
@@ -73,8 +78,8 @@ bool is_image_layout(const TensorDesc& desc) {
   return true;
 }
 
-// Walks through operations that take any layout to find what a network input is made for: an image operation (channels-last)
-// or anything else (row-major: transposes of NHWC models, sequences).
+// Walks through operations that take any layout to find what a network input is made for: an image
+// operation (channels-last) or anything else (row-major: transposes of NHWC models, sequences).
 bool wants_channels_last(const Graph& graph, const Node* parameter) {
   if (!is_image_rank(parameter->shape())) return false;
   std::set<const Node*> seen;
@@ -117,7 +122,8 @@ class Layouts {
     desc.type = from.node->outputs[from.port].type;
     // A copy made for an earlier user serves this one, too.
     for (Node* user : graph_.users(from))
-      if (user->is("Reorder") && !user->outputs[0].storage.node && user->outputs[0].desc == desc && before(user, node)) {
+      if (user->is("Reorder") && !user->outputs[0].storage.node && user->outputs[0].desc == desc &&
+          before(user, node)) {
         node->inputs[index] = {user, 0};
         return;
       }
@@ -132,12 +138,14 @@ class Layouts {
     return false;
   }
 
-  // Outputs of a view operation as windows onto its input; makes the input row-major where its layout allows none.
+  // Outputs of a view operation as windows onto its input; makes the input row-major where its
+  // layout allows none.
   void make_view(Node* node) {
     auto views = node->def->view(describe(*node));
     if (!views) {
       const Edge in = node->inputs[0];
-      reorder_input(node, 0, TensorDesc::row_major(in.node->outputs[in.port].type, in.node->shape(in.port)));
+      reorder_input(node, 0,
+                    TensorDesc::row_major(in.node->outputs[in.port].type, in.node->shape(in.port)));
       views = node->def->view(describe(*node));
       if (!views)
         throw Error(ErrorCode::unsupported, label(*node) + ": cannot be expressed as a view");
@@ -159,7 +167,8 @@ class Layouts {
       }
       if (node->is("Constant") || node->is("Result")) continue;
       if (node->is("Parameter")) {
-        if (wants_channels_last(graph_, node)) desc_of({node, 0}) = TensorDesc::channels_last(node->outputs[0].type, node->shape());
+        if (wants_channels_last(graph_, node))
+          desc_of({node, 0}) = TensorDesc::channels_last(node->outputs[0].type, node->shape());
         continue;
       }
       if (node->def->view) {
@@ -181,13 +190,17 @@ class Layouts {
       if (input.node->is("Constant") || candidate.shape.size() != output.shape.size()) continue;
       if (!model || count(candidate.shape) > count(model->shape)) model = &candidate;
     }
-    return model ? dense_like(model->desc, output.type, output.shape) : dense(rule, output.type, output.shape);
+    return model ? dense_like(model->desc, output.type, output.shape)
+                 : dense(rule, output.type, output.shape);
   }
 
-  // Whether the memory of `edge` may be moved into another tensor's: it is the plain output of a device operation.
+  // Whether the memory of `edge` may be moved into another tensor's: it is the plain output of a
+  // device operation.
   bool placeable(const Edge& edge) const {
     const Node& node = *edge.node;
-    if (node.outputs[edge.port].storage.node || !node.def || node.def->view || !node.def->host_reason.empty()) return false;
+    if (node.outputs[edge.port].storage.node || !node.def || node.def->view ||
+        !node.def->host_reason.empty())
+      return false;
     return node.is("Concat") || !node.def->families.empty();
   }
 
@@ -196,7 +209,8 @@ class Layouts {
     if (edge.node->is("Concat")) return true;
     const TensorDesc kept = desc_of(edge);
     desc_of(edge) = desc;
-    const bool accepted = !accepting_families(*edge.node->def, describe(*edge.node), context_.traits).empty();
+    const bool accepted =
+        !accepting_families(*edge.node->def, describe(*edge.node), context_.traits).empty();
     desc_of(edge) = kept;
     return accepted;
   }
@@ -229,16 +243,18 @@ class Layouts {
 
   bool place(Node* concat, const Edge& input, const TensorDesc& slot) {
     const Edge root = root_of(input);
-    if (!placeable(root) || root.node == concat || root.node->outputs[root.port].type != slot.type) return false;
+    if (!placeable(root) || root.node == concat || root.node->outputs[root.port].type != slot.type)
+      return false;
     TensorDesc moved;
     if (root == input) {
       if (memory_order(desc_of(input)) != memory_order(slot)) return false;
       moved = slot;
     } else {
-      // A reshaped or transposed view of the whole of its root: the root's block is put where the slot is one block.
+      // A reshaped or transposed view of the whole of its root: the root's block is put where the
+      // slot is one block.
       const TensorDesc view = desc_of(input);
-      if (!view.is_row_major() || !slot.is_row_major() || view.offset != 0 || view.elements() != desc_of(root).elements() ||
-          !desc_of(root).is_dense())
+      if (!view.is_row_major() || !slot.is_row_major() || view.offset != 0 ||
+          view.elements() != desc_of(root).elements() || !desc_of(root).is_dense())
         return false;
       moved = desc_of(root);
       moved.offset = slot.offset;
@@ -253,9 +269,12 @@ class Layouts {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       Node* node = graph_.nodes[i].get();
       if (node->is("Constant") || node->is("Parameter") || node->is("Concat")) continue;
-      if (node->is("Result")) finish_result(node);
-      else if (node->def->view) make_view(node);
-      else if (node->def->host_reason.empty()) satisfy(node);
+      if (node->is("Result"))
+        finish_result(node);
+      else if (node->def->view)
+        make_view(node);
+      else if (node->def->host_reason.empty())
+        satisfy(node);
       while (graph_.nodes[i].get() != node) ++i;
     }
   }
@@ -268,7 +287,8 @@ class Layouts {
     const NodeOutput& from = in.node->outputs[in.port];
     const bool widen = from.type == ElementType::f16 && count(from.shape) > kSmall;
     if (from.desc.is_row_major() && !widen && !root_of(in).node->is("Parameter")) return;
-    node->inputs[0] = reorder(in, TensorDesc::row_major(widen ? ElementType::f32 : from.type, from.shape), node);
+    node->inputs[0] =
+        reorder(in, TensorDesc::row_major(widen ? ElementType::f32 : from.type, from.shape), node);
   }
 
   void satisfy(Node* node) {
@@ -278,11 +298,18 @@ class Layouts {
       if (input.node->is("Constant")) continue;
       const TensorDesc& desc = desc_of(input);
       const bool image = rule == LayoutRule::image && is_image_rank(desc.shape);
-      const bool wrong = image ? !is_image_layout(desc) : rule == LayoutRule::row_major || rule == LayoutRule::image ? !desc.is_row_major() : false;
-      if (wrong) reorder_input(node, k, image ? TensorDesc::channels_last(desc.type, desc.shape) : TensorDesc::row_major(desc.type, desc.shape));
+      const bool wrong = image ? !is_image_layout(desc)
+                         : rule == LayoutRule::row_major || rule == LayoutRule::image
+                             ? !desc.is_row_major()
+                             : false;
+      if (wrong)
+        reorder_input(node, k,
+                      image ? TensorDesc::channels_last(desc.type, desc.shape)
+                            : TensorDesc::row_major(desc.type, desc.shape));
     }
     if (!accepting_families(*node->def, describe(*node), context_.traits).empty()) return;
-    // No kernel takes these strides: give all inputs the operation's dense layout. If that does not help, the plan says why.
+    // No kernel takes these strides: give all inputs the operation's dense layout. If that does not
+    // help, the plan says why.
     for (size_t k = 0; k < node->inputs.size(); ++k) {
       const Edge input = node->inputs[k];
       if (input.node->is("Constant")) continue;

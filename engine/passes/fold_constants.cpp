@@ -1,4 +1,5 @@
-// Computes at load what does not depend on the network's inputs (prior boxes, ShapeOf chains, converted weights).
+// Computes at load what does not depend on the network's inputs (prior boxes, ShapeOf chains,
+// converted weights).
 #include <algorithm>
 
 #include "engine/graph/evaluate.h"

@@ -1,4 +1,5 @@
-// Folds constant multiplications and additions around convolutions and fully connected layers into their weights:
+// Folds constant multiplications and additions around convolutions and fully connected layers into
+// their weights:
 //   (conv(x, w) + a) * s + b  ->  conv(x, w * s) + (a * s + b)       per output channel
 //   conv(x * s, w)            ->  conv(x, w * s)                     per input channel
 #include <cmath>
@@ -23,19 +24,22 @@ std::optional<Weighted> weighted(const Node& node) {
   const Tensor* weights = constant_value(node.inputs[1]);
   if (!weights || weights->type() != ElementType::f32) return {};
   const size_t rank = node.shape().size();
-  if (node.is("Convolution") || node.is("GroupConvolution")) return Weighted{weights, rank, 1, node.shape()[1]};
+  if (node.is("Convolution") || node.is("GroupConvolution"))
+    return Weighted{weights, rank, 1, node.shape()[1]};
   if (node.is("MatMul") && weights->shape().size() == 2 && rank >= 2)
     return Weighted{weights, rank, rank - 1, node.shape().back()};
   return {};
 }
 
-// A constant that is one number or one number per channel along `axis` of a tensor of `rank` dimensions; as many values as
-// channels.
-std::optional<std::vector<float>> per_channel(const Edge& edge, size_t rank, size_t axis, int64_t channels) {
+// A constant that is one number or one number per channel along `axis` of a tensor of `rank`
+// dimensions; as many values as channels.
+std::optional<std::vector<float>> per_channel(const Edge& edge, size_t rank, size_t axis,
+                                              int64_t channels) {
   const Tensor* constant = constant_value(edge);
   if (!constant || !is_float(constant->type())) return {};
   const std::vector<float> values = constant->to_floats();
-  if (values.size() == 1 && constant->shape().size() <= rank) return std::vector<float>(static_cast<size_t>(channels), values[0]);
+  if (values.size() == 1 && constant->shape().size() <= rank)
+    return std::vector<float>(static_cast<size_t>(channels), values[0]);
   if (static_cast<int64_t>(values.size()) != channels || constant->shape().size() > rank) return {};
   const size_t at = axis - (rank - constant->shape().size());
   if (at >= constant->shape().size() || constant->shape()[at] != channels) return {};
@@ -47,7 +51,8 @@ struct Affine {
   std::vector<float> scale, shift;
 };
 
-std::optional<Affine> as_affine(const Node& node, const Edge& x, size_t rank, size_t axis, int64_t channels) {
+std::optional<Affine> as_affine(const Node& node, const Edge& x, size_t rank, size_t axis,
+                                int64_t channels) {
   if (node.inputs.size() != 2 || node.shape() != x.node->shape(x.port)) return {};
   const bool first = node.inputs[0] == x;
   const auto values = per_channel(node.inputs[first ? 1 : 0], rank, axis, channels);
@@ -55,17 +60,24 @@ std::optional<Affine> as_affine(const Node& node, const Edge& x, size_t rank, si
   Affine affine{std::vector<float>(values->size(), 1.f), std::vector<float>(values->size(), 0.f)};
   for (size_t i = 0; i < values->size(); ++i) {
     const float v = (*values)[i];
-    if (node.is("Multiply")) affine.scale[i] = v;
-    else if (node.is("Add")) affine.shift[i] = v;
-    else if (node.is("Subtract") && first) affine.shift[i] = -v;
-    else if (node.is("Subtract")) affine.scale[i] = -1, affine.shift[i] = v;
-    else if (node.is("Divide") && first && v != 0) affine.scale[i] = 1 / v;
-    else return {};
+    if (node.is("Multiply"))
+      affine.scale[i] = v;
+    else if (node.is("Add"))
+      affine.shift[i] = v;
+    else if (node.is("Subtract") && first)
+      affine.shift[i] = -v;
+    else if (node.is("Subtract"))
+      affine.scale[i] = -1, affine.shift[i] = v;
+    else if (node.is("Divide") && first && v != 0)
+      affine.scale[i] = 1 / v;
+    else
+      return {};
   }
   return affine;
 }
 
-// Weights times a factor per output channel (conv [O,...], group conv [G,O/G,...], matmul [K,N] or [N,K]).
+// Weights times a factor per output channel (conv [O,...], group conv [G,O/G,...], matmul [K,N] or
+// [N,K]).
 Tensor scaled_outputs(const Node& node, const Tensor& weights, const std::vector<float>& scale) {
   Tensor result = weights.convert(ElementType::f32);
   float* w = result.mutable_data<float>();
@@ -86,7 +98,8 @@ void fold_behind(Graph& graph, Node* node) {
   for (;;) {
     const std::vector<Node*> users = graph.users(end);
     if (users.size() != 1 || users[0]->is("Result")) break;
-    const auto affine = as_affine(*users[0], end, shape->output_rank, shape->channel_axis, shape->outputs);
+    const auto affine =
+        as_affine(*users[0], end, shape->output_rank, shape->channel_axis, shape->outputs);
     if (!affine) break;
     for (size_t i = 0; i < scale.size(); ++i) {
       scale[i] *= affine->scale[i];
@@ -99,7 +112,8 @@ void fold_behind(Graph& graph, Node* node) {
   }
   if (chain.empty() || (!scaled && chain.size() == 1)) return;
   if (scaled) {
-    Node* weights = graph.insert_constant(node, node->inputs[1].node->name, scaled_outputs(*node, *shape->weights, scale));
+    Node* weights = graph.insert_constant(node, node->inputs[1].node->name,
+                                          scaled_outputs(*node, *shape->weights, scale));
     node->inputs[1] = {weights, 0};
   }
   const std::vector<std::string> names = end.node->outputs[0].names;
@@ -114,7 +128,8 @@ void fold_behind(Graph& graph, Node* node) {
   }
   Shape bias_shape(shape->output_rank, 1);
   bias_shape[shape->channel_axis] = shape->outputs;
-  Node* bias = graph.insert_constant(end.node, end.node->name, Tensor::of(ElementType::f32, bias_shape, shift));
+  Node* bias = graph.insert_constant(end.node, end.node->name,
+                                     Tensor::of(ElementType::f32, bias_shape, shift));
   Node* add = graph.insert(end.node, "Add", end.node->name);
   add->def = find_op("Add", 1);
   add->opset = 1;
@@ -135,18 +150,21 @@ void fold_before(Graph& graph, Node* node) {
   for (int side : {0, 1}) {
     const Edge data = x.node->inputs[1 - side];
     const auto scale = per_channel(x.node->inputs[side], x.node->shape().size(), 1, channels);
-    if (!scale || data.node->is("Constant") || data.node->shape(data.port) != x.node->shape()) continue;
+    if (!scale || data.node->is("Constant") || data.node->shape(data.port) != x.node->shape())
+      continue;
     Tensor weights = shape->weights->convert(ElementType::f32);
     float* w = weights.mutable_data<float>();
     const bool grouped = node->is("GroupConvolution");
     const Shape& dims = weights.shape();
     const int64_t outputs = grouped ? dims[1] : dims[0], inputs = grouped ? dims[2] : dims[1];
-    const int64_t groups = grouped ? dims[0] : 1, taps = weights.elements() / (groups * outputs * inputs);
+    const int64_t groups = grouped ? dims[0] : 1,
+                  taps = weights.elements() / (groups * outputs * inputs);
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t o = 0; o < outputs; ++o)
         for (int64_t i = 0; i < inputs; ++i)
           for (int64_t t = 0; t < taps; ++t)
-            w[((g * outputs + o) * inputs + i) * taps + t] *= (*scale)[static_cast<size_t>(g * inputs + i)];
+            w[((g * outputs + o) * inputs + i) * taps + t] *=
+                (*scale)[static_cast<size_t>(g * inputs + i)];
     node->inputs[1] = {graph.insert_constant(node, node->inputs[1].node->name, weights), 0};
     x.node->inputs.clear();
     node->inputs[0] = data;

@@ -10,7 +10,9 @@ void fuse_patterns(Graph& graph, const PassContext&) {
     if (!node->is("Multiply") || node->inputs.size() != 2) continue;
     for (int side : {0, 1}) {
       const Edge gate = node->inputs[side], x = node->inputs[1 - side];
-      if (!gate.node->is("Sigmoid") || !(gate.node->inputs[0] == x) || node->shape() != x.node->shape(x.port)) continue;
+      if (!gate.node->is("Sigmoid") || !(gate.node->inputs[0] == x) ||
+          node->shape() != x.node->shape(x.port))
+        continue;
       node->type = "Swish";
       node->opset = 4;
       node->def = swish;

@@ -22,7 +22,8 @@ void run_passes(Graph& graph, const PassContext& context, const std::string& unt
       known |= pass.name == until;
       names += (names.empty() ? "" : ", ") + pass.name;
     }
-    if (!known) throw Error(ErrorCode::bad_argument, "no pass \"" + until + "\"; there are " + names);
+    if (!known)
+      throw Error(ErrorCode::bad_argument, "no pass \"" + until + "\"; there are " + names);
   }
   for (size_t i = 0; i < passes().size(); ++i) {
     passes()[i].run(graph, context);
@@ -31,7 +32,8 @@ void run_passes(Graph& graph, const PassContext& context, const std::string& unt
   }
 }
 
-std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc, const DeviceTraits& traits,
+std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,
+                                                    const DeviceTraits& traits,
                                                     std::string* reasons) {
   std::vector<const KernelFamily*> accepting;
   for (const KernelFamily* family : def.families) {

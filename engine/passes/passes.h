@@ -1,4 +1,5 @@
-// The graph passes, in order. Each is a function that rewrites the graph towards what the device runs.
+// The graph passes, in order. Each is a function that rewrites the graph towards what the device
+// runs.
 #pragma once
 
 #include <functional>
@@ -23,22 +24,30 @@ struct Pass {
 
 const std::vector<Pass>& passes();
 
-// Runs them in order up to and including `until` ("": all; unknown: Error{bad_argument} that lists the names). `after` sees
-// the graph after each pass.
-void run_passes(Graph& graph, const PassContext& context, const std::string& until = "",
-                const std::function<void(size_t index, const std::string& name, const Graph&)>& after = {});
+// Runs them in order up to and including `until` ("": all; unknown: Error{bad_argument} that lists
+// the names). `after` sees the graph after each pass.
+void run_passes(
+    Graph& graph, const PassContext& context, const std::string& until = "",
+    const std::function<void(size_t index, const std::string& name, const Graph&)>& after = {});
 
 // One file each:
-void fold_constants(Graph&, const PassContext&);     // computes what needs no input of the network
-void simplify(Graph&, const PassContext&);           // removes operations that change nothing
-void fuse_patterns(Graph&, const PassContext&);      // several operations that are one: x * sigmoid(x) -> Swish
-void fold_into_weights(Graph&, const PassContext&);  // multiply/add by constants around convolutions into their weights
-void fuse_tails(Graph&, const PassContext&);         // element functions into their producers, where its kernels take them
-void set_precision(Graph&, const PassContext&);      // storage types of all tensors
-void assign_layouts(Graph&, const PassContext&);     // memory layouts, views, reorders, concat in place
+void fold_constants(Graph&, const PassContext&);  // computes what needs no input of the network
+void simplify(Graph&, const PassContext&);        // removes operations that change nothing
+void fuse_patterns(Graph&,
+                   const PassContext&);  // several operations that are one: x * sigmoid(x) -> Swish
+void fold_into_weights(
+    Graph&,
+    const PassContext&);  // multiply/add by constants around convolutions into their weights
+void fuse_tails(
+    Graph&,
+    const PassContext&);  // element functions into their producers, where its kernels take them
+void set_precision(Graph&, const PassContext&);  // storage types of all tensors
+void assign_layouts(Graph&,
+                    const PassContext&);  // memory layouts, views, reorders, concat in place
 
 // Families that take the node as it stands; their reasons where none does.
-std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc, const DeviceTraits& traits,
+std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,
+                                                    const DeviceTraits& traits,
                                                     std::string* reasons = nullptr);
 
 }  // namespace clinfer

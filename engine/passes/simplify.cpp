@@ -1,5 +1,6 @@
-// Removes operations whose output is their input: conversions to the same type, reshapes to the same shape, identity
-// transposes, concats of one. Drops outputs that nothing reads from operations that can leave them out.
+// Removes operations whose output is their input: conversions to the same type, reshapes to the
+// same shape, identity transposes, concats of one. Drops outputs that nothing reads from operations
+// that can leave them out.
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -11,7 +12,8 @@ bool is_identity(const Node& node) {
   const NodeOutput& in = node.inputs[0].node->outputs[node.inputs[0].port];
   const NodeOutput& out = node.outputs[0];
   if (in.type != out.type || in.shape != out.shape) return false;
-  if (node.is("Convert") || node.is("ConvertLike") || node.is("Reshape") || node.is("Squeeze") || node.is("Unsqueeze"))
+  if (node.is("Convert") || node.is("ConvertLike") || node.is("Reshape") || node.is("Squeeze") ||
+      node.is("Unsqueeze"))
     return true;
   if (node.is("Concat")) return node.inputs.size() == 1;
   if (node.is("Transpose")) {

@@ -20,10 +20,11 @@ size_t bytes_of(const Edge& root) {
 
 bool overlap(const Region& a, const Region& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Offsets so that regions alive at the same time do not overlap: each, from the largest on, goes into the smallest gap that
-// holds it among the placed ones it meets. Returns the total.
+// Offsets so that regions alive at the same time do not overlap: each, from the largest on, goes
+// into the smallest gap that holds it among the placed ones it meets. Returns the total.
 size_t pack(std::vector<Region*> regions) {
-  std::sort(regions.begin(), regions.end(), [](const Region* a, const Region* b) { return a->bytes > b->bytes; });
+  std::sort(regions.begin(), regions.end(),
+            [](const Region* a, const Region* b) { return a->bytes > b->bytes; });
   std::vector<Region*> placed;
   size_t total = 0;
   for (Region* region : regions) {
@@ -73,10 +74,12 @@ void plan_memory(Plan& plan) {
   std::vector<size_t> host_steps;
   for (size_t s = 0; s < end; ++s) {
     const Step& step = plan.steps[s];
-    // Constants that kernels take as plain inputs need a place among the weights; packed ones do not.
+    // Constants that kernels take as plain inputs need a place among the weights; packed ones do
+    // not.
     for (const KernelSpec& launch : step.kernels.launches)
       for (const Argument& argument : launch.arguments)
-        if (argument.kind == Argument::Kind::input && step.node->inputs[argument.index].node->is("Constant"))
+        if (argument.kind == Argument::Kind::input &&
+            step.node->inputs[argument.index].node->is("Constant"))
           region(step.node->inputs[argument.index]).memory = Memory::weights;
     for (const Edge& input : step.node->inputs)
       if (!input.node->is("Constant")) use(input, s);
@@ -96,11 +99,13 @@ void plan_memory(Plan& plan) {
     r.memory = Memory::request;
     r.last = end;
   }
-  // The stream serves other requests while one of them computes on the host: what is written before and read after that must
-  // not lie in the stream's memory. A host step's own output is written when it is over, its inputs are read before.
+  // The stream serves other requests while one of them computes on the host: what is written before
+  // and read after that must not lie in the stream's memory. A host step's own output is written
+  // when it is over, its inputs are read before.
   for (Region& r : plan.regions)
     for (size_t host : host_steps)
-      if (r.memory == Memory::stream && r.first <= host && r.last > host) r.memory = Memory::request;
+      if (r.memory == Memory::stream && r.first <= host && r.last > host)
+        r.memory = Memory::request;
 
   std::vector<Region*> stream;
   for (Region& r : plan.regions) {

@@ -54,9 +54,10 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits) {
     plan.steps.push_back(std::move(step));
   }
   if (unsupported_layers)
-    throw Error(ErrorCode::unsupported, std::to_string(unsupported_layers) +
-                                            (unsupported_layers == 1 ? " layer has" : " layers have") +
-                                            " no kernel on this device: " + unsupported);
+    throw Error(ErrorCode::unsupported,
+                std::to_string(unsupported_layers) +
+                    (unsupported_layers == 1 ? " layer has" : " layers have") +
+                    " no kernel on this device: " + unsupported);
   plan_memory(plan);
   return plan;
 }

@@ -1,4 +1,5 @@
-// The plan: what one inference launches, in order, and where every tensor lies. Data only, free of any OpenCL context.
+// The plan: what one inference launches, in order, and where every tensor lies. Data only, free of
+// any OpenCL context.
 #pragma once
 
 #include <memory>
@@ -10,9 +11,9 @@
 
 namespace clinfer {
 
-// Which allocation a tensor lives in. stream: activations, shared by the requests of a stream (its queue runs them one after the
-// other). request: inputs, results, and what must outlive a step that runs on the host. weights: constants that a kernel reads as
-// they are.
+// Which allocation a tensor lives in. stream: activations, shared by the requests of a stream (its
+// queue runs them one after the other). request: inputs, results, and what must outlive a step that
+// runs on the host. weights: constants that a kernel reads as they are.
 enum class Memory { stream, request, weights };
 
 // One allocation-sized piece: the memory of a root output and of all views onto it.
@@ -37,15 +38,16 @@ struct Plan {
   std::unique_ptr<Graph> graph;  // after all passes; the steps point into it
   std::vector<Step> steps;
   std::vector<Region> regions;
-  size_t stream_bytes = 0, request_bytes = 0, weight_bytes = 0;  // weight_bytes: of Memory::weights regions only
-  size_t workspace_bytes = 0;                                    // largest of all steps, at the end of the stream's memory
+  size_t stream_bytes = 0, request_bytes = 0,
+         weight_bytes = 0;     // weight_bytes: of Memory::weights regions only
+  size_t workspace_bytes = 0;  // largest of all steps, at the end of the stream's memory
 
   const Region& region_of(const Edge& edge) const;  // of the edge's root
   size_t kernel_count() const;
 };
 
-// Picks a family and a tuning point for every operation and lays out memory. Throws Error{unsupported} that lists all layers no
-// family takes, with every family's reason.
+// Picks a family and a tuning point for every operation and lays out memory. Throws
+// Error{unsupported} that lists all layers no family takes, with every family's reason.
 Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits);
 
 // Sets regions and sizes from the steps.

@@ -16,10 +16,13 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kWeightAlignment = 256;
-// One stream's launches fill the gaps of the other; measured best on PoCL with 2 cores, where it gives 1.1 times one stream.
+// One stream's launches fill the gaps of the other; measured best on PoCL with 2 cores, where it
+// gives 1.1 times one stream.
 constexpr unsigned kAutomaticStreams = 2;
 
-size_t aligned(size_t bytes) { return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment; }
+size_t aligned(size_t bytes) {
+  return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
+}
 
 // Runs f(i) for 0 <= i < n on several threads; rethrows the first failure.
 template <typename F>
@@ -44,7 +47,8 @@ void parallel_for(size_t n, unsigned threads, F f) {
   if (failure) std::rethrow_exception(failure);
 }
 
-void write_dump(const std::string& directory, size_t index, const std::string& name, const Graph& graph) {
+void write_dump(const std::string& directory, size_t index, const std::string& name,
+                const Graph& graph) {
   std::error_code ignored;
   std::filesystem::create_directories(directory, ignored);
   char number[8];
@@ -57,7 +61,8 @@ void write_dump(const std::string& directory, size_t index, const std::string& n
 
 }  // namespace
 
-std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model, const Config& config,
+std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model,
+                                                      const Config& config,
                                                       const Progress& progress) {
   try {
     return std::make_shared<DeviceModel>(std::move(model), config, progress);
@@ -68,12 +73,14 @@ std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Mode
   }
 }
 
-DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& config, const Progress& progress)
+DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& config,
+                         const Progress& progress)
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
   context_ = ocl::Context::create(ocl::select_device(config_.device));
-  const bool half = config_.precision == Precision::f16 ||
-                    (config_.precision == Precision::automatic && context_->traits.fp16 && context_->device.info.fp16);
+  const bool half =
+      config_.precision == Precision::f16 || (config_.precision == Precision::automatic &&
+                                              context_->traits.fp16 && context_->device.info.fp16);
   precision_ = half ? Precision::f16 : Precision::f32;
 
   auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
@@ -93,13 +100,15 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     auto stream = std::make_unique<Stream>();
     stream->queue = cl::CommandQueue(context_->context, context_->device.device,
                                      config_.perf_count ? CL_QUEUE_PROFILING_ENABLE : 0);
-    stream->memory = cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
+    stream->memory =
+        cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
     streams_.push_back(std::move(stream));
   }
   device_ns_.assign(plan_.steps.size(), 0);
   host_ns_.assign(plan_.steps.size(), 0);
 
-  // One inference now, so that what drivers compile or allocate at the first launch does not delay the first frame.
+  // One inference now, so that what drivers compile or allocate at the first launch does not delay
+  // the first frame.
   {
     DeviceRequest warm(*this, *streams_[0]);
     warm.start();
@@ -108,11 +117,13 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   std::fill(device_ns_.begin(), device_ns_.end(), 0);
   std::fill(host_ns_.begin(), host_ns_.end(), 0);
   inferences_ = 0;
-  load_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  load_ms_ =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
 void DeviceModel::build(const Progress& progress) {
-  const std::string directory = config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
+  const std::string directory =
+      config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
   if (!directory.empty()) cache_ = std::make_unique<ocl::ProgramCache>(directory);
   std::vector<const KernelSpec*> specs;
   for (const Step& step : plan_.steps) {
@@ -123,8 +134,9 @@ void DeviceModel::build(const Progress& progress) {
     }
     kernel_names_.push_back(std::move(names));
   }
-  programs_ = ocl::Programs::build(*context_, specs,
-                                   {cache_.get(), config_.max_num_threads, config_.sources_dumps_dir, progress});
+  programs_ = ocl::Programs::build(
+      *context_, specs,
+      {cache_.get(), config_.max_num_threads, config_.sources_dumps_dir, progress});
 }
 
 void DeviceModel::load_weights() {
@@ -145,17 +157,21 @@ void DeviceModel::load_weights() {
   std::vector<std::byte> host(std::max<size_t>(total, 4));
   for (const Region& region : plan_.regions)
     if (region.memory == Memory::weights)
-      scatter_to(region.root.node->constant, region.root.node->outputs[0].desc, host.data() + region.offset);
+      scatter_to(region.root.node->constant, region.root.node->outputs[0].desc,
+                 host.data() + region.offset);
   for (size_t s = 0; s < packed.size(); ++s)
     for (size_t i = 0; i < packed[s].size(); ++i)
-      if (!packed[s][i].empty()) std::memcpy(host.data() + packed_offsets_[s][i], packed[s][i].data(), packed[s][i].size());
+      if (!packed[s][i].empty())
+        std::memcpy(host.data() + packed_offsets_[s][i], packed[s][i].data(), packed[s][i].size());
   for (Step& step : plan_.steps) step.kernels.packed.clear();  // they hold the unpacked weights
-  weights_ = cl::Buffer(context_->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, host.size(), host.data());
+  weights_ = cl::Buffer(context_->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, host.size(),
+                        host.data());
 }
 
 std::unique_ptr<InferRequest> DeviceModel::create_request() {
   try {
-    return std::make_unique<DeviceRequest>(shared_from_this(), *streams_[next_request_++ % streams_.size()]);
+    return std::make_unique<DeviceRequest>(shared_from_this(),
+                                           *streams_[next_request_++ % streams_.size()]);
   } catch (const cl::Error& error) {
     ocl::rethrow(error, "creating an infer request");
   }
@@ -167,12 +183,14 @@ cl::Kernel DeviceModel::extra_kernel(const KernelSpec& spec) {
   auto& programs = extra_[name];
   if (!programs) {
     const KernelSpec* one = &spec;
-    programs = ocl::Programs::build(*context_, {&one, 1}, {cache_.get(), 1, config_.sources_dumps_dir, {}});
+    programs = ocl::Programs::build(*context_, {&one, 1},
+                                    {cache_.get(), 1, config_.sources_dumps_dir, {}});
   }
   return programs->kernel(name);
 }
 
-void DeviceModel::add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns) {
+void DeviceModel::add_times(const std::vector<double>& device_ns,
+                            const std::vector<double>& host_ns) {
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < device_ns.size(); ++i) {
     device_ns_[i] += device_ns[i];
@@ -189,10 +207,12 @@ std::vector<StepProfile> DeviceModel::profile() const {
   const double n = std::max<double>(1, static_cast<double>(inferences_));
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     const Step& step = plan_.steps[s];
-    StepProfile entry{step.node->name, step.node->type, "host", device_ns_[s] / n / 1e3, host_ns_[s] / n / 1e3};
+    StepProfile entry{step.node->name, step.node->type, "host", device_ns_[s] / n / 1e3,
+                      host_ns_[s] / n / 1e3};
     if (step.family) {
       entry.kernel = step.family->name;
-      for (const auto& [name, value] : step.point.values) entry.kernel += " " + name + "=" + std::to_string(value);
+      for (const auto& [name, value] : step.point.values)
+        entry.kernel += " " + name + "=" + std::to_string(value);
     }
     profile.push_back(std::move(entry));
   }

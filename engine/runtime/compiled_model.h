@@ -44,8 +44,12 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   bool perf_count() const { return config_.perf_count; }
   // A kernel outside the plan (preprocessing), built at its first use and kept. Thread-safe.
   cl::Kernel extra_kernel(const KernelSpec& spec);
-  const std::string& kernel_name(size_t step, size_t launch) const { return kernel_names_[step][launch]; }
-  cl::Kernel plan_kernel(size_t step, size_t launch) const { return programs_->kernel(kernel_name(step, launch)); }
+  const std::string& kernel_name(size_t step, size_t launch) const {
+    return kernel_names_[step][launch];
+  }
+  cl::Kernel plan_kernel(size_t step, size_t launch) const {
+    return programs_->kernel(kernel_name(step, launch));
+  }
   // Adds the times of one finished inference, in nanoseconds per step.
   void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns);
 
@@ -63,7 +67,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::shared_ptr<const ocl::Programs> programs_;
   std::vector<std::vector<std::string>> kernel_names_;
   cl::Buffer weights_;
-  std::vector<std::vector<size_t>> packed_offsets_;  // bytes in weights_, by step and packed constant
+  std::vector<std::vector<size_t>>
+      packed_offsets_;  // bytes in weights_, by step and packed constant
   std::vector<std::unique_ptr<Stream>> streams_;
   std::atomic<unsigned> next_request_{0};
   double load_ms_ = 0;

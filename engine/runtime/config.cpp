@@ -9,7 +9,8 @@ namespace clinfer {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& key, const std::string& value, const std::string& allowed) {
+[[noreturn]] void refuse(const std::string& key, const std::string& value,
+                         const std::string& allowed) {
   throw Error(ErrorCode::bad_argument, "config " + key + "=" + value + ": allowed is " + allowed);
 }
 
@@ -22,7 +23,8 @@ bool yes_no(const std::string& key, const std::string& value) {
 unsigned number(const std::string& key, const std::string& value, const std::string& allowed) {
   unsigned parsed = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-  if (error != std::errc() || end != value.data() + value.size() || value.empty()) refuse(key, value, allowed);
+  if (error != std::errc() || end != value.data() + value.size() || value.empty())
+    refuse(key, value, allowed);
   return parsed;
 }
 
@@ -33,7 +35,8 @@ struct Key {
 
 const std::vector<Key>& keys() {
   static const std::vector<Key> all = {
-      {"PERF_COUNT", [](Config& c, const std::string& k, const std::string& v) { c.perf_count = yes_no(k, v); }},
+      {"PERF_COUNT",
+       [](Config& c, const std::string& k, const std::string& v) { c.perf_count = yes_no(k, v); }},
       {"THROUGHPUT_STREAMS",
        [](Config& c, const std::string& k, const std::string& v) {
          const std::string allowed = "GPU_THROUGHPUT_AUTO or a number from 1";
@@ -41,16 +44,24 @@ const std::vector<Key>& keys() {
          if (c.streams == 0 && v.find("AUTO") == std::string::npos) refuse(k, v, allowed);
        }},
       {"MAX_NUM_THREADS",
-       [](Config& c, const std::string& k, const std::string& v) { c.max_num_threads = number(k, v, "a number"); }},
+       [](Config& c, const std::string& k, const std::string& v) {
+         c.max_num_threads = number(k, v, "a number");
+       }},
       {"CACHE_DIR", [](Config& c, const std::string&, const std::string& v) { c.cache_dir = v; }},
-      {"GRAPH_DUMPS_DIR", [](Config& c, const std::string&, const std::string& v) { c.graph_dumps_dir = v; }},
-      {"SOURCES_DUMPS_DIR", [](Config& c, const std::string&, const std::string& v) { c.sources_dumps_dir = v; }},
+      {"GRAPH_DUMPS_DIR",
+       [](Config& c, const std::string&, const std::string& v) { c.graph_dumps_dir = v; }},
+      {"SOURCES_DUMPS_DIR",
+       [](Config& c, const std::string&, const std::string& v) { c.sources_dumps_dir = v; }},
       {"INFERENCE_PRECISION",
        [](Config& c, const std::string& k, const std::string& v) {
-         if (v == "f32") c.precision = Precision::f32;
-         else if (v == "f16") c.precision = Precision::f16;
-         else if (v == "auto") c.precision = Precision::automatic;
-         else refuse(k, v, "f32, f16 or auto");
+         if (v == "f32")
+           c.precision = Precision::f32;
+         else if (v == "f16")
+           c.precision = Precision::f16;
+         else if (v == "auto")
+           c.precision = Precision::automatic;
+         else
+           refuse(k, v, "f32, f16 or auto");
        }},
   };
   return all;

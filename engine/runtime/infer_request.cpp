@@ -18,31 +18,35 @@ std::pair<const Node*, int> key(const Edge& edge) { return {edge.node, edge.port
 // First and one past the last byte of a tensor in its region.
 std::pair<size_t, size_t> byte_range(const TensorDesc& desc) {
   int64_t low = desc.offset, high = desc.offset;
-  for (size_t i = 0; i < desc.shape.size(); ++i) (desc.strides[i] < 0 ? low : high) += (desc.shape[i] - 1) * desc.strides[i];
+  for (size_t i = 0; i < desc.shape.size(); ++i)
+    (desc.strides[i] < 0 ? low : high) += (desc.shape[i] - 1) * desc.strides[i];
   const size_t size = size_of(desc.type);
   return {static_cast<size_t>(low) * size, (static_cast<size_t>(high) + 1) * size};
 }
 
 bool same_geometry(const Frame& a, const Frame& b) {
-  return a.format == b.format && a.width == b.width && a.height == b.height && a.strides == b.strides && a.matrix == b.matrix &&
-         a.full_range == b.full_range && a.region.x == b.region.x && a.region.y == b.region.y &&
-         a.region.width == b.region.width && a.region.height == b.region.height;
+  return a.format == b.format && a.width == b.width && a.height == b.height &&
+         a.strides == b.strides && a.matrix == b.matrix && a.full_range == b.full_range &&
+         a.region.x == b.region.x && a.region.y == b.region.y && a.region.width == b.region.width &&
+         a.region.height == b.region.height;
 }
 
 bool same_transform(const FrameTransform& a, const FrameTransform& b) {
-  return a.resize == b.resize && a.color == b.color && a.mean == b.mean && a.scale == b.scale && a.pad_value == b.pad_value &&
-         a.centered == b.centered && a.nhwc == b.nhwc;
+  return a.resize == b.resize && a.color == b.color && a.mean == b.mean && a.scale == b.scale &&
+         a.pad_value == b.pad_value && a.centered == b.centered && a.nhwc == b.nhwc;
 }
 
 }  // namespace
 
-DeviceRequest::DeviceRequest(std::shared_ptr<DeviceModel> model, Stream& stream) : DeviceRequest(*model, stream) {
+DeviceRequest::DeviceRequest(std::shared_ptr<DeviceModel> model, Stream& stream)
+    : DeviceRequest(*model, stream) {
   keep_ = std::move(model);
 }
 
 DeviceRequest::DeviceRequest(DeviceModel& model, Stream& stream) : model_(model), stream_(stream) {
   const Plan& plan = model_.plan();
-  memory_ = cl::Buffer(model_.context().context, CL_MEM_READ_WRITE, std::max<size_t>(plan.request_bytes, 4));
+  memory_ = cl::Buffer(model_.context().context, CL_MEM_READ_WRITE,
+                       std::max<size_t>(plan.request_bytes, 4));
   // Inputs that are never set are zero, not whatever the device holds.
   stream_.queue.enqueueFillBuffer(memory_, cl_uint{0}, 0, std::max<size_t>(plan.request_bytes, 4));
   host_inputs_.resize(plan.graph->parameters.size());
@@ -69,7 +73,8 @@ BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
   const cl::Buffer& buffer = region.memory == Memory::stream    ? stream_.memory
                              : region.memory == Memory::request ? memory_
                                                                 : model_.weights();
-  return {buffer, static_cast<int64_t>(region.offset) + desc.offset * static_cast<int64_t>(size_of(desc.type))};
+  return {buffer, static_cast<int64_t>(region.offset) +
+                      desc.offset * static_cast<int64_t>(size_of(desc.type))};
 }
 
 void DeviceRequest::bind() {
@@ -79,18 +84,21 @@ void DeviceRequest::bind() {
     std::vector<cl::Kernel> kernels;
     for (size_t l = 0; l < step.kernels.launches.size(); ++l) {
       kernels.push_back(model_.plan_kernel(s, l));
-      bind_arguments(kernels.back(), step.kernels.launches[l], [&](const Argument& argument) -> BoundBuffer {
-        switch (argument.kind) {
-          case Argument::Kind::input:
-            return buffer_of(step.node->inputs[argument.index]);
-          case Argument::Kind::output:
-            return buffer_of({step.node, static_cast<int>(argument.index)});
-          case Argument::Kind::packed:
-            return {model_.weights(), static_cast<int64_t>(model_.packed_offset(s, argument.index))};
-          default:
-            return {stream_.memory, static_cast<int64_t>(plan.stream_bytes - plan.workspace_bytes)};
-        }
-      });
+      bind_arguments(kernels.back(), step.kernels.launches[l],
+                     [&](const Argument& argument) -> BoundBuffer {
+                       switch (argument.kind) {
+                         case Argument::Kind::input:
+                           return buffer_of(step.node->inputs[argument.index]);
+                         case Argument::Kind::output:
+                           return buffer_of({step.node, static_cast<int>(argument.index)});
+                         case Argument::Kind::packed:
+                           return {model_.weights(),
+                                   static_cast<int64_t>(model_.packed_offset(s, argument.index))};
+                         default:
+                           return {stream_.memory,
+                                   static_cast<int64_t>(plan.stream_bytes - plan.workspace_bytes)};
+                       }
+                     });
     }
     kernels_.push_back(std::move(kernels));
   }
@@ -100,7 +108,8 @@ void DeviceRequest::set_input(size_t index, const Tensor& value) {
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
   const Port& port = model_.inputs().at(index);
   if (value.shape() != port.shape)
-    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name + "\") is " + to_string(port.shape) +
+    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
+                                             "\") is " + to_string(port.shape) +
                                              ", the value given is " + to_string(value.shape()));
   const TensorDesc& desc = model_.plan().graph->parameters[index]->outputs[0].desc;
   HostInput& input = host_inputs_[index];
@@ -111,17 +120,21 @@ void DeviceRequest::set_input(size_t index, const Tensor& value) {
     if (where.first == index) frame.pending = false;
 }
 
-Placement DeviceRequest::set_frame(size_t index, const Frame& frame, const FrameTransform& transform, size_t image) {
+Placement DeviceRequest::set_frame(size_t index, const Frame& frame,
+                                   const FrameTransform& transform, size_t image) {
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
   const Port& port = model_.inputs().at(index);
   const Shape& shape = port.shape;
   const int64_t images = shape.empty() ? 0 : shape[0];
   if (shape.size() != 4 || static_cast<int64_t>(image) >= images)
-    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name + "\", " + to_string(shape) +
-                                             ") has no image " + std::to_string(image));
-  if (frame.width < 1 || frame.height < 1) throw Error(ErrorCode::bad_argument, "a frame has no pixels");
+    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
+                                             "\", " + to_string(shape) + ") has no image " +
+                                             std::to_string(image));
+  if (frame.width < 1 || frame.height < 1)
+    throw Error(ErrorCode::bad_argument, "a frame has no pixels");
   FrameInput& input = frames_[{index, image}];
-  const bool known = !input.kernels.empty() && same_geometry(input.frame, frame) && same_transform(input.transform, transform);
+  const bool known = !input.kernels.empty() && same_geometry(input.frame, frame) &&
+                     same_transform(input.transform, transform);
   input.frame = frame;
   input.transform = transform;
   input.index = index;
@@ -143,13 +156,15 @@ void DeviceRequest::prepare(FrameInput& input) {
   for (size_t p = 0; p < 3; ++p) planes[p] = {0, input.frame.strides[p]};
   input.kernels.clear();
   input.packed.clear();
-  input.plan = plan_preprocess(input.frame, planes, input.transform, parameter->outputs[0].desc, static_cast<int>(input.image),
-                               model_.context().traits);
+  input.plan = plan_preprocess(input.frame, planes, input.transform, parameter->outputs[0].desc,
+                               static_cast<int>(input.image), model_.context().traits);
   for (const auto& make : input.plan.packed) {
     std::vector<std::byte> bytes = make();
-    input.packed.emplace_back(model_.context().context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes.size(), bytes.data());
+    input.packed.emplace_back(model_.context().context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                              bytes.size(), bytes.data());
   }
-  for (const KernelSpec& launch : input.plan.launches) input.kernels.push_back(model_.extra_kernel(launch));
+  for (const KernelSpec& launch : input.plan.launches)
+    input.kernels.push_back(model_.extra_kernel(launch));
 }
 
 // Brings the planes to the device and binds them. A CPU device reads the frame where it is.
@@ -159,8 +174,9 @@ void DeviceRequest::upload(FrameInput& input) {
   for (size_t p = 0; p < 3; ++p) {
     if (sizes[p].rows == 0) continue;
     auto* data = const_cast<uint8_t*>(input.frame.planes[p]);
-    const size_t bytes = static_cast<size_t>(input.frame.strides[p]) * static_cast<size_t>(sizes[p].rows - 1) +
-                         static_cast<size_t>(sizes[p].row_bytes);
+    const size_t bytes =
+        static_cast<size_t>(input.frame.strides[p]) * static_cast<size_t>(sizes[p].rows - 1) +
+        static_cast<size_t>(sizes[p].row_bytes);
     if (model_.context().traits.is_cpu) {
       input.planes[p] = cl::Buffer(context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, data);
       continue;
@@ -173,35 +189,39 @@ void DeviceRequest::upload(FrameInput& input) {
   }
   const Edge target{model_.plan().graph->parameters[input.index], 0};
   for (size_t l = 0; l < input.kernels.size(); ++l)
-    bind_arguments(input.kernels[l], input.plan.launches[l], [&](const Argument& argument) -> BoundBuffer {
-      switch (argument.kind) {
-        case Argument::Kind::input: {
-          const size_t p = sizes[argument.index].rows ? argument.index : 0;
-          return {input.planes[p], 0};
-        }
-        case Argument::Kind::packed:
-          return {input.packed.at(argument.index), 0};
-        default:
-          return buffer_of(target);
-      }
-    });
+    bind_arguments(input.kernels[l], input.plan.launches[l],
+                   [&](const Argument& argument) -> BoundBuffer {
+                     switch (argument.kind) {
+                       case Argument::Kind::input: {
+                         const size_t p = sizes[argument.index].rows ? argument.index : 0;
+                         return {input.planes[p], 0};
+                       }
+                       case Argument::Kind::packed:
+                         return {input.packed.at(argument.index), 0};
+                       default:
+                         return buffer_of(target);
+                     }
+                   });
 }
 
 void DeviceRequest::start() try {
-  if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
+  if (running_)
+    throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
   const std::lock_guard lock(stream_.mutex);
   for (size_t i = 0; i < host_inputs_.size(); ++i) {
     HostInput& input = host_inputs_[i];
     if (!input.dirty || input.bytes.empty()) continue;
     const BoundBuffer target = buffer_of({model_.plan().graph->parameters[i], 0});
-    stream_.queue.enqueueWriteBuffer(target.buffer, CL_FALSE, static_cast<size_t>(target.offset), input.bytes.size(), input.bytes.data());
+    stream_.queue.enqueueWriteBuffer(target.buffer, CL_FALSE, static_cast<size_t>(target.offset),
+                                     input.bytes.size(), input.bytes.data());
     input.dirty = false;
   }
   for (auto& [where, frame] : frames_) {
     if (!frame.pending) continue;
     frame.pending = false;
     upload(frame);
-    for (size_t l = 0; l < frame.kernels.size(); ++l) enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);
+    for (size_t l = 0; l < frame.kernels.size(); ++l)
+      enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);
   }
   next_step_ = 0;
   std::fill(host_ns_.begin(), host_ns_.end(), 0);
@@ -219,7 +239,8 @@ void DeviceRequest::run_segment() {
     std::vector<cl::Event>& events = events_[next_step_];
     events.resize(model_.perf_count() ? step.kernels.launches.size() : 0);
     for (size_t l = 0; l < step.kernels.launches.size(); ++l)
-      enqueue(stream_.queue, kernels_[next_step_][l], step.kernels.launches[l], events.empty() ? nullptr : &events[l]);
+      enqueue(stream_.queue, kernels_[next_step_][l], step.kernels.launches[l],
+              events.empty() ? nullptr : &events[l]);
   }
   if (next_step_ < plan.steps.size()) {
     for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input);
@@ -241,17 +262,21 @@ void DeviceRequest::read_back(const Edge& edge) {
   readback.bytes.resize(end - begin);
   const Region& region = model_.plan().region_of(edge);
   const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_;
-  stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, end - begin, readback.bytes.data());
+  stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, end - begin,
+                                  readback.bytes.data());
 }
 
 // A tensor on the host, row-major.
 Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
-  if (edge.node->is("Constant")) return edge.node->constant.type() == type ? edge.node->constant : edge.node->constant.convert(type);
+  if (edge.node->is("Constant"))
+    return edge.node->constant.type() == type ? edge.node->constant
+                                              : edge.node->constant.convert(type);
   TensorDesc desc = edge.node->outputs[edge.port].desc;
   if (desc.elements() == 0) return Tensor::allocate(type, desc.shape);
   const Edge root = storage_root(edge);
   if (const auto found = host_values_.find(key(root)); found != host_values_.end()) {
-    if (root == edge) return found->second.type() == type ? found->second : found->second.convert(type);
+    if (root == edge)
+      return found->second.type() == type ? found->second : found->second.convert(type);
     desc.type = found->second.type();
     return gather_from(desc, found->second.raw(), type);
   }
@@ -307,11 +332,14 @@ void DeviceRequest::run_host_step() {
   std::vector<Tensor> inputs;
   for (const Edge& input : step.node->inputs) {
     const ElementType type = input.node->outputs[input.port].type;
-    inputs.push_back(value_of(input, input.node->is("Constant") ? input.node->constant.type() : is_float(type) ? ElementType::f32 : type));
+    inputs.push_back(value_of(input, input.node->is("Constant") ? input.node->constant.type()
+                                     : is_float(type)           ? ElementType::f32
+                                                                : type));
   }
   std::vector<Tensor> outputs;
   for (const NodeOutput& output : step.node->outputs)
-    outputs.push_back(Tensor::allocate(is_float(output.type) ? ElementType::f32 : output.type, output.shape));
+    outputs.push_back(
+        Tensor::allocate(is_float(output.type) ? ElementType::f32 : output.type, output.shape));
   try {
     step.node->def->evaluate(step.desc, inputs, outputs);
   } catch (const Error& error) {
@@ -323,18 +351,23 @@ void DeviceRequest::run_host_step() {
   for (size_t port = 0; port < outputs.size(); ++port) {
     const Edge edge{step.node, static_cast<int>(port)};
     const NodeOutput& output = step.node->outputs[port];
-    const bool for_device = std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& other) {
-      return !other.on_host && std::any_of(other.node->inputs.begin(), other.node->inputs.end(),
-                                           [&](const Edge& e) { return storage_root(e) == edge; });
-    });
+    const bool for_device =
+        std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& other) {
+          return !other.on_host &&
+                 std::any_of(other.node->inputs.begin(), other.node->inputs.end(),
+                             [&](const Edge& e) { return storage_root(e) == edge; });
+        });
     if (for_device && output.desc.elements()) {
       if (outputs[port].shape() != output.shape)
-        throw Error(ErrorCode::unsupported, label(*step.node) + ": the device would need its output of shape " +
-                                                to_string(outputs[port].shape()) + ", which depends on the values");
-      std::vector<std::byte> bytes(static_cast<size_t>(output.desc.span()) * size_of(output.desc.type));
+        throw Error(ErrorCode::unsupported,
+                    label(*step.node) + ": the device would need its output of shape " +
+                        to_string(outputs[port].shape()) + ", which depends on the values");
+      std::vector<std::byte> bytes(static_cast<size_t>(output.desc.span()) *
+                                   size_of(output.desc.type));
       scatter_to(outputs[port], output.desc, bytes.data());
       const BoundBuffer target = buffer_of(edge);
-      stream_.queue.enqueueWriteBuffer(target.buffer, CL_TRUE, static_cast<size_t>(target.offset), bytes.size(), bytes.data());
+      stream_.queue.enqueueWriteBuffer(target.buffer, CL_TRUE, static_cast<size_t>(target.offset),
+                                       bytes.size(), bytes.data());
     }
     host_values_[key(edge)] = std::move(outputs[port]);
   }
@@ -347,7 +380,8 @@ void DeviceRequest::collect_outputs() {
   outputs_.clear();
   for (size_t i = 0; i < graph.results.size(); ++i) {
     const ElementType port = model_.outputs()[i].type;
-    outputs_.push_back(value_of(graph.results[i]->inputs[0], is_float(port) ? ElementType::f32 : port));
+    outputs_.push_back(
+        value_of(graph.results[i]->inputs[0], is_float(port) ? ElementType::f32 : port));
   }
   host_values_.clear();
   if (!model_.perf_count()) return;
@@ -361,7 +395,8 @@ void DeviceRequest::collect_outputs() {
 
 const Tensor& DeviceRequest::output(size_t index) const {
   if (index >= outputs_.size())
-    throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) + " before an inference has finished");
+    throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) +
+                                             " before an inference has finished");
   return outputs_[index];
 }
 

@@ -16,13 +16,15 @@ class DeviceRequest final : public InferRequest {
   ~DeviceRequest() override;
 
   void set_input(size_t index, const Tensor& value) override;
-  Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform, size_t image) override;
+  Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
+                      size_t image) override;
   void start() override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   const Tensor& output(size_t index) const override;
 
  private:
-  // An input given by the host: its bytes as the plan stores them, to be uploaded by the next start().
+  // An input given by the host: its bytes as the plan stores them, to be uploaded by the next
+  // start().
   struct HostInput {
     std::vector<std::byte> bytes;
     bool dirty = false;
@@ -49,19 +51,20 @@ class DeviceRequest final : public InferRequest {
   BoundBuffer buffer_of(const Edge& edge) const;
   void prepare(FrameInput& input);
   void upload(FrameInput& input);
-  void run_segment();                 // enqueues from next_step_ to a host step or the end; stream_ is locked
+  void run_segment();  // enqueues from next_step_ to a host step or the end; stream_ is locked
   void read_back(const Edge& edge);
   void run_host_step();
   void collect_outputs();
   Tensor value_of(const Edge& edge, ElementType type) const;
-  void wait_for_device(std::optional<std::chrono::steady_clock::time_point> deadline, bool& finished);
+  void wait_for_device(std::optional<std::chrono::steady_clock::time_point> deadline,
+                       bool& finished);
   void drain() noexcept;
 
   std::shared_ptr<DeviceModel> keep_;
   DeviceModel& model_;
   Stream& stream_;
-  cl::Buffer memory_;                                // Memory::request
-  std::vector<std::vector<cl::Kernel>> kernels_;     // by step and launch
+  cl::Buffer memory_;                             // Memory::request
+  std::vector<std::vector<cl::Kernel>> kernels_;  // by step and launch
   std::vector<HostInput> host_inputs_;
   std::map<std::pair<size_t, size_t>, FrameInput> frames_;  // by input and image
   std::map<std::pair<const Node*, int>, Readback> readbacks_;
@@ -70,8 +73,8 @@ class DeviceRequest final : public InferRequest {
 
   bool running_ = false;
   size_t next_step_ = 0;
-  cl::Event done_;                                   // of the last command of the segment
-  std::vector<std::vector<cl::Event>> events_;       // by step, when times are wanted
+  cl::Event done_;                              // of the last command of the segment
+  std::vector<std::vector<cl::Event>> events_;  // by step, when times are wanted
   std::vector<double> host_ns_;
 };
 

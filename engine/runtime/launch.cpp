@@ -15,16 +15,20 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
     }
     const BoundBuffer bound = find(argument);
     const int64_t offset = bound.offset / static_cast<int64_t>(argument.unit);
-    if (offset > std::numeric_limits<cl_int>::max() || offset < 0 || bound.offset % static_cast<int64_t>(argument.unit) != 0)
-      throw Error(ErrorCode::unsupported, "kernel " + spec.source + ": a tensor lies beyond what a kernel can address");
+    if (offset > std::numeric_limits<cl_int>::max() || offset < 0 ||
+        bound.offset % static_cast<int64_t>(argument.unit) != 0)
+      throw Error(ErrorCode::unsupported,
+                  "kernel " + spec.source + ": a tensor lies beyond what a kernel can address");
     kernel.setArg(index++, bound.buffer);
     kernel.setArg(index++, static_cast<cl_int>(offset));
   }
 }
 
-void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec, cl::Event* event) {
-  queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(spec.global[0], spec.global[1], spec.global[2]),
-                             cl::NDRange(spec.local[0], spec.local[1], spec.local[2]), nullptr, event);
+void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,
+             cl::Event* event) {
+  queue.enqueueNDRangeKernel(
+      kernel, cl::NullRange, cl::NDRange(spec.global[0], spec.global[1], spec.global[2]),
+      cl::NDRange(spec.local[0], spec.local[1], spec.local[2]), nullptr, event);
 }
 
 }  // namespace clinfer

@@ -17,7 +17,9 @@ ReadModel::ReadModel(const std::string& path) : path_(path) {
   outputs_ = output_ports(*graph_);
 }
 
-const std::string& ReadModel::output_op(size_t i) const { return graph_->results.at(i)->inputs[0].node->type; }
+const std::string& ReadModel::output_op(size_t i) const {
+  return graph_->results.at(i)->inputs[0].node->type;
+}
 
 const std::map<std::string, std::string>& ReadModel::output_op_attributes(size_t i) const {
   return graph_->results.at(i)->inputs[0].node->attributes.all();
@@ -36,16 +38,20 @@ std::vector<Port> input_ports(const Graph& graph) {
 
 std::vector<Port> output_ports(const Graph& graph) {
   std::vector<Port> ports;
-  for (const Node* node : graph.results) ports.push_back(port_of(*node->inputs[0].node, node->inputs[0].port));
+  for (const Node* node : graph.results)
+    ports.push_back(port_of(*node->inputs[0].node, node->inputs[0].port));
   return ports;
 }
 
 void set_batch(Graph& graph, int64_t batch) {
   for (Node* parameter : graph.parameters) {
     Shape& shape = parameter->outputs[0].shape;
-    if (shape.empty()) throw Error(ErrorCode::unsupported, "input \"" + parameter->name + "\" has no batch dimension");
+    if (shape.empty())
+      throw Error(ErrorCode::unsupported,
+                  "input \"" + parameter->name + "\" has no batch dimension");
   }
-  // Reshapes with a fixed first dimension that is the batch of their input would merge or split the images of a batch.
+  // Reshapes with a fixed first dimension that is the batch of their input would merge or split the
+  // images of a batch.
   const int64_t before = graph.parameters.empty() ? 1 : graph.parameters[0]->shape()[0];
   std::vector<Node*> reshapes;
   for (const auto& node : graph.nodes)
@@ -53,19 +59,23 @@ void set_batch(Graph& graph, int64_t batch) {
   for (Node* node : reshapes) {
     const Tensor* pattern = constant_value(node->inputs[1]);
     const Shape& in = node->inputs[0].node->shape(node->inputs[0].port);
-    if (!pattern || pattern->elements() == 0 || in.empty() || in[0] != before || node->inputs[0].node->is("Constant")) continue;
+    if (!pattern || pattern->elements() == 0 || in.empty() || in[0] != before ||
+        node->inputs[0].node->is("Constant"))
+      continue;
     std::vector<int64_t> values = pattern->to_ints();
     if (values[0] != before) continue;
     values[0] = batch;
-    node->inputs[1] = {graph.insert_constant(node, node->inputs[1].node->name,
-                                             Tensor::of(ElementType::i64, pattern->shape(), values)),
-                       0};
+    node->inputs[1] = {
+        graph.insert_constant(node, node->inputs[1].node->name,
+                              Tensor::of(ElementType::i64, pattern->shape(), values)),
+        0};
   }
   for (Node* parameter : graph.parameters) parameter->outputs[0].shape[0] = batch;
   try {
     infer_shapes(graph);
   } catch (const Error& error) {
-    throw Error(ErrorCode::unsupported, "the model does not allow a batch of " + std::to_string(batch) + ": " + error.what());
+    throw Error(ErrorCode::unsupported, "the model does not allow a batch of " +
+                                            std::to_string(batch) + ": " + error.what());
   }
 }
 

@@ -31,8 +31,8 @@ class ReadModel final : public Model {
 std::vector<Port> input_ports(const Graph& graph);
 std::vector<Port> output_ports(const Graph& graph);
 
-// Gives every input the batch size `batch` in its first dimension and infers all shapes anew. Throws Error{unsupported} where the
-// model does not allow it.
+// Gives every input the batch size `batch` in its first dimension and infers all shapes anew.
+// Throws Error{unsupported} where the model does not allow it.
 void set_batch(Graph& graph, int64_t batch);
 
 }  // namespace clinfer

@@ -14,7 +14,8 @@ namespace {
 constexpr unsigned char kPoison = 0xff;  // NaN in f32 and f16
 constexpr size_t kGuard = 256;           // bytes on each side of a tensor
 
-// First and one past the last byte of a tensor relative to element 0 of its buffer (strides may be negative).
+// First and one past the last byte of a tensor relative to element 0 of its buffer (strides may be
+// negative).
 std::pair<int64_t, int64_t> byte_range(const TensorDesc& desc) {
   int64_t low = desc.offset, high = desc.offset;
   for (size_t i = 0; i < desc.shape.size(); ++i)
@@ -33,7 +34,8 @@ Placed place(const TensorDesc& desc) {
   Placed placed{desc, {}, {}};
   const auto [low, high] = byte_range(desc);
   const size_t size = size_of(desc.type);
-  placed.desc.offset += static_cast<int64_t>(kGuard / size) - std::min<int64_t>(low, 0) / static_cast<int64_t>(size);
+  placed.desc.offset +=
+      static_cast<int64_t>(kGuard / size) - std::min<int64_t>(low, 0) / static_cast<int64_t>(size);
   const int64_t bytes = std::max<int64_t>(high, 0) - std::min<int64_t>(low, 0) + 2 * kGuard;
   placed.host.assign(static_cast<size_t>(bytes), std::byte{kPoison});
   return placed;
@@ -51,29 +53,37 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
   for (const TensorDesc& output : desc.outputs) out.push_back(place(output));
   for (auto* list : {&in, &out})
     for (Placed& placed : *list)
-      placed.buffer = cl::Buffer(context.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, placed.host.size(), placed.host.data());
+      placed.buffer = cl::Buffer(context.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                 placed.host.size(), placed.host.data());
 
   std::vector<cl::Buffer> packed;
   for (const auto& make : plan.packed) {
     std::vector<std::byte> bytes = make();
     bytes.resize(std::max<size_t>(bytes.size(), 4));
-    packed.emplace_back(context.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes.size(), bytes.data());
+    packed.emplace_back(context.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes.size(),
+                        bytes.data());
   }
-  const cl::Buffer workspace(context.context, CL_MEM_READ_WRITE, std::max<size_t>(plan.workspace, 4));
+  const cl::Buffer workspace(context.context, CL_MEM_READ_WRITE,
+                             std::max<size_t>(plan.workspace, 4));
 
   std::vector<const KernelSpec*> specs;
   for (const KernelSpec& spec : plan.launches) specs.push_back(&spec);
   const auto programs = ocl::Programs::build(context, specs, {});
-  const cl::CommandQueue queue(context.context, context.device.device, repeat ? CL_QUEUE_PROFILING_ENABLE : 0);
+  const cl::CommandQueue queue(context.context, context.device.device,
+                               repeat ? CL_QUEUE_PROFILING_ENABLE : 0);
   std::vector<cl::Kernel> kernels;
   for (const KernelSpec& spec : plan.launches) {
     kernels.push_back(programs->kernel(ocl::instantiate(spec).kernel_name));
     bind_arguments(kernels.back(), spec, [&](const Argument& argument) -> BoundBuffer {
       switch (argument.kind) {
         case Argument::Kind::input:
-          return {in.at(argument.index).buffer, in[argument.index].desc.offset * static_cast<int64_t>(size_of(in[argument.index].desc.type))};
+          return {in.at(argument.index).buffer,
+                  in[argument.index].desc.offset *
+                      static_cast<int64_t>(size_of(in[argument.index].desc.type))};
         case Argument::Kind::output:
-          return {out.at(argument.index).buffer, out[argument.index].desc.offset * static_cast<int64_t>(size_of(out[argument.index].desc.type))};
+          return {out.at(argument.index).buffer,
+                  out[argument.index].desc.offset *
+                      static_cast<int64_t>(size_of(out[argument.index].desc.type))};
         case Argument::Kind::packed:
           return {packed.at(argument.index), 0};
         default:
@@ -87,7 +97,8 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
   for (unsigned round = 0; round <= repeat; ++round) {
     double total = 0;
     std::vector<cl::Event> events(kernels.size());
-    for (size_t i = 0; i < kernels.size(); ++i) enqueue(queue, kernels[i], plan.launches[i], repeat ? &events[i] : nullptr);
+    for (size_t i = 0; i < kernels.size(); ++i)
+      enqueue(queue, kernels[i], plan.launches[i], repeat ? &events[i] : nullptr);
     queue.finish();
     if (round == 0) continue;  // warm-up
     for (const cl::Event& event : events)
@@ -101,10 +112,12 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
     queue.enqueueReadBuffer(placed.buffer, CL_TRUE, 0, after.size(), after.data());
     const ElementType type = is_float(placed.desc.type) ? ElementType::f32 : placed.desc.type;
     run.outputs.push_back(gather_from(placed.desc, after.data(), type));
-    // What lies between and around the outputs must still be poison: overwrite the outputs with poison and compare.
+    // What lies between and around the outputs must still be poison: overwrite the outputs with
+    // poison and compare.
     const size_t size = size_of(placed.desc.type);
     Tensor poison = Tensor::allocate(placed.desc.type, placed.desc.shape);
-    std::fill_n(static_cast<unsigned char*>(poison.raw_mutable()), poison.elements() * size, kPoison);
+    std::fill_n(static_cast<unsigned char*>(poison.raw_mutable()), poison.elements() * size,
+                kPoison);
     scatter_to(poison, placed.desc, after.data());
     for (std::byte b : after)
       if (b != std::byte{kPoison}) run.stray.push_back(b);

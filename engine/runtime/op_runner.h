@@ -1,4 +1,5 @@
-// Runs one operation by one kernel plan on a device, outside any network: for tests of kernels and for tuning.
+// Runs one operation by one kernel plan on a device, outside any network: for tests of kernels and
+// for tuning.
 #pragma once
 
 #include <span>
@@ -9,13 +10,14 @@
 namespace clinfer {
 
 struct OpRun {
-  std::vector<Tensor> outputs;      // row-major; floats as f32
-  std::vector<std::byte> stray;      // bytes written outside the outputs; empty when all is well
-  double device_ns = 0;             // best time of one execution of all launches, when repeat > 0
+  std::vector<Tensor> outputs;   // row-major; floats as f32
+  std::vector<std::byte> stray;  // bytes written outside the outputs; empty when all is well
+  double device_ns = 0;          // best time of one execution of all launches, when repeat > 0
 };
 
-// Places each input by its desc into a buffer of its own, poisons the outputs and all gaps with NaN patterns, launches, reads
-// back. `repeat` > 0 also times that many further executions by events. Throws Error.
+// Places each input by its desc into a buffer of its own, poisons the outputs and all gaps with NaN
+// patterns, launches, reads back. `repeat` > 0 also times that many further executions by events.
+// Throws Error.
 OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& plan,
              std::span<const Tensor> inputs, unsigned repeat = 0);
 

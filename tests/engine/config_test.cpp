@@ -18,7 +18,8 @@ std::string refusal(const std::string& key, const std::string& value) {
 }
 
 TEST(Config, TakesEverySpelling) {
-  for (const char* key : {"KEY_GPU_THROUGHPUT_STREAMS", "GPU_THROUGHPUT_STREAMS", "CLDNN_THROUGHPUT_STREAMS", "THROUGHPUT_STREAMS"}) {
+  for (const char* key : {"KEY_GPU_THROUGHPUT_STREAMS", "GPU_THROUGHPUT_STREAMS",
+                          "CLDNN_THROUGHPUT_STREAMS", "THROUGHPUT_STREAMS"}) {
     Config config;
     config.set(key, "3");
     EXPECT_EQ(config.streams, 3u) << key;

@@ -12,14 +12,18 @@ namespace clinfer::test {
 class GraphBuilder {
  public:
   Edge parameter(const Shape& shape, ElementType type = ElementType::f32) {
-    Node* node = graph_->insert(nullptr, "Parameter", "in" + std::to_string(graph_->parameters.size()));
+    Node* node =
+        graph_->insert(nullptr, "Parameter", "in" + std::to_string(graph_->parameters.size()));
     node->outputs = {{type, shape, {}, {}, {}}};
     graph_->parameters.push_back(node);
     return {node, 0};
   }
-  Edge constant(const Tensor& value) { return {graph_->insert_constant(nullptr, "constant", value), 0}; }
+  Edge constant(const Tensor& value) {
+    return {graph_->insert_constant(nullptr, "constant", value), 0};
+  }
   Edge op(const std::string& type, int opset, std::initializer_list<Edge> inputs,
-          std::initializer_list<std::pair<const char*, const char*>> attributes = {}, size_t outputs = 1) {
+          std::initializer_list<std::pair<const char*, const char*>> attributes = {},
+          size_t outputs = 1) {
     Node* node = graph_->insert(nullptr, type, type + std::to_string(graph_->nodes.size()));
     node->opset = opset;
     node->def = find_op(type, opset);

@@ -1,4 +1,5 @@
-// Passes one by one on small graphs: each must keep the values of the graph, and do what it is there for.
+// Passes one by one on small graphs: each must keep the values of the graph, and do what it is
+// there for.
 #include "engine/passes/passes.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +18,8 @@ using test::GraphBuilder;
 using test::random_tensor;
 
 size_t count_of(const Graph& graph, const std::string& type) {
-  return static_cast<size_t>(
-      std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto& n) { return n->is(type); }));
+  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                           [&](const auto& n) { return n->is(type); }));
 }
 
 PassContext cpu_context() {
@@ -32,7 +33,8 @@ PassContext cpu_context() {
 // Runs the passes up to `until` and expects the outputs of the graph to stay what they were.
 void expect_same_values(Graph& graph, const std::string& until) {
   std::vector<Tensor> inputs;
-  for (const Node* parameter : graph.parameters) inputs.push_back(random_tensor(parameter->shape(), -2, 2, 7));
+  for (const Node* parameter : graph.parameters)
+    inputs.push_back(random_tensor(parameter->shape(), -2, 2, 7));
   const std::vector<Tensor> before = evaluate_graph(graph, inputs);
   run_passes(graph, cpu_context(), until);
   const std::vector<Tensor> after = evaluate_graph(graph, inputs);
@@ -40,11 +42,13 @@ void expect_same_values(Graph& graph, const std::string& until) {
   for (size_t i = 0; i < before.size(); ++i) {
     ASSERT_EQ(before[i].shape(), after[i].shape());
     for (int64_t k = 0; k < before[i].elements(); ++k)
-      ASSERT_NEAR(before[i].data<float>()[k], after[i].data<float>()[k], 1e-4) << "output " << i << ", element " << k;
+      ASSERT_NEAR(before[i].data<float>()[k], after[i].data<float>()[k], 1e-4)
+          << "output " << i << ", element " << k;
   }
 }
 
-Edge conv(GraphBuilder& b, Edge x, int64_t in, int64_t out, int64_t k, const char* pad, unsigned seed) {
+Edge conv(GraphBuilder& b, Edge x, int64_t in, int64_t out, int64_t k, const char* pad,
+          unsigned seed) {
   return b.op("Convolution", 1, {x, b.constant(random_tensor({out, in, k, k}, -1, 1, seed))},
               {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", pad}, {"pads_end", pad}});
 }
@@ -56,7 +60,8 @@ TEST(FoldConstants, ComputesShapeChains) {
   b.result(b.op("Convert", 1, {shape}, {{"destination_type", "f32"}}));
   auto graph = b.finish();
   expect_same_values(*graph, "fold_constants");
-  EXPECT_EQ(graph->results[0]->inputs[0].node->constant.to_floats(), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(graph->results[0]->inputs[0].node->constant.to_floats(),
+            (std::vector<float>{1, 2, 3, 4}));
   EXPECT_EQ(count_of(*graph, "ShapeOf"), 0u);
 }
 
@@ -76,7 +81,8 @@ TEST(FoldIntoWeights, BatchNormalisationBehindAConvolution) {
 
 TEST(FoldIntoWeights, ScaleBeforeAGroupConvolution) {
   GraphBuilder b;
-  Edge x = b.op("Multiply", 1, {b.parameter({1, 4, 5, 5}), b.constant(random_tensor({1, 4, 1, 1}, 0.5, 2, 2))});
+  Edge x = b.op("Multiply", 1,
+                {b.parameter({1, 4, 5, 5}), b.constant(random_tensor({1, 4, 1, 1}, 0.5, 2, 2))});
   x = b.op("GroupConvolution", 1, {x, b.constant(random_tensor({2, 3, 2, 3, 3}, -1, 1, 5))},
            {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}});
   b.result(x);
@@ -131,7 +137,9 @@ TEST(FuseTails, DoesNotFuseWhatWidensTheOutput) {
 TEST(AssignLayouts, ConcatAlongChannelsCostsNothing) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 8, 6, 6});
-  const Edge inner = b.op("Concat", 1, {conv(b, in, 8, 16, 1, "0,0", 1), conv(b, in, 8, 32, 1, "0,0", 2)}, {{"axis", "1"}});
+  const Edge inner =
+      b.op("Concat", 1, {conv(b, in, 8, 16, 1, "0,0", 1), conv(b, in, 8, 32, 1, "0,0", 2)},
+           {{"axis", "1"}});
   const Edge outer = b.op("Concat", 1, {inner, conv(b, in, 8, 16, 1, "0,0", 3)}, {{"axis", "1"}});
   b.result(conv(b, outer, 64, 16, 1, "0,0", 4));
   auto graph = b.finish();
@@ -155,7 +163,9 @@ TEST(AssignLayouts, SsdHeadsWriteStraightIntoTheirConcat) {
   for (unsigned i = 0; i < 2; ++i) {
     Edge x = conv(b, in, 8, 12, 1, "0,0", 1 + i);
     x = b.op("Transpose", 1, {x, b.constant(Tensor::of<int>(ElementType::i64, {4}, {0, 2, 3, 1}))});
-    heads.push_back(b.op("Reshape", 1, {x, b.constant(Tensor::of<int>(ElementType::i64, {2}, {1, -1}))}, {{"special_zero", "true"}}));
+    heads.push_back(b.op("Reshape", 1,
+                         {x, b.constant(Tensor::of<int>(ElementType::i64, {2}, {1, -1}))},
+                         {{"special_zero", "true"}}));
   }
   b.result(b.op("Concat", 1, {heads[0], heads[1]}, {{"axis", "1"}}));
   auto graph = b.finish();

@@ -75,7 +75,8 @@ TEST_F(ProgramCacheTest, WritersDoNotDisturbReaders) {
     });
   for (int k = 0; k < 200; ++k) EXPECT_EQ(cache.load("key"), large);
   for (std::thread& writer : writers) writer.join();
-  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()), 1) << "temporary files are left";
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()), 1)
+      << "temporary files are left";
 }
 
 TEST(Fnv1a, KnownValues) {

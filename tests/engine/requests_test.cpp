@@ -1,4 +1,5 @@
-// Infer requests in flight on several streams, with the bundled detector: each gets its own answer, whatever the others do.
+// Infer requests in flight on several streams, with the bundled detector: each gets its own answer,
+// whatever the others do.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +31,8 @@ Tensor picture(const Shape& shape, unsigned seed) {
   for (int64_t n = 0; n < shape[0]; ++n)
     for (int64_t c = 0; c < shape[1]; ++c)
       for (int64_t y = y0; y < y0 + 14; ++y)
-        for (int64_t x = x0; x < x0 + 14; ++x) tensor.mutable_data<float>()[((n * shape[1] + c) * h + y) * w + x] = 240;
+        for (int64_t x = x0; x < x0 + 14; ++x)
+          tensor.mutable_data<float>()[((n * shape[1] + c) * h + y) * w + x] = 240;
   return tensor;
 }
 
@@ -46,7 +48,8 @@ TEST(Requests, AgreeWithTheReference) {
   const auto request = compiled->create_request();
   const Tensor input = picture(compiled->inputs()[0].shape, 3);
   const std::vector<float> got = infer(*request, input);
-  const std::vector<float> want = evaluate_graph(*read_ir(ball_model()).graph, std::vector<Tensor>{input})[0].to_floats();
+  const std::vector<float> want =
+      evaluate_graph(*read_ir(ball_model()).graph, std::vector<Tensor>{input})[0].to_floats();
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-3) << i;
 }

@@ -20,7 +20,8 @@ const ocl::Context& context() {
 }
 
 // Default and extreme points: the heuristic's, first, middle and last of the space.
-std::vector<TuningPoint> points_of(const KernelFamily& family, const OpDesc& desc, const DeviceTraits& traits) {
+std::vector<TuningPoint> points_of(const KernelFamily& family, const OpDesc& desc,
+                                   const DeviceTraits& traits) {
   std::vector<TuningPoint> space = family.space(desc, traits);
   const TuningPoint chosen = family.heuristic(desc, traits);
   EXPECT_NE(std::find(space.begin(), space.end(), chosen), space.end())
@@ -46,13 +47,15 @@ void compare(const Tensor& got, const Tensor& want, Tolerance tolerance, const s
     if (std::isfinite(v)) largest = std::max(largest, std::fabs(static_cast<double>(v)));
   size_t wrong = 0, first = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    const bool equal = (std::isnan(a[i]) && std::isnan(b[i])) || a[i] == b[i] ||
-                       std::fabs(static_cast<double>(a[i]) - b[i]) <=
-                           tolerance.absolute * std::max(1.0, largest) + tolerance.relative * std::fabs(b[i]);
+    const bool equal =
+        (std::isnan(a[i]) && std::isnan(b[i])) || a[i] == b[i] ||
+        std::fabs(static_cast<double>(a[i]) - b[i]) <=
+            tolerance.absolute * std::max(1.0, largest) + tolerance.relative * std::fabs(b[i]);
     if (!equal && wrong++ == 0) first = i;
   }
-  EXPECT_EQ(wrong, 0u) << what << ": of " << a.size() << " values; first at " << first << ": " << a[first] << ", expected "
-                       << b[first] << " (shape " << to_string(got.shape()) << ")";
+  EXPECT_EQ(wrong, 0u) << what << ": of " << a.size() << " values; first at " << first << ": "
+                       << a[first] << ", expected " << b[first] << " (shape "
+                       << to_string(got.shape()) << ")";
 }
 
 }  // namespace
@@ -61,7 +64,8 @@ Tensor random_tensor(Shape shape, float low, float high, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> distribution(low, high);
   Tensor tensor = Tensor::allocate(ElementType::f32, std::move(shape));
-  for (int64_t i = 0; i < tensor.elements(); ++i) tensor.mutable_data<float>()[i] = distribution(generator);
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.mutable_data<float>()[i] = distribution(generator);
   return tensor;
 }
 
@@ -69,7 +73,8 @@ Tensor random_ints(ElementType type, Shape shape, int64_t low, int64_t high, uns
   std::mt19937 generator(seed);
   std::uniform_int_distribution<int64_t> distribution(low, high);
   Tensor tensor = Tensor::allocate(ElementType::i64, std::move(shape));
-  for (int64_t i = 0; i < tensor.elements(); ++i) tensor.mutable_data<int64_t>()[i] = distribution(generator);
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.mutable_data<int64_t>()[i] = distribution(generator);
   return tensor.convert(type);
 }
 
@@ -79,10 +84,12 @@ Attributes attributes(std::initializer_list<std::pair<const char*, const char*>>
   return result;
 }
 
-OpDesc make_desc(const std::string& type, int opset, const Attributes& attributes, const std::vector<Tensor>& inputs,
-                 const std::vector<bool>& constant, size_t output_count) {
+OpDesc make_desc(const std::string& type, int opset, const Attributes& attributes,
+                 const std::vector<Tensor>& inputs, const std::vector<bool>& constant,
+                 size_t output_count) {
   const OpDef* def = find_op(type, opset);
-  if (!def) throw Error(ErrorCode::unsupported, "no operation " + type + ", opset" + std::to_string(opset));
+  if (!def)
+    throw Error(ErrorCode::unsupported, "no operation " + type + ", opset" + std::to_string(opset));
   OpDesc desc;
   desc.name = "test";
   desc.type = type;
@@ -90,7 +97,8 @@ OpDesc make_desc(const std::string& type, int opset, const Attributes& attribute
   desc.attributes = attributes;
   const auto layout = [&](ElementType element, const Shape& shape) {
     const bool image = def->layout == LayoutRule::image || def->layout == LayoutRule::follow;
-    return image ? TensorDesc::channels_last(element, shape) : TensorDesc::row_major(element, shape);
+    return image ? TensorDesc::channels_last(element, shape)
+                 : TensorDesc::row_major(element, shape);
   };
   std::vector<ValueInfo> infos;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -101,7 +109,8 @@ OpDesc make_desc(const std::string& type, int opset, const Attributes& attribute
     infos.push_back({inputs[i].type(), inputs[i].shape(), desc.constants.back()});
   }
   desc.own_inputs = inputs.size();
-  for (const ValueInfo& info : def->infer_shapes({desc.type, opset, desc.attributes, infos, output_count}))
+  for (const ValueInfo& info :
+       def->infer_shapes({desc.type, opset, desc.attributes, infos, output_count}))
     desc.outputs.push_back(layout(info.type, info.shape));
   return desc;
 }
@@ -114,7 +123,8 @@ TensorDesc with_gaps(TensorDesc desc, int64_t gap, int64_t offset) {
   std::vector<size_t> order;
   for (size_t i = 0; i < desc.shape.size(); ++i) order.push_back(i);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return desc.strides[a] != desc.strides[b] ? desc.strides[a] < desc.strides[b] : desc.shape[a] < desc.shape[b];
+    return desc.strides[a] != desc.strides[b] ? desc.strides[a] < desc.strides[b]
+                                              : desc.shape[a] < desc.shape[b];
   });
   int64_t stride = 1;
   bool first = true;
@@ -133,7 +143,8 @@ std::vector<Tensor> reference(const OpDesc& desc, const std::vector<Tensor>& inp
   const OpDef* def = find_op(desc.type, desc.opset);
   std::vector<Tensor> outputs;
   for (const TensorDesc& output : desc.outputs)
-    outputs.push_back(Tensor::allocate(is_float(output.type) ? ElementType::f32 : output.type, output.shape));
+    outputs.push_back(
+        Tensor::allocate(is_float(output.type) ? ElementType::f32 : output.type, output.shape));
   def->evaluate(desc, std::span(inputs).first(desc.own_inputs), outputs);
   apply_tail(desc, inputs, outputs[0]);
   return outputs;
@@ -170,7 +181,8 @@ size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance
       try {
         const OpRun run = run_op(context(), desc, family->plan(desc, traits, point), rounded);
         for (size_t i = 0; i < want.size(); ++i) compare(run.outputs[i], want[i], tolerance, what);
-        EXPECT_TRUE(run.stray.empty()) << what << ": " << run.stray.size() << " bytes outside the outputs were written";
+        EXPECT_TRUE(run.stray.empty())
+            << what << ": " << run.stray.size() << " bytes outside the outputs were written";
       } catch (const Error& error) {
         ADD_FAILURE() << what << ": " << error.what();
       }

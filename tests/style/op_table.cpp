@@ -1,5 +1,5 @@
-// Prints the operations that are there, from the registry, as the README lists them. Fails where two entries claim the
-// same operation: the second one would never be found.
+// Prints the operations that are there, from the registry, as the README lists them. Fails where
+// two entries claim the same operation: the second one would never be found.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -21,9 +21,7 @@ int main() {
         std::cerr << "the registry has two entries for " << op.type << "-" << opset << "\n";
     if (op.type == "Reorder") continue;  // the engine's own, in no model
     const int first = *std::min_element(op.opsets.begin(), op.opsets.end());
-    const char* runs = !op.families.empty()      ? "device"
-                       : !op.host_reason.empty() ? "host"
-                                                 : "view";
+    const char* runs = !op.families.empty() ? "device" : !op.host_reason.empty() ? "host" : "view";
     where[runs].push_back(op.type + (first > 1 ? " (" + std::to_string(first) + ")" : ""));
   }
   const std::pair<const char*, const char*> rows[] = {
@@ -31,7 +29,8 @@ int main() {
       {"view", "no kernel: a view of the same memory, or results written in place"},
       {"host", "the host, most of them once while the model is loaded"},
   };
-  std::cout << "| computed by | operations; in brackets the first opset where it is not 1 |\n| --- | --- |\n";
+  std::cout << "| computed by | operations; in brackets the first opset where it is not 1 |\n| --- "
+               "| --- |\n";
   for (const auto& [key, text] : rows) {
     auto found = where.find(key);
     if (found == where.end()) continue;

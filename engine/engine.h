@@ -45,6 +45,13 @@ DeviceList list_devices();
 
 enum class Precision { automatic, f32, f16 };
 
+// A VA-API display (VADisplay) whose surfaces are to be read where they lie. It outlives every
+// model compiled for it.
+struct VaDisplay {
+  void* handle = nullptr;  // null: none
+  std::string name;        // for messages
+};
+
 struct Config {
   std::string device =
       "GPU";  // "GPU" = "GPU.0"; a CPU device is taken when there is no GPU; "CPU"; "GPU.N"
@@ -54,6 +61,8 @@ struct Config {
   bool perf_count = false;               // event timing of every step
   unsigned max_num_threads = 0;          // of program builds; 0: all cores
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
+  bool nv12_two_inputs = false;          // the picture input is two: see CompiledModel::inputs()
+  VaDisplay va_display;                  // the device is the display's, the context is on it
   std::string graph_dumps_dir;           // Graphviz files after each pass; "": none
   std::string sources_dumps_dir;         // program sources with their build logs; "": none
 
@@ -73,6 +82,7 @@ struct Port {
   ElementType type = ElementType::f32;
   Shape shape;
   std::vector<std::string> tensor_names;  // further names the IR gives to this tensor (v11 "names")
+  bool any_size = false;                  // the last two dimensions may be others
 };
 
 // A model as read: immutable, shareable between threads.
@@ -112,6 +122,18 @@ struct StepProfile {
 
 class InferRequest;
 
+// A VA-API surface as OpenCL images, read where it lies. Holds nothing of VA-API: it must not be
+// used once its surface is destroyed. Thread-safe.
+class ImportedSurface {
+ public:
+  virtual ~ImportedSurface() = default;
+  // The picture that both planes hold, in pixels: chroma planes of odd sizes are rounded down by
+  // some drivers.
+  virtual int width() const = 0;
+  virtual int height() const = 0;
+  virtual void wait() = 0;  // until no request reads it; sleeps
+};
+
 // Immutable result of compilation for one device; shareable between threads. Lives as long as
 // anyone holds it, requests do.
 class CompiledModel {
@@ -123,7 +145,11 @@ class CompiledModel {
 
   virtual const Model& model() const = 0;
   virtual const DeviceInfo& device() const = 0;
-  virtual const std::vector<Port>& inputs() const = 0;  // shapes with the batch applied
+  // Shapes with the batch applied. With Config::nv12_two_inputs the picture input NAME is two, each
+  // u8: NAME_Y [N,1,H,W] and NAME_UV [N,2,H/2,W/2] (planes U and V; halves rounded up). Their
+  // height and width may be any (Port::any_size): the picture is resized, and converted to BGR or
+  // grey (BT.601, 16..235), by the device.
+  virtual const std::vector<Port>& inputs() const = 0;
   virtual const std::vector<Port>& outputs() const = 0;
   virtual unsigned streams() const = 0;
   virtual unsigned optimal_requests() const = 0;  // 2 x streams
@@ -134,6 +160,16 @@ class CompiledModel {
   virtual size_t built_programs() const = 0;      // programs built anew
   // Request i is bound to stream i mod streams().
   virtual std::unique_ptr<InferRequest> create_request() = 0;
+  // Why surfaces of Config::va_display cannot be imported; "" when they can, or when there is none.
+  virtual const std::string& sharing_problem() const = 0;
+  // An NV12 surface of that display, by VASurfaceID, for requests of this model. Its images go when
+  // the last holder lets go, at the latest with the model. Throws Error{device_failed,
+  // bad_argument}.
+  virtual std::shared_ptr<ImportedSurface> import_surface(unsigned id) = 0;
+  // Reads the picture as a network would get it and compares with `expected`, the same picture in
+  // host memory. "" when they agree within 1 of 255, else the first difference.
+  virtual std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
+                                    const Frame& expected) = 0;
   // Mean times per step since load; throws Error{bad_argument} unless perf_count was set.
   virtual std::vector<StepProfile> profile() const = 0;
 };
@@ -156,6 +192,14 @@ class InferRequest {
   // input, for mapping results back.
   virtual Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                               size_t image = 0) = 0;
+
+  // The same from a surface that the request's own model imported; `picture` says format (NV12),
+  // size, colours and region, its planes do not count. Enqueues the kernel at once, with the
+  // surface acquired for it alone; the surface must not be destroyed before ImportedSurface::wait()
+  // has returned. Throws also what the driver has against the surface.
+  virtual Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
+                                const Frame& picture, const FrameTransform& transform,
+                                size_t image = 0) = 0;
 
   virtual void start() = 0;  // enqueues and returns at once
   // True when finished (results are readable), false after `timeout`. Sleeps. Throws what the

@@ -45,19 +45,22 @@ struct TuningPoint {
 
 // One argument of a launch, in the kernel's order. A tensor argument becomes two kernel arguments:
 // the buffer that holds the tensor (cl_mem) and an int, the offset of its first element in elements
-// of `unit` bytes (macros IN/OUT in common/types.cl). So kernels see few base buffers, and plans
-// can be walked by a persistent kernel.
+// of `unit` bytes (macros IN/OUT in common/types.cl). An image is one kernel argument: an image2d_t
+// that something outside the plan provides. So kernels see few base buffers, and plans can be
+// walked by a persistent kernel.
 struct Argument {
-  enum class Kind { input, output, packed, workspace, value };
+  enum class Kind { input, output, packed, workspace, value, image };
   Kind kind = Kind::value;
-  size_t index = 0;  // input, output: of the OpDesc; packed: of KernelPlan::packed
-  size_t unit = 4;   // bytes of one element in the kernel's eyes
+  size_t index =
+      0;            // input, output: of the OpDesc; packed: of KernelPlan::packed; image: the plane
+  size_t unit = 4;  // bytes of one element in the kernel's eyes
   std::vector<std::byte>
       bytes{};  // value: passed by value (struct of ints and floats, or one scalar)
 
   static Argument input(size_t i, size_t unit) { return {Kind::input, i, unit}; }
   static Argument output(size_t i, size_t unit) { return {Kind::output, i, unit}; }
   static Argument packed(size_t i, size_t unit) { return {Kind::packed, i, unit}; }
+  static Argument image(size_t i) { return {Kind::image, i, 0}; }
   static Argument workspace(size_t unit) { return {Kind::workspace, 0, unit}; }
   template <typename T>
   static Argument value(const T& v) {

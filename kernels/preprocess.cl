@@ -2,7 +2,8 @@
 // of V neighbouring pixels. Colours are those of GStreamer's videoconvert (8-bit coefficients, the
 // chroma sample that covers the pixel), resizing is OpenCV's INTER_LINEAR on 8-bit pixels, both to
 // the bit: a network sees the same picture whoever prepares it.
-// Defines: V, ROWS; GROUP_X, GROUP_Y; YUV 1 or 0; OUT_T: float, half or uchar.
+// Defines: V, ROWS; GROUP_X, GROUP_Y; YUV 1 or 0; IMAGES 1: the planes Y and UV are images of 8-bit
+// UNORM texels (surfaces of a decoder, tiled as they may be), 0: buffers; OUT_T: float, half or uchar.
 
 struct FN(Args) {
   int component_offset[3], row_stride[3], step[3];  // bytes; Y, U, V or R, G, B
@@ -21,6 +22,33 @@ struct FN(Args) {
 #define as_ints(v) CAT(CAT(convert_int, V), _rte)(v)
 #define convert_int1_rte(x) convert_int_rte(x)
 
+#if IMAGES
+#define PLANES __read_only image2d_t luma, __read_only image2d_t chroma
+#define PLANE_NAMES luma, chroma
+
+// First and second component of the texels at V columns of one row. An 8-bit UNORM value is a
+// multiple of 1/255, so rounding gives the byte back.
+INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second) {
+#if V == 8
+  int column[8], a[8], b[8];
+  vstore8(x, 0, column);
+  for (int i = 0; i < 8; ++i) {
+    const float4 texel = read_imagef(plane, (int2)(column[i], y));
+    a[i] = convert_int_rte(texel.x * 255.0f);
+    b[i] = convert_int_rte(texel.y * 255.0f);
+  }
+  *second = vload8(0, b);
+  return vload8(0, a);
+#else
+  const float4 texel = read_imagef(plane, (int2)(x, y));
+  *second = convert_int_rte(texel.y * 255.0f);
+  return convert_int_rte(texel.x * 255.0f);
+#endif
+}
+#else
+#define PLANES __global const uchar *p0, __global const uchar *p1, __global const uchar *p2
+#define PLANE_NAMES c0, c1, c2
+
 // Samples of one component at V columns of one row.
 INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
 #if V == 8
@@ -29,6 +57,7 @@ INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
   return p[x];
 #endif
 }
+#endif
 
 // (a - 128 as both bytes of a 16-bit number) * c / 65536: the arithmetic of videoconvert's colour
 // matrix.
@@ -36,19 +65,24 @@ INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
 #define SCALED(a, c) (((a) * (c)) >> 16)
 
 // R, G and B of the pixels in columns x of the row y of the frame.
-void FN(pixels)(__global const uchar *p0, __global const uchar *p1, __global const uchar *p2,
-                const struct FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(V) * g,
+void FN(pixels)(PLANES, const struct FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(V) * g,
                 INTV(V) * b) {
 #if YUV
   const int cy = y >> a->shift_y;
   const INTV(V) cx = x >> a->shift_x;
+#if IMAGES
+  INTV(V) cr, none;
+  const INTV(V) l = FN(load)(luma, x, y, &none), cb = FN(load)(chroma, cx, cy, &cr);
+  const INTV(V) u = SPREAD(cb), v = SPREAD(cr);
+#else
   const INTV(V) l = FN(load)(p0 + y * a->row_stride[0], x * a->step[0]);
   const INTV(V) u = SPREAD(FN(load)(p1 + cy * a->row_stride[1], cx * a->step[1]));
   const INTV(V) v = SPREAD(FN(load)(p2 + cy * a->row_stride[2], cx * a->step[2]));
-  const INTV(V) luma = SCALED(SPREAD(l), a->coefficient[0]);
-  *r = clamp(luma + SCALED(v, a->coefficient[1]), -128, 127) + 128;
-  *g = clamp(luma + SCALED(u, a->coefficient[3]) + SCALED(v, a->coefficient[4]), -128, 127) + 128;
-  *b = clamp(luma + SCALED(u, a->coefficient[2]), -128, 127) + 128;
+#endif
+  const INTV(V) grey = SCALED(SPREAD(l), a->coefficient[0]);
+  *r = clamp(grey + SCALED(v, a->coefficient[1]), -128, 127) + 128;
+  *g = clamp(grey + SCALED(u, a->coefficient[3]) + SCALED(v, a->coefficient[4]), -128, 127) + 128;
+  *b = clamp(grey + SCALED(u, a->coefficient[2]), -128, 127) + 128;
 #else
   *r = FN(load)(p0 + y * a->row_stride[0], x * a->step[0]);
   *g = FN(load)(p1 + y * a->row_stride[1], x * a->step[1]);
@@ -61,12 +95,20 @@ void FN(pixels)(__global const uchar *p0, __global const uchar *p1, __global con
   (((((w0) * ((top) >> 4)) >> 16) + (((w1) * ((bottom) >> 4)) >> 16) + 2) >> 2)
 
 __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, 1)))
-KERNEL(IN(uchar, p0), IN(uchar, p1), IN(uchar, p2), OUT(OUT_T, out), const struct FN(Args) a) {
+KERNEL(
+#if IMAGES
+    PLANES,
+#else
+    IN(uchar, p0), IN(uchar, p1), IN(uchar, p2),
+#endif
+    OUT(OUT_T, out), const struct FN(Args) a) {
   const int column = (int)get_global_id(0) * V, first_row = (int)get_global_id(1) * ROWS;
   if (column >= a.width) return;
+#if !IMAGES
   __global const uchar *c0 = AT(p0) + a.component_offset[0];
   __global const uchar *c1 = AT(p1) + a.component_offset[1];
   __global const uchar *c2 = AT(p2) + a.component_offset[2];
+#endif
 
   // The columns between which each pixel lies; exact in integers, then rounded as OpenCV rounds.
 #if V == 8
@@ -97,11 +139,11 @@ KERNEL(IN(uchar, p0), IN(uchar, p1), IN(uchar, p2), OUT(OUT_T, out), const struc
       const int y1 = min(y0 + 1, a.from_height - 1) + a.from_y;
       y0 += a.from_y;
       INTV(V) ra, ga, ba, rb, gb, bb;
-      FN(pixels)(c0, c1, c2, &a, y0, x0, &ra, &ga, &ba);
-      FN(pixels)(c0, c1, c2, &a, y0, x1, &rb, &gb, &bb);
+      FN(pixels)(PLANE_NAMES, &a, y0, x0, &ra, &ga, &ba);
+      FN(pixels)(PLANE_NAMES, &a, y0, x1, &rb, &gb, &bb);
       const INTV(V) rt = ra * wx0 + rb * wx1, gt = ga * wx0 + gb * wx1, bt = ba * wx0 + bb * wx1;
-      FN(pixels)(c0, c1, c2, &a, y1, x0, &ra, &ga, &ba);
-      FN(pixels)(c0, c1, c2, &a, y1, x1, &rb, &gb, &bb);
+      FN(pixels)(PLANE_NAMES, &a, y1, x0, &ra, &ga, &ba);
+      FN(pixels)(PLANE_NAMES, &a, y1, x1, &rb, &gb, &bb);
       r = BLEND(rt, ra * wx0 + rb * wx1, wy0, wy1);
       g = BLEND(gt, ga * wx0 + gb * wx1, wy0, wy1);
       b = BLEND(bt, ba * wx0 + bb * wx1, wy0, wy1);

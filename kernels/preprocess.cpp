@@ -263,9 +263,10 @@ std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
   return {};
 }
 
-KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
-                           const FrameTransform& transform, const TensorDesc& out, int image,
-                           const DeviceTraits& traits) {
+// Planes in buffers, or in images where `planes` is null.
+static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>* planes,
+                            const FrameTransform& transform, const TensorDesc& out, int image,
+                            const DeviceTraits& traits) {
   if (out.shape.size() != 4 || image < 0 || image >= out.shape[0])
     refuse("image " + std::to_string(image) + " of a network input of shape " +
            to_string(out.shape));
@@ -286,9 +287,9 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
   DeviceArgs args{};
   KernelPlan plan;
   KernelSpec& spec = plan.launches.emplace_back();
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; planes != nullptr && i < 3; ++i) {
     const Component& c = layout.components[i];
-    const DevicePlane& plane = planes[c.plane];
+    const DevicePlane& plane = (*planes)[c.plane];
     if (plane.stride < sizes[c.plane].row_bytes)
       refuse("a stride of " + std::to_string(plane.stride) + " bytes is too small for rows of " +
              std::to_string(sizes[c.plane].row_bytes));
@@ -298,6 +299,7 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
     args.step[i] = c.step;
     spec.arguments.push_back(Argument::input(c.plane, 1));
   }
+  if (planes == nullptr) spec.arguments = {Argument::image(0), Argument::image(1)};
   args.shift_x = layout.shift_x;
   args.shift_y = layout.shift_y;
   args.from_x = f.from.x;
@@ -333,6 +335,7 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
                   {"GROUP_X", std::to_string(spec.local[0])},
                   {"GROUP_Y", std::to_string(spec.local[1])},
                   {"YUV", layout.yuv ? "1" : "0"},
+                  {"IMAGES", planes == nullptr ? "1" : "0"},
                   {"OUT_T", type}};
   const auto covered = [](int size, int step, size_t group) {
     const size_t items = (static_cast<size_t>(size) + step - 1) / step;
@@ -342,6 +345,18 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
   spec.arguments.push_back(Argument::output(0, size_of(out.type)));
   spec.arguments.push_back(Argument::value(args));
   return plan;
+}
+
+KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
+                           const FrameTransform& transform, const TensorDesc& out, int image,
+                           const DeviceTraits& traits) {
+  return make_plan(frame, &planes, transform, out, image, traits);
+}
+
+KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& transform,
+                                   const TensorDesc& out, int image, const DeviceTraits& traits) {
+  if (frame.format != PixelFormat::nv12) refuse("only NV12 surfaces can be read on the device");
+  return make_plan(frame, nullptr, transform, out, image, traits);
 }
 
 Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,

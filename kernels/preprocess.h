@@ -95,6 +95,12 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
                            const FrameTransform& transform, const TensorDesc& out, int image,
                            const DeviceTraits& traits);
 
+// The same for an NV12 picture in a surface: Argument images 0 (Y: 8-bit UNORM, one component) and
+// 1 (UV: two components, half the size rounded up), which may be larger than the picture. Planes
+// and strides of `frame` do not count.
+KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& transform,
+                                   const TensorDesc& out, int image, const DeviceTraits& traits);
+
 // Plain C++ reference of the same: writes [1,C,H,W] or [1,H,W,C] floats.
 Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,
                            int height, int channels);

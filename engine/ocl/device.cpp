@@ -192,11 +192,14 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   return traits;
 }
 
-std::shared_ptr<const Context> Context::create(const Device& device) {
+std::shared_ptr<const Context> Context::create(const Device& device,
+                                               const cl_context_properties* properties,
+                                               std::shared_ptr<const VaSharing> va) {
   try {
     auto result = std::make_shared<Context>();
     result->device = device;
-    result->context = cl::Context(device.device);
+    result->context = cl::Context(device.device, properties);
+    result->va = std::move(va);
     result->traits = query_traits(device, result->context);
     return result;
   } catch (const cl::Error& error) {

@@ -32,13 +32,19 @@ const Device& select_device(const std::string& name);
 // What kernels may rely on. Probes by compiling where an extension list cannot be trusted.
 DeviceTraits query_traits(const Device& device, const cl::Context& context);
 
+class VaSharing;
+
 // One device with a context on it. Shared by all that run there; everything in it is thread-safe.
 struct Context {
   Device device;
   cl::Context context;
   DeviceTraits traits;
+  std::shared_ptr<const VaSharing>
+      va;  // where the context is on a VA display (va_sharing.h), else null
 
-  static std::shared_ptr<const Context> create(const Device& device);
+  static std::shared_ptr<const Context> create(const Device& device,
+                                               const cl_context_properties* properties = nullptr,
+                                               std::shared_ptr<const VaSharing> va = nullptr);
 };
 
 std::string error_name(cl_int code);  // "CL_OUT_OF_RESOURCES"

@@ -77,7 +77,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
                          const Progress& progress)
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
-  context_ = ocl::Context::create(ocl::select_device(config_.device));
+  context_ = ocl::create_context(config_.device, config_.va_display, sharing_problem_);
   const bool half =
       config_.precision == Precision::f16 || (config_.precision == Precision::automatic &&
                                               context_->traits.fp16 && context_->device.info.fp16);
@@ -85,7 +85,11 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
 
   auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
   if (config_.batch) set_batch(*graph, config_.batch);
-  inputs_ = input_ports(*graph);
+  network_inputs_ = inputs_ = input_ports(*graph);
+  if (config_.nv12_two_inputs) {
+    picture_ = find_picture(network_inputs_);
+    inputs_ = with_planes(network_inputs_, *picture_);
+  }
   outputs_ = output_ports(*graph);
   const PassContext passes{context_->traits, half ? ElementType::f16 : ElementType::f32};
   run_passes(*graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {

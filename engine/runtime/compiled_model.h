@@ -4,10 +4,13 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "engine/ocl/programs.h"
+#include "engine/ocl/va_sharing.h"
 #include "engine/plan/plan.h"
 #include "engine/runtime/model.h"
+#include "engine/runtime/picture_planes.h"
 
 namespace clinfer {
 
@@ -21,6 +24,7 @@ struct Stream {
 class DeviceModel final : public CompiledModel, public std::enable_shared_from_this<DeviceModel> {
  public:
   DeviceModel(std::shared_ptr<const Model> model, const Config& config, const Progress& progress);
+  ~DeviceModel() override;
 
   const Model& model() const override { return *model_; }
   const DeviceInfo& device() const override { return context_->device.info; }
@@ -34,10 +38,20 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   size_t cached_programs() const override { return programs_->counts().cached; }
   size_t built_programs() const override { return programs_->counts().built; }
   std::unique_ptr<InferRequest> create_request() override;
+  const std::string& sharing_problem() const override { return sharing_problem_; }
+  std::shared_ptr<ImportedSurface> import_surface(unsigned id) override;
+  std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
+                            const Frame& expected) override;
   std::vector<StepProfile> profile() const override;
 
   // For requests:
   const ocl::Context& context() const { return *context_; }
+  const std::vector<Port>& network_inputs() const {
+    return network_inputs_;
+  }  // as the plan has them
+  const std::optional<PictureInput>& picture() const {
+    return picture_;
+  }  // that is given as planes
   const Plan& plan() const { return plan_; }
   const cl::Buffer& weights() const { return weights_; }
   size_t packed_offset(size_t step, size_t index) const { return packed_offsets_[step][index]; }
@@ -62,7 +76,9 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::shared_ptr<const ocl::Context> context_;
   std::unique_ptr<ocl::ProgramCache> cache_;
   Precision precision_ = Precision::f32;
-  std::vector<Port> inputs_, outputs_;
+  std::vector<Port> inputs_, network_inputs_, outputs_;
+  std::optional<PictureInput> picture_;
+  std::string sharing_problem_;
   Plan plan_;
   std::shared_ptr<const ocl::Programs> programs_;
   std::vector<std::vector<std::string>> kernel_names_;
@@ -77,6 +93,11 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
   std::vector<double> device_ns_, host_ns_;
   size_t inferences_ = 0;
+  std::vector<std::weak_ptr<ocl::Surface>> surfaces_;  // imported ones
 };
+
+// The surface of a request's model behind the public type. Throws Error{bad_argument} for one of
+// another context.
+ocl::Surface& own_surface(const DeviceModel& model, ImportedSurface& surface);
 
 }  // namespace clinfer

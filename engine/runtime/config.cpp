@@ -52,6 +52,8 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string&, const std::string& v) { c.graph_dumps_dir = v; }},
       {"SOURCES_DUMPS_DIR",
        [](Config& c, const std::string&, const std::string& v) { c.sources_dumps_dir = v; }},
+      {"NV12_TWO_INPUTS", [](Config& c, const std::string& k,
+                             const std::string& v) { c.nv12_two_inputs = yes_no(k, v); }},
       {"INFERENCE_PRECISION",
        [](Config& c, const std::string& k, const std::string& v) {
          if (v == "f32")

@@ -104,26 +104,42 @@ void DeviceRequest::bind() {
   }
 }
 
+size_t DeviceRequest::network_input(size_t index) const {
+  if (index >= model_.inputs().size())
+    throw Error(ErrorCode::bad_argument, "there is no input " + std::to_string(index) +
+                                             "; the model has " +
+                                             std::to_string(model_.inputs().size()));
+  return model_.picture() && index > model_.picture()->index ? index - 1 : index;
+}
+
 void DeviceRequest::set_input(size_t index, const Tensor& value) {
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
-  const Port& port = model_.inputs().at(index);
+  const size_t target = network_input(index);
+  const Port& port = model_.inputs()[index];
+  if (model_.picture() && target == model_.picture()->index)
+    return planes_.set(index - target, port, value);
   if (value.shape() != port.shape)
     throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
                                              "\") is " + to_string(port.shape) +
                                              ", the value given is " + to_string(value.shape()));
-  const TensorDesc& desc = model_.plan().graph->parameters[index]->outputs[0].desc;
-  HostInput& input = host_inputs_[index];
+  const TensorDesc& desc = model_.plan().graph->parameters[target]->outputs[0].desc;
+  HostInput& input = host_inputs_[target];
   input.bytes.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
   if (!input.bytes.empty()) scatter_to(value, desc, input.bytes.data());
   input.dirty = true;
   for (auto& [where, frame] : frames_)
-    if (where.first == index) frame.pending = false;
+    if (where.first == target) frame.pending = false;
 }
 
 Placement DeviceRequest::set_frame(size_t index, const Frame& frame,
                                    const FrameTransform& transform, size_t image) {
+  return set_picture(network_input(index), frame, false, transform, image);
+}
+
+Placement DeviceRequest::set_picture(size_t index, const Frame& frame, bool is_surface,
+                                     const FrameTransform& transform, size_t image) {
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
-  const Port& port = model_.inputs().at(index);
+  const Port& port = model_.network_inputs()[index];
   const Shape& shape = port.shape;
   const int64_t images = shape.empty() ? 0 : shape[0];
   if (shape.size() != 4 || static_cast<int64_t>(image) >= images)
@@ -133,8 +149,10 @@ Placement DeviceRequest::set_frame(size_t index, const Frame& frame,
   if (frame.width < 1 || frame.height < 1)
     throw Error(ErrorCode::bad_argument, "a frame has no pixels");
   FrameInput& input = frames_[{index, image}];
-  const bool known = !input.kernels.empty() && same_geometry(input.frame, frame) &&
+  const bool known = !input.kernels.empty() && input.is_surface == is_surface &&
+                     same_geometry(input.frame, frame) &&
                      same_transform(input.transform, transform);
+  input.is_surface = is_surface;
   input.frame = frame;
   input.transform = transform;
   input.index = index;
@@ -156,8 +174,12 @@ void DeviceRequest::prepare(FrameInput& input) {
   for (size_t p = 0; p < 3; ++p) planes[p] = {0, input.frame.strides[p]};
   input.kernels.clear();
   input.packed.clear();
-  input.plan = plan_preprocess(input.frame, planes, input.transform, parameter->outputs[0].desc,
-                               static_cast<int>(input.image), model_.context().traits);
+  const TensorDesc& out = parameter->outputs[0].desc;
+  const int image = static_cast<int>(input.image);
+  const DeviceTraits& traits = model_.context().traits;
+  input.plan = input.is_surface
+                   ? plan_surface_preprocess(input.frame, input.transform, out, image, traits)
+                   : plan_preprocess(input.frame, planes, input.transform, out, image, traits);
   for (const auto& make : input.plan.packed) {
     std::vector<std::byte> bytes = make();
     input.packed.emplace_back(model_.context().context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
@@ -187,6 +209,10 @@ void DeviceRequest::upload(FrameInput& input) {
     }
     stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, 0, bytes, data);
   }
+}
+
+void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface) {
+  const auto sizes = plane_sizes(input.frame);
   const Edge target{model_.plan().graph->parameters[input.index], 0};
   for (size_t l = 0; l < input.kernels.size(); ++l)
     bind_arguments(input.kernels[l], input.plan.launches[l],
@@ -198,6 +224,8 @@ void DeviceRequest::upload(FrameInput& input) {
                        }
                        case Argument::Kind::packed:
                          return {input.packed.at(argument.index), 0};
+                       case Argument::Kind::image:
+                         return {{}, 0, surface->plane(argument.index)};
                        default:
                          return buffer_of(target);
                      }
@@ -207,6 +235,12 @@ void DeviceRequest::upload(FrameInput& input) {
 void DeviceRequest::start() try {
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
+  if (planes_.pending()) {
+    const PictureInput& picture = *model_.picture();
+    for (int64_t n = 0; n < model_.network_inputs()[picture.index].shape[0]; ++n)
+      set_picture(picture.index, planes_.frame(n), false, picture.transform,
+                  static_cast<size_t>(n));
+  }
   const std::lock_guard lock(stream_.mutex);
   for (size_t i = 0; i < host_inputs_.size(); ++i) {
     HostInput& input = host_inputs_[i];
@@ -220,6 +254,7 @@ void DeviceRequest::start() try {
     if (!frame.pending) continue;
     frame.pending = false;
     upload(frame);
+    bind_frame(frame, nullptr);
     for (size_t l = 0; l < frame.kernels.size(); ++l)
       enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);
   }
@@ -228,7 +263,20 @@ void DeviceRequest::start() try {
   run_segment();
   running_ = true;
 } catch (const cl::Error& error) {
+  abandon();
   ocl::rethrow(error, "starting an inference");
+} catch (const Error&) {
+  if (!running_) abandon();
+  throw;
+}
+
+void DeviceRequest::abandon() noexcept {
+  for (auto& [where, frame] : frames_) frame.pending = false;
+  try {
+    stream_.queue.finish();
+  } catch (const cl::Error&) {
+    // The device failed: nothing is in flight any more.
+  }
 }
 
 void DeviceRequest::run_segment() {

@@ -18,6 +18,9 @@ class DeviceRequest final : public InferRequest {
   void set_input(size_t index, const Tensor& value) override;
   Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                       size_t image) override;
+  Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
+                        const Frame& picture, const FrameTransform& transform,
+                        size_t image) override;
   void start() override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   const Tensor& output(size_t index) const override;
@@ -39,6 +42,7 @@ class DeviceRequest final : public InferRequest {
     std::vector<cl::Buffer> packed;
     std::array<cl::Buffer, 3> planes;
     std::array<size_t, 3> plane_bytes{};  // of the device buffers, kept while they are large enough
+    bool is_surface = false;              // not planes in host memory
     bool pending = false;
   };
   // A range of device memory read back behind a segment.
@@ -49,8 +53,12 @@ class DeviceRequest final : public InferRequest {
 
   void bind();
   BoundBuffer buffer_of(const Edge& edge) const;
+  size_t network_input(size_t index) const;  // of an index into the model's inputs()
+  Placement set_picture(size_t index, const Frame& frame, bool is_surface,
+                        const FrameTransform& transform, size_t image);
   void prepare(FrameInput& input);
   void upload(FrameInput& input);
+  void bind_frame(FrameInput& input, const ocl::Surface* surface);
   void run_segment();  // enqueues from next_step_ to a host step or the end; stream_ is locked
   void read_back(const Edge& edge);
   void run_host_step();
@@ -59,6 +67,7 @@ class DeviceRequest final : public InferRequest {
   void wait_for_device(std::optional<std::chrono::steady_clock::time_point> deadline,
                        bool& finished);
   void drain() noexcept;
+  void abandon() noexcept;  // after a failure: nothing is in flight, nothing is pending
 
   std::shared_ptr<DeviceModel> keep_;
   DeviceModel& model_;
@@ -66,7 +75,8 @@ class DeviceRequest final : public InferRequest {
   cl::Buffer memory_;                             // Memory::request
   std::vector<std::vector<cl::Kernel>> kernels_;  // by step and launch
   std::vector<HostInput> host_inputs_;
-  std::map<std::pair<size_t, size_t>, FrameInput> frames_;  // by input and image
+  PicturePlanes planes_;                                    // with NV12_TWO_INPUTS
+  std::map<std::pair<size_t, size_t>, FrameInput> frames_;  // by input of the network and image
   std::map<std::pair<const Node*, int>, Readback> readbacks_;
   std::map<std::pair<const Node*, int>, Tensor> host_values_;  // outputs of host steps
   std::vector<Tensor> outputs_;

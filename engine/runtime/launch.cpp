@@ -14,6 +14,10 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
       continue;
     }
     const BoundBuffer bound = find(argument);
+    if (argument.kind == Argument::Kind::image) {
+      kernel.setArg(index++, bound.image);
+      continue;
+    }
     const int64_t offset = bound.offset / static_cast<int64_t>(argument.unit);
     if (offset > std::numeric_limits<cl_int>::max() || offset < 0 ||
         bound.offset % static_cast<int64_t>(argument.unit) != 0)
@@ -25,10 +29,10 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
 }
 
 void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,
-             cl::Event* event) {
+             cl::Event* event, const std::vector<cl::Event>* after) {
   queue.enqueueNDRangeKernel(
       kernel, cl::NullRange, cl::NDRange(spec.global[0], spec.global[1], spec.global[2]),
-      cl::NDRange(spec.local[0], spec.local[1], spec.local[2]), nullptr, event);
+      cl::NDRange(spec.local[0], spec.local[1], spec.local[2]), after, event);
 }
 
 }  // namespace clinfer

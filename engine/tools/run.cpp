@@ -1,4 +1,5 @@
 // clinfer run: one inference from .npy files to .npy files.
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
@@ -47,13 +48,19 @@ std::pair<size_t, std::string> split_input(const std::vector<Port>& inputs,
        describe_inputs(inputs));
 }
 
+// A port of any size is a plane of a picture: batch and channels count.
+bool fits(const Port& port, const Shape& shape) {
+  if (!port.any_size || shape.size() != port.shape.size()) return shape == port.shape;
+  return std::equal(shape.begin(), shape.end() - 2, port.shape.begin());
+}
+
 std::vector<Tensor> read_inputs(const std::vector<Port>& inputs, const Arguments& arguments) {
   std::vector<Tensor> values(inputs.size());
   for (const std::string& text : arguments.all("--input")) {
     const auto [index, file] = split_input(inputs, text);
     if (!values[index].empty()) fail("input " + std::to_string(index) + " is given twice");
     Tensor value = read_npy(file);
-    if (value.shape() != inputs[index].shape)
+    if (!fits(inputs[index], value.shape()))
       fail(file + " has the shape " + to_string(value.shape()) + ", input " +
            std::to_string(index) + " (\"" + inputs[index].name + "\") needs " +
            to_string(inputs[index].shape));
@@ -71,11 +78,12 @@ void run(const Arguments& arguments) {
   if (!folder) fail("--output-dir is missing");
   const auto model = Model::read(arguments.positional(0));
   Config config = read_config(arguments);
-  // Wrong inputs are told before minutes of compiling, unless a batch changes their shapes.
+  // Wrong inputs are told before minutes of compiling, unless the options change what they are.
+  const bool as_stated = config.batch == 0 && !config.nv12_two_inputs;
   std::vector<Tensor> values;
-  if (config.batch == 0) values = read_inputs(model->inputs(), arguments);
+  if (as_stated) values = read_inputs(model->inputs(), arguments);
   const auto compiled = CompiledModel::compile(model, config);
-  if (config.batch != 0) values = read_inputs(compiled->inputs(), arguments);
+  if (!as_stated) values = read_inputs(compiled->inputs(), arguments);
 
   const auto request = compiled->create_request();
   for (size_t i = 0; i < values.size(); ++i) request->set_input(i, values[i]);

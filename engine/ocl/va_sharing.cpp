@@ -1,0 +1,182 @@
+// Surfaces of a VA-API display as OpenCL images.
+#include "engine/ocl/va_sharing.h"
+
+#include <algorithm>
+
+namespace clinfer::ocl {
+
+namespace {
+
+// Of the extension's specification.
+constexpr const char* kExtension = "cl_intel_va_api_media_sharing";
+constexpr cl_uint kDisplaySource = 0x4094;                 // CL_VA_API_DISPLAY_INTEL
+constexpr cl_uint kPreferredDevices = 0x4095;              // CL_PREFERRED_DEVICES_FOR_VA_API_INTEL
+constexpr cl_context_properties kContextDisplay = 0x4097;  // CL_CONTEXT_VA_API_DISPLAY_INTEL
+using GetDevices = cl_int(CL_API_CALL*)(cl_platform_id, cl_uint, void*, cl_uint, cl_uint,
+                                        cl_device_id*, cl_uint*);
+
+bool has_extension(const std::string& list) {
+  return (" " + list + " ").find(std::string(" ") + kExtension + " ") != std::string::npos;
+}
+
+template <typename Function>
+Function function_of(const cl::Platform& platform, const char* name) {
+  return reinterpret_cast<Function>(clGetExtensionFunctionAddressForPlatform(platform(), name));
+}
+
+// The devices that the display's surfaces can be shared with, preferred ones first; else why none.
+std::vector<const Device*> devices_of(const VaDisplay& display, std::string& problem) {
+  std::vector<const Device*> found;
+  std::vector<cl_platform_id> asked;
+  problem = std::string("no OpenCL device offers ") + kExtension;
+  for (const Device& candidate : devices().usable) {
+    const cl_platform_id platform = candidate.platform();
+    if (std::find(asked.begin(), asked.end(), platform) != asked.end()) continue;
+    asked.push_back(platform);
+    if (!has_extension(candidate.platform.getInfo<CL_PLATFORM_EXTENSIONS>()) &&
+        !has_extension(candidate.device.getInfo<CL_DEVICE_EXTENSIONS>()))
+      continue;
+    const auto get =
+        function_of<GetDevices>(candidate.platform, "clGetDeviceIDsFromVA_APIMediaAdapterINTEL");
+    if (get == nullptr) continue;
+    cl_device_id ids[16] = {};
+    cl_uint count = 0;
+    const cl_int status = get(platform, kDisplaySource, display.handle, kPreferredDevices,
+                              static_cast<cl_uint>(std::size(ids)), ids, &count);
+    if (status != CL_SUCCESS || count == 0) {
+      problem = candidate.info.platform + " has no device for the VA display " + display.name +
+                " (" + error_name(status) + ")";
+      continue;
+    }
+    for (cl_uint i = 0; i < std::min<cl_uint>(count, std::size(ids)); ++i)
+      for (const Device& device : devices().usable)
+        if (device.device() == ids[i]) found.push_back(&device);
+  }
+  return found;
+}
+
+std::string describe(const Device& device) {
+  return device.info.name + " (" + device.info.id + ")";
+}
+
+}  // namespace
+
+int Surface::width() const {
+  return static_cast<int>(std::min(planes_[0].getImageInfo<CL_IMAGE_WIDTH>(),
+                                   2 * planes_[1].getImageInfo<CL_IMAGE_WIDTH>()));
+}
+
+int Surface::height() const {
+  return static_cast<int>(std::min(planes_[0].getImageInfo<CL_IMAGE_HEIGHT>(),
+                                   2 * planes_[1].getImageInfo<CL_IMAGE_HEIGHT>()));
+}
+
+void Surface::wait() {
+  cl::Event released;
+  {
+    const std::lock_guard lock(mutex_);
+    released = released_;
+  }
+  try {
+    if (released() != nullptr) released.wait();
+  } catch (const cl::Error&) {
+    // The device failed: nothing reads the surface any more.
+  }
+}
+
+void Surface::drop() {
+  const std::lock_guard lock(mutex_);
+  planes_ = {};
+  released_ = {};
+}
+
+VaSharing::VaSharing(const cl::Platform& platform) {
+  create_ = function_of<Create>(platform, "clCreateFromVA_APIMediaSurfaceINTEL");
+  acquire_ = function_of<Enqueue>(platform, "clEnqueueAcquireVA_APIMediaSurfacesINTEL");
+  release_ = function_of<Enqueue>(platform, "clEnqueueReleaseVA_APIMediaSurfacesINTEL");
+  if (create_ == nullptr || acquire_ == nullptr || release_ == nullptr)
+    throw Error(ErrorCode::unsupported, std::string("the OpenCL driver names ") + kExtension +
+                                            " but lacks functions of it");
+}
+
+std::shared_ptr<Surface> VaSharing::import(const cl::Context& context, unsigned id) const {
+  auto surface = std::make_shared<Surface>(context, id);
+  for (cl_uint plane = 0; plane < 2; ++plane) {
+    cl_int status = CL_SUCCESS;
+    const cl_mem image = create_(context(), CL_MEM_READ_ONLY, &surface->id_, plane, &status);
+    if (image == nullptr || status != CL_SUCCESS)
+      throw Error(ErrorCode::device_failed, std::string("the ") + (plane == 0 ? "Y" : "UV") +
+                                                " plane of VA surface " + std::to_string(id) +
+                                                " cannot be shared with OpenCL (" +
+                                                error_name(status) + ")");
+    surface->planes_[plane] = cl::Image2D(image);
+  }
+  return surface;
+}
+
+void VaSharing::with_acquired(const cl::CommandQueue& queue, Surface& surface,
+                              const Use& use) const {
+  const cl_mem images[] = {surface.planes_[0](), surface.planes_[1]()};
+  const std::lock_guard lock(surface.mutex_);
+  const auto hand_over = [&](Enqueue function, const char* name, const cl::Event& after) {
+    const cl_event wait = after();
+    cl::Event done;
+    const cl_int status = function(queue(), 2, images, wait != nullptr ? 1 : 0,
+                                   wait != nullptr ? &wait : nullptr, &done());
+    if (status != CL_SUCCESS) throw cl::Error(status, name);
+    return done;
+  };
+  constexpr const char* kAcquire = "clEnqueueAcquireVA_APIMediaSurfacesINTEL";
+  constexpr const char* kRelease = "clEnqueueReleaseVA_APIMediaSurfacesINTEL";
+  const cl::Event acquired = hand_over(acquire_, kAcquire, surface.released_);
+  cl::Event used;
+  try {
+    used = use(acquired);
+  } catch (...) {
+    surface.released_ = hand_over(release_, kRelease, acquired);
+    queue.flush();
+    throw;
+  }
+  surface.released_ = hand_over(release_, kRelease, used);
+  queue.flush();  // what waits for it on another queue must not wait for ever
+}
+
+std::shared_ptr<const Context> create_context(const std::string& device, const VaDisplay& display,
+                                              std::string& problem) {
+  problem.clear();
+  if (display.handle == nullptr) return Context::create(select_device(device));
+  try {
+    const std::vector<const Device*> shared = devices_of(display, problem);
+    if (shared.empty()) return Context::create(select_device(device));
+    const Device* chosen = shared.front();
+    if (!device.empty() && device != "GPU") {
+      chosen = &select_device(device);
+      if (std::find(shared.begin(), shared.end(), chosen) == shared.end())
+        throw Error(ErrorCode::no_device,
+                    "the frames are surfaces of the VA display " + display.name +
+                        ", whose OpenCL device is " + describe(*shared.front()) +
+                        ", but device=" + device + " is " + describe(*chosen) +
+                        ": set device=" + shared.front()->info.id + ", or decode on the other one");
+    }
+    problem.clear();
+    try {
+      const std::vector<cl_context_properties> properties = {
+          CL_CONTEXT_PLATFORM,
+          reinterpret_cast<cl_context_properties>(chosen->platform()),
+          kContextDisplay,
+          reinterpret_cast<cl_context_properties>(display.handle),
+          CL_CONTEXT_INTEROP_USER_SYNC,
+          CL_FALSE,
+          0};
+      return Context::create(*chosen, properties.data(),
+                             std::make_shared<VaSharing>(chosen->platform));
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+    return Context::create(*chosen);
+  } catch (const cl::Error& error) {
+    rethrow(error, "looking for the OpenCL device of a VA display");
+  }
+}
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,41 @@
+// NV12_TWO_INPUTS: the picture input of a model as two, the planes of a picture of any size.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace clinfer {
+
+// Which input the planes stand for, and what becomes of the picture.
+struct PictureInput {
+  size_t index = 0;  // of the model's inputs
+  FrameTransform transform;
+  int64_t width = 0, height = 0;
+};
+
+// The one input of rank 4 with 1 or 3 channels. Throws Error{unsupported} where there is none or
+// more than one.
+PictureInput find_picture(const std::vector<Port>& inputs);
+
+// `inputs` with NAME_Y and NAME_UV in place of the picture.
+std::vector<Port> with_planes(const std::vector<Port>& inputs, const PictureInput& picture);
+
+// The planes that a request was given. Of one thread.
+class PicturePlanes {
+ public:
+  // Plane 0: Y, 1: UV. Throws Error{bad_argument} unless it is `port` but for height and width.
+  void set(size_t plane, const Port& port, const Tensor& value);
+  // True when a plane was set since the last call of frame(): then a picture is to be made of both.
+  bool pending() const { return pending_; }
+  // Picture `image` of the batch, in the planes' memory. Throws Error{bad_argument} when one is
+  // missing, or when their sizes do not fit together.
+  Frame frame(int64_t image);
+
+ private:
+  std::array<Tensor, 2> planes_;
+  bool pending_ = false;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,117 @@
+// VA-API surfaces as pictures: importing, checking, and reading them around one kernel.
+#include <cstdlib>
+
+#include "engine/runtime/infer_request.h"
+
+namespace clinfer {
+
+ocl::Surface& own_surface(const DeviceModel& model, ImportedSurface& surface) {
+  auto* own = dynamic_cast<ocl::Surface*>(&surface);
+  if (own == nullptr || own->context()() != model.context().context())
+    throw Error(
+        ErrorCode::bad_argument,
+        "a surface was imported by another model: its images are of another OpenCL context");
+  return *own;
+}
+
+DeviceModel::~DeviceModel() {
+  // Who holds surfaces still, holds memory whose owner may be gone next; no request is left to use
+  // the images.
+  for (const auto& weak : surfaces_)
+    if (const auto surface = weak.lock()) surface->drop();
+}
+
+std::shared_ptr<ImportedSurface> DeviceModel::import_surface(unsigned id) {
+  if (context_->va == nullptr)
+    throw Error(ErrorCode::bad_argument,
+                "surfaces cannot be imported: " +
+                    (sharing_problem_.empty() ? "the model was compiled without a VA display"
+                                              : sharing_problem_));
+  try {
+    auto surface = context_->va->import(context_->context, id);
+    const std::lock_guard lock(mutex_);
+    std::erase_if(surfaces_, [](const auto& weak) { return weak.expired(); });
+    surfaces_.push_back(surface);
+    return surface;
+  } catch (const cl::Error& error) {
+    ocl::rethrow(error, "importing a VA surface");
+  }
+}
+
+std::string DeviceModel::check_surface(const std::shared_ptr<ImportedSurface>& imported,
+                                       const Frame& expected) try {
+  ocl::Surface& surface = own_surface(*this, *imported);
+  const FrameTransform transform;
+  const TensorDesc out =
+      TensorDesc::row_major(ElementType::u8, {1, 3, expected.height, expected.width});
+  const KernelPlan plan = plan_surface_preprocess(expected, transform, out, 0, context_->traits);
+  const KernelSpec& spec = plan.launches.at(0);
+  cl::Kernel kernel = extra_kernel(spec);
+  const cl::Buffer result(context_->context, CL_MEM_READ_WRITE,
+                          static_cast<size_t>(out.elements()));
+  bind_arguments(kernel, spec, [&](const Argument& argument) -> BoundBuffer {
+    if (argument.kind == Argument::Kind::image) return {{}, 0, surface.plane(argument.index)};
+    return {result, 0};
+  });
+  const cl::CommandQueue queue(context_->context, context_->device.device);
+  context_->va->with_acquired(queue, surface, [&](const cl::Event& acquired) {
+    cl::Event done;
+    const std::vector<cl::Event> after{acquired};
+    enqueue(queue, kernel, spec, &done, &after);
+    return done;
+  });
+  std::vector<uint8_t> got(static_cast<size_t>(out.elements()));
+  queue.enqueueReadBuffer(result, CL_TRUE, 0, got.size(), got.data());
+  queue.finish();
+
+  const std::vector<float> want =
+      evaluate_preprocess(expected, transform, expected.width, expected.height, 3).to_floats();
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::abs(static_cast<int>(got[i]) - static_cast<int>(want[i])) <= 1) continue;
+    const size_t pixel =
+        i % (static_cast<size_t>(expected.width) * static_cast<size_t>(expected.height));
+    return "component " +
+           std::to_string(
+               i / (static_cast<size_t>(expected.width) * static_cast<size_t>(expected.height))) +
+           " of pixel (" + std::to_string(pixel % static_cast<size_t>(expected.width)) + "," +
+           std::to_string(pixel / static_cast<size_t>(expected.width)) + ") reads as " +
+           std::to_string(got[i]) + " instead of " + std::to_string(static_cast<int>(want[i]));
+  }
+  return "";
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "reading a VA surface");
+}
+
+// The kernel is enqueued here and not by start(): a surface that fails, fails its own frame and not
+// the batch.
+Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
+                                     const Frame& picture, const FrameTransform& transform,
+                                     size_t image) try {
+  ocl::Surface& own = own_surface(model_, *surface);
+  if (own.width() < picture.width || own.height() < picture.height)
+    throw Error(ErrorCode::bad_argument,
+                "a picture of " + std::to_string(picture.width) + "x" +
+                    std::to_string(picture.height) + " in a surface whose planes hold " +
+                    std::to_string(own.width()) + "x" + std::to_string(own.height()));
+  Frame frame = picture;
+  frame.planes = {};
+  frame.strides = {};
+  const size_t target = network_input(index);
+  const Placement placement = set_picture(target, frame, true, transform, image);
+  FrameInput& input = frames_.at({target, image});
+  input.pending = false;
+  const std::lock_guard lock(stream_.mutex);
+  bind_frame(input, &own);
+  model_.context().va->with_acquired(stream_.queue, own, [&](const cl::Event& acquired) {
+    const std::vector<cl::Event> after{acquired};
+    cl::Event done;  // of the last one: the queue keeps their order
+    for (size_t l = 0; l < input.kernels.size(); ++l)
+      enqueue(stream_.queue, input.kernels[l], input.plan.launches[l], &done, &after);
+    return done;
+  });
+  return placement;
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "reading a VA surface");
+}
+
+}  // namespace clinfer

@@ -18,6 +18,7 @@
 #include "gst/guard.h"
 #include "gst/meta.h"
 #include "gst/surface.h"
+#include "gst/va_surface.h"
 
 GST_DEBUG_CATEGORY(clinfer_debug);
 #define GST_CAT_DEFAULT clinfer_debug
@@ -31,12 +32,12 @@ using clinfer::Element;
 using clinfer::guard;
 using clinfer::Handle;
 
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
-GstStaticPadTemplate src_template =
-    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
+GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE(
+    "sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+    GST_STATIC_CAPS(CLINFER_SURFACE_CAPS GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
+GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
+    "src", GST_PAD_SRC, GST_PAD_ALWAYS,
+    GST_STATIC_CAPS(CLINFER_SURFACE_CAPS GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
 
 Element& element_of(GstObject* object) { return *GST_CLINFER(object)->element; }
 

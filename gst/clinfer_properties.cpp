@@ -18,6 +18,7 @@ enum {
   kPropGraphDumpsDir,
   kPropSourcesDumpsDir,
   kPropConfig,
+  kPropNv12TwoInputs,
   kPropThreshold,
   kPropIouThreshold,
   kPropMaxDetections,
@@ -115,6 +116,9 @@ void set_property(GObject* object, guint id, const GValue* value, GParamSpec* sp
       case kPropConfig:
         s.config = text_of(value);
         break;
+      case kPropNv12TwoInputs:
+        s.nv12_two_inputs = g_value_get_boolean(value);
+        break;
       case kPropThreshold:
         s.threshold = g_value_get_double(value);
         break;
@@ -195,6 +199,9 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
       break;
     case kPropConfig:
       get_text(value, s.config);
+      break;
+    case kPropNv12TwoInputs:
+      g_value_set_boolean(value, s.nv12_two_inputs);
       break;
     case kPropThreshold:
       g_value_set_double(value, static_cast<double>(element.decode_settings_in_force().threshold));
@@ -295,6 +302,12 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
   text(kPropConfig, "config", "Configuration",
        "Engine options as KEY=VALUE,... with the GPU plug-in's key names", nullptr);
   g_object_class_install_property(
+      klass, kPropNv12TwoInputs,
+      g_param_spec_boolean("nv12-two-inputs", "NV12 as two inputs",
+                           "Read the Y and UV planes of VA surfaces where they lie, on the device; "
+                           "else surfaces are mapped to system memory",
+                           TRUE, ready));
+  g_object_class_install_property(
       klass, kPropThreshold,
       g_param_spec_double("threshold", "Confidence threshold",
                           "Least confidence of an object (unset: the model's model_info, else 0.5)",
@@ -338,6 +351,7 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
           "stats", "Statistics",
           "Frames in, out, inferred, skipped, late (of these), in flight; percentiles "
           "of queue (wait for a request, hand-over), infer and decode in "
-          "milliseconds; device, precision, streams, nireq, post-process and path",
+          "milliseconds; device, precision, streams, nireq, post-process; path (zero-copy, else "
+          "system memory), path-reason (why not zero-copy)",
           GST_TYPE_STRUCTURE, static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
 }

@@ -19,12 +19,12 @@
 #include <thread>
 #include <utility>
 
+#include "gst/frame_input.h"
 #include "gst/frame_queue.h"
 #include "gst/handle.h"
 #include "gst/network.h"
 #include "gst/settings.h"
 #include "gst/statistics.h"
-#include "gst/surface.h"
 
 namespace clinfer {
 
@@ -34,6 +34,9 @@ using Requests = RequestPool<InferRequest>;
 
 // A compiled network and its requests. Immutable but for the requests' own state.
 struct Session {
+  std::shared_ptr<const SurfaceDisplay>
+      display;                  // that it was compiled for, if any; outlives the model
+  std::string surface_problem;  // why surfaces are not read where they lie
   Network network;
   std::shared_ptr<CompiledModel> compiled;
   std::shared_ptr<Requests> requests;
@@ -45,7 +48,7 @@ struct Session {
 struct Job {
   ~Job();
   Handle<GstBuffer> buffer;
-  std::unique_ptr<MappedFrame> mapped;
+  std::unique_ptr<FrameInput> input;
   std::shared_ptr<const Session> session;
   Requests::Lease request;
   bool started = false;  // on the device
@@ -110,13 +113,17 @@ class Element {
   bool set_caps(const GstEvent* event);
   std::shared_ptr<const Session> current_session() const;
   std::shared_ptr<const Session> wait_for_session();
-  void compile(const Settings& settings, const Network& network);
+  void compile(const Settings& settings, const Network& network,
+               std::shared_ptr<const SurfaceDisplay> display);
+  void compile_for(std::shared_ptr<const SurfaceDisplay> display);
   void stop_compiling();
+  void warn_of_copies(const std::string& why);
   void post_progress(GstProgressType type, const std::string& text);
   size_t frames_in_flight_for(const Settings& settings) const;
   bool wants_inference(GstBuffer* buffer);
   bool too_late(GstBuffer* buffer);
   void report_late(GstBuffer* buffer, GstClockTime running_time);
+  std::unique_ptr<FrameInput> make_input(const Job& job) const;
   void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
   void forward_event(Handle<GstEvent> event);
   bool answer_allocation(GstQuery* query);
@@ -131,6 +138,9 @@ class Element {
   std::shared_ptr<const Model> model_;
   std::string model_path_;
   Settings compiled_for_;
+  Network network_;
+  bool compiling_ = false;      // or compiled
+  bool take_surfaces_ = false;  // as the properties say
   std::thread worker_;
   std::atomic<bool> cancel_{false};
 
@@ -144,6 +154,8 @@ class Element {
   // Of the streaming thread.
   GstVideoInfo info_;
   bool has_caps_ = false;
+  bool has_surfaces_ = false;                      // the frames are VA surfaces
+  std::shared_ptr<const SurfaceDisplay> display_;  // what the model is compiled for
   GstSegment segment_;
   uint64_t frame_number_ = 0;
 
@@ -151,7 +163,8 @@ class Element {
   std::atomic<GstFlowReturn> flow_{GST_FLOW_FLUSHING};
   std::atomic<bool> flow_reported_{false};   // upstream or the bus knows of flow_
   std::atomic<unsigned> pending_starts_{0};  // SEGMENT and STREAM_START events in the queue
-  bool dropping_ = false;                    // of the task: downstream is at EOS
+  std::atomic<bool> warned_of_copies_{false};
+  bool dropping_ = false;  // of the task: downstream is at EOS
 
   // Quality of service; object lock.
   struct Qos {

@@ -17,6 +17,11 @@ bool same_engine(const Settings& a, const Settings& b) {
          a.config == b.config;
 }
 
+bool may_come_as_surfaces(GstPad* sink) {
+  if constexpr (kHaveSurfaces) return may_send_surfaces(sink);
+  return false;
+}
+
 constexpr unsigned kMostIntervalFrames = 8;
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
@@ -87,7 +92,10 @@ void Element::prepare() {
   service_time_.clear();
   live_ = false;
   frame_number_ = 0;
-  has_caps_ = false;
+  has_caps_ = has_surfaces_ = false;
+  warned_of_copies_ = false;
+  take_surfaces_ = kHaveSurfaces && engine_config(network, current).nv12_two_inputs;
+  network_ = network;
 
   std::shared_ptr<const Session> session = current_session();
   if (session != nullptr &&
@@ -95,25 +103,55 @@ void Element::prepare() {
     session.reset();
   if (session != nullptr) {
     // The engine's part serves; what the properties say about in- and outputs may have changed.
-    session = std::make_shared<const Session>(
-        Session{std::move(network), session->compiled, session->requests, session->perf_count});
+    session = std::make_shared<const Session>(Session{session->display, session->surface_problem,
+                                                      network, session->compiled, session->requests,
+                                                      session->perf_count});
   }
   {
     const std::lock_guard lock(mutex_);
     session_ = session;
     compile_failed_ = false;
   }
+  compiling_ = session != nullptr;
+  display_ = session != nullptr ? session->display : nullptr;
   if (session != nullptr) {
     queue_.set_capacity(frames_in_flight_for(current));
     return;
   }
   compiled_for_ = current;
-  cancel_ = false;
-  worker_ =
-      std::thread([this, current, network = std::move(network)] { compile(current, network); });
+  // The OpenCL context of surfaces is made on their display, which the first caps or frame bring.
+  if (!take_surfaces_ || !may_come_as_surfaces(sink_)) compile_for(nullptr);
 }
 
-void Element::compile(const Settings& settings, const Network& network) {
+// Compiles for a display, or for none, unless that is done or under way. The session of another
+// display serves no longer; frames that it has in flight keep it.
+void Element::compile_for(std::shared_ptr<const SurfaceDisplay> display) {
+  if (compiling_ && (display == nullptr ||
+                     (display_ != nullptr && display_->display.handle == display->display.handle)))
+    return;
+  stop_compiling();
+  {
+    const std::lock_guard lock(mutex_);
+    session_ = nullptr;
+    compile_failed_ = false;
+  }
+  compiling_ = true;
+  display_ = std::move(display);
+  cancel_ = false;
+  worker_ = std::thread([this, settings = compiled_for_, network = network_, display = display_] {
+    compile(settings, network, display);
+  });
+}
+
+void Element::warn_of_copies(const std::string& why) {
+  if (!warned_of_copies_.exchange(true))
+    GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS,
+                        ("VA surfaces are copied through system memory: %s", why.c_str()),
+                        (nullptr));
+}
+
+void Element::compile(const Settings& settings, const Network& network,
+                      std::shared_ptr<const SurfaceDisplay> display) {
   const auto set_failed = [this] {
     {
       const std::lock_guard lock(mutex_);
@@ -133,12 +171,19 @@ void Element::compile(const Settings& settings, const Network& network) {
       return !cancel_.load();
     };
     try {
-      auto compiled =
-          CompiledModel::compile(network.model, engine_config(network, settings), progress);
+      Config config = engine_config(network, settings);
+      config.nv12_two_inputs = false;  // frames are given as pictures
+      if (display != nullptr) config.va_display = display->display;
+      auto compiled = CompiledModel::compile(network.model, config, progress);
+      std::string problem = compiled->sharing_problem();
+      if constexpr (kHaveSurfaces)
+        if (display != nullptr && problem.empty()) problem = test_sharing(*display, *compiled);
+      if (!problem.empty()) warn_of_copies(problem);
       auto requests = make_requests(*compiled, network, settings.nireq);
-      const auto session = std::make_shared<const Session>(Session{
-          network, compiled, std::make_shared<Requests>(std::move(requests), compiled->streams()),
-          settings.perf_count});
+      const auto session = std::make_shared<const Session>(
+          Session{display, problem, network, compiled,
+                  std::make_shared<Requests>(std::move(requests), compiled->streams()),
+                  settings.perf_count});
       GST_INFO_OBJECT(self_, "%s on %s: %u streams, %zu requests, %zu kernels, %.0f ms to load",
                       network.name.c_str(), compiled->device().name.c_str(), compiled->streams(),
                       session->requests->size(), compiled->kernel_count(), compiled->load_ms());
@@ -232,16 +277,22 @@ GstStructure* Element::stats() const {
   const std::shared_ptr<const Session> session = current_session();
   if (session == nullptr) return stats;
   const CompiledModel& compiled = *session->compiled;
+  const std::string path_reason = !session->surface_problem.empty() ? session->surface_problem
+                                  : session->display != nullptr
+                                      ? "surfaces of " + session->display->display.name
+                                      : "frames are in system memory, or nv12-two-inputs=false";
   gst_structure_set(
       stats, "model", G_TYPE_STRING, session->network.name.c_str(), "path", G_TYPE_STRING,
-      "system memory, uploaded", "device", G_TYPE_STRING, compiled.device().name.c_str(),
-      "precision", G_TYPE_STRING, compiled.precision() == Precision::f16 ? "f16" : "f32", "streams",
-      G_TYPE_UINT, compiled.streams(), "nireq", G_TYPE_UINT,
-      static_cast<guint>(session->requests->size()), "post-process", G_TYPE_STRING,
-      session->network.head.name.c_str(), "post-process-reason", G_TYPE_STRING,
-      session->network.head.reason.c_str(), "load-ms", G_TYPE_DOUBLE, compiled.load_ms(),
-      "cached-programs", G_TYPE_UINT, static_cast<guint>(compiled.cached_programs()),
-      "built-programs", G_TYPE_UINT, static_cast<guint>(compiled.built_programs()), nullptr);
+      snapshot.zero_copy != 0 ? "zero-copy" : "system memory", "path-reason", G_TYPE_STRING,
+      path_reason.c_str(), "zero-copy-frames", G_TYPE_UINT64, snapshot.zero_copy, "device",
+      G_TYPE_STRING, compiled.device().name.c_str(), "precision", G_TYPE_STRING,
+      compiled.precision() == Precision::f16 ? "f16" : "f32", "streams", G_TYPE_UINT,
+      compiled.streams(), "nireq", G_TYPE_UINT, static_cast<guint>(session->requests->size()),
+      "post-process", G_TYPE_STRING, session->network.head.name.c_str(), "post-process-reason",
+      G_TYPE_STRING, session->network.head.reason.c_str(), "load-ms", G_TYPE_DOUBLE,
+      compiled.load_ms(), "cached-programs", G_TYPE_UINT,
+      static_cast<guint>(compiled.cached_programs()), "built-programs", G_TYPE_UINT,
+      static_cast<guint>(compiled.built_programs()), nullptr);
   if (session->perf_count) {
     GValue list = G_VALUE_INIT;
     g_value_init(&list, GST_TYPE_LIST);

@@ -150,6 +150,8 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     return GST_FLOW_NOT_NEGOTIATED;
   }
   statistics_.count_in();
+  if constexpr (kHaveSurfaces)
+    if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get()));
   auto job = std::make_unique<Job>();
   job->arrived = arrived;
   job->session = wait_for_session();
@@ -171,10 +173,10 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     const Network& network = job->session->network;
     job->request = job->session->requests->acquire();
     if (!job->request) return GST_FLOW_FLUSHING;
-    job->mapped = std::make_unique<MappedFrame>(job->buffer.get(), info_);
-    job->visible = job->mapped->visible();
-    job->placement =
-        job->request->set_frame(network.image_input, job->mapped->frame(), network.transform);
+    job->input = make_input(*job);
+    job->visible = job->input->visible();
+    job->placement = job->input->fill(*job->request, network.image_input, network.transform,
+                                      job->input->region(), 0);
     job->begun = Clock::now();
     job->request->start();
     job->started = true;
@@ -186,6 +188,14 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   return GST_FLOW_OK;
 }
 
+std::unique_ptr<FrameInput> Element::make_input(const Job& job) const {
+  const Session& session = *job.session;
+  if (has_surfaces_ && session.display != nullptr && session.surface_problem.empty())
+    return std::make_unique<FrameInput>(job.buffer.get(), info_, *session.display,
+                                        session.compiled);
+  return std::make_unique<FrameInput>(job.buffer.get(), info_);
+}
+
 bool Element::set_caps(const GstEvent* event) {
   GstCaps* caps = nullptr;
   gst_event_parse_caps(const_cast<GstEvent*>(event), &caps);
@@ -194,8 +204,21 @@ bool Element::set_caps(const GstEvent* event) {
     GST_WARNING_OBJECT(self_, "caps %" GST_PTR_FORMAT " say no picture", caps);
     return false;
   }
+  if constexpr (kHaveSurfaces) has_surfaces_ = is_surface_caps(caps);
+  const GstVideoInterlaceMode mode = GST_VIDEO_INFO_INTERLACE_MODE(&info);
+  // Frames of mixed streams are looked at one by one.
+  if (has_surfaces_ && mode != GST_VIDEO_INTERLACE_MODE_PROGRESSIVE &&
+      mode != GST_VIDEO_INTERLACE_MODE_MIXED)
+    throw Error{ErrorCode::unsupported, std::string("interlaced VA surfaces (") +
+                                            gst_video_interlace_mode_to_string(mode) +
+                                            ") are not read: put a deinterlacer before clinfer"};
   info_ = info;
   has_caps_ = true;
+  // What upstream says of its display saves the wait for the first frame.
+  std::shared_ptr<const SurfaceDisplay> display;
+  if constexpr (kHaveSurfaces)
+    if (has_surfaces_ && take_surfaces_) display = find_display(self_, sink_);
+  if (display != nullptr || !has_surfaces_ || !take_surfaces_) compile_for(std::move(display));
   return true;
 }
 
@@ -319,7 +342,10 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   const Clock::time_point decoded = Clock::now();
   const Clock::time_point arrived = job->arrived, begun = job->begun;
   Handle<GstBuffer> buffer = std::move(job->buffer);
-  job->mapped.reset();
+  if (job->input != nullptr) {
+    if (job->input->zero_copy()) statistics_.count_zero_copy();
+    if (const std::string& why = job->input->problem(); !why.empty()) warn_of_copies(why);
+  }
   job.reset();  // the request goes back before the push, which may take long
   room.give();
 

@@ -313,6 +313,7 @@ Config engine_config(const Network& network, const Settings& settings) {
   config.cache_dir = settings.cache_dir;
   config.graph_dumps_dir = settings.graph_dumps_dir;
   config.sources_dumps_dir = settings.sources_dumps_dir;
+  config.nv12_two_inputs = settings.nv12_two_inputs;
   for (const auto& [key, value] : parse_config(settings.config)) config.set(key, value);
   return config;
 }

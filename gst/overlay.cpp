@@ -12,6 +12,7 @@
 #include "gst/handle.h"
 #include "gst/meta.h"
 #include "gst/surface.h"
+#include "gst/va_surface.h"
 
 GST_DEBUG_CATEGORY_STATIC(cloverlay_debug);
 #define GST_CAT_DEFAULT cloverlay_debug
@@ -49,12 +50,12 @@ namespace {
 
 enum { kPropLineWidth = 1, kPropFontSize, kPropShowLabels, kPropShowScores };
 
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
-GstStaticPadTemplate src_template =
-    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
+GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE(
+    "sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+    GST_STATIC_CAPS(CLINFER_SURFACE_CAPS GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
+GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
+    "src", GST_PAD_SRC, GST_PAD_ALWAYS,
+    GST_STATIC_CAPS(CLINFER_SURFACE_CAPS GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
 
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
   clinfer::DrawingStyle& style = CLOVERLAY(object)->state->style;
@@ -154,7 +155,8 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
                            "a frame cannot be mapped for drawing"};
     try {
       clinfer::check_frame_memory(frame, buffer);
-      const clinfer::Rect visible = clinfer::visible_part(frame, buffer);
+      const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_FRAME_WIDTH(&frame),
+                                                          GST_VIDEO_FRAME_HEIGHT(&frame), buffer);
       clinfer::Canvas canvas(&frame, visible.x, visible.y, visible.width, visible.height);
       clinfer::draw_results(canvas, state.regions, state.results, style, state.text, state.palette);
     } catch (...) {

@@ -19,6 +19,7 @@ struct Settings {
   std::optional<std::string> cache_dir;
   std::string graph_dumps_dir, sources_dumps_dir;
   std::string config;  // KEY=VALUE,...
+  bool nv12_two_inputs = true;
   std::optional<double> threshold, iou_threshold;
   unsigned max_detections = 0;
   std::string labels, labels_file;

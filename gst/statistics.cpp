@@ -49,6 +49,11 @@ void Statistics::count_out(bool inferred) {
   ++(inferred ? counts_.inferred : counts_.skipped);
 }
 
+void Statistics::count_zero_copy() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.zero_copy;
+}
+
 void Statistics::count_late() {
   const std::lock_guard lock(mutex_);
   ++counts_.late;

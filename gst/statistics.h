@@ -32,11 +32,13 @@ class Statistics {
 
   struct Snapshot {
     uint64_t frames_in = 0, frames_out = 0, inferred = 0, skipped = 0, late = 0;
+    uint64_t zero_copy = 0;  // inferred from a surface where it lay
     std::array<Percentiles, kStages> milliseconds;
   };
 
   void count_in();
   void count_out(bool inferred);
+  void count_zero_copy();
   void
   count_late();  // skipped because the sink was behind; counted as skipped by count_out() as well
   void add(Stage stage, double milliseconds);

@@ -91,32 +91,41 @@ void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer) {
   }
 }
 
-Rect visible_part(const GstVideoFrame& mapped, GstBuffer* buffer) {
-  const int width = GST_VIDEO_FRAME_WIDTH(&mapped), height = GST_VIDEO_FRAME_HEIGHT(&mapped);
+Rect visible_part(int width, int height, GstBuffer* buffer) {
   const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(buffer);
   if (crop == nullptr) return {0, 0, width, height};
   const uint64_t right = static_cast<uint64_t>(crop->x) + crop->width;
   const uint64_t bottom = static_cast<uint64_t>(crop->y) + crop->height;
   if (crop->width == 0 || crop->height == 0 || right > static_cast<uint64_t>(width) ||
       bottom > static_cast<uint64_t>(height)) {
-    throw Error{ErrorCode::bad_argument,
-                "the crop rectangle of a frame reaches beyond " + size_text(mapped.info)};
+    throw Error{ErrorCode::bad_argument, "the crop rectangle of a frame reaches beyond its " +
+                                             std::to_string(width) + "x" + std::to_string(height)};
   }
   return {static_cast<int>(crop->x), static_cast<int>(crop->y), static_cast<int>(crop->width),
           static_cast<int>(crop->height)};
 }
 
-MappedFrame::MappedFrame(GstBuffer* buffer, const GstVideoInfo& info) {
+Frame frame_of_info(const GstVideoInfo& info) {
   const std::optional<PixelFormat> format = pixel_format(GST_VIDEO_INFO_FORMAT(&info));
   if (!format)
     throw Error{ErrorCode::bad_argument, "frames of " + size_text(info) + " cannot be read"};
+  Frame frame;
+  frame.format = *format;
+  frame.width = GST_VIDEO_INFO_WIDTH(&info);
+  frame.height = GST_VIDEO_INFO_HEIGHT(&info);
+  frame.matrix = yuv_matrix(info.colorimetry.matrix);
+  frame.full_range = info.colorimetry.range == GST_VIDEO_COLOR_RANGE_0_255;
+  return frame;
+}
+
+MappedFrame::MappedFrame(GstBuffer* buffer, const GstVideoInfo& info)
+    : frame_(frame_of_info(info)) {
   if (!gst_video_frame_map(&mapped_, &info, buffer, GST_MAP_READ)) {
     throw Error{ErrorCode::bad_argument, "a buffer of " +
                                              std::to_string(gst_buffer_get_size(buffer)) +
                                              " bytes does not hold a frame of " + size_text(info)};
   }
   try {
-    frame_.format = *format;
     frame_.width = GST_VIDEO_FRAME_WIDTH(&mapped_);
     frame_.height = GST_VIDEO_FRAME_HEIGHT(&mapped_);
     for (guint plane = 0; plane < GST_VIDEO_FRAME_N_PLANES(&mapped_) && plane < 3; ++plane) {
@@ -124,9 +133,7 @@ MappedFrame::MappedFrame(GstBuffer* buffer, const GstVideoInfo& info) {
           static_cast<const uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&mapped_, plane));
       frame_.strides[plane] = GST_VIDEO_FRAME_PLANE_STRIDE(&mapped_, plane);
     }
-    frame_.matrix = yuv_matrix(info.colorimetry.matrix);
-    frame_.full_range = info.colorimetry.range == GST_VIDEO_COLOR_RANGE_0_255;
-    visible_ = visible_part(mapped_, buffer);
+    visible_ = visible_part(frame_.width, frame_.height, buffer);
     if (gst_buffer_get_video_crop_meta(buffer) != nullptr) frame_.region = visible_;
     check_frame_memory(mapped_, buffer);
   } catch (...) {

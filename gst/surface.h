@@ -1,4 +1,5 @@
-// A GstBuffer as the engine sees a frame: planes, strides, crop, colorimetry. System memory.
+// A GstBuffer as the engine sees a frame: planes, strides, crop, colorimetry. In system memory, or
+// mapped to it.
 #pragma once
 
 #include <gst/video/video.h>
@@ -17,7 +18,11 @@ namespace clinfer {
 // Throw Error{bad_argument} when a mapped frame's planes reach beyond its memory, and when its crop
 // reaches beyond the frame: the metas of a buffer are whatever an upstream element wrote there.
 void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer);
-Rect visible_part(const GstVideoFrame& mapped, GstBuffer* buffer);
+Rect visible_part(int width, int height, GstBuffer* buffer);
+
+// Format, size and colours of caps, without planes. Throws Error{bad_argument} for formats that the
+// elements do not take.
+Frame frame_of_info(const GstVideoInfo& info);
 
 // A buffer mapped for reading; keeps a reference to it, and the mapping, until it goes.
 class MappedFrame {

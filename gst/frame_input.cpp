@@ -1,0 +1,57 @@
+// A frame as infer requests take it.
+#include "gst/frame_input.h"
+
+namespace clinfer {
+
+FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info)
+    : buffer_(gst_buffer_ref(buffer)), info_(info) {
+  map();
+}
+
+FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const SurfaceDisplay& display,
+                       const std::shared_ptr<CompiledModel>& model)
+    : buffer_(gst_buffer_ref(buffer)), info_(info) {
+  if constexpr (kHaveSurfaces) {
+    const SurfacePicture picture = surface_picture(buffer, info);
+    frame_ = picture.frame;
+    visible_ = picture.visible;
+    try {
+      surface_ = import_surface(buffer, display, frame_, model);
+      return;
+    } catch (const Error& error) {
+      problem_ = error.what();
+    }
+  }
+  map();
+}
+
+FrameInput::~FrameInput() {
+  if (surface_ != nullptr) surface_->wait();
+}
+
+void FrameInput::map() {
+  mapped_ = std::make_unique<MappedFrame>(buffer_.get(), info_);
+  frame_ = mapped_->frame();
+  visible_ = mapped_->visible();
+}
+
+Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTransform& transform,
+                           const Rect& region, size_t image) {
+  if (surface_ != nullptr) {
+    try {
+      Frame picture = frame_;
+      picture.region = region;
+      return request.set_surface(input, surface_, picture, transform, image);
+    } catch (const Error& error) {
+      problem_ = error.what();
+      surface_->wait();
+      surface_.reset();
+      map();
+    }
+  }
+  Frame frame = frame_;
+  frame.region = region;
+  return request.set_frame(input, frame, transform, image);
+}
+
+}  // namespace clinfer

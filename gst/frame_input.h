@@ -1,0 +1,52 @@
+// A frame as infer requests take it: a VA surface that the device reads where it lies, else memory
+// that is mapped.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <memory>
+#include <string>
+
+#include "gst/handle.h"
+#include "gst/surface.h"
+#include "gst/va_surface.h"
+
+namespace clinfer {
+
+// Keeps the buffer; destroying it waits until no request reads the surface. fill() may be called by
+// one thread at a time, everything else by any.
+class FrameInput {
+ public:
+  // Maps the buffer. Throws Error{bad_argument} as MappedFrame does.
+  FrameInput(GstBuffer* buffer, const GstVideoInfo& info);
+  // Imports the buffer's surface for `model`, which compiled for `display`, and maps the buffer
+  // only if that fails. Throws Error for frames that cannot be read in either way.
+  FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const SurfaceDisplay& display,
+             const std::shared_ptr<CompiledModel>& model);
+  ~FrameInput();
+  FrameInput(const FrameInput&) = delete;
+  FrameInput& operator=(const FrameInput&) = delete;
+
+  const Rect& visible() const { return visible_; }  // what viewers see
+  const Rect& region() const { return frame_.region; }
+  bool zero_copy() const { return surface_ != nullptr; }
+  // Why a surface was mapped after all; "" when it was not.
+  const std::string& problem() const { return problem_; }
+
+  // Gives `region` of the frame to a request as one image of its input.
+  Placement fill(InferRequest& request, size_t input, const FrameTransform& transform,
+                 const Rect& region, size_t image);
+
+ private:
+  void map();
+
+  Handle<GstBuffer> buffer_;
+  GstVideoInfo info_;
+  Frame frame_;
+  Rect visible_;
+  std::shared_ptr<ImportedSurface> surface_;
+  std::unique_ptr<MappedFrame> mapped_;
+  std::string problem_;
+};
+
+}  // namespace clinfer

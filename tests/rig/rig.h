@@ -1,0 +1,70 @@
+// What the parts of the rig know of each other: the software VA driver's private entry points
+// (found by vaGetLibFunc), the counters of driver and layer, and faults on demand. Plain C types:
+// three libraries and a test share them.
+#pragma once
+
+#include <va/va.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+extern "C" {
+
+struct RigVaCounters {
+  long surfaces_created, surfaces_alive;
+  long frame_maps,
+      frame_gets;  // vaMapBuffer of an image derived from a frame's surface; vaGetImage from one
+  long maps, puts, syncs, exports;  // of all others
+  long misuse;
+};
+
+struct RigClCounters {
+  long imported, images_alive;
+  long acquired, released, kernels;  // kernels: enqueued with an image of a surface as argument
+  long misuse;
+};
+
+// The memory of an NV12 surface, kept for the holder of `pin` even when the surface is destroyed,
+// as a kernel driver does.
+struct RigPlanes {
+  unsigned char* data[2];
+  unsigned pitch[2];
+  unsigned width, height;  // of the surface
+  void* pin;
+};
+
+// A picture in host memory, for rig_write.
+struct RigPicture {
+  const unsigned char* planes[2];
+  int strides[2];
+  unsigned x, y, width, height;  // where it goes in the surface; x and y even
+};
+
+// Symbols of the driver.
+using RigPin = int (*)(void* display, unsigned surface, RigPlanes* planes);  // 0: done
+using RigUnpin = void (*)(void* pin);
+using RigAlive = int (*)(void* pin);              // 0: the surface was destroyed
+using RigHold = void (*)(void* pin, int change);  // +1: OpenCL has acquired a plane, -1: released
+using RigWrite = int (*)(void* display, unsigned surface, const RigPicture* picture);
+using RigReadVaCounters = void (*)(RigVaCounters* counters);
+// Symbol of the layer: "rig_cl_counters".
+using RigReadClCounters = void (*)(RigClCounters* counters);
+
+}  // extern "C"
+
+// One of the driver's functions above, by its name.
+template <typename Function>
+Function rig_function(VADisplay display, const char* name) {
+  return reinterpret_cast<Function>(reinterpret_cast<void*>(vaGetLibFunc(display, name)));
+}
+
+// Faults on demand: RIG_FAIL="acquire:7,import:3" makes every 7th acquire and every 3rd import
+// fail. Read at each call, so that a test may change it. `count` is the caller's.
+inline bool rig_fails(const char* what, long& count) {
+  const char* text = std::getenv("RIG_FAIL");
+  const char* found = text != nullptr ? std::strstr(text, what) : nullptr;
+  if (found == nullptr || found[std::strlen(what)] != ':') return false;
+  const long every = std::atol(found + std::strlen(what) + 1);
+  return every > 0 && ++count % every == 0;
+}

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <mutex>
 
 namespace clinfer::ocl {
@@ -190,6 +191,31 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                                "volatile(\"dp4a.s32.s32 %0, %1, %2, %3;\" "
                                ": \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2])); x[3] = d; }");
   return traits;
+}
+
+std::vector<cl::Device> parts(const Device& device, unsigned count) {
+  using Key = std::pair<cl_device_id, unsigned>;
+  static std::mutex mutex;
+  static auto& made = *new std::map<Key, std::vector<cl::Device>>;  // never freed
+  const std::lock_guard lock(mutex);
+  const auto [entry, is_new] = made.try_emplace(Key{device.device(), count});
+  std::vector<cl::Device>& parts = entry->second;
+  if (!is_new || count < 2) return parts;
+  try {
+    cl::Device whole = device.device;
+    const auto units = whole.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
+    if (units < count || !(whole.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU)) return parts;
+    const cl_device_partition_property equally[] = {
+        CL_DEVICE_PARTITION_EQUALLY, static_cast<cl_device_partition_property>(units / count), 0};
+    whole.createSubDevices(equally, &parts);
+    if (parts.size() >= count)
+      parts.resize(count);
+    else
+      parts.clear();
+  } catch (const cl::Error&) {
+    parts.clear();  // the driver has no sub-devices: streams share the whole
+  }
+  return parts;
 }
 
 std::shared_ptr<const Context> Context::create(const Device& device,

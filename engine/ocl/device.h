@@ -34,6 +34,11 @@ DeviceTraits query_traits(const Device& device, const cl::Context& context);
 
 class VaSharing;
 
+// `count` equal parts of a CPU's cores as devices of their own; empty where the device cannot be
+// parted so. Made once in a process and kept until its end: PoCL 3.1 still uses a part when the
+// last queue on it has gone.
+std::vector<cl::Device> parts(const Device& device, unsigned count);
+
 // One device with a context on it. Shared by all that run there; everything in it is thread-safe.
 struct Context {
   Device device;

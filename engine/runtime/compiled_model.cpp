@@ -100,10 +100,14 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   load_weights();
 
   const unsigned streams = config_.streams ? config_.streams : kAutomaticStreams;
+  // On a CPU each stream has cores of its own: streams that share all cores move every activation
+  // between their caches.
+  const std::vector<cl::Device> parts = ocl::parts(context_->device, streams);
   for (unsigned i = 0; i < streams; ++i) {
     auto stream = std::make_unique<Stream>();
-    stream->queue = cl::CommandQueue(context_->context, context_->device.device,
-                                     config_.perf_count ? CL_QUEUE_PROFILING_ENABLE : 0);
+    stream->queue =
+        cl::CommandQueue(context_->context, parts.empty() ? context_->device.device : parts[i],
+                         config_.perf_count ? CL_QUEUE_PROFILING_ENABLE : 0);
     stream->memory =
         cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
     streams_.push_back(std::move(stream));

@@ -4,95 +4,21 @@
 #include <limits>
 
 #include "kernels/convolution_tile.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
 namespace {
 
 constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMaxStep =
-    1 << 24;  // of strides, dilations and pads: far above sense, far below overflow
 constexpr int64_t kMaxGroups = 65535;  // work-groups along the second dimension (NVIDIA)
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-[[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
-
-// One number per spatial dimension.
-std::vector<int64_t> steps(const Attributes& attributes, const char* name, size_t spatial,
-                           int64_t low) {
-  std::vector<int64_t> values =
-      attributes.get_ints(name, std::vector<int64_t>(spatial, low == 1 ? 1 : 0));
-  if (values.size() != spatial)
-    fail(std::string("attribute ") + name + " has " + std::to_string(values.size()) +
-         " numbers for " + std::to_string(spatial) + " spatial dimensions");
-  for (int64_t v : values)
-    if (v < low || v > kMaxStep)
-      fail(std::string("attribute ") + name + " is out of range: " + std::to_string(v));
-  return values;
-}
-
-// Everything about a convolution that follows from its attributes and the shapes of its two inputs.
-ConvShape resolve(const std::string& type, const Attributes& attributes, const Shape& data,
-                  const Shape& filter) {
-  const bool grouped = type == "GroupConvolution";
-  if (data.size() < 3 || data.size() > 5)
-    fail("the data has rank " + std::to_string(data.size()) + ", not 3, 4 or 5");
-  if (filter.size() != data.size() + grouped)
-    fail("the filter " + to_string(filter) + " does not fit the data " + to_string(data));
-  const size_t spatial = data.size() - 2, first = 3 - spatial;
-  for (const Shape* shape : {&data, &filter})
-    for (size_t i = 0; i < shape->size(); ++i)
-      if ((*shape)[i] < (shape == &data && i == 0 ? 0 : 1) || (*shape)[i] > kMaxIndex)
-        fail("impossible size in " + to_string(*shape));
-  ConvShape s;
-  s.batch = data[0];
-  s.groups = grouped ? filter[0] : 1;
-  s.out_channels = filter[grouped];
-  s.in_channels = filter[grouped + 1];
-  if (s.in_channels * s.groups != data[1])
-    fail("the filter " + to_string(filter) + " takes " + std::to_string(s.in_channels * s.groups) +
-         " channels, the data " + to_string(data) + " has " + std::to_string(data[1]));
-  const std::vector<int64_t> strides = steps(attributes, "strides", spatial, 1),
-                             dilations = steps(attributes, "dilations", spatial, 1);
-  const std::string auto_pad = attributes.get_string("auto_pad", "explicit");
-  std::vector<int64_t> begin(spatial, 0), end(spatial, 0);
-  if (auto_pad == "explicit" || auto_pad == "notset") {
-    begin = steps(attributes, "pads_begin", spatial, -kMaxStep);
-    end = steps(attributes, "pads_end", spatial, -kMaxStep);
-  } else if (auto_pad != "valid" && auto_pad != "same_upper" && auto_pad != "same_lower") {
-    fail("unknown auto_pad \"" + auto_pad + "\"");
-  }
-  for (size_t i = 0; i < spatial; ++i) {
-    const size_t d = first + i;
-    s.in[d] = data[2 + i];
-    s.kernel[d] = filter[2 + grouped + i];
-    s.stride[d] = strides[i];
-    s.dilation[d] = s.kernel[d] == 1 ? 1 : dilations[i];
-    const int64_t extent = (s.kernel[d] - 1) * s.dilation[d] + 1;
-    if (auto_pad == "same_upper" || auto_pad == "same_lower") {
-      s.out[d] = ceil_div(s.in[d], s.stride[d]);
-      const int64_t total = std::max<int64_t>(0, (s.out[d] - 1) * s.stride[d] + extent - s.in[d]);
-      s.pad[d] = auto_pad == "same_upper" ? total / 2 : total - total / 2;
-    } else {
-      const int64_t padded = s.in[d] + begin[i] + end[i];
-      if (padded < extent)
-        fail("the kernel covers " + std::to_string(extent) + " positions, the padded input has " +
-             std::to_string(padded));
-      s.out[d] = (padded - extent) / s.stride[d] + 1;
-      s.pad[d] = begin[i];
-    }
-    if (s.out[d] > kMaxIndex || extent > kMaxIndex / 2)
-      fail("the output or the kernel's extent is too large");
-  }
-  return s;
-}
-
 std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
-  if (context.inputs.size() != 2)
-    fail("takes 2 inputs, has " + std::to_string(context.inputs.size()));
+  check_inputs(context, 2, 2);
   const Shape& data = context.inputs[0].shape;
-  const ConvShape s = resolve(context.type, context.attributes, data, context.inputs[1].shape);
+  const ConvShape s = resolve_convolution(context.type, context.attributes, data, context.inputs[1].shape);
   Shape out{s.batch, s.groups * s.out_channels};
   for (size_t i = 5 - data.size(); i < 3; ++i) out.push_back(s.out[i]);
   return {{context.inputs[0].type, std::move(out), {}}};
@@ -100,7 +26,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
 
 // Sums in double, one row of outputs at a time.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const ConvShape s = resolve(desc.type, desc.attributes, inputs[0].shape(), inputs[1].shape());
+  const ConvShape s = resolve_convolution(desc.type, desc.attributes, inputs[0].shape(), inputs[1].shape());
   const std::vector<float> data = inputs[0].to_floats(), filter = inputs[1].to_floats();
   float* out = outputs[0].mutable_data<float>();
   const int64_t plane = s.in[0] * s.in[1] * s.in[2];
@@ -136,24 +62,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     }
 }
 
-PixelStrides pixel_strides(const TensorDesc& desc) {
-  const size_t rank = desc.shape.size();
-  PixelStrides s;
-  s.n = desc.strides[0];
-  s.c = desc.strides[1];
-  if (rank == 5) s.d = desc.strides[2];
-  if (rank >= 4) s.h = desc.strides[rank - 2];
-  s.w = desc.strides[rank - 1];
-  return s;
-}
-
-TailAxes tail_axes(size_t rank) {
-  const int last = static_cast<int>(rank) - 1;
-  return {0, rank >= 4 ? last - 1 : -1, last, 1};
-}
-
 ConvShape resolve(const OpDesc& desc) {
-  return resolve(desc.type, desc.attributes, desc.inputs[0].shape, desc.inputs[1].shape);
+  return resolve_convolution(desc.type, desc.attributes, desc.inputs[0].shape, desc.inputs[1].shape);
 }
 
 // ---- tile
@@ -164,7 +74,7 @@ TileProblem tile_problem(const OpDesc& desc) {
   problem.shape = resolve(desc);
   problem.in = pixel_strides(desc.inputs[0]);
   problem.out = pixel_strides(desc.outputs[0]);
-  problem.axes = tail_axes(desc.outputs[0].shape.size());
+  problem.axes = spatial_axes(desc.outputs[0].shape.size());
   problem.weights = [filter = desc.constants[1], s = problem.shape] {
     const std::vector<float> from = filter.to_floats();
     std::vector<float> to(from.size());
@@ -217,7 +127,7 @@ std::string reject_depthwise(const OpDesc& desc, const DeviceTraits&) {
   if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
   if (s.groups > 1 && (desc.inputs[0].strides[1] != 1 || desc.outputs[0].strides[1] != 1))
     return "channels are not adjacent in memory";
-  return reject_tail(desc, 16, tail_axes(desc.outputs[0].shape.size()));
+  return reject_tail(desc, 16, spatial_axes(desc.outputs[0].shape.size()));
 }
 
 TuningPoint depthwise_point(int vector, int tile_p, int lanes, int rows) {
@@ -308,7 +218,7 @@ KernelPlan depthwise_plan(const OpDesc& desc, const DeviceTraits& traits,
       for (int64_t t = 0; t < s.taps(); ++t) to[t * s.groups + c] = from[c * s.taps() + t];
     return to_bytes(to, type);
   });
-  const Tail tail = make_tail(desc, vector, tail_axes(desc.outputs[0].shape.size()), plan);
+  const Tail tail = make_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), plan);
   KernelSpec spec;
   spec.source = "convolution_depthwise.cl";
   // The usual kernels get loops of their own; all others share one program.
@@ -361,7 +271,7 @@ struct GeneralArgs {
 std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
   if (std::string why = reject_storage(desc, 2); !why.empty()) return why;
   if (!is_float(desc.inputs[1].type)) return "the weights are not of a float type";
-  return reject_tail(desc, 1, tail_axes(desc.outputs[0].shape.size()));
+  return reject_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()));
 }
 
 std::vector<TuningPoint> general_space(const OpDesc&, const DeviceTraits& traits) {
@@ -423,7 +333,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   if (constant)
     plan.packed.push_back(
         [weights = tile_problem(desc).weights, type] { return to_bytes(weights(), type); });
-  const Tail tail = make_tail(desc, 1, tail_axes(desc.outputs[0].shape.size()), plan);
+  const Tail tail = make_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()), plan);
   const int local = point["LOCAL"];
   spec.defines = {{"T", storage_name(type)},
                   {"WT", storage_name(weight_type)},

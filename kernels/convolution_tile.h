@@ -31,6 +31,19 @@ struct ConvShape {
   int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
 };
 
+// Strides, dilations and pads: far above sense, far below overflow.
+inline constexpr int64_t kMaxStep = 1 << 24;
+// An attribute with one number per spatial dimension in low..kMaxStep; 1 where it is missing and
+// `low` is 1, else 0. Throws Error{bad_model}.
+std::vector<int64_t> spatial_steps(const Attributes& attributes, const char* name, size_t spatial,
+                                   int64_t low);
+// Everything about a (Group)Convolution that follows from its attributes and the shapes of its two
+// inputs. Throws Error{bad_model}.
+ConvShape resolve_convolution(const std::string& type, const Attributes& attributes,
+                              const Shape& data, const Shape& filter);
+PixelStrides pixel_strides(const TensorDesc& desc);  // of rank 3, 4 or 5
+TailAxes spatial_axes(size_t rank);                  // for outputs [N, C, spatial...]
+
 // The convolution as the tile kernel gets it.
 struct TileProblem {
   ConvShape shape;

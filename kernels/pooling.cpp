@@ -10,8 +10,6 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMaxStep =
-    1 << 24;  // of strides, kernels, dilations and pads: far above sense, far below overflow
 constexpr int64_t kMaxSize = 1 << 30;  // of a dimension, so that positions with pads fit 32 bits
 constexpr int64_t kMaxGroups = 65535;  // work-groups along the second dimension (NVIDIA)
 
@@ -169,22 +167,6 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 
 int i32(int64_t v) { return static_cast<int>(v); }
 
-PixelStrides pixel_strides(const TensorDesc& desc) {
-  const size_t rank = desc.shape.size();
-  PixelStrides s;
-  s.n = desc.strides[0];
-  s.c = desc.strides[1];
-  if (rank == 5) s.d = desc.strides[2];
-  if (rank >= 4) s.h = desc.strides[rank - 2];
-  s.w = desc.strides[rank - 1];
-  return s;
-}
-
-TailAxes tail_axes(const OpDesc& desc) {
-  const int last = static_cast<int>(desc.outputs[0].shape.size()) - 1;
-  return {0, last >= 3 ? last - 1 : -1, last, 1};
-}
-
 // What all kernels have in common, in their order.
 struct Geometry {
   int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw, end_d, end_h, end_w;
@@ -228,11 +210,11 @@ std::string reject_image(const OpDesc& desc, int vector) {
   if (desc.inputs[0].shape[1] > 1 &&
       (desc.inputs[0].strides[1] != 1 || desc.outputs[0].strides[1] != 1))
     return "channels are not adjacent in memory";
-  return reject_tail(desc, vector, tail_axes(desc));
+  return reject_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()));
 }
 
 void add_tail(const OpDesc& desc, int vector, KernelSpec& spec, KernelPlan& plan) {
-  const Tail tail = make_tail(desc, vector, tail_axes(desc), plan);
+  const Tail tail = make_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), plan);
   spec.prologue = tail.prologue;
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
 }
@@ -467,7 +449,7 @@ std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
     if (desc.outputs[1].span() > std::numeric_limits<int32_t>::max())
       return "the indices have more than 2^31 elements";
   }
-  return reject_tail(desc, 1, tail_axes(desc));
+  return reject_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()));
 }
 
 std::vector<TuningPoint> general_space(const OpDesc&, const DeviceTraits& traits) {

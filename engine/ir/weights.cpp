@@ -18,13 +18,13 @@ constexpr size_t kFreeBytes = size_t{64} << 20;
 
 [[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
 
-// Elements of fewer than 8 bits: u1 begins at the highest bit of a byte, u4 and i4 at the lower
-// half.
+// Elements of fewer than 8 bits begin at the low end of a byte (u1: the weights of
+// BinaryConvolution, which alone takes them).
 void unpack(const StoredType& type, const std::byte* from, int64_t elements, uint8_t* to) {
   for (int64_t i = 0; i < elements; ++i) {
     const auto byte = static_cast<unsigned>(from[i * type.bits / 8]);
     if (type.bits == 1) {
-      to[i] = byte >> (7 - i % 8) & 1;
+      to[i] = byte >> (i % 8) & 1;
     } else {
       const unsigned nibble = byte >> (i % 2 * 4) & 15;
       const bool negative = type.type == ElementType::i8 && nibble >= 8;

@@ -171,8 +171,8 @@ std::vector<int64_t> constant_values(const std::string& type, const std::string&
 }
 
 TEST(IrReader, UnpacksElementsOfFewBits) {
-  EXPECT_EQ(constant_values("u1", "BIN", 10, {0xa0, 0x40}),
-            (std::vector<int64_t>{1, 0, 1, 0, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(constant_values("u1", "BIN", 10, {0xa0, 0x02}),
+            (std::vector<int64_t>{0, 0, 0, 0, 0, 1, 0, 1, 0, 1}));
   EXPECT_EQ(constant_values("u4", "U4", 3, {0xf1, 0x02}), (std::vector<int64_t>{1, 15, 2}));
   EXPECT_EQ(constant_values("i4", "I4", 3, {0xf1, 0x08}), (std::vector<int64_t>{1, -1, -8}));
   EXPECT_EQ(constant_values("f64", "FP64", 1, {0, 0, 0, 0, 0, 0, 0, 0x40}),

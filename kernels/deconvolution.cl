@@ -1,0 +1,98 @@
+// Transposed convolution on channels-last activations: a work-item computes TILE_P pixels of a row
+// that lie a stride apart, so that the same taps of the kernel reach all of them, x VECTOR output
+// channels. Weights are packed [group][block][kd][kh][kw][input channel][VECTOR]; a row of zeros
+// behind them stands for every pixel outside the input.
+// Defines: T, VECTOR, TILE_P, GROUP (work-group), DEPTHWISE (one input and one output channel in
+// each group: weights are packed [kd][kh][kw][channel]).
+
+typedef struct {
+  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
+  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
+  int in_channels, out_channels, blocks;  // of one group; blocks of VECTOR output channels
+  int all_blocks;                         // of all groups
+  int row_tiles, tiles, tiles_per_item;   // tiles of one phase of a row, of everything
+  int zeros;                              // where the zeros start
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+  const int item = get_global_id(0);
+  const int first = item / a.all_blocks * a.tiles_per_item;
+  const int last = min(first + a.tiles_per_item, a.tiles);
+  const int all_block = item % a.all_blocks;
+  const int group = all_block / a.blocks, in_group = (all_block - group * a.blocks) * VECTOR;
+  const int c = group * a.out_channels + in_group;  // first output channel
+  const int left = a.out_channels - in_group;
+#if DEPTHWISE
+  __global const T* const start = AT(in) + c;
+  __global const T* const block = AT(weights) + c;
+  const int tap_weights = a.out_channels;
+#else
+  __global const T* const start = AT(in) + group * a.in_channels;
+  const int tap_weights = a.in_channels * VECTOR;
+  __global const T* const block = AT(weights) + all_block * (a.kd * a.kh * a.kw * tap_weights);
+#endif
+  __global const T* const zeros = AT(weights) + a.zeros;
+  for (int tile = first; tile < last; ++tile) {
+    int rest = tile;
+    const int x_tile = rest % a.row_tiles;
+    rest /= a.row_tiles;
+    const int x0 = rest % a.sw + x_tile * TILE_P * a.sw;
+    rest /= a.sw;
+    const int y = rest % a.oh;
+    rest /= a.oh;
+    const int z = rest % a.od, n = rest / a.od;
+    if (x0 >= a.ow) continue;
+#define CLEAR(p) FV acc##p = 0;
+    REPEAT(TILE_P, CLEAR)
+    __global const T* w = block;
+    for (int kz = 0; kz < a.kd; ++kz) {
+      const int tz = z + a.pd - kz * a.dd, iz = tz / a.sd;
+      for (int ky = 0; ky < a.kh; ++ky) {
+        const int ty = y + a.ph - ky * a.dh, iy = ty / a.sh;
+        const int row_meets =
+            tz >= 0 && iz * a.sd == tz && iz < a.id && ty >= 0 && iy * a.sh == ty && iy < a.ih;
+        if (!row_meets) {
+          w += a.kw * tap_weights;
+          continue;
+        }
+        __global const T* const row = start + n * a.in_n + iz * a.in_d + iy * a.in_h;
+        for (int kx = 0; kx < a.kw; ++kx, w += tap_weights) {
+          const int tx = x0 + a.pw - kx * a.dw;
+          int ix = tx / a.sw;
+          if (ix * a.sw != tx || ix >= a.iw || ix + TILE_P <= 0) continue;
+#define POINT(p) \
+  __global const T* const r##p = (uint)(ix + p) < (uint)a.iw ? row + (ix + p) * a.in_w : zeros;
+          REPEAT(TILE_P, POINT)
+#if DEPTHWISE
+          const FV wv = LOADV(T, VECTOR, w);
+#define TAP(p) acc##p = fma(LOADV(T, VECTOR, r##p), wv, acc##p);
+          REPEAT(TILE_P, TAP)
+#else
+          for (int i = 0; i < a.in_channels; ++i) {
+            const FV wv = LOADV_ALIGNED(T, VECTOR, w + i * VECTOR);
+#define TAP(p) acc##p = fma((FV)(LOADV(T, 1, r##p + i)), wv, acc##p);
+            REPEAT(TILE_P, TAP)
+          }
+#endif
+        }
+      }
+    }
+    __global T* const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + c;
+#define STORE(p)                                                                  \
+  if (x0 + p * a.sw < a.ow) {                                                     \
+    const int x = x0 + p * a.sw;                                                  \
+    const FV v = TAIL(acc##p, n, y, x, c, left);                                  \
+    if (left >= VECTOR) {                                                         \
+      STOREV(T, VECTOR, v, to + x * a.out_w);                                     \
+    } else {                                                                      \
+      float part[VECTOR];                                                         \
+      STOREV_PRIVATE(VECTOR, v, part);                                            \
+      for (int i = 0; i < left; ++i) STOREV(T, 1, part[i], to + x * a.out_w + i); \
+    }                                                                             \
+  }
+    REPEAT(TILE_P, STORE)
+  }
+}

@@ -59,6 +59,9 @@ struct Config {
   unsigned batch = 0;    // images per inference; 0: as the model states
   Precision precision = Precision::automatic;
   bool perf_count = false;               // event timing of every step
+  // Writes loops out that run a known, not too large number of times; the others, or without this
+  // all of them, run on the host.
+  bool unroll_loops = true;
   unsigned max_num_threads = 0;          // of program builds; 0: all cores
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
   bool nv12_two_inputs = false;          // the picture input is two: see CompiledModel::inputs()

@@ -127,8 +127,8 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (desc.constants[2].empty()) return "the weights are not constant";
   if (std::string why = reject_storage(desc, 2); !why.empty()) return why;
   for (size_t i = 1; i < desc.own_inputs; ++i)
-    if (i != 2 && (desc.inputs[i].type != desc.inputs[0].type || !desc.constants[i].empty()))
-      return "offsets or mask are constant, or of another type than the data";
+    if (i != 2 && desc.inputs[i].type != desc.inputs[0].type)
+      return "offsets or mask are of another type than the data";
   const ConvShape s = resolve(desc).shape;
   if (s.groups * (s.out_channels + 16) * s.taps() * s.in_channels > kMaxIndex)
     return "the weights have more than 2^31 elements";

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 namespace clinfer {
 
 struct KernelFamily;  // kernel.h
+struct Body;          // below
 
 // Attributes of a layer, kept as the text the IR holds. Getters parse; a malformed or missing one
 // (without a default) throws Error{bad_model} that names the attribute.
@@ -66,6 +68,7 @@ struct OpDesc {
   std::vector<TensorDesc> outputs;
   std::vector<PostOp> tail;
   size_t own_inputs = 0;
+  std::vector<std::shared_ptr<const Body>> bodies = {};  // of TensorIterator, Loop (one), If (then, else)
 };
 
 // What infer_shapes sees of an input, and says of an output.
@@ -81,6 +84,34 @@ struct ShapeContext {
   const Attributes& attributes;
   std::span<const ValueInfo> inputs;
   size_t output_count;  // as the IR states it
+  std::span<const std::shared_ptr<const Body>> bodies = {};
+};
+
+// A network inside an operation, and how it is tied to the operation's inputs and outputs. Immutable,
+// so that copies of a graph share it; engine/graph has the one that holds a Graph.
+struct Body {
+  // A parameter or result of the body and an input or output of the operation. `sliced`: iteration i
+  // sees (writes) the part of `part` elements at start + i * stride along `axis`; with a negative
+  // stride parts come from the end.
+  struct Port {
+    size_t outer = 0, inner = 0;
+    bool sliced = false;
+    int64_t axis = 0, start = 0, end = -1, stride = 1, part = 1;
+  };
+  struct BackEdge {
+    size_t result = 0, parameter = 0;  // the next iteration's parameter is this one's result
+  };
+  std::vector<Port> inputs, outputs;
+  std::vector<BackEdge> back_edges;
+  std::optional<size_t> counter;    // parameter that is the number of the iteration
+  std::optional<size_t> condition;  // result that says whether to go on
+
+  virtual ~Body() = default;
+  virtual size_t parameter_count() const = 0;
+  virtual const ValueInfo& parameter(size_t i) const = 0;  // as the file states it
+  // Types and shapes of the results; with values where these are constant.
+  virtual std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> parameters) const = 0;
+  virtual std::vector<Tensor> evaluate(std::span<const Tensor> parameters) const = 0;
 };
 
 // How an operation's outputs relate to memory, for the layout pass.

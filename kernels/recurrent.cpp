@@ -1,17 +1,23 @@
 // LSTMCell, GRUCell, RNNCell and their sequences: gates = X W^T + H R^T + B, and what each kind
 // makes of them.
 #include <algorithm>
+#include <bit>
 #include <cctype>
+#include <cstdio>
+#include <cstring>
 
+#include "kernels/convolution_tile.h"
+#include "kernels/item_kernel.h"
 #include "kernels/scalar_functions.h"
 #include "kernels/shape_util.h"
+#include "kernels/strided_copy.h"
 
 namespace clinfer {
 
 namespace {
 
 constexpr const char* kHostReason =
-    "each step depends on the one before, and its matrices are small";
+    "where weights are computed at run time, or a state is too large";
 constexpr int64_t kLargestState = 1 << 16;
 
 enum class Kind { lstm, gru, rnn };
@@ -282,11 +288,137 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
     std::copy(states[i].begin(), states[i].end(), outputs[i + 1].mutable_data<float>());
 }
 
+// ---- kernel -------------------------------------------------------------------------------------
+
+bool is_sequence_type(const std::string& type) { return type.ends_with("Sequence"); }
+// Number of the input W.
+size_t weights_input(const OpDesc& desc, const Settings& s) {
+  return (is_sequence_type(desc.type) ? 2 : 1) + s.states();
+}
+
+// Hidden units that the kernel has local memory for: few sizes, so that networks share programs.
+int64_t room(int64_t hidden) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(hidden, 64))));
+}
+
+std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
+  const Settings s = read_settings(desc.type, desc.attributes);
+  const size_t first = weights_input(desc, s);
+  for (size_t i = first; i < std::min(first + 3, desc.own_inputs); ++i)
+    if (desc.constants[i].empty()) return "the weights are not constant";
+  const bool sequence = is_sequence_type(desc.type);
+  if (desc.outputs.size() < s.states() + sequence) return "fewer outputs than the operation has";
+  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  for (size_t i = 0; i < desc.outputs.size(); ++i)
+    if (desc.outputs[i].type != desc.inputs[0].type || desc.outputs[i].elements() == 0)
+      return "an output is empty or of another type";
+  for (size_t i = 1; i <= s.states(); ++i)
+    if (desc.inputs[i].type != desc.inputs[0].type) return "a state is of another type";
+  if (sequence && desc.inputs[first - 1].type != ElementType::i32 &&
+      desc.inputs[first - 1].type != ElementType::i64)
+    return "the lengths are neither i32 nor i64";
+  if (static_cast<size_t>(5 * room(s.hidden)) * sizeof(float) > traits.local_memory)
+    return "the states do not fit into local memory";
+  return desc.tail.empty() ? "" : "takes no tail";
+}
+
+// An activation as a function of the kernel.
+std::string function_text(size_t number, const Activation& activation) {
+  std::string text(activation.function->opencl);
+  for (const auto& [name, value] :
+       {std::pair{"ALPHA", activation.alpha}, std::pair{"BETA", activation.beta}})
+    for (size_t at; (at = text.find(name)) != std::string::npos;) {
+      char literal[32];
+      std::snprintf(literal, sizeof literal, "(%af)", static_cast<double>(value));
+      text.replace(at, std::strlen(name), literal);
+    }
+  return "float FN(f" + std::to_string(number) + ")(float x) { return " + text + "; }\n";
+}
+
+std::vector<std::byte> pack(const Tensor& w, const Tensor& r, const Tensor& b, const Settings& s,
+                            int64_t directions, int64_t in) {
+  const std::vector<float> from_w = w.to_floats(), from_r = r.to_floats(),
+                           from_b = b.empty() ? std::vector<float>() : b.to_floats();
+  const int64_t rows = s.gates() * s.hidden;
+  std::vector<float> to;
+  to.reserve(static_cast<size_t>(directions * (in + s.hidden) * rows));
+  for (int64_t d = 0; d < directions; ++d)
+    for (const auto& [from, columns] : {std::pair{&from_w, in}, std::pair{&from_r, s.hidden}})
+      for (int64_t k = 0; k < columns; ++k)
+        for (int64_t row = 0; row < rows; ++row)
+          to.push_back((*from)[static_cast<size_t>((d * rows + row) * columns + k)]);
+  if (from_b.empty())
+    to.resize(to.size() + static_cast<size_t>(directions * s.bias_rows() * s.hidden), 0.f);
+  to.insert(to.end(), from_b.begin(), from_b.end());
+  return to_bytes(to, ElementType::f32);
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const Settings s = read_settings(desc.type, desc.attributes);
+  const bool sequence = is_sequence_type(desc.type);
+  const Directions directions = sequence ? directions_of(desc.attributes) : Directions{1, false};
+  const size_t first = weights_input(desc, s);
+  const Shape& x = desc.inputs[0].shape;
+  const int64_t in = x.back(), steps = sequence ? x[1] : 1, rows = s.gates() * s.hidden;
+  const size_t size = size_of(desc.inputs[0].type);
+  KernelPlan plan;
+  plan.packed.push_back([w = desc.constants[first], r = desc.constants[first + 1],
+                         b = first + 2 < desc.own_inputs ? desc.constants[first + 2] : Tensor(), s,
+                         count = directions.count, in] { return pack(w, r, b, s, count, in); });
+  KernelSpec spec;
+  spec.source = "recurrent.cl";
+  const ElementType length = sequence ? desc.inputs[first - 1].type : ElementType::i32;
+  const int kind = s.kind == Kind::rnn ? 0 : s.kind == Kind::lstm ? 1 : s.reset_after ? 3 : 2;
+  spec.defines = {{"T", storage_name(desc.inputs[0].type)},
+                  {"LENGTH", length == ElementType::i64 ? "long" : "int"},
+                  {"KIND", std::to_string(kind)},
+                  {"SEQUENCE", sequence ? "1" : "0"},
+                  {"MOST", std::to_string(room(s.hidden))},
+                  {"GATES", std::to_string(s.gates())},
+                  {"BIAS_ROWS", std::to_string(s.bias_rows())}};
+  for (size_t i = 0; i < s.activations.size(); ++i)
+    spec.prologue += function_text(i, s.activations[i]);
+  std::vector<int64_t> values;
+  // Strides of [batch, direction, unit]; cells have no direction.
+  const auto add_state = [&](const TensorDesc& t) {
+    values.insert(values.end(), {t.strides[0], sequence ? t.strides[1] : 0, t.strides.back()});
+  };
+  values = {desc.inputs[0].strides[0], sequence ? desc.inputs[0].strides[1] : 0,
+            desc.inputs[0].strides.back()};
+  add_state(desc.inputs[1]);
+  add_state(desc.inputs[s.states()]);
+  values.push_back(sequence ? desc.inputs[first - 1].strides[0] : 0);
+  const TensorDesc& all = desc.outputs[0];
+  values.insert(values.end(), {all.strides[0], sequence ? all.strides[1] : 0,
+                               sequence ? all.strides[2] : 0, all.strides.back()});
+  add_state(desc.outputs[sequence]);
+  add_state(desc.outputs[sequence + s.states() - 1]);
+  values.insert(values.end(),
+                {steps, in, s.hidden, directions.count,
+                 (directions.first_is_reverse ? 1 : 0) | (directions.count > 1 ? 2 : 0),
+                 directions.count * (in + s.hidden) * rows});
+  for (size_t i = 0; i <= s.states(); ++i) spec.arguments.push_back(Argument::input(i, size));
+  if (sequence) spec.arguments.push_back(Argument::input(first - 1, size_of(length)));
+  spec.arguments.push_back(Argument::packed(0, sizeof(float)));
+  for (size_t i = 0; i < s.states() + sequence; ++i)
+    spec.arguments.push_back(Argument::output(i, size));
+  Argument args = int_struct(values);
+  const auto clip = Argument::value(s.clip).bytes;
+  args.bytes.insert(args.bytes.end(), clip.begin(), clip.end());
+  spec.arguments.push_back(std::move(args));
+  set_items(spec, x[0] * directions.count * point["LOCAL"], point);
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+const KernelFamily kRecurrent{"recurrent", 1, reject, item_space, item_heuristic, plan};
+
 OpDef recurrent_op(const char* type, int opset, bool is_sequence) {
   return {.type = type,
           .opsets = opset_range(opset),
           .infer_shapes = is_sequence ? infer_sequence : infer_cell,
           .evaluate = is_sequence ? evaluate_sequence : evaluate_cell,
+          .families = {&kRecurrent},
           .host_reason = kHostReason};
 }
 

@@ -33,7 +33,7 @@ std::vector<ValueInfo> infer_from_values(const Node& node, const OpDesc& desc,
   for (const Tensor& value : values.first(desc.own_inputs))
     infos.push_back({value.type(), value.shape(), value});
   return node.def->infer_shapes(
-      {node.type, node.opset, node.attributes, infos, node.outputs.size()});
+      {node.type, node.opset, node.attributes, infos, node.outputs.size(), node.bodies});
 }
 
 }  // namespace

@@ -44,6 +44,8 @@ struct Node {
   Tensor constant;           // of a Constant
   std::vector<PostOp> tail;  // fused; operands are among inputs, from own_inputs on
   size_t own_inputs = 0;     // inputs of the operation itself (set by the fusion pass)
+  // Of TensorIterator, Loop and If: GraphBody.
+  std::vector<std::shared_ptr<const Body>> bodies = {};
 
   bool is(std::string_view t) const { return type == t; }
   const Shape& shape(int port = 0) const { return outputs[port].shape; }
@@ -71,6 +73,23 @@ class Graph {
   void sort();
   // Deep copy; constants share their data.
   std::unique_ptr<Graph> clone() const;
+};
+
+// The network inside a TensorIterator, Loop or If. Its graph's shapes are those that the file states
+// (-1: open); infer_shapes and evaluate work on copies.
+struct GraphBody final : Body {
+  explicit GraphBody(std::unique_ptr<const Graph> graph);
+  size_t parameter_count() const override { return parameters_.size(); }
+  const ValueInfo& parameter(size_t i) const override { return parameters_.at(i); }
+  std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> parameters) const override;
+  std::vector<Tensor> evaluate(std::span<const Tensor> parameters) const override;
+  size_t node_count() const { return graph_->nodes.size(); }
+  // A copy with all shapes inferred.
+  std::unique_ptr<Graph> instance(std::span<const ValueInfo> parameters) const;
+
+ private:
+  std::unique_ptr<const Graph> graph_;
+  std::vector<ValueInfo> parameters_;
 };
 
 const Tensor* constant_value(const Edge& edge);  // of a Constant node, else nullptr

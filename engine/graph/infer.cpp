@@ -48,7 +48,7 @@ std::vector<ValueInfo> plain_inputs(const Node& node) {
 void infer_with(Node& node, std::span<const ValueInfo> inputs) {
   const size_t stated = node.outputs.size();
   const std::vector<ValueInfo> infos = node.def->infer_shapes(
-      {node.type, node.opset, node.attributes, inputs, std::max<size_t>(stated, 1)});
+      {node.type, node.opset, node.attributes, inputs, std::max<size_t>(stated, 1), node.bodies});
   if (infos.size() < stated)
     throw Error(ErrorCode::bad_model, "has " + std::to_string(stated) +
                                           " outputs, the operation gives " +

@@ -22,6 +22,7 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMostNamedLayers = 1000;  // in one message about unsupported layers
+constexpr size_t kDeepestBody = 4;         // loops inside loops
 
 [[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
 [[noreturn]] void unsupported(const std::string& what) {
@@ -48,11 +49,19 @@ struct StatedPorts {
   }
 };
 
+class NetReader;
+
+struct LayerBody {
+  std::unique_ptr<NetReader> reader;
+  pugi::xml_node map;  // its port map
+};
+
 struct Layer {
   pugi::xml_node xml;
   std::string version;  // as written
   StatedPorts inputs, outputs;
   Node* node = nullptr;
+  std::vector<LayerBody> bodies = {};
 };
 
 // Earlier and other writers' spellings of the graph's type names.
@@ -111,25 +120,80 @@ StatedPorts read_ports(const pugi::xml_node& xml) {
   return ports;
 }
 
-class Reader {
- public:
-  Reader(std::string_view xml, std::function<MappedFile()> open_weights)
-      : text_(xml), open_weights_(std::move(open_weights)) {}
+// The <net> element, or an error that says what the file is instead.
+pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& format) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) bad("the file is empty");
+  const bool utf16 =
+      text.size() >= 2 && (text.substr(0, 2) == "\xff\xfe" || text.substr(0, 2) == "\xfe\xff");
+  if (!utf16 && text.substr(0, 4096).find('\0') != std::string_view::npos)
+    bad("not XML but binary data; an OpenVINO IR .xml is needed (convert ONNX, TensorFlow and "
+        "other models first)");
+  const pugi::xml_parse_result result = document.load_buffer(text.data(), text.size());
+  const pugi::xml_node root = document.document_element();
+  const bool is_net = std::strcmp(root.name(), "net") == 0;
+  if (!result) {
+    const bool binary = std::any_of(text.begin(), text.begin() + std::min<size_t>(text.size(), 64),
+                                    [](char c) { return static_cast<unsigned char>(c) < 9; });
+    if (binary || result.status == pugi::status_no_document_element)
+      bad("not XML; an OpenVINO IR .xml is needed (convert ONNX, TensorFlow and other models "
+          "first)");
+    const auto end =
+        text.begin() + std::min<ptrdiff_t>(result.offset, static_cast<ptrdiff_t>(text.size()));
+    bad(std::string(is_net || !root ? "" : "not an OpenVINO IR and ") +
+        "not well-formed XML: " + result.description() + " (line " +
+        std::to_string(1 + std::count(text.begin(), end, '\n')) + ")");
+  }
+  if (!is_net)
+    bad("not an OpenVINO IR: the root element is <" + printable(root.name()) +
+        ">, <net> is expected");
+  const auto version = parse_int(root.attribute("version").value());
+  if (!version) bad("<net> has no version, or one that is not a number");
+  if (*version != 10 && *version != 11)
+    unsupported("IR version " + std::to_string(*version) +
+                " is not supported, 10 and 11 are; convert the original model with OpenVINO "
+                "2020.4 or newer");
+  format = static_cast<int>(*version);
+  return root;
+}
 
-  IrModel read() {
-    const pugi::xml_node net = parse();
+// What a network and the bodies inside it have in common.
+struct Shared {
+  std::function<MappedFile()> open_weights;
+  std::optional<Weights> weights = {};
+  std::vector<std::string> notes = {};
+  size_t unsupported_layers = 0;
+  std::string unsupported = {};  // the first of them
+};
+
+// A <net>, or a <body> inside a layer.
+class NetReader {
+ public:
+  NetReader(Shared& shared, size_t depth) : shared_(shared), depth_(depth) {}
+
+  // Layers and edges, those of bodies as well; what is not supported is collected.
+  void read(const pugi::xml_node& net) {
+    if (depth_ > kDeepestBody) unsupported("bodies are nested too deeply");
     graph_ = std::make_unique<Graph>();
     graph_->name = net.attribute("name").value();
     read_layers(net);
     read_edges(net);
-    refuse_unsupported();
-    for (Layer& layer : layers_) naming(layer, [&] { fill(layer); });
+    collect_unsupported();
+  }
+
+  // The graph, with its constants and bodies but without shapes. To be called once.
+  std::unique_ptr<Graph> finish() {
+    for (Layer& layer : layers_)
+      naming(layer, [&] {
+        fill(layer);
+        finish_bodies(layer);
+      });
     graph_->sort();
-    infer_shapes(*graph_);
+    return std::move(graph_);
+  }
+
+  // The inferred shapes against those that the file states.
+  void compare_all() {
     for (const Layer& layer : layers_) naming(layer, [&] { compare(layer); });
-    model_.graph = std::move(graph_);
-    model_.rt_info = read_rt_info(net);
-    return std::move(model_);
   }
 
  private:
@@ -140,43 +204,6 @@ class Reader {
     } catch (const Error& error) {
       throw Error(error.code(), label(*layer.node) + ": " + error.what());
     }
-  }
-
-  // The <net> element, or an error that says what the file is instead.
-  pugi::xml_node parse() {
-    if (text_.find_first_not_of(" \t\r\n") == std::string_view::npos) bad("the file is empty");
-    const bool utf16 =
-        text_.size() >= 2 && (text_.substr(0, 2) == "\xff\xfe" || text_.substr(0, 2) == "\xfe\xff");
-    if (!utf16 && text_.substr(0, 4096).find('\0') != std::string_view::npos)
-      bad("not XML but binary data; an OpenVINO IR .xml is needed (convert ONNX, TensorFlow and "
-          "other models first)");
-    const pugi::xml_parse_result result = document_.load_buffer(text_.data(), text_.size());
-    const pugi::xml_node root = document_.document_element();
-    const bool is_net = std::strcmp(root.name(), "net") == 0;
-    if (!result) {
-      const bool binary =
-          std::any_of(text_.begin(), text_.begin() + std::min<size_t>(text_.size(), 64),
-                      [](char c) { return static_cast<unsigned char>(c) < 9; });
-      if (binary || result.status == pugi::status_no_document_element)
-        bad("not XML; an OpenVINO IR .xml is needed (convert ONNX, TensorFlow and other models "
-            "first)");
-      const auto end =
-          text_.begin() + std::min<ptrdiff_t>(result.offset, static_cast<ptrdiff_t>(text_.size()));
-      bad(std::string(is_net || !root ? "" : "not an OpenVINO IR and ") +
-          "not well-formed XML: " + result.description() + " (line " +
-          std::to_string(1 + std::count(text_.begin(), end, '\n')) + ")");
-    }
-    if (!is_net)
-      bad("not an OpenVINO IR: the root element is <" + printable(root.name()) +
-          ">, <net> is expected");
-    const auto version = parse_int(root.attribute("version").value());
-    if (!version) bad("<net> has no version, or one that is not a number");
-    if (*version != 10 && *version != 11)
-      unsupported("IR version " + std::to_string(*version) +
-                  " is not supported, 10 and 11 are; convert the original model with OpenVINO "
-                  "2020.4 or newer");
-    model_.version = static_cast<int>(*version);
-    return root;
   }
 
   void read_layers(const pugi::xml_node& net) {
@@ -208,6 +235,7 @@ class Reader {
       layer.inputs = read_ports(xml.child("input"));
       layer.outputs = read_ports(xml.child("output"));
       check_port_counts(*node, layer);
+      read_bodies(layer);
     });
     node->inputs.resize(layer.inputs.list.size());
     for (const StatedPort& port : layer.outputs.list) {
@@ -223,6 +251,74 @@ class Reader {
       node->def = find_op(node->type, node->opset);
     graph_->nodes.push_back(std::move(node));
     layers_.push_back(std::move(layer));
+  }
+
+  // The networks inside TensorIterator, Loop and If.
+  void read_bodies(Layer& layer) {
+    static constexpr const char* kBodies[][2] = {
+        {"body", "port_map"}, {"then_body", "then_port_map"}, {"else_body", "else_port_map"}};
+    for (const auto& [element, map] : kBodies) {
+      const pugi::xml_node xml = layer.xml.child(element);
+      if (!xml) continue;
+      layer.bodies.push_back(
+          {std::make_unique<NetReader>(shared_, depth_ + 1), layer.xml.child(map)});
+      layer.bodies.back().reader->read(xml);
+    }
+  }
+
+  // How they are tied to the layer's ports.
+  static void finish_bodies(Layer& layer) {
+    for (auto& [reader, map] : layer.bodies) {
+      auto graph = reader->finish();
+      const auto position = [](const std::vector<Node*>& list, int64_t id, const char* what) {
+        for (size_t i = 0; i < list.size(); ++i)
+          if (list[i]->id == id) return i;
+        bad("its body has no " + std::string(what) + " with the id " + std::to_string(id));
+      };
+      const std::vector<Node*> parameters = graph->parameters, results = graph->results;
+      auto body = std::make_shared<GraphBody>(std::move(graph));
+      for (const pugi::xml_node& port : map.children("input")) {
+        const size_t inner = position(parameters, need_int(port, "internal_layer_id"), "Parameter");
+        if (std::strcmp(port.attribute("purpose").value(), "current_iteration") == 0)
+          body->counter = inner;
+        else
+          body->inputs.push_back(read_map(port, layer.inputs, inner));
+      }
+      for (const pugi::xml_node& port : map.children("output")) {
+        const size_t inner = position(results, need_int(port, "internal_layer_id"), "Result");
+        if (std::strcmp(port.attribute("purpose").value(), "execution_condition") == 0)
+          body->condition = inner;
+        if (need_int(port, "external_port_id") >= 0)
+          body->outputs.push_back(read_map(port, layer.outputs, inner));
+      }
+      for (const pugi::xml_node& edge : layer.xml.child("back_edges").children("edge"))
+        body->back_edges.push_back({position(results, need_int(edge, "from-layer"), "Result"),
+                                    position(parameters, need_int(edge, "to-layer"), "Parameter")});
+      layer.node->bodies.push_back(std::move(body));
+    }
+  }
+
+  static Body::Port read_map(const pugi::xml_node& xml, const StatedPorts& ports, size_t inner) {
+    Body::Port port;
+    const int64_t id = need_int(xml, "external_port_id");
+    const auto outer = ports.find(id);
+    if (!outer) bad("its port map names port " + std::to_string(id) + ", which does not exist");
+    port.outer = *outer;
+    port.inner = inner;
+    port.sliced = !xml.attribute("axis").empty();
+    if (!port.sliced) return port;
+    port.axis = need_int(xml, "axis");
+    const auto number = [&](const char* name, int64_t& value) {
+      if (!xml.attribute(name)) return;
+      value = need_int(xml, name);
+      if (std::abs(value) > INT_MAX)
+        bad(std::string("its port map has ") + name + "=" + std::to_string(value));
+    };
+    number("start", port.start);
+    number("end", port.end);
+    number("stride", port.stride);
+    number("part_size", port.part);
+    return port;
   }
 
   static void check_port_counts(const Node& node, const Layer& layer) {
@@ -274,13 +370,12 @@ class Reader {
     return *found;
   }
 
-  void refuse_unsupported() const {
-    size_t number = 0;
-    std::string list;
+  void collect_unsupported() {
     for (const Layer& layer : layers_) {
       const Node& node = *layer.node;
       if (node.def || node.is("Parameter") || node.is("Result") || node.is("Constant")) continue;
-      if (++number > kMostNamedLayers) continue;
+      if (++shared_.unsupported_layers > kMostNamedLayers) continue;
+      std::string& list = shared_.unsupported;
       list += (list.empty() ? "\"" : ", \"") + printable(node.name) + "\" (" +
               printable(node.type) + ", " +
               (layer.version.empty() ? "no opset" : printable(layer.version));
@@ -290,11 +385,6 @@ class Reader {
           for (int opset : op.opsets) known += (known.empty() ? "" : " ") + std::to_string(opset);
       list += (known.empty() ? "" : "; known opsets: " + known) + ")";
     }
-    if (number == 0) return;
-    if (number > kMostNamedLayers)
-      list += " and " + std::to_string(number - kMostNamedLayers) + " more";
-    unsupported(std::to_string(number) + (number == 1 ? " layer is" : " layers are") +
-                " not supported: " + list);
   }
 
   // What a Parameter or Constant states about itself.
@@ -322,12 +412,12 @@ class Reader {
     if (node.is("Constant")) {
       const int64_t offset = need_int(layer.xml.child("data"), "offset");
       const int64_t size = need_int(layer.xml.child("data"), "size");
-      if (!weights_) weights_.emplace(open_weights_());
-      node.constant = weights_->read(*type, shape, offset, size);
+      if (!shared_.weights) shared_.weights.emplace(shared_.open_weights());
+      node.constant = shared_.weights->read(*type, shape, offset, size);
       return;
     }
     if (!port.layout.empty()) node.attributes.set("layout", port.layout);
-    fix_batch(node, port.layout, shape);
+    if (depth_ == 0) fix_batch(node, port.layout, shape);  // inside, shapes follow from outside
     node.outputs[0].type = type->in_graph;
     node.outputs[0].shape = shape;
   }
@@ -346,7 +436,7 @@ class Reader {
             printable(node.attributes.get_string("shape", "")) +
             "\"); set a static shape when converting the model (only the batch may be open)");
       shape[i] = 1;
-      model_.notes.push_back(label(node) + ": the open batch dimension is taken as 1");
+      shared_.notes.push_back(label(node) + ": the open batch dimension is taken as 1");
     }
   }
 
@@ -366,22 +456,42 @@ class Reader {
       // Quantisation tools state wrong types in files that work everywhere (the indices of MaxPool
       // as FP16).
       if (stated.type && stated.type->in_graph != inferred.type)
-        model_.notes.push_back(label(*layer.node) + ": output " + std::to_string(i) +
-                               " has the type " + std::string(name_of(inferred.type)) +
-                               ", the file states " + std::string(name_of(stated.type->in_graph)));
+        shared_.notes.push_back(label(*layer.node) + ": output " + std::to_string(i) +
+                                " has the type " + std::string(name_of(inferred.type)) +
+                                ", the file states " + std::string(name_of(stated.type->in_graph)));
     }
   }
 
-  std::string_view text_;
-  std::function<MappedFile()> open_weights_;
-  pugi::xml_document document_;
+  Shared& shared_;
+  size_t depth_;
   std::unique_ptr<Graph> graph_;
   std::vector<Layer> layers_;
   std::unordered_map<int64_t, size_t> by_id_;
   std::unordered_set<int> ids_;
-  std::optional<Weights> weights_;
-  IrModel model_;
 };
+
+IrModel read_model(std::string_view text, std::function<MappedFile()> open_weights) {
+  IrModel model;
+  pugi::xml_document document;
+  const pugi::xml_node net = parse(text, document, model.version);
+  Shared shared{std::move(open_weights)};
+  NetReader reader(shared, 0);
+  reader.read(net);
+  if (shared.unsupported_layers > 0) {
+    std::string list = shared.unsupported;
+    if (shared.unsupported_layers > kMostNamedLayers)
+      list += " and " + std::to_string(shared.unsupported_layers - kMostNamedLayers) + " more";
+    unsupported(std::to_string(shared.unsupported_layers) +
+                (shared.unsupported_layers == 1 ? " layer is" : " layers are") +
+                " not supported: " + list);
+  }
+  model.graph = reader.finish();
+  infer_shapes(*model.graph);
+  reader.compare_all();
+  model.notes = std::move(shared.notes);
+  model.rt_info = read_rt_info(net);
+  return model;
+}
 
 // Operations quote attributes as the file has them, with whatever control characters.
 std::string one_line(std::string text) {
@@ -393,7 +503,7 @@ std::string one_line(std::string text) {
 IrModel read(std::string_view xml, std::function<MappedFile()> open_weights,
              const std::string& where) {
   try {
-    return Reader(xml, std::move(open_weights)).read();
+    return read_model(xml, std::move(open_weights));
   } catch (const Error& error) {
     throw Error(error.code(), where + ": " + one_line(error.what()));
   } catch (const std::bad_alloc&) {

@@ -15,6 +15,7 @@ namespace clinfer {
 struct PassContext {
   DeviceTraits traits;
   ElementType activations = ElementType::f32;  // f32 or f16: what float tensors are stored in
+  bool unroll_loops = true;
 };
 
 struct Pass {
@@ -32,6 +33,7 @@ void run_passes(
 
 // One file each:
 void fold_constants(Graph&, const PassContext&);  // computes what needs no input of the network
+void unroll_loops(Graph&, const PassContext&);    // bodies in place, once per iteration
 void simplify(Graph&, const PassContext&);        // removes operations that change nothing
 void fuse_patterns(Graph&,
                    const PassContext&);  // several operations that are one: x * sigmoid(x) -> Swish

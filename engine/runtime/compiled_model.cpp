@@ -91,7 +91,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     inputs_ = with_planes(network_inputs_, *picture_);
   }
   outputs_ = output_ports(*graph);
-  const PassContext passes{context_->traits, half ? ElementType::f16 : ElementType::f32};
+  const PassContext passes{context_->traits, half ? ElementType::f16 : ElementType::f32, config_.unroll_loops};
   run_passes(*graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
     if (!config_.graph_dumps_dir.empty()) write_dump(config_.graph_dumps_dir, index, name, g);
   });

@@ -47,6 +47,8 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string& k, const std::string& v) {
          c.max_num_threads = number(k, v, "a number");
        }},
+      {"ENABLE_LOOP_UNROLLING", [](Config& c, const std::string& k,
+                                   const std::string& v) { c.unroll_loops = yes_no(k, v); }},
       {"CACHE_DIR", [](Config& c, const std::string&, const std::string& v) { c.cache_dir = v; }},
       {"GRAPH_DUMPS_DIR",
        [](Config& c, const std::string&, const std::string& v) { c.graph_dumps_dir = v; }},

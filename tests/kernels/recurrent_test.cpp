@@ -88,6 +88,45 @@ TEST(Recurrent, SequencesStepLikeCells) {
     }
 }
 
+// The kernel on cells and sequences of every kind.
+void check_kernel(const std::string& type, Attributes a, int64_t gates, int64_t bias_rows,
+                  int64_t directions) {
+  const bool sequence = type.ends_with("Sequence"), lstm = type.starts_with("LSTM");
+  const int64_t hidden = 70, in = 4;
+  a.set("hidden_size", std::to_string(hidden));
+  std::vector<Tensor> inputs{random_tensor(sequence ? Shape{2, 5, in} : Shape{2, in}, -1, 1, 1)};
+  const Shape state = sequence ? Shape{2, directions, hidden} : Shape{2, hidden};
+  for (int i = 0; i < (lstm ? 2 : 1); ++i)
+    inputs.push_back(random_tensor(state, -1, 1, 2 + static_cast<unsigned>(i)));
+  if (sequence) inputs.push_back(random_ints(ElementType::i32, {2}, 2, 5, 3));
+  const size_t variable = inputs.size();
+  for (const Shape& shape :
+       {Shape{directions, gates * hidden, in}, Shape{directions, gates * hidden, hidden},
+        Shape{directions, bias_rows * hidden}})
+    inputs.push_back(random_tensor(sequence ? shape : Shape(shape.begin() + 1, shape.end()), -0.3f,
+                                   0.3f, static_cast<unsigned>(shape.size()) + 4));
+  std::vector<bool> constant(inputs.size(), true);
+  std::fill_n(constant.begin(), variable, false);
+  OpDesc desc = make_desc(type, 5, a, inputs, constant, (lstm ? 2 : 1) + (sequence ? 1 : 0));
+  desc.inputs[0] = with_gaps(desc.inputs[0]);
+  for (TensorDesc& output : desc.outputs) output = with_gaps(output, 3, 1);
+  check_op(desc, inputs);
+}
+
+TEST(Recurrent, KernelOfCells) {
+  check_kernel("LSTMCell", attributes({{"clip", "0.8"}}), 4, 4, 1);
+  check_kernel("GRUCell", {}, 3, 3, 1);
+  check_kernel("GRUCell", attributes({{"linear_before_reset", "true"}, {"clip", "0.5"}}), 3, 4, 1);
+  check_kernel("RNNCell", attributes({{"activations", "hardsigmoid"}}), 1, 1, 1);
+}
+
+TEST(Recurrent, KernelOfSequences) {
+  check_kernel("LSTMSequence", attributes({{"direction", "bidirectional"}}), 4, 4, 2);
+  check_kernel("GRUSequence", attributes({{"direction", "reverse"}}), 3, 3, 1);
+  check_kernel("RNNSequence", attributes({{"direction", "forward"}, {"activations", "relu"}}), 1, 1,
+               1);
+}
+
 TEST(Recurrent, Refuses) {
   const Tensor one = floats({1, 1}, {1});
   const auto refused = [&](std::initializer_list<std::pair<const char*, const char*>> a,

@@ -1,0 +1,45 @@
+// Graphs inside operations.
+#include "engine/graph/evaluate.h"
+#include "engine/graph/graph.h"
+
+namespace clinfer {
+
+GraphBody::GraphBody(std::unique_ptr<const Graph> graph) : graph_(std::move(graph)) {
+  for (const Node* node : graph_->parameters)
+    parameters_.push_back({node->outputs[0].type, node->shape(), {}});
+}
+
+std::unique_ptr<Graph> GraphBody::instance(std::span<const ValueInfo> parameters) const {
+  auto graph = graph_->clone();
+  for (size_t i = 0; i < graph->parameters.size(); ++i) {
+    Node* node = graph->parameters[i];
+    node->outputs[0].type = parameters[i].type;
+    node->outputs[0].shape = parameters[i].shape;
+    // Known values serve shapes that depend on them.
+    if (parameters[i].value.empty()) continue;
+    Node* constant = graph->insert_constant(graph->nodes[0].get(), node->name, parameters[i].value);
+    graph->replace_uses({node, 0}, {constant, 0});
+  }
+  clinfer::infer_shapes(*graph);
+  return graph;
+}
+
+std::vector<ValueInfo> GraphBody::infer_shapes(std::span<const ValueInfo> parameters) const {
+  const auto graph = instance(parameters);
+  std::vector<ValueInfo> results;
+  for (const Node* node : graph->results) {
+    const Edge& from = node->inputs[0];
+    const NodeOutput& output = from.node->outputs[from.port];
+    const Tensor* constant = constant_value(from);
+    results.push_back({output.type, output.shape, constant ? *constant : Tensor()});
+  }
+  return results;
+}
+
+std::vector<Tensor> GraphBody::evaluate(std::span<const Tensor> parameters) const {
+  std::vector<ValueInfo> infos;
+  for (const Tensor& value : parameters) infos.push_back({value.type(), value.shape(), {}});
+  return evaluate_graph(*instance(infos), parameters);
+}
+
+}  // namespace clinfer

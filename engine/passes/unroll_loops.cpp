@@ -1,0 +1,222 @@
+// Writes the bodies of loops out: once per iteration of a TensorIterator or Loop that runs a known
+// number of times, once for the branch of an If whose condition is constant. States and slices
+// become edges and views. Loops that would grow too long stay, and run as loops.
+#include <algorithm>
+#include <iterator>
+#include <unordered_map>
+
+#include "engine/passes/passes.h"
+#include "kernels/loop.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr int64_t kMostNodes = 4096;  // that one loop may become
+
+std::vector<ValueInfo> inputs_of(const Node& node) {
+  std::vector<ValueInfo> infos;
+  for (const Edge& input : node.inputs) {
+    const NodeOutput& tensor = input.node->outputs[input.port];
+    const Tensor* constant = constant_value(input);
+    infos.push_back({tensor.type, tensor.shape, constant ? *constant : Tensor()});
+  }
+  return infos;
+}
+
+class Unroller {
+ public:
+  Unroller(Graph& graph, Node* node, const GraphBody& body)
+      : graph_(graph), node_(node), body_(body), inputs_(inputs_of(*node)) {
+    for (const auto& other : graph.nodes) next_id_ = std::max(next_id_, other->id + 1);
+  }
+
+  void write_out(int64_t count) {
+    std::vector<Edge> parameters(body_.parameter_count());
+    std::vector<ValueInfo> infos(parameters.size());
+    for (const Body::Port& port : body_.inputs) {
+      parameters[port.inner] = node_->inputs[port.outer];
+      infos[port.inner] = inputs_[port.outer];
+      infos[port.inner].value = {};
+      if (port.sliced) infos[port.inner].shape[axis_of(port, infos[port.inner].shape)] = port.part;
+    }
+    if (body_.counter) infos[*body_.counter] = body_.parameter(*body_.counter);
+    const auto pattern = body_.instance(infos);
+
+    std::vector<Edge> results;
+    std::vector<std::vector<Edge>> parts(body_.outputs.size());
+    for (int64_t i = 0; i < count; ++i) {
+      for (const Body::Port& port : body_.inputs)
+        if (port.sliced) parameters[port.inner] = slice(port, i);
+      if (body_.counter) {
+        const ValueInfo& info = infos[*body_.counter];
+        parameters[*body_.counter] = constant(
+            Tensor::of(info.type, info.shape,
+                       std::vector<int64_t>(static_cast<size_t>(clinfer::count(info.shape)), i)));
+      }
+      results = iteration(*pattern, parameters, i);
+      for (size_t k = 0; k < parts.size(); ++k) parts[k].push_back(results[body_.outputs[k].inner]);
+      for (const Body::BackEdge& edge : body_.back_edges)
+        parameters[edge.parameter] = results[edge.result];
+    }
+    std::vector<std::pair<Edge, Edge>> replaced;
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const Body::Port& port = body_.outputs[k];
+      const Edge output{node_, static_cast<int>(port.outer)};
+      if (port.sliced) {
+        if (port.stride < 0) std::reverse(parts[k].begin(), parts[k].end());
+        replaced.emplace_back(output, together(port, parts[k]));
+      } else if (count > 0) {
+        replaced.emplace_back(output, results[port.inner]);
+      } else {
+        for (const Body::BackEdge& edge : body_.back_edges)
+          if (edge.result == port.inner) replaced.emplace_back(output, parameters[edge.parameter]);
+      }
+    }
+    splice();
+    for (const auto& [from, to] : replaced) graph_.replace_uses(from, to);
+  }
+
+ private:
+  static size_t axis_of(const Body::Port& port, const Shape& shape) {
+    return static_cast<size_t>(port.axis < 0 ? port.axis + static_cast<int64_t>(shape.size())
+                                             : port.axis);
+  }
+
+  Node* fresh(std::string type, const std::string& name) {
+    fresh_.push_back(std::make_unique<Node>());
+    Node* node = fresh_.back().get();
+    node->id = next_id_++;
+    node->type = std::move(type);
+    node->name = node_->name + "/" + name;
+    return node;
+  }
+
+  Edge constant(Tensor value) {
+    Node* node = fresh("Constant", "constant");
+    node->constant = std::move(value);
+    infer_node_shapes(*node);
+    return {node, 0};
+  }
+
+  Edge slice(const Body::Port& port, int64_t i) {
+    const Edge whole = node_->inputs[port.outer];
+    const size_t axis = axis_of(port, whole.node->shape(whole.port));
+    const int64_t begin = part_begin(port, whole.node->shape(whole.port)[axis], i);
+    const auto number = [&](size_t v) {
+      return constant(
+          Tensor::of(ElementType::i64, {1}, std::vector<int64_t>{static_cast<int64_t>(v)}));
+    };
+    const auto first = static_cast<size_t>(begin);
+    const std::vector<Edge> inputs{whole, number(first),
+                                   number(first + static_cast<size_t>(port.part)), number(1),
+                                   number(axis)};
+    Node* node = fresh("Slice", "part" + std::to_string(i));
+    node->opset = 8;
+    node->inputs = inputs;
+    return finished(node);
+  }
+
+  Edge together(const Body::Port& port, const std::vector<Edge>& parts) {
+    const NodeOutput& output = node_->outputs[port.outer];
+    if (parts.empty()) return constant(Tensor::allocate(output.type, output.shape));
+    Node* node = fresh("Concat", "together");
+    node->attributes.set("axis", std::to_string(axis_of(port, output.shape)));
+    node->inputs = parts;
+    return finished(node);
+  }
+
+  static Edge finished(Node* node) {
+    node->def = find_op(node->type, node->opset);
+    node->outputs.resize(1);
+    infer_node_shapes(*node);
+    return {node, 0};
+  }
+
+  // Copies the body's nodes, with its parameters as given; constants only once.
+  std::vector<Edge> iteration(const Graph& pattern, const std::vector<Edge>& parameters,
+                              int64_t i) {
+    std::unordered_map<const Node*, Edge> first;  // output 0 of each node of the pattern
+    for (size_t k = 0; k < parameters.size(); ++k) first[pattern.parameters[k]] = parameters[k];
+    const auto mapped = [&](const Edge& edge) {
+      const Edge to = first.at(edge.node);
+      return Edge{to.node, to.port + edge.port};
+    };
+    std::vector<Edge> results(pattern.results.size());
+    for (const auto& node : pattern.nodes) {
+      if (node->is("Parameter")) continue;
+      if (node->is("Result")) {
+        const auto at = std::find(pattern.results.begin(), pattern.results.end(), node.get());
+        results[static_cast<size_t>(at - pattern.results.begin())] = mapped(node->inputs[0]);
+        continue;
+      }
+      if (node->is("Constant")) {
+        Edge& shared = constants_[node.get()];
+        if (!shared.node) shared = constant(node->constant);
+        first[node.get()] = shared;
+        continue;
+      }
+      Node* copy = fresh(node->type, node->name + "/" + std::to_string(i));
+      const int id = copy->id;
+      std::string name = std::move(copy->name);
+      *copy = *node;
+      copy->id = id;
+      copy->name = std::move(name);
+      for (Edge& input : copy->inputs) input = mapped(input);
+      first[node.get()] = {copy, 0};
+    }
+    return results;
+  }
+
+  void splice() {
+    const auto at = std::find_if(graph_.nodes.begin(), graph_.nodes.end(),
+                                 [&](const auto& n) { return n.get() == node_; });
+    graph_.nodes.insert(at, std::make_move_iterator(fresh_.begin()),
+                        std::make_move_iterator(fresh_.end()));
+    fresh_.clear();
+  }
+
+  Graph& graph_;
+  Node* node_;
+  const GraphBody& body_;
+  std::vector<ValueInfo> inputs_;
+  int next_id_ = 0;
+  std::vector<std::unique_ptr<Node>> fresh_;
+  std::unordered_map<const Node*, Edge> constants_;
+};
+
+// Which of the node's bodies to write out, and how often; count -1: none.
+std::pair<size_t, int64_t> decide(const Node& node, std::span<const ValueInfo> inputs,
+                                  bool unroll) {
+  if (node.is("If")) {
+    const auto branch = chosen_branch(inputs);
+    return {branch.value_or(0), branch ? 1 : -1};
+  }
+  if (!unroll) return {0, -1};
+  const auto& body = static_cast<const GraphBody&>(*node.bodies[0]);
+  const auto count = iterations(node.type, body, inputs);
+  const auto size = static_cast<int64_t>(body.node_count());
+  return {0, count && *count <= kMostNodes / std::max<int64_t>(size, 1) ? *count : -1};
+}
+
+}  // namespace
+
+void unroll_loops(Graph& graph, const PassContext& context) {
+  bool changed = false;
+  for (size_t i = 0; i < graph.nodes.size();) {
+    Node* node = graph.nodes[i].get();
+    if (!node->bodies.empty()) {
+      const auto [which, count] = decide(*node, inputs_of(*node), context.unroll_loops);
+      if (count >= 0) {
+        Unroller(graph, node, static_cast<const GraphBody&>(*node->bodies[which])).write_out(count);
+        graph.remove_dead();  // loops inside the body come next
+        changed = true;
+        continue;
+      }
+    }
+    ++i;
+  }
+  if (changed) fold_constants(graph, context);
+}
+
+}  // namespace clinfer

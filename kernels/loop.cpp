@@ -1,0 +1,283 @@
+// TensorIterator, Loop and If: shapes, and the plain way to run them. Bodies that run a known
+// number of times are mostly written out by a pass before anything is run; what is left runs here.
+#include "kernels/loop.h"
+
+#include <algorithm>
+
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr const char* kHostReason =
+    "how often the body runs, or which one, depends on values; known counts are unrolled";
+constexpr int64_t kMostIterations = 1 << 20;
+
+const Body& only_body(std::span<const std::shared_ptr<const Body>> bodies) {
+  if (bodies.size() != 1 || !bodies[0]) fail_model("has no body");
+  return *bodies[0];
+}
+
+// Along the sliced axis of an input.
+int64_t slices_of(const Body::Port& port, const Shape& shape) {
+  const auto axis = checked_axis(port.axis, shape.size(), "the axis of a port map");
+  const int64_t size = shape[axis];
+  const auto place = [&](int64_t v) { return v < 0 ? v + size + 1 : v; };
+  const int64_t first = place(port.start), last = place(port.end);
+  const int64_t low = std::min(first, last), high = std::max(first, last);
+  if (low < 0 || high > size || port.stride == 0 || port.part < 1 ||
+      std::abs(port.stride) < port.part || (port.stride > 0 ? last < first : first < last))
+    fail_model("a port map slices an axis of " + std::to_string(size) + " elements from " +
+               std::to_string(port.start) + " to " + std::to_string(port.end) + " by " +
+               std::to_string(port.stride) + ", " + std::to_string(port.part) + " at a time");
+  return (high - low) / std::abs(port.stride);
+}
+
+bool is_true(const Tensor& value) { return one_int(value, "a condition") != 0; }
+
+// The body's parameters in the first iteration, as far as they are known.
+std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueInfo> inputs) {
+  std::vector<ValueInfo> parameters(body.parameter_count());
+  std::vector<bool> given(parameters.size(), false);
+  for (const Body::Port& port : body.inputs) {
+    if (port.outer >= inputs.size() || port.inner >= parameters.size())
+      fail_model("a port map names an input that is not there");
+    ValueInfo& info = parameters[port.inner];
+    info = inputs[port.outer];
+    given[port.inner] = true;
+    if (port.sliced) {
+      slices_of(port, info.shape);
+      info.shape[checked_axis(port.axis, info.shape.size(), "the axis of a port map")] = port.part;
+      info.value = {};
+    }
+  }
+  for (const Body::BackEdge& edge : body.back_edges)
+    if (edge.parameter < parameters.size()) parameters[edge.parameter].value = {};
+  if (body.counter && *body.counter < parameters.size()) {
+    parameters[*body.counter] = body.parameter(*body.counter);
+    given[*body.counter] = true;
+  }
+  if (std::find(given.begin(), given.end(), false) != given.end())
+    fail_model("a parameter of the body is tied to no input");
+  return parameters;
+}
+
+std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
+  const Body& body = only_body(context.bodies);
+  const std::vector<ValueInfo> parameters = first_parameters(body, context.inputs);
+  const std::vector<ValueInfo> results = body.infer_shapes(parameters);
+  for (const Body::BackEdge& edge : body.back_edges) {
+    if (edge.result >= results.size() || edge.parameter >= parameters.size())
+      fail_model("a back edge leads from or to nowhere");
+    if (results[edge.result].shape != parameters[edge.parameter].shape)
+      fail_unsupported("a state changes its shape from " +
+                       to_string(parameters[edge.parameter].shape) + " to " +
+                       to_string(results[edge.result].shape) + " in one iteration");
+  }
+  const std::optional<int64_t> count = iterations(context.type, body, context.inputs);
+  std::vector<ValueInfo> outputs(context.output_count);
+  for (const Body::Port& port : body.outputs) {
+    if (port.outer >= outputs.size() || port.inner >= results.size())
+      fail_model("a port map names an output that is not there");
+    outputs[port.outer] = {results[port.inner].type, results[port.inner].shape, {}};
+    if (!port.sliced) continue;
+    Shape& shape = outputs[port.outer].shape;
+    int64_t& size = shape[checked_axis(port.axis, shape.size(), "the axis of a port map")];
+    if (!count) {
+      // The trip count bounds how much is put together where the condition may end the loop
+      // earlier.
+      if (context.type != "Loop" || context.inputs[0].value.empty() ||
+          one_int(context.inputs[0].value, "the trip count") < 0)
+        fail_unsupported("the size of an output depends on values computed at run time");
+      size = checked_product(size, one_int(context.inputs[0].value, "the trip count"));
+    } else {
+      size = checked_product(size, *count);
+    }
+  }
+  return outputs;
+}
+
+// A part of `whole` and back.
+TensorDesc part_of(const Tensor& whole, const Body::Port& port, int64_t begin, int64_t part) {
+  TensorDesc view = TensorDesc::row_major(whole.type(), whole.shape());
+  const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
+  view.offset = begin * view.strides[axis];
+  view.shape[axis] = part;
+  return view;
+}
+
+// Puts the parts of all iterations together, first to last along the axis (last to first where the
+// stride is negative).
+Tensor together(std::vector<Tensor> parts, const Body::Port& port, const ValueInfo& stated) {
+  Shape shape = parts.empty() ? stated.shape : parts[0].shape();
+  const auto axis = checked_axis(port.axis, shape.size(), "the axis of a port map");
+  shape[axis] = 0;
+  for (const Tensor& part : parts) shape[axis] += part.shape()[axis];
+  Tensor whole = Tensor::allocate(stated.type, shape);
+  if (port.stride < 0) std::reverse(parts.begin(), parts.end());
+  int64_t begin = 0;
+  for (const Tensor& part : parts) {
+    const TensorDesc view = part_of(whole, port, begin, part.shape()[axis]);
+    begin += part.shape()[axis];
+    if (part.elements() == 0) continue;
+    const size_t size = size_of(part.type());
+    copy_strided(
+        size, part.shape(), part.raw(), row_major_strides(part.shape()),
+        static_cast<std::byte*>(whole.raw_mutable()) + view.offset * static_cast<int64_t>(size),
+        view.strides);
+  }
+  return whole;
+}
+
+void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const Body& body = only_body(desc.bodies);
+  std::vector<ValueInfo> infos;
+  for (const Tensor& input : inputs) infos.push_back({input.type(), input.shape(), input});
+  int64_t count = kMostIterations;
+  bool go_on = true;
+  if (desc.type == "Loop") {
+    const int64_t trips = one_int(inputs[0], "the trip count");
+    if (trips >= 0) count = trips;
+    go_on = is_true(inputs[1]);
+  } else {
+    count = iterations(desc.type, body, infos).value_or(0);
+  }
+  std::vector<Tensor> parameters(body.parameter_count()), results;
+  for (const Body::Port& port : body.inputs)
+    if (!port.sliced) parameters[port.inner] = inputs[port.outer];
+  std::vector<std::vector<Tensor>> parts(body.outputs.size());
+  for (int64_t i = 0; i < count && go_on; ++i) {
+    for (const Body::Port& port : body.inputs) {
+      if (!port.sliced) continue;
+      const Tensor& whole = inputs[port.outer];
+      if (i >= slices_of(port, whole.shape()))
+        fail_model("the loop runs on behind the end of a sliced input");
+      const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
+      const TensorDesc view =
+          part_of(whole, port, part_begin(port, whole.shape()[axis], i), port.part);
+      parameters[port.inner] = Tensor::allocate(whole.type(), view.shape);
+      copy_view(whole, view, parameters[port.inner]);
+    }
+    if (body.counter) {
+      const ValueInfo& counter = body.parameter(*body.counter);
+      parameters[*body.counter] =
+          Tensor::of(counter.type, counter.shape,
+                     std::vector<int64_t>(static_cast<size_t>(checked_count(counter.shape)), i));
+    }
+    results = body.evaluate(parameters);
+    for (size_t k = 0; k < body.outputs.size(); ++k)
+      if (body.outputs[k].sliced) parts[k].push_back(results.at(body.outputs[k].inner));
+    for (const Body::BackEdge& edge : body.back_edges)
+      parameters[edge.parameter] = results.at(edge.result);
+    if (body.condition) go_on = is_true(results.at(*body.condition));
+    if (i + 1 == kMostIterations) fail_unsupported("the loop does not end");
+  }
+  for (size_t k = 0; k < body.outputs.size(); ++k) {
+    const Body::Port& port = body.outputs[k];
+    Tensor& output = outputs[port.outer];
+    if (port.sliced) {
+      output = together(std::move(parts[k]), port, {output.type(), output.shape(), {}});
+    } else if (!results.empty()) {
+      output = results.at(port.inner);
+    } else {  // no iteration at all: a state is what it was
+      for (const Body::BackEdge& edge : body.back_edges)
+        if (edge.result == port.inner) output = parameters[edge.parameter];
+    }
+  }
+}
+
+// ---- If -----------------------------------------------------------------------------------------
+
+std::vector<ValueInfo> infer_branch(const Body& body, const ShapeContext& context) {
+  const std::vector<ValueInfo> results = body.infer_shapes(first_parameters(body, context.inputs));
+  std::vector<ValueInfo> outputs(context.output_count);
+  for (const Body::Port& port : body.outputs) {
+    if (port.outer >= outputs.size() || port.inner >= results.size())
+      fail_model("a port map names an output that is not there");
+    outputs[port.outer] = {results[port.inner].type, results[port.inner].shape, {}};
+  }
+  return outputs;
+}
+
+std::vector<ValueInfo> infer_if(const ShapeContext& context) {
+  if (context.bodies.size() != 2 || !context.bodies[0] || !context.bodies[1])
+    fail_model("needs a then_body and an else_body");
+  if (context.inputs.empty()) fail_model("has no condition");
+  if (const auto branch = chosen_branch(context.inputs))
+    return infer_branch(*context.bodies[*branch], context);
+  const std::vector<ValueInfo> one = infer_branch(*context.bodies[0], context),
+                               other = infer_branch(*context.bodies[1], context);
+  for (size_t i = 0; i < one.size(); ++i)
+    if (one[i].shape != other[i].shape || one[i].type != other[i].type)
+      fail_unsupported("the branches give " + to_string(one[i].shape) + " and " +
+                       to_string(other[i].shape) + ", and the condition is not constant");
+  return one;
+}
+
+void evaluate_if(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const Body& body = *desc.bodies.at(is_true(inputs[0]) ? 0 : 1);
+  std::vector<Tensor> parameters(body.parameter_count());
+  for (const Body::Port& port : body.inputs) parameters[port.inner] = inputs[port.outer];
+  const std::vector<Tensor> results = body.evaluate(parameters);
+  for (const Body::Port& port : body.outputs) outputs[port.outer] = results.at(port.inner);
+}
+
+}  // namespace
+
+std::optional<int64_t> iterations(const std::string& type, const Body& body,
+                                  std::span<const ValueInfo> inputs) {
+  if (type == "Loop") {
+    if (inputs.size() < 2) fail_model("needs a trip count and a condition");
+    if (!inputs[1].value.empty() && !is_true(inputs[1].value)) return 0;
+    if (inputs[0].value.empty() || inputs[1].value.empty()) return {};
+    const int64_t trips = one_int(inputs[0].value, "the trip count");
+    if (trips < 0) return {};
+    if (trips == 0 || !body.condition) return trips;
+    const std::vector<ValueInfo> results = body.infer_shapes(first_parameters(body, inputs));
+    if (*body.condition >= results.size()) fail_model("the body's condition is not there");
+    const Tensor& again = results[*body.condition].value;
+    if (again.empty()) return {};
+    return is_true(again) ? trips : 1;
+  }
+  std::optional<int64_t> count;
+  for (const Body::Port& port : body.inputs) {
+    if (!port.sliced) continue;
+    const int64_t slices = slices_of(port, inputs[port.outer].shape);
+    if (count && *count != slices) fail_model("sliced inputs have different numbers of parts");
+    count = slices;
+  }
+  if (!count) fail_unsupported("no input is sliced, so there is no number of iterations");
+  return count;
+}
+
+int64_t part_begin(const Body::Port& port, int64_t size, int64_t i) {
+  const int64_t start = port.start < 0 ? port.start + size + 1 : port.start;
+  return start + i * port.stride - (port.stride < 0 ? port.part : 0);
+}
+
+std::optional<size_t> chosen_branch(std::span<const ValueInfo> inputs) {
+  if (inputs.empty() || inputs[0].value.empty()) return {};
+  return is_true(inputs[0].value) ? 0 : 1;
+}
+
+std::vector<OpDef> loop_ops() {
+  return {{.type = "TensorIterator",
+           .opsets = opset_range(1),
+           .infer_shapes = infer_loop,
+           .evaluate = evaluate_loop,
+           .host_reason = kHostReason},
+          {.type = "Loop",
+           .opsets = opset_range(5),
+           .infer_shapes = infer_loop,
+           .evaluate = evaluate_loop,
+           .host_reason = kHostReason,
+           .upper_bounds = true},
+          {.type = "If",
+           .opsets = opset_range(8),
+           .infer_shapes = infer_if,
+           .evaluate = evaluate_if,
+           .host_reason = kHostReason}};
+}
+
+}  // namespace clinfer

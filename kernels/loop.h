@@ -1,0 +1,20 @@
+// What TensorIterator, Loop and If have in common with the pass that writes them out.
+#pragma once
+
+#include <optional>
+
+#include "kernels/op.h"
+
+namespace clinfer {
+
+// How often a TensorIterator or Loop runs its body; none where that depends on run-time values. The
+// inputs' shapes are enough for a TensorIterator; a Loop needs the values of its first two inputs.
+// Throws Error{bad_model} for a port map that does not fit the inputs.
+std::optional<int64_t> iterations(const std::string& type, const Body& body,
+                                  std::span<const ValueInfo> inputs);
+// The first element of iteration i's part along the axis of size `size`.
+int64_t part_begin(const Body::Port& port, int64_t size, int64_t i);
+// Which body an If runs; none where its condition is not constant.
+std::optional<size_t> chosen_branch(std::span<const ValueInfo> inputs);
+
+}  // namespace clinfer

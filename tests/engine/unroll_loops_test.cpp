@@ -1,0 +1,126 @@
+// The pass that writes loops out: the values of the graph stay, the loop goes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/graph/evaluate.h"
+#include "engine/passes/passes.h"
+#include "tests/engine/graph_builder.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer {
+namespace {
+
+using test::GraphBuilder;
+using test::random_tensor;
+
+size_t count_of(const Graph& graph, const std::string& type) {
+  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                           [&](const auto& n) { return n->is(type); }));
+}
+
+// Unrolls and expects the outputs of the graph to stay what they were.
+void expect_same_values(Graph& graph) {
+  std::vector<Tensor> inputs;
+  for (const Node* parameter : graph.parameters)
+    inputs.push_back(random_tensor(parameter->shape(), -2, 2, 7));
+  const std::vector<Tensor> before = evaluate_graph(graph, inputs);
+  unroll_loops(graph, {});
+  const std::vector<Tensor> after = evaluate_graph(graph, inputs);
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t i = 0; i < before.size(); ++i)
+    EXPECT_EQ(before[i].to_floats(), after[i].to_floats()) << "output " << i;
+}
+
+// A body x * k + s, which is the next s as well as a result of its own.
+std::shared_ptr<GraphBody> scan_body(const Shape& part) {
+  GraphBuilder b;
+  const Edge x = b.parameter(part), s = b.parameter(part);
+  const Edge sum =
+      b.op("Add", 1,
+           {b.op("Multiply", 1,
+                 {x, b.constant(Tensor::of(ElementType::f32, {1}, std::vector<float>{3}))}),
+            s});
+  b.result(sum);
+  auto body = std::make_shared<GraphBody>(b.finish());
+  body->back_edges = {{0, 1}};
+  return body;
+}
+
+// A TensorIterator over `steps` parts, backwards where `stride` is -1.
+std::unique_ptr<Graph> scan_graph(int64_t steps, int64_t stride) {
+  GraphBuilder b;
+  const Edge x = b.parameter({2, steps, 3}), s = b.parameter({2, 1, 3});
+  auto body = scan_body({2, 1, 3});
+  const Body::Port along{0, 0, true, 1, stride < 0 ? -1 : 0, stride < 0 ? 0 : -1, stride, 1};
+  body->inputs = {along, {1, 1}};
+  body->outputs = {along, {1, 0}};
+  auto graph = b.finish();
+  Node* loop = graph->insert(nullptr, "TensorIterator", "scan");
+  loop->def = find_op("TensorIterator", 1);
+  loop->inputs = {x, s};
+  loop->bodies = {body};
+  loop->outputs.resize(2);
+  infer_node_shapes(*loop);
+  for (int port : {0, 1}) {
+    Node* result = graph->insert(nullptr, "Result", "out");
+    result->inputs = {{loop, port}};
+    graph->results.push_back(result);
+  }
+  return graph;
+}
+
+TEST(UnrollLoops, WritesIterationsOut) {
+  for (const int64_t stride : {1, -1}) {
+    auto graph = scan_graph(4, stride);
+    EXPECT_EQ(graph->nodes.at(2)->shape(), (Shape{2, 4, 3}));
+    expect_same_values(*graph);
+    EXPECT_EQ(count_of(*graph, "TensorIterator"), 0u);
+    EXPECT_EQ(count_of(*graph, "Add"), 4u);
+    EXPECT_EQ(count_of(*graph, "Constant"), 1u + 4 * 4);  // the factor once, the slices' numbers
+  }
+}
+
+TEST(UnrollLoops, LeavesLongLoopsAndThoseItIsToldTo) {
+  auto graph = scan_graph(2000, 1);
+  expect_same_values(*graph);
+  EXPECT_EQ(count_of(*graph, "TensorIterator"), 1u);
+  graph = scan_graph(4, 1);
+  PassContext context;
+  context.unroll_loops = false;
+  unroll_loops(*graph, context);
+  EXPECT_EQ(count_of(*graph, "TensorIterator"), 1u);
+}
+
+TEST(UnrollLoops, PutsTheChosenBranchInPlace) {
+  for (const int chosen : {0, 1}) {
+    GraphBuilder b;
+    const Edge condition =
+                   b.constant(Tensor::of(ElementType::boolean, {}, std::vector<int>{chosen})),
+               x = b.parameter({2, 3});
+    auto graph = b.finish();
+    Node* node = graph->insert(nullptr, "If", "choice");
+    node->opset = 8;
+    node->def = find_op("If", 8);
+    node->inputs = {condition, x};
+    for (const char* type : {"Exp", "Abs"}) {
+      GraphBuilder branch;
+      branch.result(branch.op(type, 1, {branch.parameter({2, 3})}));
+      auto body = std::make_shared<GraphBody>(branch.finish());
+      body->inputs = {{1, 0}};
+      body->outputs = {{0, 0}};
+      node->bodies.push_back(body);
+    }
+    node->outputs.resize(1);
+    infer_node_shapes(*node);
+    Node* result = graph->insert(nullptr, "Result", "out");
+    result->inputs = {{node, 0}};
+    graph->results.push_back(result);
+    expect_same_values(*graph);
+    EXPECT_EQ(count_of(*graph, chosen ? "Exp" : "Abs"), 1u);
+    EXPECT_EQ(count_of(*graph, "If"), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace clinfer

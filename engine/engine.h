@@ -58,7 +58,7 @@ struct Config {
   unsigned streams = 1;  // 0: AUTO
   unsigned batch = 0;    // images per inference; 0: as the model states
   Precision precision = Precision::automatic;
-  bool perf_count = false;               // event timing of every step
+  bool perf_count = false;  // event timing of every step
   // Writes loops out that run a known, not too large number of times; the others, or without this
   // all of them, run on the host.
   bool unroll_loops = true;

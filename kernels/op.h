@@ -68,7 +68,8 @@ struct OpDesc {
   std::vector<TensorDesc> outputs;
   std::vector<PostOp> tail;
   size_t own_inputs = 0;
-  std::vector<std::shared_ptr<const Body>> bodies = {};  // of TensorIterator, Loop (one), If (then, else)
+  std::vector<std::shared_ptr<const Body>> bodies =
+      {};  // of TensorIterator, Loop (one), If (then, else)
 };
 
 // What infer_shapes sees of an input, and says of an output.
@@ -87,11 +88,11 @@ struct ShapeContext {
   std::span<const std::shared_ptr<const Body>> bodies = {};
 };
 
-// A network inside an operation, and how it is tied to the operation's inputs and outputs. Immutable,
-// so that copies of a graph share it; engine/graph has the one that holds a Graph.
+// A network inside an operation, and how it is tied to the operation's inputs and outputs.
+// Immutable, so that copies of a graph share it; engine/graph has the one that holds a Graph.
 struct Body {
-  // A parameter or result of the body and an input or output of the operation. `sliced`: iteration i
-  // sees (writes) the part of `part` elements at start + i * stride along `axis`; with a negative
+  // A parameter or result of the body and an input or output of the operation. `sliced`: iteration
+  // i sees (writes) the part of `part` elements at start + i * stride along `axis`; with a negative
   // stride parts come from the end.
   struct Port {
     size_t outer = 0, inner = 0;

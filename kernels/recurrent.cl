@@ -3,9 +3,8 @@
 // being units of one gate after the other, so that neighbours read neighbours; biases behind all of
 // them. Defines: T, LENGTH (type of the sequences' lengths), KIND (0 RNN, 1 LSTM, 2 GRU whose reset
 // gate acts before the matrix, 3 GRU whose reset gate acts behind it), SEQUENCE (else a cell: one
-// step), MOST (hidden units there is room for), GATES, BIAS_ROWS (blocks of hidden units), LOCAL (work-group). The functions f0, f1, f2 are
-// the activations.
-
+// step), MOST (hidden units there is room for), GATES, BIAS_ROWS (blocks of hidden units), LOCAL
+// (work-group). The functions f0, f1, f2 are the activations.
 typedef struct {
   int x_n, x_t, x_i, h_n, h_d, h_i, c_n, c_d, c_i, length_n;               // strides of the inputs
   int all_n, all_d, all_t, all_i, last_n, last_d, last_i, cell_n, cell_d, cell_i;  // of the outputs

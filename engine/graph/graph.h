@@ -75,7 +75,8 @@ class Graph {
   std::unique_ptr<Graph> clone() const;
 };
 
-// The network inside a TensorIterator, Loop or If. Its graph's shapes are those that the file states
+// The network inside a TensorIterator, Loop or If. Its graph's shapes are those that the file
+// states
 // (-1: open); infer_shapes and evaluate work on copies.
 struct GraphBody final : Body {
   explicit GraphBody(std::unique_ptr<const Graph> graph);

@@ -5,9 +5,14 @@ namespace clinfer {
 
 const std::vector<Pass>& passes() {
   static const std::vector<Pass> all = {
-      {"fold_constants", fold_constants}, {"unroll_loops", unroll_loops}, {"simplify", simplify},
-      {"fuse_patterns", fuse_patterns},   {"fold_into_weights", fold_into_weights},
-      {"fuse_tails", fuse_tails},         {"set_precision", set_precision},
+      {"fold_constants", fold_constants},
+      {"unroll_loops", unroll_loops},
+      {"simplify", simplify},
+      {"fuse_patterns", fuse_patterns},
+      {"fold_into_weights", fold_into_weights},
+      {"fuse_tails", fuse_tails},
+      {"expose_layers", expose_layers},
+      {"set_precision", set_precision},
       {"assign_layouts", assign_layouts},
   };
   return all;

@@ -16,6 +16,7 @@ struct PassContext {
   DeviceTraits traits;
   ElementType activations = ElementType::f32;  // f32 or f16: what float tensors are stored in
   bool unroll_loops = true;
+  bool expose_layers = false;  // every layer's value becomes a further Result, for comparisons
 };
 
 struct Pass {
@@ -43,6 +44,7 @@ void fold_into_weights(
 void fuse_tails(
     Graph&,
     const PassContext&);  // element functions into their producers, where its kernels take them
+void expose_layers(Graph&, const PassContext&);  // Results for all layers, where asked for
 void set_precision(Graph&, const PassContext&);  // storage types of all tensors
 void assign_layouts(Graph&,
                     const PassContext&);  // memory layouts, views, reorders, concat in place

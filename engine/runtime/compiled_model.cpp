@@ -74,7 +74,7 @@ std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Mode
 }
 
 DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& config,
-                         const Progress& progress)
+                         const Progress& progress, bool expose_layers)
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
   context_ = ocl::create_context(config_.device, config_.va_display, sharing_problem_);
@@ -91,10 +91,12 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     inputs_ = with_planes(network_inputs_, *picture_);
   }
   outputs_ = output_ports(*graph);
-  const PassContext passes{context_->traits, half ? ElementType::f16 : ElementType::f32, config_.unroll_loops};
+  const PassContext passes{context_->traits, half ? ElementType::f16 : ElementType::f32,
+                           config_.unroll_loops, expose_layers};
   run_passes(*graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
     if (!config_.graph_dumps_dir.empty()) write_dump(config_.graph_dumps_dir, index, name, g);
   });
+  if (expose_layers) outputs_ = output_ports(*graph);
   plan_ = make_plan(std::move(graph), context_->traits);
   build(progress);
   load_weights();

@@ -23,7 +23,10 @@ struct Stream {
 
 class DeviceModel final : public CompiledModel, public std::enable_shared_from_this<DeviceModel> {
  public:
-  DeviceModel(std::shared_ptr<const Model> model, const Config& config, const Progress& progress);
+  // expose_layers: outputs() goes on with all layers' values, in the order of
+  // plan().graph->results.
+  DeviceModel(std::shared_ptr<const Model> model, const Config& config, const Progress& progress,
+              bool expose_layers = false);
   ~DeviceModel() override;
 
   const Model& model() const override { return *model_; }

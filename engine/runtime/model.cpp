@@ -17,6 +17,13 @@ ReadModel::ReadModel(const std::string& path) : path_(path) {
   outputs_ = output_ports(*graph_);
 }
 
+ReadModel::ReadModel(const ReadModel& model, const std::vector<Shape>& shapes)
+    : path_(model.path_), graph_(model.graph_->clone()), rt_info_(model.rt_info_) {
+  reshape(*graph_, shapes);
+  inputs_ = input_ports(*graph_);
+  outputs_ = output_ports(*graph_);
+}
+
 const std::string& ReadModel::output_op(size_t i) const {
   return graph_->results.at(i)->inputs[0].node->type;
 }
@@ -43,16 +50,11 @@ std::vector<Port> output_ports(const Graph& graph) {
   return ports;
 }
 
-void set_batch(Graph& graph, int64_t batch) {
-  for (Node* parameter : graph.parameters) {
-    Shape& shape = parameter->outputs[0].shape;
-    if (shape.empty())
-      throw Error(ErrorCode::unsupported,
-                  "input \"" + parameter->name + "\" has no batch dimension");
-  }
-  // Reshapes with a fixed first dimension that is the batch of their input would merge or split the
-  // images of a batch.
-  const int64_t before = graph.parameters.empty() ? 1 : graph.parameters[0]->shape()[0];
+namespace {
+
+// Reshapes with a fixed first dimension that is the batch of their input would merge or split the
+// images of a batch.
+void rebatch_patterns(Graph& graph, int64_t before, int64_t batch) {
   std::vector<Node*> reshapes;
   for (const auto& node : graph.nodes)
     if (node->is("Reshape")) reshapes.push_back(node.get());
@@ -70,13 +72,43 @@ void set_batch(Graph& graph, int64_t batch) {
                               Tensor::of(ElementType::i64, pattern->shape(), values)),
         0};
   }
-  for (Node* parameter : graph.parameters) parameter->outputs[0].shape[0] = batch;
+}
+
+}  // namespace
+
+void reshape(Graph& graph, const std::vector<Shape>& shapes) {
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    const Node& parameter = *graph.parameters[i];
+    if (shapes.at(i).size() != parameter.shape().size())
+      throw Error(ErrorCode::bad_argument,
+                  "input \"" + parameter.name + "\" has the shape " + to_string(parameter.shape()) +
+                      ", " + to_string(shapes[i]) + " has another number of dimensions");
+  }
+  if (!shapes.empty() && !shapes[0].empty() && shapes[0][0] != graph.parameters[0]->shape()[0])
+    rebatch_patterns(graph, graph.parameters[0]->shape()[0], shapes[0][0]);
+  std::string text;
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    graph.parameters[i]->outputs[0].shape = shapes[i];
+    text += (i ? ", " : "") + to_string(shapes[i]);
+  }
   try {
     infer_shapes(graph);
   } catch (const Error& error) {
-    throw Error(ErrorCode::unsupported, "the model does not allow a batch of " +
-                                            std::to_string(batch) + ": " + error.what());
+    throw Error(ErrorCode::unsupported,
+                "the model does not allow inputs of " + text + ": " + error.what());
   }
+}
+
+void set_batch(Graph& graph, int64_t batch) {
+  std::vector<Shape> shapes;
+  for (const Node* parameter : graph.parameters) {
+    if (parameter->shape().empty())
+      throw Error(ErrorCode::unsupported,
+                  "input \"" + parameter->name + "\" has no batch dimension");
+    shapes.push_back(parameter->shape());
+    shapes.back()[0] = batch;
+  }
+  reshape(graph, shapes);
 }
 
 }  // namespace clinfer

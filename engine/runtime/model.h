@@ -9,6 +9,8 @@ namespace clinfer {
 class ReadModel final : public Model {
  public:
   explicit ReadModel(const std::string& path);
+  // The same model with inputs of other shapes; see reshape().
+  ReadModel(const ReadModel& model, const std::vector<Shape>& shapes);
 
   const std::string& path() const override { return path_; }
   const std::string& name() const override { return graph_->name; }
@@ -31,6 +33,9 @@ class ReadModel final : public Model {
 std::vector<Port> input_ports(const Graph& graph);
 std::vector<Port> output_ports(const Graph& graph);
 
+// Gives the inputs these shapes, one each, and infers all others anew. Throws Error{bad_argument}
+// for a shape of another rank, Error{unsupported} where the model does not allow it.
+void reshape(Graph& graph, const std::vector<Shape>& shapes);
 // Gives every input the batch size `batch` in its first dimension and infers all shapes anew.
 // Throws Error{unsupported} where the model does not allow it.
 void set_batch(Graph& graph, int64_t batch);

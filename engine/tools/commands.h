@@ -24,6 +24,12 @@ OptionSpec config_option();
 // --device, --streams, --batch and every --config.
 Config read_config(const Arguments& arguments);
 
+// Runs the model on the device with every layer's value kept, and prints what each layer is off by
+// from the plain C++ version: on the values that the device gave it (own), and altogether. Then the
+// outputs against DIR/0.npy, 1.npy ... where these exist.
+void compare_layers(std::shared_ptr<const Model> model, const Config& config,
+                    const std::vector<Tensor>& inputs, const std::string& directory);
+
 std::string json_string(const std::string& text);  // quoted
 
 }  // namespace clinfer

@@ -88,6 +88,34 @@ TEST_F(Cli, RunsAModel) {
   }
 }
 
+TEST_F(Cli, GivesInputsOtherShapes) {
+  write_npy(input_, Tensor::allocate(ElementType::f32, {4, 6}));
+  const auto with = [&](const std::string& shape) {
+    return std::vector<std::string>{"run",     model_,        "--reshape",    shape,
+                                    "--input", "0=" + input_, "--output-dir", folder_ / "out"};
+  };
+  const Outcome outcome = run(with("data=4,6"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "0 turned f32 [4,3,2]\n1 half f32 [2]\n");
+  expect_refused(with("0=4"), "another number of dimensions", 2);
+  expect_refused(with("0=4,0"), "numbers from 1", 2);
+  expect_refused(with("9=4,6"), "no input \"9\"", 2);
+  expect_refused(with("0=4,7"), "does not allow inputs of [4,7]", 1);
+}
+
+TEST_F(Cli, ComparesLayers) {
+  const std::string out = folder_ / "out";
+  ASSERT_EQ(run({"run", model_, "--input", "0=" + input_, "--output-dir", out}).status, 0);
+  const Outcome outcome = run({"run", model_, "--input", "0=" + input_, "--compare-with", out});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("11         0          0          turned (Transpose)"),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("output 0 against " + out + "/0.npy: error 0, largest value 11\n"),
+            std::string::npos)
+      << outcome.out;
+}
+
 TEST_F(Cli, RefusesWrongInputs) {
   const std::string out = folder_ / "out";
   expect_refused({"run", model_, "--input", "0=" + input_}, "--output-dir is missing", 2);

@@ -21,14 +21,17 @@ int main() {
         std::cerr << "the registry has two entries for " << op.type << "-" << opset << "\n";
     if (op.type == "Reorder") continue;  // the engine's own, in no model
     const int first = *std::min_element(op.opsets.begin(), op.opsets.end());
-    const char* runs = !op.families.empty() ? "device" : !op.host_reason.empty() ? "host" : "view";
+    const std::string runs = !op.families.empty()      ? "device"
+                             : !op.host_reason.empty() ? "host: " + op.host_reason
+                                                       : "view";
     where[runs].push_back(op.type + (first > 1 ? " (" + std::to_string(first) + ")" : ""));
   }
-  const std::pair<const char*, const char*> rows[] = {
+  std::vector<std::pair<std::string, std::string>> rows = {
       {"device", "OpenCL kernels"},
       {"view", "no kernel: a view of the same memory, or results written in place"},
-      {"host", "the host, most of them once while the model is loaded"},
   };
+  for (const auto& [key, ops] : where)
+    if (key.starts_with("host")) rows.emplace_back(key, "the " + key);
   std::cout << "| computed by | operations; in brackets the first opset where it is not 1 |\n| --- "
                "| --- |\n";
   for (const auto& [key, text] : rows) {

@@ -4,14 +4,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/convolution_tile.h"
+#include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
+#include "kernels/strided_copy.h"
 
 namespace clinfer {
 
 namespace {
 
-constexpr const char* kHostReason =
-    "regions are few, and small against the network that finds them";
+constexpr const char* kHostReason = "where the regions are stored in f16, too coarse for pixels";
 constexpr int64_t kMostBins = 1 << 12;
 constexpr int64_t kMostSamples = 1 << 8;  // along a bin
 
@@ -476,29 +478,109 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
   }
 }
 
+// ---- kernel -------------------------------------------------------------------------------------
+
+// All kinds in the kernel's terms.
+struct Regions {
+  int64_t kind = 0, group = 1, bins_y = 1, bins_x = 1, part = 1, samples = 0, average = 0;
+  float scale = 1, trans = 0, before = 0, after = 0, least = 0;
+};
+
+Regions regions_of(const OpDesc& desc) {
+  Regions r;
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < desc.own_inputs; ++i) shapes.push_back(desc.inputs[i].shape);
+  if (desc.type == "ROIPooling") {
+    r.kind = read_pooled(desc.attributes).bilinear ? 1 : 0;
+    r.scale = number(desc.attributes, "spatial_scale", 1);
+  } else if (desc.type == "PSROIPooling") {
+    const Sensitive s = read_sensitive(desc.attributes, shapes[0]);
+    r.kind = s.bilinear ? 3 : 2;
+    r.group = s.group, r.bins_y = s.bins_y, r.bins_x = s.bins_x, r.scale = s.scale;
+  } else if (desc.type == "DeformablePSROIPooling") {
+    const Deformable d = read_deformable(desc.attributes, shapes);
+    r.kind = 4;
+    r.group = d.group, r.bins_y = d.bins_y, r.bins_x = d.bins_x, r.part = d.part;
+    r.scale = d.scale, r.trans = d.trans_std;
+  } else {
+    const Align a = read_align(desc.attributes, desc.opset);
+    r.kind = 5;
+    r.samples = a.samples, r.average = a.average;
+    r.scale = a.scale, r.before = a.before, r.after = a.after, r.least = a.least;
+  }
+  return r;
+}
+
+std::string reject(const OpDesc& desc, const DeviceTraits&) {
+  if (std::string why = reject_storage(desc, desc.own_inputs); !why.empty()) return why;
+  if (desc.inputs[1].type != ElementType::f32) return "the regions are not stored in f32";
+  if (desc.inputs[0].elements() == 0) return "the features are empty";
+  if (desc.own_inputs > 2 && desc.type != "ROIAlign" && !is_float(desc.inputs[2].type))
+    return "the offsets are not floats";
+  if (desc.type == "ROIAlign" && desc.inputs[2].type != ElementType::i32 &&
+      desc.inputs[2].type != ElementType::i64)
+    return "the image numbers are neither i32 nor i64";
+  return desc.tail.empty() ? "" : "takes no tail";
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const Regions r = regions_of(desc);
+  const bool extra = desc.own_inputs > 2;
+  const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0], &regions = desc.inputs[1];
+  Shape extra_strides(4, 0);
+  if (extra)
+    std::copy(desc.inputs[2].strides.begin(), desc.inputs[2].strides.end(), extra_strides.begin());
+  const int64_t classes = extra && r.kind == 4 ? desc.inputs[2].shape[1] / 2 : 1;
+  std::vector<int64_t> values = in.strides;
+  values.insert(values.end(), {regions.strides[0], regions.strides[1]});
+  values.insert(values.end(), extra_strides.begin(), extra_strides.end());
+  values.insert(values.end(), out.strides.begin(), out.strides.end());
+  values.insert(values.end(), {in.shape[0], in.shape[2], in.shape[3], out.shape[1], out.shape[2],
+                               out.shape[3], r.group, r.bins_y, r.bins_x, r.part,
+                               out.shape[1] / classes, r.samples, r.average, out.elements()});
+  Argument args = int_struct(values);
+  for (const float value : {r.scale, r.trans, r.before, r.after, r.least}) {
+    const auto bytes = Argument::value(value).bytes;
+    args.bytes.insert(args.bytes.end(), bytes.begin(), bytes.end());
+  }
+  const ElementType extra_type = extra ? desc.inputs[2].type : ElementType::f32;
+  KernelSpec spec;
+  spec.source = "roi_pooling.cl";
+  spec.defines = {{"T", storage_name(in.type)},
+                  {"ET", is_float(extra_type)             ? storage_name(extra_type)
+                         : extra_type == ElementType::i64 ? "long"
+                                                          : "int"},
+                  {"KIND", std::to_string(r.kind)},
+                  {"EXTRA", extra ? "1" : "0"}};
+  spec.arguments = {Argument::input(0, size_of(in.type)), Argument::input(1, sizeof(float))};
+  if (extra) spec.arguments.push_back(Argument::input(2, size_of(extra_type)));
+  spec.arguments.push_back(Argument::output(0, size_of(out.type)));
+  spec.arguments.push_back(std::move(args));
+  set_items(spec, out.elements(), point);
+  KernelPlan plan;
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+const KernelFamily kRegions{"roi_pooling", 1, reject, item_space, item_heuristic, plan};
+
+OpDef region_op(const char* type, int opset, std::vector<ValueInfo> (*infer)(const ShapeContext&),
+                void (*evaluate)(const OpDesc&, std::span<const Tensor>, std::span<Tensor>)) {
+  return {.type = type,
+          .opsets = opset_range(opset),
+          .infer_shapes = infer,
+          .evaluate = evaluate,
+          .families = {&kRegions},
+          .host_reason = kHostReason};
+}
+
 }  // namespace
 
 std::vector<OpDef> roi_pooling_ops() {
-  return {{.type = "ROIPooling",
-           .opsets = opset_range(1),
-           .infer_shapes = infer_pooling,
-           .evaluate = evaluate_pooling,
-           .host_reason = kHostReason},
-          {.type = "PSROIPooling",
-           .opsets = opset_range(1),
-           .infer_shapes = infer_sensitive,
-           .evaluate = evaluate_sensitive,
-           .host_reason = kHostReason},
-          {.type = "DeformablePSROIPooling",
-           .opsets = opset_range(1),
-           .infer_shapes = infer_deformable,
-           .evaluate = evaluate_deformable,
-           .host_reason = kHostReason},
-          {.type = "ROIAlign",
-           .opsets = opset_range(3),
-           .infer_shapes = infer_align,
-           .evaluate = evaluate_align,
-           .host_reason = kHostReason}};
+  return {region_op("ROIPooling", 1, infer_pooling, evaluate_pooling),
+          region_op("PSROIPooling", 1, infer_sensitive, evaluate_sensitive),
+          region_op("DeformablePSROIPooling", 1, infer_deformable, evaluate_deformable),
+          region_op("ROIAlign", 3, infer_align, evaluate_align)};
 }
 
 }  // namespace clinfer

@@ -1,15 +1,33 @@
 // Decides what tensors are stored in: floats as the device computes best, 64-bit integers as 32
 // bits, booleans as bytes. Constants keep their values; only the type in which a kernel would see
-// them changes.
+// them changes. Regions and scores that the host computes for further such operations (Proposal for
+// ROIPooling) stay f32: f16 is too coarse for pixels.
 #include "engine/passes/passes.h"
 
 namespace clinfer {
 
+namespace {
+
+bool is_from_host(const Node& node) {
+  return node.def && node.def->families.empty() && !node.def->host_reason.empty();
+}
+
+bool stays_wide(const Graph& graph, Node& node, int port) {
+  if (!is_from_host(node)) return false;
+  for (const Node* user : graph.users({&node, port}))
+    if (!user->is("Result") && !(user->def && !user->def->host_reason.empty())) return false;
+  return true;
+}
+
+}  // namespace
+
 void set_precision(Graph& graph, const PassContext& context) {
   for (const auto& node : graph.nodes)
-    for (NodeOutput& output : node->outputs) {
+    for (size_t port = 0; port < node->outputs.size(); ++port) {
+      NodeOutput& output = node->outputs[port];
       if (is_float(output.type))
-        output.type = context.activations;
+        output.type = stays_wide(graph, *node, static_cast<int>(port)) ? ElementType::f32
+                                                                       : context.activations;
       else if (output.type == ElementType::boolean)
         output.type = ElementType::u8;
       else if (size_of(output.type) == 8 || output.type == ElementType::u32 ||

@@ -25,9 +25,10 @@ std::vector<Tensor> run_on_host(const ConformanceCase& c) {
 }
 
 std::vector<Tensor> run_on_device(ConformanceCase& c) {
-  const char* device = std::getenv("CLINFER_DEVICE");
   Config config;
-  if (device) config.device = device;
+  if (const char* device = std::getenv("CLINFER_DEVICE")) config.device = device;
+  if (const char* precision = std::getenv("CLINFER_PRECISION"))
+    config.set("INFERENCE_PRECISION", precision);
   const auto compiled =
       CompiledModel::compile(Model::read((c.folder / "model.xml").string()), config);
   if (compiled->precision() == Precision::f16) c.loosen_for_half();

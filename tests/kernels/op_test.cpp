@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iostream>
 #include <random>
+#include <set>
 
 #include "engine/ocl/device.h"
 #include "engine/runtime/op_runner.h"
@@ -13,6 +15,25 @@
 namespace clinfer::test {
 
 namespace {
+
+// Counts what has been run, over all tests of the program.
+class Counts : public testing::Environment {
+ public:
+  void add(const KernelFamily& family) {
+    families_.insert(family.name);
+    ++points_;
+  }
+  void TearDown() override {
+    if (points_ == 0) return;
+    std::cout << families_.size() << " kernel families run, " << points_
+              << " times with a tuning point\n";
+  }
+
+ private:
+  std::set<std::string> families_;
+  size_t points_ = 0;
+};
+Counts& counts = *static_cast<Counts*>(testing::AddGlobalTestEnvironment(new Counts));
 
 const ocl::Context& context() {
   static const auto shared = ocl::Context::create(ocl::select_device("GPU"));
@@ -187,6 +208,7 @@ size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance
         ADD_FAILURE() << what << ": " << error.what();
       }
       ++runs;
+      counts.add(*family);
     }
   }
   EXPECT_GT(runs, 0u) << "no family takes " << desc.type << ": " << reasons;

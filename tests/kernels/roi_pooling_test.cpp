@@ -123,5 +123,78 @@ TEST(RoiPooling, Refuses) {
       "");
 }
 
+// The kernel on regions inside, across and outside the map, and on images that are not there.
+void check_kernel(const std::string& type, int opset, int64_t channels, const Attributes& a,
+                  int64_t offsets = 0) {
+  std::vector<Tensor> inputs{random_tensor({2, channels, 9, 8}, -1, 1, 1)};
+  const std::vector<float> boxes{1, 2, 7, 6, -3,  -2,  4,   30,  0, 0, 0, 0,
+                                 5, 5, 2, 1, -90, -90, -80, -80, 3, 3, 9, 9};
+  const std::vector<int64_t> images{0, 1, 1, 0, 1, 7};
+  if (type == "ROIAlign") {
+    inputs.push_back(floats({6, 4}, boxes));
+    inputs.push_back(ints(images).convert(ElementType::i32));
+  } else {
+    std::vector<float> rows;
+    for (size_t r = 0; r < 6; ++r) {
+      rows.push_back(static_cast<float>(images[r]));
+      rows.insert(rows.end(), boxes.begin() + static_cast<int64_t>(r) * 4,
+                  boxes.begin() + static_cast<int64_t>(r) * 4 + 4);
+    }
+    inputs.push_back(floats({6, 5}, rows));
+    if (offsets) inputs.push_back(random_tensor({6, offsets, 2, 2}, -1, 1, 2));
+  }
+  OpDesc desc = make_desc(type, opset, a, inputs, {false, false, false});
+  desc.inputs[0] = with_gaps(TensorDesc::channels_last(ElementType::f32, inputs[0].shape()));
+  desc.outputs[0] = with_gaps(desc.outputs[0], 2, 1);
+  check_op(desc, inputs);
+}
+
+TEST(RoiPooling, Kernel) {
+  check_kernel(
+      "ROIPooling", 2, 3,
+      attributes(
+          {{"pooled_h", "3"}, {"pooled_w", "2"}, {"spatial_scale", "0.8"}, {"method", "max"}}));
+  check_kernel(
+      "ROIPooling", 2, 3,
+      attributes(
+          {{"pooled_h", "3"}, {"pooled_w", "2"}, {"spatial_scale", "1"}, {"method", "bilinear"}}));
+  check_kernel("PSROIPooling", 1, 18,
+               attributes({{"output_dim", "2"},
+                           {"group_size", "3"},
+                           {"spatial_scale", "0.7"},
+                           {"mode", "average"}}));
+  check_kernel("PSROIPooling", 1, 12,
+               attributes({{"output_dim", "2"},
+                           {"group_size", "3"},
+                           {"spatial_bins_x", "3"},
+                           {"spatial_bins_y", "2"},
+                           {"spatial_scale", "0.1"},
+                           {"mode", "bilinear"}}));
+}
+TEST(RoiPooling, KernelWithOffsetsAndSamples) {
+  const Attributes deformable = attributes({{"output_dim", "2"},
+                                            {"group_size", "2"},
+                                            {"part_size", "2"},
+                                            {"spatial_bins_x", "2"},
+                                            {"spatial_bins_y", "3"},
+                                            {"spatial_scale", "0.8"},
+                                            {"trans_std", "0.1"}});
+  check_kernel("DeformablePSROIPooling", 1, 8, deformable);
+  check_kernel("DeformablePSROIPooling", 1, 8, deformable, 4);
+  check_kernel("ROIAlign", 9, 3,
+               attributes({{"pooled_h", "3"},
+                           {"pooled_w", "2"},
+                           {"sampling_ratio", "2"},
+                           {"spatial_scale", "0.9"},
+                           {"mode", "avg"},
+                           {"aligned_mode", "half_pixel"}}));
+  check_kernel("ROIAlign", 3, 3,
+               attributes({{"pooled_h", "2"},
+                           {"pooled_w", "2"},
+                           {"sampling_ratio", "0"},
+                           {"spatial_scale", "0.9"},
+                           {"mode", "max"}}));
+}
+
 }  // namespace
 }  // namespace clinfer::test

@@ -18,7 +18,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   check_inputs(context, 2, 2);
   const Shape& data = context.inputs[0].shape;
-  const ConvShape s = resolve_convolution(context.type, context.attributes, data, context.inputs[1].shape);
+  const ConvShape s =
+      resolve_convolution(context.type, context.attributes, data, context.inputs[1].shape);
   Shape out{s.batch, s.groups * s.out_channels};
   for (size_t i = 5 - data.size(); i < 3; ++i) out.push_back(s.out[i]);
   return {{context.inputs[0].type, std::move(out), {}}};
@@ -26,7 +27,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
 
 // Sums in double, one row of outputs at a time.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const ConvShape s = resolve_convolution(desc.type, desc.attributes, inputs[0].shape(), inputs[1].shape());
+  const ConvShape s =
+      resolve_convolution(desc.type, desc.attributes, inputs[0].shape(), inputs[1].shape());
   const std::vector<float> data = inputs[0].to_floats(), filter = inputs[1].to_floats();
   float* out = outputs[0].mutable_data<float>();
   const int64_t plane = s.in[0] * s.in[1] * s.in[2];
@@ -63,7 +65,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 }
 
 ConvShape resolve(const OpDesc& desc) {
-  return resolve_convolution(desc.type, desc.attributes, desc.inputs[0].shape, desc.inputs[1].shape);
+  return resolve_convolution(desc.type, desc.attributes, desc.inputs[0].shape,
+                             desc.inputs[1].shape);
 }
 
 // ---- tile

@@ -1,6 +1,9 @@
 // Models: reading, ports, batch size.
 #include "engine/runtime/model.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "engine/ir/ir_reader.h"
 
 namespace clinfer {
@@ -52,6 +55,18 @@ std::vector<Port> output_ports(const Graph& graph) {
 
 namespace {
 
+// The input whose first dimension is the batch: the first picture, else the first input that has
+// dimensions.
+std::optional<size_t> picture_of(const Graph& graph) {
+  std::optional<size_t> first;
+  for (size_t i = graph.parameters.size(); i-- > 0;)
+    if (!graph.parameters[i]->shape().empty() &&
+        (!first || graph.parameters[i]->shape().size() >= 4 ||
+         graph.parameters[*first]->shape().size() < 4))
+      first = i;
+  return first;
+}
+
 // Reshapes with a fixed first dimension that is the batch of their input would merge or split the
 // images of a batch.
 void rebatch_patterns(Graph& graph, int64_t before, int64_t batch) {
@@ -84,8 +99,10 @@ void reshape(Graph& graph, const std::vector<Shape>& shapes) {
                   "input \"" + parameter.name + "\" has the shape " + to_string(parameter.shape()) +
                       ", " + to_string(shapes[i]) + " has another number of dimensions");
   }
-  if (!shapes.empty() && !shapes[0].empty() && shapes[0][0] != graph.parameters[0]->shape()[0])
-    rebatch_patterns(graph, graph.parameters[0]->shape()[0], shapes[0][0]);
+  if (const auto picture = picture_of(graph)) {
+    const int64_t before = graph.parameters[*picture]->shape()[0];
+    if (shapes[*picture][0] != before) rebatch_patterns(graph, before, shapes[*picture][0]);
+  }
   std::string text;
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
     graph.parameters[i]->outputs[0].shape = shapes[i];
@@ -100,13 +117,16 @@ void reshape(Graph& graph, const std::vector<Shape>& shapes) {
 }
 
 void set_batch(Graph& graph, int64_t batch) {
+  const auto picture = picture_of(graph);
+  if (!picture)
+    throw Error(ErrorCode::unsupported, "the model has no input with a batch dimension");
+  const int64_t before = graph.parameters[*picture]->shape()[0];
   std::vector<Shape> shapes;
   for (const Node* parameter : graph.parameters) {
-    if (parameter->shape().empty())
-      throw Error(ErrorCode::unsupported,
-                  "input \"" + parameter->name + "\" has no batch dimension");
     shapes.push_back(parameter->shape());
-    shapes.back()[0] = batch;
+    // Sequences have the batch behind the time.
+    const auto found = std::find(shapes.back().begin(), shapes.back().end(), before);
+    if (found != shapes.back().end()) *found = batch;
   }
   reshape(graph, shapes);
 }

@@ -58,10 +58,12 @@ struct Config {
   unsigned streams = 1;  // 0: AUTO
   unsigned batch = 0;    // images per inference; 0: as the model states
   Precision precision = Precision::automatic;
-  bool perf_count = false;  // event timing of every step
+  bool fp16_for_quantized_models =
+      true;  // false: what a quantised model computes in floats is f32 unless `precision` says f16
   // Writes loops out that run a known, not too large number of times; the others, or without this
   // all of them, run on the host.
   bool unroll_loops = true;
+  bool perf_count = false;               // event timing of every step
   unsigned max_num_threads = 0;          // of program builds; 0: all cores
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
   bool nv12_two_inputs = false;          // the picture input is two: see CompiledModel::inputs()

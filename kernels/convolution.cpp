@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/convolution_tile.h"
+#include "kernels/convolution_int8.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -22,14 +22,15 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
       resolve_convolution(context.type, context.attributes, data, context.inputs[1].shape);
   Shape out{s.batch, s.groups * s.out_channels};
   for (size_t i = 5 - data.size(); i < 3; ++i) out.push_back(s.out[i]);
-  return {{context.inputs[0].type, std::move(out), {}}};
+  const ElementType type = context.inputs[0].type;  // sums of bytes are floats to what follows
+  return {{type == ElementType::u8 ? ElementType::f32 : type, std::move(out), {}}};
 }
 
 // Sums in double, one row of outputs at a time.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const ConvShape s =
       resolve_convolution(desc.type, desc.attributes, inputs[0].shape(), inputs[1].shape());
-  const std::vector<float> data = inputs[0].to_floats(), filter = inputs[1].to_floats();
+  const std::vector<float> data = data_values(desc, inputs[0]), filter = inputs[1].to_floats();
   float* out = outputs[0].mutable_data<float>();
   const int64_t plane = s.in[0] * s.in[1] * s.in[2];
   std::vector<double> sums(static_cast<size_t>(s.out[2]));
@@ -72,27 +73,9 @@ ConvShape resolve(const OpDesc& desc) {
 // ---- tile
 // ----------------------------------------------------------------------------------------------------------
 
-TileProblem tile_problem(const OpDesc& desc) {
-  TileProblem problem;
-  problem.shape = resolve(desc);
-  problem.in = pixel_strides(desc.inputs[0]);
-  problem.out = pixel_strides(desc.outputs[0]);
-  problem.axes = spatial_axes(desc.outputs[0].shape.size());
-  problem.weights = [filter = desc.constants[1], s = problem.shape] {
-    const std::vector<float> from = filter.to_floats();
-    std::vector<float> to(from.size());
-    for (int64_t o = 0; o < s.groups * s.out_channels; ++o)
-      for (int64_t i = 0; i < s.in_channels; ++i)
-        for (int64_t t = 0; t < s.taps(); ++t)
-          to[(o * s.taps() + t) * s.in_channels + i] = from[(o * s.in_channels + i) * s.taps() + t];
-    return to;
-  };
-  return problem;
-}
-
 std::string reject_conv_tile(const OpDesc& desc, const DeviceTraits& traits) {
   if (desc.constants[1].empty()) return "the weights are not constant";
-  return reject_tile(desc, tile_problem(desc), traits);
+  return reject_tile(desc, convolution_problem(desc), traits);
 }
 
 const KernelFamily kTile{
@@ -100,13 +83,13 @@ const KernelFamily kTile{
     1,
     reject_conv_tile,
     [](const OpDesc& desc, const DeviceTraits& traits) {
-      return tile_space(desc, tile_problem(desc), traits);
+      return tile_space(desc, convolution_problem(desc), traits);
     },
     [](const OpDesc& desc, const DeviceTraits& traits) {
-      return tile_heuristic(desc, tile_problem(desc), traits);
+      return tile_heuristic(desc, convolution_problem(desc), traits);
     },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return tile_plan(desc, tile_problem(desc), traits, point);
+      return tile_plan(desc, convolution_problem(desc), traits, point);
     }};
 
 // ---- depthwise
@@ -335,7 +318,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
                     Argument::output(0, size), Argument::value(args)};
   if (constant)
     plan.packed.push_back(
-        [weights = tile_problem(desc).weights, type] { return to_bytes(weights(), type); });
+        [weights = convolution_problem(desc).weights, type] { return to_bytes(weights(), type); });
   const Tail tail = make_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()), plan);
   const int local = point["LOCAL"];
   spec.defines = {{"T", storage_name(type)},
@@ -358,7 +341,59 @@ const KernelFamily kGeneral{
     [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
     general_plan};
 
+// ---- bytes
+
+const KernelFamily kInt8{
+    "conv_int8",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return reject_int8(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return int8_space(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return int8_heuristic(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return int8_plan(desc, convolution_problem(desc), traits, point);
+    }};
+
+const KernelFamily kDepthwiseInt8{
+    "conv_depthwise_int8",
+    1,
+    [](const OpDesc& desc, const DeviceTraits&) {
+      return reject_depthwise_int8(desc, convolution_problem(desc));
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return depthwise_int8_space(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return depthwise_int8_heuristic(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return depthwise_int8_plan(desc, convolution_problem(desc), traits, point);
+    }};
+
 }  // namespace
+
+TileProblem convolution_problem(const OpDesc& desc) {
+  TileProblem problem;
+  problem.shape = resolve(desc);
+  problem.in = pixel_strides(desc.inputs[0]);
+  problem.out = pixel_strides(desc.outputs[0]);
+  problem.axes = spatial_axes(desc.outputs[0].shape.size());
+  problem.weights = [filter = desc.constants[1], s = problem.shape] {
+    const std::vector<float> from = filter.to_floats();
+    std::vector<float> to(from.size());
+    for (int64_t o = 0; o < s.groups * s.out_channels; ++o)
+      for (int64_t i = 0; i < s.in_channels; ++i)
+        for (int64_t t = 0; t < s.taps(); ++t)
+          to[(o * s.taps() + t) * s.in_channels + i] = from[(o * s.in_channels + i) * s.taps() + t];
+    return to;
+  };
+  return problem;
+}
 
 std::vector<OpDef> convolution_ops() {
   OpDef convolution;
@@ -366,11 +401,11 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&kTile, &kGeneral};
+  convolution.families = {&kTile, &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
   OpDef grouped = convolution;
   grouped.type = "GroupConvolution";
-  grouped.families = {&kDepthwise, &kTile, &kGeneral};
+  grouped.families = {&kDepthwise, &kTile, &kDepthwiseInt8, &kInt8, &kGeneral};
   return {std::move(convolution), std::move(grouped)};
 }
 

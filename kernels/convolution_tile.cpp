@@ -67,69 +67,6 @@ bool is_row(const std::array<int64_t, 3>& size, int64_t batch, const PixelStride
   return follows(size[1], s.h) && follows(size[0], s.d) && follows(batch, s.n);
 }
 
-// The step between pixels of what is_row() accepts.
-int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
-  if (size[2] > 1) return s.w;
-  if (size[1] > 1) return s.h;
-  if (size[0] > 1) return s.d;
-  return batch > 1 ? s.n : s.w;
-}
-
-bool is_pointwise(const TileProblem& problem) {
-  const ConvShape& s = problem.shape;
-  for (int i = 0; i < 3; ++i)
-    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
-  return is_row(s.in, s.batch, problem.in) && is_row(s.out, s.batch, problem.out);
-}
-
-// Whether each pixel's channels start at a multiple of four elements (memory itself is aligned far
-// better).
-bool fours_aligned(int64_t offset, const TileProblem& problem) {
-  const ConvShape& s = problem.shape;
-  const PixelStrides& in = problem.in;
-  const auto fits = [](int64_t size, int64_t stride) { return size == 1 || stride % 4 == 0; };
-  return offset % 4 == 0 && fits(s.batch, in.n) && fits(s.in[0], in.d) && fits(s.in[1], in.h) &&
-         fits(s.in[2], in.w) && fits(s.groups, s.in_channels);
-}
-
-// The axes that walk the output as one long row, and whether the tail's operands allow that: each
-// varies along channels only or lies in memory as a long row, too.
-bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
-  const ConvShape& s = problem.shape;
-  if (s.out[0] > 1) return false;
-  if (s.out[2] == 1 && s.out[1] > 1) std::swap(axes.h, axes.w);
-  if (s.out[2] == 1 && s.out[1] == 1 && s.batch > 1) std::swap(axes.n, axes.w);
-  const size_t rank = desc.outputs[0].shape.size();
-  for (const PostOp& op : desc.tail) {
-    if (op.is_unary()) continue;
-    const TensorDesc& operand = desc.inputs[op.operand];
-    const auto size = [&](int axis) -> int64_t {
-      const int at = axis - static_cast<int>(rank - operand.shape.size());
-      return axis < 0 || at < 0 ? 1 : operand.shape[at];
-    };
-    const auto stride = [&](int axis) -> int64_t {
-      return size(axis) == 1
-                 ? 0
-                 : operand.strides[axis - static_cast<int>(rank - operand.shape.size())];
-    };
-    const TailAxes& a = problem.axes;
-    if (size(a.n) == 1 && size(a.h) == 1 && size(a.w) == 1) continue;
-    const bool whole = size(a.n) == s.batch && size(a.h) == s.out[1] && size(a.w) == s.out[2];
-    const bool constant =
-        !desc.constants[op.operand].empty();  // packed densely: a long row if it is whole
-    if (!whole) return false;
-    if (!constant && !is_row(s.out, s.batch, {stride(a.n), 0, 0, stride(a.h), stride(a.w)}))
-      return false;
-  }
-  return true;
-}
-
-// Channels a vector may hold: a tail wants whole vectors, so those of a group must not straddle
-// two.
-bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector) {
-  return s.groups == 1 || desc.tail.empty() || s.out_channels % vector == 0;
-}
-
 // A point on a CPU (one work-item a work-group walks many tiles) with the speed of its inner loop.
 struct CpuShape {
   int vector, vectors, tile_p;
@@ -225,6 +162,63 @@ double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
 
 }  // namespace
 
+// The step between pixels of what is_row() accepts.
+int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
+  if (size[2] > 1) return s.w;
+  if (size[1] > 1) return s.h;
+  if (size[0] > 1) return s.d;
+  return batch > 1 ? s.n : s.w;
+}
+
+bool is_pointwise(const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  for (int i = 0; i < 3; ++i)
+    if (s.kernel[i] != 1 || s.stride[i] != 1 || s.pad[i] != 0 || s.in[i] != s.out[i]) return false;
+  return is_row(s.in, s.batch, problem.in) && is_row(s.out, s.batch, problem.out);
+}
+
+bool fours_aligned(int64_t offset, const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  const PixelStrides& in = problem.in;
+  const auto fits = [](int64_t size, int64_t stride) { return size == 1 || stride % 4 == 0; };
+  return offset % 4 == 0 && fits(s.batch, in.n) && fits(s.in[0], in.d) && fits(s.in[1], in.h) &&
+         fits(s.in[2], in.w) && fits(s.groups, s.in_channels);
+}
+
+bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
+  const ConvShape& s = problem.shape;
+  if (s.out[0] > 1) return false;
+  if (s.out[2] == 1 && s.out[1] > 1) std::swap(axes.h, axes.w);
+  if (s.out[2] == 1 && s.out[1] == 1 && s.batch > 1) std::swap(axes.n, axes.w);
+  const size_t rank = desc.outputs[0].shape.size();
+  for (const PostOp& op : desc.tail) {
+    if (op.is_unary()) continue;
+    const TensorDesc& operand = desc.inputs[op.operand];
+    const auto size = [&](int axis) -> int64_t {
+      const int at = axis - static_cast<int>(rank - operand.shape.size());
+      return axis < 0 || at < 0 ? 1 : operand.shape[at];
+    };
+    const auto stride = [&](int axis) -> int64_t {
+      return size(axis) == 1
+                 ? 0
+                 : operand.strides[axis - static_cast<int>(rank - operand.shape.size())];
+    };
+    const TailAxes& a = problem.axes;
+    if (size(a.n) == 1 && size(a.h) == 1 && size(a.w) == 1) continue;
+    const bool whole = size(a.n) == s.batch && size(a.h) == s.out[1] && size(a.w) == s.out[2];
+    const bool constant =
+        !desc.constants[op.operand].empty();  // packed densely: a long row if it is whole
+    if (!whole) return false;
+    if (!constant && !is_row(s.out, s.batch, {stride(a.n), 0, 0, stride(a.h), stride(a.w)}))
+      return false;
+  }
+  return true;
+}
+
+bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector) {
+  return s.groups == 1 || desc.tail.empty() || s.out_channels % vector == 0;
+}
+
 std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType type) {
   std::vector<std::byte> bytes(values.size() * size_of(type));
   if (type == ElementType::f16) {
@@ -236,18 +230,42 @@ std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType ty
   return bytes;
 }
 
-std::string storage_name(ElementType type) { return type == ElementType::f16 ? "half" : "float"; }
+std::string storage_name(ElementType type) {
+  return type == ElementType::u8 ? "uchar" : type == ElementType::f16 ? "half" : "float";
+}
+
+namespace {
+
+std::string reject_size(const OpDesc& desc, size_t data_inputs) {
+  if (desc.outputs[0].elements() == 0) return "the output is empty";
+  for (size_t i = 0; i < data_inputs; ++i)
+    if (desc.inputs[i].span() > kMaxIndex) return "an input has more than 2^31 elements";
+  if (desc.outputs[0].span() > kMaxIndex) return "the output has more than 2^31 elements";
+  return "";
+}
+
+}  // namespace
 
 std::string reject_storage(const OpDesc& desc, size_t data_inputs) {
   const ElementType type = desc.inputs[0].type;
   if (type != ElementType::f32 && type != ElementType::f16)
     return "the data is neither f32 nor f16";
   if (desc.outputs[0].type != type) return "input and output differ in type";
-  if (desc.outputs[0].elements() == 0) return "the output is empty";
-  for (size_t i = 0; i < data_inputs; ++i)
-    if (desc.inputs[i].span() > kMaxIndex) return "an input has more than 2^31 elements";
-  if (desc.outputs[0].span() > kMaxIndex) return "the output has more than 2^31 elements";
-  return "";
+  return reject_size(desc, data_inputs);
+}
+
+std::string reject_bytes(const OpDesc& desc) {
+  if (desc.inputs[0].type != ElementType::u8 || desc.outputs[0].type != ElementType::u8)
+    return "the data are not bytes";
+  return reject_size(desc, 1);
+}
+
+std::string reject_byte_storage(const OpDesc& desc) {
+  if (desc.constants[1].empty() || desc.constants[1].type() != ElementType::i8)
+    return "the weights are not constant bytes";
+  if (!is_float(desc.outputs[0].type) && !quantizes(desc.tail))
+    return "the output is neither of a float type nor quantised";
+  return reject_size(desc, 1);
 }
 
 int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits) {

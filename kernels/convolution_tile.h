@@ -54,6 +54,22 @@ struct TileProblem {
   std::function<std::vector<float>()> weights;
 };
 
+// The problem of a Convolution or GroupConvolution.
+TileProblem convolution_problem(const OpDesc& desc);
+
+// 1x1 whose input and output are one long row of pixels each, row_step() apart.
+bool is_pointwise(const TileProblem& problem);
+int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& strides);
+// The axes that walk the output as one long row, and whether the tail's operands allow that: each
+// varies along channels only or lies in memory as a long row, too.
+bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes);
+// Whether each pixel's channels start at a multiple of four elements (memory itself is aligned far
+// better).
+bool fours_aligned(int64_t offset, const TileProblem& problem);
+// Channels a vector may hold: a tail wants whole vectors, so those of a group must not straddle
+// two.
+bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector);
+
 std::string reject_tile(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
 std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& problem,
                                     const DeviceTraits& traits);
@@ -64,11 +80,15 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
 
 // Floats as elements of `type` (f32 or f16), for packed constants.
 std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType type);
-// "float" or "half": what kernels call the storage type.
+// "float", "half" or "uchar": what kernels call the storage type.
 std::string storage_name(ElementType type);
 // Reason why the tensors cannot be addressed with 32-bit element indices or are not all of one
 // storage type, or "".
 std::string reject_storage(const OpDesc& desc, size_t data_inputs);
+// The same for bytes that stay bytes.
+std::string reject_bytes(const OpDesc& desc);
+// The same for products of bytes that become floats or, by the tail, bytes.
+std::string reject_byte_storage(const OpDesc& desc);
 // How many work-items of a CPU device, each walking tiles, share `tiles` x `blocks` tiles of
 // `flops` each: enough to balance the cores, not so many that starting them shows.
 int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits);

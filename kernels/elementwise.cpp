@@ -1,6 +1,6 @@
 // Functions of one element and their broadcasting: activations, arithmetic, comparisons, Convert,
-// Select, FakeQuantize. One table says which function of scalar_functions.h an operation is;
-// shapes, reference and kernels follow from it.
+// Select, FakeQuantize, and the engine's own Quantize and Dequantize. One table says which function
+// of scalar_functions.h an operation is; shapes, reference and kernels follow from it.
 #include "kernels/elementwise.h"
 
 #include <algorithm>
@@ -24,7 +24,9 @@ enum class Kind {
   convert,
   convert_like,
   select,
-  fake_quantize
+  fake_quantize,
+  quantize,    // x, scale, shift -> byte: round(x * scale + shift) in 0..levels-1
+  dequantize,  // byte, scale, shift -> byte * scale + shift
 };
 
 struct Entry {
@@ -95,6 +97,8 @@ constexpr Entry kTable[] = {
     {"ConvertLike", 1, Kind::convert_like, "identity"},
     {"Select", 1, Kind::select, "select"},
     {"FakeQuantize", 1, Kind::fake_quantize, "fake_quantize"},
+    {"Quantize", 1, Kind::quantize, "quantize"},
+    {"Dequantize", 1, Kind::dequantize, "dequantize"},
 };
 
 const Entry& entry_of(const std::string& type) {
@@ -247,6 +251,8 @@ std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
     case Kind::convert:
       break;
     case Kind::select:
+    case Kind::quantize:
+    case Kind::dequantize:
       least = most = 3;
       break;
     case Kind::fake_quantize:
@@ -270,12 +276,19 @@ std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
     case Kind::logical_not:
       type = ElementType::boolean;
       break;
+    case Kind::quantize:
+      type = ElementType::u8;
+      break;
+    case Kind::dequantize:
+      type = ElementType::f32;
+      break;
     default:
       break;
   }
   const bool broadcasts = entry.kind == Kind::binary || entry.kind == Kind::comparison ||
                           entry.kind == Kind::logical || entry.kind == Kind::select ||
-                          entry.kind == Kind::fake_quantize;
+                          entry.kind == Kind::fake_quantize || entry.kind == Kind::quantize ||
+                          entry.kind == Kind::dequantize;
   if (!broadcasts) return {{type, shape}};
 
   const std::string mode = broadcast_mode(context.attributes);
@@ -283,7 +296,7 @@ std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
     fail_model("auto_broadcast=\"" + mode + "\" is none of numpy, pdpd, none");
   for (size_t i = 1; i < inputs.size(); ++i) {
     const bool condition = entry.kind == Kind::select;
-    if (inputs[i].type != inputs[condition ? 1 : 0].type &&
+    if (entry.kind != Kind::dequantize && inputs[i].type != inputs[condition ? 1 : 0].type &&
         !(is_float(inputs[i].type) && is_float(inputs[condition ? 1 : 0].type)))
       fail_model(
           "inputs of different types: " + std::string(name_of(inputs[condition ? 1 : 0].type)) +
@@ -352,6 +365,13 @@ void evaluate_floats(const ElementFunction& function, const std::vector<Shape>& 
       return fake_quantize(in[0][at[0]], in[1][at[1]], in[2][at[2]], in[3][at[3]], in[4][at[4]],
                            function.alpha);
     });
+  } else if (function.name == "quantize") {
+    const UnaryFunction* to_byte = find_unary("to_byte");
+    each([&](At at) {
+      return to_byte->apply(in[0][at[0]] * in[1][at[1]] + in[2][at[2]], 0, function.beta);
+    });
+  } else if (function.name == "dequantize") {
+    each([&](At at) { return in[0][at[0]] * in[1][at[1]] + in[2][at[2]]; });
   } else if (function.name == "to_boolean") {
     each([&](At at) { return in[0][at[0]] != 0 ? 1.f : 0.f; });
   } else {
@@ -464,6 +484,11 @@ TailSteps fake_quantize_tail(const OpDesc& desc) {
 
 TailSteps elementwise_as_tail(const OpDesc& desc, int main) {
   const Entry& entry = entry_of(desc.type);
+  if (entry.kind == Kind::quantize) {
+    if (main != 0) return {};
+    const ElementFunction function = element_function(desc, desc.constants);
+    return {{{"multiply", 0, 0, 1}, {"add", 0, 0, 2}, {"to_byte", 0, function.beta}}, {}};
+  }
   if (!is_float(desc.outputs[0].type) || !is_float(desc.inputs[main].type)) return {};
   if (entry.kind == Kind::fake_quantize) return main == 0 ? fake_quantize_tail(desc) : TailSteps{};
   if (entry.kind == Kind::convert || entry.kind == Kind::convert_like)
@@ -569,6 +594,8 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
     f.name = attributes.get_bool("m_pythondiv", true) ? "floor_divide" : "truncate_divide";
   } else if (desc.type == "FakeQuantize") {
     f.alpha = static_cast<float>(attributes.get_int("levels"));
+  } else if (entry.kind == Kind::quantize) {
+    f.beta = static_cast<float>(attributes.get_int("levels") - 1);
   } else if (entry.kind == Kind::convert) {
     if (attributes.get_string("destination_type") == "boolean") f.name = "to_boolean";
   } else if (entry.kind == Kind::convert_like) {
@@ -583,6 +610,8 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
       f.operands = 2;
       break;
     case Kind::select:
+    case Kind::quantize:
+    case Kind::dequantize:
       f.operands = 3;
       break;
     case Kind::fake_quantize:

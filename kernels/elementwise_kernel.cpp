@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 
 #include "kernels/elementwise.h"
 #include "kernels/kernel.h"
@@ -39,6 +40,8 @@ struct Operand {
   TensorDesc view;   // as the output's elements see it
   Tensor constant;   // or empty
   size_t input = 0;  // of the OpDesc
+  // of a quantised operand of the tail: what its bytes stand for
+  std::optional<std::array<float, 2>> scale{};
 };
 
 // One loop over the output with the steps of each operand, in elements.
@@ -119,6 +122,10 @@ void widen_channels(Program& program) {
   inner.size *= pixels;
 }
 
+// Whether the output is of quantised values (not of booleans): integers from 0 to 255 before they
+// are stored.
+bool makes_bytes(const OpDesc& desc) { return desc.type == "Quantize" || quantizes(desc.tail); }
+
 Program make_program(const OpDesc& desc) {
   Program program;
   program.function = element_function(desc, desc.constants);
@@ -139,7 +146,11 @@ Program make_program(const OpDesc& desc) {
   };
   for (size_t i = 0; i < program.function.operands; ++i) add(i, true);
   for (const PostOp& op : desc.tail)
-    if (!op.is_unary()) add(static_cast<size_t>(op.operand), false);
+    if (!op.is_unary()) {
+      add(static_cast<size_t>(op.operand), false);
+      Operand& operand = program.operands.back();
+      if (operand.view.type == ElementType::u8) operand.scale = {op.alpha, op.beta};
+    }
 
   // Loops in the order of the output's memory; dimensions of size 1 drop out.
   std::vector<size_t> order;
@@ -175,10 +186,12 @@ Program make_program(const OpDesc& desc) {
 
   widen_channels(program);
   const Loop& inner = program.loops.back();
-  program.vectors = is_float(out.type) && inner.out == 1 && inner.size >= 4;
-  for (size_t k = 0; k < program.operands.size(); ++k)
-    program.vectors &=
-        is_float(program.operands[k].view.type) && (inner.in[k] == 0 || inner.in[k] == 1);
+  program.vectors = (is_float(out.type) || makes_bytes(desc)) && inner.out == 1 && inner.size >= 4;
+  for (size_t k = 0; k < program.operands.size(); ++k) {
+    const Operand& operand = program.operands[k];
+    program.vectors &= is_float(operand.view.type) || operand.scale || desc.type == "Dequantize";
+    program.vectors &= inner.in[k] == 0 || inner.in[k] == 1;
+  }
   return program;
 }
 
@@ -186,7 +199,8 @@ std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
   const TensorDesc& out = desc.outputs[0];
   if (out.elements() == 0) return "the output is empty";
   if (stored_type(out.type).empty()) return "does not write " + std::string(name_of(out.type));
-  if (!desc.tail.empty() && !is_float(out.type)) return "takes a tail on floats only";
+  if (!desc.tail.empty() && !is_float(out.type) && !quantizes(desc.tail))
+    return "takes a tail on floats only";
   size_t operands = 0;
   for (const PostOp& op : desc.tail) {
     if (op.is_unary() ? !find_unary(op.function) : !find_binary(op.function))
@@ -284,6 +298,8 @@ std::string base_expression(const Program& program) {
     return "select(select(rint((x - y) / (z0 - y) * " + last + ") / " + last +
            " * (z2 - z1) + z1, z2, x > fmax(y, z0)), z1, x <= fmin(y, z0))";
   }
+  if (f.name == "quantize") return spliced("fmin(fmax(rint(x * y + z0), 0.0f), BETA)", 0, f.beta);
+  if (f.name == "dequantize") return "x * y + z0";
   if (f.operands == 1) return spliced(find_unary(f.name)->opencl, f.alpha, f.beta);
   return std::string(find_binary(f.name)->opencl);
 }
@@ -387,15 +403,24 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
     }
     const std::string name = operand_name(k), number = std::to_string(k);
     operands += ", IN(" + stored + ", " + name + ")";
+    std::string scaled;
+    if (operand.scale) {
+      operands += ", const float2 " + name + "_scale";
+      spec.arguments.push_back(Argument::value(*operand.scale));
+      scaled = " * " + name + "_scale.s0 + " + name + "_scale.s1";
+    }
     const std::string base = "AT(" + name + ") + from[" + number + "]";
     const std::string comma = k ? ", " : "";
-    single +=
-        comma + load_text(stored, program.floats, base + " + (i) * walk.in[" + number + "][0]");
+    single += comma +
+              load_text(stored, program.floats, base + " + (i) * walk.in[" + number + "][0]") +
+              scaled;
     if (vector > 1) {
       const std::string type = "FLOATV(" + std::to_string(vector) + ")";
-      wide += comma + (program.loops[0].in[k] == 0
-                           ? "(" + type + ")(LOADV(" + stored + ", 1, " + base + "))"
-                           : "LOADV(" + stored + ", V, " + base + " + (i))");
+      wide +=
+          comma +
+          (program.loops[0].in[k] == 0 ? "(" + type + ")(LOADV(" + stored + ", 1, " + base + "))"
+                                       : "LOADV(" + stored + ", V, " + base + " + (i))") +
+          scaled;
     }
   }
   std::string& text = spec.prologue;

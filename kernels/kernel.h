@@ -13,6 +13,11 @@
 
 namespace clinfer {
 
+// How a device adds up four products of bytes in one instruction: inline PTX (dp4a),
+// cl_khr_integer_dot_product, AVX-512 VNNI (inline assembly, by compilers that make x86 code of
+// OpenCL C).
+enum class DotProduct { none, ptx, khr, x86 };
+
 enum class Vendor { other, intel, nvidia, amd, arm, pocl };
 
 // What kernels may know of a device. Filled by engine/ocl from queries and probes; a test may make
@@ -28,8 +33,8 @@ struct DeviceTraits {
   bool fp16 = false;               // half arithmetic compiles
   unsigned sub_group = 0;          // width that kernels may require, 0 = none
   bool intel_block_io = false;     // cl_intel_subgroups block reads and shuffles
-  bool dot_product = false;        // packed int8 dot product
-  bool nvidia_ptx = false;         // inline PTX (mma.sync, cp.async) compiles
+  DotProduct dot = DotProduct::none;
+  bool nvidia_ptx = false;  // inline PTX (mma.sync, cp.async) compiles
 };
 
 // Named integers, in a fixed order. Two points of one family have the same names.

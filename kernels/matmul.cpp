@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/convolution_tile.h"
+#include "kernels/convolution_int8.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -105,7 +105,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   };
   const Shape shape = resolve(context.attributes, desc(0), desc(1)).out_shape();
   checked_count(shape);
-  return {{context.inputs[0].type, shape, {}}};
+  const ElementType type = context.inputs[0].type;  // sums of bytes are floats to what follows
+  return {{type == ElementType::u8 ? ElementType::f32 : type, shape, {}}};
 }
 
 // Sums in double.
@@ -114,7 +115,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     return TensorDesc::row_major(inputs[i].type(), inputs[i].shape());
   };
   const Product p = resolve(desc.attributes, dense(0), dense(1));
-  const std::vector<float> left = inputs[0].to_floats(), right = inputs[1].to_floats();
+  const std::vector<float> left = data_values(desc, inputs[0]), right = inputs[1].to_floats();
   std::vector<float> out;
   out.reserve(static_cast<size_t>(outputs[0].elements()));
   std::vector<double> sums(static_cast<size_t>(p.b.columns));
@@ -165,13 +166,17 @@ std::vector<float> weights_by_column(const Tensor& value, const Product& p) {
 }
 
 // Why the second input is no matrix of constant weights that all rows of the first share, or "".
-std::string reject_weights(const OpDesc& desc, const Product& p) {
+std::string reject_shared_weights(const OpDesc& desc, const Product& p) {
   if (desc.constants[1].empty()) return "the second input is not constant";
   if (!desc.constants[0].empty()) return "both inputs are constant";
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
   if (count(p.b.batch) != 1) return "the weights are batched";
   if (p.batch.size() > 2) return "more than two batch dimensions";
   return "";
+}
+
+std::string reject_weights(const OpDesc& desc, const Product& p) {
+  if (std::string why = reject_shared_weights(desc, p); !why.empty()) return why;
+  return reject_storage(desc, 1);
 }
 
 // Rows are pixels: the innermost dimension walks m, the others the batch.
@@ -221,6 +226,25 @@ const KernelFamily kFullyConnected{
     },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return tile_plan(desc, tile_problem(desc), traits, point);
+    }};
+
+const KernelFamily kInt8{
+    "fc_int8",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+      if (!takes_bytes(desc)) return "the data are not bytes";
+      if (std::string why = reject_shared_weights(desc, resolve_constant(desc)); !why.empty())
+        return why;
+      return reject_int8(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return int8_space(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return int8_heuristic(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return int8_plan(desc, tile_problem(desc), traits, point);
     }};
 
 // ---- gemv
@@ -494,7 +518,7 @@ std::vector<OpDef> matmul_ops() {
   matmul.opsets = {1};
   matmul.infer_shapes = infer_shapes;
   matmul.evaluate = evaluate;
-  matmul.families = {&kGemv, &kFullyConnected, &kGeneral};
+  matmul.families = {&kGemv, &kFullyConnected, &kInt8, &kGeneral};
   matmul.layout = LayoutRule::any_to_rows;
   return {std::move(matmul)};
 }

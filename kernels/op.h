@@ -46,7 +46,8 @@ class Attributes {
 // stores it. unary:  v = f(v; alpha, beta), f by name from scalar_functions.h ("relu", "clamp",
 // "sigmoid", ...) binary: v = g(v, other) by name ("add", "multiply", "prelu", ...); `other` is
 // input number `operand` of the OpDesc,
-//         broadcast to the output's shape as numpy does; swapped: v = g(other, v)
+//         broadcast to the output's shape as numpy does; swapped: v = g(other, v). An operand of
+//         bytes (u8, quantised) counts as alpha * byte + beta.
 struct PostOp {
   std::string function;
   float alpha = 0, beta = 0;

@@ -161,7 +161,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
             values.push_back(taps > 0 ? static_cast<float>(sum / static_cast<double>(taps)) : 0.f);
           }
         }
-  std::copy(values.begin(), values.end(), outputs[0].mutable_data<float>());
+  outputs[0] = Tensor::of(outputs[0].type(), outputs[0].shape(), values);
   if (outputs.size() > 1) store_ints(indices, outputs[1]);
 }
 
@@ -204,9 +204,16 @@ struct ImageStrides {
   }
 };
 
+// Maxima of bytes are bytes.
+std::string reject_stored(const OpDesc& desc) {
+  const bool bytes = desc.type == "MaxPool" && desc.inputs[0].type == ElementType::u8;
+  return bytes && desc.tail.empty() && desc.outputs.size() == 1 ? reject_bytes(desc)
+                                                                : reject_storage(desc, 1);
+}
+
 std::string reject_image(const OpDesc& desc, int vector) {
   if (desc.outputs.size() > 1) return "does not write indices";
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  if (std::string why = reject_stored(desc); !why.empty()) return why;
   if (desc.inputs[0].shape[1] > 1 &&
       (desc.inputs[0].strides[1] != 1 || desc.outputs[0].strides[1] != 1))
     return "channels are not adjacent in memory";
@@ -443,7 +450,7 @@ std::array<int, 5> all_strides(const TensorDesc& desc) {
 }
 
 std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  if (std::string why = reject_stored(desc); !why.empty()) return why;
   if (desc.outputs.size() > 1) {
     if (desc.outputs[1].type != ElementType::i32) return "indices are written as i32 only";
     if (desc.outputs[1].span() > std::numeric_limits<int32_t>::max())

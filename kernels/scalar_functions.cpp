@@ -74,6 +74,10 @@ constexpr UnaryFunction kUnary[] = {
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
      "x / (1.0f + gate_exp(-ALPHA * x))"},
     {"square", [](float x, float, float) { return x * x; }, "x * x"},
+    // the nearest integer in 0..beta, as a quantised value is stored
+    {"to_byte",
+     [](float x, float, float b) { return std::min(std::max(std::nearbyint(x), 0.f), b); },
+     "fmin(fmax(rint(x), 0.0f), BETA)"},
     {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "tanh(x)"},
 };

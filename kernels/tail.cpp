@@ -92,7 +92,8 @@ std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
     if (!find_binary(op.function)) return "no element function " + op.function;
     const TensorDesc& operand = desc.inputs[op.operand];
     if (operand.shape.size() > rank) return "a tail operand has more dimensions than the output";
-    if (!is_float(operand.type)) return "a tail operand is not of a float type";
+    if (!is_float(operand.type) && operand.type != ElementType::u8)
+      return "a tail operand is neither of a float type nor quantised";
     for (size_t d = 0; d < rank; ++d) {
       const Dim dim = dim_of(operand, rank, static_cast<int>(d));
       if (dim.size != 1 && dim.size != desc.outputs[0].shape[d])
@@ -133,14 +134,21 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
     } else {
       const TensorDesc& operand = desc.inputs[op.operand];
       if (operand.type == ElementType::f16) type = "half";
+      if (operand.type == ElementType::u8) type = "uchar";
       for (size_t i = 0; i < 4; ++i)
         strides[i] =
             static_cast<int>(dim_of(operand, desc.outputs[0].shape.size(), walked(axes)[i]).stride);
       tail.arguments.push_back(Argument::input(op.operand, size_of(operand.type)));
     }
     tail.arguments.push_back(Argument::value(strides));
+    const bool bytes = type == "uchar";
+    if (bytes) tail.arguments.push_back(Argument::value(std::array<float, 2>{op.alpha, op.beta}));
     params += ", IN(" + type + ", " + name + "), const int4 " + name + "_strides";
     args += ", " + name + "_base, " + name + "_offset, " + name + "_strides";
+    if (bytes) {
+      params += ", const float2 " + name + "_scale";
+      args += ", " + name + "_scale";
+    }
     // Channel strides are 0 or 1 for vectors; which of them is known now, so the kernel need not
     // ask.
     const std::string at = "AT(" + name + ") + n * " + name + "_strides.s0 + h * " + name +
@@ -158,6 +166,7 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
               v + "; ++i) part[i] = i < left ? LOADV(" + type +
               ", 1, p + i) : 0.0f;\n      y = LOADV_PRIVATE(" + v + ", part);\n    }\n";
     }
+    if (bytes) body += "    y = y * " + name + "_scale.s0 + " + name + "_scale.s1;\n";
     std::string expression(find_binary(op.function)->opencl);
     if (op.swapped) body += "    const " + float_v + " other = x;\n    x = y;\n    y = other;\n";
     body += "    x = " + expression + ";\n  }\n";
@@ -174,6 +183,10 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
   return tail;
 }
 
+bool quantizes(const std::vector<PostOp>& tail) {
+  return !tail.empty() && tail.back().function == "to_byte";
+}
+
 void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, Tensor& output) {
   if (desc.tail.empty()) return;
   float* values = output.mutable_data<float>();
@@ -187,7 +200,9 @@ void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, Tensor& outp
       continue;
     }
     const BinaryFunction* f = find_binary(op.function);
-    const std::vector<float> other = inputs[op.operand].to_floats();
+    std::vector<float> other = inputs[op.operand].to_floats();
+    if (inputs[op.operand].type() == ElementType::u8)
+      for (float& y : other) y = op.alpha * y + op.beta;
     const TensorDesc operand =
         TensorDesc::row_major(inputs[op.operand].type(), inputs[op.operand].shape());
     Shape index(rank, 0);
@@ -202,6 +217,7 @@ void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, Tensor& outp
       }
     }
   }
+  if (quantizes(desc.tail)) output = output.convert(ElementType::u8);
 }
 
 }  // namespace clinfer

@@ -39,8 +39,12 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
 // 1, an unknown function.
 std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes);
 
-// Reference: applies desc.tail in place to a row-major f32 tensor; inputs as for evaluate() plus
-// the tail's operands.
+// Whether the tail ends in bytes ("to_byte"): then output 0 is of type u8, and what is computed
+// before the tail is floats.
+bool quantizes(const std::vector<PostOp>& tail);
+
+// Reference: applies desc.tail to a row-major f32 tensor, in place unless it becomes one of bytes;
+// inputs as for evaluate() plus the tail's operands.
 void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, Tensor& output);
 
 }  // namespace clinfer

@@ -53,7 +53,8 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
       outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
   } else {
     for (const NodeOutput& output : node.outputs)
-      outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
+      outputs.push_back(Tensor::allocate(
+          quantizes(node.tail) ? ElementType::f32 : host_type(output.type), output.shape));
   }
   node.def->evaluate(desc, std::span<const Tensor>(values).first(desc.own_inputs), outputs);
   if (!desc.tail.empty()) apply_tail(desc, values, outputs[0]);

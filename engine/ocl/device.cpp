@@ -122,10 +122,24 @@ std::string looked_at(const Devices& all) {
              : "found " + text;
 }
 
+constexpr const char* kLanguage = "-cl-std=CL1.2";
+constexpr const char* kLanguageWithDot =
+    "-cl-std=CL3.0";  // integer dot products are functions of OpenCL C 3.0
+
+// PoCL makes code for the processor it runs on.
+bool host_has_vnni() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
 // Whether a small kernel compiles on the device.
-bool compiles(const cl::Context& context, const cl::Device& device, const char* source) {
+bool compiles(const cl::Context& context, const cl::Device& device, const char* source,
+              const char* language = kLanguage) {
   try {
-    cl::Program(context, std::string(source)).build(device, "-cl-std=CL1.2");
+    cl::Program(context, std::string(source)).build(device, language);
     return true;
   } catch (const cl::Error&) {
     return false;
@@ -152,6 +166,10 @@ const Device& select_device(const std::string& name) {
   // Plain "GPU" means the best there is: a CPU device serves where there is no GPU.
   if ((name == "GPU" || name.empty()) && !all.usable.empty()) return all.usable.front();
   throw Error(ErrorCode::no_device, "no OpenCL device \"" + name + "\": " + looked_at(all));
+}
+
+std::string language_option(const DeviceTraits& traits) {
+  return traits.dot == DotProduct::khr ? kLanguageWithDot : kLanguage;
 }
 
 DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
@@ -184,12 +202,22 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   traits.intel_block_io = has_extension(device, "cl_intel_subgroups") &&
                           has_extension(device, "cl_intel_required_subgroup_size");
   traits.sub_group = traits.intel_block_io ? 16 : 0;
-  traits.dot_product = has_extension(device, "cl_khr_integer_dot_product");
   traits.nvidia_ptx = traits.vendor == Vendor::nvidia &&
                       compiles(context, device,
                                "__kernel void probe(__global int *x) { int d; asm "
                                "volatile(\"dp4a.s32.s32 %0, %1, %2, %3;\" "
                                ": \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2])); x[3] = d; }");
+  if (traits.nvidia_ptx) {
+    traits.dot = DotProduct::ptx;
+  } else if (has_extension(device, "cl_khr_integer_dot_product") &&
+             compiles(context, device,
+                      "__kernel void probe(__global uint *x) { x[2] = dot_4x8packed_us_int(x[0], "
+                      "x[1]); }",
+                      kLanguageWithDot)) {
+    traits.dot = DotProduct::khr;
+  } else if (traits.vendor == Vendor::pocl && traits.is_cpu && host_has_vnni()) {
+    traits.dot = DotProduct::x86;
+  }
   return traits;
 }
 

@@ -39,6 +39,9 @@ class VaSharing;
 // last queue on it has gone.
 std::vector<cl::Device> parts(const Device& device, unsigned count);
 
+// "-cl-std=...": the language version that kernels are built with.
+std::string language_option(const DeviceTraits& traits);
+
 // One device with a context on it. Shared by all that run there; everything in it is thread-safe.
 struct Context {
   Device device;

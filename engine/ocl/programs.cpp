@@ -17,7 +17,7 @@ namespace {
 
 // Raised when generated code or its conventions change in a way the sources do not show.
 constexpr const char* kEngineVersion = "clinfer 1";
-constexpr const char* kOptions = "-cl-std=CL1.2 -cl-mad-enable -cl-no-signed-zeros";
+constexpr const char* kOptions = "-cl-mad-enable -cl-no-signed-zeros";
 
 std::string common_text() {
   std::string text;
@@ -73,7 +73,8 @@ class Builder {
 
  private:
   std::string flags() const {
-    return std::string(kOptions) + (context_.traits.fp16 ? " -DUSE_HALF" : "");
+    return language_option(context_.traits) + " " + kOptions +
+           (context_.traits.fp16 ? " -DUSE_HALF" : "");
   }
 
   std::string build_log(const cl::Program& program) const {

@@ -10,6 +10,7 @@ const std::vector<Pass>& passes() {
       {"simplify", simplify},
       {"fuse_patterns", fuse_patterns},
       {"fold_into_weights", fold_into_weights},
+      {"quantize", quantize},
       {"fuse_tails", fuse_tails},
       {"expose_layers", expose_layers},
       {"set_precision", set_precision},

@@ -19,6 +19,9 @@ struct PassContext {
   bool expose_layers = false;  // every layer's value becomes a further Result, for comparisons
 };
 
+// Whether float tensors of this model are stored in f16, on a device that computes f16 or not.
+bool half_activations(const Config& config, const Graph& graph, bool device_has_fp16);
+
 struct Pass {
   std::string name;
   void (*run)(Graph&, const PassContext&);
@@ -41,6 +44,7 @@ void fuse_patterns(Graph&,
 void fold_into_weights(
     Graph&,
     const PassContext&);  // multiply/add by constants around convolutions into their weights
+void quantize(Graph&, const PassContext&);  // FakeQuantize models in integers
 void fuse_tails(
     Graph&,
     const PassContext&);  // element functions into their producers, where its kernels take them

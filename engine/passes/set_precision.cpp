@@ -2,6 +2,8 @@
 // bits, booleans as bytes. Constants keep their values; only the type in which a kernel would see
 // them changes. Regions and scores that the host computes for further such operations (Proposal for
 // ROIPooling) stay f32: f16 is too coarse for pixels.
+#include <algorithm>
+
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -20,6 +22,13 @@ bool stays_wide(const Graph& graph, Node& node, int port) {
 }
 
 }  // namespace
+
+bool half_activations(const Config& config, const Graph& graph, bool device_has_fp16) {
+  if (config.precision != Precision::automatic) return config.precision == Precision::f16;
+  const bool quantised = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                     [](const auto& node) { return node->is("FakeQuantize"); });
+  return device_has_fp16 && (config.fp16_for_quantized_models || !quantised);
+}
 
 void set_precision(Graph& graph, const PassContext& context) {
   for (const auto& node : graph.nodes)

@@ -78,12 +78,11 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
   context_ = ocl::create_context(config_.device, config_.va_display, sharing_problem_);
+  auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
   const bool half =
-      config_.precision == Precision::f16 || (config_.precision == Precision::automatic &&
-                                              context_->traits.fp16 && context_->device.info.fp16);
+      half_activations(config_, *graph, context_->traits.fp16 && context_->device.info.fp16);
   precision_ = half ? Precision::f16 : Precision::f32;
 
-  auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
   if (config_.batch) set_batch(*graph, config_.batch);
   network_inputs_ = inputs_ = input_ports(*graph);
   if (config_.nv12_two_inputs) {

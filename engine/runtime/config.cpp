@@ -56,6 +56,10 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string&, const std::string& v) { c.sources_dumps_dir = v; }},
       {"NV12_TWO_INPUTS", [](Config& c, const std::string& k,
                              const std::string& v) { c.nv12_two_inputs = yes_no(k, v); }},
+      {"ENABLE_FP16_FOR_QUANTIZED_MODELS",
+       [](Config& c, const std::string& k, const std::string& v) {
+         c.fp16_for_quantized_models = yes_no(k, v);
+       }},
       {"INFERENCE_PRECISION",
        [](Config& c, const std::string& k, const std::string& v) {
          if (v == "f32")

@@ -33,8 +33,7 @@ void run(const Arguments& arguments) {
   if (until != kAsRead) {
     const Config config = read_config(arguments);
     const ocl::ChosenDevice device = ocl::choose_device(config.device);
-    const bool half = config.precision == Precision::f16 ||
-                      (config.precision == Precision::automatic && device.info.fp16);
+    const bool half = half_activations(config, *model.graph, device.info.fp16);
     run_passes(*model.graph, {device.traits, half ? ElementType::f16 : ElementType::f32}, until);
   }
   const std::string dot = to_dot(*model.graph);

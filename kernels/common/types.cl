@@ -40,6 +40,17 @@
 #define STORE_half_2(v, p) vstore_half2_rte(v, 0, p)
 #define LOAD_half_4(p) vload_half4(0, p)
 #define STORE_half_4(v, p) vstore_half4_rte(v, 0, p)
+// Quantised values; what is stored is an integer from 0 to 255 already.
+#define LOAD_uchar_1(p) convert_float(*(p))
+#define STORE_uchar_1(v, p) (*(p) = convert_uchar(v))
+#define LOAD_uchar_2(p) convert_float2(vload2(0, p))
+#define STORE_uchar_2(v, p) vstore2(convert_uchar2(v), 0, p)
+#define LOAD_uchar_4(p) convert_float4(vload4(0, p))
+#define STORE_uchar_4(v, p) vstore4(convert_uchar4(v), 0, p)
+#define LOAD_uchar_8(p) convert_float8(vload8(0, p))
+#define STORE_uchar_8(v, p) vstore8(convert_uchar8(v), 0, p)
+#define LOAD_uchar_16(p) convert_float16(vload16(0, p))
+#define STORE_uchar_16(v, p) vstore16(convert_uchar16(v), 0, p)
 #ifdef POCL_DEVICE_ADDRESS_BITS  // PoCL's wide half loads and stores fault at addresses that only an element is aligned to
 void store_half8(float8 v, __global half *p) {
   vstore_half4_rte(v.lo, 0, p);

@@ -32,10 +32,12 @@ TEST(Config, SetsValues) {
   config.set("PERF_COUNT", "YES");
   config.set("CACHE_DIR", "some where");
   config.set("INFERENCE_PRECISION", "f32");
+  config.set("CLDNN_ENABLE_FP16_FOR_QUANTIZED_MODELS", "NO");
   EXPECT_EQ(config.streams, 0u);
   EXPECT_TRUE(config.perf_count);
   EXPECT_EQ(config.cache_dir, "some where");
   EXPECT_EQ(config.precision, Precision::f32);
+  EXPECT_FALSE(config.fp16_for_quantized_models);
 }
 
 TEST(Config, RefusesWithWhatIsAllowed) {

@@ -164,8 +164,9 @@ std::vector<Tensor> reference(const OpDesc& desc, const std::vector<Tensor>& inp
   const OpDef* def = find_op(desc.type, desc.opset);
   std::vector<Tensor> outputs;
   for (const TensorDesc& output : desc.outputs)
-    outputs.push_back(
-        Tensor::allocate(is_float(output.type) ? ElementType::f32 : output.type, output.shape));
+    outputs.push_back(Tensor::allocate(
+        is_float(output.type) || quantizes(desc.tail) ? ElementType::f32 : output.type,
+        output.shape));
   def->evaluate(desc, std::span(inputs).first(desc.own_inputs), outputs);
   apply_tail(desc, inputs, outputs[0]);
   return outputs;

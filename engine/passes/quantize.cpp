@@ -1,0 +1,367 @@
+// Lets quantised models compute in integers: a FakeQuantize becomes Quantize (floats to bytes) and
+// Dequantize (bytes to floats), operations that only move values do so with bytes, and convolutions
+// and products whose weights lie on a grid of at most 256 steps take the bytes as they are, with a
+// factor per output channel behind the exact sums. Where in the end nobody computes with the bytes,
+// the FakeQuantize stays. For devices that add up products of bytes in one instruction; others keep
+// the floats.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "engine/passes/passes.h"
+
+namespace clinfer {
+
+namespace {
+
+bool close(std::span<const float> a, std::span<const float> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](float x, float y) { return std::fabs(x - y) <= 1e-6f * std::fabs(x); });
+}
+
+// What bytes stand for: (byte - zero) * step. One of each, or as many as channels (dimension 1).
+struct Grid {
+  std::vector<float> step, zero;
+  bool same(const Grid& other) const { return zero == other.zero && close(step, other.step); }
+};
+
+// A FakeQuantize whose result is a grid of bytes: byte = round(x * scale + shift) in 0..levels-1.
+struct ByteRange {
+  Grid grid;
+  std::vector<float> scale, shift;  // as many as steps
+  int64_t levels = 256;
+};
+
+// The one value of a constant, or its values per channel of a tensor of `shape`; nothing where it
+// varies otherwise.
+std::vector<float> values_of(const Edge& edge, const Shape& shape) {
+  const Tensor* constant = constant_value(edge);
+  if (!constant || constant->elements() == 0) return {};
+  const std::vector<float> values = constant->to_floats();
+  if (std::all_of(values.begin(), values.end(), [&](float v) { return v == values[0]; }))
+    return {values[0]};
+  const Shape& own = constant->shape();
+  const size_t at = 1 + own.size() - std::max(shape.size(), own.size());
+  const bool by_channel = own.size() <= shape.size() && shape.size() < own.size() + 2 &&
+                          own[at] == shape[1] && constant->elements() == shape[1];
+  return by_channel ? values : std::vector<float>();
+}
+
+constexpr float kOnGrid =
+    0.15f;  // of a step; limits that were rounded to f16 are off by an eighth at most
+
+std::optional<ByteRange> byte_range(const Node& node) {
+  std::array<std::vector<float>, 4> limits;
+  size_t channels = 1;
+  for (size_t i = 0; i < 4; ++i) {
+    limits[i] = values_of(node.inputs[i + 1], node.shape());
+    if (limits[i].empty()) return {};
+    channels = std::max(channels, limits[i].size());
+  }
+  for (auto& limit : limits)
+    if (limit.size() == 1) limit.resize(channels, limit[0]);
+  ByteRange range;
+  range.levels = node.attributes.get_int("levels");
+  const float last = static_cast<float>(range.levels - 1);
+  for (size_t c = 0; c < channels; ++c) {
+    const float in_low = limits[0][c], in_high = limits[1][c], out_low = limits[2][c],
+                out_high = limits[3][c];
+    if (range.levels > 256 || !(in_high > in_low) || !(out_high > out_low)) return {};
+    const float scale = last / (in_high - in_low), step = (out_high - out_low) / last,
+                zero = -out_low / step;
+    if (!std::isfinite(scale) || !std::isfinite(zero)) return {};
+    range.scale.push_back(scale);
+    range.shift.push_back(-in_low * scale);
+    range.grid.step.push_back(step);
+    const float whole = std::nearbyint(zero);
+    if (std::fabs(zero - whole) > kOnGrid || whole < 0 || whole > last) return {};
+    range.grid.zero.push_back(whole);
+  }
+  return range;
+}
+
+// The coarsest grid on which all values lie: their integers, from -128 to 127, and its step.
+std::optional<float> find_grid(std::span<const float> values, std::vector<int8_t>& integers) {
+  constexpr float kExact = 2e-3f;  // of a step
+  float largest = 0;
+  for (float v : values) largest = std::max(largest, std::fabs(v));
+  if (largest == 0) {
+    integers.insert(integers.end(), values.size(), 0);
+    return 1.f;
+  }
+  for (int steps = 1; steps <= 128; ++steps) {
+    const float factor = static_cast<float>(steps) / largest;
+    const auto fits = [&](float v) {
+      const float scaled = v * factor, whole = std::nearbyint(scaled);
+      return std::fabs(scaled - whole) <= kExact && whole <= 127;
+    };
+    if (!std::all_of(values.begin(), values.end(), fits)) continue;
+    for (float v : values) integers.push_back(static_cast<int8_t>(std::nearbyint(v * factor)));
+    return 1 / factor;
+  }
+  return {};
+}
+
+class Quantizer {
+ public:
+  Quantizer(Graph& graph, const PassContext& context) : graph_(graph), context_(context) {}
+
+  void run() {
+    for (Node* node : all_nodes()) {
+      if (node->is("FakeQuantize"))
+        split(node);
+      else if (moves(*node))
+        move(node);
+      else if (node->is("ReLU"))
+        drop_relu(node);
+      else
+        absorb(node);
+    }
+    keep_floats_that_nobody_counts();
+    one_dequantize_each();
+  }
+
+ private:
+  struct Bytes {
+    Grid grid;
+    Edge floats;  // what the Dequantize stands for, computed without bytes
+  };
+
+  std::vector<Node*> all_nodes() const {
+    std::vector<Node*> nodes;
+    for (const auto& node : graph_.nodes) nodes.push_back(node.get());
+    return nodes;
+  }
+
+  Node* make(const Node* before, const char* type, const std::string& name,
+             std::vector<Edge> inputs) {
+    Node* node = graph_.insert(before, type, name);
+    node->def = find_op(type, 1);
+    node->inputs = std::move(inputs);
+    return node;
+  }
+
+  // One number, or one per channel of a tensor of `rank` dimensions.
+  Edge numbers(const Node* before, const std::vector<float>& values, size_t rank) {
+    Shape shape(values.size() == 1 ? 0 : rank, 1);
+    if (values.size() > 1) shape[1] = static_cast<int64_t>(values.size());
+    return {graph_.insert_constant(before, "", Tensor::of(ElementType::f32, shape, values)), 0};
+  }
+
+  const Node* after(const Node* node) const {
+    for (size_t i = 0; i + 1 < graph_.nodes.size(); ++i)
+      if (graph_.nodes[i].get() == node) return graph_.nodes[i + 1].get();
+    return nullptr;
+  }
+
+  // The bytes behind an edge of floats: its Dequantize made by this pass.
+  const Bytes* bytes_of(const Edge& edge) const {
+    const auto found = bytes_.find(edge.node);
+    return found == bytes_.end() ? nullptr : &found->second;
+  }
+
+  // All who read `floats` read a Dequantize of `bytes` instead.
+  void stand_in(const Edge& floats, const Edge& bytes, const Grid& grid, const Node* before) {
+    const size_t rank = floats.node->shape(floats.port).size();
+    std::vector<float> shift = grid.step;
+    for (size_t c = 0; c < shift.size(); ++c) shift[c] *= -grid.zero[c];
+    Node* node = make(before, "Dequantize", floats.node->name,
+                      {bytes, numbers(before, grid.step, rank), numbers(before, shift, rank)});
+    infer_node_shapes(*node);
+    graph_.replace_uses(floats, {node, 0});
+    bytes_[node] = {grid, floats};
+  }
+
+  void split(Node* node) {
+    const auto range = byte_range(*node);
+    if (!range || !is_float(node->outputs[0].type)) return;
+    const Node* next = after(node);
+    if (const Bytes* from = bytes_of(node->inputs[0]); from && from->grid.same(range->grid)) {
+      bool keeps = true;
+      for (size_t c = 0; c < range->scale.size(); ++c)
+        keeps &= std::fabs(from->grid.step[c] * range->scale[c] - 1) < 1e-5f &&
+                 std::fabs(range->shift[c] - from->grid.zero[c]) < kOnGrid;
+      if (keeps)
+        return stand_in({node, 0}, node->inputs[0].node->inputs[0], range->grid,
+                        next);  // quantised so already
+    }
+    const Shape& shape = node->shape();
+    Edge bytes;
+    for (Node* user : graph_.users(node->inputs[0]))
+      if (user->is("Quantize") && user->attributes.get_int("levels") == range->levels &&
+          values_of(user->inputs[1], shape) == range->scale &&
+          values_of(user->inputs[2], shape) == range->shift)
+        bytes = {user, 0};
+    if (!bytes.node) bytes = quantized(node->inputs[0], *range, node->name, next);
+    stand_in({node, 0}, bytes, range->grid, next);
+  }
+
+  // Bytes made of `floats`. Maxima come after it where nobody needs them as floats.
+  Edge quantized(const Edge& floats, const ByteRange& range, const std::string& name,
+                 const Node* next) {
+    Node* producer = floats.node;
+    if (producer->is("MaxPool") && producer->outputs.size() == 1 && producer->tail.empty() &&
+        graph_.users(floats).size() == 1) {
+      Node trial = *producer;
+      trial.inputs[0] = quantized(producer->inputs[0], range, name, next);
+      trial.outputs[0].type = ElementType::u8;
+      Node* maxima = graph_.insert(next, producer->type, producer->name);
+      trial.id = maxima->id;
+      *maxima = std::move(trial);
+      return {maxima, 0};
+    }
+    const bool no_shift =
+        std::all_of(range.shift.begin(), range.shift.end(), [](float s) { return s == 0; });
+    if (producer->is("ReLU") && no_shift &&
+        graph_.users(floats).size() == 1)  // bytes from 0 on stand for nothing negative
+      return quantized(producer->inputs[0], range, name, next);
+    const size_t rank = producer->shape(floats.port).size();
+    Node* node = make(next, "Quantize", name,
+                      {floats, numbers(next, range.scale, rank), numbers(next, range.shift, rank)});
+    node->attributes.set("levels", std::to_string(range.levels));
+    infer_node_shapes(*node);
+    return {node, 0};
+  }
+
+  static bool moves(const Node& node) {
+    if (!node.def || node.inputs.empty() || !node.tail.empty()) return false;
+    if (node.is("MaxPool")) return node.outputs.size() == 1;
+    return node.def->view != nullptr || node.is("Concat");
+  }
+
+  void move(Node* node) {
+    const size_t data = node->is("Concat") ? node->inputs.size() : 1;
+    const Bytes* first = bytes_of(node->inputs[0]);
+    if (!first || (first->grid.step.size() != 1 && !node->is("MaxPool"))) return;
+    const Grid grid = first->grid;
+    std::vector<Edge> inputs = node->inputs;
+    for (size_t i = 0; i < data; ++i) {
+      const Bytes* bytes = bytes_of(inputs[i]);
+      if (!bytes || !bytes->grid.same(grid)) return;
+      inputs[i] = inputs[i].node->inputs[0];
+    }
+    Node trial = *node;
+    trial.inputs = inputs;
+    for (NodeOutput& output : trial.outputs) output.type = ElementType::u8;
+    if (!trial.def->view && !trial.is("Concat") &&
+        accepting_families(*trial.def, describe(trial), context_.traits).empty())
+      return;
+    const Node* next = after(node);
+    Node* moved = graph_.insert(next, node->type, node->name);
+    trial.id = moved->id;
+    *moved = std::move(trial);
+    for (size_t port = 0; port < node->outputs.size(); ++port)
+      stand_in({node, static_cast<int>(port)}, {moved, static_cast<int>(port)}, grid, next);
+  }
+
+  // Bytes whose zero is 0 stand for nothing negative.
+  void drop_relu(Node* node) {
+    const Bytes* from = bytes_of(node->inputs[0]);
+    if (from && from->grid.zero == std::vector<float>(from->grid.zero.size(), 0))
+      stand_in({node, 0}, node->inputs[0].node->inputs[0], from->grid, after(node));
+  }
+
+  void absorb(Node* node) {
+    const bool product = node->is("MatMul"), grouped = node->is("GroupConvolution");
+    if (!(product || grouped || node->is("Convolution")) || !node->tail.empty()) return;
+    const Bytes* from = bytes_of(node->inputs[0]);
+    const Tensor* weights = constant_value(node->inputs[1]);
+    if (!from || !weights || !is_float(weights->type()) ||
+        (product && weights->shape().size() != 2))
+      return;
+
+    const bool by_column = product && !node->attributes.get_bool("transpose_b", false);
+    const Shape& shape = weights->shape();
+    const int64_t channels = by_column ? shape[1] : grouped ? shape[0] * shape[1] : shape[0];
+    const int64_t depth = weights->elements() / channels;
+    const bool depthwise = grouped && shape[1] == 1 && shape[2] == 1;
+    if (from->grid.step.size() != 1 && !depthwise) return;  // a sum over channels wants one step
+    const std::vector<float> plain = weights->to_floats();
+    std::vector<int8_t> integers;
+    std::vector<float> factors;
+    for (int64_t c = 0; c < channels; ++c) {
+      std::vector<float> row(static_cast<size_t>(depth));
+      for (int64_t i = 0; i < depth; ++i)
+        row[i] = plain[by_column ? i * channels + c : c * depth + i];
+      const auto step = find_grid(row, integers);
+      if (!step) return;
+      factors.push_back(*step *
+                        from->grid.step[from->grid.step.size() == 1 ? 0 : static_cast<size_t>(c)]);
+    }
+    Tensor bytes = Tensor::allocate(ElementType::i8, shape);
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t i = 0; i < depth; ++i)
+        bytes.mutable_data<int8_t>()[by_column ? i * channels + c : c * depth + i] =
+            integers[c * depth + i];
+
+    const Node* next = after(node);
+    Node* constant = graph_.insert_constant(next, node->inputs[1].node->name, bytes);
+    Node trial = *node;
+    trial.inputs = {node->inputs[0].node->inputs[0], {constant, 0}};
+    std::string zeros;
+    for (float zero : from->grid.zero)
+      zeros += (zeros.empty() ? "" : ",") + std::to_string(static_cast<int>(zero));
+    trial.attributes.set("zero_point", zeros);
+    if (accepting_families(*trial.def, describe(trial), context_.traits).empty()) return;
+    Node* sums = graph_.insert(next, node->type, node->name);
+    trial.id = sums->id;
+    *sums = std::move(trial);
+    Shape factor_shape(node->shape().size(), 1);
+    factor_shape[product ? factor_shape.size() - 1 : 1] = channels;
+    const Edge factor{graph_.insert_constant(next, node->name,
+                                             Tensor::of(ElementType::f32, factor_shape, factors)),
+                      0};
+    Node* scaled = make(next, "Multiply", node->name, {{sums, 0}, factor});
+    infer_node_shapes(*scaled);
+    scaled->outputs[0].names = node->outputs[0].names;
+    graph_.replace_uses({node, 0}, {scaled, 0});
+  }
+
+  // From the last one on: a Dequantize whose bytes nobody else reads gives way to the floats.
+  void keep_floats_that_nobody_counts() {
+    const std::vector<Node*> nodes = all_nodes();
+    for (size_t i = nodes.size(); i-- > 0;) {
+      const auto found = bytes_.find(nodes[i]);
+      if (found == bytes_.end()) continue;
+      const std::vector<Node*> users = graph_.users(nodes[i]->inputs[0]);
+      if (!std::all_of(users.begin(), users.end(),
+                       [](const Node* user) { return user->is("Dequantize"); }))
+        continue;
+      Node* bytes = nodes[i]->inputs[0].node;
+      graph_.replace_uses({nodes[i], 0}, found->second.floats);
+      nodes[i]->inputs.clear();
+      if (graph_.users(bytes).empty()) bytes->inputs.clear();
+    }
+    graph_.remove_dead();
+  }
+
+  // A Dequantize is cheap in the kernel of its user; for that each user has its own.
+  void one_dequantize_each() {
+    for (Node* node : all_nodes()) {
+      if (!node->is("Dequantize")) continue;
+      const std::vector<Node*> users = graph_.users({node, 0});
+      for (size_t u = 1; u < users.size(); ++u)
+        for (Edge& input : users[u]->inputs) {
+          if (!(input == Edge{node, 0})) continue;
+          Node* copy = graph_.insert(after(node), node->type, node->name);
+          const int id = copy->id;
+          *copy = *node;
+          copy->id = id;
+          input = {copy, 0};
+        }
+    }
+  }
+
+  Graph& graph_;
+  const PassContext& context_;
+  std::map<const Node*, Bytes> bytes_;  // by Dequantize
+};
+
+}  // namespace
+
+void quantize(Graph& graph, const PassContext& context) {
+  if (context.traits.dot != DotProduct::none) Quantizer(graph, context).run();
+}
+
+}  // namespace clinfer

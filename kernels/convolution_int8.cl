@@ -1,0 +1,230 @@
+// Direct convolution of bytes on channels-last activations: exact integer sums of four products at
+// a time. A work-item computes TILE_P neighbouring pixels x VECTORS vectors of VECTOR output
+// channels. Weights are packed [group][block][kh][kw][four input channels][VECTORS][LANES][VECTOR]
+// [4], channels that are not there as zeros; a row of bytes behind them, the activation's zero
+// point, stands for every pixel outside the input. Defines beside T (of the output), VECTOR,
+// VECTORS and TILE_P:
+// ROW_OF_BYTES          few input channels: fours are of a row of the kernel, across its pixels
+// LANES, ROWS           work-group: lanes along output channels x rows of tiles
+// DOT_X86, DOT_PTX, DOT_KHR  the instruction that adds up four products; none: plain arithmetic
+// ALIGNED               each pixel's channels start at a multiple of four bytes
+// POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
+
+typedef struct {
+  int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
+  int ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw;
+  int in_channels, out_channels, blocks;  // of one group
+  int depth;        // fours of one output
+  int pixels, tiles, tiles_per_item;
+  int merged;       // a row of the kernel meets adjacent memory: kw * in_channels bytes at a stretch
+  int outside;      // where the bytes that stand for outside pixels start
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+#define IV INTV(VECTOR)
+#define BLOCK (VECTORS * LANES * VECTOR)  // ints
+
+#define WIDE_1(f, x, w, acc) f(x, w, acc)
+#define WIDE_2(f, x, w, acc) (int2)(f(x, (w).s0, (acc).s0), f(x, (w).s1, (acc).s1))
+#define WIDE_4(f, x, w, acc) (int4)(WIDE_2(f, x, (w).lo, (acc).lo), WIDE_2(f, x, (w).hi, (acc).hi))
+#define WIDE_8(f, x, w, acc) (int8)(WIDE_4(f, x, (w).lo, (acc).lo), WIDE_4(f, x, (w).hi, (acc).hi))
+
+// acc + the four unsigned bytes of x times the four signed bytes of each element of w.
+#if DOT_X86
+inline IV FN(dot)(uint x, IV w, IV acc) {
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"((IV)(x)), "v"(w));
+  return acc;
+}
+#elif DOT_PTX
+inline int FN(dot1)(uint x, int w, int acc) {
+  int sum;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(x), "r"(w), "r"(acc));
+  return sum;
+}
+#define FN_DOT(x, w, acc) FN(dot1)(x, w, acc)
+inline IV FN(dot)(uint x, IV w, IV acc) { return CAT(WIDE_, VECTOR)(FN_DOT, x, w, acc); }
+#elif DOT_KHR
+#define FN_DOT(x, w, acc) ((acc) + dot_4x8packed_us_int(x, as_uint(w)))
+inline IV FN(dot)(uint x, IV w, IV acc) { return CAT(WIDE_, VECTOR)(FN_DOT, x, w, acc); }
+#else
+inline IV FN(dot)(uint x, IV w, IV acc) {
+  acc += (IV)(x & 255) * (w << 24 >> 24);
+  acc += (IV)(x >> 8 & 255) * (w << 16 >> 24);
+  acc += (IV)(x >> 16 & 255) * (w << 8 >> 24);
+  return acc + (IV)(x >> 24) * (w >> 24);
+}
+#endif
+
+// Stores the first `left` channels of v.
+void FN(store)(FV v, __global T *to, int left) {
+  if (left >= VECTOR) {
+    STOREV(T, VECTOR, v, to);
+  } else {
+    float part[VECTOR];
+    STOREV_PRIVATE(VECTOR, v, part);
+    for (int i = 0; i < left; ++i) STOREV(T, 1, part[i], to + i);
+  }
+}
+
+#if ROW_OF_BYTES
+// Bytes i .. i+3 of a row of `run` bytes, pixels of `channels` bytes from column ix on; what lies
+// outside counts as `zero`.
+inline uint FN(across_border)(__global const uchar *row, int i, int run, int channels, int ix,
+                              int iw, int row_inside, uint zero) {
+  uint x = 0;
+  for (int j = 0; j < 4 && i + j < run; ++j) {
+    const int inside = row_inside & ((uint)(ix + (i + j) / channels) < (uint)iw);
+    x |= (inside ? row[i + j] : zero) << 8 * j;
+  }
+  return x;
+}
+#endif
+
+// Four bytes, or the first n of them.
+#if ALIGNED
+#define LOAD_FOUR(p) (*(__global const uint *)(p))
+#else
+#define LOAD_FOUR(p) as_uint(vload4(0, p))
+#endif
+inline uint FN(some)(__global const uchar *p, int n) {
+  uint x = p[0];
+  if (n > 1) x |= (uint)p[1] << 8;
+  if (n > 2) x |= (uint)p[2] << 16;
+  return x;
+}
+
+#define WEIGHT_(j, k) const IV w##k = ((__global const IV *)w)[(k)*LANES];
+#define DOT_(p, k) acc##p##_##k = FN(dot)(x##p, w##k, acc##p##_##k);
+#define DOTS(p) REPEAT_WITH(VECTORS, p, DOT_)
+#define FOUR(p) const uint x##p = LOAD_FOUR(r##p + i);
+#define SOME(p) const uint x##p = FN(some)(r##p + i, rest);
+#define STEP(X)                      \
+  {                                  \
+    REPEAT_WITH(VECTORS, 0, WEIGHT_) \
+    REPEAT(TILE_P, X)                \
+    REPEAT(TILE_P, DOTS)             \
+    w += BLOCK;                      \
+  }
+// n bytes of every pixel at r0, r1, ... times their rows of weights.
+#define RUN(n)                              \
+  {                                         \
+    int i = 0;                              \
+    for (; i + 4 <= (n); i += 4) STEP(FOUR) \
+    const int rest = (n)-i;                 \
+    if (rest > 0) STEP(SOME)                \
+  }
+
+__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
+       const FN(Args) a TAIL_PARAMS) {
+  const int first = (int)get_global_id(1) * a.tiles_per_item;
+  const int last = min(first + a.tiles_per_item, a.tiles);
+  const int group = (int)get_group_id(2) / a.blocks;
+  const int lane_c =
+      ((int)get_group_id(2) - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
+  __global const uchar *const start = AT(in) + group * a.in_channels;
+  __global const int *const block =
+      AT(weights) + (int)get_group_id(2) * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
+  __global const int *const sums =
+      AT(start_sums) + (int)get_group_id(2) * BLOCK + (int)get_local_id(0) * VECTOR;
+#if !POINTWISE
+  __global const uchar *const outside = (__global const uchar *)(AT(weights) + a.outside);
+  const int run = a.merged ? a.kw * a.in_channels : a.in_channels, runs = a.merged ? 1 : a.kw;
+  const int inside_y = a.ih - (a.kh - 1) * a.dh, inside_x = a.iw - (a.kw - 1) * a.dw;
+  // Position of the next pixel; walks along rows and images.
+  const int pixel = min(first * TILE_P, a.pixels - 1);
+  int x = pixel % a.ow, y = pixel / a.ow, n = y / a.oh;
+  y -= n * a.oh;
+#endif
+  for (int tile = first; tile < last; ++tile) {
+    const int left = a.pixels - tile * TILE_P;
+#define BEGIN_(p, k) IV acc##p##_##k = ((__global const IV *)sums)[(k)*LANES];
+#define BEGIN(p) REPEAT_WITH(VECTORS, p, BEGIN_)
+    REPEAT(TILE_P, BEGIN)
+    __global const int *w = block;
+
+#if POINTWISE
+    // Pixels past the end repeat the last one; they are not stored.
+#define POINT(p) \
+  __global const uchar *const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
+    REPEAT(TILE_P, POINT)
+    RUN(a.in_channels)
+#else
+#define PLACE(p)                                                                            \
+  const int n##p = n, y##p = y, x_##p = x, iy##p = y * a.sh - a.ph, ix##p = x * a.sw - a.pw; \
+  const int at##p = n * a.in_n + iy##p * a.in_h + ix##p * a.in_w;                           \
+  inside &= (iy##p >= 0) & (ix##p >= 0) & (iy##p < inside_y) & (ix##p < inside_x);          \
+  if (p + 1 < left && ++x == a.ow) {                                                        \
+    x = 0;                                                                                  \
+    if (++y == a.oh) {                                                                      \
+      y = 0;                                                                                \
+      ++n;                                                                                  \
+    }                                                                                       \
+  }
+    int inside = 1;
+    REPEAT(TILE_P, PLACE)
+    if (inside) {
+      for (int ky = 0; ky < a.kh; ++ky)
+        for (int kx = 0; kx < runs; ++kx) {
+          const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w;
+#define INNER(p) __global const uchar *const r##p = start + (at##p + tap);
+          REPEAT(TILE_P, INNER)
+          RUN(run)
+        }
+    } else {
+#if ROW_OF_BYTES
+      for (int ky = 0; ky < a.kh; ++ky)
+        for (int i = 0; i < run; i += 4) {
+#define ACROSS(p)                                                                          \
+  const uint x##p = FN(across_border)(start + (at##p + ky * a.dh * a.in_h), i, run,        \
+                                      a.in_channels, ix##p, a.iw,                          \
+                                      (uint)(iy##p + ky * a.dh) < (uint)a.ih, outside[0]);
+          STEP(ACROSS)
+        }
+#else
+      for (int ky = 0; ky < a.kh; ++ky)
+        for (int kx = 0; kx < a.kw; ++kx) {
+          const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w;
+#define BORDER(p)                                                   \
+  const int valid##p = ((uint)(iy##p + ky * a.dh) < (uint)a.ih) &   \
+                       ((uint)(ix##p + kx * a.dw) < (uint)a.iw);    \
+  __global const uchar *const r##p = valid##p ? start + (at##p + tap) : outside;
+          REPEAT(TILE_P, BORDER)
+          RUN(a.in_channels)
+        }
+#endif
+    }
+#endif
+
+#if POINTWISE
+#define PIXEL_OFFSET(p) (tile * TILE_P + p) * a.out_w
+#if FLAT_TAIL
+#define TAIL_N(p) 0
+#define TAIL_Y(p) 0
+#define TAIL_X(p) tile *TILE_P + p
+#else
+#define TAIL_N(p) (tile * TILE_P + p) / (a.oh * a.ow)
+#define TAIL_Y(p) (tile * TILE_P + p) / a.ow % a.oh
+#define TAIL_X(p) (tile * TILE_P + p) % a.ow
+#endif
+#else
+#define PIXEL_OFFSET(p) n##p *a.out_n + y##p *a.out_h + x_##p *a.out_w
+#define TAIL_N(p) n##p
+#define TAIL_Y(p) y##p
+#define TAIL_X(p) x_##p
+#endif
+#define STORE_(p, k)                                                                    \
+  if (lane_c + k * LANES * VECTOR < a.out_channels) {                                   \
+    const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;             \
+    const int c = group * a.out_channels + lane_c + k * LANES * VECTOR;                 \
+    const FV v = TAIL(CAT(convert_, FV)(acc##p##_##k), TAIL_N(p), TAIL_Y(p), TAIL_X(p), c, \
+                      channels_left);                                                   \
+    FN(store)(v, AT(out) + PIXEL_OFFSET(p) + c, channels_left);                         \
+  }
+#define STORE(p)                    \
+  if (p < left) {                   \
+    REPEAT_WITH(VECTORS, p, STORE_) \
+  }
+    REPEAT(TILE_P, STORE)
+  }
+}

@@ -1,0 +1,308 @@
+// Points, costs and packing of the tile kernel for bytes (convolution_int8.cl).
+#include "kernels/convolution_int8.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace clinfer {
+
+namespace {
+
+constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxGroups = 65535;  // work-groups along the second and third dimension (NVIDIA)
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Members as in convolution_int8.cl.
+struct Args {
+  int in_n, in_h, in_w, out_n, out_h, out_w;
+  int ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw;
+  int in_channels, out_channels, blocks;
+  int depth;
+  int pixels, tiles, tiles_per_item;
+  int merged;
+  int outside;
+};
+
+struct Point {
+  int vector, vectors, tile_p, lanes, rows;
+
+  explicit Point(const TuningPoint& p)
+      : vector(p["VECTOR"]),
+        vectors(p["VECTORS"]),
+        tile_p(p["TILE_P"]),
+        lanes(p["LANES"]),
+        rows(p["ROWS"]) {}
+  Point(int v, int vs, int p, int l, int r)
+      : vector(v), vectors(vs), tile_p(p), lanes(l), rows(r) {}
+  TuningPoint tuning() const {
+    return {{{"VECTOR", vector},
+             {"VECTORS", vectors},
+             {"TILE_P", tile_p},
+             {"LANES", lanes},
+             {"ROWS", rows}}};
+  }
+  int64_t block() const { return int64_t{vector} * vectors * lanes; }
+};
+
+std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
+                             const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  std::vector<Point> points;
+  if (traits.is_cpu) {
+    static constexpr int kShapes[][3] = {{16, 2, 8}, {16, 1, 12}, {16, 4, 6},
+                                         {16, 4, 1}, {16, 3, 6},  {16, 1, 6},
+                                         {8, 1, 12}, {8, 2, 6},   {4, 1, 12}};
+    for (const auto& [vector, vectors, tile_p] : kShapes)
+      if (fits_groups(desc, s, vector) &&
+          (traits.dot == DotProduct::x86 ? vector >= 4 : vector <= 8))
+        points.emplace_back(vector, vectors, tile_p, 1, 1);
+  } else {
+    for (int vector : {4, 2, 8})
+      for (int lanes : {16, 8, 32, 4}) {
+        if (!fits_groups(desc, s, vector)) continue;
+        if (lanes > 4 && (lanes / 2) * vector >= s.out_channels) continue;  // half would idle
+        for (int tile_p : {2, 1, 4, 8})
+          for (int items : {128, 64, 256})
+            if (static_cast<size_t>(items) <= traits.max_work_group)
+              points.emplace_back(vector, 1, tile_p, lanes, items / lanes);
+      }
+  }
+  if (points.empty()) points.emplace_back(traits.is_cpu ? 4 : 2, 1, 1, 1, 1);
+  return points;
+}
+
+// The bytes that meet a kernel for one output, in runs of which each is a whole number of fours:
+// the channels of a pixel, or where those are few a row of the kernel.
+struct Runs {
+  int64_t count = 0, length = 0;
+  int64_t fours() const { return ceil_div(length, 4); }
+  int64_t depth() const { return count * fours(); }
+};
+
+bool row_of_bytes(const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  return s.in_channels % 4 != 0 && s.in_channels < 16 && s.groups == 1 && s.kernel[2] > 1 &&
+         s.dilation[2] == 1 && problem.in.w == s.in_channels;
+}
+
+Runs runs_of(const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  if (row_of_bytes(problem)) return {s.kernel[1], s.kernel[2] * s.in_channels};
+  return {s.taps(), s.in_channels};
+}
+
+// In units of one dot product of a register: per step the products, the broadcasts of the pixels
+// and the loads of the weights; per tile positions, tail and stores.
+double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  const double tiles = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()) *
+                                           ceil_div(s.pixels(), p.tile_p));
+  const double registers = std::max(1.0, p.vector / static_cast<double>(traits.vector_width));
+  const double sums = p.tile_p * p.vectors * registers;
+  const double depth = static_cast<double>(runs_of(problem).depth());
+  const double step = sums + 0.5 * p.tile_p + p.vectors * registers;
+  const double own = 10 + 6 * sums + 3 * p.tile_p;
+  return tiles * (depth * step * (sums > 26 ? 1.5 : 1) + own);
+}
+
+// As that of the f16 tile kernel, with a quarter of the steps.
+double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  const double items = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()) *
+                                           p.lanes * ceil_div(s.pixels(), p.tile_p));
+  const double depth = static_cast<double>(runs_of(problem).depth()), outputs = p.vector * p.tile_p;
+  const double step = outputs + 1.5 * p.tile_p + 0.26 * p.vector + 9.4;
+  const double own = 7.7 + 17 * outputs;
+  return items / 32 / (4.0 * traits.compute_units) * (depth * step + own) + depth * (step + 3.7) +
+         own * 26 + (p.lanes * p.rows == 128 ? 0 : 1);
+}
+
+const char* dot_define(DotProduct dot) {
+  switch (dot) {
+    case DotProduct::x86:
+      return "DOT_X86";
+    case DotProduct::ptx:
+      return "DOT_PTX";
+    case DotProduct::khr:
+      return "DOT_KHR";
+    case DotProduct::none:
+      break;
+  }
+  return "DOT_PLAIN";
+}
+
+}  // namespace
+
+bool takes_bytes(const OpDesc& desc) { return desc.inputs[0].type == ElementType::u8; }
+
+std::vector<float> zero_points(const OpDesc& desc) {
+  const std::vector<int64_t> given =
+      desc.attributes.get_ints("zero_point", std::vector<int64_t>{0});
+  return {given.begin(), given.end()};
+}
+
+std::vector<float> data_values(const OpDesc& desc, const Tensor& data) {
+  std::vector<float> values = data.to_floats();
+  if (!takes_bytes(desc)) return values;
+  const std::vector<float> zeros = zero_points(desc);
+  const Shape& shape = data.shape();
+  const size_t plane =
+      zeros.size() == 1 ? 1 : static_cast<size_t>(count(Shape(shape.begin() + 2, shape.end())));
+  for (size_t i = 0; i < values.size(); ++i) values[i] -= zeros[i / plane % zeros.size()];
+  return values;
+}
+
+std::string reject_int8(const OpDesc& desc, const TileProblem& problem,
+                        const DeviceTraits& traits) {
+  if (!takes_bytes(desc)) return "the data are not bytes";
+  if (std::string why = reject_byte_storage(desc); !why.empty()) return why;
+  const ConvShape& s = problem.shape;
+  if (zero_points(desc).size() != 1) return "a zero point for each channel";
+  if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
+  if (problem.in.c != 1 && s.in_channels * s.groups > 1)
+    return "the input's channels are not adjacent in memory";
+  if (problem.out.c != 1 && s.out_channels * s.groups > 1)
+    return "the output's channels are not adjacent in memory";
+  if (s.groups > 1 && s.out_channels < 4) return "fewer than four output channels in a group";
+  // The sums must fit 32 bits, the packed weights int offsets.
+  if (s.taps() * (s.in_channels + 3) > kMaxIndex / (255 * 128)) return "sums of too many products";
+  if (s.groups * (s.out_channels + 256) * runs_of(problem).depth() > kMaxIndex / 4)
+    return "the weights have more than 2^31 elements";
+  if (s.groups * s.out_channels > kMaxGroups) return "more than 65535 output channels";
+  if (!fits_groups(desc, s, traits.is_cpu ? 4 : 2))
+    return "vectors of channels would straddle groups";
+  return reject_tail(desc, 16, problem.axes);
+}
+
+std::vector<TuningPoint> int8_space(const OpDesc& desc, const TileProblem& problem,
+                                    const DeviceTraits& traits) {
+  std::vector<TuningPoint> space;
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  return space;
+}
+
+TuningPoint int8_heuristic(const OpDesc& desc, const TileProblem& problem,
+                           const DeviceTraits& traits) {
+  const std::vector<Point> points = points_of(desc, problem, traits);
+  const auto cost = [&](const Point& p) {
+    return traits.is_cpu ? cpu_cost(problem, p, traits) : gpu_cost(problem, p, traits);
+  };
+  // On a CPU the first points serve most layers; another program must be worth its compilation.
+  const Point* best = &points[0];
+  double least = cost(*best);
+  for (const Point& point : points)
+    if (const double c = cost(point); c < least * (traits.is_cpu ? 0.92 : 1))
+      best = &point, least = c;
+  return best->tuning();
+}
+
+KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                     const TuningPoint& tuning) {
+  const ConvShape& s = problem.shape;
+  const Point point(tuning);
+  const Runs runs = runs_of(problem);
+  const int64_t blocks = ceil_div(s.out_channels, point.block());
+  const int64_t packed_ints = s.groups * blocks * runs.depth() * point.block();
+  const bool pointwise = is_pointwise(problem);
+
+  Args args{};
+  const auto i32 = [](int64_t v) { return static_cast<int>(v); };
+  args.in_n = i32(problem.in.n), args.in_h = i32(problem.in.h), args.in_w = i32(problem.in.w);
+  args.out_n = i32(problem.out.n), args.out_h = i32(problem.out.h), args.out_w = i32(problem.out.w);
+  args.ih = i32(s.in[1]), args.iw = i32(s.in[2]), args.oh = i32(s.out[1]), args.ow = i32(s.out[2]);
+  args.kh = i32(s.kernel[1]), args.kw = i32(s.kernel[2]);
+  args.sh = i32(s.stride[1]), args.sw = i32(s.stride[2]);
+  args.dh = i32(s.dilation[1]), args.dw = i32(s.dilation[2]);
+  args.ph = i32(s.pad[1]), args.pw = i32(s.pad[2]);
+  args.in_channels = i32(s.in_channels), args.out_channels = i32(s.out_channels),
+  args.blocks = i32(blocks);
+  args.pixels = i32(s.pixels());
+  args.tiles = i32(ceil_div(s.pixels(), point.tile_p));
+  args.depth = i32(runs.depth());
+  args.merged = row_of_bytes(problem) || (s.groups == 1 && s.dilation[2] == 1 &&
+                                          problem.in.w == s.in_channels && s.in_channels % 4 == 0);
+  args.outside = i32(packed_ints);
+  if (traits.is_cpu) {
+    // A dot product does four multiply-adds at a time.
+    const double flops =
+        2.0 * static_cast<double>(runs.depth()) * point.tile_p * point.vector * point.vectors;
+    args.tiles_per_item = i32(tiles_per_item(args.tiles, s.groups * blocks, flops, traits));
+  } else {
+    args.tiles_per_item = i32(ceil_div(ceil_div(args.tiles, point.rows), kMaxGroups));
+  }
+  TailAxes axes = problem.axes;
+  bool flat = false;
+  if (pointwise) {
+    args.in_w = i32(row_step(s.in, s.batch, problem.in));
+    args.out_w = i32(row_step(s.out, s.batch, problem.out));
+    flat = flat_tail(desc, problem, axes);
+    if (!flat) axes = problem.axes;
+  }
+
+  KernelPlan plan;
+  const int zero = static_cast<int>(zero_points(desc)[0]);
+  plan.packed.push_back([weights = problem.weights, s, point, blocks, runs, packed_ints, zero] {
+    const std::vector<float> plain = weights();
+    std::vector<std::byte> packed(static_cast<size_t>(4 * (packed_ints + runs.fours())));
+    std::fill(packed.end() - 4 * runs.fours(), packed.end(), static_cast<std::byte>(zero));
+    const float* from = plain.data();
+    for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
+      const int64_t channel = o % s.out_channels, group = o / s.out_channels;
+      std::byte* to = packed.data() +
+                      ((group * blocks + channel / point.block()) * runs.depth() * point.block() +
+                       channel % point.block()) *
+                          4;
+      for (int64_t r = 0; r < runs.count; ++r)
+        for (int64_t i = 0; i < runs.length; ++i)
+          to[(r * runs.fours() + i / 4) * point.block() * 4 + i % 4] =
+              static_cast<std::byte>(static_cast<int8_t>(*from++));
+    }
+    return packed;
+  });
+  // What the zero points add up to, taken off before the first product.
+  plan.packed.push_back([weights = problem.weights, s, point, blocks, zero] {
+    const std::vector<float> plain = weights();
+    std::vector<int32_t> sums(static_cast<size_t>(s.groups * blocks * point.block()), 0);
+    const int64_t depth = s.taps() * s.in_channels;
+    for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
+      int32_t& sum = sums[static_cast<size_t>(o / s.out_channels * blocks * point.block() +
+                                              o % s.out_channels)];
+      for (int64_t i = 0; i < depth; ++i) sum -= zero * static_cast<int>(plain[o * depth + i]);
+    }
+    std::vector<std::byte> bytes(sums.size() * sizeof(int32_t));
+    std::memcpy(bytes.data(), sums.data(), bytes.size());
+    return bytes;
+  });
+  const Tail tail = make_tail(desc, point.vector, axes, plan);
+  KernelSpec spec;
+  spec.source = "convolution_int8.cl";
+  const auto define = [&](const char* name, int64_t value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
+  const ElementType out = desc.outputs[0].type;
+  spec.defines.emplace_back("T", storage_name(out));
+  define("VECTOR", point.vector);
+  define("VECTORS", point.vectors);
+  define("TILE_P", point.tile_p);
+  define("LANES", point.lanes);
+  define("ROWS", point.rows);
+  define(dot_define(traits.dot), 1);
+  define("ROW_OF_BYTES", row_of_bytes(problem));
+  define("ALIGNED", fours_aligned(desc.inputs[problem.data].offset, problem));
+  define("POINTWISE", pointwise);
+  define("FLAT_TAIL", flat);
+  spec.prologue = tail.prologue;
+  spec.arguments = {Argument::input(problem.data, 1), Argument::packed(0, 4),
+                    Argument::packed(1, 4), Argument::output(0, size_of(out)),
+                    Argument::value(args)};
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  spec.local = {static_cast<size_t>(point.lanes), static_cast<size_t>(point.rows), 1};
+  const int64_t items = ceil_div(args.tiles, args.tiles_per_item);
+  spec.global = {spec.local[0], static_cast<size_t>(ceil_div(items, point.rows)) * spec.local[1],
+                 static_cast<size_t>(s.groups * blocks)};
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+}  // namespace clinfer

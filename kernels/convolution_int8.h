@@ -1,0 +1,41 @@
+// Convolutions and products of bytes: u8 activations with a zero point, i8 constant weights, exact
+// sums in 32 bits that the tail turns into floats or bytes again.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/convolution_tile.h"
+
+namespace clinfer {
+
+// Whether the operation's data are bytes: then its attribute "zero_point" (0 unless given) is the
+// byte that stands for 0, and its outputs are sum of weight * (byte - zero_point). There may be one
+// for each channel of the data.
+bool takes_bytes(const OpDesc& desc);
+std::vector<float> zero_points(const OpDesc& desc);
+// The data as what they stand for, row-major with channels as dimension 1; as they are where they
+// are no bytes.
+std::vector<float> data_values(const OpDesc& desc, const Tensor& data);
+
+// The tile kernel for bytes (convolution_int8.cl). The problem's weights are integers from -128 to
+// 127.
+std::string reject_int8(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
+std::vector<TuningPoint> int8_space(const OpDesc& desc, const TileProblem& problem,
+                                    const DeviceTraits& traits);
+TuningPoint int8_heuristic(const OpDesc& desc, const TileProblem& problem,
+                           const DeviceTraits& traits);
+KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                     const TuningPoint& point);
+
+// Depthwise convolution of bytes (convolution_depthwise_int8.cl): products and sums of so few taps
+// are exact in f32.
+std::string reject_depthwise_int8(const OpDesc& desc, const TileProblem& problem);
+std::vector<TuningPoint> depthwise_int8_space(const OpDesc& desc, const TileProblem& problem,
+                                              const DeviceTraits& traits);
+TuningPoint depthwise_int8_heuristic(const OpDesc& desc, const TileProblem& problem,
+                                     const DeviceTraits& traits);
+KernelPlan depthwise_int8_plan(const OpDesc& desc, const TileProblem& problem,
+                               const DeviceTraits& traits, const TuningPoint& point);
+
+}  // namespace clinfer

@@ -1,0 +1,108 @@
+// What one inference of each open model costs: device kernels launched, operations on the host,
+// bytes that kernels read and write. A lost fusion or view shows here. Plans are free of any
+// device, so the figures are the same everywhere.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "engine/ir/ir_reader.h"
+#include "engine/passes/passes.h"
+#include "engine/plan/plan.h"
+
+namespace clinfer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTable = CLINFER_SOURCE_DIR "/tests/engine/model_costs.txt";
+
+struct Costs {
+  size_t kernels = 0, on_host = 0;
+  int64_t bytes = 0;  // activations in and out of kernels, weights not counted
+  friend bool operator==(const Costs&, const Costs&) = default;
+};
+
+std::string line_of(const std::string& model, const Costs& costs) {
+  return model + " " + std::to_string(costs.kernels) + " " + std::to_string(costs.on_host) + " " +
+         std::to_string(costs.bytes);
+}
+
+// A CPU with integer dot products: of all devices the one with most fusions.
+DeviceTraits traits() {
+  DeviceTraits traits;
+  traits.vendor = Vendor::pocl;
+  traits.is_cpu = true;
+  traits.compute_units = 2;
+  traits.max_work_group = 4096;
+  traits.local_memory = 1 << 20;
+  traits.vector_width = 16;
+  traits.dot = DotProduct::x86;
+  return traits;
+}
+
+Costs costs_of(const fs::path& xml) {
+  IrModel model = read_ir(xml.string());
+  run_passes(*model.graph, {traits(), ElementType::f32});
+  const Plan plan = make_plan(std::move(model.graph), traits());
+  Costs costs;
+  costs.kernels = plan.kernel_count();
+  for (const Step& step : plan.steps) {
+    costs.on_host += step.on_host;
+    if (step.on_host) continue;
+    const auto add = [&](const TensorDesc& desc) {
+      costs.bytes += desc.elements() * static_cast<int64_t>(size_of(desc.type));
+    };
+    for (size_t i = 0; i < step.desc.inputs.size(); ++i)
+      if (step.desc.constants[i].empty()) add(step.desc.inputs[i]);
+    for (const TensorDesc& output : step.desc.outputs) add(output);
+  }
+  return costs;
+}
+
+std::map<std::string, Costs> table() {
+  std::map<std::string, Costs> rows;
+  std::ifstream file(kTable);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string name;
+    Costs costs;
+    words >> name >> costs.kernels >> costs.on_host >> costs.bytes;
+    EXPECT_FALSE(words.fail()) << kTable << ": " << line;
+    rows[name] = costs;
+  }
+  return rows;
+}
+
+TEST(ModelCosts, AreThoseOfTheTable) {
+  const char* shared = std::getenv("CLINFER_SHARED");
+  const fs::path folder = fs::path(shared ? shared : "") / "data/models";
+  if (!fs::is_directory(folder)) GTEST_SKIP() << "there are no models in " << folder;
+  const auto expected = table();
+  std::string now;
+  size_t seen = 0;
+  for (const auto& [name, costs] : expected) {
+    const fs::path xml = folder / name / (name + ".xml");
+    if (!fs::exists(xml)) continue;
+    ++seen;
+    try {
+      const Costs got = costs_of(xml);
+      EXPECT_EQ(got, costs) << name << " launches " << got.kernels << " kernels, not "
+                            << costs.kernels << "; moves " << got.bytes << " bytes, not "
+                            << costs.bytes << "; runs " << got.on_host << " on the host, not "
+                            << costs.on_host;
+      now += line_of(name, got) + "\n";
+    } catch (const Error& error) {
+      ADD_FAILURE() << name << ": " << error.what();
+    }
+  }
+  EXPECT_GT(seen, 0u) << "no model of the table is in " << folder;
+  if (HasFailure()) std::cout << "If this is meant, the table " << kTable << " becomes\n" << now;
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -1,0 +1,172 @@
+// What computes with bytes: convolutions, products, maxima, sums of quantised activations, each
+// against the plain reference. Sums are exact, so only rounding at the very middle between two
+// bytes may differ, by one.
+#include "kernels/tail.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer::test {
+namespace {
+
+const Tolerance kExact{0, 1e-6};
+const Tolerance kOneByte{0.004, 0};  // of 255
+
+struct Case {
+  const char* type;
+  Shape data, filter;
+  const char *strides, *pads, *dilations, *zero_point;
+};
+
+OpDesc describe(const Case& c, std::vector<Tensor>& inputs) {
+  inputs = {random_ints(ElementType::u8, c.data, 0, 255, 1),
+            random_ints(ElementType::i8, c.filter, -128, 127, 2)};
+  return make_desc(c.type, 1,
+                   attributes({{"strides", c.strides},
+                               {"pads_begin", c.pads},
+                               {"pads_end", c.pads},
+                               {"dilations", c.dilations},
+                               {"zero_point", c.zero_point}}),
+                   inputs, {false, true});
+}
+
+void add_constant(OpDesc& desc, std::vector<Tensor>& inputs, const char* function,
+                  const Tensor& value) {
+  inputs.push_back(value);
+  desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, value.shape()));
+  desc.constants.push_back(value);
+  desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
+}
+
+// A factor and a shift per channel, then bytes of `levels` steps.
+void quantize_output(OpDesc& desc, std::vector<Tensor>& inputs, float scale, int levels) {
+  Shape channels(desc.outputs[0].shape.size(), 1);
+  const size_t axis = desc.type == "MatMul" ? channels.size() - 1 : 1;
+  channels[axis] = desc.outputs[0].shape[axis];
+  add_constant(desc, inputs, "multiply", random_tensor(channels, scale / 2, scale, 3));
+  add_constant(desc, inputs, "add", random_tensor(channels, 90, 160, 4));
+  desc.tail.push_back({"to_byte", 0, static_cast<float>(levels - 1)});
+  desc.outputs[0].type = ElementType::u8;
+}
+
+// An activation of bytes, laid out with gaps, that counts as 0.25 * byte - 30.
+void add_bytes(OpDesc& desc, std::vector<Tensor>& inputs) {
+  inputs.push_back(random_ints(ElementType::u8, desc.outputs[0].shape, 0, 255, 5));
+  desc.inputs.push_back(
+      with_gaps(TensorDesc::channels_last(ElementType::u8, desc.outputs[0].shape), 3, 1));
+  desc.constants.push_back({});
+  desc.tail.push_back({"add", 0.25f, -30, static_cast<int>(inputs.size()) - 1});
+}
+
+const Case kCases[] = {
+    {"Convolution", {1, 3, 15, 14}, {16, 3, 3, 3}, "2,2", "1,1", "1,1", "0"},
+    {"Convolution", {2, 16, 9, 10}, {35, 16, 1, 1}, "1,1", "0,0", "1,1", "128"},
+    {"Convolution", {1, 22, 8, 9}, {17, 22, 3, 3}, "1,1", "2,2", "2,2", "7"},
+    {"Convolution", {1, 32, 7, 7}, {64, 32, 3, 3}, "1,1", "1,1", "1,1", "254"},
+    {"GroupConvolution", {1, 24, 6, 8}, {3, 16, 8, 3, 3}, "1,1", "1,1", "1,1", "100"},
+    {"GroupConvolution", {1, 24, 9, 7}, {24, 1, 1, 3, 3}, "1,1", "1,1", "1,1", "3"},
+    {"GroupConvolution", {2, 21, 9, 11}, {21, 1, 1, 5, 5}, "2,2", "2,2", "1,1", "0"},
+    {"GroupConvolution", {1, 16, 9, 11}, {16, 1, 1, 3, 4}, "1,2", "1,1", "2,1", "128"},
+    {"GroupConvolution", {1, 5, 6, 7}, {5, 1, 1, 3, 3}, "1,1", "1,1", "1,1", "3,0,255,128,7"},
+};
+
+// Every other one on views.
+TEST(Quantized, ConvolutionsAddUpExactly) {
+  bool view = false;
+  for (const Case& c : kCases) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, inputs);
+    EXPECT_EQ(desc.outputs[0].type, ElementType::f32);
+    if (view) {
+      desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
+      desc.outputs[0] = with_gaps(desc.outputs[0]);
+    }
+    view = !view;
+    check_op(desc, inputs, kExact);
+  }
+}
+
+TEST(Quantized, ConvolutionsWithoutDotProducts) {
+  const DeviceTraits traits = gpu_traits();
+  for (size_t i : {1, 2}) {
+    std::vector<Tensor> inputs;
+    const OpDesc desc = describe(kCases[i], inputs);
+    check_op(desc, inputs, kExact, &traits);
+  }
+}
+
+TEST(Quantized, ConvolutionsAddBytesAndRequantise) {
+  for (size_t i : {0, 4, 5}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(kCases[i], inputs);
+    desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
+    add_bytes(desc, inputs);
+    quantize_output(desc, inputs, 0.005f, 255);
+    check_op(desc, inputs, kOneByte);
+  }
+}
+
+TEST(Quantized, ProductsAddUpExactly) {
+  for (const char* transposed : {"false", "true"}) {
+    const Shape weights = transposed[0] == 't' ? Shape{10, 37} : Shape{37, 10};
+    std::vector<Tensor> inputs{random_ints(ElementType::u8, {5, 37}, 0, 255, 1),
+                               random_ints(ElementType::i8, weights, -127, 127, 2)};
+    OpDesc desc =
+        make_desc("MatMul", 1, attributes({{"transpose_b", transposed}, {"zero_point", "9"}}),
+                  inputs, {false, true});
+    if (transposed[0] == 't') quantize_output(desc, inputs, 0.005f, 256);
+    check_op(desc, inputs, desc.tail.empty() ? kExact : kOneByte);
+  }
+}
+
+TEST(Quantized, MaximaOfBytesAreBytes) {
+  const std::vector<Tensor> inputs{random_ints(ElementType::u8, {1, 19, 9, 10}, 0, 255, 1)};
+  const OpDesc desc = make_desc(
+      "MaxPool", 1,
+      attributes(
+          {{"kernel", "3,3"}, {"strides", "2,2"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}}),
+      inputs, {false});
+  ASSERT_EQ(desc.outputs[0].type, ElementType::u8);
+  check_op(desc, inputs, kExact);
+}
+
+TEST(Quantized, QuantizeAndDequantize) {
+  const auto number = [](float value) { return Tensor::of<float>(ElementType::f32, {}, {value}); };
+  for (const Shape& shape : {Shape{1, 3, 9, 8}, Shape{2, 32, 5, 5}, Shape{7}}) {
+    std::vector<Tensor> inputs{random_tensor(shape, -1, 1), number(100), number(120)};
+    check_op(make_desc("Quantize", 1, attributes({{"levels", "200"}}), inputs, {false, true, true}),
+             inputs, kOneByte);
+    inputs = {random_ints(ElementType::u8, shape, 0, 255), number(0.125f), number(-16)};
+    OpDesc desc = make_desc("Dequantize", 1, {}, inputs, {false, true, true});
+    check_op(desc, inputs, kExact);
+    if (shape.size() != 4) continue;
+    add_bytes(desc, inputs);  // a sum of two quantised tensors
+    quantize_output(desc, inputs, 0.5f, 256);
+    check_op(desc, inputs, kOneByte);
+  }
+}
+
+TEST(Quantized, TiesGoToEvenAndEndsAreKept) {
+  std::vector<Tensor> inputs{
+      Tensor::of<float>(ElementType::f32, {8}, {0.5f, 1.5f, 2.5f, -3, 254.5f, 255.5f, 1e9f, -1e9f}),
+      Tensor::of<float>(ElementType::f32, {}, {1}), Tensor::of<float>(ElementType::f32, {}, {0})};
+  const OpDesc desc =
+      make_desc("Quantize", 1, attributes({{"levels", "256"}}), inputs, {false, true, true});
+  EXPECT_EQ(reference(desc, inputs)[0].to_floats(),
+            (std::vector<float>{0, 2, 2, 0, 254, 255, 255, 0}));
+  check_op(desc, inputs, kExact);
+}
+
+TEST(Quantized, RefusesWhatIsNotBytes) {
+  std::vector<Tensor> inputs;
+  OpDesc desc = describe(kCases[1], inputs);
+  const OpDef* def = find_op("Convolution", 1);
+  desc.outputs[0].type = ElementType::u8;  // without a tail that makes bytes
+  for (const KernelFamily* family : def->families)
+    EXPECT_NE(family->reject(desc, gpu_traits()), "") << family->name;
+  desc = describe(kCases[1], inputs);
+  desc.constants[1] = {};
+  for (const KernelFamily* family : def->families)
+    EXPECT_NE(family->reject(desc, gpu_traits()), "") << family->name;
+}
+
+}  // namespace
+}  // namespace clinfer::test

@@ -80,7 +80,7 @@ std::string reject_conv_tile(const OpDesc& desc, const DeviceTraits& traits) {
 
 const KernelFamily kTile{
     "conv_tile",
-    1,
+    2,
     reject_conv_tile,
     [](const OpDesc& desc, const DeviceTraits& traits) {
       return tile_space(desc, convolution_problem(desc), traits);

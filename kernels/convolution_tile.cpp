@@ -27,6 +27,7 @@ struct TileArgs {
 
 struct Point {
   int vector, vectors, tile_p, lanes, rows, slices, unroll;
+  int shares;  // of the tiles on a CPU, for each core; 1 on a GPU
 
   explicit Point(const TuningPoint& p)
       : vector(p["VECTOR"]),
@@ -35,9 +36,10 @@ struct Point {
         lanes(p["LANES"]),
         rows(p["ROWS"]),
         slices(p["SLICES"]),
-        unroll(p["UNROLL"]) {}
-  Point(int v, int vs, int p, int l, int r, int s, int u)
-      : vector(v), vectors(vs), tile_p(p), lanes(l), rows(r), slices(s), unroll(u) {}
+        unroll(p["UNROLL"]),
+        shares(p["SHARES"]) {}
+  Point(int v, int vs, int p, int l, int r, int s, int u, int sh)
+      : vector(v), vectors(vs), tile_p(p), lanes(l), rows(r), slices(s), unroll(u), shares(sh) {}
   TuningPoint tuning() const {
     return {{{"VECTOR", vector},
              {"VECTORS", vectors},
@@ -45,7 +47,8 @@ struct Point {
              {"LANES", lanes},
              {"ROWS", rows},
              {"SLICES", slices},
-             {"UNROLL", unroll}}};
+             {"UNROLL", unroll},
+             {"SHARES", shares}}};
   }
   int64_t block() const { return int64_t{vector} * vectors * lanes; }
 };
@@ -97,7 +100,38 @@ std::vector<CpuShape> cpu_shapes(const OpDesc& desc, const TileProblem& problem,
   return fitting;
 }
 
-Point point_of(const CpuShape& c) { return {c.vector, c.vectors, c.tile_p, 1, 1, 1, 1}; }
+constexpr int kUsualShares = 8;
+
+Point point_of(const CpuShape& c) {
+  return {c.vector, c.vectors, c.tile_p, 1, 1, 1, 1, kUsualShares};
+}
+
+// What the untuned choice is made from, and what only measuring finds out: more points cost a
+// tuning run time and nobody else anything.
+enum class Points { usual, all };
+
+std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem,
+                              const DeviceTraits& traits) {
+  static constexpr int kFurther[][3] = {
+      {16, 2, 12}, {16, 2, 8}, {16, 2, 6}, {16, 3, 6}, {16, 3, 4}, {16, 4, 6}, {16, 1, 16},
+      {8, 2, 12},  {8, 4, 4},  {8, 1, 16}, {8, 1, 8},  {8, 3, 6},  {4, 1, 16}};
+  std::vector<Point> points;
+  for (const CpuShape& shape : cpu_shapes(desc, problem, traits)) points.push_back(point_of(shape));
+  for (const auto& [vector, vectors, tile_p] : kFurther)
+    if (const CpuShape further{vector, vectors, tile_p, 0};
+        fits_groups(desc, problem.shape, vector) &&
+        std::none_of(points.begin(), points.end(),
+                     [&](const Point& p) { return p.tuning() == point_of(further).tuning(); }))
+      points.push_back(point_of(further));
+  // The same programs, with fewer and more work-groups.
+  const size_t shapes = points.size();
+  for (const int shares : {2, 32})
+    for (size_t i = 0; i < shapes; ++i) {
+      points.push_back(points[i]);
+      points.back().shares = shares;
+    }
+  return points;
+}
 
 double cpu_cost(const TileProblem& problem, const CpuShape& c) {
   const ConvShape& s = problem.shape;
@@ -113,9 +147,17 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c) {
 // Points on a GPU: one tile a work-item; lanes of a work-group take neighbouring channels and share
 // the pixels' loads. Slices of the input channels make up for layers with few outputs.
 std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
-                              const DeviceTraits& traits) {
+                              const DeviceTraits& traits, Points which) {
   const ConvShape& s = problem.shape;
   std::vector<Point> points;
+  const auto add = [&](int vector, int vectors, int lanes, int tile_p, int slices, int items) {
+    if (static_cast<size_t>(items) > traits.max_work_group || lanes * slices > items) return;
+    if (slices > 1 && s.in_channels < 4 * slices) return;
+    if (slices > 1 && sizeof(float) * items * tile_p * vector * vectors > traits.local_memory)
+      return;
+    points.emplace_back(vector, vectors, tile_p, lanes, items / lanes / slices, slices,
+                        s.in_channels >= 4 ? 4 : 1, 1);
+  };
   for (int vector : {2, 4, 8})
     for (int lanes : {16, 8, 32, 4}) {
       if (!fits_groups(desc, s, vector)) continue;
@@ -123,17 +165,20 @@ std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
         continue;  // half of the lanes would idle
       for (int tile_p : {2, 1, 4, 8})
         for (int slices : {1, 2, 4, 8})
-          for (int items : {128, 256}) {
-            if (static_cast<size_t>(items) > traits.max_work_group || lanes * slices > items)
-              continue;
-            if (slices > 1 && s.in_channels < 4 * slices) continue;
-            if (slices > 1 && sizeof(float) * items * tile_p * vector > traits.local_memory)
-              continue;
-            points.emplace_back(vector, 1, tile_p, lanes, items / lanes / slices, slices,
-                                s.in_channels >= 4 ? 4 : 1);
-          }
+          for (int items : {128, 256}) add(vector, 1, lanes, tile_p, slices, items);
+      if (which == Points::usual) continue;
+      for (int tile_p : {3, 6})
+        for (int slices : {1, 2, 4})
+          for (int items : {128, 256}) add(vector, 1, lanes, tile_p, slices, items);
+      for (int tile_p : {1, 2, 4, 8})
+        for (int slices : {1, 2, 4, 8}) add(vector, 1, lanes, tile_p, slices, 64);
+      if (lanes * vector >= s.out_channels || vector == 2) continue;
+      for (int tile_p : {1, 2, 4})
+        for (int slices : {1, 2, 4})
+          for (int items : {64, 128}) add(vector, 2, lanes, tile_p, slices, items);
     }
-  if (points.empty()) points.emplace_back(2, 1, 1, 1, 1, 1, 1);
+  // Also where there is no usual point, so that the untuned choice is one of all.
+  if (points.empty() || traits.max_work_group < 128) points.emplace_back(2, 1, 1, 1, 1, 1, 1, 1);
   return points;
 }
 
@@ -268,10 +313,11 @@ std::string reject_byte_storage(const OpDesc& desc) {
   return reject_size(desc, 1);
 }
 
-int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits) {
-  // About eight shares a core, each of at least some microseconds (a core does roughly 50 flops a
-  // nanosecond).
-  const double shares = 8.0 * traits.compute_units / static_cast<double>(blocks);
+int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits,
+                       int shares_a_core) {
+  // Each share takes at least some microseconds (a core does roughly 50 flops a nanosecond).
+  const double shares =
+      static_cast<double>(shares_a_core) * traits.compute_units / static_cast<double>(blocks);
   const double least = 4000.0 * 50.0 / std::max(flops, 1.0);
   const double even = std::ceil(static_cast<double>(tiles) / std::max(shares, 1.0));
   const double most = std::ceil(static_cast<double>(tiles * blocks) / (2.0 * traits.compute_units));
@@ -301,11 +347,9 @@ std::string reject_tile(const OpDesc& desc, const TileProblem& problem,
 std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& problem,
                                     const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  if (traits.is_cpu)
-    for (const CpuShape& shape : cpu_shapes(desc, problem, traits))
-      space.push_back(point_of(shape).tuning());
-  else
-    for (const Point& point : gpu_points(desc, problem, traits)) space.push_back(point.tuning());
+  for (const Point& point : traits.is_cpu ? cpu_points(desc, problem, traits)
+                                          : gpu_points(desc, problem, traits, Points::all))
+    space.push_back(point.tuning());
   return space;
 }
 
@@ -320,7 +364,7 @@ TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem,
       if (const double cost = cpu_cost(problem, shape); cost < least) best = &shape, least = cost;
     return point_of(*best).tuning();
   }
-  const std::vector<Point> points = gpu_points(desc, problem, traits);
+  const std::vector<Point> points = gpu_points(desc, problem, traits, Points::usual);
   const Point* best = &points[0];
   double least = gpu_cost(problem, *best, traits);
   for (const Point& point : points)
@@ -358,7 +402,8 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   const double flops = 2.0 * static_cast<double>(s.taps() * s.in_channels) * point.tile_p *
                        point.vector * point.vectors;
   if (traits.is_cpu)
-    args.tiles_per_item = i32(tiles_per_item(args.tiles, s.groups * blocks, flops, traits));
+    args.tiles_per_item =
+        i32(tiles_per_item(args.tiles, s.groups * blocks, flops, traits, point.shares));
   else
     args.tiles_per_item = i32(ceil_div(ceil_div(args.tiles, point.rows), kMaxGroups));
   TailAxes axes = problem.axes;

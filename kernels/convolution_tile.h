@@ -91,6 +91,7 @@ std::string reject_bytes(const OpDesc& desc);
 std::string reject_byte_storage(const OpDesc& desc);
 // How many work-items of a CPU device, each walking tiles, share `tiles` x `blocks` tiles of
 // `flops` each: enough to balance the cores, not so many that starting them shows.
-int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits);
+int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits,
+                       int shares_a_core = 8);
 
 }  // namespace clinfer

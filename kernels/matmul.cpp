@@ -216,7 +216,7 @@ std::string reject_fully_connected(const OpDesc& desc, const DeviceTraits& trait
 
 const KernelFamily kFullyConnected{
     "fc_tile",
-    1,
+    2,
     reject_fully_connected,
     [](const OpDesc& desc, const DeviceTraits& traits) {
       return tile_space(desc, tile_problem(desc), traits);

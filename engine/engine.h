@@ -52,10 +52,16 @@ struct VaDisplay {
   std::string name;        // for messages
 };
 
+// What is done about kernels, by the GPU plug-in's names. disabled: the engine's own choice, helped
+// by the records shipped with it. use_existing: records of a tuning file are used, the file must be
+// there. update: the same, and records that have lapsed are removed from it. create: what the file
+// lacks is measured and added. retune: all is measured, whatever the file says.
+enum class TuningMode { disabled, create, use_existing, update, retune };
+
 struct Config {
   std::string device =
       "GPU";  // "GPU" = "GPU.0"; a CPU device is taken when there is no GPU; "CPU"; "GPU.N"
-  unsigned streams = 1;  // 0: AUTO
+  unsigned streams = 1;  // 0: AUTO: what the tuning file says, else the engine's choice
   unsigned batch = 0;    // images per inference; 0: as the model states
   Precision precision = Precision::automatic;
   bool fp16_for_quantized_models =
@@ -70,6 +76,11 @@ struct Config {
   VaDisplay va_display;                  // the device is the display's, the context is on it
   std::string graph_dumps_dir;           // Graphviz files after each pass; "": none
   std::string sources_dumps_dir;         // program sources with their build logs; "": none
+  TuningMode tuning_mode = TuningMode::disabled;
+  std::string tuning_file;    // needed by all modes but disabled
+  bool tuning_db = true;      // records shipped with the engine count
+  double tuning_seconds = 0;  // about how long kernels are measured; 0: until the search is through
+  bool tuning_exhaustive = false;  // measure every point instead of searching
 
   // Sets a value by the GPU plug-in's key ("GPU_THROUGHPUT_STREAMS", "KEY_" prefix allowed, CLDNN_
   // spellings too, "INFERENCE_PRECISION"). Throws Error{bad_argument} that lists the keys or the
@@ -125,6 +136,46 @@ struct StepProfile {
   double host_us = 0;               // of steps that run on the host
 };
 
+// Where a tuning run stands. Times are of one execution of the layer.
+struct TuningStatus {
+  std::string layer;
+  size_t index = 0, layers = 0;        // of the layers that are to be measured, from 0
+  size_t tried = 0;                    // kernels timed for this layer
+  double default_ns = 0, best_ns = 0;  // 0: not known yet
+  double seconds = 0,
+         seconds_left = 0;  // since the start; left: an estimate, 0 while there is none
+};
+// Called several times a second while kernels are measured. Returning false ends that: what was
+// measured is in the file, and compile throws Error{cancelled}.
+using TuningObserver = std::function<bool(const TuningStatus&)>;
+
+// What is known about the kernel of one layer that has a choice.
+struct LayerTuning {
+  enum class Source { untuned, file, shipped, measured };
+  std::string layer, type;
+  std::string op;  // the key of the record
+  Source source = Source::untuned;
+  std::string kernel, default_kernel;  // family and point: in use, and without tuning
+  double ns = 0, default_ns = 0;       // of both, as measured side by side; 0 where not known
+  size_t tried = 0;                    // kernels timed, by this run
+  std::string lapsed;  // why a record in the file does not count any more; "" where none lapsed
+  std::vector<std::string> failed;  // kernels that did not build, run or verify, and why
+};
+
+std::string name_of(LayerTuning::Source source);  // "untuned", "file", "shipped", "measured"
+
+struct TuningReport {
+  TuningMode mode = TuningMode::disabled;
+  std::string file;
+  size_t hits = 0, misses = 0;  // layers whose record was in the file, and others
+  size_t lapsed = 0,
+         shipped =
+             0;  // of the misses: with a record that does not count any more; with a shipped one
+  size_t measured = 0;              // layers measured by this run
+  double seconds = 0;               // that measuring took
+  std::vector<LayerTuning> layers;  // in the order of execution
+};
+
 class InferRequest;
 
 // A VA-API surface as OpenCL images, read where it lies. Holds nothing of VA-API: it must not be
@@ -144,8 +195,8 @@ class ImportedSurface {
 class CompiledModel {
  public:
   static std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model,
-                                                const Config& config,
-                                                const Progress& progress = {});
+                                                const Config& config, const Progress& progress = {},
+                                                const TuningObserver& observer = {});
   virtual ~CompiledModel() = default;
 
   virtual const Model& model() const = 0;
@@ -157,12 +208,13 @@ class CompiledModel {
   virtual const std::vector<Port>& inputs() const = 0;
   virtual const std::vector<Port>& outputs() const = 0;
   virtual unsigned streams() const = 0;
-  virtual unsigned optimal_requests() const = 0;  // 2 x streams
+  virtual unsigned optimal_requests() const = 0;  // 2 x streams, or what the tuning file says
   virtual Precision precision() const = 0;        // f32 or f16, what activations are stored in
   virtual size_t kernel_count() const = 0;        // launches of one inference
   virtual double load_ms() const = 0;             // time compile() took
-  virtual size_t cached_programs() const = 0;     // programs found in the cache, and
-  virtual size_t built_programs() const = 0;      // programs built anew
+  virtual const TuningReport& tuning() const = 0;
+  virtual size_t cached_programs() const = 0;  // programs found in the cache, and
+  virtual size_t built_programs() const = 0;   // programs built anew
   // Request i is bound to stream i mod streams().
   virtual std::unique_ptr<InferRequest> create_request() = 0;
   // Why surfaces of Config::va_display cannot be imported; "" when they can, or when there is none.

@@ -29,18 +29,6 @@ uint64_t checksum(std::string_view key, std::string_view binary) {
 
 }  // namespace
 
-uint64_t fnv1a(std::string_view text, uint64_t seed) {
-  uint64_t hash = seed;
-  for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
-  return hash;
-}
-
-std::string hex(uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 std::string ProgramCache::default_directory() {
   const char* xdg = std::getenv("XDG_CACHE_HOME");
   if (xdg && *xdg == '/') return std::string(xdg) + "/clinfer";

@@ -8,10 +8,9 @@
 #include <string_view>
 #include <vector>
 
-namespace clinfer::ocl {
+#include "kernels/hash.h"
 
-uint64_t fnv1a(std::string_view text, uint64_t seed = 14695981039346656037ull);  // FNV-1a 64
-std::string hex(uint64_t value);                                                 // 16 digits
+namespace clinfer::ocl {
 
 // Thread-safe, also between processes: files are written under a temporary name and renamed.
 class ProgramCache {

@@ -52,6 +52,7 @@ size_t pack(std::vector<Region*> regions) {
 void plan_memory(Plan& plan) {
   std::map<std::pair<const Node*, int>, size_t> index;
   plan.regions.clear();
+  plan.request_bytes = plan.weight_bytes = plan.workspace_bytes = 0;
   const auto region = [&](const Edge& edge) -> Region& {
     const Edge root = storage_root(edge);
     const auto [found, fresh] = index.try_emplace({root.node, root.port}, plan.regions.size());

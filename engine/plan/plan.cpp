@@ -23,7 +23,20 @@ size_t Plan::kernel_count() const {
   return kernels;
 }
 
-Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits) {
+void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser& choose) {
+  for (Step& step : plan.steps) {
+    if (step.on_host) continue;
+    const KernelChoice choice =
+        choose(step.desc, accepting_families(*step.node->def, step.desc, traits));
+    step.family = choice.family;
+    step.point = choice.point;
+    step.kernels = step.family->plan(step.desc, traits, step.point);
+  }
+  plan_memory(plan);
+}
+
+Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
+               const KernelChooser& choose) {
   Plan plan;
   plan.graph = std::move(graph);
   std::string unsupported;
@@ -40,8 +53,11 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits) {
     std::string reasons;
     const auto families = accepting_families(*node->def, step.desc, traits, &reasons);
     if (!families.empty()) {
-      step.family = families.front();
-      step.point = step.family->heuristic(step.desc, traits);
+      const KernelChoice choice =
+          choose ? choose(step.desc, families)
+                 : KernelChoice{families.front(), families.front()->heuristic(step.desc, traits)};
+      step.family = choice.family;
+      step.point = choice.point;
       step.kernels = step.family->plan(step.desc, traits, step.point);
     } else if (!node->def->host_reason.empty() && node->tail.empty()) {
       step.on_host = true;

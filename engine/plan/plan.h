@@ -2,12 +2,15 @@
 // any OpenCL context.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/graph/graph.h"
 #include "kernels/kernel.h"
+#include "tuning/tuner.h"
 
 namespace clinfer {
 
@@ -46,9 +49,18 @@ struct Plan {
   size_t kernel_count() const;
 };
 
-// Picks a family and a tuning point for every operation and lays out memory. Throws
-// Error{unsupported} that lists all layers no family takes, with every family's reason.
-Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits);
+// Picks one of the kernels of the families that take the operation; never called with none.
+using KernelChooser =
+    std::function<KernelChoice(const OpDesc& desc, std::span<const KernelFamily* const> families)>;
+
+// Picks a family and a tuning point for every operation (without a chooser the best family's own)
+// and lays out memory. Throws Error{unsupported} that lists all layers no family takes, with every
+// family's reason.
+Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
+               const KernelChooser& choose = {});
+
+// Asks the chooser again and lays out memory anew.
+void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser& choose);
 
 // Sets regions and sizes from the steps.
 void plan_memory(Plan& plan);

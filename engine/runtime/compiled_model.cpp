@@ -10,6 +10,8 @@
 
 #include "engine/passes/passes.h"
 #include "engine/runtime/infer_request.h"
+#include "engine/runtime/pipeline.h"
+#include "engine/runtime/tuning.h"
 
 namespace clinfer {
 
@@ -63,9 +65,10 @@ void write_dump(const std::string& directory, size_t index, const std::string& n
 
 std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model,
                                                       const Config& config,
-                                                      const Progress& progress) {
+                                                      const Progress& progress,
+                                                      const TuningObserver& observer) {
   try {
-    return std::make_shared<DeviceModel>(std::move(model), config, progress);
+    return std::make_shared<DeviceModel>(std::move(model), config, progress, observer);
   } catch (const cl::Error& error) {
     ocl::rethrow(error, "compiling the model");
   } catch (const std::bad_alloc&) {
@@ -74,7 +77,8 @@ std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Mode
 }
 
 DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& config,
-                         const Progress& progress, bool expose_layers)
+                         const Progress& progress, const TuningObserver& observer,
+                         bool expose_layers)
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
   context_ = ocl::create_context(config_.device, config_.va_display, sharing_problem_);
@@ -96,25 +100,29 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     if (!config_.graph_dumps_dir.empty()) write_dump(config_.graph_dumps_dir, index, name, g);
   });
   if (expose_layers) outputs_ = output_ports(*graph);
-  plan_ = make_plan(std::move(graph), context_->traits);
-  build(progress);
-  load_weights();
-
-  const unsigned streams = config_.streams ? config_.streams : kAutomaticStreams;
-  // On a CPU each stream has cores of its own: streams that share all cores move every activation
-  // between their caches.
-  const std::vector<cl::Device> parts = ocl::parts(context_->device, streams);
-  for (unsigned i = 0; i < streams; ++i) {
-    auto stream = std::make_unique<Stream>();
-    stream->queue =
-        cl::CommandQueue(context_->context, parts.empty() ? context_->device.device : parts[i],
-                         config_.perf_count ? CL_QUEUE_PROFILING_ENABLE : 0);
-    stream->memory =
-        cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
-    streams_.push_back(std::move(stream));
+  Tuning tuning(config_, *context_);
+  stream_count_ = config_.streams ? config_.streams : kAutomaticStreams;
+  optimal_requests_ = 2 * stream_count_;
+  if (config_.streams == 0) {
+    const unsigned batch = inputs_.empty() || inputs_[0].shape.empty()
+                               ? 1
+                               : static_cast<unsigned>(inputs_[0].shape[0]);
+    if (const auto measured = find_pipeline(*model_, config_, context_->device.info, batch)) {
+      stream_count_ = measured->streams;
+      optimal_requests_ = measured->requests;
+    }
   }
-  device_ns_.assign(plan_.steps.size(), 0);
-  host_ns_.assign(plan_.steps.size(), 0);
+  const KernelChooser choose = [&](const OpDesc& desc,
+                                   std::span<const KernelFamily* const> families) {
+    return tuning.choose(desc, families);
+  };
+  plan_ = make_plan(std::move(graph), context_->traits, choose);
+  realise(progress);
+  if (tuning.measure(*this, cache_.get(), observer)) {
+    choose_kernels(plan_, context_->traits, choose);
+    realise(progress);
+  }
+  tuning_ = tuning.finish(plan_);
 
   // One inference now, so that what drivers compile or allocate at the first launch does not delay
   // the first frame.
@@ -130,11 +138,32 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
+void DeviceModel::realise(const Progress& progress) {
+  build(progress);
+  load_weights();
+  streams_.clear();
+  // On a CPU each stream has cores of its own: streams that share all cores move every activation
+  // between their caches.
+  const std::vector<cl::Device> parts = ocl::parts(context_->device, stream_count_);
+  for (unsigned i = 0; i < stream_count_; ++i) {
+    auto stream = std::make_unique<Stream>();
+    stream->queue =
+        cl::CommandQueue(context_->context, parts.empty() ? context_->device.device : parts[i],
+                         config_.perf_count ? CL_QUEUE_PROFILING_ENABLE : 0);
+    stream->memory =
+        cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
+    streams_.push_back(std::move(stream));
+  }
+  device_ns_.assign(plan_.steps.size(), 0);
+  host_ns_.assign(plan_.steps.size(), 0);
+}
+
 void DeviceModel::build(const Progress& progress) {
   const std::string directory =
       config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
   if (!directory.empty()) cache_ = std::make_unique<ocl::ProgramCache>(directory);
   std::vector<const KernelSpec*> specs;
+  kernel_names_.clear();
   for (const Step& step : plan_.steps) {
     std::vector<std::string> names;
     for (const KernelSpec& launch : step.kernels.launches) {
@@ -155,6 +184,7 @@ void DeviceModel::load_weights() {
     for (const auto& make : plan_.steps[s].kernels.packed) packed[s].push_back(make());
   });
   size_t total = plan_.weight_bytes;
+  packed_offsets_.clear();
   for (const auto& step : packed) {
     std::vector<size_t> offsets;
     for (const auto& bytes : step) {
@@ -216,14 +246,9 @@ std::vector<StepProfile> DeviceModel::profile() const {
   const double n = std::max<double>(1, static_cast<double>(inferences_));
   for (size_t s = 0; s < plan_.steps.size(); ++s) {
     const Step& step = plan_.steps[s];
-    StepProfile entry{step.node->name, step.node->type, "host", device_ns_[s] / n / 1e3,
-                      host_ns_[s] / n / 1e3};
-    if (step.family) {
-      entry.kernel = step.family->name;
-      for (const auto& [name, value] : step.point.values)
-        entry.kernel += " " + name + "=" + std::to_string(value);
-    }
-    profile.push_back(std::move(entry));
+    profile.push_back({step.node->name, step.node->type,
+                       step.family ? to_string(KernelChoice{step.family, step.point}) : "host",
+                       device_ns_[s] / n / 1e3, host_ns_[s] / n / 1e3});
   }
   return profile;
 }

@@ -26,7 +26,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   // expose_layers: outputs() goes on with all layers' values, in the order of
   // plan().graph->results.
   DeviceModel(std::shared_ptr<const Model> model, const Config& config, const Progress& progress,
-              bool expose_layers = false);
+              const TuningObserver& observer, bool expose_layers = false);
   ~DeviceModel() override;
 
   const Model& model() const override { return *model_; }
@@ -34,10 +34,11 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
   unsigned streams() const override { return static_cast<unsigned>(streams_.size()); }
-  unsigned optimal_requests() const override { return 2 * streams(); }
+  unsigned optimal_requests() const override { return optimal_requests_; }
   Precision precision() const override { return precision_; }
   size_t kernel_count() const override { return plan_.kernel_count(); }
   double load_ms() const override { return load_ms_; }
+  const TuningReport& tuning() const override { return tuning_; }
   size_t cached_programs() const override { return programs_->counts().cached; }
   size_t built_programs() const override { return programs_->counts().built; }
   std::unique_ptr<InferRequest> create_request() override;
@@ -57,6 +58,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   }  // that is given as planes
   const Plan& plan() const { return plan_; }
   const cl::Buffer& weights() const { return weights_; }
+  Stream& stream(size_t index) const { return *streams_[index]; }
   size_t packed_offset(size_t step, size_t index) const { return packed_offsets_[step][index]; }
   bool perf_count() const { return config_.perf_count; }
   // A kernel outside the plan (preprocessing), built at its first use and kept. Thread-safe.
@@ -71,6 +73,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns);
 
  private:
+  void realise(const Progress& progress);  // from the plan: programs, weights, streams
   void build(const Progress& progress);
   void load_weights();
 
@@ -82,6 +85,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::vector<Port> inputs_, network_inputs_, outputs_;
   std::optional<PictureInput> picture_;
   std::string sharing_problem_;
+  unsigned stream_count_ = 1, optimal_requests_ = 2;
   Plan plan_;
   std::shared_ptr<const ocl::Programs> programs_;
   std::vector<std::vector<std::string>> kernel_names_;
@@ -90,6 +94,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
       packed_offsets_;  // bytes in weights_, by step and packed constant
   std::vector<std::unique_ptr<Stream>> streams_;
   std::atomic<unsigned> next_request_{0};
+  TuningReport tuning_;
   double load_ms_ = 0;
 
   mutable std::mutex mutex_;  // guards what follows

@@ -60,6 +60,32 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string& k, const std::string& v) {
          c.fp16_for_quantized_models = yes_no(k, v);
        }},
+      {"TUNING_MODE",
+       [](Config& c, const std::string& k, const std::string& v) {
+         static const std::pair<const char*, TuningMode> kModes[] = {
+             {"DISABLED", TuningMode::disabled},
+             {"CREATE", TuningMode::create},
+             {"USE_EXISTING", TuningMode::use_existing},
+             {"UPDATE", TuningMode::update},
+             {"RETUNE", TuningMode::retune}};
+         const std::string name = v.rfind("TUNING_", 0) == 0 ? v.substr(7) : v;
+         for (const auto& [text, mode] : kModes)
+           if (name == text) {
+             c.tuning_mode = mode;
+             return;
+           }
+         refuse(
+             k, v,
+             "TUNING_DISABLED, TUNING_CREATE, TUNING_USE_EXISTING, TUNING_UPDATE or TUNING_RETUNE");
+       }},
+      {"TUNING_FILE",
+       [](Config& c, const std::string&, const std::string& v) { c.tuning_file = v; }},
+      {"TUNING_DB",
+       [](Config& c, const std::string& k, const std::string& v) { c.tuning_db = yes_no(k, v); }},
+      {"TUNING_SECONDS",
+       [](Config& c, const std::string& k, const std::string& v) {
+         c.tuning_seconds = number(k, v, "a number, 0 for no limit");
+       }},
       {"INFERENCE_PRECISION",
        [](Config& c, const std::string& k, const std::string& v) {
          if (v == "f32")

@@ -279,6 +279,13 @@ void DeviceRequest::abandon() noexcept {
   }
 }
 
+void DeviceRequest::walk(const std::function<void(size_t step)>& visit) {
+  visit_ = visit;
+  start();
+  wait({});
+  visit_ = nullptr;
+}
+
 void DeviceRequest::run_segment() {
   const Plan& plan = model_.plan();
   readbacks_.clear();
@@ -289,6 +296,10 @@ void DeviceRequest::run_segment() {
     for (size_t l = 0; l < step.kernels.launches.size(); ++l)
       enqueue(stream_.queue, kernels_[next_step_][l], step.kernels.launches[l],
               events.empty() ? nullptr : &events[l]);
+    if (visit_) {
+      stream_.queue.finish();
+      visit_(next_step_);
+    }
   }
   if (next_step_ < plan.steps.size()) {
     for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input);

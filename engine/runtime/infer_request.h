@@ -1,6 +1,7 @@
 // One inference in flight on a stream.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -24,6 +25,12 @@ class DeviceRequest final : public InferRequest {
   void start() override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   const Tensor& output(size_t index) const override;
+
+  // One inference that stops behind each step the device computes: the step has finished, what it
+  // read and wrote is still in memory. For measuring kernels.
+  void walk(const std::function<void(size_t step)>& visit);
+  // Where a tensor of the plan lies.
+  BoundBuffer buffer_of(const Edge& edge) const;
 
  private:
   // An input given by the host: its bytes as the plan stores them, to be uploaded by the next
@@ -52,7 +59,6 @@ class DeviceRequest final : public InferRequest {
   };
 
   void bind();
-  BoundBuffer buffer_of(const Edge& edge) const;
   size_t network_input(size_t index) const;  // of an index into the model's inputs()
   Placement set_picture(size_t index, const Frame& frame, bool is_surface,
                         const FrameTransform& transform, size_t image);
@@ -86,6 +92,7 @@ class DeviceRequest final : public InferRequest {
   cl::Event done_;                              // of the last command of the segment
   std::vector<std::vector<cl::Event>> events_;  // by step, when times are wanted
   std::vector<double> host_ns_;
+  std::function<void(size_t)> visit_;  // of walk()
 };
 
 }  // namespace clinfer

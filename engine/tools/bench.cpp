@@ -11,7 +11,8 @@
 #include <thread>
 
 #include "engine/tools/commands.h"
-#include "engine/tools/synthetic.h"
+#include "engine/tools/throughput.h"
+#include "tuning/json_text.h"
 
 namespace clinfer {
 
@@ -21,75 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
-}
-
-struct Measured {
-  std::vector<double> latencies_ms;  // sorted
-  double seconds = 0;
-  double images_per_second = 0;
-
-  // Nearest rank.
-  double percentile(double p) const {
-    const auto rank =
-        static_cast<size_t>(std::ceil(p / 100 * static_cast<double>(latencies_ms.size())));
-    return latencies_ms[std::max<size_t>(rank, 1) - 1];
-  }
-};
-
-// What every inference is fed with: tensors set once, or a frame before each start.
-struct Feed {
-  std::vector<Tensor> tensors;
-  std::optional<ImageInput> image;
-  const Frame* frame = nullptr;
-
-  void prepare(InferRequest& request) const {
-    for (size_t i = 0; i < tensors.size(); ++i)
-      if (!image || i != image->index) request.set_input(i, tensors[i]);
-  }
-  void before_start(InferRequest& request) const {
-    if (!image) return;
-    for (size_t i = 0; i < image->batch; ++i)
-      request.set_frame(image->index, *frame, image->transform, i);
-  }
-};
-
-// One thread a request, each in its own cycle of start and wait, until the time is over.
-Measured measure(std::vector<std::unique_ptr<InferRequest>>& requests, const Feed& feed,
-                 double seconds, size_t batch) {
-  std::mutex mutex;
-  Measured measured;
-  std::exception_ptr failure;
-  const auto begin = Clock::now();
-  const auto end =
-      begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  const auto cycle = [&](InferRequest& request) {
-    std::vector<double> mine;
-    try {
-      for (auto start = Clock::now(); start < end;) {
-        feed.before_start(request);
-        request.start();
-        request.wait();
-        const auto done = Clock::now();
-        mine.push_back(ms_between(start, done));
-        start = done;
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-    }
-    const std::lock_guard lock(mutex);
-    measured.latencies_ms.insert(measured.latencies_ms.end(), mine.begin(), mine.end());
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (const auto& request : requests) threads.emplace_back([&] { cycle(*request); });
-  }
-  if (failure) std::rethrow_exception(failure);
-  measured.seconds = ms_between(begin, Clock::now()) / 1000;
-  measured.images_per_second =
-      static_cast<double>(measured.latencies_ms.size() * batch) / measured.seconds;
-  std::sort(measured.latencies_ms.begin(), measured.latencies_ms.end());
-  return measured;
 }
 
 void print_profile(const std::vector<StepProfile>& steps) {
@@ -126,8 +58,7 @@ void run(const Arguments& arguments) {
   const auto compiled = CompiledModel::compile(model, config);
   const double load_ms = ms_between(begin, Clock::now());
 
-  Feed feed;
-  for (const Port& port : compiled->inputs()) feed.tensors.push_back(synthetic_tensor(port));
+  Feed feed(*compiled);
   if (frame) {
     feed.image = find_image_input(compiled->inputs());
     feed.frame = &frame->frame();
@@ -147,10 +78,7 @@ void run(const Arguments& arguments) {
   requests[0]->wait();
   const double first_ms = ms_between(first, Clock::now());
 
-  const size_t batch =
-      compiled->inputs().empty() || compiled->inputs()[0].shape.empty()
-          ? 1
-          : static_cast<size_t>(std::max<int64_t>(compiled->inputs()[0].shape[0], 1));
+  const size_t batch = batch_of(*compiled);
   const Measured measured = measure(requests, feed, seconds, batch);
 
   const DeviceInfo& device = compiled->device();
@@ -164,6 +92,10 @@ void run(const Arguments& arguments) {
   std::printf("latency p50 %.2f ms, p95 %.2f ms, p99 %.2f ms; %.2f images/s\n",
               measured.percentile(50), measured.percentile(95), measured.percentile(99),
               measured.images_per_second);
+  const TuningReport& tuning = compiled->tuning();
+  if (tuning.mode != TuningMode::disabled)
+    std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured\n", tuning.file.c_str(),
+                tuning.hits, tuning.misses, tuning.lapsed, tuning.measured);
   if (arguments.has("--perf-count")) print_profile(compiled->profile());
   if (arguments.has("--json"))
     std::printf(
@@ -171,7 +103,7 @@ void run(const Arguments& arguments) {
         "zu,"
         "\"load_ms\":%.3f,\"first_ms\":%.3f,\"images_per_second\":%.3f,"
         "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f}}\n",
-        json_string(model->path()).c_str(), json_string(device.name).c_str(), precision,
+        json_text(model->path()).c_str(), json_text(device.name).c_str(), precision,
         compiled->streams(), nireq, batch, load_ms, first_ms, measured.images_per_second,
         measured.percentile(50), measured.percentile(95), measured.percentile(99));
 }

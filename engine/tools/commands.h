@@ -16,6 +16,7 @@ struct Command {
 Command devices_command();
 Command run_command();
 Command bench_command();
+Command tune_command();
 Command graph_command();
 
 // Options that several commands take, and what they mean.
@@ -29,7 +30,5 @@ Config read_config(const Arguments& arguments);
 // outputs against DIR/0.npy, 1.npy ... where these exist.
 void compare_layers(std::shared_ptr<const Model> model, const Config& config,
                     const std::vector<Tensor>& inputs, const std::string& directory);
-
-std::string json_string(const std::string& text);  // quoted
 
 }  // namespace clinfer

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "engine/tools/commands.h"
+#include "tuning/json_text.h"
 
 namespace clinfer {
 
@@ -29,17 +30,16 @@ void print_json(const DeviceList& list) {
   std::cout << "{\"devices\":[";
   for (size_t i = 0; i < list.devices.size(); ++i) {
     const DeviceInfo& d = list.devices[i];
-    std::cout << (i ? "," : "") << "{\"id\":" << json_string(d.id)
-              << ",\"name\":" << json_string(d.name) << ",\"vendor\":" << json_string(d.vendor)
-              << ",\"platform\":" << json_string(d.platform)
-              << ",\"driver\":" << json_string(d.driver)
-              << ",\"version\":" << json_string(d.version) << ",\"cpu\":" << flag(d.is_cpu)
+    std::cout << (i ? "," : "") << "{\"id\":" << json_text(d.id)
+              << ",\"name\":" << json_text(d.name) << ",\"vendor\":" << json_text(d.vendor)
+              << ",\"platform\":" << json_text(d.platform) << ",\"driver\":" << json_text(d.driver)
+              << ",\"version\":" << json_text(d.version) << ",\"cpu\":" << flag(d.is_cpu)
               << ",\"integrated\":" << flag(d.is_integrated) << ",\"fp16\":" << flag(d.fp16)
               << ",\"compute_units\":" << d.compute_units << ",\"memory\":" << d.memory << "}";
   }
   std::cout << "],\"refused\":[";
   for (size_t i = 0; i < list.refused.size(); ++i)
-    std::cout << (i ? "," : "") << json_string(list.refused[i]);
+    std::cout << (i ? "," : "") << json_text(list.refused[i]);
   std::cout << "]}\n";
 }
 

@@ -32,25 +32,10 @@ Config read_config(const Arguments& arguments) {
   return config;
 }
 
-std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 namespace {
 
 std::vector<Command> commands() {
-  return {devices_command(), run_command(), bench_command(), graph_command()};
+  return {devices_command(), run_command(), bench_command(), tune_command(), graph_command()};
 }
 
 std::string overview() {

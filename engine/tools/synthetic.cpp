@@ -1,25 +1,15 @@
-// Noise that is cheap, the same everywhere, and not constant (constant inputs make some kernels
-// faster than they are).
+// Video frames of noise.
 #include "engine/tools/synthetic.h"
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
+#include "engine/runtime/noise.h"
+
 namespace clinfer {
 
 namespace {
-
-class Noise {
- public:
-  unsigned next() {
-    state_ = state_ * 1664525u + 1013904223u;
-    return state_ >> 24;  // 0..255
-  }
-
- private:
-  uint32_t state_ = 1;
-};
 
 struct FormatName {
   const char* name;
@@ -57,22 +47,6 @@ int parse_size(const std::string& text, size_t begin, size_t end) {
 }
 
 }  // namespace
-
-Tensor synthetic_tensor(const Port& port) {
-  Noise noise;
-  const bool image = port.shape.size() == 4 || port.shape.size() == 5;
-  std::vector<float> values(static_cast<size_t>(count(port.shape)));
-  const bool fraction = !image && is_float(port.type);
-  for (float& value : values) {
-    if (fraction)
-      value = static_cast<float>(noise.next()) / 255;
-    else if (image && port.type != ElementType::boolean)
-      value = static_cast<float>(noise.next() >> (port.type == ElementType::i8));
-    else
-      value = 1;
-  }
-  return Tensor::of(port.type, port.shape, values);
-}
 
 SyntheticFrame::SyntheticFrame(const std::string& text) {
   const size_t by = text.find('x'), colon = std::min(text.find(':'), text.size());

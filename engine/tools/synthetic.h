@@ -1,4 +1,4 @@
-// Made-up inputs for measurements: tensors and video frames with the same content in every run.
+// Made-up video frames for measurements, with the same content in every run.
 #pragma once
 
 #include <string>
@@ -7,10 +7,6 @@
 #include "engine/engine.h"
 
 namespace clinfer {
-
-// Values as of an 8-bit picture for image inputs (rank 4 and 5), between 0 and 1 for other floats,
-// 1 for other integers.
-Tensor synthetic_tensor(const Port& port);
 
 // A frame that owns its planes.
 class SyntheticFrame {

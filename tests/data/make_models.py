@@ -85,7 +85,12 @@ def sound():
     integers = Net("integers")
     number = integers.parameter("number", "I32", "i32", [2, 3])
     integers.result(integers.layer("Reshape", "flat", 'special_zero="true"', [number, integers.constant("six", "I64", "i64", [1], [6])], ("I32", [6])))
-    return {"reshape": reshape_net(), "reshape_v10": old, "reshape_open_batch": reshape_net(batch=1, stated_batch=-1), "integers": integers}
+    tunable = Net("tunable")  # two layers whose kernels have several points
+    image = [1, 4, 2, 2]
+    data = tunable.parameter("data", "FP32", "f32", image)
+    soft = tunable.layer("SoftMax", "soft", 'axis="1"', [data], ("FP32", image))
+    tunable.result(tunable.layer("ReduceMean", "mean", 'keep_dims="true"', [soft, tunable.constant("axes", "I64", "i64", [2], [2, 3])], ("FP32", [1, 4, 1, 1])))
+    return {"tunable": tunable, "reshape": reshape_net(), "reshape_v10": old, "reshape_open_batch": reshape_net(batch=1, stated_batch=-1), "integers": integers}
 
 
 # name: (what changes the text, what changes the weights, part of the message)

@@ -56,7 +56,7 @@ TEST_F(Cli, SaysWhatThereIs) {
   EXPECT_EQ(help.status, 0);
   EXPECT_NE(help.out.find("--perf-count"), std::string::npos);
   expect_refused({}, "a command is needed", 2);
-  expect_refused({"teleport"}, "devices, run, bench, graph", 2);
+  expect_refused({"teleport"}, "devices, run, bench, tune, graph", 2);
   expect_refused({"run", model_, "--tepid"}, "--output-dir", 2);
   expect_refused({"run"}, "MODEL.xml is missing", 2);
   expect_refused({"run", model_, "more"}, "more", 2);
@@ -164,6 +164,26 @@ TEST_F(Cli, Measures) {
     EXPECT_NE(last.find(part), std::string::npos) << part << " in " << last;
   EXPECT_NE(outcome.out.find("device us"), std::string::npos);
   EXPECT_EQ(run({"bench", model_, "--seconds", "0.1", "--sync"}).status, 0);
+}
+
+TEST_F(Cli, TunesIntoAFile) {
+  const std::string model = test_data("models/tunable.xml"), file = folder_ / "t.json",
+                    cache = "CACHE_DIR=" + (folder_ / "cache");
+  const Outcome tuned =
+      run({"tune", model, "--tuning-file", file, "--seconds", "0.2", "--config", cache});
+  EXPECT_EQ(tuned.status, 0) << tuned.err;
+  EXPECT_NE(tuned.out.find("whole network"), std::string::npos);
+  EXPECT_NE(tuned.out.find("soft "), std::string::npos) << tuned.out;
+  const Outcome used = run({"bench", model, "--seconds", "0.05", "--config", cache, "--config",
+                            "TUNING_MODE=TUNING_USE_EXISTING", "--config", "TUNING_FILE=" + file});
+  EXPECT_EQ(used.status, 0) << used.err;
+  EXPECT_NE(used.out.find(" hits"), std::string::npos) << used.out;
+  expect_refused({"tune", model}, "--tuning-file", 2);
+  expect_refused({"tune", model, "--tuning-file", folder_ / "no/folder/t.json"}, "t.json", 1);
+  const std::string broken = folder_.write("broken.json", "{\"2\": [");
+  expect_refused({"tune", model, "--tuning-file", broken}, "is not JSON", 1);
+  EXPECT_EQ(read_file(broken), "{\"2\": [");
+  expect_refused({"bench", model, "--config", "TUNING_MODE=SOMETIMES"}, "TUNING_CREATE", 2);
 }
 
 }  // namespace

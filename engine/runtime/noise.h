@@ -1,0 +1,26 @@
+// Made-up values for measurements: cheap, the same in every run, and not constant (constant inputs
+// make some kernels faster than they are).
+#pragma once
+
+#include <cstdint>
+
+#include "engine/engine.h"
+
+namespace clinfer {
+
+class Noise {
+ public:
+  unsigned next() {  // 0..255
+    state_ = state_ * 1664525u + 1013904223u;
+    return state_ >> 24;
+  }
+
+ private:
+  uint32_t state_ = 1;
+};
+
+// Values as of an 8-bit picture for image inputs (rank 4 and 5), between 0 and 1 for other floats,
+// 1 for other integers.
+Tensor synthetic_tensor(const Port& port);
+
+}  // namespace clinfer

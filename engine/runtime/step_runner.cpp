@@ -1,0 +1,250 @@
+// Candidates for one step: building, binding, checking, timing.
+#include "engine/runtime/step_runner.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "kernels/hash.h"
+
+namespace clinfer {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kCoarsestTick =
+    10000;  // ns; where the device's clock is coarser, the host's is better
+constexpr unsigned char kPoison = 0xff;  // NaN in f32 and f16
+// Largest difference to the network's own kernel, relative to the largest value: sums in another
+// order.
+constexpr double kToleranceF32 = 2e-4, kToleranceF16 = 1e-2;
+constexpr double kFlips =
+    0.01;  // share of elements that may come to lie on the other side of a step
+
+// A function that jumps makes a whole step of the last bit before it.
+bool jumps(const OpDesc& desc) {
+  return std::any_of(desc.tail.begin(), desc.tail.end(), [](const PostOp& op) {
+    for (const char* part : {"round", "floor", "ceil", "sign", "mod", "equal", "less", "greater"})
+      if (op.function.find(part) != std::string::npos && op.function != "softsign") return true;
+    return false;
+  });
+}
+
+// First and one past the last byte of a tensor relative to element 0 of its buffer.
+std::pair<int64_t, int64_t> byte_range(const TensorDesc& desc) {
+  int64_t low = desc.offset, high = desc.offset;
+  for (size_t i = 0; i < desc.shape.size(); ++i)
+    (desc.strides[i] < 0 ? low : high) += (desc.shape[i] - 1) * desc.strides[i];
+  const auto size = static_cast<int64_t>(size_of(desc.type));
+  return {low * size, (high + 1) * size};
+}
+
+}  // namespace
+
+cl::Kernel ProgramPool::kernel(const KernelSpec& spec) {
+  const std::string name = ocl::instantiate(spec).kernel_name;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = built_.find(name); found != built_.end())
+      return found->second->kernel(name);
+  }
+  const KernelSpec* one = &spec;
+  auto programs = ocl::Programs::build(context_, {&one, 1}, {cache_, 1, "", {}});
+  const std::lock_guard lock(mutex_);
+  return built_.try_emplace(name, std::move(programs)).first->second->kernel(name);
+}
+
+StepRunner::StepRunner(const DeviceModel& model, const DeviceRequest& request, size_t step,
+                       ProgramPool& programs, unsigned threads, const std::function<bool()>& go_on)
+    : model_(model),
+      request_(request),
+      step_(model.plan().steps[step]),
+      programs_(programs),
+      threads_(threads),
+      go_on_(go_on) {
+  const ocl::Context& context = model_.context();
+  queue_ = cl::CommandQueue(context.context, context.device.device, CL_QUEUE_PROFILING_ENABLE);
+  events_ = context.device.device.getInfo<CL_DEVICE_PROFILING_TIMER_RESOLUTION>() <= kCoarsestTick;
+  for (size_t port = 0; port < step_.desc.outputs.size(); ++port) {
+    const TensorDesc& desc = step_.desc.outputs[port];
+    if (desc.elements() == 0) continue;
+    const BoundBuffer bound = request_.buffer_of({step_.node, static_cast<int>(port)});
+    const auto [low, high] = byte_range(desc);
+    const auto size = static_cast<int64_t>(size_of(desc.type));
+    Reference reference;
+    reference.desc = desc;
+    reference.desc.offset -= low / size;
+    reference.buffer = bound.buffer;
+    reference.begin = static_cast<size_t>(bound.offset - desc.offset * size + low);
+    reference.bytes.resize(static_cast<size_t>(high - low));
+    queue_.enqueueReadBuffer(bound.buffer, CL_TRUE, reference.begin, reference.bytes.size(),
+                             reference.bytes.data());
+    reference.values =
+        gather_from(reference.desc, reference.bytes.data(), ElementType::f32).to_floats();
+    references_.push_back(std::move(reference));
+  }
+}
+
+StepRunner::~StepRunner() {
+  try {
+    restore();
+  } catch (const cl::Error&) {
+    // The device failed; what follows on it will say so.
+  }
+}
+
+void StepRunner::restore() {
+  for (const Reference& reference : references_)
+    queue_.enqueueWriteBuffer(reference.buffer, CL_TRUE, reference.begin, reference.bytes.size(),
+                              reference.bytes.data());
+}
+
+cl::Buffer StepRunner::packed_buffer(const std::function<std::vector<std::byte>()>& make) {
+  std::vector<std::byte> bytes = make();
+  bytes.resize(std::max<size_t>(bytes.size(), 4));
+  const uint64_t hash = fnv1a({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const std::lock_guard lock(mutex_);
+  auto& [size, buffer] = packed_[hash];
+  if (size != bytes.size()) {
+    buffer = cl::Buffer(model_.context().context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                        bytes.size(), bytes.data());
+    size = bytes.size();
+  }
+  return buffer;
+}
+
+StepRunner::Ready StepRunner::make_ready(const KernelPlan& plan) {
+  Ready ready{plan, {}, {}};
+  std::vector<cl::Buffer> packed;
+  for (const auto& make : plan.packed) packed.push_back(packed_buffer(make));
+  ready.plan.packed.clear();
+  ready.workspace =
+      cl::Buffer(model_.context().context, CL_MEM_READ_WRITE, std::max<size_t>(plan.workspace, 4));
+  for (const KernelSpec& spec : ready.plan.launches) {
+    ready.kernels.push_back(programs_.kernel(spec));
+    bind_arguments(ready.kernels.back(), spec, [&](const Argument& argument) -> BoundBuffer {
+      switch (argument.kind) {
+        case Argument::Kind::input:
+          return request_.buffer_of(step_.node->inputs.at(argument.index));
+        case Argument::Kind::output:
+          return request_.buffer_of({step_.node, static_cast<int>(argument.index)});
+        case Argument::Kind::packed:
+          return {packed.at(argument.index), 0};
+        default:
+          return {ready.workspace, 0};
+      }
+    });
+  }
+  return ready;
+}
+
+std::vector<std::string> StepRunner::prepare(std::span<const KernelPlan> plans) {
+  std::vector<std::string> reasons(plans.size());
+  std::vector<std::unique_ptr<Ready>> made(plans.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i; (i = next++) < plans.size();) {
+      try {
+        if (!go_on_()) throw Error(ErrorCode::cancelled, "stopped before it was built");
+        made[i] = std::make_unique<Ready>(make_ready(plans[i]));
+      } catch (const cl::Error& error) {
+        reasons[i] = std::string(error.what()) + " gave " + ocl::error_name(error.err());
+      } catch (const std::exception& error) {
+        reasons[i] = error.what();
+      }
+    }
+  };
+  std::vector<std::jthread> pool;
+  const unsigned threads = threads_ ? threads_ : std::max(1u, std::thread::hardware_concurrency());
+  for (size_t i = 1; i < std::min<size_t>(threads, plans.size()); ++i) pool.emplace_back(work);
+  work();
+  pool.clear();
+  for (auto& ready : made) ready_.push_back(std::move(ready));
+  return reasons;
+}
+
+void StepRunner::launch(const Ready& ready, std::vector<cl::Event>* events) {
+  for (size_t l = 0; l < ready.kernels.size(); ++l) {
+    cl::Event* event = nullptr;
+    if (events) event = &events->emplace_back();
+    enqueue(queue_, ready.kernels[l], ready.plan.launches[l], event);
+  }
+}
+
+std::string StepRunner::compare(const Reference& reference,
+                                const std::vector<std::byte>& after) const {
+  const std::vector<float> values =
+      gather_from(reference.desc, after.data(), ElementType::f32).to_floats();
+  const bool real = is_float(reference.desc.type);
+  double largest = 0;
+  for (const float v : reference.values)
+    if (std::isfinite(v)) largest = std::max(largest, std::abs(static_cast<double>(v)));
+  const double tolerance =
+      real ? (reference.desc.type == ElementType::f16 ? kToleranceF16 : kToleranceF32) * largest +
+                 1e-7
+           : 0;
+  size_t wrong = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float a = values[i], b = reference.values[i];
+    const bool same = a == b || (std::isnan(a) && std::isnan(b)) ||
+                      std::abs(static_cast<double>(a) - static_cast<double>(b)) <= tolerance;
+    wrong += !same;
+  }
+  const double allowed = jumps(step_.desc) ? kFlips * static_cast<double>(values.size()) : 0;
+  if (static_cast<double>(wrong) > allowed)
+    return std::to_string(wrong) + " of " + std::to_string(values.size()) +
+           " outputs differ from those of the untuned kernel";
+  // Between the outputs lie other tensors.
+  std::vector<std::byte> patched = reference.bytes;
+  scatter_to(gather_from(reference.desc, after.data(), reference.desc.type), reference.desc,
+             patched.data());
+  return patched == after ? "" : "it writes outside its outputs";
+}
+
+std::string StepRunner::verify(size_t number) try {
+  const Ready& ready = *ready_.at(number);
+  for (const Reference& reference : references_) {
+    std::vector<std::byte> poisoned = reference.bytes;
+    Tensor poison = Tensor::allocate(reference.desc.type, reference.desc.shape);
+    std::fill_n(static_cast<unsigned char*>(poison.raw_mutable()), poison.bytes(), kPoison);
+    scatter_to(poison, reference.desc, poisoned.data());
+    queue_.enqueueWriteBuffer(reference.buffer, CL_TRUE, reference.begin, poisoned.size(),
+                              poisoned.data());
+  }
+  launch(ready, nullptr);
+  queue_.finish();
+  std::string why;
+  for (const Reference& reference : references_) {
+    std::vector<std::byte> after(reference.bytes.size());
+    queue_.enqueueReadBuffer(reference.buffer, CL_TRUE, reference.begin, after.size(),
+                             after.data());
+    if (why.empty()) why = compare(reference, after);
+  }
+  restore();
+  return why;
+} catch (const cl::Error& error) {
+  return std::string(error.what()) + " gave " + ocl::error_name(error.err());
+}
+
+double StepRunner::time(size_t number, unsigned repeat) try {
+  const Ready& ready = *ready_.at(number);
+  std::vector<cl::Event> events;
+  const auto begin = Clock::now();
+  for (unsigned i = 0; i < repeat; ++i) launch(ready, events_ ? &events : nullptr);
+  queue_.finish();
+  double ns = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+  if (events_) {
+    ns = 0;
+    for (const cl::Event& event : events)
+      ns += static_cast<double>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
+                                event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
+  }
+  return std::max(ns, 1.0) / repeat;
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "timing a kernel of " + step_.node->name);
+}
+
+}  // namespace clinfer

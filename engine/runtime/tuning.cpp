@@ -1,0 +1,351 @@
+// Records and measurements of one model on one device.
+#include "engine/runtime/tuning.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "engine/passes/passes.h"
+#include "engine/runtime/noise.h"
+#include "engine/runtime/step_runner.h"
+#include "tuning/op_key.h"
+#include "tuning/shipped.h"
+
+namespace clinfer {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kSaveInterval = std::chrono::seconds(2);
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool same_values(const TuningPoint& a, const TuningPoint& b) {
+  return a.values.size() == b.values.size() &&
+         std::is_permutation(a.values.begin(), a.values.end(), b.values.begin());
+}
+
+// The kernel that a record names, or why there is none.
+struct Resolved {
+  KernelChoice choice;
+  std::string lapsed;
+};
+
+Resolved resolve(const TuningRecord& record, const OpDesc& desc,
+                 std::span<const KernelFamily* const> families, const DeviceTraits& traits) {
+  const auto found =
+      std::find_if(families.begin(), families.end(),
+                   [&](const KernelFamily* family) { return family->name == record.family; });
+  if (found == families.end()) return {{}, "there is no kernel " + record.family + " for it"};
+  const KernelFamily* family = *found;
+  if (record.family_version != 0 && record.family_version != family->version)
+    return {{},
+            "measured with version " + std::to_string(record.family_version) + " of " +
+                record.family + ", this is version " + std::to_string(family->version)};
+  const std::vector<TuningPoint> space = family->space(desc, traits);
+  if (record.point) {
+    for (const TuningPoint& point : space)
+      if (same_values(point, *record.point)) return {{family, point}, ""};
+    return {{}, record.family + " has no such point"};
+  }
+  if (record.index == -1) return {{family, family->heuristic(desc, traits)}, ""};
+  if (record.index < 0 || static_cast<size_t>(record.index) >= space.size())
+    return {{}, record.family + " has no point " + std::to_string(record.index)};
+  return {{family, space[static_cast<size_t>(record.index)]}, ""};
+}
+
+bool reads_file(TuningMode mode) {
+  return mode == TuningMode::create || mode == TuningMode::use_existing ||
+         mode == TuningMode::update;
+}
+
+bool measures(TuningMode mode) { return mode == TuningMode::create || mode == TuningMode::retune; }
+
+}  // namespace
+
+std::string name_of(LayerTuning::Source source) {
+  static constexpr const char* kNames[] = {"untuned", "file", "shipped", "measured"};
+  return kNames[static_cast<size_t>(source)];
+}
+
+Tuning::Tuning(const Config& config, const ocl::Context& context)
+    : config_(config),
+      context_(context),
+      units_(context.device.info.compute_units),
+      name_(context.device.info.name),
+      driver_(context.device.info.driver),
+      kind_(device_kind(context.traits)) {
+  if (config_.tuning_mode == TuningMode::disabled) return;
+  if (config_.tuning_file.empty())
+    throw Error(ErrorCode::bad_argument,
+                "TUNING_MODE needs a file: set TUNING_FILE (tuning-file, --tuning-file)");
+  if (!measures(config_.tuning_mode)) {
+    file_ = TuningCache::read(config_.tuning_file);
+    return;
+  }
+  // What is malformed is said now, whatever of it counts.
+  TuningCache read = TuningCache::read_or_empty(config_.tuning_file);
+  if (reads_file(config_.tuning_mode)) file_ = std::move(read);
+}
+
+KernelChoice Tuning::choose(const OpDesc& desc, std::span<const KernelFamily* const> families) {
+  return problem(desc, families).choice;
+}
+
+Tuning::Problem& Tuning::problem(const OpDesc& desc,
+                                 std::span<const KernelFamily* const> families) {
+  std::string op = op_key(desc);
+  const auto [found, fresh] = problems_.try_emplace(op);
+  Problem& problem = found->second;
+  if (!fresh) return problem;
+  problem.hash = record_hash(op, name_);
+  problem.op = std::move(op);
+  problem.fallback = {families.front(), families.front()->heuristic(desc, context_.traits)};
+  problem.choice = problem.fallback;
+  problem.has_choice =
+      families.size() > 1 || families.front()->space(desc, context_.traits).size() > 1;
+  if (problem.has_choice) look_up(problem, desc, families);
+  return problem;
+}
+
+void Tuning::look_up(Problem& problem, const OpDesc& desc,
+                     std::span<const KernelFamily* const> families) {
+  if (const TuningRecord* record = file_.find(units_, problem.hash)) {
+    Resolved resolved = resolve(*record, desc, families, context_.traits);
+    problem.lapsed = resolved.lapsed;
+    if (!record->op.empty() && record->op != problem.op)
+      problem.lapsed = "it is about another operation";
+    else if (!record->device.empty() && record->device != name_)
+      problem.lapsed = "measured on " + record->device;
+    else if (problem.lapsed.empty() && !record->driver.empty() && record->driver != driver_)
+      problem.lapsed = "measured with driver " + record->driver + ", this is " + driver_;
+    if (resolved.choice.family) problem.guesses.push_back(resolved.choice);
+    if (problem.lapsed.empty()) {
+      problem.source = LayerTuning::Source::file;
+      problem.choice = resolved.choice;
+      problem.partial = record->partial;
+      problem.ns = record->ns;
+      problem.default_ns = record->default_ns;
+    }
+  }
+  if (!config_.tuning_db) return;
+  for (const ShippedRecord& shipped : shipped_records(problem.op, context_.traits)) {
+    const Resolved resolved = resolve(*shipped.record, desc, families, context_.traits);
+    if (!resolved.choice.family) continue;
+    problem.guesses.push_back(resolved.choice);
+    // What will be measured starts from the untuned kernel.
+    if (!shipped.same_device || problem.source != LayerTuning::Source::untuned ||
+        measures(config_.tuning_mode))
+      continue;
+    problem.source = LayerTuning::Source::shipped;
+    problem.choice = resolved.choice;
+    problem.ns = shipped.record->ns;
+    problem.default_ns = shipped.record->default_ns;
+  }
+}
+
+bool Tuning::wants_measuring(const Problem& problem) const {
+  if (!problem.has_choice || problem.measured) return false;
+  return config_.tuning_mode == TuningMode::retune ||
+         (config_.tuning_mode == TuningMode::create &&
+          (problem.source == LayerTuning::Source::untuned || problem.partial));
+}
+
+TuningRecord Tuning::record_of(const Problem& problem, const OpDesc& desc) const {
+  TuningRecord record;
+  record.family = problem.choice.family->name;
+  record.index = index_in_space(problem.choice, desc, context_.traits);
+  record.op = problem.op;
+  record.point = problem.choice.point;
+  record.family_version = problem.choice.family->version;
+  record.device = name_;
+  record.driver = driver_;
+  record.kind = kind_;
+  record.ns = problem.ns;
+  record.default_ns = problem.default_ns;
+  record.partial = problem.partial;
+  record.failed = problem.failed;
+  return record;
+}
+
+void Tuning::save() {
+  std::error_code ignored;
+  if (fresh_.empty() && std::filesystem::exists(config_.tuning_file, ignored)) return;
+  update_tuning_file(config_.tuning_file, [&](TuningCache& cache) {
+    for (const auto& [hash, record] : fresh_) cache.set(units_, hash, record);
+  });
+  fresh_.clear();
+}
+
+bool Tuning::measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningObserver& observer) {
+  if (!measures(config_.tuning_mode)) return false;
+  const Plan& plan = model.plan();
+  struct Task {
+    Problem* problem;
+    size_t step;         // the first of its layers
+    double seconds = 0;  // that all its layers take in one inference
+  };
+  std::vector<Task> todo;
+  std::vector<size_t> task_of(plan.steps.size(), SIZE_MAX);
+  std::map<const Problem*, size_t> numbers;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    if (plan.steps[s].on_host) continue;
+    Problem& problem = problems_.at(op_key(plan.steps[s].desc));
+    if (!wants_measuring(problem)) continue;
+    task_of[s] = numbers.try_emplace(&problem, todo.size()).first->second;
+    if (task_of[s] == todo.size()) todo.push_back({&problem, s});
+  }
+  if (todo.empty()) return false;
+  check_tuning_file(config_.tuning_file);
+
+  const auto start = Clock::now();
+  DeviceRequest request(model, model.stream(0));
+  for (size_t i = 0; i < model.inputs().size(); ++i)
+    request.set_input(i, synthetic_tensor(model.inputs()[i]));
+  // Time is spent where time can be saved: what takes longest goes first and gets most of the
+  // budget.
+  auto last = Clock::now();
+  double left = 0;
+  request.walk([&](size_t) {});
+  request.walk([&](size_t s) {
+    if (task_of[s] != SIZE_MAX) {
+      const double seconds = seconds_since(last);
+      todo[task_of[s]].seconds += seconds;
+      left += seconds;
+    }
+    last = Clock::now();
+  });
+  std::stable_sort(todo.begin(), todo.end(),
+                   [](const Task& a, const Task& b) { return a.seconds > b.seconds; });
+
+  ProgramPool programs(context_, cache);
+  std::mutex mutex;  // builds run on several threads, each asks whether to go on
+  bool stopped = false;
+  TuningStatus status;
+  status.layers = todo.size();
+  const std::function<bool()> go_on = [&] {
+    const std::lock_guard lock(mutex);
+    status.seconds = seconds_since(start);
+    if (!stopped && observer && !observer(status)) stopped = true;
+    return !stopped;
+  };
+  auto saved = Clock::now();
+  bool changed = false;
+  const auto measure_task = [&](const Task& task) {
+    Problem& problem = *task.problem;
+    const Step& step = plan.steps[task.step];
+    const std::vector<const KernelFamily*> families =
+        accepting_families(*step.node->def, step.desc, context_.traits);
+    SearchLimits limits{0, config_.tuning_exhaustive};
+    if (config_.tuning_seconds > 0)
+      limits.seconds = std::max(1e-3, (config_.tuning_seconds - seconds_since(start)) *
+                                          task.seconds / std::max(left, 1e-9));
+    left -= task.seconds;
+    {
+      const std::lock_guard lock(mutex);
+      status.layer = step.node->name;
+      status.tried = 0;
+      status.default_ns = status.best_ns = 0;
+    }
+    StepRunner runner(model, request, task.step, programs, config_.max_num_threads, go_on);
+    const SearchResult result =
+        search(step.desc, context_.traits, families, problem.fallback, problem.guesses, runner,
+               limits, [&](const SearchProgress& progress) {
+                 {
+                   const std::lock_guard lock(mutex);
+                   status.tried = progress.tried;
+                   status.default_ns = progress.default_ns;
+                   status.best_ns = progress.best_ns;
+                 }
+                 return go_on();
+               });
+    {
+      const std::lock_guard lock(mutex);
+      ++status.index;
+      const double done = seconds_since(start), all = config_.tuning_seconds;
+      status.seconds_left = all > 0 ? std::max(0.0, all - done)
+                                    : done / static_cast<double>(status.index) *
+                                          static_cast<double>(status.layers - status.index);
+    }
+    if (result.tried == 0 && result.failed.empty()) return;  // no time for it
+    changed |= !(result.best == problem.choice);
+    problem.measured = true;
+    problem.source = LayerTuning::Source::measured;
+    problem.choice = result.best;
+    problem.partial = result.stopped;
+    problem.ns = result.best_ns;
+    problem.default_ns = result.default_ns;
+    problem.tried = result.tried;
+    problem.failed = result.failed;
+    fresh_.emplace_back(problem.hash, record_of(problem, step.desc));
+    if (Clock::now() - saved > kSaveInterval) {
+      save();
+      saved = Clock::now();
+    }
+  };
+  try {
+    for (const Task& task : todo) {
+      if (!go_on()) break;
+      request.walk([&](size_t s) {
+        if (s == task.step) measure_task(task);
+      });
+    }
+  } catch (...) {
+    save();
+    throw;
+  }
+  save();
+  if (stopped)
+    throw Error(ErrorCode::cancelled, "tuning was stopped; what was measured is in " +
+                                          config_.tuning_file +
+                                          ", TUNING_CREATE goes on from there");
+  seconds_ = seconds_since(start);
+  return changed;
+}
+
+TuningReport Tuning::finish(const Plan& plan) {
+  TuningReport report;
+  report.mode = config_.tuning_mode;
+  report.file = config_.tuning_file;
+  report.seconds = seconds_;
+  std::map<std::string, TuningRecord> promoted;
+  std::vector<std::string> lapsed;
+  for (const Step& step : plan.steps) {
+    if (step.on_host) continue;
+    const Problem& problem = problems_.at(op_key(step.desc));
+    if (!problem.has_choice) continue;
+    LayerTuning layer{step.node->name,
+                      step.node->type,
+                      problem.op,
+                      problem.source,
+                      to_string(problem.choice),
+                      to_string(problem.fallback),
+                      problem.ns,
+                      problem.default_ns,
+                      problem.tried,
+                      problem.lapsed,
+                      {}};
+    for (const auto& [kernel, why] : problem.failed) layer.failed.push_back(kernel + ": " + why);
+    report.layers.push_back(std::move(layer));
+    const bool hit = problem.source == LayerTuning::Source::file;
+    ++(hit ? report.hits : report.misses);
+    report.lapsed += !problem.lapsed.empty();
+    report.shipped += problem.source == LayerTuning::Source::shipped;
+    report.measured += problem.measured;
+    if (!problem.lapsed.empty()) lapsed.push_back(problem.hash);
+    if (const TuningRecord* record = file_.find(units_, problem.hash);
+        hit && record && record->op.empty())
+      promoted.emplace(problem.hash, record_of(problem, step.desc));
+  }
+  if (config_.tuning_mode == TuningMode::update && (!promoted.empty() || !lapsed.empty()))
+    update_tuning_file(config_.tuning_file, [&](TuningCache& cache) {
+      for (const std::string& hash : lapsed) cache.erase(units_, hash);
+      for (const auto& [hash, record] : promoted) cache.set(units_, hash, record);
+    });
+  return report;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,62 @@
+// Tuning of one model on one device: which records count, what is measured, what is written.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/plan/plan.h"
+#include "engine/runtime/compiled_model.h"
+#include "tuning/tuning_cache.h"
+
+namespace clinfer {
+
+class Tuning {
+ public:
+  // Reads the file where the mode wants it, and checks that it can be written where that will be
+  // needed. Throws Error{bad_argument, not_found, io}. `context` outlives it.
+  Tuning(const Config& config, const ocl::Context& context);
+
+  // The kernel for an operation: a measured one, the file's, a shipped one, else the best family's
+  // own choice.
+  KernelChoice choose(const OpDesc& desc, std::span<const KernelFamily* const> families);
+
+  // Measures what the mode wants measured, on a realised model whose plan was made by choose(), and
+  // writes the file. True when choose() gives other kernels now. Throws Error; what was measured
+  // before is in the file.
+  bool measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningObserver& observer);
+
+  // What happened to the layers of the plan. Removes lapsed records from the file in mode update.
+  TuningReport finish(const Plan& plan);
+
+ private:
+  // One tuning problem, shared by the layers with its key.
+  struct Problem {
+    std::string op, hash;
+    KernelChoice fallback, choice;
+    std::vector<KernelChoice> guesses;
+    LayerTuning::Source source = LayerTuning::Source::untuned;
+    bool has_choice = false, partial = false, measured = false;
+    std::string lapsed;
+    double ns = 0, default_ns = 0;
+    size_t tried = 0;
+    std::vector<std::pair<std::string, std::string>> failed;
+  };
+
+  Problem& problem(const OpDesc& desc, std::span<const KernelFamily* const> families);
+  void look_up(Problem& problem, const OpDesc& desc, std::span<const KernelFamily* const> families);
+  bool wants_measuring(const Problem& problem) const;
+  TuningRecord record_of(const Problem& problem, const OpDesc& desc) const;
+  void save();
+
+  const Config& config_;
+  const ocl::Context& context_;
+  const unsigned units_;
+  const std::string name_, driver_, kind_;
+  TuningCache file_;
+  std::map<std::string, Problem> problems_;                  // by op
+  std::vector<std::pair<std::string, TuningRecord>> fresh_;  // measured and not yet written
+  double seconds_ = 0;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,90 @@
+// Requests in cycles of start and wait.
+#include "engine/tools/throughput.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "engine/runtime/noise.h"
+
+namespace clinfer {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+}  // namespace
+
+double Measured::percentile(double p) const {
+  const auto rank =
+      static_cast<size_t>(std::ceil(p / 100 * static_cast<double>(latencies_ms.size())));
+  return latencies_ms[std::max<size_t>(rank, 1) - 1];
+}
+
+Feed::Feed(const CompiledModel& compiled) {
+  for (const Port& port : compiled.inputs()) tensors.push_back(synthetic_tensor(port));
+}
+
+void Feed::prepare(InferRequest& request) const {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!image || i != image->index) request.set_input(i, tensors[i]);
+}
+
+void Feed::before_start(InferRequest& request) const {
+  if (!image) return;
+  for (size_t i = 0; i < image->batch; ++i)
+    request.set_frame(image->index, *frame, image->transform, i);
+}
+
+size_t batch_of(const CompiledModel& compiled) {
+  return compiled.inputs().empty() || compiled.inputs()[0].shape.empty()
+             ? 1
+             : static_cast<size_t>(std::max<int64_t>(compiled.inputs()[0].shape[0], 1));
+}
+
+Measured measure(std::vector<std::unique_ptr<InferRequest>>& requests, const Feed& feed,
+                 double seconds, size_t batch) {
+  std::mutex mutex;
+  Measured measured;
+  std::exception_ptr failure;
+  const auto begin = Clock::now();
+  const auto end =
+      begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const auto cycle = [&](InferRequest& request) {
+    std::vector<double> mine;
+    try {
+      for (auto start = Clock::now(); start < end;) {
+        feed.before_start(request);
+        request.start();
+        request.wait();
+        const auto done = Clock::now();
+        mine.push_back(ms_between(start, done));
+        start = done;
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+    const std::lock_guard lock(mutex);
+    measured.latencies_ms.insert(measured.latencies_ms.end(), mine.begin(), mine.end());
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (const auto& request : requests) threads.emplace_back([&] { cycle(*request); });
+  }
+  if (failure) std::rethrow_exception(failure);
+  measured.seconds = ms_between(begin, Clock::now()) / 1000;
+  measured.images_per_second =
+      static_cast<double>(measured.latencies_ms.size() * batch) / measured.seconds;
+  std::sort(measured.latencies_ms.begin(), measured.latencies_ms.end());
+  return measured;
+}
+
+}  // namespace clinfer

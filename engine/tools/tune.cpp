@@ -1,0 +1,202 @@
+// clinfer tune: measures the kernels of a model on a device, keeps what is best in a tuning file,
+// and says what it brought.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <vector>
+
+#include "engine/tools/commands.h"
+#include "engine/tools/throughput.h"
+#include "engine/tools/tune_pipeline.h"
+
+namespace clinfer {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kRedraw = std::chrono::milliseconds(200);  // of the bar on a terminal
+constexpr auto kLine = std::chrono::seconds(5);           // between lines elsewhere
+constexpr double kCompareSeconds = 4;
+constexpr size_t kLeastPairs = 10, kMostPairs = 400;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string duration(double seconds) {
+  char text[32];
+  if (seconds < 60)
+    std::snprintf(text, sizeof text, "%.0f s", seconds);
+  else
+    std::snprintf(text, sizeof text, "%d min %02d s", static_cast<int>(seconds) / 60,
+                  static_cast<int>(seconds) % 60);
+  return text;
+}
+
+// A bar on a terminal, a line now and then elsewhere. On stderr: stdout is for results.
+class ProgressBar {
+ public:
+  bool operator()(const TuningStatus& status) {
+    if (interrupted) return false;
+    if (Clock::now() - drawn_ < (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kLine)))
+      return true;
+    drawn_ = Clock::now();
+    std::string bar;
+    if (terminal_) {
+      constexpr size_t kWidth = 24;
+      const size_t filled = kWidth * status.index / std::max<size_t>(status.layers, 1);
+      bar = "[" + std::string(filled, '#') + std::string(kWidth - filled, '.') + "] ";
+    }
+    char text[160] = "";
+    if (status.best_ns > 0)
+      std::snprintf(text, sizeof text, "%zu points, best %.2f x default", status.tried,
+                    status.default_ns / status.best_ns);
+    std::fprintf(stderr, "%s%slayer %zu of %zu %.40s: %s; %s", terminal_ ? "\r\033[K" : "",
+                 bar.c_str(), status.index + 1, status.layers, status.layer.c_str(),
+                 *text ? text : "building", duration(status.seconds).c_str());
+    if (status.seconds_left > 0)
+      std::fprintf(stderr, ", about %s left", duration(status.seconds_left).c_str());
+    if (!terminal_) std::fprintf(stderr, "\n");
+    std::fflush(stderr);
+    return true;
+  }
+  void clear() const {
+    if (terminal_) std::fprintf(stderr, "\r\033[K");
+  }
+
+ private:
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  Clock::time_point drawn_ = Clock::now();
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Milliseconds of one inference untuned and tuned, and the ratio: pairs run by turns, so that both
+// meet the same machine.
+struct Comparison {
+  double untuned_ms = 0, tuned_ms = 0, gain = 0, low = 0,
+         high = 0;  // low, high: quartiles of the gain
+  size_t pairs = 0;
+};
+
+Comparison compare(CompiledModel& untuned, CompiledModel& tuned) {
+  std::unique_ptr<InferRequest> requests[2] = {untuned.create_request(), tuned.create_request()};
+  const Feed feed(untuned);
+  for (const auto& request : requests) {
+    feed.prepare(*request);
+    request->start();
+    request->wait();
+  }
+  std::vector<double> ms[2], gains;
+  const auto begin = Clock::now();
+  while (gains.size() < kLeastPairs ||
+         (seconds_since(begin) < kCompareSeconds && gains.size() < kMostPairs)) {
+    double pair[2];
+    for (size_t turn = 0; turn < 2; ++turn) {
+      const size_t which = (turn + gains.size()) % 2;
+      const auto start = Clock::now();
+      requests[which]->start();
+      requests[which]->wait();
+      pair[which] = seconds_since(start) * 1e3;
+      ms[which].push_back(pair[which]);
+    }
+    gains.push_back(pair[0] / pair[1]);
+    if (interrupted) break;
+  }
+  std::sort(gains.begin(), gains.end());
+  return {median(ms[0]),
+          median(ms[1]),
+          gains[gains.size() / 2],
+          gains[gains.size() / 4],
+          gains[gains.size() * 3 / 4],
+          gains.size()};
+}
+
+void print_table(const TuningReport& report) {
+  size_t width = 5;
+  for (const LayerTuning& layer : report.layers)
+    width = std::max(width, std::min<size_t>(layer.layer.size(), 40));
+  const int w = static_cast<int>(width);
+  std::printf("%-*s  %-8s  %10s  %10s  %5s  %6s  %s\n", w, "layer", "from", "default us", "best us",
+              "gain", "points", "kernel");
+  for (const LayerTuning& layer : report.layers)
+    std::printf("%-*.*s  %-8s  %10.1f  %10.1f  %5.2f  %6zu  %s\n", w, w, layer.layer.c_str(),
+                name_of(layer.source).c_str(), layer.default_ns / 1e3, layer.ns / 1e3,
+                layer.ns > 0 ? layer.default_ns / layer.ns : 1.0, layer.tried,
+                layer.kernel.c_str());
+  for (const LayerTuning& layer : report.layers) {
+    if (!layer.lapsed.empty())
+      std::printf("lapsed: %s: %s\n", layer.layer.c_str(), layer.lapsed.c_str());
+    for (const std::string& failed : layer.failed)
+      std::printf("failed: %s: %s\n", layer.layer.c_str(), failed.c_str());
+  }
+  std::printf("%zu layers measured in %s, %zu records from %s, %zu lapsed\n", report.measured,
+              duration(report.seconds).c_str(), report.hits, report.file.c_str(), report.lapsed);
+}
+
+void run(const Arguments& arguments) {
+  Config config = read_config(arguments);
+  const auto file = arguments.value("--tuning-file");
+  if (!file || file->empty())
+    throw Error(ErrorCode::bad_argument,
+                "--tuning-file F is needed: where to keep what is measured");
+  config.tuning_file = *file;
+  config.tuning_mode = arguments.has("--retune") ? TuningMode::retune : TuningMode::create;
+  config.tuning_seconds = arguments.seconds("--seconds", 0);
+  config.tuning_exhaustive = arguments.has("--exhaustive");
+
+  const auto model = Model::read(arguments.positional(0));
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second Ctrl-C ends the program at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  ProgressBar bar;
+  const auto tuned = CompiledModel::compile(
+      model, config, [](const std::string&, size_t, size_t) { return !interrupted; },
+      std::ref(bar));
+  bar.clear();
+  print_table(tuned->tuning());
+
+  Config plain = config;
+  plain.tuning_mode = TuningMode::disabled;
+  plain.tuning_db = false;
+  const auto untuned = CompiledModel::compile(model, plain);
+  const Comparison all = compare(*untuned, *tuned);
+  std::printf(
+      "whole network on %s: untuned %.3f ms, tuned %.3f ms, gain %.3f (quartiles %.3f to %.3f of "
+      "%zu pairs by turns)\n",
+      tuned->device().name.c_str(), all.untuned_ms, all.tuned_ms, all.gain, all.low, all.high,
+      all.pairs);
+  if (arguments.has("--pipeline"))
+    tune_pipeline(model, config, arguments.has("--batch") ? config.batch : 0,
+                  [] { return !interrupted; });
+}
+
+}  // namespace
+
+Command tune_command() {
+  return {{"tune",
+           "measure the kernels of a model on a device and keep the best in a file",
+           {"MODEL.xml"},
+           {{"--tuning-file", "F", "JSON file; made, or extended by what it lacks"},
+            device_option(),
+            {"--seconds", "S", "about how long to measure (until the search is through)"},
+            {"--batch", "N", "images per inference; what the model states unless given"},
+            {"--pipeline", "", "also find the best streams, requests and batch; AUTO uses them"},
+            {"--retune", "", "measure everything anew, whatever the file says"},
+            {"--exhaustive", "", "measure every point instead of searching"},
+            config_option()}},
+          run};
+}
+
+}  // namespace clinfer

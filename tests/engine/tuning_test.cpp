@@ -1,0 +1,192 @@
+// Tuning of a model: modes, files, what counts as a hit, what has lapsed, and that results stay
+// right.
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "engine/ocl/device.h"
+#include "engine/runtime/noise.h"
+#include "tests/engine/test_files.h"
+#include "tuning/op_key.h"
+#include "tuning/tuning_cache.h"
+
+namespace clinfer {
+namespace {
+
+class Tuned : public testing::Test {
+ protected:
+  std::shared_ptr<CompiledModel> compile(TuningMode mode, const TuningObserver& observer = {}) {
+    static const TemporaryFolder programs;  // built once for all cases
+    static const auto model = Model::read(test_data("models/tunable.xml"));
+    Config config;
+    config.cache_dir = programs / "cache";
+    config.tuning_mode = mode;
+    config.tuning_file = mode == TuningMode::disabled ? "" : file_;
+    config.tuning_db = false;
+    return CompiledModel::compile(model, config, {}, observer);
+  }
+  std::string refusal(TuningMode mode) {
+    try {
+      compile(mode);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  // The record of the first layer, changed; the others as they are.
+  void change_first(const std::function<void(TuningRecord&)>& change) {
+    update_tuning_file(file_, [&](TuningCache& cache) {
+      const auto [hash, record] = cache.records().at(0);
+      TuningRecord changed = *record;
+      change(changed);
+      cache.set(units_, hash, changed);
+    });
+  }
+  static std::vector<float> infer(CompiledModel& compiled) {
+    const auto request = compiled.create_request();
+    request->set_input(0, synthetic_tensor(compiled.inputs()[0]));
+    request->start();
+    request->wait();
+    return request->output(0).to_floats();
+  }
+
+  TemporaryFolder folder_;
+  const std::string file_ = folder_ / "t.json";
+  const unsigned units_ = ocl::select_device("GPU").info.compute_units;
+};
+
+TEST_F(Tuned, CreateMeasuresAndUseExistingFinds) {
+  const auto plain = compile(TuningMode::disabled);
+  const size_t layers = plain->tuning().layers.size();
+  EXPECT_GE(layers, 2u);
+  EXPECT_EQ(plain->tuning().misses, layers);
+
+  size_t calls = 0;
+  const auto created = compile(TuningMode::create, [&](const TuningStatus& status) {
+    EXPECT_EQ(status.layers, layers);
+    EXPECT_LE(status.index, layers);
+    ++calls;
+    return true;
+  });
+  EXPECT_GT(calls, layers);
+  EXPECT_EQ(created->tuning().measured, layers);
+  for (const LayerTuning& layer : created->tuning().layers) {
+    EXPECT_EQ(layer.source, LayerTuning::Source::measured);
+    EXPECT_GT(layer.tried, 0u);
+    EXPECT_GT(layer.ns, 0);
+    EXPECT_LE(layer.ns, layer.default_ns);
+    EXPECT_TRUE(layer.failed.empty()) << layer.failed[0];
+  }
+  const TuningCache written = TuningCache::read(file_);
+  EXPECT_EQ(written.size(), layers);
+  for (const auto& [hash, record] : written.records()) {
+    EXPECT_EQ(hash, record_hash(record->op, record->device));
+    EXPECT_EQ(written.find(units_, hash), record);
+  }
+
+  const auto used = compile(TuningMode::use_existing);
+  EXPECT_EQ(used->tuning().hits, layers);
+  EXPECT_EQ(used->tuning().misses, 0u);
+  for (size_t i = 0; i < layers; ++i)
+    EXPECT_EQ(used->tuning().layers[i].kernel, created->tuning().layers[i].kernel);
+  const std::vector<float> want = infer(*plain), got = infer(*used);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5);
+
+  // A second run has nothing to do, and does not touch the file; even a file that cannot be written
+  // will do.
+  const std::string before = read_file(file_);
+  EXPECT_EQ(compile(TuningMode::create)->tuning().measured, 0u);
+  EXPECT_EQ(read_file(file_), before);
+  EXPECT_EQ(compile(TuningMode::retune)->tuning().measured, layers);
+}
+
+TEST_F(Tuned, AFileChoosesThePoint) {
+  compile(TuningMode::create);
+  const TuningCache cache = TuningCache::read(file_);
+  const auto [hash, record] = cache.records().at(0);
+  std::string kernels[2];
+  for (const int index : {0, 1}) {
+    // Two elements, as the documented format has: the point is the index into the family's space.
+    std::ofstream(file_) << "{\"" << units_ << "\": {\"" << hash << "\": [\"" << record->family
+                         << "\", " << index << "]}}";
+    const TuningReport report = compile(TuningMode::use_existing)->tuning();
+    EXPECT_EQ(report.hits, 1u);
+    for (const LayerTuning& layer : report.layers)
+      if (layer.source == LayerTuning::Source::file) kernels[index] = layer.kernel;
+  }
+  EXPECT_NE(kernels[0], kernels[1]);
+}
+
+TEST_F(Tuned, LapsedRecordsAreReportedAndMeasuredAgain) {
+  const size_t layers = compile(TuningMode::create)->tuning().layers.size();
+  const std::pair<const char*, std::function<void(TuningRecord&)>> cases[] = {
+      {"driver 0.1", [](TuningRecord& r) { r.driver = "0.1"; }},
+      {"version 99", [](TuningRecord& r) { r.family_version = 99; }},
+      {"no kernel gone", [](TuningRecord& r) { r.family = "gone"; }},
+      {"no such point", [](TuningRecord& r) { r.point->values[0].second = 12345; }},
+      {"no point 4000", [](TuningRecord& r) { r.point.reset(), r.index = 4000; }},
+      {"another operation", [](TuningRecord& r) { r.op += " more"; }},
+      {"measured on a toaster", [](TuningRecord& r) { r.device = "a toaster"; }},
+  };
+  for (const auto& [why, change] : cases) {
+    SCOPED_TRACE(why);
+    change_first(change);
+    const std::string before = read_file(file_);
+    const TuningReport used = compile(TuningMode::use_existing)->tuning();
+    EXPECT_EQ(used.hits, layers - 1);
+    EXPECT_EQ(used.lapsed, 1u);
+    bool said = false;
+    for (const LayerTuning& layer : used.layers)
+      said |= layer.lapsed.find(why) != std::string::npos;
+    EXPECT_TRUE(said);
+    EXPECT_EQ(read_file(file_), before) << "use-existing only reads";
+    EXPECT_EQ(compile(TuningMode::create)->tuning().measured, 1u);
+    EXPECT_EQ(compile(TuningMode::use_existing)->tuning().hits, layers);
+  }
+}
+
+TEST_F(Tuned, UpdateRemovesWhatHasLapsedAndMeasuresNothing) {
+  const size_t layers = compile(TuningMode::create)->tuning().layers.size();
+  change_first([](TuningRecord& r) { r.driver = "0.1"; });
+  update_tuning_file(file_, [&](TuningCache& cache) {  // of another device
+    TuningRecord other = *cache.records().at(0).second;
+    other.device = "a toaster";
+    cache.set(units_, record_hash(other.op, other.device), other);
+  });
+  const TuningReport report = compile(TuningMode::update)->tuning();
+  EXPECT_EQ(report.measured, 0u);
+  EXPECT_EQ(report.lapsed, 1u);
+  EXPECT_EQ(TuningCache::read(file_).size(), layers);
+  EXPECT_EQ(compile(TuningMode::use_existing)->tuning().lapsed, 0u);
+}
+
+TEST_F(Tuned, StoppingKeepsWhatWasMeasured) {
+  try {
+    compile(TuningMode::create, [](const TuningStatus& status) { return status.index < 1; });
+    FAIL() << "was not stopped";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::cancelled);
+  }
+  const size_t kept = TuningCache::read(file_).size();
+  EXPECT_EQ(kept, 1u);
+  const TuningReport rest = compile(TuningMode::create)->tuning();
+  EXPECT_EQ(rest.hits, kept);
+  EXPECT_EQ(rest.measured, rest.layers.size() - kept);
+}
+
+TEST_F(Tuned, FilesThatCannotServeAreRefused) {
+  EXPECT_NE(refusal(TuningMode::use_existing).find("is not there"), std::string::npos);
+  EXPECT_NE(refusal(TuningMode::update).find("is not there"), std::string::npos);
+  folder_.write("t.json", "{\"2\": 7}");
+  for (const TuningMode mode :
+       {TuningMode::use_existing, TuningMode::create, TuningMode::update, TuningMode::retune})
+    EXPECT_NE(refusal(mode).find("is not an object"), std::string::npos);
+  EXPECT_EQ(read_file(file_), "{\"2\": 7}");
+  Config config;
+  config.tuning_mode = TuningMode::create;
+  EXPECT_THROW(CompiledModel::compile(Model::read(test_data("models/tunable.xml")), config), Error)
+      << "no file named";
+}
+
+}  // namespace
+}  // namespace clinfer

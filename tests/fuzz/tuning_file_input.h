@@ -1,0 +1,29 @@
+// One input of the tuning file's fuzzer. Shared by the fuzz target and the replay of its corpus.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "kernels/error.h"
+#include "tuning/tuning_cache.h"
+
+namespace clinfer {
+
+// Reads the file and writes it again. Ends the process if an error is not one printable line, or if
+// what was written does not read back as the same.
+inline void read_tuning_fuzz_input(const std::string& text) {
+  std::string written;
+  try {
+    written = TuningCache::parse(text, "input").to_text();
+  } catch (const Error& error) {
+    const std::string_view what = error.what();
+    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
+    if (what.empty() || std::any_of(what.begin(), what.end(), control)) std::abort();
+    return;
+  }
+  if (TuningCache::parse(written, "written").to_text() != written) std::abort();
+}
+
+}  // namespace clinfer

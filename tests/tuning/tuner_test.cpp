@@ -1,0 +1,178 @@
+// The search on made-up kernels whose times are known.
+#include "tuning/tuner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "kernels/error.h"
+
+namespace clinfer {
+namespace {
+
+// A space of 12 x 8 points, with one valley: best at A = 7, B = 5.
+std::vector<TuningPoint> grid(const OpDesc&, const DeviceTraits&) {
+  std::vector<TuningPoint> points;
+  for (int a = 0; a < 12; ++a)
+    for (int b = 0; b < 8; ++b) points.push_back({{{"A", a}, {"B", b}}});
+  return points;
+}
+
+KernelPlan plan(const OpDesc&, const DeviceTraits&, const TuningPoint& point) {
+  KernelPlan plan;
+  KernelSpec spec;
+  for (const auto& [name, value] : point.values)
+    spec.defines.emplace_back(name, std::to_string(value));
+  plan.launches.push_back(spec);
+  return plan;
+}
+
+std::string reject(const OpDesc&, const DeviceTraits&) { return ""; }
+
+const KernelFamily kGrid{"grid",
+                         1,
+                         reject,
+                         grid,
+                         [](const OpDesc&, const DeviceTraits&) {
+                           return TuningPoint{{{"A", 1}, {"B", 1}}};
+                         },
+                         plan};
+const KernelFamily kOther{"other",
+                          1,
+                          reject,
+                          [](const OpDesc&, const DeviceTraits&) {
+                            return std::vector<TuningPoint>{{{{"C", 0}}}};
+                          },
+                          [](const OpDesc&, const DeviceTraits&) {
+                            return TuningPoint{{{"C", 0}}};
+                          },
+                          plan};
+
+class FakeRunner final : public KernelRunner {
+ public:
+  std::vector<std::string> prepare(std::span<const KernelPlan> plans) override {
+    std::vector<std::string> reasons;
+    for (const KernelPlan& plan : plans) {
+      std::map<std::string, int> values;
+      for (const auto& [name, text] : plan.launches[0].defines) values[name] = std::stoi(text);
+      made_.push_back(values);
+      reasons.push_back(does_not_build && does_not_build(values) ? "syntax\nerror" : "");
+    }
+    return reasons;
+  }
+  std::string verify(size_t number) override {
+    return is_wrong && is_wrong(made_.at(number)) ? "12 of 20 outputs differ" : "";
+  }
+  double time(size_t number, unsigned) override {
+    ++timings;
+    clock_ *= drift;  // the whole device slows down or speeds up
+    noise_ = noise_ * 1664525u + 1013904223u;
+    const double noise = 1 + 0.04 * (static_cast<double>(noise_ >> 16) / 65536 - 0.5);
+    return cost(made_.at(number)) * clock_ * noise;
+  }
+  std::function<bool(const std::map<std::string, int>&)> does_not_build, is_wrong;
+  std::function<double(const std::map<std::string, int>&)> cost =
+      [](const std::map<std::string, int>& v) {
+        if (v.count("C")) return 5e5;
+        return 1e5 * (1 + 0.1 * (std::abs(v.at("A") - 7) + std::abs(v.at("B") - 5)));
+      };
+  double drift = 1;
+  size_t timings = 0;
+
+ private:
+  std::vector<std::map<std::string, int>> made_;
+  double clock_ = 1;
+  uint32_t noise_ = 7;
+};
+
+const std::vector<const KernelFamily*> kFamilies{&kGrid, &kOther};
+const KernelChoice kDefault{&kGrid, {{{"A", 1}, {"B", 1}}}};
+
+SearchResult run(
+    FakeRunner& runner, const SearchLimits& limits = {}, std::vector<KernelChoice> guesses = {},
+    const std::function<bool(const SearchProgress&)>& observe = [](const SearchProgress&) {
+      return true;
+    }) {
+  return search(OpDesc(), DeviceTraits(), kFamilies, kDefault, guesses, runner, limits, observe);
+}
+
+TEST(Tuner, FindsTheBestWithoutTryingAll) {
+  FakeRunner runner, all;
+  const SearchResult result = run(runner);
+  EXPECT_EQ(to_string(result.best), "grid A=7 B=5");
+  EXPECT_NEAR(result.default_ns / result.best_ns, 2.0, 0.1);
+  EXPECT_LT(result.tried, 60u);
+  const SearchResult exhaustive = run(all, {0, true});
+  EXPECT_EQ(exhaustive.best, result.best);
+  EXPECT_EQ(exhaustive.tried, 96u);  // 97 points, one of them the default
+}
+
+TEST(Tuner, ADriftingClockDoesNotDecide) {
+  for (const double drift : {1.002, 0.998}) {
+    FakeRunner runner;
+    runner.drift = drift;
+    EXPECT_EQ(to_string(run(runner).best), "grid A=7 B=5") << drift;
+  }
+}
+
+TEST(Tuner, KeepsTheDefaultWhereNothingIsClearlyFaster) {
+  FakeRunner runner;
+  runner.cost = [](const std::map<std::string, int>&) { return 1e5; };
+  const SearchResult result = run(runner);
+  EXPECT_EQ(result.best, kDefault);
+  EXPECT_EQ(result.best_ns, result.default_ns);
+}
+
+TEST(Tuner, NeverChoosesWhatFails) {
+  FakeRunner runner;
+  runner.is_wrong = [](const std::map<std::string, int>& v) {
+    return v.count("A") && v.at("A") == 7 && v.at("B") == 5;
+  };
+  runner.does_not_build = [](const std::map<std::string, int>& v) { return v.count("C") != 0; };
+  const SearchResult result = run(runner, {0, true});
+  EXPECT_NEAR(result.default_ns / result.best_ns, 2.0 / 1.1, 0.1);
+  ASSERT_EQ(result.failed.size(), 2u);
+  const std::map<std::string, std::string> failed(result.failed.begin(), result.failed.end());
+  EXPECT_EQ(failed.at("grid A=7 B=5"), "12 of 20 outputs differ");
+  EXPECT_EQ(failed.at("other C=0"), "syntax error");
+}
+
+TEST(Tuner, StopsAtOnceAndKeepsTheBestSoFar) {
+  FakeRunner runner;
+  size_t timings = 0;
+  const SearchResult result = run(runner, {}, {}, [&](const SearchProgress& progress) {
+    if (progress.tried < 12) return true;
+    if (timings == 0) timings = runner.timings;
+    return false;
+  });
+  EXPECT_TRUE(result.stopped);
+  EXPECT_LE(runner.timings, timings + 1);
+  EXPECT_LT(result.best_ns, result.default_ns);
+}
+
+TEST(Tuner, ABudgetEndsTheSearch) {
+  FakeRunner runner;
+  const SearchResult result = run(runner, {1e-9, false});
+  EXPECT_FALSE(result.stopped);
+  EXPECT_EQ(result.best, kDefault);
+}
+
+TEST(Tuner, StartsFromGuesses) {
+  FakeRunner runner;
+  // The valley lies between the points of the first sample; the guess leads there.
+  runner.cost = [](const std::map<std::string, int>& v) {
+    return v.count("A") && v.at("A") == 10 && v.at("B") == 6 ? 5e4 : 1e5;
+  };
+  const SearchResult result = run(runner, {}, {{&kGrid, {{{"A", 10}, {"B", 6}}}}});
+  EXPECT_EQ(to_string(result.best), "grid A=10 B=6");
+}
+
+TEST(Tuner, FailsWithTheDefault) {
+  FakeRunner runner;
+  runner.does_not_build = [](const std::map<std::string, int>&) { return true; };
+  EXPECT_THROW(run(runner), Error);
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -1,0 +1,33 @@
+// What the tuner asks of the engine: to run one step of a network by other kernels than the chosen
+// one.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace clinfer {
+
+// Runs on the network's own buffers, with the inputs that the step has in a real inference. Used by
+// one thread.
+class KernelRunner {
+ public:
+  virtual ~KernelRunner() = default;
+
+  // Makes kernel plans ready to run: programs built, weights packed. Returns one text for each: "",
+  // or why it cannot run (the compiler's complaint). They are numbered on from those of earlier
+  // calls.
+  virtual std::vector<std::string> prepare(std::span<const KernelPlan> plans) = 0;
+
+  // Runs plan `number` once on poisoned outputs and compares with what the network's own kernel
+  // wrote: "", or what is wrong.
+  virtual std::string verify(size_t number) = 0;
+
+  // Nanoseconds of one execution of plan `number`: the mean of `repeat` in a row, warm. Throws
+  // Error{device_failed}.
+  virtual double time(size_t number, unsigned repeat) = 0;
+};
+
+}  // namespace clinfer

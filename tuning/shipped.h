@@ -1,0 +1,17 @@
+// Records measured beforehand and built into the program (tuning/db/).
+#pragma once
+
+#include "tuning/tuning_cache.h"
+
+namespace clinfer {
+
+struct ShippedRecord {
+  const TuningRecord* record = nullptr;  // lives as long as the program
+  bool same_device = false;              // else of a relative: a guess, not a choice
+};
+
+// What is known of an operation: records of this device (of this kind, for CPUs), else of its
+// relatives. Thread-safe.
+std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTraits& traits);
+
+}  // namespace clinfer

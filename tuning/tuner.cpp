@@ -1,0 +1,353 @@
+// Successive halving over the points of an operation's kernel families.
+#include "tuning/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "kernels/error.h"
+
+namespace clinfer {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kLeading = 12;      // points at the head of each space that start the search, and
+constexpr size_t kFirstSample = 24;  // points of a large space that start the search
+constexpr size_t kBatch = 8;         // kernels made ready at once
+constexpr size_t kAnchorEvery = 4;   // candidates timed between two timings of the fallback
+constexpr int kFirstSamples = 2;
+constexpr double kHopeless = 1.6;  // who took this many times the best in all first samples is out
+constexpr double kSampleNs = 200e3;  // a sample is repeated to take about this long
+constexpr unsigned kMostRepeats = 16;
+constexpr int kFirstRounds = 3, kMostRounds = 12;
+constexpr size_t kFinalists = 3;
+constexpr int kFinalRounds = 15;
+constexpr double kWorthIt = 0.985;  // of the fallback's time: what a change must reach
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// A reason as one line that a tuning file can keep.
+std::string one_line(const std::string& text) {
+  constexpr size_t kLongest = 300;
+  std::string line;
+  for (const char c : text.substr(0, kLongest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    line += byte < 0x20 || byte >= 0x7f ? ' ' : c;
+  }
+  return line;
+}
+
+struct Candidate {
+  KernelChoice choice{};
+  size_t number = 0;             // the runner's
+  std::vector<double> ratios{};  // to the fallback timed beside it
+  double least_ns = std::numeric_limits<double>::infinity();
+  double score() const {
+    return ratios.empty() ? std::numeric_limits<double>::infinity() : median(ratios);
+  }
+};
+
+class Search {
+ public:
+  Search(const OpDesc& desc, const DeviceTraits& traits,
+         std::span<const KernelFamily* const> families, const KernelChoice& fallback,
+         KernelRunner& runner, const SearchLimits& limits,
+         const std::function<bool(const SearchProgress&)>& observe)
+      : desc_(desc),
+        traits_(traits),
+        runner_(runner),
+        limits_(limits),
+        observe_(observe),
+        start_(Clock::now()) {
+    for (const KernelFamily* family : families)
+      spaces_.push_back({family, family->space(desc, traits)});
+    result_.best = fallback;
+    fallback_.choice = fallback;
+  }
+
+  SearchResult run(std::span<const KernelChoice> guesses) {
+    const KernelPlan plan = plan_of(fallback_.choice);
+    if (const std::string why = runner_.prepare({&plan, 1})[0]; !why.empty())
+      throw Error(ErrorCode::device_failed, why);
+    next_number_ = 1;
+    seen_.push_back(fallback_.choice);
+    runner_.time(fallback_.number, 1);
+    const double once = runner_.time(fallback_.number, 1);
+    repeat_ = static_cast<unsigned>(
+        std::clamp(kSampleNs / std::max(once, 1.0), 1.0, static_cast<double>(kMostRepeats)));
+    if (limits_.exhaustive)
+      try_all(all_points());
+    else
+      climb(guesses);
+    choose();
+    return std::move(result_);
+  }
+
+ private:
+  struct Space {
+    const KernelFamily* family;
+    std::vector<TuningPoint> points;
+  };
+
+  KernelPlan plan_of(const KernelChoice& choice) const {
+    return choice.family->plan(desc_, traits_, choice.point);
+  }
+
+  bool go_on() {
+    if (ended_) return false;
+    if (!observe_({result_.tried, default_ns_, best_ns_})) result_.stopped = ended_ = true;
+    if (limits_.seconds > 0 &&
+        std::chrono::duration<double>(Clock::now() - start_).count() > limits_.seconds)
+      ended_ = true;
+    return !ended_;
+  }
+
+  std::vector<KernelChoice> all_points() const {
+    std::vector<KernelChoice> all;
+    for (const Space& space : spaces_)
+      for (const TuningPoint& point : space.points) all.push_back({space.family, point});
+    return all;
+  }
+
+  // Guesses, each family's own choice, the head of its space (families list what they think best
+  // first), and points spread evenly over the spaces; then neighbours of
+  // the best.
+  void climb(std::span<const KernelChoice> guesses) {
+    std::vector<KernelChoice> first(guesses.begin(), guesses.end());
+    size_t points = 0;
+    for (const Space& space : spaces_) {
+      first.push_back({space.family, space.family->heuristic(desc_, traits_)});
+      for (size_t i = 0; i < std::min(kLeading, space.points.size()); ++i)
+        first.push_back({space.family, space.points[i]});
+      points += space.points.size();
+    }
+    const std::vector<KernelChoice> all = all_points();
+    const double step = std::max(1.0, static_cast<double>(points) / kFirstSample);
+    for (double at = 0; at < static_cast<double>(points); at += step)
+      first.push_back(all[static_cast<size_t>(at)]);
+    try_all(std::move(first));
+    for (size_t before = SIZE_MAX; go_on() && result_.tried != before;) {
+      before = result_.tried;
+      const size_t best = best_candidate();
+      try_all(best == SIZE_MAX ? neighbours(fallback_.choice)
+                               : neighbours(candidates_[best].choice));
+      if (best_candidate() == best) break;
+    }
+  }
+
+  // Points that differ from this one in a single number, which is the next smaller or larger one
+  // there is.
+  std::vector<KernelChoice> neighbours(const KernelChoice& choice) const {
+    std::vector<KernelChoice> found;
+    for (const Space& space : spaces_) {
+      if (space.family != choice.family) continue;
+      for (size_t d = 0; d < choice.point.values.size(); ++d) {
+        const int here = choice.point.values[d].second;
+        const TuningPoint *below = nullptr, *above = nullptr;
+        for (const TuningPoint& point : space.points) {
+          if (!differs_only_in(point, choice.point, d)) continue;
+          const int value = point.values[d].second;
+          if (value < here && (!below || value > below->values[d].second)) below = &point;
+          if (value > here && (!above || value < above->values[d].second)) above = &point;
+        }
+        for (const TuningPoint* point : {below, above})
+          if (point) found.push_back({space.family, *point});
+      }
+    }
+    return found;
+  }
+
+  // Work-group shapes keep their size: where two numbers of a point multiply to a fixed one, they
+  // change together.
+  static bool differs_only_in(const TuningPoint& a, const TuningPoint& b, size_t dimension) {
+    if (a.values[dimension].second == b.values[dimension].second) return false;
+    size_t others = 0;
+    for (size_t i = 0; i < a.values.size(); ++i)
+      others += i != dimension && a.values[i].second != b.values[i].second;
+    return others == 0 || (others == 1 && product(a) == product(b));
+  }
+  static int64_t product(const TuningPoint& point) {
+    int64_t value = 1;
+    for (const auto& [name, number] : point.values) value *= number ? number : 1;
+    return value;
+  }
+
+  // Readies what is new among `choices`, verifies it, and lets it compete. Samples are taken batch
+  // by batch, so that there is something to choose from whenever the time is over.
+  void try_all(std::vector<KernelChoice> choices) {
+    std::erase_if(choices, [&](const KernelChoice& choice) {
+      if (std::find(seen_.begin(), seen_.end(), choice) != seen_.end()) return true;
+      seen_.push_back(choice);
+      return false;
+    });
+    std::vector<size_t> fresh;
+    for (size_t from = 0; from < choices.size() && go_on(); from += kBatch) {
+      const std::span<const KernelChoice> batch(choices.data() + from,
+                                                std::min(kBatch, choices.size() - from));
+      std::vector<KernelPlan> plans;
+      for (const KernelChoice& choice : batch) plans.push_back(plan_of(choice));
+      const std::vector<std::string> errors = runner_.prepare(plans);
+      std::vector<size_t> ready;
+      for (size_t i = 0; i < batch.size() && go_on(); ++i) {
+        const size_t number = next_number_ + i;
+        const std::string why = errors[i].empty() ? runner_.verify(number) : errors[i];
+        if (!why.empty()) {
+          result_.failed.emplace_back(to_string(batch[i]), one_line(why));
+          continue;
+        }
+        candidates_.push_back({batch[i], number});
+        ready.push_back(candidates_.size() - 1);
+      }
+      next_number_ += batch.size();
+      for (int i = 0; i < kFirstSamples; ++i) sample(ready);
+      fresh.insert(fresh.end(), ready.begin(), ready.end());
+    }
+    halve(std::move(fresh));
+  }
+
+  // One sample of each, with the fallback timed in between.
+  void sample(const std::vector<size_t>& who) {
+    double anchor = 0;
+    size_t since = kAnchorEvery;
+    for (const size_t i : who) {
+      if (!go_on()) return;
+      if (since++ >= kAnchorEvery) {
+        anchor = runner_.time(fallback_.number, repeat_);
+        since = 1;
+        note_default(anchor);
+      }
+      const bool first = candidates_[i].ratios.empty();
+      const double ns = runner_.time(candidates_[i].number, repeat_);
+      result_.tried += first;
+      candidates_[i].ratios.push_back(ns / anchor);
+      candidates_[i].least_ns = std::min(candidates_[i].least_ns, ns);
+    }
+    if (const size_t best = best_candidate(); best != SIZE_MAX)
+      best_ns_ = std::min(1.0, candidates_[best].score()) * default_ns_;
+  }
+
+  void note_default(double ns) {
+    default_samples_.push_back(ns);
+    default_ns_ = median(default_samples_);
+    if (best_ns_ == 0) best_ns_ = default_ns_;
+  }
+
+  // The hopeless leave by their first samples, then the worse half after each of ever longer
+  // rounds. The best of what was tried before stays in the race.
+  void halve(std::vector<size_t> alive) {
+    if (alive.empty()) return;
+    if (const size_t best = best_candidate(); best != SIZE_MAX) alive.push_back(best);
+    drop_hopeless(alive);
+    for (int rounds = kFirstRounds; alive.size() > 1 && rounds <= kMostRounds && !ended_;
+         rounds *= 2) {
+      for (int i = 0; i < rounds && !ended_; ++i) sample(alive);
+      std::sort(alive.begin(), alive.end(), [&](size_t a, size_t b) {
+        return candidates_[a].score() < candidates_[b].score();
+      });
+      alive.resize((alive.size() + 1) / 2);
+    }
+  }
+
+  // By the least of the first samples: one that was disturbed must not decide about the others.
+  void drop_hopeless(std::vector<size_t>& alive) const {
+    double best = default_ns_;
+    for (const size_t i : alive) best = std::min(best, candidates_[i].least_ns);
+    std::erase_if(alive, [&](size_t i) { return candidates_[i].least_ns > best * kHopeless; });
+  }
+
+  size_t best_candidate() const {
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < candidates_.size(); ++i)
+      if (!candidates_[i].ratios.empty() &&
+          (best == SIZE_MAX || candidates_[i].score() < candidates_[best].score()))
+        best = i;
+    return best;
+  }
+
+  // The finalists against the fallback, by turns; a change must win clearly.
+  void choose() {
+    std::vector<size_t> finalists;
+    for (size_t i = 0; i < candidates_.size(); ++i)
+      if (!candidates_[i].ratios.empty()) finalists.push_back(i);
+    std::sort(finalists.begin(), finalists.end(),
+              [&](size_t a, size_t b) { return candidates_[a].score() < candidates_[b].score(); });
+    finalists.resize(std::min(finalists.size(), kFinalists));
+    std::vector<std::vector<double>> ratios(finalists.size());
+    bool enough = !finalists.empty() && !result_.stopped;
+    // A budget that is used up leaves the samples that there are.
+    for (int round = 0; enough && !ended_ && round < kFinalRounds; ++round) {
+      for (size_t f = 0; f < finalists.size() && go_on(); ++f) {
+        const bool after = (round + static_cast<int>(f)) % 2 == 0;
+        double ours = 0;
+        if (!after) ours = runner_.time(candidates_[finalists[f]].number, repeat_);
+        const double anchor = runner_.time(fallback_.number, repeat_);
+        if (after) ours = runner_.time(candidates_[finalists[f]].number, repeat_);
+        note_default(anchor);
+        ratios[f].push_back(ours / anchor);
+      }
+    }
+    double best = 1;
+    for (size_t f = 0; f < finalists.size(); ++f) {
+      const std::vector<double>& samples =
+          ratios[f].size() >= 5 ? ratios[f] : candidates_[finalists[f]].ratios;
+      const auto wins = static_cast<size_t>(
+          std::count_if(samples.begin(), samples.end(), [](double r) { return r < 1; }));
+      const double ratio = median(samples);
+      if (ratio < kWorthIt && ratio < best && wins * 3 >= samples.size() * 2) {
+        best = ratio;
+        result_.best = candidates_[finalists[f]].choice;
+      }
+    }
+    result_.default_ns = default_ns_;
+    result_.best_ns = best * default_ns_;
+  }
+
+  const OpDesc& desc_;
+  const DeviceTraits& traits_;
+  KernelRunner& runner_;
+  const SearchLimits& limits_;
+  const std::function<bool(const SearchProgress&)>& observe_;
+  const Clock::time_point start_;
+  std::vector<Space> spaces_;
+  std::vector<KernelChoice> seen_;
+  std::vector<Candidate> candidates_;
+  Candidate fallback_;
+  size_t next_number_ = 0;
+  unsigned repeat_ = 1;
+  bool ended_ = false;
+  std::vector<double> default_samples_;
+  double default_ns_ = 0, best_ns_ = 0;
+  SearchResult result_;
+};
+
+}  // namespace
+
+std::string to_string(const KernelChoice& choice) {
+  std::string text = choice.family->name;
+  for (const auto& [name, value] : choice.point.values)
+    text += " " + name + "=" + std::to_string(value);
+  return text;
+}
+
+int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceTraits& traits) {
+  const std::vector<TuningPoint> space = choice.family->space(desc, traits);
+  const auto found = std::find(space.begin(), space.end(), choice.point);
+  return found == space.end() ? -1 : static_cast<int>(found - space.begin());
+}
+
+SearchResult search(const OpDesc& desc, const DeviceTraits& traits,
+                    std::span<const KernelFamily* const> families, const KernelChoice& fallback,
+                    std::span<const KernelChoice> guesses, KernelRunner& runner,
+                    const SearchLimits& limits,
+                    const std::function<bool(const SearchProgress&)>& observe) {
+  return Search(desc, traits, families, fallback, runner, limits, observe).run(guesses);
+}
+
+}  // namespace clinfer

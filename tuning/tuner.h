@@ -1,0 +1,61 @@
+// The search for the best kernel of one operation on one device.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "tuning/kernel_runner.h"
+
+namespace clinfer {
+
+// One way to run an operation.
+struct KernelChoice {
+  const KernelFamily* family = nullptr;
+  TuningPoint point;
+  friend bool operator==(const KernelChoice&, const KernelChoice&) = default;
+};
+
+std::string to_string(const KernelChoice& choice);  // "conv_tile VECTOR=16 TILE_P=6"
+
+// Where a point stands in its family's space; -1 where it is not in it (any more).
+int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceTraits& traits);
+
+struct SearchLimits {
+  double seconds = 0;       // for this operation; 0: until the search is through
+  bool exhaustive = false;  // time every point of every family instead of searching
+};
+
+struct SearchProgress {
+  size_t tried = 0;                    // kernels timed so far
+  double default_ns = 0, best_ns = 0;  // 0: not known yet
+};
+
+struct SearchResult {
+  KernelChoice best;  // the default itself unless another one is faster beyond doubt
+  double default_ns = 0, best_ns = 0;  // measured side by side
+  size_t tried = 0;
+  bool stopped = false;  // by the observer
+  std::vector<std::pair<std::string, std::string>>
+      failed;  // what did not build, run or verify, and why
+};
+
+// Times kernels of `families` against the untuned choice `fallback`. Everything is compared by
+// ratios of samples taken next to each other, so a drifting clock does not decide. Successive
+// halving: all candidates get few samples, the better ones more; around the winner of a first
+// sample of a large space its neighbours are tried until none is better. `guesses` go first.
+// Kernels that fail are noted and never chosen. `observe` is called at least at every sample;
+// returning false ends the search with the best so far. Throws what `runner` throws for the
+// fallback.
+SearchResult search(const OpDesc& desc, const DeviceTraits& traits,
+                    std::span<const KernelFamily* const> families, const KernelChoice& fallback,
+                    std::span<const KernelChoice> guesses, KernelRunner& runner,
+                    const SearchLimits& limits,
+                    const std::function<bool(const SearchProgress&)>& observe);
+
+}  // namespace clinfer

@@ -4,6 +4,7 @@
 using clinfer::ColorChoice;
 using clinfer::ResizeChoice;
 using clinfer::Settings;
+using clinfer::TuningMode;
 
 namespace {
 
@@ -17,6 +18,8 @@ enum {
   kPropCacheDir,
   kPropGraphDumpsDir,
   kPropSourcesDumpsDir,
+  kPropTuningMode,
+  kPropTuningFile,
   kPropConfig,
   kPropNv12TwoInputs,
   kPropThreshold,
@@ -43,6 +46,20 @@ GType resize_mode_type() {
       {static_cast<int>(ResizeChoice::crop), "Keep the aspect, take the middle", "crop"},
       {0, nullptr, nullptr}};
   static const GType type = g_enum_register_static("GstClinferResizeMode", kValues);
+  return type;
+}
+
+GType tuning_mode_type() {
+  static const GEnumValue kValues[] = {
+      {static_cast<int>(TuningMode::disabled), "Kernels as the engine chooses them", "disabled"},
+      {static_cast<int>(TuningMode::create), "Measure what tuning-file lacks, and add it",
+       "create"},
+      {static_cast<int>(TuningMode::use_existing), "Use what is in tuning-file", "use-existing"},
+      {static_cast<int>(TuningMode::update),
+       "Use what is in tuning-file, and remove from it what has lapsed", "update"},
+      {static_cast<int>(TuningMode::retune), "Measure everything anew", "retune"},
+      {0, nullptr, nullptr}};
+  static const GType type = g_enum_register_static("GstClinferTuningMode", kValues);
   return type;
 }
 
@@ -112,6 +129,12 @@ void set_property(GObject* object, guint id, const GValue* value, GParamSpec* sp
         break;
       case kPropSourcesDumpsDir:
         s.sources_dumps_dir = text_of(value);
+        break;
+      case kPropTuningMode:
+        s.tuning_mode = static_cast<TuningMode>(g_value_get_enum(value));
+        break;
+      case kPropTuningFile:
+        s.tuning_file = text_of(value);
         break;
       case kPropConfig:
         s.config = text_of(value);
@@ -196,6 +219,12 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
       break;
     case kPropSourcesDumpsDir:
       get_text(value, s.sources_dumps_dir);
+      break;
+    case kPropTuningMode:
+      g_value_set_enum(value, static_cast<int>(s.tuning_mode));
+      break;
+    case kPropTuningFile:
+      get_text(value, s.tuning_file);
       break;
     case kPropConfig:
       get_text(value, s.config);
@@ -299,6 +328,13 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
        "Folder for a Graphviz file of the graph after each pass", nullptr);
   text(kPropSourcesDumpsDir, "sources-dumps-dir", "Sources dumps folder",
        "Folder for the OpenCL sources that were built, with their logs", nullptr);
+  choice(
+      kPropTuningMode, "tuning-mode", "Tuning mode",
+      "What is done about the kernels: create measures them on the device and fills tuning-file, "
+      "use-existing runs with what is there",
+      tuning_mode_type());
+  text(kPropTuningFile, "tuning-file", "Tuning file",
+       "JSON file with the best kernels of models on devices", nullptr);
   text(kPropConfig, "config", "Configuration",
        "Engine options as KEY=VALUE,... with the GPU plug-in's key names", nullptr);
   g_object_class_install_property(
@@ -352,6 +388,6 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
           "Frames in, out, inferred, skipped, late (of these), in flight; percentiles "
           "of queue (wait for a request, hand-over), infer and decode in "
           "milliseconds; device, precision, streams, nireq, post-process; path (zero-copy, else "
-          "system memory), path-reason (why not zero-copy)",
+          "system memory), path-reason (why not zero-copy); what tuning-file gave",
           GST_TYPE_STRUCTURE, static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
 }

@@ -118,6 +118,7 @@ class Element {
   void compile_for(std::shared_ptr<const SurfaceDisplay> display);
   void stop_compiling();
   void warn_of_copies(const std::string& why);
+  void report_tuning(const TuningReport& report);
   void post_progress(GstProgressType type, const std::string& text);
   size_t frames_in_flight_for(const Settings& settings) const;
   bool wants_inference(GstBuffer* buffer);

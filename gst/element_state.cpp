@@ -1,6 +1,7 @@
 // State changes of the element: reading and compiling the model, and the statistics about it.
 #include "gst/element.h"
 #include "gst/guard.h"
+#include "gst/tuning_messages.h"
 
 GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
 #define GST_CAT_DEFAULT clinfer_debug
@@ -14,7 +15,7 @@ bool same_engine(const Settings& a, const Settings& b) {
          a.throughput_streams == b.throughput_streams && a.perf_count == b.perf_count &&
          a.max_num_threads == b.max_num_threads && a.cache_dir == b.cache_dir &&
          a.graph_dumps_dir == b.graph_dumps_dir && a.sources_dumps_dir == b.sources_dumps_dir &&
-         a.config == b.config;
+         a.tuning_mode == b.tuning_mode && a.tuning_file == b.tuning_file && a.config == b.config;
 }
 
 bool may_come_as_surfaces(GstPad* sink) {
@@ -170,11 +171,21 @@ void Element::compile(const Settings& settings, const Network& network,
       }
       return !cancel_.load();
     };
+    const TuningObserver observer = [&](const TuningStatus& status) {
+      if (Clock::now() - told > kProgressInterval) {
+        told = Clock::now();
+        post_progress(GST_PROGRESS_TYPE_CONTINUE, tuning_text(status));
+        gst_element_post_message(
+            self_, gst_message_new_element(GST_OBJECT(self_), tuning_structure(status)));
+      }
+      return !cancel_.load();
+    };
     try {
       Config config = engine_config(network, settings);
       config.nv12_two_inputs = false;  // frames are given as pictures
       if (display != nullptr) config.va_display = display->display;
-      auto compiled = CompiledModel::compile(network.model, config, progress);
+      auto compiled = CompiledModel::compile(network.model, config, progress, observer);
+      report_tuning(compiled->tuning());
       std::string problem = compiled->sharing_problem();
       if constexpr (kHaveSurfaces)
         if (display != nullptr && problem.empty()) problem = test_sharing(*display, *compiled);
@@ -208,6 +219,18 @@ void Element::compile(const Settings& settings, const Network& network,
     return true;
   });
   if (!done) set_failed();
+}
+
+void Element::report_tuning(const TuningReport& report) {
+  for (const LayerTuning& layer : report.layers) {
+    if (!layer.lapsed.empty())
+      GST_WARNING_OBJECT(self_, "%s: its record in %s has lapsed: %s", layer.layer.c_str(),
+                         report.file.c_str(), layer.lapsed.c_str());
+    GST_DEBUG_OBJECT(self_, "%s: %s", layer.layer.c_str(), layer.kernel.c_str());
+  }
+  if (report.mode == TuningMode::disabled) return;
+  GST_INFO_OBJECT(self_, "%s: %zu hits, %zu misses, %zu lapsed, %zu measured", report.file.c_str(),
+                  report.hits, report.misses, report.lapsed, report.measured);
 }
 
 void Element::post_progress(GstProgressType type, const std::string& text) {
@@ -293,6 +316,7 @@ GstStructure* Element::stats() const {
       compiled.load_ms(), "cached-programs", G_TYPE_UINT,
       static_cast<guint>(compiled.cached_programs()), "built-programs", G_TYPE_UINT,
       static_cast<guint>(compiled.built_programs()), nullptr);
+  add_tuning(stats, compiled.tuning());
   if (session->perf_count) {
     GValue list = G_VALUE_INIT;
     g_value_init(&list, GST_TYPE_LIST);

@@ -314,7 +314,12 @@ Config engine_config(const Network& network, const Settings& settings) {
   config.graph_dumps_dir = settings.graph_dumps_dir;
   config.sources_dumps_dir = settings.sources_dumps_dir;
   config.nv12_two_inputs = settings.nv12_two_inputs;
+  config.tuning_mode = settings.tuning_mode;
+  config.tuning_file = settings.tuning_file;
   for (const auto& [key, value] : parse_config(settings.config)) config.set(key, value);
+  if (config.tuning_mode != TuningMode::disabled && config.tuning_file.empty())
+    throw Error{ErrorCode::bad_argument,
+                "tuning-mode needs a file: set tuning-file=FILE.json, it is made by create"};
   return config;
 }
 

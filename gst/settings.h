@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "engine/engine.h"
+
 namespace clinfer {
 
 enum class ResizeChoice { automatic, stretch, letterbox, crop };
@@ -18,6 +20,8 @@ struct Settings {
   unsigned max_num_threads = 0;  // 0: all cores
   std::optional<std::string> cache_dir;
   std::string graph_dumps_dir, sources_dumps_dir;
+  TuningMode tuning_mode = TuningMode::disabled;
+  std::string tuning_file;
   std::string config;  // KEY=VALUE,...
   bool nv12_two_inputs = true;
   std::optional<double> threshold, iou_threshold;

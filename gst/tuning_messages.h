@@ -1,0 +1,23 @@
+// Kernel tuning as applications see it: what a run is at, and what came of it.
+#pragma once
+
+#include <gst/gst.h>
+
+#include <string>
+
+#include "engine/engine.h"
+
+namespace clinfer {
+
+// "Tuning layer 3 of 27 (conv1): 14 points, best 1.23 x default, 132 s left".
+std::string tuning_text(const TuningStatus& status);
+
+// The same as numbers, for an element message: "clinfer-tuning" with layer, index, layers, points,
+// default-us, best-us, seconds, seconds-left. The caller owns it.
+GstStructure* tuning_structure(const TuningStatus& status);
+
+// Adds tuning-hits, tuning-misses, tuning-lapsed, tuning-shipped, tuning-measured, and the list
+// tuning-layers.
+void add_tuning(GstStructure* stats, const TuningReport& report);
+
+}  // namespace clinfer

@@ -1,0 +1,133 @@
+// Kernel tuning by properties: a run that measures, one that uses the file, what the bus hears, and
+// stopping half-way.
+#include <filesystem>
+#include <thread>
+
+#include "tests/engine/test_files.h"
+#include "tests/gst/harness.h"
+
+namespace clinfer {
+namespace {
+
+struct Heard {
+  std::string error;
+  unsigned tuning = 0;     // element messages
+  unsigned completed = 0;  // progress
+  unsigned hits = 0, misses = 0, measured = 0;
+};
+
+std::string launch(const std::string& tuning, unsigned frames = 2) {
+  return "videotestsrc num-buffers=" + std::to_string(frames) +
+         " ! video/x-raw,format=NV12,width=64,height=48 ! clinfer name=c model=" +
+         testing_models::color_model() +
+         " labels=blue,green,red config=\"TUNING_DB=NO,TUNING_SECONDS=1\" " + tuning +
+         " ! fakesink";
+}
+
+// Plays to the end or an error.
+Heard play(const std::string& tuning) {
+  Pipeline pipeline(launch(tuning));
+  GstBus* bus = gst_element_get_bus(pipeline.element);
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  Heard heard;
+  for (bool over = false; !over;) {
+    GstMessage* message = gst_bus_timed_pop(bus, 120 * GST_SECOND);
+    if (!message) {
+      ADD_FAILURE() << "the pipeline hangs";
+      break;
+    }
+    GstProgressType type{};
+    GError* error = nullptr;
+    switch (GST_MESSAGE_TYPE(message)) {
+      case GST_MESSAGE_EOS:
+        over = true;
+        break;
+      case GST_MESSAGE_ERROR:
+        gst_message_parse_error(message, &error, nullptr);
+        heard.error = error->message;
+        g_error_free(error);
+        over = true;
+        break;
+      case GST_MESSAGE_PROGRESS:
+        gst_message_parse_progress(message, &type, nullptr, nullptr);
+        heard.completed += type == GST_PROGRESS_TYPE_COMPLETE;
+        break;
+      case GST_MESSAGE_ELEMENT:
+        if (gst_message_has_name(message, "clinfer-tuning")) {
+          guint layers = 0;
+          EXPECT_TRUE(
+              gst_structure_get_uint(gst_message_get_structure(message), "layers", &layers));
+          EXPECT_GT(layers, 0u);
+          ++heard.tuning;
+        }
+        break;
+      default:
+        break;
+    }
+    gst_message_unref(message);
+  }
+  GstElement* clinfer = gst_bin_get_by_name(GST_BIN(pipeline.element), "c");
+  GstStructure* stats = nullptr;
+  g_object_get(clinfer, "stats", &stats, nullptr);
+  gst_structure_get_uint(stats, "tuning-hits", &heard.hits);
+  gst_structure_get_uint(stats, "tuning-misses", &heard.misses);
+  gst_structure_get_uint(stats, "tuning-measured", &heard.measured);
+  gst_structure_free(stats);
+  gst_object_unref(clinfer);
+  gst_object_unref(bus);
+  return heard;
+}
+
+TEST(ElementTuning, CreateFillsTheFileThatUseExistingReads) {
+  const TemporaryFolder folder;
+  const std::string file = " tuning-file=" + (folder / "t.json");
+  const Heard created = play("tuning-mode=create" + file);
+  EXPECT_EQ(created.error, "");
+  EXPECT_EQ(created.completed, 1u);
+  EXPECT_GT(created.tuning, 0u);
+  EXPECT_GT(created.measured, 0u);
+  EXPECT_TRUE(std::filesystem::exists(folder / "t.json"));
+  const Heard used = play("tuning-mode=use-existing" + file);
+  EXPECT_EQ(used.error, "");
+  EXPECT_EQ(used.tuning, 0u);
+  EXPECT_EQ(used.hits, created.measured);
+}
+
+TEST(ElementTuning, SaysWhatIsWrongWithTheFile) {
+  const TemporaryFolder folder;
+  EXPECT_NE(play("tuning-mode=use-existing tuning-file=" + (folder / "none.json"))
+                .error.find("none.json"),
+            std::string::npos);
+  EXPECT_NE(play("tuning-mode=create").error.find("tuning-file"), std::string::npos);
+  const std::string file = folder.write("t.json", "[1]");
+  EXPECT_NE(play("tuning-mode=create tuning-file=" + file).error.find("not a JSON object"),
+            std::string::npos);
+  EXPECT_EQ(read_file(file), "[1]");
+}
+
+TEST(ElementTuning, AStateChangeStopsItSoon) {
+  const TemporaryFolder folder;
+  Pipeline pipeline(launch("tuning-mode=retune tuning-file=" + (folder / "t.json"), 100));
+  GstBus* bus = gst_element_get_bus(pipeline.element);
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  for (;;) {
+    GstMessage* message = gst_bus_timed_pop_filtered(
+        bus, 120 * GST_SECOND,
+        static_cast<GstMessageType>(GST_MESSAGE_ELEMENT | GST_MESSAGE_ERROR | GST_MESSAGE_EOS));
+    ASSERT_NE(message, nullptr);
+    EXPECT_EQ(GST_MESSAGE_TYPE(message), GST_MESSAGE_ELEMENT)
+        << "it was over before it could be stopped";
+    const bool tuning = GST_MESSAGE_TYPE(message) != GST_MESSAGE_ELEMENT ||
+                        gst_message_has_name(message, "clinfer-tuning");
+    gst_message_unref(message);
+    if (tuning) break;
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  gst_element_set_state(pipeline.element, GST_STATE_NULL);
+  // A second on an idle machine; the driver's compiler cannot be interrupted.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  gst_object_unref(bus);
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -44,6 +44,7 @@ DeviceList list_devices();
 // -------------------------------------------------------------------------------------------------
 
 enum class Precision { automatic, f32, f16 };
+enum class QueueHint { automatic, low, medium, high };
 
 // A VA-API display (VADisplay) whose surfaces are to be read where they lie. It outlives every
 // model compiled for it.
@@ -61,15 +62,22 @@ enum class TuningMode { disabled, create, use_existing, update, retune };
 struct Config {
   std::string device =
       "GPU";  // "GPU" = "GPU.0"; a CPU device is taken when there is no GPU; "CPU"; "GPU.N"
-  unsigned streams = 1;  // 0: AUTO: what the tuning file says, else the engine's choice
-  unsigned batch = 0;    // images per inference; 0: as the model states
+  // 0: AUTO: what the tuning file says, else by a short measurement kept in the cache folder
+  unsigned streams = 1;
+  unsigned batch = 0;  // images per inference; 0: as the model states
   Precision precision = Precision::automatic;
-  bool fp16_for_quantized_models =
-      true;  // false: what a quantised model computes in floats is f32 unless `precision` says f16
+  // false: what a quantised model computes in floats is f32 unless `precision` says f16
+  bool fp16_for_quantized_models = true;
   // Writes loops out that run a known, not too large number of times; the others, or without this
   // all of them, run on the host.
   bool unroll_loops = true;
-  bool perf_count = false;               // event timing of every step
+  bool perf_count = false;  // event timing of every step
+  // Among the work of the device (cl_khr_priority_hints).
+  QueueHint priority = QueueHint::automatic;
+  // Of the driver's own use of the host (cl_khr_throttle_hints); low: wait() sleeps.
+  QueueHint throttle = QueueHint::automatic;
+  // Never runs beside another exclusive model of the process on this device; one stream.
+  bool exclusive = false;
   unsigned max_num_threads = 0;          // of program builds; 0: all cores
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
   bool nv12_two_inputs = false;          // the picture input is two: see CompiledModel::inputs()
@@ -210,8 +218,13 @@ class CompiledModel {
   virtual unsigned streams() const = 0;
   virtual unsigned optimal_requests() const = 0;  // 2 x streams, or what the tuning file says
   virtual Precision precision() const = 0;        // f32 or f16, what activations are stored in
-  virtual size_t kernel_count() const = 0;        // launches of one inference
-  virtual double load_ms() const = 0;             // time compile() took
+  // In force on the device; automatic where it has no such hint.
+  virtual QueueHint priority() const = 0;
+  virtual QueueHint throttle() const = 0;
+  // What was asked for and has no effect, one line each.
+  virtual const std::vector<std::string>& warnings() const = 0;
+  virtual size_t kernel_count() const = 0;  // launches of one inference
+  virtual double load_ms() const = 0;       // time compile() took
   virtual const TuningReport& tuning() const = 0;
   virtual size_t cached_programs() const = 0;  // programs found in the cache, and
   virtual size_t built_programs() const = 0;   // programs built anew
@@ -263,8 +276,8 @@ class InferRequest {
   // inference failed with; the request is idle and usable again afterwards.
   virtual bool wait(std::optional<std::chrono::milliseconds> timeout = {}) = 0;
 
-  // Output `index` after wait(): dense row-major, as the IR states it but floats always f32. Valid
-  // until the next start().
+  // Output `index` after wait(): dense row-major, as the IR states it but floats always f32. The
+  // reference is valid until the next start(); a copy, which shares the elements, stays as it is.
   virtual const Tensor& output(size_t index) const = 0;
 };
 

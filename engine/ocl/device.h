@@ -48,7 +48,8 @@ struct Context {
   cl::Context context;
   DeviceTraits traits;
   std::shared_ptr<const VaSharing>
-      va;  // where the context is on a VA display (va_sharing.h), else null
+      va;                       // where the context is on a VA display (va_sharing.h), else null
+  std::string sharing_problem;  // why it is on none although one was wanted
 
   static std::shared_ptr<const Context> create(const Device& device,
                                                const cl_context_properties* properties = nullptr,

@@ -141,42 +141,47 @@ void VaSharing::with_acquired(const cl::CommandQueue& queue, Surface& surface,
   queue.flush();  // what waits for it on another queue must not wait for ever
 }
 
-std::shared_ptr<const Context> create_context(const std::string& device, const VaDisplay& display,
-                                              std::string& problem) {
-  problem.clear();
-  if (display.handle == nullptr) return Context::create(select_device(device));
+DisplayMatch match_display(const std::string& device, const VaDisplay& display) {
+  if (display.handle == nullptr) return {&select_device(device), nullptr, ""};
   try {
+    std::string problem;
     const std::vector<const Device*> shared = devices_of(display, problem);
-    if (shared.empty()) return Context::create(select_device(device));
-    const Device* chosen = shared.front();
-    if (!device.empty() && device != "GPU") {
-      chosen = &select_device(device);
-      if (std::find(shared.begin(), shared.end(), chosen) == shared.end())
-        throw Error(ErrorCode::no_device,
-                    "the frames are surfaces of the VA display " + display.name +
-                        ", whose OpenCL device is " + describe(*shared.front()) +
-                        ", but device=" + device + " is " + describe(*chosen) +
-                        ": set device=" + shared.front()->info.id + ", or decode on the other one");
-    }
-    problem.clear();
-    try {
-      const std::vector<cl_context_properties> properties = {
-          CL_CONTEXT_PLATFORM,
-          reinterpret_cast<cl_context_properties>(chosen->platform()),
-          kContextDisplay,
-          reinterpret_cast<cl_context_properties>(display.handle),
-          CL_CONTEXT_INTEROP_USER_SYNC,
-          CL_FALSE,
-          0};
-      return Context::create(*chosen, properties.data(),
-                             std::make_shared<VaSharing>(chosen->platform));
-    } catch (const Error& error) {
-      problem = error.what();
-    }
-    return Context::create(*chosen);
+    if (shared.empty()) return {&select_device(device), nullptr, problem};
+    if (device.empty() || device == "GPU") return {shared.front(), display.handle, ""};
+    const Device& named = select_device(device);
+    if (std::find(shared.begin(), shared.end(), &named) == shared.end())
+      throw Error(ErrorCode::no_device,
+                  "the frames are surfaces of the VA display " + display.name +
+                      ", whose OpenCL device is " + describe(*shared.front()) +
+                      ", but device=" + device + " is " + describe(named) +
+                      ": set device=" + shared.front()->info.id + ", or decode on the other one");
+    return {&named, display.handle, ""};
   } catch (const cl::Error& error) {
     rethrow(error, "looking for the OpenCL device of a VA display");
   }
+}
+
+std::shared_ptr<const Context> create_context(const DisplayMatch& match) {
+  std::string problem = match.problem;
+  if (match.display != nullptr) {
+    try {
+      const cl_context_properties properties[] = {
+          CL_CONTEXT_PLATFORM,
+          reinterpret_cast<cl_context_properties>(match.device->platform()),
+          kContextDisplay,
+          reinterpret_cast<cl_context_properties>(match.display),
+          CL_CONTEXT_INTEROP_USER_SYNC,
+          CL_FALSE,
+          0};
+      return Context::create(*match.device, properties,
+                             std::make_shared<VaSharing>(match.device->platform));
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  }
+  auto context = std::make_shared<Context>(*Context::create(*match.device));
+  context->sharing_problem = problem;
+  return context;
 }
 
 }  // namespace clinfer::ocl

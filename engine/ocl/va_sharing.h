@@ -61,10 +61,18 @@ class VaSharing {
   Enqueue acquire_ = nullptr, release_ = nullptr;
 };
 
-// A context on the device that `device` names and that surfaces of `display` belong to; plain "GPU"
-// is the display's own device. Where the display cannot be shared, an ordinary context, and
-// `problem` says why. Throws Error{no_device} when `device` names another one than the display's.
-std::shared_ptr<const Context> create_context(const std::string& device, const VaDisplay& display,
-                                              std::string& problem);
+// The device for a model, and the VA display that it is to share surfaces with.
+struct DisplayMatch {
+  const Device* device = nullptr;
+  void* display = nullptr;  // null: none
+  std::string problem;      // why there is none although one was wanted
+};
+
+// The device that `device` names and that surfaces of `display` belong to; plain "GPU" is the
+// display's own device. Throws Error{no_device} when `device` names another one than the display's.
+DisplayMatch match_display(const std::string& device, const VaDisplay& display);
+
+// A context on the match's display; an ordinary one where that fails (Context::sharing_problem).
+std::shared_ptr<const Context> create_context(const DisplayMatch& match);
 
 }  // namespace clinfer::ocl

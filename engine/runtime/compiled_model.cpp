@@ -12,15 +12,18 @@
 #include "engine/runtime/infer_request.h"
 #include "engine/runtime/pipeline.h"
 #include "engine/runtime/tuning.h"
+#include "kernels/hash.h"
 
 namespace clinfer {
 
 namespace {
 
 constexpr size_t kWeightAlignment = 256;
-// One stream's launches fill the gaps of the other; measured best on PoCL with 2 cores, where it
-// gives 1.1 times one stream.
-constexpr unsigned kAutomaticStreams = 2;
+// AUTO tries these numbers of streams, each for this long at load, and takes more only where that
+// brings so much.
+constexpr unsigned kTriedStreams[] = {1, 2, 4};
+constexpr auto kTrial = std::chrono::milliseconds(60);
+constexpr double kWorthIt = 1.03;
 
 size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
@@ -81,7 +84,19 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
                          bool expose_layers)
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
-  context_ = ocl::create_context(config_.device, config_.va_display, sharing_problem_);
+  const ocl::DisplayMatch match = ocl::match_display(config_.device, config_.va_display);
+  const ocl::Device& device = *match.device;
+  hints_ = ocl::applicable_hints({config_.priority, config_.throttle}, device.info.name,
+                                 device.device.getInfo<CL_DEVICE_EXTENSIONS>(), warnings_);
+  if (config_.exclusive) {
+    exclusive_ = ocl::ExclusiveQueue::of(match, hints_);
+    hints_ = exclusive_->hints;
+    if (config_.streams > 1)
+      warnings_.push_back("exclusive requests run one after the other: 1 stream instead of " +
+                          std::to_string(config_.streams));
+    config_.streams = 1;
+  }
+  context_ = exclusive_ ? exclusive_->context : ocl::create_context(match);
   auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
   const bool half =
       half_activations(config_, *graph, context_->traits.fp16 && context_->device.info.fp16);
@@ -100,18 +115,16 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     if (!config_.graph_dumps_dir.empty()) write_dump(config_.graph_dumps_dir, index, name, g);
   });
   if (expose_layers) outputs_ = output_ports(*graph);
-  Tuning tuning(config_, *context_);
-  stream_count_ = config_.streams ? config_.streams : kAutomaticStreams;
-  optimal_requests_ = 2 * stream_count_;
   if (config_.streams == 0) {
     const unsigned batch = inputs_.empty() || inputs_[0].shape.empty()
                                ? 1
                                : static_cast<unsigned>(inputs_[0].shape[0]);
     if (const auto measured = find_pipeline(*model_, config_, context_->device.info, batch)) {
-      stream_count_ = measured->streams;
+      config_.streams = measured->streams;
       optimal_requests_ = measured->requests;
     }
   }
+  Tuning tuning(config_, *context_);
   const KernelChooser choose = [&](const OpDesc& desc,
                                    std::span<const KernelFamily* const> families) {
     return tuning.choose(desc, families);
@@ -131,6 +144,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     warm.start();
     warm.wait({});
   }
+  if (config_.streams == 0) choose_streams(progress);
   std::fill(device_ns_.begin(), device_ns_.end(), 0);
   std::fill(host_ns_.begin(), host_ns_.end(), 0);
   inferences_ = 0;
@@ -141,19 +155,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
 void DeviceModel::realise(const Progress& progress) {
   build(progress);
   load_weights();
-  streams_.clear();
-  // On a CPU each stream has cores of its own: streams that share all cores move every activation
-  // between their caches.
-  const std::vector<cl::Device> parts = ocl::parts(context_->device, stream_count_);
-  for (unsigned i = 0; i < stream_count_; ++i) {
-    auto stream = std::make_unique<Stream>();
-    stream->queue =
-        cl::CommandQueue(context_->context, parts.empty() ? context_->device.device : parts[i],
-                         config_.perf_count ? CL_QUEUE_PROFILING_ENABLE : 0);
-    stream->memory =
-        cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
-    streams_.push_back(std::move(stream));
-  }
+  make_streams(std::max(config_.streams, 1u));
   device_ns_.assign(plan_.steps.size(), 0);
   host_ns_.assign(plan_.steps.size(), 0);
 }
@@ -205,6 +207,89 @@ void DeviceModel::load_weights() {
   for (Step& step : plan_.steps) step.kernels.packed.clear();  // they hold the unpacked weights
   weights_ = cl::Buffer(context_->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, host.size(),
                         host.data());
+}
+
+// On a CPU each stream has cores of its own: streams that share all cores move every activation
+// between their caches.
+void DeviceModel::make_streams(unsigned count) {
+  streams_.clear();
+  std::vector<cl::Device> parts;
+  if (!exclusive_) parts = ocl::parts(context_->device, count);
+  for (unsigned i = 0; i < count; ++i) {
+    auto stream = std::make_unique<Stream>();
+    stream->queue = exclusive_ ? exclusive_->queue
+                               : ocl::create_queue(
+                                     *context_, parts.empty() ? context_->device.device : parts[i],
+                                     hints_, config_.perf_count);
+    stream->memory =
+        cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
+    streams_.push_back(std::move(stream));
+  }
+}
+
+// What decides how many streams are best: the device and what is launched on it.
+std::string DeviceModel::stream_key() const {
+  std::string launches;
+  for (size_t s = 0; s < plan_.steps.size(); ++s) {
+    launches += plan_.steps[s].node->type;
+    for (size_t l = 0; l < kernel_names_[s].size(); ++l) {
+      launches += " " + kernel_names_[s][l];
+      for (const size_t items : plan_.steps[s].kernels.launches[l].global)
+        launches += " " + std::to_string(items);
+    }
+    launches += "\n";
+  }
+  const DeviceInfo& info = context_->device.info;
+  return "throughput streams\n" + info.platform + "\n" + info.name + "\n" + info.driver + "\n" +
+         std::to_string(info.compute_units) + "\n" + hex(fnv1a(launches));
+}
+
+void DeviceModel::choose_streams(const Progress& progress) {
+  const std::string key = stream_key();
+  unsigned best = 0;
+  if (cache_)
+    if (const auto stored = cache_->load(key))
+      for (const unsigned streams : kTriedStreams)
+        if (stored->size() == 1 && stored->front() == streams) best = streams;
+  if (best == 0) {
+    double most = 0;
+    for (const unsigned streams : kTriedStreams) {
+      if (progress &&
+          !progress("measuring " + std::to_string(streams) + " streams", streams, kTriedStreams[2]))
+        throw Error(ErrorCode::cancelled, "compiling was cancelled");
+      make_streams(streams);
+      const double rate = measure_throughput();
+      if (rate < most * kWorthIt) break;  // more streams will not bring it back
+      best = streams;
+      most = rate;
+    }
+    if (cache_) cache_->store(key, {static_cast<unsigned char>(best)});
+  }
+  if (streams_.size() != best) make_streams(best);
+}
+
+// Inferences a second with two requests a stream, as an application that keeps them all in flight.
+double DeviceModel::measure_throughput() {
+  std::vector<std::unique_ptr<DeviceRequest>> requests;
+  for (size_t i = 0; i < 2 * streams_.size(); ++i)
+    requests.push_back(std::make_unique<DeviceRequest>(*this, *streams_[i % streams_.size()]));
+  for (const auto& request : requests) request->start();
+  for (const auto& request : requests) {  // the first round of each is not counted
+    request->wait({});
+    request->start();
+  }
+  size_t finished = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  auto now = begin;
+  do {
+    for (const auto& request : requests) {
+      request->wait({});
+      request->start();
+      ++finished;
+    }
+    now = std::chrono::steady_clock::now();
+  } while (now - begin < kTrial);
+  return static_cast<double>(finished) / std::chrono::duration<double>(now - begin).count();
 }
 
 std::unique_ptr<InferRequest> DeviceModel::create_request() {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/ocl/programs.h"
+#include "engine/ocl/queue.h"
 #include "engine/ocl/va_sharing.h"
 #include "engine/plan/plan.h"
 #include "engine/runtime/model.h"
@@ -34,15 +35,20 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
   unsigned streams() const override { return static_cast<unsigned>(streams_.size()); }
-  unsigned optimal_requests() const override { return optimal_requests_; }
+  unsigned optimal_requests() const override {
+    return optimal_requests_ != 0 ? optimal_requests_ : 2 * streams();
+  }
   Precision precision() const override { return precision_; }
+  QueueHint priority() const override { return hints_.priority; }
+  QueueHint throttle() const override { return hints_.throttle; }
+  const std::vector<std::string>& warnings() const override { return warnings_; }
   size_t kernel_count() const override { return plan_.kernel_count(); }
   double load_ms() const override { return load_ms_; }
   const TuningReport& tuning() const override { return tuning_; }
   size_t cached_programs() const override { return programs_->counts().cached; }
   size_t built_programs() const override { return programs_->counts().built; }
   std::unique_ptr<InferRequest> create_request() override;
-  const std::string& sharing_problem() const override { return sharing_problem_; }
+  const std::string& sharing_problem() const override { return context_->sharing_problem; }
   std::shared_ptr<ImportedSurface> import_surface(unsigned id) override;
   std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
                             const Frame& expected) override;
@@ -61,6 +67,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   Stream& stream(size_t index) const { return *streams_[index]; }
   size_t packed_offset(size_t step, size_t index) const { return packed_offsets_[step][index]; }
   bool perf_count() const { return config_.perf_count; }
+  bool waits_asleep() const { return config_.throttle == QueueHint::low; }
+  const cl::CommandQueue& queue(size_t stream) const { return streams_[stream]->queue; }
   // A kernel outside the plan (preprocessing), built at its first use and kept. Thread-safe.
   cl::Kernel extra_kernel(const KernelSpec& spec);
   const std::string& kernel_name(size_t step, size_t launch) const {
@@ -76,16 +84,22 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   void realise(const Progress& progress);  // from the plan: programs, weights, streams
   void build(const Progress& progress);
   void load_weights();
+  void make_streams(unsigned count);
+  void choose_streams(const Progress& progress);
+  double measure_throughput();
+  std::string stream_key() const;
 
   std::shared_ptr<const Model> model_;
   Config config_;
+  std::shared_ptr<const ocl::ExclusiveQueue> exclusive_;  // or none
   std::shared_ptr<const ocl::Context> context_;
+  ocl::QueueHints hints_;
+  std::vector<std::string> warnings_;
   std::unique_ptr<ocl::ProgramCache> cache_;
   Precision precision_ = Precision::f32;
   std::vector<Port> inputs_, network_inputs_, outputs_;
   std::optional<PictureInput> picture_;
-  std::string sharing_problem_;
-  unsigned stream_count_ = 1, optimal_requests_ = 2;
+  unsigned optimal_requests_ = 0;  // as the tuning file says; 0: 2 x streams
   Plan plan_;
   std::shared_ptr<const ocl::Programs> programs_;
   std::vector<std::vector<std::string>> kernel_names_;

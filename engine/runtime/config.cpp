@@ -28,6 +28,13 @@ unsigned number(const std::string& key, const std::string& value, const std::str
   return parsed;
 }
 
+QueueHint hint(const std::string& key, const std::string& value) {
+  static const std::vector<std::string> kNames = {"DEFAULT", "LOW", "MEDIUM", "HIGH"};
+  for (size_t i = 0; i < kNames.size(); ++i)
+    if (value == kNames[i] || value == std::to_string(i)) return static_cast<QueueHint>(i);
+  refuse(key, value, "0 (DEFAULT), 1 (LOW), 2 (MEDIUM) or 3 (HIGH)");
+}
+
 struct Key {
   std::string name;  // without KEY_, GPU_ and CLDNN_
   void (*set)(Config&, const std::string& key, const std::string& value);
@@ -49,6 +56,12 @@ const std::vector<Key>& keys() {
        }},
       {"ENABLE_LOOP_UNROLLING", [](Config& c, const std::string& k,
                                    const std::string& v) { c.unroll_loops = yes_no(k, v); }},
+      {"PLUGIN_PRIORITY",
+       [](Config& c, const std::string& k, const std::string& v) { c.priority = hint(k, v); }},
+      {"PLUGIN_THROTTLE",
+       [](Config& c, const std::string& k, const std::string& v) { c.throttle = hint(k, v); }},
+      {"EXCLUSIVE_ASYNC_REQUESTS",
+       [](Config& c, const std::string& k, const std::string& v) { c.exclusive = yes_no(k, v); }},
       {"CACHE_DIR", [](Config& c, const std::string&, const std::string& v) { c.cache_dir = v; }},
       {"GRAPH_DUMPS_DIR",
        [](Config& c, const std::string&, const std::string& v) { c.graph_dumps_dir = v; }},
@@ -108,6 +121,8 @@ void Config::set(const std::string& key, const std::string& value) {
   for (const std::string prefix : {"KEY_", "GPU_", "CLDNN_"})
     if (name.rfind(prefix, 0) == 0) name = name.substr(prefix.size());
   if (name == "INFERENCE_PRECISION_HINT") name = "INFERENCE_PRECISION";
+  if (name == "QUEUE_PRIORITY") name = "PLUGIN_PRIORITY";
+  if (name == "QUEUE_THROTTLE") name = "PLUGIN_THROTTLE";
   std::string known;
   for (const Key& candidate : keys()) {
     if (candidate.name == name) return candidate.set(*this, key, value);

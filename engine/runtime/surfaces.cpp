@@ -25,8 +25,8 @@ std::shared_ptr<ImportedSurface> DeviceModel::import_surface(unsigned id) {
   if (context_->va == nullptr)
     throw Error(ErrorCode::bad_argument,
                 "surfaces cannot be imported: " +
-                    (sharing_problem_.empty() ? "the model was compiled without a VA display"
-                                              : sharing_problem_));
+                    (sharing_problem().empty() ? "the model was compiled without a VA display"
+                                               : sharing_problem()));
   try {
     auto surface = context_->va->import(context_->context, id);
     const std::lock_guard lock(mutex_);

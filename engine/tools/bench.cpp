@@ -55,7 +55,7 @@ void run(const Arguments& arguments) {
 
   const auto begin = Clock::now();
   const auto model = Model::read(arguments.positional(0));
-  const auto compiled = CompiledModel::compile(model, config);
+  const auto compiled = compile_model(model, config);
   const double load_ms = ms_between(begin, Clock::now());
 
   Feed feed(*compiled);

@@ -24,6 +24,9 @@ OptionSpec device_option();
 OptionSpec config_option();
 // --device, --streams, --batch and every --config.
 Config read_config(const Arguments& arguments);
+// Compiles, and says on standard error what of the configuration has no effect.
+std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
+                                             const Config& config);
 
 // Runs the model on the device with every layer's value kept, and prints what each layer is off by
 // from the plain C++ version: on the values that the device gave it (own), and altogether. Then the

@@ -32,6 +32,14 @@ Config read_config(const Arguments& arguments) {
   return config;
 }
 
+std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
+                                             const Config& config) {
+  auto compiled = CompiledModel::compile(model, config);
+  for (const std::string& warning : compiled->warnings())
+    std::fprintf(stderr, "clinfer: %s\n", warning.c_str());
+  return compiled;
+}
+
 namespace {
 
 std::vector<Command> commands() {

@@ -107,7 +107,7 @@ void run(const Arguments& arguments) {
   const bool as_stated = config.batch == 0 && !config.nv12_two_inputs;
   std::vector<Tensor> values;
   if (as_stated) values = read_inputs(model->inputs(), arguments);
-  const auto compiled = CompiledModel::compile(model, config);
+  const auto compiled = compile_model(model, config);
   if (!as_stated) values = read_inputs(compiled->inputs(), arguments);
 
   const auto request = compiled->create_request();

@@ -33,11 +33,17 @@ TEST(Config, SetsValues) {
   config.set("CACHE_DIR", "some where");
   config.set("INFERENCE_PRECISION", "f32");
   config.set("CLDNN_ENABLE_FP16_FOR_QUANTIZED_MODELS", "NO");
+  config.set("CLDNN_PLUGIN_PRIORITY", "3");
+  config.set("GPU_QUEUE_THROTTLE", "LOW");
+  config.set("KEY_EXCLUSIVE_ASYNC_REQUESTS", "YES");
   EXPECT_EQ(config.streams, 0u);
   EXPECT_TRUE(config.perf_count);
   EXPECT_EQ(config.cache_dir, "some where");
   EXPECT_EQ(config.precision, Precision::f32);
   EXPECT_FALSE(config.fp16_for_quantized_models);
+  EXPECT_EQ(config.priority, QueueHint::high);
+  EXPECT_EQ(config.throttle, QueueHint::low);
+  EXPECT_TRUE(config.exclusive);
 }
 
 TEST(Config, RefusesWithWhatIsAllowed) {
@@ -45,6 +51,7 @@ TEST(Config, RefusesWithWhatIsAllowed) {
   EXPECT_NE(refusal("GPU_THROUGHPUT_STREAMS", "0").find("number"), std::string::npos);
   EXPECT_NE(refusal("GPU_THROUGHPUT_STREAMS", "-2").find("number"), std::string::npos);
   EXPECT_NE(refusal("GPU_THROUGHPUT_STREAMS", "2x").find("number"), std::string::npos);
+  EXPECT_NE(refusal("GPU_PLUGIN_PRIORITY", "4").find("3 (HIGH)"), std::string::npos);
   EXPECT_NE(refusal("NO_SUCH_KEY", "1").find("PERF_COUNT"), std::string::npos);
 }
 

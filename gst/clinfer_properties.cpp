@@ -2,6 +2,9 @@
 #include "gst/clinfer.h"
 
 using clinfer::ColorChoice;
+using clinfer::OverloadPolicy;
+using clinfer::QueueHint;
+using clinfer::RegionChoice;
 using clinfer::ResizeChoice;
 using clinfer::Settings;
 using clinfer::TuningMode;
@@ -13,6 +16,12 @@ enum {
   kPropDevice,
   kPropNireq,
   kPropThroughputStreams,
+  kPropBatchSize,
+  kPropBatchTimeout,
+  kPropModelInstanceId,
+  kPropPriority,
+  kPropThrottle,
+  kPropExclusiveAsyncRequests,
   kPropPerfCount,
   kPropMaxNumThreads,
   kPropCacheDir,
@@ -32,6 +41,9 @@ enum {
   kPropMean,
   kPropScale,
   kPropInferenceInterval,
+  kPropInferenceRegion,
+  kPropObjectClass,
+  kPropOverloadPolicy,
   kPropPostProcess,
   kPropQos,
   kPropStats,
@@ -75,6 +87,39 @@ GType color_format_type() {
   return type;
 }
 
+GType inference_region_type() {
+  static const GEnumValue kValues[] = {
+      {static_cast<int>(RegionChoice::full_frame), "The whole frame", "full-frame"},
+      {static_cast<int>(RegionChoice::roi_list),
+       "Each region of interest on the buffer, of another clinfer or any other element",
+       "roi-list"},
+      {0, nullptr, nullptr}};
+  static const GType type = g_enum_register_static("GstClinferInferenceRegion", kValues);
+  return type;
+}
+
+GType queue_hint_type() {
+  static const GEnumValue kValues[] = {
+      {static_cast<int>(QueueHint::automatic), "The driver's choice", "default"},
+      {static_cast<int>(QueueHint::low), "Low", "low"},
+      {static_cast<int>(QueueHint::medium), "Medium", "medium"},
+      {static_cast<int>(QueueHint::high), "High", "high"},
+      {0, nullptr, nullptr}};
+  static const GType type = g_enum_register_static("GstClinferQueueHint", kValues);
+  return type;
+}
+
+GType overload_policy_type() {
+  static const GEnumValue kValues[] = {
+      {static_cast<int>(OverloadPolicy::block), "The source waits", "block"},
+      {static_cast<int>(OverloadPolicy::skip_inference), "Frames go on without inference",
+       "skip-inference"},
+      {static_cast<int>(OverloadPolicy::drop), "Frames are dropped", "drop"},
+      {0, nullptr, nullptr}};
+  static const GType type = g_enum_register_static("GstClinferOverloadPolicy", kValues);
+  return type;
+}
+
 // auto, none, then the heads in their order.
 const std::vector<GEnumValue>& post_process_values() {
   static const std::vector<GEnumValue> values = [] {
@@ -113,6 +158,24 @@ void set_property(GObject* object, guint id, const GValue* value, GParamSpec* sp
         break;
       case kPropThroughputStreams:
         s.throughput_streams = g_value_get_uint(value);
+        break;
+      case kPropBatchSize:
+        s.batch_size = g_value_get_uint(value);
+        break;
+      case kPropBatchTimeout:
+        s.batch_timeout = g_value_get_int(value);
+        break;
+      case kPropModelInstanceId:
+        s.model_instance_id = text_of(value);
+        break;
+      case kPropPriority:
+        s.priority = static_cast<QueueHint>(g_value_get_enum(value));
+        break;
+      case kPropThrottle:
+        s.throttle = static_cast<QueueHint>(g_value_get_enum(value));
+        break;
+      case kPropExclusiveAsyncRequests:
+        s.exclusive = g_value_get_boolean(value);
         break;
       case kPropPerfCount:
         s.perf_count = g_value_get_boolean(value);
@@ -172,6 +235,15 @@ void set_property(GObject* object, guint id, const GValue* value, GParamSpec* sp
       case kPropInferenceInterval:
         s.inference_interval = g_value_get_uint(value);
         break;
+      case kPropInferenceRegion:
+        s.inference_region = static_cast<RegionChoice>(g_value_get_enum(value));
+        break;
+      case kPropObjectClass:
+        s.object_class = text_of(value);
+        break;
+      case kPropOverloadPolicy:
+        s.overload_policy = static_cast<OverloadPolicy>(g_value_get_enum(value));
+        break;
       case kPropPostProcess:
         s.post_process =
             post_process_values()[static_cast<size_t>(g_value_get_enum(value))].value_nick;
@@ -204,6 +276,24 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
       break;
     case kPropThroughputStreams:
       g_value_set_uint(value, s.throughput_streams);
+      break;
+    case kPropBatchSize:
+      g_value_set_uint(value, s.batch_size);
+      break;
+    case kPropBatchTimeout:
+      g_value_set_int(value, s.batch_timeout);
+      break;
+    case kPropModelInstanceId:
+      get_text(value, s.model_instance_id);
+      break;
+    case kPropPriority:
+      g_value_set_enum(value, static_cast<int>(s.priority));
+      break;
+    case kPropThrottle:
+      g_value_set_enum(value, static_cast<int>(s.throttle));
+      break;
+    case kPropExclusiveAsyncRequests:
+      g_value_set_boolean(value, s.exclusive);
       break;
     case kPropPerfCount:
       g_value_set_boolean(value, s.perf_count);
@@ -263,6 +353,15 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
     case kPropInferenceInterval:
       g_value_set_uint(value, s.inference_interval);
       break;
+    case kPropInferenceRegion:
+      g_value_set_enum(value, static_cast<int>(s.inference_region));
+      break;
+    case kPropObjectClass:
+      get_text(value, s.object_class);
+      break;
+    case kPropOverloadPolicy:
+      g_value_set_enum(value, static_cast<int>(s.overload_policy));
+      break;
     case kPropPostProcess: {
       const std::vector<GEnumValue>& values = post_process_values();
       for (size_t i = 0; i + 1 < values.size(); ++i)
@@ -312,8 +411,39 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
        "GPU (the first GPU, else a CPU), GPU.N, or CPU, as `clinfer devices` names them", "GPU");
   number(kPropNireq, "nireq", "Infer requests", "Infer requests in flight (0: twice the streams)",
          0, 256, 0, ready);
-  number(kPropThroughputStreams, "throughput-streams", "Throughput streams",
-         "Inferences that run side by side on the device (0: automatic)", 0, 64, 1, ready);
+  number(
+      kPropThroughputStreams, "throughput-streams", "Throughput streams",
+      "Inferences that run side by side on the device (0: automatic, measured at the first load)",
+      0, 64, 1, ready);
+  number(kPropBatchSize, "batch-size", "Batch size",
+         "Frames an inference; nireq times as many are in flight", 1, 256, 1, ready);
+  g_object_class_install_property(
+      klass, kPropBatchTimeout,
+      g_param_spec_int("batch-timeout", "Batch time-out",
+                       "Milliseconds that a frame waits for others to fill its batch (-1: live "
+                       "sources one frame interval, others until it is full or nothing has come "
+                       "for 100 ms; 0: no waiting). At events and the end of the stream a batch "
+                       "goes as it is",
+                       -1, 3600000, -1, playing));
+  text(kPropModelInstanceId, "model-instance-id", "Model instance",
+       "Elements of one process with the same name here share one compiled model; batches form "
+       "across their streams",
+       nullptr);
+  choice(
+      kPropPriority, "priority", "Queue priority",
+      "Among the work of the device, where it offers cl_khr_priority_hints; stats say what is in "
+      "force",
+      queue_hint_type());
+  choice(kPropThrottle, "throttle", "Queue throttle",
+         "Host time that the driver may spend, where the device offers cl_khr_throttle_hints; low: "
+         "the element's own waiting sleeps on any device; stats say what is in force",
+         queue_hint_type());
+  g_object_class_install_property(
+      klass, kPropExclusiveAsyncRequests,
+      g_param_spec_boolean("exclusive-async-requests", "Exclusive requests",
+                           "Run inferences one after the other with those of all other elements of "
+                           "the process that set this, whatever their models (one stream)",
+                           FALSE, ready));
   g_object_class_install_property(
       klass, kPropPerfCount,
       g_param_spec_boolean("perf-count", "Performance counters",
@@ -374,6 +504,16 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
        nullptr);
   number(kPropInferenceInterval, "inference-interval", "Inference interval",
          "Run the network on every Nth frame", 1, G_MAXUINT, 1, playing);
+  choice(kPropInferenceRegion, "inference-region", "Inference region",
+         "What the network runs on; what it says of a region is attached to the region",
+         inference_region_type());
+  text(kPropObjectClass, "object-class", "Object class",
+       "With inference-region=roi-list, the labels of the regions to take, comma separated (unset: "
+       "all)",
+       nullptr);
+  choice(kPropOverloadPolicy, "overload-policy", "Overload policy",
+         "What happens to the frames of a live source that come while the device is behind",
+         overload_policy_type());
   choice(kPropPostProcess, "post-process", "Post-processing", "How the network's outputs are read",
          post_process_type());
   g_object_class_install_property(
@@ -385,9 +525,11 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
       klass, kPropStats,
       g_param_spec_boxed(
           "stats", "Statistics",
-          "Frames in, out, inferred, skipped, late (of these), in flight; percentiles "
-          "of queue (wait for a request, hand-over), infer and decode in "
-          "milliseconds; device, precision, streams, nireq, post-process; path (zero-copy, else "
-          "system memory), path-reason (why not zero-copy); what tuning-file gave",
+          "Frames in, out, inferred, skipped, late (of these), dropped, in flight, out a second; "
+          "percentiles of queue (until it is launched), infer and decode (until it is pushed) in "
+          "milliseconds; device, precision, streams, nireq, batch-size, priority, throttle, "
+          "post-process; path (zero-copy, else system memory), path-reason (why not zero-copy); "
+          "what tuning-file gave; batches and images that the model was run on, for all who share "
+          "it. Posted as an element message at the end of the stream (gst-launch-1.0 -m)",
           GST_TYPE_STRUCTURE, static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
 }

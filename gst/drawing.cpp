@@ -22,8 +22,14 @@ std::string tag_of(const RegionView& region, const DrawingStyle& style) {
     tag = !region.label.empty() ? region.label
           : region.label_id     ? std::to_string(*region.label_id)
                                 : region.roi_type;
-  if (style.show_scores && region.has_detection)
-    tag += (tag.empty() ? "" : " ") + percent(region.confidence);
+  const auto add = [&](const std::string& text) { tag += (tag.empty() ? "" : " ") + text; };
+  if (style.show_scores && region.has_detection) add(percent(region.confidence));
+  for (const ClassificationView& answer : region.classifications) {
+    if (style.show_labels)
+      add(answer.label.empty() ? answer.attribute + " " + std::to_string(answer.label_id)
+                               : answer.label);
+    if (style.show_scores) add(percent(answer.confidence));
+  }
   return tag;
 }
 
@@ -139,7 +145,7 @@ void draw_results(Canvas& canvas, const std::vector<RegionView>& regions,
     taken.push_back(place);
   };
   for (const ResultView& result : results) {
-    for (const Classification& answer : result.classifications) {
+    for (const ClassificationView& answer : result.classifications) {
       std::string tag;
       if (style.show_labels)
         tag = answer.attribute + ": " +

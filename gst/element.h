@@ -2,7 +2,8 @@
 //
 // Threads: the streaming thread (chain, serialised events and queries) hands frames to idle
 // requests and queues them; the source pad's task waits for the oldest, decodes and pushes; a
-// worker compiles; any thread reads statistics. Locks: the GstObject lock guards `settings_` and
+// worker compiles; any thread reads statistics. The model's batcher (batcher.h) may be shared with
+// other elements. Locks: the GstObject lock guards `settings_` and
 // `qos_`, `mutex_` the session; neither is held over a push, a wait for the device or an engine
 // call.
 #pragma once
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <future>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,39 +24,40 @@
 #include "gst/frame_input.h"
 #include "gst/frame_queue.h"
 #include "gst/handle.h"
+#include "gst/meta.h"
 #include "gst/network.h"
 #include "gst/settings.h"
+#include "gst/shared_model.h"
 #include "gst/statistics.h"
 
 namespace clinfer {
 
 using Clock = std::chrono::steady_clock;
 
-using Requests = RequestPool<InferRequest>;
-
-// A compiled network and its requests. Immutable but for the requests' own state.
+// What this element makes of the model, and the compiled model, which it may share. Immutable but
+// for the batcher's own state.
 struct Session {
-  std::shared_ptr<const SurfaceDisplay>
-      display;                  // that it was compiled for, if any; outlives the model
-  std::string surface_problem;  // why surfaces are not read where they lie
   Network network;
-  std::shared_ptr<CompiledModel> compiled;
-  std::shared_ptr<Requests> requests;
-  bool perf_count = false;
+  std::shared_ptr<SharedModel> shared;
 };
 
-// A frame on its way through the element. Destroying it waits for the device, then gives request,
-// mapping and buffer back.
+// A frame on its way through the element. Destroying it waits for the device (the tickets do), then
+// gives mapping and buffer back.
 struct Job {
-  ~Job();
+  struct Inference {
+    InferenceRegion region;
+    Placement placement;      // set when it is launched
+    Clock::time_point begun;  // the same
+    ModelBatcher::Ticket ticket;
+  };
   Handle<GstBuffer> buffer;
-  std::unique_ptr<FrameInput> input;
   std::shared_ptr<const Session> session;
-  Requests::Lease request;
-  bool started = false;  // on the device
-  Placement placement;
+  std::unique_ptr<FrameInput> input;
+  std::list<Inference> inferences;  // one of the whole frame, or one a region
+  Outcome outcome = Outcome::run;
   Rect visible;
-  Clock::time_point arrived, begun;
+  bool discont = false;                 // frames were dropped before this one
+  Clock::time_point arrived, admitted;  // at the pad, and when there was room
 };
 
 class Element {
@@ -121,9 +124,13 @@ class Element {
   void report_tuning(const TuningReport& report);
   void post_progress(GstProgressType type, const std::string& text);
   size_t frames_in_flight_for(const Settings& settings) const;
-  bool wants_inference(GstBuffer* buffer);
+  bool fed_live();
+  Outcome wanted_outcome(GstBuffer* buffer);
   bool too_late(GstBuffer* buffer);
-  void report_late(GstBuffer* buffer, GstClockTime running_time);
+  void report_quality(GstBuffer* buffer);
+  ModelBatcher::Patience patience(const Settings& settings) const;
+  bool submit(Job& job, const Settings& settings, bool waits);
+  void hurry();
   std::unique_ptr<FrameInput> make_input(const Job& job) const;
   void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
   void forward_event(Handle<GstEvent> event);
@@ -138,7 +145,7 @@ class Element {
   // Of the state changes.
   std::shared_ptr<const Model> model_;
   std::string model_path_;
-  Settings compiled_for_;
+  Settings compile_settings_;
   Network network_;
   bool compiling_ = false;      // or compiled
   bool take_surfaces_ = false;  // as the properties say
@@ -159,6 +166,9 @@ class Element {
   std::shared_ptr<const SurfaceDisplay> display_;  // what the model is compiled for
   GstSegment segment_;
   uint64_t frame_number_ = 0;
+  bool dropped_ = false;  // frames, since the last one that went on
+  bool asked_live_ = false;
+  ModelBatcher::Stream stream_;
 
   FrameQueue<Item> queue_;
   std::atomic<GstFlowReturn> flow_{GST_FLOW_FLUSHING};

@@ -9,32 +9,20 @@ GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
 namespace clinfer {
 namespace {
 
-// True when a model compiled for `a` serves `b`.
-bool same_engine(const Settings& a, const Settings& b) {
-  return a.model == b.model && a.device == b.device && a.nireq == b.nireq &&
-         a.throughput_streams == b.throughput_streams && a.perf_count == b.perf_count &&
-         a.max_num_threads == b.max_num_threads && a.cache_dir == b.cache_dir &&
-         a.graph_dumps_dir == b.graph_dumps_dir && a.sources_dumps_dir == b.sources_dumps_dir &&
-         a.tuning_mode == b.tuning_mode && a.tuning_file == b.tuning_file && a.config == b.config;
-}
+// Frames that pass without inference wait in line behind one that is inferred; so many each.
+constexpr unsigned kMostPassing = 8;
 
 bool may_come_as_surfaces(GstPad* sink) {
   if constexpr (kHaveSurfaces) return may_send_surfaces(sink);
   return false;
 }
 
-constexpr unsigned kMostIntervalFrames = 8;
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
-std::vector<std::unique_ptr<InferRequest>> make_requests(CompiledModel& compiled,
-                                                         const Network& network, unsigned nireq) {
-  std::vector<std::unique_ptr<InferRequest>> requests;
-  const unsigned count = nireq != 0 ? nireq : std::max(compiled.optimal_requests(), 1u);
-  for (unsigned i = 0; i < count; ++i) {
-    requests.push_back(compiled.create_request());
-    for (const auto& [input, value] : network.constants) requests.back()->set_input(input, value);
-  }
-  return requests;
+std::string path_reason_of(const SharedModel& shared) {
+  if (!shared.surface_problem.empty()) return shared.surface_problem;
+  if (shared.display != nullptr) return "surfaces of " + shared.display->display.name;
+  return "frames are in system memory, or nv12-two-inputs=false";
 }
 
 }  // namespace
@@ -59,11 +47,16 @@ Settings Element::settings() const {
 
 size_t Element::frames_in_flight_for(const Settings& settings) const {
   const std::shared_ptr<const Session> session = current_session();
-  const size_t requests = session != nullptr ? session->requests->size()
+  const size_t requests = session != nullptr ? session->shared->batcher->requests()
                           : settings.nireq != 0
                               ? settings.nireq
                               : 2 * std::max<size_t>(settings.throughput_streams, 1);
-  return requests * std::clamp(settings.inference_interval, 1u, kMostIntervalFrames);
+  const unsigned passing = settings.overload_policy == OverloadPolicy::skip_inference
+                               ? kMostPassing
+                               : std::clamp(settings.inference_interval, 1u, kMostPassing);
+  // One batch more than there are requests stands ready, for the thread that takes a finished one's
+  // results to launch at once.
+  return (requests + 1) * settings.batch_size * passing;
 }
 
 void Element::open() {
@@ -93,6 +86,7 @@ void Element::prepare() {
   service_time_.clear();
   live_ = false;
   frame_number_ = 0;
+  dropped_ = asked_live_ = false;
   has_caps_ = has_surfaces_ = false;
   warned_of_copies_ = false;
   take_surfaces_ = kHaveSurfaces && engine_config(network, current).nv12_two_inputs;
@@ -100,13 +94,13 @@ void Element::prepare() {
 
   std::shared_ptr<const Session> session = current_session();
   if (session != nullptr &&
-      (session->network.model != model_ || !same_engine(compiled_for_, current)))
+      (session->network.model != model_ ||
+       session->shared->compiled_for.model_instance_id != current.model_instance_id ||
+       !engine_difference(session->shared->compiled_for, current).empty()))
     session.reset();
   if (session != nullptr) {
     // The engine's part serves; what the properties say about in- and outputs may have changed.
-    session = std::make_shared<const Session>(Session{session->display, session->surface_problem,
-                                                      network, session->compiled, session->requests,
-                                                      session->perf_count});
+    session = std::make_shared<const Session>(Session{std::move(network), session->shared});
   }
   {
     const std::lock_guard lock(mutex_);
@@ -114,12 +108,12 @@ void Element::prepare() {
     compile_failed_ = false;
   }
   compiling_ = session != nullptr;
-  display_ = session != nullptr ? session->display : nullptr;
+  display_ = session != nullptr ? session->shared->display : nullptr;
   if (session != nullptr) {
     queue_.set_capacity(frames_in_flight_for(current));
     return;
   }
-  compiled_for_ = current;
+  compile_settings_ = current;
   // The OpenCL context of surfaces is made on their display, which the first caps or frame bring.
   if (!take_surfaces_ || !may_come_as_surfaces(sink_)) compile_for(nullptr);
 }
@@ -139,9 +133,8 @@ void Element::compile_for(std::shared_ptr<const SurfaceDisplay> display) {
   compiling_ = true;
   display_ = std::move(display);
   cancel_ = false;
-  worker_ = std::thread([this, settings = compiled_for_, network = network_, display = display_] {
-    compile(settings, network, display);
-  });
+  worker_ = std::thread([this, settings = compile_settings_, network = network_,
+                         display = display_] { compile(settings, network, display); });
 }
 
 void Element::warn_of_copies(const std::string& why) {
@@ -181,23 +174,18 @@ void Element::compile(const Settings& settings, const Network& network,
       return !cancel_.load();
     };
     try {
-      Config config = engine_config(network, settings);
-      config.nv12_two_inputs = false;  // frames are given as pictures
-      if (display != nullptr) config.va_display = display->display;
-      auto compiled = CompiledModel::compile(network.model, config, progress, observer);
-      report_tuning(compiled->tuning());
-      std::string problem = compiled->sharing_problem();
-      if constexpr (kHaveSurfaces)
-        if (display != nullptr && problem.empty()) problem = test_sharing(*display, *compiled);
-      if (!problem.empty()) warn_of_copies(problem);
-      auto requests = make_requests(*compiled, network, settings.nireq);
       const auto session = std::make_shared<const Session>(
-          Session{display, problem, network, compiled,
-                  std::make_shared<Requests>(std::move(requests), compiled->streams()),
-                  settings.perf_count});
+          Session{network, find_or_compile(network, settings, display, progress, observer)});
+      const CompiledModel& compiled = *session->shared->compiled;
+      report_tuning(compiled.tuning());
+      if (!session->shared->surface_problem.empty())
+        warn_of_copies(session->shared->surface_problem);
       GST_INFO_OBJECT(self_, "%s on %s: %u streams, %zu requests, %zu kernels, %.0f ms to load",
-                      network.name.c_str(), compiled->device().name.c_str(), compiled->streams(),
-                      session->requests->size(), compiled->kernel_count(), compiled->load_ms());
+                      network.name.c_str(), compiled.device().name.c_str(), compiled.streams(),
+                      session->shared->batcher->requests(), compiled.kernel_count(),
+                      compiled.load_ms());
+      for (const std::string& warning : compiled.warnings())
+        GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS, ("%s", warning.c_str()), (nullptr));
       {
         const std::lock_guard lock(mutex_);
         session_ = session;
@@ -205,8 +193,8 @@ void Element::compile(const Settings& settings, const Network& network,
       queue_.set_capacity(frames_in_flight_for(settings));
       session_ready_.notify_all();
       post_progress(GST_PROGRESS_TYPE_COMPLETE, "Compiled " + network.name + " for " +
-                                                    compiled->device().id + ", " +
-                                                    compiled->device().name);
+                                                    compiled.device().id + ", " +
+                                                    compiled.device().name);
       return true;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::cancelled || !cancel_.load()) {
@@ -288,8 +276,9 @@ GstStructure* Element::stats() const {
   GstStructure* stats = gst_structure_new(
       "clinfer-stats", "frames-in", G_TYPE_UINT64, snapshot.frames_in, "frames-out", G_TYPE_UINT64,
       snapshot.frames_out, "inferred", G_TYPE_UINT64, snapshot.inferred, "skipped", G_TYPE_UINT64,
-      snapshot.skipped, "late", G_TYPE_UINT64, snapshot.late, "in-flight", G_TYPE_UINT,
-      static_cast<guint>(queue_.in_flight()), nullptr);
+      snapshot.skipped, "late", G_TYPE_UINT64, snapshot.late, "dropped", G_TYPE_UINT64,
+      snapshot.dropped, "in-flight", G_TYPE_UINT, static_cast<guint>(queue_.in_flight()),
+      "frames-per-second", G_TYPE_DOUBLE, snapshot.frames_per_second, nullptr);
   for (size_t stage = 0; stage < Statistics::kStages; ++stage) {
     const std::string name = kStageNames[stage];
     const Percentiles& ms = snapshot.milliseconds[stage];
@@ -299,25 +288,29 @@ GstStructure* Element::stats() const {
   }
   const std::shared_ptr<const Session> session = current_session();
   if (session == nullptr) return stats;
-  const CompiledModel& compiled = *session->compiled;
-  const std::string path_reason = !session->surface_problem.empty() ? session->surface_problem
-                                  : session->display != nullptr
-                                      ? "surfaces of " + session->display->display.name
-                                      : "frames are in system memory, or nv12-two-inputs=false";
+  const CompiledModel& compiled = *session->shared->compiled;
+  const std::string path_reason = path_reason_of(*session->shared);
+  const ModelBatcher& batcher = *session->shared->batcher;
+  const ModelBatcher::Counts counts = batcher.counts();
   gst_structure_set(
       stats, "model", G_TYPE_STRING, session->network.name.c_str(), "path", G_TYPE_STRING,
       snapshot.zero_copy != 0 ? "zero-copy" : "system memory", "path-reason", G_TYPE_STRING,
       path_reason.c_str(), "zero-copy-frames", G_TYPE_UINT64, snapshot.zero_copy, "device",
       G_TYPE_STRING, compiled.device().name.c_str(), "precision", G_TYPE_STRING,
       compiled.precision() == Precision::f16 ? "f16" : "f32", "streams", G_TYPE_UINT,
-      compiled.streams(), "nireq", G_TYPE_UINT, static_cast<guint>(session->requests->size()),
-      "post-process", G_TYPE_STRING, session->network.head.name.c_str(), "post-process-reason",
-      G_TYPE_STRING, session->network.head.reason.c_str(), "load-ms", G_TYPE_DOUBLE,
-      compiled.load_ms(), "cached-programs", G_TYPE_UINT,
-      static_cast<guint>(compiled.cached_programs()), "built-programs", G_TYPE_UINT,
-      static_cast<guint>(compiled.built_programs()), nullptr);
+      compiled.streams(), "nireq", G_TYPE_UINT, static_cast<guint>(batcher.requests()),
+      "batch-size", G_TYPE_UINT, static_cast<guint>(batcher.batch_size()), "batches", G_TYPE_UINT64,
+      counts.batches, "images", G_TYPE_UINT64, counts.frames, "post-process", G_TYPE_STRING,
+      session->network.head.name.c_str(), "post-process-reason", G_TYPE_STRING,
+      session->network.head.reason.c_str(), "load-ms", G_TYPE_DOUBLE, compiled.load_ms(),
+      "cached-programs", G_TYPE_UINT, static_cast<guint>(compiled.cached_programs()),
+      "built-programs", G_TYPE_UINT, static_cast<guint>(compiled.built_programs()), nullptr);
+  static const char* const kHintNames[] = {"default", "low", "medium", "high"};
+  gst_structure_set(stats, "priority", G_TYPE_STRING,
+                    kHintNames[static_cast<size_t>(compiled.priority())], "throttle", G_TYPE_STRING,
+                    kHintNames[static_cast<size_t>(compiled.throttle())], nullptr);
   add_tuning(stats, compiled.tuning());
-  if (session->perf_count) {
+  if (session->shared->compiled_for.perf_count) {
     GValue list = G_VALUE_INIT;
     g_value_init(&list, GST_TYPE_LIST);
     for (const StepProfile& step : compiled.profile()) {

@@ -26,16 +26,11 @@ Handle<GstBuffer> writable(Handle<GstBuffer> buffer) {
   return copy;
 }
 
-}  // namespace
+// A batch of frames that are not live waits until it is full, or until the source stands still: it
+// may have no buffers left to give.
+constexpr auto kQuiet = std::chrono::milliseconds(100);
 
-Job::~Job() {
-  if (!started) return;
-  try {
-    request->wait();  // the device may still read the frame
-  } catch (const std::exception& error) {
-    GST_DEBUG("a discarded inference failed: %s", error.what());
-  }
-}
+}  // namespace
 
 // ---- activation and flushing
 // ----------------------------------------------------------------------------------------
@@ -49,18 +44,17 @@ void Element::start_flush() {
     session = session_;
   }
   session_ready_.notify_all();
-  if (session != nullptr) session->requests->interrupt();
+  stream_.interrupted = true;
+  if (session != nullptr) session->shared->batcher->interrupt(stream_);
   queue_.start_flush();
 }
 
 void Element::stop_flush() {
-  std::shared_ptr<const Session> session;
   {
     const std::lock_guard lock(mutex_);
     flushing_ = false;
-    session = session_;
   }
-  if (session != nullptr) session->requests->resume();
+  stream_.interrupted = false;
   pending_starts_ = 0;
   dropping_ = false;
   flow_reported_ = false;
@@ -98,6 +92,20 @@ void Element::start_task() {
 // ---- the streaming thread
 // ---------------------------------------------------------------------------------------------
 
+// Whether the source is live, asked once it can know.
+bool Element::fed_live() {
+  if (!std::exchange(asked_live_, true)) {
+    GstQuery* query = gst_query_new_latency();
+    if (gst_pad_peer_query(sink_, query)) {
+      gboolean live = FALSE;
+      gst_query_parse_latency(query, &live, nullptr, nullptr);
+      live_ = live;
+    }
+    gst_query_unref(query);
+  }
+  return live_.load();
+}
+
 bool Element::too_late(GstBuffer* buffer) {
   if (segment_.format != GST_FORMAT_TIME || !GST_BUFFER_PTS_IS_VALID(buffer)) return false;
   const GstClockTime running_time =
@@ -106,36 +114,80 @@ bool Element::too_late(GstBuffer* buffer) {
   GST_OBJECT_LOCK(self_);
   const bool late =
       settings_.qos && GST_CLOCK_TIME_IS_VALID(qos_.earliest) && running_time <= qos_.earliest;
-  if (late)
-    ++qos_.dropped;
-  else
-    ++qos_.processed;
   GST_OBJECT_UNLOCK(self_);
-  if (late) report_late(buffer, running_time);
   return late;
 }
 
-void Element::report_late(GstBuffer* buffer, GstClockTime running_time) {
+// Tells the application of a frame that goes on without inference, or not at all.
+void Element::report_quality(GstBuffer* buffer) {
   GST_OBJECT_LOCK(self_);
   const Qos qos = qos_;
   GST_OBJECT_UNLOCK(self_);
-  statistics_.count_late();
-  const guint64 stream_time =
-      gst_segment_to_stream_time(&segment_, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+  guint64 running_time = GST_CLOCK_TIME_NONE, stream_time = GST_CLOCK_TIME_NONE;
+  if (segment_.format == GST_FORMAT_TIME && GST_BUFFER_PTS_IS_VALID(buffer)) {
+    running_time = gst_segment_to_running_time(&segment_, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+    stream_time = gst_segment_to_stream_time(&segment_, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+  }
   GstMessage* message =
       gst_message_new_qos(GST_OBJECT(self_), live_.load(), running_time, stream_time,
                           GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer));
-  gst_message_set_qos_values(message, GST_CLOCK_DIFF(running_time, qos.earliest), qos.proportion,
-                             1000000);
+  const GstClockTimeDiff jitter =
+      GST_CLOCK_TIME_IS_VALID(qos.earliest) && GST_CLOCK_TIME_IS_VALID(running_time)
+          ? GST_CLOCK_DIFF(running_time, qos.earliest)
+          : 0;
+  gst_message_set_qos_values(message, jitter, qos.proportion, 1000000);
   gst_message_set_qos_stats(message, GST_FORMAT_BUFFERS, qos.processed, qos.dropped);
   gst_element_post_message(self_, message);
 }
 
-bool Element::wants_inference(GstBuffer* buffer) {
+Outcome Element::wanted_outcome(GstBuffer* buffer) {
   GST_OBJECT_LOCK(self_);
   const unsigned interval = std::max(settings_.inference_interval, 1u);
   GST_OBJECT_UNLOCK(self_);
-  return frame_number_++ % interval == 0 && !too_late(buffer);
+  if (frame_number_++ % interval != 0) return Outcome::skipped;
+  return too_late(buffer) ? Outcome::late : Outcome::run;
+}
+
+ModelBatcher::Patience Element::patience(const Settings& settings) const {
+  if (settings.batch_timeout >= 0)
+    return {std::chrono::milliseconds(settings.batch_timeout), kQuiet};
+  if (!live_.load() || GST_VIDEO_INFO_FPS_N(&info_) <= 0) return {std::nullopt, kQuiet};
+  return {std::chrono::nanoseconds(
+              gst_util_uint64_scale(GST_SECOND, static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info_)),
+                                    static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info_)))),
+          kQuiet};
+}
+
+// Gives the frame's inferences to the batcher. False: flushing, or there was no room and waiting
+// was not wanted.
+bool Element::submit(Job& job, const Settings& settings, bool waits) {
+  job.input = make_input(job);
+  job.visible = job.input->visible();
+  const Rect whole = job.input->region();
+  std::vector<InferenceRegion> regions{{std::nullopt, whole}};
+  if (settings.inference_region == RegionChoice::roi_list)
+    regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
+  ModelBatcher& batcher = *job.session->shared->batcher;
+  const ModelBatcher::Patience patience = this->patience(settings);
+  for (const InferenceRegion& region : regions) {
+    Job::Inference& inference = job.inferences.emplace_back();
+    inference.region = region;
+    const auto fill = [&job, &inference](InferRequest& request, size_t image) {
+      inference.begun = Clock::now();
+      const Network& network = job.session->network;
+      inference.placement = job.input->fill(request, network.image_input, network.transform,
+                                            inference.region.rect, image);
+    };
+    // Once one region is in, the others follow.
+    inference.ticket = waits || job.inferences.size() > 1
+                           ? batcher.submit(stream_, fill, patience)
+                           : batcher.try_submit(stream_, fill, patience);
+    if (!inference.ticket) {
+      job.inferences.pop_back();
+      return false;
+    }
+  }
+  return true;
 }
 
 GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
@@ -159,28 +211,42 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     const GstFlowReturn flow = flow_.load();
     return flow == GST_FLOW_OK ? GST_FLOW_ERROR : flow;
   }
-  const bool run = wants_inference(buffer.get());
-  if (!queue_.admit()) return GST_FLOW_FLUSHING;
+  const Settings settings = this->settings();
+  const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
+  job->outcome = wanted_outcome(buffer.get());
+  job->buffer = std::move(buffer);
+  // What does not fit is dropped, but frames that need no inference are not in the way.
+  const bool droppable = policy == OverloadPolicy::drop && job->outcome == Outcome::run;
+  bool dropped = false, skipped = false;
+  if (droppable)
+    dropped = !queue_.try_admit();
+  else if (!queue_.admit())
+    return GST_FLOW_FLUSHING;
   // Given back when the frame does not get into the queue.
   struct Room {
     FrameQueue<Item>* queue;
     ~Room() {
       if (queue != nullptr) queue->leave();
     }
-  } room{&queue_};
-  job->buffer = std::move(buffer);
-  if (run) {
-    const Network& network = job->session->network;
-    job->request = job->session->requests->acquire();
-    if (!job->request) return GST_FLOW_FLUSHING;
-    job->input = make_input(*job);
-    job->visible = job->input->visible();
-    job->placement = job->input->fill(*job->request, network.image_input, network.transform,
-                                      job->input->region(), 0);
-    job->begun = Clock::now();
-    job->request->start();
-    job->started = true;
+  } room{dropped ? nullptr : &queue_};
+  job->admitted = Clock::now();
+  if (job->outcome == Outcome::run && !dropped &&
+      !submit(*job, settings, policy == OverloadPolicy::block)) {
+    if (stream_.interrupted) return GST_FLOW_FLUSHING;
+    (droppable ? dropped : skipped) = true;
   }
+  if (skipped) job->outcome = Outcome::skipped;
+  const bool degraded = dropped || skipped || job->outcome == Outcome::late;
+  GST_OBJECT_LOCK(self_);
+  ++(degraded ? qos_.dropped : qos_.processed);
+  GST_OBJECT_UNLOCK(self_);
+  if (degraded) report_quality(job->buffer.get());
+  if (dropped) {
+    statistics_.count_dropped();
+    dropped_ = true;
+    return GST_FLOW_OK;
+  }
+  job->discont = std::exchange(dropped_, false);
   Item item;
   item.job = std::move(job);
   if (!queue_.push_frame(item)) return GST_FLOW_FLUSHING;
@@ -189,10 +255,10 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
 }
 
 std::unique_ptr<FrameInput> Element::make_input(const Job& job) const {
-  const Session& session = *job.session;
-  if (has_surfaces_ && session.display != nullptr && session.surface_problem.empty())
-    return std::make_unique<FrameInput>(job.buffer.get(), info_, *session.display,
-                                        session.compiled);
+  const SharedModel& shared = *job.session->shared;
+  if (has_surfaces_ && take_surfaces_ && shared.display != nullptr &&
+      shared.surface_problem.empty())
+    return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.display, shared.compiled);
   return std::make_unique<FrameInput>(job.buffer.get(), info_);
 }
 
@@ -238,6 +304,16 @@ bool Element::sink_event(Handle<GstEvent> event) {
       qos_.earliest = GST_CLOCK_TIME_NONE;
       GST_OBJECT_UNLOCK(self_);
       const bool sent = gst_pad_push_event(src_, event.release());
+      // The flush may have dropped sticky events on their way; the sink pad still has them.
+      gst_pad_sticky_events_foreach(
+          sink_,
+          [](GstPad*, GstEvent** sticky, gpointer src) -> gboolean {
+            if (GST_EVENT_TYPE(*sticky) != GST_EVENT_SEGMENT &&
+                GST_EVENT_TYPE(*sticky) != GST_EVENT_EOS)
+              gst_pad_store_sticky_event(GST_PAD(src), *sticky);
+            return TRUE;
+          },
+          src_);
       if (gst_pad_is_active(src_)) {
         stop_flush();
         start_task();
@@ -260,14 +336,22 @@ bool Element::sink_event(Handle<GstEvent> event) {
       if (!GST_EVENT_IS_SERIALIZED(event.get()))
         return gst_pad_event_default(sink_, GST_OBJECT(self_), event.release());
   }
+  hurry();
   Item item;
   item.event = std::move(event);
   return queue_.push_other(item);
 }
 
+// What stands in line behind our frames must not wait for other frames to fill their batch.
+void Element::hurry() {
+  if (const std::shared_ptr<const Session> session = current_session())
+    session->shared->batcher->hurry(stream_);
+}
+
 bool Element::sink_query(GstQuery* query) {
   if (!GST_QUERY_IS_SERIALIZED(query))
     return gst_pad_query_default(sink_, GST_OBJECT(self_), query);
+  hurry();
   auto ticket = std::make_unique<QueryTicket>();
   ticket->query = query;
   std::future<bool> answer = ticket->answer.get_future();
@@ -314,51 +398,60 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
     ~Room() { give(); }
   } room{queue_};
 
-  if (job->started) {
-    job->started = false;  // whatever wait() says, the device is done with the frame then
+  FrameResult result;
+  std::vector<std::pair<Job::Inference*, std::vector<Tensor>>> finished;
+  for (Job::Inference& inference : job->inferences) {
     try {
-      job->request->wait();
-    } catch (const Error&) {
+      std::optional<std::vector<Tensor>> outputs = inference.ticket.wait();
+      if (!outputs) return;  // a flush
+      finished.emplace_back(&inference, std::move(*outputs));
+    } catch (const std::exception&) {
       if (queue_.is_current(generation)) throw;
+      return;
     }
   }
   if (!queue_.is_current(generation)) return;
   if (flow_.load() != GST_FLOW_OK || dropping_) return;
 
-  FrameResult result;
-  result.ran = static_cast<bool>(job->request);
   const std::shared_ptr<const Session> session = job->session;
   const Network& network = session->network;
+  result.outcome = job->outcome;
   result.model = network.name;
+  result.visible = job->visible;
   const Clock::time_point waited = Clock::now();
-  if (result.ran) {
-    std::vector<Tensor> outputs;
-    for (size_t i = 0; i < session->compiled->outputs().size(); ++i)
-      outputs.push_back(job->request->output(i));
-    network.head.decode(outputs, decode_settings_for(network), result.results);
-    result.placement = job->placement;
-    result.visible = job->visible;
+  const DecodeSettings decode = decode_settings_for(network);
+  for (const auto& [inference, outputs] : finished) {
+    PartResult& part = result.parts.emplace_back();
+    network.head.decode(outputs, decode, part.results);
+    part.placement = inference->placement;
+    part.region = inference->region.index;
   }
-  const Clock::time_point decoded = Clock::now();
-  const Clock::time_point arrived = job->arrived, begun = job->begun;
+  const bool timed = !finished.empty();
+  const double queued = timed ? milliseconds_between(job->arrived, finished[0].first->begun) : 0;
+  const double inferred = timed ? milliseconds_between(finished[0].first->begun, waited) : 0;
+  const Clock::time_point admitted = job->admitted;
+  const bool discont = job->discont;
   Handle<GstBuffer> buffer = std::move(job->buffer);
   if (job->input != nullptr) {
     if (job->input->zero_copy()) statistics_.count_zero_copy();
     if (const std::string& why = job->input->problem(); !why.empty()) warn_of_copies(why);
   }
-  job.reset();  // the request goes back before the push, which may take long
-  room.give();
+  job.reset();
+  room.give();  // before the push, which may take long
 
   buffer = writable(std::move(buffer));
+  if (discont) GST_BUFFER_FLAG_SET(buffer.get(), GST_BUFFER_FLAG_DISCONT);
   attach_result(buffer.get(), result, network.labels);
-  if (result.ran) {
-    statistics_.add(Statistics::kQueue, milliseconds_between(arrived, begun));
-    statistics_.add(Statistics::kInfer, milliseconds_between(begun, waited));
-    statistics_.add(Statistics::kDecode, milliseconds_between(waited, decoded));
-    if (service_time_.add(milliseconds_between(arrived, decoded)) && live_.load())
+  if (timed) {
+    statistics_.add(Statistics::kQueue, queued);
+    statistics_.add(Statistics::kInfer, inferred);
+    const Clock::time_point departed = Clock::now();
+    statistics_.add(Statistics::kDecode, milliseconds_between(waited, departed));
+    if (service_time_.add(milliseconds_between(admitted, departed)) && live_.load())
       gst_element_post_message(self_, gst_message_new_latency(GST_OBJECT(self_)));
   }
-  statistics_.count_out(result.ran);
+  if (result.outcome == Outcome::late) statistics_.count_late();
+  statistics_.count_out(result.outcome == Outcome::run);
 
   const GstFlowReturn flow = gst_pad_push(src_, buffer.release());
   if (flow == GST_FLOW_OK || !queue_.is_current(generation)) return;
@@ -383,6 +476,7 @@ void Element::forward_event(Handle<GstEvent> event) {
       const GstFlowReturn flow = flow_.load();
       if ((flow == GST_FLOW_NOT_LINKED || flow < GST_FLOW_EOS) && !flow_reported_.exchange(true))
         GST_ELEMENT_FLOW_ERROR(self_, flow);
+      gst_element_post_message(self_, gst_message_new_element(GST_OBJECT(self_), stats()));
       break;
     }
     default:

@@ -1,12 +1,11 @@
-// The in-order hand-over from the chain function to the source pad's task, and the pool of idle
-// requests that bounds it. Plain C++ threads, no GObject, so that ThreadSanitizer can judge them.
+// The in-order hand-over from the chain function to the source pad's task. Plain C++ threads, no
+// GObject, so that ThreadSanitizer can judge it.
 #pragma once
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -50,6 +49,13 @@ class FrameQueue {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [&] { return flushing_ || in_flight_ < capacity_; });
     if (flushing_) return false;
+    ++in_flight_;
+    return true;
+  }
+  // The same without waiting; false also when there is no room.
+  bool try_admit() {
+    const std::lock_guard lock(mutex_);
+    if (flushing_ || in_flight_ >= capacity_) return false;
     ++in_flight_;
     return true;
   }
@@ -133,92 +139,6 @@ class FrameQueue {
   size_t in_flight_ = 0;
   uint64_t generation_ = 0;
   bool flushing_ = true;  // nothing enters before the pads are active
-};
-
-// Requests, each bound to stream (index mod streams). acquire() takes an idle one of the least
-// loaded stream.
-template <typename Request>
-class RequestPool {
- public:
-  // Gives its request back when it goes; must not outlive the pool.
-  class Lease {
-   public:
-    Lease() = default;
-    Lease(RequestPool* pool, size_t index) : pool_(pool), index_(index) {}
-    Lease(Lease&& other) noexcept
-        : pool_(std::exchange(other.pool_, nullptr)), index_(other.index_) {}
-    Lease& operator=(Lease&& other) noexcept {
-      std::swap(pool_, other.pool_);
-      std::swap(index_, other.index_);
-      return *this;
-    }
-    ~Lease() { reset(); }
-    explicit operator bool() const { return pool_ != nullptr; }
-    Request& operator*() const { return *pool_->requests_[index_]; }
-    Request* operator->() const { return pool_->requests_[index_].get(); }
-    void reset() {
-      if (pool_ != nullptr) std::exchange(pool_, nullptr)->release(index_);
-    }
-
-   private:
-    RequestPool* pool_ = nullptr;
-    size_t index_ = 0;
-  };
-
-  RequestPool(std::vector<std::unique_ptr<Request>> requests, unsigned streams)
-      : requests_(std::move(requests)),
-        idle_(requests_.size(), true),
-        load_(std::max(streams, 1u), 0) {}
-
-  size_t size() const { return requests_.size(); }
-
-  // Waits for an idle request; an empty lease after interrupt().
-  Lease acquire() {
-    std::unique_lock lock(mutex_);
-    size_t best = requests_.size();
-    changed_.wait(lock, [&] {
-      if (interrupted_) return true;
-      best = requests_.size();
-      for (size_t i = 0; i < requests_.size(); ++i)
-        if (idle_[i] && (best == requests_.size() || load_of(i) < load_of(best))) best = i;
-      return best != requests_.size();
-    });
-    if (interrupted_) return {};
-    idle_[best] = false;
-    ++load_of(best);
-    return Lease(this, best);
-  }
-
-  // From interrupt() to resume() nobody waits.
-  void interrupt() {
-    {
-      const std::lock_guard lock(mutex_);
-      interrupted_ = true;
-    }
-    changed_.notify_all();
-  }
-  void resume() {
-    const std::lock_guard lock(mutex_);
-    interrupted_ = false;
-  }
-
- private:
-  size_t& load_of(size_t request) { return load_[request % load_.size()]; }
-  void release(size_t index) {
-    {
-      const std::lock_guard lock(mutex_);
-      idle_[index] = true;
-      --load_of(index);
-    }
-    changed_.notify_one();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<Request>> requests_;
-  std::vector<bool> idle_;
-  std::vector<size_t> load_;
-  bool interrupted_ = false;
 };
 
 }  // namespace clinfer

@@ -307,7 +307,11 @@ Config engine_config(const Network& network, const Settings& settings) {
   Config config;
   config.device = settings.device;
   config.streams = settings.throughput_streams;
-  config.batch = network.model->inputs()[network.image_input].shape[0] == 1 ? 0 : 1;
+  const auto stated = network.model->inputs()[network.image_input].shape[0];
+  config.batch = stated == settings.batch_size ? 0 : settings.batch_size;
+  config.priority = settings.priority;
+  config.throttle = settings.throttle;
+  config.exclusive = settings.exclusive;
   config.perf_count = settings.perf_count;
   config.max_num_threads = settings.max_num_threads;
   config.cache_dir = settings.cache_dir;

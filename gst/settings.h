@@ -10,12 +10,19 @@ namespace clinfer {
 
 enum class ResizeChoice { automatic, stretch, letterbox, crop };
 enum class ColorChoice { automatic, bgr, rgb, gray };
+enum class RegionChoice { full_frame, roi_list };
+enum class OverloadPolicy { block, skip_inference, drop };
 
 struct Settings {
   std::string model;
   std::string device = "GPU";
   unsigned nireq = 0;               // 0: twice the streams
   unsigned throughput_streams = 1;  // 0: the engine's choice
+  unsigned batch_size = 1;
+  int batch_timeout = -1;  // milliseconds; -1: automatic
+  std::string model_instance_id;
+  QueueHint priority = QueueHint::automatic, throttle = QueueHint::automatic;
+  bool exclusive = false;
   bool perf_count = false;
   unsigned max_num_threads = 0;  // 0: all cores
   std::optional<std::string> cache_dir;
@@ -31,6 +38,9 @@ struct Settings {
   ColorChoice color_format = ColorChoice::automatic;
   std::string mean, scale;  // numbers, comma separated; empty: the model's
   unsigned inference_interval = 1;
+  RegionChoice inference_region = RegionChoice::full_frame;
+  std::string object_class;  // labels, comma separated; empty: all
+  OverloadPolicy overload_policy = OverloadPolicy::block;
   std::string post_process = "auto";
   bool qos = true;
 };

@@ -45,7 +45,8 @@ void Statistics::count_in() {
 
 void Statistics::count_out(bool inferred) {
   const std::lock_guard lock(mutex_);
-  ++counts_.frames_out;
+  last_out_ = std::chrono::steady_clock::now();
+  if (counts_.frames_out++ == 0) first_out_ = last_out_;
   ++(inferred ? counts_.inferred : counts_.skipped);
 }
 
@@ -59,6 +60,11 @@ void Statistics::count_late() {
   ++counts_.late;
 }
 
+void Statistics::count_dropped() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.dropped;
+}
+
 void Statistics::add(Stage stage, double milliseconds) {
   const std::lock_guard lock(mutex_);
   windows_[stage].add(milliseconds);
@@ -67,6 +73,9 @@ void Statistics::add(Stage stage, double milliseconds) {
 Statistics::Snapshot Statistics::snapshot() const {
   const std::lock_guard lock(mutex_);
   Snapshot snapshot = counts_;
+  const double seconds = std::chrono::duration<double>(last_out_ - first_out_).count();
+  if (snapshot.frames_out > 1 && seconds > 0)
+    snapshot.frames_per_second = static_cast<double>(snapshot.frames_out - 1) / seconds;
   for (size_t stage = 0; stage < kStages; ++stage)
     snapshot.milliseconds[stage] = windows_[stage].percentiles();
   return snapshot;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -31,16 +32,17 @@ class Statistics {
   enum Stage { kQueue, kInfer, kDecode, kStages };
 
   struct Snapshot {
-    uint64_t frames_in = 0, frames_out = 0, inferred = 0, skipped = 0, late = 0;
-    uint64_t zero_copy = 0;  // inferred from a surface where it lay
+    uint64_t frames_in = 0, frames_out = 0, inferred = 0, skipped = 0, late = 0, dropped = 0;
+    uint64_t zero_copy = 0;        // inferred from a surface where it lay
+    double frames_per_second = 0;  // out, from the first to the last; 0 before the second
     std::array<Percentiles, kStages> milliseconds;
   };
 
   void count_in();
   void count_out(bool inferred);
   void count_zero_copy();
-  void
-  count_late();  // skipped because the sink was behind; counted as skipped by count_out() as well
+  void count_late();  // not inferred because the sink was behind; counted as skipped as well
+  void count_dropped();
   void add(Stage stage, double milliseconds);
   Snapshot snapshot() const;
   void clear();
@@ -48,6 +50,7 @@ class Statistics {
  private:
   mutable std::mutex mutex_;
   Snapshot counts_;
+  std::chrono::steady_clock::time_point first_out_, last_out_;
   std::array<SampleWindow, kStages> windows_;
 };
 

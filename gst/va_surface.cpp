@@ -13,9 +13,6 @@
 #include "gst/handle.h"
 #include "gst/surface.h"
 
-GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
-#define GST_CAT_DEFAULT clinfer_debug
-
 namespace clinfer {
 namespace {
 

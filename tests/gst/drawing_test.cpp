@@ -215,7 +215,7 @@ TEST(Drawing, SurvivesAnyBoxInAnyFormat) {
       for (float a : wild)
         for (float b : wild) regions.push_back(region(a, b, b, a, 7, "label"));
       ResultView answers;
-      answers.classifications.push_back({"attribute", 3, "", 0.5f});
+      answers.classifications.push_back({{"attribute", 3, "", 0.5f}, "net"});
       draw_results(canvas, regions, {answers}, {}, text, palette);
       EXPECT_EQ(picture.guards_changed(), 0u)
           << gst_video_format_to_string(format) << " " << width << "x" << height;

@@ -146,6 +146,10 @@ struct Record {
         record->seen.push_back("eos");
       else if (GST_EVENT_TYPE(event) == GST_EVENT_CAPS)
         record->seen.push_back("caps");
+      else if (GST_EVENT_TYPE(event) == GST_EVENT_GAP)
+        record->seen.push_back("gap");
+      else if (GST_EVENT_TYPE(event) == GST_EVENT_TAG)
+        record->seen.push_back("tag");
     }
     return GST_PAD_PROBE_OK;
   }
@@ -183,6 +187,15 @@ TEST(Clinfer, KeepsFramesEventsAndCapsInOrder) {
     }
     ASSERT_EQ(harness.push(i % 2 ? kRed : kBlue, i), GST_FLOW_OK);
     expected.push_back(std::to_string(i));
+    if (i % 11 == 3) {
+      gst_harness_push_event(harness.get(), gst_event_new_gap(0, 40 * GST_MSECOND));
+      expected.push_back("gap");
+    }
+    if (i % 13 == 5) {
+      gst_harness_push_event(
+          harness.get(), gst_event_new_tag(gst_tag_list_new(GST_TAG_TITLE, "a title", nullptr)));
+      expected.push_back("tag");
+    }
     if (i % 7 == 0) {
       const std::string name = "mark" + std::to_string(i);
       gst_harness_push_event(
@@ -276,6 +289,28 @@ TEST(Clinfer, AFlushDropsWhatWasBeforeIt) {
   }
 }
 
+TEST(Clinfer, AFlushKeepsCapsThatWereOnTheirWay) {
+  Harness harness;
+  harness.set_caps("NV12", 64, 48);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
+    harness.set_caps("NV12", 64 + 2 * i, 48);
+    gst_harness_push_event(harness.get(), gst_event_new_flush_start());
+    gst_harness_push_event(harness.get(), gst_event_new_flush_stop(TRUE));
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    gst_harness_push_event(harness.get(), gst_event_new_segment(&segment));
+    while (GstBuffer* old = gst_harness_try_pull(harness.get())) gst_buffer_unref(old);
+    ASSERT_EQ(harness.push(kBlue, i), GST_FLOW_OK);
+    EXPECT_EQ(answer_of(harness.pull().get()), "blue");
+    const Handle<GstCaps> caps(gst_pad_get_current_caps(harness.get()->sinkpad));
+    ASSERT_NE(caps, nullptr);
+    int width = 0;
+    gst_structure_get_int(gst_caps_get_structure(caps.get(), 0), "width", &width);
+    ASSERT_EQ(width, 64 + 2 * i);
+  }
+}
+
 // ---- flow
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -351,7 +386,7 @@ TEST(Clinfer, AsksForEnoughBuffers) {
   ASSERT_GE(gst_query_get_n_allocation_pools(query), 1u);
   guint size = 0, least = 0, most = 0;
   gst_query_parse_nth_allocation_pool(query, 0, nullptr, &size, &least, &most);
-  EXPECT_EQ(least, 11u);
+  EXPECT_EQ(least, 13u);
   EXPECT_EQ(most, 0u);
   EXPECT_EQ(size, GST_VIDEO_INFO_SIZE(&harness.info()));
   GstCaps* caps = nullptr;
@@ -392,7 +427,7 @@ TEST(Clinfer, PassesLateFramesUninferredAndSaysSo) {
       harness.get(), gst_event_new_qos(GST_QOS_TYPE_UNDERFLOW, 1.5, 200 * GST_MSECOND, 0));
   for (int i = 1; i < 13; ++i) {
     ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
-    EXPECT_EQ(answer_of(harness.pull().get()), i <= 10 ? "skipped" : "red") << i;
+    EXPECT_EQ(answer_of(harness.pull().get()), i <= 10 ? "late" : "red") << i;
   }
   int told = 0;
   while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_QOS)) {

@@ -1,5 +1,4 @@
-// The hand-over: order, bounds, flushes from any thread, and the pool of requests. Runs under
-// ThreadSanitizer.
+// The hand-over: order, bounds, flushes from any thread. Runs under ThreadSanitizer.
 #include "gst/frame_queue.h"
 
 #include <gtest/gtest.h>
@@ -176,64 +175,6 @@ TEST(FrameQueue, StaysConsistentInAStormOfFlushes) {
   EXPECT_GT(seen.load(), 0);
   queue.clear();
   EXPECT_EQ(queue.in_flight(), 0u);
-}
-
-struct Request {
-  std::atomic<int> users{0};
-};
-
-std::vector<std::unique_ptr<Request>> requests(size_t count) {
-  std::vector<std::unique_ptr<Request>> list;
-  for (size_t i = 0; i < count; ++i) list.push_back(std::make_unique<Request>());
-  return list;
-}
-
-TEST(RequestPool, NeverLendsOneRequestTwice) {
-  RequestPool<Request> pool(requests(3), 2);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 6; ++t) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < 300; ++i) {
-        auto lease = pool.acquire();
-        ASSERT_TRUE(lease);
-        EXPECT_EQ(lease->users.fetch_add(1), 0);
-        std::this_thread::yield();
-        lease->users.fetch_sub(1);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-TEST(RequestPool, SpreadsOverTheStreams) {
-  auto list = requests(4);
-  std::vector<Request*> address;
-  for (const auto& request : list) address.push_back(request.get());
-  RequestPool<Request> pool(std::move(list), 2);
-  const auto stream_of = [&](Request& request) {
-    return (std::find(address.begin(), address.end(), &request) - address.begin()) % 2;
-  };
-  auto first = pool.acquire(), second = pool.acquire();
-  EXPECT_NE(stream_of(*first), stream_of(*second));
-  auto third = pool.acquire();
-  const auto busy = stream_of(*third);
-  (busy == stream_of(*first) ? first : second).reset();
-  third.reset();
-  // The stream whose requests are all idle is the less loaded one.
-  auto next = pool.acquire();
-  EXPECT_EQ(stream_of(*next), busy);
-}
-
-TEST(RequestPool, InterruptWakesWaiters) {
-  RequestPool<Request> pool(requests(1), 1);
-  auto held = pool.acquire();
-  std::thread waiting([&] { EXPECT_FALSE(pool.acquire()); });
-  std::this_thread::sleep_for(5ms);
-  pool.interrupt();
-  waiting.join();
-  pool.resume();
-  held.reset();
-  EXPECT_TRUE(pool.acquire());
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ inline std::string answer_of(GstBuffer* buffer) {
   if (buffer == nullptr) return "no buffer";
   const auto results = read_results(buffer);
   if (results.empty()) return "no result";
-  if (!results[0].ran) return "skipped";
+  if (results[0].outcome != Outcome::run) return std::string(name_of(results[0].outcome));
   return results[0].classifications.empty() ? "nothing" : results[0].classifications[0].label;
 }
 

@@ -53,12 +53,13 @@ TEST(Placement, MapsBoxesBackAndClips) {
 
 FrameResult sample_result() {
   FrameResult result;
-  result.ran = true;
+  result.outcome = Outcome::run;
   result.model = "net";
   result.visible = {0, 0, 200, 100};
-  result.results.detections = {{20, 10, 60, 50, 0.75f, 1}, {0, 0, 10, 10, 0.5f, 9}};
-  result.results.classifications = {{"color", 2, "red", 0.25f}};
-  result.results.tensors = {{"t", Tensor::of<float>(ElementType::f32, {1, 2}, {3.0f, 4.0f})}};
+  Results& results = result.parts.emplace_back().results;
+  results.detections = {{20, 10, 60, 50, 0.75f, 1}, {0, 0, 10, 10, 0.5f, 9}};
+  results.classifications = {{"color", 2, "red", 0.25f}};
+  results.tensors = {{"t", Tensor::of<float>(ElementType::f32, {1, 2}, {3.0f, 4.0f})}};
   return result;
 }
 
@@ -78,7 +79,7 @@ TEST(Meta, ComesBackAsItWasAttached) {
   EXPECT_EQ(regions[1].label_id, 9);
   const auto results = read_results(buffer.get());
   ASSERT_EQ(results.size(), 1u);
-  EXPECT_TRUE(results[0].ran);
+  EXPECT_EQ(results[0].outcome, Outcome::run);
   EXPECT_EQ(results[0].model, "net");
   ASSERT_EQ(results[0].classifications.size(), 1u);
   EXPECT_EQ(results[0].classifications[0].label, "red");

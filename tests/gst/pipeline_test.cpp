@@ -173,10 +173,10 @@ std::vector<guint8> bytes_of(GstBuffer* buffer) {
 
 GstBuffer* with_region(GstBuffer* buffer) {
   FrameResult result;
-  result.ran = true;
+  result.outcome = Outcome::run;
   result.model = "m";
   result.visible = {0, 0, 64, 48};
-  result.results.detections = {{10, 10, 40, 40, 0.9f, 1}};
+  result.parts.emplace_back().results.detections = {{10, 10, 40, 40, 0.9f, 1}};
   attach_result(buffer, result, {"a", "b"});
   return buffer;
 }

@@ -49,6 +49,9 @@ std::string write_file(const std::string& name, const std::string& text) {
 }
 
 std::string color_model(const std::string& name, int side) {
+  // Written once: an element may have it mapped.
+  if (const std::string path = folder() + "/" + name + ".xml"; std::filesystem::exists(path))
+    return path;
   const int pixels = side * side, inputs = 3 * pixels;
   const std::string s = std::to_string(side), n = std::to_string(inputs);
   std::vector<float> weights(static_cast<size_t>(inputs) * 3, 0.0f);
@@ -107,5 +110,29 @@ std::string color_model(const std::string& name, int side) {
 }
 
 std::string color_model() { return color_model("color", 16); }
+
+std::string blocks_model() {
+  if (const std::string path = folder() + "/blocks.xml"; std::filesystem::exists(path)) return path;
+  write_file("blocks.bin", "");
+  return write_file(
+      "blocks.xml",
+      "<?xml version=\"1.0\"?>\n<net name=\"blocks\" version=\"11\">\n<layers>\n"
+      "<layer id=\"0\" name=\"data\" type=\"Parameter\" version=\"opset1\"><data "
+      "shape=\"1,1,16,16\" element_type=\"f32\"/><output>" +
+          port(0, "FP32", {1, 1, 16, 16}) +
+          "</output></layer>\n"
+          "<layer id=\"1\" name=\"blocks\" type=\"AvgPool\" version=\"opset1\"><data "
+          "kernel=\"4,4\" strides=\"4,4\" pads_begin=\"0,0\" pads_end=\"0,0\" "
+          "exclude-pad=\"true\" rounding_type=\"floor\" auto_pad=\"explicit\"/><input>" +
+          port(0, "FP32", {1, 1, 16, 16}) + "</input><output>" + port(1, "FP32", {1, 1, 4, 4}) +
+          "</output></layer>\n"
+          "<layer id=\"2\" name=\"result\" type=\"Result\" version=\"opset1\"><input>" +
+          port(0, "FP32", {1, 1, 4, 4}) +
+          "</input></layer>\n"
+          "</layers>\n<edges>\n"
+          "<edge from-layer=\"0\" from-port=\"0\" to-layer=\"1\" to-port=\"0\"/>\n"
+          "<edge from-layer=\"1\" from-port=\"1\" to-layer=\"2\" to-port=\"0\"/>\n"
+          "</edges>\n</net>\n");
+}
 
 }  // namespace clinfer::testing_models

@@ -1,5 +1,5 @@
-// Networks for element tests, written to a temporary folder: a colour classifier whose answer is
-// known for each frame.
+// Networks for element tests, written to a temporary folder, whose answers are known for each
+// frame.
 #pragma once
 
 #include <string>
@@ -14,6 +14,10 @@ const std::string& folder();
 std::string color_model();
 // The same under another name and with a side of `side` pixels.
 std::string color_model(const std::string& name, int side);
+
+// [1,1,16,16] (gray) -> AvgPool -> [1,1,4,4]: the mean brightness of each of 4x4 blocks. Path of
+// the .xml.
+std::string blocks_model();
 
 // Writes `text` to a file in the folder and gives its path.
 std::string write_file(const std::string& name, const std::string& text);

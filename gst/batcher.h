@@ -1,0 +1,351 @@
+// Forms batches out of the frames of one or several streams, and lends them the infer requests of
+// one compiled model. Plain C++ threads, no GObject, so that ThreadSanitizer can judge it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace clinfer {
+
+// There is no thread of its own: whoever needs something done does it. A stream's submitting thread
+// launches a batch that is full, or takes the results of a finished one when it needs a request;
+// a waiting thread launches the batch that its frame is in when its time is up, and takes the
+// results when the device is done. So a stream that stands still holds nobody up: results are
+// copied out of a request by the first who needs that request. The lock is never held over a
+// call of the request.
+//
+// Request: start(); bool wait(std::optional<milliseconds>), both used by one thread at a time.
+template <typename Request, typename Result>
+class Batcher {
+  struct Batch;
+  struct Entry;
+
+ public:
+  using Clock = std::chrono::steady_clock;
+  // Gives a frame to image `image` of a request. What it throws is the error of this frame alone.
+  using Fill = std::function<void(Request&, size_t image)>;
+  // The results of image `image` of a finished request; must not refer to it.
+  using Read = std::function<Result(Request&, size_t image)>;
+
+  // A stream that submits frames. Interrupted, it waits neither for room nor for other frames.
+  struct Stream {
+    std::atomic<bool> interrupted{false};
+  };
+
+  // A frame's place in a batch. Given up, it leaves a batch that has not been launched, and waits
+  // for one that has: the frame's memory may go afterwards. Must not outlive the batcher.
+  class Ticket {
+   public:
+    Ticket() = default;
+    Ticket(Ticket&&) noexcept = default;
+    Ticket& operator=(Ticket&& other) noexcept {
+      std::swap(batcher_, other.batcher_);
+      std::swap(entry_, other.entry_);
+      return *this;
+    }
+    ~Ticket() {
+      if (entry_ != nullptr) batcher_->forget(*entry_);
+    }
+    explicit operator bool() const { return entry_ != nullptr; }
+    // Sleeps until the results are there; gives them, or throws what the inference failed with.
+    // Nothing when the stream was interrupted before the frame was launched. Once.
+    std::optional<Result> wait() {
+      const std::shared_ptr<Entry> entry = std::exchange(entry_, nullptr);
+      return batcher_->wait(*entry);
+    }
+
+   private:
+    friend Batcher;
+    Ticket(Batcher* batcher, std::shared_ptr<Entry> entry)
+        : batcher_(batcher), entry_(std::move(entry)) {}
+    Batcher* batcher_ = nullptr;
+    std::shared_ptr<Entry> entry_;
+  };
+
+  struct Counts {
+    uint64_t batches = 0, frames = 0;  // launched
+  };
+
+  // Request i is bound to stream i mod `device_streams` of the device; an idle one of the least
+  // loaded is taken.
+  Batcher(std::vector<std::unique_ptr<Request>> requests, size_t batch_size,
+          unsigned device_streams, Read read)
+      : requests_(std::move(requests)),
+        batch_size_(std::max<size_t>(batch_size, 1)),
+        read_(std::move(read)),
+        idle_(requests_.size(), true),
+        load_(std::max(device_streams, 1u), 0) {}
+
+  size_t requests() const { return requests_.size(); }
+  size_t batch_size() const { return batch_size_; }
+  Counts counts() const {
+    const std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+  // How long a frame may wait for others: for `timeout`, or until no frame has come for `quiet`.
+  struct Patience {
+    std::optional<Clock::duration> timeout;
+    Clock::duration quiet{};
+  };
+
+  // Puts a frame into the batch that is being formed; waits for room in it. An empty ticket when
+  // the stream was interrupted.
+  Ticket submit(const Stream& stream, Fill fill, const Patience& patience) {
+    std::unique_lock lock(mutex_);
+    while (!stream.interrupted && full()) {
+      if (std::optional<size_t> request = idle_request())
+        launch(lock, *request);
+      else if (const std::shared_ptr<Batch> batch = oldest_running())
+        collect(lock, batch);
+      else
+        changed_.wait(lock);
+    }
+    if (stream.interrupted) return {};
+    return add(lock, stream, std::move(fill), patience);
+  }
+
+  // The same without waiting: an empty ticket when there is no room.
+  Ticket try_submit(const Stream& stream, Fill fill, const Patience& patience) {
+    std::unique_lock lock(mutex_);
+    while (!stream.interrupted && full()) {
+      if (std::optional<size_t> request = idle_request()) {
+        launch(lock, *request);
+        continue;
+      }
+      const std::shared_ptr<Batch> batch = oldest_running();
+      if (batch == nullptr || !collect(lock, batch, std::chrono::milliseconds(0))) return {};
+    }
+    if (stream.interrupted) return {};
+    return add(lock, stream, std::move(fill), patience);
+  }
+
+  // The frames of `stream` wait for no others any more.
+  void hurry(const Stream& stream) {
+    std::unique_lock lock(mutex_);
+    if (forming_ == nullptr) return;
+    const auto& entries = forming_->entries;
+    if (std::none_of(entries.begin(), entries.end(),
+                     [&](const auto& entry) { return entry->stream == &stream; }))
+      return;
+    forming_->timeout_at = Clock::time_point::min();
+    launch_if_due(lock);
+    changed_.notify_all();
+  }
+
+  // Threads of `stream` stop waiting for room and for other frames until it is resumed.
+  void interrupt(Stream& stream) {
+    {
+      const std::lock_guard lock(mutex_);
+      stream.interrupted = true;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  enum class State { forming, launching, running, collecting, done };
+
+  struct Batch {
+    State state = State::forming;
+    std::vector<std::shared_ptr<Entry>> entries;
+    Clock::time_point timeout_at = Clock::time_point::max();  // the first to run out of patience
+    Clock::time_point quiet_at = Clock::time_point::max();
+    size_t request = 0;
+  };
+  struct Entry {
+    const Stream* stream = nullptr;
+    Fill fill;
+    std::shared_ptr<Batch> batch;
+    std::optional<Result> result;
+    std::exception_ptr error;
+  };
+
+  // ---- all of these with mutex_ held; those that take the lock give it up in between
+
+  bool full() const { return forming_ != nullptr && forming_->entries.size() >= batch_size_; }
+  bool due() const {
+    if (forming_ == nullptr) return false;
+    return full() || Clock::now() >= std::min(forming_->timeout_at, forming_->quiet_at);
+  }
+  std::optional<size_t> idle_request() {
+    std::optional<size_t> best;
+    for (size_t i = 0; i < requests_.size(); ++i)
+      if (idle_[i] && (!best || load_of(i) < load_of(*best))) best = i;
+    return best;
+  }
+  std::shared_ptr<Batch> oldest_running() const {
+    for (const auto& batch : launched_)
+      if (batch->state == State::running) return batch;
+    return nullptr;
+  }
+
+  Ticket add(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
+             const Patience& patience) {
+    if (forming_ == nullptr) forming_ = std::make_shared<Batch>();
+    auto entry = std::make_shared<Entry>();
+    entry->stream = &stream;
+    entry->fill = std::move(fill);
+    entry->batch = forming_;
+    forming_->entries.push_back(entry);
+    const Clock::time_point now = Clock::now();
+    if (patience.timeout)
+      forming_->timeout_at = std::min(forming_->timeout_at, now + *patience.timeout);
+    else
+      forming_->quiet_at = now + patience.quiet;
+    launch_if_due(lock);
+    return Ticket(this, std::move(entry));
+  }
+
+  void launch_if_due(std::unique_lock<std::mutex>& lock) {
+    if (!due()) return;
+    if (const std::optional<size_t> request = idle_request()) launch(lock, *request);
+  }
+
+  void launch(std::unique_lock<std::mutex>& lock, size_t index) {
+    const std::shared_ptr<Batch> batch = std::exchange(forming_, nullptr);
+    batch->state = State::launching;
+    batch->request = index;
+    idle_[index] = false;
+    ++load_of(index);
+    launched_.push_back(batch);
+    ++counts_.batches;
+    counts_.frames += batch->entries.size();
+    lock.unlock();
+    std::exception_ptr failure;
+    bool any = false;
+    for (size_t image = 0; image < batch->entries.size(); ++image) {
+      try {
+        batch->entries[image]->fill(*requests_[index], image);
+        any = true;
+      } catch (...) {
+        batch->entries[image]->error = std::current_exception();
+      }
+    }
+    try {
+      if (any) requests_[index]->start();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (any && !failure)
+      batch->state = State::running;
+    else
+      finish(*batch, failure);
+    changed_.notify_all();
+  }
+
+  // Takes the results; false when the device is not done within `timeout`.
+  bool collect(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& batch,
+               std::optional<std::chrono::milliseconds> timeout = {}) {
+    batch->state = State::collecting;
+    lock.unlock();
+    std::exception_ptr failure;
+    std::vector<Result> results;
+    bool finished = true;
+    try {
+      Request& request = *requests_[batch->request];
+      finished = request.wait(timeout);
+      for (size_t image = 0; finished && image < batch->entries.size(); ++image)
+        results.push_back(batch->entries[image]->error ? Result() : read_(request, image));
+    } catch (...) {
+      failure = std::current_exception();
+      results.clear();
+    }
+    lock.lock();
+    if (finished) {
+      for (size_t image = 0; image < results.size(); ++image)
+        batch->entries[image]->result = std::move(results[image]);
+      finish(*batch, failure);
+    } else {
+      batch->state = State::running;
+    }
+    changed_.notify_all();
+    if (finished) launch_if_due(lock);
+    return finished;
+  }
+
+  void finish(Batch& batch, const std::exception_ptr& failure) {
+    for (const auto& entry : batch.entries)
+      if (failure && !entry->error) entry->error = failure;
+    batch.entries.clear();
+    batch.state = State::done;
+    idle_[batch.request] = true;
+    --load_of(batch.request);
+    std::erase_if(launched_, [&](const auto& launched) { return launched.get() == &batch; });
+  }
+
+  // One step towards the end of a batch.
+  void advance(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& batch) {
+    if (batch->state == State::running) {
+      collect(lock, batch);
+    } else if (batch->state != State::forming) {
+      changed_.wait(lock);
+    } else if (!due()) {
+      const Clock::time_point until = std::min(batch->timeout_at, batch->quiet_at);
+      if (until == Clock::time_point::max())
+        changed_.wait(lock);
+      else
+        changed_.wait_until(lock, until);
+    } else if (const std::optional<size_t> request = idle_request()) {
+      launch(lock, *request);
+    } else if (const std::shared_ptr<Batch> other = oldest_running()) {
+      collect(lock, other);
+    } else {
+      changed_.wait(lock);
+    }
+  }
+
+  std::optional<Result> wait(Entry& entry) {
+    std::unique_lock lock(mutex_);
+    const std::shared_ptr<Batch> batch = std::move(entry.batch);
+    while (batch->state != State::done) {
+      if (batch->state == State::forming && entry.stream->interrupted) {
+        leave(*batch, entry);
+        return std::nullopt;
+      }
+      advance(lock, batch);
+    }
+    lock.unlock();
+    if (entry.error) std::rethrow_exception(entry.error);
+    return std::move(entry.result);
+  }
+
+  void forget(Entry& entry) {
+    std::unique_lock lock(mutex_);
+    const std::shared_ptr<Batch> batch = std::move(entry.batch);
+    if (batch->state == State::forming) return leave(*batch, entry);
+    while (batch->state != State::done) advance(lock, batch);
+  }
+
+  // Takes a frame out of the batch that is being formed.
+  void leave(Batch& batch, const Entry& entry) {
+    std::erase_if(batch.entries, [&](const auto& other) { return other.get() == &entry; });
+    if (batch.entries.empty()) forming_ = nullptr;
+    changed_.notify_all();  // there is room again
+  }
+
+  size_t& load_of(size_t request) { return load_[request % load_.size()]; }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::vector<std::unique_ptr<Request>> requests_;
+  const size_t batch_size_;
+  const Read read_;
+  std::vector<bool> idle_;
+  std::vector<size_t> load_;
+  std::shared_ptr<Batch> forming_;               // has at least one entry
+  std::deque<std::shared_ptr<Batch>> launched_;  // not done, oldest first
+  Counts counts_;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,283 @@
+// The batcher: who shares a batch, when it goes, whose error is whose, and that nobody waits for a
+// stream that stands still. Runs under ThreadSanitizer.
+#include "gst/batcher.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace clinfer {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Gives each number back, plus 1000, after a while. Counts misuse.
+class FakeRequest {
+ public:
+  static constexpr int kBad = -1, kBroken = -2;
+
+  void set(size_t image, int value) {
+    EXPECT_FALSE(running_);
+    if (value == kBad) throw std::runtime_error("bad frame");
+    inputs_.resize(std::max(inputs_.size(), image + 1), 0);
+    inputs_[image] = value;
+  }
+  void start() {
+    EXPECT_EQ(users_.fetch_add(1), 0);
+    running_ = true;
+    ready_ = std::chrono::steady_clock::now() + duration;
+    users_.fetch_sub(1);
+  }
+  bool wait(std::optional<std::chrono::milliseconds> timeout) {
+    EXPECT_EQ(users_.fetch_add(1), 0);
+    const auto until = timeout ? std::chrono::steady_clock::now() + *timeout : ready_;
+    std::this_thread::sleep_until(std::min(until, ready_));
+    const bool finished = std::chrono::steady_clock::now() >= ready_;
+    const std::vector<int> inputs = inputs_;
+    if (finished) running_ = false;
+    users_.fetch_sub(1);
+    for (int input : inputs)
+      if (finished && input == kBroken) {
+        inputs_.clear();
+        throw std::runtime_error("broken device");
+      }
+    return finished;
+  }
+  int get(size_t image) { return inputs_.at(image) + 1000; }
+
+  size_t index = 0;
+  std::chrono::microseconds duration = 300us;
+
+ private:
+  bool running_ = false;
+  std::atomic<int> users_{0};
+  std::chrono::steady_clock::time_point ready_;
+  std::vector<int> inputs_;
+};
+
+using TestBatcher = Batcher<FakeRequest, int>;
+
+std::unique_ptr<TestBatcher> make(size_t requests, size_t batch, std::chrono::microseconds duration,
+                                  unsigned device_streams = 1) {
+  std::vector<std::unique_ptr<FakeRequest>> list;
+  for (size_t i = 0; i < requests; ++i) {
+    list.push_back(std::make_unique<FakeRequest>());
+    list.back()->index = i;
+    list.back()->duration = duration;
+  }
+  return std::make_unique<TestBatcher>(
+      std::move(list), batch, device_streams,
+      [](FakeRequest& request, size_t image) { return request.get(image); });
+}
+
+TestBatcher::Fill number(int value) {
+  return [value](FakeRequest& request, size_t image) { request.set(image, value); };
+}
+
+const TestBatcher::Patience kForEver{std::nullopt, 1h}, kNotAtAll{0s, 1h}, kShort{5ms, 1h};
+
+TEST(Batcher, GoesWhenItIsFull) {
+  auto batcher = make(1, 3, 100us);
+  TestBatcher::Stream stream;
+  std::vector<TestBatcher::Ticket> tickets;
+  for (int i = 0; i < 3; ++i) tickets.push_back(batcher->submit(stream, number(i), kForEver));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(*tickets[static_cast<size_t>(i)].wait(), 1000 + i);
+  EXPECT_EQ(batcher->counts().batches, 1u);
+  EXPECT_EQ(batcher->counts().frames, 3u);
+}
+
+TEST(Batcher, APartialOneGoesWhenItsTimeIsUp) {
+  auto batcher = make(1, 4, 100us);
+  TestBatcher::Stream stream;
+  auto first = batcher->submit(stream, number(1), {20ms, 1h});
+  auto second = batcher->submit(stream, number(2), {10s, 1h});
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(*first.wait(), 1001);
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 10ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 5s);
+  EXPECT_EQ(*second.wait(), 1002);
+  EXPECT_EQ(batcher->counts().batches, 1u);
+}
+
+TEST(Batcher, APartialOneGoesWhenNothingMoreComes) {
+  auto batcher = make(1, 4, 100us);
+  TestBatcher::Stream stream;
+  auto ticket = batcher->submit(stream, number(1), {std::nullopt, 10ms});
+  EXPECT_EQ(*ticket.wait(), 1001);
+}
+
+TEST(Batcher, FramesGatherWhileTheRequestsAreBusy) {
+  auto batcher = make(1, 4, 20ms);
+  TestBatcher::Stream stream;
+  std::vector<TestBatcher::Ticket> tickets;
+  for (int i = 0; i < 5; ++i) tickets.push_back(batcher->submit(stream, number(i), kNotAtAll));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(*tickets[static_cast<size_t>(i)].wait(), 1000 + i);
+  EXPECT_EQ(batcher->counts().batches, 2u);  // the first alone, the others in its time
+}
+
+TEST(Batcher, HurryIsForTheStreamsOwnFrames) {
+  auto batcher = make(2, 4, 100us);
+  TestBatcher::Stream mine, other;
+  auto theirs = batcher->submit(other, number(1), kForEver);
+  batcher->hurry(mine);
+  EXPECT_EQ(batcher->counts().batches, 0u);
+  auto ours = batcher->submit(mine, number(2), kForEver);
+  batcher->hurry(mine);
+  EXPECT_EQ(*ours.wait(), 1002);
+  EXPECT_EQ(*theirs.wait(), 1001);
+}
+
+TEST(Batcher, ABadFrameIsItsStreamsErrorAlone) {
+  auto batcher = make(1, 3, 100us);
+  TestBatcher::Stream stream;
+  auto first = batcher->submit(stream, number(1), kForEver);
+  auto bad = batcher->submit(stream, number(FakeRequest::kBad), kForEver);
+  auto third = batcher->submit(stream, number(3), kForEver);
+  EXPECT_EQ(*first.wait(), 1001);
+  EXPECT_THROW(bad.wait(), std::runtime_error);
+  EXPECT_EQ(*third.wait(), 1003);
+}
+
+TEST(Batcher, ABrokenInferenceIsEverybodysAndTheRequestIsUsableAfterwards) {
+  auto batcher = make(1, 2, 100us);
+  TestBatcher::Stream stream;
+  auto first = batcher->submit(stream, number(1), kForEver);
+  auto broken = batcher->submit(stream, number(FakeRequest::kBroken), kForEver);
+  EXPECT_THROW(first.wait(), std::runtime_error);
+  EXPECT_THROW(broken.wait(), std::runtime_error);
+  auto next = batcher->submit(stream, number(4), kNotAtAll);
+  EXPECT_EQ(*next.wait(), 1004);
+}
+
+TEST(Batcher, AStreamThatStandsStillHoldsNobodyUp) {
+  auto batcher = make(2, 1, 100us);
+  TestBatcher::Stream still, moving;
+  // Nobody waits for these.
+  auto a = batcher->submit(still, number(1), kForEver);
+  auto b = batcher->submit(still, number(2), kForEver);
+  for (int i = 0; i < 20; ++i) {
+    auto ticket = batcher->submit(moving, number(i), kForEver);
+    EXPECT_EQ(*ticket.wait(), 1000 + i);
+  }
+  EXPECT_EQ(*a.wait(), 1001);
+  EXPECT_EQ(*b.wait(), 1002);
+}
+
+TEST(Batcher, GivenUpBeforeItGoesAFrameLeavesItsBatch) {
+  auto batcher = make(1, 2, 100us);
+  TestBatcher::Stream stream;
+  auto kept = batcher->submit(stream, number(1), kShort);
+  { auto dropped = batcher->submit(stream, number(2), kShort); }
+  EXPECT_EQ(*kept.wait(), 1001);
+  { auto alone = batcher->submit(stream, number(3), kForEver); }
+  auto next = batcher->submit(stream, number(4), kShort);
+  EXPECT_EQ(*next.wait(), 1004);
+}
+
+TEST(Batcher, InterruptWakesThoseWhoWaitForRoomOrForOthers) {
+  auto batcher = make(1, 2, 100us);
+  TestBatcher::Stream stream;
+  auto ticket = batcher->submit(stream, number(1), kForEver);
+  std::thread waiting([&] { EXPECT_EQ(ticket.wait(), std::nullopt); });
+  std::this_thread::sleep_for(5ms);
+  batcher->interrupt(stream);
+  waiting.join();
+  EXPECT_FALSE(batcher->submit(stream, number(2), kForEver));
+  EXPECT_FALSE(batcher->try_submit(stream, number(2), kForEver));
+  stream.interrupted = false;
+  auto next = batcher->submit(stream, number(3), kShort);
+  EXPECT_EQ(*next.wait(), 1003);
+}
+
+TEST(Batcher, TryingDoesNotWait) {
+  auto batcher = make(1, 1, 50ms);
+  TestBatcher::Stream stream;
+  const auto begun = std::chrono::steady_clock::now();
+  auto first = batcher->try_submit(stream, number(1), kNotAtAll);
+  auto second = batcher->try_submit(stream, number(2), kNotAtAll);  // next in line
+  EXPECT_TRUE(first);
+  EXPECT_TRUE(second);
+  EXPECT_FALSE(batcher->try_submit(stream, number(3), kNotAtAll));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 40ms);
+  EXPECT_EQ(*second.wait(), 1002);
+  EXPECT_EQ(*first.wait(), 1001);
+  EXPECT_TRUE(batcher->try_submit(stream, number(4), kNotAtAll));
+}
+
+TEST(Batcher, SpreadsOverTheDevicesStreams) {
+  // Requests 0 and 2 are of one stream, 1 and 3 of the other.
+  auto batcher = make(4, 1, 10ms, 2);
+  TestBatcher::Stream stream;
+  std::vector<size_t> used;
+  std::vector<TestBatcher::Ticket> tickets;
+  for (int i = 0; i < 4; ++i)
+    tickets.push_back(batcher->submit(
+        stream,
+        [&](FakeRequest& request, size_t image) {
+          used.push_back(request.index);
+          request.set(image, 1);
+        },
+        kNotAtAll));
+  for (auto& ticket : tickets) ticket.wait();
+  EXPECT_EQ(used, (std::vector<size_t>{0, 1, 2, 3}));
+}
+
+// Sixteen streams of two threads each, as elements are: one submits, one waits in order. Some
+// flush, some give frames up, some stand still.
+TEST(Batcher, ManyStreamsInAStorm) {
+  for (const size_t batch : {1u, 4u}) {
+    auto batcher = make(3, batch, 200us, 2);
+    std::vector<std::thread> streams;
+    for (int s = 0; s < 16; ++s) {
+      streams.emplace_back([&, s] {
+        TestBatcher::Stream stream;
+        std::mutex mutex;
+        std::condition_variable filled;
+        std::deque<std::pair<int, TestBatcher::Ticket>> line;
+        bool ended = false;
+        std::thread consumer([&] {
+          for (;;) {
+            std::unique_lock lock(mutex);
+            filled.wait(lock, [&] { return ended || !line.empty(); });
+            if (line.empty()) return;
+            auto [value, ticket] = std::move(line.front());
+            line.pop_front();
+            lock.unlock();
+            if (value % 7 == 3) continue;  // given up
+            if (value % 50 == s) std::this_thread::sleep_for(2ms);
+            EXPECT_EQ(ticket.wait().value_or(1000 + value), 1000 + value);
+          }
+        });
+        for (int i = 0; i < 100; ++i) {
+          const int value = s * 10000 + i;
+          auto ticket = i % 3 == 0 ? batcher->try_submit(stream, number(value), kShort)
+                                   : batcher->submit(stream, number(value), kShort);
+          if (i % 10 == 9) batcher->hurry(stream);
+          if (i % 25 == 24 && s % 4 == 0) {
+            batcher->interrupt(stream);
+            stream.interrupted = false;
+          }
+          if (!ticket) continue;
+          {
+            const std::lock_guard lock(mutex);
+            line.emplace_back(value, std::move(ticket));
+          }
+          filled.notify_one();
+        }
+        {
+          const std::lock_guard lock(mutex);
+          ended = true;
+        }
+        filled.notify_one();
+        consumer.join();
+      });
+    }
+    for (std::thread& stream : streams) stream.join();
+    EXPECT_GT(batcher->counts().frames, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -1,0 +1,241 @@
+// A live source that is faster than the device: what each policy does, and that memory and latency
+// stay bounded. Events keep their places, and a flush comes through in time.
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tests/gst/harness.h"
+
+namespace clinfer {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// A network of a few milliseconds: the colour model on pictures of 320x320 pixels.
+std::string slow_launch(const std::string& properties) {
+  return "clinfer name=net labels=blue,green,red model=" +
+         testing_models::color_model("slow", 320) + " " + properties;
+}
+
+struct Counts {
+  uint64_t in = 0, out = 0, inferred = 0, skipped = 0, late = 0, dropped = 0;
+  explicit Counts(GstElement* clinfer) {
+    GstStructure* stats = nullptr;
+    g_object_get(clinfer, "stats", &stats, nullptr);
+    const Handle<GstStructure> owner(stats);
+    EXPECT_TRUE(gst_structure_get(stats, "frames-in", G_TYPE_UINT64, &in, "frames-out",
+                                  G_TYPE_UINT64, &out, "inferred", G_TYPE_UINT64, &inferred,
+                                  "skipped", G_TYPE_UINT64, &skipped, "late", G_TYPE_UINT64, &late,
+                                  "dropped", G_TYPE_UINT64, &dropped, nullptr));
+  }
+};
+
+// Frames by what became of them, and how long each took; gathered at the source pad.
+struct Departures {
+  std::mutex mutex;
+  std::vector<std::pair<uint64_t, std::string>> seen;  // number and outcome
+  std::map<uint64_t, Clock::time_point> pushed;
+  std::vector<double> latencies_ms;
+  std::atomic<unsigned> alive{0}, most_alive{0};  // buffers
+
+  static GstFlowReturn chain(GstPad* pad, GstObject*, GstBuffer* buffer) {
+    auto* self = static_cast<Departures*>(GST_PAD_ELEMENT_PRIVATE(pad));
+    {
+      const std::lock_guard lock(self->mutex);
+      const uint64_t number = GST_BUFFER_PTS(buffer) / GST_MSECOND;
+      self->seen.emplace_back(number, answer_of(buffer));
+      self->latencies_ms.push_back(
+          std::chrono::duration<double, std::milli>(Clock::now() - self->pushed[number]).count());
+    }
+    gst_buffer_unref(buffer);
+    return GST_FLOW_OK;
+  }
+};
+
+struct Drive {
+  std::vector<std::pair<uint64_t, std::string>> seen;
+  std::vector<double> latencies_ms;
+  unsigned most_alive = 0, qos_messages = 0;
+};
+
+double service_ms() {
+  Harness harness(slow_launch("nireq=1"));
+  harness.set_caps("NV12", 64, 48);
+  std::vector<double> times;
+  for (int i = 0; i < 9; ++i) {
+    const auto begun = Clock::now();
+    EXPECT_EQ(harness.push(kRed, i), GST_FLOW_OK);
+    harness.pull();
+    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begun).count());
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// Pushes `frames` red frames, one every fifth of the service time.
+Drive overload(Harness& harness, int frames, bool live = true) {
+  const auto step = std::chrono::duration<double, std::milli>(service_ms() / 5);
+  Departures departures;
+  GstBus* bus = gst_bus_new();
+  gst_element_set_bus(harness.get()->element, bus);
+  gst_harness_set_live(harness.get(), live);
+  gst_pad_set_element_private(harness.get()->sinkpad, &departures);
+  gst_pad_set_chain_function(harness.get()->sinkpad, Departures::chain);
+  harness.set_caps("NV12", 64, 48);
+  const auto begun = Clock::now();
+  for (int i = 0; i < frames; ++i) {
+    std::this_thread::sleep_until(begun + i * std::chrono::duration_cast<Clock::duration>(step));
+    GstBuffer* buffer = frame_of(harness.info(), kRed, static_cast<GstClockTime>(i) * GST_MSECOND);
+    departures.most_alive = std::max(departures.most_alive.load(), ++departures.alive);
+    gst_mini_object_weak_ref(
+        GST_MINI_OBJECT(buffer),
+        [](gpointer counter, GstMiniObject*) { --*static_cast<std::atomic<unsigned>*>(counter); },
+        &departures.alive);
+    {
+      const std::lock_guard lock(departures.mutex);
+      departures.pushed[static_cast<uint64_t>(i)] = Clock::now();
+    }
+    EXPECT_EQ(gst_harness_push(harness.get(), buffer), GST_FLOW_OK);
+  }
+  gst_harness_push_event(harness.get(), gst_event_new_eos());
+  while (GstEvent* event = gst_harness_pull_event(harness.get())) {
+    const bool eos = GST_EVENT_TYPE(event) == GST_EVENT_EOS;
+    gst_event_unref(event);
+    if (eos) break;
+  }
+  Drive drive{departures.seen, departures.latencies_ms, departures.most_alive.load()};
+  while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_QOS)) {
+    ++drive.qos_messages;
+    gst_message_unref(message);
+  }
+  gst_element_set_bus(harness.get()->element, nullptr);
+  gst_object_unref(bus);
+  return drive;
+}
+
+bool in_order(const Drive& drive) { return std::is_sorted(drive.seen.begin(), drive.seen.end()); }
+
+size_t count_of(const Drive& drive, const std::string& outcome) {
+  return static_cast<size_t>(
+      std::count_if(drive.seen.begin(), drive.seen.end(),
+                    [&](const auto& frame) { return frame.second == outcome; }));
+}
+
+TEST(Overload, BlockMakesTheSourceWait) {
+  Harness harness(slow_launch("nireq=2"));
+  const Drive drive = overload(harness, 60);
+  EXPECT_EQ(count_of(drive, "red"), 60u);
+  EXPECT_LE(drive.most_alive, 5u);
+  const Counts counts(harness.clinfer());
+  EXPECT_EQ(counts.inferred, 60u);
+  EXPECT_EQ(counts.dropped, 0u);
+}
+
+TEST(Overload, SkipInferencePassesWhatDoesNotFit) {
+  Harness harness(slow_launch("nireq=2 overload-policy=skip-inference"));
+  const Drive drive = overload(harness, 150);
+  EXPECT_EQ(drive.seen.size(), 150u);
+  EXPECT_TRUE(in_order(drive));
+  const size_t inferred = count_of(drive, "red"), skipped = count_of(drive, "skipped");
+  EXPECT_EQ(inferred + skipped, 150u);
+  EXPECT_GT(inferred, 10u);
+  EXPECT_GT(skipped, 50u);
+  EXPECT_EQ(drive.qos_messages, skipped);
+  EXPECT_LE(drive.most_alive, (2u + 1u) * 8u + 2u);
+  const Counts counts(harness.clinfer());
+  EXPECT_EQ(counts.inferred, inferred);
+  EXPECT_EQ(counts.skipped, skipped);
+}
+
+TEST(Overload, DropKeepsTheLatencyOfWhatGoesOn) {
+  Harness harness(slow_launch("nireq=2 overload-policy=drop"));
+  Drive drive = overload(harness, 150);
+  EXPECT_TRUE(in_order(drive));
+  EXPECT_EQ(count_of(drive, "red"), drive.seen.size());
+  EXPECT_GT(drive.seen.size(), 10u);
+  EXPECT_LT(drive.seen.size(), 100u);
+  const Counts counts(harness.clinfer());
+  EXPECT_EQ(counts.in, 150u);
+  EXPECT_EQ(counts.out, drive.seen.size());
+  EXPECT_EQ(counts.dropped, 150u - drive.seen.size());
+  EXPECT_EQ(drive.qos_messages, counts.dropped);
+  EXPECT_LE(drive.most_alive, 5u);
+  // At most the frames in flight are before a frame; the bound is loose, for busy machines.
+  std::sort(drive.latencies_ms.begin(), drive.latencies_ms.end());
+  EXPECT_LT(drive.latencies_ms[drive.latencies_ms.size() / 2], 20 * service_ms());
+}
+
+TEST(Overload, FilesAreNeverDropped) {
+  for (const char* policy : {"drop", "skip-inference"}) {
+    Harness harness(slow_launch(std::string("nireq=1 overload-policy=") + policy));
+    const Drive drive = overload(harness, 30, false);
+    EXPECT_EQ(count_of(drive, "red"), 30u) << policy;
+  }
+}
+
+TEST(Overload, FramesAfterDroppedOnesAreMarked) {
+  Harness harness(slow_launch("nireq=1 overload-policy=drop"));
+  gst_harness_set_live(harness.get(), TRUE);
+  harness.set_caps("NV12", 64, 48);
+  for (int i = 0; i < 40; ++i) ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
+  gst_harness_push_event(harness.get(), gst_event_new_eos());
+  const uint64_t dropped = Counts(harness.clinfer()).dropped;
+  ASSERT_GT(dropped, 0u);
+  int64_t last = -1;
+  for (uint64_t i = 0; i < 40 - dropped; ++i) {
+    const auto out = harness.pull();
+    const auto number = static_cast<int64_t>(GST_BUFFER_PTS(out.get()) / (40 * GST_MSECOND));
+    EXPECT_EQ(GST_BUFFER_FLAG_IS_SET(out.get(), GST_BUFFER_FLAG_DISCONT), number != last + 1)
+        << number;
+    last = number;
+  }
+}
+
+TEST(Live, AFlushComesThroughWithinAnInference) {
+  Harness harness(slow_launch("nireq=4"));
+  harness.set_caps("NV12", 64, 48);
+  ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
+  harness.pull();
+  const double service = service_ms();
+  std::vector<double> times;
+  for (int round = 0; round < 9; ++round) {
+    for (int i = 0; i < 4; ++i) ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
+    const auto begun = Clock::now();
+    gst_harness_push_event(harness.get(), gst_event_new_flush_start());
+    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begun).count());
+    gst_harness_push_event(harness.get(), gst_event_new_flush_stop(TRUE));
+    GstSegment segment;
+    gst_segment_init(&segment, GST_FORMAT_TIME);
+    gst_harness_push_event(harness.get(), gst_event_new_segment(&segment));
+  }
+  std::sort(times.begin(), times.end());
+  EXPECT_LT(times[times.size() / 2], service);
+}
+
+TEST(Live, LatencyIsToldAnewOnlyWhenItHasChanged) {
+  Harness harness(slow_launch("nireq=1"));
+  GstBus* bus = gst_bus_new();
+  gst_element_set_bus(harness.get()->element, bus);
+  gst_harness_set_live(harness.get(), TRUE);
+  harness.set_caps("NV12", 64, 48);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
+    harness.pull();
+  }
+  unsigned told = 0;
+  while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_LATENCY)) {
+    ++told;
+    gst_message_unref(message);
+  }
+  EXPECT_GE(told, 1u);
+  EXPECT_LE(told, 8u);
+  gst_element_set_bus(harness.get()->element, nullptr);
+  gst_object_unref(bus);
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -1,0 +1,181 @@
+// Real second-stage networks on what a detector found in a video. Each region's result must be what
+// the same network says of a frame cropped to that region.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/gst/harness.h"
+
+namespace clinfer {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string shared_folder() {
+  const char* folder = std::getenv("CLINFER_SHARED");
+  return folder != nullptr ? folder : "";
+}
+
+// "NAME" or "NAME PROPERTY=VALUE ...".
+std::string name_in(const std::string& network) { return network.substr(0, network.find(' ')); }
+std::string model(const std::string& network) {
+  const std::string name = name_in(network);
+  return "model=" + shared_folder() + "/data/models/" + name + "/" + name + ".xml" +
+         network.substr(name.size());
+}
+
+// Every number that `model_name` left in a list of parameters: confidences, then tensors.
+std::vector<float> numbers_of(const std::vector<const GstStructure*>& structures) {
+  std::vector<float> numbers;
+  for (const GstStructure* structure : structures) {
+    gdouble confidence = 0;
+    gint label = 0;
+    GBytes* data = nullptr;
+    if (gst_structure_get_double(structure, "confidence", &confidence) &&
+        gst_structure_get_int(structure, "label_id", &label)) {
+      numbers.push_back(static_cast<float>(label));
+      numbers.push_back(static_cast<float>(confidence));
+    } else if (gst_structure_get(structure, "data", G_TYPE_BYTES, &data, nullptr)) {
+      gsize size = 0;
+      const auto* values = static_cast<const float*>(g_bytes_get_data(data, &size));
+      numbers.insert(numbers.end(), values, values + size / sizeof(float));
+      g_bytes_unref(data);
+    }
+  }
+  return numbers;
+}
+
+std::vector<const GstStructure*> of_region(GstVideoRegionOfInterestMeta* roi,
+                                           const std::string& model_name) {
+  std::vector<const GstStructure*> found;
+  for (const char* kind : {"classification", "tensor"})
+    for (const GList* item = roi->params; item != nullptr; item = item->next) {
+      const auto* parameter = static_cast<const GstStructure*>(item->data);
+      if (gst_structure_has_name(parameter, kind) &&
+          gst_structure_get_string(parameter, "model") == model_name)
+        found.push_back(parameter);
+    }
+  return found;
+}
+
+std::vector<const GstStructure*> of_frame(GstBuffer* buffer) {
+  const GstStructure* structure =
+      gst_custom_meta_get_structure(gst_buffer_get_custom_meta(buffer, kResultMeta));
+  std::vector<const GstStructure*> found;
+  for (const char* field : {"classifications", "tensors"}) {
+    const GValue* list = gst_structure_get_value(structure, field);
+    for (guint i = 0; list != nullptr && i < gst_value_list_get_size(list); ++i)
+      found.push_back(gst_value_get_structure(gst_value_list_get_value(list, i)));
+  }
+  return found;
+}
+
+// Runs `second` networks on the objects of `detector`, compares some frames with objects.
+void compare(const std::string& video, const std::string& detector,
+             const std::vector<std::string>& second, size_t objects_wanted) {
+  const std::string file = shared_folder() + "/data/videos/" + video;
+  if (shared_folder().empty() || !std::filesystem::exists(file)) GTEST_SKIP() << "no shared data";
+  std::string launch = "filesrc location=" + file +
+                       " ! decodebin ! videoconvert ! capsfilter caps=video/x-raw,format=NV12 ! " +
+                       "clinfer threshold=0.5 " + detector;
+  for (const std::string& name : second)
+    launch +=
+        " ! clinfer inference-region=roi-list batch-size=2 batch-timeout=0 nireq=2 " + model(name);
+  Pipeline pipeline(launch +
+                    " ! cloverlay name=overlay ! appsink name=sink sync=false "
+                    "max-buffers=2");
+  GstElement* sink = gst_bin_get_by_name(GST_BIN(pipeline.element), "sink");
+  GstElement* overlay = gst_bin_get_by_name(GST_BIN(pipeline.element), "overlay");
+  // Frames as they are before the overlay draws.
+  static std::vector<Handle<GstBuffer>> frames;
+  static GstVideoInfo info;
+  frames.clear();
+  GstPad* pad = gst_element_get_static_pad(overlay, "sink");
+  gst_pad_add_probe(
+      pad, GST_PAD_PROBE_TYPE_BUFFER,
+      [](GstPad* where, GstPadProbeInfo* probe, gpointer) {
+        GstBuffer* buffer = GST_PAD_PROBE_INFO_BUFFER(probe);
+        const Handle<GstCaps> caps(gst_pad_get_current_caps(where));
+        gst_video_info_from_caps(&info, caps.get());
+        if (gst_buffer_get_n_meta(buffer, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE) != 0)
+          frames.emplace_back(gst_buffer_copy_deep(buffer));
+        return GST_PAD_PROBE_OK;
+      },
+      nullptr, nullptr);
+  gst_object_unref(pad);
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  size_t objects = 0;
+  while (objects < objects_wanted) {
+    GstSample* sample = nullptr;
+    g_signal_emit_by_name(sink, "try-pull-sample", 120 * GST_SECOND, &sample);
+    ASSERT_NE(sample, nullptr) << objects << " objects; " << error_on(pipeline.element, 0ms);
+    objects += read_regions(gst_sample_get_buffer(sample), 1, 1).size();
+    gst_sample_unref(sample);
+  }
+  gst_element_set_state(pipeline.element, GST_STATE_NULL);
+  gst_object_unref(sink);
+  gst_object_unref(overlay);
+
+  for (const std::string& name : second) {
+    Harness alone("clinfer " + model(name));
+    const Handle<char> colorimetry(gst_video_colorimetry_to_string(&info.colorimetry));
+    alone.set_caps("NV12", GST_VIDEO_INFO_WIDTH(&info), GST_VIDEO_INFO_HEIGHT(&info),
+                   (std::string(",colorimetry=") + colorimetry.get()).c_str());
+    size_t compared = 0;
+    for (const Handle<GstBuffer>& frame : frames) {
+      gpointer state = nullptr;
+      while (GstMeta* meta = gst_buffer_iterate_meta_filtered(
+                 frame.get(), &state, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE)) {
+        if (compared == objects_wanted) break;
+        auto* roi = reinterpret_cast<GstVideoRegionOfInterestMeta*>(meta);
+        const std::vector<float> got = numbers_of(of_region(roi, name_in(name)));
+        GstBuffer* cropped = gst_buffer_new();
+        gst_buffer_copy_into(cropped, frame.get(), GST_BUFFER_COPY_MEMORY, 0,
+                             static_cast<gsize>(-1));
+        if (GstVideoMeta* video_meta = gst_buffer_get_video_meta(frame.get()))
+          gst_buffer_add_video_meta_full(
+              cropped, video_meta->flags, video_meta->format, video_meta->width, video_meta->height,
+              video_meta->n_planes, video_meta->offset, video_meta->stride);
+        GstVideoCropMeta* crop = gst_buffer_add_video_crop_meta(cropped);
+        crop->x = roi->x, crop->y = roi->y, crop->width = roi->w, crop->height = roi->h;
+        ASSERT_EQ(gst_harness_push(alone.get(), cropped), GST_FLOW_OK);
+        const auto out = alone.pull();
+        const std::vector<float> expected = numbers_of(of_frame(out.get()));
+        ASSERT_FALSE(got.empty()) << name;
+        ASSERT_EQ(got.size(), expected.size()) << name;
+        float largest = 0;
+        for (float v : expected) largest = std::max(largest, std::fabs(v));
+        for (size_t i = 0; i < got.size(); ++i)
+          ASSERT_NEAR(got[i], expected[i], 2e-3f * std::max(largest, 1e-3f)) << name << " " << i;
+        ++compared;
+      }
+    }
+    EXPECT_EQ(compared, objects_wanted) << name;
+  }
+  frames.clear();
+}
+
+TEST(SecondStage, FacesGetAgeLandmarksAndIdentity) {
+  compare("head-pose-face-detection-female-and-male-preview.mp4",
+          model("face-detection-retail-0004_FP32 labels=background,face"),
+          {"age-gender-recognition-retail-0013_FP16-INT8",
+           "landmarks-regression-retail-0009_FP32 post-process=none",
+           "face-reidentification-retail-0095_FP16 post-process=none"},
+          6);
+}
+
+TEST(SecondStage, VehiclesGetAttributes) {
+  compare("car-detection.mp4", model("vehicle-detection-0200_FP16"),
+          {"vehicle-attributes-recognition-barrier-0039_FP32"}, 4);
+}
+
+TEST(SecondStage, PersonsGetAttributesAndIdentity) {
+  compare("one-by-one-person-detection.mp4", model("person-detection-retail-0013_FP32"),
+          {"person-attributes-recognition-crossroad-0230_FP32 post-process=none",
+           "osnet-x0_25-msmt17 post-process=none"},
+          3);
+}
+
+}  // namespace
+}  // namespace clinfer

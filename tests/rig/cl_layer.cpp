@@ -29,7 +29,7 @@ const cl_icd_dispatch* g_next;
 cl_icd_dispatch g_table;
 std::mutex g_mutex;  // over what follows; never held over a call that may wait
 RigClCounters g_count{};
-long g_import_tries = 0, g_acquire_tries = 0, g_enqueue_tries = 0;
+RigFault g_import_fault("import"), g_acquire_fault("acquire"), g_enqueue_fault("enqueue");
 
 // A plane of a surface as an image.
 struct Image {
@@ -190,7 +190,7 @@ cl_mem CL_API_CALL create_image(cl_context context, cl_mem_flags flags, VASurfac
       return nullptr;
     }
     image->display = found->second.display;
-    if (rig_fails("import", g_import_tries)) {
+    if (g_import_fault.strikes()) {
       *error = CL_INVALID_VA_API_MEDIA_SURFACE_INTEL;
       return nullptr;
     }
@@ -246,7 +246,7 @@ cl_int hand_over(bool acquire, cl_command_queue queue, cl_uint count, const cl_m
   auto transfer = std::make_unique<Transfer>(Transfer{acquire, {}});
   {
     const std::lock_guard lock(g_mutex);
-    if (acquire && rig_fails("acquire", g_acquire_tries)) return CL_OUT_OF_RESOURCES;
+    if (acquire && g_acquire_fault.strikes()) return CL_OUT_OF_RESOURCES;
     for (cl_uint i = 0; i < count; ++i) {
       const auto image = find(memories[i]);
       if (image == nullptr) {
@@ -418,7 +418,7 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_u
                                   cl_uint waits, const cl_event* wait_list, cl_event* event) {
   {
     const std::lock_guard lock(g_mutex);
-    if (rig_fails("enqueue", g_enqueue_tries)) return CL_OUT_OF_RESOURCES;
+    if (g_enqueue_fault.strikes()) return CL_OUT_OF_RESOURCES;
     if (const auto found = g_arguments.find(kernel);
         found != g_arguments.end() && !found->second.empty()) {
       ++g_count.kernels;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 extern "C" {
 
@@ -59,12 +60,21 @@ Function rig_function(VADisplay display, const char* name) {
   return reinterpret_cast<Function>(reinterpret_cast<void*>(vaGetLibFunc(display, name)));
 }
 
-// Faults on demand: RIG_FAIL="acquire:7,import:3" makes every 7th acquire and every 3rd import
-// fail. Read at each call, so that a test may change it. `count` is the caller's.
-inline bool rig_fails(const char* what, long& count) {
-  const char* text = std::getenv("RIG_FAIL");
-  const char* found = text != nullptr ? std::strstr(text, what) : nullptr;
-  if (found == nullptr || found[std::strlen(what)] != ':') return false;
-  const long every = std::atol(found + std::strlen(what) + 1);
-  return every > 0 && ++count % every == 0;
-}
+// Faults on demand: RIG_FAIL="acquire:7" makes every 7th acquire fail, counted from when the
+// variable got this value. Read at each call, so that a test may change it.
+class RigFault {
+ public:
+  explicit RigFault(const char* what) : what_(what) {}
+  bool strikes() {
+    const char* text = std::getenv("RIG_FAIL");
+    if (text == nullptr || text != last_) count_ = 0;
+    last_ = text != nullptr ? text : "";
+    if (last_.rfind(what_ + ":", 0) != 0) return false;
+    const long every = std::atol(last_.c_str() + what_.size() + 1);
+    return every > 0 && ++count_ % every == 0;
+  }
+
+ private:
+  std::string what_, last_;
+  long count_ = 0;
+};

@@ -163,7 +163,7 @@ struct Pin {
 
 std::mutex g_mutex;  // over everything below
 RigVaCounters g_count{};
-long g_surface_tries = 0;
+RigFault g_surface_fault("surface");
 
 // Ids: the lowest free one, so that ids come back as soon as they can.
 template <typename Object>
@@ -349,7 +349,7 @@ VAStatus create_surfaces2(VADriverContextP context, unsigned rt_format, unsigned
   Driver& d = driver(context);
   for (unsigned i = 0; i < count; ++i) {
     Surface surface;
-    if (!rig_fails("surface", g_surface_tries))
+    if (!g_surface_fault.strikes())
       surface.picture =
           import ? import_picture(*shared, width, height) : Picture::make(*format, width, height);
     if (surface.picture.memory == nullptr) {

@@ -1,0 +1,426 @@
+// Frames that are VA surfaces, on the rig: what the network gets is what it gets from system
+// memory, no byte of a frame goes through the host, every misuse of the OpenCL extension fails, and
+// what cannot be shared is copied, with a reason.
+#include <dlfcn.h>
+
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "gst/clinfer.h"
+#include "tests/gst/harness.h"
+#include "tests/rig/display.h"
+#include "tests/rig/rig.h"
+
+namespace clinfer {
+namespace {
+
+using namespace std::chrono_literals;
+
+RigVaCounters va_counters() {
+  RigVaCounters counters{};
+  rig_function<RigReadVaCounters>(rig_va_display(0), "rig_va_counters")(&counters);
+  return counters;
+}
+
+RigClCounters cl_counters() {
+  static void* layer = dlopen(std::getenv("CLINFER_RIG_LAYER"), RTLD_NOW | RTLD_NOLOAD);
+  RigClCounters counters{};
+  if (layer == nullptr) return counters;  // no OpenCL yet
+  reinterpret_cast<RigReadClCounters>(dlsym(layer, "rig_cl_counters"))(&counters);
+  return counters;
+}
+
+// Sets a variable of the rig for as long as it lives.
+struct Setting {
+  Setting(const char* name, const char* value) : name(name) { g_setenv(name, value, TRUE); }
+  ~Setting() { g_unsetenv(name); }
+  const char* name;
+};
+
+// What the sink got, and what was said on the bus.
+struct Played {
+  std::vector<std::vector<float>>
+      tensors;  // the first one of each frame; empty where the network did not run
+  std::vector<std::string> warnings;
+  std::string error;
+  std::string path, reason;
+  guint64 zero_copy = 0;
+};
+
+std::vector<float> tensor_of(GstBuffer* buffer) {
+  GstCustomMeta* meta = gst_buffer_get_custom_meta(buffer, kResultMeta);
+  if (meta == nullptr) return {};
+  const GValue* list = gst_structure_get_value(gst_custom_meta_get_structure(meta), "tensors");
+  if (list == nullptr || gst_value_list_get_size(list) == 0) return {};
+  GBytes* bytes = nullptr;
+  gst_structure_get(gst_value_get_structure(gst_value_list_get_value(list, 0)), "data",
+                    G_TYPE_BYTES, &bytes, nullptr);
+  gsize size = 0;
+  const auto* values = static_cast<const float*>(g_bytes_get_data(bytes, &size));
+  const std::vector<float> result(values, values + size / sizeof(float));
+  g_bytes_unref(bytes);
+  return result;
+}
+
+void read_bus(GstElement* pipeline, Played& played) {
+  GstBus* bus = gst_element_get_bus(pipeline);
+  const auto kinds =
+      static_cast<GstMessageType>(GST_MESSAGE_ERROR | GST_MESSAGE_EOS | GST_MESSAGE_WARNING);
+  for (bool more = true; more;) {
+    GstMessage* message = gst_bus_timed_pop_filtered(bus, 60 * GST_SECOND, kinds);
+    if (message == nullptr) {
+      played.error = "nothing happened for a minute";
+      break;
+    }
+    GError* error = nullptr;
+    if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_WARNING) {
+      gst_message_parse_warning(message, &error, nullptr);
+      played.warnings.emplace_back(error->message);
+    } else {
+      more = false;
+      if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) {
+        gst_message_parse_error(message, &error, nullptr);
+        played.error = error->message;
+      }
+    }
+    g_clear_error(&error);
+    gst_message_unref(message);
+  }
+  gst_object_unref(bus);
+}
+
+using Prepare = std::function<void(GstElement* pipeline)>;
+
+// Runs "... ! clinfer name=net ... ! fakesink name=sink" to its end, and looks that nothing was
+// misused or left behind.
+Played play(const std::string& launch, const Prepare& prepare = {}) {
+  Played played;
+  const long misuse = va_counters().misuse + cl_counters().misuse;
+  {
+    Pipeline pipeline(launch);
+    GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline.element), "net");
+    GstElement* sink = gst_bin_get_by_name(GST_BIN(pipeline.element), "sink");
+    GstPad* pad = gst_element_get_static_pad(sink, "sink");
+    gst_pad_add_probe(
+        pad, GST_PAD_PROBE_TYPE_BUFFER,
+        [](GstPad*, GstPadProbeInfo* info, gpointer data) {
+          static_cast<Played*>(data)->tensors.push_back(tensor_of(GST_PAD_PROBE_INFO_BUFFER(info)));
+          return GST_PAD_PROBE_OK;
+        },
+        &played, nullptr);
+    if (prepare) prepare(pipeline.element);
+    gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+    read_bus(pipeline.element, played);
+    GstStructure* stats = nullptr;
+    g_object_get(net, "stats", &stats, nullptr);
+    if (const char* path = gst_structure_get_string(stats, "path")) played.path = path;
+    if (const char* reason = gst_structure_get_string(stats, "path-reason")) played.reason = reason;
+    gst_structure_get_uint64(stats, "zero-copy-frames", &played.zero_copy);
+    gst_structure_free(stats);
+    gst_element_set_state(pipeline.element, GST_STATE_NULL);
+    gst_object_unref(pad);
+    gst_object_unref(sink);
+    gst_object_unref(net);
+  }
+  EXPECT_EQ(va_counters().misuse + cl_counters().misuse, misuse) << launch;
+  EXPECT_EQ(va_counters().surfaces_alive, 0) << launch;
+  EXPECT_EQ(cl_counters().images_alive, 0) << launch;
+  EXPECT_EQ(cl_counters().acquired, cl_counters().released) << launch;
+  return played;
+}
+
+std::string source(int width, int height, const std::string& more = "", int frames = 3) {
+  return "videotestsrc num-buffers=" + std::to_string(frames) +
+         " pattern=chroma-zone-plate kx2=20 ky2=20 kt=1 ! video/x-raw," +
+         "format=NV12,width=" + std::to_string(width) + ",height=" + std::to_string(height) +
+         ",framerate=25/1" + more;
+}
+
+// A network that hands on what it gets.
+std::string net(const std::string& properties = "") {
+  return " ! clinfer name=net post-process=none model=" + testing_models::echo_model() + " " +
+         properties;
+}
+// Of the last sample GStreamer 1.22 makes a copy, and unmaps there what it did not map.
+constexpr const char* kSink = " ! fakesink name=sink enable-last-sample=false";
+
+void expect_same(const Played& surfaces, const Played& memory, const std::string& what) {
+  ASSERT_EQ(surfaces.error, "") << what;
+  ASSERT_EQ(memory.error, "") << what;
+  ASSERT_EQ(surfaces.tensors.size(), memory.tensors.size()) << what;
+  for (size_t i = 0; i < memory.tensors.size(); ++i) {
+    ASSERT_FALSE(memory.tensors[i].empty()) << what;
+    ASSERT_EQ(surfaces.tensors[i].size(), memory.tensors[i].size()) << what << ", frame " << i;
+    float worst = 0;
+    for (size_t k = 0; k < memory.tensors[i].size(); ++k)
+      worst = std::max(worst, std::abs(surfaces.tensors[i][k] - memory.tensors[i][k]));
+    EXPECT_LE(worst, 1) << what << ", frame " << i << ": of 255";
+  }
+}
+
+// ---- pictures
+// ------------------------------------------------------------------------------------------------------
+
+TEST(VaPath, GivesWhatSystemMemoryGivesAtEverySizeWithoutACopy) {
+  const RigVaCounters before = va_counters();
+  for (const auto& [width, height, upload] :
+       std::vector<std::tuple<int, int, std::string>>{{322, 242, ""},
+                                                      {321, 241, ""},
+                                                      {321, 241, "padding=16"},
+                                                      {640, 480, ""},
+                                                      {1920, 1080, "padding=16"},
+                                                      {1366, 768, ""},
+                                                      {720, 575, ""},
+                                                      {719, 576, ""},
+                                                      {16, 16, ""},
+                                                      {17, 5, ""},
+                                                      {3, 3, ""},
+                                                      {2, 2, ""},
+                                                      {1000, 40, ""}}) {
+    const std::string what = std::to_string(width) + "x" + std::to_string(height) + " " + upload;
+    const Played memory = play(source(width, height) + net() + kSink);
+    EXPECT_EQ(memory.path, "system memory");
+    const Played surfaces =
+        play(source(width, height) + " ! vatestupload " + upload + net() + kSink);
+    EXPECT_EQ(surfaces.path, "zero-copy") << what << ": " << surfaces.reason;
+    EXPECT_EQ(surfaces.zero_copy, 3u) << what;
+    EXPECT_TRUE(surfaces.warnings.empty()) << what << ": " << surfaces.warnings[0];
+    expect_same(surfaces, memory, what);
+  }
+  EXPECT_EQ(va_counters().frame_maps, before.frame_maps);
+  EXPECT_EQ(va_counters().frame_gets, before.frame_gets);
+}
+
+TEST(VaPath, FollowsCropColoursAndResizing) {
+  for (const char* colorimetry : {"bt601", "bt709", "2:4:16:3"})
+    for (const char* properties :
+         {"", "resize-mode=letterbox color-format=rgb", "resize-mode=crop"}) {
+      const std::string what = std::string(colorimetry) + " " + properties;
+      const std::string from = source(200, 90, std::string(",colorimetry=") + colorimetry, 1);
+      const Played memory = play(from + net(properties) + kSink);
+      const Played surfaces =
+          play(from + " ! vatestupload border=6 padding=32" + net(properties) + kSink);
+      EXPECT_EQ(surfaces.path, "zero-copy") << what;
+      expect_same(surfaces, memory, what);
+    }
+}
+
+// The second and third pool's surfaces have the first one's ids.
+TEST(VaPath, ForgetsSurfacesThatAreGone) {
+  std::string surfaces = "concat name=c" + net() + kSink, memory = surfaces;
+  for (const auto& [width, height] : {std::pair{320, 240}, {200, 100}, {321, 241}, {320, 240}}) {
+    surfaces += " " + source(width, height) + " ! vatestupload ! c.";
+    memory += " " + source(width, height) + " ! c.";
+  }
+  const long created = va_counters().surfaces_created;
+  expect_same(play(surfaces), play(memory), "four pools");
+  EXPECT_GT(va_counters().surfaces_created, created + 4);
+}
+
+TEST(VaPath, MakesImagesOnceForASurface) {
+  const long before = cl_counters().imported;
+  const Played surfaces =
+      play(source(320, 240, "", 40) + " ! vatestupload" + net("nireq=2") + kSink);
+  EXPECT_EQ(surfaces.zero_copy, 40u);
+  EXPECT_LT(cl_counters().imported - before, 40)
+      << "two for each of a few surfaces, and the self-test's";
+}
+
+TEST(VaPath, PoisonedWhereItIsNotAcquired) {
+  const Setting shadow("RIG_SHADOW", "1");
+  expect_same(
+      play(source(322, 242, "", 20) + " ! vatestupload" + net("throughput-streams=2") + kSink),
+      play(source(322, 242, "", 20) + net() + kSink), "both planes are shadows");
+}
+
+// ---- displays and devices
+// ------------------------------------------------------------------------------------------
+
+TEST(VaPath, FollowsFramesToAnotherDisplay) {
+  const std::string tail = net() + kSink;
+  const Played surfaces =
+      play("concat name=c" + tail + " " + source(320, 240) + " ! vatestupload ! c. " +
+           source(200, 100) + " ! vatestupload display=1 ! c.");
+  const Played memory =
+      play("concat name=c" + tail + " " + source(320, 240) + " ! c. " + source(200, 100) + " ! c.");
+  expect_same(surfaces, memory, "two displays");
+  EXPECT_EQ(surfaces.path, "zero-copy");
+}
+
+TEST(VaPath, TakesTheDisplayFromTheFrameWhereNobodyNamesIt) {
+  const auto silence = [](GstElement* pipeline) {
+    GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline), "net");
+    GstPad* pad = gst_element_get_static_pad(net, "sink");
+    GstPad* peer = gst_pad_get_peer(pad);
+    gst_pad_add_probe(
+        peer, GST_PAD_PROBE_TYPE_QUERY_UPSTREAM,
+        [](GstPad*, GstPadProbeInfo* info, gpointer) {
+          return GST_QUERY_TYPE(GST_PAD_PROBE_INFO_QUERY(info)) == GST_QUERY_CONTEXT
+                     ? GST_PAD_PROBE_DROP
+                     : GST_PAD_PROBE_OK;
+        },
+        nullptr, nullptr);
+    gst_object_unref(peer);
+    gst_object_unref(pad);
+    gst_object_unref(net);
+  };
+  const Played surfaces =
+      play(source(320, 240) + " ! vatestupload ! queue" + net() + kSink, silence);
+  EXPECT_EQ(surfaces.path, "zero-copy") << surfaces.reason;
+  expect_same(surfaces, play(source(320, 240) + net() + kSink), "no context");
+}
+
+TEST(VaPath, NamesBothWhenTheDeviceIsNotTheDisplays) {
+  const Played other = play(source(320, 240) + " ! vatestupload" + net("device=CPU.1") + kSink);
+  EXPECT_NE(other.error.find("clinfer test rig"), std::string::npos) << other.error;
+  EXPECT_NE(other.error.find("(CPU)"), std::string::npos) << other.error;
+  EXPECT_NE(other.error.find("(CPU.1)"), std::string::npos) << other.error;
+  EXPECT_EQ(play(source(320, 240) + " ! vatestupload" + net("device=CPU") + kSink).path,
+            "zero-copy");
+}
+
+TEST(VaPath, TwoElementsReadOneSurface) {
+  const std::string branch =
+      " ! queue ! clinfer post-process=none model=" + testing_models::echo_model();
+  const Played surfaces = play(source(320, 240, "", 30) + " ! vatestupload ! tee name=t t." +
+                               branch + " ! fakesink t. ! queue" + net() + kSink);
+  expect_same(surfaces, play(source(320, 240, "", 30) + net() + kSink), "behind a tee");
+  EXPECT_EQ(surfaces.zero_copy, 30u);
+}
+
+// ---- what cannot be shared
+// -----------------------------------------------------------------------------------------
+
+// The frames are copied, one warning and the statistics say why, the results are the same.
+void expect_copied(const Played& surfaces, const std::string& reason) {
+  EXPECT_EQ(surfaces.path, "system memory");
+  ASSERT_EQ(surfaces.warnings.size(), 1u);
+  EXPECT_NE(surfaces.warnings[0].find(reason), std::string::npos) << surfaces.warnings[0];
+  EXPECT_NE(surfaces.reason.find(reason), std::string::npos) << surfaces.reason;
+  expect_same(surfaces, play(source(321, 242, "", 6) + net() + kSink), reason);
+}
+
+TEST(VaPath, CopiesWhereTheDriverCannotShare) {
+  const Setting hidden("RIG_HIDE", "1");
+  expect_copied(play(source(321, 242, "", 6) + " ! vatestupload" + net() + kSink),
+                "cl_intel_va_api_media_sharing");
+}
+
+TEST(VaPath, CopiesWhereTheSelfTestReadsSomethingElse) {
+  const Setting corrupt("RIG_CORRUPT", "1");
+  expect_copied(play(source(321, 242, "", 6) + " ! vatestupload" + net() + kSink),
+                "self-test read a wrong picture");
+}
+
+TEST(VaPath, CopiesWhereTheSelfTestFails) {
+  const Setting failing("RIG_FAIL", "import:1");
+  expect_copied(play(source(321, 242, "", 6) + " ! vatestupload" + net() + kSink),
+                "cannot be shared with OpenCL");
+}
+
+TEST(VaPath, CopiesWhereItIsTold) {
+  const RigVaCounters before = va_counters();
+  const Played surfaces =
+      play(source(321, 242, "", 6) + " ! vatestupload" + net("nv12-two-inputs=false") + kSink);
+  EXPECT_EQ(surfaces.path, "system memory");
+  EXPECT_TRUE(surfaces.warnings.empty());
+  EXPECT_EQ(va_counters().frame_maps - before.frame_maps, 6);
+  expect_same(surfaces, play(source(321, 242, "", 6) + net() + kSink), "nv12-two-inputs=false");
+  EXPECT_EQ(
+      play(source(320, 240) + " ! vatestupload" + net("config=NV12_TWO_INPUTS=NO") + kSink).path,
+      "system memory");
+}
+
+TEST(VaPath, CopiesTheFramesThatFail) {
+  for (const char* fault : {"acquire:5", "import:7"}) {
+    const Setting failing("RIG_FAIL", fault);
+    const Played surfaces = play(source(320, 240, "", 20) + " ! vatestupload" + net() + kSink);
+    EXPECT_EQ(surfaces.warnings.size(), 1u) << fault;
+    EXPECT_GT(surfaces.zero_copy, 0u) << fault;
+    EXPECT_LT(surfaces.zero_copy, 20u) << fault;
+    expect_same(surfaces, play(source(320, 240, "", 20) + net() + kSink), fault);
+  }
+}
+
+TEST(VaPath, FailsOnceWhenTheDeviceFails) {
+  const Setting failing("RIG_FAIL", "enqueue:40");
+  const Played surfaces = play(source(320, 240, "", 100) + " ! vatestupload" + net() + kSink);
+  EXPECT_NE(surfaces.error.find("CL_OUT_OF_RESOURCES"), std::string::npos) << surfaces.error;
+}
+
+// While frames flow; when the first few fail, GStreamer 1.22 loses the others itself.
+TEST(VaPath, SurvivesWhenSurfacesRunOut) {
+  for (const char* fault : {"surface:7", "surface:8", "surface:9"}) {
+    const Setting failing("RIG_FAIL", fault);
+    const Played surfaces = play(source(320, 240, "", 20) + " ! vatestupload" + net("nireq=1") +
+                                 " ! queue ! identity sleep-time=20000" + kSink);
+    EXPECT_NE(surfaces.error, "") << fault;
+  }
+}
+
+TEST(VaPath, RefusesInterlacedFrames) {
+  const std::string deinterlace = "put a deinterlacer before clinfer";
+  const std::string upload = " ! vatestupload" + net() + kSink;
+  const Played caps =
+      play(source(320, 240) +
+           " ! capssetter caps=video/x-raw,interlace-mode=interleaved,field-order=top-field-first" +
+           upload);
+  EXPECT_NE(caps.error.find(deinterlace), std::string::npos) << caps.error;
+  const auto flag_frames = [](GstElement* pipeline) {
+    GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline), "net");
+    GstPad* pad = gst_element_get_static_pad(net, "sink");
+    gst_pad_add_probe(
+        pad, GST_PAD_PROBE_TYPE_BUFFER,
+        [](GstPad*, GstPadProbeInfo* info, gpointer) {
+          GST_BUFFER_FLAG_SET(GST_PAD_PROBE_INFO_BUFFER(info), GST_VIDEO_BUFFER_FLAG_INTERLACED);
+          return GST_PAD_PROBE_OK;
+        },
+        nullptr, nullptr);
+    gst_object_unref(pad);
+    gst_object_unref(net);
+  };
+  const std::string mixed =
+      source(320, 240) + " ! capssetter caps=video/x-raw,interlace-mode=mixed" + upload;
+  EXPECT_EQ(play(mixed).error, "");
+  EXPECT_NE(play(mixed, flag_frames).error.find(deinterlace), std::string::npos);
+}
+
+TEST(VaPath, RefusesBuffersThatAreNoSurfaces) {
+  Harness harness;
+  GstVideoInfo info;
+  gst_video_info_set_format(&info, GST_VIDEO_FORMAT_NV12, 64, 48);
+  gst_harness_set_src_caps_str(
+      harness.get(), "video/x-raw(memory:VAMemory),format=NV12,width=64,height=48,framerate=25/1");
+  EXPECT_EQ(gst_harness_push(harness.get(), frame_of(info, kRed, 0)), GST_FLOW_ERROR);
+}
+
+// ---- neighbours
+// ----------------------------------------------------------------------------------------------------
+
+TEST(VaPath, OverlayAndPublisherTakeSurfaces) {
+  const std::string file = testing_models::folder() + "/va.json";
+  const Played surfaces = play(
+      "videotestsrc num-buffers=4 ! video/x-raw,format=NV12,width=322,height=242 ! "
+      "vatestupload ! clinfer "
+      "name=net labels=blue,green,red model=" +
+      testing_models::color_model() + " ! cloverlay ! clpublish file-path=" + file + kSink);
+  EXPECT_EQ(surfaces.error, "");
+  EXPECT_EQ(surfaces.path, "zero-copy");
+  std::FILE* lines = std::fopen(file.c_str(), "r");
+  ASSERT_NE(lines, nullptr);
+  int count = 0;
+  for (int c; (c = std::fgetc(lines)) != EOF;) count += c == '\n';
+  std::fclose(lines);
+  EXPECT_EQ(count, 4);
+}
+
+TEST(VaPath, SystemMemoryNeedsNoDisplay) {
+  const long syncs = va_counters().syncs, imported = cl_counters().imported;
+  EXPECT_EQ(play(source(320, 240) + net() + kSink).error, "");
+  EXPECT_EQ(va_counters().syncs, syncs);
+  EXPECT_EQ(cl_counters().imported, imported);
+}
+
+}  // namespace
+}  // namespace clinfer

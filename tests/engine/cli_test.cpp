@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "engine/tools/npy.h"
 #include "tests/engine/test_files.h"
@@ -114,6 +115,25 @@ TEST_F(Cli, ComparesLayers) {
   EXPECT_NE(outcome.out.find("output 0 against " + out + "/0.npy: error 0, largest value 11\n"),
             std::string::npos)
       << outcome.out;
+}
+
+TEST_F(Cli, TakesPlanesOfAnyEvenSize) {
+  const std::string ball = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
+  const std::string y = folder_ / "y.npy", uv = folder_ / "uv.npy", out = folder_ / "out";
+  write_npy(y, Tensor::allocate(ElementType::u8, {1, 1, 50, 642}));
+  write_npy(uv, Tensor::allocate(ElementType::u8, {1, 2, 25, 321}));
+  const std::vector<std::string> words{"run",     ball,     "--config",     "NV12_TWO_INPUTS=YES",
+                                       "--input", "0=" + y, "--output-dir", out,
+                                       "--input"};
+  const auto with_last = [&](const std::string& last) {
+    std::vector<std::string> all = words;
+    all.push_back(last);
+    return all;
+  };
+  const Outcome outcome = run(with_last("1=" + uv));
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(out + "/0.npy"));
+  expect_refused(with_last("1=" + y), "needs [1,2,96,128]", 2);
 }
 
 TEST_F(Cli, RefusesWrongInputs) {

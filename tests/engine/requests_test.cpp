@@ -157,5 +157,85 @@ TEST(Requests, TakeFramesAsWellAsTensors) {
   for (size_t i = 0; i < by_frame.size(); ++i) EXPECT_NEAR(by_frame[i], by_tensor[i], 1e-4) << i;
 }
 
+// With NV12_TWO_INPUTS the picture is given as planes Y and UV, of any size.
+TEST(Requests, TakeThePlanesOfAPicture) {
+  Config config;
+  config.set("GPU_NV12_TWO_INPUTS", "YES");
+  config.batch = 2;
+  const auto compiled = CompiledModel::compile(Model::read(ball_model()), config);
+  ASSERT_EQ(compiled->inputs().size(), 2u);
+  EXPECT_TRUE(compiled->inputs()[0].name.ends_with("_Y"));
+  EXPECT_EQ(compiled->inputs()[0].shape, (Shape{2, 1, 192, 256}));
+  EXPECT_EQ(compiled->inputs()[1].shape, (Shape{2, 2, 96, 128}));
+  EXPECT_TRUE(compiled->inputs()[0].any_size && compiled->inputs()[1].type == ElementType::u8);
+  const auto request = compiled->create_request();
+  const auto alone = compile(1);
+  const auto by_frame = alone->create_request();
+
+  for (const auto& [width, height] : {std::pair{320, 240}, {642, 50}, {2, 2}, {33, 17}}) {
+    const int half_w = (width + 1) / 2, half_h = (height + 1) / 2;
+    const Tensor y =
+        test::random_tensor({2, 1, height, width}, 16, 235, 1).convert(ElementType::u8);
+    const Tensor uv =
+        test::random_tensor({2, 2, half_h, half_w}, 16, 240, 2).convert(ElementType::u8);
+    request->set_input(1, uv);
+    request->set_input(0, y);
+    request->start();
+    request->wait();
+    const std::vector<float> got = request->output(0).to_floats();
+
+    for (int image = 0; image < 2; ++image) {
+      std::vector<uint8_t> interleaved(static_cast<size_t>(2 * half_w * half_h));
+      for (int c = 0; c < 2; ++c)
+        for (int k = 0; k < half_w * half_h; ++k)
+          interleaved[static_cast<size_t>(2 * k + c)] =
+              uv.data<uint8_t>()[(2 * image + c) * half_w * half_h + k];
+      Frame frame;
+      frame.width = width;
+      frame.height = height;
+      frame.planes = {y.data<uint8_t>() + image * width * height, interleaved.data(), nullptr};
+      frame.strides = {width, 2 * half_w, 0};
+      by_frame->set_frame(0, frame, {});
+      by_frame->start();
+      by_frame->wait();
+      // Rows of 7, the first value is the image's number; rows that hold nothing differ in number.
+      const std::vector<float> want = by_frame->output(0).to_floats();
+      std::vector<float> of_image, expected;
+      for (size_t row = 0; row + 7 <= got.size(); row += 7)
+        if (got[row] == static_cast<float>(image) && got[row + 2] > 0)
+          of_image.insert(of_image.end(), got.begin() + static_cast<long>(row) + 1,
+                          got.begin() + static_cast<long>(row) + 7);
+      for (size_t row = 0; row + 7 <= want.size(); row += 7)
+        if (want[row] == 0 && want[row + 2] > 0)
+          expected.insert(expected.end(), want.begin() + static_cast<long>(row) + 1,
+                          want.begin() + static_cast<long>(row) + 7);
+      ASSERT_EQ(of_image.size(), expected.size()) << width << "x" << height;
+      for (size_t k = 0; k < expected.size(); ++k)
+        EXPECT_NEAR(of_image[k], expected[k], 1e-4) << width << "x" << height << ", " << k;
+    }
+  }
+}
+
+TEST(Requests, RefusePlanesThatAreNoPicture) {
+  Config config;
+  config.nv12_two_inputs = true;
+  const auto compiled = CompiledModel::compile(Model::read(ball_model()), config);
+  const auto request = compiled->create_request();
+  const auto plane = [](Shape shape) {
+    return Tensor::allocate(ElementType::u8, std::move(shape));
+  };
+  EXPECT_THROW(request->set_input(0, plane({1, 3, 48, 64})), Error);
+  EXPECT_THROW(request->set_input(1, plane({1, 48, 64})), Error);
+  EXPECT_THROW(request->set_input(0, plane({1, 1, 0, 64})), Error);
+  EXPECT_THROW(request->set_input(2, plane({1, 1, 48, 64})), Error);
+  request->set_input(0, plane({1, 1, 48, 64}));
+  EXPECT_THROW(request->start(), Error);  // no UV
+  request->set_input(1, plane({1, 2, 24, 31}));
+  EXPECT_THROW(request->start(), Error);
+  request->set_input(1, plane({1, 2, 24, 32}));
+  request->start();
+  EXPECT_TRUE(request->wait());
+}
+
 }  // namespace
 }  // namespace clinfer

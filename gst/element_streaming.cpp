@@ -203,7 +203,7 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   }
   statistics_.count_in();
   if constexpr (kHaveSurfaces)
-    if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get()));
+    if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get(), display_));
   auto job = std::make_unique<Job>();
   job->arrived = arrived;
   job->session = wait_for_session();

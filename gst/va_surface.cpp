@@ -208,13 +208,15 @@ std::shared_ptr<const SurfaceDisplay> find_display(GstElement* element, GstPad* 
   return display;
 }
 
-std::shared_ptr<const SurfaceDisplay> display_of(GstBuffer* buffer) {
+std::shared_ptr<const SurfaceDisplay> display_of(
+    GstBuffer* buffer, const std::shared_ptr<const SurfaceDisplay>& known) {
   GstVaDisplay* display =
       gst_buffer_n_memory(buffer) > 0 ? gst_va_buffer_peek_display(buffer) : nullptr;
   if (display == nullptr || gst_va_buffer_get_surface(buffer) == VA_INVALID_ID)
     throw Error{ErrorCode::bad_argument,
                 "a buffer that should be a VA surface is none; does the element before allocate "
                 "memory:VAMemory?"};
+  if (known != nullptr && known->display.handle == gst_va_display_get_va_dpy(display)) return known;
   return hold(display);
 }
 

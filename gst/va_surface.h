@@ -33,8 +33,10 @@ struct SurfaceDisplay {
 
 // From a neighbour or the application, by GstContext; null when nobody has one.
 std::shared_ptr<const SurfaceDisplay> find_display(GstElement* element, GstPad* sink);
-// Of a frame. Throws Error{bad_argument} when the buffer holds no surface, whatever its caps say.
-std::shared_ptr<const SurfaceDisplay> display_of(GstBuffer* buffer);
+// Of a frame; `known` itself where it is that. Throws Error{bad_argument} when the buffer holds no
+// surface, whatever its caps say.
+std::shared_ptr<const SurfaceDisplay> display_of(
+    GstBuffer* buffer, const std::shared_ptr<const SurfaceDisplay>& known);
 
 // Writes a pattern into a surface through VA and reads both planes through OpenCL. "" when it comes
 // back right, else what went wrong.

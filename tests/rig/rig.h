@@ -51,6 +51,8 @@ using RigWrite = int (*)(void* display, unsigned surface, const RigPicture* pict
 using RigReadVaCounters = void (*)(RigVaCounters* counters);
 // Symbol of the layer: "rig_cl_counters".
 using RigReadClCounters = void (*)(RigClCounters* counters);
+// Symbol of both, "rig_forgive": misuse so far was a test's own.
+using RigForgive = void (*)();
 
 }  // extern "C"
 

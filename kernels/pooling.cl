@@ -1,5 +1,5 @@
 // MaxPool and AvgPool on channels-last tensors: a tile of TILE_P neighbouring pixels of a row x VECTOR channels.
-// Defines: T, MODE (0 maximum, 1 average of what is inside, 2 average that counts pads), VECTOR, TILE_P, LANES, ROWS
+// Defines: T and OUT_T (what is read and written), MODE (0 maximum, 1 average of what is inside, 2 average that counts pads), VECTOR, TILE_P, LANES, ROWS
 // (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where UNROLL is 1, else members of `a`).
 // The last vector of channels overlaps the one before where needed.
 
@@ -28,7 +28,7 @@ int FN(last)(int start, int step, int taps, int size) {
 #endif
 
 __attribute__((reqd_work_group_size(LANES, ROWS, 1)))
-KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
   const int last = min(first + a.tiles_per_item, a.tiles);
   for (int tile = first; tile < last; ++tile) {
@@ -50,7 +50,7 @@ KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
     for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
       const int c = min(vector * VECTOR, a.channels - VECTOR);
       __global const T *const image = AT(in) + n * a.in_n + iz * a.in_d + iy * a.in_h + ix0 * a.in_w + c;
-      __global T *const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c;
+      __global OUT_T *const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c;
       if (inside) {
 #define CLEAR(p) FV acc##p = START;
         REPEAT(TILE_P, CLEAR)
@@ -71,7 +71,7 @@ KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
         const float scale = counted > 0 ? 1.0f / (counted * KW) : 0.0f;
 #define RESULT(v) ((v) * scale)
 #endif
-#define STORE(p) STOREV(T, VECTOR, TAIL(RESULT(acc##p), n, y, x + p, c, VECTOR), to + p * a.out_w);
+#define STORE(p) STOREV(OUT_T, VECTOR, TAIL(RESULT(acc##p), n, y, x + p, c, VECTOR), to + p * a.out_w);
         REPEAT(TILE_P, STORE)
       } else {
         for (int p = 0; p < min(TILE_P, a.ow - x); ++p) {
@@ -91,7 +91,7 @@ KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 #endif
           const float scale = taps > 0 ? 1.0f / taps : 0.0f;
 #endif
-          STOREV(T, VECTOR, TAIL(RESULT(acc), n, y, x + p, c, VECTOR), to + p * a.out_w);
+          STOREV(OUT_T, VECTOR, TAIL(RESULT(acc), n, y, x + p, c, VECTOR), to + p * a.out_w);
         }
       }
     }

@@ -204,11 +204,14 @@ struct ImageStrides {
   }
 };
 
-// Maxima of bytes are bytes.
+// Maxima of bytes are bytes; the tail may make bytes of floats.
 std::string reject_stored(const OpDesc& desc) {
   const bool bytes = desc.type == "MaxPool" && desc.inputs[0].type == ElementType::u8;
-  return bytes && desc.tail.empty() && desc.outputs.size() == 1 ? reject_bytes(desc)
-                                                                : reject_storage(desc, 1);
+  if (bytes && desc.tail.empty() && desc.outputs.size() == 1) return reject_bytes(desc);
+  if (!quantizes(desc.tail)) return reject_storage(desc, 1);
+  OpDesc floats = desc;
+  floats.outputs[0].type = desc.inputs[0].type;
+  return reject_storage(floats, 1);
 }
 
 std::string reject_image(const OpDesc& desc, int vector) {
@@ -332,6 +335,7 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
     spec.defines.emplace_back(name, usual ? std::to_string(value) : std::string(member));
   };
   spec.defines.emplace_back("T", storage_name(desc.inputs[0].type));
+  spec.defines.emplace_back("OUT_T", storage_name(desc.outputs[0].type));
   define("MODE", s.mode);
   define("VECTOR", vector);
   define("TILE_P", tile_p);
@@ -342,8 +346,8 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
   define_loop("KW", s.kernel[2], "a.kw");
   define_loop("SW", s.stride[2], "a.sw");
   define_loop("DW", s.dilation[2], "a.dw");
-  const size_t size = size_of(desc.inputs[0].type);
-  spec.arguments = {Argument::input(0, size), Argument::output(0, size), Argument::value(args)};
+  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
+                    Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
   add_tail(desc, vector, spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
   const int64_t rows_of_items = ceil_div(tiles, per_item);
@@ -417,13 +421,12 @@ KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "pooling_wide.cl";
-  spec.defines = {{"T", storage_name(desc.inputs[0].type)},
-                  {"MODE", std::to_string(s.mode)},
-                  {"VECTOR", std::to_string(vector)},
-                  {"LANES", std::to_string(lanes)},
-                  {"SLICES", std::to_string(slices)}};
-  const size_t size = size_of(desc.inputs[0].type);
-  spec.arguments = {Argument::input(0, size), Argument::output(0, size), Argument::value(args)};
+  spec.defines = {
+      {"T", storage_name(desc.inputs[0].type)}, {"OUT_T", storage_name(desc.outputs[0].type)},
+      {"MODE", std::to_string(s.mode)},         {"VECTOR", std::to_string(vector)},
+      {"LANES", std::to_string(lanes)},         {"SLICES", std::to_string(slices)}};
+  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
+                    Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
   add_tail(desc, vector, spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(slices), 1};
   spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(vectors, lanes)),
@@ -482,12 +485,13 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   spec.source = "pooling_general.cl";
   const int local = point["LOCAL"];
   spec.defines = {{"T", storage_name(desc.inputs[0].type)},
+                  {"OUT_T", storage_name(desc.outputs[0].type)},
                   {"MODE", std::to_string(s.mode)},
                   {"INDICES", indices ? "1" : "0"},
                   {"LOCAL", std::to_string(local)},
                   {"CHANNELS_INNER", desc.outputs[0].strides[1] == 1 ? "1" : "0"}};
-  const size_t size = size_of(desc.inputs[0].type);
-  spec.arguments = {Argument::input(0, size), Argument::output(0, size)};
+  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
+                    Argument::output(0, size_of(desc.outputs[0].type))};
   if (indices) spec.arguments.push_back(Argument::output(1, sizeof(int32_t)));
   spec.arguments.push_back(Argument::value(args));
   add_tail(desc, 1, spec, plan);

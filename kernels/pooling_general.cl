@@ -1,5 +1,5 @@
 // MaxPool and AvgPool on any strides, and the positions of the maxima. One work-item computes one element of the output.
-// Defines: T, MODE as in pooling.cl, INDICES (1: the second output is written), LOCAL (work-group), CHANNELS_INNER
+// Defines: T and OUT_T (what is read and written), MODE as in pooling.cl, INDICES (1: the second output is written), LOCAL (work-group), CHANNELS_INNER
 // (neighbouring work-items are neighbouring channels, else pixels).
 
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
 } FN(Args);
 
 __attribute__((reqd_work_group_size(LOCAL, 1, 1)))
-KERNEL(IN(T, in), OUT(T, out),
+KERNEL(IN(T, in), OUT(OUT_T, out),
 #if INDICES
        OUT(int, index),
 #endif
@@ -64,8 +64,8 @@ KERNEL(IN(T, in), OUT(T, out),
   const int taps = MODE == 1 ? inside : counted;
   result = taps > 0 ? result / taps : 0.0f;
 #endif
-  __global T *const to = AT(out) + n * a.out_n + c * a.out_c + z * a.out_d + y * a.out_h + x * a.out_w;
-  STOREV(T, 1, TAIL(result, n, y, x, c, 1), to);
+  __global OUT_T *const to = AT(out) + n * a.out_n + c * a.out_c + z * a.out_d + y * a.out_h + x * a.out_w;
+  STOREV(OUT_T, 1, TAIL(result, n, y, x, c, 1), to);
 #if INDICES
   const int flat = (n * a.channels + c) * a.id * a.ih * a.iw + at;
   AT(index)[n * a.index_n + c * a.index_c + z * a.index_d + y * a.index_h + x * a.index_w] = flat % a.index_range;

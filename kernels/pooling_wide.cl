@@ -1,6 +1,6 @@
 // MaxPool and AvgPool over windows of many pixels with few outputs, as over a whole image: SLICES work-items share the
 // window of one output pixel, LANES vectors of channels side by side.
-// Defines: T, MODE as in pooling.cl, VECTOR, LANES, SLICES (a power of 2).
+// Defines: T and OUT_T (what is read and written), MODE as in pooling.cl, VECTOR, LANES, SLICES (a power of 2).
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -27,7 +27,7 @@ int FN(last)(int start, int step, int taps, int size) {
 #endif
 
 __attribute__((reqd_work_group_size(LANES, SLICES, 1)))
-KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
   __local FV part[SLICES][LANES];
   const int lane = get_local_id(0), slice = get_local_id(1);
   const int vector = get_global_id(0);
@@ -71,7 +71,7 @@ KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 #endif
       acc *= taps > 0 ? 1.0f / taps : 0.0f;
 #endif
-      STOREV(T, VECTOR, TAIL(acc, n, y, x, c, VECTOR),
+      STOREV(OUT_T, VECTOR, TAIL(acc, n, y, x, c, VECTOR),
              AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c);
     }
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -128,6 +128,21 @@ TEST(Quantized, MaximaOfBytesAreBytes) {
   check_op(desc, inputs, kExact);
 }
 
+TEST(Quantized, PoolingMakesBytes) {
+  for (const char* type : {"MaxPool", "AvgPool"}) {
+    std::vector<Tensor> inputs{random_tensor({1, 19, 9, 10}, -1, 1)};
+    OpDesc desc = make_desc(type, 1,
+                            attributes({{"kernel", "3,3"},
+                                        {"strides", "2,2"},
+                                        {"pads_begin", "1,1"},
+                                        {"pads_end", "1,1"},
+                                        {"exclude-pad", "true"}}),
+                            inputs, {false});
+    quantize_output(desc, inputs, 100, 256);
+    check_op(desc, inputs, kOneByte);
+  }
+}
+
 TEST(Quantized, QuantizeAndDequantize) {
   const auto number = [](float value) { return Tensor::of<float>(ElementType::f32, {}, {value}); };
   for (const Shape& shape : {Shape{1, 3, 9, 8}, Shape{2, 32, 5, 5}, Shape{7}}) {

@@ -103,9 +103,9 @@ class Search {
   bool go_on() {
     if (ended_) return false;
     if (!observe_({result_.tried, default_ns_, best_ns_})) result_.stopped = ended_ = true;
-    if (limits_.seconds > 0 &&
-        std::chrono::duration<double>(Clock::now() - start_).count() > limits_.seconds)
-      ended_ = true;
+    // A budget leaves time for the first kernels: else there would be nothing to choose from.
+    const std::chrono::duration<double> passed = Clock::now() - start_;
+    if (limits_.seconds > 0 && result_.tried > 0 && passed.count() > limits_.seconds) ended_ = true;
     return !ended_;
   }
 

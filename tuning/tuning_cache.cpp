@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <memory>
 
@@ -88,9 +89,15 @@ std::string text_of(JsonNode* node, const Place& place) {
     return "[" + text + "]";
   }
   if (is_text(node)) return json_text(json_node_get_string(node));
-  if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_DOUBLE &&
-      !std::isfinite(json_node_get_double(node)))
-    place.fail("a number is too large");
+  if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_DOUBLE) {
+    const double number = json_node_get_double(node);
+    if (!std::isfinite(number)) place.fail("a number is too large");
+    char digits[40];
+    std::snprintf(digits, sizeof digits, "%.17g", number);
+    text = digits;
+    std::erase(text, '+');  // json-glib does not read 1e+40
+    return text;
+  }
   const std::unique_ptr<char, void (*)(void*)> value(json_to_string(node, FALSE), g_free);
   return value.get();
 }

@@ -289,6 +289,9 @@ bool Tuning::measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningO
   try {
     for (const Task& task : todo) {
       if (!go_on()) break;
+      if (config_.tuning_seconds > 0 && &task != &todo[0] &&
+          seconds_since(start) > config_.tuning_seconds)
+        break;
       request.walk([&](size_t s) {
         if (s == task.step) measure_task(task);
       });

@@ -155,7 +155,8 @@ TEST(Tuner, ABudgetEndsTheSearch) {
   FakeRunner runner;
   const SearchResult result = run(runner, {1e-9, false});
   EXPECT_FALSE(result.stopped);
-  EXPECT_EQ(result.best, kDefault);
+  EXPECT_GT(result.tried, 0u) << "there is time for the first";
+  EXPECT_LT(result.tried, 9u);
 }
 
 TEST(Tuner, StartsFromGuesses) {

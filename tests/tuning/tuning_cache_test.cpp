@@ -14,6 +14,7 @@
 #include "kernels/error.h"
 #include "tests/engine/test_files.h"
 #include "tuning/op_key.h"
+#include "tuning/shipped.h"
 
 namespace clinfer {
 namespace {
@@ -315,6 +316,26 @@ TEST(OpKey, SaysWhatDecides) {
   EXPECT_FALSE(changed([](OpDesc& d) { d.outputs[0].offset = 32; }));
   EXPECT_TRUE(changed([](OpDesc& d) { d.attributes.set("strides", "1,1"); }));
   EXPECT_EQ(record_hash("", ""), "af63f14c8602103b") << "FNV-1a 64 of \"|\"";
+}
+
+TEST(Shipped, ServeTheirDeviceAndAreGuessesForRelatives) {
+  const std::string op =
+      "Convolution in=1x38x38x32:f32 w=128x32x3x3 out=1x128x38x38:f32/strides "
+      "369664,1,9728,256 auto_pad=explicit dilations=1 pads_begin=1 pads_end=1 strides=1 "
+      "tail=add(w 1x128x1x1),relu";
+  DeviceTraits traits;
+  traits.vendor = Vendor::pocl;
+  traits.is_cpu = true;
+  traits.vector_width = 16;
+  const auto own = shipped_records(op, traits);
+  ASSERT_FALSE(own.empty());
+  EXPECT_TRUE(own[0].same_device);
+  EXPECT_EQ(own[0].record->op, op);
+  traits.vector_width = 8;
+  const auto relatives = shipped_records(op, traits);
+  ASSERT_EQ(relatives.size(), own.size());
+  EXPECT_FALSE(relatives[0].same_device);
+  EXPECT_TRUE(shipped_records("Convolution of another kind", traits).empty());
 }
 
 }  // namespace

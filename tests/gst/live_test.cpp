@@ -142,7 +142,7 @@ TEST(Overload, SkipInferencePassesWhatDoesNotFit) {
   EXPECT_TRUE(in_order(drive));
   const size_t inferred = count_of(drive, "red"), skipped = count_of(drive, "skipped");
   EXPECT_EQ(inferred + skipped, 150u);
-  EXPECT_GT(inferred, 10u);
+  EXPECT_GT(inferred, 3u);
   EXPECT_GT(skipped, 50u);
   EXPECT_EQ(drive.qos_messages, skipped);
   EXPECT_LE(drive.most_alive, (2u + 1u) * 8u + 2u);
@@ -156,7 +156,7 @@ TEST(Overload, DropKeepsTheLatencyOfWhatGoesOn) {
   Drive drive = overload(harness, 150);
   EXPECT_TRUE(in_order(drive));
   EXPECT_EQ(count_of(drive, "red"), drive.seen.size());
-  EXPECT_GT(drive.seen.size(), 10u);
+  EXPECT_GT(drive.seen.size(), 3u);
   EXPECT_LT(drive.seen.size(), 100u);
   const Counts counts(harness.clinfer());
   EXPECT_EQ(counts.in, 150u);

@@ -109,27 +109,6 @@ std::string color_model(const std::string& name, int side) {
   return write_file(name + ".xml", xml);
 }
 
-std::string echo_model() {
-  const auto picture = [](int id) { return port(id, "FP32", {1, 3, 24, 40}); };
-  write_file("echo.bin", "");
-  return write_file(
-      "echo.xml",
-      "<?xml version=\"1.0\"?>\n<net name=\"echo\" version=\"11\">\n<layers>\n"
-      "<layer id=\"0\" name=\"data\" type=\"Parameter\" version=\"opset1\">"
-      "<data shape=\"1,3,24,40\" element_type=\"f32\"/><output>" +
-          picture(0) +
-          "</output></layer>\n"
-          "<layer id=\"1\" name=\"echo\" type=\"ReLU\" version=\"opset1\"><input>" +
-          picture(0) + "</input><output>" + picture(1) +
-          "</output></layer>\n"
-          "<layer id=\"2\" name=\"result\" type=\"Result\" version=\"opset1\"><input>" +
-          picture(0) +
-          "</input></layer>\n</layers>\n<edges>\n"
-          "<edge from-layer=\"0\" from-port=\"0\" to-layer=\"1\" to-port=\"0\"/>\n"
-          "<edge from-layer=\"1\" from-port=\"1\" to-layer=\"2\" to-port=\"0\"/>\n"
-          "</edges>\n</net>\n");
-}
-
 std::string color_model() { return color_model("color", 16); }
 
 std::string blocks_model() {

@@ -18,8 +18,6 @@ std::string color_model(const std::string& name, int side);
 // [1,1,16,16] (gray) -> AvgPool -> [1,1,4,4]: the mean brightness of each of 4x4 blocks. Path of
 // the .xml.
 std::string blocks_model();
-// [1,3,24,40] -> ReLU -> [1,3,24,40] "echo": what the network is given.
-std::string echo_model();
 
 // Writes `text` to a file in the folder and gives its path.
 std::string write_file(const std::string& name, const std::string& text);

@@ -137,10 +137,34 @@ std::string source(int width, int height, const std::string& more = "", int fram
          ",framerate=25/1" + more;
 }
 
-// A network that hands on what it gets.
+// A network [1,3,24,40] -> ReLU that hands on what it gets. Path of its .xml.
+const std::string& echo_model() {
+  static const std::string path = [] {
+    const std::string dims = "<dim>1</dim><dim>3</dim><dim>24</dim><dim>40</dim></port>";
+    const auto port = [&](const char* id) {
+      return std::string("<port id=\"") + id + "\" precision=\"FP32\">" + dims;
+    };
+    testing_models::write_file("echo.bin", "");
+    return testing_models::write_file("echo.xml", R"(<?xml version="1.0"?>
+<net name="echo" version="11"><layers>
+<layer id="0" name="data" type="Parameter" version="opset1"><data shape="1,3,24,40" element_type="f32"/><output>)" +
+                                                      port("0") + R"(</output></layer>
+<layer id="1" name="echo" type="ReLU" version="opset1"><input>)" +
+                                                      port("0") + "</input><output>" + port("1") +
+                                                      R"(</output></layer>
+<layer id="2" name="result" type="Result" version="opset1"><input>)" +
+                                                      port("0") + R"(</input></layer>
+</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+</edges></net>
+)");
+  }();
+  return path;
+}
+
 std::string net(const std::string& properties = "") {
-  return " ! clinfer name=net post-process=none model=" + testing_models::echo_model() + " " +
-         properties;
+  return " ! clinfer name=net post-process=none model=" + echo_model() + " " + properties;
 }
 // Of the last sample GStreamer 1.22 makes a copy, and unmaps there what it did not map.
 constexpr const char* kSink = " ! fakesink name=sink enable-last-sample=false";
@@ -281,8 +305,7 @@ TEST(VaPath, NamesBothWhenTheDeviceIsNotTheDisplays) {
 }
 
 TEST(VaPath, TwoElementsReadOneSurface) {
-  const std::string branch =
-      " ! queue ! clinfer post-process=none model=" + testing_models::echo_model();
+  const std::string branch = " ! queue ! clinfer post-process=none model=" + echo_model();
   const Played surfaces = play(source(320, 240, "", 30) + " ! vatestupload ! tee name=t t." +
                                branch + " ! fakesink t. ! queue" + net() + kSink);
   expect_same(surfaces, play(source(320, 240, "", 30) + net() + kSink), "behind a tee");

@@ -1,7 +1,8 @@
 // Decides what tensors are stored in: floats as the device computes best, 64-bit integers as 32
 // bits, booleans as bytes. Constants keep their values; only the type in which a kernel would see
-// them changes. Regions and scores that the host computes for further such operations (Proposal for
-// ROIPooling) stay f32: f16 is too coarse for pixels.
+// them changes. What the host computes, or the application gives, for operations that run on the host
+// stays f32 (regions and scores, for Proposal, NonMaxSuppression, ROIPooling): f16 is too coarse for
+// pixels, and the order of scores would change.
 #include <algorithm>
 
 #include "engine/passes/passes.h"
@@ -11,6 +12,7 @@ namespace clinfer {
 namespace {
 
 bool is_from_host(const Node& node) {
+  if (node.is("Parameter")) return true;
   return node.def && node.def->families.empty() && !node.def->host_reason.empty();
 }
 

@@ -42,5 +42,21 @@ TEST(SetPrecision, RegionsStayWide) {
   EXPECT_EQ(type_of_regions(true), ElementType::f16);
 }
 
+// What the application gives to the host alone never sees f16.
+TEST(SetPrecision, InputsOfTheHostStayWide) {
+  GraphBuilder b;
+  const Edge boxes = b.parameter({1, 8, 4}), scores = b.parameter({1, 2, 8}),
+             data = b.parameter({1, 3, 4, 4});
+  b.result(b.op("MatrixNms", 8, {boxes, scores}, {{"keep_top_k", "4"}, {"nms_top_k", "8"}}, 3));
+  b.result(b.op("Abs", 1, {data}));
+  auto graph = b.finish();
+  PassContext context;
+  context.activations = ElementType::f16;
+  set_precision(*graph, context);
+  EXPECT_EQ(boxes.node->outputs[0].type, ElementType::f32);
+  EXPECT_EQ(scores.node->outputs[0].type, ElementType::f32);
+  EXPECT_EQ(data.node->outputs[0].type, ElementType::f16);
+}
+
 }  // namespace
 }  // namespace clinfer

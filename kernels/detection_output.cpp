@@ -106,13 +106,41 @@ struct Box {
   float area() const { return (x1 - x0) * (y1 - y0); }
 };
 
-float overlap(const Box& a, const Box& b) {
-  const float width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
-  const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
-  if (!(width > 0 && height > 0)) return 0;
-  const float shared = width * height;
-  return shared / (a.area() + b.area() - shared);
-}
+// Boxes that stay, side by side as vector instructions want them: comparing each candidate with all
+// of them is most of the work where many pass the confidence threshold.
+class KeptBoxes {
+ public:
+  void clear() {
+    for (std::vector<float>* values : {&x0_, &y0_, &x1_, &y1_, &area_}) values->clear();
+    label_.clear();
+  }
+  void add(const Box& box, int32_t label) {
+    x0_.push_back(box.x0), y0_.push_back(box.y0), x1_.push_back(box.x1), y1_.push_back(box.y1);
+    area_.push_back(box.area()), label_.push_back(label);
+  }
+  // Whether the intersection of `box` with one of the same label is more than this part of the
+  // union.
+  bool overlaps(const Box& box, int32_t label, float threshold) const {
+    constexpr size_t kBlock = 32;
+    const float area = box.area();
+    for (size_t first = 0; first < label_.size(); first += kBlock) {
+      const size_t end = std::min(first + kBlock, label_.size());
+      int hits = 0;
+      for (size_t i = first; i < end; ++i) {
+        const float width = std::min(box.x1, x1_[i]) - std::max(box.x0, x0_[i]);
+        const float height = std::min(box.y1, y1_[i]) - std::max(box.y0, y0_[i]);
+        const float shared = std::max(width, 0.0f) * std::max(height, 0.0f);
+        hits |= (shared / (area + area_[i] - shared) > threshold) & (label_[i] == label);
+      }
+      if (hits != 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::vector<float> x0_, y0_, x1_, y1_, area_;
+  std::vector<int32_t> label_;
+};
 
 Box clipped(const Box& b) {
   const auto unit = [](float v) { return std::clamp(v, 0.0f, 1.0f); };
@@ -221,21 +249,21 @@ class Image {
   void keep_best(std::vector<Candidate>& list) const {
     const size_t most =
         s_.top_k < 0 ? list.size() : std::min(list.size(), static_cast<size_t>(s_.top_k));
-    std::partial_sort(list.begin(), list.begin() + static_cast<int64_t>(most), list.end(),
-                      is_better);
+    if (most < list.size())
+      std::nth_element(list.begin(), list.begin() + static_cast<int64_t>(most), list.end(),
+                       is_better);
     list.resize(most);
+    std::sort(list.begin(), list.end(), is_better);
   }
 
-  // Candidates in order of score; one that overlaps one of its class kept since `first` too much
-  // goes.
-  void suppress(const std::vector<Candidate>& sorted, size_t first) {
+  // Candidates in order of score; one that overlaps one of its class in this list too much goes.
+  void suppress(const std::vector<Candidate>& sorted) {
+    kept_boxes_.clear();
     for (const Candidate& c : sorted) {
       const Box mine = box(c);
-      const bool keep = std::none_of(
-          kept_.begin() + static_cast<int64_t>(first), kept_.end(), [&](const Detection& k) {
-            return k.label == c.label && overlap(mine, k.box) > s_.nms_threshold;
-          });
-      if (keep) kept_.push_back({c, mine});
+      if (kept_boxes_.overlaps(mine, c.label, s_.nms_threshold)) continue;
+      kept_boxes_.add(mine, c.label);
+      kept_.push_back({c, mine});
     }
   }
 
@@ -250,7 +278,7 @@ class Image {
     }
     for (auto& list : lists) {
       keep_best(list);
-      suppress(list, kept_.size());
+      suppress(list);
     }
   }
 
@@ -265,7 +293,7 @@ class Image {
       if (best.label > 0 && best.score >= s_.confidence_threshold) list.push_back(best);
     }
     keep_best(list);
-    suppress(list, 0);
+    suppress(list);
   }
 
   const Settings& s_;
@@ -274,6 +302,7 @@ class Image {
   int64_t count_;
   std::vector<float> no_object_;
   std::vector<Detection> kept_;
+  KeptBoxes kept_boxes_;
 };
 
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {

@@ -1,8 +1,8 @@
 // Decides what tensors are stored in: floats as the device computes best, 64-bit integers as 32
 // bits, booleans as bytes. Constants keep their values; only the type in which a kernel would see
-// them changes. What the host computes, or the application gives, for operations that run on the host
-// stays f32 (regions and scores, for Proposal, NonMaxSuppression, ROIPooling): f16 is too coarse for
-// pixels, and the order of scores would change.
+// them changes. What the host computes, or the application gives, for operations that run on the
+// host stays f32 (regions and scores, for Proposal, NonMaxSuppression, ROIPooling): f16 is too
+// coarse for pixels, and the order of scores would change.
 #include <algorithm>
 
 #include "engine/passes/passes.h"

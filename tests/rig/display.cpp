@@ -26,6 +26,14 @@ VAStatus driver_name(VADisplayContextP, char** name) {
   return VA_STATUS_SUCCESS;
 }
 
+#if CLINFER_VA_HAS_DRIVER_NAMES
+VAStatus driver_names(VADisplayContextP context, char** names, unsigned* count) {
+  if (*count == 0) return VA_STATUS_ERROR_INVALID_PARAMETER;
+  *count = 1;
+  return driver_name(context, names);
+}
+#endif
+
 void print_error(void*, const char* text) { std::fprintf(stderr, "libva: %s", text); }
 void print_nothing(void*, const char*) {}
 
@@ -35,7 +43,11 @@ VADisplay make_display() {
   display->vadpy_magic = VA_DISPLAY_MAGIC;
   display->vaIsValid = is_valid;
   display->vaDestroy = destroy;
+#if CLINFER_VA_HAS_DRIVER_NAMES
+  display->vaGetDriverNames = driver_names;  // libva asks for nothing else where it has this
+#else
   display->vaGetDriverName = driver_name;
+#endif
   display->error_callback = print_error;
   display->info_callback = print_nothing;
   display->pDriverContext = driver;

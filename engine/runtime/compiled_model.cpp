@@ -84,6 +84,31 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
                          bool expose_layers)
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
+  open_device();
+  std::unique_ptr<Graph> graph = make_graph(expose_layers);
+  use_measured_pipeline();
+  Tuning tuning(config_, *context_);
+  const KernelChooser choose = [&](const OpDesc& desc,
+                                   std::span<const KernelFamily* const> families) {
+    return tuning.choose(desc, families);
+  };
+  plan_ = make_plan(std::move(graph), context_->traits, choose);
+  realise(progress);
+  if (tuning.measure(*this, cache_.get(), observer)) {
+    choose_kernels(plan_, context_->traits, choose);
+    realise(progress);
+  }
+  tuning_ = tuning.finish(plan_);
+  warm_up();
+  if (config_.streams == 0) choose_streams(progress);
+  std::fill(device_ns_.begin(), device_ns_.end(), 0);
+  std::fill(host_ns_.begin(), host_ns_.end(), 0);
+  inferences_ = 0;
+  load_ms_ =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+void DeviceModel::open_device() {
   const ocl::DisplayMatch match = ocl::match_display(config_.device, config_.va_display);
   const ocl::Device& device = *match.device;
   hints_ = ocl::applicable_hints({config_.priority, config_.throttle}, device.info.name,
@@ -97,11 +122,14 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     config_.streams = 1;
   }
   context_ = exclusive_ ? exclusive_->context : ocl::create_context(match);
+}
+
+// The model's graph as kernels will compute it; notes inputs and outputs on the way.
+std::unique_ptr<Graph> DeviceModel::make_graph(bool expose_layers) {
   auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
   const bool half =
       half_activations(config_, *graph, context_->traits.fp16 && context_->device.info.fp16);
   precision_ = half ? Precision::f16 : Precision::f32;
-
   if (config_.batch) set_batch(*graph, config_.batch);
   network_inputs_ = inputs_ = input_ports(*graph);
   if (config_.nv12_two_inputs) {
@@ -115,41 +143,26 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     if (!config_.graph_dumps_dir.empty()) write_dump(config_.graph_dumps_dir, index, name, g);
   });
   if (expose_layers) outputs_ = output_ports(*graph);
-  if (config_.streams == 0) {
-    const unsigned batch = inputs_.empty() || inputs_[0].shape.empty()
-                               ? 1
-                               : static_cast<unsigned>(inputs_[0].shape[0]);
-    if (const auto measured = find_pipeline(*model_, config_, context_->device.info, batch)) {
-      config_.streams = measured->streams;
-      optimal_requests_ = measured->requests;
-    }
-  }
-  Tuning tuning(config_, *context_);
-  const KernelChooser choose = [&](const OpDesc& desc,
-                                   std::span<const KernelFamily* const> families) {
-    return tuning.choose(desc, families);
-  };
-  plan_ = make_plan(std::move(graph), context_->traits, choose);
-  realise(progress);
-  if (tuning.measure(*this, cache_.get(), observer)) {
-    choose_kernels(plan_, context_->traits, choose);
-    realise(progress);
-  }
-  tuning_ = tuning.finish(plan_);
+  return graph;
+}
 
-  // One inference now, so that what drivers compile or allocate at the first launch does not delay
-  // the first frame.
-  {
-    DeviceRequest warm(*this, *streams_[0]);
-    warm.start();
-    warm.wait({});
+// Streams on AUTO: what `clinfer tune --pipeline` found best for this batch.
+void DeviceModel::use_measured_pipeline() {
+  if (config_.streams != 0) return;
+  const unsigned batch =
+      inputs_.empty() || inputs_[0].shape.empty() ? 1 : static_cast<unsigned>(inputs_[0].shape[0]);
+  if (const auto measured = find_pipeline(*model_, config_, context_->device.info, batch)) {
+    config_.streams = measured->streams;
+    optimal_requests_ = measured->requests;
   }
-  if (config_.streams == 0) choose_streams(progress);
-  std::fill(device_ns_.begin(), device_ns_.end(), 0);
-  std::fill(host_ns_.begin(), host_ns_.end(), 0);
-  inferences_ = 0;
-  load_ms_ =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// One inference, so that what drivers compile or allocate at the first launch does not delay the
+// first frame.
+void DeviceModel::warm_up() {
+  DeviceRequest warm(*this, *streams_[0]);
+  warm.start();
+  warm.wait({});
 }
 
 void DeviceModel::realise(const Progress& progress) {

@@ -81,6 +81,10 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns);
 
  private:
+  void open_device();
+  std::unique_ptr<Graph> make_graph(bool expose_layers);
+  void use_measured_pipeline();
+  void warm_up();
   void realise(const Progress& progress);  // from the plan: programs, weights, streams
   void build(const Progress& progress);
   void load_weights();

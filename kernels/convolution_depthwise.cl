@@ -1,12 +1,15 @@
 // Depthwise convolution on channels-last activations: a work-item computes TILE_P neighbouring
-// pixels of a row x VECTOR channels. Weights are packed [kh][kw][channel]; VECTOR zeros behind them
-// stand for every pixel outside the input. The last vector of channels overlaps the one before
-// where needed. Defines: T, VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of
-// tiles), KH, KW, SW, DW (numbers where the loops are to be unrolled, else members of `a`).
+// pixels of a row x VECTOR channels. Weights are packed [kh][kw][channel]. The last vector of
+// channels overlaps the one before where needed. Defines: T (of the output), VECTOR, TILE_P, LANES,
+// ROWS (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where the loops
+// are to be unrolled, else members of `a`).
+// BYTES     the input is bytes, the weights are floats: exact sums in f32. All channels' zero points
+//           stand for every pixel outside the input; without it, VECTOR zeros behind the weights
+// HAS_ZERO  with BYTES: zero points are not all 0
 
 typedef struct {
   int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
-  int ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw;
+  GEOMETRY
   int channels, vectors;
   int row_tiles, tiles,
       tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item
@@ -14,12 +17,41 @@ typedef struct {
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
+#if BYTES
+#define IN_T uchar
+#define WEIGHT_T float
+#define ZEROS IN(uchar, zero_points),
+#else
+#define IN_T T
+#define WEIGHT_T T
+#define ZEROS
+#endif
+#if HAS_ZERO
+#define VALUE(p) (LOADV(IN_T, VECTOR, p) - zero)
+#else
+#define VALUE(p) LOADV(IN_T, VECTOR, p)
+#endif
+
+#define CLEAR(p) FV acc##p = 0;
+#define INSIDE(ix) (row + (ix)*a.in_w)
+#define ANYWHERE(ix) ((uint)(ix) < (uint)a.iw ? row + (ix)*a.in_w : outside)
+#define TAP(p, PLACE) acc##p = fma(VALUE(PLACE(ix0 + p * SW + kx * DW)), wv, acc##p);
+#define TAP_INSIDE(p) TAP(p, INSIDE)
+#define TAP_ANYWHERE(p) TAP(p, ANYWHERE)
+#define ROWS_OF_TAPS(TAPS)                                                                    \
+  for (int ky = ky_first; ky < ky_last; ++ky) {                                               \
+    __global const IN_T *const row = AT(in) + n * a.in_n + (iy + ky * a.dh) * a.in_h + c;     \
+    __global const WEIGHT_T *const w = AT(weights) + ky * KW * a.channels + c;                \
+    _Pragma("unroll") for (int kx = 0; kx < KW; ++kx) {                                       \
+      const FV wv = LOADV(WEIGHT_T, VECTOR, w + kx * a.channels);                             \
+      REPEAT(TILE_P, TAPS)                                                                    \
+    }                                                                                         \
+  }
 
 __attribute__((reqd_work_group_size(LANES, ROWS, 1)))
-KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
   const int last = min(first + a.tiles_per_item, a.tiles);
-  __global const T *const zeros = AT(weights) + a.zeros;
   int x = first % a.row_tiles * TILE_P, y = first / a.row_tiles, n = y / a.oh;
   y -= n * a.oh;
   for (int tile = first; tile < last; ++tile) {
@@ -30,23 +62,22 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
     const int left = a.ow - x;
     for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
       const int c = min(vector * VECTOR, a.channels - VECTOR);
-#define CLEAR(p) FV acc##p = 0;
       REPEAT(TILE_P, CLEAR)
-      for (int ky = ky_first; ky < ky_last; ++ky) {
-        __global const T *const row = AT(in) + n * a.in_n + (iy + ky * a.dh) * a.in_h + c;
-        __global const T *const w = AT(weights) + ky * KW * a.channels + c;
-#pragma unroll
-        for (int kx = 0; kx < KW; ++kx) {
-          const FV wv = LOADV(T, VECTOR, w + kx * a.channels);
-#define TAP(p)                                                                                  \
-  {                                                                                             \
-    const int ix = ix0 + p * SW + kx * DW;                                                      \
-    acc##p =                                                                                    \
-        fma(LOADV(T, VECTOR, ((uint)ix < (uint)a.iw ? row + ix * a.in_w : zeros)), wv, acc##p); \
-  }
-          REPEAT(TILE_P, TAP)
-        }
+#if BYTES
+      __global const uchar *const outside = AT(zero_points) + c;
+#if HAS_ZERO
+      const FV zero = LOADV(uchar, VECTOR, outside);
+#endif
+      // Between the edges addresses follow from one another.
+      if (ix0 >= 0 && ix0 + (TILE_P - 1) * SW + (KW - 1) * DW < a.iw) {
+        ROWS_OF_TAPS(TAP_INSIDE)
+      } else {
+        ROWS_OF_TAPS(TAP_ANYWHERE)
       }
+#else
+      __global const T *const outside = AT(weights) + a.zeros;
+      ROWS_OF_TAPS(TAP_ANYWHERE)
+#endif
       __global T *const to = AT(out) + n * a.out_n + y * a.out_h + x * a.out_w + c;
 #define STORE(p) \
   if (p < left) STOREV(T, VECTOR, TAIL(acc##p, n, y, x + p, c, VECTOR), to + p * a.out_w);

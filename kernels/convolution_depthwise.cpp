@@ -1,46 +1,52 @@
-// Points and packing of the depthwise kernel for bytes (convolution_depthwise_int8.cl).
+// Points and packing of the depthwise kernel (convolution_depthwise.cl), for floats and for bytes.
 #include <algorithm>
 
+#include "kernels/convolution_families.h"
 #include "kernels/convolution_int8.h"
+#include "kernels/shape_util.h"
+#include "kernels/strided_copy.h"
 
 namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMaxGroups = 65535;  // work-groups along the second dimension (NVIDIA)
 constexpr int64_t kExactTaps = (1 << 24) / (255 * 128);  // products whose sum f32 holds exactly
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Members as in convolution_depthwise_int8.cl.
-struct Args {
-  int in_n, in_h, in_w, out_n, out_h, out_w;
-  int ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw;
-  int channels, vectors;
-  int row_tiles, tiles, tiles_per_item;
-};
-
-}  // namespace
-
-std::string reject_depthwise_int8(const OpDesc& desc, const TileProblem& problem) {
-  if (!takes_bytes(desc)) return "the data are not bytes";
-  if (std::string why = reject_byte_storage(desc); !why.empty()) return why;
-  const ConvShape& s = problem.shape;
+std::string reject_shape(const ConvShape& s) {
   if (s.in_channels != 1 || s.out_channels != 1)
     return "not one input and one output channel in each group";
   if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
-  if (const size_t zeros = zero_points(desc).size();
-      zeros != 1 && zeros != static_cast<size_t>(s.groups))
-    return "neither one zero point nor one for each channel";
-  if (s.taps() > kExactTaps) return "sums of too many products";
-  if (s.groups > 1 && (problem.in.c != 1 || problem.out.c != 1))
-    return "channels are not adjacent in memory";
+  return "";
+}
+
+std::string reject(const OpDesc& desc, const DeviceTraits&) {
+  if (desc.constants[1].empty()) return "the weights are not constant";
+  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  const TileProblem problem = convolution_problem(desc);
+  if (std::string why = reject_shape(problem.shape); !why.empty()) return why;
+  if (std::string why = reject_channels(problem.shape, problem.in, problem.out); !why.empty())
+    return why;
   return reject_tail(desc, 16, problem.axes);
 }
 
-std::vector<TuningPoint> depthwise_int8_space(const OpDesc&, const TileProblem& problem,
-                                              const DeviceTraits& traits) {
-  const int64_t channels = problem.shape.groups;
+std::string reject_int8(const OpDesc& desc, const DeviceTraits&) {
+  if (!takes_bytes(desc)) return "the data are not bytes";
+  if (std::string why = reject_byte_storage(desc); !why.empty()) return why;
+  const TileProblem problem = convolution_problem(desc);
+  if (std::string why = reject_shape(problem.shape); !why.empty()) return why;
+  if (const size_t zeros = zero_points(desc).size();
+      zeros != 1 && zeros != static_cast<size_t>(problem.shape.groups))
+    return "neither one zero point nor one for each channel";
+  if (problem.shape.taps() > kExactTaps) return "sums of too many products";
+  if (std::string why = reject_channels(problem.shape, problem.in, problem.out); !why.empty())
+    return why;
+  return reject_tail(desc, 16, problem.axes);
+}
+
+// On a GPU with work-groups of each of these sizes.
+std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
+                                std::initializer_list<int> group_sizes) {
+  const int64_t channels = convolution_problem(desc).shape.groups;
   std::vector<TuningPoint> space;
   const auto add = [&](int vector, int tile_p, int lanes, int rows) {
     space.push_back({{{"VECTOR", vector}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}}});
@@ -54,19 +60,58 @@ std::vector<TuningPoint> depthwise_int8_space(const OpDesc&, const TileProblem& 
       }
       for (int lanes : {32, 16, 8, 4, 2, 1})
         if (lanes == 1 || lanes * vector < 2 * channels)
-          if (const int items = 128; static_cast<size_t>(items) <= traits.max_work_group)
-            add(vector, tile_p, lanes, items / lanes);
+          for (int items : group_sizes)
+            if (static_cast<size_t>(items) <= traits.max_work_group)
+              add(vector, tile_p, lanes, items / lanes);
     }
   }
   if (space.empty()) add(1, 1, 1, 1);
   return space;
 }
 
-TuningPoint depthwise_int8_heuristic(const OpDesc& desc, const TileProblem& problem,
-                                     const DeviceTraits& traits) {
-  const ConvShape& s = problem.shape;
-  const std::vector<TuningPoint> space = depthwise_int8_space(desc, problem, traits);
-  // Multiply-adds, loads and conversions of all work-items; on a GPU also too few of them.
+std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
+  return points(desc, traits, {128, 64, 256});
+}
+
+std::vector<TuningPoint> space_int8(const OpDesc& desc, const DeviceTraits& traits) {
+  return points(desc, traits, {128});
+}
+
+template <typename Cost>
+TuningPoint cheapest(const std::vector<TuningPoint>& space, Cost cost) {
+  return *std::min_element(
+      space.begin(), space.end(),
+      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+}
+
+TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  const ConvShape s = convolution_problem(desc).shape;
+  const int64_t channels = s.groups;
+  const auto cost = [&](const TuningPoint& p) {
+    const int vector = p["VECTOR"], tile_p = p["TILE_P"];
+    const int64_t vectors = ceil_div(channels, vector),
+                  tiles = ceil_div(s.out[2], tile_p) * s.out[1] * s.batch;
+    const double columns = static_cast<double>((tile_p - 1) * s.stride[2] + s.kernel[2]);
+    const double work = static_cast<double>(tile_p * s.kernel[2]) + columns + 2;
+    if (traits.is_cpu) {
+      const double registers = std::max(1.0, vector / static_cast<double>(traits.vector_width));
+      return static_cast<double>(vectors * tiles) * (work * registers + 4) *
+             (tile_p * registers > 10 ? 1.3 : 1.0);
+    }
+    const double items = static_cast<double>(vectors * tiles),
+                 wanted = 512.0 * traits.compute_units;
+    double value = items * vector * (work + 4) * (items < wanted ? wanted / items : 1.0);
+    if (p["LANES"] * p["ROWS"] != 128) value *= 1.02;
+    const int64_t lanes = ceil_div(vectors, p["LANES"]) * p["LANES"];
+    return value * static_cast<double>(lanes) / static_cast<double>(vectors) *
+           (vector == 4 ? 0.9 : 1.0) * (p["LANES"] * vector < 32 && channels >= 32 ? 1.2 : 1.0);
+  };
+  return cheapest(space(desc, traits), cost);
+}
+
+// Multiply-adds, loads and conversions of all work-items; on a GPU also too few of them.
+TuningPoint heuristic_int8(const OpDesc& desc, const DeviceTraits& traits) {
+  const ConvShape s = convolution_problem(desc).shape;
   const auto cost = [&](const TuningPoint& p) {
     const int vector = p["VECTOR"], tile_p = p["TILE_P"];
     const double vectors = static_cast<double>(ceil_div(s.groups, vector)),
@@ -86,86 +131,95 @@ TuningPoint depthwise_int8_heuristic(const OpDesc& desc, const TileProblem& prob
     return items * vector * work * (items < wanted ? wanted / items : 1.0) * lanes / vectors *
            (p["LANES"] * vector < 32 && s.groups >= 32 ? 1.2 : 1.0);
   };
-  return *std::min_element(
-      space.begin(), space.end(),
-      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return cheapest(space_int8(desc, traits), cost);
 }
 
-KernelPlan depthwise_int8_plan(const OpDesc& desc, const TileProblem& problem,
-                               const DeviceTraits& traits, const TuningPoint& point) {
+KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const TileProblem problem = convolution_problem(desc);
   const ConvShape& s = problem.shape;
+  const bool bytes = takes_bytes(desc);
+  const ElementType type = desc.inputs[0].type, out = desc.outputs[0].type,
+                    weight_type = bytes ? ElementType::f32 : type;
   const int vector = point["VECTOR"], tile_p = point["TILE_P"], lanes = point["LANES"],
             rows = point["ROWS"];
-  const int64_t channels = s.groups, row_tiles = ceil_div(s.out[2], tile_p),
-                tiles = row_tiles * s.out[1] * s.batch;
-  const auto i32 = [](int64_t v) { return static_cast<int>(v); };
-  Args args{};
-  args.in_n = i32(problem.in.n), args.in_h = i32(problem.in.h), args.in_w = i32(problem.in.w);
-  args.out_n = i32(problem.out.n), args.out_h = i32(problem.out.h), args.out_w = i32(problem.out.w);
-  args.ih = i32(s.in[1]), args.iw = i32(s.in[2]), args.oh = i32(s.out[1]), args.ow = i32(s.out[2]);
-  args.kh = i32(s.kernel[1]), args.kw = i32(s.kernel[2]);
-  args.sh = i32(s.stride[1]), args.sw = i32(s.stride[2]);
-  args.dh = i32(s.dilation[1]), args.dw = i32(s.dilation[2]);
-  args.ph = i32(s.pad[1]), args.pw = i32(s.pad[2]);
-  args.channels = i32(channels);
-  args.vectors = i32(ceil_div(channels, vector));
-  args.row_tiles = i32(row_tiles);
-  args.tiles = i32(tiles);
+  const int64_t channels = s.groups, vectors = ceil_div(channels, vector),
+                row_tiles = ceil_div(s.out[2], tile_p), tiles = row_tiles * s.out[1] * s.batch;
   const double flops = 2.0 * static_cast<double>(s.taps() * channels) * tile_p * 2;
-  args.tiles_per_item = i32(traits.is_cpu ? tiles_per_item(tiles, 1, flops, traits)
-                                          : ceil_div(ceil_div(tiles, rows), kMaxGroups));
+  const int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, 1, flops, traits)
+                                         : ceil_div(ceil_div(tiles, rows), kMaxGroups);
+  std::vector<int64_t> values{problem.in.n,  problem.in.h,  problem.in.w,
+                              problem.out.n, problem.out.h, problem.out.w};
+  for (const int64_t v : geometry(s)) values.push_back(v);
+  values.insert(values.end(), {channels, vectors, row_tiles, tiles, per_item, s.taps() * channels});
 
   KernelPlan plan;
-  plan.packed.push_back([weights = problem.weights, s] {
+  plan.packed.push_back([weights = problem.weights, s, vector, weight_type] {
     const std::vector<float> from = weights();
-    std::vector<float> to(from.size());
+    std::vector<float> to(from.size() + static_cast<size_t>(vector), 0.f);
     for (int64_t c = 0; c < s.groups; ++c)
       for (int64_t t = 0; t < s.taps(); ++t) to[t * s.groups + c] = from[c * s.taps() + t];
-    return to_bytes(to, ElementType::f32);
+    return to_bytes(to, weight_type);
   });
-  const std::vector<float> zeros = zero_points(desc);
-  plan.packed.push_back([zeros, channels] {
-    std::vector<std::byte> bytes;
-    for (int64_t c = 0; c < channels; ++c)
-      bytes.push_back(
-          static_cast<std::byte>(static_cast<int>(zeros[static_cast<size_t>(c) % zeros.size()])));
-    return bytes;
-  });
-  const Tail tail = make_tail(desc, vector, problem.axes, plan);
   KernelSpec spec;
-  spec.source = "convolution_depthwise_int8.cl";
+  spec.source = "convolution_depthwise.cl";
+  spec.arguments = {Argument::input(0, size_of(type)), Argument::packed(0, size_of(weight_type))};
+  bool has_zero = false;
+  if (bytes) {
+    const std::vector<float> zeros = zero_points(desc);
+    has_zero = std::any_of(zeros.begin(), zeros.end(), [](float zero) { return zero != 0; });
+    plan.packed.push_back([zeros, channels] {
+      std::vector<std::byte> packed;
+      for (int64_t c = 0; c < channels; ++c)
+        packed.push_back(
+            static_cast<std::byte>(static_cast<int>(zeros[static_cast<size_t>(c) % zeros.size()])));
+      return packed;
+    });
+    spec.arguments.push_back(Argument::packed(1, 1));
+  }
+  const Tail tail = make_tail(desc, vector, problem.axes, plan);
+  spec.arguments.push_back(Argument::output(0, size_of(out)));
+  spec.arguments.push_back(int_struct(values));
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  spec.prologue = tail.prologue;
   // The usual kernels get loops of their own; all others share one program.
   const bool usual = s.dilation[2] == 1 && s.kernel[1] == s.kernel[2] &&
                      (s.kernel[2] == 3 || s.kernel[2] == 5) && s.stride[2] <= 2;
-  const auto define = [&](const char* name, int value) {
+  const auto define = [&](const char* name, int64_t value) {
     spec.defines.emplace_back(name, std::to_string(value));
   };
-  const auto define_loop = [&](const char* name, int value, const char* member) {
+  const auto define_loop = [&](const char* name, int64_t value, const char* member) {
     spec.defines.emplace_back(name, usual ? std::to_string(value) : std::string(member));
   };
-  const ElementType out = desc.outputs[0].type;
   spec.defines.emplace_back("T", storage_name(out));
   define("VECTOR", vector);
   define("TILE_P", tile_p);
   define("LANES", lanes);
   define("ROWS", rows);
-  define("HAS_ZERO", std::any_of(zeros.begin(), zeros.end(), [](float zero) { return zero != 0; }));
-  define_loop("KH", args.kh, "a.kh");
-  define_loop("KW", args.kw, "a.kw");
-  define_loop("SW", args.sw, "a.sw");
-  define_loop("DW", args.dw, "a.dw");
-  spec.prologue = tail.prologue;
-  spec.arguments = {Argument::input(problem.data, 1), Argument::packed(0, 4),
-                    Argument::packed(1, 1), Argument::output(0, size_of(out)),
-                    Argument::value(args)};
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  define("BYTES", bytes);
+  define("HAS_ZERO", has_zero);
+  define_loop("KH", s.kernel[1], "a.kh");
+  define_loop("KW", s.kernel[2], "a.kw");
+  define_loop("SW", s.stride[2], "a.sw");
+  define_loop("DW", s.dilation[2], "a.dw");
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
-  const int64_t columns = traits.is_cpu ? 1 : ceil_div(args.vectors, lanes);
-  spec.global = {
-      spec.local[0] * static_cast<size_t>(columns),
-      static_cast<size_t>(ceil_div(ceil_div(tiles, args.tiles_per_item), rows)) * spec.local[1], 1};
+  const int64_t columns = traits.is_cpu ? 1 : ceil_div(vectors, lanes);
+  spec.global = {spec.local[0] * static_cast<size_t>(columns),
+                 static_cast<size_t>(ceil_div(ceil_div(tiles, per_item), rows)) * spec.local[1], 1};
   plan.launches.push_back(std::move(spec));
   return plan;
+}
+
+}  // namespace
+
+const KernelFamily& depthwise_family() {
+  static const KernelFamily family{"conv_depthwise", 1, reject, space, heuristic, plan};
+  return family;
+}
+
+const KernelFamily& depthwise_int8_family() {
+  static const KernelFamily family{"conv_depthwise_int8", 1,   reject_int8, space_int8,
+                                   heuristic_int8,        plan};
+  return family;
 }
 
 }  // namespace clinfer

@@ -1,16 +1,26 @@
-// Convolution with any strides, groups and up to three spatial dimensions; weights may be a
-// run-time tensor. One work-item computes one element of the output. Defines: T, WT (type of the
-// weights), LOCAL (work-group), CHANNELS_INNER (neighbouring work-items are neighbouring channels,
-// else pixels).
+// Convolution, plain or transposed, with any strides, groups and up to three spatial dimensions;
+// weights may be a run-time tensor. One work-item computes one element of the output. Defines: T, WT
+// (type of the weights), LOCAL (work-group), TRANSPOSED, CHANNELS_INNER (neighbouring work-items are
+// neighbouring channels, else pixels).
 
 typedef struct {
   int in_n, in_c, in_d, in_h, in_w, out_n, out_c, out_d, out_h, out_w;  // strides
   int w_group, w_out, w_in, w_d, w_h, w_w;                              // strides of the weights
-  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-  int in_channels, out_channels,
-      all_channels;  // input and output channels of a group, output channels of all groups
+  GEOMETRY
+  int in_channels, out_channels;  // of a group
+  int all_channels;               // output channels of all groups
   int elements;
 } FN(Args);
+
+// The input position that output `o` meets at tap `k`; below 0 or past the end where there is none.
+inline int FN(meets)(int o, int k, int stride, int dilation, int pad) {
+#if TRANSPOSED
+  const int t = o + pad - k * dilation;
+  return t >= 0 && t % stride == 0 ? t / stride : -1;
+#else
+  return o * stride - pad + k * dilation;
+#endif
+}
 
 __attribute__((reqd_work_group_size(LOCAL, 1, 1)))
 KERNEL(IN(T, in), IN(WT, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
@@ -35,16 +45,15 @@ KERNEL(IN(T, in), IN(WT, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   __global const T *const from = AT(in) + n * a.in_n + group * a.in_channels * a.in_c;
   __global const WT *const w =
       AT(weights) + group * a.w_group + (c - group * a.out_channels) * a.w_out;
-  const int iz0 = z * a.sd - a.pd, iy0 = y * a.sh - a.ph, ix0 = x * a.sw - a.pw;
   float sum = 0;
   for (int kz = 0; kz < a.kd; ++kz) {
-    const int iz = iz0 + kz * a.dd;
+    const int iz = FN(meets)(z, kz, a.sd, a.dd, a.pd);
     if (iz < 0 || iz >= a.id) continue;
     for (int ky = 0; ky < a.kh; ++ky) {
-      const int iy = iy0 + ky * a.dh;
+      const int iy = FN(meets)(y, ky, a.sh, a.dh, a.ph);
       if (iy < 0 || iy >= a.ih) continue;
       for (int kx = 0; kx < a.kw; ++kx) {
-        const int ix = ix0 + kx * a.dw;
+        const int ix = FN(meets)(x, kx, a.sw, a.dw, a.pw);
         if (ix < 0 || ix >= a.iw) continue;
         __global const T *p = from + iz * a.in_d + iy * a.in_h + ix * a.in_w;
         __global const WT *q = w + kz * a.w_d + ky * a.w_h + kx * a.w_w;

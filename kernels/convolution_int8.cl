@@ -8,21 +8,13 @@
 // LANES, ROWS           work-group: lanes along output channels x rows of tiles
 // DOT_X86, DOT_PTX, DOT_KHR  the instruction that adds up four products; none: plain arithmetic
 // ALIGNED               each pixel's channels start at a multiple of four bytes
+// ROLLED                results are stored in a loop
 // POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
 
-typedef struct {
-  int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
-  int ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw;
-  int in_channels, out_channels, blocks;  // of one group
-  int depth;        // fours of one output
-  int pixels, tiles, tiles_per_item;
-  int merged;       // a row of the kernel meets adjacent memory: kw * in_channels bytes at a stretch
-  int outside;      // where the bytes that stand for outside pixels start
-} FN(Args);
+#define RESULT(v) CAT(convert_, FV)(v)
+#include "tile.cl"
 
-#define FV FLOATV(VECTOR)
 #define IV INTV(VECTOR)
-#define BLOCK (VECTORS * LANES * VECTOR)  // ints
 
 #define WIDE_1(f, x, w, acc) f(x, w, acc)
 #define WIDE_2(f, x, w, acc) (int2)(f(x, (w).s0, (acc).s0), f(x, (w).s1, (acc).s1))
@@ -54,17 +46,6 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
   return acc + (IV)(x >> 24) * (w >> 24);
 }
 #endif
-
-// Stores the first `left` channels of v.
-void FN(store)(FV v, __global T *to, int left) {
-  if (left >= VECTOR) {
-    STOREV(T, VECTOR, v, to);
-  } else {
-    float part[VECTOR];
-    STOREV_PRIVATE(VECTOR, v, part);
-    for (int i = 0; i < left; ++i) STOREV(T, 1, part[i], to + i);
-  }
-}
 
 #if ROW_OF_BYTES
 // Bytes i .. i+3 of a row of `run` bytes, pixels of `channels` bytes from column ix on; what lies
@@ -129,12 +110,7 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
       AT(start_sums) + (int)get_group_id(2) * BLOCK + (int)get_local_id(0) * VECTOR;
 #if !POINTWISE
   __global const uchar *const outside = (__global const uchar *)(AT(weights) + a.outside);
-  const int run = a.merged ? a.kw * a.in_channels : a.in_channels, runs = a.merged ? 1 : a.kw;
-  const int inside_y = a.ih - (a.kh - 1) * a.dh, inside_x = a.iw - (a.kw - 1) * a.dw;
-  // Position of the next pixel; walks along rows and images.
-  const int pixel = min(first * TILE_P, a.pixels - 1);
-  int x = pixel % a.ow, y = pixel / a.ow, n = y / a.oh;
-  y -= n * a.oh;
+#include "tile_start.cl"
 #endif
   for (int tile = first; tile < last; ++tile) {
     const int left = a.pixels - tile * TILE_P;
@@ -150,17 +126,6 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
     REPEAT(TILE_P, POINT)
     RUN(a.in_channels)
 #else
-#define PLACE(p)                                                                            \
-  const int n##p = n, y##p = y, x_##p = x, iy##p = y * a.sh - a.ph, ix##p = x * a.sw - a.pw; \
-  const int at##p = n * a.in_n + iy##p * a.in_h + ix##p * a.in_w;                           \
-  inside &= (iy##p >= 0) & (ix##p >= 0) & (iy##p < inside_y) & (ix##p < inside_x);          \
-  if (p + 1 < left && ++x == a.ow) {                                                        \
-    x = 0;                                                                                  \
-    if (++y == a.oh) {                                                                      \
-      y = 0;                                                                                \
-      ++n;                                                                                  \
-    }                                                                                       \
-  }
     int inside = 1;
     REPEAT(TILE_P, PLACE)
     if (inside) {
@@ -185,10 +150,8 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
       for (int ky = 0; ky < a.kh; ++ky)
         for (int kx = 0; kx < a.kw; ++kx) {
           const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w;
-#define BORDER(p)                                                   \
-  const int valid##p = ((uint)(iy##p + ky * a.dh) < (uint)a.ih) &   \
-                       ((uint)(ix##p + kx * a.dw) < (uint)a.iw);    \
-  __global const uchar *const r##p = valid##p ? start + (at##p + tap) : outside;
+#define BORDER(p) \
+  __global const uchar *const r##p = VALID(p) ? start + (at##p + tap) : outside;
           REPEAT(TILE_P, BORDER)
           RUN(a.in_channels)
         }
@@ -196,35 +159,6 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
     }
 #endif
 
-#if POINTWISE
-#define PIXEL_OFFSET(p) (tile * TILE_P + p) * a.out_w
-#if FLAT_TAIL
-#define TAIL_N(p) 0
-#define TAIL_Y(p) 0
-#define TAIL_X(p) tile *TILE_P + p
-#else
-#define TAIL_N(p) (tile * TILE_P + p) / (a.oh * a.ow)
-#define TAIL_Y(p) (tile * TILE_P + p) / a.ow % a.oh
-#define TAIL_X(p) (tile * TILE_P + p) % a.ow
-#endif
-#else
-#define PIXEL_OFFSET(p) n##p *a.out_n + y##p *a.out_h + x_##p *a.out_w
-#define TAIL_N(p) n##p
-#define TAIL_Y(p) y##p
-#define TAIL_X(p) x_##p
-#endif
-#define STORE_(p, k)                                                                    \
-  if (lane_c + k * LANES * VECTOR < a.out_channels) {                                   \
-    const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;             \
-    const int c = group * a.out_channels + lane_c + k * LANES * VECTOR;                 \
-    const FV v = TAIL(CAT(convert_, FV)(acc##p##_##k), TAIL_N(p), TAIL_Y(p), TAIL_X(p), c, \
-                      channels_left);                                                   \
-    FN(store)(v, AT(out) + PIXEL_OFFSET(p) + c, channels_left);                         \
-  }
-#define STORE(p)                    \
-  if (p < left) {                   \
-    REPEAT_WITH(VECTORS, p, STORE_) \
-  }
-    REPEAT(TILE_P, STORE)
+#include "tile_store.cl"
   }
 }

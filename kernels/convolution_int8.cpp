@@ -2,39 +2,17 @@
 #include "kernels/convolution_int8.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMaxGroups = 65535;  // work-groups along the second and third dimension (NVIDIA)
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Members as in convolution_int8.cl.
-struct Args {
-  int in_n, in_h, in_w, out_n, out_h, out_w;
-  int ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw;
-  int in_channels, out_channels, blocks;
-  int depth;
-  int pixels, tiles, tiles_per_item;
-  int merged;
-  int outside;
-};
-
-struct Point {
-  int vector, vectors, tile_p, lanes, rows;
-
+struct Point : TileShape {
   explicit Point(const TuningPoint& p)
-      : vector(p["VECTOR"]),
-        vectors(p["VECTORS"]),
-        tile_p(p["TILE_P"]),
-        lanes(p["LANES"]),
-        rows(p["ROWS"]) {}
-  Point(int v, int vs, int p, int l, int r)
-      : vector(v), vectors(vs), tile_p(p), lanes(l), rows(r) {}
+      : TileShape{p["VECTOR"], p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], 1} {}
+  Point(int v, int vs, int p, int l, int r) : TileShape{v, vs, p, l, r, 1} {}
   TuningPoint tuning() const {
     return {{{"VECTOR", vector},
              {"VECTORS", vectors},
@@ -42,7 +20,6 @@ struct Point {
              {"LANES", lanes},
              {"ROWS", rows}}};
   }
-  int64_t block() const { return int64_t{vector} * vectors * lanes; }
 };
 
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
@@ -160,19 +137,10 @@ std::string reject_int8(const OpDesc& desc, const TileProblem& problem,
   const ConvShape& s = problem.shape;
   if (zero_points(desc).size() != 1) return "a zero point for each channel";
   if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
-  if (problem.in.c != 1 && s.in_channels * s.groups > 1)
-    return "the input's channels are not adjacent in memory";
-  if (problem.out.c != 1 && s.out_channels * s.groups > 1)
-    return "the output's channels are not adjacent in memory";
-  if (s.groups > 1 && s.out_channels < 4) return "fewer than four output channels in a group";
-  // The sums must fit 32 bits, the packed weights int offsets.
+  const Runs runs = runs_of(problem);
+  // The sums must fit 32 bits.
   if (s.taps() * (s.in_channels + 3) > kMaxIndex / (255 * 128)) return "sums of too many products";
-  if (s.groups * (s.out_channels + 256) * runs_of(problem).depth() > kMaxIndex / 4)
-    return "the weights have more than 2^31 elements";
-  if (s.groups * s.out_channels > kMaxGroups) return "more than 65535 output channels";
-  if (!fits_groups(desc, s, traits.is_cpu ? 4 : 2))
-    return "vectors of channels would straddle groups";
-  return reject_tail(desc, 16, problem.axes);
+  return reject_tiling(desc, problem, traits, 4 * runs.depth());
 }
 
 std::vector<TuningPoint> int8_space(const OpDesc& desc, const TileProblem& problem,
@@ -202,43 +170,8 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const Runs runs = runs_of(problem);
-  const int64_t blocks = ceil_div(s.out_channels, point.block());
+  const int64_t blocks = point.blocks(s);
   const int64_t packed_ints = s.groups * blocks * runs.depth() * point.block();
-  const bool pointwise = is_pointwise(problem);
-
-  Args args{};
-  const auto i32 = [](int64_t v) { return static_cast<int>(v); };
-  args.in_n = i32(problem.in.n), args.in_h = i32(problem.in.h), args.in_w = i32(problem.in.w);
-  args.out_n = i32(problem.out.n), args.out_h = i32(problem.out.h), args.out_w = i32(problem.out.w);
-  args.ih = i32(s.in[1]), args.iw = i32(s.in[2]), args.oh = i32(s.out[1]), args.ow = i32(s.out[2]);
-  args.kh = i32(s.kernel[1]), args.kw = i32(s.kernel[2]);
-  args.sh = i32(s.stride[1]), args.sw = i32(s.stride[2]);
-  args.dh = i32(s.dilation[1]), args.dw = i32(s.dilation[2]);
-  args.ph = i32(s.pad[1]), args.pw = i32(s.pad[2]);
-  args.in_channels = i32(s.in_channels), args.out_channels = i32(s.out_channels),
-  args.blocks = i32(blocks);
-  args.pixels = i32(s.pixels());
-  args.tiles = i32(ceil_div(s.pixels(), point.tile_p));
-  args.depth = i32(runs.depth());
-  args.merged = row_of_bytes(problem) || (s.groups == 1 && s.dilation[2] == 1 &&
-                                          problem.in.w == s.in_channels && s.in_channels % 4 == 0);
-  args.outside = i32(packed_ints);
-  if (traits.is_cpu) {
-    // A dot product does four multiply-adds at a time.
-    const double flops =
-        2.0 * static_cast<double>(runs.depth()) * point.tile_p * point.vector * point.vectors;
-    args.tiles_per_item = i32(tiles_per_item(args.tiles, s.groups * blocks, flops, traits));
-  } else {
-    args.tiles_per_item = i32(ceil_div(ceil_div(args.tiles, point.rows), kMaxGroups));
-  }
-  TailAxes axes = problem.axes;
-  bool flat = false;
-  if (pointwise) {
-    args.in_w = i32(row_step(s.in, s.batch, problem.in));
-    args.out_w = i32(row_step(s.out, s.batch, problem.out));
-    flat = flat_tail(desc, problem, axes);
-    if (!flat) axes = problem.axes;
-  }
 
   KernelPlan plan;
   const int zero = static_cast<int>(zero_points(desc)[0]);
@@ -274,33 +207,17 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
     std::memcpy(bytes.data(), sums.data(), bytes.size());
     return bytes;
   });
-  const Tail tail = make_tail(desc, point.vector, axes, plan);
-  KernelSpec spec;
-  spec.source = "convolution_int8.cl";
-  const auto define = [&](const char* name, int64_t value) {
-    spec.defines.emplace_back(name, std::to_string(value));
+  const bool merged =
+      row_of_bytes(problem) || (s.groups == 1 && s.dilation[2] == 1 &&
+                                problem.in.w == s.in_channels && s.in_channels % 4 == 0);
+  KernelSpec spec = tile_launch("convolution_int8.cl", desc, problem, traits, point, runs.depth(),
+                                merged, {Argument::packed(0, 4), Argument::packed(1, 4)}, plan);
+  const auto define = [&](const char* name, bool value) {
+    spec.defines.emplace_back(name, value ? "1" : "0");
   };
-  const ElementType out = desc.outputs[0].type;
-  spec.defines.emplace_back("T", storage_name(out));
-  define("VECTOR", point.vector);
-  define("VECTORS", point.vectors);
-  define("TILE_P", point.tile_p);
-  define("LANES", point.lanes);
-  define("ROWS", point.rows);
-  define(dot_define(traits.dot), 1);
+  define(dot_define(traits.dot), true);
   define("ROW_OF_BYTES", row_of_bytes(problem));
   define("ALIGNED", fours_aligned(desc.inputs[problem.data].offset, problem));
-  define("POINTWISE", pointwise);
-  define("FLAT_TAIL", flat);
-  spec.prologue = tail.prologue;
-  spec.arguments = {Argument::input(problem.data, 1), Argument::packed(0, 4),
-                    Argument::packed(1, 4), Argument::output(0, size_of(out)),
-                    Argument::value(args)};
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
-  spec.local = {static_cast<size_t>(point.lanes), static_cast<size_t>(point.rows), 1};
-  const int64_t items = ceil_div(args.tiles, args.tiles_per_item);
-  spec.global = {spec.local[0], static_cast<size_t>(ceil_div(items, point.rows)) * spec.local[1],
-                 static_cast<size_t>(s.groups * blocks)};
   plan.launches.push_back(std::move(spec));
   return plan;
 }

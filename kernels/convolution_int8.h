@@ -28,14 +28,4 @@ TuningPoint int8_heuristic(const OpDesc& desc, const TileProblem& problem,
 KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& point);
 
-// Depthwise convolution of bytes (convolution_depthwise_int8.cl): products and sums of so few taps
-// are exact in f32.
-std::string reject_depthwise_int8(const OpDesc& desc, const TileProblem& problem);
-std::vector<TuningPoint> depthwise_int8_space(const OpDesc& desc, const TileProblem& problem,
-                                              const DeviceTraits& traits);
-TuningPoint depthwise_int8_heuristic(const OpDesc& desc, const TileProblem& problem,
-                                     const DeviceTraits& traits);
-KernelPlan depthwise_int8_plan(const OpDesc& desc, const TileProblem& problem,
-                               const DeviceTraits& traits, const TuningPoint& point);
-
 }  // namespace clinfer

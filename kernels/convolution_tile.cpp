@@ -3,43 +3,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
+
+#include "kernels/shape_util.h"
+#include "kernels/strided_copy.h"
 
 namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMaxGroups = 65535;  // work-groups along the second and third dimension (NVIDIA)
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Members as in convolution.cl.
-struct TileArgs {
-  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;
-  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-  int in_channels, out_channels, blocks;
-  int pixels, tiles, tiles_per_item;
-  int merged;
-  int zeros;
-};
-
-struct Point {
-  int vector, vectors, tile_p, lanes, rows, slices, unroll;
+struct Point : TileShape {
+  int unroll;
   int shares;  // of the tiles on a CPU, for each core; 1 on a GPU
 
   explicit Point(const TuningPoint& p)
-      : vector(p["VECTOR"]),
-        vectors(p["VECTORS"]),
-        tile_p(p["TILE_P"]),
-        lanes(p["LANES"]),
-        rows(p["ROWS"]),
-        slices(p["SLICES"]),
+      : TileShape{p["VECTOR"], p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], p["SLICES"]},
         unroll(p["UNROLL"]),
         shares(p["SHARES"]) {}
   Point(int v, int vs, int p, int l, int r, int s, int u, int sh)
-      : vector(v), vectors(vs), tile_p(p), lanes(l), rows(r), slices(s), unroll(u), shares(sh) {}
+      : TileShape{v, vs, p, l, r, s}, unroll(u), shares(sh) {}
   TuningPoint tuning() const {
     return {{{"VECTOR", vector},
              {"VECTORS", vectors},
@@ -50,7 +32,6 @@ struct Point {
              {"UNROLL", unroll},
              {"SHARES", shares}}};
   }
-  int64_t block() const { return int64_t{vector} * vectors * lanes; }
 };
 
 // All pixels at one stride: rows, slices and images follow one another without gaps. Only
@@ -325,23 +306,92 @@ int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const Device
       static_cast<int64_t>(std::min(std::max(even, least), std::max(most, 1.0))), 1, tiles);
 }
 
-std::string reject_tile(const OpDesc& desc, const TileProblem& problem,
-                        const DeviceTraits& traits) {
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
-  const ConvShape& s = problem.shape;
-  if (problem.in.c != 1 && s.in_channels * s.groups > 1)
+std::string reject_channels(const ConvShape& s, const PixelStrides& in, const PixelStrides& out) {
+  if (in.c != 1 && s.in_channels * s.groups > 1)
     return "the input's channels are not adjacent in memory";
-  if (problem.out.c != 1 && s.out_channels * s.groups > 1)
+  if (out.c != 1 && s.out_channels * s.groups > 1)
     return "the output's channels are not adjacent in memory";
+  return "";
+}
+
+std::string reject_tiling(const OpDesc& desc, const TileProblem& problem,
+                          const DeviceTraits& traits, int64_t weights) {
+  const ConvShape& s = problem.shape;
+  if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
   if (s.groups > 1 && s.out_channels < 4) return "fewer than four output channels in a group";
-  if (s.in_channels == 0) return "no input channels";
   // A block is at most 256 channels wide.
-  if (s.groups * (s.out_channels + 256) * s.taps() * s.in_channels > kMaxIndex)
+  if (s.groups * (s.out_channels + 256) * weights > kMaxIndex)
     return "the weights have more than 2^31 elements";
   if (s.groups * s.out_channels > kMaxGroups) return "more than 65535 output channels";
   if (!fits_groups(desc, s, traits.is_cpu ? 4 : 2))
     return "vectors of channels would straddle groups";
   return reject_tail(desc, 16, problem.axes);
+}
+
+KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem& problem,
+                       const DeviceTraits& traits, const TileShape& shape, int64_t depth,
+                       bool merged, const std::vector<Argument>& constants, KernelPlan& plan,
+                       int shares) {
+  const ConvShape& s = problem.shape;
+  const int64_t blocks = shape.blocks(s), tiles = ceil_div(s.pixels(), shape.tile_p);
+  const double flops =
+      2.0 * static_cast<double>(depth) * shape.tile_p * shape.vector * shape.vectors;
+  const int64_t per_item = traits.is_cpu
+                               ? tiles_per_item(tiles, s.groups * blocks, flops, traits, shares)
+                               : ceil_div(ceil_div(tiles, shape.rows), kMaxGroups);
+  const bool pointwise = is_pointwise(problem);
+  PixelStrides in = problem.in, out = problem.out;
+  TailAxes axes = problem.axes;
+  bool flat = false;
+  if (pointwise) {
+    in.w = row_step(s.in, s.batch, in);
+    out.w = row_step(s.out, s.batch, out);
+    flat = flat_tail(desc, problem, axes);
+    if (!flat) axes = problem.axes;
+  }
+  std::vector<int64_t> values{in.n, in.d, in.h, in.w, out.n, out.d, out.h, out.w};
+  for (const int64_t v : geometry(s)) values.push_back(v);
+  values.insert(values.end(), {s.in_channels, s.out_channels, blocks, depth, s.pixels(), tiles,
+                               per_item, merged, s.groups * blocks * depth * shape.block()});
+
+  const TensorDesc& output = desc.outputs[0];
+  const Tail tail = make_tail(desc, shape.vector, axes, plan);
+  KernelSpec spec;
+  spec.source = source;
+  spec.defines.emplace_back("T", storage_name(output.type));
+  const auto define = [&](const char* name, int value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
+  define("VECTOR", shape.vector);
+  define("VECTORS", shape.vectors);
+  define("TILE_P", shape.tile_p);
+  define("LANES", shape.lanes);
+  define("ROWS", shape.rows);
+  define("SLICES", shape.slices);
+  define("ROLLED", traits.is_cpu);
+  define("POINTWISE", pointwise);
+  define("DEPTH", !pointwise && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
+  define("FLAT_TAIL", flat);
+  spec.prologue = tail.prologue;
+  spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type))};
+  spec.arguments.insert(spec.arguments.end(), constants.begin(), constants.end());
+  spec.arguments.push_back(Argument::output(0, size_of(output.type)));
+  spec.arguments.push_back(int_struct(values));
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  spec.local = {static_cast<size_t>(shape.lanes), static_cast<size_t>(shape.rows),
+                static_cast<size_t>(shape.slices)};
+  const int64_t rows = ceil_div(ceil_div(tiles, per_item), shape.rows);
+  spec.global = {spec.local[0], static_cast<size_t>(rows) * spec.local[1],
+                 static_cast<size_t>(s.groups * blocks) * spec.local[2]};
+  return spec;
+}
+
+std::string reject_tile(const OpDesc& desc, const TileProblem& problem,
+                        const DeviceTraits& traits) {
+  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  const ConvShape& s = problem.shape;
+  if (s.in_channels == 0) return "no input channels";
+  return reject_tiling(desc, problem, traits, s.taps() * s.in_channels);
 }
 
 std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& problem,
@@ -377,49 +427,14 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const ElementType type = desc.inputs[problem.data].type;
-  const int64_t blocks = ceil_div(s.out_channels, point.block());
-  const int64_t packed_weights = s.groups * blocks * s.taps() * s.in_channels * point.block();
-  const bool pointwise = is_pointwise(problem);
-
-  TileArgs args{};
-  const auto i32 = [](int64_t v) { return static_cast<int>(v); };
-  args.in_n = i32(problem.in.n), args.in_d = i32(problem.in.d), args.in_h = i32(problem.in.h),
-  args.in_w = i32(problem.in.w);
-  args.out_n = i32(problem.out.n), args.out_d = i32(problem.out.d), args.out_h = i32(problem.out.h),
-  args.out_w = i32(problem.out.w);
-  args.id = i32(s.in[0]), args.ih = i32(s.in[1]), args.iw = i32(s.in[2]);
-  args.od = i32(s.out[0]), args.oh = i32(s.out[1]), args.ow = i32(s.out[2]);
-  args.kd = i32(s.kernel[0]), args.kh = i32(s.kernel[1]), args.kw = i32(s.kernel[2]);
-  args.sd = i32(s.stride[0]), args.sh = i32(s.stride[1]), args.sw = i32(s.stride[2]);
-  args.dd = i32(s.dilation[0]), args.dh = i32(s.dilation[1]), args.dw = i32(s.dilation[2]);
-  args.pd = i32(s.pad[0]), args.ph = i32(s.pad[1]), args.pw = i32(s.pad[2]);
-  args.in_channels = i32(s.in_channels), args.out_channels = i32(s.out_channels),
-  args.blocks = i32(blocks);
-  args.pixels = i32(s.pixels());
-  args.tiles = i32(ceil_div(s.pixels(), point.tile_p));
-  args.merged = s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels;
-  args.zeros = i32(packed_weights);
-  const double flops = 2.0 * static_cast<double>(s.taps() * s.in_channels) * point.tile_p *
-                       point.vector * point.vectors;
-  if (traits.is_cpu)
-    args.tiles_per_item =
-        i32(tiles_per_item(args.tiles, s.groups * blocks, flops, traits, point.shares));
-  else
-    args.tiles_per_item = i32(ceil_div(ceil_div(args.tiles, point.rows), kMaxGroups));
-  TailAxes axes = problem.axes;
-  bool flat = false;
-  if (pointwise) {
-    args.in_w = i32(row_step(s.in, s.batch, problem.in));
-    args.out_w = i32(row_step(s.out, s.batch, problem.out));
-    flat = flat_tail(desc, problem, axes);
-    if (!flat) axes = problem.axes;
-  }
+  const int64_t blocks = point.blocks(s), depth = s.taps() * s.in_channels;
 
   KernelPlan plan;
-  plan.packed.push_back([weights = problem.weights, s, point, type, blocks, packed_weights] {
+  plan.packed.push_back([weights = problem.weights, s, point, type, blocks, depth] {
     const std::vector<float> plain = weights();
-    const int64_t depth = s.taps() * s.in_channels, block = point.block();
-    std::vector<float> packed(static_cast<size_t>(packed_weights + s.in_channels), 0.f);
+    const int64_t block = point.block();
+    std::vector<float> packed(
+        static_cast<size_t>(s.groups * blocks * depth * block + s.in_channels), 0.f);
     for (int64_t g = 0; g < s.groups; ++g)
       for (int64_t o = 0; o < s.out_channels; ++o) {
         const float* from = plain.data() + (g * s.out_channels + o) * depth;
@@ -428,35 +443,14 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
       }
     return to_bytes(packed, type);
   });
-  const Tail tail = make_tail(desc, point.vector, axes, plan);
-  KernelSpec spec;
-  spec.source = "convolution.cl";
-  const auto define = [&](const char* name, int64_t value) {
-    spec.defines.emplace_back(name, std::to_string(value));
-  };
-  spec.defines.emplace_back("T", storage_name(type));
-  define("VECTOR", point.vector);
-  define("VECTORS", point.vectors);
-  define("TILE_P", point.tile_p);
-  define("LANES", point.lanes);
-  define("ROWS", point.rows);
-  define("SLICES", point.slices);
-  define("UNROLL", point.unroll);
-  define("ALIGNED", point.unroll == 4 && fours_aligned(desc.inputs[problem.data].offset, problem));
-  define("ROLLED", traits.is_cpu);
-  define("POINTWISE", pointwise);
-  define("DEPTH", !pointwise && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
-  define("FLAT_TAIL", flat);
-  spec.prologue = tail.prologue;
-  const size_t size = size_of(type);
-  spec.arguments = {Argument::input(problem.data, size), Argument::packed(0, size),
-                    Argument::output(0, size), Argument::value(args)};
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
-  spec.local = {static_cast<size_t>(point.lanes), static_cast<size_t>(point.rows),
-                static_cast<size_t>(point.slices)};
-  const int64_t items = ceil_div(args.tiles, args.tiles_per_item);
-  spec.global = {spec.local[0], static_cast<size_t>(ceil_div(items, point.rows)) * spec.local[1],
-                 static_cast<size_t>(s.groups * blocks) * spec.local[2]};
+  KernelSpec spec =
+      tile_launch("convolution.cl", desc, problem, traits, point, depth,
+                  s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels,
+                  {Argument::packed(0, size_of(type))}, plan, point.shares);
+  const bool aligned =
+      point.unroll == 4 && fours_aligned(desc.inputs[problem.data].offset, problem);
+  spec.defines.emplace_back("UNROLL", std::to_string(point.unroll));
+  spec.defines.emplace_back("ALIGNED", aligned ? "1" : "0");
   plan.launches.push_back(std::move(spec));
   return plan;
 }

@@ -1,5 +1,5 @@
-// The tile kernel (convolution.cl) and its points, shared by Convolution, GroupConvolution and
-// MatMul with constant weights.
+// What the kinds of convolution share, and the tile kernel (convolution.cl) with its points, for
+// Convolution, GroupConvolution and MatMul with constant weights.
 #pragma once
 
 #include <array>
@@ -37,12 +37,24 @@ inline constexpr int64_t kMaxStep = 1 << 24;
 // `low` is 1, else 0. Throws Error{bad_model}.
 std::vector<int64_t> spatial_steps(const Attributes& attributes, const char* name, size_t spatial,
                                    int64_t low);
+// What all kinds of convolution check and read alike. Throws Error{bad_model}.
+struct ConvAttributes {
+  ConvShape shape;  // all but the output's sizes and the pads
+  std::string auto_pad;
+  std::vector<int64_t> begin, end;  // pads for each spatial dimension; 0 unless stated
+  bool same() const { return auto_pad == "same_upper" || auto_pad == "same_lower"; }
+};
+// The filter is [groups where grouped][output, input; input, output where transposed][kernel].
+ConvAttributes read_convolution(bool grouped, bool transposed, const Attributes& attributes,
+                                const Shape& data, const Shape& filter);
 // Everything about a (Group)Convolution that follows from its attributes and the shapes of its two
 // inputs. Throws Error{bad_model}.
 ConvShape resolve_convolution(const std::string& type, const Attributes& attributes,
                               const Shape& data, const Shape& filter);
 PixelStrides pixel_strides(const TensorDesc& desc);  // of rank 3, 4 or 5
 TailAxes spatial_axes(size_t rank);                  // for outputs [N, C, spatial...]
+// Sizes, strides, dilations and pads as GEOMETRY in common/convolution.cl lists them.
+std::vector<int64_t> geometry(const ConvShape& s);
 
 // The convolution as the tile kernel gets it.
 struct TileProblem {
@@ -66,9 +78,31 @@ bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes);
 // Whether each pixel's channels start at a multiple of four elements (memory itself is aligned far
 // better).
 bool fours_aligned(int64_t offset, const TileProblem& problem);
-// Channels a vector may hold: a tail wants whole vectors, so those of a group must not straddle
-// two.
+// Whether channels may come in vectors of this size: a tail wants whole vectors, so those of a
+// group must not straddle two.
 bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector);
+
+// A work-item's share of the outputs, and the work-group: lanes along channels x rows of tiles x
+// slices of the input channels.
+struct TileShape {
+  int vector, vectors, tile_p, lanes, rows, slices;
+  int64_t block() const { return int64_t{vector} * vectors * lanes; }  // output channels
+  int64_t blocks(const ConvShape& s) const {                           // of a group
+    return (s.out_channels + block() - 1) / block();
+  }
+};
+
+// What the tile kernels refuse alike. `weights`: packed elements of one output channel.
+std::string reject_tiling(const OpDesc& desc, const TileProblem& problem,
+                          const DeviceTraits& traits, int64_t weights);
+// The launch of a tile kernel but for its own defines; goes behind the packed weights, since the
+// tail's constants follow them. depth: packed rows of weights of one output channel; merged: a row
+// of the kernel meets adjacent memory; constants: the arguments between input and output; shares:
+// see tiles_per_item().
+KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem& problem,
+                       const DeviceTraits& traits, const TileShape& shape, int64_t depth,
+                       bool merged, const std::vector<Argument>& constants, KernelPlan& plan,
+                       int shares = 8);
 
 std::string reject_tile(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
 std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& problem,
@@ -85,7 +119,9 @@ std::string storage_name(ElementType type);
 // Reason why the tensors cannot be addressed with 32-bit element indices or are not all of one
 // storage type, or "".
 std::string reject_storage(const OpDesc& desc, size_t data_inputs);
-// The same for bytes that stay bytes.
+// Reason why channels are not adjacent in memory, or "".
+std::string reject_channels(const ConvShape& s, const PixelStrides& in, const PixelStrides& out);
+// As reject_storage for bytes that stay bytes.
 std::string reject_bytes(const OpDesc& desc);
 // The same for products of bytes that become floats or, by the tail, bytes.
 std::string reject_byte_storage(const OpDesc& desc);

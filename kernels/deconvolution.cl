@@ -7,7 +7,7 @@
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
-  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
+  GEOMETRY
   int in_channels, out_channels, blocks;  // of one group; blocks of VECTOR output channels
   int all_blocks;                         // of all groups
   int row_tiles, tiles, tiles_per_item;   // tiles of one phase of a row, of everything
@@ -81,17 +81,11 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
       }
     }
     __global T* const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + c;
-#define STORE(p)                                                                  \
-  if (x0 + p * a.sw < a.ow) {                                                     \
-    const int x = x0 + p * a.sw;                                                  \
-    const FV v = TAIL(acc##p, n, y, x, c, left);                                  \
-    if (left >= VECTOR) {                                                         \
-      STOREV(T, VECTOR, v, to + x * a.out_w);                                     \
-    } else {                                                                      \
-      float part[VECTOR];                                                         \
-      STOREV_PRIVATE(VECTOR, v, part);                                            \
-      for (int i = 0; i < left; ++i) STOREV(T, 1, part[i], to + x * a.out_w + i); \
-    }                                                                             \
+#define STORE(p)                                               \
+  if (x0 + p * a.sw < a.ow) {                                  \
+    const int x = x0 + p * a.sw;                               \
+    const FV v = TAIL(acc##p, n, y, x, c, left);               \
+    STORE_FIRST(T, VECTOR, v, to + x * a.out_w, left)          \
   }
     REPEAT(TILE_P, STORE)
   }

@@ -1,9 +1,8 @@
 // ConvolutionBackpropData and GroupConvolutionBackpropData (transposed convolution): shapes, plain
 // reference, and the families deconv_tile (deconvolution.cl) and deconv_general.
 #include <algorithm>
-#include <limits>
 
-#include "kernels/convolution_tile.h"
+#include "kernels/convolution_families.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
 #include "kernels/strided_copy.h"
@@ -12,64 +11,28 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 bool is_grouped(const std::string& type) { return type.starts_with("Group"); }
 
 // Everything that follows from the attributes, the shapes of data and filter, and the spatial sizes
 // of the output where the model states them (else empty). pad: what is cut off before the output.
 ConvShape resolve(const std::string& type, const Attributes& attributes, const Shape& data,
                   const Shape& filter, const std::vector<int64_t>& stated) {
-  const bool grouped = is_grouped(type);
-  check_rank(data, 3, 5, "the data");
-  if (filter.size() != data.size() + grouped)
-    fail_model("the filter " + to_string(filter) + " does not fit the data " + to_string(data));
-  for (const Shape* shape : {&data, &filter})
-    for (size_t i = 0; i < shape->size(); ++i)
-      if ((*shape)[i] < (shape == &data && i == 0 ? 0 : 1) || (*shape)[i] > kMaxIndex)
-        fail_model("impossible size in " + to_string(*shape));
-  ConvShape s;
-  s.batch = data[0];
-  s.groups = grouped ? filter[0] : 1;
-  s.in_channels = filter[grouped];
-  s.out_channels = filter[grouped + 1];
-  if (s.in_channels * s.groups != data[1])
-    fail_model("the filter " + to_string(filter) + " takes " +
-               std::to_string(s.in_channels * s.groups) + " channels, the data " + to_string(data) +
-               " has " + std::to_string(data[1]));
+  const ConvAttributes read = read_convolution(is_grouped(type), true, attributes, data, filter);
+  ConvShape s = read.shape;
   const size_t spatial = data.size() - 2, first = 3 - spatial;
-  const auto steps = [&](const char* name, int64_t low) {
-    return spatial_steps(attributes, name, spatial, low);
-  };
-  const std::vector<int64_t> strides = steps("strides", 1), dilations = steps("dilations", 1),
-                             extra = steps("output_padding", 0);
-  const std::string auto_pad = attributes.get_string("auto_pad", "explicit");
-  const bool same = auto_pad == "same_upper" || auto_pad == "same_lower";
-  std::vector<int64_t> begin(spatial, 0), end(spatial, 0);
-  if (auto_pad == "explicit" || auto_pad == "notset") {
-    begin = steps("pads_begin", -kMaxStep);
-    end = steps("pads_end", -kMaxStep);
-  } else if (auto_pad != "valid" && !same) {
-    fail_model("unknown auto_pad \"" + auto_pad + "\"");
-  }
+  const std::vector<int64_t> extra = spatial_steps(attributes, "output_padding", spatial, 0);
   if (!stated.empty() && stated.size() != spatial)
     fail_model("the output shape has " + std::to_string(stated.size()) + " numbers for " +
                std::to_string(spatial) + " spatial dimensions");
   for (size_t i = 0; i < spatial; ++i) {
     const size_t d = first + i;
-    s.in[d] = data[2 + i];
-    s.kernel[d] = filter[2 + grouped + i];
-    s.stride[d] = strides[i];
-    s.dilation[d] = s.kernel[d] == 1 ? 1 : dilations[i];
     const int64_t full =
         (s.in[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 + extra[i];
-    s.out[d] = stated.empty() ? full - begin[i] - end[i] : stated[i];
-    s.pad[d] = begin[i];
-    if (same && !stated.empty()) {
+    s.out[d] = stated.empty() ? full - read.begin[i] - read.end[i] : stated[i];
+    s.pad[d] = read.begin[i];
+    if (read.same() && !stated.empty()) {
       const int64_t cut = std::max<int64_t>(0, full - stated[i]);
-      s.pad[d] = auto_pad == "same_upper" ? cut - cut / 2 : cut / 2;
+      s.pad[d] = read.auto_pad == "same_upper" ? cut - cut / 2 : cut / 2;
     }
     if (s.out[d] < 1 || s.out[d] > kMaxIndex / 4 || full > kMaxIndex / 4)
       fail_model("a spatial dimension of the output would be " + std::to_string(s.out[d]));
@@ -135,14 +98,6 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     }
 }
 
-// Members that both kernels have in common, in the order of their Args.
-std::vector<int64_t> geometry(const ConvShape& s) {
-  std::vector<int64_t> values;
-  for (const auto* part : {&s.in, &s.out, &s.kernel, &s.stride, &s.dilation, &s.pad})
-    values.insert(values.end(), part->begin(), part->end());
-  return values;
-}
-
 // ---- tile ---------------------------------------------------------------------------------------
 
 bool is_depthwise(const ConvShape& s) {
@@ -160,9 +115,10 @@ std::string reject_tile(const OpDesc& desc, const DeviceTraits&) {
   if (desc.constants[1].empty()) return "the weights are not constant";
   if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
   const ConvShape s = resolve(desc);
-  const PixelStrides in = pixel_strides(desc.inputs[0]), out = pixel_strides(desc.outputs[0]);
-  if ((in.c != 1 && s.in_channels * s.groups > 1) || (out.c != 1 && s.out_channels * s.groups > 1))
-    return "channels are not adjacent in memory";
+  if (std::string why =
+          reject_channels(s, pixel_strides(desc.inputs[0]), pixel_strides(desc.outputs[0]));
+      !why.empty())
+    return why;
   if (s.groups * (s.out_channels + 16) * s.taps() * s.in_channels > kMaxIndex)
     return "the weights have more than 2^31 elements";
   return reject_tail(desc, 16, spatial_axes(desc.outputs[0].shape.size()));
@@ -272,52 +228,17 @@ const KernelFamily kTile{"deconv_tile", 1, reject_tile, tile_space, tile_heurist
 
 // ---- general ------------------------------------------------------------------------------------
 
-std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
-  if (std::string why = reject_storage(desc, 2); !why.empty()) return why;
-  if (!is_float(desc.inputs[1].type)) return "the weights are not of a float type";
-  return reject_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()));
-}
-
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
-  const ConvShape s = resolve(desc);
-  const PixelStrides in = pixel_strides(desc.inputs[0]), out = pixel_strides(desc.outputs[0]);
-  const ElementType type = desc.inputs[0].type;
-  const bool constant = !desc.constants[1].empty(), grouped = is_grouped(desc.type);
   // Constants are packed as the model has them.
-  TensorDesc w = desc.inputs[1];
-  if (constant) w = TensorDesc::row_major(type, w.shape);
-  const size_t rank = w.shape.size(), spatial = desc.inputs[0].shape.size() - 2;
-  const std::vector<int64_t> w_strides{grouped ? w.strides[0] : 0,
-                                       w.strides[grouped + 1],
-                                       w.strides[grouped],
-                                       spatial == 3 ? w.strides[rank - 3] : 0,
-                                       spatial >= 2 ? w.strides[rank - 2] : 0,
-                                       w.strides[rank - 1]};
-  KernelPlan plan;
-  KernelSpec spec;
-  spec.source = "deconvolution_general.cl";
-  const size_t size = size_of(type), weight_size = size_of(w.type);
-  std::vector<int64_t> values{in.n, in.c, in.d, in.h, in.w, out.n, out.c, out.d, out.h, out.w};
-  values.insert(values.end(), w_strides.begin(), w_strides.end());
-  for (int64_t v : geometry(s)) values.push_back(v);
-  values.insert(values.end(), {s.in_channels, s.out_channels, s.groups * s.out_channels,
-                               desc.outputs[0].elements()});
-  spec.arguments = {Argument::input(0, size),
-                    constant ? Argument::packed(0, weight_size) : Argument::input(1, weight_size),
-                    Argument::output(0, size), int_struct(values)};
-  if (constant)
-    plan.packed.push_back(
-        [filter = desc.constants[1], type] { return to_bytes(filter.to_floats(), type); });
-  const Tail tail = make_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()), plan);
-  spec.defines = {{"T", storage_name(type)}, {"WT", storage_name(w.type)}};
-  spec.prologue = tail.prologue;
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
-  set_items(spec, desc.outputs[0].elements(), point);
-  plan.launches.push_back(std::move(spec));
-  return plan;
+  TensorDesc filter = desc.inputs[1];
+  if (!desc.constants[1].empty()) filter = TensorDesc::row_major(desc.inputs[0].type, filter.shape);
+  GeneralWeights weights{filter_strides(filter, is_grouped(desc.type), true), {}};
+  if (!desc.constants[1].empty())
+    weights.constants = [constant = desc.constants[1]] { return constant.to_floats(); };
+  return general_convolution(desc, resolve(desc), true, weights, point);
 }
 
-const KernelFamily kGeneral{"deconv_general", 1,           reject_general, item_space,
+const KernelFamily kGeneral{"deconv_general", 1,           reject_general_convolution, item_space,
                             item_heuristic,   general_plan};
 
 OpDef deconvolution_op(const char* type) {

@@ -2,7 +2,6 @@
 // mask.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/convolution_tile.h"
 #include "kernels/item_kernel.h"
@@ -12,8 +11,6 @@
 namespace clinfer {
 
 namespace {
-
-constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
 
 struct Deformable {
   ConvShape shape;

@@ -15,11 +15,9 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMaxPad = 1 << 24;
-constexpr float kLeastScale = 1e-9f;   // any tensor is smaller; positions divided by it fit 64 bits
-constexpr int64_t kMaxGroups = 65535;  // work-groups along the second dimension (NVIDIA)
-constexpr size_t kMostDims = 5;        // of the general kernel
+constexpr float kLeastScale = 1e-9f;  // any tensor is smaller; positions divided by it fit 64 bits
+constexpr size_t kMostDims = 5;       // of the general kernel
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int i32(int64_t v) { return static_cast<int>(v); }
 
 enum class Mode { nearest, linear, cubic, pillow_linear, pillow_cubic };

@@ -76,6 +76,9 @@ struct Argument {
   }
 };
 
+// Work-groups along the second and third dimension that all devices can start (NVIDIA's limit).
+inline constexpr int64_t kMaxGroups = 65535;
+
 // Instantiates one `KERNEL` of a source file. The engine emits: the common sources once per
 // program, then per distinct spec the defines, `#define KERNEL_NAME <unique>`, the prologue, the
 // file, and #undefs; equal (source, defines, prologue) share one kernel. So whatever differs

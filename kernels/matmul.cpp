@@ -12,9 +12,6 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMaxRank = 6;
-constexpr int64_t kMaxGroups = 65535;  // work-groups along the second and third dimension (NVIDIA)
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // One operand as [batch..., rows, columns] with the strides of a view; vectors get the dimension
 // that they lack.

@@ -3,7 +3,6 @@
 // OpenVINO's specifications of these operations.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/convolution_tile.h"
 #include "kernels/elementwise.h"
@@ -13,8 +12,6 @@
 namespace clinfer {
 
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // SCALE of normalize.cl: by what a row is divided.
 enum Divisor { kNone = 0, kRootOfSum = 1, kRootThenSum = 2, kRootOfMaximum = 3 };

@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kMostLoops = 5;
 constexpr int64_t kMaxPad = int64_t{1} << 30;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // As numbered in pad.cl.
 enum class Mode { constant = 0, edge = 1, reflect = 2, symmetric = 3 };
 

@@ -11,9 +11,6 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMaxSize = 1 << 30;  // of a dimension, so that positions with pads fit 32 bits
-constexpr int64_t kMaxGroups = 65535;  // work-groups along the second dimension (NVIDIA)
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // MODE of the kernels.
 enum Mode { kMaximum = 0, kAverageInside = 1, kAverageWithPads = 2 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -11,6 +12,11 @@
 #include "kernels/op.h"
 
 namespace clinfer {
+
+// Elements that kernels, which index by int, can reach in one tensor.
+inline constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  // a >= 0, b > 0
 
 [[noreturn]] void fail_model(const std::string& what);        // Error{bad_model}
 [[noreturn]] void fail_unsupported(const std::string& what);  // Error{unsupported}

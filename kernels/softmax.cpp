@@ -14,8 +14,6 @@ namespace {
 
 constexpr size_t kMostLoops = 5;  // around the axis, after merging
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 size_t axis_of(const std::string& type, const Attributes& attributes, size_t rank) {
   return checked_axis(attributes.get_int("axis", type == "SoftMax" ? 1 : -1), rank, "axis");
 }

@@ -1,0 +1,14 @@
+// What the arguments of all kinds of convolution have: sizes of input, output and kernel, strides,
+// dilations and pads, as geometry() lists them.
+#define GEOMETRY \
+  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
+
+// Stores the first `left` elements of a vector of V floats.
+#define STORE_FIRST(type, V, v, to, left)                          \
+  if ((left) >= V) {                                               \
+    STOREV(type, V, v, to);                                        \
+  } else {                                                         \
+    float part[V];                                                 \
+    STOREV_PRIVATE(V, v, part);                                    \
+    for (int i = 0; i < left; ++i) STOREV(type, 1, part[i], (to) + i); \
+  }

@@ -1,0 +1,91 @@
+// What the tile kernels have in common: arguments, where a tile's pixels are, and how vectors of sums
+// are stored. A kernel defines T (of the output), VECTOR, VECTORS, TILE_P, LANES, POINTWISE,
+// FLAT_TAIL and DEPTH, and RESULT(v), a vector of sums as floats.
+
+typedef struct {
+  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
+  GEOMETRY
+  int in_channels, out_channels, blocks;  // of one group
+  int depth;                              // packed rows of weights of one output
+  int pixels, tiles, tiles_per_item;
+  int merged;   // a row of the kernel meets adjacent memory: kw * in_channels elements at a stretch
+  int outside;  // where in the weights starts what stands for pixels outside the input
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+#define BLOCK (VECTORS * LANES * VECTOR)
+
+// Places of the pixels of a tile: n0, y0, x0, ... in the output, at0, ... in the input; `inside` where
+// all of them see nothing but input. Steps n, y, x on to the next tile.
+#if DEPTH
+#define PLACE_Z(p) const int z##p = z, iz##p = z * a.sd - a.pd;
+#define NEXT_Y         \
+  {                    \
+    y = 0;             \
+    if (++z == a.od) { \
+      z = 0;           \
+      ++n;             \
+    }                  \
+  }
+#define OFFSET_Z(p) +iz##p *a.in_d
+#define INSIDE_Z(p) &(iz##p >= 0) & (iz##p < inside_z)
+#define VALID_Z(p) &((uint)(iz##p + kz * a.dd) < (uint)a.id)
+#define LOOP_Z for (int kz = 0; kz < a.kd; ++kz)
+#define TAP_Z +kz *a.dd *a.in_d
+#else
+#define PLACE_Z(p)
+#define NEXT_Y \
+  {            \
+    y = 0;     \
+    ++n;       \
+  }
+#define OFFSET_Z(p)
+#define INSIDE_Z(p)
+#define VALID_Z(p)
+#define LOOP_Z
+#define TAP_Z
+#endif
+#define PLACE(p)                                                                               \
+  PLACE_Z(p)                                                                                   \
+  const int n##p = n, y##p = y, x##p = x, iy##p = y * a.sh - a.ph, ix##p = x * a.sw - a.pw;    \
+  const int at##p = n * a.in_n OFFSET_Z(p) + iy##p * a.in_h + ix##p * a.in_w;                  \
+  inside &= (iy##p >= 0) & (ix##p >= 0) & (iy##p < inside_y) & (ix##p < inside_x) INSIDE_Z(p); \
+  if (p + 1 < left && ++x == a.ow) {                                                           \
+    x = 0;                                                                                     \
+    if (++y == a.oh) NEXT_Y                                                                    \
+  }
+#define VALID(p)                                   \
+  (((uint)(iy##p + ky * a.dh) < (uint)a.ih) &      \
+   ((uint)(ix##p + kx * a.dw) < (uint)a.iw) VALID_Z(p))
+
+#if POINTWISE
+#define PIXEL_OFFSET(p) (tile * TILE_P + p) * a.out_w
+#if FLAT_TAIL
+#define TAIL_N(p) 0
+#define TAIL_Y(p) 0
+#define TAIL_X(p) tile *TILE_P + p
+#else
+#define TAIL_N(p) (tile * TILE_P + p) / (a.oh * a.ow)
+#define TAIL_Y(p) (tile * TILE_P + p) / a.ow % a.oh
+#define TAIL_X(p) (tile * TILE_P + p) % a.ow
+#endif
+#else
+#if DEPTH
+#define PIXEL_OFFSET(p) n##p *a.out_n + z##p *a.out_d + y##p *a.out_h + x##p *a.out_w
+#else
+#define PIXEL_OFFSET(p) n##p *a.out_n + y##p *a.out_h + x##p *a.out_w
+#endif
+#define TAIL_N(p) n##p
+#define TAIL_Y(p) y##p
+#define TAIL_X(p) x##p
+#endif
+
+// Stores the first `left` channels of v.
+void FN(store)(FV v, __global T *to, int left) { STORE_FIRST(T, VECTOR, v, to, left) }
+#define STORE_(p, k)                                                                            \
+  if (lane_c + k * LANES * VECTOR < a.out_channels) {                                           \
+    const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;                     \
+    const int c = group * a.out_channels + lane_c + k * LANES * VECTOR;                         \
+    const FV v = TAIL(RESULT(acc##p##_##k), TAIL_N(p), TAIL_Y(p), TAIL_X(p), c, channels_left); \
+    FN(store)(v, AT(out) + PIXEL_OFFSET(p) + c, channels_left);                                 \
+  }

@@ -1,0 +1,32 @@
+    // Stores the sums of a tile.
+#if ROLLED
+    // A loop over all results: written out for each of them, the tail is most of what a CPU's driver
+    // has to compile.
+    FV results[TILE_P * VECTORS];
+    int offsets[TILE_P], ns[TILE_P], ys[TILE_P], xs[TILE_P];
+#define KEEP_(p, k) results[p * VECTORS + k] = RESULT(acc##p##_##k);
+#define KEEP(p)                  \
+  REPEAT_WITH(VECTORS, p, KEEP_) \
+  offsets[p] = PIXEL_OFFSET(p);  \
+  ns[p] = TAIL_N(p), ys[p] = TAIL_Y(p), xs[p] = TAIL_X(p);
+    REPEAT(TILE_P, KEEP)
+    const int stored = min(left, TILE_P);
+    // Pixels innermost: what the tail reads for each channel is read once for all of them.
+#pragma unroll 1
+    for (int k = 0; k < VECTORS; ++k) {
+      const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;
+      if (channels_left <= 0) break;
+      const int c = group * a.out_channels + lane_c + k * LANES * VECTOR;
+#pragma unroll 1
+      for (int p = 0; p < stored; ++p) {
+        const FV v = TAIL(results[p * VECTORS + k], ns[p], ys[p], xs[p], c, channels_left);
+        FN(store)(v, AT(out) + offsets[p] + c, channels_left);
+      }
+    }
+#else
+#define STORE(p)                    \
+  if (p < left) {                   \
+    REPEAT_WITH(VECTORS, p, STORE_) \
+  }
+    REPEAT(TILE_P, STORE)
+#endif

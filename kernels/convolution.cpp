@@ -3,6 +3,7 @@
 
 #include "kernels/convolution_families.h"
 #include "kernels/convolution_int8.h"
+#include "kernels/convolution_mma.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
 
@@ -123,6 +124,24 @@ const KernelFamily kInt8{
       return int8_plan(desc, convolution_problem(desc), traits, point);
     }};
 
+// ---- matrix instructions
+
+const KernelFamily kMma{
+    "conv_mma",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return reject_mma(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return mma_space(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return mma_heuristic(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return mma_plan(desc, convolution_problem(desc), traits, point);
+    }};
+
 }  // namespace
 
 TileProblem convolution_problem(const OpDesc& desc) {
@@ -149,11 +168,12 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&kTile, &kInt8, &kGeneral};
+  convolution.families = {&kMma, &kTile, &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
   OpDef grouped = convolution;
   grouped.type = "GroupConvolution";
-  grouped.families = {&depthwise_family(), &kTile, &depthwise_int8_family(), &kInt8, &kGeneral};
+  grouped.families = {
+      &depthwise_family(), &depthwise_int8_family(), &kMma, &kTile, &kInt8, &kGeneral};
   return {std::move(convolution), std::move(grouped)};
 }
 

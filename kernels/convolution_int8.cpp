@@ -130,17 +130,33 @@ std::vector<float> data_values(const OpDesc& desc, const Tensor& data) {
   return values;
 }
 
+std::string reject_byte_sums(const OpDesc& desc, const ConvShape& s) {
+  if (std::string why = reject_byte_storage(desc); !why.empty()) return why;
+  if (zero_points(desc).size() != 1) return "a zero point for each channel";
+  if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
+  // The sums must fit 32 bits.
+  if (s.taps() * (s.in_channels + 3) > kMaxIndex / (255 * 128)) return "sums of too many products";
+  return "";
+}
+
+std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
+                                  int64_t padded, int zero) {
+  std::vector<int32_t> sums(static_cast<size_t>(s.groups * padded), 0);
+  const int64_t depth = s.taps() * s.in_channels;
+  for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
+    int32_t& sum = sums[static_cast<size_t>(o / s.out_channels * padded + o % s.out_channels)];
+    for (int64_t i = 0; i < depth; ++i) sum -= zero * static_cast<int>(weights[o * depth + i]);
+  }
+  std::vector<std::byte> bytes(sums.size() * sizeof(int32_t));
+  std::memcpy(bytes.data(), sums.data(), bytes.size());
+  return bytes;
+}
+
 std::string reject_int8(const OpDesc& desc, const TileProblem& problem,
                         const DeviceTraits& traits) {
   if (!takes_bytes(desc)) return "the data are not bytes";
-  if (std::string why = reject_byte_storage(desc); !why.empty()) return why;
-  const ConvShape& s = problem.shape;
-  if (zero_points(desc).size() != 1) return "a zero point for each channel";
-  if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
-  const Runs runs = runs_of(problem);
-  // The sums must fit 32 bits.
-  if (s.taps() * (s.in_channels + 3) > kMaxIndex / (255 * 128)) return "sums of too many products";
-  return reject_tiling(desc, problem, traits, 4 * runs.depth());
+  if (std::string why = reject_byte_sums(desc, problem.shape); !why.empty()) return why;
+  return reject_tiling(desc, problem, traits, 4 * runs_of(problem).depth());
 }
 
 std::vector<TuningPoint> int8_space(const OpDesc& desc, const TileProblem& problem,
@@ -193,19 +209,8 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
     }
     return packed;
   });
-  // What the zero points add up to, taken off before the first product.
-  plan.packed.push_back([weights = problem.weights, s, point, blocks, zero] {
-    const std::vector<float> plain = weights();
-    std::vector<int32_t> sums(static_cast<size_t>(s.groups * blocks * point.block()), 0);
-    const int64_t depth = s.taps() * s.in_channels;
-    for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
-      int32_t& sum = sums[static_cast<size_t>(o / s.out_channels * blocks * point.block() +
-                                              o % s.out_channels)];
-      for (int64_t i = 0; i < depth; ++i) sum -= zero * static_cast<int>(plain[o * depth + i]);
-    }
-    std::vector<std::byte> bytes(sums.size() * sizeof(int32_t));
-    std::memcpy(bytes.data(), sums.data(), bytes.size());
-    return bytes;
+  plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block(), zero] {
+    return start_sums(weights(), s, padded, zero);
   });
   const bool merged =
       row_of_bytes(problem) || (s.groups == 1 && s.dilation[2] == 1 &&

@@ -18,6 +18,13 @@ std::vector<float> zero_points(const OpDesc& desc);
 // are no bytes.
 std::vector<float> data_values(const OpDesc& desc, const Tensor& data);
 
+// Why sums of products of bytes would not be exact or are not supported, or "".
+std::string reject_byte_sums(const OpDesc& desc, const ConvShape& s);
+// What the zero point's share of each output is, negative: i32 to add products to. Groups have
+// `padded` channels each.
+std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
+                                  int64_t padded, int zero);
+
 // The tile kernel for bytes (convolution_int8.cl). The problem's weights are integers from -128 to
 // 127.
 std::string reject_int8(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);

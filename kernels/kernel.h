@@ -18,6 +18,10 @@ namespace clinfer {
 // OpenCL C).
 enum class DotProduct { none, ptx, khr, x86 };
 
+// How warps of 32 work-items of a device multiply matrices (16 x 8 sums of 32 bytes a row, f16 or
+// bytes): inline PTX (mma.sync), or plain C that acts the same out, for tests on any device.
+enum class MatrixUnit { none, ptx, emulated };
+
 enum class Vendor { other, intel, nvidia, amd, arm, pocl };
 
 // What kernels may know of a device. Filled by engine/ocl from queries and probes; a test may make
@@ -34,7 +38,7 @@ struct DeviceTraits {
   unsigned sub_group = 0;          // width that kernels may require, 0 = none
   bool intel_block_io = false;     // cl_intel_subgroups block reads and shuffles
   DotProduct dot = DotProduct::none;
-  bool nvidia_ptx = false;  // inline PTX (mma.sync, cp.async) compiles
+  MatrixUnit matrix = MatrixUnit::none;
 };
 
 // Named integers, in a fixed order. Two points of one family have the same names.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/convolution_int8.h"
+#include "kernels/convolution_mma.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -223,6 +224,24 @@ const KernelFamily kFullyConnected{
     },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return tile_plan(desc, tile_problem(desc), traits, point);
+    }};
+
+const KernelFamily kMma{
+    "fc_mma",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      if (std::string why = reject_shared_weights(desc, resolve_constant(desc)); !why.empty())
+        return why;
+      return reject_mma(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return mma_space(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return mma_heuristic(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return mma_plan(desc, tile_problem(desc), traits, point);
     }};
 
 const KernelFamily kInt8{
@@ -515,7 +534,7 @@ std::vector<OpDef> matmul_ops() {
   matmul.opsets = {1};
   matmul.infer_shapes = infer_shapes;
   matmul.evaluate = evaluate;
-  matmul.families = {&kGemv, &kFullyConnected, &kInt8, &kGeneral};
+  matmul.families = {&kGemv, &kMma, &kFullyConnected, &kInt8, &kGeneral};
   matmul.layout = LayoutRule::any_to_rows;
   return {std::move(matmul)};
 }

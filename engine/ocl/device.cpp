@@ -213,12 +213,11 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   traits.intel_block_io = has_extension(device, "cl_intel_subgroups") &&
                           has_extension(device, "cl_intel_required_subgroup_size");
   traits.sub_group = traits.intel_block_io ? 16 : 0;
-  traits.nvidia_ptx = traits.vendor == Vendor::nvidia &&
-                      compiles(context, device,
-                               "__kernel void probe(__global int *x) { int d; asm "
-                               "volatile(\"dp4a.s32.s32 %0, %1, %2, %3;\" "
-                               ": \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2])); x[3] = d; }");
-  if (traits.nvidia_ptx) {
+  const bool nvidia = traits.vendor == Vendor::nvidia;
+  if (nvidia && compiles(context, device,
+                         "__kernel void probe(__global int *x) { int d; asm "
+                         "(\"dp4a.u32.s32 %0, %1, %2, %3;\" "
+                         ": \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2])); x[3] = d; }")) {
     traits.dot = DotProduct::ptx;
   } else if (traits.vendor == Vendor::pocl) {
     // PoCL 6.0 aborts the process when it compiles some kernels for bytes; 3.1 compiles all of
@@ -231,6 +230,19 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                       kLanguageWithDot)) {
     traits.dot = DotProduct::khr;
   }
+  if (nvidia && compiles(context, device,
+                         "__kernel void probe(__global int *x) {\n"
+                         "  float f0 = x[0], f1 = x[1], f2 = x[2], f3 = x[3];\n"
+                         "  int i0 = x[0], i1 = x[1], i2 = x[2], i3 = x[3];\n"
+                         "  asm(\"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 \"\n"
+                         "      \"{%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};\"\n"
+                         "      : \"+f\"(f0), \"+f\"(f1), \"+f\"(f2), \"+f\"(f3) : \"r\"(x[4]));\n"
+                         "  asm(\"mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 \"\n"
+                         "      \"{%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};\"\n"
+                         "      : \"+r\"(i0), \"+r\"(i1), \"+r\"(i2), \"+r\"(i3) : \"r\"(x[4]));\n"
+                         "  x[5] = (int)(f0 + f1 + f2 + f3) + i0 + i1 + i2 + i3;\n"
+                         "}"))
+    traits.matrix = MatrixUnit::ptx;
   return traits;
 }
 

@@ -103,3 +103,30 @@ inline float16 load_aligned_half16(__global const half *p) {
   return (float16)(load_aligned_half8(p), load_aligned_half8(p + 8));
 }
 #define LOADV_ALIGNED(type, V, p) CAT(CAT(LOAD_ALIGNED_, type), CAT(_, V))(p)
+
+#define STORE_ALIGNED_float_2(v, p) (*(__global float2 *)(p) = (v))
+#define STORE_ALIGNED_float_4(v, p) (*(__global float4 *)(p) = (v))
+#define STORE_ALIGNED_float_8(v, p) (*(__global float8 *)(p) = (v))
+#define STORE_ALIGNED_uchar_2(v, p) (*(__global uchar2 *)(p) = convert_uchar2(v))
+#define STORE_ALIGNED_uchar_4(v, p) (*(__global uchar4 *)(p) = convert_uchar4(v))
+#define STORE_ALIGNED_uchar_8(v, p) (*(__global uchar8 *)(p) = convert_uchar8(v))
+#define STORE_ALIGNED_half_2(v, p) store_aligned_half2(v, p)
+#define STORE_ALIGNED_half_4(v, p) store_aligned_half4(v, p)
+#define STORE_ALIGNED_half_8(v, p) store_aligned_half8(v, p)
+inline void store_aligned_half2(float2 v, __global half *p) {
+  uint bits;
+  vstore_half2_rte(v, 0, (half *)&bits);
+  *(__global uint *)p = bits;
+}
+inline void store_aligned_half4(float4 v, __global half *p) {
+  uint2 bits;
+  vstore_half4_rte(v, 0, (half *)&bits);
+  *(__global uint2 *)p = bits;
+}
+inline void store_aligned_half8(float8 v, __global half *p) {
+  uint4 bits;
+  vstore_half4_rte(v.lo, 0, (half *)&bits);
+  vstore_half4_rte(v.hi, 1, (half *)&bits);
+  *(__global uint4 *)p = bits;
+}
+#define STOREV_ALIGNED(type, V, v, p) CAT(CAT(STORE_ALIGNED_, type), CAT(_, V))(v, p)

@@ -172,6 +172,8 @@ std::vector<Tensor> reference(const OpDesc& desc, const std::vector<Tensor>& inp
   return outputs;
 }
 
+const DeviceTraits& device_traits() { return context().traits; }
+
 DeviceTraits gpu_traits() {
   DeviceTraits traits;
   traits.name = "GPU";
@@ -181,7 +183,7 @@ DeviceTraits gpu_traits() {
 }
 
 size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance,
-                const DeviceTraits* pretend) {
+                const DeviceTraits* pretend, const std::string& only) {
   const DeviceTraits& traits = pretend ? *pretend : context().traits;
   const OpDef* def = find_op(desc.type, desc.opset);
   std::vector<Tensor> rounded;
@@ -193,6 +195,7 @@ size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance
   size_t runs = 0;
   std::string reasons;
   for (const KernelFamily* family : def->families) {
+    if (!only.empty() && family->name != only) continue;
     const std::string why = family->reject(desc, traits);
     if (!why.empty()) {
       reasons += family->name + ": " + why + "; ";

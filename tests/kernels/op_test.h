@@ -37,9 +37,10 @@ struct Tolerance {
 // when no family takes it. Float activations may be f32 or f16 by their desc's type (with f16 the
 // reference is computed from the rounded inputs). Returns the number of (family, point) pairs run.
 // `pretend`: traits for families to plan by instead of the device's own (whose kernels still run on
-// it).
+// it). `only`: the one family to run.
 size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {},
-                const DeviceTraits* pretend = nullptr);
+                const DeviceTraits* pretend = nullptr, const std::string& only = "");
+const DeviceTraits& device_traits();  // of the device that all tests run on
 // Traits of a mid-sized GPU without extensions, so that what is meant for GPUs is run here, too.
 DeviceTraits gpu_traits();
 

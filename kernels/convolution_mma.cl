@@ -1,0 +1,258 @@
+// Convolution by matrix instructions on channels-last activations of halves or bytes: a warp of 32
+// work-items multiplies TILE_P x 16 pixels by VECTORS x 4 x VECTOR output channels, straight from
+// global memory into registers. All data are words of 32 bits, two halves or four bytes each. One
+// step of the sum takes 4 x WORDS words (of one tap) from each pixel: work-item t of four has WORDS
+// neighbouring ones, and the weights are packed to match, [group][block][step][tile of eight
+// channels][work-item][WORDS]; where there is no channel or no tap, they are zeros.
+// Which channels make up a tile of eight is chosen so that a work-item ends up with VECTOR adjacent
+// channels of a pixel. Defines beside T (of the output), WORDS, VECTOR, VECTORS and TILE_P:
+// BYTES                 the data are bytes and add up to integers, from start_sums on; else halves
+// AHEAD                 steps whose words are on the way at a time
+// WARPS_P, WARPS_C, SLICES  warps of a work-group: along pixels x blocks of channels x slices of
+//                       the steps, whose sums are added up in local memory
+// POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
+// ALIGNED               an output vector lies at a multiple of its size
+// MMA_PTX               inline PTX; else the instruction is acted out through local memory
+
+typedef struct {
+  int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
+  GEOMETRY
+  int in_channels, out_channels, blocks;  // of one group
+  int parts, steps;                       // steps of one tap, of one slice
+  int pixels;
+  int outside;  // four bytes that stand for pixels outside the input
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+#define WORDV CAT(uint, WORDS)
+#define TILES (VECTORS * VECTOR / 2)  // of eight channels
+#define WARPS (WARPS_P * WARPS_C * SLICES)
+#if BYTES
+#define D uchar
+#define SUM int
+#define PER_WORD 4
+#else
+#define D half
+#define SUM float
+#define PER_WORD 2
+#endif
+#define STEP (4 * WORDS * PER_WORD)  // input channels
+
+// sum += a * b: rows (pixels) lane / 4 and 8 more; columns (channels) lane % 4 * 2 and 1 more. a:
+// words lane % 4 of both rows, then the words four further on; b: the same words of column lane / 4.
+#if MMA_PTX
+#define UNROLL _Pragma("unroll")
+#define SCRATCH_PARAM
+#define SCRATCH
+#if BYTES
+#define MMA_NAME "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"
+#define MMA_SUM "+r"
+#else
+#define MMA_NAME "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+#define MMA_SUM "+f"
+#endif
+inline void FN(mma)(SUM *sum, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1) {
+  SUM s0 = sum[0], s1 = sum[1], s2 = sum[2], s3 = sum[3];
+  asm(MMA_NAME " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : MMA_SUM(s0), MMA_SUM(s1), MMA_SUM(s2), MMA_SUM(s3)
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
+}
+#else
+#define UNROLL
+#define SCRATCH_PARAM , __local uint *scratch
+#define SCRATCH , scratch
+inline SUM FN(product)(uint a, uint b) {
+#if BYTES
+  const int4 x = convert_int4(as_uchar4(a)), w = convert_int4(as_char4(b));
+  return x.s0 * w.s0 + x.s1 * w.s1 + x.s2 * w.s2 + x.s3 * w.s3;
+#else
+  const float2 x = vload_half2(0, (const half *)&a), w = vload_half2(0, (const half *)&b);
+  return x.s0 * w.s0 + x.s1 * w.s1;
+#endif
+}
+inline void FN(mma)(SUM *sum, uint a0, uint a1, uint a2, uint a3, uint b0,
+                    uint b1 SCRATCH_PARAM) {
+  const int lane = get_local_id(0);
+  const uint own[6] = {a0, a2, a1, a3, b0, b1};
+  for (int i = 0; i < 6; ++i) scratch[lane * 6 + i] = own[i];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < 4; ++i)
+    for (int t = 0; t < 4; ++t) {
+      __local const uint *a = scratch + (lane / 4 * 4 + t) * 6 + i / 2 * 2;
+      __local const uint *b = scratch + ((lane % 4 * 2 + i % 2) * 4 + t) * 6 + 4;
+      sum[i] += FN(product)(a[0], b[0]) + FN(product)(a[1], b[1]);
+    }
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+#endif
+
+// Stores the first `left` channels of v.
+void FN(store)(FV v, __global T *to, int left) {
+#if ALIGNED
+  if (left >= VECTOR) {
+    STOREV_ALIGNED(T, VECTOR, v, to);
+    return;
+  }
+#endif
+  STORE_FIRST(T, VECTOR, v, to, left)
+}
+
+__attribute__((reqd_work_group_size(32, WARPS_P * WARPS_C, SLICES)))
+KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
+       const FN(Args) a TAIL_PARAMS) {
+  const int lane = get_local_id(0), quarter = lane % 4;
+  const int warp = get_local_id(1), slice = get_local_id(2);
+  const int groups_c = (a.blocks + WARPS_C - 1) / WARPS_C;
+  const int group = (int)get_group_id(1) / groups_c;
+  // Warps past the last block repeat it, rows past the last pixel that; neither is stored.
+  const int wanted_block = ((int)get_group_id(1) - group * groups_c) * WARPS_C + warp % WARPS_C;
+  const int block = min(wanted_block, a.blocks - 1);
+  const int first_pixel =
+      ((int)get_group_id(0) * WARPS_P + warp / WARPS_C) * (16 * TILE_P) + lane / 4;
+#if !MMA_PTX
+  __local uint scratches[WARPS][32 * 6];
+  __local uint *const scratch = scratches[slice * (WARPS_P * WARPS_C) + warp];
+#endif
+
+  SUM sums[TILE_P][TILES][4];
+  const int first_channel = block * (4 * VECTOR * VECTORS) + quarter * VECTOR;
+  UNROLL for (int j = 0; j < TILES; ++j) {
+#if BYTES
+    // Tile j gives two of the channels of one vector.
+    __global const int *const start = AT(start_sums) +
+                                      group * a.blocks * (4 * VECTOR * VECTORS) + first_channel +
+                                      j / (VECTOR / 2) * (4 * VECTOR) + j % (VECTOR / 2) * 2;
+    const int s0 = slice ? 0 : start[0], s1 = slice ? 0 : start[1];
+#else
+    const float s0 = 0, s1 = 0;
+#endif
+    UNROLL for (int i = 0; i < TILE_P; ++i) {
+      sums[i][j][0] = sums[i][j][2] = s0;
+      sums[i][j][1] = sums[i][j][3] = s1;
+    }
+  }
+
+  // This work-item reads rows 0, 8, 16 ... of the tile's pixels.
+  __global const D *const data = AT(in) + group * a.in_channels + quarter * (WORDS * PER_WORD);
+  const int channels = a.in_channels - quarter * (WORDS * PER_WORD);
+  int at[2 * TILE_P];
+#if POINTWISE
+  UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {
+    at[i] = min(first_pixel + i * 8, a.pixels - 1) * a.in_w;
+  }
+  int channel = slice * a.steps * STEP;
+#define INSIDE(i) (channel < channels)
+#define PLACE(i) at[i] + channel
+#define NEXT_TAP
+#else
+  int iy[2 * TILE_P], ix[2 * TILE_P];
+  UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {
+    const int pixel = min(first_pixel + i * 8, a.pixels - 1);
+    const int line = pixel / a.ow, n = line / a.oh;
+    iy[i] = (line - n * a.oh) * a.sh - a.ph;
+    ix[i] = (pixel - line * a.ow) * a.sw - a.pw;
+    at[i] = n * a.in_n + iy[i] * a.in_h + ix[i] * a.in_w;
+  }
+  const int tap = slice * a.steps / a.parts, all = a.parts * STEP;
+  int ky = tap / a.kw, kx = tap % a.kw, channel = slice * a.steps % a.parts * STEP;
+#define INSIDE(i)                                                     \
+  ((channel < channels) & (ky < a.kh) &                               \
+   ((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
+#define PLACE(i) at[i] + ky *a.dh *a.in_h + kx *a.dw *a.in_w + channel
+// Without branches: PoCL 3.1 gets them wrong in loops with barriers where slices take them apart.
+#define NEXT_TAP                           \
+  channel -= channel >= all ? all : 0;     \
+  kx += channel == 0;                      \
+  ky += kx == a.kw;                        \
+  kx -= kx == a.kw ? kx : 0;
+#endif
+  __global const WORDV *weight =
+      (__global const WORDV *)AT(weights) +
+      ((group * a.blocks + block) * SLICES + slice) * a.steps * (TILES * 32) + lane;
+
+  // AHEAD steps are being read while one is multiplied.
+  WORDV pixel_words[AHEAD][2 * TILE_P], weight_words[AHEAD][TILES];
+#define READ(s)                                                    \
+  {                                                                \
+    UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {                  \
+      pixel_words[s][i] = (WORDV)(a.outside);                      \
+      if (INSIDE(i))                                               \
+        pixel_words[s][i] = *(__global const WORDV *)(data + (PLACE(i))); \
+    }                                                              \
+    UNROLL for (int j = 0; j < TILES; ++j) {                       \
+      weight_words[s][j] = weight[j * 32];                         \
+    }                                                              \
+    weight += TILES * 32;                                          \
+    channel += STEP;                                               \
+    NEXT_TAP                                                       \
+  }
+#define MULTIPLY(s, even, odd)                                                         \
+  UNROLL for (int i = 0; i < TILE_P; ++i) {                                            \
+    UNROLL for (int j = 0; j < TILES; ++j) {                                           \
+      FN(mma)(sums[i][j], pixel_words[s][2 * i].even, pixel_words[s][2 * i + 1].even,  \
+              pixel_words[s][2 * i].odd, pixel_words[s][2 * i + 1].odd,                \
+              weight_words[s][j].even, weight_words[s][j].odd SCRATCH);                \
+    }                                                                                  \
+  }
+  UNROLL for (int s = 0; s < AHEAD; ++s) {
+    if (s < a.steps) READ(s)
+  }
+  for (int step = 0; step < a.steps; step += AHEAD) {
+    UNROLL for (int s = 0; s < AHEAD; ++s) {
+      if (step + s < a.steps) {
+        MULTIPLY(s, s0, s1)
+#if WORDS == 4
+        MULTIPLY(s, s2, s3)
+#endif
+        if (step + s + AHEAD < a.steps) READ(s)
+      }
+    }
+  }
+
+#if SLICES > 1
+  __local SUM others[SLICES - 1][TILE_P * TILES * 4][WARPS_P * WARPS_C * 32];
+  const int item = warp * 32 + lane;
+#define EACH_SUM(action)                            \
+  UNROLL for (int i = 0; i < TILE_P; ++i) {         \
+    UNROLL for (int j = 0; j < TILES; ++j) {        \
+      UNROLL for (int k = 0; k < 4; ++k) { action } \
+    }                                               \
+  }
+  if (slice > 0) EACH_SUM(others[slice - 1][(i * TILES + j) * 4 + k][item] = sums[i][j][k];)
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (slice > 0) return;
+  for (int s = 0; s < SLICES - 1; ++s)
+    EACH_SUM(sums[i][j][k] += others[s][(i * TILES + j) * 4 + k][item];)
+#endif
+  if (wanted_block != block) return;
+
+  UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {
+    const int pixel = first_pixel + i * 8;
+    if (pixel < a.pixels) {
+#if POINTWISE
+      const int offset = pixel * a.out_w;
+#if FLAT_TAIL
+      const int n = 0, y = 0, x = pixel;
+#else
+      const int n = pixel / (a.oh * a.ow), y = pixel / a.ow % a.oh, x = pixel % a.ow;
+#endif
+#else
+      const int line = pixel / a.ow, n = line / a.oh, y = line - n * a.oh, x = pixel - line * a.ow;
+      const int offset = n * a.out_n + y * a.out_h + x * a.out_w;
+#endif
+      UNROLL for (int k = 0; k < VECTORS; ++k) {
+        const int c = first_channel + k * (4 * VECTOR), left = a.out_channels - c;
+        if (left > 0) {
+          float part[VECTOR];
+          UNROLL for (int j = 0; j < VECTOR; ++j) {
+            part[j] = (float)sums[i / 2][k * (VECTOR / 2) + j / 2][i % 2 * 2 + j % 2];
+          }
+          const int output = group * a.out_channels + c;
+          const FV v = TAIL(LOADV_PRIVATE(VECTOR, part), n, y, x, output, left);
+          FN(store)(v, AT(out) + offset + output, left);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,295 @@
+// Points, costs and packing of the convolution by matrix instructions (convolution_mma.cl).
+#include "kernels/convolution_mma.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/convolution_int8.h"
+#include "kernels/shape_util.h"
+#include "kernels/strided_copy.h"
+
+namespace clinfer {
+
+namespace {
+
+struct Point {
+  int words, vector, vectors, tile_p, ahead, warps_p, warps_c, slices;
+
+  explicit Point(const TuningPoint& p)
+      : words(p["WORDS"]),
+        vector(p["VECTOR"]),
+        vectors(p["VECTORS"]),
+        tile_p(p["TILE_P"]),
+        ahead(p["AHEAD"]),
+        warps_p(p["WARPS_P"]),
+        warps_c(p["WARPS_C"]),
+        slices(p["SLICES"]) {}
+  Point(int w, int v, int vs, int t, int a, int wp, int wc, int s)
+      : words(w),
+        vector(v),
+        vectors(vs),
+        tile_p(t),
+        ahead(a),
+        warps_p(wp),
+        warps_c(wc),
+        slices(s) {}
+  TuningPoint tuning() const {
+    return {{{"WORDS", words},
+             {"VECTOR", vector},
+             {"VECTORS", vectors},
+             {"TILE_P", tile_p},
+             {"AHEAD", ahead},
+             {"WARPS_P", warps_p},
+             {"WARPS_C", warps_c},
+             {"SLICES", slices}}};
+  }
+  int64_t block() const { return int64_t{4} * vector * vectors; }
+  int tiles() const { return vectors * vector / 2; }
+  int warps() const { return warps_p * warps_c * slices; }
+};
+
+// How the sum over input channels and taps is cut into steps.
+struct Steps {
+  int64_t channels;   // of one step
+  int64_t parts;      // steps of one tap
+  int64_t per_slice;  // the last ones of the last slice may be empty
+
+  Steps(const OpDesc& desc, const ConvShape& s, const Point& p)
+      : channels(16 * p.words / static_cast<int64_t>(size_of(desc.inputs[0].type))),
+        parts(ceil_div(s.in_channels, channels)),
+        per_slice(ceil_div(s.taps() * parts, p.slices)) {}
+};
+
+// Whether all that a work-item reads at once, `bytes`, starts at a multiple of its size and is
+// there as a whole or not at all.
+bool aligned(const OpDesc& desc, const TileProblem& problem, int64_t bytes) {
+  const ConvShape& s = problem.shape;
+  const TensorDesc& data = desc.inputs[problem.data];
+  const auto fits = [&](int64_t elements) {
+    return elements * static_cast<int64_t>(size_of(data.type)) % bytes == 0;
+  };
+  const auto steps = [&](int64_t size, int64_t stride) { return size == 1 || fits(stride); };
+  return fits(data.offset) && fits(s.in_channels) && steps(s.batch, problem.in.n) &&
+         steps(s.in[1], problem.in.h) && steps(s.in[2], problem.in.w);
+}
+
+bool aligned_output(const OpDesc& desc, const TileProblem& problem, int vector) {
+  const ConvShape& s = problem.shape;
+  const auto steps = [&](int64_t size, int64_t stride) {
+    return size == 1 || stride % vector == 0;
+  };
+  return desc.outputs[0].offset % vector == 0 && steps(s.groups, s.out_channels) &&
+         steps(s.batch, problem.out.n) && steps(s.out[1], problem.out.h) &&
+         steps(s.out[2], problem.out.w);
+}
+
+// Warps of a work-group: along pixels, along blocks of channels, slices of the steps.
+constexpr std::array<int, 3> kWarps[] = {{1, 1, 1}, {4, 1, 1}, {2, 2, 1}, {1, 4, 1}, {1, 1, 2},
+                                         {1, 1, 4}, {1, 1, 8}, {2, 1, 2}, {2, 1, 4}};
+
+std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
+                             const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  const int64_t pixel_bytes =
+      s.in_channels * static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  std::vector<Point> points;
+  for (int words : {4, 2}) {
+    if (!aligned(desc, problem, 4 * words)) continue;
+    if (words == 4 && pixel_bytes <= 32) continue;  // half of a step would be empty
+    for (const auto& [vector, vectors] :
+         {std::pair{8, 1}, std::pair{8, 2}, std::pair{8, 4}, std::pair{4, 1}, std::pair{2, 1}}) {
+      const int tiles = vector * vectors / 2;
+      if (!fits_groups(desc, s, vector)) continue;
+      if (tiles > 1 && 4 * tiles >= s.out_channels) continue;  // half of a block would be empty
+      for (int tile_p : {1, 2, 4})
+        for (int ahead : {1, 2, 4}) {
+          // Registers: sums, and words on the way.
+          const auto fits = [&, words = words, tile_p = tile_p](int steps) {
+            return 4 * tile_p * tiles + steps * words * (2 * tile_p + tiles) <= 200;
+          };
+          if (!fits(ahead) || (ahead == 2 && fits(4))) continue;
+          for (const auto& [warps_p, warps_c, slices] : kWarps) {
+            const Point p(words, vector, vectors, tile_p, ahead, warps_p, warps_c, slices);
+            if (static_cast<size_t>(32 * p.warps()) > traits.max_work_group) continue;
+            if (warps_c > 1 && p.block() * warps_c / 2 >= s.out_channels) continue;
+            if (slices > 1 && Steps(desc, s, p).per_slice < 2) continue;
+            if (static_cast<size_t>((slices - 1) * warps_p * warps_c * 32 * tile_p * tiles * 16) >
+                traits.local_memory)
+              continue;
+            points.push_back(p);
+          }
+        }
+    }
+  }
+  return points;
+}
+
+// Time on a GPU in cycles: what the slowest work-group waits, what all warps issue (four schedulers
+// a compute unit), what starting work-groups takes. Warps of a group that read the same words find
+// them near by. The constants are fitted to 2134 timings of layers of detection and segmentation
+// networks on an H200 (f16 and bytes, batches 1 and 8); the points chosen take 1.08 times as long
+// as the best ones there, at most 1.22 times.
+double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
+            const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  const double units = traits.compute_units;
+  const double warps_p =
+      p.warps_p * static_cast<double>(ceil_div(s.pixels(), int64_t{16} * p.tile_p * p.warps_p));
+  const double warps_c =
+      p.warps_c * static_cast<double>(ceil_div(ceil_div(s.out_channels, p.block()), p.warps_c));
+  const double warps = static_cast<double>(s.groups) * warps_p * warps_c * p.slices;
+  const double steps = static_cast<double>(Steps(desc, s, p).per_slice);
+  const double sums = p.tile_p * p.tiles();
+  const double words = p.words / 2.0;
+  const double loads =
+      2 * p.tile_p / std::pow(p.warps_c, 0.66) + p.tiles() / std::pow(p.warps_p, 0.66);
+  const double issue = 5.9 * sums * words + 3.4 * loads * words + 9.4;
+  const double own = 204 + 128 * sums + (p.slices > 1 ? 125 + 2.3 * sums : 0);
+  const double registers = 74 + 4 * sums + p.ahead * p.words * (2 * p.tile_p + p.tiles());
+  const double resident = std::min(64.0, 65536 / (32 * registers));
+  const double alone = steps * (280 / std::pow(p.ahead, 0.17) + issue) + 1.4 * own;
+  return 1.1 * std::pow(std::max(warps / units / resident, 1.0), 0.71) * alone +
+         warps / units / 4 * (steps * issue + own) + 86 * warps / (p.warps() * units);
+}
+
+}  // namespace
+
+std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  if (traits.matrix == MatrixUnit::none) return "the device has no matrix instructions";
+  const ConvShape& s = problem.shape;
+  if (takes_bytes(desc)) {
+    if (std::string why = reject_byte_sums(desc, s); !why.empty()) return why;
+  } else {
+    if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+    if (desc.inputs[problem.data].type != ElementType::f16) return "the data are not f16";
+    if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
+  }
+  if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
+  if (s.in_channels * static_cast<int64_t>(size_of(desc.inputs[problem.data].type)) < 16)
+    return "fewer than sixteen bytes of a pixel";
+  if (s.out_channels < 8) return "fewer than eight output channels";
+  if (!aligned(desc, problem, 8)) return "pixels do not start at multiples of eight bytes";
+  // A block is at most 128 channels wide, a step takes at most 64 bytes of a pixel.
+  if (s.groups * (s.out_channels + 128) * s.taps() * (s.in_channels + 64) > kMaxIndex)
+    return "the weights have more than 2^31 elements";
+  if (s.groups * s.out_channels > kMaxGroups) return "more than 65535 output channels";
+  if (!fits_groups(desc, s, 2)) return "vectors of channels would straddle groups";
+  return reject_tail(desc, 8, problem.axes);
+}
+
+std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,
+                                   const DeviceTraits& traits) {
+  std::vector<TuningPoint> space;
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  return space;
+}
+
+TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& problem,
+                          const DeviceTraits& traits) {
+  const std::vector<Point> points = points_of(desc, problem, traits);
+  return std::min_element(points.begin(), points.end(),
+                          [&](const Point& a, const Point& b) {
+                            return cost(desc, problem, a, traits) < cost(desc, problem, b, traits);
+                          })
+      ->tuning();
+}
+
+KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                    const TuningPoint& tuning) {
+  const ConvShape& s = problem.shape;
+  const Point point(tuning);
+  const Steps steps(desc, s, point);
+  const bool bytes = takes_bytes(desc), pointwise = is_pointwise(problem);
+  const int64_t blocks = ceil_div(s.out_channels, point.block());
+  const int zero = bytes ? static_cast<int>(zero_points(desc)[0]) : 0;
+
+  PixelStrides in = problem.in, to = problem.out;
+  TailAxes axes = problem.axes;
+  bool flat = false;
+  if (pointwise) {
+    in.w = row_step(s.in, s.batch, in);
+    to.w = row_step(s.out, s.batch, to);
+    flat = flat_tail(desc, problem, axes);
+    if (!flat) axes = problem.axes;
+  }
+  // Members as in convolution_mma.cl.
+  std::vector<int64_t> values{in.n, in.h, in.w, to.n, to.h, to.w};
+  for (const int64_t v : geometry(s)) values.push_back(v);
+  values.insert(values.end(), {s.in_channels, s.out_channels, blocks, steps.parts, steps.per_slice,
+                               s.pixels(), zero * 0x01010101});
+
+  KernelPlan plan;
+  plan.packed.push_back([weights = problem.weights, s, point, steps, blocks, bytes] {
+    const std::vector<float> plain = weights();
+    const int64_t per_word = bytes ? 4 : 2, all_steps = steps.per_slice * point.slices;
+    const int64_t tile_size = 32 * point.words * per_word;  // elements
+    std::vector<float> packed(
+        static_cast<size_t>(s.groups * blocks * all_steps * point.tiles() * tile_size), 0.f);
+    const float* from = plain.data();
+    for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
+      const int64_t group = o / s.out_channels, channel = o % s.out_channels;
+      // Which vector of which of four work-items, and which pair of channels in it.
+      const int64_t in_block = channel % point.block(), in_vector = in_block % point.vector;
+      const int64_t vector = in_block / (4 * point.vector);
+      const int64_t quarter = in_block / point.vector % 4;
+      const int64_t tile = vector * (point.vector / 2) + in_vector / 2;
+      const int64_t column = quarter * 2 + in_vector % 2;
+      float* const block = packed.data() + (group * blocks + channel / point.block()) * all_steps *
+                                               point.tiles() * tile_size;
+      for (int64_t tap = 0; tap < s.taps(); ++tap)
+        for (int64_t i = 0; i < s.in_channels; ++i) {
+          const int64_t step = tap * steps.parts + i / steps.channels, in_step = i % steps.channels;
+          const int64_t lane = column * 4 + in_step / (point.words * per_word);
+          block[(step * point.tiles() + tile) * tile_size + lane * point.words * per_word +
+                in_step % (point.words * per_word)] = *from++;
+        }
+    }
+    if (!bytes) return to_bytes(packed, ElementType::f16);
+    std::vector<std::byte> integers(packed.size());
+    std::transform(packed.begin(), packed.end(), integers.begin(),
+                   [](float value) { return static_cast<std::byte>(static_cast<int8_t>(value)); });
+    return integers;
+  });
+  plan.packed.push_back(
+      [weights = problem.weights, s, padded = blocks * point.block(), zero, bytes] {
+        return bytes ? start_sums(weights(), s, padded, zero)
+                     : std::vector<std::byte>(sizeof(int32_t));  // halves start at 0
+      });
+  const Tail tail = make_tail(desc, point.vector, axes, plan);
+  KernelSpec spec;
+  spec.source = "convolution_mma.cl";
+  const auto define = [&](const char* name, int64_t value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
+  const ElementType out = desc.outputs[0].type;
+  spec.defines.emplace_back("T", storage_name(out));
+  define("BYTES", bytes);
+  define("WORDS", point.words);
+  define("VECTOR", point.vector);
+  define("VECTORS", point.vectors);
+  define("TILE_P", point.tile_p);
+  define("AHEAD", point.ahead);
+  define("WARPS_P", point.warps_p);
+  define("WARPS_C", point.warps_c);
+  define("SLICES", point.slices);
+  define("POINTWISE", pointwise);
+  define("FLAT_TAIL", flat);
+  define("ALIGNED", aligned_output(desc, problem, point.vector));
+  define("MMA_PTX", traits.matrix == MatrixUnit::ptx);
+  spec.prologue = tail.prologue;
+  spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type)),
+                    Argument::packed(0, 4), Argument::packed(1, 4),
+                    Argument::output(0, size_of(out)), int_struct(values)};
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  spec.local = {32, static_cast<size_t>(point.warps_p * point.warps_c),
+                static_cast<size_t>(point.slices)};
+  const int64_t pixel_groups = ceil_div(s.pixels(), int64_t{16} * point.tile_p * point.warps_p);
+  spec.global = {32 * static_cast<size_t>(pixel_groups),
+                 static_cast<size_t>(s.groups * ceil_div(blocks, point.warps_c)) * spec.local[1],
+                 spec.local[2]};
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+}  // namespace clinfer

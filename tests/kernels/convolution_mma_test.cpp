@@ -1,0 +1,159 @@
+// Convolutions and products by matrix instructions. Devices without them act them out, so that
+// every index of packing, reading and storing is checked without the hardware.
+#include "kernels/tail.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer::test {
+namespace {
+
+const Tolerance kHalf{3e-3, 3e-3};
+const Tolerance kExact{0, 1e-6};
+const Tolerance kOneByte{0.004, 0};  // of 255
+
+DeviceTraits matrix_traits() {
+  if (device_traits().matrix != MatrixUnit::none) return device_traits();
+  DeviceTraits traits = gpu_traits();
+  traits.matrix = MatrixUnit::emulated;
+  return traits;
+}
+
+struct Case {
+  const char* type;
+  Shape data, filter;
+  const char *strides, *pads, *dilations, *zero_point;
+};
+
+OpDesc describe(const Case& c, bool bytes, std::vector<Tensor>& inputs) {
+  if (bytes) {
+    inputs = {random_ints(ElementType::u8, c.data, 0, 255, 1),
+              random_ints(ElementType::i8, c.filter, -128, 127, 2)};
+  } else {
+    inputs = {
+        random_tensor(c.data, -1, 1, 1),
+        random_tensor(c.filter, -1, 1, 2).convert(ElementType::f16).convert(ElementType::f32)};
+  }
+  Attributes given = attributes({{"strides", c.strides},
+                                 {"pads_begin", c.pads},
+                                 {"pads_end", c.pads},
+                                 {"dilations", c.dilations}});
+  if (bytes) given.set("zero_point", c.zero_point);
+  OpDesc desc = make_desc(c.type, 1, given, inputs, {false, true});
+  if (!bytes) desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+  return desc;
+}
+
+void add_operand(OpDesc& desc, std::vector<Tensor>& inputs, const char* function,
+                 const Tensor& value, bool constant) {
+  inputs.push_back(value);
+  desc.inputs.push_back(constant
+                            ? TensorDesc::row_major(ElementType::f32, value.shape())
+                            : with_gaps(TensorDesc::channels_last(value.type(), value.shape())));
+  desc.constants.push_back(constant ? value : Tensor{});
+  desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
+}
+
+bool takes(const OpDesc& desc, const char* family) {
+  const DeviceTraits traits = matrix_traits();
+  for (const KernelFamily* f : find_op(desc.type, desc.opset)->families)
+    if (f->name == family) return f->reject(desc, traits).empty();
+  return false;
+}
+
+// Whole and partial tiles of pixels, blocks of channels and steps; strides, dilations, borders.
+const Case kCases[] = {
+    {"Convolution", {2, 16, 5, 7}, {8, 16, 1, 1}, "1,1", "0,0", "1,1", "0"},
+    {"Convolution", {1, 24, 6, 5}, {37, 24, 1, 1}, "1,1", "0,0", "1,1", "128"},
+    {"Convolution", {1, 32, 7, 9}, {64, 32, 3, 3}, "1,1", "1,1", "1,1", "7"},
+    {"Convolution", {2, 40, 9, 8}, {20, 40, 3, 2}, "2,1", "2,1", "2,1", "254"},
+    {"Convolution", {1, 72, 3, 3}, {24, 72, 5, 5}, "1,1", "2,2", "1,1", "1"},
+    {"GroupConvolution", {1, 48, 6, 8}, {3, 16, 16, 3, 3}, "1,1", "1,1", "1,1", "100"},
+};
+
+TEST(MatrixInstructions, HalvesAddUpInFloats) {
+  const DeviceTraits traits = matrix_traits();
+  bool view = false;
+  for (const Case& c : kCases) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, false, inputs);
+    if (view) {
+      desc.inputs[0] = with_gaps(desc.inputs[0], 8, 16);
+      desc.outputs[0] = with_gaps(desc.outputs[0], 8, 8);
+    }
+    view = !view;
+    check_op(desc, inputs, kHalf, &traits, "conv_mma");
+  }
+}
+
+TEST(MatrixInstructions, BytesAddUpExactly) {
+  const DeviceTraits traits = matrix_traits();
+  bool view = true;
+  for (const Case& c : kCases) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, true, inputs);
+    if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 16, 8);
+    view = !view;
+    check_op(desc, inputs, kExact, &traits, "conv_mma");
+  }
+}
+
+TEST(MatrixInstructions, Tails) {
+  const DeviceTraits traits = matrix_traits();
+  for (size_t i : {1, 2}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(kCases[i], false, inputs);
+    desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
+    add_operand(desc, inputs, "add", random_tensor({1, desc.outputs[0].shape[1], 1, 1}, -1, 1, 3),
+                true);
+    desc.tail.push_back({"relu"});
+    add_operand(desc, inputs, "multiply", random_tensor(desc.outputs[0].shape, -1, 1, 4), false);
+    check_op(desc, inputs, kHalf, &traits, "conv_mma");
+  }
+  std::vector<Tensor> inputs;
+  OpDesc desc = describe(kCases[3], true, inputs);
+  const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
+  add_operand(desc, inputs, "multiply", random_tensor(channels, 0.001f, 0.002f, 3), true);
+  add_operand(desc, inputs, "add", random_tensor(channels, 90, 160, 4), true);
+  desc.tail.push_back({"to_byte", 0, 254.f});
+  desc.outputs[0].type = ElementType::u8;
+  check_op(desc, inputs, kOneByte, &traits, "conv_mma");
+}
+
+TEST(MatrixInstructions, ProductsOfMatrices) {
+  const DeviceTraits traits = matrix_traits();
+  for (const char* transposed : {"false", "true"}) {
+    const Shape weights = transposed[0] == 't' ? Shape{24, 40} : Shape{40, 24};
+    std::vector<Tensor> inputs{
+        random_tensor({2, 19, 40}, -1, 1, 1),
+        random_tensor(weights, -1, 1, 2).convert(ElementType::f16).convert(ElementType::f32)};
+    OpDesc desc =
+        make_desc("MatMul", 1, attributes({{"transpose_b", transposed}}), inputs, {false, true});
+    desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+    check_op(desc, inputs, kHalf, &traits, "fc_mma");
+  }
+}
+
+TEST(MatrixInstructions, RefusesWhatTheyCannotRead) {
+  const auto given = [](const Case& c, int64_t gap, int64_t offset) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, false, inputs);
+    desc.inputs[0] = with_gaps(desc.inputs[0], gap, offset);
+    return takes(desc, "conv_mma");
+  };
+  const Case good{"Convolution", {1, 16, 5, 7}, {8, 16, 1, 1}, "1,1", "0,0", "1,1", "0"};
+  EXPECT_TRUE(given(good, 4, 8));
+  EXPECT_FALSE(given(good, 4, 2));  // the first pixel
+  EXPECT_FALSE(given(good, 2, 8));  // the second
+  EXPECT_FALSE(
+      given({"Convolution", {1, 18, 5, 7}, {8, 18, 1, 1}, "1,1", "0,0", "1,1", "0"}, 0, 0));
+  EXPECT_FALSE(given({"Convolution", {1, 4, 5, 7}, {8, 4, 1, 1}, "1,1", "0,0", "1,1", "0"}, 0, 0));
+  std::vector<Tensor> inputs;
+  const OpDesc desc = describe(good, false, inputs);
+  const DeviceTraits without = gpu_traits();
+  for (const KernelFamily* f : find_op(desc.type, desc.opset)->families)
+    if (f->name == "conv_mma") {
+      EXPECT_NE(f->reject(desc, without), "");
+    }
+}
+
+}  // namespace
+}  // namespace clinfer::test

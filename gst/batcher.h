@@ -12,19 +12,20 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace clinfer {
 
-// There is no thread of its own: whoever needs something done does it. A stream's submitting thread
-// launches a batch that is full, or takes the results of a finished one when it needs a request;
-// a waiting thread launches the batch that its frame is in when its time is up, and takes the
-// results when the device is done. So a stream that stands still holds nobody up: results are
-// copied out of a request by the first who needs that request. The lock is never held over a
-// call of the request.
+// One thread for each stream of the device waits for what runs there, takes the results and
+// launches what is due next: streams of the device do not wait for each other, whatever order the
+// frames are in. All else is done by who needs it: a submitting thread launches the batch that it
+// fills, a waiting thread the one that its frame is in when its time is up. So a stream that stands
+// still holds nobody up. The lock is never held over a call of the request.
 //
-// Request: start(); bool wait(std::optional<milliseconds>), both used by one thread at a time.
+// Request: start(); wait(), used by one thread at a time.
 template <typename Request, typename Result>
 class Batcher {
   struct Batch;
@@ -84,7 +85,10 @@ class Batcher {
         batch_size_(std::max<size_t>(batch_size, 1)),
         read_(std::move(read)),
         idle_(requests_.size(), true),
-        load_(std::max(device_streams, 1u), 0) {}
+        lanes_(std::max(device_streams, 1u)) {
+    for (Lane& lane : lanes_)
+      threads_.emplace_back([this, &lane](const std::stop_token& stop) { attend(lane, stop); });
+  }
 
   size_t requests() const { return requests_.size(); }
   size_t batch_size() const { return batch_size_; }
@@ -104,12 +108,10 @@ class Batcher {
   Ticket submit(const Stream& stream, Fill fill, const Patience& patience) {
     std::unique_lock lock(mutex_);
     while (!stream.interrupted && full()) {
-      if (std::optional<size_t> request = idle_request())
-        launch(lock, *request);
-      else if (const std::shared_ptr<Batch> batch = oldest_running())
-        collect(lock, batch);
+      if (idle_request())
+        launch_due(lock);
       else
-        changed_.wait(lock);
+        room_.wait(lock);
     }
     if (stream.interrupted) return {};
     return add(lock, stream, std::move(fill), patience);
@@ -119,12 +121,8 @@ class Batcher {
   Ticket try_submit(const Stream& stream, Fill fill, const Patience& patience) {
     std::unique_lock lock(mutex_);
     while (!stream.interrupted && full()) {
-      if (std::optional<size_t> request = idle_request()) {
-        launch(lock, *request);
-        continue;
-      }
-      const std::shared_ptr<Batch> batch = oldest_running();
-      if (batch == nullptr || !collect(lock, batch, std::chrono::milliseconds(0))) return {};
+      if (!idle_request()) return {};
+      launch_due(lock);
     }
     if (stream.interrupted) return {};
     return add(lock, stream, std::move(fill), patience);
@@ -139,8 +137,7 @@ class Batcher {
                      [&](const auto& entry) { return entry->stream == &stream; }))
       return;
     forming_->timeout_at = Clock::time_point::min();
-    launch_if_due(lock);
-    changed_.notify_all();
+    launch_due(lock);
   }
 
   // Threads of `stream` stop waiting for room and for other frames until it is resumed.
@@ -148,15 +145,17 @@ class Batcher {
     {
       const std::lock_guard lock(mutex_);
       stream.interrupted = true;
+      if (forming_ != nullptr) forming_->changed.notify_all();
     }
-    changed_.notify_all();
+    room_.notify_all();
   }
 
  private:
-  enum class State { forming, launching, running, collecting, done };
+  enum class State { forming, launched, done };
 
   struct Batch {
     State state = State::forming;
+    std::condition_variable changed;  // for those who wait for its frames
     std::vector<std::shared_ptr<Entry>> entries;
     Clock::time_point timeout_at = Clock::time_point::max();  // the first to run out of patience
     Clock::time_point quiet_at = Clock::time_point::max();
@@ -169,6 +168,12 @@ class Batcher {
     std::optional<Result> result;
     std::exception_ptr error;
   };
+  // A stream of the device.
+  struct Lane {
+    size_t load = 0;                             // batches launched and not done
+    std::deque<std::shared_ptr<Batch>> running;  // the same without those still being started
+    std::condition_variable_any filled;
+  };
 
   // ---- all of these with mutex_ held; those that take the lock give it up in between
 
@@ -180,13 +185,8 @@ class Batcher {
   std::optional<size_t> idle_request() {
     std::optional<size_t> best;
     for (size_t i = 0; i < requests_.size(); ++i)
-      if (idle_[i] && (!best || load_of(i) < load_of(*best))) best = i;
+      if (idle_[i] && (!best || lane_of(i).load < lane_of(*best).load)) best = i;
     return best;
-  }
-  std::shared_ptr<Batch> oldest_running() const {
-    for (const auto& batch : launched_)
-      if (batch->state == State::running) return batch;
-    return nullptr;
   }
 
   Ticket add(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
@@ -202,25 +202,30 @@ class Batcher {
       forming_->timeout_at = std::min(forming_->timeout_at, now + *patience.timeout);
     else
       forming_->quiet_at = now + patience.quiet;
-    launch_if_due(lock);
+    launch_due(lock);
     return Ticket(this, std::move(entry));
   }
 
-  void launch_if_due(std::unique_lock<std::mutex>& lock) {
-    if (!due()) return;
-    if (const std::optional<size_t> request = idle_request()) launch(lock, *request);
+  // Also for whoever gives a request back: what is due never waits beside an idle one.
+  void launch_due(std::unique_lock<std::mutex>& lock) {
+    while (due()) {
+      const std::optional<size_t> request = idle_request();
+      if (!request || launch(lock, *request)) return;
+    }
   }
 
-  void launch(std::unique_lock<std::mutex>& lock, size_t index) {
+  // False when it failed: the request is idle again.
+  bool launch(std::unique_lock<std::mutex>& lock, size_t index) {
     const std::shared_ptr<Batch> batch = std::exchange(forming_, nullptr);
-    batch->state = State::launching;
+    Lane& lane = lane_of(index);
+    batch->state = State::launched;
     batch->request = index;
     idle_[index] = false;
-    ++load_of(index);
-    launched_.push_back(batch);
+    ++lane.load;
     ++counts_.batches;
     counts_.frames += batch->entries.size();
     lock.unlock();
+    room_.notify_all();
     std::exception_ptr failure;
     bool any = false;
     for (size_t image = 0; image < batch->entries.size(); ++image) {
@@ -237,41 +242,39 @@ class Batcher {
       failure = std::current_exception();
     }
     lock.lock();
-    if (any && !failure)
-      batch->state = State::running;
-    else
+    if (!any || failure) {
       finish(*batch, failure);
-    changed_.notify_all();
+      return false;
+    }
+    lane.running.push_back(batch);
+    lane.filled.notify_one();
+    return true;
   }
 
-  // Takes the results; false when the device is not done within `timeout`.
-  bool collect(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& batch,
-               std::optional<std::chrono::milliseconds> timeout = {}) {
-    batch->state = State::collecting;
-    lock.unlock();
-    std::exception_ptr failure;
-    std::vector<Result> results;
-    bool finished = true;
-    try {
-      Request& request = *requests_[batch->request];
-      finished = request.wait(timeout);
-      for (size_t image = 0; finished && image < batch->entries.size(); ++image)
-        results.push_back(batch->entries[image]->error ? Result() : read_(request, image));
-    } catch (...) {
-      failure = std::current_exception();
-      results.clear();
-    }
-    lock.lock();
-    if (finished) {
+  // The thread of a stream of the device.
+  void attend(Lane& lane, const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (lane.filled.wait(lock, stop, [&] { return !lane.running.empty(); })) {
+      const std::shared_ptr<Batch> batch = lane.running.front();
+      lane.running.pop_front();
+      lock.unlock();
+      std::exception_ptr failure;
+      std::vector<Result> results;
+      try {
+        Request& request = *requests_[batch->request];
+        request.wait();
+        for (size_t image = 0; image < batch->entries.size(); ++image)
+          results.push_back(batch->entries[image]->error ? Result() : read_(request, image));
+      } catch (...) {
+        failure = std::current_exception();
+        results.clear();
+      }
+      lock.lock();
       for (size_t image = 0; image < results.size(); ++image)
         batch->entries[image]->result = std::move(results[image]);
       finish(*batch, failure);
-    } else {
-      batch->state = State::running;
+      launch_due(lock);
     }
-    changed_.notify_all();
-    if (finished) launch_if_due(lock);
-    return finished;
   }
 
   void finish(Batch& batch, const std::exception_ptr& failure) {
@@ -280,28 +283,21 @@ class Batcher {
     batch.entries.clear();
     batch.state = State::done;
     idle_[batch.request] = true;
-    --load_of(batch.request);
-    std::erase_if(launched_, [&](const auto& launched) { return launched.get() == &batch; });
+    --lane_of(batch.request).load;
+    batch.changed.notify_all();
+    room_.notify_all();
   }
 
   // One step towards the end of a batch.
-  void advance(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& batch) {
-    if (batch->state == State::running) {
-      collect(lock, batch);
-    } else if (batch->state != State::forming) {
-      changed_.wait(lock);
-    } else if (!due()) {
-      const Clock::time_point until = std::min(batch->timeout_at, batch->quiet_at);
-      if (until == Clock::time_point::max())
-        changed_.wait(lock);
-      else
-        changed_.wait_until(lock, until);
-    } else if (const std::optional<size_t> request = idle_request()) {
-      launch(lock, *request);
-    } else if (const std::shared_ptr<Batch> other = oldest_running()) {
-      collect(lock, other);
+  void advance(std::unique_lock<std::mutex>& lock, Batch& batch) {
+    if (batch.state != State::forming) return batch.changed.wait(lock);
+    if (!due()) {
+      batch.changed.wait_until(lock, std::min(batch.timeout_at, batch.quiet_at));
+    } else if (idle_request()) {
+      launch_due(lock);
     } else {
-      changed_.wait(lock);
+      batch.timeout_at = Clock::time_point::min();  // it stays due until a request is idle
+      batch.changed.wait(lock);
     }
   }
 
@@ -313,7 +309,7 @@ class Batcher {
         leave(*batch, entry);
         return std::nullopt;
       }
-      advance(lock, batch);
+      advance(lock, *batch);
     }
     lock.unlock();
     if (entry.error) std::rethrow_exception(entry.error);
@@ -324,28 +320,28 @@ class Batcher {
     std::unique_lock lock(mutex_);
     const std::shared_ptr<Batch> batch = std::move(entry.batch);
     if (batch->state == State::forming) return leave(*batch, entry);
-    while (batch->state != State::done) advance(lock, batch);
+    while (batch->state != State::done) advance(lock, *batch);
   }
 
   // Takes a frame out of the batch that is being formed.
   void leave(Batch& batch, const Entry& entry) {
     std::erase_if(batch.entries, [&](const auto& other) { return other.get() == &entry; });
     if (batch.entries.empty()) forming_ = nullptr;
-    changed_.notify_all();  // there is room again
+    room_.notify_all();
   }
 
-  size_t& load_of(size_t request) { return load_[request % load_.size()]; }
+  Lane& lane_of(size_t request) { return lanes_[request % lanes_.size()]; }
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable room_;  // for those who submit
   const std::vector<std::unique_ptr<Request>> requests_;
   const size_t batch_size_;
   const Read read_;
   std::vector<bool> idle_;
-  std::vector<size_t> load_;
-  std::shared_ptr<Batch> forming_;               // has at least one entry
-  std::deque<std::shared_ptr<Batch>> launched_;  // not done, oldest first
+  std::deque<Lane> lanes_;
+  std::shared_ptr<Batch> forming_;  // has at least one entry
   Counts counts_;
+  std::vector<std::jthread> threads_;  // last: they stop before the rest goes
 };
 
 }  // namespace clinfer

@@ -405,9 +405,12 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
       std::optional<std::vector<Tensor>> outputs = inference.ticket.wait();
       if (!outputs) return;  // a flush
       finished.emplace_back(&inference, std::move(*outputs));
-    } catch (const std::exception&) {
-      if (queue_.is_current(generation)) throw;
-      return;
+    } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const Error*>(&error);
+      if (known != nullptr && known->code() == ErrorCode::device_failed)
+        job->session->shared->failed = true;
+      if (queue_.is_current(generation) && flow_.load() == GST_FLOW_OK) throw;
+      return;  // what fails together is one error
     }
   }
   if (!queue_.is_current(generation)) return;

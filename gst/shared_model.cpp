@@ -52,7 +52,7 @@ class Registry {
       std::unique_lock lock(mutex_);
       for (;;) {
         Entry& entry = entries_[key];
-        if (auto model = entry.model.lock()) {
+        if (auto model = entry.model.lock(); model != nullptr && !model->failed) {
           check_same(id, model->compiled_for, settings);
           return model;
         }

@@ -2,6 +2,7 @@
 // model-instance-id.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@ struct SharedModel {
   std::string surface_problem;                    // why surfaces are not read where they lie
   std::shared_ptr<CompiledModel> compiled;
   Settings compiled_for;
+  // An inference failed on the device, which may be lost: who starts anew compiles anew.
+  std::atomic<bool> failed{false};
   std::unique_ptr<ModelBatcher> batcher;  // gives the outputs of one image each
 };
 

@@ -55,16 +55,8 @@ DeviceRequest::DeviceRequest(DeviceModel& model, Stream& stream) : model_(model)
   bind();
 }
 
-DeviceRequest::~DeviceRequest() { drain(); }
-
-void DeviceRequest::drain() noexcept {
-  if (!running_) return;
-  running_ = false;
-  try {
-    done_.wait();
-  } catch (const cl::Error&) {
-    // The device failed: nothing is in flight any more.
-  }
+DeviceRequest::~DeviceRequest() {
+  if (running_) abandon();
 }
 
 BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
@@ -271,7 +263,9 @@ void DeviceRequest::start() try {
 }
 
 void DeviceRequest::abandon() noexcept {
+  running_ = false;
   for (auto& [where, frame] : frames_) frame.pending = false;
+  host_values_.clear();
   try {
     stream_.queue.finish();
   } catch (const cl::Error&) {
@@ -375,12 +369,10 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
     running_ = false;
     return true;
   } catch (const cl::Error& error) {
-    drain();
-    host_values_.clear();
+    abandon();
     ocl::rethrow(error, "an inference");
   } catch (...) {
-    drain();
-    host_values_.clear();
+    abandon();
     throw;
   }
 }

@@ -72,8 +72,7 @@ class DeviceRequest final : public InferRequest {
   Tensor value_of(const Edge& edge, ElementType type) const;
   void wait_for_device(std::optional<std::chrono::steady_clock::time_point> deadline,
                        bool& finished);
-  void drain() noexcept;
-  void abandon() noexcept;  // after a failure: nothing is in flight, nothing is pending
+  void abandon() noexcept;  // afterwards nothing is in flight, nothing is pending
 
   std::shared_ptr<DeviceModel> keep_;
   DeviceModel& model_;

@@ -3,7 +3,8 @@
 // own memory. So would UV, but PoCL has no two-component images: it is a four-component one that is
 // filled when acquired and made rubbish when released, on the device, in order, by a native kernel;
 // RIG_SHADOW=1 makes Y such a one as well. RIG_HIDE=1 leaves the extension out, RIG_CORRUPT=1 makes
-// acquired chroma wrong, RIG_FAIL as in rig.h: import, acquire, enqueue (of any kernel).
+// acquired chroma wrong, RIG_FAIL as in rig.h: import, acquire, enqueue (of any kernel), device (at
+// an enqueue: whatever is done with the contexts made so far fails from then on, as after a reset).
 // RIG_REPORT=1 writes the counters at exit; misuse and images left alive fail the process.
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl_icd.h>
@@ -15,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,9 @@ const cl_icd_dispatch* g_next;
 cl_icd_dispatch g_table;
 std::mutex g_mutex;  // over what follows; never held over a call that may wait
 RigClCounters g_count{};
-RigFault g_import_fault("import"), g_acquire_fault("acquire"), g_enqueue_fault("enqueue");
+RigFault g_import_fault("import"), g_acquire_fault("acquire"), g_enqueue_fault("enqueue"),
+    g_device_fault("device");
+std::set<cl_context> g_working, g_lost;  // contexts; some may be gone
 
 // A plane of a surface as an image.
 struct Image {
@@ -87,6 +91,29 @@ cl_int put(const Value& value, size_t size, void* out, size_t* needed) {
   if (size < sizeof value) return CL_INVALID_VALUE;
   std::memcpy(out, &value, sizeof value);
   return CL_SUCCESS;
+}
+
+bool lost(cl_context context) {
+  const std::lock_guard lock(g_mutex);
+  return g_lost.count(context) != 0;
+}
+
+bool lost(cl_command_queue queue) {
+  cl_context context = nullptr;
+  g_next->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr);
+  return lost(context);
+}
+
+bool lost(cl_event event) {
+  cl_context context = nullptr;
+  g_next->clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof context, &context, nullptr);
+  return lost(context);
+}
+
+// A function whose first argument is a queue, as one that fails when its device is lost.
+template <auto Member, typename... Arguments>
+cl_int CL_API_CALL on_working(cl_command_queue queue, Arguments... arguments) {
+  return lost(queue) ? CL_OUT_OF_RESOURCES : (g_next->*Member)(queue, arguments...);
 }
 
 template <typename Query>
@@ -207,6 +234,10 @@ cl_mem CL_API_CALL create_image(cl_context context, cl_mem_flags flags, VASurfac
     *error = CL_INVALID_VA_API_MEDIA_SURFACE_INTEL;
     return nullptr;
   }
+  if (lost(context)) {
+    *error = CL_OUT_OF_RESOURCES;
+    return nullptr;
+  }
   image->context = context;
   image->surface = *surface;
   image->plane = plane;
@@ -243,6 +274,7 @@ cl_mem CL_API_CALL create_image(cl_context context, cl_mem_flags flags, VASurfac
 cl_int hand_over(bool acquire, cl_command_queue queue, cl_uint count, const cl_mem* memories,
                  cl_uint waits, const cl_event* wait_list, cl_event* event) {
   if ((count == 0) != (memories == nullptr)) return CL_INVALID_VALUE;
+  if (acquire && lost(queue)) return CL_OUT_OF_RESOURCES;
   auto transfer = std::make_unique<Transfer>(Transfer{acquire, {}});
   {
     const std::lock_guard lock(g_mutex);
@@ -275,6 +307,17 @@ cl_int hand_over(bool acquire, cl_command_queue queue, cl_uint count, const cl_m
       if (vaSyncSurface(image->display, image->surface) != VA_STATUS_SUCCESS)
         return CL_INVALID_VA_API_MEDIA_SURFACE_INTEL;
   const std::vector<std::shared_ptr<Image>> images = transfer->images;
+  if (!acquire && lost(queue)) {  // what a lost device held is free
+    g_next->clFinish(queue);
+    const std::lock_guard lock(g_mutex);
+    for (const auto& image : images) {
+      image->queue = nullptr;
+      image->in_use = false;
+      image->hold(-1);
+    }
+    ++g_count.released;
+    return CL_OUT_OF_RESOURCES;
+  }
   Transfer* argument = transfer.get();
   const cl_int status =
       g_next->clEnqueueNativeKernel(queue, run_transfer, &argument, sizeof argument, 0, nullptr,
@@ -369,6 +412,8 @@ cl_context CL_API_CALL make_context(const cl_context_properties* properties, cl_
   if (context == nullptr) return nullptr;
   const std::lock_guard lock(g_mutex);
   g_contexts.erase(context);  // a dead context's address may come back
+  g_lost.erase(context);
+  g_working.insert(context);
   if (made.display != nullptr) g_contexts.emplace(context, std::move(made));
   return context;
 }
@@ -419,6 +464,11 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_u
   {
     const std::lock_guard lock(g_mutex);
     if (g_enqueue_fault.strikes()) return CL_OUT_OF_RESOURCES;
+    if (g_device_fault.strikes()) g_lost.merge(g_working);
+  }
+  if (lost(queue)) return CL_OUT_OF_RESOURCES;
+  {
+    const std::lock_guard lock(g_mutex);
     if (const auto found = g_arguments.find(kernel);
         found != g_arguments.end() && !found->second.empty()) {
       ++g_count.kernels;
@@ -461,6 +511,35 @@ void* CL_API_CALL map_image(cl_command_queue queue, cl_mem memory, cl_bool block
   }
   return g_next->clEnqueueMapImage(queue, memory, blocking, flags, origin, region, row_pitch,
                                    slice_pitch, waits, wait_list, event, error);
+}
+
+cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size, void* data,
+                                 cl_int* error) {
+  if (!lost(context)) return g_next->clCreateBuffer(context, flags, size, data, error);
+  if (error != nullptr) *error = CL_OUT_OF_RESOURCES;
+  return nullptr;
+}
+
+// Under a lost device the rig's commands still run. They are waited for before the failure is
+// reported, because then a caller may free what they write to.
+cl_int CL_API_CALL finish(cl_command_queue queue) {
+  const cl_int status = g_next->clFinish(queue);
+  return lost(queue) ? CL_OUT_OF_RESOURCES : status;
+}
+
+cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
+  const cl_int status = g_next->clWaitForEvents(count, events);
+  return count > 0 && lost(events[0]) ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : status;
+}
+
+cl_int CL_API_CALL event_info(cl_event event, cl_event_info what, size_t size, void* out,
+                              size_t* needed) {
+  const cl_int status = g_next->clGetEventInfo(event, what, size, out, needed);
+  if (what != CL_EVENT_COMMAND_EXECUTION_STATUS || status != CL_SUCCESS || out == nullptr)
+    return status;
+  cl_int& execution = *static_cast<cl_int*>(out);
+  if (execution == CL_COMPLETE && lost(event)) execution = CL_OUT_OF_RESOURCES;
+  return status;
 }
 
 void at_exit() {
@@ -511,6 +590,15 @@ RIG_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* 
   g_table.clSetKernelArg = set_argument;
   g_table.clReleaseKernel = release_kernel;
   g_table.clEnqueueNDRangeKernel = enqueue_kernel;
+  g_table.clCreateBuffer = create_buffer;
+  g_table.clFinish = finish;
+  g_table.clWaitForEvents = wait_for_events;
+  g_table.clGetEventInfo = event_info;
+  g_table.clFlush = on_working<&cl_icd_dispatch::clFlush>;
+  g_table.clEnqueueReadBuffer = on_working<&cl_icd_dispatch::clEnqueueReadBuffer>;
+  g_table.clEnqueueWriteBuffer = on_working<&cl_icd_dispatch::clEnqueueWriteBuffer>;
+  g_table.clEnqueueFillBuffer = on_working<&cl_icd_dispatch::clEnqueueFillBuffer>;
+  g_table.clEnqueueMarkerWithWaitList = on_working<&cl_icd_dispatch::clEnqueueMarkerWithWaitList>;
   g_table.clEnqueueReadImage = read_image;
   g_table.clEnqueueMapImage = map_image;
   *own = &g_table;

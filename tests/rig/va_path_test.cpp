@@ -1,42 +1,18 @@
 // Frames that are VA surfaces, on the rig: what the network gets is what it gets from system
 // memory, no byte of a frame goes through the host, every misuse of the OpenCL extension fails, and
 // what cannot be shared is copied, with a reason.
-#include <dlfcn.h>
-
 #include <functional>
 #include <random>
 #include <vector>
 
 #include "gst/clinfer.h"
 #include "tests/gst/harness.h"
-#include "tests/rig/display.h"
-#include "tests/rig/rig.h"
+#include "tests/rig/counters.h"
 
 namespace clinfer {
 namespace {
 
 using namespace std::chrono_literals;
-
-RigVaCounters va_counters() {
-  RigVaCounters counters{};
-  rig_function<RigReadVaCounters>(rig_va_display(0), "rig_va_counters")(&counters);
-  return counters;
-}
-
-RigClCounters cl_counters() {
-  static void* layer = dlopen(std::getenv("CLINFER_RIG_LAYER"), RTLD_NOW | RTLD_NOLOAD);
-  RigClCounters counters{};
-  if (layer == nullptr) return counters;  // no OpenCL yet
-  reinterpret_cast<RigReadClCounters>(dlsym(layer, "rig_cl_counters"))(&counters);
-  return counters;
-}
-
-// Sets a variable of the rig for as long as it lives.
-struct Setting {
-  Setting(const char* name, const char* value) : name(name) { g_setenv(name, value, TRUE); }
-  ~Setting() { g_unsetenv(name); }
-  const char* name;
-};
 
 // What the sink got, and what was said on the bus.
 struct Played {

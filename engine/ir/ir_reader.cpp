@@ -158,7 +158,7 @@ pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& f
 
 // What a network and the bodies inside it have in common.
 struct Shared {
-  std::function<MappedFile()> open_weights;
+  std::function<ByteSource()> open_weights;
   std::optional<Weights> weights = {};
   std::vector<std::string> notes = {};
   size_t unsupported_layers = 0;
@@ -470,7 +470,7 @@ class NetReader {
   std::unordered_set<int> ids_;
 };
 
-IrModel read_model(std::string_view text, std::function<MappedFile()> open_weights) {
+IrModel read_model(std::string_view text, std::function<ByteSource()> open_weights) {
   IrModel model;
   pugi::xml_document document;
   const pugi::xml_node net = parse(text, document, model.version);
@@ -500,7 +500,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-IrModel read(std::string_view xml, std::function<MappedFile()> open_weights,
+IrModel read(std::string_view xml, std::function<ByteSource()> open_weights,
              const std::string& where) {
   try {
     return read_model(xml, std::move(open_weights));
@@ -518,7 +518,7 @@ IrModel read_ir(const std::string& xml_path) {
   const auto open_weights = [&] {
     const std::string path = std::filesystem::path(xml_path).replace_extension(".bin").string();
     try {
-      return map_file(path);
+      return open_file(path);
     } catch (const Error& error) {
       throw Error(error.code(), std::string("its weights are needed beside it: ") + error.what());
     }
@@ -529,9 +529,9 @@ IrModel read_ir(const std::string& xml_path) {
 IrModel read_ir(std::string_view xml, std::span<const std::byte> weights,
                 const std::string& where) {
   const auto open_weights = [&] {
-    // Operator new aligns as much as any element type needs.
-    const auto copy = std::make_shared<std::vector<std::byte>>(weights.begin(), weights.end());
-    return MappedFile{"the weights", *copy, copy};
+    return ByteSource{"the weights", weights.size(), [weights](size_t offset, auto to) {
+                        std::copy_n(weights.data() + offset, to.size(), to.data());
+                      }};
   };
   return read(xml, open_weights, where);
 }

@@ -1,13 +1,13 @@
-// POSIX files: open, check that it is a regular one, map or read.
+// POSIX files: open, check that it is a regular one, read.
 #include "engine/ir/model_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "kernels/error.h"
 
@@ -23,7 +23,7 @@ namespace {
 class File {
  public:
   explicit File(const std::string& path)
-      : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+      : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0) fail(path, std::strerror(errno));
     struct stat info {};
     std::string wrong;
@@ -43,39 +43,41 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  int fd() const { return fd_; }
   size_t size() const { return size_; }
+  // Reads up to `count` bytes; fewer where the file ends before.
+  size_t read(size_t offset, void* to, size_t count) const {
+    size_t done = 0;
+    while (done < count) {
+      const ssize_t n = pread(fd_, static_cast<char*>(to) + done, count - done,
+                              static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail(path_, std::strerror(errno));
+      if (n == 0) break;
+      done += static_cast<size_t>(n);
+    }
+    return done;
+  }
 
  private:
+  std::string path_;
   int fd_;
   size_t size_ = 0;
 };
 
 }  // namespace
 
-MappedFile map_file(const std::string& path) {
-  const File file(path);
-  if (file.size() == 0) return {path, {}, nullptr};
-  const size_t size = file.size();
-  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd(), 0);
-  if (data == MAP_FAILED) fail(path, std::strerror(errno));
-  std::shared_ptr<const void> owner(data,
-                                    [size](const void* p) { munmap(const_cast<void*>(p), size); });
-  return {path, {static_cast<const std::byte*>(data), size}, std::move(owner)};
+ByteSource open_file(const std::string& path) {
+  const auto file = std::make_shared<const File>(path);
+  return {path, file->size(), [path, file](size_t offset, std::span<std::byte> to) {
+            if (file->read(offset, to.data(), to.size()) < to.size())
+              throw Error(ErrorCode::bad_model, path + " became shorter while it was read");
+          }};
 }
 
 std::string read_text_file(const std::string& path) {
   const File file(path);
   std::string text(file.size(), '\0');
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = read(file.fd(), text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(path, std::strerror(errno));
-    if (n == 0) break;
-    done += static_cast<size_t>(n);
-  }
-  text.resize(done);
+  text.resize(file.read(0, text.data(), text.size()));
   return text;
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+#include <vector>
 
 #include "kernels/error.h"
 
@@ -11,8 +11,8 @@ namespace clinfer {
 
 namespace {
 
-// Regions that are converted may overlap in a hostile file; honest ones do not, and grow by at most
-// the widest unpacking.
+// Regions may overlap in a hostile file; honest ones do not, and grow by at most the widest
+// unpacking.
 constexpr size_t kMostGrowth = 8;
 constexpr size_t kFreeBytes = size_t{64} << 20;
 
@@ -48,32 +48,34 @@ Tensor Weights::read(const StoredType& type, const Shape& shape, int64_t offset,
   if (needed != size && !(needed == 0 && size == 1))
     fail("a constant of shape " + to_string(shape) + " has " + std::to_string(needed) +
          " bytes, size says " + std::to_string(size));
-  const auto available = static_cast<int64_t>(file_.bytes.size());
+  const auto available = static_cast<int64_t>(file_.size);
   if (offset < 0 || offset > available || size > available - offset)
     fail("its " + std::to_string(size) + " bytes at offset " + std::to_string(offset) + " leave " +
          file_.path + ", which has " + std::to_string(available) +
          " bytes (cut short, or the weights of another model)");
   if (needed == 0) return Tensor::allocate(type.in_graph, shape);
 
-  const std::byte* data = file_.bytes.data() + offset;
-  const bool aligned = reinterpret_cast<uintptr_t>(data) % size_of(type.type) == 0;
-  if (type.bits >= 8 && type.type == type.in_graph && aligned)
-    return Tensor::view(type.type, shape, data, file_.owner);
   const auto key = std::make_tuple(offset, count(shape), type.bits, type.type);
-  if (const auto found = converted_.find(key); found != converted_.end())
+  if (const auto found = read_.find(key); found != read_.end())
     return found->second.reshaped(shape);
-  converted_bytes_ += static_cast<size_t>(count(shape)) * size_of(type.in_graph);
-  if (converted_bytes_ > kMostGrowth * file_.bytes.size() + kFreeBytes)
+  read_bytes_ += static_cast<size_t>(count(shape)) * size_of(type.in_graph);
+  if (read_bytes_ > kMostGrowth * file_.size + kFreeBytes)
     fail("too many constants share their bytes in " + file_.path);
-  return converted_.emplace(key, convert(type, shape, data)).first->second;
+  return read_
+      .emplace(key, convert(type, shape, static_cast<size_t>(offset), static_cast<size_t>(needed)))
+      .first->second;
 }
 
-Tensor Weights::convert(const StoredType& type, const Shape& shape, const std::byte* data) {
+Tensor Weights::convert(const StoredType& type, const Shape& shape, size_t offset,
+                        size_t size) const {
   Tensor copy = Tensor::allocate(type.type, shape);
-  if (type.bits < 8)
-    unpack(type, data, copy.elements(), copy.mutable_data<uint8_t>());
-  else
-    std::memcpy(copy.raw_mutable(), data, copy.bytes());
+  if (type.bits < 8) {
+    std::vector<std::byte> packed(size);
+    file_.read(offset, packed);
+    unpack(type, packed.data(), copy.elements(), copy.mutable_data<uint8_t>());
+  } else {
+    file_.read(offset, {static_cast<std::byte*>(copy.raw_mutable()), size});
+  }
   return type.type == type.in_graph ? copy : copy.convert(type.in_graph);
 }
 

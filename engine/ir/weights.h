@@ -12,20 +12,19 @@ namespace clinfer {
 
 class Weights {
  public:
-  explicit Weights(MappedFile file) : file_(std::move(file)) {}
+  explicit Weights(ByteSource file) : file_(std::move(file)) {}
 
-  // Elements at bytes [offset, offset + size). Views the file where type and alignment allow, else
-  // copies; equal regions share one copy. Throws Error{bad_model} when the region leaves the file
-  // or does not fit the shape.
+  // Elements at bytes [offset, offset + size), copied; equal regions share one copy. Throws
+  // Error{bad_model} when the region leaves the file or does not fit the shape.
   Tensor read(const StoredType& type, const Shape& shape, int64_t offset, int64_t size);
 
  private:
-  Tensor convert(const StoredType& type, const Shape& shape, const std::byte* data);
+  Tensor convert(const StoredType& type, const Shape& shape, size_t offset, size_t size) const;
 
-  MappedFile file_;
+  ByteSource file_;
   std::map<std::tuple<int64_t, int64_t, unsigned, ElementType>, Tensor>
-      converted_;  // by offset, elements, bits, type
-  size_t converted_bytes_ = 0;
+      read_;  // by offset, elements, bits, type
+  size_t read_bytes_ = 0;
 };
 
 }  // namespace clinfer

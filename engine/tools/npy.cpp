@@ -176,8 +176,8 @@ Tensor parse_npy(std::span<const std::byte> file, const std::string& where) {
 }
 
 Tensor read_npy(const std::string& path) {
-  const MappedFile file = map_file(path);
-  return parse_npy(file.bytes, path);
+  const std::string file = read_text_file(path);
+  return parse_npy(std::as_bytes(std::span(file)), path);
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) {

@@ -54,6 +54,19 @@ TEST(Requests, AgreeWithTheReference) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-3) << i;
 }
 
+// A new version may be copied over the file of a model in use.
+TEST(Requests, WeightsAreThoseOfTheFileAsItWasRead) {
+  const TemporaryFolder folder;
+  const std::string xml = folder.write("ball.xml", read_file(ball_model()));
+  const std::string weights = std::filesystem::path(ball_model()).replace_extension(".bin");
+  folder.write("ball.bin", read_file(weights));
+  const auto model = Model::read(xml);
+  folder.write("ball.bin", "");
+  const auto request = CompiledModel::compile(model, {})->create_request();
+  const Tensor input = picture(model->inputs()[0].shape, 3);
+  EXPECT_EQ(infer(*request, input), infer(*compile(1)->create_request(), input));
+}
+
 TEST(Requests, InFlightOnSeveralStreamsDoNotMix) {
   const auto compiled = compile(2);
   const Shape& shape = compiled->inputs()[0].shape;

@@ -49,7 +49,7 @@ std::string write_file(const std::string& name, const std::string& text) {
 }
 
 std::string color_model(const std::string& name, int side) {
-  // Written once: an element may have it mapped.
+  // Written once: an element may be reading it.
   if (const std::string path = folder() + "/" + name + ".xml"; std::filesystem::exists(path))
     return path;
   const int pixels = side * side, inputs = 3 * pixels;

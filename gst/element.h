@@ -175,7 +175,8 @@ class Element {
   std::atomic<bool> flow_reported_{false};   // upstream or the bus knows of flow_
   std::atomic<unsigned> pending_starts_{0};  // SEGMENT and STREAM_START events in the queue
   std::atomic<bool> warned_of_copies_{false};
-  bool dropping_ = false;  // of the task: downstream is at EOS
+  std::atomic<bool> has_dmabuf_{false};  // the frames are of memory:DMABuf
+  bool dropping_ = false;                // of the task: downstream is at EOS
 
   // Quality of service; object lock.
   struct Qos {

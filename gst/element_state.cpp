@@ -19,7 +19,8 @@ bool may_come_as_surfaces(GstPad* sink) {
 
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
-std::string path_reason_of(const SharedModel& shared) {
+std::string path_reason_of(const SharedModel& shared, bool has_dmabuf) {
+  if (has_dmabuf) return "frames in DMABuf are mapped: only VA surfaces are imported";
   if (!shared.surface_problem.empty()) return shared.surface_problem;
   if (shared.display != nullptr) return "surfaces of " + shared.display->display.name;
   return "frames are in system memory, or nv12-two-inputs=false";
@@ -87,7 +88,7 @@ void Element::prepare() {
   live_ = false;
   frame_number_ = 0;
   dropped_ = asked_live_ = false;
-  has_caps_ = has_surfaces_ = false;
+  has_caps_ = has_surfaces_ = has_dmabuf_ = false;
   warned_of_copies_ = false;
   take_surfaces_ = kHaveSurfaces && engine_config(network, current).nv12_two_inputs;
   network_ = network;
@@ -289,7 +290,7 @@ GstStructure* Element::stats() const {
   const std::shared_ptr<const Session> session = current_session();
   if (session == nullptr) return stats;
   const CompiledModel& compiled = *session->shared->compiled;
-  const std::string path_reason = path_reason_of(*session->shared);
+  const std::string path_reason = path_reason_of(*session->shared, has_dmabuf_.load());
   const ModelBatcher& batcher = *session->shared->batcher;
   const ModelBatcher::Counts counts = batcher.counts();
   gst_structure_set(

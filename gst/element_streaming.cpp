@@ -266,7 +266,7 @@ bool Element::set_caps(const GstEvent* event) {
   GstCaps* caps = nullptr;
   gst_event_parse_caps(const_cast<GstEvent*>(event), &caps);
   GstVideoInfo info;
-  if (!gst_video_info_from_caps(&info, caps)) {
+  if (!read_caps(caps, info)) {
     GST_WARNING_OBJECT(self_, "caps %" GST_PTR_FORMAT " say no picture", caps);
     return false;
   }
@@ -279,6 +279,7 @@ bool Element::set_caps(const GstEvent* event) {
                                             gst_video_interlace_mode_to_string(mode) +
                                             ") are not read: put a deinterlacer before clinfer"};
   info_ = info;
+  has_dmabuf_ = is_dmabuf_caps(caps);
   has_caps_ = true;
   // What upstream says of its display saves the wait for the first frame.
   std::shared_ptr<const SurfaceDisplay> display;
@@ -499,7 +500,7 @@ bool Element::answer_allocation(GstQuery* query) {
   gst_pad_peer_query(src_, query);
   gst_query_parse_allocation(query, &caps, &need_pool);
   GstVideoInfo info;
-  if (caps == nullptr || !gst_video_info_from_caps(&info, caps)) return false;
+  if (caps == nullptr || !read_caps(caps, info)) return false;
   const guint held = static_cast<guint>(frames_in_flight_for(settings())) + 1;
   const guint pools = gst_query_get_n_allocation_pools(query);
   for (guint i = 0; i < pools; ++i) {
@@ -528,7 +529,7 @@ bool Element::answer_latency(GstQuery* query) {
   GstClockTime room = own;
   if (const auto caps = Handle<GstCaps>(gst_pad_get_current_caps(sink_))) {
     GstVideoInfo info;
-    if (gst_video_info_from_caps(&info, caps.get()) && GST_VIDEO_INFO_FPS_N(&info) > 0)
+    if (read_caps(caps.get(), info) && GST_VIDEO_INFO_FPS_N(&info) > 0)
       room =
           std::max(room, gst_util_uint64_scale(queue_.capacity() * GST_SECOND,
                                                static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info)),

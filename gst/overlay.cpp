@@ -50,12 +50,11 @@ namespace {
 
 enum { kPropLineWidth = 1, kPropFontSize, kPropShowLabels, kPropShowScores };
 
-GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE(
-    "sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-    GST_STATIC_CAPS(CLINFER_SURFACE_CAPS GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+                            GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
 GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS,
-    GST_STATIC_CAPS(CLINFER_SURFACE_CAPS GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
+    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
 
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
   clinfer::DrawingStyle& style = CLOVERLAY(object)->state->style;
@@ -107,7 +106,7 @@ void finalize(GObject* object) {
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
-  return gst_video_info_from_caps(&CLOVERLAY(transform)->state->info, in);
+  return clinfer::read_caps(in, CLOVERLAY(transform)->state->info);
 }
 
 // What downstream asks of buffers is what upstream has to give: no buffer is made here.

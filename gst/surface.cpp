@@ -66,6 +66,22 @@ std::string size_text(const GstVideoInfo& info) {
 
 }  // namespace
 
+bool read_caps(const GstCaps* caps, GstVideoInfo& info) {
+#if GST_CHECK_VERSION(1, 24, 0)
+  if (gst_video_is_dma_drm_caps(caps)) {
+    GstVideoInfoDmaDrm drm;
+    return gst_video_info_dma_drm_from_caps(&drm, caps) &&
+           gst_video_info_dma_drm_to_video_info(&drm, &info);
+  }
+#endif
+  return gst_video_info_from_caps(&info, caps);
+}
+
+bool is_dmabuf_caps(const GstCaps* caps) {
+  const GstCapsFeatures* features = gst_caps_get_features(caps, 0);
+  return features != nullptr && gst_caps_features_contains(features, "memory:DMABuf");
+}
+
 void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer) {
   const GstVideoFormatInfo* format = mapped.info.finfo;
   // With a GstVideoMeta each plane has a mapping of its own, else all share the first.

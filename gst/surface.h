@@ -15,6 +15,21 @@ namespace clinfer {
   "{ NV12, I420, RGB, BGR, RGBx, BGRx, RGBA, BGRA, NV21, YV12, YUY2, UYVY, xRGB, xBGR, ARGB, " \
   "ABGR, GRAY8 }"
 
+// Frames that are mapped: in system memory, or linear in memory of a driver (DMABuf). Since 1.24
+// the format of the latter is a name of DRM's, which without a modifier means linear.
+#if GST_CHECK_VERSION(1, 24, 0)
+#define CLINFER_DMA_DRM_CAPS ";" GST_VIDEO_DMA_DRM_CAPS_MAKE ", drm-format=(string)NV12"
+#else
+#define CLINFER_DMA_DRM_CAPS
+#endif
+#define CLINFER_MAPPED_CAPS                  \
+  GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS) \
+  ";" GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:DMABuf", CLINFER_VIDEO_FORMATS) CLINFER_DMA_DRM_CAPS
+
+// What caps say of frames that are mapped; false where they say no picture.
+bool read_caps(const GstCaps* caps, GstVideoInfo& info);
+bool is_dmabuf_caps(const GstCaps* caps);
+
 // Throw Error{bad_argument} when a mapped frame's planes reach beyond its memory, and when its crop
 // reaches beyond the frame: the metas of a buffer are whatever an upstream element wrote there.
 void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer);

@@ -1,4 +1,8 @@
 // clinfer through GstHarness: results, order, flushes, end of stream, flow, queries and messages.
+#include <gst/allocators/gstdmabuf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <mutex>
 #include <random>
@@ -61,6 +65,55 @@ TEST(Clinfer, FollowsStridesOffsetsAndCrop) {
   EXPECT_EQ(answer_of(out.get()), "green");
   EXPECT_NEAR(static_cast<double>(read_results(out.get())[0].classifications[0].confidence), 1,
               1e-3);
+}
+
+// A frame of one colour in memory of a driver, here a memfd: padded as decoders pad.
+Handle<GstBuffer> dmabuf_of(GstAllocator* allocator, const GstVideoInfo& info, Rgb color) {
+  gint strides[4] = {256, 256};
+  gsize offsets[4] = {512, 512 + 256 * 64};
+  const gsize size = offsets[1] + 256 * 32;
+  const int fd = memfd_create("dmabuf", MFD_CLOEXEC);
+  EXPECT_EQ(ftruncate(fd, static_cast<off_t>(size)), 0);
+  Handle<GstBuffer> buffer(gst_buffer_new());
+  gst_buffer_append_memory(buffer.get(), gst_dmabuf_allocator_alloc(allocator, fd, size));
+  gst_buffer_add_video_meta_full(buffer.get(), GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_NV12,
+                                 static_cast<guint>(GST_VIDEO_INFO_WIDTH(&info)),
+                                 static_cast<guint>(GST_VIDEO_INFO_HEIGHT(&info)), 2, offsets,
+                                 strides);
+  GstVideoFrame frame;
+  EXPECT_TRUE(gst_video_frame_map(&frame, &info, buffer.get(), GST_MAP_WRITE));
+  Canvas(&frame, 0, 0, GST_VIDEO_FRAME_WIDTH(&frame), GST_VIDEO_FRAME_HEIGHT(&frame))
+      .fill(0, 0, 1 << 20, 1 << 20, color);
+  gst_video_frame_unmap(&frame);
+  return buffer;
+}
+
+TEST(Clinfer, TakesLinearFramesOfDmabufAndSaysThatItMapsThem) {
+  std::vector<std::string> kinds = {"format=NV12"};
+#if GST_CHECK_VERSION(1, 24, 0)
+  kinds.push_back("format=DMA_DRM,drm-format=NV12");
+#endif
+  GstAllocator* allocator = gst_dmabuf_allocator_new();
+  GstVideoInfo info;
+  gst_video_info_set_format(&info, GST_VIDEO_FORMAT_NV12, 200, 50);
+  for (const std::string& kind : kinds) {
+    Harness harness(Harness::clinfer_launch() + " ! cloverlay");
+    const std::string caps =
+        "video/x-raw(memory:DMABuf)," + kind + ",width=200,height=50,framerate=25/1";
+    gst_harness_set_src_caps_str(harness.get(), caps.c_str());
+    for (const auto& [color, name] : {std::pair{kBlue, "blue"}, {kGreen, "green"}, {kRed, "red"}}) {
+      ASSERT_EQ(gst_harness_push(harness.get(), dmabuf_of(allocator, info, color).release()),
+                GST_FLOW_OK);
+      EXPECT_EQ(answer_of(harness.pull().get()), name) << kind;
+    }
+    GstStructure* stats = nullptr;
+    g_object_get(harness.clinfer(), "stats", &stats, nullptr);
+    EXPECT_STREQ(gst_structure_get_string(stats, "path"), "system memory");
+    EXPECT_NE(std::string(gst_structure_get_string(stats, "path-reason")).find("DMABuf"),
+              std::string::npos);
+    gst_structure_free(stats);
+  }
+  gst_object_unref(allocator);
 }
 
 TEST(Clinfer, RunsEveryNthFrame) {

@@ -122,8 +122,16 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process)
                   std::move(candidate.match.decode)};
   }
   if (found.empty()) found = candidates_among(facts, {});
+  const std::string shapes_fit = names_of(found);
+  std::erase_if(found, [](const Candidate& c) { return c.match.fit == Fit::against; });
   if (found.empty())
-    return {"none", "no head fits the outputs " + describe(facts), match_tensors(facts).decode};
+    return {
+        "none",
+        (shapes_fit.empty() ? "no head fits the outputs "
+                            : shapes_fit + " would fit, but for another number of labels than " +
+                                  std::to_string(facts.labels.size()) + ", the outputs ") +
+            describe(facts),
+        match_tensors(facts).decode};
 
   std::vector<Candidate> certain;
   for (Candidate& candidate : found)
@@ -133,6 +141,11 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process)
   const std::vector<Candidate>& tied = certain.empty() ? found : certain;
   if (tied.size() == 1 && std::string(tied[0].head->name) != "classification")
     return {tied[0].head->name, tied[0].match.reason, tied[0].match.decode};
+  if (tied.size() == 1)  // an embedding and landmarks are vectors too
+    return {"none",
+            "nothing says that the outputs " + describe(facts) +
+                " are class scores (labels, a softmax); post-process=classification reads them so",
+            match_tensors(facts).decode};
   throw Error{ErrorCode::bad_argument,
               "the outputs " + describe(facts) +
                   " can be read in more than one way: set post-process to one of " +

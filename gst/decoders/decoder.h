@@ -68,7 +68,8 @@ struct ModelFacts {
 using Decode =
     std::function<void(std::span<const Tensor> outputs, const DecodeSettings&, Results&)>;
 
-enum class Fit { no, possible, certain };
+// against: the shapes fit, but labels speak against it; only where the head is named.
+enum class Fit { no, against, possible, certain };
 
 struct Match {
   Fit fit = Fit::no;
@@ -90,7 +91,8 @@ struct HeadChoice {
 };
 
 // post_process: a head's name, "none" (raw tensors) or "auto": model_info's model_type, then shapes
-// and operations. With auto, a model that nothing fits gives "none". Throws Error{bad_argument}
+// and operations. With auto, a model that nothing fits, or whose vectors nothing says to be class
+// scores, gives "none". Throws Error{bad_argument}
 // when the named head does not fit, or when several fit equally well (the message lists them).
 HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process);
 

@@ -74,7 +74,7 @@ std::optional<Table> single_table(const ModelFacts& facts) {
 // 80) speak for this one?
 Fit fit_by_classes(const ModelFacts& facts, int64_t classes) {
   const int64_t labels = static_cast<int64_t>(facts.labels.size());
-  if (labels != 0) return labels == classes ? Fit::certain : Fit::no;
+  if (labels != 0) return labels == classes ? Fit::certain : Fit::against;
   return classes == 80 ? Fit::certain : Fit::possible;
 }
 
@@ -101,8 +101,7 @@ Match match_yolox(const ModelFacts& facts) {
   };
   const std::string reason = "a row of " + std::to_string(table->columns) + " for each of " +
                              std::to_string(table->rows) + " cells";
-  // Rows that the labels speak against can still be asked for by name.
-  return {fit == Fit::no ? Fit::possible : fit, reason, decode};
+  return {fit, reason, decode};
 }
 
 Match match_yolov5_rows(const ModelFacts& facts) {
@@ -184,7 +183,7 @@ Match match_yolov8(const ModelFacts& facts) {
     }
     finish_detections(settings, true, found, results);
   };
-  return {fit == Fit::no ? Fit::possible : fit,
+  return {fit,
           "4 + " + std::to_string(columns - 4) + " numbers for each of " + std::to_string(cells) +
               " cells",
           decode};

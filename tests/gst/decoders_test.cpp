@@ -448,7 +448,14 @@ TEST(Choice, FitsKnownModels) {
 
 TEST(Choice, SaysWhatElseThereIs) {
   const ModelFacts embedding = facts_of(128, 128, {output("658", {1, 256, 1, 1}, "Convolution")});
-  EXPECT_THROW(choose_head(embedding, "auto"), Error);
+  const HeadChoice unsaid = choose_head(embedding, "auto");
+  EXPECT_EQ(unsaid.name, "none");
+  EXPECT_NE(unsaid.reason.find("post-process=classification"), std::string::npos) << unsaid.reason;
+  Results results;
+  unsaid.decode(std::vector<Tensor>{filled({1, 256, 1, 1}, 0.5f)}, {}, results);
+  EXPECT_TRUE(results.classifications.empty());
+  ASSERT_EQ(results.tensors.size(), 1u);
+  EXPECT_EQ(results.tensors[0].value.elements(), 256);
   EXPECT_EQ(choose_head(embedding, "none").name, "none");
   EXPECT_EQ(choose_head(embedding, "classification").name, "classification");
   try {
@@ -466,6 +473,11 @@ TEST(Choice, RowsOfFiveOrFourNeedALabelCount) {
   EXPECT_EQ(choose_head(facts, "auto").name, "yolox");
   facts.labels.assign(8, "x");
   EXPECT_EQ(choose_head(facts, "auto").name, "yolov8");
+  facts.labels.assign(3, "x");  // neither of them: no labels that are wrong
+  const HeadChoice neither = choose_head(facts, "auto");
+  EXPECT_EQ(neither.name, "none");
+  EXPECT_NE(neither.reason.find("yolov8, yolox"), std::string::npos) << neither.reason;
+  EXPECT_EQ(choose_head(facts, "yolox").name, "yolox");
 }
 
 }  // namespace

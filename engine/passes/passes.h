@@ -36,11 +36,13 @@ void run_passes(
     const std::function<void(size_t index, const std::string& name, const Graph&)>& after = {});
 
 // One file each:
-void fold_constants(Graph&, const PassContext&);  // computes what needs no input of the network
-void unroll_loops(Graph&, const PassContext&);    // bodies in place, once per iteration
-void simplify(Graph&, const PassContext&);        // removes operations that change nothing
-void fuse_patterns(Graph&,
-                   const PassContext&);  // several operations that are one: x * sigmoid(x) -> Swish
+void fold_constants(Graph&, const PassContext&);    // computes what needs no input of the network
+void unroll_loops(Graph&, const PassContext&);      // bodies in place, once per iteration
+void simplify(Graph&, const PassContext&);          // removes operations that change nothing
+void fuse_activations(Graph&, const PassContext&);  // x * sigmoid(x) -> Swish, and the like
+void fuse_normalizations(Graph&,
+                         const PassContext&);   // (x - mean) / deviation -> MVN, and the like
+void fold_padding(Graph&, const PassContext&);  // Pad into the convolution or pooling behind it
 void fold_into_weights(
     Graph&,
     const PassContext&);  // multiply/add by constants around convolutions into their weights

@@ -101,16 +101,6 @@ TEST(FoldIntoWeights, LeavesValuesThatOthersRead) {
   EXPECT_EQ(count_of(*graph, "Multiply"), 1u);
 }
 
-TEST(FusePatterns, SigmoidTimesInputIsSwish) {
-  GraphBuilder b;
-  const Edge x = b.parameter({1, 3, 2, 2});
-  b.result(b.op("Multiply", 1, {b.op("Sigmoid", 1, {x}), x}));
-  auto graph = b.finish();
-  expect_same_values(*graph, "fuse_patterns");
-  EXPECT_EQ(count_of(*graph, "Swish"), 1u);
-  EXPECT_EQ(count_of(*graph, "Sigmoid"), 0u);
-}
-
 TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 16, 6, 6});

@@ -1,0 +1,193 @@
+// An activation that is written out in several operations, as x * tanh(log(1 + exp(x))) for Mish,
+// becomes the one operation that it is. It is recognised by its values, not by how it is written:
+// exporters order, nest and scale the parts in many ways.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+
+#include "engine/passes/passes.h"
+#include "kernels/elementwise.h"
+#include "kernels/scalar_functions.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr size_t kMostOperations = 16;  // of one activation
+// Of max(1, |y|): above the rounding of constants to f16 (1/6 is off by 2.4e-4), and far below what
+// tells activations apart.
+constexpr float kTolerance = 3e-4f;
+constexpr int kProbesPerUnit = 8, kReach = 10;  // x = -10 ... 10, with all kinks of activations
+
+using Values = std::vector<float>;
+
+Values probes() {
+  Values x;
+  for (int i = -kReach * kProbesPerUnit; i <= kReach * kProbesPerUnit; ++i)
+    x.push_back(static_cast<float>(i) / kProbesPerUnit);
+  return x;
+}
+
+float at(const Values& values, int x) {
+  return values[static_cast<size_t>((x + kReach) * kProbesPerUnit)];
+}
+
+struct Activation {
+  const char* type;
+  int opset;
+  const char* function;                    // of scalar_functions.h
+  float parameter = 0;                     // its alpha, or its second operand
+  std::optional<float> second_input = {};  // of the operation
+  std::pair<const char*, const char*> attribute = {nullptr, nullptr};
+};
+
+// What `y` could be; where an activation has a parameter, the one that fits at one point.
+std::vector<Activation> candidates(const Values& y) {
+  std::vector<Activation> all{
+      {"Sigmoid", 1, "sigmoid"},
+      {"HSigmoid", 5, "hsigmoid"},
+      {"HSwish", 4, "hswish"},
+      {"Mish", 4, "mish"},
+      {"SoftPlus", 4, "soft_plus"},
+      {"SoftSign", 9, "soft_sign"},
+      {"Gelu", 7, "gelu_erf", 0, {}, {"approximation_mode", "ERF"}},
+      {"Gelu", 7, "gelu_tanh", 0, {}, {"approximation_mode", "TANH"}},
+      {"Swish", 4, "swish", 1},
+  };
+  const float gate = at(y, 1), beta = std::log(gate / (1 - gate));
+  if (std::isfinite(beta) && std::fabs(beta) > 0.01f && std::fabs(beta - 1) > 1e-5f)
+    all.push_back({"Swish", 4, "swish", beta, beta});
+  const float slope = -at(y, -1);
+  if (std::isfinite(slope) && slope != 1) all.push_back({"PReLU", 1, "prelu", slope, slope});
+  return all;
+}
+
+float compute(const Activation& activation, float x) {
+  if (const UnaryFunction* unary = find_unary(activation.function))
+    return unary->apply(x, activation.parameter, 0);
+  return find_binary(activation.function)->apply(x, activation.parameter);
+}
+
+// The candidate that comes closest, if it is close enough everywhere.
+std::optional<Activation> recognised(const Values& x, const Values& y) {
+  std::optional<Activation> best;
+  float best_error = kTolerance;
+  for (const Activation& candidate : candidates(y)) {
+    float worst = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float wanted = compute(candidate, x[i]);
+      const float error = std::fabs(y[i] - wanted) / std::max(1.f, std::fabs(wanted));
+      worst = error <= worst ? worst : error;  // a NaN is the worst
+    }
+    if (worst <= best_error) {
+      best = candidate;
+      best_error = worst;
+    }
+  }
+  return best;
+}
+
+// A function of floats, one by one, whose constant operands are single numbers.
+std::optional<ElementFunction> scalar_function(const Node& node) {
+  if (!node.def || node.def->families.empty() ||
+      node.def->families.front() != &kElementwiseFamily || node.outputs.size() != 1 ||
+      !is_float(node.outputs[0].type) || !node.tail.empty())
+    return {};
+  for (const Edge& input : node.inputs) {
+    const NodeOutput& from = input.node->outputs[input.port];
+    if (!is_float(from.type)) return {};
+    if (input.node->is("Constant") ? count(from.shape) != 1 : from.shape != node.shape()) return {};
+  }
+  const OpDesc desc = describe(node);
+  ElementFunction function = element_function(desc, desc.constants);
+  const bool known = function.operands == 1 ? find_unary(function.name) != nullptr
+                                            : find_binary(function.name) != nullptr;
+  return known ? std::optional(function) : std::nullopt;
+}
+
+class Activations {
+ public:
+  explicit Activations(Graph& graph) : graph_(graph), probes_(probes()) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) position_[graph.nodes[i].get()] = i;
+  }
+
+  void run() {
+    std::vector<Node*> nodes;
+    for (const auto& node : graph_.nodes) nodes.push_back(node.get());
+    for (Node* node : nodes) fuse(node);
+    graph_.remove_dead();
+  }
+
+ private:
+  // Walks up from `node`. Wherever all its values come from one edge, what lies between is a
+  // function of one number.
+  void fuse(Node* node) {
+    std::vector<Node*> inside;  // from `node` upwards
+    std::vector<Edge> open{{node, 0}};
+    while (inside.size() < kMostOperations) {
+      const auto last =
+          std::max_element(open.begin(), open.end(), [&](const Edge& a, const Edge& b) {
+            return position_.at(a.node) < position_.at(b.node);
+          });
+      Node* next = last->node;
+      if (!scalar_function(*next)) return;
+      open.erase(last);
+      inside.push_back(next);
+      for (const Edge& input : next->inputs)
+        if (!input.node->is("Constant") && std::find(open.begin(), open.end(), input) == open.end())
+          open.push_back(input);
+      if (open.size() != 1) {
+        if (open.empty()) return;
+        continue;
+      }
+      if (inside.size() == 1) continue;
+      if (const auto activation = recognised(probes_, values_of(inside, open[0])))
+        return replace(node, *activation, open[0]);
+    }
+  }
+
+  Values values_of(const std::vector<Node*>& inside, const Edge& x) const {
+    std::unordered_map<const Node*, Values> values{{x.node, probes_}};
+    for (size_t i = inside.size(); i-- > 0;) {
+      const Node& node = *inside[i];
+      const ElementFunction function = *scalar_function(node);
+      std::vector<Values> operands;
+      for (const Edge& input : node.inputs)
+        operands.push_back(input.node->is("Constant")
+                               ? Values(probes_.size(), constant_value(input)->to_floats()[0])
+                               : values.at(input.node));
+      const UnaryFunction* unary = find_unary(function.name);
+      Values result(probes_.size());
+      for (size_t k = 0; k < result.size(); ++k)
+        result[k] = function.operands == 1
+                        ? unary->apply(operands[0][k], function.alpha, function.beta)
+                        : find_binary(function.name)->apply(operands[0][k], operands[1][k]);
+      values[&node] = std::move(result);
+    }
+    return values.at(inside.front());
+  }
+
+  void replace(Node* node, const Activation& activation, const Edge& x) {
+    node->type = activation.type;
+    node->opset = activation.opset;
+    node->def = find_op(node->type, node->opset);
+    node->attributes = {};
+    if (activation.attribute.first)
+      node->attributes.set(activation.attribute.first, activation.attribute.second);
+    node->inputs = {x};
+    if (!activation.second_input) return;
+    const Tensor value = Tensor::of<float>(ElementType::f32, {}, {*activation.second_input});
+    node->inputs.push_back({graph_.insert_constant(node, node->name, value), 0});
+  }
+
+  Graph& graph_;
+  const Values probes_;
+  std::unordered_map<const Node*, size_t> position_;  // Constants made here are not asked for
+};
+
+}  // namespace
+
+void fuse_activations(Graph& graph, const PassContext&) { Activations(graph).run(); }
+
+}  // namespace clinfer

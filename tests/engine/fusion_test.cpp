@@ -1,0 +1,443 @@
+// Passes that recognise an operation in several: each in the ways in which exporters write it, and
+// what looks alike but is not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/graph/evaluate.h"
+#include "engine/passes/passes.h"
+#include "tests/engine/graph_builder.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer {
+namespace {
+
+using test::GraphBuilder;
+using test::random_tensor;
+
+size_t count_of(const Graph& graph, const std::string& type) {
+  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                           [&](const auto& n) { return n->is(type); }));
+}
+
+// Operations other than constants, inputs and outputs.
+size_t operations(const Graph& graph) {
+  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                           [](const auto& n) { return n->def != nullptr; }));
+}
+
+const Node* find(const Graph& graph, const std::string& type) {
+  for (const auto& node : graph.nodes)
+    if (node->is(type)) return node.get();
+  return nullptr;
+}
+
+// Runs the passes up to `until` and expects the outputs of the graph to stay what they were.
+void expect_same_values(Graph& graph, const std::string& until, float low = -4, float high = 4) {
+  std::vector<Tensor> inputs;
+  for (const Node* parameter : graph.parameters)
+    inputs.push_back(random_tensor(parameter->shape(), low, high, 7));
+  const std::vector<Tensor> before = evaluate_graph(graph, inputs);
+  PassContext context;
+  context.traits.is_cpu = true;
+  context.traits.vendor = Vendor::pocl;
+  context.traits.vector_width = 8;
+  run_passes(graph, context, until);
+  const std::vector<Tensor> after = evaluate_graph(graph, inputs);
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    ASSERT_EQ(before[i].shape(), after[i].shape());
+    for (int64_t k = 0; k < before[i].elements(); ++k)
+      ASSERT_NEAR(before[i].data<float>()[k], after[i].data<float>()[k],
+                  3e-4f * std::max(1.f, std::fabs(before[i].data<float>()[k])))
+          << "output " << i << ", element " << k;
+  }
+}
+
+Edge number(GraphBuilder& b, float value, const Shape& shape = {}) {
+  return b.constant(Tensor::of<float>(ElementType::f32, shape, {value}));
+}
+Edge integers(GraphBuilder& b, const std::vector<int>& values) {
+  return b.constant(Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+}
+Edge mul(GraphBuilder& b, Edge x, Edge y) { return b.op("Multiply", 1, {x, y}); }
+Edge add(GraphBuilder& b, Edge x, Edge y) { return b.op("Add", 1, {x, y}); }
+Edge sub(GraphBuilder& b, Edge x, Edge y) { return b.op("Subtract", 1, {x, y}); }
+Edge divide(GraphBuilder& b, Edge x, Edge y) { return b.op("Divide", 1, {x, y}); }
+Edge power(GraphBuilder& b, Edge x, float y) { return b.op("Power", 1, {x, number(b, y)}); }
+Edge unary(GraphBuilder& b, const char* type, Edge x) { return b.op(type, 1, {x}); }
+Edge clamp(GraphBuilder& b, Edge x, const char* low, const char* high) {
+  return b.op("Clamp", 1, {x}, {{"min", low}, {"max", high}});
+}
+
+// ---- activations
+
+struct Written {
+  const char* how;
+  const char* type;  // what it is; "": none
+  Edge (*build)(GraphBuilder& b, Edge x);
+};
+
+const Written kActivations[] = {
+    {"x * sigmoid(x)", "Swish",
+     [](GraphBuilder& b, Edge x) { return mul(b, unary(b, "Sigmoid", x), x); }},
+    {"x * sigmoid(1.702 * x)", "Swish",
+     [](GraphBuilder& b, Edge x) {
+       return mul(b, x, unary(b, "Sigmoid", mul(b, number(b, 1.702f), x)));
+     }},
+    {"x / (1 + exp(-x))", "Swish",
+     [](GraphBuilder& b, Edge x) {
+       return divide(b, x, add(b, unary(b, "Exp", unary(b, "Negative", x)), number(b, 1)));
+     }},
+    {"1 / (1 + exp(-x))", "Sigmoid",
+     [](GraphBuilder& b, Edge x) {
+       return divide(b, number(b, 1),
+                     add(b, number(b, 1), unary(b, "Exp", unary(b, "Negative", x))));
+     }},
+    {"relu6(x + 3) / 6", "HSigmoid",
+     [](GraphBuilder& b, Edge x) {
+       return divide(b, clamp(b, add(b, x, number(b, 3)), "0", "6"), number(b, 6));
+     }},
+    {"x * relu6(x + 3) / 6", "HSwish",
+     [](GraphBuilder& b, Edge x) {
+       return divide(b, mul(b, x, clamp(b, add(b, x, number(b, 3)), "0", "6")), number(b, 6));
+     }},
+    {"x * (relu6(x + 3) / 6)", "HSwish",
+     [](GraphBuilder& b, Edge x) {
+       return mul(b, x, divide(b, clamp(b, add(b, x, number(b, 3)), "0", "6"), number(b, 6)));
+     }},
+    {"x * min(relu(x + 3), 6) * (1/6 in f16)", "HSwish",
+     [](GraphBuilder& b, Edge x) {
+       const Edge gate =
+           b.op("Minimum", 1, {unary(b, "ReLU", add(b, x, number(b, 3))), number(b, 6)});
+       return mul(b, mul(b, x, gate), number(b, half_to_float(float_to_half(1.f / 6))));
+     }},
+    {"x * clamp(x / 6 + 0.5, 0, 1)", "HSwish",
+     [](GraphBuilder& b, Edge x) {
+       const Edge gate = add(b, mul(b, x, number(b, 1.f / 6)), number(b, 0.5f));
+       return mul(b, x, clamp(b, gate, "0", "1"));
+     }},
+    {"x * hsigmoid(x)", "HSwish",
+     [](GraphBuilder& b, Edge x) { return mul(b, x, b.op("HSigmoid", 5, {x})); }},
+    {"x * tanh(softplus(x))", "Mish",
+     [](GraphBuilder& b, Edge x) { return mul(b, x, unary(b, "Tanh", b.op("SoftPlus", 4, {x}))); }},
+    {"x * tanh(log(1 + exp(x)))", "Mish",
+     [](GraphBuilder& b, Edge x) {
+       return mul(b, unary(b, "Tanh", unary(b, "Log", add(b, number(b, 1), unary(b, "Exp", x)))),
+                  x);
+     }},
+    {"log(exp(x) + 1)", "SoftPlus",
+     [](GraphBuilder& b, Edge x) {
+       return unary(b, "Log", add(b, unary(b, "Exp", x), number(b, 1)));
+     }},
+    {"x * 0.5 * (1 + erf(x / sqrt(2))), as PyTorch", "Gelu",
+     [](GraphBuilder& b, Edge x) {
+       const Edge gate =
+           add(b, unary(b, "Erf", divide(b, x, number(b, 1.41421354f))), number(b, 1));
+       return mul(b, mul(b, x, gate), number(b, 0.5f));
+     }},
+    {"0.5 * x * (1 + erf(x * 0.7071)), as TensorFlow", "Gelu",
+     [](GraphBuilder& b, Edge x) {
+       const Edge gate = add(b, number(b, 1), unary(b, "Erf", mul(b, x, number(b, 0.70710677f))));
+       return mul(b, mul(b, number(b, 0.5f, {1, 1, 1, 1}), x), gate);
+     }},
+    {"x * (0.5 * (1 + erf(...))) in f16", "Gelu",
+     [](GraphBuilder& b, Edge x) {
+       const Edge half = number(b, half_to_float(float_to_half(0.70710677f)));
+       return mul(b, x,
+                  mul(b, number(b, 0.5f), add(b, unary(b, "Erf", mul(b, x, half)), number(b, 1))));
+     }},
+    {"0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))", "Gelu",
+     [](GraphBuilder& b, Edge x) {
+       const Edge cube = mul(b, power(b, x, 3), number(b, 0.044715f));
+       const Edge inner = mul(b, add(b, x, cube), number(b, 0.7978845608f));
+       return mul(b, mul(b, number(b, 0.5f), x), add(b, number(b, 1), unary(b, "Tanh", inner)));
+     }},
+    {"the same with x * x * x", "Gelu",
+     [](GraphBuilder& b, Edge x) {
+       const Edge cube = mul(b, mul(b, mul(b, x, x), x), number(b, 0.044715f));
+       const Edge inner = mul(b, number(b, 0.7978845608f), add(b, cube, x));
+       return mul(b, x, mul(b, add(b, unary(b, "Tanh", inner), number(b, 1)), number(b, 0.5f)));
+     }},
+    {"max(x, 0.1 * x)", "PReLU",
+     [](GraphBuilder& b, Edge x) {
+       return b.op("Maximum", 1, {x, mul(b, x, number(b, 0.1f))});
+     }},
+    {"x * relu6(x + 3) / 5", "",
+     [](GraphBuilder& b, Edge x) {
+       return divide(b, mul(b, x, clamp(b, add(b, x, number(b, 3)), "0", "6")), number(b, 5));
+     }},
+    {"x * tanh(softplus(2 * x))", "",
+     [](GraphBuilder& b, Edge x) {
+       return mul(b, x, unary(b, "Tanh", b.op("SoftPlus", 4, {mul(b, number(b, 2), x)})));
+     }},
+    {"x * (1 + erf(x / sqrt(2)))", "",
+     [](GraphBuilder& b, Edge x) {
+       return mul(b, x,
+                  add(b, unary(b, "Erf", divide(b, x, number(b, 1.41421354f))), number(b, 1)));
+     }},
+    {"tanh(x) * 2 + 1", "",
+     [](GraphBuilder& b, Edge x) {
+       return add(b, mul(b, unary(b, "Tanh", x), number(b, 2)), number(b, 1));
+     }},
+};
+
+TEST(FuseActivations, RecognisesWhatIsWrittenOut) {
+  for (const Written& written : kActivations) {
+    SCOPED_TRACE(written.how);
+    GraphBuilder b;
+    b.result(written.build(b, b.parameter({1, 3, 5, 7})));
+    auto graph = b.finish();
+    const size_t before = operations(*graph);
+    expect_same_values(*graph, "fuse_activations", -8, 8);
+    if (*written.type) {
+      EXPECT_EQ(count_of(*graph, written.type), 1u);
+      EXPECT_EQ(operations(*graph), 1u);
+    } else {
+      EXPECT_EQ(operations(*graph), before);
+    }
+  }
+}
+
+TEST(FuseActivations, TellsTheFormsOfGeluApart) {
+  for (const Written& written : kActivations) {
+    if (std::string(written.type) != "Gelu") continue;
+    SCOPED_TRACE(written.how);
+    GraphBuilder b;
+    b.result(written.build(b, b.parameter({1, 1, 1, 4})));
+    auto graph = b.finish();
+    const bool tanh = count_of(*graph, "Tanh") == 1;
+    expect_same_values(*graph, "fuse_activations");
+    ASSERT_NE(find(*graph, "Gelu"), nullptr);
+    EXPECT_EQ(find(*graph, "Gelu")->attributes.get_string("approximation_mode"),
+              tanh ? "TANH" : "ERF");
+  }
+}
+
+TEST(FuseActivations, NeedsOneInputAndNumbers) {
+  const auto stays = [](auto&& build) {
+    GraphBuilder b;
+    build(b);
+    auto graph = b.finish();
+    const size_t before = operations(*graph);
+    expect_same_values(*graph, "fuse_activations");
+    EXPECT_EQ(operations(*graph), before);
+  };
+  stays([](GraphBuilder& b) {  // a gate of something else
+    b.result(mul(b, b.parameter({1, 3, 2, 2}), unary(b, "Sigmoid", b.parameter({1, 3, 2, 2}))));
+  });
+  stays([](GraphBuilder& b) {  // a gate per channel: squeeze and excitation
+    const Edge x = b.parameter({1, 3, 1, 1});
+    b.result(mul(b, b.parameter({1, 3, 4, 4}), unary(b, "Sigmoid", x)));
+  });
+  stays([](GraphBuilder& b) {  // a factor per channel
+    const Edge x = b.parameter({1, 3, 2, 2});
+    const Edge scale = b.constant(random_tensor({1, 3, 1, 1}, 0.5, 2, 3));
+    b.result(mul(b, x, unary(b, "Sigmoid", mul(b, x, scale))));
+  });
+}
+
+// ---- normalisations
+
+struct Parts {
+  GraphBuilder b;
+  Edge x, mean, centre, variance, epsilon;
+
+  explicit Parts(const Shape& shape = {2, 6, 8}, const std::vector<int>& axes = {-1}) {
+    x = b.parameter(shape);
+    mean = reduce("ReduceMean", x, axes);
+    centre = sub(b, x, mean);
+    variance = reduce("ReduceMean", power(b, centre, 2), axes);
+    epsilon = number(b, 1e-5f);
+  }
+  Edge reduce(const char* type, Edge of, const std::vector<int>& axes, const char* keep = "true") {
+    return b.op(type, type == std::string("ReduceL2") ? 4 : 1, {of, integers(b, axes)},
+                {{"keep_dims", keep}});
+  }
+  std::unique_ptr<Graph> finish(Edge result) {
+    b.result(result);
+    return b.finish();
+  }
+};
+
+TEST(FuseNormalizations, LayerNormalisationAsPyTorchWritesIt) {
+  Parts p;
+  Edge y = divide(p.b, p.centre, unary(p.b, "Sqrt", add(p.b, p.variance, p.epsilon)));
+  y = mul(p.b, y, p.b.constant(random_tensor({8}, 0.5, 2, 2)));
+  y = add(p.b, y, p.b.constant(random_tensor({8}, -1, 1, 3)));
+  auto graph = p.finish(y);
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(count_of(*graph, "MVN"), 1u);
+  EXPECT_EQ(operations(*graph), 1u);  // scale and shift in its tail
+}
+
+TEST(FuseNormalizations, LayerNormalisationAsTensorFlowWritesIt) {
+  Parts p({2, 6, 8}, {2});
+  const Edge variance = p.reduce("ReduceMean", p.b.op("SquaredDifference", 1, {p.x, p.mean}), {2});
+  const Edge r = mul(p.b, power(p.b, add(p.b, variance, p.epsilon), -0.5f),
+                     p.b.constant(random_tensor({8}, 0.5, 2, 2)));
+  const Edge rest = sub(p.b, p.b.constant(random_tensor({8}, -1, 1, 3)), mul(p.b, p.mean, r));
+  auto graph = p.finish(add(p.b, mul(p.b, p.x, r), rest));
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(count_of(*graph, "MVN"), 1u);
+  EXPECT_EQ(operations(*graph), 1u);
+}
+
+TEST(FuseNormalizations, InstanceNormalisationOfImages) {
+  Parts p({2, 6, 4, 5}, {2, 3});
+  const Edge deviation = unary(p.b, "Sqrt", add(p.b, p.epsilon, p.variance));
+  auto graph = p.finish(mul(p.b, divide(p.b, number(p.b, 1), deviation), p.centre));
+  expect_same_values(*graph, "fuse_normalizations");
+  EXPECT_EQ(count_of(*graph, "MVN"), 1u);
+  EXPECT_EQ(operations(*graph), 1u);
+}
+
+TEST(FuseNormalizations, EpsilonOutsideOfTheRoot) {
+  Parts p;
+  auto graph =
+      p.finish(divide(p.b, p.centre, add(p.b, unary(p.b, "Sqrt", p.variance), number(p.b, 0.1f))));
+  expect_same_values(*graph, "fuse_normalizations");
+  ASSERT_EQ(count_of(*graph, "MVN"), 1u);
+  EXPECT_EQ(find(*graph, "MVN")->attributes.get_string("eps_mode"), "OUTSIDE_SQRT");
+}
+
+TEST(FuseNormalizations, RootMeanSquare) {
+  Parts p;
+  const Edge mean = p.reduce("ReduceMean", power(p.b, p.x, 2), {-1});
+  const Edge r = power(p.b, add(p.b, mean, number(p.b, 0.01f)), -0.5f);
+  auto graph = p.finish(mul(p.b, mul(p.b, p.x, r), p.b.constant(random_tensor({8}, 0.5, 2, 2))));
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(count_of(*graph, "NormalizeL2"), 1u);
+  EXPECT_EQ(operations(*graph), 1u);
+}
+
+TEST(FuseNormalizations, DivisionByTheNorm) {
+  for (const char* bound : {"", "Maximum", "Clamp"}) {
+    SCOPED_TRACE(bound);
+    Parts p;
+    Edge norm = *bound ? p.reduce("ReduceL2", p.x, {1})
+                       : unary(p.b, "Sqrt", p.reduce("ReduceSum", mul(p.b, p.x, p.x), {1}));
+    if (bound == std::string("Maximum")) norm = p.b.op(bound, 1, {norm, number(p.b, 5)});
+    if (bound == std::string("Clamp")) norm = clamp(p.b, norm, "5", "3.4e38");
+    auto graph = p.finish(divide(p.b, p.x, norm));
+    expect_same_values(*graph, "fuse_normalizations");
+    EXPECT_EQ(count_of(*graph, "NormalizeL2"), 1u);
+    EXPECT_EQ(operations(*graph), 1u);
+  }
+}
+
+TEST(FuseNormalizations, LeavesWhatIsNone) {
+  const auto stays = [](auto&& build) {
+    Parts p;
+    auto graph = p.finish(build(p));
+    expect_same_values(*graph, "fuse_normalizations");
+    EXPECT_EQ(count_of(*graph, "MVN") + count_of(*graph, "NormalizeL2"), 0u);
+  };
+  stays([](Parts& p) {  // another tensor is divided
+    return divide(p.b, p.x, unary(p.b, "Sqrt", add(p.b, p.variance, p.epsilon)));
+  });
+  stays([](Parts& p) {  // mean and variance over other axes
+    const Edge variance = p.reduce("ReduceMean", power(p.b, p.centre, 2), {1});
+    return divide(p.b, p.centre, unary(p.b, "Sqrt", add(p.b, variance, p.epsilon)));
+  });
+  stays([](Parts& p) {  // the third power
+    const Edge sum = p.reduce("ReduceMean", unary(p.b, "Abs", power(p.b, p.centre, 3)), {-1});
+    return divide(p.b, p.centre, unary(p.b, "Sqrt", add(p.b, sum, p.epsilon)));
+  });
+  stays([](Parts& p) {  // the variance itself
+    return divide(p.b, p.centre, add(p.b, p.variance, number(p.b, 1)));
+  });
+}
+
+// ---- pads
+
+Edge pad(GraphBuilder& b, Edge x, const std::vector<int>& begin, const std::vector<int>& end,
+         float value = 0, const char* mode = "constant") {
+  return b.op("Pad", 1, {x, integers(b, begin), integers(b, end), number(b, value)},
+              {{"pad_mode", mode}});
+}
+
+Edge conv(GraphBuilder& b, Edge x, const char* auto_pad = "explicit") {
+  return b.op("Convolution", 1, {x, b.constant(random_tensor({4, 3, 3, 3}, -1, 1, 5))},
+              {{"strides", "2,2"},
+               {"dilations", "1,1"},
+               {"pads_begin", "0,0"},
+               {"pads_end", "1,1"},
+               {"auto_pad", auto_pad}});
+}
+
+Edge pool(GraphBuilder& b, const char* type, Edge x, const char* pads = "0,0",
+          const char* exclude = "true", const char* rounding = "floor") {
+  return b.op(type, 1, {x},
+              {{"kernel", "3,3"},
+               {"strides", "2,2"},
+               {"pads_begin", pads},
+               {"pads_end", pads},
+               {"exclude-pad", exclude},
+               {"rounding_type", rounding}});
+}
+
+template <typename Build>
+void expect_pads(size_t left, Build&& build) {
+  GraphBuilder b;
+  b.result(build(b, b.parameter({1, 3, 8, 9})));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fold_padding");
+  EXPECT_EQ(count_of(*graph, "Pad"), left);
+}
+
+TEST(FoldPadding, IntoConvolutions) {
+  for (const char* mode : {"explicit", "valid", "same_upper", "same_lower"})
+    expect_pads(0, [&](GraphBuilder& b, Edge x) {
+      return conv(b, pad(b, x, {0, 0, 1, 2}, {0, 0, 2, 0}), mode);
+    });
+  expect_pads(0, [](GraphBuilder& b, Edge x) {
+    return b.op(
+        "GroupConvolution", 1,
+        {pad(b, x, {0, 0, 1, 1}, {0, 0, 0, 0}),
+         b.constant(random_tensor({3, 1, 1, 3, 3}, -1, 1, 5))},
+        {{"strides", "1,1"}, {"dilations", "2,2"}, {"pads_begin", "1,0"}, {"pads_end", "0,0"}});
+  });
+}
+
+TEST(FoldPadding, IntoPoolings) {
+  for (const char* rounding : {"floor", "ceil"}) {
+    expect_pads(0, [&](GraphBuilder& b, Edge x) {  // zeros beside what is never negative
+      x = pad(b, unary(b, "ReLU", x), {0, 0, 1, 0}, {0, 0, 0, 1});
+      return pool(b, "MaxPool", x, "0,0", "true", rounding);
+    });
+    for (const char* exclude : {"true", "false"})
+      expect_pads(0, [&](GraphBuilder& b, Edge x) {
+        return pool(b, "AvgPool", pad(b, x, {0, 0, 1, 1}, {0, 0, 1, 0}), "0,0", exclude, rounding);
+      });
+  }
+  expect_pads(0, [](GraphBuilder& b, Edge x) {
+    return pool(b, "MaxPool", pad(b, x, {0, 0, 1, 1}, {0, 0, 1, 1}, -3.4e38f));
+  });
+}
+
+TEST(FoldPadding, LeavesWhatMeansSomethingElse) {
+  const auto stays = [](auto&& build) { expect_pads(1, build); };
+  stays([](GraphBuilder& b, Edge x) {  // not zeros
+    return conv(b, pad(b, x, {0, 0, 1, 1}, {0, 0, 1, 1}, 0.5f));
+  });
+  stays([](GraphBuilder& b, Edge x) {
+    return conv(b, pad(b, x, {0, 0, 1, 1}, {0, 0, 1, 1}, 0, "edge"));
+  });
+  stays([](GraphBuilder& b, Edge x) {  // a maximum with zeros
+    return pool(b, "MaxPool", pad(b, x, {0, 0, 1, 1}, {0, 0, 1, 1}));
+  });
+  stays([](GraphBuilder& b, Edge x) {  // windows that see nothing else
+    return pool(b, "MaxPool", pad(b, unary(b, "ReLU", x), {0, 0, 3, 0}, {0, 0, 0, 0}));
+  });
+  stays([](GraphBuilder& b, Edge x) {  // the Pad's zeros count, the pool's own do not
+    return pool(b, "AvgPool", pad(b, x, {0, 0, 1, 1}, {0, 0, 1, 1}), "1,1", "true");
+  });
+  stays([](GraphBuilder& b, Edge x) {  // along channels
+    return pool(b, "AvgPool", pad(b, x, {0, 1, 0, 0}, {0, 0, 0, 0}));
+  });
+}
+
+}  // namespace
+}  // namespace clinfer

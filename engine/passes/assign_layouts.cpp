@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "engine/passes/passes.h"
@@ -78,15 +79,29 @@ bool is_image_layout(const TensorDesc& desc) {
   return true;
 }
 
-// Walks through operations that take any layout to find what a network input is made for: an image
+// Views that leave out elements and keep the others in their order.
+bool cuts(const Node& node) {
+  return node.is("Split") || node.is("VariadicSplit") || node.is("StridedSlice") ||
+         node.is("Slice");
+}
+
+bool reshapes(const Node& node) {
+  return node.is("Reshape") || node.is("Squeeze") || node.is("Unsqueeze");
+}
+
+// Walks through operations that take any layout to find what a tensor is made for: an image
 // operation (channels-last) or anything else (row-major: transposes of NHWC models, sequences).
-bool wants_channels_last(const Graph& graph, const Node* parameter) {
-  if (!is_image_rank(parameter->shape())) return false;
+bool wants_channels_last(const Graph& graph, const Node* producer) {
+  if (!is_image_rank(producer->shape())) return false;
   std::set<const Node*> seen;
-  std::vector<const Node*> open{parameter};
+  std::vector<const Node*> open{producer};
   for (size_t i = 0; i < open.size(); ++i)
     for (const Node* user : graph.users(open[i])) {
       if (!user->def || !seen.insert(user).second) continue;
+      if (cuts(*user) && is_image_rank(user->shape())) {
+        open.push_back(user);
+        continue;
+      }
       if (user->def->view) return false;
       if (user->def->layout == LayoutRule::image || user->is("Concat")) return true;
       if (user->def->layout == LayoutRule::follow) open.push_back(user);
@@ -138,14 +153,29 @@ class Layouts {
     return false;
   }
 
-  // Outputs of a view operation as windows onto its input; makes the input row-major where its
-  // layout allows none.
+  // The layout of a reshape's input whose view is `wanted`, where there is one.
+  static std::optional<TensorDesc> behind(const Node& reshape, const TensorDesc& wanted) {
+    OpDesc back = describe(reshape);
+    const Shape from = back.inputs[0].shape;
+    back.inputs[0] = wanted;
+    back.outputs[0].shape = from;
+    const auto views = find_op("Reshape", 1)->view(back);
+    return views ? std::optional(views->front()) : std::nullopt;
+  }
+
+  // Outputs of a view operation as windows onto its input; where its layout allows none, copies the
+  // input into one that does.
   void make_view(Node* node) {
     auto views = node->def->view(describe(*node));
     if (!views) {
       const Edge in = node->inputs[0];
+      std::optional<TensorDesc> copy;
+      if (reshapes(*node) && wants_channels_last(graph_, node))
+        copy = behind(*node, TensorDesc::channels_last(node->outputs[0].type, node->shape()));
       reorder_input(node, 0,
-                    TensorDesc::row_major(in.node->outputs[in.port].type, in.node->shape(in.port)));
+                    copy ? *copy
+                         : TensorDesc::row_major(in.node->outputs[in.port].type,
+                                                 in.node->shape(in.port)));
       views = node->def->view(describe(*node));
       if (!views)
         throw Error(ErrorCode::unsupported, label(*node) + ": cannot be expressed as a view");
@@ -249,6 +279,9 @@ class Layouts {
     if (root == input) {
       if (memory_order(desc_of(input)) != memory_order(slot)) return false;
       moved = slot;
+    } else if (const auto reshaped = behind_reshapes(input, slot)) {
+      if (memory_order(desc_of(root)) != memory_order(*reshaped)) return false;
+      moved = *reshaped;
     } else {
       // A reshaped or transposed view of the whole of its root: the root's block is put where the
       // slot is one block.
@@ -263,6 +296,16 @@ class Layouts {
     desc_of(root) = moved;
     root.node->outputs[root.port].storage = {concat, 0};
     return true;
+  }
+
+  // The layout of the root whose view through reshapes is `slot`, where there is one.
+  static std::optional<TensorDesc> behind_reshapes(Edge edge, TensorDesc slot) {
+    for (; edge.node->outputs[edge.port].storage.node; edge = edge.node->inputs[0]) {
+      const auto from = reshapes(*edge.node) ? behind(*edge.node, slot) : std::nullopt;
+      if (!from) return {};
+      slot = *from;
+    }
+    return slot;
   }
 
   void last_walk() {

@@ -12,6 +12,7 @@ const std::vector<Pass>& passes() {
       {"fuse_normalizations", fuse_normalizations},
       {"fold_padding", fold_padding},
       {"fold_into_weights", fold_into_weights},
+      {"fold_shuffles", fold_shuffles},
       {"quantize", quantize},
       {"fuse_tails", fuse_tails},
       {"expose_layers", expose_layers},

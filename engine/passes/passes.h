@@ -46,6 +46,7 @@ void fold_padding(Graph&, const PassContext&);  // Pad into the convolution or p
 void fold_into_weights(
     Graph&,
     const PassContext&);  // multiply/add by constants around convolutions into their weights
+void fold_shuffles(Graph&, const PassContext&);  // half of a channel shuffle into the weights around
 void quantize(Graph&, const PassContext&);  // FakeQuantize models in integers
 void fuse_tails(
     Graph&,

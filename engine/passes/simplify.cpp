@@ -1,11 +1,65 @@
 // Removes operations whose output is their input: conversions to the same type, reshapes to the
-// same shape, identity transposes, concats of one. Drops outputs that nothing reads from operations
-// that can leave them out.
+// same shape, identity transposes, concats of one; before that, chains of reshapes and of transposes
+// become one, so that what a layout does to one in the middle is no matter. Drops outputs that
+// nothing reads from operations that can leave them out.
+#include <algorithm>
+
 #include "engine/passes/passes.h"
 
 namespace clinfer {
 
 namespace {
+
+bool reshapes(const Node& node) {
+  return node.is("Reshape") || node.is("Squeeze") || node.is("Unsqueeze");
+}
+
+std::vector<int64_t> order_of(const Node& transpose) {
+  std::vector<int64_t> order = constant_value(transpose.inputs[1])->to_ints();
+  if (order.empty())  // none given means: reversed
+    for (size_t d = transpose.shape().size(); d-- > 0;) order.push_back(static_cast<int64_t>(d));
+  return order;
+}
+
+// A transpose that moves dimensions of size 1 only.
+bool moves_nothing(const Node& node) {
+  if (!node.is("Transpose") || !constant_value(node.inputs[1])) return false;
+  const Shape& shape = node.inputs[0].node->shape(node.inputs[0].port);
+  std::vector<int64_t> moved = order_of(node);
+  std::erase_if(moved, [&](int64_t d) { return shape[static_cast<size_t>(d)] == 1; });
+  return std::is_sorted(moved.begin(), moved.end());
+}
+
+void set_second_input(Graph& graph, Node& node, const std::vector<int64_t>& values) {
+  const Tensor tensor =
+      Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values);
+  node.inputs = {node.inputs[0], {graph.insert_constant(&node, node.name, tensor), 0}};
+}
+
+void merge(Graph& graph, Node& node) {
+  const auto become_reshape = [&] {
+    const Shape shape = node.shape();
+    node.type = "Reshape";
+    node.opset = 1;
+    node.def = find_op("Reshape", 1);
+    node.attributes = {};
+    set_second_input(graph, node, shape);
+  };
+  if (moves_nothing(node)) become_reshape();
+  if (node.inputs.empty()) return;
+  const Node& before = *node.inputs[0].node;
+  if (reshapes(node) && reshapes(before)) {
+    become_reshape();
+    node.inputs[0] = before.inputs[0];
+  } else if (node.is("Transpose") && before.is("Transpose") && constant_value(node.inputs[1]) &&
+             constant_value(before.inputs[1])) {
+    const std::vector<int64_t> first = order_of(before);
+    std::vector<int64_t> order = order_of(node);
+    for (int64_t& d : order) d = first[static_cast<size_t>(d)];
+    node.inputs[0] = before.inputs[0];
+    set_second_input(graph, node, order);
+  }
+}
 
 bool is_identity(const Node& node) {
   if (node.inputs.empty() || node.outputs.size() != 1) return false;
@@ -46,6 +100,9 @@ void drop_unread_outputs(const Graph& graph, Node& node) {
 }  // namespace
 
 void simplify(Graph& graph, const PassContext&) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes) nodes.push_back(node.get());
+  for (Node* node : nodes) merge(graph, *node);
   for (const auto& node : graph.nodes)
     if (is_identity(*node)) graph.replace_uses({node.get(), 0}, node->inputs[0]);
   graph.remove_dead();

@@ -1,0 +1,204 @@
+// The channel shuffle between two units of a ShuffleNet costs a copy of all channels, and one more of
+// the half that goes around the next unit. Of the shuffled
+//   y = shuffle(concat(a, b)),  first half -> around the unit,  second half -> convolution
+// the second half is made of the second halves of a and b. With the halves of b swapped, which its
+// convolution's weights see to, these are neighbours in concat(a, b), and the next convolution reads
+// them there, its weights in their order. What remains is one copy of the other half.
+#include <cstring>
+#include <optional>
+
+#include "engine/passes/passes.h"
+#include "kernels/elementwise.h"
+
+namespace clinfer {
+
+namespace {
+
+using Order = std::vector<int64_t>;  // order[i]: where the i-th comes from
+
+Tensor permuted(const Tensor& value, size_t axis, const Order& order) {
+  const Shape& shape = value.shape();
+  Tensor result = Tensor::allocate(value.type(), shape);
+  size_t outer = 1, inner = size_of(value.type());
+  for (size_t d = 0; d < shape.size(); ++d)
+    (d < axis ? outer : inner) *= d == axis ? 1 : static_cast<size_t>(shape[d]);
+  const auto* from = static_cast<const std::byte*>(value.raw());
+  auto* to = static_cast<std::byte*>(result.raw_mutable());
+  for (size_t o = 0; o < outer; ++o)
+    for (size_t i = 0; i < order.size(); ++i)
+      std::memcpy(to + (o * order.size() + i) * inner,
+                  from + (o * order.size() + static_cast<size_t>(order[i])) * inner, inner);
+  return result;
+}
+
+// A concat of two equal halves, the operations that shuffle them, and the split behind.
+struct Shuffle {
+  Node* concat = nullptr;
+  Node* split = nullptr;
+  int64_t half = 0;
+};
+
+class Shuffles {
+ public:
+  explicit Shuffles(Graph& graph) : graph_(graph) {}
+
+  void run() {
+    std::vector<Node*> nodes;
+    for (const auto& node : graph_.nodes) nodes.push_back(node.get());
+    for (Node* node : nodes)
+      if (const auto shuffle = shuffle_at(node)) fold(*shuffle);
+    graph_.remove_dead();
+  }
+
+ private:
+  struct NewConstant {
+    Node* node;
+    size_t input;
+    Tensor value;
+  };
+
+  Node* only_user(const Node* node) const {
+    const std::vector<Node*> users = graph_.users(node);
+    return users.size() == 1 ? users[0] : nullptr;
+  }
+
+  std::optional<Shuffle> shuffle_at(Node* concat) const {
+    if (!concat->is("Concat") || concat->inputs.size() != 2 || concat->shape().size() != 4 ||
+        concat->attributes.get_int("axis") != 1)
+      return {};
+    const Shape& whole = concat->shape();
+    const int64_t half = whole[1] / 2;
+    for (const Edge& input : concat->inputs)
+      if (input.node->shape(input.port)[1] != half) return {};
+    Node* end = only_user(concat);
+    if (!end || half % 2 != 0) return {};
+    if (end->is("ShuffleChannels")) {
+      const int64_t axis = end->attributes.get_int("axis", 1);
+      if ((axis != 1 && axis != -3) || end->attributes.get_int("group", 1) != 2) return {};
+    } else {
+      const Node* apart = end;
+      const Node* transpose = only_user(apart);
+      if (!apart->is("Reshape") || apart->shape() != Shape{whole[0], 2, half, whole[2], whole[3]} ||
+          !transpose || !transpose->is("Transpose") || !constant_value(transpose->inputs[1]) ||
+          constant_value(transpose->inputs[1])->to_ints() != Order{0, 2, 1, 3, 4})
+        return {};
+      end = only_user(transpose);
+      if (!end || !end->is("Reshape") || end->shape() != whole) return {};
+    }
+    Node* split = only_user(end);
+    if (!split || !(split->is("Split") || split->is("VariadicSplit")) ||
+        split->outputs.size() != 2 || split->shape(0) != split->shape(1) ||
+        split->shape(0)[1] != half)
+      return {};
+    return Shuffle{concat, split, half};
+  }
+
+  // Constants that make `edge` come with its channels in another order; false where that cannot be.
+  bool permute(Edge edge, const Order& order, std::vector<NewConstant>& made) const {
+    for (;;) {
+      Node* node = edge.node;
+      if (graph_.users(edge).size() != 1 || !node->tail.empty() || node->outputs.size() != 1)
+        return false;
+      if (node->is("Convolution")) {
+        const Tensor* weights = constant_value(node->inputs[1]);
+        if (weights) made.push_back({node, 1, permuted(*weights, 0, order)});
+        return weights != nullptr;
+      }
+      if (!node->def || node->def->families.empty() ||
+          node->def->families.front() != &kElementwiseFamily ||
+          node->attributes.get_string("auto_broadcast", "numpy") == "pdpd")
+        return false;
+      Edge next;
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const Tensor* value = constant_value(node->inputs[i]);
+        if (!value) {
+          if (next.node || node->inputs[i].node->shape(node->inputs[i].port) != node->shape())
+            return false;
+          next = node->inputs[i];
+          continue;
+        }
+        const Shape& shape = value->shape();
+        const bool slope = node->is("PReLU") && shape.size() == 1;  // one a channel
+        if (shape.size() > 4) return false;
+        if (!slope && shape.size() < 3) {
+          if (value->elements() != 1) return false;
+          continue;
+        }
+        const size_t axis = slope ? 0 : shape.size() - 3;
+        if (shape[axis] != 1) made.push_back({node, i, permuted(*value, axis, order)});
+      }
+      if (!next.node) return false;
+      edge = next;
+    }
+  }
+
+  void fold(const Shuffle& shuffle) {
+    const int64_t half = shuffle.half, quarter = half / 2;
+    const Edge second{shuffle.split, 1};
+    const std::vector<Node*> readers = graph_.users(second);
+    std::vector<NewConstant> made;
+    // second[2 t + i] is now at i * quarter + t.
+    Order pairs, swapped;
+    for (int64_t k = 0; k < half; ++k) {
+      pairs.push_back(k % quarter * 2 + k / quarter);
+      swapped.push_back((k + quarter) % half);
+    }
+    for (Node* reader : readers) {
+      const Tensor* weights = reader->is("Convolution") ? constant_value(reader->inputs[1]) : nullptr;
+      if (!weights || !reader->tail.empty()) return;
+      made.push_back({reader, 1, permuted(*weights, 1, pairs)});
+    }
+    if (readers.empty() || !permute(shuffle.concat->inputs[1], swapped, made)) return;
+    for (NewConstant& constant : made)
+      constant.node->inputs[constant.input] = {
+          graph_.insert_constant(constant.node, constant.node->name, constant.value), 0};
+
+    // The concat is a1, a2, b2, b1.
+    const Shape whole = shuffle.concat->shape();
+    const Node* next = shuffle.split;
+    const Edge quarters =
+        reshape(next, {shuffle.concat, 0}, {whole[0], 4, quarter, whole[2], whole[3]});
+    const Edge inner = slice(next, quarters, 1, 3, 1), outer = slice(next, quarters, 0, 4, 3);
+    const Edge order = integers(next, {0, 2, 1, 3, 4});
+    const Edge turned = make(next, "Transpose", 1, {outer, order});
+    const Shape part{whole[0], half, whole[2], whole[3]};
+    graph_.replace_uses({shuffle.split, 0}, reshape(next, turned, part));
+    graph_.replace_uses(second, reshape(next, inner, part));
+    shuffle.split->inputs.clear();
+  }
+
+  Edge integers(const Node* before, const Order& values) {
+    return {graph_.insert_constant(before, before->name,
+                                   Tensor::of(ElementType::i64,
+                                              {static_cast<int64_t>(values.size())}, values)),
+            0};
+  }
+
+  Edge make(const Node* before, const char* type, int opset, std::vector<Edge> inputs) {
+    Node* node = graph_.insert(before, type, before->name);
+    node->opset = opset;
+    node->def = find_op(type, opset);
+    node->inputs = std::move(inputs);
+    infer_node_shapes(*node);
+    return {node, 0};
+  }
+
+  Edge reshape(const Node* before, const Edge& x, const Shape& shape) {
+    return make(before, "Reshape", 1, {x, integers(before, shape)});
+  }
+
+  // Along dimension 1.
+  Edge slice(const Node* before, const Edge& x, int64_t start, int64_t stop, int64_t step) {
+    return make(before, "Slice", 8,
+                {x, integers(before, {start}), integers(before, {stop}), integers(before, {step}),
+                 integers(before, {1})});
+  }
+
+  Graph& graph_;
+};
+
+}  // namespace
+
+void fold_shuffles(Graph& graph, const PassContext&) { Shuffles(graph).run(); }
+
+}  // namespace clinfer

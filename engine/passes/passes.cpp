@@ -13,6 +13,7 @@ const std::vector<Pass>& passes() {
       {"fold_padding", fold_padding},
       {"fold_into_weights", fold_into_weights},
       {"fold_shuffles", fold_shuffles},
+      {"fuse_groups", fuse_groups},
       {"quantize", quantize},
       {"fuse_tails", fuse_tails},
       {"expose_layers", expose_layers},

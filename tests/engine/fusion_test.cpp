@@ -439,5 +439,152 @@ TEST(FoldPadding, LeavesWhatMeansSomethingElse) {
   });
 }
 
+// ---- groups
+
+struct Group {
+  int64_t outputs = 4;
+  const char* pads = "1,1";
+  float bias = 0;
+  bool swapped = false;  // reads the other part
+};
+
+Edge grouped(GraphBuilder& b, Edge x, const std::vector<Group>& groups) {
+  const Edge split = b.op("Split", 1, {x, b.constant(Tensor::of<int>(ElementType::i64, {}, {1}))},
+                          {{"num_splits", groups.size() == 2 ? "2" : "3"}}, groups.size());
+  std::vector<Edge> parts;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const Group& group = groups[i];
+    const int part = static_cast<int>(group.swapped ? groups.size() - 1 - i : i);
+    Edge y = b.op("Convolution", 1,
+                  {{split.node, part},
+                   b.constant(random_tensor({group.outputs, 3, 3, 3}, -1, 1, 20 + part))},
+                  {{"strides", "1,1"},
+                   {"dilations", "1,1"},
+                   {"pads_begin", "1,1"},
+                   {"pads_end", group.pads}});
+    if (group.bias != 0)
+      y = add(b, y, b.constant(random_tensor({1, group.outputs, 1, 1}, -1, group.bias, 9)));
+    parts.push_back(y);
+  }
+  if (parts.size() == 2) return b.op("Concat", 1, {parts[0], parts[1]}, {{"axis", "1"}});
+  return b.op("Concat", 1, {parts[0], parts[1], parts[2]}, {{"axis", "-3"}});
+}
+
+void expect_groups(bool one, const std::vector<Group>& groups) {
+  GraphBuilder b;
+  b.result(grouped(b, b.parameter({2, static_cast<int64_t>(3 * groups.size()), 6, 5}), groups));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_groups");
+  EXPECT_EQ(count_of(*graph, "GroupConvolution"), one ? 1u : 0u);
+  EXPECT_EQ(count_of(*graph, "Split"), one ? 0u : 1u);
+}
+
+TEST(FuseGroups, ConvolutionsThatAgree) {
+  expect_groups(true, {{}, {}});
+  expect_groups(true, {{}, {}, {}});
+  expect_groups(true, {{4, "1,1", 1}, {4, "1,1", 2}});
+}
+
+TEST(FuseGroups, NotThoseThatDiffer) {
+  expect_groups(false, {{4}, {5}});
+  expect_groups(false, {{4, "1,1", 1}, {4}});
+  expect_groups(false, {{4, "1,1", 0, true}, {4, "1,1", 0, true}});
+  GraphBuilder b;  // one convolution is also read elsewhere
+  const Edge all = grouped(b, b.parameter({1, 6, 6, 5}), {{}, {}});
+  b.result(all);
+  b.result(all.node->inputs[1]);
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_groups");
+  EXPECT_EQ(count_of(*graph, "GroupConvolution"), 0u);
+}
+
+TEST(FuseGroups, NotOtherStrides) {
+  GraphBuilder b;
+  const Edge all = grouped(b, b.parameter({1, 6, 6, 5}), {{}, {}});
+  all.node->inputs[1].node->attributes.set("pads_begin", "2,1");
+  all.node->inputs[1].node->attributes.set("pads_end", "0,1");
+  b.result(all);
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_groups");
+  EXPECT_EQ(count_of(*graph, "GroupConvolution"), 0u);
+}
+
+// ---- reshapes, transposes, shuffles
+
+Edge reshape(GraphBuilder& b, Edge x, const std::vector<int>& shape) {
+  return b.op("Reshape", 1, {x, integers(b, shape)}, {{"special_zero", "false"}});
+}
+Edge transpose(GraphBuilder& b, Edge x, const std::vector<int>& order) {
+  return b.op("Transpose", 1, {x, integers(b, order)});
+}
+
+TEST(Simplify, ChainsOfReshapesAndTransposes) {
+  GraphBuilder b;
+  const Edge x = b.parameter({2, 3, 4, 5});
+  b.result(reshape(b, reshape(b, reshape(b, x, {6, 20}), {24, 5}), {2, 3, 4, 5}));
+  b.result(unary(b, "Abs", reshape(b, reshape(b, x, {6, 20}), {2, 60})));
+  b.result(transpose(b, transpose(b, x, {0, 2, 3, 1}), {0, 3, 1, 2}));
+  b.result(unary(b, "Abs", transpose(b, transpose(b, x, {1, 0, 3, 2}), {2, 3, 1, 0})));
+  b.result(unary(b, "Abs", reshape(b, transpose(b, reshape(b, x, {6, 1, 20}), {1, 0, 2}), {2, 60})));
+  auto graph = b.finish();
+  expect_same_values(*graph, "simplify");
+  EXPECT_EQ(count_of(*graph, "Reshape"), 2u);
+  EXPECT_EQ(count_of(*graph, "Transpose"), 1u);
+  EXPECT_EQ(graph->results[0]->inputs[0].node, graph->parameters[0]);
+  EXPECT_EQ(graph->results[2]->inputs[0].node, graph->parameters[0]);
+}
+
+TEST(Simplify, LeavesTransposesThatMoveSomething) {
+  GraphBuilder b;
+  const Edge x = b.parameter({2, 3, 4, 5});
+  b.result(reshape(b, transpose(b, reshape(b, x, {6, 4, 5}), {0, 2, 1}), {2, 60}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "simplify");
+  EXPECT_EQ(count_of(*graph, "Reshape"), 2u);
+  EXPECT_EQ(count_of(*graph, "Transpose"), 1u);
+}
+
+Edge pointwise(GraphBuilder& b, Edge x, int64_t in, int64_t out, unsigned seed) {
+  return b.op("Convolution", 1, {x, b.constant(random_tensor({out, in, 1, 1}, -1, 1, seed))},
+              {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}});
+}
+
+// Two units of a ShuffleNet.
+std::unique_ptr<Graph> shuffle_net(const std::vector<int>& order, bool second_reader = false) {
+  GraphBuilder b;
+  const Edge in = b.parameter({2, 8, 5, 6});
+  Edge around = unary(b, "ReLU", pointwise(b, in, 8, 8, 1)), y = in;
+  for (unsigned unit = 0; unit < 2; ++unit) {
+    y = pointwise(b, y, 8, 8, 2 + unit);
+    y = add(b, y, b.constant(random_tensor({1, 8, 1, 1}, -1, 1, 7)));
+    y = b.op("PReLU", 1, {y, b.constant(random_tensor({8}, 0, 1, 8))});
+    y = b.op("Concat", 1, {around, y}, {{"axis", "1"}});
+    y = reshape(b, transpose(b, reshape(b, y, {2, 2, 8, 5, 6}), order), {2, 16, 5, 6});
+    y = b.op("VariadicSplit", 1, {y, integers(b, {1}), integers(b, {8, 8})}, {}, 2);
+    around = y;
+    y = {y.node, 1};
+    if (second_reader) b.result(y);
+  }
+  b.result(b.op("Concat", 1, {around, pointwise(b, y, 8, 8, 9)}, {{"axis", "1"}}));
+  return b.finish();
+}
+
+TEST(FoldShuffles, OneCopyAUnit) {
+  auto graph = shuffle_net({0, 2, 1, 3, 4});
+  expect_same_values(*graph, "fold_shuffles");
+  EXPECT_EQ(count_of(*graph, "VariadicSplit"), 0u);
+  expect_same_values(*graph, "");
+  EXPECT_EQ(count_of(*graph, "Reorder"), 3u);  // two units, and the result
+}
+
+TEST(FoldShuffles, NotOtherOrdersOrReaders) {
+  auto other = shuffle_net({0, 2, 1, 4, 3});
+  expect_same_values(*other, "fold_shuffles");
+  EXPECT_EQ(count_of(*other, "VariadicSplit"), 2u);
+  auto read = shuffle_net({0, 2, 1, 3, 4}, true);
+  expect_same_values(*read, "fold_shuffles");
+  EXPECT_EQ(count_of(*read, "VariadicSplit"), 2u);
+}
+
 }  // namespace
 }  // namespace clinfer

@@ -47,12 +47,14 @@ class Attributes {
 // "sigmoid", ...) binary: v = g(v, other) by name ("add", "multiply", "prelu", ...); `other` is
 // input number `operand` of the OpDesc,
 //         broadcast to the output's shape as numpy does; swapped: v = g(other, v). An operand of
-//         bytes (u8, quantised) counts as alpha * byte + beta.
+//         bytes (u8, quantised) counts as alpha * byte + beta. padded: the operand may have fewer
+//         channels (dimension 1) than the output; it is 0 behind them.
 struct PostOp {
   std::string function;
   float alpha = 0, beta = 0;
   int operand = -1;  // -1: unary
   bool swapped = false;
+  bool padded = false;
   bool is_unary() const { return operand < 0; }
 };
 

@@ -96,7 +96,8 @@ std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
       return "a tail operand is neither of a float type nor quantised";
     for (size_t d = 0; d < rank; ++d) {
       const Dim dim = dim_of(operand, rank, static_cast<int>(d));
-      if (dim.size != 1 && dim.size != desc.outputs[0].shape[d])
+      const bool padded = op.padded && d == 1 && dim.size < desc.outputs[0].shape[d];
+      if (dim.size != 1 && dim.size != desc.outputs[0].shape[d] && !padded)
         return "a tail operand would widen the output";
       const auto order = walked(axes);
       if (dim.size != 1 &&
@@ -154,19 +155,32 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
     const std::string at = "AT(" + name + ") + n * " + name + "_strides.s0 + h * " + name +
                            "_strides.s1 + w * " + name + "_strides.s2 + c * " + name +
                            "_strides.s3";
-    const std::string scalar = "LOADV(" + type + ", 1, p)";
+    const std::string scaled = bytes ? " * " + name + "_scale.s0 + " + name + "_scale.s1" : "";
+    const auto load = [&](const std::string& width, const char* from) {
+      return "LOADV(" + type + ", " + width + ", " + from + ")" + scaled;
+    };
+    std::string left = "left";
     body += "  {\n    __global const " + type + "* p = " + at + ";\n    " + float_v + " y;\n";
-    if (vector == 1 || strides[3] == 0) {
-      body += "    y = (" + float_v + ")(" + scalar + ");\n";
-    } else if (constant) {
-      body += "    y = LOADV(float, " + v + ", p);\n";
-    } else {
-      body += "    if (left >= " + v + ") {\n      y = LOADV(" + type + ", " + v +
-              ", p);\n    } else {\n" + "      float part[" + v + "];\n      for (int i = 0; i < " +
-              v + "; ++i) part[i] = i < left ? LOADV(" + type +
-              ", 1, p + i) : 0.0f;\n      y = LOADV_PRIVATE(" + v + ", part);\n    }\n";
+    if (op.padded) {
+      const int64_t channels =
+          dim_of(desc.inputs[op.operand], desc.outputs[0].shape.size(), axes.c).size;
+      tail.arguments.push_back(Argument::value(static_cast<int>(channels)));
+      params += ", const int " + name + "_channels";
+      args += ", " + name + "_channels";
+      left = "here";
+      body += "    const int here = min(left, " + name + "_channels - c);\n";
     }
-    if (bytes) body += "    y = y * " + name + "_scale.s0 + " + name + "_scale.s1;\n";
+    if (vector == 1 || strides[3] == 0) {
+      body += "    y = (" + float_v + ")(" + (op.padded ? "here < 1 ? 0.0f : " : "") +
+              load("1", "p") + ");\n";
+    } else if (constant) {
+      body += "    y = " + load(v, "p") + ";\n";
+    } else {
+      body += "    if (" + left + " >= " + v + ") {\n      y = " + load(v, "p") +
+              ";\n    } else {\n" + "      float part[" + v + "];\n      for (int i = 0; i < " + v +
+              "; ++i) part[i] = i < " + left + " ? " + load("1", "p + i") +
+              " : 0.0f;\n      y = LOADV_PRIVATE(" + v + ", part);\n    }\n";
+    }
     std::string expression(find_binary(op.function)->opencl);
     if (op.swapped) body += "    const " + float_v + " other = x;\n    x = y;\n    y = other;\n";
     body += "    x = " + expression + ";\n  }\n";
@@ -208,9 +222,14 @@ void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, Tensor& outp
     Shape index(rank, 0);
     for (int64_t i = 0; i < output.elements(); ++i) {
       int64_t at = 0;
-      for (size_t d = 0; d < rank; ++d)
-        at += index[d] * dim_of(operand, rank, static_cast<int>(d)).stride;
-      values[i] = op.swapped ? f->apply(other[at], values[i]) : f->apply(values[i], other[at]);
+      bool inside = true;
+      for (size_t d = 0; d < rank; ++d) {
+        const Dim dim = dim_of(operand, rank, static_cast<int>(d));
+        at += index[d] * dim.stride;
+        inside &= dim.size == 1 || index[d] < dim.size;
+      }
+      const float y = inside ? other[at] : 0;
+      values[i] = op.swapped ? f->apply(y, values[i]) : f->apply(values[i], y);
       for (size_t d = rank; d-- > 0;) {
         if (++index[d] < shape[d]) break;
         index[d] = 0;

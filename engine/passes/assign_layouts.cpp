@@ -172,10 +172,10 @@ class Layouts {
       std::optional<TensorDesc> copy;
       if (reshapes(*node) && wants_channels_last(graph_, node))
         copy = behind(*node, TensorDesc::channels_last(node->outputs[0].type, node->shape()));
-      reorder_input(node, 0,
-                    copy ? *copy
-                         : TensorDesc::row_major(in.node->outputs[in.port].type,
-                                                 in.node->shape(in.port)));
+      reorder_input(
+          node, 0,
+          copy ? *copy
+               : TensorDesc::row_major(in.node->outputs[in.port].type, in.node->shape(in.port)));
       views = node->def->view(describe(*node));
       if (!views)
         throw Error(ErrorCode::unsupported, label(*node) + ": cannot be expressed as a view");

@@ -1,5 +1,6 @@
 // Computes at load what does not depend on the network's inputs (prior boxes, ShapeOf chains,
-// converted weights).
+// converted weights). What would take far more memory than the model does stays for the device: a
+// few bytes of a file can ask for a broadcast to gigabytes.
 #include <algorithm>
 
 #include "engine/graph/evaluate.h"
@@ -7,7 +8,23 @@
 
 namespace clinfer {
 
+namespace {
+
+// All values computed here, in bytes: so many times those of the model's constants, and so many
+// besides.
+constexpr size_t kMostGrowth = 8, kFreeBytes = size_t{256} << 20;
+
+size_t bytes_of_constants(const Graph& graph) {
+  size_t bytes = 0;
+  for (const auto& node : graph.nodes)
+    if (node->is("Constant")) bytes += node->constant.bytes();
+  return bytes;
+}
+
+}  // namespace
+
 void fold_constants(Graph& graph, const PassContext&) {
+  size_t left = kMostGrowth * bytes_of_constants(graph) + kFreeBytes;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     Node* node = graph.nodes[i].get();
     if (!node->def || !node->def->evaluate || node->inputs.empty()) continue;
@@ -21,6 +38,11 @@ void fold_constants(Graph& graph, const PassContext&) {
       for (const Edge& input : node->inputs)
         if (const Tensor* constant = constant_value(input)) inputs.push_back(*constant);
       if (inputs.size() != node->inputs.size()) continue;
+      size_t bytes = 0;
+      for (const NodeOutput& output : node->outputs)
+        bytes += static_cast<size_t>(count(output.shape)) * size_of(output.type);
+      if (bytes > left) continue;
+      left -= bytes;
       try {
         values = evaluate_node(*node, inputs);
       } catch (const Error& error) {

@@ -1,9 +1,9 @@
-// The channel shuffle between two units of a ShuffleNet costs a copy of all channels, and one more of
-// the half that goes around the next unit. Of the shuffled
+// The channel shuffle between two units of a ShuffleNet costs a copy of all channels, and one more
+// of the half that goes around the next unit. Of the shuffled
 //   y = shuffle(concat(a, b)),  first half -> around the unit,  second half -> convolution
 // the second half is made of the second halves of a and b. With the halves of b swapped, which its
-// convolution's weights see to, these are neighbours in concat(a, b), and the next convolution reads
-// them there, its weights in their order. What remains is one copy of the other half.
+// convolution's weights see to, these are neighbours in concat(a, b), and the next convolution
+// reads them there, its weights in their order. What remains is one copy of the other half.
 #include <cstring>
 #include <optional>
 
@@ -144,7 +144,8 @@ class Shuffles {
       swapped.push_back((k + quarter) % half);
     }
     for (Node* reader : readers) {
-      const Tensor* weights = reader->is("Convolution") ? constant_value(reader->inputs[1]) : nullptr;
+      const Tensor* weights =
+          reader->is("Convolution") ? constant_value(reader->inputs[1]) : nullptr;
       if (!weights || !reader->tail.empty()) return;
       made.push_back({reader, 1, permuted(*weights, 1, pairs)});
     }
@@ -168,9 +169,9 @@ class Shuffles {
   }
 
   Edge integers(const Node* before, const Order& values) {
-    return {graph_.insert_constant(before, before->name,
-                                   Tensor::of(ElementType::i64,
-                                              {static_cast<int64_t>(values.size())}, values)),
+    return {graph_.insert_constant(
+                before, before->name,
+                Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values)),
             0};
   }
 

@@ -8,7 +8,8 @@ namespace clinfer {
 
 namespace {
 
-// One after the other along a new first dimension (weights) or along dimension 1 (biases [1,C,1,1]).
+// One after the other along a new first dimension (weights) or along dimension 1 (biases
+// [1,C,1,1]).
 Tensor joined(const std::vector<const Tensor*>& parts, Shape shape) {
   Tensor all = Tensor::allocate(ElementType::f32, std::move(shape));
   float* to = all.mutable_data<float>();
@@ -47,8 +48,7 @@ void fuse(Graph& graph, Node* concat) {
     if (only_user(graph, end) != concat) return;
     if (end.node->is("Add"))
       for (const Edge& input : end.node->inputs) {
-        const Tensor* bias =
-            input.node->is("Convolution") ? bias_of(*end.node, input) : nullptr;
+        const Tensor* bias = input.node->is("Convolution") ? bias_of(*end.node, input) : nullptr;
         if (!bias || only_user(graph, input) != end.node) continue;
         biases.push_back(bias);
         end = input;

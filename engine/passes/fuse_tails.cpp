@@ -15,6 +15,26 @@ size_t position(const Graph& graph, const Node* node) {
   return graph.nodes.size();
 }
 
+// An operand that is a Pad of zeros behind the channels is read without them.
+void take_unpadded(Edge& operand, PostOp& step) {
+  const Node& pad = *operand.node;
+  if (!pad.is("Pad") || pad.attributes.get_string("pad_mode") != "constant") return;
+  const Tensor *begin = constant_value(pad.inputs[1]), *end = constant_value(pad.inputs[2]);
+  if (!begin || !end || pad.shape().size() < 3) return;
+  std::vector<int64_t> pads = end->to_ints();
+  if (pads[1] <= 0) return;
+  pads[1] = 0;
+  for (const int64_t front : begin->to_ints()) pads[0] |= front;
+  if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; })) return;
+  if (pad.inputs.size() > 3) {
+    const Tensor* fill = constant_value(pad.inputs[3]);
+    if (!fill || fill->elements() != 1 || fill->to_floats()[0] != 0) return;
+  }
+  if (pad.inputs[0].node->shape(pad.inputs[0].port)[1] < 2) return;  // one channel is broadcast
+  step.padded = true;
+  operand = pad.inputs[0];
+}
+
 // An operand that is a Dequantize is read as the bytes it is made of.
 void take_bytes(Edge& operand, PostOp& step) {
   const Node& node = *operand.node;
@@ -113,6 +133,7 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
       step.operand = static_cast<int>(candidate.inputs.size());
       if (operand < user->inputs.size()) {
         candidate.inputs.push_back(user->inputs[operand]);
+        take_unpadded(candidate.inputs.back(), step);
         take_bytes(candidate.inputs.back(), step);
       } else {
         made.emplace_back(candidate.inputs.size(),

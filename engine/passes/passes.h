@@ -46,9 +46,10 @@ void fold_padding(Graph&, const PassContext&);  // Pad into the convolution or p
 void fold_into_weights(
     Graph&,
     const PassContext&);  // multiply/add by constants around convolutions into their weights
-void fold_shuffles(Graph&, const PassContext&);  // half of a channel shuffle into the weights around
+void fold_shuffles(Graph&,
+                   const PassContext&);        // half of a channel shuffle into the weights around
 void fuse_groups(Graph&, const PassContext&);  // split, convolutions, concat: a grouped convolution
-void quantize(Graph&, const PassContext&);  // FakeQuantize models in integers
+void quantize(Graph&, const PassContext&);     // FakeQuantize models in integers
 void fuse_tails(
     Graph&,
     const PassContext&);  // element functions into their producers, where its kernels take them

@@ -1,7 +1,7 @@
 // Removes operations whose output is their input: conversions to the same type, reshapes to the
-// same shape, identity transposes, concats of one; before that, chains of reshapes and of transposes
-// become one, so that what a layout does to one in the middle is no matter. Drops outputs that
-// nothing reads from operations that can leave them out.
+// same shape, identity transposes, concats of one; before that, chains of reshapes and of
+// transposes become one, so that what a layout does to one in the middle is no matter. Drops
+// outputs that nothing reads from operations that can leave them out.
 #include <algorithm>
 
 #include "engine/passes/passes.h"
@@ -31,8 +31,7 @@ bool moves_nothing(const Node& node) {
 }
 
 void set_second_input(Graph& graph, Node& node, const std::vector<int64_t>& values) {
-  const Tensor tensor =
-      Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values);
+  const Tensor tensor = Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values);
   node.inputs = {node.inputs[0], {graph.insert_constant(&node, node.name, tensor), 0}};
 }
 

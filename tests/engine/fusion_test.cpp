@@ -439,6 +439,26 @@ TEST(FoldPadding, LeavesWhatMeansSomethingElse) {
   });
 }
 
+TEST(FoldPadding, OfChannelsIntoTheSum) {
+  const auto blaze_face = [](const std::vector<int>& begin, const std::vector<int>& end,
+                             float value = 0) {
+    GraphBuilder b;
+    const Edge x = unary(b, "ReLU", b.parameter({1, 6, 5, 4}));
+    const Edge y = b.op(
+        "Convolution", 1, {x, b.constant(random_tensor({9, 6, 3, 3}, -1, 1, 5))},
+        {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}});
+    b.result(unary(b, "ReLU", add(b, pad(b, x, begin, end, value), y)));
+    auto graph = b.finish();
+    expect_same_values(*graph, "fuse_tails");
+    EXPECT_EQ(count_of(*graph, "Add") + count_of(*graph, "ReLU"), 1u);
+    return count_of(*graph, "Pad");
+  };
+  EXPECT_EQ(blaze_face({0, 0, 0, 0}, {0, 3, 0, 0}), 0u);
+  EXPECT_EQ(blaze_face({0, 3, 0, 0}, {0, 0, 0, 0}), 1u);     // in front
+  EXPECT_EQ(blaze_face({0, 1, 0, 0}, {0, 2, 0, 0}), 1u);     // on both sides
+  EXPECT_EQ(blaze_face({0, 0, 0, 0}, {0, 3, 0, 0}, 1), 1u);  // ones
+}
+
 // ---- groups
 
 struct Group {
@@ -455,13 +475,13 @@ Edge grouped(GraphBuilder& b, Edge x, const std::vector<Group>& groups) {
   for (size_t i = 0; i < groups.size(); ++i) {
     const Group& group = groups[i];
     const int part = static_cast<int>(group.swapped ? groups.size() - 1 - i : i);
-    Edge y = b.op("Convolution", 1,
-                  {{split.node, part},
-                   b.constant(random_tensor({group.outputs, 3, 3, 3}, -1, 1, 20 + part))},
-                  {{"strides", "1,1"},
-                   {"dilations", "1,1"},
-                   {"pads_begin", "1,1"},
-                   {"pads_end", group.pads}});
+    Edge y = b.op(
+        "Convolution", 1,
+        {{split.node, part}, b.constant(random_tensor({group.outputs, 3, 3, 3}, -1, 1, 20 + part))},
+        {{"strides", "1,1"},
+         {"dilations", "1,1"},
+         {"pads_begin", "1,1"},
+         {"pads_end", group.pads}});
     if (group.bias != 0)
       y = add(b, y, b.constant(random_tensor({1, group.outputs, 1, 1}, -1, group.bias, 9)));
     parts.push_back(y);
@@ -525,7 +545,8 @@ TEST(Simplify, ChainsOfReshapesAndTransposes) {
   b.result(unary(b, "Abs", reshape(b, reshape(b, x, {6, 20}), {2, 60})));
   b.result(transpose(b, transpose(b, x, {0, 2, 3, 1}), {0, 3, 1, 2}));
   b.result(unary(b, "Abs", transpose(b, transpose(b, x, {1, 0, 3, 2}), {2, 3, 1, 0})));
-  b.result(unary(b, "Abs", reshape(b, transpose(b, reshape(b, x, {6, 1, 20}), {1, 0, 2}), {2, 60})));
+  b.result(
+      unary(b, "Abs", reshape(b, transpose(b, reshape(b, x, {6, 1, 20}), {1, 0, 2}), {2, 60})));
   auto graph = b.finish();
   expect_same_values(*graph, "simplify");
   EXPECT_EQ(count_of(*graph, "Reshape"), 2u);
@@ -545,8 +566,9 @@ TEST(Simplify, LeavesTransposesThatMoveSomething) {
 }
 
 Edge pointwise(GraphBuilder& b, Edge x, int64_t in, int64_t out, unsigned seed) {
-  return b.op("Convolution", 1, {x, b.constant(random_tensor({out, in, 1, 1}, -1, 1, seed))},
-              {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}});
+  return b.op(
+      "Convolution", 1, {x, b.constant(random_tensor({out, in, 1, 1}, -1, 1, seed))},
+      {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}});
 }
 
 // Two units of a ShuffleNet.

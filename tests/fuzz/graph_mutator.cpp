@@ -20,13 +20,14 @@ namespace {
 constexpr int kMostRepairs = 64;
 
 constexpr const char* kHostile[] = {
-    "0",       "-1",         "1",          "2",     "3",     "7",     "16",
-    "255",     "4096",       "65536",      "1e30",  "nan",   "inf",   "-inf",
-    "0.5",     "2147483647", "2147483648", "",      "true",  "false", "-9223372036854775808",
-    "1e-45",   "x",          "1,1",        "0,0",   "-1,-1", "1,2,3", "9223372036854775807",
+    "0",       "-1",         "1",          "2",    "3",     "7",     "16",
+    "255",     "4096",       "65536",      "1e30", "nan",   "inf",   "-inf",
+    "0.5",     "2147483647", "2147483648", "",     "true",  "false", "-9223372036854775808",
+    "1e-45",   "x",          "1,1",        "0,0",  "-1,-1", "1,2,3", "9223372036854775807",
     "5,5,5,5", "-2147483648"};
-constexpr int64_t kNumbers[] = {0, 1, -1, 2, 3, 4, 8, -2, 64, 1000, 65536, 0x7fffffff, 1LL << 31,
-                                1LL << 40, INT64_MAX, INT64_MIN};
+constexpr int64_t kNumbers[] = {0,         1,         -1,        2,        3,     4,
+                                8,         -2,        64,        1000,     65536, 0x7fffffff,
+                                1LL << 31, 1LL << 40, INT64_MAX, INT64_MIN};
 
 class Mutator {
  public:
@@ -102,7 +103,8 @@ class Mutator {
       const std::string& part = parts[at];
       const auto parsed = std::from_chars(part.data(), part.data() + part.size(), value);
       if (parsed.ec == std::errc() && below(2))
-        parts[at] = std::to_string(static_cast<int64_t>(static_cast<uint64_t>(value) + below(5) - 2));
+        parts[at] =
+            std::to_string(static_cast<int64_t>(static_cast<uint64_t>(value) + below(5) - 2));
       else
         parts[at] = any_of(kHostile);
     }
@@ -202,10 +204,12 @@ class Mutator {
   // Most constants that matter are few integers.
   void change_weights() {
     pugi::xml_node data = any("//layer[@type='Const']/data");
-    const size_t offset = data.attribute("offset").as_ullong(), size = data.attribute("size").as_ullong();
+    const size_t offset = data.attribute("offset").as_ullong(),
+                 size = data.attribute("size").as_ullong();
     const std::string type = data.attribute("element_type").value();
     const size_t width = type == "i64" || type == "f64" ? 8 : type == "i8" || type == "u8" ? 1 : 4;
-    if (offset > model_.weights.size() || size > model_.weights.size() - offset || size < width) return;
+    if (offset > model_.weights.size() || size > model_.weights.size() - offset || size < width)
+      return;
     char* at = model_.weights.data() + offset + below(size / width) * width;
     int64_t value = any_of(kNumbers);
     if (below(2)) {

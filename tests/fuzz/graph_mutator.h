@@ -1,4 +1,5 @@
-// Structure-aware mutations of a model: valid XML with hostile attributes, shapes, edges and values.
+// Structure-aware mutations of a model: valid XML with hostile attributes, shapes, edges and
+// values.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct FuzzModel {
 // gets as far as it can. What is no XML is left alone.
 FuzzModel mutated(FuzzModel model, unsigned seed);
 
-// What a program does with a model before it has a device: reads it, and compiles it for a CPU and a
-// GPU. Ends the process if an error is not one printable line; whatever else is wrong, the
+// What a program does with a model before it has a device: reads it, and compiles it for a CPU and
+// a GPU. Ends the process if an error is not one printable line; whatever else is wrong, the
 // sanitizers tell.
 void compile_fuzz_model(const FuzzModel& model);
 

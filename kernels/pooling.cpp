@@ -73,25 +73,30 @@ PoolShape resolve(const std::string& type, const Attributes& attributes, const S
     if (extent > kMaxStep)
       fail_unsupported("the kernel covers " + std::to_string(extent) + " positions");
     if (same) {
-      s.out[d] = ceil_div(s.in[d], s.stride[d]);
-      const int64_t total = std::max<int64_t>(0, (s.out[d] - 1) * s.stride[d] + extent - s.in[d]);
+      const int64_t steps = ceil_div(s.in[d], s.stride[d]) - 1;
+      const int64_t total = std::max<int64_t>(0, steps * s.stride[d] + extent - s.in[d]);
       begin[i] = auto_pad == "same_upper" ? total / 2 : total - total / 2;
       end[i] = total - begin[i];
-    } else {
-      const int64_t padded = s.in[d] + begin[i] + end[i];
-      if (padded < extent)
-        fail_model("the kernel covers " + std::to_string(extent) +
-                   " positions, the padded input has " + std::to_string(padded));
-      s.out[d] = (rounding == "floor" ? (padded - extent) / s.stride[d]
-                                      : ceil_div(padded - extent, s.stride[d])) +
-                 1;
-      // The last window has to start before the pads behind.
-      if (rounding == "ceil_torch" && (s.out[d] - 1) * s.stride[d] >= s.in[d] + begin[i])
-        --s.out[d];
     }
+    const int64_t padded = s.in[d] + begin[i] + end[i];
+    if (padded < extent)
+      fail_model("the kernel covers " + std::to_string(extent) +
+                 " positions, the padded input has " + std::to_string(padded));
+    s.out[d] = (rounding == "floor" ? (padded - extent) / s.stride[d]
+                                    : ceil_div(padded - extent, s.stride[d])) +
+               1;
+    // The last window has to start before the pads behind.
+    if (rounding == "ceil_torch" && (s.out[d] - 1) * s.stride[d] >= s.in[d] + begin[i]) --s.out[d];
     s.pad[d] = begin[i];
     s.end[d] = s.in[d] + end[i];
   }
+  // Rounded up, the last window may reach beyond the pads. Where there are pads, and they count, it
+  // counts whole all the same, as in OpenVINO.
+  if (std::any_of(begin.begin(), begin.end(), [](int64_t v) { return v != 0; }) ||
+      std::any_of(end.begin(), end.end(), [](int64_t v) { return v != 0; }))
+    for (size_t d = first; d < 3; ++d)
+      s.end[d] = std::max(s.end[d], (s.out[d] - 1) * s.stride[d] - s.pad[d] +
+                                        (s.kernel[d] - 1) * s.dilation[d] + 1);
   return s;
 }
 

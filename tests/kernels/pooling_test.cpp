@@ -95,6 +95,15 @@ TEST(Pooling, Shapes) {
             (Shape{1, 1, 2, 2}));
 }
 
+TEST(Pooling, RoundsUpBehindAutomaticPads) {
+  EXPECT_EQ(
+      shape_of({"MaxPool", 1, {1, 1, 3, 4}, "1,1", "3,3", "0,0", "0,0", "floor", "same_upper"}),
+      (Shape{1, 1, 1, 2}));
+  EXPECT_EQ(
+      shape_of({"MaxPool", 1, {1, 1, 3, 4}, "1,1", "3,3", "0,0", "0,0", "ceil", "same_upper"}),
+      (Shape{1, 1, 2, 2}));
+}
+
 TEST(Pooling, IndicesOnlyWhereTheyAreListed) {
   std::vector<Tensor> inputs;
   const Case c{"MaxPool", 8, {1, 3, 4, 4}, "2,2", "2,2", "0,0", "0,0"};
@@ -163,11 +172,15 @@ TEST(AvgPool, ReferenceByHand) {
       run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0", "floor", "explicit", "false"},
           data),
       (std::vector<float>{0.25f, 1.25f, 2.75f, 7}));
-  // What rounding up adds beyond the pads counts in neither case.
+  // Without pads, what rounding up adds does not count; with pads it does.
   EXPECT_EQ(
       run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "0,0", "0,0", "ceil", "explicit", "false"},
           data),
       (std::vector<float>{3, 4.5f, 7.5f, 9}));
+  EXPECT_EQ(
+      run({"AvgPool", 1, {1, 1, 2, 2}, "2,2", "2,2", "1,1", "0,0", "ceil", "explicit", "false"},
+          {1, 2, 3, 4}),
+      (std::vector<float>{0.25f, 0.5f, 0.75f, 1}));
 }
 
 TEST(MaxPool, Families) {

@@ -175,7 +175,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const Settings s = read_settings(desc.attributes);
   const Shape& shape = inputs[0].shape();
   const std::vector<float> size = inputs[2].to_floats();
-  const Picture picture{size[0], size[1], size[2], size.size() == 4 ? size[3] : size[2]};
+  Picture picture{size[0], size[1], size[2], size.size() == 4 ? size[3] : size[2]};
+  if (s.tensorflow) std::swap(picture.height, picture.width);  // x runs along the rows there
   if (!(picture.height >= 0 && picture.width >= 0))
     throw Error(ErrorCode::bad_argument, "the picture's size is negative");
   const std::vector<Box> anchors = make_anchors(s);
@@ -189,7 +190,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
         suppressed(s, propose(s, picture, anchors, scores, deltas, shape[2], shape[3]));
     float* to = outputs[0].mutable_data<float>() + n * s.after * 5;
     for (size_t i = 0; i < kept.size(); ++i) {
-      const Box b = s.clip_after ? clipped(kept[i], picture, s.pixel()) : kept[i];
+      const Box b = s.clip_after ? clipped(kept[i], picture, 0) : kept[i];
       const float x_scale = s.normalize ? picture.width : 1.0f,
                   y_scale = s.normalize ? picture.height : 1.0f;
       for (float v :

@@ -49,6 +49,24 @@ TEST(Proposal, SortsSuppressesAndNormalizes) {
             (std::vector<float>{0, 0, 0, 16 / 64.f, 16 / 64.f}));
 }
 
+TEST(Proposal, ClipsAndSwapsAsTheFrameworksDo) {
+  const auto first = [](const Attributes& a, const Tensor& scores, const Tensor& deltas,
+                        const Tensor& picture) {
+    std::vector<float> rows = run("Proposal", 1, a, {scores, deltas, picture}, 1, 2)[0].to_floats();
+    rows.resize(5);
+    return rows;
+  };
+  // Afterwards, boxes end at the picture's size, not at its last pixel.
+  EXPECT_EQ(first(settings({{"clip_before_nms", "false"}, {"clip_after_nms", "true"}}),
+                  floats({1, 2, 1, 1}, {0.1f, 0.9f}), floats({1, 4, 1, 1}, {0.25f, 0, 0, 0}),
+                  floats({3}, {10, 18, 1})),
+            (std::vector<float>{0, 4, 0, 18, 10}));
+  // TensorFlow's x runs along the rows: two of them, in a picture twice as high as it is wide.
+  EXPECT_EQ(first(settings({{"framework", "tensorflow"}}), floats({1, 2, 2, 1}, {0, 0, 0.2f, 0.8f}),
+                  floats({1, 4, 2, 1}, std::vector<float>(8)), floats({3}, {32, 16, 1})),
+            (std::vector<float>{0, 8, 0, 24, 8}));
+}
+
 TEST(Proposal, Refuses) {
   const Tensor scores = counted({1, 2, 1, 1}), deltas = counted({1, 4, 1, 1});
   EXPECT_NE(error_of("Proposal", 1, settings({{"scale", "1,2"}}), {scores, deltas, kPicture}, 1, 2),

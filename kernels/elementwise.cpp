@@ -93,6 +93,12 @@ constexpr Entry kTable[] = {
     {"LogicalOr", 1, Kind::logical, "logical_or"},
     {"LogicalXor", 1, Kind::logical, "logical_xor"},
     {"LogicalNot", 1, Kind::logical_not, "logical_not"},
+    {"BitwiseAnd", 13, Kind::binary, "bitwise_and"},
+    {"BitwiseOr", 13, Kind::binary, "bitwise_or"},
+    {"BitwiseXor", 13, Kind::binary, "bitwise_xor"},
+    {"BitwiseNot", 13, Kind::unary, "bitwise_not"},
+    {"BitwiseLeftShift", 15, Kind::binary, "bitwise_left"},
+    {"BitwiseRightShift", 15, Kind::binary, "bitwise_right"},
     {"Convert", 1, Kind::convert, "identity"},
     {"ConvertLike", 1, Kind::convert_like, "identity"},
     {"Select", 1, Kind::select, "select"},
@@ -175,6 +181,14 @@ constexpr IntegerFunction kInteger[] = {
     {"logical_or", [](I x, I y) { return I{x || y}; }, "x || y"},
     {"logical_xor", [](I x, I y) { return I{!x != !y}; }, "!x != !y"},
     {"logical_not", [](I x, I) { return I{!x}; }, "!x"},
+    {"bitwise_and", [](I x, I y) { return x & y; }, "x & y"},
+    {"bitwise_or", [](I x, I y) { return x | y; }, "x | y"},
+    {"bitwise_xor", [](I x, I y) { return x ^ y; }, "x ^ y"},
+    {"bitwise_not", [](I x, I) { return ~x; }, "~x"},
+    {"bitwise_left", [](I x, I y) { return y < 0 || y > 63 ? 0 : wrapped(static_cast<U>(x) << y); },
+     "(y < 0 || y > 31 ? 0 : x << y)"},
+    {"bitwise_right", [](I x, I y) { return y < 0 || y > 63 ? 0 : x >> y; },
+     "(y < 0 || y > 31 ? 0 : x >> y)"},
 };
 
 // ---- parameters ---------------------------------------------------------------------------------
@@ -263,6 +277,8 @@ std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
   }
   check_inputs(context, least, most);
   ElementType type = inputs[entry.kind == Kind::select ? 1 : 0].type;
+  if (is_float(type) && std::string_view(entry.function ? entry.function : "").starts_with("bit"))
+    fail_model("takes integers, not " + std::string(name_of(type)));
   Shape shape = inputs[0].shape;
   switch (entry.kind) {
     case Kind::convert:
@@ -592,6 +608,8 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
     }
   } else if (desc.type == "Divide" && !is_float(desc.inputs[0].type)) {
     f.name = attributes.get_bool("m_pythondiv", true) ? "floor_divide" : "truncate_divide";
+  } else if (desc.type == "BitwiseNot" && desc.inputs[0].type == ElementType::boolean) {
+    f.name = "logical_not";
   } else if (desc.type == "FakeQuantize") {
     f.alpha = static_cast<float>(attributes.get_int("levels"));
   } else if (entry.kind == Kind::quantize) {

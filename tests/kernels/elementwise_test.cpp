@@ -2,7 +2,7 @@
 // kernel against the reference.
 #include <cmath>
 
-#include "tests/kernels/op_test.h"
+#include "tests/kernels/view_test.h"
 
 namespace clinfer {
 namespace {
@@ -85,6 +85,34 @@ TEST(Elementwise, Integers) {
   for (const char* type : {"Abs", "Sqrt"}) check_op(make_desc(type, 1, {}, {a}, {}), {a}, {0, 0});
   check_op(make_desc("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {a}, {}), {a},
            {0, 0});
+}
+
+TEST(Elementwise, Bits) {
+  using test::error_of;
+  using test::ints;
+  using test::run;
+  const auto apply = [](const char* type, const std::vector<Tensor>& inputs) {
+    return run(type, 15, {}, inputs, 1, inputs.size())[0].to_ints();
+  };
+  using Ints = std::vector<int64_t>;
+  const Tensor x = ints({12, -7, 5}), y = ints({10, 3, 1});
+  EXPECT_EQ(apply("BitwiseAnd", {x, y}), (Ints{8, 1, 1}));
+  EXPECT_EQ(apply("BitwiseOr", {x, y}), (Ints{14, -5, 5}));
+  EXPECT_EQ(apply("BitwiseXor", {x, y}), (Ints{6, -6, 4}));
+  EXPECT_EQ(apply("BitwiseNot", {x}), (Ints{-13, 6, -6}));
+  EXPECT_EQ(apply("BitwiseLeftShift", {x, ints({2, 1, 64})}), (Ints{48, -14, 0}));
+  EXPECT_EQ(apply("BitwiseRightShift", {x, ints({2, 1, -1})}), (Ints{3, -4, 0}));
+  const Tensor flags = Tensor::of(ElementType::boolean, {2}, Ints{0, 1});
+  EXPECT_EQ(apply("BitwiseNot", {flags}), (Ints{1, 0}));
+  EXPECT_EQ(Tensor::of(ElementType::u8, {1},
+                       apply("BitwiseNot", {Tensor::of(ElementType::u8, {1}, Ints{250})}))
+                .to_ints(),
+            (Ints{5}));
+  EXPECT_NE(error_of("BitwiseNot", 13, {}, {random_tensor({2})}), "");
+  const std::vector<Tensor> numbers{random_ints(ElementType::i32, {3, 40}, -99, 99),
+                                    random_ints(ElementType::i32, {40}, 0, 31, 2)};
+  for (const char* type : {"BitwiseXor", "BitwiseRightShift"})
+    check_op(make_desc(type, 15, {}, numbers, {false, false}), numbers);
 }
 
 TEST(Elementwise, FakeQuantize) {

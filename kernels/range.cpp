@@ -1,5 +1,6 @@
 // Range: start, start + step, ... below stop. Its length depends on its inputs, so they must be
-// known when a model is compiled, and what remains of it is a constant.
+// known when a model is compiled, and what remains of it is a constant. The same goes for Eye,
+// ones on a diagonal.
 #include <cmath>
 
 #include "kernels/shape_util.h"
@@ -60,6 +61,32 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
   with_number(outputs[0].type(), fill);
 }
 
+// ---- Eye: rows, columns, diagonal, sizes of the batch -------------------------------------------
+
+std::vector<ValueInfo> infer_eye(const ShapeContext& context) {
+  check_inputs(context, 3, 4);
+  Shape shape;
+  if (has_input(context, 3)) shape = constant_ints(context, 3, "batch_shape");
+  shape.push_back(constant_int(context, 0, "num_rows"));
+  shape.push_back(constant_int(context, 1, "num_columns"));
+  checked_count(shape);
+  return {{parse_type(context.attributes.get_string("output_type")), shape}};
+}
+
+void evaluate_eye(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const Shape& shape = outputs[0].shape();
+  const int64_t columns = shape.back(), plane = shape[shape.size() - 2] * columns,
+                diagonal = one_int(inputs[2], "diagonal_index");
+  std::vector<int64_t> ones(static_cast<size_t>(outputs[0].elements()), 0);
+  for (int64_t i = 0; i < outputs[0].elements(); ++i) {
+    const int64_t row = i % plane / columns, column = i % columns;
+    ones[static_cast<size_t>(i)] = column - row == diagonal;
+  }
+  store_ints(ones, outputs[0]);
+}
+
+constexpr const char* kReason = "its length is a value, so it is constant when a model is compiled";
+
 }  // namespace
 
 std::vector<OpDef> range_ops() {
@@ -67,7 +94,12 @@ std::vector<OpDef> range_ops() {
            .opsets = opset_range(1),
            .infer_shapes = infer,
            .evaluate = evaluate,
-           .host_reason = "its length is a value, so it is constant when a model is compiled"}};
+           .host_reason = kReason},
+          {.type = "Eye",
+           .opsets = opset_range(9),
+           .infer_shapes = infer_eye,
+           .evaluate = evaluate_eye,
+           .host_reason = kReason}};
 }
 
 }  // namespace clinfer

@@ -34,5 +34,15 @@ TEST(Range, Refuses) {
   EXPECT_NE(error_of("Range", 4, type, {scalar(0), scalar(3), scalar(1)}, 1, 3), "");
 }
 
+TEST(Eye, Values) {
+  const Attributes type = attributes({{"output_type", "f32"}});
+  EXPECT_EQ(run("Eye", 9, type, {scalar(2), scalar(3), scalar(1)}, 1, 0)[0].to_floats(),
+            (std::vector<float>{0, 1, 0, 0, 0, 1}));
+  const Tensor batch = run("Eye", 9, type, {scalar(2), scalar(1), scalar(-1), ints({2})}, 1, 0)[0];
+  EXPECT_EQ(batch.shape(), (Shape{2, 2, 1}));
+  EXPECT_EQ(batch.to_floats(), (std::vector<float>{0, 1, 0, 1}));
+  EXPECT_NE(error_of("Eye", 9, type, {scalar(-1), scalar(1), scalar(0)}, 1, 0), "");
+}
+
 }  // namespace
 }  // namespace clinfer::test

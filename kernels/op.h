@@ -16,6 +16,7 @@
 
 namespace clinfer {
 
+class Expansion;      // expand.h
 struct KernelFamily;  // kernel.h
 struct Body;          // below
 
@@ -155,6 +156,8 @@ struct OpDef {
   // desc.inputs.size() on `constants`. No steps: cannot be expressed so. Null: not an element
   // function.
   TailSteps (*as_tail)(const OpDesc&, int main) = nullptr;
+  // Set for operations that are a combination of others (expand.h): nothing else runs them.
+  void (*expand)(Expansion&) = nullptr;
   // Set for operations that run on the host by design; says why. Such an op needs no family.
   std::string host_reason = {};
   // How many rows (or columns) there are depends on values: infer_shapes states the most, and

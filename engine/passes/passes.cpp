@@ -7,6 +7,7 @@ const std::vector<Pass>& passes() {
   static const std::vector<Pass> all = {
       {"fold_constants", fold_constants},
       {"unroll_loops", unroll_loops},
+      {"expand_operations", expand_operations},
       {"simplify", simplify},
       {"fuse_activations", fuse_activations},
       {"fuse_normalizations", fuse_normalizations},

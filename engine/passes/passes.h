@@ -36,10 +36,11 @@ void run_passes(
     const std::function<void(size_t index, const std::string& name, const Graph&)>& after = {});
 
 // One file each:
-void fold_constants(Graph&, const PassContext&);    // computes what needs no input of the network
-void unroll_loops(Graph&, const PassContext&);      // bodies in place, once per iteration
-void simplify(Graph&, const PassContext&);          // removes operations that change nothing
-void fuse_activations(Graph&, const PassContext&);  // x * sigmoid(x) -> Swish, and the like
+void fold_constants(Graph&, const PassContext&);     // computes what needs no input of the network
+void unroll_loops(Graph&, const PassContext&);       // bodies in place, once per iteration
+void expand_operations(Graph&, const PassContext&);  // combinations of other operations into these
+void simplify(Graph&, const PassContext&);           // removes operations that change nothing
+void fuse_activations(Graph&, const PassContext&);   // x * sigmoid(x) -> Swish, and the like
 void fuse_normalizations(Graph&,
                          const PassContext&);   // (x - mean) / deviation -> MVN, and the like
 void fold_padding(Graph&, const PassContext&);  // Pad into the convolution or pooling behind it

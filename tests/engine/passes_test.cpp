@@ -101,6 +101,30 @@ TEST(FoldIntoWeights, LeavesValuesThatOthersRead) {
   EXPECT_EQ(count_of(*graph, "Multiply"), 1u);
 }
 
+TEST(ExpandOperations, AttentionBecomesProductsAndASoftmax) {
+  GraphBuilder b;
+  const Edge q = b.parameter({2, 5, 4}), k = b.parameter({2, 6, 4}), v = b.parameter({2, 6, 3});
+  const Edge y = b.op("ScaledDotProductAttention", 13, {q, k, v}, {{"causal", "false"}});
+  y.node->outputs[0].names = {"attention"};
+  b.result(b.op("Roll", 7,
+                {y, b.constant(Tensor::of(ElementType::i64, {1}, std::vector<int64_t>{2})),
+                 b.constant(Tensor::of(ElementType::i64, {1}, std::vector<int64_t>{1}))}));
+  const auto graph = b.finish();
+  const std::vector<Tensor> inputs{random_tensor({2, 5, 4}), random_tensor({2, 6, 4}, -1, 1, 2),
+                                   random_tensor({2, 6, 3}, -1, 1, 3)};
+  const std::vector<float> before = evaluate_graph(*graph, inputs)[0].to_floats();
+  run_passes(*graph, cpu_context(), "expand_operations");
+  EXPECT_EQ(count_of(*graph, "ScaledDotProductAttention") + count_of(*graph, "Roll"), 0u);
+  EXPECT_EQ(count_of(*graph, "MatMul"), 2u);
+  EXPECT_EQ(count_of(*graph, "SoftMax"), 1u);
+  const auto named = std::find_if(graph->nodes.begin(), graph->nodes.end(), [](const auto& n) {
+    return !n->outputs.empty() && n->outputs[0].names == std::vector<std::string>{"attention"};
+  });
+  ASSERT_NE(named, graph->nodes.end());
+  EXPECT_TRUE((*named)->is("MatMul"));
+  EXPECT_EQ(evaluate_graph(*graph, inputs)[0].to_floats(), before);
+}
+
 TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 16, 6, 6});

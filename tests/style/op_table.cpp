@@ -24,11 +24,13 @@ int main() {
     const int first = *std::min_element(op.opsets.begin(), op.opsets.end());
     const std::string runs = !op.families.empty()      ? "device"
                              : !op.host_reason.empty() ? "host: " + op.host_reason
+                             : op.expand               ? "expanded"
                                                        : "view";
     where[runs].push_back(op.type + (first > 1 ? " (" + std::to_string(first) + ")" : ""));
   }
   std::vector<std::pair<std::string, std::string>> rows = {
       {"device", "OpenCL kernels"},
+      {"expanded", "the kernels of other operations, which they are combinations of"},
       {"view", "no kernel: a view of the same memory, or results written in place"},
   };
   for (const auto& [key, ops] : where)

@@ -1,0 +1,71 @@
+// Replaces operations that are combinations of others (kernels/expand.h) by their steps, so that
+// these are fused and computed like any others.
+#include <algorithm>
+
+#include "engine/passes/passes.h"
+#include "kernels/expand.h"
+
+namespace clinfer {
+
+namespace {
+
+std::vector<ValueInfo> infos_of(const Node& node) {
+  std::vector<ValueInfo> infos;
+  for (const Edge& input : node.inputs) {
+    const NodeOutput& tensor = input.node->outputs[input.port];
+    const Tensor* value = constant_value(input);
+    infos.push_back({tensor.type, tensor.shape, value ? *value : Tensor()});
+  }
+  return infos;
+}
+
+void expand(Graph& graph, Node* node) {
+  const std::vector<ValueInfo> infos = infos_of(*node);
+  const ShapeContext context{node->type, node->opset, node->attributes, infos,
+                             node->outputs.size()};
+  const Expansion expansion(*node->def, context);
+  std::vector<Edge> values = node->inputs;
+  const auto edge_of = [&](size_t value) {
+    if (value >= values.size()) values.resize(value + 1);
+    if (!values[value].node)
+      values[value] = {graph.insert_constant(node, node->name, expansion.info(value).value), 0};
+    return values[value];
+  };
+  for (const Expansion::Step& step : expansion.steps()) {
+    std::vector<Edge> inputs;
+    for (size_t value : step.inputs) inputs.push_back(edge_of(value));
+    // The operation's name stays with what computes its result.
+    const bool last = &step == &expansion.steps().back();
+    Node* part = graph.insert(node, step.type, last ? node->name : node->name + "/" + step.type);
+    part->opset = step.opset;
+    part->attributes = step.attributes;
+    part->def = find_op(step.type, step.opset);
+    part->inputs = std::move(inputs);
+    part->outputs.resize(step.output_count);
+    infer_node_shapes(*part);
+    values.resize(std::max(values.size(), step.first_output + step.output_count));
+    for (size_t k = 0; k < step.output_count; ++k)
+      values[step.first_output + k] = {part, static_cast<int>(k)};
+  }
+  for (size_t port = 0; port < node->outputs.size(); ++port) {
+    const Edge to = edge_of(expansion.outputs.at(port));
+    NodeOutput& output = to.node->outputs[to.port];
+    output.names.insert(output.names.end(), node->outputs[port].names.begin(),
+                        node->outputs[port].names.end());
+    graph.replace_uses({node, static_cast<int>(port)}, to);
+  }
+}
+
+}  // namespace
+
+void expand_operations(Graph& graph, const PassContext& context) {
+  std::vector<Node*> expandable;
+  for (const auto& node : graph.nodes)
+    if (node->def && node->def->expand) expandable.push_back(node.get());
+  if (expandable.empty()) return;
+  for (Node* node : expandable) expand(graph, node);
+  graph.remove_dead();
+  fold_constants(graph, context);
+}
+
+}  // namespace clinfer

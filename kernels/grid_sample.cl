@@ -1,0 +1,77 @@
+// The data between the pixels around places of a grid. A work-item computes VECTOR channels of one
+// point. Defines: T, GRID (what data and grid are stored in), VECTOR, LOCAL (work-group), TAPS (pixels of a dimension: 1 the
+// nearest, 2 linear, 4 cubic), PADDING (0 zeros, 1 border, 2 reflection), ALIGN (-1 and 1 are the centres of the corners).
+
+typedef struct {
+  int in_n, in_c, in_h, in_w, grid_n, grid_c, grid_h, grid_w, out_n, out_c, out_h, out_w;  // strides
+  int ih, iw, oh, ow, vectors, items;
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+
+// The pixel that index i of `size` reads; -1: none.
+int FN(placed)(int i, int size) {
+  if (i >= 0 && i < size) return i;
+#if PADDING == 0
+  return -1;
+#elif PADDING == 1
+  return clamp(i, 0, size - 1);
+#else
+  if (size == 1) return 0;
+  const int period = ALIGN ? 2 * (size - 1) : 2 * size;
+  i = (i % period + period) % period;
+  return i < size ? i : (ALIGN ? period : period - 1) - i;
+#endif
+}
+
+void FN(taps)(float coordinate, int size, int *at, float *share) {
+#if ALIGN
+  float place = (coordinate + 1) / 2 * (size - 1);
+#else
+  float place = ((coordinate + 1) * size - 1) / 2;
+#endif
+  const float far_out = 1 << 24;
+  place = place > -far_out ? fmin(place, far_out) : -far_out;
+#if TAPS == 1
+  at[0] = FN(placed)((int)rint(place), size);
+  share[0] = 1;
+#else
+  const int first = (int)floor(place);
+  const float t = place - first;
+#if TAPS == 2
+  share[0] = 1 - t;
+  share[1] = t;
+#else
+  const float a = -0.75f, s = 1 - t;
+  share[0] = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a;
+  share[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
+  share[2] = ((a + 2) * s - (a + 3)) * s * s + 1;
+  share[3] = ((a * (s + 1) - 5 * a) * (s + 1) + 8 * a) * (s + 1) - 4 * a;
+#endif
+  for (int k = 0; k < TAPS; ++k) at[k] = FN(placed)(first + k - (TAPS == 4), size);
+#endif
+}
+
+__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+KERNEL(IN(T, in), IN(GRID, grid), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+  int rest = get_global_id(0);
+  if (rest >= a.items) return;
+  const int c = rest % a.vectors * VECTOR;
+  rest /= a.vectors;
+  const int x = rest % a.ow;
+  rest /= a.ow;
+  const int y = rest % a.oh, n = rest / a.oh;
+  __global const GRID *const place = AT(grid) + n * a.grid_n + y * a.grid_c + x * a.grid_h;
+  int xs[TAPS], ys[TAPS];
+  float across[TAPS], down[TAPS];
+  FN(taps)(LOADV(GRID, 1, place), a.iw, xs, across);
+  FN(taps)(LOADV(GRID, 1, place + a.grid_w), a.ih, ys, down);
+  __global const T *const image = AT(in) + n * a.in_n + c * a.in_c;
+  FV sum = 0;
+  for (int i = 0; i < TAPS; ++i)
+    for (int k = 0; k < TAPS; ++k)
+      if (ys[i] >= 0 && xs[k] >= 0)
+        sum += LOADV(T, VECTOR, image + ys[i] * a.in_h + xs[k] * a.in_w) * (down[i] * across[k]);
+  const FV v = TAIL(sum, n, y, x, c, VECTOR);
+  STOREV(T, VECTOR, v, AT(out) + n * a.out_n + c * a.out_c + y * a.out_h + x * a.out_w);
+}

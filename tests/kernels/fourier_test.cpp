@@ -1,0 +1,48 @@
+// DFT, IDFT, RDFT, IRDFT: values by hand, back and forth, sizes, refusals.
+#include "tests/kernels/view_test.h"
+
+namespace clinfer::test {
+namespace {
+
+void expect_near(const Tensor& got, const Shape& shape, const std::vector<float>& want) {
+  EXPECT_EQ(got.shape(), shape);
+  const std::vector<float> values = got.to_floats();
+  ASSERT_EQ(values.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(values[i], want[i], 1e-4) << i;
+}
+
+TEST(Fourier, Values) {
+  expect_near(run("DFT", 7, {}, {floats({4, 2}, {1, 0, 2, 0, 3, 0, 4, 0}), ints({0})})[0], {4, 2},
+              {10, 0, -2, 2, -2, 0, -2, -2});
+  expect_near(run("RDFT", 9, {}, {floats({4}, {1, 2, 3, 4}), ints({0})})[0], {3, 2},
+              {10, 0, -2, 2, -2, 0});
+  expect_near(run("RDFT", 9, {}, {floats({4}, {1, 2, 3, 4}), ints({0}), ints({2})})[0], {2, 2},
+              {3, 0, -1, 0});
+  expect_near(run("RDFT", 9, {}, {floats({2}, {3, 1}), ints({-1}), ints({4})})[0], {3, 2},
+              {4, 0, 3, -1, 2, 0});
+  expect_near(run("IRDFT", 9, {}, {floats({3, 2}, {10, 0, -2, 2, -2, 0}), ints({0}), ints({4})})[0],
+              {4}, {1, 2, 3, 4});
+  expect_near(run("IRDFT", 9, {}, {floats({2, 2}, {3, 0, -1, 0}), ints({0}), ints({3})})[0], {3},
+              {0.333333f, 1.333333f, 1.333333f});
+}
+
+TEST(Fourier, BackAndForth) {
+  const Tensor data = random_tensor({2, 5, 4, 6});
+  const Tensor axes = ints({1, -1});
+  const Tensor half = run("RDFT", 9, {}, {data, axes})[0];
+  EXPECT_EQ(half.shape(), (Shape{2, 5, 4, 4, 2}));
+  expect_near(run("IRDFT", 9, {}, {half, axes, ints({5, 6})})[0], data.shape(), data.to_floats());
+  const Tensor pairs = random_tensor({3, 7, 2});
+  const Tensor spectrum = run("DFT", 7, {}, {pairs, ints({0, 1})})[0];
+  expect_near(run("IDFT", 7, {}, {spectrum, ints({0, 1})})[0], pairs.shape(), pairs.to_floats());
+}
+
+TEST(Fourier, Refuses) {
+  EXPECT_NE(error_of("DFT", 7, {}, {counted({4, 3}), ints({0})}), "");
+  EXPECT_NE(error_of("DFT", 7, {}, {counted({4, 2}), ints({1})}), "");
+  EXPECT_NE(error_of("RDFT", 9, {}, {counted({4, 2}), ints({1, 1})}), "");
+  EXPECT_NE(error_of("RDFT", 9, {}, {counted({4}), ints({0}), ints({0})}), "");
+}
+
+}  // namespace
+}  // namespace clinfer::test

@@ -227,6 +227,7 @@ void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface) {
 void DeviceRequest::start() try {
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
+  outputs_.clear();  // the next ones take their memory
   if (planes_.pending()) {
     const PictureInput& picture = *model_.picture();
     for (int64_t n = 0; n < model_.network_inputs()[picture.index].shape[0]; ++n)
@@ -282,7 +283,7 @@ void DeviceRequest::walk(const std::function<void(size_t step)>& visit) {
 
 void DeviceRequest::run_segment() {
   const Plan& plan = model_.plan();
-  readbacks_.clear();
+  for (auto& [edge, readback] : readbacks_) readback.memory.reset();
   for (; next_step_ < plan.steps.size() && !plan.steps[next_step_].on_host; ++next_step_) {
     const Step& step = plan.steps[next_step_];
     std::vector<cl::Event>& events = events_[next_step_];
@@ -309,17 +310,17 @@ void DeviceRequest::read_back(const Edge& edge) {
   const TensorDesc& desc = edge.node->outputs[edge.port].desc;
   if (desc.elements() == 0) return;
   Readback& readback = readbacks_[key(edge)];
-  if (readback.edge.node) return;
-  readback.edge = edge;
+  if (readback.memory) return;
   const auto [begin, end] = byte_range(desc);
-  readback.bytes.resize(end - begin);
+  const auto memory = readback.pool.take(model_.context(), stream_.queue, end - begin);
+  readback.memory = memory;
   const Region& region = model_.plan().region_of(edge);
   const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_;
   stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, end - begin,
-                                  readback.bytes.data());
+                                  memory->data());
 }
 
-// A tensor on the host, row-major.
+// A tensor on the host, row-major: where it was read to, if it lies there like that.
 Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
   if (edge.node->is("Constant"))
     return edge.node->constant.type() == type ? edge.node->constant
@@ -334,8 +335,10 @@ Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
     return gather_from(desc, found->second.raw(), type);
   }
   const Readback& readback = readbacks_.at(key(edge));
+  if (desc.type == type && desc.is_row_major())
+    return Tensor::view(type, desc.shape, readback.memory->data(), readback.memory);
   desc.offset -= static_cast<int64_t>(byte_range(desc).first / size_of(desc.type));
-  return gather_from(desc, readback.bytes.data(), type);
+  return gather_from(desc, readback.memory->data(), type);
 }
 
 void DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline, bool& finished) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "engine/ocl/host_memory.h"
 #include "engine/runtime/compiled_model.h"
 #include "engine/runtime/launch.h"
 
@@ -54,8 +55,8 @@ class DeviceRequest final : public InferRequest {
   };
   // A range of device memory read back behind a segment.
   struct Readback {
-    Edge edge;
-    std::vector<std::byte> bytes;
+    ocl::HostMemoryPool pool;
+    std::shared_ptr<const ocl::HostMemory> memory;  // none: not read in this segment
   };
 
   void bind();
@@ -80,9 +81,9 @@ class DeviceRequest final : public InferRequest {
   cl::Buffer memory_;                             // Memory::request
   std::vector<std::vector<cl::Kernel>> kernels_;  // by step and launch
   std::vector<HostInput> host_inputs_;
-  PicturePlanes planes_;                                    // with NV12_TWO_INPUTS
-  std::map<std::pair<size_t, size_t>, FrameInput> frames_;  // by input of the network and image
-  std::map<std::pair<const Node*, int>, Readback> readbacks_;
+  PicturePlanes planes_;                                       // with NV12_TWO_INPUTS
+  std::map<std::pair<size_t, size_t>, FrameInput> frames_;     // by input of the network and image
+  std::map<std::pair<const Node*, int>, Readback> readbacks_;  // kept between inferences
   std::map<std::pair<const Node*, int>, Tensor> host_values_;  // outputs of host steps
   std::vector<Tensor> outputs_;
 

@@ -1,0 +1,46 @@
+// Pinned memory, and its use again.
+#include "engine/ocl/host_memory.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+namespace clinfer::ocl {
+
+HostMemory::HostMemory(const Context& context, const cl::CommandQueue& queue, size_t bytes)
+    : plain_(nullptr, std::free) {
+  if (context.traits.is_cpu) {
+    plain_.reset(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+    data_ = plain_.get();
+    if (!data_)
+      throw Error(ErrorCode::out_of_memory,
+                  "no memory for results of " + std::to_string(bytes) + " bytes");
+    return;
+  }
+  queue_ = queue;
+  pinned_ = cl::Buffer(context.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes);
+  data_ = static_cast<std::byte*>(
+      queue_.enqueueMapBuffer(pinned_, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes));
+}
+
+HostMemory::~HostMemory() {
+  if (!pinned_()) return;
+  try {
+    queue_.enqueueUnmapMemObject(pinned_, data_);
+  } catch (const cl::Error&) {
+    // The device is lost, and the memory with it.
+  }
+}
+
+std::shared_ptr<HostMemory> HostMemoryPool::take(const Context& context,
+                                                 const cl::CommandQueue& queue, size_t bytes) {
+  const auto free = std::find_if(blocks_.begin(), blocks_.end(),
+                                 [](const auto& block) { return block.use_count() == 1; });
+  if (free == blocks_.end())
+    return blocks_.emplace_back(std::make_shared<HostMemory>(context, queue, bytes));
+  // Whoever let go has finished reading before the device writes.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return *free;
+}
+
+}  // namespace clinfer::ocl

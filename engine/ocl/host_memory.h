@@ -1,0 +1,41 @@
+// Host memory that a device reads results into: pinned where the device has memory of its own, so
+// that a read runs beside other work at the bus's full speed.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "engine/ocl/device.h"
+
+namespace clinfer::ocl {
+
+class HostMemory {
+ public:
+  // Not initialised. Throws cl::Error, Error{out_of_memory}.
+  HostMemory(const Context& context, const cl::CommandQueue& queue, size_t bytes);
+  ~HostMemory();
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+
+  std::byte* data() const { return data_; }
+
+ private:
+  cl::CommandQueue queue_;
+  cl::Buffer pinned_;
+  std::unique_ptr<std::byte, void (*)(void*)> plain_;  // of a CPU device
+  std::byte* data_ = nullptr;
+};
+
+// Blocks of one size that are used again once nobody but the pool holds them. One thread takes,
+// any thread lets go.
+class HostMemoryPool {
+ public:
+  std::shared_ptr<HostMemory> take(const Context& context, const cl::CommandQueue& queue,
+                                   size_t bytes);
+
+ private:
+  std::vector<std::shared_ptr<HostMemory>> blocks_;
+};
+
+}  // namespace clinfer::ocl

@@ -112,8 +112,8 @@ struct Port {
 // A model as read: immutable, shareable between threads.
 class Model {
  public:
-  // Reads xml and, beside it, the .bin of the same stem (memory-mapped). Throws Error{not_found,
-  // bad_model, unsupported}.
+  // Reads xml and, beside it, the .bin of the same stem; what is alive and whose files have not
+  // changed since, is given again. Throws Error{not_found, bad_model, unsupported}.
   static std::shared_ptr<const Model> read(const std::string& xml_path);
   virtual ~Model() = default;
 

@@ -513,10 +513,14 @@ IrModel read(std::string_view xml, std::function<ByteSource()> open_weights,
 
 }  // namespace
 
+std::string weights_path(const std::string& xml_path) {
+  return std::filesystem::path(xml_path).replace_extension(".bin").string();
+}
+
 IrModel read_ir(const std::string& xml_path) {
   const std::string text = read_text_file(xml_path);
   const auto open_weights = [&] {
-    const std::string path = std::filesystem::path(xml_path).replace_extension(".bin").string();
+    const std::string path = weights_path(xml_path);
     try {
       return open_file(path);
     } catch (const Error& error) {

@@ -1,15 +1,46 @@
 // Models: reading, ports, batch size.
 #include "engine/runtime/model.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <sstream>
 
 #include "engine/ir/ir_reader.h"
 
 namespace clinfer {
 
+namespace {
+
+// Two files of the same path and state are the same.
+std::string state_of(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return path;
+  std::ostringstream text;
+  text << path << '\n'
+       << info.st_dev << ' ' << info.st_ino << ' ' << info.st_size << ' ' << info.st_ctim.tv_sec
+       << ' ' << info.st_ctim.tv_nsec;
+  return text.str();
+}
+
+}  // namespace
+
 std::shared_ptr<const Model> Model::read(const std::string& xml_path) {
-  return std::make_shared<ReadModel>(xml_path);
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<const Model>> all;  // by the state of both files
+  const std::string key = state_of(xml_path) + "\n" + state_of(weights_path(xml_path));
+  {
+    const std::lock_guard lock(mutex);
+    if (auto known = all[key].lock()) return known;
+  }
+  auto model = std::make_shared<ReadModel>(xml_path);
+  const std::lock_guard lock(mutex);
+  std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
+  all[key] = model;
+  return model;
 }
 
 ReadModel::ReadModel(const std::string& path) : path_(path) {

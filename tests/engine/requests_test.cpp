@@ -61,7 +61,9 @@ TEST(Requests, WeightsAreThoseOfTheFileAsItWasRead) {
   const std::string weights = std::filesystem::path(ball_model()).replace_extension(".bin");
   folder.write("ball.bin", read_file(weights));
   const auto model = Model::read(xml);
+  EXPECT_EQ(Model::read(xml), model) << "read once for all who use it";
   folder.write("ball.bin", "");
+  EXPECT_THROW(Model::read(xml), Error);
   const auto request = CompiledModel::compile(model, {})->create_request();
   const Tensor input = picture(model->inputs()[0].shape, 3);
   EXPECT_EQ(infer(*request, input), infer(*compile(1)->create_request(), input));

@@ -284,8 +284,7 @@ class Batcher {
     batch.state = State::done;
     idle_[batch.request] = true;
     --lane_of(batch.request).load;
-    batch.changed.notify_all();
-    room_.notify_all();
+    batch.changed.notify_all();  // room there is when what is due has been launched
   }
 
   // One step towards the end of a batch.

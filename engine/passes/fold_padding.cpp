@@ -2,10 +2,13 @@
 // the same: a convolution sees zeros there, an average may or may not count them, and a maximum
 // sees nothing.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 
 #include "engine/passes/passes.h"
+#include "kernels/elementwise.h"
 
 namespace clinfer {
 
@@ -130,10 +133,49 @@ void fold(Node* node) {
   if (trial.shape() == node->shape()) *node = std::move(trial);
 }
 
+// A FakeQuantize of a padded tensor pads the quantised one instead, where zeros stay zeros: so what
+// reads it sees the Pad.
+void quantize_before(Graph& graph, Node* node) {
+  if (!node->is("FakeQuantize")) return;
+  const Edge padded = node->inputs[0];
+  const Node& pad = *padded.node;
+  if (!pad.is("Pad") || pad.attributes.get_string("pad_mode") != "constant" ||
+      graph.users(padded).size() != 1)
+    return;
+  const Tensor* fill = pad.inputs.size() > 3 ? constant_value(pad.inputs[3]) : nullptr;
+  if (pad.inputs.size() > 3 && (!fill || fill->elements() != 1 || fill->to_floats()[0] != 0))
+    return;
+  std::array<float, 4> limits{};
+  for (size_t i = 0; i < limits.size(); ++i) {
+    const Tensor* limit = constant_value(node->inputs[i + 1]);
+    if (!limit || limit->elements() != 1 || limit->shape().size() > pad.shape().size()) return;
+    limits[i] = limit->to_floats()[0];
+  }
+  const float zero = fake_quantize(0, limits[0], limits[1], limits[2], limits[3],
+                                   static_cast<float>(node->attributes.get_int("levels")));
+  if (std::fabs(zero) > 1e-6f * std::fabs(limits[3] - limits[2])) return;
+  Node* quantized = graph.insert(node, node->type, node->name);
+  quantized->opset = node->opset;
+  quantized->def = node->def;
+  quantized->attributes = node->attributes;
+  quantized->inputs = node->inputs;
+  quantized->inputs[0] = pad.inputs[0];
+  infer_node_shapes(*quantized);
+  node->type = pad.type;
+  node->opset = pad.opset;
+  node->def = pad.def;
+  node->attributes = pad.attributes;
+  node->inputs = pad.inputs;
+  node->inputs[0] = {quantized, 0};
+}
+
 }  // namespace
 
 void fold_padding(Graph& graph, const PassContext&) {
-  for (const auto& node : graph.nodes) fold(node.get());
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes) nodes.push_back(node.get());
+  for (Node* node : nodes) quantize_before(graph, node);
+  for (Node* node : nodes) fold(node);
   graph.remove_dead();
 }
 

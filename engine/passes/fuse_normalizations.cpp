@@ -6,6 +6,7 @@
 // front, as TensorFlow does: x * (g / s) + (b - mean(x) * (g / s)).
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <optional>
 
 #include "engine/passes/passes.h"

@@ -401,6 +401,20 @@ TEST(FoldPadding, IntoConvolutions) {
   });
 }
 
+TEST(FoldPadding, BehindAQuantisationThatKeepsZeros) {
+  const auto through = [](float low, float high, size_t left) {
+    expect_pads(left, [&](GraphBuilder& b, Edge x) {
+      const Edge from = number(b, low), to = number(b, high);
+      x = pad(b, x, {0, 0, 1, 1}, {0, 0, 1, 1});
+      return conv(b, b.op("FakeQuantize", 1, {x, from, to, from, to}, {{"levels", "256"}}));
+    });
+  };
+  through(-2, 1.984375f, 0);
+  through(0, 3, 0);
+  through(-2, 2.1f, 1);  // 0 lies between two levels
+  through(1, 3, 1);
+}
+
 TEST(FoldPadding, IntoPoolings) {
   for (const char* rounding : {"floor", "ceil"}) {
     expect_pads(0, [&](GraphBuilder& b, Edge x) {  // zeros beside what is never negative

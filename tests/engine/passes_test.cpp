@@ -65,6 +65,21 @@ TEST(FoldConstants, ComputesShapeChains) {
   EXPECT_EQ(count_of(*graph, "ShapeOf"), 0u);
 }
 
+TEST(FoldConstants, LeavesWhatWouldTakeFarMoreThanTheModel) {
+  GraphBuilder b;
+  const Edge one = b.constant(Tensor::of<float>(ElementType::f32, {1}, {2}));
+  const auto wide = [&](const std::vector<int>& shape) {
+    return b.op("Broadcast", 3, {one, b.constant(Tensor::of(ElementType::i64, {2}, shape))},
+                {{"mode", "numpy"}});
+  };
+  b.result(wide({70000, 1000}));  // 280 MB of one number
+  b.result(wide({70, 100}));
+  auto graph = b.finish();
+  run_passes(*graph, cpu_context(), "fold_constants");
+  EXPECT_EQ(count_of(*graph, "Broadcast"), 1u);
+  EXPECT_EQ(graph->results[1]->inputs[0].node->type, "Constant");
+}
+
 TEST(FoldIntoWeights, BatchNormalisationBehindAConvolution) {
   GraphBuilder b;
   Edge x = conv(b, b.parameter({1, 3, 5, 5}), 3, 4, 3, "1,1", 1);

@@ -1,7 +1,9 @@
+// Mutations by XPath on the XML, repairs by what the reader says of shapes.
 #include "tests/fuzz/graph_mutator.h"
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <pugixml.hpp>

@@ -59,8 +59,12 @@ Style style_of(int opset, const Attributes& attributes) {
                            {"bilinear_pillow", Mode::pillow_linear},
                            {"bicubic_pillow", Mode::pillow_cubic}});
   style.antialias = attributes.get_bool("antialias", false) && mode == "linear";
-  if (opset < 4) {
-    if (attributes.get_bool("align_corners", true)) style.coordinates = Coordinates::align_corners;
+  if (opset < 4) {  // as OpenVINO reads the first version, which left this open
+    style.rounding = Rounding::simple;
+    if (attributes.get_bool("align_corners", true))
+      style.coordinates = Coordinates::align_corners;
+    else if (style.mode == Mode::linear && attributes.get_ints("axes").size() > 2)
+      style.coordinates = Coordinates::half_pixel;
     return style;
   }
   style.coordinates =

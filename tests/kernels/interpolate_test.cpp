@@ -1,6 +1,7 @@
 // Interpolate: values checked by hand for every mode, and both families against the plain
 // reference.
 #include "tests/kernels/op_test.h"
+#include "tests/kernels/view_test.h"
 
 namespace clinfer::test {
 namespace {
@@ -64,6 +65,22 @@ TEST(Interpolate, LinearByHand) {
   expect_row({"linear", "asymmetric"}, x, {0, 2, 4, 4});
   expect_row({"linear_onnx", "pytorch_half_pixel"}, {5, 6, 7}, {5});
   expect_row({"linear_onnx", "half_pixel"}, {5, 6, 7}, {6});
+}
+
+TEST(Interpolate, FirstVersionByHand) {
+  const auto first = [](const char* mode, const char* axes, const Tensor& data,
+                        const Tensor& size) {
+    return run("Interpolate", 1,
+               attributes({{"mode", mode}, {"axes", axes}, {"align_corners", "false"}}),
+               {data, size})[0]
+        .to_floats();
+  };
+  // Down to 3 of 5: places 0, 1.67 and 3.33 are rounded up.
+  EXPECT_EQ(first("nearest", "2", counted({1, 1, 5}), ints({3})), (std::vector<float>{0, 2, 4}));
+  EXPECT_EQ(first("linear", "2,3", counted({1, 1, 1, 2}), ints({1, 4})),
+            (std::vector<float>{0, 0.5f, 1, 1}));
+  EXPECT_EQ(first("linear", "2,3,4", counted({1, 1, 1, 1, 2}), ints({1, 1, 4})),
+            (std::vector<float>{0, 0.25f, 0.75f, 1}));
 }
 
 TEST(Interpolate, AntialiasByHand) {

@@ -46,20 +46,20 @@ struct Job {
 class Builder {
  public:
   Builder(const Context& context, const BuildOptions& options)
-      : context_(context), options_(options), common_(common_text()) {
+      : context_(context), options_(options), flags_(compiler_options(context.traits)) {
     const DeviceInfo& info = context.device.info;
     identity_ = std::string(kEngineVersion) + "|" + info.platform + "|" + info.name + "|" +
-                info.driver + "|" + info.version + "|" + flags() + "\n";
+                info.driver + "|" + info.version + "|" + flags_ + "\n";
   }
 
   void run(Job& job) const {
-    const std::string source = common_ + job.instantiation.text;
+    const std::string source = program_source(job.instantiation);
     const std::string key = identity_ + source;
     if (options_.cache && from_cache(job, key)) return;
     job.program = cl::Program(context_.context, source);
     std::string log;
     try {
-      job.program.build(context_.device.device, flags().c_str());
+      job.program.build(context_.device.device, flags_.c_str());
     } catch (const cl::Error& error) {
       log = build_log(job.program);
       dump(job, source, log);
@@ -72,11 +72,6 @@ class Builder {
   }
 
  private:
-  std::string flags() const {
-    return language_option(context_.traits) + " " + kOptions +
-           (context_.traits.fp16 ? " -DUSE_HALF" : "");
-  }
-
   std::string build_log(const cl::Program& program) const {
     try {
       return program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(context_.device.device);
@@ -93,7 +88,7 @@ class Builder {
     try {
       job.program =
           cl::Program(context_.context, {context_.device.device}, cl::Program::Binaries{*binary});
-      job.program.build(context_.device.device, flags().c_str());
+      job.program.build(context_.device.device, flags_.c_str());
       cl::Kernel(job.program, job.instantiation.kernel_name.c_str());
       job.cached = true;
       return true;
@@ -122,10 +117,19 @@ class Builder {
 
   const Context& context_;
   const BuildOptions& options_;
-  std::string common_, identity_;
+  std::string flags_, identity_;
 };
 
 }  // namespace
+
+std::string program_source(const Instantiation& instantiation) {
+  static const std::string common = common_text();
+  return common + instantiation.text;
+}
+
+std::string compiler_options(const DeviceTraits& traits) {
+  return language_option(traits) + " " + kOptions + (traits.fp16 ? " -DUSE_HALF" : "");
+}
 
 Instantiation instantiate(const KernelSpec& spec) {
   const std::string_view source = kernel_source(spec.source);

@@ -20,6 +20,9 @@ struct Instantiation {
   std::string text;
 };
 Instantiation instantiate(const KernelSpec& spec);
+// A whole program of one instantiation, and the compiler's options for it, for any device.
+std::string program_source(const Instantiation& instantiation);
+std::string compiler_options(const DeviceTraits& traits);
 
 struct BuildOptions {
   ProgramCache* cache = nullptr;  // nullptr: none

@@ -1,14 +1,18 @@
-// The checker behind the tests of all operations.
+// The checker behind the tests of all operations. With CLINFER_KERNEL_SOURCES=FOLDER it runs
+// nothing but writes the programs there, as Intel's devices would get them (tests/kernels/ocloc).
 #include "tests/kernels/op_test.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <random>
 #include <set>
 
 #include "engine/ocl/device.h"
+#include "engine/ocl/programs.h"
 #include "engine/runtime/op_runner.h"
 #include "kernels/tail.h"
 
@@ -77,6 +81,63 @@ void compare(const Tensor& got, const Tensor& want, Tolerance tolerance, const s
   EXPECT_EQ(wrong, 0u) << what << ": of " << a.size() << " values; first at " << first << ": "
                        << a[first] << ", expected " << b[first] << " (shape "
                        << to_string(got.shape()) << ")";
+}
+
+// What Intel's offline compiler is to be asked for: its name of the device, and what the driver
+// would say of that.
+struct OfflineDevice {
+  const char* name;
+  unsigned compute_units;
+  size_t max_work_group;
+  DotProduct dot;
+};
+constexpr OfflineDevice kOffline[] = {{"skl", 24, 256, DotProduct::none},
+                                      {"icllp", 64, 256, DotProduct::none},
+                                      {"tgllp", 96, 512, DotProduct::khr},
+                                      {"dg2", 512, 1024, DotProduct::khr}};
+
+DeviceTraits traits_of(const OfflineDevice& device) {
+  DeviceTraits traits;
+  traits.vendor = Vendor::intel;
+  traits.name = device.name;
+  traits.compute_units = device.compute_units;
+  traits.max_work_group = device.max_work_group;
+  traits.local_memory = 64 << 10;
+  traits.vector_width = 1;
+  traits.fp16 = traits.intel_block_io = true;
+  traits.sub_group = 16;
+  traits.dot = device.dot;
+  return traits;
+}
+
+// Writes the programs of one operation, in f32 and f16, to FOLDER/DEVICE/default (the points that
+// are chosen untuned) and, for the first device, to FOLDER/DEVICE/extreme.
+size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder) {
+  size_t written = 0;
+  for (const OfflineDevice& device : kOffline)
+    for (const bool half : {false, true}) {
+      const DeviceTraits traits = traits_of(device);
+      OpDesc typed = desc;
+      for (auto* list : {&typed.inputs, &typed.outputs})
+        for (TensorDesc& tensor : *list)
+          if (half && tensor.type == ElementType::f32) tensor.type = ElementType::f16;
+      for (const KernelFamily* family : find_op(desc.type, desc.opset)->families) {
+        if (!family->reject(typed, traits).empty()) continue;
+        const TuningPoint chosen = family->heuristic(typed, traits);
+        for (const TuningPoint& point : points_of(*family, typed, traits)) {
+          if (point != chosen && &device != kOffline) continue;
+          const auto place = folder / device.name / (point == chosen ? "default" : "extreme");
+          std::filesystem::create_directories(place);
+          std::ofstream(place / "options") << ocl::compiler_options(traits);
+          for (const KernelSpec& spec : family->plan(typed, traits, point).launches) {
+            const ocl::Instantiation program = ocl::instantiate(spec);
+            std::ofstream(place / (program.kernel_name + ".cl")) << ocl::program_source(program);
+            ++written;
+          }
+        }
+      }
+    }
+  return written;
 }
 
 }  // namespace
@@ -184,6 +245,8 @@ DeviceTraits gpu_traits() {
 
 size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance,
                 const DeviceTraits* pretend, const std::string& only) {
+  if (const char* folder = std::getenv("CLINFER_KERNEL_SOURCES"))
+    return write_sources(desc, folder);
   const DeviceTraits& traits = pretend ? *pretend : context().traits;
   const OpDef* def = find_op(desc.type, desc.opset);
   std::vector<Tensor> rounded;

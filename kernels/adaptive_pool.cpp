@@ -61,8 +61,7 @@ std::vector<int64_t> lengths(const std::vector<Windows>& windows) {
 
 // The mean over the windows of one dimension: a product with a matrix.
 size_t averaged(Expansion& x, size_t value, size_t axis, const Windows& w) {
-  checked_product(w.size, w.count);
-  Tensor matrix = Tensor::allocate(ElementType::f32, {w.size, w.count});
+  Tensor matrix = table({w.size, w.count});
   for (int64_t o = 0; o < w.count; ++o)
     for (int64_t i = w.begin(o); i < w.end(o); ++i)
       matrix.mutable_data<float>()[i * w.count + o] =
@@ -97,13 +96,17 @@ void maximum(Expansion& x) {
   // Where in the data each element of the windows side by side comes from.
   size_t value = 0;
   std::vector<int64_t> origin{0};
+  int64_t places = 1;
+  for (size_t d = 0; d < windows.size(); ++d)
+    places = checked_product(places, checked_product(windows[d].count, kernel[d]));
+  if (places > (1 << 24))
+    fail_unsupported("the windows hold " + std::to_string(places) + " places");
   for (size_t d = 0; d < windows.size(); ++d) {
     const Windows& w = windows[d];
     std::vector<int64_t> taken;
     for (int64_t o = 0; o < w.count; ++o)
       for (int64_t k = 0; k < kernel[d]; ++k)
         taken.push_back(std::min(w.begin(o) + k, w.end(o) - 1));
-    checked_product(static_cast<int64_t>(origin.size()), static_cast<int64_t>(taken.size()));
     std::vector<int64_t> wider;
     for (int64_t before : origin)
       for (int64_t i : taken) wider.push_back(before * w.size + i);

@@ -29,8 +29,7 @@ void attention(Expansion& x) {
   scores = x.step("Multiply", 1, {scores, x.reshape(scale, {})});
   if (causal) {
     const int64_t rows = query[query.size() - 2], columns = key[key.size() - 2];
-    checked_product(rows, columns);
-    Tensor mask = Tensor::allocate(ElementType::f32, {rows, columns});
+    Tensor mask = table({rows, columns});
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = r + 1; c < columns; ++c)
         mask.mutable_data<float>()[r * columns + c] = kNever;

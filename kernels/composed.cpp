@@ -95,9 +95,12 @@ void slice_scatter(Expansion& x) {
     const auto bound = [&](int64_t v) { return std::clamp(v < 0 ? v + size : v, low, high); };
     const int64_t begin = bound(std::max(start[i], -size - 1)),
                   end = bound(std::max(stop[i], -size - 1));
-    int64_t count = 0;
-    for (int64_t at = begin; step[i] > 0 ? at < end : at > end; ++count)
-      if (__builtin_add_overflow(at, step[i], &at)) at = end;
+    const int64_t distance = step[i] > 0 ? end - begin : begin - end;
+    // |step| as unsigned: the smallest integer has no positive counterpart.
+    const uint64_t width =
+        step[i] > 0 ? static_cast<uint64_t>(step[i]) : uint64_t{0} - static_cast<uint64_t>(step[i]);
+    const int64_t count =
+        distance > 0 ? static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / width) + 1 : 0;
     cuts.push_back({axis, begin, count, count == 1 ? 1 : step[i]});
     part[axis] = count;
   }
@@ -149,8 +152,7 @@ void col2im(Expansion& x) {
                " values at " + to_string(columns) + " places");
   const int64_t channels = data[1] / taps;
   const Shape filter_shape{channels, taps, 1, kernel[0], kernel[1]};
-  checked_count(filter_shape);
-  Tensor filter = Tensor::allocate(ElementType::f32, filter_shape);
+  Tensor filter = table(filter_shape);
   for (int64_t i = 0; i < channels * taps; ++i)
     filter.mutable_data<float>()[i * taps + i % taps] = 1;
   const auto text = [](const std::vector<int64_t>& v) {

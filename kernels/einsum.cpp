@@ -96,8 +96,7 @@ void take_diagonals(Expansion& x, Term& term) {
     if (shape[other] != n) fail_model("equation: a repeated label has two sizes");
     Shape unit(shape.size(), 1);
     unit[i] = unit[other] = n;
-    checked_count(unit);
-    Tensor eye = Tensor::allocate(ElementType::f32, unit);
+    Tensor eye = table(unit);
     for (int64_t k = 0; k < n; ++k) eye.mutable_data<float>()[k * n + k] = 1;
     const size_t kept =
         x.step("Multiply", 1, {term.value, x.constant(eye.convert(x.info(term.value).type))});

@@ -121,6 +121,12 @@ size_t Expansion::convert(size_t value, ElementType type) {
   return step("Convert", 1, {value}, {{"destination_type", std::string(name_of(type))}});
 }
 
+Tensor table(const Shape& shape) {
+  if (checked_count(shape) > (1 << 24))
+    fail_unsupported("needs a table of the shape " + to_string(shape));
+  return Tensor::allocate(ElementType::f32, shape);
+}
+
 OpDef expanded_op(std::string type, std::vector<int> opsets, void (*expand)(Expansion&)) {
   return {.type = std::move(type),
           .opsets = std::move(opsets),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/op.h"
@@ -52,6 +53,10 @@ class Expansion {
   std::vector<ValueInfo> values_;
   std::vector<Step> steps_;
 };
+
+// A constant to be filled in, zeros of f32. Throws Error{unsupported} where it would be out of
+// proportion to what a model says (more than 2^24 numbers).
+Tensor table(const Shape& shape);
 
 // An entry of the registry for an operation that is nothing but steps.
 OpDef expanded_op(std::string type, std::vector<int> opsets, void (*expand)(Expansion&));

@@ -22,8 +22,7 @@ struct Transform {
 Tensor factors(int64_t rows, int64_t columns, int64_t n, const Transform& t) {
   const int64_t a = t.real_in ? 1 : 2, b = t.real_out ? 1 : 2;
   const Shape shape{checked_product(rows, a), checked_product(columns, b)};
-  checked_count(shape);
-  Tensor matrix = Tensor::allocate(ElementType::f32, shape);
+  Tensor matrix = table(shape);
   float* to = matrix.mutable_data<float>();
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) {

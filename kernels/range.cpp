@@ -77,12 +77,11 @@ void evaluate_eye(const OpDesc&, std::span<const Tensor> inputs, std::span<Tenso
   const Shape& shape = outputs[0].shape();
   const int64_t columns = shape.back(), plane = shape[shape.size() - 2] * columns,
                 diagonal = one_int(inputs[2], "diagonal_index");
-  std::vector<int64_t> ones(static_cast<size_t>(outputs[0].elements()), 0);
-  for (int64_t i = 0; i < outputs[0].elements(); ++i) {
-    const int64_t row = i % plane / columns, column = i % columns;
-    ones[static_cast<size_t>(i)] = column - row == diagonal;
-  }
-  store_ints(ones, outputs[0]);
+  with_number(outputs[0].type(), [&](auto zero) {
+    auto* to = outputs[0].mutable_data<decltype(zero)>();
+    for (int64_t i = 0; i < outputs[0].elements(); ++i)
+      to[i] = static_cast<decltype(zero)>(i % columns - i % plane / columns == diagonal);
+  });
 }
 
 constexpr const char* kReason = "its length is a value, so it is constant when a model is compiled";

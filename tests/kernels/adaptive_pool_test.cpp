@@ -39,6 +39,8 @@ TEST(AdaptivePool, Refuses) {
   EXPECT_NE(error_of("AdaptiveAvgPool", 8, {}, {counted({1, 1, 4}), ints({2, 2})}), "");
   EXPECT_NE(error_of("AdaptiveAvgPool", 8, {}, {counted({1, 1, 4}), ints({0})}), "");
   EXPECT_NE(error_of("AdaptiveMaxPool", 8, {}, {counted({4, 4}), ints({2})}, 2), "");
+  for (const char* type : {"AdaptiveAvgPool", "AdaptiveMaxPool"})  // no table of gigabytes
+    EXPECT_NE(error_of(type, 8, {}, {counted({1, 1, 7}), ints({1 << 24})}, 2), "");
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ std::string reject_conv_tile(const OpDesc& desc, const DeviceTraits& traits) {
 
 const KernelFamily kTile{
     "conv_tile",
-    2,
+    3,
     reject_conv_tile,
     [](const OpDesc& desc, const DeviceTraits& traits) {
       return tile_space(desc, convolution_problem(desc), traits);
@@ -85,6 +85,9 @@ const KernelFamily kTile{
     },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return tile_plan(desc, convolution_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return tile_costs(desc, convolution_problem(desc), traits);
     }};
 
 // ---- general
@@ -122,6 +125,9 @@ const KernelFamily kInt8{
     },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return int8_plan(desc, convolution_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return int8_costs(desc, convolution_problem(desc), traits);
     }};
 
 // ---- matrix instructions

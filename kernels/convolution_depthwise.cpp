@@ -77,14 +77,7 @@ std::vector<TuningPoint> space_int8(const OpDesc& desc, const DeviceTraits& trai
   return points(desc, traits, {128});
 }
 
-template <typename Cost>
-TuningPoint cheapest(const std::vector<TuningPoint>& space, Cost cost) {
-  return *std::min_element(
-      space.begin(), space.end(),
-      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
-}
-
-TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+std::vector<double> costs(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = convolution_problem(desc).shape;
   const int64_t channels = s.groups;
   const auto cost = [&](const TuningPoint& p) {
@@ -106,11 +99,13 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     return value * static_cast<double>(lanes) / static_cast<double>(vectors) *
            (vector == 4 ? 0.9 : 1.0) * (p["LANES"] * vector < 32 && channels >= 32 ? 1.2 : 1.0);
   };
-  return cheapest(space(desc, traits), cost);
+  std::vector<double> values;
+  for (const TuningPoint& point : space(desc, traits)) values.push_back(cost(point));
+  return values;
 }
 
 // Multiply-adds, loads and conversions of all work-items; on a GPU also too few of them.
-TuningPoint heuristic_int8(const OpDesc& desc, const DeviceTraits& traits) {
+std::vector<double> costs_int8(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = convolution_problem(desc).shape;
   const auto cost = [&](const TuningPoint& p) {
     const int vector = p["VECTOR"], tile_p = p["TILE_P"];
@@ -131,7 +126,22 @@ TuningPoint heuristic_int8(const OpDesc& desc, const DeviceTraits& traits) {
     return items * vector * work * (items < wanted ? wanted / items : 1.0) * lanes / vectors *
            (p["LANES"] * vector < 32 && s.groups >= 32 ? 1.2 : 1.0);
   };
-  return cheapest(space_int8(desc, traits), cost);
+  std::vector<double> values;
+  for (const TuningPoint& point : space_int8(desc, traits)) values.push_back(cost(point));
+  return values;
+}
+
+TuningPoint cheapest(const std::vector<TuningPoint>& points, const std::vector<double>& values) {
+  return points[static_cast<size_t>(std::min_element(values.begin(), values.end()) -
+                                    values.begin())];
+}
+
+TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  return cheapest(space(desc, traits), costs(desc, traits));
+}
+
+TuningPoint heuristic_int8(const OpDesc& desc, const DeviceTraits& traits) {
+  return cheapest(space_int8(desc, traits), costs_int8(desc, traits));
 }
 
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
@@ -212,7 +222,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
 }  // namespace
 
 const KernelFamily& depthwise_family() {
-  static const KernelFamily family{"conv_depthwise", 1, reject, space, heuristic, plan};
+  static const KernelFamily family{"conv_depthwise", 1, reject, space, heuristic, plan, costs};
   return family;
 }
 

@@ -181,6 +181,15 @@ TuningPoint int8_heuristic(const OpDesc& desc, const TileProblem& problem,
   return best->tuning();
 }
 
+std::vector<double> int8_costs(const OpDesc& desc, const TileProblem& problem,
+                               const DeviceTraits& traits) {
+  std::vector<double> costs;
+  for (const Point& point : points_of(desc, problem, traits))
+    costs.push_back(traits.is_cpu ? cpu_cost(problem, point, traits)
+                                  : gpu_cost(problem, point, traits));
+  return costs;
+}
+
 KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;

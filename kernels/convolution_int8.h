@@ -32,6 +32,8 @@ std::vector<TuningPoint> int8_space(const OpDesc& desc, const TileProblem& probl
                                     const DeviceTraits& traits);
 TuningPoint int8_heuristic(const OpDesc& desc, const TileProblem& problem,
                            const DeviceTraits& traits);
+std::vector<double> int8_costs(const OpDesc& desc, const TileProblem& problem,
+                               const DeviceTraits& traits);
 KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& point);
 

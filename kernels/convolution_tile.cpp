@@ -57,15 +57,16 @@ struct CpuShape {
   double rate;
 };
 
-// Speeds relative to the best, medians over the layers of three detection networks: PoCL on one
-// core of a Sapphire Rapids. Few accumulators wait for one another, many spill, narrow vectors
-// leave parts of the registers empty. The first shape serves most layers.
+// Speeds relative to the best, with which the choice comes closest to the best one over the layers
+// of five networks: PoCL on one core of a Sapphire Rapids. Few accumulators wait for one another,
+// many spill, narrow vectors leave parts of the registers empty. The first shape serves most
+// layers.
 constexpr CpuShape kShapes512[] = {
-    {16, 2, 6, 0.86}, {16, 3, 8, 0.98}, {16, 4, 4, 0.97}, {16, 1, 12, 0.72}, {16, 2, 9, 0.83},
-    {16, 1, 8, 0.63}, {16, 1, 6, 0.60}, {16, 4, 2, 0.86}, {16, 2, 3, 0.67},  {16, 4, 1, 0.58},
-    {16, 1, 3, 0.48}, {16, 2, 1, 0.37}, {8, 5, 4, 0.55},  {8, 4, 6, 0.53},   {8, 3, 4, 0.50},
-    {8, 2, 8, 0.50},  {8, 1, 12, 0.41}, {4, 2, 8, 0.26},  {4, 1, 12, 0.23}};
-// The same with PoCL held to AVX2.
+    {16, 2, 8, 0.94}, {16, 4, 6, 1.00}, {16, 4, 4, 0.98}, {16, 3, 6, 0.97}, {16, 1, 8, 0.80},
+    {16, 4, 2, 0.80}, {16, 2, 3, 0.67}, {16, 4, 1, 0.58}, {16, 1, 3, 0.48}, {16, 2, 1, 0.37},
+    {8, 5, 4, 0.55},  {8, 4, 6, 0.53},  {8, 3, 4, 0.50},  {8, 2, 8, 0.50},  {8, 1, 12, 0.41},
+    {4, 2, 8, 0.26},  {4, 1, 12, 0.23}};
+// The same with PoCL held to AVX2, medians over the layers of three networks.
 constexpr CpuShape kShapes256[] = {
     {16, 1, 6, 0.77}, {16, 2, 3, 0.84}, {16, 4, 2, 1.00}, {8, 5, 4, 0.74},  {8, 3, 4, 0.67},
     {8, 2, 6, 0.64},  {8, 1, 12, 0.59}, {16, 4, 1, 0.70}, {16, 1, 3, 0.57}, {8, 1, 8, 0.51},
@@ -82,6 +83,7 @@ std::vector<CpuShape> cpu_shapes(const OpDesc& desc, const TileProblem& problem,
 }
 
 constexpr int kUsualShares = 8;
+constexpr double kUnknownRate = 0.7;  // of shapes that are not in the tables
 
 Point point_of(const CpuShape& c) {
   return {c.vector, c.vectors, c.tile_p, 1, 1, 1, 1, kUsualShares};
@@ -94,8 +96,9 @@ enum class Points { usual, all };
 std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits) {
   static constexpr int kFurther[][3] = {
-      {16, 2, 12}, {16, 2, 8}, {16, 2, 6}, {16, 3, 6}, {16, 3, 4}, {16, 4, 6}, {16, 1, 16},
-      {8, 2, 12},  {8, 4, 4},  {8, 1, 16}, {8, 1, 8},  {8, 3, 6},  {4, 1, 16}};
+      {16, 2, 12}, {16, 2, 9}, {16, 3, 8}, {16, 1, 12}, {16, 1, 6},  {16, 2, 8},
+      {16, 2, 6},  {16, 3, 6}, {16, 3, 4}, {16, 4, 6},  {16, 1, 16}, {8, 2, 12},
+      {8, 4, 4},   {8, 1, 16}, {8, 1, 8},  {8, 3, 6},   {4, 1, 16}};
   std::vector<Point> points;
   for (const CpuShape& shape : cpu_shapes(desc, problem, traits)) points.push_back(point_of(shape));
   for (const auto& [vector, vectors, tile_p] : kFurther)
@@ -409,7 +412,7 @@ TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem,
     const std::vector<CpuShape> shapes = cpu_shapes(desc, problem, traits);
     const CpuShape* best = &shapes[0];
     // The first shape serves most layers; another program must be worth its compilation.
-    double least = cpu_cost(problem, *best) * 0.93;
+    double least = cpu_cost(problem, *best) * (traits.vector_width >= 16 ? 0.97 : 0.93);
     for (const CpuShape& shape : shapes)
       if (const double cost = cpu_cost(problem, shape); cost < least) best = &shape, least = cost;
     return point_of(*best).tuning();
@@ -420,6 +423,26 @@ TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem,
   for (const Point& point : points)
     if (const double c = gpu_cost(problem, point, traits); c < least) best = &point, least = c;
   return best->tuning();
+}
+
+std::vector<double> tile_costs(const OpDesc& desc, const TileProblem& problem,
+                               const DeviceTraits& traits) {
+  std::vector<double> costs;
+  if (!traits.is_cpu) {
+    for (const Point& point : gpu_points(desc, problem, traits, Points::all))
+      costs.push_back(gpu_cost(problem, point, traits));
+    return costs;
+  }
+  const std::vector<CpuShape> shapes = cpu_shapes(desc, problem, traits);
+  for (const Point& point : cpu_points(desc, problem, traits)) {
+    CpuShape shape{point.vector, point.vectors, point.tile_p, kUnknownRate};
+    for (const CpuShape& known : shapes)
+      if (known.vector == shape.vector && known.vectors == shape.vectors &&
+          known.tile_p == shape.tile_p)
+        shape.rate = known.rate;
+    costs.push_back(cpu_cost(problem, shape) * (point.shares == kUsualShares ? 1 : 1.02));
+  }
+  return costs;
 }
 
 KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,

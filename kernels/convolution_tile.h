@@ -109,6 +109,8 @@ std::vector<TuningPoint> tile_space(const OpDesc& desc, const TileProblem& probl
                                     const DeviceTraits& traits);
 TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem,
                            const DeviceTraits& traits);
+std::vector<double> tile_costs(const OpDesc& desc, const TileProblem& problem,
+                               const DeviceTraits& traits);
 KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& point);
 

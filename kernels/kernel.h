@@ -116,6 +116,9 @@ struct KernelFamily {
   TuningPoint (*heuristic)(const OpDesc&,
                            const DeviceTraits&) = nullptr;  // untuned choice; a member of the space
   KernelPlan (*plan)(const OpDesc&, const DeviceTraits&, const TuningPoint&) = nullptr;
+  // Times of the points of space() as a model sees them, in any unit: a search tries the cheapest
+  // first. Without it, the space goes from the most promising point to the least.
+  std::vector<double> (*costs)(const OpDesc&, const DeviceTraits&) = nullptr;
 };
 
 }  // namespace clinfer

@@ -214,7 +214,7 @@ std::string reject_fully_connected(const OpDesc& desc, const DeviceTraits& trait
 
 const KernelFamily kFullyConnected{
     "fc_tile",
-    2,
+    3,
     reject_fully_connected,
     [](const OpDesc& desc, const DeviceTraits& traits) {
       return tile_space(desc, tile_problem(desc), traits);
@@ -224,6 +224,9 @@ const KernelFamily kFullyConnected{
     },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return tile_plan(desc, tile_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return tile_costs(desc, tile_problem(desc), traits);
     }};
 
 const KernelFamily kMma{
@@ -261,6 +264,9 @@ const KernelFamily kInt8{
     },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return int8_plan(desc, tile_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return int8_costs(desc, tile_problem(desc), traits);
     }};
 
 // ---- gemv

@@ -319,14 +319,12 @@ TEST(OpKey, SaysWhatDecides) {
 }
 
 TEST(Shipped, ServeTheirDeviceAndAreGuessesForRelatives) {
-  const std::string op =
-      "Convolution in=1x38x38x32:f32 w=128x32x3x3 out=1x128x38x38:f32/strides "
-      "369664,1,9728,256 auto_pad=explicit dilations=1 pads_begin=1 pads_end=1 strides=1 "
-      "tail=add(w 1x128x1x1),relu";
   DeviceTraits traits;
   traits.vendor = Vendor::pocl;
   traits.is_cpu = true;
   traits.vector_width = 16;
+  const std::string text = read_file(std::string(CLINFER_SOURCE_DIR) + "/tuning/db/pocl.json");
+  const std::string op = TuningCache::parse(text, "pocl.json").records().at(0).second->op;
   const auto own = shipped_records(op, traits);
   ASSERT_FALSE(own.empty());
   EXPECT_TRUE(own[0].same_device);

@@ -10,7 +10,7 @@
 // DEPTH                there is a third spatial dimension
 
 #define RESULT(v) v
-#include "tile.cl"
+#include "kernels/common/tile.cl"
 
 #define WEIGHT_(j, k) const FV w##k = LOADV_ALIGNED(T, VECTOR, w + (j)*BLOCK + (k)*LANES * VECTOR);
 #define FMA_(p, k) acc##p##_##k = fma((FV)(x##p), w##k, acc##p##_##k);
@@ -95,7 +95,7 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
       AT(weights) + (int)get_group_id(2) * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
 #if !POINTWISE
   __global const T *const zeros = AT(weights) + a.outside;
-#include "tile_start.cl"
+#include "kernels/common/tile_start.cl"
 #endif
   for (int tile = first; tile < last; ++tile) {
     const int left = a.pixels - tile * TILE_P;
@@ -163,7 +163,7 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
     REPEAT(TILE_P, STORE)
     if (tile + 1 < last) barrier(CLK_LOCAL_MEM_FENCE);
 #else
-#include "tile_store.cl"
+#include "kernels/common/tile_store.cl"
 #endif
   }
 }

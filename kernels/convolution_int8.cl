@@ -12,7 +12,7 @@
 // POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
 
 #define RESULT(v) CAT(convert_, FV)(v)
-#include "tile.cl"
+#include "kernels/common/tile.cl"
 
 #define IV INTV(VECTOR)
 
@@ -110,7 +110,7 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
       AT(start_sums) + (int)get_group_id(2) * BLOCK + (int)get_local_id(0) * VECTOR;
 #if !POINTWISE
   __global const uchar *const outside = (__global const uchar *)(AT(weights) + a.outside);
-#include "tile_start.cl"
+#include "kernels/common/tile_start.cl"
 #endif
   for (int tile = first; tile < last; ++tile) {
     const int left = a.pixels - tile * TILE_P;
@@ -159,6 +159,6 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
     }
 #endif
 
-#include "tile_store.cl"
+#include "kernels/common/tile_store.cl"
   }
 }

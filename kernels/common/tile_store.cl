@@ -1,4 +1,4 @@
-    // Stores the sums of a tile.
+// Stores the sums of a tile.
 #if ROLLED
     // A loop over all results: written out for each of them, the tail is most of what a CPU's driver
     // has to compile.

@@ -1,10 +1,11 @@
-// Successive halving over the points of an operation's kernel families.
+// Successive halving over points that a model, relatives and neighbours suggest.
 #include "tuning/tuner.h"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <set>
+#include <numeric>
 
 #include "kernels/error.h"
 
@@ -14,18 +15,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kLeading = 12;      // points at the head of each space that start the search, and
-constexpr size_t kFirstSample = 24;  // points of a large space that start the search
-constexpr size_t kBatch = 8;         // kernels made ready at once
-constexpr size_t kAnchorEvery = 4;   // candidates timed between two timings of the fallback
+constexpr size_t kCheapest = 14;    // points that start the search: by a family's own model, else
+constexpr size_t kLeading = 10;     // the first of its space, and
+constexpr size_t kSpread = 10;      // as many spread over it
+constexpr size_t kBatch = 8;        // kernels made ready at once
+constexpr size_t kAnchorEvery = 4;  // candidates timed between two timings of the fallback
 constexpr int kFirstSamples = 2;
-constexpr double kHopeless = 1.6;  // who took this many times the best in all first samples is out
+constexpr double kHopeless = 1.4;  // who took this many times the best in all first samples is out
 constexpr double kSampleNs = 200e3;  // a sample is repeated to take about this long
 constexpr unsigned kMostRepeats = 16;
 constexpr int kFirstRounds = 3, kMostRounds = 12;
 constexpr size_t kFinalists = 3;
 constexpr int kFinalRounds = 15;
-constexpr double kWorthIt = 0.985;  // of the fallback's time: what a change must reach
+constexpr double kWorthIt = 0.985;  // of the fallback's time: what a change must reach, and
+constexpr double kWins = 0.75;      // in so many of the pairs
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -46,7 +49,9 @@ std::string one_line(const std::string& text) {
 
 struct Candidate {
   KernelChoice choice{};
-  size_t number = 0;             // the runner's
+  size_t number = 0;      // the runner's
+  bool verified = false;  // computes what the fallback does; only then its times count
+  bool failed = false;
   std::vector<double> ratios{};  // to the fallback timed beside it
   double least_ns = std::numeric_limits<double>::infinity();
   double score() const {
@@ -103,9 +108,9 @@ class Search {
   bool go_on() {
     if (ended_) return false;
     if (!observe_({result_.tried, default_ns_, best_ns_})) result_.stopped = ended_ = true;
-    // A budget leaves time for the first kernels: else there would be nothing to choose from.
+    // A budget leaves time for the first batch: else there would be nothing to choose from.
     const std::chrono::duration<double> passed = Clock::now() - start_;
-    if (limits_.seconds > 0 && result_.tried > 0 && passed.count() > limits_.seconds) ended_ = true;
+    if (limits_.seconds > 0 && checked_ && passed.count() > limits_.seconds) ended_ = true;
     return !ended_;
   }
 
@@ -116,23 +121,11 @@ class Search {
     return all;
   }
 
-  // Guesses, each family's own choice, the head of its space (families list what they think best
-  // first), and points spread evenly over the spaces; then neighbours of
-  // the best.
+  // What is promising; then neighbours of the best.
   void climb(std::span<const KernelChoice> guesses) {
-    std::vector<KernelChoice> first(guesses.begin(), guesses.end());
-    size_t points = 0;
-    for (const Space& space : spaces_) {
-      first.push_back({space.family, space.family->heuristic(desc_, traits_)});
-      for (size_t i = 0; i < std::min(kLeading, space.points.size()); ++i)
-        first.push_back({space.family, space.points[i]});
-      points += space.points.size();
-    }
-    const std::vector<KernelChoice> all = all_points();
-    const double step = std::max(1.0, static_cast<double>(points) / kFirstSample);
-    for (double at = 0; at < static_cast<double>(points); at += step)
-      first.push_back(all[static_cast<size_t>(at)]);
-    try_all(std::move(first));
+    std::vector<const KernelFamily*> families;
+    for (const Space& space : spaces_) families.push_back(space.family);
+    try_all(first_candidates(desc_, traits_, families, guesses));
     for (size_t before = SIZE_MAX; go_on() && result_.tried != before;) {
       before = result_.tried;
       const size_t best = best_candidate();
@@ -196,18 +189,25 @@ class Search {
       const std::vector<std::string> errors = runner_.prepare(plans);
       std::vector<size_t> ready;
       for (size_t i = 0; i < batch.size() && go_on(); ++i) {
-        const size_t number = next_number_ + i;
-        const std::string why = errors[i].empty() ? runner_.verify(number) : errors[i];
-        if (!why.empty()) {
-          result_.failed.emplace_back(to_string(batch[i]), one_line(why));
-          continue;
-        }
-        candidates_.push_back({batch[i], number});
+        candidates_.push_back({batch[i], next_number_ + i});
         ready.push_back(candidates_.size() - 1);
+        if (!errors[i].empty()) fail(ready.back(), errors[i]);
       }
       next_number_ += batch.size();
       for (int i = 0; i < kFirstSamples; ++i) sample(ready);
-      fresh.insert(fresh.end(), ready.begin(), ready.end());
+      // Checking takes far longer than running: those who cannot win are not worth it.
+      drop_hopeless(ready);
+      for (const size_t i : ready) {
+        if (!go_on()) break;
+        if (const std::string why = runner_.verify(candidates_[i].number); !why.empty())
+          fail(i, why);
+        else
+          candidates_[i].verified = true;
+      }
+      checked_ = true;
+      note_best();
+      std::copy_if(ready.begin(), ready.end(), std::back_inserter(fresh),
+                   [&](size_t i) { return candidates_[i].verified; });
     }
     halve(std::move(fresh));
   }
@@ -223,12 +223,29 @@ class Search {
         since = 1;
         note_default(anchor);
       }
-      const bool first = candidates_[i].ratios.empty();
-      const double ns = runner_.time(candidates_[i].number, repeat_);
-      result_.tried += first;
-      candidates_[i].ratios.push_back(ns / anchor);
-      candidates_[i].least_ns = std::min(candidates_[i].least_ns, ns);
+      Candidate& candidate = candidates_[i];
+      if (candidate.failed) continue;
+      double ns = 0;
+      try {
+        ns = runner_.time(candidate.number, repeat_);
+      } catch (const Error& error) {
+        if (candidate.verified) throw;  // it ran before: the device itself has failed
+        fail(i, error.what());
+        continue;
+      }
+      result_.tried += candidate.ratios.empty();
+      candidate.ratios.push_back(ns / anchor);
+      candidate.least_ns = std::min(candidate.least_ns, ns);
     }
+    note_best();
+  }
+
+  void fail(size_t i, const std::string& why) {
+    candidates_[i].failed = true;
+    result_.failed.emplace_back(to_string(candidates_[i].choice), one_line(why));
+  }
+
+  void note_best() {
     if (const size_t best = best_candidate(); best != SIZE_MAX)
       best_ns_ = std::min(1.0, candidates_[best].score()) * default_ns_;
   }
@@ -258,14 +275,17 @@ class Search {
   // By the least of the first samples: one that was disturbed must not decide about the others.
   void drop_hopeless(std::vector<size_t>& alive) const {
     double best = default_ns_;
-    for (const size_t i : alive) best = std::min(best, candidates_[i].least_ns);
-    std::erase_if(alive, [&](size_t i) { return candidates_[i].least_ns > best * kHopeless; });
+    for (const Candidate& candidate : candidates_)
+      if (candidate.verified) best = std::min(best, candidate.least_ns);
+    std::erase_if(alive, [&](size_t i) {
+      return candidates_[i].failed || candidates_[i].least_ns > best * kHopeless;
+    });
   }
 
   size_t best_candidate() const {
     size_t best = SIZE_MAX;
     for (size_t i = 0; i < candidates_.size(); ++i)
-      if (!candidates_[i].ratios.empty() &&
+      if (candidates_[i].verified &&
           (best == SIZE_MAX || candidates_[i].score() < candidates_[best].score()))
         best = i;
     return best;
@@ -275,14 +295,15 @@ class Search {
   void choose() {
     std::vector<size_t> finalists;
     for (size_t i = 0; i < candidates_.size(); ++i)
-      if (!candidates_[i].ratios.empty()) finalists.push_back(i);
+      if (candidates_[i].verified) finalists.push_back(i);
     std::sort(finalists.begin(), finalists.end(),
               [&](size_t a, size_t b) { return candidates_[a].score() < candidates_[b].score(); });
     finalists.resize(std::min(finalists.size(), kFinalists));
     std::vector<std::vector<double>> ratios(finalists.size());
-    bool enough = !finalists.empty() && !result_.stopped;
-    // A budget that is used up leaves the samples that there are.
-    for (int round = 0; enough && !ended_ && round < kFinalRounds; ++round) {
+    // Few samples decide nothing: this is done whatever the budget says.
+    ended_ = result_.stopped;
+    checked_ = false;
+    for (int round = 0; !finalists.empty() && !ended_ && round < kFinalRounds; ++round) {
       for (size_t f = 0; f < finalists.size() && go_on(); ++f) {
         const bool after = (round + static_cast<int>(f)) % 2 == 0;
         double ours = 0;
@@ -300,7 +321,8 @@ class Search {
       const auto wins = static_cast<size_t>(
           std::count_if(samples.begin(), samples.end(), [](double r) { return r < 1; }));
       const double ratio = median(samples);
-      if (ratio < kWorthIt && ratio < best && wins * 3 >= samples.size() * 2) {
+      if (ratio < kWorthIt && ratio < best &&
+          static_cast<double>(wins) >= kWins * static_cast<double>(samples.size())) {
         best = ratio;
         result_.best = candidates_[finalists[f]].choice;
       }
@@ -322,6 +344,7 @@ class Search {
   size_t next_number_ = 0;
   unsigned repeat_ = 1;
   bool ended_ = false;
+  bool checked_ = false;  // a batch is through, the budget counts
   std::vector<double> default_samples_;
   double default_ns_ = 0, best_ns_ = 0;
   SearchResult result_;
@@ -340,6 +363,33 @@ int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceT
   const std::vector<TuningPoint> space = choice.family->space(desc, traits);
   const auto found = std::find(space.begin(), space.end(), choice.point);
   return found == space.end() ? -1 : static_cast<int>(found - space.begin());
+}
+
+std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
+                                           std::span<const KernelFamily* const> families,
+                                           std::span<const KernelChoice> guesses) {
+  std::vector<KernelChoice> first(guesses.begin(), guesses.end());
+  for (const KernelFamily* family : families)
+    first.push_back({family, family->heuristic(desc, traits)});
+  for (const KernelFamily* family : families) {
+    const std::vector<TuningPoint> space = family->space(desc, traits);
+    std::vector<size_t> order(space.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    size_t leading = kLeading;
+    if (family->costs) {
+      const std::vector<double> costs = family->costs(desc, traits);
+      std::stable_sort(order.begin(), order.end(),
+                       [&](size_t a, size_t b) { return costs[a] < costs[b]; });
+      leading = kCheapest;
+    }
+    for (size_t i = 0; i < std::min(leading, order.size()); ++i)
+      first.push_back({family, space[order[i]]});
+    if (family->costs) continue;
+    const double step = std::max(1.0, static_cast<double>(space.size()) / kSpread);
+    for (double at = 0; at < static_cast<double>(space.size()); at += step)
+      first.push_back({family, space[static_cast<size_t>(at)]});
+  }
+  return first;
 }
 
 SearchResult search(const OpDesc& desc, const DeviceTraits& traits,

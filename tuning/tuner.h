@@ -45,13 +45,19 @@ struct SearchResult {
       failed;  // what did not build, run or verify, and why
 };
 
+// What a search tries first: `guesses`, each family's own choice, and the points that the families'
+// models find cheapest (where a family has none: the head of its space and some spread over it).
+// May name a point twice.
+std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
+                                           std::span<const KernelFamily* const> families,
+                                           std::span<const KernelChoice> guesses);
+
 // Times kernels of `families` against the untuned choice `fallback`. Everything is compared by
 // ratios of samples taken next to each other, so a drifting clock does not decide. Successive
-// halving: all candidates get few samples, the better ones more; around the winner of a first
-// sample of a large space its neighbours are tried until none is better. `guesses` go first.
-// Kernels that fail are noted and never chosen. `observe` is called at least at every sample;
-// returning false ends the search with the best so far. Throws what `runner` throws for the
-// fallback.
+// halving of the first candidates: all get few samples, the better ones are checked and get more;
+// around the winner its neighbours are tried until none is better. Kernels that fail are noted and
+// never chosen. `observe` is called at least at every sample; returning false ends the search with
+// the best so far. Throws what `runner` throws for the fallback.
 SearchResult search(const OpDesc& desc, const DeviceTraits& traits,
                     std::span<const KernelFamily* const> families, const KernelChoice& fallback,
                     std::span<const KernelChoice> guesses, KernelRunner& runner,

@@ -43,7 +43,7 @@ std::vector<cl::Device> parts(const Device& device, unsigned count);
 std::string language_option(const DeviceTraits& traits);
 
 // One device with a context on it. Shared by all that run there; everything in it is thread-safe.
-struct Context {
+struct Context : std::enable_shared_from_this<Context> {
   Device device;
   cl::Context context;
   DeviceTraits traits;

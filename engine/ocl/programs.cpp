@@ -2,11 +2,15 @@
 #include "engine/ocl/programs.h"
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -41,13 +45,56 @@ struct Job {
   cl::Program program;
   bool cached = false;
   std::exception_ptr error;
+  bool begun = false, done = false;
+};
+
+constexpr auto kPoll = std::chrono::milliseconds(20);  // between two questions whether to go on
+
+// Threads that run compilers. The process must not tear down what they use before they are through.
+class Compiling {
+ public:
+  static void start(std::function<void()> work) {
+    Compiling& all = instance();
+    {
+      const std::lock_guard lock(all.mutex_);
+      ++all.threads_;
+    }
+    std::thread([work = std::move(work), &all]() mutable {
+      work();
+      work = nullptr;  // what it holds goes before the process may
+      const std::lock_guard lock(all.mutex_);
+      if (--all.threads_ == 0) all.idle_.notify_all();
+    }).detach();
+  }
+
+ private:
+  // Never destroyed. What is registered to run at exit now, runs before the drivers' own, which
+  // came first.
+  static Compiling& instance() {
+    static Compiling* const all = [] {
+      std::atexit([] {
+        Compiling& compiling = instance();
+        std::unique_lock lock(compiling.mutex_);
+        compiling.idle_.wait(lock, [&] { return compiling.threads_ == 0; });
+      });
+      return new Compiling;
+    }();
+    return *all;
+  }
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  size_t threads_ = 0;
 };
 
 class Builder {
  public:
   Builder(const Context& context, const BuildOptions& options)
-      : context_(context), options_(options), flags_(compiler_options(context.traits)) {
-    const DeviceInfo& info = context.device.info;
+      : held_(context.shared_from_this()),
+        context_(context),
+        cache_(options.cache ? std::make_optional(*options.cache) : std::nullopt),
+        sources_dumps_dir_(options.sources_dumps_dir),
+        flags_(compiler_options(context.traits)) {
+    const DeviceInfo& info = context_.device.info;
     identity_ = std::string(kEngineVersion) + "|" + info.platform + "|" + info.name + "|" +
                 info.driver + "|" + info.version + "|" + flags_ + "\n";
   }
@@ -55,7 +102,7 @@ class Builder {
   void run(Job& job) const {
     const std::string source = program_source(job.instantiation);
     const std::string key = identity_ + source;
-    if (options_.cache && from_cache(job, key)) return;
+    if (cache_ && from_cache(job, key)) return;
     job.program = cl::Program(context_.context, source);
     std::string log;
     try {
@@ -67,8 +114,8 @@ class Builder {
                                                 " on " + context_.device.info.name + " failed (" +
                                                 error_name(error.err()) + "):\n" + log);
     }
-    dump(job, source, options_.sources_dumps_dir.empty() ? "" : build_log(job.program));
-    if (options_.cache) store(job, key);
+    dump(job, source, sources_dumps_dir_.empty() ? "" : build_log(job.program));
+    if (cache_) store(job, key);
   }
 
  private:
@@ -83,7 +130,7 @@ class Builder {
   // A binary that the driver refuses (another build of it under the same version text) is as good
   // as none.
   bool from_cache(Job& job, const std::string& key) const {
-    const auto binary = options_.cache->load(key);
+    const auto binary = cache_->load(key);
     if (!binary) return false;
     try {
       job.program =
@@ -100,24 +147,26 @@ class Builder {
   void store(const Job& job, const std::string& key) const {
     try {
       const auto binaries = job.program.getInfo<CL_PROGRAM_BINARIES>();
-      if (!binaries.empty() && !binaries[0].empty()) options_.cache->store(key, binaries[0]);
+      if (!binaries.empty() && !binaries[0].empty()) cache_->store(key, binaries[0]);
     } catch (const cl::Error&) {
       // Some drivers give no binaries; then there is nothing to keep.
     }
   }
 
   void dump(const Job& job, const std::string& source, const std::string& log) const {
-    if (options_.sources_dumps_dir.empty()) return;
+    if (sources_dumps_dir_.empty()) return;
     std::error_code error;
-    std::filesystem::create_directories(options_.sources_dumps_dir, error);
-    std::ofstream out(options_.sources_dumps_dir + "/clDNN_program_" +
-                      job.instantiation.kernel_name + ".cl");
+    std::filesystem::create_directories(sources_dumps_dir_, error);
+    std::ofstream out(sources_dumps_dir_ + "/clDNN_program_" + job.instantiation.kernel_name +
+                      ".cl");
     out << source << "\n/* Build Log:\n" << log << "\n*/\n";
   }
 
+  const std::shared_ptr<const Context> held_;
   const Context& context_;
-  const BuildOptions& options_;
-  std::string flags_, identity_;
+  const std::optional<ProgramCache> cache_;
+  const std::string sources_dumps_dir_, flags_;
+  std::string identity_;
 };
 
 }  // namespace
@@ -150,57 +199,111 @@ Instantiation instantiate(const KernelSpec& spec) {
   return result;
 }
 
+struct ProgramBuilder::State {
+  State(const Context& context, const BuildOptions& options)
+      : builder(context, options),
+        most_threads(options.threads ? options.threads
+                                     : std::max(1u, std::thread::hardware_concurrency())) {}
+
+  // The job of an instantiation, with a thread that will come to it. Under the mutex.
+  std::shared_ptr<Job> job_of(const Instantiation& instantiation,
+                              const std::shared_ptr<State>& self) {
+    auto& job = jobs[instantiation.kernel_name];
+    if (job) return job;
+    job = std::make_shared<Job>();
+    job->instantiation = instantiation;
+    queue.push_back(job);
+    if (threads < most_threads) {
+      ++threads;
+      Compiling::start([self] { self->work(); });
+    }
+    return job;
+  }
+
+  // A thread's life: until there is nothing to do.
+  void work() {
+    std::unique_lock lock(mutex);
+    while (!queue.empty()) {
+      const std::shared_ptr<Job> job = queue.front();
+      queue.pop_front();
+      if (job->begun) continue;
+      job->begun = true;
+      lock.unlock();
+      try {
+        builder.run(*job);
+      } catch (const cl::Error& error) {
+        try {
+          rethrow(error, "building kernel " + job->instantiation.kernel_name);
+        } catch (...) {
+          job->error = std::current_exception();
+        }
+      } catch (...) {
+        job->error = std::current_exception();
+      }
+      lock.lock();
+      job->done = true;
+      changed.notify_all();
+    }
+    --threads;
+  }
+
+  const Builder builder;
+  const unsigned most_threads;
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
+  std::map<std::string, std::shared_ptr<Job>> jobs;  // by kernel name
+  std::deque<std::shared_ptr<Job>> queue;
+  unsigned threads = 0;
+};
+
+ProgramBuilder::ProgramBuilder(const Context& context, const BuildOptions& options)
+    : state_(std::make_shared<State>(context, options)) {}
+
+ProgramBuilder::~ProgramBuilder() {
+  const std::lock_guard lock(state_->mutex);
+  state_->queue.clear();
+}
+
+void ProgramBuilder::want(const Instantiation& instantiation) {
+  const std::lock_guard lock(state_->mutex);
+  state_->job_of(instantiation, state_);
+}
+
+ProgramBuilder::Built ProgramBuilder::get(const Instantiation& instantiation,
+                                          const std::function<bool()>& go_on) {
+  std::unique_lock lock(state_->mutex);
+  const std::shared_ptr<Job> job = state_->job_of(instantiation, state_);
+  if (!job->begun) state_->queue.push_front(job);  // its old place is passed over
+  while (!job->done) {
+    lock.unlock();
+    if (!go_on()) throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
+    lock.lock();
+    state_->changed.wait_for(lock, kPoll, [&] { return job->done; });
+  }
+  if (job->error) std::rethrow_exception(job->error);
+  return {job->program, job->cached};
+}
+
 std::shared_ptr<const Programs> Programs::build(const Context& context,
                                                 std::span<const KernelSpec* const> specs,
                                                 const BuildOptions& options) {
-  std::map<std::string, Job> jobs;
+  std::map<std::string, Instantiation> wanted;
   for (const KernelSpec* spec : specs) {
     Instantiation instantiation = instantiate(*spec);
-    jobs.try_emplace(instantiation.kernel_name, Job{instantiation, {}, false, nullptr});
+    wanted.try_emplace(instantiation.kernel_name, std::move(instantiation));
   }
-  std::vector<Job*> order;
-  for (auto& [name, job] : jobs) order.push_back(&job);
-
-  const Builder builder(context, options);
-  std::atomic<size_t> next{0}, done{0};
-  std::atomic<bool> stop{false};
-  std::mutex progress_mutex;
-  const auto work = [&] {
-    for (size_t i; !stop && (i = next++) < order.size();) {
-      try {
-        builder.run(*order[i]);
-      } catch (const cl::Error& error) {
-        try {
-          rethrow(error, "building kernel " + order[i]->instantiation.kernel_name);
-        } catch (...) {
-          order[i]->error = std::current_exception();
-        }
-        stop = true;
-      } catch (...) {
-        order[i]->error = std::current_exception();
-        stop = true;
-      }
-      const size_t finished = ++done;
-      if (options.progress) {
-        const std::lock_guard lock(progress_mutex);
-        if (!options.progress("building kernels", finished, order.size())) stop = true;
-      }
-    }
-  };
-  unsigned threads =
-      options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
-  threads = static_cast<unsigned>(std::min<size_t>(threads, order.size()));
-  std::vector<std::thread> pool;
-  for (unsigned i = 1; i < threads; ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
-
+  ProgramBuilder builder(context, options);
+  for (const auto& [name, instantiation] : wanted) builder.want(instantiation);
   auto result = std::make_shared<Programs>();
-  for (Job* job : order) {
-    if (job->error) std::rethrow_exception(job->error);
-    if (!job->program()) throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
-    (job->cached ? result->counts_.cached : result->counts_.built)++;
-    result->by_kernel_[job->instantiation.kernel_name] = job->program;
+  const auto go_on = [&] {
+    return !options.progress ||
+           options.progress("building kernels", result->by_kernel_.size(), wanted.size());
+  };
+  for (const auto& [name, instantiation] : wanted) {
+    const ProgramBuilder::Built built = builder.get(instantiation, go_on);
+    result->by_kernel_[name] = built.program;
+    (built.cached ? result->counts_.cached : result->counts_.built)++;
+    if (!go_on()) throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
   }
   return result;
 }

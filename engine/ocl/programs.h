@@ -2,6 +2,7 @@
 // disk.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -25,14 +26,42 @@ std::string program_source(const Instantiation& instantiation);
 std::string compiler_options(const DeviceTraits& traits);
 
 struct BuildOptions {
-  ProgramCache* cache = nullptr;  // nullptr: none
-  unsigned threads = 0;           // 0: all cores
-  std::string sources_dumps_dir;  // "": none
-  Progress progress;              // may cancel
+  const ProgramCache* cache = nullptr;  // nullptr: none
+  unsigned threads = 0;                 // 0: all cores
+  std::string sources_dumps_dir;        // "": none
+  Progress progress;                    // may cancel
 };
 
 struct BuildCounts {
   size_t cached = 0, built = 0;
+};
+
+// Compiles on threads of its own. A compiler cannot be interrupted: what it works on when nobody
+// wants the result any more, it finishes without us, and only the end of the process waits for it.
+// Thread-safe.
+class ProgramBuilder {
+ public:
+  // `options` without progress. The context stays alive for as long as something is being compiled.
+  ProgramBuilder(const Context& context, const BuildOptions& options);
+  ~ProgramBuilder();  // does not wait
+  ProgramBuilder(const ProgramBuilder&) = delete;
+  ProgramBuilder& operator=(const ProgramBuilder&) = delete;
+
+  // To be compiled when a thread is free, in the order of the calls; once, however often wanted.
+  void want(const Instantiation& instantiation);
+
+  struct Built {
+    cl::Program program;
+    bool cached = false;  // came from disk
+  };
+  // Waits for it, ahead of what is wanted and was not begun. `go_on` is asked every few
+  // milliseconds. Throws Error{device_failed} with the compiler's log (file and line are those of
+  // the .cl sources), Error{cancelled}.
+  Built get(const Instantiation& instantiation, const std::function<bool()>& go_on);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 // Programs by kernel name. Immutable after build; shareable between threads.

@@ -44,21 +44,9 @@ std::pair<int64_t, int64_t> byte_range(const TensorDesc& desc) {
 
 }  // namespace
 
-cl::Kernel ProgramPool::kernel(const KernelSpec& spec) {
-  const std::string name = ocl::instantiate(spec).kernel_name;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = built_.find(name); found != built_.end())
-      return found->second->kernel(name);
-  }
-  const KernelSpec* one = &spec;
-  auto programs = ocl::Programs::build(context_, {&one, 1}, {cache_, 1, "", {}});
-  const std::lock_guard lock(mutex_);
-  return built_.try_emplace(name, std::move(programs)).first->second->kernel(name);
-}
-
 StepRunner::StepRunner(const DeviceModel& model, const DeviceRequest& request, size_t step,
-                       ProgramPool& programs, unsigned threads, const std::function<bool()>& go_on)
+                       ocl::ProgramBuilder& programs, unsigned threads,
+                       const std::function<bool()>& go_on)
     : model_(model),
       request_(request),
       step_(model.plan().steps[step]),
@@ -124,7 +112,9 @@ StepRunner::Ready StepRunner::make_ready(const KernelPlan& plan) {
   ready.workspace =
       cl::Buffer(model_.context().context, CL_MEM_READ_WRITE, std::max<size_t>(plan.workspace, 4));
   for (const KernelSpec& spec : ready.plan.launches) {
-    ready.kernels.push_back(programs_.kernel(spec));
+    const ocl::Instantiation instantiation = ocl::instantiate(spec);
+    ready.kernels.emplace_back(programs_.get(instantiation, go_on_).program,
+                               instantiation.kernel_name.c_str());
     bind_arguments(ready.kernels.back(), spec, [&](const Argument& argument) -> BoundBuffer {
       switch (argument.kind) {
         case Argument::Kind::input:
@@ -144,6 +134,8 @@ StepRunner::Ready StepRunner::make_ready(const KernelPlan& plan) {
 std::vector<std::string> StepRunner::prepare(std::span<const KernelPlan> plans) {
   std::vector<std::string> reasons(plans.size());
   std::vector<std::unique_ptr<Ready>> made(plans.size());
+  for (const KernelPlan& plan : plans)
+    for (const KernelSpec& spec : plan.launches) programs_.want(ocl::instantiate(spec));
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i; (i = next++) < plans.size();) {

@@ -12,27 +12,12 @@
 
 namespace clinfer {
 
-// Programs built while a network is tuned, shared by its steps. Thread-safe.
-class ProgramPool {
- public:
-  ProgramPool(const ocl::Context& context, ocl::ProgramCache* cache)
-      : context_(context), cache_(cache) {}
-  cl::Kernel kernel(
-      const KernelSpec& spec);  // builds at the first use; throws Error{device_failed}
-
- private:
-  const ocl::Context& context_;
-  ocl::ProgramCache* cache_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const ocl::Programs>> built_;
-};
-
 class StepRunner final : public KernelRunner {
  public:
   // `request` stands behind step `step` (DeviceRequest::walk), whose outputs are taken as right.
   // `go_on` returning false makes prepare() end early. All of them outlive the runner.
   StepRunner(const DeviceModel& model, const DeviceRequest& request, size_t step,
-             ProgramPool& programs, unsigned threads, const std::function<bool()>& go_on);
+             ocl::ProgramBuilder& programs, unsigned threads, const std::function<bool()>& go_on);
   // Puts the outputs back to what the network's own kernel wrote.
   ~StepRunner() override;
 
@@ -64,7 +49,7 @@ class StepRunner final : public KernelRunner {
   const DeviceModel& model_;
   const DeviceRequest& request_;
   const Step& step_;
-  ProgramPool& programs_;
+  ocl::ProgramBuilder& programs_;
   const unsigned threads_;
   const std::function<bool()>& go_on_;
   cl::CommandQueue queue_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 
 #include "engine/passes/passes.h"
 #include "engine/runtime/noise.h"
@@ -18,6 +19,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kSaveInterval = std::chrono::seconds(2);
+constexpr int kTimedWalks = 3;
+constexpr double kLeastSeconds = 0.25;  // less of a budget is not worth starting on an operation
+constexpr size_t kAhead = 4;            // operations whose kernels are compiled in advance
+constexpr size_t kRelatives = 6;        // best points of earlier operations that a search tries
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -180,7 +185,8 @@ void Tuning::save() {
   fresh_.clear();
 }
 
-bool Tuning::measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningObserver& observer) {
+bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
+                     const TuningObserver& observer) {
   if (!measures(config_.tuning_mode)) return false;
   const Plan& plan = model.plan();
   struct Task {
@@ -207,21 +213,55 @@ bool Tuning::measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningO
     request.set_input(i, synthetic_tensor(model.inputs()[i]));
   // Time is spent where time can be saved: what takes longest goes first and gets most of the
   // budget.
-  auto last = Clock::now();
-  double left = 0;
+  std::vector<double> least(plan.steps.size(), std::numeric_limits<double>::infinity());
   request.walk([&](size_t) {});
-  request.walk([&](size_t s) {
-    if (task_of[s] != SIZE_MAX) {
-      const double seconds = seconds_since(last);
-      todo[task_of[s]].seconds += seconds;
-      left += seconds;
-    }
-    last = Clock::now();
-  });
+  for (int i = 0; i < kTimedWalks; ++i) {
+    auto last = Clock::now();
+    request.walk([&](size_t s) {
+      least[s] = std::min(least[s], seconds_since(last));
+      last = Clock::now();
+    });
+  }
+  double left = 0;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    if (task_of[s] == SIZE_MAX) continue;
+    todo[task_of[s]].seconds += least[s];
+    left += least[s];
+  }
   std::stable_sort(todo.begin(), todo.end(),
                    [](const Task& a, const Task& b) { return a.seconds > b.seconds; });
 
-  ProgramPool programs(context_, cache);
+  ocl::ProgramBuilder programs(context_, {cache, config_.max_num_threads, "", {}});
+  const auto families_of = [&](const Task& task) {
+    const Step& step = plan.steps[task.step];
+    return accepting_families(*step.node->def, step.desc, context_.traits);
+  };
+  // What was best for operations of the same type often is for this one.
+  std::map<std::string, std::vector<KernelChoice>> winners;
+  const auto guesses_of = [&](const Task& task, const std::vector<const KernelFamily*>& families) {
+    const OpDesc& desc = plan.steps[task.step].desc;
+    std::vector<KernelChoice> guesses = task.problem->guesses;
+    for (const KernelChoice& choice : winners[desc.type])
+      if (std::find(families.begin(), families.end(), choice.family) != families.end() &&
+          index_in_space(choice, desc, context_.traits) >= 0)
+        guesses.push_back(choice);
+    return guesses;
+  };
+  // While one operation is measured, compilers work for the next ones; not on a CPU, where they
+  // would disturb the measuring.
+  size_t wanted = 0;
+  const auto compile_ahead = [&](size_t until) {
+    for (; wanted < std::min(until, todo.size()); ++wanted) {
+      const Task& task = todo[wanted];
+      const std::vector<const KernelFamily*> families = families_of(task);
+      const OpDesc& desc = plan.steps[task.step].desc;
+      for (const KernelChoice& choice :
+           first_candidates(desc, context_.traits, families, guesses_of(task, families)))
+        for (const KernelSpec& spec :
+             choice.family->plan(desc, context_.traits, choice.point).launches)
+          programs.want(ocl::instantiate(spec));
+    }
+  };
   std::mutex mutex;  // builds run on several threads, each asks whether to go on
   bool stopped = false;
   TuningStatus status;
@@ -237,12 +277,12 @@ bool Tuning::measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningO
   const auto measure_task = [&](const Task& task) {
     Problem& problem = *task.problem;
     const Step& step = plan.steps[task.step];
-    const std::vector<const KernelFamily*> families =
-        accepting_families(*step.node->def, step.desc, context_.traits);
+    const std::vector<const KernelFamily*> families = families_of(task);
+    const std::vector<KernelChoice> guesses = guesses_of(task, families);
     SearchLimits limits{0, config_.tuning_exhaustive};
     if (config_.tuning_seconds > 0)
-      limits.seconds = std::max(1e-3, (config_.tuning_seconds - seconds_since(start)) *
-                                          task.seconds / std::max(left, 1e-9));
+      limits.seconds = std::max(kLeastSeconds, (config_.tuning_seconds - seconds_since(start)) *
+                                                   task.seconds / std::max(left, 1e-9));
     left -= task.seconds;
     {
       const std::lock_guard lock(mutex);
@@ -252,8 +292,8 @@ bool Tuning::measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningO
     }
     StepRunner runner(model, request, task.step, programs, config_.max_num_threads, go_on);
     const SearchResult result =
-        search(step.desc, context_.traits, families, problem.fallback, problem.guesses, runner,
-               limits, [&](const SearchProgress& progress) {
+        search(step.desc, context_.traits, families, problem.fallback, guesses, runner, limits,
+               [&](const SearchProgress& progress) {
                  {
                    const std::lock_guard lock(mutex);
                    status.tried = progress.tried;
@@ -272,6 +312,10 @@ bool Tuning::measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningO
     }
     if (result.tried == 0 && result.failed.empty()) return;  // no time for it
     changed |= !(result.best == problem.choice);
+    std::vector<KernelChoice>& known = winners[step.desc.type];
+    std::erase(known, result.best);
+    known.insert(known.begin(), result.best);
+    if (known.size() > kRelatives) known.pop_back();
     problem.measured = true;
     problem.source = LayerTuning::Source::measured;
     problem.choice = result.best;
@@ -292,6 +336,8 @@ bool Tuning::measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningO
       if (config_.tuning_seconds > 0 && &task != &todo[0] &&
           seconds_since(start) > config_.tuning_seconds)
         break;
+      if (!context_.traits.is_cpu && !config_.tuning_exhaustive)
+        compile_ahead(static_cast<size_t>(&task - todo.data()) + 1 + kAhead);
       request.walk([&](size_t s) {
         if (s == task.step) measure_task(task);
       });

@@ -24,7 +24,7 @@ class Tuning {
   // Measures what the mode wants measured, on a realised model whose plan was made by choose(), and
   // writes the file. True when choose() gives other kernels now. Throws Error; what was measured
   // before is in the file.
-  bool measure(DeviceModel& model, ocl::ProgramCache* cache, const TuningObserver& observer);
+  bool measure(DeviceModel& model, const ocl::ProgramCache* cache, const TuningObserver& observer);
 
   // What happened to the layers of the plan. Removes lapsed records from the file in mode update.
   TuningReport finish(const Plan& plan);

@@ -62,23 +62,26 @@ class FakeRunner final : public KernelRunner {
     return reasons;
   }
   std::string verify(size_t number) override {
+    ++checks;
     return is_wrong && is_wrong(made_.at(number)) ? "12 of 20 outputs differ" : "";
   }
   double time(size_t number, unsigned) override {
     ++timings;
+    if (does_not_run && does_not_run(made_.at(number)))
+      throw Error(ErrorCode::device_failed, "out of registers");
     clock_ *= drift;  // the whole device slows down or speeds up
     noise_ = noise_ * 1664525u + 1013904223u;
     const double noise = 1 + 0.04 * (static_cast<double>(noise_ >> 16) / 65536 - 0.5);
     return cost(made_.at(number)) * clock_ * noise;
   }
-  std::function<bool(const std::map<std::string, int>&)> does_not_build, is_wrong;
+  std::function<bool(const std::map<std::string, int>&)> does_not_build, is_wrong, does_not_run;
   std::function<double(const std::map<std::string, int>&)> cost =
       [](const std::map<std::string, int>& v) {
         if (v.count("C")) return 5e5;
         return 1e5 * (1 + 0.1 * (std::abs(v.at("A") - 7) + std::abs(v.at("B") - 5)));
       };
   double drift = 1;
-  size_t timings = 0;
+  size_t timings = 0, checks = 0;
 
  private:
   std::vector<std::map<std::string, int>> made_;
@@ -167,6 +170,50 @@ TEST(Tuner, StartsFromGuesses) {
   };
   const SearchResult result = run(runner, {}, {{&kGrid, {{{"A", 10}, {"B", 6}}}}});
   EXPECT_EQ(to_string(result.best), "grid A=10 B=6");
+}
+
+TEST(Tuner, AModelOfTheCostsLeads) {
+  KernelFamily modelled = kGrid;
+  modelled.costs = [](const OpDesc& desc, const DeviceTraits& traits) {
+    std::vector<double> costs;
+    for (const TuningPoint& point : grid(desc, traits))
+      costs.push_back(std::abs(point["A"] - 10) + std::abs(point["B"] - 6));
+    return costs;
+  };
+  const std::vector<const KernelFamily*> families{&modelled};
+  FakeRunner runner;
+  runner.cost = [](const std::map<std::string, int>& v) {
+    return v.at("A") == 10 && v.at("B") == 6 ? 5e4 : 1e5;
+  };
+  const SearchResult result =
+      search(OpDesc(), DeviceTraits(), families, {&modelled, {{{"A", 1}, {"B", 1}}}}, {}, runner,
+             {}, [](const SearchProgress&) { return true; });
+  EXPECT_EQ(to_string(result.best), "grid A=10 B=6");
+  EXPECT_LT(result.tried, 30u);
+}
+
+TEST(Tuner, ChecksOnlyWhatCanWin) {
+  FakeRunner runner;
+  runner.cost = [](const std::map<std::string, int>& v) {
+    if (v.count("C")) return 1e6;
+    return 1e5 * (1 + 0.5 * (std::abs(v.at("A") - 7) + std::abs(v.at("B") - 5)));
+  };
+  const SearchResult result = run(runner, {0, true});
+  EXPECT_EQ(result.tried, 96u);
+  EXPECT_EQ(to_string(result.best), "grid A=7 B=5");
+  EXPECT_LT(runner.checks, 75u);
+}
+
+TEST(Tuner, NotesWhatCannotBeLaunched) {
+  FakeRunner runner;
+  runner.does_not_run = [](const std::map<std::string, int>& v) {
+    return v.count("A") && v.at("A") == 7 && v.at("B") == 5;
+  };
+  const SearchResult result = run(runner);
+  EXPECT_NEAR(result.default_ns / result.best_ns, 2.0 / 1.1, 0.1);
+  ASSERT_EQ(result.failed.size(), 1u);
+  EXPECT_EQ(result.failed[0].first, "grid A=7 B=5");
+  EXPECT_EQ(result.failed[0].second, "out of registers");
 }
 
 TEST(Tuner, FailsWithTheDefault) {

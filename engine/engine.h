@@ -59,12 +59,16 @@ struct VaDisplay {
 // lacks is measured and added. retune: all is measured, whatever the file says.
 enum class TuningMode { disabled, create, use_existing, update, retune };
 
+// As Config::batch: what `clinfer tune --pipeline` found best of all batches and kept in the tuning
+// file, else as the model states.
+inline constexpr unsigned kAutoBatch = ~0u;
+
 struct Config {
   std::string device =
       "GPU";  // "GPU" = "GPU.0"; a CPU device is taken when there is no GPU; "CPU"; "GPU.N"
   // 0: AUTO: what the tuning file says, else by a short measurement kept in the cache folder
   unsigned streams = 1;
-  unsigned batch = 0;  // images per inference; 0: as the model states
+  unsigned batch = 0;  // images per inference; 0: as the model states; or kAutoBatch
   Precision precision = Precision::automatic;
   // false: what a quantised model computes in floats is f32 unless `precision` says f16
   bool fp16_for_quantized_models = true;

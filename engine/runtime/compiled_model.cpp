@@ -85,6 +85,10 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
   open_device();
+  if (config_.batch == kAutoBatch) {
+    const auto measured = find_pipeline(*model_, config_, context_->device.info, 0);
+    config_.batch = measured ? measured->batch : 0;
+  }
   std::unique_ptr<Graph> graph = make_graph(expose_layers);
   use_measured_pipeline();
   Tuning tuning(config_, *context_);

@@ -117,7 +117,7 @@ Command bench_command() {
            {device_option(),
             {"--streams", "N", "inferences that run side by side, 0 = AUTO (1)"},
             {"--nireq", "N", "requests in flight (2 x streams)"},
-            {"--batch", "N", "images per inference; what the model states unless given"},
+            {"--batch", "N", "images per inference, 0 = AUTO; what the model states unless given"},
             {"--seconds", "S", "how long to measure (10)"},
             {"--sync", "", "one request at a time"},
             {"--frames", "WxH:FORMAT",

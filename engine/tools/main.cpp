@@ -2,6 +2,7 @@
 // an exit status.
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 
@@ -28,7 +29,8 @@ Config read_config(const Arguments& arguments) {
   }
   config.device = arguments.value("--device").value_or(config.device);
   config.streams = arguments.number("--streams", config.streams);
-  config.batch = arguments.number("--batch", config.batch, 1);
+  config.batch = arguments.number("--batch", config.batch);
+  if (arguments.has("--batch") && config.batch == 0) config.batch = kAutoBatch;
   return config;
 }
 
@@ -99,7 +101,10 @@ int main(const std::vector<std::string>& words) {
       return report(std::string("cannot write to stdout: ") + std::strerror(errno), 1);
     return 0;
   } catch (const Error& error) {
-    return report(error.what(), error.code() == ErrorCode::bad_argument ? 2 : 1);
+    const int status = report(error.what(), error.code() == ErrorCode::bad_argument ? 2 : 1);
+    // Who stops us does not wait for a compiler that is still at work, as an orderly exit would.
+    if (error.code() == ErrorCode::cancelled) std::_Exit(status);
+    return status;
   } catch (const std::bad_alloc&) {
     return report("not enough memory", 1);
   } catch (const std::exception& error) {

@@ -153,6 +153,9 @@ void run(const Arguments& arguments) {
   config.tuning_mode = arguments.has("--retune") ? TuningMode::retune : TuningMode::create;
   config.tuning_seconds = arguments.seconds("--seconds", 0);
   config.tuning_exhaustive = arguments.has("--exhaustive");
+  if (config.batch == kAutoBatch)
+    throw Error(ErrorCode::bad_argument,
+                "--batch 0 (AUTO) is what tuning finds: give a number, or none");
 
   const auto model = Model::read(arguments.positional(0));
   struct sigaction action {};

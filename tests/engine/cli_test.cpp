@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -18,15 +19,19 @@ struct Outcome {
   std::string out, err;
 };
 
-// Words are quoted for the shell.
-Outcome run(const std::vector<std::string>& words) {
+Outcome run_line(std::string line) {
   const TemporaryFolder folder;
-  std::string line = std::getenv("CLINFER_PROGRAM");
-  for (const std::string& word : words) line += " '" + word + "'";
   line += " >" + (folder / "out") + " 2>" + (folder / "err") + " </dev/null";
   const int status = std::system(line.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder / "out"),
           read_file(folder / "err")};
+}
+
+// Words are quoted for the shell.
+Outcome run(const std::vector<std::string>& words) {
+  std::string line = std::getenv("CLINFER_PROGRAM");
+  for (const std::string& word : words) line += " '" + word + "'";
+  return run_line(line);
 }
 
 // Fails with that status and one line that holds `part`.
@@ -204,6 +209,22 @@ TEST_F(Cli, TunesIntoAFile) {
   expect_refused({"tune", model, "--tuning-file", broken}, "is not JSON", 1);
   EXPECT_EQ(read_file(broken), "{\"2\": [");
   expect_refused({"bench", model, "--config", "TUNING_MODE=SOMETIMES"}, "TUNING_CREATE", 2);
+}
+
+TEST_F(Cli, StopsWithinASecond) {
+  // While it builds or measures: what it works on then must neither hold it up nor make it crash.
+  for (const char* after : {"0.3", "1", "2"}) {
+    const std::string program = std::getenv("CLINFER_PROGRAM");
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome outcome = run_line(
+        std::string("timeout --foreground --preserve-status -s INT ") + after + " " + program +
+        " tune '" + test_data("models/tunable.xml") + "' --exhaustive --tuning-file '" +
+        (folder_ / "t.json") + "' --config 'CACHE_DIR=" + (folder_ / after) + "'");
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_EQ(outcome.status, 1) << outcome.err;
+    EXPECT_LT(took.count(), std::atof(after) + 1);
+    EXPECT_NE(outcome.err.find("clinfer: "), std::string::npos) << outcome.err;
+  }
 }
 
 }  // namespace

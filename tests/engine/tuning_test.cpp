@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "engine/ocl/device.h"
 #include "engine/runtime/noise.h"
+#include "engine/runtime/pipeline.h"
 #include "tests/engine/test_files.h"
 #include "tuning/op_key.h"
 #include "tuning/tuning_cache.h"
@@ -172,6 +173,36 @@ TEST_F(Tuned, StoppingKeepsWhatWasMeasured) {
   const TuningReport rest = compile(TuningMode::create)->tuning();
   EXPECT_EQ(rest.hits, kept);
   EXPECT_EQ(rest.measured, rest.layers.size() - kept);
+}
+
+TEST_F(Tuned, AFolderThatCannotBeWrittenIsSaidBeforeAnythingIsMeasured) {
+  Config config;
+  config.tuning_mode = TuningMode::create;
+  config.tuning_file = "/proc/clinfer-tuning.json";  // where not even root can make files
+  bool measured = false;
+  try {
+    CompiledModel::compile(Model::read(test_data("models/tunable.xml")), config, {},
+                           [&](const TuningStatus&) { return measured = true; });
+    FAIL() << "was not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::io) << error.what();
+    EXPECT_NE(std::string(error.what()).find(config.tuning_file), std::string::npos);
+  }
+  EXPECT_FALSE(measured);
+}
+
+TEST_F(Tuned, TheBatchOnAutoIsTheFiles) {
+  const auto model = Model::read(test_data("models/tunable.xml"));
+  Config config;
+  config.tuning_mode = TuningMode::use_existing;
+  config.tuning_file = file_;
+  config.batch = kAutoBatch;
+  update_tuning_file(file_, [](TuningCache&) {});
+  const auto stated = CompiledModel::compile(model, config);
+  EXPECT_EQ(stated->inputs()[0].shape, model->inputs()[0].shape) << "the file says nothing";
+  store_pipeline(*model, config, stated->device(), {1, 2, 3, 100}, true);
+  const auto found = CompiledModel::compile(model, config);
+  EXPECT_EQ(found->inputs()[0].shape[0], 3);
 }
 
 TEST_F(Tuned, FilesThatCannotServeAreRefused) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a file of tuning/db/ of tuning files: make_db.py db/NAME.json TUNING.json... [--gain 1.05]
+"""Makes a file of tuning/db/ of tuning files: make_db.py db/NAME.json TUNING.json... [--gain 1.1]
 
 Keeps the records of searches that were not stopped and whose kernel was measured to be so much faster than the untuned one; of
 several for one operation on one kind of device, the best. The files may come from any machine: `clinfer tune` there, with
@@ -16,7 +16,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("tuning", nargs="+", type=pathlib.Path)
-    parser.add_argument("--gain", type=float, default=1.05)
+    parser.add_argument("--gain", type=float, default=1.1)
     args = parser.parse_args()
     best = {}
     for path in args.tuning:

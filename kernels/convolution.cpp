@@ -146,6 +146,9 @@ const KernelFamily kMma{
     },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return mma_plan(desc, convolution_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return mma_costs(desc, convolution_problem(desc), traits);
     }};
 
 }  // namespace

@@ -39,7 +39,8 @@ typedef struct {
 #define STEP (4 * WORDS * PER_WORD)  // input channels
 
 // sum += a * b: rows (pixels) lane / 4 and 8 more; columns (channels) lane % 4 * 2 and 1 more. a:
-// words lane % 4 of both rows, then the words four further on; b: the same words of column lane / 4.
+// words lane % 4 of both rows, then the words four further on; b: the same words of column lane
+// / 4.
 #if MMA_PTX
 #define UNROLL _Pragma("unroll")
 #define SCRATCH_PARAM
@@ -51,7 +52,7 @@ typedef struct {
 #define MMA_NAME "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 #define MMA_SUM "+f"
 #endif
-inline void FN(mma)(SUM *sum, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1) {
+inline void FN(mma)(SUM* sum, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1) {
   SUM s0 = sum[0], s1 = sum[1], s2 = sum[2], s3 = sum[3];
   asm(MMA_NAME " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : MMA_SUM(s0), MMA_SUM(s1), MMA_SUM(s2), MMA_SUM(s3)
@@ -60,27 +61,26 @@ inline void FN(mma)(SUM *sum, uint a0, uint a1, uint a2, uint a3, uint b0, uint 
 }
 #else
 #define UNROLL
-#define SCRATCH_PARAM , __local uint *scratch
+#define SCRATCH_PARAM , __local uint* scratch
 #define SCRATCH , scratch
 inline SUM FN(product)(uint a, uint b) {
 #if BYTES
   const int4 x = convert_int4(as_uchar4(a)), w = convert_int4(as_char4(b));
   return x.s0 * w.s0 + x.s1 * w.s1 + x.s2 * w.s2 + x.s3 * w.s3;
 #else
-  const float2 x = vload_half2(0, (const half *)&a), w = vload_half2(0, (const half *)&b);
+  const float2 x = vload_half2(0, (const half*)&a), w = vload_half2(0, (const half*)&b);
   return x.s0 * w.s0 + x.s1 * w.s1;
 #endif
 }
-inline void FN(mma)(SUM *sum, uint a0, uint a1, uint a2, uint a3, uint b0,
-                    uint b1 SCRATCH_PARAM) {
+inline void FN(mma)(SUM* sum, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1 SCRATCH_PARAM) {
   const int lane = get_local_id(0);
   const uint own[6] = {a0, a2, a1, a3, b0, b1};
   for (int i = 0; i < 6; ++i) scratch[lane * 6 + i] = own[i];
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int i = 0; i < 4; ++i)
     for (int t = 0; t < 4; ++t) {
-      __local const uint *a = scratch + (lane / 4 * 4 + t) * 6 + i / 2 * 2;
-      __local const uint *b = scratch + ((lane % 4 * 2 + i % 2) * 4 + t) * 6 + 4;
+      __local const uint* a = scratch + (lane / 4 * 4 + t) * 6 + i / 2 * 2;
+      __local const uint* b = scratch + ((lane % 4 * 2 + i % 2) * 4 + t) * 6 + 4;
       sum[i] += FN(product)(a[0], b[0]) + FN(product)(a[1], b[1]);
     }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -88,7 +88,7 @@ inline void FN(mma)(SUM *sum, uint a0, uint a1, uint a2, uint a3, uint b0,
 #endif
 
 // Stores the first `left` channels of v.
-void FN(store)(FV v, __global T *to, int left) {
+void FN(store)(FV v, __global T* to, int left) {
 #if ALIGNED
   if (left >= VECTOR) {
     STOREV_ALIGNED(T, VECTOR, v, to);
@@ -98,7 +98,7 @@ void FN(store)(FV v, __global T *to, int left) {
   STORE_FIRST(T, VECTOR, v, to, left)
 }
 
-__attribute__((reqd_work_group_size(32, WARPS_P * WARPS_C, SLICES)))
+__attribute__((reqd_work_group_size(32, WARPS_P* WARPS_C, SLICES)))
 KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
   const int lane = get_local_id(0), quarter = lane % 4;
@@ -112,7 +112,7 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
       ((int)get_group_id(0) * WARPS_P + warp / WARPS_C) * (16 * TILE_P) + lane / 4;
 #if !MMA_PTX
   __local uint scratches[WARPS][32 * 6];
-  __local uint *const scratch = scratches[slice * (WARPS_P * WARPS_C) + warp];
+  __local uint* const scratch = scratches[slice * (WARPS_P * WARPS_C) + warp];
 #endif
 
   SUM sums[TILE_P][TILES][4];
@@ -120,9 +120,9 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
   UNROLL for (int j = 0; j < TILES; ++j) {
 #if BYTES
     // Tile j gives two of the channels of one vector.
-    __global const int *const start = AT(start_sums) +
-                                      group * a.blocks * (4 * VECTOR * VECTORS) + first_channel +
-                                      j / (VECTOR / 2) * (4 * VECTOR) + j % (VECTOR / 2) * 2;
+    __global const int* const start = AT(start_sums) + group * a.blocks * (4 * VECTOR * VECTORS) +
+                                      first_channel + j / (VECTOR / 2) * (4 * VECTOR) +
+                                      j % (VECTOR / 2) * 2;
     const int s0 = slice ? 0 : start[0], s1 = slice ? 0 : start[1];
 #else
     const float s0 = 0, s1 = 0;
@@ -134,7 +134,7 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
   }
 
   // This work-item reads rows 0, 8, 16 ... of the tile's pixels.
-  __global const D *const data = AT(in) + group * a.in_channels + quarter * (WORDS * PER_WORD);
+  __global const D* const data = AT(in) + group * a.in_channels + quarter * (WORDS * PER_WORD);
   const int channels = a.in_channels - quarter * (WORDS * PER_WORD);
   int at[2 * TILE_P];
 #if POINTWISE
@@ -156,44 +156,42 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
   }
   const int tap = slice * a.steps / a.parts, all = a.parts * STEP;
   int ky = tap / a.kw, kx = tap % a.kw, channel = slice * a.steps % a.parts * STEP;
-#define INSIDE(i)                                                     \
-  ((channel < channels) & (ky < a.kh) &                               \
-   ((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
-#define PLACE(i) at[i] + ky *a.dh *a.in_h + kx *a.dw *a.in_w + channel
+#define INSIDE(i)                                                                  \
+  ((channel < channels) & (ky < a.kh) & ((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
+   ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
+#define PLACE(i) at[i] + ky* a.dh* a.in_h + kx* a.dw* a.in_w + channel
 // Without branches: PoCL 3.1 gets them wrong in loops with barriers where slices take them apart.
-#define NEXT_TAP                           \
-  channel -= channel >= all ? all : 0;     \
-  kx += channel == 0;                      \
-  ky += kx == a.kw;                        \
+#define NEXT_TAP                       \
+  channel -= channel >= all ? all : 0; \
+  kx += channel == 0;                  \
+  ky += kx == a.kw;                    \
   kx -= kx == a.kw ? kx : 0;
 #endif
-  __global const WORDV *weight =
-      (__global const WORDV *)AT(weights) +
+  __global const WORDV* weight =
+      (__global const WORDV*)AT(weights) +
       ((group * a.blocks + block) * SLICES + slice) * a.steps * (TILES * 32) + lane;
 
   // AHEAD steps are being read while one is multiplied.
   WORDV pixel_words[AHEAD][2 * TILE_P], weight_words[AHEAD][TILES];
-#define READ(s)                                                    \
-  {                                                                \
-    UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {                  \
-      pixel_words[s][i] = (WORDV)(a.outside);                      \
-      if (INSIDE(i))                                               \
-        pixel_words[s][i] = *(__global const WORDV *)(data + (PLACE(i))); \
-    }                                                              \
-    UNROLL for (int j = 0; j < TILES; ++j) {                       \
-      weight_words[s][j] = weight[j * 32];                         \
-    }                                                              \
-    weight += TILES * 32;                                          \
-    channel += STEP;                                               \
-    NEXT_TAP                                                       \
+#define READ(s)                                                                       \
+  {                                                                                   \
+    UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {                                     \
+      pixel_words[s][i] = (WORDV)(a.outside);                                         \
+      if (INSIDE(i)) pixel_words[s][i] = *(__global const WORDV*)(data + (PLACE(i))); \
+    }                                                                                 \
+    UNROLL for (int j = 0; j < TILES; ++j) { weight_words[s][j] = weight[j * 32]; }   \
+    weight += TILES * 32;                                                             \
+    channel += STEP;                                                                  \
+    NEXT_TAP                                                                          \
   }
-#define MULTIPLY(s, even, odd)                                                         \
-  UNROLL for (int i = 0; i < TILE_P; ++i) {                                            \
-    UNROLL for (int j = 0; j < TILES; ++j) {                                           \
-      FN(mma)(sums[i][j], pixel_words[s][2 * i].even, pixel_words[s][2 * i + 1].even,  \
-              pixel_words[s][2 * i].odd, pixel_words[s][2 * i + 1].odd,                \
-              weight_words[s][j].even, weight_words[s][j].odd SCRATCH);                \
-    }                                                                                  \
+#define MULTIPLY(s, even, odd)                                                            \
+  UNROLL for (int i = 0; i < TILE_P; ++i) {                                               \
+    UNROLL for (int j = 0; j < TILES; ++j) {                                              \
+      FN(mma)                                                                             \
+      (sums[i][j], pixel_words[s][2 * i].even, pixel_words[s][2 * i + 1].even,            \
+       pixel_words[s][2 * i].odd, pixel_words[s][2 * i + 1].odd, weight_words[s][j].even, \
+       weight_words[s][j].odd SCRATCH);                                                   \
+    }                                                                                     \
   }
   UNROLL for (int s = 0; s < AHEAD; ++s) {
     if (s < a.steps) READ(s)

@@ -185,14 +185,19 @@ std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& proble
   return space;
 }
 
+std::vector<double> mma_costs(const OpDesc& desc, const TileProblem& problem,
+                              const DeviceTraits& traits) {
+  std::vector<double> costs;
+  for (const Point& point : points_of(desc, problem, traits))
+    costs.push_back(cost(desc, problem, point, traits));
+  return costs;
+}
+
 TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& problem,
                           const DeviceTraits& traits) {
-  const std::vector<Point> points = points_of(desc, problem, traits);
-  return std::min_element(points.begin(), points.end(),
-                          [&](const Point& a, const Point& b) {
-                            return cost(desc, problem, a, traits) < cost(desc, problem, b, traits);
-                          })
-      ->tuning();
+  const std::vector<double> costs = mma_costs(desc, problem, traits);
+  const auto least = std::min_element(costs.begin(), costs.end()) - costs.begin();
+  return points_of(desc, problem, traits)[static_cast<size_t>(least)].tuning();
 }
 
 KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,

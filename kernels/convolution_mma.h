@@ -14,6 +14,8 @@ std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& proble
                                    const DeviceTraits& traits);
 TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& problem,
                           const DeviceTraits& traits);
+std::vector<double> mma_costs(const OpDesc& desc, const TileProblem& problem,
+                              const DeviceTraits& traits);
 KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                     const TuningPoint& point);
 

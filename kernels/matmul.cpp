@@ -245,6 +245,9 @@ const KernelFamily kMma{
     },
     [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
       return mma_plan(desc, tile_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return mma_costs(desc, tile_problem(desc), traits);
     }};
 
 const KernelFamily kInt8{

@@ -285,7 +285,7 @@ DeviceTraits gpu() {
   traits.vector_width = 1;
   traits.fp16 = true;
   traits.dot = DotProduct::ptx;
-  traits.nvidia_ptx = true;
+  traits.matrix = MatrixUnit::ptx;
   return traits;
 }
 

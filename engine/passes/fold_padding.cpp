@@ -74,6 +74,15 @@ bool never_negative(const Edge& edge) {
          (node.is("Clamp") && node.attributes.get_float("min") >= 0);
 }
 
+// Whether the last window of a pooling without pads ends behind its input.
+bool reaches_beyond(const Node& pooling, const Shape& kernel) {
+  const Shape strides = pooling.attributes.get_ints("strides", Shape(kernel.size(), 1)),
+              &in = pooling.inputs[0].node->shape(pooling.inputs[0].port);
+  for (size_t i = 0; i < kernel.size(); ++i)
+    if ((pooling.shape()[2 + i] - 1) * strides[i] + kernel[i] > in[2 + i]) return true;
+  return false;
+}
+
 void fold(Node* node) {
   const bool grouped = node->is("GroupConvolution"), maximum = node->is("MaxPool"),
              average = node->is("AvgPool");
@@ -115,6 +124,8 @@ void fold(Node* node) {
   } else if (average) {
     // The Pad's zeros count, the operation's own must then count as well.
     if (node->attributes.get_bool("exclude-pad") && any(pads)) return;
+    // A window beyond the end, where it is rounded up, counts whole only if the operation has pads.
+    if (!any(pads) && reaches_beyond(*node, kernel)) return;
     trial.attributes.set("exclude-pad", "false");
   }
   for (size_t i = 0; i < kernel.size(); ++i) {

@@ -421,8 +421,9 @@ TEST(FoldPadding, IntoPoolings) {
       x = pad(b, unary(b, "ReLU", x), {0, 0, 1, 0}, {0, 0, 0, 1});
       return pool(b, "MaxPool", x, "0,0", "true", rounding);
     });
+    // Rounded up, the last window sees less than nine, and with pads would count nine.
     for (const char* exclude : {"true", "false"})
-      expect_pads(0, [&](GraphBuilder& b, Edge x) {
+      expect_pads(rounding[0] == 'c', [&](GraphBuilder& b, Edge x) {
         return pool(b, "AvgPool", pad(b, x, {0, 0, 1, 1}, {0, 0, 1, 0}), "0,0", exclude, rounding);
       });
   }

@@ -251,7 +251,9 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
 }
 
 std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits&) { return run_space(); }
-TuningPoint heuristic(const OpDesc&, const DeviceTraits& traits) { return run_heuristic(traits); }
+TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  return run_heuristic(desc, traits);
+}
 
 std::string index_c_type(ElementType type) {
   switch (type) {

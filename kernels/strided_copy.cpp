@@ -95,8 +95,10 @@ std::vector<TuningPoint> run_space() {
   return points;
 }
 
-TuningPoint run_heuristic(const DeviceTraits& traits) {
-  return {{{"RUN", traits.is_cpu ? 64 : 1}}};
+TuningPoint run_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  // A work-item finds its place once a run; a GPU wants as many work-items as run at a time.
+  const bool many = desc.outputs[0].elements() >= int64_t{4} * 2048 * traits.compute_units;
+  return {{{"RUN", traits.is_cpu ? 64 : many ? 4 : 1}}};
 }
 size_t run_group(const DeviceTraits& traits) { return traits.is_cpu ? 16 : 64; }
 
@@ -141,8 +143,8 @@ void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out) {
 }
 
 std::vector<TuningPoint> copy_space(const OpDesc&, const DeviceTraits&) { return run_space(); }
-TuningPoint copy_heuristic(const OpDesc&, const DeviceTraits& traits) {
-  return run_heuristic(traits);
+TuningPoint copy_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  return run_heuristic(desc, traits);
 }
 
 KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits,

@@ -47,7 +47,7 @@ KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTr
 // Elements that one work-item copies, and work-items of a group, shared with the other kernels that
 // move elements.
 std::vector<TuningPoint> run_space();
-TuningPoint run_heuristic(const DeviceTraits& traits);
+TuningPoint run_heuristic(const OpDesc& desc, const DeviceTraits& traits);
 size_t run_group(const DeviceTraits& traits);
 // Work-items for runs of `run` elements, rounded up to whole groups.
 size_t run_items(const std::vector<CopyDim>& dims, int64_t run, size_t group);

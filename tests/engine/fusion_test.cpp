@@ -13,13 +13,9 @@
 namespace clinfer {
 namespace {
 
+using test::count_of;
 using test::GraphBuilder;
 using test::random_tensor;
-
-size_t count_of(const Graph& graph, const std::string& type) {
-  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                           [&](const auto& n) { return n->is(type); }));
-}
 
 // Operations other than constants, inputs and outputs.
 size_t operations(const Graph& graph) {

@@ -1,6 +1,7 @@
 // Builds small graphs in tests.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -8,6 +9,11 @@
 #include "engine/graph/graph.h"
 
 namespace clinfer::test {
+
+inline size_t count_of(const Graph& graph, const std::string& type) {
+  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                           [&](const auto& n) { return n->is(type); }));
+}
 
 class GraphBuilder {
  public:

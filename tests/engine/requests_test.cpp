@@ -8,13 +8,15 @@
 #include "engine/engine.h"
 #include "engine/graph/evaluate.h"
 #include "engine/ir/ir_reader.h"
+#include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer {
 namespace {
 
-std::string ball_model() { return std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml"; }
+using test::ball_model;
+using test::infer;
 
 std::shared_ptr<CompiledModel> compile(unsigned streams, unsigned batch = 0) {
   static const auto model = Model::read(ball_model());
@@ -34,13 +36,6 @@ Tensor picture(const Shape& shape, unsigned seed) {
         for (int64_t x = x0; x < x0 + 14; ++x)
           tensor.mutable_data<float>()[((n * shape[1] + c) * h + y) * w + x] = 240;
   return tensor;
-}
-
-std::vector<float> infer(InferRequest& request, const Tensor& input) {
-  request.set_input(0, input);
-  request.start();
-  request.wait();
-  return request.output(0).to_floats();
 }
 
 TEST(Requests, AgreeWithTheReference) {

@@ -11,13 +11,9 @@
 namespace clinfer {
 namespace {
 
+using test::count_of;
 using test::GraphBuilder;
 using test::random_tensor;
-
-size_t count_of(const Graph& graph, const std::string& type) {
-  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                           [&](const auto& n) { return n->is(type); }));
-}
 
 // Unrolls and expects the outputs of the graph to stay what they were.
 void expect_same_values(Graph& graph) {

@@ -1,0 +1,160 @@
+// Runs launch lines on the rig, and hands over what the sink got of a network that gives back its
+// input.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gst/clinfer.h"
+#include "tests/gst/harness.h"
+#include "tests/rig/counters.h"
+
+namespace clinfer {
+
+// What the sink got, and what was said on the bus.
+struct Played {
+  std::vector<std::vector<float>>
+      tensors;  // the first one of each frame; empty where the network did not run
+  std::vector<std::string> warnings;
+  std::string error;
+  std::string path, reason;
+  guint64 zero_copy = 0;
+};
+
+inline std::vector<float> tensor_of(GstBuffer* buffer) {
+  GstCustomMeta* meta = gst_buffer_get_custom_meta(buffer, kResultMeta);
+  if (meta == nullptr) return {};
+  const GValue* list = gst_structure_get_value(gst_custom_meta_get_structure(meta), "tensors");
+  if (list == nullptr || gst_value_list_get_size(list) == 0) return {};
+  GBytes* bytes = nullptr;
+  gst_structure_get(gst_value_get_structure(gst_value_list_get_value(list, 0)), "data",
+                    G_TYPE_BYTES, &bytes, nullptr);
+  gsize size = 0;
+  const auto* values = static_cast<const float*>(g_bytes_get_data(bytes, &size));
+  const std::vector<float> result(values, values + size / sizeof(float));
+  g_bytes_unref(bytes);
+  return result;
+}
+
+inline void read_bus(GstElement* pipeline, Played& played) {
+  GstBus* bus = gst_element_get_bus(pipeline);
+  const auto kinds =
+      static_cast<GstMessageType>(GST_MESSAGE_ERROR | GST_MESSAGE_EOS | GST_MESSAGE_WARNING);
+  for (bool more = true; more;) {
+    GstMessage* message = gst_bus_timed_pop_filtered(bus, 60 * GST_SECOND, kinds);
+    if (message == nullptr) {
+      played.error = "nothing happened for a minute";
+      break;
+    }
+    GError* error = nullptr;
+    if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_WARNING) {
+      gst_message_parse_warning(message, &error, nullptr);
+      played.warnings.emplace_back(error->message);
+    } else {
+      more = false;
+      if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) {
+        gst_message_parse_error(message, &error, nullptr);
+        played.error = error->message;
+      }
+    }
+    g_clear_error(&error);
+    gst_message_unref(message);
+  }
+  gst_object_unref(bus);
+}
+
+using Prepare = std::function<void(GstElement* pipeline)>;
+
+// Runs "... ! clinfer name=net ... ! fakesink name=sink" to its end, and looks that nothing was
+// misused or left behind.
+inline Played play(const std::string& launch, const Prepare& prepare = {}) {
+  Played played;
+  const long misuse = va_counters().misuse + cl_counters().misuse;
+  {
+    Pipeline pipeline(launch);
+    GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline.element), "net");
+    GstElement* sink = gst_bin_get_by_name(GST_BIN(pipeline.element), "sink");
+    GstPad* pad = gst_element_get_static_pad(sink, "sink");
+    gst_pad_add_probe(
+        pad, GST_PAD_PROBE_TYPE_BUFFER,
+        [](GstPad*, GstPadProbeInfo* info, gpointer data) {
+          static_cast<Played*>(data)->tensors.push_back(tensor_of(GST_PAD_PROBE_INFO_BUFFER(info)));
+          return GST_PAD_PROBE_OK;
+        },
+        &played, nullptr);
+    if (prepare) prepare(pipeline.element);
+    gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+    read_bus(pipeline.element, played);
+    GstStructure* stats = nullptr;
+    g_object_get(net, "stats", &stats, nullptr);
+    if (const char* path = gst_structure_get_string(stats, "path")) played.path = path;
+    if (const char* reason = gst_structure_get_string(stats, "path-reason")) played.reason = reason;
+    gst_structure_get_uint64(stats, "zero-copy-frames", &played.zero_copy);
+    gst_structure_free(stats);
+    gst_element_set_state(pipeline.element, GST_STATE_NULL);
+    gst_object_unref(pad);
+    gst_object_unref(sink);
+    gst_object_unref(net);
+  }
+  EXPECT_EQ(va_counters().misuse + cl_counters().misuse, misuse) << launch;
+  EXPECT_EQ(va_counters().surfaces_alive, 0) << launch;
+  EXPECT_EQ(cl_counters().images_alive, 0) << launch;
+  EXPECT_EQ(cl_counters().acquired, cl_counters().released) << launch;
+  return played;
+}
+
+inline std::string source(int width, int height, const std::string& more = "", int frames = 3) {
+  return "videotestsrc num-buffers=" + std::to_string(frames) +
+         " pattern=chroma-zone-plate kx2=20 ky2=20 kt=1 ! video/x-raw," +
+         "format=NV12,width=" + std::to_string(width) + ",height=" + std::to_string(height) +
+         ",framerate=25/1" + more;
+}
+
+// A network [1,3,24,40] -> ReLU that hands on what it gets. Path of its .xml.
+inline const std::string& echo_model() {
+  static const std::string path = [] {
+    const std::string dims = "<dim>1</dim><dim>3</dim><dim>24</dim><dim>40</dim></port>";
+    const auto port = [&](const char* id) {
+      return std::string("<port id=\"") + id + "\" precision=\"FP32\">" + dims;
+    };
+    testing_models::write_file("echo.bin", "");
+    return testing_models::write_file("echo.xml", R"(<?xml version="1.0"?>
+<net name="echo" version="11"><layers>
+<layer id="0" name="data" type="Parameter" version="opset1"><data shape="1,3,24,40" element_type="f32"/><output>)" +
+                                                      port("0") + R"(</output></layer>
+<layer id="1" name="echo" type="ReLU" version="opset1"><input>)" +
+                                                      port("0") + "</input><output>" + port("1") +
+                                                      R"(</output></layer>
+<layer id="2" name="result" type="Result" version="opset1"><input>)" +
+                                                      port("0") + R"(</input></layer>
+</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+</edges></net>
+)");
+  }();
+  return path;
+}
+
+inline std::string net(const std::string& properties = "") {
+  return " ! clinfer name=net post-process=none model=" + echo_model() + " " + properties;
+}
+// Of the last sample GStreamer 1.22 makes a copy, and unmaps there what it did not map.
+inline constexpr const char* kSink = " ! fakesink name=sink enable-last-sample=false";
+
+inline void expect_same(const Played& surfaces, const Played& memory, const std::string& what) {
+  ASSERT_EQ(surfaces.error, "") << what;
+  ASSERT_EQ(memory.error, "") << what;
+  ASSERT_EQ(surfaces.tensors.size(), memory.tensors.size()) << what;
+  for (size_t i = 0; i < memory.tensors.size(); ++i) {
+    ASSERT_FALSE(memory.tensors[i].empty()) << what;
+    ASSERT_EQ(surfaces.tensors[i].size(), memory.tensors[i].size()) << what << ", frame " << i;
+    float worst = 0;
+    for (size_t k = 0; k < memory.tensors[i].size(); ++k)
+      worst = std::max(worst, std::abs(surfaces.tensors[i][k] - memory.tensors[i][k]));
+    EXPECT_LE(worst, 1) << what << ", frame " << i << ": of 255";
+  }
+}
+
+}  // namespace clinfer

@@ -2,6 +2,8 @@
 // one compiled model. Plain C++ threads, no GObject, so that ThreadSanitizer can judge it.
 #pragma once
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -253,6 +255,7 @@ class Batcher {
 
   // The thread of a stream of the device.
   void attend(Lane& lane, const std::stop_token& stop) {
+    pthread_setname_np(pthread_self(), "clinfer:batches");  // for those who look who is busy
     std::unique_lock lock(mutex_);
     while (lane.filled.wait(lock, stop, [&] { return !lane.running.empty(); })) {
       const std::shared_ptr<Batch> batch = lane.running.front();

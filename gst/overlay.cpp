@@ -146,6 +146,7 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
     const clinfer::DrawingStyle style = state.style;
     GST_OBJECT_UNLOCK(transform);
     GstVideoFrame frame;
+    clinfer::check_meta(buffer, state.info);
     if (!gst_video_frame_map(
             &frame, &state.info, buffer,
             static_cast<GstMapFlags>(GST_MAP_READWRITE |

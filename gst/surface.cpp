@@ -82,6 +82,18 @@ bool is_dmabuf_caps(const GstCaps* caps) {
   return features != nullptr && gst_caps_features_contains(features, "memory:DMABuf");
 }
 
+void check_meta(GstBuffer* buffer, const GstVideoInfo& info) {
+  const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
+  if (meta == nullptr || (meta->format == GST_VIDEO_INFO_FORMAT(&info) &&
+                          meta->width >= static_cast<guint>(GST_VIDEO_INFO_WIDTH(&info)) &&
+                          meta->height >= static_cast<guint>(GST_VIDEO_INFO_HEIGHT(&info))))
+    return;
+  const char* format = gst_video_format_to_string(meta->format);
+  throw Error{ErrorCode::bad_argument, "a frame of " + size_text(info) + " has a GstVideoMeta of " +
+                                           format + " " + std::to_string(meta->width) + "x" +
+                                           std::to_string(meta->height)};
+}
+
 void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer) {
   const GstVideoFormatInfo* format = mapped.info.finfo;
   // With a GstVideoMeta each plane has a mapping of its own, else all share the first.
@@ -136,6 +148,7 @@ Frame frame_of_info(const GstVideoInfo& info) {
 
 MappedFrame::MappedFrame(GstBuffer* buffer, const GstVideoInfo& info)
     : frame_(frame_of_info(info)) {
+  check_meta(buffer, info);
   if (!gst_video_frame_map(&mapped_, &info, buffer, GST_MAP_READ)) {
     throw Error{ErrorCode::bad_argument, "a buffer of " +
                                              std::to_string(gst_buffer_get_size(buffer)) +

@@ -79,8 +79,10 @@ class Search {
 
   SearchResult run(std::span<const KernelChoice> guesses) {
     const KernelPlan plan = plan_of(fallback_.choice);
-    if (const std::string why = runner_.prepare({&plan, 1})[0]; !why.empty())
+    if (const std::string why = runner_.prepare({&plan, 1})[0]; !why.empty()) {
+      if (!go_on()) return std::move(result_);  // that is why
       throw Error(ErrorCode::device_failed, why);
+    }
     next_number_ = 1;
     seen_.push_back(fallback_.choice);
     runner_.time(fallback_.number, 1);

@@ -2,6 +2,7 @@
 #include "engine/ocl/programs.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -55,6 +56,7 @@ class Compiling {
  public:
   static void start(std::function<void()> work) {
     Compiling& all = instance();
+    wait_at_exit();
     {
       const std::lock_guard lock(all.mutex_);
       ++all.threads_;
@@ -67,18 +69,20 @@ class Compiling {
     }).detach();
   }
 
+  // What is registered last runs first at exit, so this is called whenever a compiler has run: what
+  // it left to be torn down (LLVM does at the first use of many of its parts) must not go before
+  // the compilers that still run are through.
+  static void wait_at_exit() {
+    std::atexit([] {
+      Compiling& compiling = instance();
+      std::unique_lock lock(compiling.mutex_);
+      compiling.idle_.wait(lock, [&] { return compiling.threads_ == 0; });
+    });
+  }
+
  private:
-  // Never destroyed. What is registered to run at exit now, runs before the drivers' own, which
-  // came first.
   static Compiling& instance() {
-    static Compiling* const all = [] {
-      std::atexit([] {
-        Compiling& compiling = instance();
-        std::unique_lock lock(compiling.mutex_);
-        compiling.idle_.wait(lock, [&] { return compiling.threads_ == 0; });
-      });
-      return new Compiling;
-    }();
+    static Compiling* const all = new Compiling;  // never destroyed
     return *all;
   }
   std::mutex mutex_;
@@ -99,7 +103,8 @@ class Builder {
                 info.driver + "|" + info.version + "|" + flags_ + "\n";
   }
 
-  void run(Job& job) const {
+  // What is abandoned meanwhile is not kept: to make a binary takes some compilers as long again.
+  void run(Job& job, const std::atomic<bool>& abandoned) const {
     const std::string source = program_source(job.instantiation);
     const std::string key = identity_ + source;
     if (cache_ && from_cache(job, key)) return;
@@ -115,7 +120,7 @@ class Builder {
                                                 error_name(error.err()) + "):\n" + log);
     }
     dump(job, source, sources_dumps_dir_.empty() ? "" : build_log(job.program));
-    if (cache_) store(job, key);
+    if (cache_ && !abandoned) store(job, key);
   }
 
  private:
@@ -201,9 +206,15 @@ Instantiation instantiate(const KernelSpec& spec) {
 
 struct ProgramBuilder::State {
   State(const Context& context, const BuildOptions& options)
-      : builder(context, options),
-        most_threads(options.threads ? options.threads
-                                     : std::max(1u, std::thread::hardware_concurrency())) {}
+      : builder(context, options), most_threads(threads_for(context, options)) {}
+
+  // PoCL compiles one program at a time: others would only wait for its lock, also at exit.
+  static unsigned threads_for(const Context& context, const BuildOptions& options) {
+    if (options.threads) return options.threads;
+    return context.traits.vendor == Vendor::pocl
+               ? 1
+               : std::max(1u, std::thread::hardware_concurrency());
+  }
 
   // The job of an instantiation, with a thread that will come to it. Under the mutex.
   std::shared_ptr<Job> job_of(const Instantiation& instantiation,
@@ -230,7 +241,7 @@ struct ProgramBuilder::State {
       job->begun = true;
       lock.unlock();
       try {
-        builder.run(*job);
+        builder.run(*job, abandoned);
       } catch (const cl::Error& error) {
         try {
           rethrow(error, "building kernel " + job->instantiation.kernel_name);
@@ -240,6 +251,7 @@ struct ProgramBuilder::State {
       } catch (...) {
         job->error = std::current_exception();
       }
+      Compiling::wait_at_exit();
       lock.lock();
       job->done = true;
       changed.notify_all();
@@ -249,7 +261,8 @@ struct ProgramBuilder::State {
 
   const Builder builder;
   const unsigned most_threads;
-  std::mutex mutex;  // guards what follows
+  std::atomic<bool> abandoned{false};  // nobody wants results any more
+  std::mutex mutex;                    // guards what follows
   std::condition_variable changed;
   std::map<std::string, std::shared_ptr<Job>> jobs;  // by kernel name
   std::deque<std::shared_ptr<Job>> queue;
@@ -260,6 +273,7 @@ ProgramBuilder::ProgramBuilder(const Context& context, const BuildOptions& optio
     : state_(std::make_shared<State>(context, options)) {}
 
 ProgramBuilder::~ProgramBuilder() {
+  state_->abandoned = true;
   const std::lock_guard lock(state_->mutex);
   state_->queue.clear();
 }

@@ -208,17 +208,35 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
   check_tuning_file(config_.tuning_file);
 
   const auto start = Clock::now();
+  std::mutex mutex;  // builds run on several threads, each asks whether to go on
+  bool stopped = false;
+  TuningStatus status;
+  status.layers = todo.size();
+  const std::function<bool()> go_on = [&] {
+    const std::lock_guard lock(mutex);
+    status.seconds = seconds_since(start);
+    if (!stopped && observer && !observer(status)) stopped = true;
+    return !stopped;
+  };
+  const auto must_go_on = [&] {
+    if (go_on()) return;
+    save();
+    throw Error(ErrorCode::cancelled, "tuning was stopped; what was measured is in " +
+                                          config_.tuning_file +
+                                          ", TUNING_CREATE goes on from there");
+  };
   DeviceRequest request(model, model.stream(0));
   for (size_t i = 0; i < model.inputs().size(); ++i)
     request.set_input(i, synthetic_tensor(model.inputs()[i]));
   // Time is spent where time can be saved: what takes longest goes first and gets most of the
   // budget.
   std::vector<double> least(plan.steps.size(), std::numeric_limits<double>::infinity());
-  request.walk([&](size_t) {});
+  request.walk([&](size_t) { must_go_on(); });
   for (int i = 0; i < kTimedWalks; ++i) {
     auto last = Clock::now();
     request.walk([&](size_t s) {
       least[s] = std::min(least[s], seconds_since(last));
+      must_go_on();
       last = Clock::now();
     });
   }
@@ -261,16 +279,6 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
              choice.family->plan(desc, context_.traits, choice.point).launches)
           programs.want(ocl::instantiate(spec));
     }
-  };
-  std::mutex mutex;  // builds run on several threads, each asks whether to go on
-  bool stopped = false;
-  TuningStatus status;
-  status.layers = todo.size();
-  const std::function<bool()> go_on = [&] {
-    const std::lock_guard lock(mutex);
-    status.seconds = seconds_since(start);
-    if (!stopped && observer && !observer(status)) stopped = true;
-    return !stopped;
   };
   auto saved = Clock::now();
   bool changed = false;
@@ -332,7 +340,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
   };
   try {
     for (const Task& task : todo) {
-      if (!go_on()) break;
+      must_go_on();
       if (config_.tuning_seconds > 0 && &task != &todo[0] &&
           seconds_since(start) > config_.tuning_seconds)
         break;
@@ -340,6 +348,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
         compile_ahead(static_cast<size_t>(&task - todo.data()) + 1 + kAhead);
       request.walk([&](size_t s) {
         if (s == task.step) measure_task(task);
+        must_go_on();
       });
     }
   } catch (...) {
@@ -347,10 +356,6 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     throw;
   }
   save();
-  if (stopped)
-    throw Error(ErrorCode::cancelled, "tuning was stopped; what was measured is in " +
-                                          config_.tuning_file +
-                                          ", TUNING_CREATE goes on from there");
   seconds_ = seconds_since(start);
   return changed;
 }

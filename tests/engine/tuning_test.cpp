@@ -175,6 +175,21 @@ TEST_F(Tuned, StoppingKeepsWhatWasMeasured) {
   EXPECT_EQ(rest.measured, rest.layers.size() - kept);
 }
 
+// Also in the inferences before and between the measuring: they take long in large networks.
+TEST_F(Tuned, StoppingWaitsForOneLayerOfAnInferenceAtMost) {
+  for (size_t last = 1; last < 12; ++last) {
+    size_t asked = 0;
+    try {
+      compile(TuningMode::retune, [&](const TuningStatus&) { return ++asked < last; });
+      FAIL() << "was not stopped";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::cancelled);
+    }
+    EXPECT_EQ(asked, last) << "went on after it was told to stop";
+    EXPECT_EQ(TuningCache::read(file_).size(), 0u) << "had measured a layer by question " << last;
+  }
+}
+
 TEST_F(Tuned, AFolderThatCannotBeWrittenIsSaidBeforeAnythingIsMeasured) {
   Config config;
   config.tuning_mode = TuningMode::create;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "engine/graph/evaluate.h"
 
@@ -302,6 +301,7 @@ void DeviceRequest::run_segment() {
     for (const Node* result : plan.graph->results) read_back(result->inputs[0]);
   }
   stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
+  signal_.reset();
   stream_.queue.flush();
 }
 
@@ -341,17 +341,35 @@ Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
   return gather_from(desc, readback.memory->data(), type);
 }
 
+// Drivers may spin in their wait, and have none with a deadline; they call back from threads that
+// sleep.
 void DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline, bool& finished) {
   finished = true;
-  // Drivers may spin in their wait; asleep we cost no host time.
-  if (deadline || model_.waits_asleep()) {
-    while (done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() > CL_COMPLETE) {
-      if (deadline && Clock::now() >= *deadline) {
-        finished = false;
-        return;
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  if ((deadline || model_.waits_asleep()) &&
+      done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() > CL_COMPLETE) {
+    if (signal_ == nullptr) {
+      signal_ = std::make_shared<Signal>();
+      auto called = std::make_unique<std::shared_ptr<Signal>>(signal_);
+      done_.setCallback(
+          CL_COMPLETE,
+          [](cl_event, cl_int, void* data) {
+            const std::unique_ptr<std::shared_ptr<Signal>> owner(
+                static_cast<std::shared_ptr<Signal>*>(data));
+            Signal& signal = **owner;
+            const std::lock_guard lock(signal.mutex);
+            signal.over = true;
+            signal.changed.notify_all();
+          },
+          called.get());
+      called.release();  // the callback's
     }
+    std::unique_lock lock(signal_->mutex);
+    const auto over = [this] { return signal_->over; };
+    if (deadline)
+      finished = signal_->changed.wait_until(lock, *deadline, over);
+    else
+      signal_->changed.wait(lock, over);
+    if (!finished) return;
   }
   done_.wait();
 }

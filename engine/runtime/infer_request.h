@@ -1,8 +1,11 @@
 // One inference in flight on a stream.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 
 #include "engine/ocl/host_memory.h"
@@ -89,7 +92,14 @@ class DeviceRequest final : public InferRequest {
 
   bool running_ = false;
   size_t next_step_ = 0;
-  cl::Event done_;                              // of the last command of the segment
+  cl::Event done_;  // of the last command of the segment
+  // The same for a thread that sleeps.
+  struct Signal {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool over = false;
+  };
+  std::shared_ptr<Signal> signal_;              // none: nobody sleeps on this segment
   std::vector<std::vector<cl::Event>> events_;  // by step, when times are wanted
   std::vector<double> host_ns_;
   std::function<void(size_t)> visit_;  // of walk()

@@ -120,6 +120,43 @@ TEST(Requests, BatchGivesEachImageItsOwnResult) {
   }
 }
 
+// Of this thread: on a CPU the device's own threads are busy meanwhile.
+TEST(Requests, WaitingCostsNoTimeOfTheProcessor) {
+  const auto cpu_seconds = [] {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  };
+  for (const QueueHint throttle : {QueueHint::automatic, QueueHint::low})
+    for (const bool timed : {false, true}) {
+      Config config;
+      config.batch = 8;
+      config.throttle = throttle;
+      const auto compiled = CompiledModel::compile(Model::read(ball_model()), config);
+      const auto request = compiled->create_request();
+      infer(*request, picture(compiled->inputs()[0].shape, 1));
+      double waited = 0, busy = 0;
+      for (int i = 0; i < 20; ++i) {
+        request->start();
+        const auto begin = std::chrono::steady_clock::now();
+        const double before = cpu_seconds();
+        if (timed)
+          EXPECT_TRUE(request->wait(std::chrono::minutes(1)));
+        else
+          request->wait();
+        busy += cpu_seconds() - before;
+        waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      }
+      EXPECT_LT(busy, 0.06 * waited) << "of " << waited << " s, with reading out the results";
+    }
+  const auto compiled = compile(1, 8);
+  const auto request = compiled->create_request();
+  request->start();
+  while (!request->wait(std::chrono::milliseconds(1))) {
+  }
+  EXPECT_FALSE(request->output(0).to_floats().empty());
+}
+
 TEST(Requests, CanBeDroppedWhileInFlight) {
   const auto compiled = compile(1);
   for (int i = 0; i < 20; ++i) compiled->create_request()->start();

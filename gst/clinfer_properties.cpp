@@ -415,8 +415,11 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
       kPropThroughputStreams, "throughput-streams", "Throughput streams",
       "Inferences that run side by side on the device (0: automatic, measured at the first load)",
       0, 64, 1, ready);
-  number(kPropBatchSize, "batch-size", "Batch size",
-         "Frames an inference; nireq times as many are in flight", 1, 256, 1, ready);
+  number(
+      kPropBatchSize, "batch-size", "Batch size",
+      "Frames an inference; nireq times as many are in flight (0: what `clinfer tune --pipeline` "
+      "found best and tuning-file has, else as the model states)",
+      0, 256, 1, ready);
   g_object_class_install_property(
       klass, kPropBatchTimeout,
       g_param_spec_int("batch-timeout", "Batch time-out",

@@ -57,7 +57,9 @@ size_t Element::frames_in_flight_for(const Settings& settings) const {
                                : std::clamp(settings.inference_interval, 1u, kMostPassing);
   // One batch more than there are requests stands ready, for the thread that takes a finished one's
   // results to launch at once.
-  return (requests + 1) * settings.batch_size * passing;
+  const size_t batch = session != nullptr ? session->shared->batcher->batch_size()
+                                          : std::max(settings.batch_size, 1u);
+  return (requests + 1) * batch * passing;
 }
 
 void Element::open() {

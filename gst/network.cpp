@@ -308,7 +308,9 @@ Config engine_config(const Network& network, const Settings& settings) {
   config.device = settings.device;
   config.streams = settings.throughput_streams;
   const auto stated = network.model->inputs()[network.image_input].shape[0];
-  config.batch = stated == settings.batch_size ? 0 : settings.batch_size;
+  config.batch = settings.batch_size == 0        ? kAutoBatch
+                 : stated == settings.batch_size ? 0
+                                                 : settings.batch_size;
   config.priority = settings.priority;
   config.throttle = settings.throttle;
   config.exclusive = settings.exclusive;

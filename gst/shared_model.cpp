@@ -183,7 +183,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
   if constexpr (kHaveSurfaces)
     if (display != nullptr && shared->surface_problem.empty())
       shared->surface_problem = test_sharing(*display, compiled);
-  const size_t batch = settings.batch_size;
+  const auto batch = static_cast<size_t>(compiled.inputs()[network.image_input].shape[0]);
   BatchSplit split(compiled, network.image_input, batch);
 
   std::vector<std::unique_ptr<InferRequest>> requests;

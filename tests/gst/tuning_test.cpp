@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <thread>
 
+#include "engine/runtime/pipeline.h"
 #include "tests/engine/test_files.h"
 #include "tests/gst/harness.h"
+#include "tuning/tuning_cache.h"
 
 namespace clinfer {
 namespace {
@@ -103,6 +105,34 @@ TEST(ElementTuning, SaysWhatIsWrongWithTheFile) {
   EXPECT_NE(play("tuning-mode=create tuning-file=" + file).error.find("not a JSON object"),
             std::string::npos);
   EXPECT_EQ(read_file(file), "[1]");
+}
+
+TEST(ElementTuning, TheBatchOnAutoIsTheFiles) {
+  const TemporaryFolder folder;
+  Config config;
+  config.tuning_mode = TuningMode::use_existing;
+  config.tuning_file = folder / "t.json";
+  update_tuning_file(config.tuning_file, [](TuningCache&) {});
+  const auto batch = [&] {
+    Harness harness(Harness::clinfer_launch(
+        "batch-size=0 throughput-streams=0 tuning-mode=use-existing tuning-file=" +
+        config.tuning_file));
+    harness.set_caps("NV12", 64, 48);
+    for (int i = 0; i < 7; ++i) EXPECT_EQ(harness.push(i % 2 ? kRed : kBlue, i), GST_FLOW_OK);
+    gst_harness_push_event(harness.get(), gst_event_new_eos());
+    for (int i = 0; i < 7; ++i) EXPECT_EQ(answer_of(harness.pull().get()), i % 2 ? "red" : "blue");
+    GstStructure* stats = nullptr;
+    g_object_get(harness.clinfer(), "stats", &stats, nullptr);
+    guint images = 0, requests = 0;
+    gst_structure_get_uint(stats, "batch-size", &images);
+    gst_structure_get_uint(stats, "nireq", &requests);
+    gst_structure_free(stats);
+    return std::pair{images, requests};
+  };
+  EXPECT_EQ(batch().first, 1u) << "the file says nothing";
+  const auto model = Model::read(testing_models::color_model());
+  store_pipeline(*model, config, list_devices().devices.at(0), {1, 5, 3, 100}, true);
+  EXPECT_EQ(batch(), (std::pair{3u, 5u}));
 }
 
 TEST(ElementTuning, AStateChangeStopsItSoon) {

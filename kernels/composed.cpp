@@ -1,11 +1,11 @@
 // Small operations that are a few others: Roll, SliceScatter, Col2Im, Identity, the tests for
 // numbers that are none (IsNaN, IsInf, IsFinite), and ConvertPromoteTypes.
-#include <algorithm>
 #include <limits>
 #include <numeric>
 
 #include "kernels/expand.h"
 #include "kernels/shape_util.h"
+#include "kernels/slice.h"
 
 namespace clinfer {
 
@@ -87,22 +87,11 @@ void slice_scatter(Expansion& x) {
   std::vector<Cut> cuts;
   for (size_t i = 0; i < start.size(); ++i) {
     const size_t axis = checked_axis(axes[i], shape.size(), "axis");
-    if (step[i] == 0) fail_model("a step is 0");
     for (const Cut& cut : cuts)
       if (cut.axis == axis) fail_model("axis " + std::to_string(axis) + " is given twice");
-    const int64_t size = shape[axis], low = step[i] > 0 ? 0 : -1,
-                  high = step[i] > 0 ? size : size - 1;
-    const auto bound = [&](int64_t v) { return std::clamp(v < 0 ? v + size : v, low, high); };
-    const int64_t begin = bound(std::max(start[i], -size - 1)),
-                  end = bound(std::max(stop[i], -size - 1));
-    const int64_t distance = step[i] > 0 ? end - begin : begin - end;
-    // |step| as unsigned: the smallest integer has no positive counterpart.
-    const uint64_t width =
-        step[i] > 0 ? static_cast<uint64_t>(step[i]) : uint64_t{0} - static_cast<uint64_t>(step[i]);
-    const int64_t count =
-        distance > 0 ? static_cast<int64_t>((static_cast<uint64_t>(distance) - 1) / width) + 1 : 0;
-    cuts.push_back({axis, begin, count, count == 1 ? 1 : step[i]});
-    part[axis] = count;
+    const SliceRange range = slice_range(shape[axis], start[i], stop[i], step[i]);
+    cuts.push_back({axis, range.first, range.count, range.step});
+    part[axis] = range.count;
   }
   if (x.shape(1) != part)
     fail_model("the updates " + to_string(x.shape(1)) + " are not of the shape " + to_string(part));

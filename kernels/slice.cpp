@@ -1,30 +1,24 @@
 // Slice and StridedSlice: a part of the input, maybe with steps, is a view of any layout; a
 // negative step is a negative stride with an offset at the other end.
+#include "kernels/slice.h"
+
 #include <algorithm>
 
 #include "kernels/shape_util.h"
 
 namespace clinfer {
 
-namespace {
-
-// One range of a dimension: `count` elements from `first` on, `step` apart.
-struct Range {
-  int64_t first, count, step;
-};
-
-// As numpy's slice: negative bounds count from the end, what lies outside is cut off. `begin` or
-// `end` may be left open.
-Range range_of(int64_t size, std::optional<int64_t> begin, std::optional<int64_t> end,
-               int64_t step) {
+SliceRange slice_range(int64_t size, std::optional<int64_t> begin, std::optional<int64_t> end,
+                       int64_t step) {
   if (step == 0) fail_model("a step is 0");
-  const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
-  const auto bound = [&](int64_t value) {
+  if (size == 0) return {0, 0, 1};
+  const auto bound = [&](int64_t value, int64_t low, int64_t high) {
     if (value < 0) value = value < -size ? low : value + size;
     return std::clamp(value, low, high);
   };
-  const int64_t first = begin ? bound(*begin) : (step > 0 ? 0 : size - 1);
-  const int64_t last = end ? bound(*end) : (step > 0 ? size : -1);
+  const int64_t high = step > 0 ? size : size - 1;
+  const int64_t first = begin ? bound(*begin, 0, high) : (step > 0 ? 0 : high);
+  const int64_t last = end ? bound(*end, step > 0 ? 0 : -1, high) : (step > 0 ? size : -1);
   const int64_t distance = step > 0 ? last - first : first - last;
   if (distance <= 0) return {0, 0, 1};
   // |step| as unsigned: the smallest integer has no positive counterpart.
@@ -34,9 +28,11 @@ Range range_of(int64_t size, std::optional<int64_t> begin, std::optional<int64_t
   return {first, n, n == 1 ? 1 : step};
 }
 
+namespace {
+
 // What becomes of the input's dimensions, front to back, and which output dimensions they are.
 struct Selection {
-  std::vector<Range> ranges;  // one per input dimension
+  std::vector<SliceRange> ranges;  // one per input dimension
   std::vector<int>
       dimensions;  // one per output dimension: the input dimension, or -1 for a new one of 1
 };
@@ -79,7 +75,7 @@ Selection select_slice(const Shape& shape, const std::vector<int64_t>& start,
     const size_t d = checked_axis(axes[i], shape.size(), "axis");
     if (seen[d]) fail_model("axis " + std::to_string(axes[i]) + " is given twice");
     seen[d] = true;
-    selection.ranges[d] = range_of(shape[d], start[i], stop[i], step[i]);
+    selection.ranges[d] = slice_range(shape[d], start[i], stop[i], step[i]);
   }
   return selection;
 }
@@ -173,8 +169,8 @@ Selection select_strided(const Shape& shape, const Attributes& attributes, const
         selection.ranges.push_back({first, 1, 1});
       } else {
         selection.ranges.push_back(
-            range_of(shape[d], has_begin ? std::optional(b.begin[i]) : std::nullopt,
-                     has_end ? std::optional(b.end[i]) : std::nullopt, step));
+            slice_range(shape[d], has_begin ? std::optional(b.begin[i]) : std::nullopt,
+                        has_end ? std::optional(b.end[i]) : std::nullopt, step));
         selection.dimensions.push_back(static_cast<int>(d));
       }
     }

@@ -9,12 +9,16 @@ std::vector<float> slice1(int64_t size, int64_t start, int64_t stop, int64_t ste
       .to_floats();
 }
 
-TEST(Slice, BoundsAsInNumpy) {
+TEST(Slice, Bounds) {
   EXPECT_EQ(slice1(5, 1, 4, 2), (std::vector<float>{1, 3}));
   EXPECT_EQ(slice1(5, -2, 99, 1), (std::vector<float>{3, 4}));
   EXPECT_EQ(slice1(5, -1, INT64_MIN, -2), (std::vector<float>{4, 2, 0}));
   EXPECT_EQ(slice1(5, 4, 0, -1), (std::vector<float>{4, 3, 2, 1}));
   EXPECT_EQ(slice1(5, 3, 3, 1), std::vector<float>{});
+  EXPECT_EQ(slice1(5, -9, -99, -1), std::vector<float>{0});  // numpy: nothing
+  EXPECT_EQ(slice1(5, -9, 0, -1), std::vector<float>{});
+  EXPECT_EQ(slice1(5, 9, 3, -1), std::vector<float>{4});
+  EXPECT_EQ(slice1(0, -1, -9, -1), std::vector<float>{});
   EXPECT_EQ(slice1(5, 0, INT64_MAX, INT64_MAX), (std::vector<float>{0}));
   EXPECT_EQ(slice1(5, INT64_MAX, INT64_MIN, INT64_MIN), (std::vector<float>{4}));
   EXPECT_EQ(slice1(0, 0, 5, 1), std::vector<float>{});

@@ -406,6 +406,7 @@ void evaluate_integers(const ElementFunction& function, const std::vector<Shape>
   const IntegerFunction* exact = find_integer(function.name);
   const UnaryFunction* unary = find_unary(function.name);
   if (!exact && !unary && !select) fail_unsupported(function.name + " of integers");
+  std::vector<float> rounded(exact || select || clamp ? 0 : result.size());
   walk(out.shape(), strides, [&](int64_t i, const std::vector<int64_t>& at) {
     const int64_t x = in[0][at[0]];
     if (select)
@@ -418,9 +419,10 @@ void evaluate_integers(const ElementFunction& function, const std::vector<Shape>
     else if (exact)
       result[i] = exact->apply(x, function.operands > 1 ? in[1][at[1]] : 0);
     else
-      result[i] =
-          static_cast<int64_t>(unary->apply(static_cast<float>(x), function.alpha, function.beta));
+      rounded[i] =
+          std::nearbyint(unary->apply(static_cast<float>(x), function.alpha, function.beta));
   });
+  if (!rounded.empty()) return copy_all(Tensor::of(out.type(), out.shape(), rounded), out);
   store_ints(result, out);
 }
 

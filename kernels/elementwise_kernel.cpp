@@ -276,6 +276,12 @@ std::string spliced(std::string_view expression, float alpha, float beta) {
   return text;
 }
 
+// Whether integers go through a float function, whose result is rounded.
+bool is_rounded(const Program& program) {
+  const std::string& name = program.function.name;
+  return !program.floats && name != "clamp" && !find_integer(name) && find_unary(name);
+}
+
 // The function as an expression of x, y, and z0.. for the further operands; of floats (any width)
 // or ints.
 std::string base_expression(const Program& program) {
@@ -288,7 +294,7 @@ std::string base_expression(const Program& program) {
           "x < ALPHA ? convert_int_sat_rtp(ALPHA) : x > BETA ? convert_int_sat_rtn(BETA) : x",
           f.alpha, f.beta);
     if (const IntegerFunction* exact = find_integer(f.name)) return std::string(exact->opencl);
-    return "convert_int_sat_rtz(FN(of_float)(convert_float(x)))";
+    return "convert_int_sat_rte(FN(of_float)(convert_float(x)))";
   }
   if (is_comparison(f.name))
     return "x " + std::string(comparison_sign(f.name)) + " y ? 1.0f : 0.0f";
@@ -338,11 +344,13 @@ std::string load_text(const std::string& stored, bool floats, const std::string&
   return floats ? "convert_float(" + value + ")" : "convert_int(" + value + ")";
 }
 
-std::string store_text(const OpDesc& desc, bool floats) {
+// Integers wrap around, but for what float functions make of them.
+std::string store_text(const OpDesc& desc, const Program& program) {
   const std::string stored = stored_type(desc.outputs[0].type);
   if (stored == "half") return "vstore_half_rte(v, 0, p)";
   if (stored == "float") return "*(p) = (v)";
-  return "*(p) = convert_" + stored + (floats ? "_sat_rtz" : "") + "(v)";
+  const char* how = program.floats ? "_sat_rtz" : is_rounded(program) ? "_sat" : "";
+  return "*(p) = convert_" + stored + how + "(v)";
 }
 
 KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
@@ -363,7 +371,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
                   {"DIMS", std::to_string(dims)},
                   {"N", std::to_string(n)},
                   {"OUT_T", stored_type(desc.outputs[0].type)},
-                  {"STORE_ONE(v, p)", store_text(desc, program.floats)},
+                  {"STORE_ONE(v, p)", store_text(desc, program)},
                   {"GROUP", std::to_string(group)}};
   std::reverse(program.loops.begin(),
                program.loops.end());  // the kernel counts the innermost first
@@ -427,7 +435,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
   text = "struct FN(Walk) { int size[DIMS], out[DIMS], in[N][DIMS], run, rows; };\n";
   text += "#define OPERANDS " + operands + "\n#define SINGLE(i) FN(single)(" + single + ")\n";
   if (!program.floats) text += kIntegerHelpers;
-  if (!program.floats && !find_integer(program.function.name) && find_unary(program.function.name))
+  if (is_rounded(program))
     text += "float FN(of_float)(float x) { return " +
             spliced(find_unary(program.function.name)->opencl, program.function.alpha,
                     program.function.beta) +

@@ -83,8 +83,15 @@ size_t Expansion::number(float value) {
 
 size_t Expansion::step(std::string type, int opset, std::vector<size_t> inputs,
                        const Pairs& attributes, size_t output_count) {
-  Step step{std::move(type), opset, {}, std::move(inputs), values_.size(), output_count};
-  for (const auto& [name, value] : attributes) step.attributes.set(name, value);
+  Attributes set;
+  for (const auto& [name, value] : attributes) set.set(name, value);
+  return step(std::move(type), opset, std::move(inputs), std::move(set), output_count);
+}
+
+size_t Expansion::step(std::string type, int opset, std::vector<size_t> inputs,
+                       Attributes attributes, size_t output_count) {
+  Step step{std::move(type),   opset,          std::move(attributes),
+            std::move(inputs), values_.size(), output_count};
   std::vector<ValueInfo> infos;
   for (size_t i : step.inputs) infos.push_back(values_.at(i));
   std::vector<ValueInfo> results =
@@ -119,6 +126,20 @@ size_t Expansion::slice(size_t value, size_t axis, int64_t begin, int64_t end, i
 size_t Expansion::convert(size_t value, ElementType type) {
   if (info(value).type == type) return value;
   return step("Convert", 1, {value}, {{"destination_type", std::string(name_of(type))}});
+}
+
+void compute_in_floats(Expansion& x, size_t count, bool rounded) {
+  const ShapeContext& context = x.context();
+  const ElementType type = context.inputs[0].type;
+  if (is_float(type) || type == ElementType::boolean) return;
+  std::vector<size_t> inputs(context.inputs.size());
+  std::iota(inputs.begin(), inputs.end(), size_t{0});
+  for (size_t i = 0; i < count; ++i) inputs[i] = x.convert(i, ElementType::f32);
+  const size_t first =
+      x.step(context.type, context.opset, inputs, context.attributes, context.output_count);
+  for (size_t k = 0; k < context.output_count; ++k) x.outputs.push_back(first + k);
+  if (rounded) x.outputs[0] = x.step("Round", 5, {first}, {{"mode", "half_to_even"}});
+  x.outputs[0] = x.convert(x.outputs[0], type);
 }
 
 Tensor table(const Shape& shape) {

@@ -1,5 +1,6 @@
 // Operations that are combinations of others are written once, as steps: shapes, evaluate() and
-// what runs on a device all follow from these.
+// what runs on a device all follow from these. Operations with kernels write so what these do not
+// take, and leave the outputs unset in all other cases.
 #pragma once
 
 #include <string>
@@ -34,6 +35,8 @@ class Expansion {
   // Adds a step; gives the number of its first output.
   size_t step(std::string type, int opset, std::vector<size_t> inputs, const Pairs& attributes = {},
               size_t output_count = 1);
+  size_t step(std::string type, int opset, std::vector<size_t> inputs, Attributes attributes,
+              size_t output_count);
   // Steps that most need. They give their input where nothing is to be done.
   size_t reshape(size_t value, const Shape& shape);
   size_t transpose(size_t value, const std::vector<int64_t>& order);
@@ -57,6 +60,11 @@ class Expansion {
 // A constant to be filled in, zeros of f32. Throws Error{unsupported} where it would be out of
 // proportion to what a model says (more than 2^24 numbers).
 Tensor table(const Shape& shape);
+
+// The operation itself where its data, which are the first `count` inputs, are integers: computed
+// in floats, and its first output brought back to integers, `rounded` to the nearest ones or cut
+// off.
+void compute_in_floats(Expansion& x, size_t count, bool rounded);
 
 // An entry of the registry for an operation that is nothing but steps.
 OpDef expanded_op(std::string type, std::vector<int> opsets, void (*expand)(Expansion&));

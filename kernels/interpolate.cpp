@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/convolution_tile.h"
+#include "kernels/expand.h"
 #include "kernels/shape_util.h"
 #include "kernels/strided_copy.h"
 
@@ -283,8 +284,6 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   check_inputs(context, opset < 4 ? 2 : opset < 11 ? 3 : 2, opset < 4 ? 2 : opset < 11 ? 4 : 3);
   const Shape& data = context.inputs[0].shape;
   const Style style = style_of(opset, context.attributes);
-  if (style.mode != Mode::nearest && !is_float(context.inputs[0].type))
-    fail_unsupported("mode " + context.attributes.get_string("mode") + " of integers");
   std::vector<Axis> axes = padded_axes(context.attributes, data);
   std::vector<int64_t> numbers = all_axes(data.size());
   const int axes_at = axes_input(opset);
@@ -384,11 +383,13 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     shape[d] = out;
     return result;
   };
-  if (outputs[0].type() == ElementType::f32) {
-    const float* data = inputs[0].data<float>();
-    std::vector<float> values(data, data + inputs[0].elements());
+  if (style_of(desc.opset, desc.attributes).mode != Mode::nearest ||
+      outputs[0].type() == ElementType::f32) {
+    std::vector<float> values = inputs[0].to_floats();
     for (size_t d = 0; d < tables.size(); ++d) values = resize(std::move(values), d);
-    std::copy(values.begin(), values.end(), outputs[0].mutable_data<float>());
+    if (!is_float(outputs[0].type()))
+      for (float& value : values) value = std::nearbyint(value);
+    outputs[0] = Tensor::of(outputs[0].type(), outputs[0].shape(), values);
     return;
   }
   with_size(outputs[0].type(), [&](auto zero) {
@@ -679,6 +680,10 @@ std::vector<OpDef> interpolate_ops() {
   interpolate.evaluate = evaluate;
   interpolate.families = {&kTile, &kGeneral};
   interpolate.layout = LayoutRule::image;
+  interpolate.expand = [](Expansion& x) {
+    if (style_of(x.context().opset, x.context().attributes).mode != Mode::nearest)
+      compute_in_floats(x, 1, true);
+  };
   return {std::move(interpolate)};
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/convolution_int8.h"
 #include "kernels/convolution_mma.h"
+#include "kernels/expand.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -545,6 +546,9 @@ std::vector<OpDef> matmul_ops() {
   matmul.evaluate = evaluate;
   matmul.families = {&kGemv, &kMma, &kFullyConnected, &kInt8, &kGeneral};
   matmul.layout = LayoutRule::any_to_rows;
+  matmul.expand = [](Expansion& x) {
+    if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);
+  };
   return {std::move(matmul)};
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/convolution_tile.h"
 #include "kernels/elementwise.h"
+#include "kernels/expand.h"
 #include "kernels/shape_util.h"
 #include "kernels/strided_copy.h"
 
@@ -649,6 +650,22 @@ const KernelFamily kBatchNorm{
       return plan;
     }};
 
+// GroupNormalization whose scale and bias are no constants: without them, which follow.
+void expand_affine(Expansion& x) {
+  if (x.context().type != "GroupNormalization" || (x.is_constant(1) && x.is_constant(2))) return;
+  const int64_t channels = x.shape(0)[1];
+  const auto filled = [&](float value) {
+    return x.constant(Tensor::of(ElementType::f32, {channels},
+                                 std::vector<float>(static_cast<size_t>(channels), value)));
+  };
+  const size_t normal = x.step(x.context().type, x.context().opset, {0, filled(1), filled(0)},
+                               x.context().attributes, 1);
+  Shape shape(x.shape(0).size(), 1);
+  shape[1] = channels;
+  const size_t scaled = x.step("Multiply", 1, {normal, x.reshape(1, shape)});
+  x.outputs = {x.step("Add", 1, {scaled, x.reshape(2, shape)})};
+}
+
 }  // namespace
 
 std::vector<OpDef> normalize_ops() {
@@ -657,6 +674,7 @@ std::vector<OpDef> normalize_ops() {
   rows.evaluate = evaluate;
   rows.families = {&kRows};
   rows.layout = LayoutRule::follow;
+  rows.expand = expand_affine;
   std::vector<OpDef> ops;
   for (const auto& [type, first] :
        {std::pair{"MVN", 1}, {"NormalizeL2", 1}, {"GRN", 1}, {"GroupNormalization", 12}}) {

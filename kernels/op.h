@@ -156,7 +156,7 @@ struct OpDef {
   // desc.inputs.size() on `constants`. No steps: cannot be expressed so. Null: not an element
   // function.
   TailSteps (*as_tail)(const OpDesc&, int main) = nullptr;
-  // Set for operations that are a combination of others (expand.h): nothing else runs them.
+  // Set for operations that are run as a combination of others, always or in some cases (expand.h).
   void (*expand)(Expansion&) = nullptr;
   // Set for operations that run on the host by design; says why. Such an op needs no family.
   std::string host_reason = {};

@@ -1,9 +1,11 @@
 // MaxPool and AvgPool: shapes, plain reference, and the families tile (pooling.cl), wide and
 // general.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels/convolution_tile.h"
+#include "kernels/expand.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -163,6 +165,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
             values.push_back(taps > 0 ? static_cast<float>(sum / static_cast<double>(taps)) : 0.f);
           }
         }
+  if (!is_float(outputs[0].type()))
+    for (float& value : values) value = std::nearbyint(value);
   outputs[0] = Tensor::of(outputs[0].type(), outputs[0].shape(), values);
   if (outputs.size() > 1) store_ints(indices, outputs[1]);
 }
@@ -521,6 +525,7 @@ std::vector<OpDef> pooling_ops() {
   max_pool.evaluate = evaluate;
   max_pool.families = {&kWide, &kTile, &kGeneral};
   max_pool.layout = LayoutRule::image;
+  max_pool.expand = [](Expansion& x) { compute_in_floats(x, 1, true); };
   OpDef avg_pool = max_pool;
   avg_pool.type = "AvgPool";
   return {std::move(max_pool), std::move(avg_pool)};

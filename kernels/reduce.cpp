@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "kernels/expand.h"
 #include "kernels/kernel.h"
 #include "kernels/shape_util.h"
 #include "kernels/strided_copy.h"
@@ -316,6 +317,12 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
 
 const KernelFamily kReduce{"reduce", 1, reject_reduce, reduce_space, reduce_heuristic, plan_reduce};
 
+void expand(Expansion& x) {
+  const std::string& type = x.context().type;
+  if (type == "ReduceMean" || type == "ReduceL1" || type == "ReduceL2")
+    compute_in_floats(x, 1, false);
+}
+
 }  // namespace
 
 std::vector<OpDef> reduce_ops() {
@@ -328,6 +335,7 @@ std::vector<OpDef> reduce_ops() {
     def.evaluate = evaluate_reduce;
     def.families = {&kReduce};
     def.layout = LayoutRule::follow;
+    def.expand = expand;
     ops.push_back(std::move(def));
   }
   return ops;

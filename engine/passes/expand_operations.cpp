@@ -1,5 +1,5 @@
 // Replaces operations that are combinations of others (kernels/expand.h) by their steps, so that
-// these are fused and computed like any others.
+// these are fused and computed like any others; and steps of that kind by theirs.
 #include <algorithm>
 
 #include "engine/passes/passes.h"
@@ -19,11 +19,14 @@ std::vector<ValueInfo> infos_of(const Node& node) {
   return infos;
 }
 
-void expand(Graph& graph, Node* node) {
+// Gives the steps that may be expanded in turn; none where the node is no such case itself.
+std::vector<Node*> expand(Graph& graph, Node* node) {
   const std::vector<ValueInfo> infos = infos_of(*node);
   const ShapeContext context{node->type, node->opset, node->attributes, infos,
                              node->outputs.size()};
   const Expansion expansion(*node->def, context);
+  std::vector<Node*> expandable;
+  if (expansion.outputs.empty()) return expandable;
   std::vector<Edge> values = node->inputs;
   const auto edge_of = [&](size_t value) {
     if (value >= values.size()) values.resize(value + 1);
@@ -40,6 +43,7 @@ void expand(Graph& graph, Node* node) {
     part->opset = step.opset;
     part->attributes = step.attributes;
     part->def = find_op(step.type, step.opset);
+    if (part->def->expand) expandable.push_back(part);
     part->inputs = std::move(inputs);
     part->outputs.resize(step.output_count);
     infer_node_shapes(*part);
@@ -54,6 +58,7 @@ void expand(Graph& graph, Node* node) {
                         node->outputs[port].names.end());
     graph.replace_uses({node, static_cast<int>(port)}, to);
   }
+  return expandable;
 }
 
 }  // namespace
@@ -63,7 +68,12 @@ void expand_operations(Graph& graph, const PassContext& context) {
   for (const auto& node : graph.nodes)
     if (node->def && node->def->expand) expandable.push_back(node.get());
   if (expandable.empty()) return;
-  for (Node* node : expandable) expand(graph, node);
+  while (!expandable.empty()) {
+    Node* node = expandable.back();
+    expandable.pop_back();
+    const std::vector<Node*> more = expand(graph, node);
+    expandable.insert(expandable.end(), more.begin(), more.end());
+  }
   graph.remove_dead();
   fold_constants(graph, context);
 }

@@ -24,6 +24,14 @@ size_t bytes_of_constants(const Graph& graph) {
 }  // namespace
 
 void fold_constants(Graph& graph, const PassContext&) {
+  // A tensor without elements has its value, whatever gives it: kernels need not take such.
+  const auto value_of = [](const Edge& edge) -> Tensor {
+    const NodeOutput& output = edge.node->outputs[edge.port];
+    const Tensor* constant = constant_value(edge);
+    return constant                   ? *constant
+           : count(output.shape) == 0 ? Tensor::allocate(output.type, output.shape)
+                                      : Tensor();
+  };
   size_t left = kMostGrowth * bytes_of_constants(graph) + kFreeBytes;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     Node* node = graph.nodes[i].get();
@@ -36,7 +44,7 @@ void fold_constants(Graph& graph, const PassContext&) {
     } else {
       std::vector<Tensor> inputs;
       for (const Edge& input : node->inputs)
-        if (const Tensor* constant = constant_value(input)) inputs.push_back(*constant);
+        if (Tensor value = value_of(input); !value.empty()) inputs.push_back(std::move(value));
       if (inputs.size() != node->inputs.size()) continue;
       size_t bytes = 0;
       for (const NodeOutput& output : node->outputs)

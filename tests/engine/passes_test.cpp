@@ -136,6 +136,74 @@ TEST(ExpandOperations, AttentionBecomesProductsAndASoftmax) {
   EXPECT_EQ(evaluate_graph(*graph, inputs)[0].to_floats(), before);
 }
 
+TEST(ExpandOperations, IntegersThatKernelsDoNotTakeGoThroughFloats) {
+  const auto expand = [](const Shape& shape, auto&& make) {
+    GraphBuilder b;
+    b.result(make(b, b.parameter(shape, ElementType::i32)));
+    auto graph = b.finish();
+    std::vector<int64_t> values(static_cast<size_t>(count(shape)));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int64_t>(i * i) % 23 - 7;
+    const std::vector<Tensor> inputs{Tensor::of(ElementType::i32, shape, values)};
+    const std::vector<int64_t> before = evaluate_graph(*graph, inputs)[0].to_ints();
+    run_passes(*graph, cpu_context(), "expand_operations");
+    EXPECT_EQ(count_of(*graph, "Convert"), 2u);
+    const Tensor after = evaluate_graph(*graph, inputs)[0];
+    EXPECT_EQ(after.type(), ElementType::i32);
+    EXPECT_EQ(after.to_ints(), before);
+    return graph;
+  };
+  const auto ints = [](const std::vector<int64_t>& values) {
+    return Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values);
+  };
+  const auto rounds = expand({1, 2, 4, 4}, [](GraphBuilder& b, Edge x) {
+    return b.op("AvgPool", 1, {x},
+                {{"kernel", "2,2"},
+                 {"strides", "2,2"},
+                 {"pads_begin", "0,0"},
+                 {"pads_end", "0,0"},
+                 {"exclude-pad", "true"}});
+  });
+  EXPECT_EQ(count_of(*rounds, "Round"), 1u);
+  const auto cuts_off = expand({3, 5}, [&](GraphBuilder& b, Edge x) {
+    return b.op("ReduceMean", 1, {x, b.constant(ints({1}))}, {{"keep_dims", "false"}});
+  });
+  EXPECT_EQ(count_of(*cuts_off, "Round"), 0u);
+  expand({1, 1, 4, 3}, [&](GraphBuilder& b, Edge x) {
+    return b.op("Interpolate", 11, {x, b.constant(ints({7, 5})), b.constant(ints({2, 3}))},
+                {{"mode", "linear"}, {"shape_calculation_mode", "sizes"}});
+  });
+  // Of a step of another operation.
+  expand({3, 4}, [&](GraphBuilder& b, Edge x) {
+    const Tensor square = Tensor::of(ElementType::i32, {4, 4}, std::vector<int64_t>(16, 3));
+    return b.op("Einsum", 7, {x, b.constant(square)}, {{"equation", "ab,bc->ac"}});
+  });
+}
+
+TEST(ExpandOperations, ScaleAndBiasOfAGroupNormalizationMayBeComputed) {
+  GraphBuilder b;
+  const Edge x = b.parameter({2, 6, 3, 2}), scale = b.parameter({6}), bias = b.parameter({6});
+  b.result(
+      b.op("GroupNormalization", 12, {x, scale, bias}, {{"num_groups", "2"}, {"epsilon", "0.01"}}));
+  const auto graph = b.finish();
+  expect_same_values(*graph, "expand_operations");
+  EXPECT_EQ(count_of(*graph, "GroupNormalization"), 1u);
+  EXPECT_EQ(count_of(*graph, "Multiply") + count_of(*graph, "Add"), 2u);
+}
+
+TEST(FoldConstants, WhatHasNoElementsIsConstant) {
+  GraphBuilder b;
+  const auto ints = [&](const std::vector<int64_t>& values) {
+    return b.constant(Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+  };
+  const Edge none = b.op("Slice", 8, {b.parameter({2, 3}), ints({1}), ints({1}), ints({1})});
+  b.result(b.op("ReduceSum", 1, {none, ints({0})}, {{"keep_dims", "false"}}));
+  const auto graph = b.finish();
+  run_passes(*graph, cpu_context(), "fold_constants");
+  EXPECT_EQ(count_of(*graph, "ReduceSum") + count_of(*graph, "Slice"), 0u);
+  EXPECT_EQ(evaluate_graph(*graph, std::vector<Tensor>{random_tensor({2, 3})})[0].to_floats(),
+            (std::vector<float>{0, 0, 0}));
+}
+
 TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 16, 6, 6});

@@ -83,6 +83,16 @@ TEST(Elementwise, Integers) {
   }
   const Tensor a = random_ints(ElementType::i32, {4, 9}, 0, 5);
   for (const char* type : {"Abs", "Sqrt"}) check_op(make_desc(type, 1, {}, {a}, {}), {a}, {0, 0});
+  // What float functions make of integers is rounded, and kept within their range.
+  EXPECT_EQ(reference(make_desc("Sqrt", 1, {}, {ints({5}, {0, 3, 6, 7, -1})}, {}),
+                      {ints({5}, {0, 3, 6, 7, -1})})[0]
+                .to_ints(),
+            (std::vector<int64_t>{0, 2, 2, 3, 0}));
+  for (const ElementType type : {ElementType::u8, ElementType::i8}) {
+    const Tensor bytes = random_ints(type, {4, 9}, type == ElementType::u8 ? 0 : -9, 9, 3);
+    for (const char* function : {"Sinh", "Exp", "Cos"})
+      check_op(make_desc(function, 1, {}, {bytes}, {}), {bytes}, {0, 0});
+  }
   check_op(make_desc("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {a}, {}), {a},
            {0, 0});
 }

@@ -146,9 +146,14 @@ TEST(Interpolate, RefusesWhatCannotBe) {
   EXPECT_THROW(describe({"linear"}, data, {2}, {-5}, inputs), Error);
   EXPECT_THROW(describe({"linear"}, data, {2}, {3}, inputs, attributes({{"pads_begin", "-1"}})),
                Error);
-  EXPECT_THROW(
-      describe({"linear"}, random_ints(ElementType::i32, {1, 2, 4, 4}, 0, 9), {2}, {3}, inputs),
-      Error);
+}
+
+TEST(Interpolate, IntegersAreRounded) {
+  std::vector<Tensor> inputs;
+  const Tensor bytes = Tensor::of(ElementType::u8, {1, 1, 1, 3}, std::vector<int64_t>{0, 255, 250});
+  const OpDesc desc = describe({"linear", "half_pixel"}, bytes, {3}, {5}, inputs);
+  // At -0.2, 0.4, 1, 1.6 and 2.2 of the bytes.
+  EXPECT_EQ(reference(desc, inputs)[0].to_ints(), (std::vector<int64_t>{0, 102, 255, 252, 250}));
 }
 
 // On the device as it is, and planned as for a GPU.

@@ -1,4 +1,5 @@
-// EmbeddingBagOffsetsSum, EmbeddingBagPackedSum, EmbeddingSegmentsSum: sums of rows of a table,
+// EmbeddingBagOffsets and EmbeddingBagPacked (sums or means), their older forms
+// EmbeddingBagOffsetsSum and EmbeddingBagPackedSum, and EmbeddingSegmentsSum: rows of a table,
 // picked by indices that bags group in three different ways.
 #include <algorithm>
 
@@ -14,7 +15,16 @@ constexpr const char* kHostReason = "gathers few rows of a table";
 struct Bags {
   std::vector<std::pair<int64_t, int64_t>> ranges;  // begin, end
   int64_t otherwise = -1;
+  bool mean = false;
 };
+
+// Sums have no attribute that says so.
+bool is_mean(const Attributes& attributes) {
+  const std::string reduction = attributes.get_string("reduction", "sum");
+  if (reduction != "sum" && reduction != "mean")
+    fail_model("unknown reduction \"" + reduction + "\"");
+  return reduction == "mean";
+}
 
 void check_table(const ShapeContext& context) {
   check_rank(context.inputs[0].shape, 1, 16, "the table");
@@ -22,6 +32,7 @@ void check_table(const ShapeContext& context) {
 }
 
 void check_weights(const ShapeContext& context, size_t i) {
+  if (is_mean(context.attributes) && has_input(context, i)) fail_model("weights of a mean");
   if (has_input(context, i) && (context.inputs[i].shape != context.inputs[1].shape ||
                                 context.inputs[i].type != context.inputs[0].type))
     fail_model("the weights " + to_string(context.inputs[i].shape) + " do not fit the indices " +
@@ -60,6 +71,8 @@ void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
       for (int64_t i = begin; i < end; ++i)
         add(indices[static_cast<size_t>(i)], weights ? weights->data<T>()[i] : T{1});
       if (begin == end && bags.otherwise >= 0) add(bags.otherwise, T{1});
+      if (bags.mean && end > begin + 1)
+        for (int64_t i = 0; i < width; ++i) to[i] = static_cast<T>(to[i] / (end - begin));
       to += width;
     }
   });
@@ -80,9 +93,11 @@ std::vector<ValueInfo> infer_offsets(const ShapeContext& context) {
   return {rows_of_table(context, context.inputs[2].shape[0])};
 }
 
-void evaluate_offsets(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_offsets(const OpDesc& desc, std::span<const Tensor> inputs,
+                      std::span<Tensor> outputs) {
   const std::vector<int64_t> offsets = inputs[2].to_ints();
   Bags bags;
+  bags.mean = is_mean(desc.attributes);
   for (size_t b = 0; b < offsets.size(); ++b) {
     const int64_t end = b + 1 < offsets.size() ? offsets[b + 1] : inputs[1].elements();
     if (offsets[b] < 0 || offsets[b] > end || end > inputs[1].elements())
@@ -104,8 +119,10 @@ std::vector<ValueInfo> infer_packed(const ShapeContext& context) {
   return {rows_of_table(context, context.inputs[1].shape[0])};
 }
 
-void evaluate_packed(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void evaluate_packed(const OpDesc& desc, std::span<const Tensor> inputs,
+                     std::span<Tensor> outputs) {
   Bags bags;
+  bags.mean = is_mean(desc.attributes);
   const int64_t each = inputs[1].shape()[1];
   for (int64_t b = 0; b < inputs[1].shape()[0]; ++b)
     bags.ranges.emplace_back(b * each, (b + 1) * each);
@@ -144,21 +161,29 @@ void evaluate_segments(const OpDesc&, std::span<const Tensor> inputs, std::span<
 }  // namespace
 
 std::vector<OpDef> embedding_bag_ops() {
-  return {{.type = "EmbeddingBagOffsetsSum",
-           .opsets = opset_range(3),
-           .infer_shapes = infer_offsets,
-           .evaluate = evaluate_offsets,
-           .host_reason = kHostReason},
-          {.type = "EmbeddingBagPackedSum",
-           .opsets = opset_range(3),
-           .infer_shapes = infer_packed,
-           .evaluate = evaluate_packed,
-           .host_reason = kHostReason},
-          {.type = "EmbeddingSegmentsSum",
-           .opsets = opset_range(3),
-           .infer_shapes = infer_segments,
-           .evaluate = evaluate_segments,
-           .host_reason = kHostReason}};
+  OpDef offsets{.type = "EmbeddingBagOffsets",
+                .opsets = opset_range(15),
+                .infer_shapes = infer_offsets,
+                .evaluate = evaluate_offsets,
+                .host_reason = kHostReason};
+  OpDef packed{.type = "EmbeddingBagPacked",
+               .opsets = opset_range(15),
+               .infer_shapes = infer_packed,
+               .evaluate = evaluate_packed,
+               .host_reason = kHostReason};
+  std::vector<OpDef> ops{offsets,
+                         packed,
+                         {.type = "EmbeddingSegmentsSum",
+                          .opsets = opset_range(3),
+                          .infer_shapes = infer_segments,
+                          .evaluate = evaluate_segments,
+                          .host_reason = kHostReason}};
+  for (OpDef* op : {&offsets, &packed}) {
+    op->type += "Sum";
+    op->opsets = opset_range(3);
+    ops.push_back(*op);
+  }
+  return ops;
 }
 
 }  // namespace clinfer

@@ -1,7 +1,8 @@
 // DFT, IDFT, RDFT and IRDFT as products with matrices: one a dimension, with the real and the
-// imaginary part of a value side by side.
+// imaginary part of a value side by side. STFT is an RDFT of overlapping frames.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numbers>
 
 #include "kernels/expand.h"
@@ -105,12 +106,48 @@ void fourier(Expansion& x) {
   x.outputs = {value};
 }
 
+// Signal, window, size of a frame, step from one to the next. The window lies in the middle of a
+// frame.
+void short_time(Expansion& x) {
+  const ShapeContext& context = x.context();
+  check_inputs(context, 4, 4);
+  Shape signal = x.shape(0);
+  check_rank(signal, 1, 2, "the signal");
+  check_rank(x.shape(1), 1, 1, "the window");
+  const int64_t size = constant_int(context, 2, "the size of a frame"),
+                step = constant_int(context, 3, "the step"), length = signal.back(),
+                given = x.shape(1)[0];
+  if (step < 1 || size < 1 || size > length || given > size)
+    fail_model("frames of " + std::to_string(size) + " values, " + std::to_string(step) +
+               " apart, with a window of " + std::to_string(given) + " do not fit a signal of " +
+               std::to_string(length));
+  const int64_t frames = (length - size) / step + 1, before = (size - given) / 2;
+  std::vector<int64_t> at(static_cast<size_t>(checked_product(frames, size)));
+  for (size_t i = 0; i < at.size(); ++i) {
+    const auto [frame, value] = std::div(static_cast<int64_t>(i), size);
+    at[i] = frame * step + value;
+  }
+  const int64_t images = signal.size() == 2 ? signal[0] : 1;
+  const size_t cut = x.step("Gather", 8, {x.reshape(0, {images, length}), x.ints(at), x.ints({1})});
+  size_t window = 1;
+  if (given < size)
+    window = x.step("Pad", 1, {1, x.ints({before}), x.ints({size - given - before})},
+                    {{"pad_mode", "constant"}});
+  const size_t weighted = x.step("Multiply", 1, {x.reshape(cut, {images, frames, size}), window});
+  size_t value = transformed(x, weighted, 2, size, {false, true, false});
+  if (context.attributes.get_bool("transpose_frames")) value = x.transpose(value, {0, 2, 1, 3});
+  Shape out = x.shape(value);
+  if (signal.size() == 1) out.erase(out.begin());
+  x.outputs = {x.reshape(value, out)};
+}
+
 }  // namespace
 
 std::vector<OpDef> fourier_ops() {
   return {expanded_op("DFT", opset_range(7), fourier), expanded_op("IDFT", opset_range(7), fourier),
           expanded_op("RDFT", opset_range(9), fourier),
-          expanded_op("IRDFT", opset_range(9), fourier)};
+          expanded_op("IRDFT", opset_range(9), fourier),
+          expanded_op("STFT", opset_range(15), short_time)};
 }
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// EmbeddingBagOffsetsSum, EmbeddingBagPackedSum, EmbeddingSegmentsSum.
+// EmbeddingBagOffsets, EmbeddingBagPacked, their older forms, EmbeddingSegmentsSum.
 #include "tests/kernels/view_test.h"
 
 namespace clinfer::test {
@@ -23,6 +23,24 @@ TEST(EmbeddingBag, Sums) {
                 {kTable, ints({1, 3, 0}), ints({0, 0, 2}), scalar(4), scalar(-1)}, 1, 3)[0]
                 .to_floats(),
             (std::vector<float>{8, 10, 0, 0, 0, 1, 0, 0}));
+}
+
+TEST(EmbeddingBag, Means) {
+  const Attributes mean = attributes({{"reduction", "mean"}}), sum;
+  const std::vector<Tensor> bags{kTable, ints({1, 3, 0}), ints({0, 2, 2})};
+  EXPECT_EQ(run("EmbeddingBagOffsets", 15, mean, bags, 1, 3)[0].to_floats(),
+            (std::vector<float>{4, 5, 0, 0, 0, 1}));
+  EXPECT_EQ(run("EmbeddingBagOffsets", 15, sum, bags, 1, 3)[0].to_floats(),
+            (std::vector<float>{8, 10, 0, 0, 0, 1}));
+  EXPECT_EQ(run("EmbeddingBagPacked", 15, mean, {kTable, ints({2, 2}, {0, 1, 3, 3})}, 1, 2)[0]
+                .to_floats(),
+            (std::vector<float>{1, 2, 6, 7}));
+  EXPECT_NE(error_of("EmbeddingBagPacked", 15, mean,
+                     {kTable, ints({1, 2}, {0, 1}), floats({1, 2}, {1, 1})}, 1, 2),
+            "");
+  EXPECT_NE(error_of("EmbeddingBagPacked", 15, attributes({{"reduction", "max"}}),
+                     {kTable, ints({1, 2}, {0, 1})}, 1, 2),
+            "");
 }
 
 TEST(EmbeddingBag, Refuses) {

@@ -37,6 +37,26 @@ TEST(Fourier, BackAndForth) {
   expect_near(run("IDFT", 7, {}, {spectrum, ints({0, 1})})[0], pairs.shape(), pairs.to_floats());
 }
 
+TEST(Fourier, FramesOfASignal) {
+  const Attributes as_is = attributes({{"transpose_frames", "false"}}),
+                   transposed = attributes({{"transpose_frames", "true"}});
+  const Tensor signal = floats({7}, {1, 2, 3, 4, 0, -1, 5}), window = floats({2}, {1, 0.5f});
+  // Frames of 4 at 0 and 2, of which the window leaves the two values in the middle.
+  const std::vector<float> first{3.5f, 0, -1.5f, -2, -0.5f, 0}, second{4, 0, 0, -4, -4, 0};
+  std::vector<float> both = first;
+  both.insert(both.end(), second.begin(), second.end());
+  expect_near(run("STFT", 15, as_is, {signal, window, scalar(4), scalar(2)})[0], {2, 3, 2}, both);
+  const std::vector<float> bins{3.5f, 0, 4, 0, -1.5f, -2, 0, -4, -0.5f, 0, -4, 0};
+  expect_near(run("STFT", 15, transposed, {signal, window, scalar(4), scalar(2)})[0], {3, 2, 2},
+              bins);
+  const Tensor batch = random_tensor({2, 9});
+  EXPECT_EQ(run("STFT", 15, as_is, {batch, window, scalar(3), scalar(3)})[0].shape(),
+            (Shape{2, 3, 2, 2}));
+  EXPECT_NE(error_of("STFT", 15, as_is, {signal, window, scalar(8), scalar(1)}), "");
+  EXPECT_NE(error_of("STFT", 15, as_is, {signal, window, scalar(1), scalar(1)}), "");
+  EXPECT_NE(error_of("STFT", 15, as_is, {signal, window, scalar(4), scalar(0)}), "");
+}
+
 TEST(Fourier, Refuses) {
   EXPECT_NE(error_of("DFT", 7, {}, {counted({4, 3}), ints({0})}), "");
   EXPECT_NE(error_of("DFT", 7, {}, {counted({4, 2}), ints({1})}), "");

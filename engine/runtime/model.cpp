@@ -98,25 +98,62 @@ std::optional<size_t> picture_of(const Graph& graph) {
   return first;
 }
 
-// Reshapes with a fixed first dimension that is the batch of their input would merge or split the
-// images of a batch.
-void rebatch_patterns(Graph& graph, int64_t before, int64_t batch) {
-  std::vector<Node*> reshapes;
-  for (const auto& node : graph.nodes)
-    if (node->is("Reshape")) reshapes.push_back(node.get());
-  for (Node* node : reshapes) {
-    const Tensor* pattern = constant_value(node->inputs[1]);
+// Where a constant input of a node states how many images there are.
+struct BatchStated {
+  size_t input = 0, index = 0;
+};
+
+std::optional<std::vector<int64_t>> constant_ints(const Node& node, size_t input) {
+  if (input >= node.inputs.size()) return {};
+  const Tensor* value = constant_value(node.inputs[input]);
+  return value ? std::optional(value->to_ints()) : std::nullopt;
+}
+
+// The place of dimension 0 in a list of axes; without a list they are in order.
+std::optional<size_t> place_of_batch(const std::optional<std::vector<int64_t>>& axes, size_t rank) {
+  if (!axes) return 0;
+  for (size_t i = 0; i < axes->size(); ++i)
+    if ((*axes)[i] == 0 || (*axes)[i] == -static_cast<int64_t>(rank)) return i;
+  return {};
+}
+
+// Reshapes, resizes, broadcasts and slices with a stated first dimension would merge, drop or
+// repeat the images of a batch.
+std::optional<BatchStated> batch_stated(const Node& node, size_t rank) {
+  if (node.is("Reshape")) return BatchStated{1, 0};
+  if (node.is("Broadcast") && node.shape().size() == rank) return BatchStated{1, 0};
+  if (node.is("Interpolate")) {
+    std::optional<std::vector<int64_t>> axes = constant_ints(node, node.opset < 11 ? 3 : 2);
+    if (node.opset < 4)
+      axes = node.attributes.get_ints("axes");
+    else if (node.attributes.get_string("shape_calculation_mode") != "sizes")
+      return {};
+    if (const auto place = place_of_batch(axes, rank)) return BatchStated{1, *place};
+  }
+  if (node.is("StridedSlice") || node.is("Slice")) {
+    const auto place =
+        node.is("Slice") ? place_of_batch(constant_ints(node, 4), rank) : std::optional<size_t>(0);
+    const auto begin = constant_ints(node, 1);
+    if (place && begin && *place < begin->size() && (*begin)[*place] == 0)
+      return BatchStated{2, *place};
+  }
+  return {};
+}
+
+void rebatch_constants(Graph& graph, int64_t before, int64_t batch) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes) nodes.push_back(node.get());
+  for (Node* node : nodes) {
+    if (node->inputs.size() < 2 || node->inputs[0].node->is("Constant")) continue;
     const Shape& in = node->inputs[0].node->shape(node->inputs[0].port);
-    if (!pattern || pattern->elements() == 0 || in.empty() || in[0] != before ||
-        node->inputs[0].node->is("Constant"))
-      continue;
-    std::vector<int64_t> values = pattern->to_ints();
-    if (values[0] != before) continue;
-    values[0] = batch;
-    node->inputs[1] = {
-        graph.insert_constant(node, node->inputs[1].node->name,
-                              Tensor::of(ElementType::i64, pattern->shape(), values)),
-        0};
+    if (in.empty() || in[0] != before) continue;
+    const auto stated = batch_stated(*node, in.size());
+    auto values = stated ? constant_ints(*node, stated->input) : std::nullopt;
+    if (!values || stated->index >= values->size() || (*values)[stated->index] != before) continue;
+    (*values)[stated->index] = batch;
+    Edge& edge = node->inputs[stated->input];
+    const Tensor value = Tensor::of(ElementType::i64, edge.node->shape(edge.port), *values);
+    edge = {graph.insert_constant(node, edge.node->name, value), 0};
   }
 }
 
@@ -132,7 +169,7 @@ void reshape(Graph& graph, const std::vector<Shape>& shapes) {
   }
   if (const auto picture = picture_of(graph)) {
     const int64_t before = graph.parameters[*picture]->shape()[0];
-    if (shapes[*picture][0] != before) rebatch_patterns(graph, before, shapes[*picture][0]);
+    if (shapes[*picture][0] != before) rebatch_constants(graph, before, shapes[*picture][0]);
   }
   std::string text;
   for (size_t i = 0; i < graph.parameters.size(); ++i) {

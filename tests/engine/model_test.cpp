@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "engine/graph/evaluate.h"
 #include "tests/engine/graph_builder.h"
+#include "tests/kernels/op_test.h"
 
 namespace clinfer {
 namespace {
@@ -26,6 +30,44 @@ TEST(Model, BatchOfPicturesAndSequences) {
   EXPECT_EQ(graph->parameters[0]->shape(), (Shape{5, 3}));
   EXPECT_EQ(graph->parameters[1]->shape(), (Shape{3, 2, 4, 4}));
   EXPECT_EQ(graph->results[0]->inputs[0].node->shape(), (Shape{3, 32}));
+}
+
+// Constants of a model of one image that say so, where they are not patterns of a Reshape.
+TEST(Model, BatchThatConstantsState) {
+  test::GraphBuilder b;
+  const auto ints = [&](const std::vector<int64_t>& values) {
+    return b.constant(Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+  };
+  const Edge x = b.parameter({1, 2, 4, 4});
+  const std::initializer_list<std::pair<const char*, const char*>> nearest = {
+      {"mode", "nearest"},
+      {"shape_calculation_mode", "sizes"},
+      {"coordinate_transformation_mode", "asymmetric"},
+      {"nearest_mode", "floor"}};
+  const Edge scales = b.constant(Tensor::of<float>(ElementType::f32, {2}, {2, 1}));
+  b.result(b.op("Interpolate", 11, {x, ints({1, 2, 8, 8})}, nearest));
+  b.result(b.op("Interpolate", 4, {x, ints({8, 1}), scales, ints({2, 0})}, nearest));
+  b.result(b.op("Broadcast", 3,
+                {b.op("ReduceMax", 1, {x, ints({2})}, {{"keep_dims", "true"}}), ints({1, 2, 7, 4})},
+                {{"mode", "numpy"}}));
+  b.result(b.op("Slice", 8, {x, ints({1, 0}), ints({3, 1}), ints({1, 1}), ints({3, -4})}));
+  b.result(b.op("StridedSlice", 1, {x, ints({0, 1}), ints({1, 2}), ints({1, 1})}));
+  const auto graph = b.finish();
+  const Tensor picture = test::random_tensor({1, 2, 4, 4});
+  const std::vector<Tensor> alone = evaluate_graph(*graph, std::vector<Tensor>{picture});
+  set_batch(*graph, 3);
+  const std::vector<float> image = picture.to_floats();
+  std::vector<float> images;
+  for (int k = 0; k < 3; ++k) images.insert(images.end(), image.begin(), image.end());
+  const std::vector<Tensor> together = evaluate_graph(
+      *graph, std::vector<Tensor>{Tensor::of(ElementType::f32, {3, 2, 4, 4}, images)});
+  for (size_t i = 0; i < alone.size(); ++i) {
+    const std::vector<float> one = alone[i].to_floats(), all = together[i].to_floats();
+    ASSERT_EQ(all.size(), 3 * one.size()) << "output " << i;
+    for (size_t k = 0; k < 3; ++k)
+      EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + k * one.size()))
+          << "output " << i << ", image " << k;
+  }
 }
 
 TEST(Model, OtherShapes) {

@@ -1,5 +1,6 @@
-// TensorIterator, Loop and If: shapes, and the plain way to run them. Bodies that run a known
-// number of times are mostly written out by a pass before anything is run; what is left runs here.
+// TensorIterator, Loop, If and Subgraph: shapes, and the plain way to run them. Bodies that run a
+// known number of times are mostly written out by a pass before anything is run; what is left runs
+// here.
 #include "kernels/loop.h"
 
 #include <algorithm>
@@ -223,6 +224,23 @@ void evaluate_if(const OpDesc& desc, std::span<const Tensor> inputs, std::span<T
   for (const Body::Port& port : body.outputs) outputs[port.outer] = results.at(port.inner);
 }
 
+// ---- Subgraph, the engine's own: a part of the network whose shapes depend on values ------------
+
+std::vector<ValueInfo> infer_subgraph(const ShapeContext& context) {
+  if (context.bodies.size() != 1 || !context.bodies[0]) fail_model("needs a body");
+  return infer_branch(*context.bodies[0], context);
+}
+
+void evaluate_subgraph(const OpDesc& desc, std::span<const Tensor> inputs,
+                       std::span<Tensor> outputs) {
+  const Body& body = *desc.bodies.at(0);
+  std::vector<Tensor> parameters(body.parameter_count());
+  for (const Body::Port& port : body.inputs)
+    parameters[port.inner] = inputs[port.outer].convert(body.parameter(port.inner).type);
+  const std::vector<Tensor> results = body.evaluate(parameters);
+  for (const Body::Port& port : body.outputs) outputs[port.outer] = results.at(port.inner);
+}
+
 }  // namespace
 
 std::optional<int64_t> iterations(const std::string& type, const Body& body,
@@ -277,7 +295,13 @@ std::vector<OpDef> loop_ops() {
            .opsets = opset_range(8),
            .infer_shapes = infer_if,
            .evaluate = evaluate_if,
-           .host_reason = kHostReason}};
+           .host_reason = kHostReason},
+          {.type = "Subgraph",
+           .opsets = {1},
+           .infer_shapes = infer_subgraph,
+           .evaluate = evaluate_subgraph,
+           .host_reason = kHostReason,
+           .upper_bounds = true}};
 }
 
 }  // namespace clinfer

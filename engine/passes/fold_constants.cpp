@@ -33,8 +33,13 @@ void fold_constants(Graph& graph, const PassContext&) {
                                       : Tensor();
   };
   size_t left = kMostGrowth * bytes_of_constants(graph) + kFreeBytes;
+  std::unordered_set<const Node*> dependent;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     Node* node = graph.nodes[i].get();
+    if (depends_on_values(*node, dependent)) {
+      dependent.insert(node);  // not even its shape is known
+      continue;
+    }
     if (!node->def || !node->def->evaluate || node->inputs.empty()) continue;
     std::vector<Tensor> values;
     if (node->is("ShapeOf")) {

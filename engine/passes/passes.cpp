@@ -7,6 +7,7 @@ const std::vector<Pass>& passes() {
   static const std::vector<Pass> all = {
       {"fold_constants", fold_constants},
       {"unroll_loops", unroll_loops},
+      {"group_by_values", group_by_values},
       {"expand_operations", expand_operations},
       {"simplify", simplify},
       {"fuse_activations", fuse_activations},

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/engine.h"
@@ -38,6 +39,7 @@ void run_passes(
 // One file each:
 void fold_constants(Graph&, const PassContext&);     // computes what needs no input of the network
 void unroll_loops(Graph&, const PassContext&);       // bodies in place, once per iteration
+void group_by_values(Graph&, const PassContext&);    // what has shapes by values, for the host
 void expand_operations(Graph&, const PassContext&);  // combinations of other operations into these
 void simplify(Graph&, const PassContext&);           // removes operations that change nothing
 void fuse_activations(Graph&, const PassContext&);   // x * sigmoid(x) -> Swish, and the like
@@ -58,6 +60,10 @@ void expose_layers(Graph&, const PassContext&);  // Results for all layers, wher
 void set_precision(Graph&, const PassContext&);  // storage types of all tensors
 void assign_layouts(Graph&,
                     const PassContext&);  // memory layouts, views, reorders, concat in place
+
+// Whether the node's shapes depend on values that only an inference has: an input comes from an
+// operation that gives as many rows as it finds, or from one of the nodes in `dependent`.
+bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& dependent);
 
 // Families that take the node as it stands; their reasons where none does.
 std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,

@@ -204,6 +204,41 @@ TEST(FoldConstants, WhatHasNoElementsIsConstant) {
             (std::vector<float>{0, 0, 0}));
 }
 
+// Boxes that a NonMaxSuppression picks, and how many these are.
+TEST(GroupByValues, WhatFollowsASuppressionIsOneStepOfTheHost) {
+  GraphBuilder b;
+  const auto ints = [&](const std::vector<int64_t>& values) {
+    return b.constant(Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+  };
+  const auto number = [&](float value) {
+    return b.constant(Tensor::of<float>(ElementType::f32, {}, {value}));
+  };
+  const Edge boxes = b.parameter({1, 4, 4}), scores = b.parameter({1, 1, 4});
+  const Edge picked =
+      b.op("NonMaxSuppression", 9, {boxes, scores, ints({4}), number(0.5f), number(0.3f)}, {}, 3);
+  const Edge rows = b.op("Gather", 8, {picked, ints({2}), ints({1})});
+  const Edge found = b.op("Gather", 8,
+                          {b.op("Reshape", 1, {boxes, ints({4, 4})}),
+                           b.op("Squeeze", 1, {rows, ints({1})}), ints({0})});
+  b.result(b.op("Reshape", 1, {b.op("Abs", 1, {found}), ints({-1, 2, 2})}));
+  b.result(b.op("ShapeOf", 3, {rows}));
+  b.result(b.op("Sigmoid", 1, {scores}));
+  const auto graph = b.finish();
+  // The second box is much like the first one, the third has a low score.
+  const std::vector<Tensor> inputs{
+      Tensor::of<float>(ElementType::f32, {1, 4, 4},
+                        {0, 0, 2, 2, 0, 0, 2, 2.1f, 5, 5, 6, 6, -3, -3, -1, -1}),
+      Tensor::of<float>(ElementType::f32, {1, 1, 4}, {0.9f, 0.8f, 0.2f, 0.5f})};
+  run_passes(*graph, cpu_context());
+  EXPECT_EQ(count_of(*graph, "Subgraph"), 1u);
+  EXPECT_EQ(count_of(*graph, "NonMaxSuppression") + count_of(*graph, "Sigmoid"), 2u);
+  EXPECT_EQ(count_of(*graph, "Gather") + count_of(*graph, "Abs"), 0u);
+  const std::vector<Tensor> outputs = evaluate_graph(*graph, inputs);
+  EXPECT_EQ(outputs[0].shape(), (Shape{2, 2, 2}));
+  EXPECT_EQ(outputs[0].to_floats(), (std::vector<float>{0, 0, 2, 2, 3, 3, 1, 1}));
+  EXPECT_EQ(outputs[1].to_ints(), (std::vector<int64_t>{2, 1}));
+}
+
 TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 16, 6, 6});

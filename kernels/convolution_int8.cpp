@@ -231,7 +231,7 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   };
   define(dot_define(traits.dot), true);
   define("ROW_OF_BYTES", row_of_bytes(problem));
-  define("ALIGNED", fours_aligned(desc.inputs[problem.data].offset, problem));
+  define("ALIGNED", input_aligned(desc, problem, 4));
   plan.launches.push_back(std::move(spec));
   return plan;
 }

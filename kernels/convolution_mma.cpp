@@ -64,24 +64,8 @@ struct Steps {
 // Whether all that a work-item reads at once, `bytes`, starts at a multiple of its size and is
 // there as a whole or not at all.
 bool aligned(const OpDesc& desc, const TileProblem& problem, int64_t bytes) {
-  const ConvShape& s = problem.shape;
-  const TensorDesc& data = desc.inputs[problem.data];
-  const auto fits = [&](int64_t elements) {
-    return elements * static_cast<int64_t>(size_of(data.type)) % bytes == 0;
-  };
-  const auto steps = [&](int64_t size, int64_t stride) { return size == 1 || fits(stride); };
-  return fits(data.offset) && fits(s.in_channels) && steps(s.batch, problem.in.n) &&
-         steps(s.in[1], problem.in.h) && steps(s.in[2], problem.in.w);
-}
-
-bool aligned_output(const OpDesc& desc, const TileProblem& problem, int vector) {
-  const ConvShape& s = problem.shape;
-  const auto steps = [&](int64_t size, int64_t stride) {
-    return size == 1 || stride % vector == 0;
-  };
-  return desc.outputs[0].offset % vector == 0 && steps(s.groups, s.out_channels) &&
-         steps(s.batch, problem.out.n) && steps(s.out[1], problem.out.h) &&
-         steps(s.out[2], problem.out.w);
+  const int64_t elements = bytes / static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  return problem.shape.in_channels % elements == 0 && input_aligned(desc, problem, elements);
 }
 
 // Warps of a work-group: along pixels, along blocks of channels, slices of the steps.
@@ -153,6 +137,13 @@ double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
          warps / units / 4 * (steps * issue + own) + 86 * warps / (p.warps() * units);
 }
 
+std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& desc,
+                             const TileProblem& problem, const DeviceTraits& traits) {
+  std::vector<double> costs;
+  for (const Point& point : points) costs.push_back(cost(desc, problem, point, traits));
+  return costs;
+}
+
 }  // namespace
 
 std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
@@ -187,17 +178,15 @@ std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& proble
 
 std::vector<double> mma_costs(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits) {
-  std::vector<double> costs;
-  for (const Point& point : points_of(desc, problem, traits))
-    costs.push_back(cost(desc, problem, point, traits));
-  return costs;
+  return costs_of(points_of(desc, problem, traits), desc, problem, traits);
 }
 
 TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& problem,
                           const DeviceTraits& traits) {
-  const std::vector<double> costs = mma_costs(desc, problem, traits);
+  const std::vector<Point> points = points_of(desc, problem, traits);
+  const std::vector<double> costs = costs_of(points, desc, problem, traits);
   const auto least = std::min_element(costs.begin(), costs.end()) - costs.begin();
-  return points_of(desc, problem, traits)[static_cast<size_t>(least)].tuning();
+  return points[static_cast<size_t>(least)].tuning();
 }
 
 KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
@@ -205,19 +194,12 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const Steps steps(desc, s, point);
-  const bool bytes = takes_bytes(desc), pointwise = is_pointwise(problem);
+  const bool bytes = takes_bytes(desc);
   const int64_t blocks = ceil_div(s.out_channels, point.block());
   const int zero = bytes ? static_cast<int>(zero_points(desc)[0]) : 0;
 
-  PixelStrides in = problem.in, to = problem.out;
-  TailAxes axes = problem.axes;
-  bool flat = false;
-  if (pointwise) {
-    in.w = row_step(s.in, s.batch, in);
-    to.w = row_step(s.out, s.batch, to);
-    flat = flat_tail(desc, problem, axes);
-    if (!flat) axes = problem.axes;
-  }
+  const PixelWalk walk = walk_pixels(desc, problem);
+  const PixelStrides &in = walk.in, &to = walk.out;
   // Members as in convolution_mma.cl.
   std::vector<int64_t> values{in.n, in.h, in.w, to.n, to.h, to.w};
   for (const int64_t v : geometry(s)) values.push_back(v);
@@ -261,7 +243,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
         return bytes ? start_sums(weights(), s, padded, zero)
                      : std::vector<std::byte>(sizeof(int32_t));  // halves start at 0
       });
-  const Tail tail = make_tail(desc, point.vector, axes, plan);
+  const Tail tail = make_tail(desc, point.vector, walk.axes, plan);
   KernelSpec spec;
   spec.source = "convolution_mma.cl";
   const auto define = [&](const char* name, int64_t value) {
@@ -278,9 +260,9 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   define("WARPS_P", point.warps_p);
   define("WARPS_C", point.warps_c);
   define("SLICES", point.slices);
-  define("POINTWISE", pointwise);
-  define("FLAT_TAIL", flat);
-  define("ALIGNED", aligned_output(desc, problem, point.vector));
+  define("POINTWISE", walk.row);
+  define("FLAT_TAIL", walk.flat_tail);
+  define("ALIGNED", output_aligned(desc, problem, point.vector));
   define("MMA_PTX", traits.matrix == MatrixUnit::ptx);
   spec.prologue = tail.prologue;
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type)),

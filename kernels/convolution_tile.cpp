@@ -189,8 +189,6 @@ double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
   return value;
 }
 
-}  // namespace
-
 // The step between pixels of what is_row() accepts.
 int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
   if (size[2] > 1) return s.w;
@@ -199,6 +197,7 @@ int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelS
   return batch > 1 ? s.n : s.w;
 }
 
+// 1x1 whose input and output are one long row of pixels each, row_step() apart.
 bool is_pointwise(const TileProblem& problem) {
   const ConvShape& s = problem.shape;
   for (int i = 0; i < 3; ++i)
@@ -206,14 +205,17 @@ bool is_pointwise(const TileProblem& problem) {
   return is_row(s.in, s.batch, problem.in) && is_row(s.out, s.batch, problem.out);
 }
 
-bool fours_aligned(int64_t offset, const TileProblem& problem) {
-  const ConvShape& s = problem.shape;
-  const PixelStrides& in = problem.in;
-  const auto fits = [](int64_t size, int64_t stride) { return size == 1 || stride % 4 == 0; };
-  return offset % 4 == 0 && fits(s.batch, in.n) && fits(s.in[0], in.d) && fits(s.in[1], in.h) &&
-         fits(s.in[2], in.w) && fits(s.groups, s.in_channels);
+bool aligned(int64_t offset, const PixelStrides& strides, const std::array<int64_t, 3>& size,
+             const ConvShape& s, int64_t channels, int64_t elements) {
+  const auto fits = [&](int64_t count, int64_t stride) {
+    return count == 1 || stride % elements == 0;
+  };
+  return offset % elements == 0 && fits(s.batch, strides.n) && fits(size[0], strides.d) &&
+         fits(size[1], strides.h) && fits(size[2], strides.w) && fits(s.groups, channels);
 }
 
+// The axes that walk the output as one long row, and whether the tail's operands allow that: each
+// varies along channels only or lies in memory as a long row, too.
 bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
   const ConvShape& s = problem.shape;
   if (s.out[0] > 1) return false;
@@ -242,6 +244,29 @@ bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
       return false;
   }
   return true;
+}
+
+}  // namespace
+
+PixelWalk walk_pixels(const OpDesc& desc, const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  PixelWalk walk{is_pointwise(problem), problem.in, problem.out, problem.axes};
+  if (!walk.row) return walk;
+  walk.in.w = row_step(s.in, s.batch, walk.in);
+  walk.out.w = row_step(s.out, s.batch, walk.out);
+  walk.flat_tail = flat_tail(desc, problem, walk.axes);
+  if (!walk.flat_tail) walk.axes = problem.axes;
+  return walk;
+}
+
+bool input_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elements) {
+  const ConvShape& s = problem.shape;
+  return aligned(desc.inputs[problem.data].offset, problem.in, s.in, s, s.in_channels, elements);
+}
+
+bool output_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elements) {
+  const ConvShape& s = problem.shape;
+  return aligned(desc.outputs[0].offset, problem.out, s.out, s, s.out_channels, elements);
 }
 
 bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector) {
@@ -342,23 +367,15 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   const int64_t per_item = traits.is_cpu
                                ? tiles_per_item(tiles, s.groups * blocks, flops, traits, shares)
                                : ceil_div(ceil_div(tiles, shape.rows), kMaxGroups);
-  const bool pointwise = is_pointwise(problem);
-  PixelStrides in = problem.in, out = problem.out;
-  TailAxes axes = problem.axes;
-  bool flat = false;
-  if (pointwise) {
-    in.w = row_step(s.in, s.batch, in);
-    out.w = row_step(s.out, s.batch, out);
-    flat = flat_tail(desc, problem, axes);
-    if (!flat) axes = problem.axes;
-  }
+  const PixelWalk walk = walk_pixels(desc, problem);
+  const PixelStrides &in = walk.in, &out = walk.out;
   std::vector<int64_t> values{in.n, in.d, in.h, in.w, out.n, out.d, out.h, out.w};
   for (const int64_t v : geometry(s)) values.push_back(v);
   values.insert(values.end(), {s.in_channels, s.out_channels, blocks, depth, s.pixels(), tiles,
                                per_item, merged, s.groups * blocks * depth * shape.block()});
 
   const TensorDesc& output = desc.outputs[0];
-  const Tail tail = make_tail(desc, shape.vector, axes, plan);
+  const Tail tail = make_tail(desc, shape.vector, walk.axes, plan);
   KernelSpec spec;
   spec.source = source;
   spec.defines.emplace_back("T", storage_name(output.type));
@@ -372,9 +389,9 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   define("ROWS", shape.rows);
   define("SLICES", shape.slices);
   define("ROLLED", traits.is_cpu);
-  define("POINTWISE", pointwise);
-  define("DEPTH", !pointwise && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
-  define("FLAT_TAIL", flat);
+  define("POINTWISE", walk.row);
+  define("DEPTH", !walk.row && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
+  define("FLAT_TAIL", walk.flat_tail);
   spec.prologue = tail.prologue;
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type))};
   spec.arguments.insert(spec.arguments.end(), constants.begin(), constants.end());
@@ -470,8 +487,7 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
       tile_launch("convolution.cl", desc, problem, traits, point, depth,
                   s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels,
                   {Argument::packed(0, size_of(type))}, plan, point.shares);
-  const bool aligned =
-      point.unroll == 4 && fours_aligned(desc.inputs[problem.data].offset, problem);
+  const bool aligned = point.unroll == 4 && input_aligned(desc, problem, 4);
   spec.defines.emplace_back("UNROLL", std::to_string(point.unroll));
   spec.defines.emplace_back("ALIGNED", aligned ? "1" : "0");
   plan.launches.push_back(std::move(spec));

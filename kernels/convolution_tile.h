@@ -69,15 +69,19 @@ struct TileProblem {
 // The problem of a Convolution or GroupConvolution.
 TileProblem convolution_problem(const OpDesc& desc);
 
-// 1x1 whose input and output are one long row of pixels each, row_step() apart.
-bool is_pointwise(const TileProblem& problem);
-int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& strides);
-// The axes that walk the output as one long row, and whether the tail's operands allow that: each
-// varies along channels only or lies in memory as a long row, too.
-bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes);
-// Whether each pixel's channels start at a multiple of four elements (memory itself is aligned far
-// better).
-bool fours_aligned(int64_t offset, const TileProblem& problem);
+// How a launch walks the pixels: where a 1x1 meets one long row of them in input and output, along
+// that row, w apart.
+struct PixelWalk {
+  bool row = false;
+  PixelStrides in, out;
+  TailAxes axes;           // of the output, for the tail
+  bool flat_tail = false;  // its operands lie as long rows, too
+};
+PixelWalk walk_pixels(const OpDesc& desc, const TileProblem& problem);
+// Whether each pixel's channels of a group start at a multiple of so many elements (memory itself
+// is aligned far better).
+bool input_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elements);
+bool output_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elements);
 // Whether channels may come in vectors of this size: a tail wants whole vectors, so those of a
 // group must not straddle two.
 bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector);

@@ -10,7 +10,7 @@ typedef struct {
   int items;
 } FN(Args);
 
-__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+WORK_GROUP(LOCAL, 1, 1)
 #if STEP == 0
 KERNEL(IN(T, in), OUT(uint, signs), const FN(Args) a) {
   const int item = get_global_id(0);

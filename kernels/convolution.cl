@@ -75,7 +75,7 @@
 #define RUN(n) RUN_PART(0, n)
 #endif
 
-__attribute__((reqd_work_group_size(LANES, ROWS, SLICES)))
+WORK_GROUP(LANES, ROWS, SLICES)
 KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
 #if SLICES > 1
@@ -83,7 +83,7 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   // pixel and store nothing.
   const int last = first + a.tiles_per_item;
   const int slice = get_local_id(2);
-  __local float sums[SLICES * LANES * ROWS * TILE_P * VECTORS * VECTOR];
+  SHARED(float, sums, SLICES * LANES * ROWS * TILE_P * VECTORS * VECTOR);
 #else
   const int last = min(first + a.tiles_per_item, a.tiles);
 #endif

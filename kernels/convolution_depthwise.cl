@@ -48,7 +48,7 @@ typedef struct {
     }                                                                                         \
   }
 
-__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
   const int last = min(first + a.tiles_per_item, a.tiles);

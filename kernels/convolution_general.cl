@@ -22,7 +22,7 @@ inline int FN(meets)(int o, int k, int stride, int dilation, int pad) {
 #endif
 }
 
-__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(T, in), IN(WT, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   int rest = get_global_id(0);
   if (rest >= a.elements) return;

@@ -95,7 +95,7 @@ inline uint FN(some)(__global const uchar *p, int n) {
     if (rest > 0) STEP(SOME)                \
   }
 
-__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;

@@ -98,7 +98,7 @@ void FN(store)(FV v, __global T* to, int left) {
   STORE_FIRST(T, VECTOR, v, to, left)
 }
 
-__attribute__((reqd_work_group_size(32, WARPS_P* WARPS_C, SLICES)))
+WORK_GROUP(32, WARPS_P* WARPS_C, SLICES)
 KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
   const int lane = get_local_id(0), quarter = lane % 4;
@@ -111,8 +111,8 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
   const int first_pixel =
       ((int)get_group_id(0) * WARPS_P + warp / WARPS_C) * (16 * TILE_P) + lane / 4;
 #if !MMA_PTX
-  __local uint scratches[WARPS][32 * 6];
-  __local uint* const scratch = scratches[slice * (WARPS_P * WARPS_C) + warp];
+  SHARED(uint, scratches, WARPS * 32 * 6);
+  __local uint* const scratch = scratches + (slice * (WARPS_P * WARPS_C) + warp) * (32 * 6);
 #endif
 
   SUM sums[TILE_P][TILES][4];
@@ -209,7 +209,9 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
   }
 
 #if SLICES > 1
-  __local SUM others[SLICES - 1][TILE_P * TILES * 4][WARPS_P * WARPS_C * 32];
+#define ITEMS (WARPS_P * WARPS_C * 32)
+  SHARED(SUM, others, (SLICES - 1) * TILE_P * TILES * 4 * ITEMS);
+#define OTHER(s) others[((s) * (TILE_P * TILES * 4) + (i * TILES + j) * 4 + k) * ITEMS + item]
   const int item = warp * 32 + lane;
 #define EACH_SUM(action)                            \
   UNROLL for (int i = 0; i < TILE_P; ++i) {         \
@@ -217,11 +219,11 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
       UNROLL for (int k = 0; k < 4; ++k) { action } \
     }                                               \
   }
-  if (slice > 0) EACH_SUM(others[slice - 1][(i * TILES + j) * 4 + k][item] = sums[i][j][k];)
+  if (slice > 0) EACH_SUM(OTHER(slice - 1) = sums[i][j][k];)
   barrier(CLK_LOCAL_MEM_FENCE);
   if (slice > 0) return;
   for (int s = 0; s < SLICES - 1; ++s)
-    EACH_SUM(sums[i][j][k] += others[s][(i * TILES + j) * 4 + k][item];)
+    EACH_SUM(sums[i][j][k] += OTHER(s);)
 #endif
   if (wanted_block != block) return;
 

@@ -47,6 +47,10 @@ struct Point {
   int64_t block() const { return int64_t{4} * vector * vectors; }
   int tiles() const { return vectors * vector / 2; }
   int warps() const { return warps_p * warps_c * slices; }
+  // Local memory by which slices add up.
+  size_t shared_bytes() const {
+    return static_cast<size_t>((slices - 1) * warps_p * warps_c * 32 * tile_p * tiles() * 16);
+  }
 };
 
 // How the sum over input channels and taps is cut into steps.
@@ -98,9 +102,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             if (static_cast<size_t>(32 * p.warps()) > traits.max_work_group) continue;
             if (warps_c > 1 && p.block() * warps_c / 2 >= s.out_channels) continue;
             if (slices > 1 && Steps(desc, s, p).per_slice < 2) continue;
-            if (static_cast<size_t>((slices - 1) * warps_p * warps_c * 32 * tile_p * tiles * 16) >
-                traits.local_memory)
-              continue;
+            if (p.shared_bytes() > traits.local_memory) continue;
             points.push_back(p);
           }
         }
@@ -271,6 +273,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {32, static_cast<size_t>(point.warps_p * point.warps_c),
                 static_cast<size_t>(point.slices)};
+  spec.shared = point.shared_bytes();
   const int64_t pixel_groups = ceil_div(s.pixels(), int64_t{16} * point.tile_p * point.warps_p);
   spec.global = {32 * static_cast<size_t>(pixel_groups),
                  static_cast<size_t>(s.groups * ceil_div(blocks, point.warps_c)) * spec.local[1],

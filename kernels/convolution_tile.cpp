@@ -400,6 +400,9 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {static_cast<size_t>(shape.lanes), static_cast<size_t>(shape.rows),
                 static_cast<size_t>(shape.slices)};
+  if (shape.slices > 1)
+    spec.shared = sizeof(float) * spec.local[0] * spec.local[1] * spec.local[2] *
+                  static_cast<size_t>(shape.tile_p * shape.vectors * shape.vector);
   const int64_t rows = ceil_div(ceil_div(tiles, per_item), shape.rows);
   spec.global = {spec.local[0], static_cast<size_t>(rows) * spec.local[1],
                  static_cast<size_t>(s.groups * blocks) * spec.local[2]};

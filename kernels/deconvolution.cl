@@ -16,7 +16,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+WORK_GROUP(GROUP, 1, 1)
 KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int item = get_global_id(0);
   const int first = item / a.all_blocks * a.tiles_per_item;

@@ -41,7 +41,7 @@ bool FN(locate)(float y, float x, const FN(Args) * a, FN(Sample) * s) {
   return true;
 }
 
-__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(T, in), IN(T, offsets), IN(T, weights),
 #if MASK
        IN(T, mask),

@@ -4,8 +4,8 @@
 // innermost loop).
 // Defines: V; DIMS loops, innermost first; N operands; OUT_T; STORE_ONE; GROUP.
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(OUT(OUT_T, out), const struct FN(Walk) walk OPERANDS) {
+WORK_GROUP(GROUP, 1, 1)
+KERNEL(OUT(OUT_T, out), const FN(Args) walk OPERANDS) {
   const int runs = (walk.size[0] + walk.run - 1) / walk.run;
   const int blocks = (walk.size[1] + walk.rows - 1) / walk.rows;
   int rest = (int)get_global_id(0);

@@ -432,7 +432,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
     }
   }
   std::string& text = spec.prologue;
-  text = "struct FN(Walk) { int size[DIMS], out[DIMS], in[N][DIMS], run, rows; };\n";
+  text = "typedef struct { int size[DIMS], out[DIMS], in[N][DIMS], run, rows; } FN(Args);\n";
   text += "#define OPERANDS " + operands + "\n#define SINGLE(i) FN(single)(" + single + ")\n";
   if (!program.floats) text += kIntegerHelpers;
   if (is_rounded(program))

@@ -5,10 +5,10 @@ typedef struct {
   int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
   int indexed_size[INDEXED], indexed_stride[INDEXED];
   int index_step, run;
-} FN(Gather);
+} FN(Args);
 
 // Adds to `from` where the indices lead in the data; false where one of them is out of range.
-static inline bool FN(locate)(__global const INDEX *at, const FN(Gather) *g, int *from) {
+static inline bool FN(locate)(__global const INDEX *at, const FN(Args) *g, int *from) {
   bool inside = true;
   for (int k = 0; k < INDEXED; ++k) {
     const int size = g->indexed_size[k];
@@ -21,8 +21,8 @@ static inline bool FN(locate)(__global const INDEX *at, const FN(Gather) *g, int
   return inside;
 }
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(IN(E, in), IN(INDEX, indices), OUT(E, out), const FN(Gather) g) {
+WORK_GROUP(GROUP, 1, 1)
+KERNEL(IN(E, in), IN(INDEX, indices), OUT(E, out), const FN(Args) g) {
   const int runs = (g.size[0] + g.run - 1) / g.run;
   int rest = (int)get_global_id(0);
   const int begin = rest % runs * g.run;

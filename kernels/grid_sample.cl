@@ -52,7 +52,7 @@ void FN(taps)(float coordinate, int size, int *at, float *share) {
 #endif
 }
 
-__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(T, in), IN(GRID, grid), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   int rest = get_global_id(0);
   if (rest >= a.items) return;

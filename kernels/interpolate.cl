@@ -14,7 +14,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
   const int last = min(first + a.tiles_per_item, a.tiles);

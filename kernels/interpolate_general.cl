@@ -12,7 +12,7 @@ typedef struct {
 
 int FN(index_of)(const int *index, int dim) { return dim < 0 ? 0 : index[dim]; }
 
-__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   int rest = get_global_id(0);
   if (rest >= a.elements) return;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,10 @@ enum class DotProduct { none, ptx, khr, x86 };
 // How warps of 32 work-items of a device multiply matrices (16 x 8 sums of 32 bytes a row, f16 or
 // bytes): inline PTX (mma.sync), or plain C that acts the same out, for tests on any device.
 enum class MatrixUnit { none, ptx, emulated };
+
+// How all work-groups of a launch, which are on the device together, wait for each other: fences
+// and atomics by inline PTX, or there is a single work-group, for tests on any device.
+enum class GridBarrier { none, ptx, single };
 
 enum class Vendor { other, intel, nvidia, amd, arm, pocl };
 
@@ -39,6 +45,7 @@ struct DeviceTraits {
   bool intel_block_io = false;     // cl_intel_subgroups block reads and shuffles
   DotProduct dot = DotProduct::none;
   MatrixUnit matrix = MatrixUnit::none;
+  GridBarrier grid_barrier = GridBarrier::none;
 };
 
 // Named integers, in a fixed order. Two points of one family have the same names.
@@ -65,6 +72,7 @@ struct Argument {
   size_t unit = 4;  // bytes of one element in the kernel's eyes
   std::vector<std::byte>
       bytes{};  // value: passed by value (struct of ints and floats, or one scalar)
+  std::string_view type = "FN(Args)";  // value: its type in the source
 
   static Argument input(size_t i, size_t unit) { return {Kind::input, i, unit}; }
   static Argument output(size_t i, size_t unit) { return {Kind::output, i, unit}; }
@@ -76,6 +84,11 @@ struct Argument {
     Argument a;
     a.bytes.resize(sizeof(T));
     std::memcpy(a.bytes.data(), &v, sizeof(T));
+    a.type = std::is_same_v<T, int>                    ? "int"
+             : std::is_same_v<T, float>                ? "float"
+             : std::is_same_v<T, std::array<int, 4>>   ? "int4"
+             : std::is_same_v<T, std::array<float, 2>> ? "float2"
+                                                       : "FN(Args)";
     return a;
   }
 };
@@ -92,7 +105,8 @@ struct KernelSpec {
   std::vector<std::pair<std::string, std::string>> defines;  // NAME -> text
   std::string prologue;                   // generated OpenCL C (the tail), may use KERNEL_NAME
   std::array<size_t, 3> global{1, 1, 1};  // work-items; a multiple of local
-  std::array<size_t, 3> local{1, 1, 1};  // work-group; the source states it by reqd_work_group_size
+  std::array<size_t, 3> local{1, 1, 1};   // work-group; the source states it by WORK_GROUP
+  size_t shared = 0;                      // bytes of local memory that it declares (SHARED)
   std::vector<Argument> arguments;
 };
 

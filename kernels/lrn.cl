@@ -20,7 +20,7 @@ FV FN(part_of)(__global const T *p, int c, int size, int stride) {
   return LOADV_PRIVATE(VECTOR, part);
 }
 
-__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   int left = get_global_id(0);
   if (left >= a.items) return;

@@ -17,7 +17,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(T, left), IN(T, right), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
   int rest = get_global_id(2);
   const int i3 = rest % s.size3;

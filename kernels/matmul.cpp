@@ -362,6 +362,7 @@ KernelPlan gemv_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
                     Argument::value(args)};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(slices), 1};
+  spec.shared = sizeof(float) * static_cast<size_t>(lanes * slices * vector);
   spec.global = {static_cast<size_t>(groups) * spec.local[0], spec.local[1],
                  static_cast<size_t>(s.pixels())};
   plan.launches.push_back(std::move(spec));

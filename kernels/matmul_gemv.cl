@@ -10,9 +10,9 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-__attribute__((reqd_work_group_size(LANES, SLICES, 1)))
+WORK_GROUP(LANES, SLICES, 1)
 KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
-  __local float sums[SLICES * LANES * VECTOR];
+  SHARED(float, sums, SLICES * LANES * VECTOR);
   const int lane = get_local_id(0), slice = get_local_id(1);
   const int c = (int)get_global_id(0) * VECTOR;
   const int row = (int)get_group_id(2) % s.rows, h = (int)get_group_id(2) / s.rows % s.slices_h;

@@ -32,21 +32,18 @@ typedef struct {
 #endif
 
 #if LANES > 1
-// Sum over the work-items of a row.
-SUM FN(meet)(SUM mine, __local SUM *shared, int lane, int stride) {
-  shared[lane * stride] = mine;
-  for (int rest = LANES / 2; rest > 0; rest /= 2) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < rest) shared[lane * stride] += shared[(lane + rest) * stride];
-  }
+// Sum of `mine` over the work-items of a row, in `all`.
+#define MEET(mine, all)                                                               \
+  shared[lane * stride] = mine;                                                       \
+  for (int rest = LANES / 2; rest > 0; rest /= 2) {                                   \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                     \
+    if (lane < rest) shared[lane * stride] += shared[(lane + rest) * stride];         \
+  }                                                                                   \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                       \
+  const SUM all = shared[0];                                                          \
   barrier(CLK_LOCAL_MEM_FENCE);
-  const SUM all = shared[0];
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return all;
-}
-#define MEET(v) FN(meet)(v, shared, lane, stride)
 #else
-#define MEET(v) (v)
+#define MEET(mine, all) const SUM all = mine;
 #endif
 
 // Runs STATEMENT for every vector of the row: c, w, h, n say where it is; c_wanted is where it would start without overlap.
@@ -75,7 +72,7 @@ SUM FN(meet)(SUM mine, __local SUM *shared, int lane, int stride) {
 #endif
 #define ELEMENT LOADV(T, VECTOR, AT(in) + n * a.in_n + h * a.in_h + w * a.in_w + c * a.in_c)
 
-__attribute__((reqd_work_group_size(ROW_C ? LANES : ROWS, ROW_C ? ROWS : LANES, 1)))
+WORK_GROUP(ROW_C ? LANES : ROWS, ROW_C ? ROWS : LANES, 1)
 KERNEL(IN(T, in), OUT(T, out),
 #if AFFINE
        IN(float, gamma), IN(float, beta),
@@ -84,7 +81,7 @@ KERNEL(IN(T, in), OUT(T, out),
   const int row = get_local_id(ROW_C ? 1 : 0);
 #if LANES > 1
   const int lane = get_local_id(ROW_C ? 0 : 1);
-  __local SUM all_shared[LANES * ROWS];
+  SHARED(SUM, all_shared, LANES * ROWS);
   __local SUM *const shared = all_shared + (ROW_C ? row * LANES : row);
   const int stride = ROW_C ? 1 : ROWS;
   const int vectors_c = (a.size_c + VECTOR - 1) / VECTOR;
@@ -110,7 +107,8 @@ KERNEL(IN(T, in), OUT(T, out),
 #if CENTER
     FV part = 0;
     VISIT(part += FRESH(ELEMENT);)
-    const SUM mean = MEET(WHOLE(part)) * a.share;
+    MEET(WHOLE(part), total)
+    const SUM mean = total * a.share;
 #define CENTERED (ELEMENT - mean)
 #else
 #define CENTERED ELEMENT
@@ -118,11 +116,12 @@ KERNEL(IN(T, in), OUT(T, out),
 #if SCALE
     FV squares = 0;
     VISIT(const FV v = CENTERED; squares += FRESH(v * v);)
-    const SUM variance = MEET(WHOLE(squares))
+    MEET(WHOLE(squares), length)
 #if CENTER
-                         * a.share
+    const SUM variance = length * a.share;
+#else
+    const SUM variance = length;
 #endif
-        ;
 #if SCALE == 1
     const SUM scale = 1.0f / sqrt(variance + a.epsilon);
 #elif SCALE == 2

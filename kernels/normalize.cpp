@@ -384,6 +384,7 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   add_tail(desc, vector, loops.axes(), spec, plan);
   spec.local = {static_cast<size_t>(along ? lanes : group_rows),
                 static_cast<size_t>(along ? group_rows : lanes), 1};
+  if (lanes > 1) spec.shared = sizeof(float) * static_cast<size_t>(lanes * group_rows * vector);
   spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(items, per_group)), spec.local[1], 1};
   plan.launches.push_back(std::move(spec));
   return plan;

@@ -22,7 +22,7 @@ int FN(source)(int mode, int at, int begin, int size) {
 #define COPY(from, to) CAT(vstore, VECTOR)(CAT(vload, VECTOR)(0, from), 0, to)
 #define SET(v, to) CAT(vstore, VECTOR)((CAT(E, VECTOR))(v), 0, to)
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
+WORK_GROUP(GROUP, 1, 1)
 KERNEL(IN(E, in), OUT(E, out), const FN(Args) a) {
   int rest = get_global_id(0);
   if (rest >= a.items) return;

@@ -27,7 +27,7 @@ int FN(last)(int start, int step, int taps, int size) {
 #define ACCUMULATE(acc, v) acc += v
 #endif
 
-__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
   const int last = min(first + a.tiles_per_item, a.tiles);

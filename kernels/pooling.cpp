@@ -435,6 +435,7 @@ KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
                     Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
   add_tail(desc, vector, spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(slices), 1};
+  spec.shared = sizeof(float) * static_cast<size_t>(lanes * slices * vector);
   spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(vectors, lanes)),
                  spec.local[1] * static_cast<size_t>(ceil_div(s.pixels(), per_group)), 1};
   plan.launches.push_back(std::move(spec));

@@ -12,7 +12,7 @@ typedef struct {
   int elements;
 } FN(Args);
 
-__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(T, in), OUT(OUT_T, out),
 #if INDICES
        OUT(int, index),

@@ -26,9 +26,9 @@ int FN(last)(int start, int step, int taps, int size) {
 #define ACCUMULATE(acc, v) acc += v
 #endif
 
-__attribute__((reqd_work_group_size(LANES, SLICES, 1)))
+WORK_GROUP(LANES, SLICES, 1)
 KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
-  __local FV part[SLICES][LANES];
+  SHARED(FV, part, SLICES * LANES);
   const int lane = get_local_id(0), slice = get_local_id(1);
   const int vector = get_global_id(0);
   const int c = min(vector * VECTOR, a.channels - VECTOR);  // beyond the last vector: its values again, not stored
@@ -55,13 +55,13 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
       const int ky = row % height, kz = row / height;
       ACCUMULATE(acc, LOADV(T, VECTOR, from + kz * a.dd * a.in_d + ky * a.dh * a.in_h + kx * a.dw * a.in_w));
     }
-    part[slice][lane] = acc;
+    part[slice * LANES + lane] = acc;
     for (int rest = SLICES / 2; rest > 0; rest /= 2) {
       barrier(CLK_LOCAL_MEM_FENCE);
-      if (slice < rest) ACCUMULATE(part[slice][lane], part[slice + rest][lane]);
+      if (slice < rest) ACCUMULATE(part[slice * LANES + lane], part[(slice + rest) * LANES + lane]);
     }
     if (slice == 0 && vector < a.vectors) {
-      acc = part[0][lane];
+      acc = part[lane];
 #if MODE != 0
 #if MODE == 1
       const int taps = inside;

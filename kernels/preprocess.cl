@@ -94,7 +94,7 @@ void FN(pixels)(PLANES, const struct FN(Args) * a, int y, INTV(V) x, INTV(V) * r
 #define BLEND(top, bottom, w0, w1) \
   (((((w0) * ((top) >> 4)) >> 16) + (((w1) * ((bottom) >> 4)) >> 16) + 2) >> 2)
 
-__attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, 1)))
+WORK_GROUP(GROUP_X, GROUP_Y, 1)
 KERNEL(
 #if IMAGES
     PLANES,

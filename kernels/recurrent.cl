@@ -3,7 +3,7 @@
 // being units of one gate after the other, so that neighbours read neighbours; biases behind all of
 // them. Defines: T, LENGTH (type of the sequences' lengths), KIND (0 RNN, 1 LSTM, 2 GRU whose reset
 // gate acts before the matrix, 3 GRU whose reset gate acts behind it), SEQUENCE (else a cell: one
-// step), MOST (hidden units there is room for), GATES, BIAS_ROWS (blocks of hidden units), LOCAL
+// step), MOST (hidden units there is room for), KEPT (vectors of them in local memory), GATES, BIAS_ROWS (blocks of hidden units), LOCAL
 // (work-group). The functions f0, f1, f2 are the activations.
 typedef struct {
   int x_n, x_t, x_i, h_n, h_d, h_i, c_n, c_d, c_i, length_n;               // strides of the inputs
@@ -19,7 +19,7 @@ typedef struct {
 
 float FN(gate)(float v, float clip) { return clip > 0 ? clamp(v, -clip, clip) : v; }
 
-__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(T, x), IN(T, first_h),
 #if KIND == 1
        IN(T, first_c),
@@ -38,11 +38,12 @@ KERNEL(IN(T, x), IN(T, first_h),
        const FN(Args) a) {
   const int item = get_local_id(0);
   const int d = (int)get_group_id(0) % a.directions, n = (int)get_group_id(0) / a.directions;
-  __local float h[MOST], next[MOST];
+  SHARED(float, h, KEPT * MOST);
+  __local float *const next = h + MOST;
 #if KIND == 1
-  __local float c[MOST];
+  __local float *const c = h + 2 * MOST;
 #elif KIND == 2
-  __local float update[MOST], reset[MOST], candidate[MOST];
+  __local float *const update = h + 2 * MOST, *const reset = h + 3 * MOST, *const candidate = h + 4 * MOST;
 #endif
   __global const float *const w = AT(weights) + d * (a.inputs + a.hidden) * ROWS;
   __global const float *const r = w + a.inputs * ROWS;

@@ -369,11 +369,13 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   spec.source = "recurrent.cl";
   const ElementType length = sequence ? desc.inputs[first - 1].type : ElementType::i32;
   const int kind = s.kind == Kind::rnn ? 0 : s.kind == Kind::lstm ? 1 : s.reset_after ? 3 : 2;
+  const int64_t kept = kind == 1 ? 3 : kind == 2 ? 5 : 2;  // vectors in local memory
   spec.defines = {{"T", storage_name(desc.inputs[0].type)},
                   {"LENGTH", length == ElementType::i64 ? "long" : "int"},
                   {"KIND", std::to_string(kind)},
                   {"SEQUENCE", sequence ? "1" : "0"},
                   {"MOST", std::to_string(room(s.hidden))},
+                  {"KEPT", std::to_string(kept)},
                   {"GATES", std::to_string(s.gates())},
                   {"BIAS_ROWS", std::to_string(s.bias_rows())}};
   for (size_t i = 0; i < s.activations.size(); ++i)
@@ -407,6 +409,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   args.bytes.insert(args.bytes.end(), clip.begin(), clip.end());
   spec.arguments.push_back(std::move(args));
   set_items(spec, x[0] * directions.count * point["LOCAL"], point);
+  spec.shared = sizeof(float) * static_cast<size_t>(kept * room(s.hidden));
   plan.launches.push_back(std::move(spec));
   return plan;
 }

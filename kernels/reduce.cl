@@ -4,11 +4,11 @@
 // Defines: V, GROUP, ALONG; IN_T, OUT_T; ACC float or int (V = 1); LOAD_ONE(p), STORE_ONE(v, p);
 // FIRST, TAKE(acc, x), JOIN(a, b), FINISH(acc): the reduction; `scale` is at hand in FINISH.
 
-struct FN(Walk) {
+typedef struct {
   int kept[4], kept_from[4], kept_to[4];  // loops over the output, innermost first
   int reduced[3], reduced_from[3];        // loops that are reduced, innermost first
   float scale;
-};
+} FN(Args);
 
 #define ACCV CAT(ACC, V)
 #if V > 1
@@ -17,8 +17,8 @@ struct FN(Walk) {
 #define LOAD(p) LOAD_ONE(p)
 #endif
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(IN(IN_T, in), OUT(OUT_T, out), const struct FN(Walk) walk TAIL_PARAMS) {
+WORK_GROUP(GROUP, 1, 1)
+KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) walk TAIL_PARAMS) {
   const int me = (int)get_local_id(0);
   const int lanes = ALONG ? 1 : V;
   const int blocks = (walk.kept[0] + lanes - 1) / lanes;
@@ -66,9 +66,9 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const struct FN(Walk) walk TAIL_PARAMS) {
 #endif
 #if GROUP > 1
 #if ALONG
-  __local ACC scratch[GROUP];
+  SHARED(ACC, scratch, GROUP);
 #else
-  __local ACCV scratch[GROUP];
+  SHARED(ACCV, scratch, GROUP);
 #endif
   for (int step = GROUP / 2; step > 0; step /= 2) {
     scratch[me] = RESULT;

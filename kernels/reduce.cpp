@@ -299,6 +299,7 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
   for (size_t d = 1; d < kKept; ++d) groups *= walk.kept[d].size;
   spec.global[0] = static_cast<size_t>(groups) * static_cast<size_t>(group);
   spec.local[0] = static_cast<size_t>(group);
+  if (group > 1) spec.shared = sizeof(float) * static_cast<size_t>(group * lanes);
   std::vector<int64_t> values;
   for (const CopyDim& d : walk.kept) values.push_back(d.size);
   for (const CopyDim& d : walk.kept) values.push_back(d.from);

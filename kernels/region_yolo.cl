@@ -3,10 +3,10 @@
 typedef struct {
   int cells, regions, height, width, coords, classes;
   int in_n, in_c, in_h, in_w, out_n, out_c, out_h, out_w;
-} FN(Region);
+} FN(Args);
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(IN(T_IN, in), OUT(T_OUT, out), const FN(Region) r) {
+WORK_GROUP(GROUP, 1, 1)
+KERNEL(IN(T_IN, in), OUT(T_OUT, out), const FN(Args) r) {
   int cell = (int)get_global_id(0);
   if (cell >= r.cells) return;
   const int w = cell % r.width;

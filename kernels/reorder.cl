@@ -4,14 +4,14 @@
 // cache lines.
 // Defines: FROM, TO; LOAD_ONE(p), STORE_ONE(v, p); DIMS outer loops; GROUP.
 
-struct FN(Walk) {
+typedef struct {
   int tile_a, tile_b;
   int size_a, from_a, size_b, to_b;  // the other step of each is 1
   int size[DIMS], from[DIMS], to[DIMS];
-};
+} FN(Args);
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(IN(FROM, in), OUT(TO, out), const struct FN(Walk) walk) {
+WORK_GROUP(GROUP, 1, 1)
+KERNEL(IN(FROM, in), OUT(TO, out), const FN(Args) walk) {
   const int tiles_a = (walk.size_a + walk.tile_a - 1) / walk.tile_a;
   const int tiles_b = (walk.size_b + walk.tile_b - 1) / walk.tile_b;
   int rest = (int)get_global_id(0);

@@ -70,7 +70,7 @@ float FN(sample)(__global const T *plane, const FN(Args) *a, float y, float x) {
          dy * ((1 - dx) * PIXEL(bottom, left) + dx * PIXEL(bottom, right));
 }
 
-__attribute__((reqd_work_group_size(LOCAL, 1, 1)))
+WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(T, in), IN(float, regions),
 #if EXTRA
        IN(ET, extra),

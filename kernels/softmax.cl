@@ -39,11 +39,12 @@ void FN(put)(FV v, __global T *p, int stride) {
 #define NEW(v, old) (v)
 #endif
 
-__attribute__((reqd_work_group_size(LANES, ROWS, 1)))
+WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(T, in), OUT(T, out), const FN(Args) a) {
 #if ALONG && LANES > 1
-  __local float shared[ROWS][LANES];
-  const int lane = get_local_id(0), row = get_local_id(1);
+  SHARED(float, all_shared, ROWS * LANES);
+  const int lane = get_local_id(0);
+  __local float *const shared = all_shared + (int)get_local_id(1) * LANES;
 #endif
   const int first = (int)get_group_id(0) * a.items_per_group;
   const int last = min(first + a.items_per_group, a.items);
@@ -85,13 +86,13 @@ KERNEL(IN(T, in), OUT(T, out), const FN(Args) a) {
 #if ALONG
     float largest = GREATEST(VECTOR, most);
 #if LANES > 1
-    shared[row][lane] = largest;
+    shared[lane] = largest;
     for (int half_way = LANES / 2; half_way > 0; half_way /= 2) {
       barrier(CLK_LOCAL_MEM_FENCE);
-      if (lane < half_way) shared[row][lane] = fmax(shared[row][lane], shared[row][lane + half_way]);
+      if (lane < half_way) shared[lane] = fmax(shared[lane], shared[lane + half_way]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    largest = shared[row][0];
+    largest = shared[0];
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 #else
@@ -109,13 +110,13 @@ KERNEL(IN(T, in), OUT(T, out), const FN(Args) a) {
 #if ALONG
     float sum = TOTAL(VECTOR, part);
 #if LANES > 1
-    shared[row][lane] = sum;
+    shared[lane] = sum;
     for (int half_way = LANES / 2; half_way > 0; half_way /= 2) {
       barrier(CLK_LOCAL_MEM_FENCE);
-      if (lane < half_way) shared[row][lane] += shared[row][lane + half_way];
+      if (lane < half_way) shared[lane] += shared[lane + half_way];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    sum = shared[row][0];
+    sum = shared[0];
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 #else

@@ -200,6 +200,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   const size_t size = size_of(desc.inputs[0].type);
   spec.arguments = {Argument::input(0, size), Argument::output(0, size), int_struct(args)};
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(group_rows), 1};
+  if (along && lanes > 1) spec.shared = sizeof(float) * static_cast<size_t>(lanes * group_rows);
   spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(items, per_group)), spec.local[1], 1};
   return {{std::move(spec)}, {}, 0};
 }

@@ -31,10 +31,10 @@ typedef struct {
     int start, limit, along[DIMS];
   } axis[AXES];
 #endif
-} FN(Copy);
+} FN(Args);
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(IN(FROM, in), OUT(TO, out), const FN(Copy) copy) {
+WORK_GROUP(GROUP, 1, 1)
+KERNEL(IN(FROM, in), OUT(TO, out), const FN(Args) copy) {
   const int runs = (copy.size[0] + copy.run - 1) / copy.run;
   int rest = (int)get_global_id(0);
   const int begin = rest % runs * copy.run;

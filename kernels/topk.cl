@@ -4,7 +4,7 @@
 typedef struct {
   int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
   int length, from_step, to_step, at_step;
-} FN(Rows);
+} FN(Args);
 
 #if INTEGER
 #define VALUE int
@@ -18,8 +18,8 @@ typedef struct {
 #define BEFORE(a, b) ((LARGEST ? (a) > (b) : (a) < (b)) || (isnan(b) && !isnan(a)))
 #endif
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1)))
-KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Rows) r) {
+WORK_GROUP(GROUP, 1, 1)
+KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Args) r) {
   int rest = (int)get_global_id(0);
   int from = 0, to = 0, at = 0;
 #pragma unroll

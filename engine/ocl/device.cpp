@@ -243,6 +243,15 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                          "  x[5] = (int)(f0 + f1 + f2 + f3) + i0 + i1 + i2 + i3;\n"
                          "}"))
     traits.matrix = MatrixUnit::ptx;
+  if (nvidia && compiles(context, device,
+                         "__kernel void probe(__global uint *x) {\n"
+                         "  uint y;\n"
+                         "  asm volatile(\"fence.acq_rel.gpu;\" ::: \"memory\");\n"
+                         "  asm volatile(\"ld.acquire.gpu.global.u32 %0, [%1];\"\n"
+                         "               : \"=r\"(y) : \"l\"(x) : \"memory\");\n"
+                         "  x[1] = y;\n"
+                         "}"))
+    traits.grid_barrier = GridBarrier::ptx;
   return traits;
 }
 

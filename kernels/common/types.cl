@@ -10,10 +10,15 @@
 // A function of this instantiation: FN(load) -> load_<KERNEL_NAME>, so that several instantiations share a program.
 #define FN(name) CAT(CAT(name, _), KERNEL_NAME)
 
+// A kernel is WORK_GROUP(x, y, z), then on a line of its own KERNEL(parameters) { body }, with at most one SHARED array of
+// local memory in use at a time.
+#define WORK_GROUP(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 #define KERNEL __kernel void KERNEL_NAME
+#define SHARED(type, name, count) __local type name[count]
+#define RESTRICT restrict
 // A tensor argument is a base buffer and an element offset (see Argument in kernel.h); AT gives the tensor's first element.
-#define IN(type, name) __global const type *restrict name##_base, const int name##_offset
-#define OUT(type, name) __global type *restrict name##_base, const int name##_offset
+#define IN(type, name) __global const type *RESTRICT name##_base, const int name##_offset
+#define OUT(type, name) __global type *RESTRICT name##_base, const int name##_offset
 #define AT(name) (name##_base + name##_offset)
 
 #define float1 float

@@ -1,11 +1,12 @@
 // DetectionOutput: decodes the boxes of a single-shot detector, suppresses overlapping ones and
-// lists the best. Runs on the host by design: what is left after the score threshold is a handful
-// of boxes, whose sorting and suppression is a serial chain; thresholding the scores as they arrive
-// and decoding only candidates takes some microseconds.
+// lists the best. On a GPU in two launches. On the host, thresholding the scores as they arrive and
+// decoding only candidates takes some microseconds.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "kernels/box_lists.h"
+#include "kernels/convolution_tile.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -331,6 +332,102 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   if (left > 0) *out = -1;  // ends the list
 }
 
+// ---- kernel -------------------------------------------------------------------------------------
+
+constexpr int64_t kMostImages = 1024;  // each has a counter in local memory
+
+Settings settings_of(const OpDesc& desc) {
+  std::vector<Shape> shapes;
+  for (const TensorDesc& in : desc.inputs) shapes.push_back(in.shape);
+  return read_settings(desc.attributes, desc.opset, shapes);
+}
+
+// How many lists there are and how long they are, and where they lie.
+struct Lists {
+  Lists(const Settings& s, int64_t images)
+      : each(s.decrease_label ? 1 : s.classes),
+        most(s.top_k < 0 ? s.priors : std::min(s.priors, s.top_k)),
+        room(list_room(s.priors)),
+        merged_room(list_room(each * most)) {
+    constexpr int64_t kKey = 8, kBox = 16, kCount = 4;
+    memory.add(images * each * room * kKey);
+    merged = memory.add(images * 2 * merged_room * kKey);
+    places = memory.add(images * each * most * kBox);
+    counts = memory.add(images * each * kCount);
+  }
+  int64_t each, most;  // of an image; boxes that a list can be left with
+  int64_t room, merged_room;
+  ListMemory memory;
+  int64_t merged, places, counts;
+};
+
+std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
+  const Settings s = settings_of(desc);
+  const int64_t images = desc.inputs[0].shape[0];
+  if (images > kMostImages) return "takes up to " + std::to_string(kMostImages) + " images";
+  return reject_lists(desc, traits, desc.own_inputs, s.priors, Lists(s, images).memory);
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const Settings s = settings_of(desc);
+  const int64_t images = desc.inputs[0].shape[0];
+  const Lists lists(s, images);
+  const TensorDesc &priors = desc.inputs[2], &out = desc.outputs[0];
+  std::vector<int64_t> ints{desc.inputs[0].strides[0],
+                            desc.inputs[0].strides[1],
+                            desc.inputs[1].strides[0],
+                            desc.inputs[1].strides[1],
+                            priors.shape[0] == 1 ? 0 : priors.strides[0],
+                            priors.strides[1],
+                            priors.strides[2]};
+  for (size_t i : {size_t{3}, size_t{4}})
+    for (size_t d : {size_t{0}, size_t{1}})
+      ints.push_back(s.has_objectness ? desc.inputs[i].strides[d] : 0);
+  ints.insert(ints.end(),
+              {s.priors, s.classes, lists.each, s.background, out.shape[2], lists.most,
+               s.keep_top_k > 0 ? s.keep_top_k : kMaxIndex, !s.share_location, lists.room,
+               lists.merged_room, lists.merged, lists.places, lists.counts});
+  const auto flag = [](bool value) { return std::string(value ? "1" : "0"); };
+  KernelSpec spec;
+  spec.source = "detection_output.cl";
+  spec.defines = {{"T", storage_name(out.type)},
+                  {"BOX_T", storage_name(desc.inputs[0].type)},
+                  {"SCORE_T", storage_name(desc.inputs[1].type)},
+                  {"PRIOR_T", storage_name(priors.type)},
+                  {"CODE", s.code == Code::corner        ? "0"
+                           : s.code == Code::center_size ? "1"
+                                                         : "2"},
+                  {"VARIANCES", flag(!s.variance_in_target)},
+                  {"NORMALIZED", flag(s.normalized)},
+                  {"OBJECTNESS", flag(s.has_objectness)},
+                  {"CLIP_BEFORE", flag(s.clip_before)},
+                  {"CLIP_AFTER", flag(s.clip_after)},
+                  {"TOGETHER", flag(s.decrease_label)},
+                  {"IMAGES", std::to_string(images)}};
+  if (s.has_objectness) {
+    spec.defines.emplace_back("OBJECT_T", storage_name(desc.inputs[3].type));
+    spec.defines.emplace_back("FIRST_T", storage_name(desc.inputs[4].type));
+  }
+  for (size_t i = 0; i < desc.own_inputs; ++i)
+    spec.arguments.push_back(Argument::input(i, size_of(desc.inputs[i].type)));
+  spec.arguments.push_back(Argument::output(0, size_of(out.type)));
+  spec.arguments.push_back(Argument::workspace(8));
+  spec.arguments.push_back(list_struct(
+      ints, {s.width, s.height, s.confidence_threshold, s.objectness_threshold, s.nms_threshold}));
+  KernelPlan plan;
+  plan.workspace = lists.memory.bytes();
+  plan.launches = {spec, spec};
+  for (size_t merge : {size_t{0}, size_t{1}}) {
+    plan.launches[merge].defines.emplace_back("MERGE", std::to_string(merge));
+    set_lists(plan.launches[merge], merge ? images : images * lists.each, traits, point,
+              static_cast<size_t>(merge ? images : 1));
+  }
+  return plan;
+}
+
+const KernelFamily kDetectionOutput{"detection_output", 1,   reject, list_space,
+                                    list_heuristic,     plan};
+
 }  // namespace
 
 std::vector<OpDef> detection_output_ops() {
@@ -338,9 +435,10 @@ std::vector<OpDef> detection_output_ops() {
            .opsets = opset_range(1),
            .infer_shapes = infer,
            .evaluate = evaluate,
+           .families = {&kDetectionOutput},
            .layout = LayoutRule::any_to_rows,
-           .host_reason = "a handful of boxes is left after the threshold, and suppressing them is "
-                          "a serial chain"}};
+           .host_reason = kListsOnHost,
+           .stays_wide = true}};
 }
 
 }  // namespace clinfer

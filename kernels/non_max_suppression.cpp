@@ -1,18 +1,17 @@
 // NonMaxSuppression: per image and class the best boxes that do not overlap better ones. How many
 // there are depends on values: infer_shapes states the most there can be, and evaluate() replaces
-// its outputs by tensors with as many rows as were selected.
+// its outputs by tensors with as many rows as were selected; a kernel fills up with rows of -1.
 #include <algorithm>
 #include <cmath>
 #include <queue>
 
+#include "kernels/box_lists.h"
+#include "kernels/convolution_tile.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
 
 namespace {
-
-constexpr const char* kHostReason =
-    "suppression is a serial chain, and how much it selects depends on values";
 
 struct Box {
   float y0, x0, y1, x1;
@@ -126,12 +125,21 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   return outputs;
 }
 
-void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const bool is_center = desc.attributes.get_string("box_encoding", "corner") == "center";
+Thresholds thresholds_of(std::span<const Tensor> inputs) {
   const float sigma = float_input(inputs, 5, "soft_nms_sigma");
-  const Thresholds t{inputs.size() > 2 ? one_int(inputs[2], "max_output_boxes_per_class") : 0,
-                     float_input(inputs, 3, "iou_threshold"),
-                     float_input(inputs, 4, "score_threshold"), sigma > 0 ? -0.5f / sigma : 0.0f};
+  return {inputs.size() > 2 ? one_int(inputs[2], "max_output_boxes_per_class") : 0,
+          float_input(inputs, 3, "iou_threshold"), float_input(inputs, 4, "score_threshold"),
+          sigma > 0 ? -0.5f / sigma : 0.0f};
+}
+
+bool is_center_encoding(const Attributes& a) {
+  return a.get_string("box_encoding", "corner") == "center";
+}
+bool is_sorted(const Attributes& a) { return a.get_bool("sort_result_descending", true); }
+
+void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const bool is_center = is_center_encoding(desc.attributes);
+  const Thresholds t = thresholds_of(inputs);
   const Shape& shape = inputs[1].shape();
   std::vector<Candidate> rows;
   for (int64_t n = 0; n < shape[0]; ++n)
@@ -139,8 +147,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
       select(inputs[0].data<float>() + n * shape[2] * 4,
              inputs[1].data<float>() + (n * shape[1] + c) * shape[2], shape[2], is_center, t,
              {0, n, c, 0}, rows);
-  if (desc.attributes.get_bool("sort_result_descending", true))
-    std::sort(rows.begin(), rows.end(), is_better);
+  if (is_sorted(desc.attributes)) std::sort(rows.begin(), rows.end(), is_better);
 
   const auto count = static_cast<int64_t>(rows.size());
   std::vector<int64_t> indices;
@@ -157,6 +164,78 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   if (outputs.size() > 2) store_ints(std::vector<int64_t>{count}, outputs[2]);
 }
 
+// ---- kernel -------------------------------------------------------------------------------------
+
+// How many lists there are and how long they are, and where they lie.
+struct Lists {
+  Lists(const Shape& scores, int64_t rows)
+      : count(scores[0] * scores[1]),
+        most(rows / std::max<int64_t>(count, 1)),
+        room(list_room(scores[2])) {
+    constexpr int64_t kKey = 8, kBox = 16, kCount = 4;
+    memory.add(count * room * kKey);
+    merged = memory.add(list_room(rows) * kKey);
+    places = memory.add(rows * kBox);
+    counts = memory.add(count * kCount);
+  }
+  int64_t count, most;  // most: boxes that a list can be left with
+  int64_t room;
+  ListMemory memory;
+  int64_t merged, places, counts;
+};
+
+std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
+  for (size_t i = 2; i < desc.own_inputs; ++i)
+    if (desc.constants[i].empty()) return "a threshold is not constant";
+  const int64_t rows = desc.outputs[0].shape[0], read = desc.inputs[1].elements();
+  if (rows > read) return "there are more rows to read back than scores";
+  if (thresholds_of(desc.constants).soft_scale != 0)
+    return "each box that is selected changes the scores of all others";
+  for (size_t i : {size_t{0}, size_t{2}})
+    if (i < desc.outputs.size() && desc.outputs[i].type != ElementType::i32 &&
+        desc.outputs[i].type != ElementType::i64)
+      return "gives i32 and i64 only";
+  return reject_lists(desc, traits, 2, desc.inputs[1].shape[2],
+                      Lists(desc.inputs[1].shape, rows).memory);
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const Thresholds t = thresholds_of(desc.constants);
+  const TensorDesc &boxes = desc.inputs[0], &scores = desc.inputs[1];
+  const Lists lists(scores.shape, desc.outputs[0].shape[0]);
+  const bool details = desc.outputs.size() > 1;
+  std::vector<int64_t> ints = boxes.strides;
+  ints.insert(ints.end(), scores.strides.begin(), scores.strides.end());
+  ints.insert(ints.end(), {lists.count, scores.shape[1], scores.shape[2], lists.most, lists.room,
+                           lists.merged, lists.places, lists.counts});
+  KernelSpec spec;
+  spec.source = "non_max_suppression.cl";
+  spec.defines = {{"BOX_T", storage_name(boxes.type)},
+                  {"SCORE_T", storage_name(scores.type)},
+                  {"INDEX", size_of(desc.outputs[0].type) == 8 ? "long" : "int"},
+                  {"T", details ? storage_name(desc.outputs[1].type) : "float"},
+                  {"DETAILS", details ? "1" : "0"},
+                  {"CENTER", is_center_encoding(desc.attributes) ? "1" : "0"},
+                  {"SORTED", is_sorted(desc.attributes) ? "1" : "0"}};
+  spec.arguments = {Argument::input(0, size_of(boxes.type)),
+                    Argument::input(1, size_of(scores.type))};
+  for (size_t i = 0; i < desc.outputs.size(); ++i)
+    spec.arguments.push_back(Argument::output(i, size_of(desc.outputs[i].type)));
+  spec.arguments.push_back(Argument::workspace(8));
+  spec.arguments.push_back(list_struct(ints, {t.overlap, t.score}));
+  KernelPlan plan;
+  plan.workspace = lists.memory.bytes();
+  plan.launches = {spec, spec};
+  for (size_t merge : {size_t{0}, size_t{1}}) {
+    plan.launches[merge].defines.emplace_back("MERGE", std::to_string(merge));
+    set_lists(plan.launches[merge], merge ? 1 : lists.count, traits, point);
+  }
+  return plan;
+}
+
+const KernelFamily kNonMaxSuppression{"non_max_suppression", 1,   reject, list_space,
+                                      list_heuristic,        plan};
+
 }  // namespace
 
 std::vector<OpDef> non_max_suppression_ops() {
@@ -164,8 +243,11 @@ std::vector<OpDef> non_max_suppression_ops() {
            .opsets = opset_range(1),
            .infer_shapes = infer,
            .evaluate = evaluate,
-           .host_reason = kHostReason,
-           .upper_bounds = true}};
+           .families = {&kNonMaxSuppression},
+           .layout = LayoutRule::any_to_rows,
+           .host_reason = kListsOnHost,
+           .upper_bounds = true,
+           .stays_wide = true}};
 }
 
 }  // namespace clinfer

@@ -158,11 +158,15 @@ struct OpDef {
   TailSteps (*as_tail)(const OpDesc&, int main) = nullptr;
   // Set for operations that are run as a combination of others, always or in some cases (expand.h).
   void (*expand)(Expansion&) = nullptr;
-  // Set for operations that run on the host by design; says why. Such an op needs no family.
+  // Set for operations that run on the host, by design or where all families refuse; says why.
   std::string host_reason = {};
   // How many rows (or columns) there are depends on values: infer_shapes states the most, and
-  // evaluate() replaces its outputs by tensors of the shape that came out.
+  // evaluate() replaces its outputs by tensors of the shape that came out. A kernel fills up the
+  // rows behind them with -1, which no row of theirs starts with.
   bool upper_bounds = false;
+  // Boxes and scores: floats that the application or a constant gives, and those that come out,
+  // stay f32 (passes/set_precision.cpp).
+  bool stays_wide = false;
 };
 
 // All operations: built from the words in kernels/meson.build. Throws nothing; nullptr when

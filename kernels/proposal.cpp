@@ -1,8 +1,10 @@
 // Proposal: the regions that a region proposal network suggests: anchors moved by its deltas, the
-// best by score, suppressed.
+// best by score, suppressed. Of equal scores, what comes first in (row, column, anchor) counts.
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/box_lists.h"
+#include "kernels/convolution_tile.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -74,6 +76,7 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
 
 struct Box {
   float x0, y0, x1, y1, score;
+  int32_t index = 0;
 };
 
 // Boxes around (0, 0)'s cell, by ratio, then scale.
@@ -111,15 +114,19 @@ Box moved(const Settings& s, const Picture& picture, Box box, const float* delta
   const float y = delta[step] / s.coordinate_scale * height + box.y0 + 0.5f * height;
   const float half_width = 0.5f * std::exp(delta[2 * step] / s.size_scale) * width;
   const float half_height = 0.5f * std::exp(delta[3 * step] / s.size_scale) * height;
-  return {x - half_width, y - half_height, x + half_width, y + half_height, box.score};
+  return {x - half_width, y - half_height, x + half_width, y + half_height, box.score, box.index};
 }
 
 Box clipped(const Box& b, const Picture& picture, float pixel) {
   const auto within = [&](float v, float size) {
     return std::max(0.0f, std::min(v, size - pixel));
   };
-  return {within(b.x0, picture.width), within(b.y0, picture.height), within(b.x1, picture.width),
-          within(b.y1, picture.height), b.score};
+  return {within(b.x0, picture.width),
+          within(b.y0, picture.height),
+          within(b.x1, picture.width),
+          within(b.y1, picture.height),
+          b.score,
+          b.index};
 }
 
 std::vector<Box> propose(const Settings& s, const Picture& picture, const std::vector<Box>& anchors,
@@ -134,10 +141,10 @@ std::vector<Box> propose(const Settings& s, const Picture& picture, const std::v
                   y = static_cast<float>(s.tensorflow ? w : h) * s.stride;
       for (size_t a = 0; a < anchors.size(); ++a) {
         const int64_t at = h * columns + w, anchor = static_cast<int64_t>(a);
-        Box box =
-            moved(s, picture,
-                  {anchors[a].x0 + x, anchors[a].y0 + y, anchors[a].x1 + x, anchors[a].y1 + y, 0},
-                  deltas + anchor * 4 * plane + at, plane);
+        Box box = moved(s, picture,
+                        {anchors[a].x0 + x, anchors[a].y0 + y, anchors[a].x1 + x, anchors[a].y1 + y,
+                         0, static_cast<int32_t>(boxes.size())},
+                        deltas + anchor * 4 * plane + at, plane);
         if (s.clip_before) box = clipped(box, picture, s.pixel());
         const bool is_large = box.x1 - box.x0 + s.pixel() >= s.least * picture.scale_x &&
                               box.y1 - box.y0 + s.pixel() >= s.least * picture.scale_y;
@@ -148,7 +155,9 @@ std::vector<Box> propose(const Settings& s, const Picture& picture, const std::v
     }
   const auto most = static_cast<int64_t>(std::min(boxes.size(), static_cast<size_t>(s.before)));
   std::partial_sort(boxes.begin(), boxes.begin() + most, boxes.end(),
-                    [](const Box& a, const Box& b) { return a.score > b.score; });
+                    [](const Box& a, const Box& b) {
+                      return a.score != b.score ? a.score > b.score : a.index < b.index;
+                    });
   boxes.resize(static_cast<size_t>(most));
   return boxes;
 }
@@ -203,6 +212,70 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   }
 }
 
+// ---- kernel -------------------------------------------------------------------------------------
+
+// How long the lists are, and where they lie: one for each image.
+struct Lists {
+  Lists(const Settings& s, const Shape& scores)
+      : boxes(s.anchors() * scores[2] * scores[3]),
+        most(std::min({boxes, s.before, s.after})),
+        room(list_room(boxes)) {
+    constexpr int64_t kKey = 8, kBox = 16;
+    memory.add(scores[0] * room * kKey);
+    places = memory.add(scores[0] * most * kBox);
+  }
+  int64_t boxes, most;  // most: boxes that a list can be left with
+  int64_t room;
+  ListMemory memory;
+  int64_t places;
+};
+
+std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
+  const Lists lists(read_settings(desc.attributes), desc.inputs[0].shape);
+  if (!desc.inputs[2].is_row_major()) return "the picture's size is scattered";
+  return reject_lists(desc, traits, desc.own_inputs, lists.boxes, lists.memory);
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const Settings s = read_settings(desc.attributes);
+  const TensorDesc &scores = desc.inputs[0], &deltas = desc.inputs[1], &size = desc.inputs[2];
+  const Lists lists(s, scores.shape);
+  const bool probabilities = desc.outputs.size() > 1;
+  std::vector<int64_t> ints = scores.strides;
+  ints.insert(ints.end(), deltas.strides.begin(), deltas.strides.end());
+  ints.insert(ints.end(),
+              {s.anchors(), scores.shape[2], scores.shape[3], size.elements() - 1,
+               std::min(s.before, kMaxIndex), s.after, lists.most, lists.room, lists.places});
+  const auto flag = [](bool value) { return std::string(value ? "1" : "0"); };
+  KernelPlan plan;
+  plan.packed.push_back([s] {
+    std::vector<float> values;
+    for (const Box& b : make_anchors(s)) values.insert(values.end(), {b.x0, b.y0, b.x1, b.y1});
+    return to_bytes(values, ElementType::f32);
+  });
+  KernelSpec spec;
+  spec.source = "proposal.cl";
+  spec.defines = {{"T", storage_name(desc.outputs[0].type)}, {"SCORE_T", storage_name(scores.type)},
+                  {"DELTA_T", storage_name(deltas.type)},    {"SIZE_T", storage_name(size.type)},
+                  {"PROBABILITIES", flag(probabilities)},    {"CLIP_BEFORE", flag(s.clip_before)},
+                  {"CLIP_AFTER", flag(s.clip_after)},        {"NORMALIZE", flag(s.normalize)},
+                  {"TENSORFLOW", flag(s.tensorflow)}};
+  for (size_t i = 0; i < desc.own_inputs; ++i)
+    spec.arguments.push_back(Argument::input(i, size_of(desc.inputs[i].type)));
+  spec.arguments.push_back(Argument::packed(0, sizeof(float)));
+  for (size_t i = 0; i < desc.outputs.size(); ++i)
+    spec.arguments.push_back(Argument::output(i, size_of(desc.outputs[i].type)));
+  spec.arguments.push_back(Argument::workspace(8));
+  spec.arguments.push_back(
+      list_struct(ints, {s.stride, s.least, s.overlap, s.size_scale, s.coordinate_scale}));
+  set_lists(spec, scores.shape[0], traits, point);
+  plan.workspace = lists.memory.bytes();
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+const KernelFamily kProposal{"proposal", 1, reject, list_space, list_heuristic, plan};
+
 }  // namespace
 
 std::vector<OpDef> proposal_ops() {
@@ -210,7 +283,10 @@ std::vector<OpDef> proposal_ops() {
            .opsets = opset_range(1),
            .infer_shapes = infer,
            .evaluate = evaluate,
-           .host_reason = "sorting and suppressing boxes is a serial chain"}};
+           .families = {&kProposal},
+           .layout = LayoutRule::any_to_rows,
+           .host_reason = kListsOnHost,
+           .stays_wide = true}};
 }
 
 }  // namespace clinfer

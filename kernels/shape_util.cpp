@@ -179,4 +179,17 @@ ElementType index_type(const Attributes& attributes, const char* name, ElementTy
   return type;
 }
 
+Tensor found_rows(const Tensor& filled) {
+  if (filled.shape().size() != 2) return filled;
+  const int64_t columns = filled.shape()[1];
+  int64_t rows = filled.shape()[0];
+  with_number(filled.type(), [&](auto zero) {
+    using T = decltype(zero);
+    const T* values = filled.data<T>();
+    while (rows > 0 && values[(rows - 1) * columns] == static_cast<T>(-1)) --rows;
+  });
+  auto shared = std::make_shared<const Tensor>(filled);
+  return Tensor::view(filled.type(), {rows, columns}, filled.raw(), shared);
+}
+
 }  // namespace clinfer

@@ -56,6 +56,10 @@ void copy_view(const Tensor& from, const TensorDesc& view, Tensor& to);
 // Copies all bytes; both hold as many elements of one type.
 void copy_all(const Tensor& from, Tensor& to);
 
+// The rows of a matrix before those that a kernel has filled up (OpDef::upper_bounds); any other
+// tensor as it is.
+Tensor found_rows(const Tensor& filled);
+
 // Steps `index` to the next one in row-major order; false after the last.
 inline bool next_index(Shape& index, const Shape& shape) {
   for (size_t d = shape.size(); d-- > 0;) {

@@ -1,8 +1,8 @@
 // Decides what tensors are stored in: floats as the device computes best, 64-bit integers as 32
 // bits, booleans as bytes. Constants keep their values; only the type in which a kernel would see
 // them changes. What the host computes, or the application gives, for operations that run on the
-// host stays f32 (regions and scores, for Proposal, NonMaxSuppression, ROIPooling): f16 is too
-// coarse for pixels, and the order of scores would change.
+// host stays f32, and so do boxes and scores (Proposal, NonMaxSuppression, DetectionOutput)
+// wherever they are computed: f16 is too coarse for pixels, and the order of scores would change.
 #include <algorithm>
 
 #include "engine/passes/passes.h"
@@ -11,16 +11,21 @@ namespace clinfer {
 
 namespace {
 
-bool is_from_host(const Node& node) {
+bool is_wide(const Node& node) {
   if (node.is("Parameter")) return true;
-  return node.def && node.def->families.empty() && !node.def->host_reason.empty();
+  return node.def &&
+         (node.def->stays_wide || (node.def->families.empty() && !node.def->host_reason.empty()));
 }
 
 bool stays_wide(const Graph& graph, Node& node, int port) {
-  if (!is_from_host(node)) return false;
-  for (const Node* user : graph.users({&node, port}))
-    if (!user->is("Result") && !(user->def && !user->def->host_reason.empty())) return false;
-  return true;
+  const auto takes_wide = [&](const Node& user) {
+    if (node.is("Constant")) return user.def && user.def->stays_wide;
+    return user.is("Result") || (user.def && !user.def->host_reason.empty());
+  };
+  const std::vector<Node*> users = graph.users({&node, port});
+  return (node.is("Constant") || is_wide(node)) &&
+         std::all_of(users.begin(), users.end(),
+                     [&](const Node* user) { return takes_wide(*user); });
 }
 
 }  // namespace

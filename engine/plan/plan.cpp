@@ -35,6 +35,21 @@ void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser&
   plan_memory(plan);
 }
 
+namespace {
+
+// Whether nothing on the device reads what the node gives: the rows that a kernel fills up behind
+// those found are cut off on the way to the host.
+bool leaves_device(const Graph& graph, Node* node) {
+  for (size_t port = 0; port < node->outputs.size(); ++port)
+    for (const Node* user : graph.users({node, static_cast<int>(port)}))
+      if (!user->is("Result") &&
+          !(user->def && user->def->families.empty() && !user->def->host_reason.empty()))
+        return false;
+  return true;
+}
+
+}  // namespace
+
 Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
                const KernelChooser& choose) {
   Plan plan;
@@ -52,7 +67,7 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
     if (elements == 0) continue;
     std::string reasons;
     const auto families = accepting_families(*node->def, step.desc, traits, &reasons);
-    if (!families.empty()) {
+    if (!families.empty() && (!node->def->upper_bounds || leaves_device(*plan.graph, node))) {
       const KernelChoice choice =
           choose ? choose(step.desc, families)
                  : KernelChoice{families.front(), families.front()->heuristic(step.desc, traits)};

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/graph/evaluate.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -335,10 +336,14 @@ Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
     return gather_from(desc, found->second.raw(), type);
   }
   const Readback& readback = readbacks_.at(key(edge));
-  if (desc.type == type && desc.is_row_major())
-    return Tensor::view(type, desc.shape, readback.memory->data(), readback.memory);
-  desc.offset -= static_cast<int64_t>(byte_range(desc).first / size_of(desc.type));
-  return gather_from(desc, readback.memory->data(), type);
+  const auto value = [&] {
+    if (desc.type == type && desc.is_row_major())
+      return Tensor::view(type, desc.shape, readback.memory->data(), readback.memory);
+    desc.offset -= static_cast<int64_t>(byte_range(desc).first / size_of(desc.type));
+    return gather_from(desc, readback.memory->data(), type);
+  };
+  const OpDef* def = edge.node->def;
+  return def && def->upper_bounds ? found_rows(value()) : value();
 }
 
 // Drivers may spin in their wait, and have none with a deadline; they call back from threads that

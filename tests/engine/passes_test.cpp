@@ -328,6 +328,27 @@ TEST(PlanMemory, RegionsAliveTogetherDoNotOverlap) {
   EXPECT_LT(plan.stream_bytes, sum) << "nothing was reused";
 }
 
+// Rows that a kernel fills up behind those it found are cut off on the way to the host; another
+// kernel would read them.
+TEST(Plan, FilledUpRowsReachNoKernel) {
+  for (const bool read_on_device : {false, true}) {
+    GraphBuilder b;
+    const auto number = [&](float v) {
+      return b.constant(Tensor::of(ElementType::f32, {}, std::vector<float>{v}));
+    };
+    const Edge most = b.constant(Tensor::of(ElementType::i64, {}, std::vector<int64_t>{4}));
+    const Edge rows =
+        b.op("NonMaxSuppression", 4,
+             {b.parameter({1, 8, 4}), b.parameter({1, 2, 8}), most, number(0.5f), number(0.5f)},
+             {{"output_type", "i32"}});
+    b.result(read_on_device ? b.op("Abs", 1, {rows}) : rows);
+    auto graph = b.finish();
+    const Plan plan = make_plan(std::move(graph), DeviceTraits{});  // no pass groups what follows
+    ASSERT_FALSE(plan.steps.empty());
+    EXPECT_EQ(plan.steps[0].on_host, read_on_device);
+  }
+}
+
 // ---- quantised models
 
 PassContext dot_context() {

@@ -42,6 +42,24 @@ TEST(SetPrecision, RegionsStayWide) {
   EXPECT_EQ(type_of_regions(true), ElementType::f16);
 }
 
+// Priors are pixels even where a kernel reads them.
+TEST(SetPrecision, PriorsStayWide) {
+  GraphBuilder b;
+  const Edge priors = b.constant(Tensor::allocate(ElementType::f32, {1, 2, 8})),
+             scores = b.op("Abs", 1, {b.parameter({1, 4})}),
+             boxes =
+                 b.op("DetectionOutput", 8, {b.op("Abs", 1, {b.parameter({1, 8})}), scores, priors},
+                      {{"keep_top_k", "4"}, {"nms_threshold", "0.5"}, {"normalized", "true"}});
+  b.result(boxes);
+  auto graph = b.finish();
+  PassContext context;
+  context.activations = ElementType::f16;
+  set_precision(*graph, context);
+  EXPECT_EQ(priors.node->outputs[0].type, ElementType::f32);
+  EXPECT_EQ(scores.node->outputs[0].type, ElementType::f16);
+  EXPECT_EQ(boxes.node->outputs[0].type, ElementType::f32);
+}
+
 // What the application gives to the host alone never sees f16.
 TEST(SetPrecision, InputsOfTheHostStayWide) {
   GraphBuilder b;

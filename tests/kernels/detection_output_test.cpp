@@ -181,5 +181,112 @@ TEST(DetectionOutput, Refuses) {
   EXPECT_NE(refused({}, floats({1, 2, 0}, {})), "");
 }
 
+// ---- the kernel against evaluate() --------------------------------------------------------------
+
+struct Random {
+  int64_t images = 1, priors = 40, classes = 3;
+  bool five_inputs = false;
+  int levels = 8;  // different scores: few of them tie
+};
+
+std::vector<Tensor> random_inputs(const Random& r, const Attributes& a, unsigned seed) {
+  const bool normalized = a.get_bool("normalized"), shared = a.get_bool("share_location");
+  const int64_t size = normalized ? 4 : 5, own = shared ? 1 : r.classes;
+  const Tensor noise = random_tensor({r.priors, 4}, 0, 1, seed);
+  std::vector<float> priors;
+  for (int64_t p = 0; p < r.priors; ++p) {
+    const float *v = noise.data<float>() + p * 4, scale = normalized ? 1.0f : 100.0f;
+    if (!normalized) priors.push_back(p == r.priors - 3 ? -1.0f : 0.0f);
+    for (float edge : {v[0], v[1], v[0] + 0.1f + 0.3f * v[2], v[1] + 0.1f + 0.3f * v[3]})
+      priors.push_back(edge * scale);
+  }
+  priors.resize(priors.size() * 2, 0.1f);
+  std::vector<Tensor> inputs{
+      random_tensor({r.images, r.priors * 4 * own}, -0.5f, 0.5f, seed + 1),
+      random_ints(ElementType::i32, {r.images, r.priors * r.classes}, 0, r.levels, seed + 2)
+          .convert(ElementType::f32),
+      floats({1, 2, r.priors * size}, priors)};
+  float* scores = inputs[1].mutable_data<float>();
+  for (int64_t i = 0; i < inputs[1].elements(); ++i) scores[i] /= static_cast<float>(r.levels);
+  for (int64_t i = 5; i < inputs[1].elements(); i += 37) scores[i] = NAN;
+  if (r.five_inputs) {
+    inputs.push_back(random_tensor({r.images, r.priors * 2}, 0, 1, seed + 3));
+    inputs.push_back(random_tensor(inputs[0].shape(), -0.3f, 0.3f, seed + 4));
+  }
+  return inputs;
+}
+
+void check_random(const Random& r, const Attributes& a, unsigned seed = 1,
+                  const DeviceTraits& traits = gpu_traits()) {
+  const std::vector<Tensor> inputs = random_inputs(r, a, seed);
+  OpDesc desc = make_desc("DetectionOutput", 8, a, inputs, {});
+  if (seed % 2 != 0) {
+    for (TensorDesc& in : desc.inputs) in = with_gaps(in);
+    desc.inputs[0].type = desc.inputs[1].type = ElementType::f16;
+  }
+  check_op(desc, inputs, {}, &traits);
+}
+
+TEST(DetectionOutput, Kernel) {
+  for (unsigned seed : {1, 2})
+    check_random({.images = 2}, settings({{"num_classes", "3"}, {"keep_top_k", "12"}}), seed);
+}
+
+TEST(DetectionOutput, KernelOfSmallGroups) {
+  check_random({.images = 2}, settings({{"num_classes", "3"}, {"keep_top_k", "12"}}), 2,
+               tiny_traits());
+}
+
+TEST(DetectionOutput, KernelInAllForms) {
+  const std::vector<std::vector<std::pair<const char*, const char*>>> forms{
+      {{"code_type", "caffe.PriorBoxParameter.CENTER_SIZE"}, {"top_k", "7"}, {"keep_top_k", "9"}},
+      {{"code_type", "caffe.PriorBoxParameter.CORNER_SIZE"}, {"clip_before_nms", "true"}},
+      {{"background_label_id", "-1"}, {"keep_top_k", "-1"}, {"top_k", "-1"}},
+      {{"background_label_id", "2"}, {"clip_after_nms", "true"}, {"keep_top_k", "200"}},
+      {{"share_location", "false"}, {"variance_encoded_in_target", "true"}},
+      {{"decrease_label_id", "true"}, {"top_k", "20"}, {"keep_top_k", "11"}},
+      {{"decrease_label_id", "true"}, {"top_k", "-1"}, {"keep_top_k", "-1"}},
+      {{"normalized", "false"}, {"input_width", "100"}, {"input_height", "50"}},
+      {{"confidence_threshold", "1"}},
+      {{"confidence_threshold", "-1"}, {"nms_threshold", "0"}, {"top_k", "0"}},
+      {{"nms_threshold", "1"}, {"top_k", "-1"}, {"keep_top_k", "5"}}};
+  unsigned seed = 10;
+  for (const auto& form : forms) {
+    Attributes a = settings({{"num_classes", "3"}});
+    for (const auto& [name, value] : form) a.set(name, value);
+    check_random({.images = 3, .priors = 70}, a, ++seed, tiny_traits());
+  }
+  Attributes a = settings({{"objectness_score", "0.4"}, {"confidence_threshold", "-0.5"}});
+  for (const char* together : {"false", "true"}) {
+    a.set("decrease_label_id", together);
+    check_random({.images = 2, .classes = 2, .five_inputs = true}, a, ++seed, tiny_traits());
+  }
+}
+
+TEST(DetectionOutput, KernelOfManyBoxes) {
+  Attributes a = settings({{"num_classes", "2"}, {"top_k", "-1"}, {"keep_top_k", "-1"}});
+  DeviceTraits small = gpu_traits();  // lists are sorted in many parts
+  small.local_memory = 9 << 10;
+  check_random({.priors = 3000, .classes = 2, .levels = 100000}, a, 40, small);
+  check_random({.priors = 5000, .classes = 2, .levels = 20}, a, 41);
+  a.set("top_k", "400");
+  a.set("keep_top_k", "200");
+  a.set("confidence_threshold", "0.01");
+  check_random({.images = 4, .priors = 1500, .classes = 2, .levels = 100}, a, 42);
+  a.set("num_classes", "91");
+  check_random({.images = 2, .priors = 300, .classes = 91, .levels = 1000}, a, 43);
+}
+
+// A CPU's work-groups are its cores.
+TEST(DetectionOutput, CpusUseTheHost) {
+  DeviceTraits cpu = gpu_traits();
+  cpu.is_cpu = true;
+  const Attributes a = settings({{"num_classes", "3"}});
+  const OpDesc desc = make_desc("DetectionOutput", 8, a, random_inputs({}, a, 1), {});
+  const KernelFamily& family = *find_op("DetectionOutput", 8)->families.at(0);
+  EXPECT_NE(family.reject(desc, cpu), "");
+  EXPECT_EQ(family.reject(desc, gpu_traits()), "");
+}
+
 }  // namespace
 }  // namespace clinfer::test

@@ -60,6 +60,92 @@ TEST(NonMaxSuppression, SoftLowersScores) {
   EXPECT_NEAR(out[1].to_floats()[8], 0.8f * std::exp(-0.36f), 1e-5f);
 }
 
+// ---- the kernel against evaluate() --------------------------------------------------------------
+
+struct Random {
+  int64_t images = 1, classes = 2, boxes = 50, most = 10;
+  float overlap = 0.5f, score = 0.2f;
+  int levels = 8;  // different scores: few of them tie
+};
+
+OpDesc random_desc(const Random& r, int opset, const Attributes& a, unsigned seed,
+                   std::vector<Tensor>& inputs, float sigma = 0) {
+  const Tensor noise = random_tensor({r.images, r.boxes, 4}, 0, 1, seed);
+  std::vector<float> boxes, scores;
+  for (int64_t i = 0; i < r.images * r.boxes; ++i) {
+    const float* v = noise.data<float>() + i * 4;
+    // Corners in any order; some boxes are empty, one is no box at all.
+    boxes.insert(boxes.end(), {v[0], v[1], v[0] + 0.4f * v[2] - 0.1f,
+                               i % 11 == 5 ? v[1] : v[1] + 0.4f * v[3] - 0.1f});
+    if (i == 7) boxes[28] = NAN;
+  }
+  for (int64_t v :
+       random_ints(ElementType::i64, {r.images * r.classes * r.boxes}, -1, r.levels, seed + 1)
+           .to_ints())
+    scores.push_back(v < 0 ? NAN : static_cast<float>(v) / static_cast<float>(r.levels));
+  inputs = {floats({r.images, r.boxes, 4}, boxes), floats({r.images, r.classes, r.boxes}, scores),
+            scalar(r.most), number(r.overlap), number(r.score)};
+  if (opset >= 5) inputs.push_back(number(sigma));
+  return make_desc("NonMaxSuppression", opset, a, inputs, {false, false, true, true, true, true},
+                   opset >= 5 ? 3 : 1);
+}
+
+void check_random(const Random& r, int opset, const Attributes& a, unsigned seed,
+                  const DeviceTraits& traits = gpu_traits()) {
+  std::vector<Tensor> inputs;
+  OpDesc desc = random_desc(r, opset, a, seed, inputs);
+  if (seed % 2 != 0) {
+    for (size_t i : {0, 1}) desc.inputs[i] = with_gaps(desc.inputs[i]);
+    desc.inputs[1].type = ElementType::f16;
+  }
+  check_op(desc, inputs, {}, &traits);
+}
+
+TEST(NonMaxSuppression, Kernel) {
+  for (unsigned seed : {1, 2}) check_random({.images = 2}, 9, {}, seed);
+}
+
+TEST(NonMaxSuppression, KernelOfSmallGroups) {
+  check_random({.images = 2}, 9, {}, 2, tiny_traits());
+}
+
+TEST(NonMaxSuppression, KernelInAllForms) {
+  const Attributes center = attributes({{"box_encoding", "center"}, {"output_type", "i32"}});
+  const Attributes by_list = attributes({{"sort_result_descending", "false"}});
+  unsigned seed = 10;
+  for (int opset : {1, 3, 4, 5, 9}) {
+    check_random({.images = 2, .classes = 3}, opset, by_list, ++seed, tiny_traits());
+    check_random({.images = 2, .classes = 3}, opset, center, ++seed, tiny_traits());
+  }
+  check_random({.overlap = 0, .score = -1}, 9, {}, ++seed, tiny_traits());
+  check_random({.overlap = 1, .score = 0}, 9, {}, ++seed, tiny_traits());
+  check_random({.score = 1}, 9, {}, ++seed, tiny_traits());  // nothing is found
+  check_random({.most = 1}, 9, by_list, ++seed, tiny_traits());
+  check_random({.classes = 1, .boxes = 1}, 9, {}, ++seed, tiny_traits());
+}
+
+TEST(NonMaxSuppression, KernelOfManyBoxes) {
+  DeviceTraits small = gpu_traits();  // lists are sorted in many parts
+  small.local_memory = 9 << 10;
+  check_random({.boxes = 3000, .most = 3000, .levels = 100000}, 9, {}, 40, small);
+  check_random({.classes = 1, .boxes = 5000, .most = 200, .score = 0}, 9, {}, 41);
+  check_random({.images = 2, .classes = 80, .boxes = 400, .most = 20, .levels = 1000}, 9,
+               attributes({{"sort_result_descending", "false"}}), 42);
+}
+
+TEST(NonMaxSuppression, WhatTheKernelLeavesToTheHost) {
+  const KernelFamily& family = *find_op("NonMaxSuppression", 9)->families.at(0);
+  std::vector<Tensor> inputs;
+  OpDesc desc = random_desc({}, 9, {}, 1, inputs);
+  EXPECT_EQ(family.reject(desc, gpu_traits()), "");
+  DeviceTraits cpu = gpu_traits();
+  cpu.is_cpu = true;
+  EXPECT_NE(family.reject(desc, cpu), "");
+  EXPECT_NE(family.reject(random_desc({}, 9, {}, 1, inputs, 0.5f), gpu_traits()), "");
+  desc.constants[3] = {};
+  EXPECT_NE(family.reject(desc, gpu_traits()), "");
+}
+
 TEST(NonMaxSuppression, Refuses) {
   const Tensor boxes = floats({1, 3, 4}, kBoxes);
   EXPECT_NE(error_of("NonMaxSuppression", 5, {}, {boxes, counted({1, 1, 2})}, 3, 2), "");

@@ -40,9 +40,14 @@ struct Tolerance {
 // it). `only`: the one family to run.
 size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {},
                 const DeviceTraits* pretend = nullptr, const std::string& only = "");
+// Microseconds that the kernels of the first family take which does not reject `desc`, at its
+// default point.
+double kernel_us(const OpDesc& desc, const std::vector<Tensor>& inputs, const DeviceTraits& traits);
 const DeviceTraits& device_traits();  // of the device that all tests run on
 // Traits of a mid-sized GPU without extensions, so that what is meant for GPUs is run here, too.
 DeviceTraits gpu_traits();
+// The same with small work-groups only, which leave kernels few points to run.
+DeviceTraits tiny_traits();
 
 // The reference alone: evaluate() + apply_tail().
 std::vector<Tensor> reference(const OpDesc& desc, const std::vector<Tensor>& inputs);

@@ -67,6 +67,82 @@ TEST(Proposal, ClipsAndSwapsAsTheFrameworksDo) {
             (std::vector<float>{0, 8, 0, 24, 8}));
 }
 
+TEST(Proposal, EqualScoresKeepTheirOrder) {
+  // Three cells far apart, of equal scores: row by row, anchor by anchor.
+  const std::vector<Tensor> out =
+      run("Proposal", 4, settings({{"post_nms_topn", "3"}, {"feat_stride", "20"}}),
+          {floats({1, 2, 1, 3}, {0, 0, 0, 0.5f, 0.5f, 0.5f}),
+           floats({1, 4, 1, 3}, std::vector<float>(12)), kPicture},
+          2, 2);
+  const std::vector<float> rows = out[0].to_floats();
+  EXPECT_EQ((std::vector<float>{rows[1], rows[6], rows[11]}), (std::vector<float>{0, 20, 40}));
+}
+
+// ---- the kernel against evaluate() --------------------------------------------------------------
+
+void check_random(const Attributes& more, Shape grid, unsigned seed, int opset = 4,
+                  const DeviceTraits& traits = gpu_traits(),
+                  const Tensor& picture = floats({1, 3}, {120, 160, 1})) {
+  Attributes a = settings({{"ratio", "0.5,1,2"},
+                           {"scale", "1,2"},
+                           {"pre_nms_topn", "150"},
+                           {"post_nms_topn", "40"},
+                           {"min_size", "8"}});
+  for (const auto& [name, value] : more.all()) a.set(name, value);
+  const int64_t images = grid[0], rows = grid[1], columns = grid[2], anchors = 6;
+  Tensor scores = random_ints(ElementType::i32, {images, 2 * anchors, rows, columns}, 0, 50, seed)
+                      .convert(ElementType::f32);
+  for (int64_t i = 0; i < scores.elements(); ++i) scores.mutable_data<float>()[i] /= 64;
+  for (int64_t i = 3; i < scores.elements(); i += 23) scores.mutable_data<float>()[i] = NAN;
+  const std::vector<Tensor> inputs{
+      scores, random_tensor({images, 4 * anchors, rows, columns}, -0.5f, 0.5f, seed + 1), picture};
+  OpDesc desc = make_desc("Proposal", opset, a, inputs, {}, opset >= 4 ? 2 : 1);
+  if (seed % 2 != 0) {
+    for (size_t i : {0, 1}) {
+      desc.inputs[i] = with_gaps(TensorDesc::channels_last(ElementType::f16, desc.inputs[i].shape));
+    }
+  }
+  check_op(desc, inputs, {}, &traits);
+}
+
+TEST(Proposal, Kernel) {
+  for (unsigned seed : {1, 2}) check_random({}, {2, 5, 7}, seed);
+}
+
+TEST(Proposal, KernelOfSmallGroups) { check_random({}, {2, 5, 7}, 2, 4, tiny_traits()); }
+
+TEST(Proposal, KernelInAllForms) {
+  unsigned seed = 10;
+  for (const Attributes& a :
+       {attributes({{"framework", "tensorflow"}, {"box_size_scale", "5"}, {"normalize", "true"}}),
+        attributes({{"clip_before_nms", "false"}, {"clip_after_nms", "true"}}),
+        attributes({{"pre_nms_topn", "5"}, {"post_nms_topn", "30"}}),
+        attributes({{"min_size", "1000"}, {"nms_thresh", "0"}}),
+        attributes(
+            {{"nms_thresh", "1"}, {"post_nms_topn", "9"}, {"box_coordinate_scale", "10"}})}) {
+    check_random(a, {1, 5, 7}, ++seed, 4, tiny_traits());
+    check_random(a, {2, 3, 4}, ++seed, 1, tiny_traits(), floats({4}, {60, 60, 1, 2}));
+  }
+}
+
+TEST(Proposal, KernelOfManyBoxes) {
+  DeviceTraits small = gpu_traits();  // the list is sorted in many parts
+  small.local_memory = 9 << 10;
+  const Attributes a = attributes({{"pre_nms_topn", "6000"}, {"post_nms_topn", "300"}});
+  check_random(a, {1, 38, 50}, 40, 4, small, floats({3}, {608, 800, 1}));
+  check_random(a, {2, 20, 30}, 41, 4, gpu_traits(), floats({3}, {320, 480, 1}));
+}
+
+TEST(Proposal, CpusUseTheHost) {
+  DeviceTraits cpu = gpu_traits();
+  cpu.is_cpu = true;
+  const OpDesc desc = make_desc("Proposal", 4, settings(),
+                                {counted({1, 2, 3, 3}), counted({1, 4, 3, 3}), kPicture}, {}, 2);
+  const KernelFamily& family = *find_op("Proposal", 4)->families.at(0);
+  EXPECT_NE(family.reject(desc, cpu), "");
+  EXPECT_EQ(family.reject(desc, gpu_traits()), "");
+}
+
 TEST(Proposal, Refuses) {
   const Tensor scores = counted({1, 2, 1, 1}), deltas = counted({1, 4, 1, 1});
   EXPECT_NE(error_of("Proposal", 1, settings({{"scale", "1,2"}}), {scores, deltas, kPicture}, 1, 2),

@@ -1,0 +1,90 @@
+// Lists of boxes by score, as a work-group of LOCAL work-items (a multiple of 32) sorts them. A list
+// is one of keys in global memory; of two keys the larger goes first: that of the better score or,
+// of equal scores, of the smaller index. 0 is no box. PART: keys sorted at a time in local memory.
+
+// Local memory of a list; WORDS: ints that the source has a use for.
+typedef struct {
+  ulong part[PART];
+  float4 near_boxes[32];
+  ulong near_keys[32];
+  uint beats[32];  // bit j of [i]: i would suppress j, which comes later
+  uint beaten;     // suppressed by one that was found before
+  int found, count;
+  int words[WORDS];
+} FN(List);
+
+ulong FN(key)(float score, int index) {
+  const uint bits = score == 0 ? 0 : as_uint(score);  // -0 is no less than 0
+  return (ulong)(bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u)) << 32 | ~(uint)index;
+}
+float FN(score)(ulong key) {
+  const uint bits = (uint)(key >> 32);
+  return as_float(bits ^ (bits >> 31 ? 0x80000000u : 0xffffffffu));
+}
+int FN(index)(ulong key) { return (int)~(uint)key; }
+// Keys for an order of two integers, smaller ones first.
+ulong FN(rank)(int first, int second) { return (ulong)~(uint)first << 32 | ~(uint)second; }
+
+// Keys that there has to be room for to sort `count`: a power of two.
+int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
+
+// One step of a bitonic sort, on `length` keys from number `first` of the list on.
+#define EXCHANGE(keys, length, first, size, stride)                  \
+  for (int p = (int)get_local_id(0); p < (length) / 2; p += LOCAL) { \
+    const int i = 2 * p - (p & ((stride)-1)), j = i + (stride);      \
+    const ulong a = (keys)[i], b = (keys)[j];                        \
+    const bool swap = (a < b) == ((((first) + i) & (size)) == 0);    \
+    (keys)[i] = swap ? b : a;                                        \
+    (keys)[j] = swap ? a : b;                                        \
+  }
+
+// Sorts a list of `count` keys with room behind them. Its loops run at least once: of loops with
+// barriers that might not, PoCL takes a copy of all that follows. First parts are sorted; from then
+// on, keys closer than a part are compared part by part.
+#define SORT(keys, count)                                                                        \
+  {                                                                                              \
+    const int item = (int)get_local_id(0), room = FN(room)(count), length = min(room, PART);     \
+    for (int i = count + item; i < room; i += LOCAL) (keys)[i] = 0;                              \
+    barrier(CLK_GLOBAL_MEM_FENCE);                                                               \
+    int most = length;                                                                           \
+    do {                                                                                         \
+      int stride = most / 2;                                                                     \
+      do {                                                                                       \
+        if (stride >= length) {                                                                  \
+          EXCHANGE((keys), room, 0, most, stride)                                                \
+        }                                                                                        \
+        barrier(CLK_GLOBAL_MEM_FENCE);                                                           \
+        stride /= 2;                                                                             \
+      } while (stride >= length);                                                                \
+      int first = 0;                                                                             \
+      do {                                                                                       \
+        for (int i = item; i < length; i += LOCAL) list->part[i] = (keys)[first + i];            \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                            \
+        int size = most == length ? 2 : most;                                                    \
+        stride = min(size, length) / 2;                                                          \
+        do {                                                                                     \
+          EXCHANGE(list->part, length, first, size, stride)                                      \
+          barrier(CLK_LOCAL_MEM_FENCE);                                                          \
+          stride /= 2;                                                                           \
+          size = stride ? size : 2 * size;                                                       \
+          stride = stride ? stride : size / 2;                                                   \
+        } while (size <= most);                                                                  \
+        for (int i = item; i < length; i += LOCAL) (keys)[first + i] = list->part[i];            \
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);                                     \
+        first += length;                                                                         \
+      } while (first < room);                                                                    \
+      most *= 2;                                                                                 \
+    } while (most <= room);                                                                      \
+  }
+
+float4 FN(corners)(float2 low, float2 high) { return (float4)(low.x, low.y, high.x, high.y); }
+
+// a / b rounded to nearest, which OpenCL does not promise.
+float FN(quotient)(float a, float b) {
+  const float q = a / b, rest = fma(-q, b, a), better = fma(rest, 1.0f / b, q);
+  return isfinite(better) ? better : q;
+}
+// std::min, std::max and std::clamp: of a NaN they make what these make of it.
+#define MIN(a, b) ((b) < (a) ? (b) : (a))
+#define MAX(a, b) ((a) < (b) ? (b) : (a))
+#define CLAMP(v, low, high) ((v) < (low) ? (low) : (high) < (v) ? (high) : (v))

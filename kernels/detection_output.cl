@@ -1,0 +1,191 @@
+// DetectionOutput in two launches. The first (MERGE 0) has a work-group for each list: that of a
+// class of an image, or of an image where TOGETHER. It collects the candidates, sorts them,
+// suppresses, and leaves what is found at the front of the list. The second (MERGE 1) has one for
+// each image: it keeps the best of its lists and writes them by label. Defines: T, BOX_T, SCORE_T,
+// PRIOR_T, OBJECT_T, FIRST_T (storage types), CODE (0 corner, 1 centre and size, 2 corner in sizes),
+// VARIANCES (behind the priors), NORMALIZED, OBJECTNESS (two more inputs), CLIP_BEFORE, CLIP_AFTER,
+// TOGETHER,
+// IMAGES, LOCAL, PART, WORDS.
+#include "kernels/common/boxes.cl"
+
+typedef struct {
+  int box_n, box_i, score_n, score_i, prior_n, prior_r, prior_i;  // strides
+  int object_n, object_i, first_n, first_i;
+  int priors, classes, lists, background, rows;  // lists: of an image
+  int most, keep;                                // of a list, of an image
+  int own_boxes;                                 // each class has its own
+  int room, merged_room;          // keys of a list, of those of an image together
+  int merged, places, counts;     // where in the workspace, in keys
+  float width, height, confidence, objectness, overlap;
+} FN(Args);
+
+#define LOAD4(T, p, step) \
+  (float4)(LOADV(T, 1, p), LOADV(T, 1, (p) + step), LOADV(T, 1, (p) + 2 * step), LOADV(T, 1, (p) + 3 * step))
+
+float4 FN(clipped)(float4 v) { return CLAMP(v, (float4)0.0f, (float4)1.0f); }
+
+float4 FN(decoded)(float4 prior, float4 delta) {
+  const float2 size = prior.zw - prior.xy;
+#if CODE == 0
+  const float4 box = prior + delta;
+#elif CODE == 2
+  const float4 box = prior + delta * size.xyxy;
+#else
+  const float2 centre = delta.xy * size + (prior.xy + prior.zw) / 2;
+  const float2 half_size = exp(delta.zw) * size / 2;
+  const float4 box = FN(corners)(centre - half_size, centre + half_size);
+#endif
+  return CLIP_BEFORE ? FN(clipped)(box) : box;
+}
+
+// The box of an element of the scores as [class][prior]; pointers are those of its image.
+float4 FN(box)(int index, __global const BOX_T *boxes, __global const PRIOR_T *priors,
+#if OBJECTNESS
+               __global const FIRST_T *first,
+#endif
+               const FN(Args) * a) {
+  const int label = index / a->priors, p = index % a->priors;
+  const int at = (a->own_boxes ? p * a->classes + label : p) * 4;
+  const int own = p * (NORMALIZED ? 4 : 5);
+  const float4 scale = NORMALIZED ? (float4)1.0f : (float4)(a->width, a->height, a->width, a->height);
+  float4 variance = 1.0f;
+#if VARIANCES
+  variance = LOAD4(PRIOR_T, priors + a->prior_r + p * 4 * a->prior_i, a->prior_i);
+#endif
+  float4 prior = LOAD4(PRIOR_T, priors + (own + !NORMALIZED) * a->prior_i, a->prior_i) / scale;
+#if OBJECTNESS
+  const float4 shift = LOAD4(FIRST_T, first + at * a->first_i, a->first_i);
+  prior = FN(decoded)(prior, shift * variance) / scale;
+#endif
+  return FN(decoded)(prior, LOAD4(BOX_T, boxes + at * a->box_i, a->box_i) * variance);
+}
+
+float FN(area)(float4 b) { return (b.z - b.x) * (b.w - b.y); }
+
+bool FN(suppresses)(ulong key, float4 b, ulong better_key, float4 better, const FN(Args) * a) {
+#pragma OPENCL FP_CONTRACT OFF  // decided with the roundings of evaluate()
+  const float width = MIN(b.z, better.z) - MAX(b.x, better.x);
+  const float height = MIN(b.w, better.w) - MAX(b.y, better.y);
+  const float shared = MAX(width, 0.0f) * MAX(height, 0.0f);
+  const bool overlaps = FN(quotient)(shared, FN(area)(b) + FN(area)(better) - shared) > a->overlap;
+  return overlaps &&
+         (!TOGETHER || FN(index)(key) / a->priors == FN(index)(better_key) / a->priors);
+}
+
+#if OBJECTNESS
+#define BOX(key) FN(box)(FN(index)(key), boxes, priors, first_boxes, &a)
+#else
+#define BOX(key) FN(box)(FN(index)(key), boxes, priors, &a)
+#endif
+#define SUPPRESSES(key, box, better_key, better) FN(suppresses)(key, box, better_key, better, &a)
+
+WORK_GROUP(LOCAL, 1, 1)
+KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
+#if OBJECTNESS
+       IN(OBJECT_T, objects), IN(FIRST_T, first_locations),
+#endif
+       OUT(T, out), OUT(ulong, work), const FN(Args) a) {
+  SHARED(FN(List), list, 1);
+  const int item = (int)get_local_id(0), group = (int)get_group_id(0);
+  const int n = MERGE ? group : group / a.lists;
+  __global const BOX_T *const boxes = AT(locations) + n * a.box_n;
+  __global const PRIOR_T *const priors = AT(prior_boxes) + n * a.prior_n;
+#if OBJECTNESS
+  __global const FIRST_T *const first_boxes = AT(first_locations) + n * a.first_n;
+#endif
+  __global int *const counts = (__global int *)(AT(work) + a.counts);
+
+#if !MERGE
+  for (int i = (int)get_global_id(0); i < a.rows * 7; i += (int)get_global_size(0))
+    STOREV(T, 1, 0.0f, AT(out) + i);
+
+  // Candidates.
+  __local int *const ends = list->words;
+  const int label = group % a.lists;
+  *ends = a.priors;
+  list->count = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+#if !NORMALIZED
+  for (int p = item; p < a.priors; p += LOCAL)  // a box of image -1 ends the list
+    if (LOADV(PRIOR_T, 1, priors + p * 5 * a.prior_i) == -1) atomic_min(ends, p);
+  barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+  __global const SCORE_T *const scores = AT(confidences) + n * a.score_n;
+  __global ulong *const keys = AT(work) + group * a.room;
+  const int candidates = !TOGETHER && label == a.background ? 0 : *ends;
+  for (int p = item; p < candidates; p += LOCAL) {
+#if OBJECTNESS
+    // What is no object is background for certain and nothing else.
+    const bool is_object =
+        !(LOADV(OBJECT_T, 1, AT(objects) + n * a.object_n + (2 * p + 1) * a.object_i) <
+          a.objectness);
+#define SCORE(c)                                                                     \
+  (is_object ? LOADV(SCORE_T, 1, scores + (p * a.classes + (c)) * a.score_i)         \
+             : (c) == a.background ? 1.0f : 0.0f)
+#else
+#define SCORE(c) LOADV(SCORE_T, 1, scores + (p * a.classes + (c)) * a.score_i)
+#endif
+#if TOGETHER
+    float best = -1;
+    int best_label = 0;
+    for (int c = 1; c < a.classes; ++c) {
+      const float score = SCORE(c);
+      best_label = score > best ? c : best_label;
+      best = score > best ? score : best;
+    }
+    if (best_label > 0 && best >= a.confidence)
+      keys[atomic_inc(&list->count)] = FN(key)(best, best_label * a.priors + p);
+#else
+    const float score = SCORE(label);
+    if (score > a.confidence) keys[atomic_inc(&list->count)] = FN(key)(score, label * a.priors + p);
+#endif
+  }
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  const int count = list->count;
+  SORT(keys, count)
+
+  const int listed = min(count, a.most), most = a.most;
+  __global float4 *const places = (__global float4 *)(AT(work) + a.places) + group * most;
+#include "kernels/common/suppress.cl"
+  if (item == 0) counts[group] = found;
+#else
+  // How many detections there are in the images up to this one.
+  __local int *const sums = list->words;
+  for (int i = item; i < IMAGES; i += LOCAL) sums[i] = 0;
+  list->count = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = item; i < (n + 1) * a.lists; i += LOCAL)
+    atomic_add(&sums[i / a.lists], counts[i]);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  int row = 0;
+  for (int i = 0; i < n; ++i) row += min(sums[i], a.keep);
+
+  // The lists together, by score.
+  __global ulong *const keys = AT(work) + a.merged + n * 2 * a.merged_room;
+  for (int other = n * a.lists + item / 16; other < (n + 1) * a.lists; other += LOCAL / 16)
+    for (int i = item % 16; i < counts[other]; i += 16)
+      keys[atomic_inc(&list->count)] = (AT(work) + other * a.room)[i];
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  const int count = list->count;
+  SORT(keys, count)
+
+  // The best of them, by label.
+  __global ulong *const order = keys + a.merged_room;
+  const int kept = min(count, a.keep);
+  for (int i = item; i < kept; i += LOCAL)
+    order[i] = FN(rank)(FN(index)(keys[i]) / a.priors, i);
+  barrier(CLK_GLOBAL_MEM_FENCE);
+  SORT(order, kept)
+  for (int i = item; i < kept; i += LOCAL) {
+    const ulong key = keys[FN(index)(order[i])];
+    const float4 box = CLIP_AFTER ? FN(clipped)(BOX(key)) : BOX(key);
+    __global T *const to = AT(out) + (row + i) * 7;
+    STOREV(T, 1, (float)n, to);
+    STOREV(T, 1, (float)(FN(index)(key) / a.priors - TOGETHER), to + 1);
+    STOREV(T, 1, FN(score)(key), to + 2);
+    STOREV(T, 4, box, to + 3);
+  }
+  if (item == 0 && n == IMAGES - 1 && row + kept < a.rows)
+    STOREV(T, 1, -1.0f, AT(out) + (row + kept) * 7);  // ends the list
+#endif
+}

@@ -1,5 +1,6 @@
-// Prints the operations that are there, from the registry, as the README lists them. Fails where
-// two entries claim the same operation: the second one would never be found.
+// Prints the operations that are there, from the registry, as the README lists them; with the word
+// "host", those that run on the host, as kernels/README.md lists them. Fails where two entries
+// claim the same operation: the second one would never be found.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -11,7 +12,29 @@
 #include "kernels/kernel.h"
 #include "kernels/op.h"
 
-int main() {
+namespace {
+
+using Groups = std::map<std::string, std::vector<std::string>>;
+
+std::string list_of(std::vector<std::string> ops) {
+  std::sort(ops.begin(), ops.end());
+  std::string text;
+  for (const std::string& op : ops) text += (text.empty() ? "" : ", ") + op;
+  return text;
+}
+
+void print_host_table(const Groups& always, const Groups& sometimes) {
+  std::cout << "| operations | on the host | because |\n| --- | --- | --- |\n";
+  for (const auto& [groups, when] :
+       {std::pair{&always, "always"}, std::pair{&sometimes, "where every family refuses"}})
+    for (const auto& [reason, ops] : *groups)
+      std::cout << "| " << list_of(ops) << " | " << when << " | " << reason << " |\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Groups always, sometimes;
   std::map<std::string, std::vector<std::string>> where;
   std::set<std::pair<std::string, int>> seen;
   int doubles = 0;
@@ -23,11 +46,17 @@ int main() {
         op.type == "Subgraph")
       continue;  // the engine's own, in no model
     const int first = *std::min_element(op.opsets.begin(), op.opsets.end());
+    if (!op.host_reason.empty())
+      (op.families.empty() ? always : sometimes)[op.host_reason].push_back(op.type);
     const std::string runs = !op.families.empty()      ? "device"
                              : !op.host_reason.empty() ? "host: " + op.host_reason
                              : op.expand               ? "expanded"
                                                        : "view";
     where[runs].push_back(op.type + (first > 1 ? " (" + std::to_string(first) + ")" : ""));
+  }
+  if (argc > 1 && std::string(argv[1]) == "host") {
+    print_host_table(always, sometimes);
+    return doubles == 0 ? 0 : 1;
   }
   std::vector<std::pair<std::string, std::string>> rows = {
       {"device", "OpenCL kernels"},
@@ -41,11 +70,7 @@ int main() {
   for (const auto& [key, text] : rows) {
     auto found = where.find(key);
     if (found == where.end()) continue;
-    std::sort(found->second.begin(), found->second.end());
-    std::cout << "| " << text << " | ";
-    for (size_t i = 0; i < found->second.size(); ++i)
-      std::cout << (i != 0 ? ", " : "") << found->second[i];
-    std::cout << " |\n";
+    std::cout << "| " << text << " | " << list_of(found->second) << " |\n";
   }
   return doubles == 0 ? 0 : 1;
 }

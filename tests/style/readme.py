@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks what the README says against the project: `readme.py ROOT OP_TABLE_PROGRAM [--update]`.
+"""Checks what the READMEs say against the project: `readme.py ROOT OP_TABLE_PROGRAM [--update]`.
 
-The table of operations is the registry's (--update writes it), each command and each link to a file leads somewhere.
+The tables of operations are the registry's (--update writes them), each link to a file leads somewhere.
 """
 import pathlib
 import re
@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 BEGIN, END = "<!-- operations: written by `ninja update-readme` -->\n", "<!-- end of operations -->\n"
+TABLES = {"README.md": [], "kernels/README.md": ["host"]}  # page -> what to ask the program for
 
 
 def links(text):
@@ -19,23 +20,26 @@ def links(text):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    registry = subprocess.run([sys.argv[2]], check=False, capture_output=True, text=True)
-    table = registry.stdout
-    readme = root / "README.md"
-    text = readme.read_text()
-    findings = []
-    if registry.returncode != 0:
-        findings.append(f"kernels/: {registry.stderr.strip() or registry.returncode}")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        findings.append("README.md: the marks around the table of operations are not there once each")
-    else:
+    findings, rows = [], 0
+    for name, words in TABLES.items():
+        registry = subprocess.run([sys.argv[2], *words], check=False, capture_output=True, text=True)
+        table = registry.stdout
+        rows += table.count("\n") - 2
+        page = root / name
+        text = page.read_text()
+        if registry.returncode != 0:
+            findings.append(f"kernels/: {registry.stderr.strip() or registry.returncode}")
+        if text.count(BEGIN) != 1 or text.count(END) != 1:
+            findings.append(f"{name}: the marks around the table of operations are not there once each")
+            continue
         before, rest = text.split(BEGIN)
         stated, after = rest.split(END)
-        if stated != table:
-            if "--update" in sys.argv:
-                readme.write_text(before + BEGIN + table + END + after)
-            else:
-                findings.append("README.md: the table of operations is not the registry's; run `ninja update-readme`")
+        if stated == table:
+            continue
+        if "--update" in sys.argv:
+            page.write_text(before + BEGIN + table + END + after)
+        else:
+            findings.append(f"{name}: the table of operations is not the registry's; run `ninja update-readme`")
     checked = 0
     for page in [*root.glob("*.md"), *root.glob("*/README.md"), *root.glob("docs/*.md")]:
         for target in links(page.read_text()):
@@ -44,7 +48,7 @@ def main():
                 findings.append(f"{page.relative_to(root)}: the link to {target} leads nowhere")
     for finding in findings:
         print(finding)
-    print(f"readme: checked {table.count(chr(10)) - 2} rows of operations and {checked} links: "
+    print(f"readme: checked {rows} rows of operations and {checked} links: "
           f"{len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}")
     return 1 if findings else 0
 

@@ -76,6 +76,10 @@ struct Config {
   // all of them, run on the host.
   bool unroll_loops = true;
   bool perf_count = false;  // event timing of every step
+  // Also plans half a batch, a quarter and so on down to one image, for InferRequest::start(). They
+  // share memory, kernels and weights with the whole one. Not with perf_count, whose times are of
+  // whole batches.
+  bool partial_batches = false;
   // Among the work of the device (cl_khr_priority_hints).
   QueueHint priority = QueueHint::automatic;
   // Of the driver's own use of the host (cl_khr_throttle_hints); low: wait() sleeps.
@@ -275,7 +279,10 @@ class InferRequest {
                                 const Frame& picture, const FrameTransform& transform,
                                 size_t image = 0) = 0;
 
-  virtual void start() = 0;  // enqueues and returns at once
+  // Enqueues and returns at once. `images`: how many of the batch, from the first on, are wanted;
+  // 0: all. With Config::partial_batches no more than the next power of two is computed, and
+  // outputs are those of so many images; else all are.
+  virtual void start(size_t images = 0) = 0;
   // True when finished (results are readable), false after `timeout`. Sleeps. Throws what the
   // inference failed with; the request is idle and usable again afterwards.
   virtual bool wait(std::optional<std::chrono::milliseconds> timeout = {}) = 0;

@@ -27,7 +27,7 @@ namespace clinfer {
 // fills, a waiting thread the one that its frame is in when its time is up. So a stream that stands
 // still holds nobody up. The lock is never held over a call of the request.
 //
-// Request: start(); wait(), used by one thread at a time.
+// Request: start(images), of the first so many; wait(); used by one thread at a time.
 template <typename Request, typename Result>
 class Batcher {
   struct Batch;
@@ -239,7 +239,7 @@ class Batcher {
       }
     }
     try {
-      if (any) requests_[index]->start();
+      if (any) requests_[index]->start(batch->entries.size());
     } catch (...) {
       failure = std::current_exception();
     }

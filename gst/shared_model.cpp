@@ -21,11 +21,12 @@ Tensor repeated(const Tensor& value, const Shape& shape) {
   return all;
 }
 
-// The rows [image, label, score, box] of one image, numbered 0; ended by -1.
-Tensor rows_of(const Tensor& value, size_t batch, size_t image) {
+// The rows [image, label, score, box] of one image, numbered 0; ended by -1. `shape`: [1,1,rows,7].
+Tensor rows_of(const Tensor& value, const Shape& shape, size_t image) {
   constexpr size_t kRow = 7;
-  const size_t rows = static_cast<size_t>(value.elements()) / kRow, most = rows / batch;
-  Tensor mine = Tensor::allocate(ElementType::f32, {1, 1, static_cast<int64_t>(most), kRow});
+  Tensor mine = Tensor::allocate(ElementType::f32, shape);
+  const size_t rows = static_cast<size_t>(value.elements()) / kRow,
+               most = static_cast<size_t>(mine.elements()) / kRow;
   float* to = mine.mutable_data<float>();
   size_t kept = 0;
   for (size_t r = 0; r < rows && kept < most; ++r) {
@@ -131,21 +132,22 @@ std::string engine_difference(const Settings& a, const Settings& b) {
   return "";
 }
 
-BatchSplit::BatchSplit(const CompiledModel& compiled, size_t image_input, size_t batch)
-    : batch_(batch) {
+BatchSplit::BatchSplit(const CompiledModel& compiled, size_t image_input, size_t batch) {
   const int64_t stated = compiled.model().inputs()[image_input].shape[0];
   for (size_t i = 0; i < compiled.outputs().size(); ++i) {
     const Shape& one = compiled.model().outputs()[i].shape;  // of `stated` images
     const Shape& all = compiled.outputs()[i].shape;
     const auto images = static_cast<int64_t>(batch);
     if (batch == 1) {
-      kinds_.push_back(Kind::whole);
+      outputs_.push_back({Kind::whole, all});
     } else if (compiled.model().output_op(i) == "DetectionOutput" && !all.empty() &&
                all.back() == 7) {
-      kinds_.push_back(Kind::rows);
+      outputs_.push_back({Kind::rows, {1, 1, count(all) / 7 / images, 7}});
     } else if (!one.empty() && one.size() == all.size() && all[0] * stated == one[0] * images &&
                all[0] % images == 0) {
-      kinds_.push_back(Kind::slice);
+      Shape image = all;
+      image[0] /= images;
+      outputs_.push_back({Kind::slice, std::move(image)});
     } else {
       throw Error{ErrorCode::unsupported,
                   compiled.model().path() + ": batch-size=" + std::to_string(batch) + ": output " +
@@ -156,15 +158,14 @@ BatchSplit::BatchSplit(const CompiledModel& compiled, size_t image_input, size_t
 }
 
 Tensor BatchSplit::image_of(size_t output, const Tensor& value, size_t image) const {
-  if (kinds_[output] == Kind::whole) return value;
-  if (kinds_[output] == Kind::rows) return rows_of(value, batch_, image);
-  Shape shape = value.shape();
-  shape[0] /= static_cast<int64_t>(batch_);
+  const auto& [kind, shape] = outputs_[output];
+  if (kind == Kind::whole) return value;
+  if (kind == Kind::rows) return rows_of(value, shape, image);
   // The view keeps the tensor of the whole batch; nothing is copied.
   const auto owner = std::make_shared<const Tensor>(value);
   const auto* data = static_cast<const std::byte*>(value.raw());
-  const size_t bytes = value.bytes() / batch_;
-  return Tensor::view(value.type(), std::move(shape), data + image * bytes, owner);
+  const size_t bytes = static_cast<size_t>(count(shape)) * size_of(value.type());
+  return Tensor::view(value.type(), shape, data + image * bytes, owner);
 }
 
 std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
@@ -176,6 +177,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
   shared->compiled_for = settings;
   Config config = engine_config(network, settings);
   config.nv12_two_inputs = false;  // frames are given as pictures
+  config.partial_batches = true;
   if (display != nullptr) config.va_display = display->display;
   shared->compiled = CompiledModel::compile(network.model, config, progress, observer);
   CompiledModel& compiled = *shared->compiled;

@@ -52,12 +52,16 @@ class BatchSplit {
  public:
   // Throws Error{unsupported} naming an output that is neither.
   BatchSplit(const CompiledModel& compiled, size_t image_input, size_t batch);
+  // `value` is of the whole batch or of its first images.
   Tensor image_of(size_t output, const Tensor& value, size_t image) const;
 
  private:
   enum class Kind { whole, slice, rows };
-  size_t batch_;
-  std::vector<Kind> kinds_;
+  struct Output {
+    Kind kind;
+    Shape shape;  // of one image
+  };
+  std::vector<Output> outputs_;
 };
 
 }  // namespace clinfer

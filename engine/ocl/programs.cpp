@@ -299,19 +299,26 @@ ProgramBuilder::Built ProgramBuilder::get(const Instantiation& instantiation,
 }
 
 std::shared_ptr<const Programs> Programs::build(const Context& context,
-                                                std::span<const KernelSpec* const> specs,
+                                                std::span<const Instantiation> instantiations,
                                                 const BuildOptions& options) {
-  std::map<std::string, Instantiation> wanted;
-  for (const KernelSpec* spec : specs) {
-    Instantiation instantiation = instantiate(*spec);
-    wanted.try_emplace(instantiation.kernel_name, std::move(instantiation));
+  std::map<std::string, const Instantiation&> wanted;
+  auto result = std::make_shared<Programs>();
+  for (const Instantiation& instantiation : instantiations) {
+    if (options.known != nullptr) {
+      const auto known = options.known->by_kernel_.find(instantiation.kernel_name);
+      if (known != options.known->by_kernel_.end()) {
+        result->by_kernel_.insert(*known);
+        continue;
+      }
+    }
+    wanted.try_emplace(instantiation.kernel_name, instantiation);
   }
   ProgramBuilder builder(context, options);
   for (const auto& [name, instantiation] : wanted) builder.want(instantiation);
-  auto result = std::make_shared<Programs>();
   const auto go_on = [&] {
     return !options.progress ||
-           options.progress("building kernels", result->by_kernel_.size(), wanted.size());
+           options.progress("building kernels", result->counts_.cached + result->counts_.built,
+                            wanted.size());
   };
   for (const auto& [name, instantiation] : wanted) {
     const ProgramBuilder::Built built = builder.get(instantiation, go_on);

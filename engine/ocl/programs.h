@@ -26,10 +26,11 @@ std::string program_source(const Instantiation& instantiation);
 std::string compiler_options(const DeviceTraits& traits);
 
 struct BuildOptions {
-  const ProgramCache* cache = nullptr;  // nullptr: none
-  unsigned threads = 0;                 // 0: all cores
-  std::string sources_dumps_dir;        // "": none
-  Progress progress;                    // may cancel
+  const ProgramCache* cache = nullptr;    // nullptr: none
+  unsigned threads = 0;                   // 0: all cores
+  std::string sources_dumps_dir;          // "": none
+  Progress progress;                      // may cancel
+  const class Programs* known = nullptr;  // kernels that it has are taken from it
 };
 
 struct BuildCounts {
@@ -67,10 +68,10 @@ class ProgramBuilder {
 // Programs by kernel name. Immutable after build; shareable between threads.
 class Programs {
  public:
-  // Builds what the specs need, each distinct instantiation once. Throws Error{device_failed} with
-  // the compiler's log (file and line are those of the .cl sources), Error{cancelled}.
+  // Builds each distinct one once. Throws Error{device_failed} with the compiler's log (file and
+  // line are those of the .cl sources), Error{cancelled}.
   static std::shared_ptr<const Programs> build(const Context& context,
-                                               std::span<const KernelSpec* const> specs,
+                                               std::span<const Instantiation> instantiations,
                                                const BuildOptions& options);
   // A new kernel object: arguments belong to its holder.
   cl::Kernel kernel(const std::string& kernel_name) const;

@@ -49,7 +49,7 @@ size_t pack(std::vector<Region*> regions) {
 
 }  // namespace
 
-void plan_memory(Plan& plan) {
+void plan_memory(Plan& plan, const Plan* whole) {
   std::map<std::pair<const Node*, int>, size_t> index;
   plan.regions.clear();
   plan.request_bytes = plan.weight_bytes = plan.workspace_bytes = 0;
@@ -108,8 +108,15 @@ void plan_memory(Plan& plan) {
       if (r.memory == Memory::stream && r.first <= host && r.last > host)
         r.memory = Memory::request;
 
+  for (size_t i = 0; i < plan.graph->parameters.size(); ++i) {
+    Region& r = region({plan.graph->parameters[i], 0});
+    const Region& taken = whole ? whole->region_of({whole->graph->parameters[i], 0}) : r;
+    r.offset = whole ? taken.offset : plan.request_bytes;
+    plan.request_bytes = std::max(plan.request_bytes, r.offset + taken.bytes);
+  }
   std::vector<Region*> stream;
   for (Region& r : plan.regions) {
+    if (r.root.node->is("Parameter")) continue;
     if (r.memory == Memory::stream) {
       stream.push_back(&r);
       continue;

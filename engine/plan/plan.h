@@ -62,8 +62,9 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
 // Asks the chooser again and lays out memory anew.
 void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser& choose);
 
-// Sets regions and sizes from the steps.
-void plan_memory(Plan& plan);
+// Sets regions and sizes from the steps. With `whole`, the plan of a larger batch, the inputs lie
+// where that has them.
+void plan_memory(Plan& plan, const Plan* whole = nullptr);
 
 Edge storage_root(Edge edge);
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "engine/passes/passes.h"
@@ -96,13 +97,15 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
                                    std::span<const KernelFamily* const> families) {
     return tuning.choose(desc, families);
   };
-  plan_ = make_plan(std::move(graph), context_->traits, choose);
-  realise(progress);
+  whole_.plan = make_plan(std::move(graph), context_->traits, choose);
+  HostWeights weights = realise(progress);
   if (tuning.measure(*this, cache_.get(), observer)) {
-    choose_kernels(plan_, context_->traits, choose);
-    realise(progress);
+    choose_kernels(whole_.plan, context_->traits, choose);
+    weights = realise(progress);
   }
-  tuning_ = tuning.finish(plan_);
+  tuning_ = tuning.finish(whole_.plan);
+  if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
+  weights = {};
   warm_up();
   if (config_.streams == 0) choose_streams(progress);
   std::fill(device_ns_.begin(), device_ns_.end(), 0);
@@ -141,13 +144,18 @@ std::unique_ptr<Graph> DeviceModel::make_graph(bool expose_layers) {
     inputs_ = with_planes(network_inputs_, *picture_);
   }
   outputs_ = output_ports(*graph);
-  const PassContext passes{context_->traits, half ? ElementType::f16 : ElementType::f32,
-                           config_.unroll_loops, expose_layers};
-  run_passes(*graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
-    if (!config_.graph_dumps_dir.empty()) write_dump(config_.graph_dumps_dir, index, name, g);
-  });
+  optimise(*graph, expose_layers, config_.graph_dumps_dir);
   if (expose_layers) outputs_ = output_ports(*graph);
   return graph;
+}
+
+void DeviceModel::optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const {
+  const PassContext passes{context_->traits,
+                           precision_ == Precision::f16 ? ElementType::f16 : ElementType::f32,
+                           config_.unroll_loops, expose_layers};
+  run_passes(graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
+    if (!dumps_dir.empty()) write_dump(dumps_dir, index, name, g);
+  });
 }
 
 // Streams on AUTO: what `clinfer tune --pipeline` found best for this batch.
@@ -165,65 +173,162 @@ void DeviceModel::use_measured_pipeline() {
 // first frame.
 void DeviceModel::warm_up() {
   DeviceRequest warm(*this, *streams_[0]);
-  warm.start();
+  warm.start(0);
   warm.wait({});
 }
 
-void DeviceModel::realise(const Progress& progress) {
-  build(progress);
-  load_weights();
-  make_streams(std::max(config_.streams, 1u));
-  device_ns_.assign(plan_.steps.size(), 0);
-  host_ns_.assign(plan_.steps.size(), 0);
-}
-
-void DeviceModel::build(const Progress& progress) {
+DeviceModel::HostWeights DeviceModel::realise(const Progress& progress) {
+  HostWeights weights;
   const std::string directory =
       config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
   if (!directory.empty()) cache_ = std::make_unique<ocl::ProgramCache>(directory);
-  std::vector<const KernelSpec*> specs;
-  kernel_names_.clear();
-  for (const Step& step : plan_.steps) {
-    std::vector<std::string> names;
-    for (const KernelSpec& launch : step.kernels.launches) {
-      specs.push_back(&launch);
-      names.push_back(ocl::instantiate(launch).kernel_name);
-    }
-    kernel_names_.push_back(std::move(names));
-  }
-  programs_ = ocl::Programs::build(
-      *context_, specs,
-      {cache_.get(), config_.max_num_threads, config_.sources_dumps_dir, progress});
+  collect_weights(whole_, weights);
+  upload(weights);
+  build(whole_, progress);
+  make_streams(std::max(config_.streams, 1u));
+  device_ns_.assign(whole_.plan.steps.size(), 0);
+  host_ns_.assign(whole_.plan.steps.size(), 0);
+  return weights;
 }
 
-void DeviceModel::load_weights() {
-  // Constants that kernels read as they are come first, then the packed ones of each step.
-  std::vector<std::vector<std::vector<std::byte>>> packed(plan_.steps.size());
-  parallel_for(plan_.steps.size(), config_.max_num_threads, [&](size_t s) {
-    for (const auto& make : plan_.steps[s].kernels.packed) packed[s].push_back(make());
-  });
-  size_t total = plan_.weight_bytes;
-  packed_offsets_.clear();
-  for (const auto& step : packed) {
-    std::vector<size_t> offsets;
-    for (const auto& bytes : step) {
-      offsets.push_back(total);
-      total += aligned(bytes.size());
+void DeviceModel::build(SizedPlan& sized, const Progress& progress) {
+  std::vector<ocl::Instantiation> wanted;
+  sized.kernel_names.clear();
+  for (const Step& step : sized.plan.steps) {
+    std::vector<std::string> names;
+    for (const KernelSpec& launch : step.kernels.launches) {
+      wanted.push_back(ocl::instantiate(launch));
+      names.push_back(wanted.back().kernel_name);
     }
-    packed_offsets_.push_back(std::move(offsets));
+    sized.kernel_names.push_back(std::move(names));
   }
-  std::vector<std::byte> host(std::max<size_t>(total, 4));
-  for (const Region& region : plan_.regions)
-    if (region.memory == Memory::weights)
-      scatter_to(region.root.node->constant, region.root.node->outputs[0].desc,
-                 host.data() + region.offset);
-  for (size_t s = 0; s < packed.size(); ++s)
+  sized.programs =
+      ocl::Programs::build(*context_, wanted,
+                           {cache_.get(), config_.max_num_threads, config_.sources_dumps_dir,
+                            progress, &sized == &whole_ ? nullptr : whole_.programs.get()});
+}
+
+size_t DeviceModel::HostWeights::place(const std::string& name, std::span<const std::byte> piece) {
+  auto& [offset, size] = places[name];
+  if (size != piece.size() || std::memcmp(bytes.data() + offset, piece.data(), size) != 0) {
+    offset = aligned(bytes.size());
+    size = piece.size();
+    bytes.resize(offset + size);
+    if (size) std::memcpy(bytes.data() + offset, piece.data(), size);
+  }
+  return offset;
+}
+
+// Constants that kernels read as they are, and the packed ones of each step.
+void DeviceModel::collect_weights(SizedPlan& sized, HostWeights& weights) const {
+  std::vector<Step>& steps = sized.plan.steps;
+  std::vector<std::vector<std::vector<std::byte>>> packed(steps.size());
+  parallel_for(steps.size(), config_.max_num_threads, [&](size_t s) {
+    for (const auto& make : steps[s].kernels.packed) packed[s].push_back(make());
+  });
+  for (Region& region : sized.plan.regions) {
+    if (region.memory != Memory::weights) continue;
+    std::vector<std::byte> bytes(region.bytes);
+    scatter_to(region.root.node->constant, region.root.node->outputs[0].desc, bytes.data());
+    region.offset = weights.place(region.root.node->name, bytes);
+  }
+  sized.packed_offsets.clear();
+  for (size_t s = 0; s < steps.size(); ++s) {
+    std::vector<size_t> offsets;
     for (size_t i = 0; i < packed[s].size(); ++i)
-      if (!packed[s][i].empty())
-        std::memcpy(host.data() + packed_offsets_[s][i], packed[s][i].data(), packed[s][i].size());
-  for (Step& step : plan_.steps) step.kernels.packed.clear();  // they hold the unpacked weights
+      offsets.push_back(
+          weights.place(steps[s].node->name + "\n" + std::to_string(i), packed[s][i]));
+    sized.packed_offsets.push_back(std::move(offsets));
+    steps[s].kernels.packed.clear();  // they hold the unpacked weights
+  }
+}
+
+void DeviceModel::upload(HostWeights& weights) {
+  std::vector<std::byte>& host = weights.bytes;
+  host.resize(std::max<size_t>(host.size(), 4));
   weights_ = cl::Buffer(context_->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, host.size(),
                         host.data());
+}
+
+// Half the batch, a quarter, ..., one image.
+void DeviceModel::add_partial_batches(HostWeights& weights, const Progress& progress) {
+  std::vector<int64_t> sizes;
+  for (int64_t images = 1; images < batch_of(*whole_.plan.graph); images *= 2)
+    sizes.push_back(images);
+  if (sizes.empty()) return;
+  std::vector<std::optional<SizedPlan>> plans(sizes.size());
+  parallel_for(sizes.size(), config_.max_num_threads,
+               [&](size_t i) { plans[i] = plan_partial_batch(sizes[i]); });
+  const size_t known = weights.bytes.size();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!plans[i]) continue;
+    SizedPlan& sized = partial_.emplace(sizes[i], std::move(*plans[i])).first->second;
+    build(sized, progress);
+    collect_weights(sized, weights);
+    // The device has them; what is left on the host is for steps that run there.
+    std::set<const Node*> needed;
+    for (const Step& step : sized.plan.steps)
+      if (step.on_host)
+        for (const Edge& input : step.node->inputs) needed.insert(input.node);
+    for (const Node* result : sized.plan.graph->results) needed.insert(result->inputs[0].node);
+    for (const auto& node : sized.plan.graph->nodes)
+      if (!needed.contains(node.get())) node->constant = {};
+    for (Step& step : sized.plan.steps)
+      if (!step.on_host) step.desc = {};
+  }
+  if (weights.bytes.size() != known) upload(weights);
+  make_streams(static_cast<unsigned>(streams_.size()));
+}
+
+// Nothing where an image would not lie where a whole batch has it, or not get the same bits.
+std::optional<SizedPlan> DeviceModel::plan_partial_batch(int64_t images) const try {
+  auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
+  set_batch(*graph, images);
+  optimise(*graph, false, "");
+  // The kernels of the whole batch: they are built, and an image gets the same bits by them.
+  std::map<std::string, const Step*> steps;
+  for (const Step& step : whole_.plan.steps) steps[step.desc.name] = &step;
+  const DeviceTraits& traits = context_->traits;
+  const KernelChooser choose = [&](const OpDesc& desc,
+                                   std::span<const KernelFamily* const> families) {
+    const auto found = steps.find(desc.name);
+    if (found == steps.end())  // moves data that a whole batch has in place
+      return KernelChoice{families.front(), families.front()->heuristic(desc, traits)};
+    const Step& step = *found->second;
+    if (std::count(families.begin(), families.end(), step.family)) {
+      const std::vector<TuningPoint> space = step.family->space(desc, traits);
+      if (std::count(space.begin(), space.end(), step.point))
+        return KernelChoice{step.family, step.point};
+    }
+    throw Error(ErrorCode::unsupported, desc.name + " has another kernel in a part of the batch");
+  };
+  SizedPlan sized;
+  sized.plan = make_plan(std::move(graph), traits, choose);
+  for (size_t i = 0; i < sized.plan.graph->parameters.size(); ++i) {
+    const TensorDesc& some = sized.plan.graph->parameters[i]->outputs[0].desc;
+    const TensorDesc& all = whole_.plan.graph->parameters[i]->outputs[0].desc;
+    bool same = some.type == all.type && some.offset == all.offset;
+    for (size_t d = 0; d < some.shape.size(); ++d)
+      same &= (d == 0 || some.shape[d] == all.shape[d]) &&
+              (some.shape[d] == 1 || some.strides[d] == all.strides[d]);
+    if (!same) return {};
+  }
+  plan_memory(sized.plan, &whole_.plan);
+  return sized;
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::unsupported) throw;
+  return {};
+}
+
+const SizedPlan& DeviceModel::plan_for(size_t images) const {
+  const auto found = images == 0 ? partial_.end() : partial_.lower_bound(images);
+  return found == partial_.end() ? whole_ : found->second;
+}
+
+size_t DeviceModel::request_bytes() const {
+  size_t most = whole_.plan.request_bytes;
+  for (const auto& [images, partial] : partial_) most = std::max(most, partial.plan.request_bytes);
+  return most;
 }
 
 // On a CPU each stream has cores of its own: streams that share all cores move every activation
@@ -232,6 +337,9 @@ void DeviceModel::make_streams(unsigned count) {
   streams_.clear();
   std::vector<cl::Device> parts;
   if (!exclusive_) parts = ocl::parts(context_->device, count);
+  size_t stream_bytes = whole_.plan.stream_bytes;
+  for (const auto& [images, partial] : partial_)
+    stream_bytes = std::max(stream_bytes, partial.plan.stream_bytes);
   for (unsigned i = 0; i < count; ++i) {
     auto stream = std::make_unique<Stream>();
     stream->queue = exclusive_ ? exclusive_->queue
@@ -239,19 +347,43 @@ void DeviceModel::make_streams(unsigned count) {
                                      *context_, parts.empty() ? context_->device.device : parts[i],
                                      hints_, config_.perf_count);
     stream->memory =
-        cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(plan_.stream_bytes, 4));
+        cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(stream_bytes, 4));
     streams_.push_back(std::move(stream));
+  }
+}
+
+ArgumentPlace SizedPlan::place_of(const Edge& edge) const {
+  const Region& region = plan.region_of(edge);
+  const TensorDesc& desc = edge.node->outputs[edge.port].desc;
+  return {
+      static_cast<int>(region.memory),
+      static_cast<int64_t>(region.offset) + desc.offset * static_cast<int64_t>(size_of(desc.type))};
+}
+
+ArgumentPlace SizedPlan::place_of(size_t step, const Argument& argument) const {
+  Node* const node = plan.steps[step].node;
+  switch (argument.kind) {
+    case Argument::Kind::input:
+      return place_of(node->inputs[argument.index]);
+    case Argument::Kind::output:
+      return place_of({node, static_cast<int>(argument.index)});
+    case Argument::Kind::packed:
+      return {static_cast<int>(Memory::weights),
+              static_cast<int64_t>(packed_offsets[step][argument.index])};
+    default:
+      return {static_cast<int>(Memory::stream),
+              static_cast<int64_t>(plan.stream_bytes - plan.workspace_bytes)};
   }
 }
 
 // What decides how many streams are best: the device and what is launched on it.
 std::string DeviceModel::stream_key() const {
   std::string launches;
-  for (size_t s = 0; s < plan_.steps.size(); ++s) {
-    launches += plan_.steps[s].node->type;
-    for (size_t l = 0; l < kernel_names_[s].size(); ++l) {
-      launches += " " + kernel_names_[s][l];
-      for (const size_t items : plan_.steps[s].kernels.launches[l].global)
+  for (size_t s = 0; s < whole_.plan.steps.size(); ++s) {
+    launches += whole_.plan.steps[s].node->type;
+    for (size_t l = 0; l < whole_.kernel_names[s].size(); ++l) {
+      launches += " " + whole_.kernel_names[s][l];
+      for (const size_t items : whole_.plan.steps[s].kernels.launches[l].global)
         launches += " " + std::to_string(items);
     }
     launches += "\n";
@@ -290,10 +422,10 @@ double DeviceModel::measure_throughput() {
   std::vector<std::unique_ptr<DeviceRequest>> requests;
   for (size_t i = 0; i < 2 * streams_.size(); ++i)
     requests.push_back(std::make_unique<DeviceRequest>(*this, *streams_[i % streams_.size()]));
-  for (const auto& request : requests) request->start();
+  for (const auto& request : requests) request->start(0);
   for (const auto& request : requests) {  // the first round of each is not counted
     request->wait({});
-    request->start();
+    request->start(0);
   }
   size_t finished = 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -301,7 +433,7 @@ double DeviceModel::measure_throughput() {
   do {
     for (const auto& request : requests) {
       request->wait({});
-      request->start();
+      request->start(0);
       ++finished;
     }
     now = std::chrono::steady_clock::now();
@@ -319,15 +451,13 @@ std::unique_ptr<InferRequest> DeviceModel::create_request() {
 }
 
 cl::Kernel DeviceModel::extra_kernel(const KernelSpec& spec) {
-  const std::string name = ocl::instantiate(spec).kernel_name;
+  const ocl::Instantiation instantiation = ocl::instantiate(spec);
   const std::lock_guard lock(mutex_);
-  auto& programs = extra_[name];
-  if (!programs) {
-    const KernelSpec* one = &spec;
-    programs = ocl::Programs::build(*context_, {&one, 1},
+  auto& programs = extra_[instantiation.kernel_name];
+  if (!programs)
+    programs = ocl::Programs::build(*context_, {&instantiation, 1},
                                     {cache_.get(), 1, config_.sources_dumps_dir, {}});
-  }
-  return programs->kernel(name);
+  return programs->kernel(instantiation.kernel_name);
 }
 
 void DeviceModel::add_times(const std::vector<double>& device_ns,
@@ -346,8 +476,8 @@ std::vector<StepProfile> DeviceModel::profile() const {
   const std::lock_guard lock(mutex_);
   std::vector<StepProfile> profile;
   const double n = std::max<double>(1, static_cast<double>(inferences_));
-  for (size_t s = 0; s < plan_.steps.size(); ++s) {
-    const Step& step = plan_.steps[s];
+  for (size_t s = 0; s < whole_.plan.steps.size(); ++s) {
+    const Step& step = whole_.plan.steps[s];
     profile.push_back({step.node->name, step.node->type,
                        step.family ? to_string(KernelChoice{step.family, step.point}) : "host",
                        device_ns_[s] / n / 1e3, host_ns_[s] / n / 1e3});

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "engine/ocl/programs.h"
 #include "engine/ocl/queue.h"
@@ -20,6 +21,25 @@ struct Stream {
   cl::CommandQueue queue;
   cl::Buffer memory;
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
+};
+
+// Where a tensor argument lies: in the memory of the stream (0), of the request (1), or in the
+// weights (2), as Memory counts them; bytes from its start.
+struct ArgumentPlace {
+  int buffer = 0;
+  int64_t offset = 0;
+};
+
+// The plan for so many images, with what its launches refer to.
+struct SizedPlan {
+  Plan plan;
+  std::shared_ptr<const ocl::Programs> programs;
+  std::vector<std::vector<std::string>> kernel_names;  // by step and launch
+  // Bytes in the model's weights, by step and packed constant.
+  std::vector<std::vector<size_t>> packed_offsets;
+
+  ArgumentPlace place_of(const Edge& edge) const;
+  ArgumentPlace place_of(size_t step, const Argument& argument) const;
 };
 
 class DeviceModel final : public CompiledModel, public std::enable_shared_from_this<DeviceModel> {
@@ -42,11 +62,11 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   QueueHint priority() const override { return hints_.priority; }
   QueueHint throttle() const override { return hints_.throttle; }
   const std::vector<std::string>& warnings() const override { return warnings_; }
-  size_t kernel_count() const override { return plan_.kernel_count(); }
+  size_t kernel_count() const override { return whole_.plan.kernel_count(); }
   double load_ms() const override { return load_ms_; }
   const TuningReport& tuning() const override { return tuning_; }
-  size_t cached_programs() const override { return programs_->counts().cached; }
-  size_t built_programs() const override { return programs_->counts().built; }
+  size_t cached_programs() const override { return whole_.programs->counts().cached; }
+  size_t built_programs() const override { return whole_.programs->counts().built; }
   std::unique_ptr<InferRequest> create_request() override;
   const std::string& sharing_problem() const override { return context_->sharing_problem; }
   std::shared_ptr<ImportedSurface> import_surface(unsigned id) override;
@@ -61,33 +81,42 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   }  // as the plan has them
   const std::optional<PictureInput>& picture() const {
     return picture_;
-  }  // that is given as planes
-  const Plan& plan() const { return plan_; }
+  }                                                 // that is given as planes
+  const Plan& plan() const { return whole_.plan; }  // of a whole batch
+  // The smallest that computes `images` of a batch; 0: all.
+  const SizedPlan& plan_for(size_t images) const;
+  size_t request_bytes() const;  // that any of the plans needs
   const cl::Buffer& weights() const { return weights_; }
   Stream& stream(size_t index) const { return *streams_[index]; }
-  size_t packed_offset(size_t step, size_t index) const { return packed_offsets_[step][index]; }
   bool perf_count() const { return config_.perf_count; }
   bool waits_asleep() const { return config_.throttle == QueueHint::low; }
   const cl::CommandQueue& queue(size_t stream) const { return streams_[stream]->queue; }
   // A kernel outside the plan (preprocessing), built at its first use and kept. Thread-safe.
   cl::Kernel extra_kernel(const KernelSpec& spec);
-  const std::string& kernel_name(size_t step, size_t launch) const {
-    return kernel_names_[step][launch];
-  }
-  cl::Kernel plan_kernel(size_t step, size_t launch) const {
-    return programs_->kernel(kernel_name(step, launch));
-  }
   // Adds the times of one finished inference, in nanoseconds per step.
   void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns);
 
  private:
+  // Constants on their way to the device: all bytes, and by name where they lie among them.
+  struct HostWeights {
+    std::vector<std::byte> bytes;
+    std::map<std::string, std::pair<size_t, size_t>> places;  // offset and size
+
+    // Where `piece` lies, which is added unless the same is there under this name.
+    size_t place(const std::string& name, std::span<const std::byte> piece);
+  };
+
   void open_device();
   std::unique_ptr<Graph> make_graph(bool expose_layers);
+  void optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const;
   void use_measured_pipeline();
   void warm_up();
-  void realise(const Progress& progress);  // from the plan: programs, weights, streams
-  void build(const Progress& progress);
-  void load_weights();
+  HostWeights realise(const Progress& progress);  // from the whole plan: weights, programs, streams
+  void build(SizedPlan& sized, const Progress& progress);
+  void collect_weights(SizedPlan& sized, HostWeights& weights) const;
+  void upload(HostWeights& weights);
+  void add_partial_batches(HostWeights& weights, const Progress& progress);
+  std::optional<SizedPlan> plan_partial_batch(int64_t images) const;
   void make_streams(unsigned count);
   void choose_streams(const Progress& progress);
   double measure_throughput();
@@ -104,12 +133,9 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::vector<Port> inputs_, network_inputs_, outputs_;
   std::optional<PictureInput> picture_;
   unsigned optimal_requests_ = 0;  // as the tuning file says; 0: 2 x streams
-  Plan plan_;
-  std::shared_ptr<const ocl::Programs> programs_;
-  std::vector<std::vector<std::string>> kernel_names_;
+  SizedPlan whole_;
+  std::map<size_t, SizedPlan> partial_;  // of less than a batch, by images
   cl::Buffer weights_;
-  std::vector<std::vector<size_t>>
-      packed_offsets_;  // bytes in weights_, by step and packed constant
   std::vector<std::unique_ptr<Stream>> streams_;
   std::atomic<unsigned> next_request_{0};
   TuningReport tuning_;

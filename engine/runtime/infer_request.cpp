@@ -43,16 +43,14 @@ DeviceRequest::DeviceRequest(std::shared_ptr<DeviceModel> model, Stream& stream)
   keep_ = std::move(model);
 }
 
-DeviceRequest::DeviceRequest(DeviceModel& model, Stream& stream) : model_(model), stream_(stream) {
-  const Plan& plan = model_.plan();
-  memory_ = cl::Buffer(model_.context().context, CL_MEM_READ_WRITE,
-                       std::max<size_t>(plan.request_bytes, 4));
+DeviceRequest::DeviceRequest(DeviceModel& model, Stream& stream)
+    : model_(model), stream_(stream), sized_(&model.plan_for(0)) {
+  const size_t bytes = std::max<size_t>(model_.request_bytes(), 4);
+  memory_ = cl::Buffer(model_.context().context, CL_MEM_READ_WRITE, bytes);
   // Inputs that are never set are zero, not whatever the device holds.
-  stream_.queue.enqueueFillBuffer(memory_, cl_uint{0}, 0, std::max<size_t>(plan.request_bytes, 4));
-  host_inputs_.resize(plan.graph->parameters.size());
-  host_ns_.resize(plan.steps.size());
-  events_.resize(plan.steps.size());
-  bind();
+  stream_.queue.enqueueFillBuffer(memory_, cl_uint{0}, 0, bytes);
+  host_inputs_.resize(model_.plan().graph->parameters.size());
+  bind(*sized_);
 }
 
 DeviceRequest::~DeviceRequest() {
@@ -60,40 +58,25 @@ DeviceRequest::~DeviceRequest() {
 }
 
 BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
-  const Region& region = model_.plan().region_of(edge);
-  const TensorDesc& desc = edge.node->outputs[edge.port].desc;
-  const cl::Buffer& buffer = region.memory == Memory::stream    ? stream_.memory
-                             : region.memory == Memory::request ? memory_
-                                                                : model_.weights();
-  return {buffer, static_cast<int64_t>(region.offset) +
-                      desc.offset * static_cast<int64_t>(size_of(desc.type))};
+  return bound(model_.plan_for(0).place_of(edge));
 }
 
-void DeviceRequest::bind() {
-  const Plan& plan = model_.plan();
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    const Step& step = plan.steps[s];
-    std::vector<cl::Kernel> kernels;
-    for (size_t l = 0; l < step.kernels.launches.size(); ++l) {
-      kernels.push_back(model_.plan_kernel(s, l));
-      bind_arguments(kernels.back(), step.kernels.launches[l],
-                     [&](const Argument& argument) -> BoundBuffer {
-                       switch (argument.kind) {
-                         case Argument::Kind::input:
-                           return buffer_of(step.node->inputs[argument.index]);
-                         case Argument::Kind::output:
-                           return buffer_of({step.node, static_cast<int>(argument.index)});
-                         case Argument::Kind::packed:
-                           return {model_.weights(),
-                                   static_cast<int64_t>(model_.packed_offset(s, argument.index))};
-                         default:
-                           return {stream_.memory,
-                                   static_cast<int64_t>(plan.stream_bytes - plan.workspace_bytes)};
-                       }
-                     });
+BoundBuffer DeviceRequest::bound(const ArgumentPlace& place) const {
+  const cl::Buffer* const buffers[] = {&stream_.memory, &memory_, &model_.weights()};
+  return {*buffers[place.buffer], place.offset};
+}
+
+void DeviceRequest::bind(const SizedPlan& sized) {
+  std::vector<std::vector<cl::Kernel>> all(sized.plan.steps.size());
+  for (size_t s = 0; s < all.size(); ++s) {
+    const std::vector<KernelSpec>& launches = sized.plan.steps[s].kernels.launches;
+    for (size_t l = 0; l < launches.size(); ++l) {
+      all[s].push_back(sized.programs->kernel(sized.kernel_names[s][l]));
+      bind_arguments(all[s].back(), launches[l],
+                     [&](const Argument& argument) { return bound(sized.place_of(s, argument)); });
     }
-    kernels_.push_back(std::move(kernels));
   }
+  kernels_[&sized] = std::move(all);
 }
 
 size_t DeviceRequest::network_input(size_t index) const {
@@ -224,10 +207,12 @@ void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface) {
                    });
 }
 
-void DeviceRequest::start() try {
+void DeviceRequest::start(size_t images) try {
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
   outputs_.clear();  // the next ones take their memory
+  sized_ = &model_.plan_for(images);
+  if (!kernels_.contains(sized_)) bind(*sized_);
   if (planes_.pending()) {
     const PictureInput& picture = *model_.picture();
     for (int64_t n = 0; n < model_.network_inputs()[picture.index].shape[0]; ++n)
@@ -252,7 +237,8 @@ void DeviceRequest::start() try {
       enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);
   }
   next_step_ = 0;
-  std::fill(host_ns_.begin(), host_ns_.end(), 0);
+  host_ns_.assign(sized_->plan.steps.size(), 0);
+  events_.resize(sized_->plan.steps.size());
   run_segment();
   running_ = true;
 } catch (const cl::Error& error) {
@@ -276,20 +262,21 @@ void DeviceRequest::abandon() noexcept {
 
 void DeviceRequest::walk(const std::function<void(size_t step)>& visit) {
   visit_ = visit;
-  start();
+  start(0);
   wait({});
   visit_ = nullptr;
 }
 
 void DeviceRequest::run_segment() {
-  const Plan& plan = model_.plan();
+  const Plan& plan = sized_->plan;
+  const auto& kernels = kernels_.at(sized_);
   for (auto& [edge, readback] : readbacks_) readback.memory.reset();
   for (; next_step_ < plan.steps.size() && !plan.steps[next_step_].on_host; ++next_step_) {
     const Step& step = plan.steps[next_step_];
     std::vector<cl::Event>& events = events_[next_step_];
     events.resize(model_.perf_count() ? step.kernels.launches.size() : 0);
     for (size_t l = 0; l < step.kernels.launches.size(); ++l)
-      enqueue(stream_.queue, kernels_[next_step_][l], step.kernels.launches[l],
+      enqueue(stream_.queue, kernels[next_step_][l], step.kernels.launches[l],
               events.empty() ? nullptr : &events[l]);
     if (visit_) {
       stream_.queue.finish();
@@ -315,7 +302,7 @@ void DeviceRequest::read_back(const Edge& edge) {
   const auto [begin, end] = byte_range(desc);
   const auto memory = readback.pool.take(model_.context(), stream_.queue, end - begin);
   readback.memory = memory;
-  const Region& region = model_.plan().region_of(edge);
+  const Region& region = sized_->plan.region_of(edge);
   const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_;
   stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, end - begin,
                                   memory->data());
@@ -388,7 +375,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
       bool finished = true;
       wait_for_device(deadline, finished);
       if (!finished) return false;
-      if (next_step_ >= model_.plan().steps.size()) break;
+      if (next_step_ >= sized_->plan.steps.size()) break;
       run_host_step();
     }
     collect_outputs();
@@ -404,7 +391,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
 }
 
 void DeviceRequest::run_host_step() {
-  const Plan& plan = model_.plan();
+  const Plan& plan = sized_->plan;
   const Step& step = plan.steps[next_step_];
   const auto begin = Clock::now();
   std::vector<Tensor> inputs;
@@ -443,7 +430,7 @@ void DeviceRequest::run_host_step() {
       std::vector<std::byte> bytes(static_cast<size_t>(output.desc.span()) *
                                    size_of(output.desc.type));
       scatter_to(outputs[port], output.desc, bytes.data());
-      const BoundBuffer target = buffer_of(edge);
+      const BoundBuffer target = bound(sized_->place_of(edge));
       stream_.queue.enqueueWriteBuffer(target.buffer, CL_TRUE, static_cast<size_t>(target.offset),
                                        bytes.size(), bytes.data());
     }
@@ -454,7 +441,7 @@ void DeviceRequest::run_host_step() {
 }
 
 void DeviceRequest::collect_outputs() {
-  const Graph& graph = *model_.plan().graph;
+  const Graph& graph = *sized_->plan.graph;
   outputs_.clear();
   for (size_t i = 0; i < graph.results.size(); ++i) {
     const ElementType port = model_.outputs()[i].type;

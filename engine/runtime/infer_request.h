@@ -26,14 +26,14 @@ class DeviceRequest final : public InferRequest {
   Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                         const Frame& picture, const FrameTransform& transform,
                         size_t image) override;
-  void start() override;
+  void start(size_t images) override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   const Tensor& output(size_t index) const override;
 
   // One inference that stops behind each step the device computes: the step has finished, what it
   // read and wrote is still in memory. For measuring kernels.
   void walk(const std::function<void(size_t step)>& visit);
-  // Where a tensor of the plan lies.
+  // Where a tensor of the whole batch's plan lies.
   BoundBuffer buffer_of(const Edge& edge) const;
 
  private:
@@ -62,7 +62,8 @@ class DeviceRequest final : public InferRequest {
     std::shared_ptr<const ocl::HostMemory> memory;  // none: not read in this segment
   };
 
-  void bind();
+  void bind(const SizedPlan& sized);
+  BoundBuffer bound(const ArgumentPlace& place) const;
   size_t network_input(size_t index) const;  // of an index into the model's inputs()
   Placement set_picture(size_t index, const Frame& frame, bool is_surface,
                         const FrameTransform& transform, size_t image);
@@ -81,8 +82,10 @@ class DeviceRequest final : public InferRequest {
   std::shared_ptr<DeviceModel> keep_;
   DeviceModel& model_;
   Stream& stream_;
-  cl::Buffer memory_;                             // Memory::request
-  std::vector<std::vector<cl::Kernel>> kernels_;  // by step and launch
+  cl::Buffer memory_;  // Memory::request
+  // By plan, step and launch. Those of parts of a batch are bound when they are first wanted.
+  std::map<const SizedPlan*, std::vector<std::vector<cl::Kernel>>> kernels_;
+  const SizedPlan* sized_;  // what runs now or ran last
   std::vector<HostInput> host_inputs_;
   PicturePlanes planes_;                                       // with NV12_TWO_INPUTS
   std::map<std::pair<size_t, size_t>, FrameInput> frames_;     // by input of the network and image

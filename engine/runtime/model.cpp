@@ -184,6 +184,11 @@ void reshape(Graph& graph, const std::vector<Shape>& shapes) {
   }
 }
 
+int64_t batch_of(const Graph& graph) {
+  const auto picture = picture_of(graph);
+  return picture ? graph.parameters[*picture]->shape()[0] : 1;
+}
+
 void set_batch(Graph& graph, int64_t batch) {
   const auto picture = picture_of(graph);
   if (!picture)

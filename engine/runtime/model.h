@@ -36,6 +36,9 @@ std::vector<Port> output_ports(const Graph& graph);
 // Gives the inputs these shapes, one each, and infers all others anew. Throws Error{bad_argument}
 // for a shape of another rank, Error{unsupported} where the model does not allow it.
 void reshape(Graph& graph, const std::vector<Shape>& shapes);
+// The first dimension of the first picture, else of the first input that has dimensions; 1 where
+// there is none.
+int64_t batch_of(const Graph& graph);
 // Gives every input the batch size `batch`, in its first dimension of the size that the batch has
 // now (the first one of pictures, the second one of sequences [T, N]), and infers all shapes anew.
 // Throws Error{unsupported} where the model does not allow it.

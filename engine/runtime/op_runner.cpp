@@ -66,15 +66,15 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
   const cl::Buffer workspace(context.context, CL_MEM_READ_WRITE,
                              std::max<size_t>(plan.workspace, 4));
 
-  std::vector<const KernelSpec*> specs;
-  for (const KernelSpec& spec : plan.launches) specs.push_back(&spec);
-  const auto programs = ocl::Programs::build(context, specs, {});
+  std::vector<ocl::Instantiation> instantiations;
+  for (const KernelSpec& spec : plan.launches) instantiations.push_back(ocl::instantiate(spec));
+  const auto programs = ocl::Programs::build(context, instantiations, {});
   const cl::CommandQueue queue(context.context, context.device.device,
                                repeat ? CL_QUEUE_PROFILING_ENABLE : 0);
   std::vector<cl::Kernel> kernels;
-  for (const KernelSpec& spec : plan.launches) {
-    kernels.push_back(programs->kernel(ocl::instantiate(spec).kernel_name));
-    bind_arguments(kernels.back(), spec, [&](const Argument& argument) -> BoundBuffer {
+  for (size_t l = 0; l < plan.launches.size(); ++l) {
+    kernels.push_back(programs->kernel(instantiations[l].kernel_name));
+    bind_arguments(kernels.back(), plan.launches[l], [&](const Argument& argument) -> BoundBuffer {
       switch (argument.kind) {
         case Argument::Kind::input:
           return {in.at(argument.index).buffer,

@@ -25,8 +25,9 @@ class FakeRequest {
     inputs_.resize(std::max(inputs_.size(), image + 1), 0);
     inputs_[image] = value;
   }
-  void start() {
+  void start(size_t images) {
     EXPECT_EQ(users_.fetch_add(1), 0);
+    started_with = images;
     running_ = true;
     ready_ = std::chrono::steady_clock::now() + duration;
     users_.fetch_sub(1);
@@ -43,6 +44,7 @@ class FakeRequest {
   }
   int get(size_t image) { return inputs_.at(image) + 1000; }
 
+  inline static std::atomic<size_t> started_with{0};  // of all requests
   size_t index = 0;
   std::chrono::microseconds duration = 300us;
 
@@ -100,6 +102,7 @@ TEST(Batcher, APartialOneGoesWhenItsTimeIsUp) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 5s);
   EXPECT_EQ(*second.wait(), 1002);
   EXPECT_EQ(batcher->counts().batches, 1u);
+  EXPECT_EQ(FakeRequest::started_with, 2u);  // not four: the device computes no more
 }
 
 TEST(Batcher, APartialOneGoesWhenNothingMoreComes) {

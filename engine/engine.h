@@ -75,6 +75,10 @@ struct Config {
   // Writes loops out that run a known, not too large number of times; the others, or without this
   // all of them, run on the host.
   bool unroll_loops = true;
+  // One launch for many kernels (a persistent kernel). automatic: where the device can and launches
+  // cost more than what they compute. yes: also where it does not pay; a device whose work-groups
+  // cannot wait for each other computes in a single one.
+  enum class Persistent { automatic, yes, no } persistent = Persistent::automatic;
   bool perf_count = false;  // event timing of every step
   // Also plans half a batch, a quarter and so on down to one image, for InferRequest::start(). They
   // share memory, kernels and weights with the whole one. Not with perf_count, whose times are of

@@ -174,6 +174,25 @@ class Builder {
   std::string identity_;
 };
 
+// The defines and the prologue of a spec, the source, and #undefs.
+Instantiation instance(const KernelSpec& spec, const std::string& source) {
+  std::string body;
+  std::set<std::string> macros{"KERNEL_NAME"};
+  for (const auto& [name, value] : spec.defines) {
+    body += "#define " + name + " " + value + "\n";
+    macros.insert(name.substr(0, name.find('(')));
+  }
+  collect_macros(spec.prologue, macros);
+  collect_macros(source, macros);
+  body += spec.prologue + "\n#line 1 \"" + spec.source + "\"\n" + source + "\n";
+  const std::string stem = spec.source.substr(0, spec.source.find('.'));
+  Instantiation result;
+  result.kernel_name = stem + "_" + hex(fnv1a(body));
+  result.text = "#define KERNEL_NAME " + result.kernel_name + "\n" + body;
+  for (const std::string& name : macros) result.text += "#undef " + name + "\n";
+  return result;
+}
+
 }  // namespace
 
 std::string program_source(const Instantiation& instantiation) {
@@ -186,22 +205,15 @@ std::string compiler_options(const DeviceTraits& traits) {
 }
 
 Instantiation instantiate(const KernelSpec& spec) {
-  const std::string_view source = kernel_source(spec.source);
-  std::string body;
-  std::set<std::string> macros{"KERNEL_NAME"};
-  for (const auto& [name, value] : spec.defines) {
-    body += "#define " + name + " " + value + "\n";
-    macros.insert(name.substr(0, name.find('(')));
-  }
-  collect_macros(spec.prologue, macros);
-  collect_macros(source, macros);
-  body += spec.prologue + "\n#line 1 \"" + spec.source + "\"\n" + std::string(source) + "\n";
-  const std::string stem = spec.source.substr(0, spec.source.find('.'));
-  Instantiation result;
-  result.kernel_name = stem + "_" + hex(fnv1a(body));
-  result.text = "#define KERNEL_NAME " + result.kernel_name + "\n" + body;
-  for (const std::string& name : macros) result.text += "#undef " + name + "\n";
-  return result;
+  return instance(spec, std::string(kernel_source(spec.source)));
+}
+
+Instantiation instantiate_function(const KernelSpec& spec, const std::string& caller) {
+  static const std::string kKernel = "\nKERNEL(", kFunction = "\nPK_FUNCTION ";
+  std::string source(kernel_source(spec.source));
+  for (size_t at; (at = source.find(kKernel)) != std::string::npos;)
+    source.replace(at, kKernel.size(), kFunction);
+  return instance(spec, source + caller);
 }
 
 struct ProgramBuilder::State {

@@ -25,6 +25,10 @@ constexpr size_t kWeightAlignment = 256;
 constexpr unsigned kTriedStreams[] = {1, 2, 4};
 constexpr auto kTrial = std::chrono::milliseconds(60);
 constexpr double kWorthIt = 1.03;
+// A persistent kernel pays where launches, on average, are over in so many rounds of its
+// work-groups; it is not worth having with fewer of them than this.
+constexpr double kMostRounds = 2;
+constexpr unsigned kFewestGroups = 16;
 
 size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
@@ -98,10 +102,15 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     return tuning.choose(desc, families);
   };
   whole_.plan = make_plan(std::move(graph), context_->traits, choose);
-  HostWeights weights = realise(progress);
-  if (tuning.measure(*this, cache_.get(), observer)) {
-    choose_kernels(whole_.plan, context_->traits, choose);
-    weights = realise(progress);
+  // What measures kernels looks at one after the other; so do layers that are to be seen.
+  const bool persistent = may_be_persistent() && !expose_layers && !config_.perf_count;
+  HostWeights weights = realise(progress, persistent && !tuning.measures());
+  if (tuning.measures()) {
+    const bool changed = tuning.measure(*this, cache_.get(), observer);
+    if (changed || persistent) {
+      choose_kernels(whole_.plan, context_->traits, choose);
+      weights = realise(progress, persistent);
+    }
   }
   tuning_ = tuning.finish(whole_.plan);
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
@@ -177,14 +186,26 @@ void DeviceModel::warm_up() {
   warm.wait({});
 }
 
-DeviceModel::HostWeights DeviceModel::realise(const Progress& progress) {
+DeviceModel::HostWeights DeviceModel::realise(const Progress& progress, bool persistent) {
   HostWeights weights;
   const std::string directory =
       config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
   if (!directory.empty()) cache_ = std::make_unique<ocl::ProgramCache>(directory);
   collect_weights(whole_, weights);
   upload(weights);
-  build(whole_, progress);
+  whole_.persistent.clear();
+  share_.reset();
+  if (persistent) make_persistent_steps();
+  try {
+    build(whole_, progress);
+  } catch (const Error& error) {
+    // A compiler that takes the kernels one by one does not have to take all of them in one.
+    if (whole_.persistent.empty() || error.code() != ErrorCode::device_failed) throw;
+    whole_.persistent.clear();
+    share_.reset();
+    build(whole_, progress);
+    warnings_.push_back(std::string("no persistent kernel: ") + error.what());
+  }
   make_streams(std::max(config_.streams, 1u));
   device_ns_.assign(whole_.plan.steps.size(), 0);
   host_ns_.assign(whole_.plan.steps.size(), 0);
@@ -194,11 +215,17 @@ DeviceModel::HostWeights DeviceModel::realise(const Progress& progress) {
 void DeviceModel::build(SizedPlan& sized, const Progress& progress) {
   std::vector<ocl::Instantiation> wanted;
   sized.kernel_names.clear();
-  for (const Step& step : sized.plan.steps) {
+  size_t own = 0;  // the next step with launches of its own
+  for (size_t s = 0; s < sized.plan.steps.size(); ++s) {
+    if (const PersistentSteps* steps = sized.persistent_at(s)) {
+      wanted.push_back(steps->kernel.program);
+      own = steps->end;
+    }
     std::vector<std::string> names;
-    for (const KernelSpec& launch : step.kernels.launches) {
-      wanted.push_back(ocl::instantiate(launch));
-      names.push_back(wanted.back().kernel_name);
+    for (const KernelSpec& launch : sized.plan.steps[s].kernels.launches) {
+      ocl::Instantiation instantiation = ocl::instantiate(launch);
+      names.push_back(instantiation.kernel_name);
+      if (s >= own) wanted.push_back(std::move(instantiation));
     }
     sized.kernel_names.push_back(std::move(names));
   }
@@ -348,11 +375,14 @@ void DeviceModel::make_streams(unsigned count) {
                                      hints_, config_.perf_count);
     stream->memory =
         cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(stream_bytes, 4));
+    if (!whole_.persistent.empty())
+      stream->meetings = cl::Buffer(context_->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                    sizeof stream->met, &stream->met);
     streams_.push_back(std::move(stream));
   }
 }
 
-ArgumentPlace SizedPlan::place_of(const Edge& edge) const {
+ocl::ArgumentPlace SizedPlan::place_of(const Edge& edge) const {
   const Region& region = plan.region_of(edge);
   const TensorDesc& desc = edge.node->outputs[edge.port].desc;
   return {
@@ -360,7 +390,7 @@ ArgumentPlace SizedPlan::place_of(const Edge& edge) const {
       static_cast<int64_t>(region.offset) + desc.offset * static_cast<int64_t>(size_of(desc.type))};
 }
 
-ArgumentPlace SizedPlan::place_of(size_t step, const Argument& argument) const {
+ocl::ArgumentPlace SizedPlan::place_of(size_t step, const Argument& argument) const {
   Node* const node = plan.steps[step].node;
   switch (argument.kind) {
     case Argument::Kind::input:
@@ -373,6 +403,77 @@ ArgumentPlace SizedPlan::place_of(size_t step, const Argument& argument) const {
     default:
       return {static_cast<int>(Memory::stream),
               static_cast<int64_t>(plan.stream_bytes - plan.workspace_bytes)};
+  }
+}
+
+const PersistentSteps* SizedPlan::persistent_at(size_t step) const {
+  for (const PersistentSteps& steps : persistent)
+    if (steps.first == step) return &steps;
+  return nullptr;
+}
+
+size_t SizedPlan::kernel_count() const {
+  size_t count = plan.kernel_count();
+  for (const PersistentSteps& steps : persistent)
+    for (size_t s = steps.first; s < steps.end; ++s) count -= plan.steps[s].kernels.launches.size();
+  return count + persistent.size();
+}
+
+bool DeviceModel::may_be_persistent() const {
+  return config_.persistent == Config::Persistent::yes ||
+         (config_.persistent == Config::Persistent::automatic &&
+          context_->traits.grid_barrier != GridBarrier::none);
+}
+
+// Steps in a row whose launches all can be part of a persistent kernel, as many as fit into one.
+void DeviceModel::make_persistent_steps() {
+  DeviceTraits traits = context_->traits;
+  const bool forced = config_.persistent == Config::Persistent::yes;
+  if (forced && traits.grid_barrier == GridBarrier::none) traits.grid_barrier = GridBarrier::single;
+  const unsigned units = context_->device.info.compute_units;
+  size_t rounds = 0;
+  for (const Step& step : whole_.plan.steps)
+    for (const KernelSpec& launch : step.kernels.launches) rounds += ocl::rounds(launch, units);
+  if (!forced &&
+      static_cast<double>(rounds) > kMostRounds * static_cast<double>(whole_.plan.kernel_count()))
+    return;
+  if (traits.grid_barrier != GridBarrier::single) {
+    share_ = std::make_unique<ocl::GroupShare>(context_->device, units,
+                                               std::max(kFewestGroups, config_.streams));
+    if (share_->groups() == 0) return;
+  }
+  const auto fits = [&](const Step& step) {
+    return !step.on_host && std::all_of(step.kernels.launches.begin(), step.kernels.launches.end(),
+                                        [&](const KernelSpec& launch) {
+                                          return ocl::reject_persistent(launch, traits).empty();
+                                        });
+  };
+  for (size_t first = 0; first < whole_.plan.steps.size(); ++first) {
+    std::vector<const KernelSpec*> launches;
+    std::vector<size_t> step_of;
+    size_t end = first;
+    for (; end < whole_.plan.steps.size() && fits(whole_.plan.steps[end]); ++end)
+      for (const KernelSpec& launch : whole_.plan.steps[end].kernels.launches) {
+        launches.push_back(&launch);
+        step_of.push_back(end);
+      }
+    const auto place = [&](size_t launch, const Argument& argument) {
+      return whole_.place_of(step_of[launch], argument);
+    };
+    PersistentSteps steps{first, end, {}, {}};
+    size_t count = 0;
+    while (launches.size() > 1) {
+      steps.kernel = ocl::make_persistent(launches, place, traits, count);
+      if (count == launches.size()) break;
+      steps.end = step_of[count];  // no step in two parts
+      launches.resize(static_cast<size_t>(std::find(step_of.begin(), step_of.end(), steps.end) -
+                                          step_of.begin()));
+    }
+    if (launches.size() < 2) continue;
+    steps.list = cl::Buffer(context_->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                            steps.kernel.list.size() * sizeof(int32_t), steps.kernel.list.data());
+    first = steps.end - 1;
+    whole_.persistent.push_back(std::move(steps));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "engine/ocl/persistent.h"
 #include "engine/ocl/programs.h"
 #include "engine/ocl/queue.h"
 #include "engine/ocl/va_sharing.h"
@@ -21,13 +22,16 @@ struct Stream {
   cl::CommandQueue queue;
   cl::Buffer memory;
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
+  // Of persistent kernels: where work-groups count themselves, and how far they will have counted.
+  cl::Buffer meetings;
+  cl_uint met = 0;
 };
 
-// Where a tensor argument lies: in the memory of the stream (0), of the request (1), or in the
-// weights (2), as Memory counts them; bytes from its start.
-struct ArgumentPlace {
-  int buffer = 0;
-  int64_t offset = 0;
+// Steps that one persistent kernel computes.
+struct PersistentSteps {
+  size_t first, end;
+  ocl::PersistentKernel kernel;
+  cl::Buffer list;
 };
 
 // The plan for so many images, with what its launches refer to.
@@ -37,9 +41,15 @@ struct SizedPlan {
   std::vector<std::vector<std::string>> kernel_names;  // by step and launch
   // Bytes in the model's weights, by step and packed constant.
   std::vector<std::vector<size_t>> packed_offsets;
+  std::vector<PersistentSteps> persistent;  // instead of launches of their own
 
-  ArgumentPlace place_of(const Edge& edge) const;
-  ArgumentPlace place_of(size_t step, const Argument& argument) const;
+  // Where an argument of a step lies: in the memory of the stream (0), of the request (1), or in
+  // the weights (2), as Memory counts them.
+  ocl::ArgumentPlace place_of(const Edge& edge) const;
+  ocl::ArgumentPlace place_of(size_t step, const Argument& argument) const;
+  // The persistent kernel that a step begins; nullptr: it has launches of its own.
+  const PersistentSteps* persistent_at(size_t step) const;
+  size_t kernel_count() const;
 };
 
 class DeviceModel final : public CompiledModel, public std::enable_shared_from_this<DeviceModel> {
@@ -62,7 +72,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   QueueHint priority() const override { return hints_.priority; }
   QueueHint throttle() const override { return hints_.throttle; }
   const std::vector<std::string>& warnings() const override { return warnings_; }
-  size_t kernel_count() const override { return whole_.plan.kernel_count(); }
+  size_t kernel_count() const override { return whole_.kernel_count(); }
   double load_ms() const override { return load_ms_; }
   const TuningReport& tuning() const override { return tuning_; }
   size_t cached_programs() const override { return whole_.programs->counts().cached; }
@@ -88,6 +98,10 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   size_t request_bytes() const;  // that any of the plans needs
   const cl::Buffer& weights() const { return weights_; }
   Stream& stream(size_t index) const { return *streams_[index]; }
+  // Work-groups of a persistent kernel: the streams' run at the same time.
+  unsigned persistent_groups() const {
+    return share_ ? share_->groups() / static_cast<unsigned>(streams_.size()) : 1;
+  }
   bool perf_count() const { return config_.perf_count; }
   bool waits_asleep() const { return config_.throttle == QueueHint::low; }
   const cl::CommandQueue& queue(size_t stream) const { return streams_[stream]->queue; }
@@ -111,7 +125,10 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   void optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const;
   void use_measured_pipeline();
   void warm_up();
-  HostWeights realise(const Progress& progress);  // from the whole plan: weights, programs, streams
+  // From the whole plan: weights, programs, streams. Without `persistent`, each step by itself.
+  HostWeights realise(const Progress& progress, bool persistent);
+  bool may_be_persistent() const;
+  void make_persistent_steps();
   void build(SizedPlan& sized, const Progress& progress);
   void collect_weights(SizedPlan& sized, HostWeights& weights) const;
   void upload(HostWeights& weights);
@@ -134,7 +151,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::optional<PictureInput> picture_;
   unsigned optimal_requests_ = 0;  // as the tuning file says; 0: 2 x streams
   SizedPlan whole_;
-  std::map<size_t, SizedPlan> partial_;  // of less than a batch, by images
+  std::map<size_t, SizedPlan> partial_;     // of less than a batch, by images
+  std::unique_ptr<ocl::GroupShare> share_;  // of the device, for persistent kernels that need it
   cl::Buffer weights_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::atomic<unsigned> next_request_{0};

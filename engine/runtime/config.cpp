@@ -56,6 +56,12 @@ const std::vector<Key>& keys() {
        }},
       {"ENABLE_LOOP_UNROLLING", [](Config& c, const std::string& k,
                                    const std::string& v) { c.unroll_loops = yes_no(k, v); }},
+      {"PERSISTENT_KERNEL",
+       [](Config& c, const std::string& k, const std::string& v) {
+         c.persistent = v == "AUTO"    ? Config::Persistent::automatic
+                        : yes_no(k, v) ? Config::Persistent::yes
+                                       : Config::Persistent::no;
+       }},
       {"PLUGIN_PRIORITY",
        [](Config& c, const std::string& k, const std::string& v) { c.priority = hint(k, v); }},
       {"PLUGIN_THROTTLE",

@@ -61,7 +61,7 @@ BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
   return bound(model_.plan_for(0).place_of(edge));
 }
 
-BoundBuffer DeviceRequest::bound(const ArgumentPlace& place) const {
+BoundBuffer DeviceRequest::bound(const ocl::ArgumentPlace& place) const {
   const cl::Buffer* const buffers[] = {&stream_.memory, &memory_, &model_.weights()};
   return {*buffers[place.buffer], place.offset};
 }
@@ -69,6 +69,18 @@ BoundBuffer DeviceRequest::bound(const ArgumentPlace& place) const {
 void DeviceRequest::bind(const SizedPlan& sized) {
   std::vector<std::vector<cl::Kernel>> all(sized.plan.steps.size());
   for (size_t s = 0; s < all.size(); ++s) {
+    if (const PersistentSteps* steps = sized.persistent_at(s)) {
+      cl::Kernel kernel = sized.programs->kernel(steps->kernel.program.kernel_name);
+      kernel.setArg(0, stream_.memory);
+      kernel.setArg(1, memory_);
+      kernel.setArg(2, model_.weights());
+      kernel.setArg(3, steps->list);
+      kernel.setArg(4, static_cast<cl_int>(steps->kernel.list.size()));
+      kernel.setArg(5, stream_.meetings);
+      all[s] = {std::move(kernel)};
+      s = steps->end - 1;
+      continue;
+    }
     const std::vector<KernelSpec>& launches = sized.plan.steps[s].kernels.launches;
     for (size_t l = 0; l < launches.size(); ++l) {
       all[s].push_back(sized.programs->kernel(sized.kernel_names[s][l]));
@@ -77,6 +89,16 @@ void DeviceRequest::bind(const SizedPlan& sized) {
     }
   }
   kernels_[&sized] = std::move(all);
+}
+
+void DeviceRequest::enqueue_persistent(const PersistentSteps& steps) {
+  cl::Kernel& kernel = kernels_.at(sized_)[steps.first][0];
+  const unsigned groups = model_.persistent_groups();
+  const size_t items = steps.kernel.items;
+  kernel.setArg(6, stream_.met);
+  stream_.queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups * items),
+                                     cl::NDRange(items));
+  stream_.met += steps.kernel.meetings * groups;
 }
 
 size_t DeviceRequest::network_input(size_t index) const {
@@ -272,6 +294,11 @@ void DeviceRequest::run_segment() {
   const auto& kernels = kernels_.at(sized_);
   for (auto& [edge, readback] : readbacks_) readback.memory.reset();
   for (; next_step_ < plan.steps.size() && !plan.steps[next_step_].on_host; ++next_step_) {
+    if (const PersistentSteps* steps = sized_->persistent_at(next_step_)) {
+      enqueue_persistent(*steps);
+      next_step_ = steps->end - 1;
+      continue;
+    }
     const Step& step = plan.steps[next_step_];
     std::vector<cl::Event>& events = events_[next_step_];
     events.resize(model_.perf_count() ? step.kernels.launches.size() : 0);

@@ -63,13 +63,14 @@ class DeviceRequest final : public InferRequest {
   };
 
   void bind(const SizedPlan& sized);
-  BoundBuffer bound(const ArgumentPlace& place) const;
+  BoundBuffer bound(const ocl::ArgumentPlace& place) const;
   size_t network_input(size_t index) const;  // of an index into the model's inputs()
   Placement set_picture(size_t index, const Frame& frame, bool is_surface,
                         const FrameTransform& transform, size_t image);
   void prepare(FrameInput& input);
   void upload(FrameInput& input);
   void bind_frame(FrameInput& input, const ocl::Surface* surface);
+  void enqueue_persistent(const PersistentSteps& steps);
   void run_segment();  // enqueues from next_step_ to a host step or the end; stream_ is locked
   void read_back(const Edge& edge);
   void run_host_step();
@@ -83,7 +84,8 @@ class DeviceRequest final : public InferRequest {
   DeviceModel& model_;
   Stream& stream_;
   cl::Buffer memory_;  // Memory::request
-  // By plan, step and launch. Those of parts of a batch are bound when they are first wanted.
+  // By plan, step and launch; the one of a persistent kernel is with the first of its steps. Those
+  // of parts of a batch are bound when they are first wanted.
   std::map<const SizedPlan*, std::vector<std::vector<cl::Kernel>>> kernels_;
   const SizedPlan* sized_;  // what runs now or ran last
   std::vector<HostInput> host_inputs_;

@@ -67,7 +67,9 @@ bool reads_file(TuningMode mode) {
          mode == TuningMode::update;
 }
 
-bool measures(TuningMode mode) { return mode == TuningMode::create || mode == TuningMode::retune; }
+bool is_measuring(TuningMode mode) {
+  return mode == TuningMode::create || mode == TuningMode::retune;
+}
 
 }  // namespace
 
@@ -87,7 +89,7 @@ Tuning::Tuning(const Config& config, const ocl::Context& context)
   if (config_.tuning_file.empty())
     throw Error(ErrorCode::bad_argument,
                 "TUNING_MODE needs a file: set TUNING_FILE (tuning-file, --tuning-file)");
-  if (!measures(config_.tuning_mode)) {
+  if (!measures()) {
     file_ = TuningCache::read(config_.tuning_file);
     return;
   }
@@ -95,6 +97,8 @@ Tuning::Tuning(const Config& config, const ocl::Context& context)
   TuningCache read = TuningCache::read_or_empty(config_.tuning_file);
   if (reads_file(config_.tuning_mode)) file_ = std::move(read);
 }
+
+bool Tuning::measures() const { return is_measuring(config_.tuning_mode); }
 
 KernelChoice Tuning::choose(const OpDesc& desc, std::span<const KernelFamily* const> families) {
   return problem(desc, families).choice;
@@ -142,8 +146,7 @@ void Tuning::look_up(Problem& problem, const OpDesc& desc,
     if (!resolved.choice.family) continue;
     problem.guesses.push_back(resolved.choice);
     // What will be measured starts from the untuned kernel.
-    if (!shipped.same_device || problem.source != LayerTuning::Source::untuned ||
-        measures(config_.tuning_mode))
+    if (!shipped.same_device || problem.source != LayerTuning::Source::untuned || measures())
       continue;
     problem.source = LayerTuning::Source::shipped;
     problem.choice = resolved.choice;
@@ -187,7 +190,7 @@ void Tuning::save() {
 
 bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
                      const TuningObserver& observer) {
-  if (!measures(config_.tuning_mode)) return false;
+  if (!measures()) return false;
   const Plan& plan = model.plan();
   struct Task {
     Problem* problem;

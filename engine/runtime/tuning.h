@@ -17,6 +17,9 @@ class Tuning {
   // needed. Throws Error{bad_argument, not_found, io}. `context` outlives it.
   Tuning(const Config& config, const ocl::Context& context);
 
+  // Whether measure() may have something to do.
+  bool measures() const;
+
   // The kernel for an operation: a measured one, the file's, a shipped one, else the best family's
   // own choice.
   KernelChoice choose(const OpDesc& desc, std::span<const KernelFamily* const> families);

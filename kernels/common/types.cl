@@ -11,7 +11,7 @@
 #define FN(name) CAT(CAT(name, _), KERNEL_NAME)
 
 // A kernel is WORK_GROUP(x, y, z), then on a line of its own KERNEL(parameters) { body }, with at most one SHARED array of
-// local memory in use at a time.
+// local memory in use at a time. persistent.cl makes a function of the same text.
 #define WORK_GROUP(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 #define KERNEL __kernel void KERNEL_NAME
 #define SHARED(type, name, count) __local type name[count]

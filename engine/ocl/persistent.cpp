@@ -1,0 +1,208 @@
+// Text and work list of persistent kernels.
+#include "engine/ocl/persistent.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "kernels/hash.h"
+
+namespace clinfer::ocl {
+
+namespace {
+
+constexpr size_t kItems = 256;     // of a work-group: 255 registers each still fit a compute unit
+constexpr size_t kWarp = 32;       // barriers of a team count whole warps
+constexpr size_t kAlignment = 64;  // of a team's local memory: the widest vector
+constexpr size_t kReserve = 1024;  // bytes of local memory that drivers may use
+constexpr size_t kListStep = 512;  // words by which the room for the list grows
+
+// The words of a list before the arguments.
+enum Word : size_t { kKernel, kGroups, kGroupsX, kGroupsY, kLength, kArguments };
+
+size_t team_size(const KernelSpec& spec) { return spec.local[0] * spec.local[1] * spec.local[2]; }
+
+size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
+
+size_t words_of(const Argument& argument) {
+  return argument.kind == Argument::Kind::value ? (argument.bytes.size() + 3) / 4 : 2;
+}
+
+size_t words_of(const KernelSpec& spec) {
+  size_t words = kArguments;
+  for (const Argument& argument : spec.arguments) words += words_of(argument);
+  return words;
+}
+
+std::string at(size_t word) { return "at[" + std::to_string(word) + "]"; }
+
+// The function that finds one kernel's arguments in the list and calls it.
+std::string entry_text(const KernelSpec& spec) {
+  std::string call;
+  size_t word = kArguments;
+  for (const Argument& argument : spec.arguments) {
+    call += ",\n       ";
+    if (argument.kind != Argument::Kind::value)
+      call += "PK_BUFFER(" + at(word) + "), " + at(word + 1);
+    else if (argument.type == "int")
+      call += at(word);
+    else if (argument.type == "float")
+      call += "as_float(" + at(word) + ")";
+    else if (argument.type == "int4")
+      call += "vload4(0, at + " + std::to_string(word) + ")";
+    else if (argument.type == "float2")
+      call += "as_float2(vload2(0, at + " + std::to_string(word) + "))";
+    else
+      call +=
+          "*(__local const " + std::string(argument.type) + "*)(at + " + std::to_string(word) + ")";
+    word += words_of(argument);
+  }
+  return R"(inline __attribute__((always_inline)) void FN(entry)(
+    __global uchar *b0, __global uchar *b1, __global uchar *b2, __local const int *at,
+    int group, int item, int team, __local uchar *shared) {
+  const int nx = )" +
+         at(kGroupsX) + ", ny = " + at(kGroupsY) + R"(;
+  FN(body)((int4)(group % nx, group / nx % ny, group / nx / ny, nx), item, team, shared)" +
+         call + ");\n}\n";
+}
+
+}  // namespace
+
+size_t rounds(const KernelSpec& spec, unsigned compute_units) {
+  const size_t items = spec.global[0] * spec.global[1] * spec.global[2];
+  return (items + kItems * compute_units - 1) / (kItems * compute_units);
+}
+
+std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits) {
+  if (traits.grid_barrier == GridBarrier::none) return "the device's work-groups cannot meet";
+  if (traits.grid_barrier == GridBarrier::single) return "";
+  const size_t team = team_size(spec);
+  if (team > std::min(kItems, traits.max_work_group) || team % kWarp != 0)
+    return "work-groups of " + std::to_string(team) + " work-items";
+  if (round_up(spec.shared, kAlignment) * (kItems / team) +
+          4 * round_up(words_of(spec), kListStep) + kReserve >
+      traits.local_memory)
+    return "its local memory";
+  for (const Argument& argument : spec.arguments)
+    if (argument.kind == Argument::Kind::image) return "images";
+  return "";
+}
+
+PersistentKernel make_persistent(
+    std::span<const KernelSpec* const> launches,
+    const std::function<ArgumentPlace(size_t launch, const Argument& argument)>& place,
+    const DeviceTraits& traits, size_t& count) {
+  PersistentKernel result;
+  const bool single = traits.grid_barrier == GridBarrier::single;
+  result.items = single ? team_size(*launches.front()) : kItems;
+
+  std::map<std::string, size_t> known;  // kernels by name
+  std::string kernels, cases;
+  size_t shared = kAlignment;
+  count = 0;
+  for (const KernelSpec* spec : launches) {
+    const size_t team = team_size(*spec), teams = result.items / team;
+    const size_t own = round_up(spec->shared, kAlignment);
+    const size_t words = round_up(result.list.size() + words_of(*spec), kListStep);
+    if (single && team != result.items) break;
+    if (std::max(shared, own * teams) + 4 * words + kReserve > traits.local_memory) break;
+    const auto reachable = [&](const Argument& argument) {
+      return argument.kind == Argument::Kind::value ||
+             place(count, argument).offset / static_cast<int64_t>(argument.unit) <=
+                 std::numeric_limits<int32_t>::max();
+    };
+    if (!std::all_of(spec->arguments.begin(), spec->arguments.end(), reachable)) break;
+    shared = std::max(shared, own * teams);
+
+    KernelSpec called = *spec;
+    for (const auto& [name, value] :
+         {std::pair{"PK_X", spec->local[0]}, std::pair{"PK_Y", spec->local[1]},
+          std::pair{"PK_Z", spec->local[2]}, std::pair{"PK_SHARED", spec->shared}})
+      called.defines.emplace_back(name, std::to_string(value));
+    const Instantiation function = instantiate_function(called, entry_text(*spec));
+    const auto [found, fresh] = known.try_emplace(function.kernel_name, known.size());
+    if (fresh) {
+      kernels += function.text;
+      const std::string size = std::to_string(team), number = std::to_string(found->second);
+      // Where a work-group is no whole number of teams, the last work-items have nothing to do.
+      cases += " case " + number + ": for (int g = item / " + size + " * all + me; (item < " +
+               std::to_string(teams * team) + ") & (g < groups); g += all * " +
+               std::to_string(teams) + ") entry_" + function.kernel_name +
+               "(b0, b1, b2, list + at, g, item % " + size + ", item / " + size +
+               ", shared + item / " + size + " * " + std::to_string(own) + "); break;";
+    }
+
+    std::array<size_t, 3> groups{};
+    for (size_t d = 0; d < 3; ++d) groups[d] = spec->global[d] / spec->local[d];
+    const size_t start = result.list.size();
+    for (const size_t word :
+         {found->second, groups[0] * groups[1] * groups[2], groups[0], groups[1], words_of(*spec)})
+      result.list.push_back(static_cast<int32_t>(word));
+    for (const Argument& argument : spec->arguments) {
+      if (argument.kind == Argument::Kind::value) {
+        const size_t word = result.list.size();
+        result.list.resize(word + words_of(argument));
+        std::memcpy(result.list.data() + word, argument.bytes.data(), argument.bytes.size());
+      } else {
+        const ArgumentPlace where = place(count, argument);
+        result.list.push_back(where.buffer);
+        result.list.push_back(
+            static_cast<int32_t>(where.offset / static_cast<int64_t>(argument.unit)));
+      }
+    }
+    if (result.list.size() != start + words_of(*spec))
+      throw std::logic_error("the list of a persistent kernel is not as its arguments are");
+    ++count;
+  }
+  result.meetings = count ? static_cast<unsigned>(count - 1) : 0;
+
+  std::string text =
+      "#define PK_PTX " + std::to_string(!single) +
+      "\n#define PK_BUFFER(i) ((__global void*)((i) == 0 ? b0 : (i) == 1 ? b1 : b2))\n"
+      "#line 1 \"persistent.cl\"\n" +
+      std::string(kernel_source("persistent.cl")) + kernels;
+  for (const auto& [name, value] : {std::pair{"PK_ITEMS", result.items},
+                                    {"PK_ROOM", round_up(result.list.size(), kListStep)},
+                                    {"PK_LOCAL", shared},
+                                    {"PK_LENGTH", kLength},
+                                    {"PK_GROUPS", kGroups}})
+    text += "#define " + std::string(name) + " " + std::to_string(value) + "\n";
+  text += "#define PK_CASES" + cases + "\n#line 1 \"persistent_main.cl\"\n" +
+          std::string(kernel_source("persistent_main.cl"));
+  result.program.kernel_name = "persistent_" + hex(fnv1a(text));
+  result.program.text = "#define PK_NAME " + result.program.kernel_name + "\n" + text;
+  return result;
+}
+
+namespace {
+
+struct Shares {
+  std::mutex mutex;
+  std::map<std::string, unsigned> taken;  // by device id
+};
+
+Shares& shares() {
+  static Shares* const all = new Shares;  // holders may outlive statics
+  return *all;
+}
+
+}  // namespace
+
+GroupShare::GroupShare(const Device& device, unsigned wanted, unsigned least)
+    : device_(device.info.id) {
+  const std::lock_guard lock(shares().mutex);
+  unsigned& taken = shares().taken[device_];
+  const unsigned left = device.info.compute_units - std::min(taken, device.info.compute_units);
+  groups_ = std::min(wanted, left);
+  if (groups_ < least) groups_ = 0;
+  taken += groups_;
+}
+
+GroupShare::~GroupShare() {
+  const std::lock_guard lock(shares().mutex);
+  shares().taken[device_] -= groups_;
+}
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,64 @@
+// Persistent kernels: many launches as one. Its work-groups stay on the device and compute the
+// work-groups of one kernel after the other; between two kernels all of them meet. Where launches
+// cost more than what they compute (NVIDIA: 5.5 us), that is what a small batch waits for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/ocl/programs.h"
+
+namespace clinfer::ocl {
+
+// Where a tensor argument lies: one of the three buffers of a persistent kernel, bytes from its
+// start.
+struct ArgumentPlace {
+  int buffer = 0;
+  int64_t offset = 0;
+};
+
+struct PersistentKernel {
+  Instantiation program;
+  // What its work-groups do in turn: per launch which kernel, its work-groups and its arguments.
+  // The kernel's arguments: the three buffers, this list as a buffer, the buffer of one uint in
+  // which work-groups count themselves (0 at first, kept from launch to launch), and that count
+  // before this launch.
+  std::vector<int32_t> list;
+  unsigned meetings = 0;  // of all work-groups: a launch raises the count by as many for each group
+  size_t items = 0;       // work-items of a work-group
+};
+
+// How often work-groups of persistent kernels, one on each compute unit, have to take turns for a
+// launch: how much longer it takes than one that the whole device can hold at a time.
+size_t rounds(const KernelSpec& spec, unsigned compute_units);
+
+// Why a launch cannot be part of a persistent kernel on this device, or "".
+std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits);
+
+// Of launches that reject_persistent() takes, in order; `place` says where an argument (input,
+// output, packed, workspace) of launch i lies. As many of them as fit: `count` of them.
+PersistentKernel make_persistent(
+    std::span<const KernelSpec* const> launches,
+    const std::function<ArgumentPlace(size_t launch, const Argument& argument)>& place,
+    const DeviceTraits& traits, size_t& count);
+
+// Work-groups that wait for each other have to be on the device together. All persistent kernels of
+// this process that may run at a time take no more of them than the device has compute units: then
+// one of them that is not there yet always finds a compute unit without any. Thread-safe.
+class GroupShare {
+ public:
+  // Up to `wanted` of what the others left of the device; none when that is fewer than `least`.
+  GroupShare(const Device& device, unsigned wanted, unsigned least);
+  ~GroupShare();
+  GroupShare(const GroupShare&) = delete;
+  GroupShare& operator=(const GroupShare&) = delete;
+  unsigned groups() const { return groups_; }
+
+ private:
+  const std::string device_;
+  unsigned groups_ = 0;
+};
+
+}  // namespace clinfer::ocl

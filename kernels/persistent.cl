@@ -1,0 +1,54 @@
+// How the text of kernels becomes functions that a persistent kernel calls: one launch whose
+// work-groups stay on the device and compute the work-groups of one kernel after the other, with
+// PK_MEET_ALL between them. A work-group consists of teams, each the size of the called kernel's
+// own work-group; PK_X, PK_Y, PK_Z are the sizes of that, PK_SHARED its bytes of local memory.
+// Defines: PK_PTX (barriers by inline PTX; else there is one work-group and one team in it).
+
+// All work-groups of the launch meet: what they wrote before, all of them see behind it. `meetings`
+// counts who came, `all` is its value when everyone has.
+#if PK_PTX
+void pk_meet_all(volatile __global uint *meetings, uint all) {
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  if (get_local_id(0) == 0) {
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    atomic_inc(meetings);
+    uint came;
+    do {
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(came) : "l"(meetings) : "memory");
+    } while ((int)(came - all) < 0);
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  }
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+}
+void pk_meet_team(int team, int size) {
+  if (size == 32)
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+  else
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "r"(size) : "memory");
+}
+#else
+#define pk_meet_all(meetings, all) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define pk_meet_team(team, size) (barrier)(CLK_LOCAL_MEM_FENCE)
+#endif
+
+#undef WORK_GROUP
+#undef SHARED
+#undef RESTRICT
+#define WORK_GROUP(x, y, z)
+// In place of KERNEL and its opening parenthesis.
+#define PK_FUNCTION                                              \
+  inline __attribute__((always_inline)) void FN(body)(           \
+      const int4 pk_group, const int pk_item, const int pk_team, \
+      __local uchar *const pk_shared,
+#define SHARED(type, name, count)                                             \
+  typedef char FN(name##_fits)[sizeof(type) * (count) <= PK_SHARED ? 1 : -1]; \
+  __local type *const name = (__local type *)pk_shared
+#define RESTRICT  // what other work-groups wrote must not come from a cache of constants
+
+#define get_group_id(d) ((d) == 0 ? pk_group.s0 : (d) == 1 ? pk_group.s1 : pk_group.s2)
+#define get_local_id(d) \
+  ((d) == 0 ? pk_item % PK_X : (d) == 1 ? pk_item / PK_X % PK_Y : pk_item / (PK_X * PK_Y))
+#define get_local_size(d) ((d) == 0 ? PK_X : (d) == 1 ? PK_Y : PK_Z)
+#define get_global_id(d) (get_group_id(d) * get_local_size(d) + get_local_id(d))
+#define get_global_size(d) (pk_group.s3 * PK_X)  // of dimension 0
+#define barrier(flags) pk_meet_team(pk_team, PK_X *PK_Y *PK_Z)

@@ -1,0 +1,31 @@
+// The persistent kernel: does what its list says, one kernel after the other (see persistent.cl).
+// b0, b1, b2 are the buffers that hold all tensors. Work-groups have counted to `met` in `meetings`
+// before this launch.
+// Defines: PK_NAME; PK_ITEMS (work-items); PK_ROOM (words the list may have), PK_LOCAL (bytes of
+// local memory for all teams); PK_LENGTH, PK_GROUPS (where in the entry of a launch its length and
+// its number of work-groups are); PK_CASES, which calls the kernel of an entry for work-groups from
+// `me` to `groups`, `all` at a time.
+#undef get_group_id
+#undef get_local_id
+#undef get_local_size
+#undef get_global_id
+#undef get_global_size
+#undef barrier
+
+__attribute__((reqd_work_group_size(PK_ITEMS, 1, 1)))
+__kernel void PK_NAME(__global uchar *b0, __global uchar *b1, __global uchar *b2, __global const int *work, int words,
+                      __global uint *meetings, uint met) {
+  __local int list[PK_ROOM];
+  __local uchar shared[PK_LOCAL] __attribute__((aligned(64)));
+  const int item = get_local_id(0), me = get_group_id(0), all = get_num_groups(0);
+  for (int i = item; i < words; i += PK_ITEMS) list[i] = work[i];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int at = 0; at < words; at += list[at + PK_LENGTH]) {
+    if (at > 0) {
+      met += all;
+      pk_meet_all(meetings, met);
+    }
+    const int groups = list[at + PK_GROUPS];
+    switch (list[at]) { PK_CASES }
+  }
+}

@@ -1,0 +1,160 @@
+// Persistent kernels: what they compute, and what goes into them. Where work-groups cannot wait for
+// each other, as on a CPU, a single one does it all.
+#include "engine/ocl/persistent.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "tests/engine/ball_model.h"
+#include "tests/engine/test_files.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer {
+namespace {
+
+using test::ball_model;
+using test::infer;
+
+std::shared_ptr<CompiledModel> compile(Config::Persistent persistent, unsigned streams = 1) {
+  Config config;
+  config.persistent = persistent;
+  config.streams = streams;
+  return CompiledModel::compile(Model::read(ball_model()), config);
+}
+
+TEST(Persistent, ComputesWhatLaunchesCompute) {
+  const auto one = compile(Config::Persistent::yes), many = compile(Config::Persistent::no);
+  EXPECT_LT(one->kernel_count(), many->kernel_count());
+  EXPECT_TRUE(one->warnings().empty()) << one->warnings()[0];
+  const auto request = one->create_request(), other = many->create_request();
+  for (unsigned seed : {1, 2, 3}) {
+    const Tensor input = test::random_tensor(one->inputs()[0].shape, 0, 255, seed);
+    EXPECT_EQ(infer(*request, input), infer(*other, input));
+  }
+}
+
+TEST(Persistent, RequestsOfSeveralStreamsDoNotMix) {
+  const auto compiled = compile(Config::Persistent::yes, 2);
+  const auto single = compile(Config::Persistent::no)->create_request();
+  std::vector<std::unique_ptr<InferRequest>> requests;
+  for (int i = 0; i < 4; ++i) requests.push_back(compiled->create_request());
+  for (unsigned round = 0; round < 5; ++round) {
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      inputs.push_back(
+          test::random_tensor(compiled->inputs()[0].shape, 0, 255, 10 * round + unsigned(i)));
+      requests[i]->set_input(0, inputs[i]);
+      requests[i]->start();
+    }
+    for (size_t i = 0; i < requests.size(); ++i) {
+      requests[i]->wait();
+      EXPECT_EQ(requests[i]->output(0).to_floats(), infer(*single, inputs[i]));
+    }
+  }
+}
+
+// Kernels are measured one by one; what the network is made of then is one kernel again, also where
+// there was nothing to measure.
+TEST(Persistent, ComesAfterTuning) {
+  const TemporaryFolder folder;
+  const auto model = Model::read(test_data("models/tunable.xml"));
+  Config config;
+  config.persistent = Config::Persistent::no;
+  const auto plain = CompiledModel::compile(model, config);
+  const Tensor input = test::random_tensor(plain->inputs()[0].shape, -1, 1, 5);
+  const std::vector<float> want = infer(*plain->create_request(), input);
+  config.tuning_mode = TuningMode::create;
+  config.tuning_file = folder / "tuned.json";
+  for (const auto persistent :
+       {Config::Persistent::no, Config::Persistent::yes, Config::Persistent::no}) {
+    config.persistent = persistent;
+    const std::vector<float> got =
+        infer(*CompiledModel::compile(model, config)->create_request(), input);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-3) << i;
+  }
+}
+
+TEST(Persistent, ACpuIsNotAskedToUnlessToldTo) {
+  const DeviceTraits traits = test::device_traits();
+  if (traits.grid_barrier != GridBarrier::none) GTEST_SKIP() << "its work-groups can meet";
+  EXPECT_EQ(compile(Config::Persistent::automatic)->kernel_count(),
+            compile(Config::Persistent::no)->kernel_count());
+}
+
+DeviceTraits gpu() {
+  DeviceTraits traits;
+  traits.compute_units = 132;
+  traits.max_work_group = 1024;
+  traits.local_memory = 48 << 10;
+  traits.grid_barrier = GridBarrier::ptx;
+  return traits;
+}
+
+KernelSpec launch_of(size_t team, size_t shared) {
+  KernelSpec spec;
+  spec.source = "softmax.cl";
+  spec.local = {team, 1, 1};
+  spec.global = {team * 10, 1, 1};
+  spec.shared = shared;
+  spec.arguments = {Argument::input(0, 2), Argument::output(0, 2), Argument::value(1.5f),
+                    Argument::value(std::array<int, 4>{1, 2, 3, 4})};
+  return spec;
+}
+
+TEST(Persistent, RefusesWhatDoesNotFit) {
+  EXPECT_EQ(ocl::reject_persistent(launch_of(128, 0), gpu()), "");
+  EXPECT_NE(ocl::reject_persistent(launch_of(128, 0), DeviceTraits{}), "");
+  EXPECT_NE(ocl::reject_persistent(launch_of(48, 0), gpu()), "") << "not whole warps";
+  EXPECT_NE(ocl::reject_persistent(launch_of(512, 0), gpu()), "") << "more than a work-group has";
+  EXPECT_EQ(ocl::reject_persistent(launch_of(256, 40 << 10), gpu()), "");
+  EXPECT_NE(ocl::reject_persistent(launch_of(128, 40 << 10), gpu()), "") << "two teams' memory";
+}
+
+// Offsets count elements; each distinct kernel is there once; what does not fit is left to the
+// next.
+TEST(Persistent, ListSaysWhatToDo) {
+  const KernelSpec spec = launch_of(128, 64), other = launch_of(64, 64);
+  const auto place = [](size_t launch, const Argument& argument) {
+    return ocl::ArgumentPlace{argument.kind == Argument::Kind::input ? 0 : 1,
+                              static_cast<int64_t>(100 * launch + 6)};
+  };
+  const std::vector<const KernelSpec*> launches{&spec, &other, &spec};
+  size_t count = 0;
+  const ocl::PersistentKernel kernel = ocl::make_persistent(launches, place, gpu(), count);
+  EXPECT_EQ(count, 3u);
+  EXPECT_EQ(kernel.meetings, 2u);
+  EXPECT_EQ(kernel.items, 256u);
+  const std::vector<int32_t> first{0, 10, 10, 1, 14, 0, 3, 1, 3, 0x3fc00000, 1, 2, 3, 4};
+  ASSERT_EQ(kernel.list.size(), 3 * first.size());
+  EXPECT_EQ(std::vector<int32_t>(kernel.list.begin(), kernel.list.begin() + 14), first);
+  EXPECT_EQ(kernel.list[14], 1) << "another kernel";
+  EXPECT_EQ(kernel.list[28], 0) << "the first one again";
+  EXPECT_EQ(kernel.list[28 + 6], 103);
+
+  const std::vector<const KernelSpec*> many(5000, &spec);
+  ocl::make_persistent(many, place, gpu(), count);
+  EXPECT_LT(count, many.size());
+  EXPECT_GT(count, 500u);
+  const auto far = [](size_t, const Argument&) { return ocl::ArgumentPlace{0, int64_t{1} << 33}; };
+  ocl::make_persistent(launches, far, gpu(), count);
+  EXPECT_EQ(count, 0u) << "beyond what an int counts";
+}
+
+TEST(Persistent, SharesOfADeviceAddUpToItsComputeUnits) {
+  ocl::Device device;
+  device.info.id = "GPU.of.this.test";
+  device.info.compute_units = 20;
+  {
+    const ocl::GroupShare first(device, 16, 1), second(device, 16, 1), third(device, 16, 1);
+    EXPECT_EQ(first.groups(), 16u);
+    EXPECT_EQ(second.groups(), 4u);
+    EXPECT_EQ(third.groups(), 0u);
+  }
+  const ocl::GroupShare most(device, 15, 1), few(device, 20, 8);
+  EXPECT_EQ(most.groups(), 15u);
+  EXPECT_EQ(few.groups(), 0u) << "fewer than is worth it";
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -3,6 +3,7 @@
 // appears.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -210,6 +211,15 @@ class ImportedSurface {
   virtual void wait() = 0;  // until no request reads it; sleeps
 };
 
+// Memory behind a DMA-BUF as an OpenCL buffer, read where it lies. Holds a reference to the
+// DMA-BUF. Thread-safe.
+class ImportedMemory {
+ public:
+  virtual ~ImportedMemory() = default;
+  virtual size_t bytes() const = 0;
+  virtual void wait() = 0;  // until no request reads it; sleeps
+};
+
 // Immutable result of compilation for one device; shareable between threads. Lives as long as
 // anyone holds it, requests do.
 class CompiledModel {
@@ -252,6 +262,17 @@ class CompiledModel {
   // host memory. "" when they agree within 1 of 255, else the first difference.
   virtual std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
                                     const Frame& expected) = 0;
+  // Why DMA-BUFs cannot be imported; "" when they can.
+  virtual const std::string& dmabuf_problem() const = 0;
+  // The first `bytes` of the memory behind a DMA-BUF, for requests of this model. `fd` remains the
+  // caller's. The buffer goes when the last holder lets go, at the latest with the model. Throws
+  // Error{device_failed, bad_argument}.
+  virtual std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) = 0;
+  // As check_surface(); the planes of the picture begin at `offsets`, in bytes, at the strides of
+  // `picture`. `expected` may have others.
+  virtual std::string check_memory(const std::shared_ptr<ImportedMemory>& memory,
+                                   const Frame& picture, const std::array<size_t, 3>& offsets,
+                                   const Frame& expected) = 0;
   // Mean times per step since load; throws Error{bad_argument} unless perf_count was set.
   virtual std::vector<StepProfile> profile() const = 0;
 };
@@ -282,6 +303,14 @@ class InferRequest {
   virtual Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                                 const Frame& picture, const FrameTransform& transform,
                                 size_t image = 0) = 0;
+
+  // The same from memory that the request's own model imported: the planes of `picture` begin at
+  // `offsets`, in bytes, and its pointers do not count. The memory must not be written or given
+  // back before ImportedMemory::wait() has returned. Throws Error{bad_argument} where the picture
+  // does not lie in the memory.
+  virtual Placement set_memory(size_t index, const std::shared_ptr<ImportedMemory>& memory,
+                               const Frame& picture, const std::array<size_t, 3>& offsets,
+                               const FrameTransform& transform, size_t image = 0) = 0;
 
   // Enqueues and returns at once. `images`: how many of the batch, from the first on, are wanted;
   // 0: all. With Config::partial_batches no more than the next power of two is computed, and

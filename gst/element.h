@@ -149,6 +149,7 @@ class Element {
   Network network_;
   bool compiling_ = false;      // or compiled
   bool take_surfaces_ = false;  // as the properties say
+  bool take_dmabufs_ = false;   // the same
   std::thread worker_;
   std::atomic<bool> cancel_{false};
 

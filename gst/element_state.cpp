@@ -19,8 +19,11 @@ bool may_come_as_surfaces(GstPad* sink) {
 
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
-std::string path_reason_of(const SharedModel& shared, bool has_dmabuf) {
-  if (has_dmabuf) return "frames in DMABuf are mapped: only VA surfaces are imported";
+std::string path_reason_of(const SharedModel& shared, bool has_dmabuf, bool take_dmabufs) {
+  if (has_dmabuf) {
+    const std::string problem = take_dmabufs ? shared.dmabufs->problem() : "nv12-two-inputs=false";
+    return problem.empty() ? "frames in DMABuf" : "frames in DMABuf are mapped: " + problem;
+  }
   if (!shared.surface_problem.empty()) return shared.surface_problem;
   if (shared.display != nullptr) return "surfaces of " + shared.display->display.name;
   return "frames are in system memory, or nv12-two-inputs=false";
@@ -92,7 +95,8 @@ void Element::prepare() {
   dropped_ = asked_live_ = false;
   has_caps_ = has_surfaces_ = has_dmabuf_ = false;
   warned_of_copies_ = false;
-  take_surfaces_ = kHaveSurfaces && engine_config(network, current).nv12_two_inputs;
+  take_dmabufs_ = engine_config(network, current).nv12_two_inputs;
+  take_surfaces_ = kHaveSurfaces && take_dmabufs_;
   network_ = network;
 
   std::shared_ptr<const Session> session = current_session();
@@ -143,7 +147,8 @@ void Element::compile_for(std::shared_ptr<const SurfaceDisplay> display) {
 void Element::warn_of_copies(const std::string& why) {
   if (!warned_of_copies_.exchange(true))
     GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS,
-                        ("VA surfaces are copied through system memory: %s", why.c_str()),
+                        ("%s are copied through system memory: %s",
+                         has_dmabuf_ ? "frames in DMABuf" : "VA surfaces", why.c_str()),
                         (nullptr));
 }
 
@@ -292,7 +297,8 @@ GstStructure* Element::stats() const {
   const std::shared_ptr<const Session> session = current_session();
   if (session == nullptr) return stats;
   const CompiledModel& compiled = *session->shared->compiled;
-  const std::string path_reason = path_reason_of(*session->shared, has_dmabuf_.load());
+  const std::string path_reason =
+      path_reason_of(*session->shared, has_dmabuf_.load(), take_dmabufs_);
   const ModelBatcher& batcher = *session->shared->batcher;
   const ModelBatcher::Counts counts = batcher.counts();
   gst_structure_set(

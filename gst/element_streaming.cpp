@@ -259,6 +259,8 @@ std::unique_ptr<FrameInput> Element::make_input(const Job& job) const {
   if (has_surfaces_ && take_surfaces_ && shared.display != nullptr &&
       shared.surface_problem.empty())
     return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.display, shared.compiled);
+  if (has_dmabuf_ && take_dmabufs_)
+    return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.dmabufs);
   return std::make_unique<FrameInput>(job.buffer.get(), info_);
 }
 

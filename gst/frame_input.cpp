@@ -25,8 +25,25 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const Surfac
   map();
 }
 
+FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImporter& importer)
+    : buffer_(gst_buffer_ref(buffer)), info_(info) {
+  try {
+    if (auto picture = importer.import(buffer, info)) {
+      frame_ = picture->frame;
+      visible_ = picture->visible;
+      offsets_ = picture->offsets;
+      memory_ = std::move(picture->memory);
+      return;
+    }
+  } catch (const Error& error) {
+    problem_ = error.what();
+  }
+  map();
+}
+
 FrameInput::~FrameInput() {
   if (surface_ != nullptr) surface_->wait();
+  if (memory_ != nullptr) memory_->wait();
 }
 
 void FrameInput::map() {
@@ -35,18 +52,26 @@ void FrameInput::map() {
   visible_ = mapped_->visible();
 }
 
+void FrameInput::give_up(const std::string& why) {
+  problem_ = why;
+  if (surface_ != nullptr) surface_->wait();
+  if (memory_ != nullptr) memory_->wait();
+  surface_.reset();
+  memory_.reset();
+  map();
+}
+
 Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTransform& transform,
                            const Rect& region, size_t image) {
-  if (surface_ != nullptr) {
+  if (zero_copy()) {
     try {
       Frame picture = frame_;
       picture.region = region;
-      return request.set_surface(input, surface_, picture, transform, image);
+      return surface_ != nullptr
+                 ? request.set_surface(input, surface_, picture, transform, image)
+                 : request.set_memory(input, memory_, picture, offsets_, transform, image);
     } catch (const Error& error) {
-      problem_ = error.what();
-      surface_->wait();
-      surface_.reset();
-      map();
+      give_up(error.what());
     }
   }
   Frame frame = frame_;

@@ -1,5 +1,5 @@
-// A frame as infer requests take it: a VA surface that the device reads where it lies, else memory
-// that is mapped.
+// A frame as infer requests take it: a VA surface or a DMA-BUF that the device reads where it lies,
+// else memory that is mapped.
 #pragma once
 
 #include <gst/video/video.h>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "gst/dmabuf.h"
 #include "gst/handle.h"
 #include "gst/surface.h"
 #include "gst/va_surface.h"
@@ -23,14 +24,16 @@ class FrameInput {
   // only if that fails. Throws Error for frames that cannot be read in either way.
   FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const SurfaceDisplay& display,
              const std::shared_ptr<CompiledModel>& model);
+  // Imports the buffer's DMA-BUF, and maps the buffer only if that fails. Throws as the others.
+  FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImporter& importer);
   ~FrameInput();
   FrameInput(const FrameInput&) = delete;
   FrameInput& operator=(const FrameInput&) = delete;
 
   const Rect& visible() const { return visible_; }  // what viewers see
   const Rect& region() const { return frame_.region; }
-  bool zero_copy() const { return surface_ != nullptr; }
-  // Why a surface was mapped after all; "" when it was not.
+  bool zero_copy() const { return surface_ != nullptr || memory_ != nullptr; }
+  // Why a surface or a DMA-BUF was mapped after all; "" when it was not.
   const std::string& problem() const { return problem_; }
 
   // Gives `region` of the frame to a request as one image of its input.
@@ -39,12 +42,15 @@ class FrameInput {
 
  private:
   void map();
+  void give_up(const std::string& why);  // on reading it where it lies
 
   Handle<GstBuffer> buffer_;
   GstVideoInfo info_;
   Frame frame_;
   Rect visible_;
   std::shared_ptr<ImportedSurface> surface_;
+  std::shared_ptr<ImportedMemory> memory_;
+  std::array<size_t, 3> offsets_{};  // of the planes in it
   std::unique_ptr<MappedFrame> mapped_;
   std::string problem_;
 };

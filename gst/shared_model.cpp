@@ -181,6 +181,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
   if (display != nullptr) config.va_display = display->display;
   shared->compiled = CompiledModel::compile(network.model, config, progress, observer);
   CompiledModel& compiled = *shared->compiled;
+  shared->dmabufs = std::make_unique<DmabufImporter>(shared->compiled);
   shared->surface_problem = compiled.sharing_problem();
   if constexpr (kHaveSurfaces)
     if (display != nullptr && shared->surface_problem.empty())

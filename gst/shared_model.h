@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gst/batcher.h"
+#include "gst/dmabuf.h"
 #include "gst/network.h"
 #include "gst/va_surface.h"
 
@@ -20,6 +21,7 @@ struct SharedModel {
   std::shared_ptr<const SurfaceDisplay> display;  // that it was compiled for, if any
   std::string surface_problem;                    // why surfaces are not read where they lie
   std::shared_ptr<CompiledModel> compiled;
+  std::unique_ptr<DmabufImporter> dmabufs;
   Settings compiled_for;
   // An inference failed on the device, which may be lost: who starts anew compiles anew.
   std::atomic<bool> failed{false};

@@ -71,30 +71,17 @@ int Surface::height() const {
                                    2 * planes_[1].getImageInfo<CL_IMAGE_HEIGHT>()));
 }
 
-void Surface::wait() {
-  cl::Event released;
-  {
-    const std::lock_guard lock(mutex_);
-    released = released_;
-  }
-  try {
-    if (released() != nullptr) released.wait();
-  } catch (const cl::Error&) {
-    // The device failed: nothing reads the surface any more.
-  }
-}
-
 void Surface::drop() {
-  const std::lock_guard lock(mutex_);
-  planes_ = {};
-  released_ = {};
+  uses_.close([&] { planes_ = {}; });
 }
 
 VaSharing::VaSharing(const cl::Platform& platform) {
   create_ = function_of<Create>(platform, "clCreateFromVA_APIMediaSurfaceINTEL");
-  acquire_ = function_of<Enqueue>(platform, "clEnqueueAcquireVA_APIMediaSurfacesINTEL");
-  release_ = function_of<Enqueue>(platform, "clEnqueueReleaseVA_APIMediaSurfacesINTEL");
-  if (create_ == nullptr || acquire_ == nullptr || release_ == nullptr)
+  functions_.acquire_name = "clEnqueueAcquireVA_APIMediaSurfacesINTEL";
+  functions_.release_name = "clEnqueueReleaseVA_APIMediaSurfacesINTEL";
+  functions_.acquire = function_of<HandOverFunctions::Enqueue>(platform, functions_.acquire_name);
+  functions_.release = function_of<HandOverFunctions::Enqueue>(platform, functions_.release_name);
+  if (create_ == nullptr || functions_.acquire == nullptr || functions_.release == nullptr)
     throw Error(ErrorCode::unsupported, std::string("the OpenCL driver names ") + kExtension +
                                             " but lacks functions of it");
 }
@@ -115,30 +102,9 @@ std::shared_ptr<Surface> VaSharing::import(const cl::Context& context, unsigned 
 }
 
 void VaSharing::with_acquired(const cl::CommandQueue& queue, Surface& surface,
-                              const Use& use) const {
+                              const HandOver::Use& use) const {
   const cl_mem images[] = {surface.planes_[0](), surface.planes_[1]()};
-  const std::lock_guard lock(surface.mutex_);
-  const auto hand_over = [&](Enqueue function, const char* name, const cl::Event& after) {
-    const cl_event wait = after();
-    cl::Event done;
-    const cl_int status = function(queue(), 2, images, wait != nullptr ? 1 : 0,
-                                   wait != nullptr ? &wait : nullptr, &done());
-    if (status != CL_SUCCESS) throw cl::Error(status, name);
-    return done;
-  };
-  constexpr const char* kAcquire = "clEnqueueAcquireVA_APIMediaSurfacesINTEL";
-  constexpr const char* kRelease = "clEnqueueReleaseVA_APIMediaSurfacesINTEL";
-  const cl::Event acquired = hand_over(acquire_, kAcquire, surface.released_);
-  cl::Event used;
-  try {
-    used = use(acquired);
-  } catch (...) {
-    surface.released_ = hand_over(release_, kRelease, acquired);
-    queue.flush();
-    throw;
-  }
-  surface.released_ = hand_over(release_, kRelease, used);
-  queue.flush();  // what waits for it on another queue must not wait for ever
+  surface.uses_.with_acquired(functions_, queue, images, use);
 }
 
 DisplayMatch match_display(const std::string& device, const VaDisplay& display) {

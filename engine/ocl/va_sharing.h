@@ -5,14 +5,13 @@
 
 #include <CL/opencl.hpp>
 #include <array>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engine/ocl/device.h"
+#include "engine/ocl/hand_over.h"
 
 namespace clinfer::ocl {
 
@@ -22,7 +21,7 @@ class Surface final : public ImportedSurface {
   Surface(cl::Context context, unsigned id) : context_(std::move(context)), id_(id) {}
   int width() const override;
   int height() const override;
-  void wait() override;
+  void wait() override { uses_.wait(); }
   const cl::Context& context() const { return context_; }
   const cl::Image2D& plane(size_t index) const { return planes_[index]; }
   // Gives the images up, whoever still holds the surface; for when nothing uses them any more.
@@ -33,32 +32,25 @@ class Surface final : public ImportedSurface {
   cl::Context context_;
   unsigned id_;  // drivers keep a pointer to it: it lives as long as the images
   std::array<cl::Image2D, 2> planes_;
-  std::mutex mutex_;    // while a use is enqueued; guards
-  cl::Event released_;  // of the last use
+  HandOver uses_;
 };
 
 // The extension on one platform. Thread-safe.
 class VaSharing {
  public:
-  // Enqueues the use of acquired images behind `acquired`, and returns the event of its end.
-  using Use = std::function<cl::Event(const cl::Event& acquired)>;
-
   // Throws Error{unsupported} when the platform lacks a function.
   explicit VaSharing(const cl::Platform& platform);
 
   // Throws Error{device_failed} that says which plane could not be made.
   std::shared_ptr<Surface> import(const cl::Context& context, unsigned id) const;
 
-  // Acquires the surface on `queue`, calls `use`, and releases it behind that, all by events. While
-  // another queue uses it, the device waits.
-  void with_acquired(const cl::CommandQueue& queue, Surface& surface, const Use& use) const;
+  void with_acquired(const cl::CommandQueue& queue, Surface& surface,
+                     const HandOver::Use& use) const;
 
  private:
   using Create = cl_mem(CL_API_CALL*)(cl_context, cl_mem_flags, unsigned*, cl_uint, cl_int*);
-  using Enqueue = cl_int(CL_API_CALL*)(cl_command_queue, cl_uint, const cl_mem*, cl_uint,
-                                       const cl_event*, cl_event*);
   Create create_ = nullptr;
-  Enqueue acquire_ = nullptr, release_ = nullptr;
+  HandOverFunctions functions_;
 };
 
 // The device for a model, and the VA display that it is to share surfaces with.

@@ -138,6 +138,7 @@ void DeviceModel::open_device() {
     config_.streams = 1;
   }
   context_ = exclusive_ ? exclusive_->context : ocl::create_context(match);
+  dmabufs_ = std::make_unique<const ocl::DmabufSharing>(context_->device);
 }
 
 // The model's graph as kernels will compute it; notes inputs and outputs on the way.

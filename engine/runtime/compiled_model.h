@@ -2,16 +2,19 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <span>
 
+#include "engine/ocl/dmabuf.h"
 #include "engine/ocl/persistent.h"
 #include "engine/ocl/programs.h"
 #include "engine/ocl/queue.h"
 #include "engine/ocl/va_sharing.h"
 #include "engine/plan/plan.h"
+#include "engine/runtime/launch.h"
 #include "engine/runtime/model.h"
 #include "engine/runtime/picture_planes.h"
 
@@ -82,10 +85,15 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::shared_ptr<ImportedSurface> import_surface(unsigned id) override;
   std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
                             const Frame& expected) override;
+  const std::string& dmabuf_problem() const override { return dmabufs_->problem(); }
+  std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) override;
+  std::string check_memory(const std::shared_ptr<ImportedMemory>& memory, const Frame& picture,
+                           const std::array<size_t, 3>& offsets, const Frame& expected) override;
   std::vector<StepProfile> profile() const override;
 
   // For requests:
   const ocl::Context& context() const { return *context_; }
+  const ocl::DmabufSharing& dmabufs() const { return *dmabufs_; }
   const std::vector<Port>& network_inputs() const {
     return network_inputs_;
   }  // as the plan has them
@@ -120,6 +128,13 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
     size_t place(const std::string& name, std::span<const std::byte> piece);
   };
 
+  // Runs a preprocess kernel for a picture of this size, whose use of others' memory `with` wraps
+  // and whose arguments `find` gives, and compares as check_surface() says.
+  std::string check_picture(
+      const KernelPlan& plan, const TensorDesc& out,
+      const std::function<BoundBuffer(const Argument&)>& find,
+      const std::function<void(const cl::CommandQueue&, const ocl::HandOver::Use&)>& with,
+      const Frame& expected);
   void open_device();
   std::unique_ptr<Graph> make_graph(bool expose_layers);
   void optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const;
@@ -143,6 +158,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   Config config_;
   std::shared_ptr<const ocl::ExclusiveQueue> exclusive_;  // or none
   std::shared_ptr<const ocl::Context> context_;
+  std::unique_ptr<const ocl::DmabufSharing> dmabufs_;
   ocl::QueueHints hints_;
   std::vector<std::string> warnings_;
   std::unique_ptr<ocl::ProgramCache> cache_;
@@ -163,11 +179,13 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
   std::vector<double> device_ns_, host_ns_;
   size_t inferences_ = 0;
-  std::vector<std::weak_ptr<ocl::Surface>> surfaces_;  // imported ones
+  std::vector<std::weak_ptr<ocl::Surface>> surfaces_;         // imported ones
+  std::vector<std::weak_ptr<ocl::ExternalMemory>> memories_;  // the same
 };
 
 // The surface of a request's model behind the public type. Throws Error{bad_argument} for one of
 // another context.
 ocl::Surface& own_surface(const DeviceModel& model, ImportedSurface& surface);
+ocl::ExternalMemory& own_memory(const DeviceModel& model, ImportedMemory& memory);
 
 }  // namespace clinfer

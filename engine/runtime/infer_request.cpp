@@ -130,10 +130,11 @@ void DeviceRequest::set_input(size_t index, const Tensor& value) {
 
 Placement DeviceRequest::set_frame(size_t index, const Frame& frame,
                                    const FrameTransform& transform, size_t image) {
-  return set_picture(network_input(index), frame, false, transform, image);
+  return set_picture(network_input(index), frame, Source::host, {}, transform, image);
 }
 
-Placement DeviceRequest::set_picture(size_t index, const Frame& frame, bool is_surface,
+Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source source,
+                                     const std::array<int, 3>& offsets,
                                      const FrameTransform& transform, size_t image) {
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
   const Port& port = model_.network_inputs()[index];
@@ -146,10 +147,11 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, bool is_s
   if (frame.width < 1 || frame.height < 1)
     throw Error(ErrorCode::bad_argument, "a frame has no pixels");
   FrameInput& input = frames_[{index, image}];
-  const bool known = !input.kernels.empty() && input.is_surface == is_surface &&
+  const bool known = !input.kernels.empty() && input.source == source && input.offsets == offsets &&
                      same_geometry(input.frame, frame) &&
                      same_transform(input.transform, transform);
-  input.is_surface = is_surface;
+  input.source = source;
+  input.offsets = offsets;
   input.frame = frame;
   input.transform = transform;
   input.index = index;
@@ -168,13 +170,13 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, bool is_s
 void DeviceRequest::prepare(FrameInput& input) {
   const Node* parameter = model_.plan().graph->parameters[input.index];
   std::array<DevicePlane, 3> planes;
-  for (size_t p = 0; p < 3; ++p) planes[p] = {0, input.frame.strides[p]};
+  for (size_t p = 0; p < 3; ++p) planes[p] = {input.offsets[p], input.frame.strides[p]};
   input.kernels.clear();
   input.packed.clear();
   const TensorDesc& out = parameter->outputs[0].desc;
   const int image = static_cast<int>(input.image);
   const DeviceTraits& traits = model_.context().traits;
-  input.plan = input.is_surface
+  input.plan = input.source == Source::surface
                    ? plan_surface_preprocess(input.frame, input.transform, out, image, traits)
                    : plan_preprocess(input.frame, planes, input.transform, out, image, traits);
   for (const auto& make : input.plan.packed) {
@@ -208,7 +210,8 @@ void DeviceRequest::upload(FrameInput& input) {
   }
 }
 
-void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface) {
+void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface,
+                               const ocl::ExternalMemory* memory) {
   const auto sizes = plane_sizes(input.frame);
   const Edge target{model_.plan().graph->parameters[input.index], 0};
   for (size_t l = 0; l < input.kernels.size(); ++l)
@@ -216,6 +219,7 @@ void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface) {
                    [&](const Argument& argument) -> BoundBuffer {
                      switch (argument.kind) {
                        case Argument::Kind::input: {
+                         if (memory != nullptr) return {memory->buffer(), 0};
                          const size_t p = sizes[argument.index].rows ? argument.index : 0;
                          return {input.planes[p], 0};
                        }
@@ -238,7 +242,7 @@ void DeviceRequest::start(size_t images) try {
   if (planes_.pending()) {
     const PictureInput& picture = *model_.picture();
     for (int64_t n = 0; n < model_.network_inputs()[picture.index].shape[0]; ++n)
-      set_picture(picture.index, planes_.frame(n), false, picture.transform,
+      set_picture(picture.index, planes_.frame(n), Source::host, {}, picture.transform,
                   static_cast<size_t>(n));
   }
   const std::lock_guard lock(stream_.mutex);
@@ -254,7 +258,7 @@ void DeviceRequest::start(size_t images) try {
     if (!frame.pending) continue;
     frame.pending = false;
     upload(frame);
-    bind_frame(frame, nullptr);
+    bind_frame(frame, nullptr, nullptr);
     for (size_t l = 0; l < frame.kernels.size(); ++l)
       enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);
   }

@@ -26,6 +26,9 @@ class DeviceRequest final : public InferRequest {
   Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                         const Frame& picture, const FrameTransform& transform,
                         size_t image) override;
+  Placement set_memory(size_t index, const std::shared_ptr<ImportedMemory>& memory,
+                       const Frame& picture, const std::array<size_t, 3>& offsets,
+                       const FrameTransform& transform, size_t image) override;
   void start(size_t images) override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   const Tensor& output(size_t index) const override;
@@ -43,6 +46,7 @@ class DeviceRequest final : public InferRequest {
     std::vector<std::byte> bytes;
     bool dirty = false;
   };
+  enum class Source { host, surface, memory };
   // An image of an input given as a video frame.
   struct FrameInput {
     Frame frame;
@@ -53,7 +57,8 @@ class DeviceRequest final : public InferRequest {
     std::vector<cl::Buffer> packed;
     std::array<cl::Buffer, 3> planes;
     std::array<size_t, 3> plane_bytes{};  // of the device buffers, kept while they are large enough
-    bool is_surface = false;              // not planes in host memory
+    Source source = Source::host;
+    std::array<int, 3> offsets{};  // of the planes in imported memory
     bool pending = false;
   };
   // A range of device memory read back behind a segment.
@@ -65,11 +70,15 @@ class DeviceRequest final : public InferRequest {
   void bind(const SizedPlan& sized);
   BoundBuffer bound(const ocl::ArgumentPlace& place) const;
   size_t network_input(size_t index) const;  // of an index into the model's inputs()
-  Placement set_picture(size_t index, const Frame& frame, bool is_surface,
-                        const FrameTransform& transform, size_t image);
+  Placement set_picture(size_t index, const Frame& frame, Source source,
+                        const std::array<int, 3>& offsets, const FrameTransform& transform,
+                        size_t image);
   void prepare(FrameInput& input);
   void upload(FrameInput& input);
-  void bind_frame(FrameInput& input, const ocl::Surface* surface);
+  void bind_frame(FrameInput& input, const ocl::Surface* surface,
+                  const ocl::ExternalMemory* memory);
+  // The kernels of a frame in memory of others, behind `acquired`; the event of the last one.
+  cl::Event enqueue_frame(FrameInput& input, const cl::Event& acquired);
   void enqueue_persistent(const PersistentSteps& steps);
   void run_segment();  // enqueues from next_step_ to a host step or the end; stream_ is locked
   void read_back(const Edge& edge);

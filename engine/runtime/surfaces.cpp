@@ -19,6 +19,8 @@ DeviceModel::~DeviceModel() {
   // the images.
   for (const auto& weak : surfaces_)
     if (const auto surface = weak.lock()) surface->drop();
+  for (const auto& weak : memories_)
+    if (const auto memory = weak.lock()) memory->drop();
 }
 
 std::shared_ptr<ImportedSurface> DeviceModel::import_surface(unsigned id) {
@@ -44,17 +46,34 @@ std::string DeviceModel::check_surface(const std::shared_ptr<ImportedSurface>& i
   const FrameTransform transform;
   const TensorDesc out =
       TensorDesc::row_major(ElementType::u8, {1, 3, expected.height, expected.width});
-  const KernelPlan plan = plan_surface_preprocess(expected, transform, out, 0, context_->traits);
+  return check_picture(
+      plan_surface_preprocess(expected, transform, out, 0, context_->traits), out,
+      [&](const Argument& argument) -> BoundBuffer {
+        return {{}, 0, surface.plane(argument.index)};
+      },
+      [&](const cl::CommandQueue& queue, const ocl::HandOver::Use& use) {
+        context_->va->with_acquired(queue, surface, use);
+      },
+      expected);
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "reading a VA surface");
+}
+
+std::string DeviceModel::check_picture(
+    const KernelPlan& plan, const TensorDesc& out,
+    const std::function<BoundBuffer(const Argument&)>& find,
+    const std::function<void(const cl::CommandQueue&, const ocl::HandOver::Use&)>& with,
+    const Frame& expected) {
+  const FrameTransform transform;
   const KernelSpec& spec = plan.launches.at(0);
   cl::Kernel kernel = extra_kernel(spec);
   const cl::Buffer result(context_->context, CL_MEM_READ_WRITE,
                           static_cast<size_t>(out.elements()));
   bind_arguments(kernel, spec, [&](const Argument& argument) -> BoundBuffer {
-    if (argument.kind == Argument::Kind::image) return {{}, 0, surface.plane(argument.index)};
-    return {result, 0};
+    return argument.kind == Argument::Kind::output ? BoundBuffer{result, 0} : find(argument);
   });
   const cl::CommandQueue queue(context_->context, context_->device.device);
-  context_->va->with_acquired(queue, surface, [&](const cl::Event& acquired) {
+  with(queue, [&](const cl::Event& acquired) {
     cl::Event done;
     const std::vector<cl::Event> after{acquired};
     enqueue(queue, kernel, spec, &done, &after);
@@ -78,8 +97,6 @@ std::string DeviceModel::check_surface(const std::shared_ptr<ImportedSurface>& i
            std::to_string(got[i]) + " instead of " + std::to_string(static_cast<int>(want[i]));
   }
   return "";
-} catch (const cl::Error& error) {
-  ocl::rethrow(error, "reading a VA surface");
 }
 
 // The kernel is enqueued here and not by start(): a surface that fails, fails its own frame and not
@@ -97,21 +114,25 @@ Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<Importe
   frame.planes = {};
   frame.strides = {};
   const size_t target = network_input(index);
-  const Placement placement = set_picture(target, frame, true, transform, image);
+  const Placement placement = set_picture(target, frame, Source::surface, {}, transform, image);
   FrameInput& input = frames_.at({target, image});
   input.pending = false;
   const std::lock_guard lock(stream_.mutex);
-  bind_frame(input, &own);
+  bind_frame(input, &own, nullptr);
   model_.context().va->with_acquired(stream_.queue, own, [&](const cl::Event& acquired) {
-    const std::vector<cl::Event> after{acquired};
-    cl::Event done;  // of the last one: the queue keeps their order
-    for (size_t l = 0; l < input.kernels.size(); ++l)
-      enqueue(stream_.queue, input.kernels[l], input.plan.launches[l], &done, &after);
-    return done;
+    return enqueue_frame(input, acquired);
   });
   return placement;
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "reading a VA surface");
+}
+
+cl::Event DeviceRequest::enqueue_frame(FrameInput& input, const cl::Event& acquired) {
+  const std::vector<cl::Event> after{acquired};
+  cl::Event done;  // of the last one: the queue keeps their order
+  for (size_t l = 0; l < input.kernels.size(); ++l)
+    enqueue(stream_.queue, input.kernels[l], input.plan.launches[l], &done, &after);
+  return done;
 }
 
 }  // namespace clinfer

@@ -6,7 +6,10 @@
 // acquired chroma wrong, RIG_FAIL as in rig.h: import, acquire, enqueue (of any kernel), device (at
 // an enqueue: whatever is done with the contexts made so far fails from then on, as after a reset).
 // RIG_REPORT=1 writes the counters at exit; misuse and images left alive fail the process.
+// DMA-BUFs: cl_dmabuf.cpp.
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include "tests/rig/cl_layer.h"
+
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
 #include <CL/cl_va_api_media_sharing_intel.h>
@@ -20,20 +23,55 @@
 #include <string>
 #include <vector>
 
-#include "tests/rig/rig.h"
+namespace rig {
+
+const cl_icd_dispatch* g_next;
+std::mutex g_mutex;
+RigClCounters g_count{};
+RigFault g_import_fault("import"), g_acquire_fault("acquire");
+// Kernels' arguments that are memory of others.
+static std::map<cl_kernel, std::map<cl_uint, cl_mem>> g_arguments;
+static std::set<cl_context> g_working, g_lost;  // contexts; some may be gone
+
+bool set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value == '1';
+}
+
+bool lost(cl_context context) {
+  const std::lock_guard lock(g_mutex);
+  return g_lost.count(context) != 0;
+}
+
+bool lost(cl_command_queue queue) {
+  cl_context context = nullptr;
+  g_next->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr);
+  return lost(context);
+}
+
+static bool lost(cl_event event) {
+  cl_context context = nullptr;
+  g_next->clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof context, &context, nullptr);
+  return lost(context);
+}
+
+void forget_argument(cl_mem memory) {
+  for (auto& [kernel, arguments] : g_arguments)
+    std::erase_if(arguments, [&](const auto& argument) { return argument.second == memory; });
+}
+
+}  // namespace rig
 
 namespace {
 
-constexpr const char* kExtension = "cl_intel_va_api_media_sharing";
-constexpr unsigned char kPoison = 0xa5;
+using namespace rig;
 
-const cl_icd_dispatch* g_next;
+constexpr const char* kExtension = "cl_intel_va_api_media_sharing";
+constexpr const char* kDeviceExtensions =
+    "cl_intel_va_api_media_sharing cl_khr_external_memory cl_khr_external_memory_dma_buf";
+
 cl_icd_dispatch g_table;
-std::mutex g_mutex;  // over what follows; never held over a call that may wait
-RigClCounters g_count{};
-RigFault g_import_fault("import"), g_acquire_fault("acquire"), g_enqueue_fault("enqueue"),
-    g_device_fault("device");
-std::set<cl_context> g_working, g_lost;  // contexts; some may be gone
+RigFault g_enqueue_fault("enqueue"), g_device_fault("device");
 
 // A plane of a surface as an image.
 struct Image {
@@ -66,12 +104,6 @@ struct ContextOnDisplay {
 
 std::map<cl_context, ContextOnDisplay> g_contexts;
 std::map<cl_mem, std::shared_ptr<Image>> g_images;
-std::map<cl_kernel, std::map<cl_uint, cl_mem>> g_arguments;
-
-bool set(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value != nullptr && *value == '1';
-}
 
 void misuse(const char* what, const Image* image) {
   ++g_count.misuse;
@@ -93,23 +125,6 @@ cl_int put(const Value& value, size_t size, void* out, size_t* needed) {
   return CL_SUCCESS;
 }
 
-bool lost(cl_context context) {
-  const std::lock_guard lock(g_mutex);
-  return g_lost.count(context) != 0;
-}
-
-bool lost(cl_command_queue queue) {
-  cl_context context = nullptr;
-  g_next->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, nullptr);
-  return lost(context);
-}
-
-bool lost(cl_event event) {
-  cl_context context = nullptr;
-  g_next->clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof context, &context, nullptr);
-  return lost(context);
-}
-
 // A function whose first argument is a queue, as one that fails when its device is lost.
 template <auto Member, typename... Arguments>
 cl_int CL_API_CALL on_working(cl_command_queue queue, Arguments... arguments) {
@@ -117,13 +132,13 @@ cl_int CL_API_CALL on_working(cl_command_queue queue, Arguments... arguments) {
 }
 
 template <typename Query>
-cl_int with_extension(Query query, size_t size, void* out, size_t* needed) {
+cl_int with_extension(Query query, const char* added, size_t size, void* out, size_t* needed) {
   size_t bytes = 0;
   if (const cl_int status = query(0, nullptr, &bytes); status != CL_SUCCESS) return status;
   std::string text(bytes, '\0');
   if (const cl_int status = query(bytes, text.data(), nullptr); status != CL_SUCCESS) return status;
   text.resize(std::strlen(text.c_str()));
-  text += std::string(" ") + kExtension;
+  text += std::string(" ") + added;
   if (needed != nullptr) *needed = text.size() + 1;
   if (out == nullptr) return CL_SUCCESS;
   if (size < text.size() + 1) return CL_INVALID_VALUE;
@@ -198,8 +213,7 @@ void CL_CALLBACK forget_image(cl_mem memory, void*) {
   if (gone->queue != nullptr)
     misuse("an image is released for good while it is acquired", gone.get());
   g_images.erase(found);
-  for (auto& [kernel, arguments] : g_arguments)
-    std::erase_if(arguments, [&](const auto& argument) { return argument.second == memory; });
+  forget_argument(memory);
   --g_count.images_alive;
 }
 
@@ -353,7 +367,7 @@ void* extension_function(const char* name) {
     return reinterpret_cast<void*>(acquire_images);
   if (wanted == "clEnqueueReleaseVA_APIMediaSurfacesINTEL")
     return reinterpret_cast<void*>(release_images);
-  return nullptr;
+  return dmabuf_function(wanted);
 }
 
 // ---- functions of the platform that the layer stands before
@@ -372,7 +386,7 @@ cl_int CL_API_CALL platform_info(cl_platform_id platform, cl_platform_info what,
       [&](size_t s, void* o, size_t* n) {
         return g_next->clGetPlatformInfo(platform, what, s, o, n);
       },
-      size, out, needed);
+      kExtension, size, out, needed);
 }
 
 cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size, void* out,
@@ -381,7 +395,7 @@ cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t 
     return g_next->clGetDeviceInfo(device, what, size, out, needed);
   return with_extension(
       [&](size_t s, void* o, size_t* n) { return g_next->clGetDeviceInfo(device, what, s, o, n); },
-      size, out, needed);
+      kDeviceExtensions, size, out, needed);
 }
 
 using ContextCallback = void(CL_CALLBACK*)(const char*, const void*, size_t, void*);
@@ -440,7 +454,7 @@ cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint index, size_t size, co
   cl_mem memory = nullptr;
   if (value != nullptr && size == sizeof memory) std::memcpy(&memory, value, size);
   const std::lock_guard lock(g_mutex);
-  if (memory != nullptr && find(memory) != nullptr)
+  if (memory != nullptr && (find(memory) != nullptr || is_dmabuf(memory)))
     g_arguments[kernel][index] = memory;
   else if (const auto found = g_arguments.find(kernel); found != g_arguments.end())
     found->second.erase(index);
@@ -473,6 +487,10 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_u
         found != g_arguments.end() && !found->second.empty()) {
       ++g_count.kernels;
       for (const auto& [index, memory] : found->second) {
+        if (is_dmabuf(memory)) {
+          if (!may_use_dmabuf(memory, queue)) return CL_INVALID_OPERATION;
+          continue;
+        }
         const auto image = find(memory);
         if (image->queue == nullptr) {
           misuse("a kernel reads a surface that is not acquired", image.get());
@@ -499,6 +517,18 @@ cl_int CL_API_CALL read_image(cl_command_queue queue, cl_mem memory, cl_bool blo
   }
   return g_next->clEnqueueReadImage(queue, memory, blocking, origin, region, row_pitch, slice_pitch,
                                     data, waits, wait_list, event);
+}
+
+cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem memory, cl_bool blocking,
+                               size_t offset, size_t size, void* data, cl_uint waits,
+                               const cl_event* wait_list, cl_event* event) {
+  if (lost(queue)) return CL_OUT_OF_RESOURCES;
+  {
+    const std::lock_guard lock(g_mutex);
+    if (is_dmabuf(memory)) misuse("clEnqueueReadBuffer of a DMA-BUF", nullptr);
+  }
+  return g_next->clEnqueueReadBuffer(queue, memory, blocking, offset, size, data, waits, wait_list,
+                                     event);
 }
 
 void* CL_API_CALL map_image(cl_command_queue queue, cl_mem memory, cl_bool blocking,
@@ -544,11 +574,15 @@ cl_int CL_API_CALL event_info(cl_event event, cl_event_info what, size_t size, v
 
 void at_exit() {
   if (std::getenv("RIG_REPORT") != nullptr)
-    std::fprintf(
-        stderr, "rig cl: imported=%ld alive=%ld acquired=%ld released=%ld kernels=%ld misuse=%ld\n",
-        g_count.imported, g_count.images_alive, g_count.acquired, g_count.released, g_count.kernels,
-        g_count.misuse);
-  if (g_count.misuse != 0 || g_count.images_alive != 0 || g_count.acquired != g_count.released)
+    std::fprintf(stderr,
+                 "rig cl: imported=%ld alive=%ld dmabufs=%ld alive=%ld acquired=%ld released=%ld "
+                 "kernels=%ld "
+                 "misuse=%ld\n",
+                 g_count.imported, g_count.images_alive, g_count.buffers_imported,
+                 g_count.buffers_alive, g_count.acquired, g_count.released, g_count.kernels,
+                 g_count.misuse);
+  if (g_count.misuse != 0 || g_count.images_alive != 0 || g_count.buffers_alive != 0 ||
+      g_count.acquired != g_count.released)
     _exit(70);
 }
 
@@ -595,7 +629,8 @@ RIG_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* 
   g_table.clWaitForEvents = wait_for_events;
   g_table.clGetEventInfo = event_info;
   g_table.clFlush = on_working<&cl_icd_dispatch::clFlush>;
-  g_table.clEnqueueReadBuffer = on_working<&cl_icd_dispatch::clEnqueueReadBuffer>;
+  g_table.clEnqueueReadBuffer = read_buffer;
+  g_table.clCreateBufferWithProperties = create_dmabuf;
   g_table.clEnqueueWriteBuffer = on_working<&cl_icd_dispatch::clEnqueueWriteBuffer>;
   g_table.clEnqueueFillBuffer = on_working<&cl_icd_dispatch::clEnqueueFillBuffer>;
   g_table.clEnqueueMarkerWithWaitList = on_working<&cl_icd_dispatch::clEnqueueMarkerWithWaitList>;

@@ -100,6 +100,7 @@ inline Played play(const std::string& launch, const Prepare& prepare = {}) {
   EXPECT_EQ(va_counters().misuse + cl_counters().misuse, misuse) << launch;
   EXPECT_EQ(va_counters().surfaces_alive, 0) << launch;
   EXPECT_EQ(cl_counters().images_alive, 0) << launch;
+  EXPECT_EQ(cl_counters().buffers_alive, 0) << launch;
   EXPECT_EQ(cl_counters().acquired, cl_counters().released) << launch;
   return played;
 }

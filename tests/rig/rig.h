@@ -22,7 +22,9 @@ struct RigVaCounters {
 
 struct RigClCounters {
   long imported, images_alive;
-  long acquired, released, kernels;  // kernels: enqueued with an image of a surface as argument
+  long buffers_imported, buffers_alive;  // of DMA-BUFs
+  // Surfaces and DMA-BUFs. kernels: enqueued with one of them as argument.
+  long acquired, released, kernels;
   long misuse;
 };
 

@@ -1,9 +1,12 @@
 // The rig itself: what it reports, and that it notices each way of using the extension wrongly.
 #include "tests/rig/rig.h"
 
+#include <CL/cl_ext.h>
 #include <CL/cl_va_api_media_sharing_intel.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <CL/opencl.hpp>
 #include <array>
@@ -200,6 +203,131 @@ TEST_F(Rig, NoticesADestroyedSurfaceThatIsInUse) {
   EXPECT_EQ(va.misuse, 1);
   release(luma);
 }
+
+// ---- DMA-BUFs
+
+class RigDmabuf : public Rig {
+ protected:
+  void SetUp() override {
+    Rig::SetUp();
+    fd_ = memfd_create("frame", MFD_CLOEXEC);
+    ASSERT_EQ(ftruncate(fd_, kBytes), 0);
+    const unsigned char first = 77;
+    ASSERT_EQ(pwrite(fd_, &first, 1, 0), 1);
+    program_ = cl::Program(context_, std::string("__kernel void first(__global const uchar *in,"
+                                                 " __global float *out) { out[0] = in[0]; }"));
+    program_.build(device_);
+    acquire_ = function<clEnqueueAcquireVA_APIMediaSurfacesINTEL_fn>(
+        "clEnqueueAcquireExternalMemObjectsKHR");
+    release_ = function<clEnqueueReleaseVA_APIMediaSurfacesINTEL_fn>(
+        "clEnqueueReleaseExternalMemObjectsKHR");
+  }
+  void TearDown() override {
+    if (fd_ >= 0) close(fd_);
+    Rig::TearDown();
+  }
+  cl::Buffer import() {
+    const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR,
+                                            static_cast<cl_mem_properties>(fd_), 0};
+    cl_int status = CL_SUCCESS;
+    const cl::Buffer made(clCreateBufferWithProperties(context_(), properties, CL_MEM_READ_ONLY,
+                                                       kBytes, nullptr, &status));
+    EXPECT_EQ(status, CL_SUCCESS);
+    return made;
+  }
+  cl_int hand_over(clEnqueueAcquireVA_APIMediaSurfacesINTEL_fn function,
+                   const cl::CommandQueue& queue, const cl::Buffer& buffer) {
+    cl::Event done;
+    const cl_int status = function(queue(), 1, &buffer(), 0, nullptr, &done());
+    if (status == CL_SUCCESS) done.wait();
+    return status;
+  }
+  // The first byte as a kernel sees it, or the error.
+  float use(const cl::Buffer& buffer) {
+    cl::Kernel kernel(program_, "first");
+    const cl::Buffer out(context_, CL_MEM_READ_WRITE, sizeof(float));
+    kernel.setArg(0, buffer);
+    kernel.setArg(1, out);
+    float value = 0;
+    try {
+      queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(1));
+      queue_.enqueueReadBuffer(out, CL_TRUE, 0, sizeof value, &value);
+    } catch (const cl::Error& error) {
+      return static_cast<float>(error.err());
+    }
+    return value;
+  }
+
+  static constexpr int kBytes = 4096;
+  int fd_ = -1;
+};
+
+TEST_F(RigDmabuf, HasNothingAgainstRightUse) {
+  EXPECT_NE(device_.getInfo<CL_DEVICE_EXTENSIONS>().find("cl_khr_external_memory_dma_buf"),
+            std::string::npos);
+  const RigClCounters before = counters();
+  {
+    const cl::Buffer buffer = import();
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(hand_over(acquire_, queue_, buffer), CL_SUCCESS);
+      EXPECT_EQ(use(buffer), 77);
+      EXPECT_EQ(hand_over(release_, queue_, buffer), CL_SUCCESS);
+    }
+    EXPECT_EQ(counters().buffers_alive, 1);
+    queue_.finish();
+  }
+  EXPECT_EQ(counters().misuse, before.misuse);
+  EXPECT_EQ(counters().buffers_alive, 0);
+  EXPECT_EQ(counters().acquired - before.acquired, 2);
+}
+
+TEST_F(RigDmabuf, NoticesUseWithoutAcquire) {
+  const cl::Buffer buffer = import();
+  EXPECT_EQ(use(buffer), CL_INVALID_OPERATION);
+  EXPECT_EQ(hand_over(release_, queue_, buffer), CL_INVALID_OPERATION);
+  EXPECT_EQ(counters().misuse, 2);
+  // What the host reads is rubbish besides.
+  unsigned char first = 0;
+  queue_.enqueueReadBuffer(buffer, CL_TRUE, 0, 1, &first);
+  EXPECT_NE(first, 77);
+  EXPECT_EQ(counters().misuse, 3);
+}
+
+TEST_F(RigDmabuf, NoticesASecondAcquireAndAnotherQueue) {
+  const cl::Buffer buffer = import();
+  const cl::CommandQueue other(context_, device_);
+  EXPECT_EQ(hand_over(acquire_, other, buffer), CL_SUCCESS);
+  EXPECT_EQ(hand_over(acquire_, other, buffer), CL_INVALID_OPERATION);
+  EXPECT_EQ(counters().misuse, 1);
+  use(buffer);
+  EXPECT_EQ(counters().misuse, 2);
+  hand_over(release_, queue_, buffer);
+  EXPECT_EQ(counters().misuse, 3);
+}
+
+TEST_F(RigDmabuf, NoticesADescriptorThatIsClosed) {
+  const cl::Buffer buffer = import();
+  close(fd_);
+  fd_ = memfd_create("another", MFD_CLOEXEC);  // under its number
+  EXPECT_EQ(hand_over(acquire_, queue_, buffer), CL_INVALID_MEM_OBJECT);
+  EXPECT_EQ(counters().misuse, 1);
+}
+
+TEST_F(RigDmabuf, NoticesWrongArguments) {
+  const auto create = [&](cl_mem_properties fd, size_t bytes) {
+    const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR, fd, 0};
+    cl_int status = CL_SUCCESS;
+    EXPECT_EQ(clCreateBufferWithProperties(context_(), properties, CL_MEM_READ_ONLY, bytes, nullptr,
+                                           &status),
+              nullptr);
+    return status;
+  };
+  EXPECT_EQ(create(static_cast<cl_mem_properties>(fd_), kBytes + 1), CL_INVALID_VALUE);
+  EXPECT_EQ(create(9999, kBytes), CL_INVALID_VALUE);
+  EXPECT_EQ(counters().misuse, 2);
+}
+
+// ---- surfaces as the host sees them
 
 // Pitch, memory and visibility are not what a careless reader would take them for.
 TEST_F(Rig, KeepsWhatIsWrittenBackUntilItIsSynced) {

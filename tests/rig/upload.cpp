@@ -8,6 +8,7 @@
 #include <gst/video/video.h>
 
 #include "tests/rig/display.h"
+#include "tests/rig/dmabuf_upload.h"
 #include "tests/rig/rig.h"
 
 struct RigUpload {
@@ -229,7 +230,8 @@ static void rig_upload_class_init(RigUploadClass* klass) {
 static void rig_upload_init(RigUpload* self) { self->padding = 1; }
 
 static gboolean plugin_init(GstPlugin* plugin) {
-  return gst_element_register(plugin, "vatestupload", GST_RANK_NONE, rig_upload_get_type());
+  return gst_element_register(plugin, "vatestupload", GST_RANK_NONE, rig_upload_get_type()) &&
+         rig_register_dmabuf_upload(plugin);
 }
 
 #define PACKAGE "clinfer"

@@ -1,8 +1,8 @@
-// Endurance on the rig: pipelines of VA surfaces that share a model, with seeks, pauses, changes of
-// caps and of properties at random, while the rig makes surfaces, imports, acquires and launches
-// fail, and takes the device away. Each frame carries its number, which the network reads back.
-// What fails is copied with one warning, or ends its pipeline with one error, and that starts
-// again.
+// Endurance on the rig: pipelines of VA surfaces and DMA-BUFs that share models, with seeks,
+// pauses, changes of caps and of properties at random, while the rig makes surfaces, imports,
+// acquires and launches fail, and takes the device away. Each frame carries its number, which the
+// network reads back. What fails is copied with one warning, or ends its pipeline with one error,
+// and that starts again.
 #include <gst/base/gstbasesrc.h>
 
 #include <atomic>
@@ -26,12 +26,11 @@ constexpr unsigned kLastSeek = 60000;  // numbers have 16 bits
 // that.
 class Played {
  public:
-  Played(unsigned seed, const std::string& properties, bool steady)
-      : pipeline_(
-            "appsrc name=src format=time stream-type=seekable max-buffers=2 ! vatestupload ! "
-            "clinfer name=net post-process=none color-format=gray model=" +
-            testing_models::blocks_model() + " " + properties +
-            " ! fakesink name=sink sync=false enable-last-sample=false"),
+  Played(unsigned seed, const std::string& upload, const std::string& properties, bool steady)
+      : pipeline_("appsrc name=src format=time stream-type=seekable max-buffers=2 ! " + upload +
+                  " ! clinfer name=net post-process=none color-format=gray model=" +
+                  testing_models::blocks_model() + " " + properties +
+                  " ! fakesink name=sink sync=false enable-last-sample=false"),
         random_(seed),
         steady_(steady) {
     source_ = gst_bin_get_by_name(GST_BIN(pipeline_.element), "src");
@@ -255,7 +254,7 @@ void endure(const Fault& fault, unsigned seed, int frames, Totals& totals) {
   std::vector<std::unique_ptr<Played>> pipelines;
   for (unsigned i = 0; i < count; ++i)
     pipelines.push_back(std::make_unique<Played>(
-        seed * 10 + i,
+        seed * 10 + i, i == 2 ? "dmabuftestupload padding=16" : "vatestupload",
         i % 4 == 3 ? "nireq=2 throughput-streams=2"
         : steady   ? "nireq=1"
                    : "model-instance-id=rig batch-size=3 nireq=2 batch-timeout=2",
@@ -314,6 +313,7 @@ TEST(VaEndurance, FaultsAreTellableAndPass) {
     endure(faults[round % kFaults], static_cast<unsigned>(round), frames / rounds, totals);
     EXPECT_EQ(va_counters().surfaces_alive, 0);
     EXPECT_EQ(cl_counters().images_alive, 0);
+    EXPECT_EQ(cl_counters().buffers_alive, 0);
     EXPECT_EQ(cl_counters().acquired, cl_counters().released);
     EXPECT_EQ(va_counters().misuse + cl_counters().misuse, 0);
     if (round % kFaults != kFaults - 1) continue;

@@ -1,0 +1,72 @@
+// Memory behind DMA-BUFs as OpenCL buffers.
+#include "engine/ocl/dmabuf.h"
+
+#include <CL/cl_ext.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace clinfer::ocl {
+
+namespace {
+
+template <typename Function>
+Function function_of(const cl::Platform& platform, const char* name) {
+  return reinterpret_cast<Function>(clGetExtensionFunctionAddressForPlatform(platform(), name));
+}
+
+}  // namespace
+
+ExternalMemory::ExternalMemory(cl::Context context, int fd, size_t bytes)
+    : context_(std::move(context)), fd_(fcntl(fd, F_DUPFD_CLOEXEC, 0)), bytes_(bytes) {
+  if (fd_ < 0) throw Error(ErrorCode::bad_argument, "a frame's DMA-BUF is not open");
+}
+
+ExternalMemory::~ExternalMemory() {
+  buffer_ = {};
+  close(fd_);
+}
+
+void ExternalMemory::drop() {
+  uses_.close([&] { buffer_ = {}; });
+}
+
+DmabufSharing::DmabufSharing(const Device& device) {
+  const std::string list = " " + device.device.getInfo<CL_DEVICE_EXTENSIONS>() + " ";
+  for (const char* extension : {"cl_khr_external_memory", "cl_khr_external_memory_dma_buf"})
+    if (list.find(std::string(" ") + extension + " ") == std::string::npos) {
+      problem_ = device.info.name + " does not offer " + extension;
+      return;
+    }
+  functions_.acquire_name = "clEnqueueAcquireExternalMemObjectsKHR";
+  functions_.release_name = "clEnqueueReleaseExternalMemObjectsKHR";
+  functions_.acquire =
+      function_of<HandOverFunctions::Enqueue>(device.platform, functions_.acquire_name);
+  functions_.release =
+      function_of<HandOverFunctions::Enqueue>(device.platform, functions_.release_name);
+  if (functions_.acquire == nullptr || functions_.release == nullptr)
+    problem_ = "the OpenCL driver names cl_khr_external_memory but lacks functions of it";
+}
+
+std::shared_ptr<ExternalMemory> DmabufSharing::import(const cl::Context& context, int fd,
+                                                      size_t bytes) const {
+  auto memory = std::make_shared<ExternalMemory>(context, fd, bytes);
+  const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR,
+                                          static_cast<cl_mem_properties>(memory->fd_), 0};
+  cl_int status = CL_SUCCESS;
+  const cl_mem buffer = clCreateBufferWithProperties(context(), properties, CL_MEM_READ_ONLY, bytes,
+                                                     nullptr, &status);
+  if (buffer == nullptr || status != CL_SUCCESS)
+    throw Error(ErrorCode::device_failed, "a DMA-BUF of " + std::to_string(bytes) +
+                                              " bytes cannot be shared with OpenCL (" +
+                                              error_name(status) + ")");
+  memory->buffer_ = cl::Buffer(buffer);
+  return memory;
+}
+
+void DmabufSharing::with_acquired(const cl::CommandQueue& queue, ExternalMemory& memory,
+                                  const HandOver::Use& use) const {
+  const cl_mem object = memory.buffer_();
+  memory.uses_.with_acquired(functions_, queue, {&object, 1}, use);
+}
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,57 @@
+// Memory behind DMA-BUFs as OpenCL buffers, without a copy: cl_khr_external_memory with
+// cl_khr_external_memory_dma_buf.
+#pragma once
+
+#include <CL/opencl.hpp>
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+#include "engine/ocl/device.h"
+#include "engine/ocl/hand_over.h"
+
+namespace clinfer::ocl {
+
+class DmabufSharing;
+
+// A DMA-BUF as a buffer of one context. Thread-safe.
+class ExternalMemory final : public ImportedMemory {
+ public:
+  ExternalMemory(cl::Context context, int fd, size_t bytes);  // keeps a descriptor of its own
+  ~ExternalMemory() override;
+  ExternalMemory(const ExternalMemory&) = delete;
+  ExternalMemory& operator=(const ExternalMemory&) = delete;
+  size_t bytes() const override { return bytes_; }
+  void wait() override { uses_.wait(); }
+  const cl::Context& context() const { return context_; }
+  const cl::Buffer& buffer() const { return buffer_; }
+  // Gives the buffer up, whoever still holds the memory; for when nothing uses it any more.
+  void drop();
+
+ private:
+  friend class DmabufSharing;
+  cl::Context context_;
+  int fd_;  // drivers borrow it: it is open as long as the buffer
+  size_t bytes_;
+  cl::Buffer buffer_;
+  HandOver uses_;
+};
+
+// The extensions on one device. Immutable.
+class DmabufSharing {
+ public:
+  explicit DmabufSharing(const Device& device);
+
+  // Why DMA-BUFs cannot be imported; "" when they can.
+  const std::string& problem() const { return problem_; }
+  // Throws Error{device_failed}.
+  std::shared_ptr<ExternalMemory> import(const cl::Context& context, int fd, size_t bytes) const;
+  void with_acquired(const cl::CommandQueue& queue, ExternalMemory& memory,
+                     const HandOver::Use& use) const;
+
+ private:
+  std::string problem_;
+  HandOverFunctions functions_;
+};
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,51 @@
+// Acquiring and releasing memory of others.
+#include "engine/ocl/hand_over.h"
+
+namespace clinfer::ocl {
+
+void HandOver::with_acquired(const HandOverFunctions& functions, const cl::CommandQueue& queue,
+                             std::span<const cl_mem> objects, const Use& use) {
+  const std::lock_guard lock(mutex_);
+  const auto hand_over = [&](HandOverFunctions::Enqueue function, const char* name,
+                             const cl::Event& after) {
+    const cl_event wait = after();
+    cl::Event done;
+    const cl_int status =
+        function(queue(), static_cast<cl_uint>(objects.size()), objects.data(),
+                 wait != nullptr ? 1 : 0, wait != nullptr ? &wait : nullptr, &done());
+    if (status != CL_SUCCESS) throw cl::Error(status, name);
+    return done;
+  };
+  const cl::Event acquired = hand_over(functions.acquire, functions.acquire_name, released_);
+  cl::Event used;
+  try {
+    used = use(acquired);
+  } catch (...) {
+    released_ = hand_over(functions.release, functions.release_name, acquired);
+    queue.flush();
+    throw;
+  }
+  released_ = hand_over(functions.release, functions.release_name, used);
+  queue.flush();  // what waits for it on another queue must not wait for ever
+}
+
+void HandOver::wait() {
+  cl::Event released;
+  {
+    const std::lock_guard lock(mutex_);
+    released = released_;
+  }
+  try {
+    if (released() != nullptr) released.wait();
+  } catch (const cl::Error&) {
+    // The device failed: nothing reads the memory any more.
+  }
+}
+
+void HandOver::close(const std::function<void()>& drop) {
+  const std::lock_guard lock(mutex_);
+  drop();
+  released_ = {};
+}
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,39 @@
+// Memory of others that OpenCL acquires for each use and releases behind it.
+#pragma once
+
+#include <CL/opencl.hpp>
+#include <functional>
+#include <mutex>
+#include <span>
+
+namespace clinfer::ocl {
+
+// The functions of an extension that acquire and release, and their names for messages.
+struct HandOverFunctions {
+  using Enqueue = cl_int(CL_API_CALL*)(cl_command_queue, cl_uint, const cl_mem*, cl_uint,
+                                       const cl_event*, cl_event*);
+  Enqueue acquire = nullptr, release = nullptr;
+  const char* acquire_name = "";
+  const char* release_name = "";
+};
+
+// The uses of one piece of memory, one after the other. Thread-safe.
+class HandOver {
+ public:
+  // Enqueues the use of acquired memory behind `acquired`, and returns the event of its end.
+  using Use = std::function<cl::Event(const cl::Event& acquired)>;
+
+  // Acquires the objects on `queue`, calls `use`, and releases them behind that, all by events.
+  // While another queue uses them, the device waits. Throws cl::Error.
+  void with_acquired(const HandOverFunctions& functions, const cl::CommandQueue& queue,
+                     std::span<const cl_mem> objects, const Use& use);
+  void wait();  // until the last use is over; sleeps
+  // Calls `drop`, which gives the objects up, beside no use.
+  void close(const std::function<void()>& drop);
+
+ private:
+  std::mutex mutex_;    // while a use is enqueued; guards
+  cl::Event released_;  // of the last use
+};
+
+}  // namespace clinfer::ocl

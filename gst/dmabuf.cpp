@@ -1,0 +1,123 @@
+// Frames in DMA-BUFs.
+#include "gst/dmabuf.h"
+
+#include <gst/allocators/gstdmabuf.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "gst/surface.h"
+
+namespace clinfer {
+namespace {
+
+// The buffers of one DMA-BUF, hung on its memory as qdata: the memory's end is their end, while the
+// number of its descriptor comes back with the next one.
+class MemoryBuffers {
+ public:
+  std::shared_ptr<ImportedMemory> get(GstMemory* memory,
+                                      const std::shared_ptr<CompiledModel>& model) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(entries_, [](const auto& entry) { return entry.first.expired(); });
+    for (const auto& [owner, buffer] : entries_)
+      if (owner.lock() == model) return buffer;
+    auto buffer = model->import_dmabuf(gst_dmabuf_memory_get_fd(memory), memory->maxsize);
+    entries_.emplace_back(model, buffer);
+    return buffer;
+  }
+
+  static MemoryBuffers& of(GstMemory* memory) {
+    static const GQuark quark = g_quark_from_static_string("clinfer-dmabuf-buffers");
+    static std::mutex mutex;
+    GstMiniObject* object = GST_MINI_OBJECT_CAST(memory);
+    const std::lock_guard lock(mutex);
+    if (auto* known = static_cast<MemoryBuffers*>(gst_mini_object_get_qdata(object, quark)))
+      return *known;
+    auto* buffers = new MemoryBuffers;
+    gst_mini_object_set_qdata(object, quark, buffers,
+                              [](gpointer data) { delete static_cast<MemoryBuffers*>(data); });
+    return *buffers;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<std::weak_ptr<CompiledModel>, std::shared_ptr<ImportedMemory>>> entries_;
+};
+
+constexpr int kPatience = 1000;  // ms
+
+// The kernel's fences of a DMA-BUF: readable is what nobody writes any more.
+void wait_for_writer(int fd) {
+  pollfd readable{fd, POLLIN, 0};
+  int ready = 0;
+  do ready = poll(&readable, 1, kPatience);
+  while (ready < 0 && errno == EINTR);
+  if (ready != 1 || (readable.revents & POLLIN) == 0)
+    throw Error{ErrorCode::device_failed, "the writer of a frame's DMA-BUF does not finish"};
+}
+
+}  // namespace
+
+std::string DmabufImporter::problem() const {
+  if (!model_->dmabuf_problem().empty()) return model_->dmabuf_problem();
+  const std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+std::shared_ptr<ImportedMemory> DmabufImporter::memory_of(GstMemory* memory) const {
+  wait_for_writer(gst_dmabuf_memory_get_fd(memory));
+  // Parts of a memory count their offset from the beginning of the whole, which lives longer.
+  while (memory->parent != nullptr) memory = memory->parent;
+  return MemoryBuffers::of(memory).get(memory, model_);
+}
+
+std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
+                                                              const GstVideoInfo& info) {
+  if (!problem().empty()) return {};
+  GstMemory* memory =
+      gst_buffer_n_memory(buffer) == 1 ? gst_buffer_peek_memory(buffer, 0) : nullptr;
+  if (memory == nullptr || !gst_is_dmabuf_memory(memory))
+    throw Error{ErrorCode::unsupported, "a frame is not in one DMA-BUF"};
+  Picture picture;
+  picture.frame = frame_of_info(info);
+  const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
+  check_meta(buffer, info);
+  if (meta != nullptr) {
+    picture.frame.width = static_cast<int>(std::min<guint>(meta->width, G_MAXINT));
+    picture.frame.height = static_cast<int>(std::min<guint>(meta->height, G_MAXINT));
+  }
+  const guint planes = std::min<guint>(GST_VIDEO_INFO_N_PLANES(&info), 3);
+  for (guint p = 0; p < planes; ++p) {
+    picture.frame.strides[p] = meta != nullptr && p < meta->n_planes
+                                   ? meta->stride[p]
+                                   : GST_VIDEO_INFO_PLANE_STRIDE(&info, p);
+    picture.offsets[p] = memory->offset + (meta != nullptr && p < meta->n_planes
+                                               ? meta->offset[p]
+                                               : GST_VIDEO_INFO_PLANE_OFFSET(&info, p));
+  }
+  picture.visible = visible_part(picture.frame.width, picture.frame.height, buffer);
+  if (gst_buffer_get_video_crop_meta(buffer) != nullptr) picture.frame.region = picture.visible;
+  picture.memory = memory_of(memory);
+
+  const std::lock_guard lock(mutex_);
+  if (!tested_) {
+    tested_ = true;
+    try {
+      const MappedFrame mapped(buffer, info);
+      Frame whole = picture.frame, expected = mapped.frame();
+      whole.region = expected.region = {};
+      const std::string wrong =
+          model_->check_memory(picture.memory, whole, picture.offsets, expected);
+      if (!wrong.empty()) problem_ = "the first frame read wrong: " + wrong;
+    } catch (const Error& error) {
+      problem_ = std::string("the first frame could not be compared: ") + error.what();
+    }
+    if (!problem_.empty()) throw Error{ErrorCode::device_failed, problem_};
+  }
+  if (!problem_.empty()) return {};
+  return picture;
+}
+
+}  // namespace clinfer

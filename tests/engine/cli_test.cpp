@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "engine/tools/npy.h"
+#include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
 
 namespace clinfer {
@@ -218,11 +219,11 @@ TEST_F(Cli, StopsWithinASecond) {
     const auto begin = std::chrono::steady_clock::now();
     const Outcome outcome = run_line(
         std::string("timeout --foreground --preserve-status -s INT ") + after + " " + program +
-        " tune '" + test_data("models/tunable.xml") + "' --exhaustive --tuning-file '" +
+        " tune '" + test::ball_model() + "' --exhaustive --tuning-file '" +
         (folder_ / "t.json") + "' --config 'CACHE_DIR=" + (folder_ / after) + "'");
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     EXPECT_EQ(outcome.status, 1) << outcome.err;
-    EXPECT_LT(took.count(), std::atof(after) + 3);  // 1 on an idle machine
+    EXPECT_LT(took.count(), std::atof(after) + 10);  // 1 on an idle machine
     EXPECT_NE(outcome.err.find("clinfer: "), std::string::npos) << outcome.err;
   }
 }

@@ -193,7 +193,7 @@ TEST(Batcher, InterruptWakesThoseWhoWaitForRoomOrForOthers) {
 }
 
 TEST(Batcher, TryingDoesNotWait) {
-  auto batcher = make(1, 1, 50ms);
+  auto batcher = make(1, 1, 500ms);
   TestBatcher::Stream stream;
   const auto begun = std::chrono::steady_clock::now();
   auto first = batcher->try_submit(stream, number(1), kNotAtAll);
@@ -201,7 +201,7 @@ TEST(Batcher, TryingDoesNotWait) {
   EXPECT_TRUE(first);
   EXPECT_TRUE(second);
   EXPECT_FALSE(batcher->try_submit(stream, number(3), kNotAtAll));
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, 40ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 450ms);
   EXPECT_EQ(*second.wait(), 1002);
   EXPECT_EQ(*first.wait(), 1001);
   EXPECT_TRUE(batcher->try_submit(stream, number(4), kNotAtAll));

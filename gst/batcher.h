@@ -93,6 +93,7 @@ class Batcher {
   }
 
   size_t requests() const { return requests_.size(); }
+  size_t device_streams() const { return lanes_.size(); }
   size_t batch_size() const { return batch_size_; }
   Counts counts() const {
     const std::lock_guard lock(mutex_);

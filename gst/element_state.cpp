@@ -51,18 +51,19 @@ Settings Element::settings() const {
 
 size_t Element::frames_in_flight_for(const Settings& settings) const {
   const std::shared_ptr<const Session> session = current_session();
-  const size_t requests = session != nullptr ? session->shared->batcher->requests()
-                          : settings.nireq != 0
-                              ? settings.nireq
-                              : 2 * std::max<size_t>(settings.throughput_streams, 1);
+  const size_t streams = session != nullptr ? session->shared->batcher->device_streams()
+                                            : std::max<size_t>(settings.throughput_streams, 1);
+  const size_t requests = session != nullptr    ? session->shared->batcher->requests()
+                          : settings.nireq != 0 ? settings.nireq
+                                                : 2 * streams;
   const unsigned passing = settings.overload_policy == OverloadPolicy::skip_inference
                                ? kMostPassing
                                : std::clamp(settings.inference_interval, 1u, kMostPassing);
-  // One batch more than there are requests stands ready, for the thread that takes a finished one's
-  // results to launch at once.
+  // Batches beyond the requests stand ready, one for each stream of the device: the thread that
+  // takes a finished one's results launches it at once, whichever stream was the faster.
   const size_t batch = session != nullptr ? session->shared->batcher->batch_size()
                                           : std::max(settings.batch_size, 1u);
-  return (requests + 1) * batch * passing;
+  return (requests + streams) * batch * passing;
 }
 
 void Element::open() {

@@ -24,13 +24,21 @@ void SampleWindow::add(double sample) {
 
 Percentiles SampleWindow::percentiles() const {
   if (samples_.empty()) return {};
-  std::vector<double> sorted = samples_;
-  std::sort(sorted.begin(), sorted.end());
+  std::vector<double> samples = samples_;
+  auto end = samples.end();
+  // From the largest share down, what is above the last one's place is larger than all below.
   const auto at = [&](double share) {
-    const double rank = std::ceil(share * static_cast<double>(sorted.size()));
-    return sorted[std::min(sorted.size() - 1, static_cast<size_t>(std::max(rank, 1.0)) - 1)];
+    const double rank = std::ceil(share * static_cast<double>(samples.size()));
+    const auto place = samples.begin() + static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
+    std::nth_element(samples.begin(), place, end);
+    end = place + 1;
+    return *place;
   };
-  return {at(0.50), at(0.95), at(0.99)};
+  Percentiles result;
+  result.p99 = at(0.99);
+  result.p95 = at(0.95);
+  result.p50 = at(0.50);
+  return result;
 }
 
 void SampleWindow::clear() {

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace clinfer {
 
@@ -18,10 +19,14 @@ enum class ErrorCode {
   cancelled,      // the caller asked to stop
 };
 
-// what() is one line that says what is wrong, where, and what to do where that is known.
+// Text from a file as part of a message: no control characters, not longer than a line or two.
+std::string printable(std::string_view text);
+
+// what() is one line that says what is wrong, where, and what to do where that is known: control
+// characters that a message took from a file are not in it.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message);
   ErrorCode code() const { return code_; }
 
  private:

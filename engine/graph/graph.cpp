@@ -129,15 +129,6 @@ const Tensor* constant_value(const Edge& edge) {
   return edge.node && edge.node->is("Constant") ? &edge.node->constant : nullptr;
 }
 
-std::string printable(std::string_view text) {
-  constexpr size_t kLongest = 200;
-  std::string line(text.substr(0, kLongest));
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  if (text.size() > kLongest) line += "...";
-  return line;
-}
-
 std::string label(const Node& node) {
   std::string text = "layer \"" + printable(node.name) + "\" (" + printable(node.type);
   if (node.opset > 0) text += ", opset" + std::to_string(node.opset);

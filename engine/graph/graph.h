@@ -111,8 +111,5 @@ std::string to_dot(const Graph& graph);  // Graphviz
 
 // For messages: `layer "conv1" (Convolution, opset1, id 7)`.
 std::string label(const Node& node);
-// Text from a file as part of a one-line message: no control characters, not longer than a line or
-// two.
-std::string printable(std::string_view text);
 
 }  // namespace clinfer

@@ -117,7 +117,7 @@ class Builder {
       dump(job, source, log);
       throw Error(ErrorCode::device_failed, "building kernel " + job.instantiation.kernel_name +
                                                 " on " + context_.device.info.name + " failed (" +
-                                                error_name(error.err()) + "):\n" + log);
+                                                error_name(error.err()) + "): " + log);
     }
     dump(job, source, sources_dumps_dir_.empty() ? "" : build_log(job.program));
     if (cache_ && !abandoned) store(job, key);

@@ -90,7 +90,10 @@ def sound():
     data = tunable.parameter("data", "FP32", "f32", image)
     soft = tunable.layer("SoftMax", "soft", 'axis="1"', [data], ("FP32", image))
     tunable.result(tunable.layer("ReduceMean", "mean", 'keep_dims="true"', [soft, tunable.constant("axes", "I64", "i64", [2], [2, 3])], ("FP32", [1, 4, 1, 1])))
-    return {"tunable": tunable, "reshape": reshape_net(), "reshape_v10": old, "reshape_open_batch": reshape_net(batch=1, stated_batch=-1), "integers": integers}
+    picture = Net("picture")  # an input of frames
+    image = [1, 3, 12, 20]
+    picture.result(picture.layer("ReLU", "kept", "", [picture.parameter("data", "FP32", "f32", image)], ("FP32", image)))
+    return {"tunable": tunable, "picture": picture, "reshape": reshape_net(), "reshape_v10": old, "reshape_open_batch": reshape_net(batch=1, stated_batch=-1), "integers": integers}
 
 
 # name: (what changes the text, what changes the weights, part of the message)
@@ -114,6 +117,7 @@ CORRUPT = {
     "shape_too_large": (replace('element_type="i64" shape="1"', 'element_type="i64" shape="4294967296, 4294967296, 4294967296"'), same, "too large"),
     "shape_negative": (replace('element_type="i64" shape="1"', 'element_type="i64" shape="-1"'), same, "fixed shape"),
     "shape_is_no_list": (replace('element_type="i64" shape="1"', 'element_type="i64" shape="1;2"'), same, "not a list"),
+    "attribute_unprintable": (replace('special_zero="false"', 'special_zero="\x10"'), same, 'special_zero="?" is not'),
     "type_unknown": (replace('element_type="i64"', 'element_type="q7"'), same, '"q7"'),
     "weights_cut_short": (same, lambda raw: raw[:-4], "cut short"),
     "weights_empty": (same, lambda raw: b"", "cut short"),

@@ -249,13 +249,13 @@ TEST_F(Chain, DescribesWithDefaultLayoutsAndSetOnes) {
 TEST_F(Chain, DrawsDot) {
   a->name = "quote \" and\nbreak";
   const std::string dot = to_dot(graph);
-  EXPECT_NE(dot.find("quote \\\" and?break"), std::string::npos) << dot;
+  EXPECT_NE(dot.find("quote \\\" and break"), std::string::npos) << dot;
   EXPECT_NE(dot.find("n1 -> n2"), std::string::npos);
   EXPECT_NE(dot.find("f32[2]"), std::string::npos);
 }
 
 TEST(Printable, KeepsMessagesOnOneShortLine) {
-  EXPECT_EQ(printable("a\nb\x7f"), "a?b?");
+  EXPECT_EQ(printable("a\nb\x7f"), "a b?");
   EXPECT_LT(printable(std::string(5000, 'x')).size(), 300u);
 }
 

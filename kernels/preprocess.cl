@@ -16,11 +16,26 @@ struct FN(Args) {
   float weight[9], bias[3], pad[3];                 // from 8-bit R, G, B to the network's channels
 };
 
-#define STORE_uchar_1(v, p) (*(p) = convert_uchar_sat_rte(v))
-#define STORE_uchar_8(v, p) vstore8(convert_uchar8_sat_rte(v), 0, p)
-#define as_floats(v) CAT(convert_float, V)(v)
-#define as_ints(v) CAT(CAT(convert_int, V), _rte)(v)
-#define convert_int1_rte(x) convert_int_rte(x)
+// What is stored, by its type.
+#define STORED_float(v) (v)
+#define STORED_half(v) (v)
+#define STORED_uchar(v) clamp(rint(v), 0.0f, 255.0f)
+
+// One macro a width: some compilers have conversions as macros of their own, so the names cannot be pasted together.
+#define LANES_1 0
+#define LANES_4 (int4)(0, 1, 2, 3)
+#define LANES_8 (int8)(0, 1, 2, 3, 4, 5, 6, 7)
+#define LANES_16 (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define FLOATS_1(v) convert_float(v)
+#define FLOATS_4(v) convert_float4(v)
+#define FLOATS_8(v) convert_float8(v)
+#define FLOATS_16(v) convert_float16(v)
+#define ROUNDED_1(v) convert_int_rte(v)
+#define ROUNDED_4(v) convert_int4_rte(v)
+#define ROUNDED_8(v) convert_int8_rte(v)
+#define ROUNDED_16(v) convert_int16_rte(v)
+#define as_floats(v) CAT(FLOATS_, V)(v)
+#define as_ints(v) CAT(ROUNDED_, V)(v)
 
 #if IMAGES
 #define PLANES __read_only image2d_t luma, __read_only image2d_t chroma
@@ -29,20 +44,20 @@ struct FN(Args) {
 // First and second component of the texels at V columns of one row. An 8-bit UNORM value is a
 // multiple of 1/255, so rounding gives the byte back.
 INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second) {
-#if V == 8
-  int column[8], a[8], b[8];
-  vstore8(x, 0, column);
-  for (int i = 0; i < 8; ++i) {
+#if V == 1
+  const float4 texel = read_imagef(plane, (int2)(x, y));
+  *second = convert_int_rte(texel.y * 255.0f);
+  return convert_int_rte(texel.x * 255.0f);
+#else
+  int column[V], a[V], b[V];
+  CAT(vstore, V)(x, 0, column);
+  for (int i = 0; i < V; ++i) {
     const float4 texel = read_imagef(plane, (int2)(column[i], y));
     a[i] = convert_int_rte(texel.x * 255.0f);
     b[i] = convert_int_rte(texel.y * 255.0f);
   }
-  *second = vload8(0, b);
-  return vload8(0, a);
-#else
-  const float4 texel = read_imagef(plane, (int2)(x, y));
-  *second = convert_int_rte(texel.y * 255.0f);
-  return convert_int_rte(texel.x * 255.0f);
+  *second = CAT(vload, V)(0, b);
+  return CAT(vload, V)(0, a);
 #endif
 }
 #else
@@ -51,10 +66,15 @@ INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second
 
 // Samples of one component at V columns of one row.
 INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
-#if V == 8
+#if V == 1
+  return p[x];
+#elif V == 4
+  return (int4)(p[x.s0], p[x.s1], p[x.s2], p[x.s3]);
+#elif V == 8
   return (int8)(p[x.s0], p[x.s1], p[x.s2], p[x.s3], p[x.s4], p[x.s5], p[x.s6], p[x.s7]);
 #else
-  return p[x];
+  return (int16)(p[x.s0], p[x.s1], p[x.s2], p[x.s3], p[x.s4], p[x.s5], p[x.s6], p[x.s7],
+                 p[x.s8], p[x.s9], p[x.sa], p[x.sb], p[x.sc], p[x.sd], p[x.se], p[x.sf]);
 #endif
 }
 #endif
@@ -111,11 +131,7 @@ KERNEL(
 #endif
 
   // The columns between which each pixel lies; exact in integers, then rounded as OpenCV rounds.
-#if V == 8
-  const INTV(V) lane = (int8)(0, 1, 2, 3, 4, 5, 6, 7);
-#else
-  const INTV(V) lane = 0;
-#endif
+  const INTV(V) lane = CAT(LANES_, V);
   const INTV(V) x = clamp(column + lane - a.to_x, 0, a.to_width - 1);
   const INTV(V) numerator = max((2 * x + 1) * a.from_width - a.to_width, 0);
   INTV(V) x0 = numerator / (2 * a.to_width);
@@ -154,11 +170,13 @@ KERNEL(
     const int stop = in_picture ? clamp(a.to_x + a.to_width - column, begin, end) : end;
     __global OUT_T *o = AT(out) + a.out_offset + row * a.stride_y + column * a.stride_x;
     for (int c = 0; c < a.channels; ++c) {
-      const FLOATV(V) value = as_floats(r) * a.weight[3 * c] + as_floats(g) * a.weight[3 * c + 1] +
-                              as_floats(b) * a.weight[3 * c + 2] + a.bias[c];
+      const FLOATV(V) value = CAT(STORED_, OUT_T)(
+          as_floats(r) * a.weight[3 * c] + as_floats(g) * a.weight[3 * c + 1] +
+          as_floats(b) * a.weight[3 * c + 2] + a.bias[c]);
+      const float border = CAT(STORED_, OUT_T)(a.pad[c]);
       __global OUT_T *p = o + c * a.stride_c;
 #if V == 1
-      STOREV(OUT_T, 1, begin < stop ? value : a.pad[c], p);
+      STOREV(OUT_T, 1, begin < stop ? value : border, p);
 #else
       if (begin == 0 && stop == V && a.stride_x == 1) {
         STOREV(OUT_T, V, value, p);
@@ -166,7 +184,7 @@ KERNEL(
         float lanes[V];
         STOREV_PRIVATE(V, value, lanes);
         for (int i = 0; i < end; ++i)
-          STOREV(OUT_T, 1, (i >= begin && i < stop) ? lanes[i] : a.pad[c], p + i * a.stride_x);
+          STOREV(OUT_T, 1, (i >= begin && i < stop) ? lanes[i] : border, p + i * a.stride_x);
       }
 #endif
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 
@@ -266,7 +267,7 @@ std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
 // Planes in buffers, or in images where `planes` is null.
 static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>* planes,
                             const FrameTransform& transform, const TensorDesc& out, int image,
-                            const DeviceTraits& traits) {
+                            const TuningPoint& point) {
   if (out.shape.size() != 4 || image < 0 || image >= out.shape[0])
     refuse("image " + std::to_string(image) + " of a network input of shape " +
            to_string(out.shape));
@@ -323,20 +324,14 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
   std::copy_n(m.bias.begin(), 3, args.bias);
   std::copy_n(m.pad.begin(), 3, args.pad);
 
-  // Vectors over pixels on a CPU, one pixel a work-item on a GPU.
-  const bool wide = traits.is_cpu || traits.vector_width > 1;
-  const int vector = wide ? 8 : 1, rows = wide ? 4 : 1;
+  const int vector = point["V"], rows = point["ROWS"];
   spec.source = "preprocess.cl";
-  spec.local = wide                           ? std::array<size_t, 3>{4, 1, 1}
-               : traits.max_work_group >= 128 ? std::array<size_t, 3>{32, 4, 1}
-                                              : std::array<size_t, 3>{1, 1, 1};
-  spec.defines = {{"V", std::to_string(vector)},
-                  {"ROWS", std::to_string(rows)},
-                  {"GROUP_X", std::to_string(spec.local[0])},
-                  {"GROUP_Y", std::to_string(spec.local[1])},
-                  {"YUV", layout.yuv ? "1" : "0"},
-                  {"IMAGES", planes == nullptr ? "1" : "0"},
-                  {"OUT_T", type}};
+  spec.local = {static_cast<size_t>(point["GROUP_X"]), static_cast<size_t>(point["GROUP_Y"]), 1};
+  for (const auto& [name, value] : point.values)
+    spec.defines.emplace_back(name, std::to_string(value));
+  spec.defines.emplace_back("YUV", layout.yuv ? "1" : "0");
+  spec.defines.emplace_back("IMAGES", planes == nullptr ? "1" : "0");
+  spec.defines.emplace_back("OUT_T", type);
   const auto covered = [](int size, int step, size_t group) {
     const size_t items = (static_cast<size_t>(size) + step - 1) / step;
     return (items + group - 1) / group * group;
@@ -349,15 +344,102 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
 
 KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
                            const FrameTransform& transform, const TensorDesc& out, int image,
-                           const DeviceTraits& traits) {
-  return make_plan(frame, &planes, transform, out, image, traits);
+                           const TuningPoint& point) {
+  return make_plan(frame, &planes, transform, out, image, point);
 }
 
 KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& transform,
-                                   const TensorDesc& out, int image, const DeviceTraits& traits) {
+                                   const TensorDesc& out, int image, const TuningPoint& point) {
   if (frame.format != PixelFormat::nv12) refuse("only NV12 surfaces can be read on the device");
-  return make_plan(frame, nullptr, transform, out, image, traits);
+  return make_plan(frame, nullptr, transform, out, image, point);
 }
+
+// ---- tuning
+
+namespace {
+
+constexpr const char* kKindNames[] = {"yuv", "rgb", "surface"};
+
+bool is_channels(int64_t size) { return size == 1 || size == 3; }
+
+// Vectors over pixels on a CPU, one pixel or few a work-item on a GPU.
+bool is_wide(const DeviceTraits& traits) { return traits.is_cpu || traits.vector_width > 1; }
+
+TuningPoint point_of(int vector, int rows, int group_x, int group_y) {
+  return {{{"V", vector}, {"ROWS", rows}, {"GROUP_X", group_x}, {"GROUP_Y", group_y}}};
+}
+
+TuningPoint preprocess_heuristic(const OpDesc&, const DeviceTraits& traits) {
+  if (is_wide(traits)) return point_of(8, 4, traits.max_work_group >= 4 ? 4 : 1, 1);
+  return traits.max_work_group >= 128 ? point_of(1, 1, 32, 4) : point_of(1, 1, 1, 1);
+}
+
+std::vector<TuningPoint> preprocess_space(const OpDesc& desc, const DeviceTraits& traits) {
+  std::vector<TuningPoint> space{preprocess_heuristic(desc, traits)};
+  const auto add = [&](const TuningPoint& point) {
+    if (static_cast<size_t>(point["GROUP_X"] * point["GROUP_Y"]) <= traits.max_work_group &&
+        std::find(space.begin(), space.end(), point) == space.end())
+      space.push_back(point);
+  };
+  for (const int vector : is_wide(traits) ? std::vector{8, 16, 4} : std::vector{1, 4})
+    for (const int rows : is_wide(traits) ? std::vector{4, 1, 8} : std::vector{1, 2, 4})
+      for (const auto& [x, y] : is_wide(traits)
+                                    ? std::vector<std::pair<int, int>>{{4, 1}, {1, 1}, {16, 1}}
+                                    : std::vector<std::pair<int, int>>{
+                                          {32, 4}, {64, 4}, {32, 8}, {16, 8}, {64, 2}, {128, 1}})
+        add(point_of(vector, rows, x, y));
+  return space;
+}
+
+std::string preprocess_reject(const OpDesc&, const DeviceTraits&) { return ""; }
+
+KernelPlan preprocess_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const PictureKind kind = kind_of(desc);
+  const TensorDesc& out = desc.outputs[0];
+  const Frame frame = typical_picture(kind);
+  std::array<DevicePlane, 3> planes;
+  for (size_t p = 0; p < planes.size(); ++p) planes[p].stride = frame.strides[p];
+  FrameTransform transform;
+  transform.nhwc = !is_channels(out.shape[1]);
+  return make_plan(frame, kind == PictureKind::surface ? nullptr : &planes, transform, out, 0,
+                   point);
+}
+
+}  // namespace
+
+PictureKind kind_of(PixelFormat format) {
+  return layout_of(format).yuv ? PictureKind::yuv : PictureKind::rgb;
+}
+
+PictureKind kind_of(const OpDesc& desc) {
+  const std::string name = desc.attributes.get_string("picture");
+  const auto* found = std::find(std::begin(kKindNames), std::end(kKindNames), name);
+  return static_cast<PictureKind>(found - std::begin(kKindNames));
+}
+
+Frame typical_picture(PictureKind kind) {
+  Frame frame{kind == PictureKind::rgb ? PixelFormat::bgrx : PixelFormat::nv12, 1920, 1080};
+  const auto sizes = plane_sizes(frame);
+  for (size_t p = 0; p < sizes.size(); ++p) frame.strides[p] = sizes[p].row_bytes;
+  return frame;
+}
+
+std::optional<OpDesc> preprocess_op(PictureKind kind, const TensorDesc& out) {
+  const Shape& shape = out.shape;
+  if (shape.size() != 4 || out.elements() == 0 ||
+      (!is_channels(shape[1]) && !is_channels(shape[3])) ||
+      (out.type != ElementType::f32 && out.type != ElementType::f16 && out.type != ElementType::u8))
+    return {};
+  OpDesc desc;
+  desc.name = std::string("frames (") + kKindNames[static_cast<size_t>(kind)] + ")";
+  desc.type = "preprocess";
+  desc.attributes.set("picture", kKindNames[static_cast<size_t>(kind)]);
+  desc.outputs = {out};
+  return desc;
+}
+
+const KernelFamily kPreprocessFamily{
+    "preprocess", 1, preprocess_reject, preprocess_space, preprocess_heuristic, preprocess_plan};
 
 Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,
                            int height, int channels) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/kernel.h"
@@ -93,13 +94,25 @@ std::array<PlaneSize, 3> plane_sizes(const Frame& frame);
 // the picture, scale 0, channels other than 1 or 3, sizes).
 KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
                            const FrameTransform& transform, const TensorDesc& out, int image,
-                           const DeviceTraits& traits);
+                           const TuningPoint& point);
 
 // The same for an NV12 picture in a surface: Argument images 0 (Y: 8-bit UNORM, one component) and
 // 1 (UV: two components, half the size rounded up), which may be larger than the picture. Planes
 // and strides of `frame` do not count.
 KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& transform,
-                                   const TensorDesc& out, int image, const DeviceTraits& traits);
+                                   const TensorDesc& out, int image, const TuningPoint& point);
+
+// What differs in machine code: pictures of one kind that fill inputs of one shape share a point.
+enum class PictureKind { yuv, rgb, surface };
+PictureKind kind_of(PixelFormat format);  // of frames in buffers
+
+// The same as an operation to be tuned: a typical picture of a kind (HD, in planes that are
+// Arguments as above) to image 0 of `out`. Its key names the kind and `out` alone. Nothing for
+// inputs that are no pictures.
+std::optional<OpDesc> preprocess_op(PictureKind kind, const TensorDesc& out);
+PictureKind kind_of(const OpDesc& desc);  // that preprocess_op() gave
+Frame typical_picture(PictureKind kind);  // without planes
+extern const KernelFamily kPreprocessFamily;
 
 // Plain C++ reference of the same: writes [1,C,H,W] or [1,H,W,C] floats.
 Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,

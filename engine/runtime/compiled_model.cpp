@@ -14,6 +14,7 @@
 #include "engine/runtime/pipeline.h"
 #include "engine/runtime/tuning.h"
 #include "kernels/hash.h"
+#include "tuning/op_key.h"
 
 namespace clinfer {
 
@@ -102,11 +103,13 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     return tuning.choose(desc, families);
   };
   whole_.plan = make_plan(std::move(graph), context_->traits, choose);
+  choose_preprocess(tuning);
   // What measures kernels looks at one after the other; so do layers that are to be seen.
   const bool persistent = may_be_persistent() && !expose_layers && !config_.perf_count;
   HostWeights weights = realise(progress, persistent && !tuning.measures());
   if (tuning.measures()) {
     const bool changed = tuning.measure(*this, cache_.get(), observer);
+    choose_preprocess(tuning);
     if (changed || persistent) {
       choose_kernels(whole_.plan, context_->traits, choose);
       weights = realise(progress, persistent);
@@ -560,6 +563,24 @@ cl::Kernel DeviceModel::extra_kernel(const KernelSpec& spec) {
     programs = ocl::Programs::build(*context_, {&instantiation, 1},
                                     {cache_.get(), 1, config_.sources_dumps_dir, {}});
   return programs->kernel(instantiation.kernel_name);
+}
+
+void DeviceModel::choose_preprocess(Tuning& tuning) {
+  const bool surfaces = config_.va_display.handle != nullptr && sharing_problem().empty() &&
+                        context_->device.device.getInfo<CL_DEVICE_IMAGE_SUPPORT>();
+  for (const Node* parameter : plan().graph->parameters)
+    for (const PictureKind kind : {PictureKind::yuv, PictureKind::rgb, PictureKind::surface}) {
+      if (kind == PictureKind::surface && !surfaces) continue;
+      if (const auto op = preprocess_op(kind, parameter->outputs[0].desc))
+        preprocess_points_[op_key(*op)] = tuning.choose_preprocess(*op);
+    }
+}
+
+TuningPoint DeviceModel::preprocess_point(PictureKind kind, const TensorDesc& out) const {
+  if (const auto op = preprocess_op(kind, out))
+    if (const auto found = preprocess_points_.find(op_key(*op)); found != preprocess_points_.end())
+      return found->second;
+  return kPreprocessFamily.heuristic({}, context_->traits);
 }
 
 void DeviceModel::add_times(const std::vector<double>& device_ns,

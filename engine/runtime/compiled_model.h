@@ -17,8 +17,11 @@
 #include "engine/runtime/launch.h"
 #include "engine/runtime/model.h"
 #include "engine/runtime/picture_planes.h"
+#include "kernels/preprocess.h"
 
 namespace clinfer {
+
+class Tuning;
 
 // One in-order queue with the activation memory that its requests share, one after the other.
 struct Stream {
@@ -113,6 +116,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   bool perf_count() const { return config_.perf_count; }
   bool waits_asleep() const { return config_.throttle == QueueHint::low; }
   const cl::CommandQueue& queue(size_t stream) const { return streams_[stream]->queue; }
+  // How frames of a kind are best made to an input that lies like this.
+  TuningPoint preprocess_point(PictureKind kind, const TensorDesc& out) const;
   // A kernel outside the plan (preprocessing), built at its first use and kept. Thread-safe.
   cl::Kernel extra_kernel(const KernelSpec& spec);
   // Adds the times of one finished inference, in nanoseconds per step.
@@ -138,6 +143,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   void open_device();
   std::unique_ptr<Graph> make_graph(bool expose_layers);
   void optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const;
+  void choose_preprocess(Tuning& tuning);
   void use_measured_pipeline();
   void warm_up();
   // From the whole plan: weights, programs, streams. Without `persistent`, each step by itself.
@@ -172,6 +178,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   cl::Buffer weights_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::atomic<unsigned> next_request_{0};
+  std::map<std::string, TuningPoint> preprocess_points_;  // by op_key()
   TuningReport tuning_;
   double load_ms_ = 0;
 

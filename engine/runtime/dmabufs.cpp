@@ -59,7 +59,9 @@ std::string DeviceModel::check_memory(const std::shared_ptr<ImportedMemory>& imp
   const TensorDesc out =
       TensorDesc::row_major(ElementType::u8, {1, 3, picture.height, picture.width});
   return check_picture(
-      plan_preprocess(picture, planes, transform, out, 0, context_->traits), out,
+      plan_preprocess(picture, planes, transform, out, 0,
+                      preprocess_point(kind_of(picture.format), out)),
+      out,
       [&](const Argument&) -> BoundBuffer {
         return {memory.buffer(), 0};
       },

@@ -175,10 +175,11 @@ void DeviceRequest::prepare(FrameInput& input) {
   input.packed.clear();
   const TensorDesc& out = parameter->outputs[0].desc;
   const int image = static_cast<int>(input.image);
-  const DeviceTraits& traits = model_.context().traits;
-  input.plan = input.source == Source::surface
-                   ? plan_surface_preprocess(input.frame, input.transform, out, image, traits)
-                   : plan_preprocess(input.frame, planes, input.transform, out, image, traits);
+  const bool surface = input.source == Source::surface;
+  const TuningPoint point =
+      model_.preprocess_point(surface ? PictureKind::surface : kind_of(input.frame.format), out);
+  input.plan = surface ? plan_surface_preprocess(input.frame, input.transform, out, image, point)
+                       : plan_preprocess(input.frame, planes, input.transform, out, image, point);
   for (const auto& make : input.plan.packed) {
     std::vector<std::byte> bytes = make();
     input.packed.emplace_back(model_.context().context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,

@@ -7,8 +7,11 @@
 #include <limits>
 
 #include "engine/passes/passes.h"
+#include "engine/runtime/candidate_runner.h"
+#include "engine/runtime/infer_request.h"
 #include "engine/runtime/noise.h"
-#include "engine/runtime/step_runner.h"
+#include "engine/runtime/trial_picture.h"
+#include "kernels/preprocess.h"
 #include "tuning/op_key.h"
 #include "tuning/shipped.h"
 
@@ -71,6 +74,27 @@ bool is_measuring(TuningMode mode) {
   return mode == TuningMode::create || mode == TuningMode::retune;
 }
 
+// Seconds of one execution: the mean of `repeat`.
+double run_preprocess(DeviceModel& model, const OpDesc& desc, const TuningPoint& point,
+                      const TrialPicture& picture, int repeat) {
+  const KernelPlan plan = kPreprocessFamily.plan(desc, model.context().traits, point);
+  const cl::CommandQueue& queue = model.queue(0);
+  const auto begin = Clock::now();
+  for (const KernelSpec& spec : plan.launches) {
+    cl::Kernel kernel = model.extra_kernel(spec);
+    bind_arguments(kernel, spec, [&](const Argument& argument) { return picture.find(argument); });
+    for (int i = 0; i < repeat; ++i) enqueue(queue, kernel, spec);
+  }
+  queue.finish();
+  return seconds_since(begin) / repeat;
+}
+
+double seconds_of_preprocess(DeviceModel& model, const OpDesc& desc, const TuningPoint& point) {
+  const TrialPicture picture(model.context(), desc);
+  run_preprocess(model, desc, point, picture, 1);  // builds it
+  return run_preprocess(model, desc, point, picture, kTimedWalks);
+}
+
 }  // namespace
 
 std::string name_of(LayerTuning::Source source) {
@@ -102,6 +126,12 @@ bool Tuning::measures() const { return is_measuring(config_.tuning_mode); }
 
 KernelChoice Tuning::choose(const OpDesc& desc, std::span<const KernelFamily* const> families) {
   return problem(desc, families).choice;
+}
+
+TuningPoint Tuning::choose_preprocess(const OpDesc& desc) {
+  const KernelFamily* const families[] = {&kPreprocessFamily};
+  if (!problems_.contains(op_key(desc))) pictures_.push_back(desc);
+  return problem(desc, families).choice.point;
 }
 
 Tuning::Problem& Tuning::problem(const OpDesc& desc,
@@ -192,11 +222,6 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
                      const TuningObserver& observer) {
   if (!measures()) return false;
   const Plan& plan = model.plan();
-  struct Task {
-    Problem* problem;
-    size_t step;         // the first of its layers
-    double seconds = 0;  // that all its layers take in one inference
-  };
   std::vector<Task> todo;
   std::vector<size_t> task_of(plan.steps.size(), SIZE_MAX);
   std::map<const Problem*, size_t> numbers;
@@ -205,7 +230,14 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     Problem& problem = problems_.at(op_key(plan.steps[s].desc));
     if (!wants_measuring(problem)) continue;
     task_of[s] = numbers.try_emplace(&problem, todo.size()).first->second;
-    if (task_of[s] == todo.size()) todo.push_back({&problem, s});
+    if (task_of[s] == todo.size())
+      todo.push_back(
+          {&problem, &plan.steps[s].desc,
+           accepting_families(*plan.steps[s].node->def, plan.steps[s].desc, context_.traits), s});
+  }
+  for (const OpDesc& picture : pictures_) {
+    Problem& problem = problems_.at(op_key(picture));
+    if (wants_measuring(problem)) todo.push_back({&problem, &picture, {&kPreprocessFamily}});
   }
   if (todo.empty()) return false;
   check_tuning_file(config_.tuning_file);
@@ -249,22 +281,24 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     todo[task_of[s]].seconds += least[s];
     left += least[s];
   }
+  for (Task& task : todo)
+    if (task.step == kNoStep) {
+      task.seconds = seconds_of_preprocess(model, *task.desc, task.problem->fallback.point);
+      left += task.seconds;
+      must_go_on();
+    }
   std::stable_sort(todo.begin(), todo.end(),
                    [](const Task& a, const Task& b) { return a.seconds > b.seconds; });
 
   ocl::ProgramBuilder programs(context_, {cache, config_.max_num_threads, "", {}});
-  const auto families_of = [&](const Task& task) {
-    const Step& step = plan.steps[task.step];
-    return accepting_families(*step.node->def, step.desc, context_.traits);
-  };
   // What was best for operations of the same type often is for this one.
   std::map<std::string, std::vector<KernelChoice>> winners;
-  const auto guesses_of = [&](const Task& task, const std::vector<const KernelFamily*>& families) {
-    const OpDesc& desc = plan.steps[task.step].desc;
+  const auto guesses_of = [&](const Task& task) {
     std::vector<KernelChoice> guesses = task.problem->guesses;
-    for (const KernelChoice& choice : winners[desc.type])
-      if (std::find(families.begin(), families.end(), choice.family) != families.end() &&
-          index_in_space(choice, desc, context_.traits) >= 0)
+    for (const KernelChoice& choice : winners[task.desc->type])
+      if (std::find(task.families.begin(), task.families.end(), choice.family) !=
+              task.families.end() &&
+          index_in_space(choice, *task.desc, context_.traits) >= 0)
         guesses.push_back(choice);
     return guesses;
   };
@@ -274,22 +308,18 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
   const auto compile_ahead = [&](size_t until) {
     for (; wanted < std::min(until, todo.size()); ++wanted) {
       const Task& task = todo[wanted];
-      const std::vector<const KernelFamily*> families = families_of(task);
-      const OpDesc& desc = plan.steps[task.step].desc;
       for (const KernelChoice& choice :
-           first_candidates(desc, context_.traits, families, guesses_of(task, families)))
+           first_candidates(*task.desc, context_.traits, task.families, guesses_of(task)))
         for (const KernelSpec& spec :
-             choice.family->plan(desc, context_.traits, choice.point).launches)
+             choice.family->plan(*task.desc, context_.traits, choice.point).launches)
           programs.want(ocl::instantiate(spec));
     }
   };
   auto saved = Clock::now();
   bool changed = false;
-  const auto measure_task = [&](const Task& task) {
+  const auto measure_task = [&](const Task& task, const CandidateRunner::Find& find) {
     Problem& problem = *task.problem;
-    const Step& step = plan.steps[task.step];
-    const std::vector<const KernelFamily*> families = families_of(task);
-    const std::vector<KernelChoice> guesses = guesses_of(task, families);
+    const std::vector<KernelChoice> guesses = guesses_of(task);
     SearchLimits limits{0, config_.tuning_exhaustive};
     if (config_.tuning_seconds > 0)
       limits.seconds = std::max(kLeastSeconds, (config_.tuning_seconds - seconds_since(start)) *
@@ -297,14 +327,14 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     left -= task.seconds;
     {
       const std::lock_guard lock(mutex);
-      status.layer = step.node->name;
+      status.layer = task.desc->name;
       status.tried = 0;
       status.default_ns = status.best_ns = 0;
     }
-    StepRunner runner(model, request, task.step, programs, config_.max_num_threads, go_on);
+    CandidateRunner runner(context_, *task.desc, find, programs, config_.max_num_threads, go_on);
     const SearchResult result =
-        search(step.desc, context_.traits, families, problem.fallback, guesses, runner, limits,
-               [&](const SearchProgress& progress) {
+        search(*task.desc, context_.traits, task.families, problem.fallback, guesses, runner,
+               limits, [&](const SearchProgress& progress) {
                  {
                    const std::lock_guard lock(mutex);
                    status.tried = progress.tried;
@@ -323,7 +353,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     }
     if (result.tried == 0 && result.failed.empty()) return;  // no time for it
     changed |= !(result.best == problem.choice);
-    std::vector<KernelChoice>& known = winners[step.desc.type];
+    std::vector<KernelChoice>& known = winners[task.desc->type];
     std::erase(known, result.best);
     known.insert(known.begin(), result.best);
     if (known.size() > kRelatives) known.pop_back();
@@ -335,7 +365,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     problem.default_ns = result.default_ns;
     problem.tried = result.tried;
     problem.failed = result.failed;
-    fresh_.emplace_back(problem.hash, record_of(problem, step.desc));
+    fresh_.emplace_back(problem.hash, record_of(problem, *task.desc));
     if (Clock::now() - saved > kSaveInterval) {
       save();
       saved = Clock::now();
@@ -349,8 +379,20 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
         break;
       if (!context_.traits.is_cpu && !config_.tuning_exhaustive)
         compile_ahead(static_cast<size_t>(&task - todo.data()) + 1 + kAhead);
+      if (task.step == kNoStep) {
+        const TrialPicture picture(context_, *task.desc);
+        run_preprocess(model, *task.desc, task.problem->fallback.point, picture, 1);
+        measure_task(task, [&](const Argument& argument) { return picture.find(argument); });
+        continue;
+      }
+      Node* node = plan.steps[task.step].node;
       request.walk([&](size_t s) {
-        if (s == task.step) measure_task(task);
+        if (s == task.step)
+          measure_task(task, [&](const Argument& argument) {
+            return argument.kind == Argument::Kind::input
+                       ? request.buffer_of(node->inputs.at(argument.index))
+                       : request.buffer_of({node, static_cast<int>(argument.index)});
+          });
         must_go_on();
       });
     }
@@ -370,12 +412,15 @@ TuningReport Tuning::finish(const Plan& plan) {
   report.seconds = seconds_;
   std::map<std::string, TuningRecord> promoted;
   std::vector<std::string> lapsed;
-  for (const Step& step : plan.steps) {
-    if (step.on_host) continue;
-    const Problem& problem = problems_.at(op_key(step.desc));
+  std::vector<const OpDesc*> all;
+  for (const Step& step : plan.steps)
+    if (!step.on_host) all.push_back(&step.desc);
+  for (const OpDesc& picture : pictures_) all.push_back(&picture);
+  for (const OpDesc* desc : all) {
+    const Problem& problem = problems_.at(op_key(*desc));
     if (!problem.has_choice) continue;
-    LayerTuning layer{step.node->name,
-                      step.node->type,
+    LayerTuning layer{desc->name,
+                      desc->type,
                       problem.op,
                       problem.source,
                       to_string(problem.choice),
@@ -395,7 +440,7 @@ TuningReport Tuning::finish(const Plan& plan) {
     if (!problem.lapsed.empty()) lapsed.push_back(problem.hash);
     if (const TuningRecord* record = file_.find(units_, problem.hash);
         hit && record && record->op.empty())
-      promoted.emplace(problem.hash, record_of(problem, step.desc));
+      promoted.emplace(problem.hash, record_of(problem, *desc));
   }
   if (config_.tuning_mode == TuningMode::update && (!promoted.empty() || !lapsed.empty()))
     update_tuning_file(config_.tuning_file, [&](TuningCache& cache) {

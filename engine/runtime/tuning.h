@@ -24,6 +24,9 @@ class Tuning {
   // own choice.
   KernelChoice choose(const OpDesc& desc, std::span<const KernelFamily* const> families);
 
+  // The same for the kernel that makes an input of frames (preprocess_op).
+  TuningPoint choose_preprocess(const OpDesc& desc);
+
   // Measures what the mode wants measured, on a realised model whose plan was made by choose(), and
   // writes the file. True when choose() gives other kernels now. Throws Error; what was measured
   // before is in the file.
@@ -46,6 +49,16 @@ class Tuning {
     std::vector<std::pair<std::string, std::string>> failed;
   };
 
+  static constexpr size_t kNoStep = SIZE_MAX;
+  // A problem to be measured: a step of the plan or a preprocess kernel.
+  struct Task {
+    Problem* problem;
+    const OpDesc* desc;
+    std::vector<const KernelFamily*> families;
+    size_t step = kNoStep;  // the first of its layers
+    double seconds = 0;     // that all its layers take in one inference
+  };
+
   Problem& problem(const OpDesc& desc, std::span<const KernelFamily* const> families);
   void look_up(Problem& problem, const OpDesc& desc, std::span<const KernelFamily* const> families);
   bool wants_measuring(const Problem& problem) const;
@@ -58,6 +71,7 @@ class Tuning {
   const std::string name_, driver_, kind_;
   TuningCache file_;
   std::map<std::string, Problem> problems_;                  // by op
+  std::vector<OpDesc> pictures_;                             // by choose_preprocess()
   std::vector<std::pair<std::string, TuningRecord>> fresh_;  // measured and not yet written
   double seconds_ = 0;
 };

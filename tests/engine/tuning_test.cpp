@@ -220,6 +220,61 @@ TEST_F(Tuned, TheBatchOnAutoIsTheFiles) {
   EXPECT_EQ(found->inputs()[0].shape[0], 3);
 }
 
+// The kernel that frames go through is tuned like a layer, and the file's point is what runs.
+TEST_F(Tuned, FramesAreTunedAsLayersAre) {
+  const auto model = Model::read(test_data("models/picture.xml"));
+  Config config;
+  config.cache_dir = folder_ / "cache";
+  config.tuning_db = false;
+  config.tuning_mode = TuningMode::create;
+  config.tuning_file = file_;
+  const auto frames_of = [](const TuningReport& report) {
+    std::vector<LayerTuning> layers;
+    for (const LayerTuning& layer : report.layers)
+      if (layer.type == "preprocess") layers.push_back(layer);
+    return layers;
+  };
+  const auto tuned = CompiledModel::compile(model, config);
+  for (const LayerTuning& layer : frames_of(tuned->tuning())) {
+    EXPECT_EQ(layer.source, LayerTuning::Source::measured) << layer.layer;
+    EXPECT_GT(layer.tried, 1u);
+    EXPECT_GT(layer.ns, 0);
+    EXPECT_TRUE(layer.failed.empty()) << layer.failed[0];
+  }
+  EXPECT_EQ(frames_of(tuned->tuning()).size(), 2u) << "Y'CbCr and RGB";
+
+  std::vector<uint8_t> bytes(64 * 48 * 4);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 37 >> 2);
+  Frame frame{PixelFormat::bgrx, 64, 48, {bytes.data()}, {64 * 4}};
+  const auto result = [&](CompiledModel& compiled) {
+    const auto request = compiled.create_request();
+    request->set_frame(0, frame, {});
+    request->start();
+    request->wait();
+    return request->output(0).to_floats();
+  };
+  const std::vector<float> expected = result(*tuned);
+  config.tuning_mode = TuningMode::use_existing;
+  for (const int vector : {4, 16, 5}) {
+    update_tuning_file(file_, [&](TuningCache& cache) {
+      const TuningCache before = cache;
+      for (const auto& [hash, record] : before.records()) {
+        if (record->family != "preprocess") continue;
+        TuningRecord changed = *record;
+        changed.point = TuningPoint{{{"V", vector}, {"ROWS", 8}, {"GROUP_X", 16}, {"GROUP_Y", 1}}};
+        cache.set(units_, hash, changed);
+      }
+    });
+    const auto used = CompiledModel::compile(model, config);
+    for (const LayerTuning& layer : frames_of(used->tuning())) {
+      const bool known = vector != 5;
+      EXPECT_EQ(layer.kernel.find("V=" + std::to_string(vector)) != std::string::npos, known);
+      EXPECT_EQ(layer.lapsed.empty(), known) << layer.lapsed;
+    }
+    EXPECT_EQ(result(*used), expected) << "vectors of " << vector;
+  }
+}
+
 TEST_F(Tuned, FilesThatCannotServeAreRefused) {
   EXPECT_NE(refusal(TuningMode::use_existing).find("is not there"), std::string::npos);
   EXPECT_NE(refusal(TuningMode::update).find("is not there"), std::string::npos);

@@ -45,20 +45,6 @@ const ocl::Context& context() {
   return *shared;
 }
 
-// Default and extreme points: the heuristic's, first, middle and last of the space.
-std::vector<TuningPoint> points_of(const KernelFamily& family, const OpDesc& desc,
-                                   const DeviceTraits& traits) {
-  std::vector<TuningPoint> space = family.space(desc, traits);
-  const TuningPoint chosen = family.heuristic(desc, traits);
-  EXPECT_NE(std::find(space.begin(), space.end(), chosen), space.end())
-      << family.name << ": the heuristic's point is not in the space";
-  if (const char* all = std::getenv("CLINFER_TEST_ALL"); all && *all == '1') return space;
-  std::vector<TuningPoint> few{chosen};
-  for (size_t i : {size_t{0}, space.size() - 1})
-    if (std::find(few.begin(), few.end(), space[i]) == few.end()) few.push_back(space[i]);
-  return few;
-}
-
 std::string text_of(const TuningPoint& point) {
   std::string text;
   for (const auto& [name, value] : point.values) text += " " + name + "=" + std::to_string(value);
@@ -242,6 +228,19 @@ DeviceTraits gpu_traits() {
   traits.compute_units = 16;
   traits.vector_width = 1;
   return traits;
+}
+
+std::vector<TuningPoint> points_of(const KernelFamily& family, const OpDesc& desc,
+                                   const DeviceTraits& traits) {
+  std::vector<TuningPoint> space = family.space(desc, traits);
+  const TuningPoint chosen = family.heuristic(desc, traits);
+  EXPECT_NE(std::find(space.begin(), space.end(), chosen), space.end())
+      << family.name << ": the heuristic's point is not in the space";
+  if (const char* all = std::getenv("CLINFER_TEST_ALL"); all && *all == '1') return space;
+  std::vector<TuningPoint> few{chosen};
+  for (size_t i : {size_t{0}, space.size() - 1})
+    if (std::find(few.begin(), few.end(), space[i]) == few.end()) few.push_back(space[i]);
+  return few;
 }
 
 DeviceTraits tiny_traits() {

@@ -43,6 +43,9 @@ size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance
 // Microseconds that the kernels of the first family take which does not reject `desc`, at its
 // default point.
 double kernel_us(const OpDesc& desc, const std::vector<Tensor>& inputs, const DeviceTraits& traits);
+// The points of a family that tests run: the default, the first and the last, or all of them.
+std::vector<TuningPoint> points_of(const KernelFamily& family, const OpDesc& desc,
+                                   const DeviceTraits& traits);
 const DeviceTraits& device_traits();  // of the device that all tests run on
 // Traits of a mid-sized GPU without extensions, so that what is meant for GPUs is run here, too.
 DeviceTraits gpu_traits();

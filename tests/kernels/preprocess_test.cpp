@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "engine/ocl/device.h"
 #include "engine/runtime/op_runner.h"
 #include "tests/kernels/op_test.h"
+#include "tuning/op_key.h"
+#include "tuning/tuner.h"
 
 namespace clinfer {
 namespace {
@@ -45,9 +48,11 @@ Picture flat(PixelFormat format, int width, int height, std::array<uint8_t, 3> v
   return picture;
 }
 
+TuningPoint default_point() { return kPreprocessFamily.heuristic({}, context().traits); }
+
 // Runs the kernel on planes at an offset in their buffers; compares with the reference.
 void check(const Picture& picture, const FrameTransform& transform, TensorDesc out,
-           float tolerance = 1e-5f) {
+           float tolerance = 1e-5f, const TuningPoint& point = default_point()) {
   OpDesc desc;
   desc.type = "Preprocess";
   std::vector<Tensor> planes;
@@ -62,8 +67,7 @@ void check(const Picture& picture, const FrameTransform& transform, TensorDesc o
     where[i] = {kOffset, picture.frame.strides[i]};
   }
   const int dims[] = {transform.nhwc ? 3 : 1, transform.nhwc ? 1 : 2, transform.nhwc ? 2 : 3};
-  const KernelPlan plan =
-      plan_preprocess(picture.frame, where, transform, out, 0, context().traits);
+  const KernelPlan plan = plan_preprocess(picture.frame, where, transform, out, 0, point);
   desc.outputs = {out};
   const OpRun run = run_op(context(), desc, plan, planes);
   EXPECT_TRUE(run.stray.empty()) << run.stray.size() << " stray bytes";
@@ -97,6 +101,48 @@ TEST(Preprocess, AllFormatsOfOddSizes) {
       transform.scale = {58.5f, 57.1f, 57.4f};
       check(picture, transform, TensorDesc::channels_last(ElementType::f32, {1, 3, 13, 19}));
     }
+}
+
+// Of CPUs and of GPUs, on pictures that no vector or group divides.
+TEST(Preprocess, AllPoints) {
+  const Picture yuv = noise(PixelFormat::nv12, 131, 67, 3), rgb = noise(PixelFormat::bgr, 77, 45);
+  FrameTransform boxed;
+  boxed.resize = ResizeMode::letterbox;
+  boxed.pad_value = 114;
+  DeviceTraits traits = context().traits;
+  for (const bool cpu : {true, false}) {
+    traits.is_cpu = cpu;
+    traits.vector_width = cpu ? 8 : 1;
+    std::vector<TuningPoint> points = test::points_of(kPreprocessFamily, {}, traits);
+    points.push_back(kPreprocessFamily.space({}, traits)[cpu ? 12 : 8]);  // other vectors
+    for (const TuningPoint& point : points) {
+      SCOPED_TRACE(to_string(KernelChoice{&kPreprocessFamily, point}));
+      check(yuv, boxed, TensorDesc::channels_last(ElementType::f32, {1, 3, 37, 51}), 1e-5f, point);
+      check(rgb, {}, TensorDesc::row_major(ElementType::u8, {1, 3, 40, 50}), 1e-5f, point);
+    }
+  }
+}
+
+TEST(Preprocess, IsAnOperationForTheTuner) {
+  const TensorDesc out = TensorDesc::channels_last(ElementType::f32, {2, 3, 20, 30});
+  std::set<std::string> keys;
+  for (const PictureKind kind : {PictureKind::yuv, PictureKind::rgb, PictureKind::surface}) {
+    const auto op = preprocess_op(kind, out);
+    ASSERT_TRUE(op);
+    EXPECT_EQ(kind_of(*op), kind);
+    keys.insert(op_key(*op));
+    const KernelPlan plan =
+        kPreprocessFamily.plan(*op, context().traits, kPreprocessFamily.heuristic(*op, {}));
+    EXPECT_EQ(plan.launches.size(), 1u);
+  }
+  EXPECT_EQ(keys.size(), 3u);
+  EXPECT_TRUE(
+      preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::f32, {1, 9, 9, 3})));
+  EXPECT_FALSE(
+      preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::f32, {1, 4, 9, 9})));
+  EXPECT_FALSE(preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::f32, {3, 9, 9})));
+  EXPECT_FALSE(
+      preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::i32, {1, 3, 9, 9})));
 }
 
 TEST(Preprocess, RangesAndMatrices) {
@@ -155,10 +201,10 @@ TEST(Preprocess, PlaceOfImage) {
   for (int i = 0; i < 3; ++i) desc.inputs.push_back(TensorDesc::row_major(ElementType::u8, {64}));
   desc.outputs = {out};
   const std::vector<Tensor> planes(3, plane);
-  const OpRun run = run_op(
-      context(), desc,
-      plan_preprocess(picture.frame, {{{0, 8}, {}, {}}}, transform, out, 1, context().traits),
-      planes);
+  const OpRun run =
+      run_op(context(), desc,
+             plan_preprocess(picture.frame, {{{0, 8}, {}, {}}}, transform, out, 1, default_point()),
+             planes);
   for (int i = 0; i < 64; ++i) {
     EXPECT_TRUE(std::isnan(run.outputs[0].data<float>()[i]));
     EXPECT_NEAR(run.outputs[0].data<float>()[64 + i], picture.memory[0][i], 1e-3);
@@ -218,7 +264,7 @@ TEST(Preprocess, RefusesWhatCannotBe) {
   const TensorDesc out = TensorDesc::row_major(ElementType::f32, {1, 3, 8, 8});
   const auto plan = [&](const Frame& frame, const std::array<DevicePlane, 3>& where,
                         const FrameTransform& transform, const TensorDesc& to) {
-    plan_preprocess(frame, where, transform, to, 0, DeviceTraits{});
+    plan_preprocess(frame, where, transform, to, 0, default_point());
   };
   EXPECT_NO_THROW(plan(picture.frame, planes, {}, out));
   FrameTransform transform;

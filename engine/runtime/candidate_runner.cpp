@@ -1,5 +1,5 @@
-// Candidates for one step: building, binding, checking, timing.
-#include "engine/runtime/step_runner.h"
+// Candidates for one operation: building, binding, checking, timing.
+#include "engine/runtime/candidate_runner.h"
 
 #include <algorithm>
 #include <atomic>
@@ -44,29 +44,28 @@ std::pair<int64_t, int64_t> byte_range(const TensorDesc& desc) {
 
 }  // namespace
 
-StepRunner::StepRunner(const DeviceModel& model, const DeviceRequest& request, size_t step,
-                       ocl::ProgramBuilder& programs, unsigned threads,
-                       const std::function<bool()>& go_on)
-    : model_(model),
-      request_(request),
-      step_(model.plan().steps[step]),
+CandidateRunner::CandidateRunner(const ocl::Context& context, const OpDesc& desc, Find find,
+                                 ocl::ProgramBuilder& programs, unsigned threads,
+                                 const std::function<bool()>& go_on)
+    : context_(context),
+      desc_(desc),
+      find_(std::move(find)),
       programs_(programs),
       threads_(threads),
       go_on_(go_on) {
-  const ocl::Context& context = model_.context();
   queue_ = cl::CommandQueue(context.context, context.device.device, CL_QUEUE_PROFILING_ENABLE);
   events_ = context.device.device.getInfo<CL_DEVICE_PROFILING_TIMER_RESOLUTION>() <= kCoarsestTick;
-  for (size_t port = 0; port < step_.desc.outputs.size(); ++port) {
-    const TensorDesc& desc = step_.desc.outputs[port];
-    if (desc.elements() == 0) continue;
-    const BoundBuffer bound = request_.buffer_of({step_.node, static_cast<int>(port)});
-    const auto [low, high] = byte_range(desc);
-    const auto size = static_cast<int64_t>(size_of(desc.type));
+  for (size_t port = 0; port < desc_.outputs.size(); ++port) {
+    const TensorDesc& output = desc_.outputs[port];
+    if (output.elements() == 0) continue;
+    const auto [low, high] = byte_range(output);
+    const auto size = static_cast<int64_t>(size_of(output.type));
+    const BoundBuffer bound = find_(Argument::output(port, size_of(output.type)));
     Reference reference;
-    reference.desc = desc;
+    reference.desc = output;
     reference.desc.offset -= low / size;
     reference.buffer = bound.buffer;
-    reference.begin = static_cast<size_t>(bound.offset - desc.offset * size + low);
+    reference.begin = static_cast<size_t>(bound.offset - output.offset * size + low);
     reference.bytes.resize(static_cast<size_t>(high - low));
     queue_.enqueueReadBuffer(bound.buffer, CL_TRUE, reference.begin, reference.bytes.size(),
                              reference.bytes.data());
@@ -76,7 +75,7 @@ StepRunner::StepRunner(const DeviceModel& model, const DeviceRequest& request, s
   }
 }
 
-StepRunner::~StepRunner() {
+CandidateRunner::~CandidateRunner() {
   try {
     restore();
   } catch (const cl::Error&) {
@@ -84,54 +83,52 @@ StepRunner::~StepRunner() {
   }
 }
 
-void StepRunner::restore() {
+void CandidateRunner::restore() {
   for (const Reference& reference : references_)
     queue_.enqueueWriteBuffer(reference.buffer, CL_TRUE, reference.begin, reference.bytes.size(),
                               reference.bytes.data());
 }
 
-cl::Buffer StepRunner::packed_buffer(const std::function<std::vector<std::byte>()>& make) {
+cl::Buffer CandidateRunner::packed_buffer(const std::function<std::vector<std::byte>()>& make) {
   std::vector<std::byte> bytes = make();
   bytes.resize(std::max<size_t>(bytes.size(), 4));
   const uint64_t hash = fnv1a({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   const std::lock_guard lock(mutex_);
   auto& [size, buffer] = packed_[hash];
   if (size != bytes.size()) {
-    buffer = cl::Buffer(model_.context().context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
-                        bytes.size(), bytes.data());
+    buffer = cl::Buffer(context_.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes.size(),
+                        bytes.data());
     size = bytes.size();
   }
   return buffer;
 }
 
-StepRunner::Ready StepRunner::make_ready(const KernelPlan& plan) {
+CandidateRunner::Ready CandidateRunner::make_ready(const KernelPlan& plan) {
   Ready ready{plan, {}, {}};
   std::vector<cl::Buffer> packed;
   for (const auto& make : plan.packed) packed.push_back(packed_buffer(make));
   ready.plan.packed.clear();
   ready.workspace =
-      cl::Buffer(model_.context().context, CL_MEM_READ_WRITE, std::max<size_t>(plan.workspace, 4));
+      cl::Buffer(context_.context, CL_MEM_READ_WRITE, std::max<size_t>(plan.workspace, 4));
   for (const KernelSpec& spec : ready.plan.launches) {
     const ocl::Instantiation instantiation = ocl::instantiate(spec);
     ready.kernels.emplace_back(programs_.get(instantiation, go_on_).program,
                                instantiation.kernel_name.c_str());
     bind_arguments(ready.kernels.back(), spec, [&](const Argument& argument) -> BoundBuffer {
       switch (argument.kind) {
-        case Argument::Kind::input:
-          return request_.buffer_of(step_.node->inputs.at(argument.index));
-        case Argument::Kind::output:
-          return request_.buffer_of({step_.node, static_cast<int>(argument.index)});
         case Argument::Kind::packed:
           return {packed.at(argument.index), 0};
-        default:
+        case Argument::Kind::workspace:
           return {ready.workspace, 0};
+        default:
+          return find_(argument);
       }
     });
   }
   return ready;
 }
 
-std::vector<std::string> StepRunner::prepare(std::span<const KernelPlan> plans) {
+std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> plans) {
   std::vector<std::string> reasons(plans.size());
   std::vector<std::unique_ptr<Ready>> made(plans.size());
   for (const KernelPlan& plan : plans)
@@ -158,7 +155,7 @@ std::vector<std::string> StepRunner::prepare(std::span<const KernelPlan> plans) 
   return reasons;
 }
 
-void StepRunner::launch(const Ready& ready, std::vector<cl::Event>* events) {
+void CandidateRunner::launch(const Ready& ready, std::vector<cl::Event>* events) {
   for (size_t l = 0; l < ready.kernels.size(); ++l) {
     cl::Event* event = nullptr;
     if (events) event = &events->emplace_back();
@@ -166,8 +163,8 @@ void StepRunner::launch(const Ready& ready, std::vector<cl::Event>* events) {
   }
 }
 
-std::string StepRunner::compare(const Reference& reference,
-                                const std::vector<std::byte>& after) const {
+std::string CandidateRunner::compare(const Reference& reference,
+                                     const std::vector<std::byte>& after) const {
   const std::vector<float> values =
       gather_from(reference.desc, after.data(), ElementType::f32).to_floats();
   const bool real = is_float(reference.desc.type);
@@ -185,7 +182,7 @@ std::string StepRunner::compare(const Reference& reference,
                       std::abs(static_cast<double>(a) - static_cast<double>(b)) <= tolerance;
     wrong += !same;
   }
-  const double allowed = jumps(step_.desc) ? kFlips * static_cast<double>(values.size()) : 0;
+  const double allowed = jumps(desc_) ? kFlips * static_cast<double>(values.size()) : 0;
   if (static_cast<double>(wrong) > allowed)
     return std::to_string(wrong) + " of " + std::to_string(values.size()) +
            " outputs differ from those of the untuned kernel";
@@ -196,7 +193,7 @@ std::string StepRunner::compare(const Reference& reference,
   return patched == after ? "" : "it writes outside its outputs";
 }
 
-std::string StepRunner::verify(size_t number) try {
+std::string CandidateRunner::verify(size_t number) try {
   const Ready& ready = *ready_.at(number);
   for (const Reference& reference : references_) {
     std::vector<std::byte> poisoned = reference.bytes;
@@ -221,7 +218,7 @@ std::string StepRunner::verify(size_t number) try {
   return std::string(error.what()) + " gave " + ocl::error_name(error.err());
 }
 
-double StepRunner::time(size_t number, unsigned repeat) try {
+double CandidateRunner::time(size_t number, unsigned repeat) try {
   const Ready& ready = *ready_.at(number);
   std::vector<cl::Event> events;
   const auto begin = Clock::now();
@@ -236,7 +233,7 @@ double StepRunner::time(size_t number, unsigned repeat) try {
   }
   return std::max(ns, 1.0) / repeat;
 } catch (const cl::Error& error) {
-  ocl::rethrow(error, "timing a kernel of " + step_.node->name);
+  ocl::rethrow(error, "timing a kernel of " + desc_.name);
 }
 
 }  // namespace clinfer

@@ -1,5 +1,4 @@
-// Runs one step of a network by other kernels than the plan's, on the network's own buffers: the
-// tuner's hands.
+// Runs one operation by other kernels than the one in use, on the same buffers: the tuner's hands.
 #pragma once
 
 #include <functional>
@@ -7,19 +6,24 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/runtime/infer_request.h"
+#include "engine/ocl/programs.h"
+#include "engine/runtime/launch.h"
 #include "tuning/kernel_runner.h"
 
 namespace clinfer {
 
-class StepRunner final : public KernelRunner {
+class CandidateRunner final : public KernelRunner {
  public:
-  // `request` stands behind step `step` (DeviceRequest::walk), whose outputs are taken as right.
-  // `go_on` returning false makes prepare() end early. All of them outlive the runner.
-  StepRunner(const DeviceModel& model, const DeviceRequest& request, size_t step,
-             ocl::ProgramBuilder& programs, unsigned threads, const std::function<bool()>& go_on);
-  // Puts the outputs back to what the network's own kernel wrote.
-  ~StepRunner() override;
+  // Where the operation's inputs, outputs and images lie.
+  using Find = std::function<BoundBuffer(const Argument&)>;
+
+  // The kernel in use has just run: what lies in the outputs is taken as right. `go_on` returning
+  // false makes prepare() end early. What is given by reference outlives the runner.
+  CandidateRunner(const ocl::Context& context, const OpDesc& desc, Find find,
+                  ocl::ProgramBuilder& programs, unsigned threads,
+                  const std::function<bool()>& go_on);
+  // Puts the outputs back to what they were.
+  ~CandidateRunner() override;
 
   std::vector<std::string> prepare(std::span<const KernelPlan> plans) override;
   std::string verify(size_t number) override;
@@ -31,7 +35,7 @@ class StepRunner final : public KernelRunner {
     std::vector<cl::Kernel> kernels;
     cl::Buffer workspace;
   };
-  // An output as the network's own kernel wrote it, with whatever lies between its elements.
+  // An output as the kernel in use wrote it, with whatever lies between its elements.
   struct Reference {
     TensorDesc desc;  // from the first byte on
     cl::Buffer buffer;
@@ -46,9 +50,9 @@ class StepRunner final : public KernelRunner {
   void restore();
   std::string compare(const Reference& reference, const std::vector<std::byte>& after) const;
 
-  const DeviceModel& model_;
-  const DeviceRequest& request_;
-  const Step& step_;
+  const ocl::Context& context_;
+  const OpDesc& desc_;
+  const Find find_;
   ocl::ProgramBuilder& programs_;
   const unsigned threads_;
   const std::function<bool()>& go_on_;

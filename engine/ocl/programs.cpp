@@ -201,7 +201,8 @@ std::string program_source(const Instantiation& instantiation) {
 }
 
 std::string compiler_options(const DeviceTraits& traits) {
-  return language_option(traits) + " " + kOptions + (traits.fp16 ? " -DUSE_HALF" : "");
+  return language_option(traits) + " " + kOptions + (traits.fp16 ? " -DUSE_HALF" : "") +
+         (traits.is_cpu ? " -DON_CPU" : "");
 }
 
 Instantiation instantiate(const KernelSpec& spec) {

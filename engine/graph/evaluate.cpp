@@ -15,18 +15,6 @@ Tensor as_type(const Tensor& tensor, ElementType type) {
   return tensor.type() == type ? tensor : tensor.convert(type);
 }
 
-// Sets the inputs of `desc` to the shapes of the values; true if one of them differs from what was
-// inferred, which it does behind operations whose output's size depends on values.
-bool adopt_shapes(OpDesc& desc, std::span<const Tensor> values) {
-  bool differs = false;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i].shape() == desc.inputs[i].shape) continue;
-    desc.inputs[i] = TensorDesc::row_major(values[i].type(), values[i].shape());
-    differs = true;
-  }
-  return differs;
-}
-
 std::vector<ValueInfo> infer_from_values(const Node& node, const OpDesc& desc,
                                          std::span<const Tensor> values) {
   std::vector<ValueInfo> infos;
@@ -38,7 +26,8 @@ std::vector<ValueInfo> infer_from_values(const Node& node, const OpDesc& desc,
 
 }  // namespace
 
-std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs) {
+std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs,
+                                  bool sizes_vary) {
   if (node.is("Constant")) return {as_type(node.constant, host_type(node.constant.type()))};
   if (!node.def || !node.def->evaluate)
     throw Error(ErrorCode::unsupported, "the operation has no version for the host");
@@ -48,7 +37,9 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
   for (const Tensor& input : inputs) values.push_back(as_type(input, host_type(input.type())));
   std::vector<Tensor> outputs;
   outputs.reserve(node.outputs.size());
-  if (adopt_shapes(desc, values)) {
+  if (sizes_vary) {
+    for (size_t i = 0; i < values.size(); ++i)
+      desc.inputs[i] = TensorDesc::row_major(values[i].type(), values[i].shape());
     for (const ValueInfo& output : infer_from_values(node, desc, values))
       outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
   } else {
@@ -81,6 +72,7 @@ std::vector<Tensor> evaluate_graph(const Graph& graph, std::span<const Tensor> i
     for (const Edge& input : node->inputs) ++uses[input.node];
 
   std::unordered_map<const Node*, Tensor> results;
+  std::unordered_set<const Node*> varying;
   for (const auto& node : graph.nodes) {
     std::vector<Tensor> arguments;
     arguments.reserve(node->inputs.size());
@@ -94,7 +86,9 @@ std::vector<Tensor> evaluate_graph(const Graph& graph, std::span<const Tensor> i
     }
     if (node->is("Parameter")) continue;
     try {
-      std::vector<Tensor> outputs = evaluate_node(*node, arguments);
+      const bool sizes_vary = depends_on_values(*node, varying);
+      if (sizes_vary) varying.insert(node.get());
+      std::vector<Tensor> outputs = evaluate_node(*node, arguments, sizes_vary);
       if (watch) watch(*node, outputs);
       if (uses[node.get()] != 0) values[node.get()] = std::move(outputs);
     } catch (const Error& error) {

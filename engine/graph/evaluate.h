@@ -11,10 +11,12 @@
 namespace clinfer {
 
 // Outputs of one node, its tail included, from the values of all its inputs. Floats are f32,
-// integers as the node states them. Where an input's shape is not the inferred one (behind an
-// operation whose output's size depends on values), the outputs' shapes follow from the inputs
-// given. Throws what the operation throws, Error{unsupported} where it has no host version.
-std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs);
+// integers as the node states them. Behind an operation whose output's size depends on values
+// (`sizes_vary`), the outputs' shapes follow from the inputs given: these have other shapes than
+// were inferred or, computed from those, other values. Throws what the operation throws,
+// Error{unsupported} where it has no host version.
+std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs,
+                                  bool sizes_vary = false);
 
 // Called with each node that has been computed, and its outputs.
 using NodeWatcher = std::function<void(const Node&, std::span<const Tensor>)>;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "kernels/op.h"
@@ -95,6 +96,10 @@ struct GraphBody final : Body {
 
 const Tensor* constant_value(const Edge& edge);  // of a Constant node, else nullptr
 size_t own_inputs(const Node& node);  // inputs of the operation itself, without those of its tail
+
+// Whether the node's shapes depend on values that only an inference has: an input comes from an
+// operation that gives as many rows as it finds, or from one of the nodes in `dependent`.
+bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& dependent);
 
 // Set element types and shapes of the outputs (floats are f32). Throw with the layer's name, type
 // and opset in front. For one node: only Constant inputs have values. For a graph, in order: folds

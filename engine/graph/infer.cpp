@@ -180,6 +180,13 @@ size_t own_inputs(const Node& node) {
   return node.tail.empty() ? node.inputs.size() : std::min(node.own_inputs, node.inputs.size());
 }
 
+bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& dependent) {
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& input) {
+    const Node& from = *input.node;
+    return dependent.count(&from) || (from.def && from.def->upper_bounds && from.bodies.empty());
+  });
+}
+
 void infer_node_shapes(Node& node) {
   naming(node, [&] {
     if (!infer_own(node)) infer_with(node, plain_inputs(node));

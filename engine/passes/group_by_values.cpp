@@ -80,13 +80,6 @@ class Grouping {
 
 }  // namespace
 
-bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& dependent) {
-  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& input) {
-    const Node& from = *input.node;
-    return dependent.count(&from) || (from.def && from.def->upper_bounds && from.bodies.empty());
-  });
-}
-
 void group_by_values(Graph& graph, const PassContext&) {
   graph.remove_dead();
   std::vector<Node*> members;

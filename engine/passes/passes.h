@@ -61,10 +61,6 @@ void set_precision(Graph&, const PassContext&);  // storage types of all tensors
 void assign_layouts(Graph&,
                     const PassContext&);  // memory layouts, views, reorders, concat in place
 
-// Whether the node's shapes depend on values that only an inference has: an input comes from an
-// operation that gives as many rows as it finds, or from one of the nodes in `dependent`.
-bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& dependent);
-
 // Families that take the node as it stands; their reasons where none does.
 std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,
                                                     const DeviceTraits& traits,

@@ -239,6 +239,35 @@ TEST(GroupByValues, WhatFollowsASuppressionIsOneStepOfTheHost) {
   EXPECT_EQ(outputs[1].to_ints(), (std::vector<int64_t>{2, 1}));
 }
 
+// As a tool writes data[mask] = value: the updates take their shape from the indices that are found.
+TEST(GroupByValues, AShapeThatIsComputedFromWhatIsFoundIsTheActualOne) {
+  GraphBuilder b;
+  const auto ints = [&](const std::vector<int64_t>& values) {
+    return b.constant(
+        Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+  };
+  const Edge data = b.parameter({3, 2});
+  const Edge found = b.op("NonZero", 3, {b.parameter({3})}, {{"output_type", "i64"}});
+  const Edge indices = b.op("Transpose", 1, {found, ints({1, 0})});
+  const Edge count = b.op("Gather", 8, {b.op("ShapeOf", 3, {indices}), ints({0}), ints({0})});
+  const Edge shape = b.op("Concat", 1, {count, ints({2})}, {{"axis", "0"}});
+  const Edge value =
+      b.constant(Tensor::of<float>(ElementType::f32, {}, std::vector<float>{7}));
+  const Edge updates = b.op("Broadcast", 3, {value, ints({3, 2})});
+  updates.node->inputs[1] = shape;
+  b.result(b.op("ScatterNDUpdate", 4, {data, indices, updates}));
+  const auto graph = b.finish();
+  run_passes(*graph, cpu_context());
+  for (const auto& [mask, want] :
+       {std::pair<std::vector<float>, std::vector<float>>{{0, 1, 0}, {1, 2, 7, 7, 5, 6}},
+        {{0, 0, 0}, {1, 2, 3, 4, 5, 6}}}) {
+    const std::vector<Tensor> inputs{
+        Tensor::of<float>(ElementType::f32, {3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6}),
+        Tensor::of<float>(ElementType::f32, {3}, mask)};
+    EXPECT_EQ(evaluate_graph(*graph, inputs)[0].to_floats(), want);
+  }
+}
+
 TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 16, 6, 6});

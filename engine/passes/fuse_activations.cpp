@@ -141,9 +141,11 @@ class Activations {
         if (open.empty()) return;
         continue;
       }
-      if (inside.size() == 1) continue;
-      if (const auto activation = recognised(probes_, values_of(inside, open[0])))
-        return replace(node, *activation, open[0]);
+      const auto activation = recognised(probes_, values_of(inside, open[0]));
+      if (!activation) continue;
+      // What is one operation already is not to swallow a small bias in front of it, too.
+      if (inside.size() > 1) replace(node, *activation, open[0]);
+      return;
     }
   }
 

@@ -199,6 +199,8 @@ void infer_shapes(Graph& graph) {
     naming(*node, [&] {
       if (infer_own(*node)) return;
       std::vector<ValueInfo> infos = plain_inputs(*node);
+      // How much is found in known values is known as well.
+      if (node->def->upper_bounds) known.complete(*node, infos);
       try {
         infer_with(*node, infos);
       } catch (const Error& error) {

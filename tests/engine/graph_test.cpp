@@ -160,7 +160,7 @@ TEST_F(Chain, Evaluates) {
 
 TEST_F(Chain, EvaluatesShapesOtherThanInferred) {
   const Tensor input = Tensor::of(ElementType::f32, {3}, std::vector<float>{5, 7, 8});
-  EXPECT_EQ(evaluate_node(*a, std::vector<Tensor>{input}).at(0).to_floats(),
+  EXPECT_EQ(evaluate_node(*a, std::vector<Tensor>{input}, true).at(0).to_floats(),
             (std::vector<float>{6, 8, 9}));
 }
 

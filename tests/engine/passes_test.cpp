@@ -268,6 +268,23 @@ TEST(GroupByValues, AShapeThatIsComputedFromWhatIsFoundIsTheActualOne) {
   }
 }
 
+TEST(FoldConstants, WhatIsFoundInAShapeIsConstant) {
+  GraphBuilder b;
+  const auto ints = [&](const std::vector<int64_t>& values) {
+    return b.constant(
+        Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+  };
+  const Edge shape = b.op("ShapeOf", 3, {b.parameter({1, 3, 1, 5})});
+  const Edge found = b.op("NonZero", 3, {b.op("Equal", 1, {shape, ints({1})})});
+  b.result(b.op("Add", 1, {b.op("Reshape", 1, {found, ints({-1})}), ints({1})}));
+  auto graph = b.finish();
+  infer_shapes(*graph);
+  run_passes(*graph, cpu_context(), "fold_constants");
+  const Tensor* value = constant_value(graph->results[0]->inputs[0]);
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(value->to_ints(), (std::vector<int64_t>{1, 3}));
+}
+
 TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 16, 6, 6});

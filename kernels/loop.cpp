@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kHostReason =
     "how often the body runs, or which one, depends on values; known counts are unrolled";
 constexpr int64_t kMostIterations = 1 << 20;
+constexpr int64_t kMostCounted = 1024;  // by looking at what the condition comes to
 
 const Body& only_body(std::span<const std::shared_ptr<const Body>> bodies) {
   if (bodies.size() != 1 || !bodies[0]) fail_model("has no body");
@@ -53,8 +54,6 @@ std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueI
       info.value = {};
     }
   }
-  for (const Body::BackEdge& edge : body.back_edges)
-    if (edge.parameter < parameters.size()) parameters[edge.parameter].value = {};
   if (body.counter && *body.counter < parameters.size()) {
     parameters[*body.counter] = body.parameter(*body.counter);
     given[*body.counter] = true;
@@ -64,18 +63,49 @@ std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueI
   return parameters;
 }
 
-std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
-  const Body& body = only_body(context.bodies);
-  const std::vector<ValueInfo> parameters = first_parameters(body, context.inputs);
-  const std::vector<ValueInfo> results = body.infer_shapes(parameters);
+// From one iteration to the next: states are what came out. True if a shape has changed.
+bool advance(const Body& body, std::span<const ValueInfo> results,
+             std::vector<ValueInfo>& parameters) {
+  bool changed = false;
   for (const Body::BackEdge& edge : body.back_edges) {
     if (edge.result >= results.size() || edge.parameter >= parameters.size())
       fail_model("a back edge leads from or to nowhere");
+    changed |= results[edge.result].shape != parameters[edge.parameter].shape;
+    parameters[edge.parameter] = results[edge.result];
+  }
+  return changed;
+}
+
+void forget_states(const Body& body, std::vector<ValueInfo>& parameters) {
+  for (const Body::BackEdge& edge : body.back_edges)
+    if (edge.parameter < parameters.size()) parameters[edge.parameter].value = {};
+}
+
+// Of the second and all later iterations. The first one may turn a state that is only begun (a list
+// of tensors of no known shape, in TensorFlow) into what it is to be.
+std::vector<ValueInfo> infer_iteration(const Body& body, std::vector<ValueInfo> parameters) {
+  forget_states(body, parameters);
+  const std::vector<ValueInfo> first = body.infer_shapes(parameters);
+  if (!advance(body, first, parameters)) return first;
+  forget_states(body, parameters);
+  std::vector<ValueInfo> results = body.infer_shapes(parameters);
+  for (const Body::BackEdge& edge : body.back_edges)
     if (results[edge.result].shape != parameters[edge.parameter].shape)
       fail_unsupported("a state changes its shape from " +
                        to_string(parameters[edge.parameter].shape) + " to " +
                        to_string(results[edge.result].shape) + " in one iteration");
-  }
+  for (const Body::Port& port : body.outputs)
+    if (port.sliced && port.inner < results.size() &&
+        results[port.inner].shape != first[port.inner].shape)
+      fail_unsupported("an output's part has the shape " + to_string(first[port.inner].shape) +
+                       " in the first iteration, then " + to_string(results[port.inner].shape));
+  return results;
+}
+
+std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
+  const Body& body = only_body(context.bodies);
+  const std::vector<ValueInfo> results =
+      infer_iteration(body, first_parameters(body, context.inputs));
   const std::optional<int64_t> count = iterations(context.type, body, context.inputs);
   std::vector<ValueInfo> outputs(context.output_count);
   for (const Body::Port& port : body.outputs) {
@@ -250,13 +280,19 @@ std::optional<int64_t> iterations(const std::string& type, const Body& body,
     if (!inputs[1].value.empty() && !is_true(inputs[1].value)) return 0;
     if (inputs[0].value.empty() || inputs[1].value.empty()) return {};
     const int64_t trips = one_int(inputs[0].value, "the trip count");
-    if (trips < 0) return {};
-    if (trips == 0 || !body.condition) return trips;
-    const std::vector<ValueInfo> results = body.infer_shapes(first_parameters(body, inputs));
-    if (*body.condition >= results.size()) fail_model("the body's condition is not there");
-    const Tensor& again = results[*body.condition].value;
-    if (again.empty()) return {};
-    return is_true(again) ? trips : 1;
+    if (trips == 0 || (trips > 0 && !body.condition)) return trips;
+    if (!body.condition) return {};
+    // A condition of constants and of states that are known, such as a counter of the body's own.
+    std::vector<ValueInfo> parameters = first_parameters(body, inputs);
+    for (int64_t done = 1; done <= kMostCounted; ++done) {
+      const std::vector<ValueInfo> results = body.infer_shapes(parameters);
+      if (*body.condition >= results.size()) fail_model("the body's condition is not there");
+      const Tensor& again = results[*body.condition].value;
+      if (again.empty()) return {};
+      if (done == trips || !is_true(again)) return done;
+      advance(body, results, parameters);
+    }
+    return {};
   }
   std::optional<int64_t> count;
   for (const Body::Port& port : body.inputs) {

@@ -26,12 +26,12 @@ std::unique_ptr<Graph> GraphBody::instance(std::span<const ValueInfo> parameters
 
 std::vector<ValueInfo> GraphBody::infer_shapes(std::span<const ValueInfo> parameters) const {
   const auto graph = instance(parameters);
+  const std::vector<Tensor> values = known_results(*graph);
   std::vector<ValueInfo> results;
-  for (const Node* node : graph->results) {
-    const Edge& from = node->inputs[0];
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Edge& from = graph->results[i]->inputs[0];
     const NodeOutput& output = from.node->outputs[from.port];
-    const Tensor* constant = constant_value(from);
-    results.push_back({output.type, output.shape, constant ? *constant : Tensor()});
+    results.push_back({output.type, output.shape, values[i]});
   }
   return results;
 }

@@ -18,6 +18,10 @@ namespace clinfer {
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs,
                                   bool sizes_vary = false);
 
+// Values of the Results in their order, where constants and shapes determine them; empty elsewhere.
+// Shapes are to be inferred before.
+std::vector<Tensor> known_results(const Graph& graph);
+
 // Called with each node that has been computed, and its outputs.
 using NodeWatcher = std::function<void(const Node&, std::span<const Tensor>)>;
 

@@ -114,13 +114,18 @@ class KnownValues {
   bool complete(const Node& node, std::vector<ValueInfo>& infos) {
     bool more = false;
     for (size_t i = 0; i < infos.size(); ++i) {
-      const Edge& input = node.inputs[i];
-      if (!infos[i].value.empty() || !determined(input.node)) continue;
-      compute(input.node);
-      infos[i].value = values_.at(input.node)[input.port];
-      more = true;
+      if (!infos[i].value.empty()) continue;
+      infos[i].value = value(node.inputs[i]);
+      more |= !infos[i].value.empty();
     }
     return more;
+  }
+
+  // Empty where it is not determined.
+  Tensor value(const Edge& edge) {
+    if (!determined(edge.node)) return {};
+    compute(edge.node);
+    return values_.at(edge.node)[edge.port];
   }
 
  private:
@@ -185,6 +190,14 @@ bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& 
     const Node& from = *input.node;
     return dependent.count(&from) || (from.def && from.def->upper_bounds && from.bodies.empty());
   });
+}
+
+std::vector<Tensor> known_results(const Graph& graph) {
+  KnownValues known(graph);
+  for (const auto& node : graph.nodes) known.add(*node);
+  std::vector<Tensor> values;
+  for (const Node* result : graph.results) values.push_back(known.value(result->inputs[0]));
+  return values;
 }
 
 void infer_node_shapes(Node& node) {

@@ -41,7 +41,7 @@ class Unroller {
       if (port.sliced) infos[port.inner].shape[axis_of(port, infos[port.inner].shape)] = port.part;
     }
     if (body_.counter) infos[*body_.counter] = body_.parameter(*body_.counter);
-    const auto pattern = body_.instance(infos);
+    patterns_.push_back(body_.instance(infos));
 
     std::vector<Edge> results;
     std::vector<std::vector<Edge>> parts(body_.outputs.size());
@@ -54,10 +54,18 @@ class Unroller {
             Tensor::of(info.type, info.shape,
                        std::vector<int64_t>(static_cast<size_t>(clinfer::count(info.shape)), i)));
       }
-      results = iteration(*pattern, parameters, i);
+      const Graph& pattern = *patterns_.back();
+      results = iteration(pattern, parameters, i);
       for (size_t k = 0; k < parts.size(); ++k) parts[k].push_back(results[body_.outputs[k].inner]);
-      for (const Body::BackEdge& edge : body_.back_edges)
+      bool changed = false;
+      for (const Body::BackEdge& edge : body_.back_edges) {
         parameters[edge.parameter] = results[edge.result];
+        const Edge& state = pattern.results[edge.result]->inputs[0];
+        const Shape& shape = state.node->shape(state.port);
+        changed |= infos[edge.parameter].shape != shape;
+        infos[edge.parameter].shape = shape;
+      }
+      if (changed) patterns_.push_back(body_.instance(infos));
     }
     std::vector<std::pair<Edge, Edge>> replaced;
     for (size_t k = 0; k < parts.size(); ++k) {
@@ -180,6 +188,7 @@ class Unroller {
   Node* node_;
   const GraphBody& body_;
   std::vector<ValueInfo> inputs_;
+  std::vector<std::unique_ptr<Graph>> patterns_;  // the body, anew where a state changed its shape
   int next_id_ = 0;
   std::vector<std::unique_ptr<Node>> fresh_;
   std::unordered_map<const Node*, Edge> constants_;

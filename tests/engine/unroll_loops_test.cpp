@@ -88,6 +88,55 @@ TEST(UnrollLoops, LeavesLongLoopsAndThoseItIsToldTo) {
   EXPECT_EQ(count_of(*graph, "TensorIterator"), 1u);
 }
 
+// As TensorFlow writes a recurrent layer: the condition counts, and the list of results, whose
+// elements have no shape yet, becomes one in the first iteration.
+TEST(UnrollLoops, CountsByTheConditionAndLetsAStateTakeShape) {
+  const auto ints = [](GraphBuilder& b, const Shape& shape, const std::vector<int64_t>& values) {
+    return b.constant(Tensor::of(ElementType::i64, shape, values));
+  };
+  GraphBuilder inner;
+  const Edge count = inner.parameter({}, ElementType::i64), list = inner.parameter({3, 1}),
+             x = inner.parameter({3, 2});
+  const Edge next = inner.op("Add", 1, {count, ints(inner, {}, {1})});
+  const Edge full = inner.op("Broadcast", 3, {list, ints(inner, {2}, {3, 2})});
+  const Edge row = inner.op("Gather", 8, {x, count, ints(inner, {}, {0})});
+  inner.result(next);
+  inner.result(inner.op("ScatterUpdate", 3,
+                        {full, inner.op("Unsqueeze", 1, {count, ints(inner, {1}, {0})}),
+                         inner.op("Unsqueeze", 1, {row, ints(inner, {1}, {0})}),
+                         ints(inner, {1}, {0})}));
+  inner.result(inner.op("Less", 1, {next, ints(inner, {}, {2})}));
+  auto body = std::make_shared<GraphBody>(inner.finish());
+  body->inputs = {{2, 0}, {3, 1}, {4, 2}};
+  body->outputs = {{0, 1}};
+  body->back_edges = {{0, 0}, {1, 1}};
+  body->condition = 2;
+
+  GraphBuilder b;
+  const Edge data = b.parameter({3, 2});
+  auto* loop = b.op("Abs", 1, {data}).node;
+  loop->type = "Loop";
+  loop->def = find_op("Loop", 5);
+  loop->opset = 5;
+  const Edge start = ints(b, {}, {0}), trips = ints(b, {}, {-1}),
+             go = b.constant(Tensor::of(ElementType::boolean, {}, std::vector<int>{1})),
+             empty = b.constant(Tensor::allocate(ElementType::f32, {3, 1}));
+  loop->inputs = {trips, go, start, empty, data};
+  loop->bodies = {body};
+  b.result({loop, 0});
+  auto graph = b.finish();
+  graph->sort();
+  infer_node_shapes(*loop);
+  EXPECT_EQ(loop->shape(), (Shape{3, 2}));
+  expect_same_values(*graph);
+  EXPECT_EQ(count_of(*graph, "Loop"), 0u);
+  EXPECT_EQ(count_of(*graph, "ScatterUpdate"), 2u);
+  const Tensor given = random_tensor({3, 2}, -2, 2, 7);
+  std::vector<float> want = given.to_floats();
+  want[4] = want[5] = 0;  // two of three rows
+  EXPECT_EQ(evaluate_graph(*graph, std::vector<Tensor>{given})[0].to_floats(), want);
+}
+
 TEST(UnrollLoops, PutsTheChosenBranchInPlace) {
   for (const int chosen : {0, 1}) {
     GraphBuilder b;

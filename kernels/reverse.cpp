@@ -2,6 +2,7 @@
 // reversed, per batch item as many as an input says.
 #include <algorithm>
 
+#include "kernels/expand.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -105,6 +106,23 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
   }
 }
 
+// Where all items are equally long, as constants say: a Reverse of that part.
+void expand_sequence(Expansion& x) {
+  if (!x.is_constant(1) || count(x.shape(0)) == 0) return;
+  const std::vector<int64_t> lengths = x.info(1).value.to_ints();
+  if (std::count(lengths.begin(), lengths.end(), lengths[0]) != x.shape(1)[0]) return;
+  const size_t axis = sequence_axes(x.context().attributes, x.shape(0)).sequence;
+  const int64_t size = x.shape(0)[axis], length = std::clamp<int64_t>(lengths[0], 0, size);
+  if (length == 0) return;
+  const std::string along = std::to_string(axis);
+  x.outputs = {x.step("Reverse", 1,
+                      {x.slice(0, axis, 0, length), x.ints({static_cast<int64_t>(axis)})},
+                      {{"mode", "index"}})};
+  if (length < size)
+    x.outputs = {
+        x.step("Concat", 1, {x.outputs[0], x.slice(0, axis, length, size)}, {{"axis", along}})};
+}
+
 }  // namespace
 
 std::vector<OpDef> reverse_ops() {
@@ -118,7 +136,9 @@ std::vector<OpDef> reverse_ops() {
            .opsets = opset_range(1),
            .infer_shapes = infer_sequence,
            .evaluate = evaluate_sequence,
-           .host_reason = "short sequences, moved once per inference"}};
+           .expand = expand_sequence,
+           .host_reason =
+               "short sequences, moved once per inference; equal constant lengths are a Reverse"}};
 }
 
 }  // namespace clinfer

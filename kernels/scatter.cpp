@@ -1,17 +1,23 @@
 // ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate: a copy of the data in which some elements
 // are replaced (or, in newer versions, combined with updates). Where indices repeat, the last
-// update counts, so updates go in order.
+// update counts, so updates go in order; where the indices are constant, what counts is known, and
+// the result is picked from data and updates.
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 
+#include "kernels/expand.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
 
 namespace {
 
-constexpr const char* kHostReason = "repeated indices make the order of updates count";
+constexpr const char* kHostReason =
+    "repeated indices make the order of updates count; constant indices are a gather";
+constexpr int64_t kMostPicked = 1 << 22;  // rows whose origin a constant says
+constexpr size_t kMostParts = 4;          // up to so many, they are put together instead
 
 void check_types(const ShapeContext& context) {
   if (is_float(context.inputs[1].type)) fail_model("the indices must be integers");
@@ -32,6 +38,43 @@ int64_t checked_index(int64_t index, int64_t size) {
                                              " is out of range for a dimension of " +
                                              std::to_string(size));
   return wrapped;
+}
+
+// The rows of `data` along the axis, replaced by those of `updates` that `targets` (in range) sends
+// there.
+size_t replaced_rows(Expansion& x, size_t data, size_t updates, size_t axis,
+                     const std::vector<int64_t>& targets) {
+  const int64_t count = x.shape(data)[axis];
+  std::vector<int64_t> origins(static_cast<size_t>(count));  // updates count on behind the data
+  std::iota(origins.begin(), origins.end(), int64_t{0});
+  for (size_t i = 0; i < targets.size(); ++i)
+    origins[static_cast<size_t>(targets[i])] = count + static_cast<int64_t>(i);
+  struct Part {
+    int64_t begin, end;
+  };
+  std::vector<Part> parts;
+  for (int64_t origin : origins) {
+    if (!parts.empty() && parts.back().end == origin && origin != count)
+      ++parts.back().end;
+    else if (parts.push_back({origin, origin + 1}); parts.size() > kMostParts)
+      break;
+  }
+  const std::string along = std::to_string(axis);
+  if (parts.size() > kMostParts) {
+    const size_t both = x.step("Concat", 1, {data, updates}, {{"axis", along}});
+    return x.step("Gather", 8, {both, x.ints(origins), x.ints({static_cast<int64_t>(axis)})});
+  }
+  std::vector<size_t> slices;
+  for (const Part& part : parts)
+    slices.push_back(part.begin < count
+                         ? x.slice(data, axis, part.begin, part.end)
+                         : x.slice(updates, axis, part.begin - count, part.end - count));
+  return slices.size() == 1 ? slices[0] : x.step("Concat", 1, slices, {{"axis", along}});
+}
+
+// Whether the result can be picked from `rows` of data and updates.
+bool can_be_picked(const Expansion& x, int64_t rows) {
+  return x.is_constant(1) && count(x.shape(0)) > 0 && count(x.shape(2)) > 0 && rows <= kMostPicked;
 }
 
 // ---- ScatterUpdate ------------------------------------------------------------------------------
@@ -68,6 +111,17 @@ void evaluate_update(const OpDesc&, std::span<const Tensor> inputs, std::span<Te
       std::memcpy(to + (o * static_cast<size_t>(shape[axis]) + at) * inner,
                   from + (o * indices.size() + i) * inner, inner);
     }
+}
+
+void expand_update(Expansion& x) {
+  const Shape shape = x.shape(0);
+  const size_t axis = checked_axis(one_int(x.info(3).value, "the axis"), shape.size(), "axis");
+  if (!can_be_picked(x, shape[axis])) return;
+  std::vector<int64_t> targets = x.info(1).value.to_ints();
+  for (int64_t& target : targets) target = checked_index(target, shape[axis]);
+  Shape rows = shape;
+  rows[axis] = static_cast<int64_t>(targets.size());
+  x.outputs = {replaced_rows(x, 0, x.reshape(2, rows), axis, targets)};
 }
 
 // ---- how an update meets what is there ----------------------------------------------------------
@@ -122,6 +176,20 @@ std::vector<ValueInfo> infer_elements(const ShapeContext& context) {
   return {{data.type, data.shape}};
 }
 
+// Where each update goes, in elements of the data.
+std::vector<int64_t> element_targets(const Tensor& indices, const Shape& shape, size_t axis) {
+  const Shape strides = row_major_strides(shape);
+  std::vector<int64_t> targets;
+  Shape index(shape.size(), 0);
+  for (const int64_t value : indices.to_ints()) {
+    int64_t at = checked_index(value, shape[axis]) * strides[axis];
+    for (size_t d = 0; d < shape.size(); ++d) at += d == axis ? 0 : index[d] * strides[d];
+    targets.push_back(at);
+    next_index(index, indices.shape());
+  }
+  return targets;
+}
+
 void evaluate_elements(const OpDesc& desc, std::span<const Tensor> inputs,
                        std::span<Tensor> outputs) {
   copy_all(inputs[0], outputs[0]);
@@ -130,16 +198,7 @@ void evaluate_elements(const OpDesc& desc, std::span<const Tensor> inputs,
   const Shape& shape = inputs[0].shape();
   if (inputs[1].elements() == 0) return;
   const size_t axis = checked_axis(one_int(inputs[3], "the axis"), shape.size(), "axis");
-  const Shape strides = row_major_strides(shape);
-  const std::vector<int64_t> indices = inputs[1].to_ints();
-  std::vector<int64_t> targets;
-  Shape index(shape.size(), 0);
-  for (size_t i = 0; i < indices.size(); ++i) {
-    int64_t at = checked_index(indices[i], shape[axis]) * strides[axis];
-    for (size_t d = 0; d < shape.size(); ++d) at += d == axis ? 0 : index[d] * strides[d];
-    targets.push_back(at);
-    next_index(index, inputs[1].shape());
-  }
+  const std::vector<int64_t> targets = element_targets(inputs[1], shape, axis);
   with_number(inputs[0].type(), [&](auto zero) {
     using T = decltype(zero);
     const T* updates = inputs[2].data<T>();
@@ -158,6 +217,19 @@ void evaluate_elements(const OpDesc& desc, std::span<const Tensor> inputs,
         to[target] =
             static_cast<T>(to[target] / static_cast<T>(updates_met + (with_initial ? 1 : 0)));
   });
+}
+
+void expand_elements(Expansion& x) {
+  const Shape shape = x.shape(0);
+  const int64_t elements = count(shape);
+  if (!can_be_picked(x, elements) ||
+      reduction_of(x.context().attributes, x.context().opset, 12) != Reduction::none)
+    return;
+  const size_t axis = checked_axis(one_int(x.info(3).value, "the axis"), shape.size(), "axis");
+  x.outputs = {
+      x.reshape(replaced_rows(x, x.reshape(0, {elements}), x.reshape(2, {count(x.shape(2))}), 0,
+                              element_targets(x.info(1).value, shape, axis)),
+                shape)};
 }
 
 // ---- ScatterNDUpdate ----------------------------------------------------------------------------
@@ -180,25 +252,49 @@ std::vector<ValueInfo> infer_nd(const ShapeContext& context) {
   return {{data.type, data.shape}};
 }
 
+// Where each update goes, in rows: the data's part behind the dimensions that are indexed.
+std::vector<int64_t> row_targets(const Tensor& indices, const Shape& shape) {
+  const auto tuple = static_cast<size_t>(indices.shape().back());
+  const std::vector<int64_t> values = indices.to_ints();
+  std::vector<int64_t> targets;
+  for (size_t i = 0; i < values.size(); i += tuple) {
+    int64_t at = 0;
+    for (size_t k = 0; k < tuple; ++k) at = at * shape[k] + checked_index(values[i + k], shape[k]);
+    targets.push_back(at);
+  }
+  return targets;
+}
+
 void evaluate_nd(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   copy_all(inputs[0], outputs[0]);
   if (inputs[2].elements() == 0) return;
   const Reduction reduction = reduction_of(desc.attributes, desc.opset, 15);
   const Shape& shape = inputs[0].shape();
-  const Shape strides = row_major_strides(shape);
-  const auto tuple = static_cast<size_t>(inputs[1].shape().back());
-  const std::vector<int64_t> indices = inputs[1].to_ints();
-  const int64_t part = strides[tuple - 1];
+  const std::vector<int64_t> targets = row_targets(inputs[1], shape);
+  const int64_t part = row_major_strides(shape)[static_cast<size_t>(inputs[1].shape().back()) - 1];
   with_number(inputs[0].type(), [&](auto zero) {
     using T = decltype(zero);
     const T* updates = inputs[2].data<T>();
-    for (size_t i = 0; i < indices.size(); i += tuple) {
-      int64_t at = 0;
-      for (size_t k = 0; k < tuple; ++k) at += checked_index(indices[i + k], shape[k]) * strides[k];
-      T* to = outputs[0].mutable_data<T>() + at;
+    for (const int64_t target : targets) {
+      T* to = outputs[0].mutable_data<T>() + target * part;
       for (int64_t e = 0; e < part; ++e) to[e] = combined(reduction, to[e], *updates++);
     }
   });
+}
+
+void expand_nd(Expansion& x) {
+  const Shape shape = x.shape(0);
+  const int64_t tuple = x.shape(1).back();
+  const int64_t rows = count(Shape(shape.begin(), shape.begin() + tuple));
+  if (!can_be_picked(x, rows) ||
+      reduction_of(x.context().attributes, x.context().opset, 15) != Reduction::none)
+    return;
+  const std::vector<int64_t> targets = row_targets(x.info(1).value, shape);
+  const int64_t part = count(shape) / rows;
+  x.outputs = {x.reshape(
+      replaced_rows(x, x.reshape(0, {rows, part}),
+                    x.reshape(2, {static_cast<int64_t>(targets.size()), part}), 0, targets),
+      shape)};
 }
 
 }  // namespace
@@ -208,16 +304,19 @@ std::vector<OpDef> scatter_ops() {
            .opsets = opset_range(3),
            .infer_shapes = infer_update,
            .evaluate = evaluate_update,
+           .expand = expand_update,
            .host_reason = kHostReason},
           {.type = "ScatterElementsUpdate",
            .opsets = opset_range(3),
            .infer_shapes = infer_elements,
            .evaluate = evaluate_elements,
+           .expand = expand_elements,
            .host_reason = kHostReason},
           {.type = "ScatterNDUpdate",
            .opsets = opset_range(3),
            .infer_shapes = infer_nd,
            .evaluate = evaluate_nd,
+           .expand = expand_nd,
            .host_reason = kHostReason}};
 }
 

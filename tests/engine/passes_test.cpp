@@ -179,6 +179,64 @@ TEST(ExpandOperations, IntegersThatKernelsDoNotTakeGoThroughFloats) {
   });
 }
 
+// Slice assignments, as converters write them: constant indices, some of them repeated or negative.
+TEST(ExpandOperations, ScattersToConstantPlacesArePicked) {
+  const auto expand = [](const char* type, const Shape& data, const Tensor& indices,
+                         const Shape& updates, int64_t axis, const char* by) {
+    GraphBuilder b;
+    std::vector<Edge> inputs{b.parameter(data), b.constant(indices), b.parameter(updates)};
+    Edge result;
+    if (std::string(type) == "ScatterNDUpdate")
+      result = b.op(type, 4, {inputs[0], inputs[1], inputs[2]});
+    else
+      result = b.op(type, 3,
+                    {inputs[0], inputs[1], inputs[2],
+                     b.constant(Tensor::of(ElementType::i64, {}, std::vector<int64_t>{axis}))});
+    b.result(result);
+    auto graph = b.finish();
+    expect_same_values(*graph, "expand_operations");
+    EXPECT_EQ(count_of(*graph, type), 0u);
+    EXPECT_EQ(count_of(*graph, "Gather"), std::string(by) == "Gather" ? 1u : 0u) << type;
+  };
+  const auto ints = [](const Shape& shape, const std::vector<int64_t>& values) {
+    return Tensor::of(ElementType::i64, shape, values);
+  };
+  expand("ScatterUpdate", {2, 7, 3}, ints({2}, {3, 4}), {2, 2, 3}, 1, "Concat");
+  expand("ScatterUpdate", {2, 3}, ints({}, {-1}), {2}, 1, "Concat");
+  expand("ScatterUpdate", {9, 2}, ints({2, 3}, {1, 3, 5, 3, 8, 0}), {2, 3, 2}, 0, "Gather");
+  expand("ScatterUpdate", {2, 3}, ints({3}, {0, 1, 2}), {2, 3}, 1, "nothing");
+  expand("ScatterNDUpdate", {3, 4, 5}, ints({2, 2}, {1, 2, 1, 3}), {2, 5}, 0, "Concat");
+  expand("ScatterNDUpdate", {3, 4}, ints({5, 2}, {0, 1, 2, 3, 1, 1, -1, -2, 1, 1}), {5}, 0,
+         "Gather");
+  expand("ScatterElementsUpdate", {3, 4}, ints({2, 3}, {0, 2, 1, 2, 2, -3}), {2, 3}, 0, "Gather");
+}
+
+TEST(ExpandOperations, ScattersThatAddUpStay) {
+  GraphBuilder b;
+  const Edge places = b.constant(Tensor::of(ElementType::i64, {2, 1}, std::vector<int64_t>{1, 1}));
+  b.result(b.op("ScatterNDUpdate", 15, {b.parameter({3}), places, b.parameter({2})},
+                {{"reduction", "sum"}}));
+  const auto graph = b.finish();
+  expect_same_values(*graph, "expand_operations");
+  EXPECT_EQ(count_of(*graph, "ScatterNDUpdate"), 1u);
+}
+
+TEST(ExpandOperations, SequencesOfOneLengthAreReversed) {
+  for (const auto& [lengths, left] : {std::pair<std::vector<int64_t>, size_t>{{5, 5}, 0},
+                                      {{3, 3}, 0},
+                                      {{9, 9}, 0},
+                                      {{3, 5}, 1},
+                                      {{0, 0}, 1}}) {
+    GraphBuilder b;
+    b.result(b.op("ReverseSequence", 1,
+                  {b.parameter({5, 2, 3}), b.constant(Tensor::of(ElementType::i64, {2}, lengths))},
+                  {{"seq_axis", "0"}, {"batch_axis", "1"}}));
+    const auto graph = b.finish();
+    expect_same_values(*graph, "expand_operations");
+    EXPECT_EQ(count_of(*graph, "ReverseSequence"), left);
+  }
+}
+
 TEST(ExpandOperations, ScaleAndBiasOfAGroupNormalizationMayBeComputed) {
   GraphBuilder b;
   const Edge x = b.parameter({2, 6, 3, 2}), scale = b.parameter({6}), bias = b.parameter({6});
@@ -239,20 +297,19 @@ TEST(GroupByValues, WhatFollowsASuppressionIsOneStepOfTheHost) {
   EXPECT_EQ(outputs[1].to_ints(), (std::vector<int64_t>{2, 1}));
 }
 
-// As a tool writes data[mask] = value: the updates take their shape from the indices that are found.
+// As a tool writes data[mask] = value: the updates take their shape from the indices that are
+// found.
 TEST(GroupByValues, AShapeThatIsComputedFromWhatIsFoundIsTheActualOne) {
   GraphBuilder b;
   const auto ints = [&](const std::vector<int64_t>& values) {
-    return b.constant(
-        Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+    return b.constant(Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
   };
   const Edge data = b.parameter({3, 2});
   const Edge found = b.op("NonZero", 3, {b.parameter({3})}, {{"output_type", "i64"}});
   const Edge indices = b.op("Transpose", 1, {found, ints({1, 0})});
   const Edge count = b.op("Gather", 8, {b.op("ShapeOf", 3, {indices}), ints({0}), ints({0})});
   const Edge shape = b.op("Concat", 1, {count, ints({2})}, {{"axis", "0"}});
-  const Edge value =
-      b.constant(Tensor::of<float>(ElementType::f32, {}, std::vector<float>{7}));
+  const Edge value = b.constant(Tensor::of<float>(ElementType::f32, {}, std::vector<float>{7}));
   const Edge updates = b.op("Broadcast", 3, {value, ints({3, 2})});
   updates.node->inputs[1] = shape;
   b.result(b.op("ScatterNDUpdate", 4, {data, indices, updates}));
@@ -271,8 +328,7 @@ TEST(GroupByValues, AShapeThatIsComputedFromWhatIsFoundIsTheActualOne) {
 TEST(FoldConstants, WhatIsFoundInAShapeIsConstant) {
   GraphBuilder b;
   const auto ints = [&](const std::vector<int64_t>& values) {
-    return b.constant(
-        Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+    return b.constant(Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
   };
   const Edge shape = b.op("ShapeOf", 3, {b.parameter({1, 3, 1, 5})});
   const Edge found = b.op("NonZero", 3, {b.op("Equal", 1, {shape, ints({1})})});

@@ -101,10 +101,10 @@ TEST(UnrollLoops, CountsByTheConditionAndLetsAStateTakeShape) {
   const Edge full = inner.op("Broadcast", 3, {list, ints(inner, {2}, {3, 2})});
   const Edge row = inner.op("Gather", 8, {x, count, ints(inner, {}, {0})});
   inner.result(next);
-  inner.result(inner.op("ScatterUpdate", 3,
-                        {full, inner.op("Unsqueeze", 1, {count, ints(inner, {1}, {0})}),
-                         inner.op("Unsqueeze", 1, {row, ints(inner, {1}, {0})}),
-                         ints(inner, {1}, {0})}));
+  inner.result(
+      inner.op("ScatterUpdate", 3,
+               {full, inner.op("Unsqueeze", 1, {count, ints(inner, {1}, {0})}),
+                inner.op("Unsqueeze", 1, {row, ints(inner, {1}, {0})}), ints(inner, {1}, {0})}));
   inner.result(inner.op("Less", 1, {next, ints(inner, {}, {2})}));
   auto body = std::make_shared<GraphBody>(inner.finish());
   body->inputs = {{2, 0}, {3, 1}, {4, 2}};

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/expand.h"
 #include "kernels/kernel.h"
 #include "kernels/scalar_functions.h"
 #include "kernels/shape_util.h"
@@ -678,6 +679,15 @@ TensorDesc aligned_operand(const OpDesc& desc, size_t i) {
   return aligned;
 }
 
+// What has a meaning of its own for booleans says so in its type or attributes: on the device they
+// are bytes like any others.
+static void expand_by_type(Expansion& x) {
+  if (x.context().type == "ConvertLike")
+    x.outputs = {x.convert(0, x.info(1).type)};
+  else if (x.info(0).type == ElementType::boolean)
+    x.outputs = {x.step("LogicalNot", 1, {0})};
+}
+
 std::vector<OpDef> elementwise_ops() {
   std::vector<OpDef> ops;
   for (const Entry& entry : kTable) {
@@ -689,6 +699,7 @@ std::vector<OpDef> elementwise_ops() {
     def.families = {&kElementwiseFamily};
     def.layout = LayoutRule::follow;
     def.as_tail = elementwise_as_tail;
+    if (def.type == "BitwiseNot" || def.type == "ConvertLike") def.expand = expand_by_type;
     ops.push_back(std::move(def));
   }
   return ops;

@@ -237,6 +237,23 @@ TEST(ExpandOperations, SequencesOfOneLengthAreReversed) {
   }
 }
 
+// On the device, booleans are bytes.
+TEST(ExpandOperations, WhatDependsOnTheTypeBooleanSaysSo) {
+  GraphBuilder b;
+  const Edge x = b.parameter({6}), y = b.parameter({6});
+  const Edge mask = b.op("Greater", 1, {x, y});
+  b.result(b.op("Convert", 1, {b.op("BitwiseNot", 13, {mask})}, {{"destination_type", "f32"}}));
+  b.result(b.op("Convert", 1, {b.op("ConvertLike", 1, {x, mask})}, {{"destination_type", "f32"}}));
+  const auto graph = b.finish();
+  const std::vector<Tensor> inputs{
+      Tensor::of<float>(ElementType::f32, {6}, std::vector<float>{0, 0.25f, 0.5f, 3, 4, 0}),
+      Tensor::of<float>(ElementType::f32, {6}, std::vector<float>{1, 0, 1, 2, 5, -1})};
+  run_passes(*graph, cpu_context());
+  const std::vector<Tensor> outputs = evaluate_graph(*graph, inputs);
+  EXPECT_EQ(outputs[0].to_floats(), (std::vector<float>{1, 0, 1, 0, 1, 0}));
+  EXPECT_EQ(outputs[1].to_floats(), (std::vector<float>{0, 1, 1, 1, 1, 0}));
+}
+
 TEST(ExpandOperations, ScaleAndBiasOfAGroupNormalizationMayBeComputed) {
   GraphBuilder b;
   const Edge x = b.parameter({2, 6, 3, 2}), scale = b.parameter({6}), bias = b.parameter({6});

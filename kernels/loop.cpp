@@ -161,6 +161,12 @@ Tensor together(std::vector<Tensor> parts, const Body::Port& port, const ValueIn
   return whole;
 }
 
+// Integers may have been narrowed outside the body.
+Tensor as_stated(const Body& body, size_t parameter, const Tensor& value) {
+  const ElementType type = body.parameter(parameter).type;
+  return value.type() == type ? value : value.convert(type);
+}
+
 void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Body& body = only_body(desc.bodies);
   std::vector<ValueInfo> infos;
@@ -176,7 +182,7 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   }
   std::vector<Tensor> parameters(body.parameter_count()), results;
   for (const Body::Port& port : body.inputs)
-    if (!port.sliced) parameters[port.inner] = inputs[port.outer];
+    if (!port.sliced) parameters[port.inner] = as_stated(body, port.inner, inputs[port.outer]);
   std::vector<std::vector<Tensor>> parts(body.outputs.size());
   for (int64_t i = 0; i < count && go_on; ++i) {
     for (const Body::Port& port : body.inputs) {
@@ -187,8 +193,9 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
       const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
       const TensorDesc view =
           part_of(whole, port, part_begin(port, whole.shape()[axis], i), port.part);
-      parameters[port.inner] = Tensor::allocate(whole.type(), view.shape);
-      copy_view(whole, view, parameters[port.inner]);
+      Tensor part = Tensor::allocate(whole.type(), view.shape);
+      copy_view(whole, view, part);
+      parameters[port.inner] = as_stated(body, port.inner, part);
     }
     if (body.counter) {
       const ValueInfo& counter = body.parameter(*body.counter);
@@ -249,7 +256,8 @@ std::vector<ValueInfo> infer_if(const ShapeContext& context) {
 void evaluate_if(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Body& body = *desc.bodies.at(is_true(inputs[0]) ? 0 : 1);
   std::vector<Tensor> parameters(body.parameter_count());
-  for (const Body::Port& port : body.inputs) parameters[port.inner] = inputs[port.outer];
+  for (const Body::Port& port : body.inputs)
+    parameters[port.inner] = as_stated(body, port.inner, inputs[port.outer]);
   const std::vector<Tensor> results = body.evaluate(parameters);
   for (const Body::Port& port : body.outputs) outputs[port.outer] = results.at(port.inner);
 }
@@ -266,7 +274,7 @@ void evaluate_subgraph(const OpDesc& desc, std::span<const Tensor> inputs,
   const Body& body = *desc.bodies.at(0);
   std::vector<Tensor> parameters(body.parameter_count());
   for (const Body::Port& port : body.inputs)
-    parameters[port.inner] = inputs[port.outer].convert(body.parameter(port.inner).type);
+    parameters[port.inner] = as_stated(body, port.inner, inputs[port.outer]);
   const std::vector<Tensor> results = body.evaluate(parameters);
   for (const Body::Port& port : body.outputs) outputs[port.outer] = results.at(port.inner);
 }

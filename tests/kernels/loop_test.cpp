@@ -98,6 +98,28 @@ TEST(Loop, CountsTripsAndObeysConditions) {
   EXPECT_EQ(run_loop("Loop", 5, body, never, 2)[0].to_floats(), std::vector<float>{1});
 }
 
+// One parameter of i64, which is the result.
+struct CountBody final : Body {
+  ValueInfo stated{ElementType::i64, {1}, {}};
+  size_t parameter_count() const override { return 1; }
+  const ValueInfo& parameter(size_t) const override { return stated; }
+  std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> p) const override {
+    return {{p[0].type, p[0].shape, {}}};
+  }
+  std::vector<Tensor> evaluate(std::span<const Tensor> p) const override { return {p[0]}; }
+};
+
+TEST(Loop, BodiesGetTheTypesThatTheyState) {
+  auto body = std::make_shared<CountBody>();
+  body->outputs = {{0, 0}};
+  const Tensor once = scalar(1), go = Tensor::of(ElementType::boolean, {}, std::vector<int>{1}),
+               narrowed = Tensor::of(ElementType::i32, {1}, std::vector<int>{7});
+  body->inputs = {{2, 0}};
+  EXPECT_EQ(run_loop("Loop", 5, body, {once, go, narrowed}, 1)[0].type(), ElementType::i64);
+  body->inputs = {sliced(0, 0, 0, 1, 1)};
+  EXPECT_EQ(run_loop("TensorIterator", 1, body, {narrowed}, 1)[0].type(), ElementType::i64);
+}
+
 TEST(Loop, RefusesPortMapsThatDoNotFit) {
   const std::vector<Tensor> inputs{floats({1, 6}, {1, 2, 3, 4, 5, 6}), floats({1, 2}, {0, 0})};
   const auto fails = [&](std::vector<Body::Port> in, std::vector<Body::Port> out) {

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kHostReason =
     "how often the body runs, or which one, depends on values; known counts are unrolled";
 constexpr int64_t kMostIterations = 1 << 20;
-constexpr int64_t kMostCounted = 1024;  // by looking at what the condition comes to
+constexpr int64_t kMostCounted = 256;  // by looking at what the condition comes to
 
 const Body& only_body(std::span<const std::shared_ptr<const Body>> bodies) {
   if (bodies.size() != 1 || !bodies[0]) fail_model("has no body");
@@ -106,7 +106,10 @@ std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
   const Body& body = only_body(context.bodies);
   const std::vector<ValueInfo> results =
       infer_iteration(body, first_parameters(body, context.inputs));
-  const std::optional<int64_t> count = iterations(context.type, body, context.inputs);
+  const bool sliced = std::any_of(body.outputs.begin(), body.outputs.end(),
+                                  [](const Body::Port& port) { return port.sliced; });
+  const std::optional<int64_t> count =
+      sliced ? iterations(context.type, body, context.inputs) : std::nullopt;
   std::vector<ValueInfo> outputs(context.output_count);
   for (const Body::Port& port : body.outputs) {
     if (port.outer >= outputs.size() || port.inner >= results.size())

@@ -42,6 +42,7 @@ std::vector<float> values_of(const Edge& edge, const Shape& shape) {
   if (std::all_of(values.begin(), values.end(), [&](float v) { return v == values[0]; }))
     return {values[0]};
   const Shape& own = constant->shape();
+  if (shape.size() < 2) return {};
   const size_t at = 1 + own.size() - std::max(shape.size(), own.size());
   const bool by_channel = own.size() <= shape.size() && shape.size() < own.size() + 2 &&
                           own[at] == shape[1] && constant->elements() == shape[1];

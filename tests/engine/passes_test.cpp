@@ -569,6 +569,16 @@ TEST(Quantize, LeavesFloatsThatNobodyCounts) {
   EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
 }
 
+TEST(Quantize, LeavesVectors) {
+  GraphBuilder b;
+  const Edge low = b.constant(numbers({5}, {-1, -2, -3, -4, -5})),
+             high = b.constant(numbers({5}, {1, 2, 3, 4, 5}));
+  b.result(b.op("FakeQuantize", 1, {b.parameter({5}), low, high, low, high}, {{"levels", "256"}}));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 1e-4f);
+  EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
+}
+
 TEST(Quantize, NeedsADotProduct) {
   GraphBuilder b;
   b.result(conv_on_grids(b, fake_quantize(b, b.parameter({1, 3, 6, 6}), 0, 2), "Convolution",

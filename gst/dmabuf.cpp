@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "gst/memory_data.h"
 #include "gst/surface.h"
 
 namespace clinfer {
@@ -26,19 +27,6 @@ class MemoryBuffers {
     auto buffer = model->import_dmabuf(gst_dmabuf_memory_get_fd(memory), memory->maxsize);
     entries_.emplace_back(model, buffer);
     return buffer;
-  }
-
-  static MemoryBuffers& of(GstMemory* memory) {
-    static const GQuark quark = g_quark_from_static_string("clinfer-dmabuf-buffers");
-    static std::mutex mutex;
-    GstMiniObject* object = GST_MINI_OBJECT_CAST(memory);
-    const std::lock_guard lock(mutex);
-    if (auto* known = static_cast<MemoryBuffers*>(gst_mini_object_get_qdata(object, quark)))
-      return *known;
-    auto* buffers = new MemoryBuffers;
-    gst_mini_object_set_qdata(object, quark, buffers,
-                              [](gpointer data) { delete static_cast<MemoryBuffers*>(data); });
-    return *buffers;
   }
 
  private:
@@ -70,7 +58,7 @@ std::shared_ptr<ImportedMemory> DmabufImporter::memory_of(GstMemory* memory) con
   wait_for_writer(gst_dmabuf_memory_get_fd(memory));
   // Parts of a memory count their offset from the beginning of the whole, which lives longer.
   while (memory->parent != nullptr) memory = memory->parent;
-  return MemoryBuffers::of(memory).get(memory, model_);
+  return data_of<MemoryBuffers>(memory, "clinfer-dmabuf-buffers").get(memory, model_);
 }
 
 std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,

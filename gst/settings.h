@@ -19,7 +19,7 @@ struct Settings {
   unsigned nireq = 0;               // 0: twice the streams
   unsigned throughput_streams = 1;  // 0: the engine's choice
   unsigned batch_size = 1;          // 0: the tuning file's, else the model's
-  int batch_timeout = -1;  // milliseconds; -1: automatic
+  int batch_timeout = -1;           // milliseconds; -1: automatic
   std::string model_instance_id;
   QueueHint priority = QueueHint::automatic, throttle = QueueHint::automatic;
   bool exclusive = false;

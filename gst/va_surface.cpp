@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gst/handle.h"
+#include "gst/memory_data.h"
 #include "gst/surface.h"
 
 namespace clinfer {
@@ -112,19 +113,6 @@ class SurfaceImages {
     }
     entries_.push_back(std::move(entry));
     return entries_.back().images;
-  }
-
-  static SurfaceImages& of(GstMemory* memory) {
-    static const GQuark quark = g_quark_from_static_string("clinfer-surface-images");
-    static std::mutex mutex;
-    GstMiniObject* object = GST_MINI_OBJECT_CAST(memory);
-    const std::lock_guard lock(mutex);
-    if (auto* known = static_cast<SurfaceImages*>(gst_mini_object_get_qdata(object, quark)))
-      return *known;
-    auto* images = new SurfaceImages;
-    gst_mini_object_set_qdata(object, quark, images,
-                              [](gpointer data) { delete static_cast<SurfaceImages*>(data); });
-    return *images;
   }
 
  private:
@@ -241,7 +229,7 @@ std::shared_ptr<ImportedSurface> import_surface(GstBuffer* buffer, const Surface
   const VASurfaceID id = gst_va_buffer_get_surface(buffer);
   // Drivers wait for the decoder when a surface is acquired; here no lock is held meanwhile.
   check(vaSyncSurface(display.display.handle, id), "vaSyncSurface");
-  return SurfaceImages::of(gst_buffer_peek_memory(buffer, 0))
+  return data_of<SurfaceImages>(gst_buffer_peek_memory(buffer, 0), "clinfer-surface-images")
       .get(display.display.handle, id, picture, model);
 }
 

@@ -92,6 +92,14 @@ TensorDesc TensorDesc::channels_last(ElementType type, Shape shape) {
   return {type, std::move(shape), std::move(strides), 0};
 }
 
+std::pair<int64_t, int64_t> TensorDesc::byte_range() const {
+  int64_t low = offset, high = offset;
+  for (size_t i = 0; i < shape.size(); ++i)
+    (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
+  const auto size = static_cast<int64_t>(size_of(type));
+  return {low * size, (high + 1) * size};
+}
+
 int64_t TensorDesc::span() const {
   if (elements() == 0) return 0;
   int64_t last = 0;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace clinfer {
@@ -41,6 +42,8 @@ struct TensorDesc {
 
   int64_t elements() const { return count(shape); }
   int64_t span() const;  // elements from the first to the last one inclusive; 0 when empty
+  // First and one past the last byte, counted from where `offset` counts from. Not of empty ones.
+  std::pair<int64_t, int64_t> byte_range() const;
   bool is_row_major()
       const;  // dense, innermost dimension last (dimensions of size 1 do not matter)
   bool is_channels_last()

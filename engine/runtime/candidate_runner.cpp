@@ -33,15 +33,6 @@ bool jumps(const OpDesc& desc) {
   });
 }
 
-// First and one past the last byte of a tensor relative to element 0 of its buffer.
-std::pair<int64_t, int64_t> byte_range(const TensorDesc& desc) {
-  int64_t low = desc.offset, high = desc.offset;
-  for (size_t i = 0; i < desc.shape.size(); ++i)
-    (desc.strides[i] < 0 ? low : high) += (desc.shape[i] - 1) * desc.strides[i];
-  const auto size = static_cast<int64_t>(size_of(desc.type));
-  return {low * size, (high + 1) * size};
-}
-
 }  // namespace
 
 CandidateRunner::CandidateRunner(const ocl::Context& context, const OpDesc& desc, Find find,
@@ -58,7 +49,7 @@ CandidateRunner::CandidateRunner(const ocl::Context& context, const OpDesc& desc
   for (size_t port = 0; port < desc_.outputs.size(); ++port) {
     const TensorDesc& output = desc_.outputs[port];
     if (output.elements() == 0) continue;
-    const auto [low, high] = byte_range(output);
+    const auto [low, high] = output.byte_range();
     const auto size = static_cast<int64_t>(size_of(output.type));
     const BoundBuffer bound = find_(Argument::output(port, size_of(output.type)));
     Reference reference;

@@ -15,15 +15,6 @@ namespace {
 
 std::pair<const Node*, int> key(const Edge& edge) { return {edge.node, edge.port}; }
 
-// First and one past the last byte of a tensor in its region.
-std::pair<size_t, size_t> byte_range(const TensorDesc& desc) {
-  int64_t low = desc.offset, high = desc.offset;
-  for (size_t i = 0; i < desc.shape.size(); ++i)
-    (desc.strides[i] < 0 ? low : high) += (desc.shape[i] - 1) * desc.strides[i];
-  const size_t size = size_of(desc.type);
-  return {static_cast<size_t>(low) * size, (static_cast<size_t>(high) + 1) * size};
-}
-
 bool same_geometry(const Frame& a, const Frame& b) {
   return a.format == b.format && a.width == b.width && a.height == b.height &&
          a.strides == b.strides && a.matrix == b.matrix && a.full_range == b.full_range &&
@@ -331,13 +322,13 @@ void DeviceRequest::read_back(const Edge& edge) {
   if (desc.elements() == 0) return;
   Readback& readback = readbacks_[key(edge)];
   if (readback.memory) return;
-  const auto [begin, end] = byte_range(desc);
-  const auto memory = readback.pool.take(model_.context(), stream_.queue, end - begin);
+  const auto [low, high] = desc.byte_range();
+  const auto begin = static_cast<size_t>(low), size = static_cast<size_t>(high - low);
+  const auto memory = readback.pool.take(model_.context(), stream_.queue, size);
   readback.memory = memory;
   const Region& region = sized_->plan.region_of(edge);
   const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_;
-  stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, end - begin,
-                                  memory->data());
+  stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, size, memory->data());
 }
 
 // A tensor on the host, row-major: where it was read to, if it lies there like that.
@@ -358,7 +349,7 @@ Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
   const auto value = [&] {
     if (desc.type == type && desc.is_row_major())
       return Tensor::view(type, desc.shape, readback.memory->data(), readback.memory);
-    desc.offset -= static_cast<int64_t>(byte_range(desc).first / size_of(desc.type));
+    desc.offset -= desc.byte_range().first / static_cast<int64_t>(size_of(desc.type));
     return gather_from(desc, readback.memory->data(), type);
   };
   const OpDef* def = edge.node->def;

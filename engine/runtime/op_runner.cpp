@@ -14,16 +14,6 @@ namespace {
 constexpr unsigned char kPoison = 0xff;  // NaN in f32 and f16
 constexpr size_t kGuard = 256;           // bytes on each side of a tensor
 
-// First and one past the last byte of a tensor relative to element 0 of its buffer (strides may be
-// negative).
-std::pair<int64_t, int64_t> byte_range(const TensorDesc& desc) {
-  int64_t low = desc.offset, high = desc.offset;
-  for (size_t i = 0; i < desc.shape.size(); ++i)
-    (desc.strides[i] < 0 ? low : high) += (desc.shape[i] - 1) * desc.strides[i];
-  const int64_t size = static_cast<int64_t>(size_of(desc.type));
-  return {low * size, (high + 1) * size};
-}
-
 struct Placed {
   TensorDesc desc;  // offset counts from the start of the buffer
   std::vector<std::byte> host;
@@ -32,7 +22,7 @@ struct Placed {
 
 Placed place(const TensorDesc& desc) {
   Placed placed{desc, {}, {}};
-  const auto [low, high] = byte_range(desc);
+  const auto [low, high] = desc.byte_range();
   const size_t size = size_of(desc.type);
   placed.desc.offset +=
       static_cast<int64_t>(kGuard / size) - std::min<int64_t>(low, 0) / static_cast<int64_t>(size);

@@ -198,7 +198,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   const Steps steps(desc, s, point);
   const bool bytes = takes_bytes(desc);
   const int64_t blocks = ceil_div(s.out_channels, point.block());
-  const int zero = bytes ? static_cast<int>(zero_points(desc)[0]) : 0;
+  const auto zero = bytes ? static_cast<uint32_t>(zero_points(desc)[0]) : 0;
 
   const PixelWalk walk = walk_pixels(desc, problem);
   const PixelStrides &in = walk.in, &to = walk.out;
@@ -206,7 +206,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   std::vector<int64_t> values{in.n, in.h, in.w, to.n, to.h, to.w};
   for (const int64_t v : geometry(s)) values.push_back(v);
   values.insert(values.end(), {s.in_channels, s.out_channels, blocks, steps.parts, steps.per_slice,
-                               s.pixels(), zero * 0x01010101});
+                               s.pixels(), static_cast<int>(zero * 0x01010101u)});
 
   KernelPlan plan;
   plan.packed.push_back([weights = problem.weights, s, point, steps, blocks, bytes] {

@@ -110,28 +110,13 @@ Header parse_header(std::string_view dict) {
 
 // Elements with the first dimension innermost, to row-major.
 Tensor from_fortran(const Header& header, const std::byte* from) {
-  Tensor tensor = Tensor::allocate(header.type, header.shape);
-  const size_t size = size_of(header.type), rank = header.shape.size();
-  Shape strides(rank);
+  TensorDesc desc = TensorDesc::row_major(header.type, header.shape);
   int64_t stride = 1;
-  for (size_t d = 0; d < rank; ++d) {
-    strides[d] = stride;
-    stride *= header.shape[d];
+  for (size_t d = 0; d < desc.shape.size(); ++d) {
+    desc.strides[d] = stride;
+    stride *= desc.shape[d];
   }
-  auto* to = tensor.mutable_data<std::byte>();
-  Shape index(rank, 0);
-  int64_t offset = 0;
-  for (int64_t i = 0, n = tensor.elements(); i < n; ++i) {
-    std::memcpy(to + static_cast<size_t>(i) * size, from + static_cast<size_t>(offset) * size,
-                size);
-    for (size_t d = rank; d-- > 0;) {
-      offset += strides[d];
-      if (++index[d] < header.shape[d]) break;
-      offset -= strides[d] * header.shape[d];
-      index[d] = 0;
-    }
-  }
-  return tensor;
+  return gather_from(desc, from, header.type);
 }
 
 Tensor parse(std::span<const std::byte> file) {

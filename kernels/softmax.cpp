@@ -22,6 +22,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   check_inputs(context, 1, 1);
   const ValueInfo& in = context.inputs[0];
   axis_of(context.type, context.attributes, in.shape.size());
+  if (!is_float(in.type))
+    fail_model("its input is " + std::string(name_of(in.type)) + ", no floats");
   return {{in.type, in.shape, {}}};
 }
 

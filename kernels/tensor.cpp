@@ -293,6 +293,13 @@ Tensor Tensor::convert(ElementType type) const {
   return result;
 }
 
+void Tensor::check_size(size_t bytes) const {
+  if (bytes > size_of(type_) && !empty())
+    throw Error(ErrorCode::unsupported, "it is given, or gives, values of type " +
+                                            std::string(name_of(type_)) +
+                                            ", which it cannot compute with");
+}
+
 std::vector<float> Tensor::to_floats() const {
   std::vector<float> values(static_cast<size_t>(elements()));
   copy_any({elements()}, type_, data_, {1}, ElementType::f32, values.data(), {1});

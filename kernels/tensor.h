@@ -72,12 +72,16 @@ class Tensor {
 
   const void* raw() const { return data_; }
   void* raw_mutable() { return const_cast<void*>(data_); }  // only on what this holder allocated
+  // The elements as T. Throw Error{unsupported} where they have fewer bytes: an operation that does
+  // not look at its types must not go beyond their memory.
   template <typename T>
   const T* data() const {
+    check_size(sizeof(T));
     return static_cast<const T*>(data_);
   }
   template <typename T>
   T* mutable_data() {
+    check_size(sizeof(T));
     return static_cast<T*>(raw_mutable());
   }
 
@@ -88,6 +92,8 @@ class Tensor {
   Tensor reshaped(Shape shape) const;  // same elements, same memory
 
  private:
+  void check_size(size_t bytes) const;
+
   ElementType type_ = ElementType::f32;
   Shape shape_;
   const void* data_ = nullptr;

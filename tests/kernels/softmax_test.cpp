@@ -38,6 +38,14 @@ TEST(SoftMax, ReferenceByHand) {
   EXPECT_NEAR(reference(desc, inputs)[0].to_floats()[3], 1, 1e-6);
 }
 
+TEST(SoftMax, TakesFloatsOnly) {
+  const std::vector<Tensor> bytes{test::random_ints(ElementType::u8, {2, 3}, 0, 9)};
+  EXPECT_THROW(make_desc("SoftMax", 8, attributes({{"axis", "1"}}), bytes, {}), Error);
+  // Who forgets to ask does not get beyond the memory.
+  EXPECT_THROW(bytes[0].data<float>(), Error);
+  EXPECT_NO_THROW(bytes[0].data<uint8_t>());
+}
+
 TEST(SoftMax, RefusesAxesThatAreNotThere) {
   const std::vector<Tensor> inputs{random_tensor({2, 3})};
   for (const char* axis : {"2", "-3", "all"})

@@ -106,11 +106,11 @@ class Batcher {
     Clock::duration quiet{};
   };
 
-  // Puts a frame into the batch that is being formed; waits for room in it. An empty ticket when
-  // the stream was interrupted.
+  // Puts a frame into the batch that is being formed; waits while as many full ones as the device
+  // has streams wait already. An empty ticket when the stream was interrupted.
   Ticket submit(const Stream& stream, Fill fill, const Patience& patience) {
     std::unique_lock lock(mutex_);
-    while (!stream.interrupted && full()) {
+    while (!stream.interrupted && full(lanes_.size())) {
       if (idle_request())
         launch_due(lock);
       else
@@ -120,10 +120,10 @@ class Batcher {
     return add(lock, stream, std::move(fill), patience);
   }
 
-  // The same without waiting: an empty ticket when there is no room.
+  // The same without waiting: an empty ticket when a full batch waits already.
   Ticket try_submit(const Stream& stream, Fill fill, const Patience& patience) {
     std::unique_lock lock(mutex_);
-    while (!stream.interrupted && full()) {
+    while (!stream.interrupted && full(1)) {
       if (!idle_request()) return {};
       launch_due(lock);
     }
@@ -134,12 +134,12 @@ class Batcher {
   // The frames of `stream` wait for no others any more.
   void hurry(const Stream& stream) {
     std::unique_lock lock(mutex_);
-    if (forming_ == nullptr) return;
-    const auto& entries = forming_->entries;
+    if (formed_.empty()) return;
+    const auto& entries = formed_.back()->entries;
     if (std::none_of(entries.begin(), entries.end(),
                      [&](const auto& entry) { return entry->stream == &stream; }))
       return;
-    forming_->timeout_at = Clock::time_point::min();
+    formed_.back()->timeout_at = Clock::time_point::min();
     launch_due(lock);
   }
 
@@ -148,7 +148,7 @@ class Batcher {
     {
       const std::lock_guard lock(mutex_);
       stream.interrupted = true;
-      if (forming_ != nullptr) forming_->changed.notify_all();
+      for (const auto& batch : formed_) batch->changed.notify_all();
     }
     room_.notify_all();
   }
@@ -180,10 +180,15 @@ class Batcher {
 
   // ---- all of these with mutex_ held; those that take the lock give it up in between
 
-  bool full() const { return forming_ != nullptr && forming_->entries.size() >= batch_size_; }
+  bool is_full(const Batch& batch) const { return batch.entries.size() >= batch_size_; }
+  // Whether `most` batches that are full wait.
+  bool full(size_t most) const { return formed_.size() >= most && is_full(*formed_.back()); }
   bool due() const {
-    if (forming_ == nullptr) return false;
-    return full() || Clock::now() >= std::min(forming_->timeout_at, forming_->quiet_at);
+    if (formed_.empty()) return false;
+    const Batch& first = *formed_.front();
+    // Others behind it: it was full, and no more will come for who has left.
+    return is_full(first) || formed_.size() > 1 ||
+           Clock::now() >= std::min(first.timeout_at, first.quiet_at);
   }
   std::optional<size_t> idle_request() {
     std::optional<size_t> best;
@@ -194,17 +199,18 @@ class Batcher {
 
   Ticket add(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
              const Patience& patience) {
-    if (forming_ == nullptr) forming_ = std::make_shared<Batch>();
+    if (formed_.empty() || is_full(*formed_.back())) formed_.push_back(std::make_shared<Batch>());
+    const std::shared_ptr<Batch>& batch = formed_.back();
     auto entry = std::make_shared<Entry>();
     entry->stream = &stream;
     entry->fill = std::move(fill);
-    entry->batch = forming_;
-    forming_->entries.push_back(entry);
+    entry->batch = batch;
+    batch->entries.push_back(entry);
     const Clock::time_point now = Clock::now();
     if (patience.timeout)
-      forming_->timeout_at = std::min(forming_->timeout_at, now + *patience.timeout);
+      batch->timeout_at = std::min(batch->timeout_at, now + *patience.timeout);
     else
-      forming_->quiet_at = now + patience.quiet;
+      batch->quiet_at = now + patience.quiet;
     launch_due(lock);
     return Ticket(this, std::move(entry));
   }
@@ -219,7 +225,9 @@ class Batcher {
 
   // False when it failed: the request is idle again.
   bool launch(std::unique_lock<std::mutex>& lock, size_t index) {
-    const std::shared_ptr<Batch> batch = std::exchange(forming_, nullptr);
+    const std::shared_ptr<Batch> batch = formed_.front();
+    formed_.pop_front();
+    wake_first();
     Lane& lane = lane_of(index);
     batch->state = State::launched;
     batch->request = index;
@@ -293,7 +301,8 @@ class Batcher {
 
   // One step towards the end of a batch.
   void advance(std::unique_lock<std::mutex>& lock, Batch& batch) {
-    if (batch.state != State::forming) return batch.changed.wait(lock);
+    if (batch.state != State::forming || &batch != formed_.front().get())
+      return batch.changed.wait(lock);
     if (!due()) {
       batch.changed.wait_until(lock, std::min(batch.timeout_at, batch.quiet_at));
     } else if (idle_request()) {
@@ -329,8 +338,16 @@ class Batcher {
   // Takes a frame out of the batch that is being formed.
   void leave(Batch& batch, const Entry& entry) {
     std::erase_if(batch.entries, [&](const auto& other) { return other.get() == &entry; });
-    if (batch.entries.empty()) forming_ = nullptr;
+    if (batch.entries.empty()) {
+      std::erase_if(formed_, [&](const auto& other) { return other.get() == &batch; });
+      wake_first();
+    }
     room_.notify_all();
+  }
+
+  // Who waits in the batch that is the first now looks after its time.
+  void wake_first() {
+    if (!formed_.empty()) formed_.front()->changed.notify_all();
   }
 
   Lane& lane_of(size_t request) { return lanes_[request % lanes_.size()]; }
@@ -342,7 +359,8 @@ class Batcher {
   const Read read_;
   std::vector<bool> idle_;
   std::deque<Lane> lanes_;
-  std::shared_ptr<Batch> forming_;  // has at least one entry
+  // To be launched, oldest first; each has an entry, all but the last are full or have lost some.
+  std::deque<std::shared_ptr<Batch>> formed_;
   Counts counts_;
   std::vector<std::jthread> threads_;  // last: they stop before the rest goes
 };

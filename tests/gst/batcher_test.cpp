@@ -225,6 +225,26 @@ TEST(Batcher, SpreadsOverTheDevicesStreams) {
   EXPECT_EQ(used, (std::vector<size_t>{0, 1, 2, 3}));
 }
 
+TEST(Batcher, ForEachStreamOfTheDeviceAFullBatchWaits) {
+  auto batcher = make(2, 2, 300ms, 2);
+  TestBatcher::Stream stream, leaving;
+  std::vector<TestBatcher::Ticket> tickets;
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 4; ++i)
+    tickets.push_back(batcher->submit(stream, number(i), kForEver));  // launched
+  tickets.push_back(batcher->submit(stream, number(4), kForEver));
+  auto left = batcher->submit(leaving, number(9), kForEver);
+  tickets.push_back(batcher->submit(stream, number(5), kForEver));
+  tickets.push_back(batcher->submit(stream, number(6), kForEver));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 250ms) << "waited for room";
+  EXPECT_FALSE(batcher->try_submit(stream, number(7), kForEver));
+  // What is left of the first goes, though it is not full any more and has all the time.
+  batcher->interrupt(leaving);
+  EXPECT_EQ(left.wait(), std::nullopt);
+  for (size_t i = 0; i < tickets.size(); ++i)
+    EXPECT_EQ(*tickets[i].wait(), 1000 + static_cast<int>(i));
+}
+
 TEST(Batcher, TheDevicesStreamsDoNotWaitForEachOther) {
   auto batcher = make(2, 1, 100us, 2);
   TestBatcher::Stream stream;

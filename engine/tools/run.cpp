@@ -95,7 +95,6 @@ std::shared_ptr<const Model> reshaped(std::shared_ptr<const Model> model,
 void run(const Arguments& arguments) {
   const auto folder = arguments.value("--output-dir"),
              reference = arguments.value("--compare-with");
-  if (!folder && !reference) fail("--output-dir is missing");
   const auto model = reshaped(Model::read(arguments.positional(0)), arguments);
   Config config = read_config(arguments);
   if (reference) {
@@ -116,11 +115,12 @@ void run(const Arguments& arguments) {
   request->wait();
 
   std::error_code problem;
-  std::filesystem::create_directories(*folder, problem);
+  if (folder) std::filesystem::create_directories(*folder, problem);
   if (problem) throw Error(ErrorCode::io, *folder + ": " + problem.message());
   for (size_t i = 0; i < compiled->outputs().size(); ++i) {
     const Tensor& output = request->output(i);
-    write_npy((std::filesystem::path(*folder) / (std::to_string(i) + ".npy")).string(), output);
+    if (folder)
+      write_npy((std::filesystem::path(*folder) / (std::to_string(i) + ".npy")).string(), output);
     std::cout << i << " " << compiled->outputs()[i].name << " " << name_of(output.type()) << " "
               << to_string(output.shape()) << "\n";
   }
@@ -135,7 +135,9 @@ Command run_command() {
        {"MODEL.xml"},
        {{"--input", "INDEX_OR_NAME=FILE.npy", "the value of an input; once for each of them"},
         {"--output-dir", "DIR",
-         "where 0.npy, 1.npy ... are written, in the order of the model's results"},
+         "where 0.npy, 1.npy ... are written, in the order of the model's results; without it, "
+         "only "
+         "their types and shapes are printed"},
         device_option(),
         {"--reshape", "INDEX_OR_NAME=D,D,...", "another shape of an input; once for each of them"},
         {"--compare-with", "DIR",

@@ -5,6 +5,7 @@
 
 #include "engine/graph/evaluate.h"
 #include "engine/passes/passes.h"
+#include "kernels/loop.h"
 #include "tests/engine/graph_builder.h"
 #include "tests/kernels/op_test.h"
 
@@ -135,6 +136,22 @@ TEST(UnrollLoops, CountsByTheConditionAndLetsAStateTakeShape) {
   std::vector<float> want = given.to_floats();
   want[4] = want[5] = 0;  // two of three rows
   EXPECT_EQ(evaluate_graph(*graph, std::vector<Tensor>{given})[0].to_floats(), want);
+}
+
+TEST(UnrollLoops, AConditionOfConstantsNeedsNoCounting) {
+  GraphBuilder inner;
+  inner.result(inner.op("Abs", 1, {inner.parameter({2})}));
+  inner.result(inner.constant(Tensor::of(ElementType::boolean, {}, std::vector<int>{1})));
+  GraphBody body(inner.finish());
+  body.inputs = {{2, 0}};
+  body.back_edges = {{0, 0}};
+  body.condition = 1;
+  const int64_t trips = 1'000'000'000;
+  const std::vector<ValueInfo> inputs{
+      {ElementType::i64, {}, Tensor::of(ElementType::i64, {}, std::vector<int64_t>{trips})},
+      {ElementType::boolean, {}, Tensor::of(ElementType::boolean, {}, std::vector<int>{1})},
+      {ElementType::f32, {2}}};
+  EXPECT_EQ(iterations("Loop", body, inputs), trips);
 }
 
 TEST(UnrollLoops, PutsTheChosenBranchInPlace) {

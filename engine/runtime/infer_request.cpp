@@ -386,7 +386,14 @@ void DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline, b
       signal_->changed.wait(lock, over);
     if (!finished) return;
   }
-  done_.wait();
+  try {
+    done_.wait();
+  } catch (const cl::Error& error) {
+    // Which of the events failed, and how, is in the event's own status.
+    const cl_int status = done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
+    if (error.err() != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST || status >= 0) throw;
+    throw cl::Error(status, error.what());
+  }
 }
 
 bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {

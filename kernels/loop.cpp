@@ -293,22 +293,15 @@ std::optional<int64_t> iterations(const std::string& type, const Body& body,
     const int64_t trips = one_int(inputs[0].value, "the trip count");
     if (trips == 0 || (trips > 0 && !body.condition)) return trips;
     if (!body.condition) return {};
-    // A condition of constants is the same each time; one of states that are known, such as a
-    // counter of the body's own, is followed.
-    std::vector<ValueInfo> parameters = first_parameters(body, inputs), unknown = parameters;
-    for (ValueInfo& parameter : unknown) parameter.value = {};
-    const std::vector<ValueInfo> always = body.infer_shapes(unknown);
-    if (*body.condition < always.size() && !always[*body.condition].value.empty()) {
-      if (!is_true(always[*body.condition].value)) return 1;
-      if (trips > 0) return trips;
-      return {};
-    }
+    // A condition of states that are known, such as a counter of the body's own, is followed.
+    std::vector<ValueInfo> parameters = first_parameters(body, inputs);
     for (int64_t done = 1; done <= kMostCounted; ++done) {
       const std::vector<ValueInfo> results = body.infer_shapes(parameters);
       if (*body.condition >= results.size()) fail_model("the body's condition is not there");
       const Tensor& again = results[*body.condition].value;
       if (again.empty()) return {};
       if (done == trips || !is_true(again)) return done;
+      if (body.is_constant(*body.condition)) return trips > 0 ? std::optional(trips) : std::nullopt;
       advance(body, results, parameters);
     }
     return {};

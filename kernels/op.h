@@ -114,6 +114,7 @@ struct Body {
   virtual ~Body() = default;
   virtual size_t parameter_count() const = 0;
   virtual const ValueInfo& parameter(size_t i) const = 0;  // as the file states it
+  virtual bool is_constant(size_t result) const = 0;       // no parameter leads to it
   // Types and shapes of the results; with values where these are constant.
   virtual std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> parameters) const = 0;
   virtual std::vector<Tensor> evaluate(std::span<const Tensor> parameters) const = 0;

@@ -1,4 +1,6 @@
 // Graphs inside operations.
+#include <algorithm>
+
 #include "engine/graph/evaluate.h"
 #include "engine/graph/graph.h"
 
@@ -7,6 +9,13 @@ namespace clinfer {
 GraphBody::GraphBody(std::unique_ptr<const Graph> graph) : graph_(std::move(graph)) {
   for (const Node* node : graph_->parameters)
     parameters_.push_back({node->outputs[0].type, node->shape(), {}});
+  std::unordered_set<const Node*> varying(graph_->parameters.begin(), graph_->parameters.end());
+  for (const auto& node : graph_->nodes)
+    if (std::any_of(node->inputs.begin(), node->inputs.end(),
+                    [&](const Edge& edge) { return varying.contains(edge.node); }))
+      varying.insert(node.get());
+  for (size_t i = 0; i < graph_->results.size(); ++i)
+    if (varying.contains(graph_->results[i])) varying_.insert(i);
 }
 
 std::unique_ptr<Graph> GraphBody::instance(std::span<const ValueInfo> parameters) const {

@@ -83,6 +83,7 @@ struct GraphBody final : Body {
   explicit GraphBody(std::unique_ptr<const Graph> graph);
   size_t parameter_count() const override { return parameters_.size(); }
   const ValueInfo& parameter(size_t i) const override { return parameters_.at(i); }
+  bool is_constant(size_t result) const override { return !varying_.contains(result); }
   std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> parameters) const override;
   std::vector<Tensor> evaluate(std::span<const Tensor> parameters) const override;
   size_t node_count() const { return graph_->nodes.size(); }
@@ -92,6 +93,7 @@ struct GraphBody final : Body {
  private:
   std::unique_ptr<const Graph> graph_;
   std::vector<ValueInfo> parameters_;
+  std::unordered_set<size_t> varying_;  // results that a parameter leads to
 };
 
 const Tensor* constant_value(const Edge& edge);  // of a Constant node, else nullptr

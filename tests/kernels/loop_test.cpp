@@ -18,6 +18,7 @@ struct SumBody final : Body {
   }
   size_t parameter_count() const override { return 2; }
   const ValueInfo& parameter(size_t i) const override { return stated.at(i); }
+  bool is_constant(size_t result) const override { return result == 2 && limit > 1e8f; }
   std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> p) const override {
     return {p[1],
             {p[0].type, p[0].shape, {}},
@@ -103,6 +104,7 @@ struct CountBody final : Body {
   ValueInfo stated{ElementType::i64, {1}, {}};
   size_t parameter_count() const override { return 1; }
   const ValueInfo& parameter(size_t) const override { return stated; }
+  bool is_constant(size_t) const override { return false; }
   std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> p) const override {
     return {{p[0].type, p[0].shape, {}}};
   }
@@ -118,6 +120,36 @@ TEST(Loop, BodiesGetTheTypesThatTheyState) {
   EXPECT_EQ(run_loop("Loop", 5, body, {once, go, narrowed}, 1)[0].type(), ElementType::i64);
   body->inputs = {sliced(0, 0, 0, 1, 1)};
   EXPECT_EQ(run_loop("TensorIterator", 1, body, {narrowed}, 1)[0].type(), ElementType::i64);
+}
+
+// Goes on for ever, and cannot be inferred without the value of its first parameter.
+struct ValueBody final : Body {
+  std::vector<ValueInfo> stated{{ElementType::i64, {}, {}}, {ElementType::f32, {2}, {}}};
+  ValueBody() {
+    inputs = {{0, 0}, {2, 1}};
+    back_edges = {{0, 1}};
+    condition = 1;
+  }
+  size_t parameter_count() const override { return 2; }
+  const ValueInfo& parameter(size_t i) const override { return stated.at(i); }
+  bool is_constant(size_t result) const override { return result == 1; }
+  std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> p) const override {
+    if (p[0].value.empty()) throw Error(ErrorCode::unsupported, "a shape depends on values");
+    return {p[1], {ElementType::boolean, {}, Tensor::of(ElementType::boolean, {}, std::vector{1})}};
+  }
+  std::vector<Tensor> evaluate(std::span<const Tensor>) const override { return {}; }
+};
+
+TEST(Loop, ConditionsOfConstantsLeaveValuesKnown) {
+  const Tensor go = Tensor::of(ElementType::boolean, {}, std::vector<int>{1});
+  const auto trips = [&](int64_t most) {
+    const Tensor count = Tensor::of(ElementType::i64, {}, std::vector<int64_t>{most});
+    const std::vector<ValueInfo> inputs{
+        {count.type(), {}, count}, {go.type(), {}, go}, {ElementType::f32, {2}, {}}};
+    return iterations("Loop", ValueBody(), inputs);
+  };
+  EXPECT_EQ(trips(1'000'000'000), 1'000'000'000);
+  EXPECT_EQ(trips(-1), std::nullopt);
 }
 
 TEST(Loop, RefusesPortMapsThatDoNotFit) {

@@ -10,6 +10,8 @@
 // AHEAD                 steps whose words are on the way at a time
 // WARPS_P, WARPS_C, SLICES  warps of a work-group: along pixels x blocks of channels x slices of
 //                       the steps, whose sums are added up in local memory
+// ROWS                  a tap is a whole row of the kernel, whose elements lie one behind the other
+//                       and are read one by one: in_channels are those of the row, x counts elements
 // POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
 // ALIGNED               an output vector lies at a multiple of its size
 // MMA_PTX               inline PTX; else the instruction is acted out through local memory
@@ -29,10 +31,12 @@ typedef struct {
 #define WARPS (WARPS_P * WARPS_C * SLICES)
 #if BYTES
 #define D uchar
+#define ELEMENT uchar
 #define SUM int
 #define PER_WORD 4
 #else
 #define D half
+#define ELEMENT ushort
 #define SUM float
 #define PER_WORD 2
 #endif
@@ -84,6 +88,19 @@ inline void FN(mma)(SUM* sum, uint a0, uint a1, uint a2, uint a3, uint b0, uint 
       sum[i] += FN(product)(a[0], b[0]) + FN(product)(a[1], b[1]);
     }
   barrier(CLK_LOCAL_MEM_FENCE);
+}
+#endif
+
+#if ROWS
+// The word of elements at .. of `row`; those before `first` and from `last` on are `outside`.
+inline uint FN(gather)(__global const D* row, int at, int first, int last, uint outside) {
+  uint word = 0;
+  UNROLL for (int e = 0; e < PER_WORD; ++e) {
+    uint element = outside & (uint)(ELEMENT)-1;
+    if ((at + e >= first) & (at + e < last)) element = ((__global const ELEMENT*)row)[at + e];
+    word |= element << (e * (32 / PER_WORD));
+  }
+  return word;
 }
 #endif
 
@@ -171,14 +188,38 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
       (__global const WORDV*)AT(weights) +
       ((group * a.blocks + block) * SLICES + slice) * a.steps * (TILES * 32) + lane;
 
+#if ROWS
+// The words of this step are elements `channel` and on behind the row's first one, at `ix`.
+#define WORD(k)                                                                                \
+  FN(gather)                                                                                   \
+  (data + at[i] + ky * a.dh * a.in_h, channel + k * PER_WORD, -(ix[i] + row), last, a.outside)
+#define READ_PIXEL(s, i)                                                        \
+  {                                                                             \
+    const int row = quarter * (WORDS * PER_WORD);                               \
+    const bool inside = (ky < a.kh) & ((uint)(iy[i] + ky * a.dh) < (uint)a.ih); \
+    const int last = inside ? min(channels, a.iw - ix[i] - row) : INT_MIN;      \
+    pixel_words[s][i].s0 = WORD(0);                                             \
+    pixel_words[s][i].s1 = WORD(1);                                             \
+    READ_MORE(s, i)                                                             \
+  }
+#if WORDS == 4
+#define READ_MORE(s, i)           \
+  pixel_words[s][i].s2 = WORD(2); \
+  pixel_words[s][i].s3 = WORD(3);
+#else
+#define READ_MORE(s, i)
+#endif
+#else
+#define READ_PIXEL(s, i)                  \
+  pixel_words[s][i] = (WORDV)(a.outside); \
+  if (INSIDE(i)) pixel_words[s][i] = *(__global const WORDV*)(data + (PLACE(i)));
+#endif
+
   // AHEAD steps are being read while one is multiplied.
   WORDV pixel_words[AHEAD][2 * TILE_P], weight_words[AHEAD][TILES];
 #define READ(s)                                                                       \
   {                                                                                   \
-    UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {                                     \
-      pixel_words[s][i] = (WORDV)(a.outside);                                         \
-      if (INSIDE(i)) pixel_words[s][i] = *(__global const WORDV*)(data + (PLACE(i))); \
-    }                                                                                 \
+    UNROLL for (int i = 0; i < 2 * TILE_P; ++i) { READ_PIXEL(s, i) }                  \
     UNROLL for (int j = 0; j < TILES; ++j) { weight_words[s][j] = weight[j * 32]; }   \
     weight += TILES * 32;                                                             \
     channel += STEP;                                                                  \

@@ -72,18 +72,52 @@ bool aligned(const OpDesc& desc, const TileProblem& problem, int64_t bytes) {
   return problem.shape.in_channels % elements == 0 && input_aligned(desc, problem, elements);
 }
 
+// Pixels whose channels cannot be read in words, few ones above all: a row of the kernel is one tap
+// then. Its elements lie one behind the other, like the channels of one wide pixel.
+bool wants_rows(const OpDesc& desc, const TileProblem& problem) {
+  const auto size = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  return problem.shape.in_channels * size < 16 || !aligned(desc, problem, 8);
+}
+
+TileProblem in_rows(TileProblem problem) {
+  ConvShape& s = problem.shape;
+  const int64_t channels = s.in_channels;
+  s.in_channels *= s.kernel[2];
+  s.kernel[2] = 1;
+  for (auto* elements : {&s.in, &s.stride, &s.pad}) (*elements)[2] *= channels;
+  problem.in.w = 1;
+  return problem;
+}
+
+std::string reject_rows(const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  if (s.groups > 1 || s.taps() == 1 || s.dilation[2] != 1 || problem.in.w != s.in_channels)
+    return "pixels are no words, nor rows of the kernel one run of elements";
+  if (s.in_channels * s.kernel[2] < 2) return "rows of one element";
+  if (s.in_channels * (s.in[2] + s.pad[2] + s.out[2] * s.stride[2]) > kMaxIndex)
+    return "rows of more than 2^31 elements";
+  return "";
+}
+
 // Warps of a work-group: along pixels, along blocks of channels, slices of the steps.
 constexpr std::array<int, 3> kWarps[] = {{1, 1, 1}, {4, 1, 1}, {2, 2, 1}, {1, 4, 1}, {1, 1, 2},
                                          {1, 1, 4}, {1, 1, 8}, {2, 1, 2}, {2, 1, 4}};
 
-std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
-                             const DeviceTraits& traits) {
+struct Problem {
+  bool rows;
+  TileProblem tile;
+  Problem(const OpDesc& desc, const TileProblem& given)
+      : rows(wants_rows(desc, given)), tile(rows ? in_rows(given) : given) {}
+};
+
+std::vector<Point> points_of(const OpDesc& desc, const Problem& given, const DeviceTraits& traits) {
+  const TileProblem& problem = given.tile;
   const ConvShape& s = problem.shape;
   const int64_t pixel_bytes =
       s.in_channels * static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
   std::vector<Point> points;
   for (int words : {4, 2}) {
-    if (!aligned(desc, problem, 4 * words)) continue;
+    if (!given.rows && !aligned(desc, problem, 4 * words)) continue;
     if (words == 4 && pixel_bytes <= 32) continue;  // half of a step would be empty
     for (const auto& [vector, vectors] :
          {std::pair{8, 1}, std::pair{8, 2}, std::pair{8, 4}, std::pair{4, 1}, std::pair{2, 1}}) {
@@ -116,9 +150,9 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
 // them near by. The constants are fitted to 2134 timings of layers of detection and segmentation
 // networks on an H200 (f16 and bytes, batches 1 and 8); the points chosen take 1.08 times as long
 // as the best ones there, at most 1.22 times.
-double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
+double cost(const OpDesc& desc, const Problem& problem, const Point& p,
             const DeviceTraits& traits) {
-  const ConvShape& s = problem.shape;
+  const ConvShape& s = problem.tile.shape;
   const double units = traits.compute_units;
   const double warps_p =
       p.warps_p * static_cast<double>(ceil_div(s.pixels(), int64_t{16} * p.tile_p * p.warps_p));
@@ -140,7 +174,7 @@ double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
 }
 
 std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& desc,
-                             const TileProblem& problem, const DeviceTraits& traits) {
+                             const Problem& problem, const DeviceTraits& traits) {
   std::vector<double> costs;
   for (const Point& point : points) costs.push_back(cost(desc, problem, point, traits));
   return costs;
@@ -159,10 +193,9 @@ std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const Dev
     if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
   }
   if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
-  if (s.in_channels * static_cast<int64_t>(size_of(desc.inputs[problem.data].type)) < 16)
-    return "fewer than sixteen bytes of a pixel";
+  if (wants_rows(desc, problem))
+    if (std::string why = reject_rows(problem); !why.empty()) return why;
   if (s.out_channels < 8) return "fewer than eight output channels";
-  if (!aligned(desc, problem, 8)) return "pixels do not start at multiples of eight bytes";
   // A block is at most 128 channels wide, a step takes at most 64 bytes of a pixel.
   if (s.groups * (s.out_channels + 128) * s.taps() * (s.in_channels + 64) > kMaxIndex)
     return "the weights have more than 2^31 elements";
@@ -174,25 +207,29 @@ std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const Dev
 std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,
                                    const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, {desc, problem}, traits))
+    space.push_back(point.tuning());
   return space;
 }
 
 std::vector<double> mma_costs(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits) {
-  return costs_of(points_of(desc, problem, traits), desc, problem, traits);
+  const Problem own(desc, problem);
+  return costs_of(points_of(desc, own, traits), desc, own, traits);
 }
 
-TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& problem,
+TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& given,
                           const DeviceTraits& traits) {
+  const Problem problem(desc, given);
   const std::vector<Point> points = points_of(desc, problem, traits);
   const std::vector<double> costs = costs_of(points, desc, problem, traits);
   const auto least = std::min_element(costs.begin(), costs.end()) - costs.begin();
   return points[static_cast<size_t>(least)].tuning();
 }
 
-KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTraits& traits,
                     const TuningPoint& tuning) {
+  const auto& [rows, problem] = Problem(desc, given);
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const Steps steps(desc, s, point);
@@ -262,6 +299,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const Device
   define("WARPS_P", point.warps_p);
   define("WARPS_C", point.warps_c);
   define("SLICES", point.slices);
+  define("ROWS", rows);
   define("POINTWISE", walk.row);
   define("FLAT_TAIL", walk.flat_tail);
   define("ALIGNED", output_aligned(desc, problem, point.vector));

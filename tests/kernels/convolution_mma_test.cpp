@@ -96,6 +96,22 @@ TEST(MatrixInstructions, BytesAddUpExactly) {
   }
 }
 
+// Pixels that are no words are read by rows of the kernel.
+TEST(MatrixInstructions, ReadRowsOfFewChannels) {
+  const Case halves[] = {{"Convolution", {2, 3, 9, 11}, {20, 3, 7, 7}, "2,2", "3,3", "1,1", "0"},
+                         {"Convolution", {1, 18, 5, 6}, {24, 18, 3, 3}, "2,1", "1,1", "2,1", "0"}};
+  const Case bytes[] = {{"Convolution", {1, 3, 8, 7}, {9, 3, 3, 5}, "1,3", "1,4", "1,1", "77"}};
+  const DeviceTraits traits = matrix_traits();
+  const auto check = [&](const Case& c, bool is_bytes, const Tolerance& tolerance) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, is_bytes, inputs);
+    desc.inputs[0].offset = 3;
+    check_op(desc, inputs, tolerance, &traits, "conv_mma");
+  };
+  for (const Case& c : halves) check(c, false, kHalf);
+  for (const Case& c : bytes) check(c, true, kExact);
+}
+
 TEST(MatrixInstructions, Tails) {
   const DeviceTraits traits = matrix_traits();
   for (size_t i : {1, 2}) {
@@ -146,6 +162,10 @@ TEST(MatrixInstructions, RefusesWhatTheyCannotRead) {
   EXPECT_FALSE(
       given({"Convolution", {1, 18, 5, 7}, {8, 18, 1, 1}, "1,1", "0,0", "1,1", "0"}, 0, 0));
   EXPECT_FALSE(given({"Convolution", {1, 4, 5, 7}, {8, 4, 1, 1}, "1,1", "0,0", "1,1", "0"}, 0, 0));
+  const Case few{"Convolution", {1, 3, 5, 7}, {8, 3, 3, 3}, "1,1", "1,1", "1,1", "0"};
+  EXPECT_TRUE(given(few, 0, 1));
+  EXPECT_FALSE(given(few, 1, 0));  // something lies between two pixels
+  EXPECT_FALSE(given({"Convolution", {1, 3, 5, 7}, {8, 3, 3, 3}, "1,1", "1,1", "1,2", "0"}, 0, 0));
   std::vector<Tensor> inputs;
   const OpDesc desc = describe(good, false, inputs);
   const DeviceTraits without = gpu_traits();

@@ -568,18 +568,21 @@ cl::Kernel DeviceModel::extra_kernel(const KernelSpec& spec) {
 void DeviceModel::choose_preprocess(Tuning& tuning) {
   const bool surfaces = config_.va_display.handle != nullptr && sharing_problem().empty() &&
                         context_->device.device.getInfo<CL_DEVICE_IMAGE_SUPPORT>();
-  for (const Node* parameter : plan().graph->parameters)
+  const std::vector<Node*>& parameters = plan().graph->parameters;
+  for (size_t i = 0; i < parameters.size(); ++i)
     for (const PictureKind kind : {PictureKind::yuv, PictureKind::rgb, PictureKind::surface}) {
       if (kind == PictureKind::surface && !surfaces) continue;
-      if (const auto op = preprocess_op(kind, parameter->outputs[0].desc))
-        preprocess_points_[op_key(*op)] = tuning.choose_preprocess(*op);
+      if (const auto op = preprocess_op(kind, parameters[i]->outputs[0].desc))
+        preprocess_points_[{i, kind}] = tuning.choose_preprocess(*op);
     }
 }
 
-TuningPoint DeviceModel::preprocess_point(PictureKind kind, const TensorDesc& out) const {
-  if (const auto op = preprocess_op(kind, out))
-    if (const auto found = preprocess_points_.find(op_key(*op)); found != preprocess_points_.end())
-      return found->second;
+TuningPoint DeviceModel::preprocess_point(size_t input, PictureKind kind) const {
+  const auto found = preprocess_points_.find({input, kind});
+  return found != preprocess_points_.end() ? found->second : default_preprocess_point();
+}
+
+TuningPoint DeviceModel::default_preprocess_point() const {
   return kPreprocessFamily.heuristic({}, context_->traits);
 }
 

@@ -116,8 +116,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   bool perf_count() const { return config_.perf_count; }
   bool waits_asleep() const { return config_.throttle == QueueHint::low; }
   const cl::CommandQueue& queue(size_t stream) const { return streams_[stream]->queue; }
-  // How frames of a kind are best made to an input that lies like this.
-  TuningPoint preprocess_point(PictureKind kind, const TensorDesc& out) const;
+  // How frames of a kind are best made to a network input.
+  TuningPoint preprocess_point(size_t input, PictureKind kind) const;
   // A kernel outside the plan (preprocessing), built at its first use and kept. Thread-safe.
   cl::Kernel extra_kernel(const KernelSpec& spec);
   // Adds the times of one finished inference, in nanoseconds per step.
@@ -144,6 +144,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::unique_ptr<Graph> make_graph(bool expose_layers);
   void optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const;
   void choose_preprocess(Tuning& tuning);
+  TuningPoint default_preprocess_point() const;
   void use_measured_pipeline();
   void warm_up();
   // From the whole plan: weights, programs, streams. Without `persistent`, each step by itself.
@@ -178,7 +179,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   cl::Buffer weights_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::atomic<unsigned> next_request_{0};
-  std::map<std::string, TuningPoint> preprocess_points_;  // by op_key()
+  std::map<std::pair<size_t, PictureKind>, TuningPoint> preprocess_points_;  // by network input
   TuningReport tuning_;
   double load_ms_ = 0;
 

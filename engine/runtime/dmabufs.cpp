@@ -59,9 +59,7 @@ std::string DeviceModel::check_memory(const std::shared_ptr<ImportedMemory>& imp
   const TensorDesc out =
       TensorDesc::row_major(ElementType::u8, {1, 3, picture.height, picture.width});
   return check_picture(
-      plan_preprocess(picture, planes, transform, out, 0,
-                      preprocess_point(kind_of(picture.format), out)),
-      out,
+      plan_preprocess(picture, planes, transform, out, 0, default_preprocess_point()), out,
       [&](const Argument&) -> BoundBuffer {
         return {memory.buffer(), 0};
       },

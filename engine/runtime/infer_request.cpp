@@ -167,8 +167,8 @@ void DeviceRequest::prepare(FrameInput& input) {
   const TensorDesc& out = parameter->outputs[0].desc;
   const int image = static_cast<int>(input.image);
   const bool surface = input.source == Source::surface;
-  const TuningPoint point =
-      model_.preprocess_point(surface ? PictureKind::surface : kind_of(input.frame.format), out);
+  const TuningPoint point = model_.preprocess_point(
+      input.index, surface ? PictureKind::surface : kind_of(input.frame.format));
   input.plan = surface ? plan_surface_preprocess(input.frame, input.transform, out, image, point)
                        : plan_preprocess(input.frame, planes, input.transform, out, image, point);
   for (const auto& make : input.plan.packed) {

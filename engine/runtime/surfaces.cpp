@@ -47,9 +47,7 @@ std::string DeviceModel::check_surface(const std::shared_ptr<ImportedSurface>& i
   const TensorDesc out =
       TensorDesc::row_major(ElementType::u8, {1, 3, expected.height, expected.width});
   return check_picture(
-      plan_surface_preprocess(expected, transform, out, 0,
-                              preprocess_point(PictureKind::surface, out)),
-      out,
+      plan_surface_preprocess(expected, transform, out, 0, default_preprocess_point()), out,
       [&](const Argument& argument) -> BoundBuffer {
         return {{}, 0, surface.plane(argument.index)};
       },

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/passes/passes.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -16,8 +17,10 @@ bool reshapes(const Node& node) {
 
 std::vector<int64_t> order_of(const Node& transpose) {
   std::vector<int64_t> order = constant_value(transpose.inputs[1])->to_ints();
+  const size_t rank = transpose.shape().size();
   if (order.empty())  // none given means: reversed
-    for (size_t d = transpose.shape().size(); d-- > 0;) order.push_back(static_cast<int64_t>(d));
+    for (size_t d = rank; d-- > 0;) order.push_back(static_cast<int64_t>(d));
+  for (int64_t& d : order) d = static_cast<int64_t>(checked_axis(d, rank, "order entry"));
   return order;
 }
 
@@ -70,12 +73,9 @@ bool is_identity(const Node& node) {
     return true;
   if (node.is("Concat")) return node.inputs.size() == 1;
   if (node.is("Transpose")) {
-    const Tensor* order = constant_value(node.inputs[1]);
-    if (!order || order->elements() == 0) return order && in.shape.size() <= 1;
-    const std::vector<int64_t> axes = order->to_ints();
-    for (size_t i = 0; i < axes.size(); ++i)
-      if (axes[i] != static_cast<int64_t>(i)) return false;
-    return true;
+    if (!constant_value(node.inputs[1])) return false;
+    const std::vector<int64_t> order = order_of(node);
+    return std::is_sorted(order.begin(), order.end());
   }
   return false;
 }

@@ -403,6 +403,24 @@ TEST(AssignLayouts, ConcatAlongChannelsCostsNothing) {
   EXPECT_EQ(first->outputs[0].desc.strides, (Shape{64 * 36, 1, 64 * 6, 64}));
 }
 
+// Two transposes become one, and none where that moves nothing.
+TEST(Simplify, OrdersMayCountFromTheEnd) {
+  for (const bool back : {false, true}) {
+    GraphBuilder b;
+    const auto turn = [&](const Edge& x, const std::vector<int>& order) {
+      return b.op("Transpose", 1, {x, b.constant(Tensor::of<int>(ElementType::i64, {3}, order))});
+    };
+    const Edge once = turn(b.parameter({2, 3, 4}), {-2, 2, -3});
+    b.result(turn(once, back ? std::vector<int>{-1, -3, -2} : std::vector<int>{-1, -2, 0}));
+    auto graph = b.finish();
+    const std::vector<Tensor> given{random_tensor({2, 3, 4}, -1, 1, 1)};
+    const std::vector<float> want = evaluate_graph(*graph, given)[0].to_floats();
+    simplify(*graph, cpu_context());
+    EXPECT_EQ(count_of(*graph, "Transpose"), back ? 0u : 1u);
+    EXPECT_EQ(evaluate_graph(*graph, given)[0].to_floats(), want);
+  }
+}
+
 TEST(AssignLayouts, SsdHeadsWriteStraightIntoTheirConcat) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 8, 6, 6});

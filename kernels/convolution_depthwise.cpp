@@ -95,6 +95,7 @@ std::vector<double> costs(const OpDesc& desc, const DeviceTraits& traits) {
                  wanted = 512.0 * traits.compute_units;
     double value = items * vector * (work + 4) * (items < wanted ? wanted / items : 1.0);
     if (p["LANES"] * p["ROWS"] != 128) value *= 1.02;
+    if (vector == 1 && desc.inputs[0].type == ElementType::f16) value *= 1.25;  // half words
     if (tile_p * vector > 16) value *= 1.25;  // so many sums leave few work-items at a time
     const int64_t lanes = ceil_div(vectors, p["LANES"]) * p["LANES"];
     return value * static_cast<double>(lanes) / static_cast<double>(vectors) *

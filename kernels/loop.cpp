@@ -63,6 +63,19 @@ std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueI
   return parameters;
 }
 
+// Each output of the operation is one result of the body.
+void check_outputs(const Body& body, size_t output_count, size_t result_count) {
+  std::vector<bool> given(output_count, false);
+  for (const Body::Port& port : body.outputs) {
+    if (port.outer >= output_count || port.inner >= result_count)
+      fail_model("a port map names an output that is not there");
+    if (given[port.outer]) fail_model("a port map ties an output to two results of the body");
+    given[port.outer] = true;
+  }
+  if (std::find(given.begin(), given.end(), false) != given.end())
+    fail_model("an output is tied to no result of the body");
+}
+
 // From one iteration to the next: states are what came out. True if a shape has changed.
 bool advance(const Body& body, std::span<const ValueInfo> results,
              std::vector<ValueInfo>& parameters) {
@@ -110,10 +123,9 @@ std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
                                   [](const Body::Port& port) { return port.sliced; });
   const std::optional<int64_t> count =
       sliced ? iterations(context.type, body, context.inputs) : std::nullopt;
+  check_outputs(body, context.output_count, results.size());
   std::vector<ValueInfo> outputs(context.output_count);
   for (const Body::Port& port : body.outputs) {
-    if (port.outer >= outputs.size() || port.inner >= results.size())
-      fail_model("a port map names an output that is not there");
     outputs[port.outer] = {results[port.inner].type, results[port.inner].shape, {}};
     if (!port.sliced) continue;
     Shape& shape = outputs[port.outer].shape;
@@ -232,10 +244,9 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
 
 std::vector<ValueInfo> infer_branch(const Body& body, const ShapeContext& context) {
   const std::vector<ValueInfo> results = body.infer_shapes(first_parameters(body, context.inputs));
+  check_outputs(body, context.output_count, results.size());
   std::vector<ValueInfo> outputs(context.output_count);
   for (const Body::Port& port : body.outputs) {
-    if (port.outer >= outputs.size() || port.inner >= results.size())
-      fail_model("a port map names an output that is not there");
     outputs[port.outer] = {results[port.inner].type, results[port.inner].shape, {}};
   }
   return outputs;

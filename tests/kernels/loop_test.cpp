@@ -174,6 +174,8 @@ TEST(Loop, RefusesPortMapsThatDoNotFit) {
   EXPECT_TRUE(fails({sliced(0, 0, 1, 2, 2)}, {sum}));            // the state has no first value
   EXPECT_TRUE(fails({{0, 0}, state}, {sum}));                    // nothing says how often
   EXPECT_TRUE(fails({sliced(0, 0, 1, 2, 2), state}, {{5, 0}}));  // no such output
+  EXPECT_TRUE(fails({sliced(0, 0, 1, 2, 2), state}, {}));        // what is the output?
+  EXPECT_TRUE(fails({sliced(0, 0, 1, 2, 2), state}, {sum, {0, 1}}));
 }
 
 }  // namespace

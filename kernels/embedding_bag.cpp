@@ -61,12 +61,16 @@ void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
   };
   with_number(table.type(), [&](auto zero) {
     using T = decltype(zero);
+    // Integers wrap; unsigned arithmetic says so.
+    using Sum = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
     T* to = output.mutable_data<T>();
     std::fill_n(to, output.elements(), T{});
     for (const auto& [begin, end] : bags.ranges) {
       const auto add = [&](int64_t index, T weight) {
         const T* row = table.data<T>() + checked(index) * width;
-        for (int64_t i = 0; i < width; ++i) to[i] = static_cast<T>(to[i] + row[i] * weight);
+        for (int64_t i = 0; i < width; ++i)
+          to[i] = static_cast<T>(static_cast<Sum>(to[i]) +
+                                 static_cast<Sum>(row[i]) * static_cast<Sum>(weight));
       };
       for (int64_t i = begin; i < end; ++i)
         add(indices[static_cast<size_t>(i)], weights ? weights->data<T>()[i] : T{1});

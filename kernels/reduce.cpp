@@ -115,14 +115,11 @@ void evaluate_reduce(const OpDesc& desc, std::span<const Tensor> inputs,
     });
   const double share = static_cast<double>(outputs[0].elements()) /
                        static_cast<double>(std::max<int64_t>(inputs[0].elements(), 1));
-  with_number(outputs[0].type(), [&](auto zero) {
-    auto* out = outputs[0].mutable_data<decltype(zero)>();
-    for (double value : acc) {
-      if (desc.type == "ReduceMean") value *= share;
-      if (desc.type == "ReduceL2") value = std::sqrt(value);
-      *out++ = static_cast<decltype(zero)>(value);
-    }
-  });
+  for (double& value : acc) {
+    if (desc.type == "ReduceMean") value *= share;
+    if (desc.type == "ReduceL2") value = std::sqrt(value);
+  }
+  outputs[0] = Tensor::of(ElementType::f64, outputs[0].shape(), acc).convert(outputs[0].type());
 }
 
 // ---- the kernel ---------------------------------------------------------------------------------

@@ -36,6 +36,16 @@ TEST(Reduce, HandValues) {
   EXPECT_THROW(reduce("ReduceSum", x, axes({2})), Error);
 }
 
+TEST(Reduce, IntegersSaturate) {
+  const int64_t large = int64_t{1} << 40;
+  const Tensor x =
+      Tensor::of(ElementType::i64, {2, 2}, std::vector<int64_t>{large, large, -large, large});
+  const Tensor along = axes({1});
+  EXPECT_EQ(test::reference(reduce("ReduceProd", x, along), {x, along})[0].to_ints(),
+            (std::vector<int64_t>{std::numeric_limits<int64_t>::max(),
+                                  std::numeric_limits<int64_t>::min()}));
+}
+
 TEST(Reduce, AxesAndLayouts) {
   const Tensor x = random_tensor({2, 20, 9, 11});
   const Tensor spatial = axes({2, 3}), channel = axes({1}), all = axes({0, 1, 2, 3}),

@@ -148,8 +148,8 @@ std::vector<Point> points_of(const OpDesc& desc, const Problem& given, const Dev
 // Time on a GPU in cycles: what the slowest work-group waits, what all warps issue (four schedulers
 // a compute unit), what starting work-groups takes. Warps of a group that read the same words find
 // them near by. The constants are fitted to 2134 timings of layers of detection and segmentation
-// networks on an H200 (f16 and bytes, batches 1 and 8); the points chosen take 1.08 times as long
-// as the best ones there, at most 1.22 times.
+// networks on an H200 (f16 and bytes, batches 1 and 8), what reading far ahead costs at first to
+// 1244 of batch 8.
 double cost(const OpDesc& desc, const Problem& problem, const Point& p,
             const DeviceTraits& traits) {
   const ConvShape& s = problem.tile.shape;
@@ -168,7 +168,8 @@ double cost(const OpDesc& desc, const Problem& problem, const Point& p,
   const double own = 204 + 128 * sums + (p.slices > 1 ? 125 + 2.3 * sums : 0);
   const double registers = 74 + 4 * sums + p.ahead * p.words * (2 * p.tile_p + p.tiles());
   const double resident = std::min(64.0, 65536 / (32 * registers));
-  const double alone = steps * (280 / std::pow(p.ahead, 0.17) + issue) + 1.4 * own;
+  const double alone =
+      steps * (280 / std::pow(p.ahead, 0.17) + issue) + 1.4 * own + 200 * (p.ahead - 1);
   return 1.1 * std::pow(std::max(warps / units / resident, 1.0), 0.71) * alone +
          warps / units / 4 * (steps * issue + own) + 86 * warps / (p.warps() * units);
 }

@@ -30,9 +30,12 @@ struct PersistentKernel {
   size_t items = 0;       // work-items of a work-group
 };
 
-// How often work-groups of persistent kernels, one on each compute unit, have to take turns for a
-// launch: how much longer it takes than one that the whole device can hold at a time.
-size_t rounds(const KernelSpec& spec, unsigned compute_units);
+// Whether a launch is over sooner as part of a persistent kernel than by itself. By itself it costs
+// being launched, but has the whole device, several work-groups on a compute unit; as a part it
+// takes rounds of the one that stays there. `products`: multiply-adds of the whole launch. The
+// constants are fitted to the throughput of six networks on an H200 (f16, batches 1 and 8, two
+// streams), each cut in four ways.
+bool pays_as_part(const KernelSpec& spec, double products, unsigned compute_units);
 
 // Why a launch cannot be part of a persistent kernel on this device, or "".
 std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits);

@@ -26,10 +26,16 @@ constexpr size_t kWeightAlignment = 256;
 constexpr unsigned kTriedStreams[] = {1, 2, 4};
 constexpr auto kTrial = std::chrono::milliseconds(60);
 constexpr double kWorthIt = 1.03;
-// A persistent kernel pays where launches, on average, are over in so many rounds of its
-// work-groups; it is not worth having with fewer of them than this.
-constexpr double kMostRounds = 2;
-constexpr unsigned kFewestGroups = 16;
+constexpr unsigned kFewestGroups = 16;  // of a persistent kernel that is worth having
+
+// Of an operation that multiplies by constant weights, each of which serves one channel.
+double multiply_adds(const OpDesc& desc) {
+  const Shape& out = desc.outputs[0].shape;
+  if (desc.constants.size() < 2 || desc.constants[1].empty() || out.size() < 2) return 0;
+  return static_cast<double>(desc.outputs[0].elements()) *
+         static_cast<double>(desc.constants[1].elements()) /
+         static_cast<double>(std::max<int64_t>(out[1], 1));
+}
 
 size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
@@ -435,22 +441,20 @@ void DeviceModel::make_persistent_steps() {
   const bool forced = config_.persistent == Config::Persistent::yes;
   if (forced && traits.grid_barrier == GridBarrier::none) traits.grid_barrier = GridBarrier::single;
   const unsigned units = context_->device.info.compute_units;
-  size_t rounds = 0;
-  for (const Step& step : whole_.plan.steps)
-    for (const KernelSpec& launch : step.kernels.launches) rounds += ocl::rounds(launch, units);
-  if (!forced &&
-      static_cast<double>(rounds) > kMostRounds * static_cast<double>(whole_.plan.kernel_count()))
-    return;
   if (traits.grid_barrier != GridBarrier::single) {
     share_ = std::make_unique<ocl::GroupShare>(context_->device, units,
                                                std::max(kFewestGroups, config_.streams));
     if (share_->groups() == 0) return;
   }
   const auto fits = [&](const Step& step) {
-    return !step.on_host && std::all_of(step.kernels.launches.begin(), step.kernels.launches.end(),
-                                        [&](const KernelSpec& launch) {
-                                          return ocl::reject_persistent(launch, traits).empty();
-                                        });
+    const std::vector<KernelSpec>& launches = step.kernels.launches;
+    const double products =
+        step.on_host ? 0 : multiply_adds(step.desc) / static_cast<double>(launches.size());
+    return !step.on_host &&
+           std::all_of(launches.begin(), launches.end(), [&](const KernelSpec& launch) {
+             return (forced || ocl::pays_as_part(launch, products, units)) &&
+                    ocl::reject_persistent(launch, traits).empty();
+           });
   };
   for (size_t first = 0; first < whole_.plan.steps.size(); ++first) {
     std::vector<const KernelSpec*> launches;
@@ -479,6 +483,7 @@ void DeviceModel::make_persistent_steps() {
     first = steps.end - 1;
     whole_.persistent.push_back(std::move(steps));
   }
+  if (whole_.persistent.empty()) share_.reset();
 }
 
 // What decides how many streams are best: the device and what is launched on it.

@@ -102,6 +102,17 @@ KernelSpec launch_of(size_t team, size_t shared) {
   return spec;
 }
 
+TEST(Persistent, LargeLaunchesStayByThemselves) {
+  const auto pays = [](size_t items, double products) {
+    KernelSpec spec = launch_of(128, 0);
+    spec.global = {items, 1, 1};
+    return ocl::pays_as_part(spec, products, 132);
+  };
+  EXPECT_TRUE(pays(1 << 14, 1e6));
+  EXPECT_FALSE(pays(1 << 20, 1e6)) << "many rounds of work-groups";
+  EXPECT_FALSE(pays(1 << 14, 1e9)) << "long work-groups";
+}
+
 TEST(Persistent, RefusesWhatDoesNotFit) {
   EXPECT_EQ(ocl::reject_persistent(launch_of(128, 0), gpu()), "");
   EXPECT_NE(ocl::reject_persistent(launch_of(128, 0), DeviceTraits{}), "");

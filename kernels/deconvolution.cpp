@@ -29,13 +29,13 @@ ConvShape resolve(const std::string& type, const Attributes& attributes, const S
     const int64_t full =
         (s.in[d] - 1) * s.stride[d] + (s.kernel[d] - 1) * s.dilation[d] + 1 + extra[i];
     s.out[d] = stated.empty() ? full - read.begin[i] - read.end[i] : stated[i];
+    if (s.out[d] < 1 || s.out[d] > kMaxIndex / 4 || full > kMaxIndex / 4)
+      fail_model("a spatial dimension of the output would be " + std::to_string(s.out[d]));
     s.pad[d] = read.begin[i];
     if (read.same() && !stated.empty()) {
       const int64_t cut = std::max<int64_t>(0, full - stated[i]);
       s.pad[d] = read.auto_pad == "same_upper" ? cut - cut / 2 : cut / 2;
     }
-    if (s.out[d] < 1 || s.out[d] > kMaxIndex / 4 || full > kMaxIndex / 4)
-      fail_model("a spatial dimension of the output would be " + std::to_string(s.out[d]));
   }
   return s;
 }

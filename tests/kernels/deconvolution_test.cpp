@@ -85,17 +85,12 @@ TEST(Deconvolution, RefusesWhatCannotBe) {
       shape_of(
           {kPlain, {1, 4, 4, 4}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "1,1", "explicit", "", {4}}),
       Error);
-  EXPECT_THROW(shape_of({kPlain,
-                         {1, 4, 4, 4},
-                         {4, 3, 3, 3},
-                         "1,1",
-                         "0,0",
-                         "0,0",
-                         "1,1",
-                         "explicit",
-                         "",
-                         {4, -4}}),
-               Error);
+  const auto stated = [](const char* auto_pad, const Shape& shape) {
+    return shape_of(
+        {kPlain, {1, 4, 4, 4}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "1,1", auto_pad, "", shape});
+  };
+  EXPECT_THROW(stated("explicit", {4, -4}), Error);
+  EXPECT_THROW(stated("same_upper", {4, std::numeric_limits<int64_t>::min()}), Error);
 }
 
 TEST(Deconvolution, ReferenceByHand) {

@@ -89,6 +89,9 @@ struct Config {
   QueueHint priority = QueueHint::automatic;
   // Of the driver's own use of the host (cl_khr_throttle_hints); low: wait() sleeps.
   QueueHint throttle = QueueHint::automatic;
+  // A model of this process that never runs at the same time as this one, to compare them: both
+  // get the same of the device for persistent kernels.
+  std::shared_ptr<const class CompiledModel> by_turns_with;
   // Never runs beside another exclusive model of the process on this device; one stream.
   bool exclusive = false;
   unsigned max_num_threads = 0;          // of program builds; 0: all cores

@@ -70,12 +70,12 @@ std::string entry_text(const KernelSpec& spec) {
 
 }  // namespace
 
-bool pays_as_part(const KernelSpec& spec, double products, unsigned compute_units) {
-  // Microseconds: a launch; what a round, and a multiply-add of one compute unit, take longer.
-  constexpr double kLaunch = 4.8, kRound = 0.57, kProduct = 1e-5;
+LaunchTime launch_time(const KernelSpec& spec, double products, unsigned compute_units) {
   const size_t items = spec.global[0] * spec.global[1] * spec.global[2];
-  const size_t rounds = (items + kItems * compute_units - 1) / (kItems * compute_units);
-  return kRound * static_cast<double>(rounds) + kProduct * products / compute_units < kLaunch;
+  const auto rounds =
+      static_cast<double>((items + kItems * compute_units - 1) / (kItems * compute_units));
+  const double share = products / compute_units;
+  return {4.8 + 0.96 * rounds + 1.9e-6 * share, 1.53 * rounds + 1.19e-5 * share};
 }
 
 std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits) {

@@ -30,12 +30,15 @@ struct PersistentKernel {
   size_t items = 0;       // work-items of a work-group
 };
 
-// Whether a launch is over sooner as part of a persistent kernel than by itself. By itself it costs
-// being launched, but has the whole device, several work-groups on a compute unit; as a part it
-// takes rounds of the one that stays there. `products`: multiply-adds of the whole launch. The
-// constants are fitted to the throughput of six networks on an H200 (f16, batches 1 and 8, two
-// streams), each cut in four ways.
-bool pays_as_part(const KernelSpec& spec, double products, unsigned compute_units);
+// About how many microseconds of the device a launch takes. By itself it costs being launched, but
+// has the whole device, several work-groups on a compute unit; as part of a persistent kernel it
+// takes rounds of the one work-group that stays there.
+struct LaunchTime {
+  double alone = 0, as_part = 0;
+};
+// `products`: multiply-adds of the whole launch. The constants are fitted to the throughput of six
+// networks on an H200 (f16, batches 1 and 8, two streams), each cut in four ways.
+LaunchTime launch_time(const KernelSpec& spec, double products, unsigned compute_units);
 
 // Why a launch cannot be part of a persistent kernel on this device, or "".
 std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits);

@@ -26,7 +26,12 @@ constexpr size_t kWeightAlignment = 256;
 constexpr unsigned kTriedStreams[] = {1, 2, 4};
 constexpr auto kTrial = std::chrono::milliseconds(60);
 constexpr double kWorthIt = 1.03;
-constexpr unsigned kFewestGroups = 16;  // of a persistent kernel that is worth having
+// A persistent kernel holds compute units that launches of other streams could have: it has to save
+// so much of all time, and this many work-groups. A launch that takes so many microseconds longer
+// in it may still be a part: it would cut one kernel into two.
+constexpr double kWorthHolding = 0.07;
+constexpr unsigned kFewestGroups = 16;
+constexpr double kInterruption = 2.2;
 
 // Of an operation that multiplies by constant weights, each of which serves one channel.
 double multiply_adds(const OpDesc& desc) {
@@ -440,28 +445,32 @@ void DeviceModel::make_persistent_steps() {
   DeviceTraits traits = context_->traits;
   const bool forced = config_.persistent == Config::Persistent::yes;
   if (forced && traits.grid_barrier == GridBarrier::none) traits.grid_barrier = GridBarrier::single;
-  const unsigned units = context_->device.info.compute_units;
-  if (traits.grid_barrier != GridBarrier::single) {
-    share_ = std::make_unique<ocl::GroupShare>(context_->device, units,
-                                               std::max(kFewestGroups, config_.streams));
-    if (share_->groups() == 0) return;
+  if (traits.grid_barrier != GridBarrier::single && !take_share()) return;
+  const std::vector<Step>& plan = whole_.plan.steps;
+  std::vector<ocl::LaunchTime> times(plan.size());
+  std::vector<bool> fits(plan.size());
+  double all_us = 0, saved_us = 0;
+  for (size_t s = 0; s < plan.size(); ++s) {
+    if (plan[s].on_host) continue;
+    const std::vector<KernelSpec>& launches = plan[s].kernels.launches;
+    bool accepted = true;
+    for (const KernelSpec& launch : launches) {
+      const ocl::LaunchTime time = ocl::launch_time(
+          launch, multiply_adds(plan[s].desc) / static_cast<double>(launches.size()),
+          context_->device.info.compute_units);
+      times[s].alone += time.alone;
+      times[s].as_part += time.as_part;
+      accepted = accepted && ocl::reject_persistent(launch, traits).empty();
+    }
+    all_us += times[s].alone;
+    fits[s] = accepted && (forced || times[s].as_part < times[s].alone + kInterruption);
   }
-  const auto fits = [&](const Step& step) {
-    const std::vector<KernelSpec>& launches = step.kernels.launches;
-    const double products =
-        step.on_host ? 0 : multiply_adds(step.desc) / static_cast<double>(launches.size());
-    return !step.on_host &&
-           std::all_of(launches.begin(), launches.end(), [&](const KernelSpec& launch) {
-             return (forced || ocl::pays_as_part(launch, products, units)) &&
-                    ocl::reject_persistent(launch, traits).empty();
-           });
-  };
-  for (size_t first = 0; first < whole_.plan.steps.size(); ++first) {
+  for (size_t first = 0; first < plan.size(); ++first) {
     std::vector<const KernelSpec*> launches;
     std::vector<size_t> step_of;
     size_t end = first;
-    for (; end < whole_.plan.steps.size() && fits(whole_.plan.steps[end]); ++end)
-      for (const KernelSpec& launch : whole_.plan.steps[end].kernels.launches) {
+    for (; end < plan.size() && fits[end]; ++end)
+      for (const KernelSpec& launch : plan[end].kernels.launches) {
         launches.push_back(&launch);
         step_of.push_back(end);
       }
@@ -480,10 +489,24 @@ void DeviceModel::make_persistent_steps() {
     if (launches.size() < 2) continue;
     steps.list = cl::Buffer(context_->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
                             steps.kernel.list.size() * sizeof(int32_t), steps.kernel.list.data());
+    for (size_t s = steps.first; s < steps.end; ++s) saved_us += times[s].alone - times[s].as_part;
     first = steps.end - 1;
     whole_.persistent.push_back(std::move(steps));
   }
+  if (!forced && saved_us < kWorthHolding * all_us) whole_.persistent.clear();
   if (whole_.persistent.empty()) share_.reset();
+}
+
+// Of the device, for persistent kernels. False: too little is left.
+bool DeviceModel::take_share() {
+  const auto* other = dynamic_cast<const DeviceModel*>(config_.by_turns_with.get());
+  if (other && other->share_ && other->context_->device.info.id == context_->device.info.id)
+    share_ = other->share_;
+  else
+    share_ = std::make_shared<const ocl::GroupShare>(context_->device,
+                                                     context_->device.info.compute_units,
+                                                     std::max(kFewestGroups, config_.streams));
+  return share_->groups() > 0;
 }
 
 // What decides how many streams are best: the device and what is launched on it.

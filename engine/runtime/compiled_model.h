@@ -151,6 +151,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   HostWeights realise(const Progress& progress, bool persistent);
   bool may_be_persistent() const;
   void make_persistent_steps();
+  bool take_share();
   void build(SizedPlan& sized, const Progress& progress);
   void collect_weights(SizedPlan& sized, HostWeights& weights) const;
   void upload(HostWeights& weights);
@@ -174,8 +175,9 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::optional<PictureInput> picture_;
   unsigned optimal_requests_ = 0;  // as the tuning file says; 0: 2 x streams
   SizedPlan whole_;
-  std::map<size_t, SizedPlan> partial_;     // of less than a batch, by images
-  std::unique_ptr<ocl::GroupShare> share_;  // of the device, for persistent kernels that need it
+  std::map<size_t, SizedPlan> partial_;  // of less than a batch, by images
+  std::shared_ptr<const ocl::GroupShare>
+      share_;  // of the device, for persistent kernels that need it
   cl::Buffer weights_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::atomic<unsigned> next_request_{0};

@@ -5,7 +5,7 @@
                    [--exhaustive] [--keep FOLDER] [--markdown FILE]
 
 Each model is tuned at each batch by `clinfer tune`, which runs the untuned network (shipped records off) and the tuned one by
-turns in one process; the gain is the median over the pairs. --exhaustive measures all points besides, into a file of its own, and
+turns in one process; the gain is the median over the rounds. --exhaustive measures all points besides, into a file of its own, and
 prints how near the search came. All records end up in the tuning file (a new one unless --tuning-file names one that is there);
 it can become a file of tuning/db/. --seconds limits each model's run. --keep keeps what each run printed. Needs Python 3.8+.
 """

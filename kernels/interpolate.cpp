@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "kernels/convolution_tile.h"
 #include "kernels/expand.h"
@@ -670,6 +671,44 @@ const KernelFamily kGeneral{
     [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
     general_plan};
 
+// Of [N, H, W, C], as TensorFlow has pictures: turned to [N, C, H, W] and back, which are views of
+// the same memory, so that channels are what the kernels take them for.
+void expand_channels_last(Expansion& x) {
+  const ShapeContext& context = x.context();
+  const int opset = context.opset;
+  const Shape& from = context.inputs[0].shape;
+  const Shape to = infer_shapes(context)[0].shape;
+  if (from.size() != 4 || to[0] != from[0] || to[1] == from[1] || to[3] != from[3]) return;
+  const std::vector<int64_t> order{0, 3, 1, 2}, back{0, 2, 3, 1};
+  const auto turned = [&](const std::vector<int64_t>& axes) {
+    std::vector<int64_t> now;
+    for (const int64_t axis : axes) now.push_back(back[checked_axis(axis, 4, "axis")]);
+    return now;
+  };
+  const auto text = [](const std::vector<int64_t>& numbers) {
+    std::string list;
+    for (const int64_t number : numbers) list += (list.empty() ? "" : ",") + std::to_string(number);
+    return list;
+  };
+  Attributes attributes = context.attributes;
+  for (const char* name : {"pads_begin", "pads_end"}) {
+    const std::vector<int64_t> pads = pads_of(attributes, name, 4);
+    attributes.set(name, text({pads[0], pads[3], pads[1], pads[2]}));
+  }
+  std::vector<size_t> inputs(context.inputs.size());
+  std::iota(inputs.begin(), inputs.end(), size_t{0});
+  inputs[0] = x.transpose(0, order);
+  if (opset < 4) {
+    attributes.set("axes", text(turned(attributes.get_ints("axes"))));
+  } else {
+    const auto at = static_cast<size_t>(axes_input(opset));
+    inputs.resize(at + 1);
+    inputs[at] =
+        x.ints(turned(has_input(context, at) ? constant_ints(context, at, "axes") : all_axes(4)));
+  }
+  x.outputs = {x.transpose(x.step(context.type, opset, inputs, attributes, 1), back)};
+}
+
 }  // namespace
 
 std::vector<OpDef> interpolate_ops() {
@@ -683,6 +722,7 @@ std::vector<OpDef> interpolate_ops() {
   interpolate.expand = [](Expansion& x) {
     if (style_of(x.context().opset, x.context().attributes).mode != Mode::nearest)
       compute_in_floats(x, 1, true);
+    if (x.outputs.empty()) expand_channels_last(x);
   };
   return {std::move(interpolate)};
 }

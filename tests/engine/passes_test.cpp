@@ -179,6 +179,44 @@ TEST(ExpandOperations, IntegersThatKernelsDoNotTakeGoThroughFloats) {
   });
 }
 
+// [N, H, W, C]: channels become the second dimension, by views.
+TEST(ExpandOperations, PicturesWhoseChannelsComeLastAreTurned) {
+  const auto ints = [](const std::vector<int64_t>& values) {
+    return Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values);
+  };
+  const auto check = [](auto&& make) {
+    GraphBuilder b;
+    b.result(make(b, b.parameter({2, 5, 6, 3})));
+    auto graph = b.finish();
+    const std::vector<Tensor> inputs{random_tensor({2, 5, 6, 3}, -1, 1, 1)};
+    const std::vector<float> before = evaluate_graph(*graph, inputs)[0].to_floats();
+    run_passes(*graph, cpu_context(), "");
+    EXPECT_EQ(count_of(*graph, "Transpose"), 2u);
+    EXPECT_EQ(count_of(*graph, "Reorder"), 0u);
+    const std::vector<float> after = evaluate_graph(*graph, inputs)[0].to_floats();
+    ASSERT_EQ(after.size(), before.size());
+    for (size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(after[i], before[i], 1e-5) << i;
+  };
+  check([&](GraphBuilder& b, Edge x) {
+    return b.op("Interpolate", 11, {x, b.constant(ints({12, 9})), b.constant(ints({-2, 1}))},
+                {{"mode", "linear_onnx"},
+                 {"shape_calculation_mode", "sizes"},
+                 {"coordinate_transformation_mode", "align_corners"}});
+  });
+  check([&](GraphBuilder& b, Edge x) {
+    const Tensor scales = Tensor::of(ElementType::f32, {4}, std::vector<float>{1, 2.5f, 0.75f, 1});
+    return b.op("Interpolate", 4, {x, b.constant(ints({2, 15, 6, 3})), b.constant(scales)},
+                {{"mode", "cubic"},
+                 {"shape_calculation_mode", "scales"},
+                 {"pads_begin", "0,1,0"},
+                 {"pads_end", "0,0,2,0"}});
+  });
+  check([&](GraphBuilder& b, Edge x) {
+    return b.op("Interpolate", 1, {x, b.constant(ints({7, 8}))},
+                {{"mode", "nearest"}, {"axes", "1,2"}, {"align_corners", "false"}});
+  });
+}
+
 // Slice assignments, as converters write them: constant indices, some of them repeated or negative.
 TEST(ExpandOperations, ScattersToConstantPlacesArePicked) {
   const auto expand = [](const char* type, const Shape& data, const Tensor& indices,
@@ -401,6 +439,25 @@ TEST(AssignLayouts, ConcatAlongChannelsCostsNothing) {
     }
   EXPECT_EQ(storage_root({const_cast<Node*>(first), 0}).node->type, "Concat");
   EXPECT_EQ(first->outputs[0].desc.strides, (Shape{64 * 36, 1, 64 * 6, 64}));
+}
+
+TEST(Simplify, ResizesToTheSameSizeAreNone) {
+  const auto left = [](const char* pads, const std::vector<int>& sizes) {
+    GraphBuilder b;
+    const Edge x = b.parameter({1, 2, 4, 5});
+    const Edge resized =
+        b.op("Interpolate", 11,
+             {b.op("Abs", 1, {x}), b.constant(Tensor::of<int>(ElementType::i64, {2}, sizes)),
+              b.constant(Tensor::of<int>(ElementType::i64, {2}, {2, 3}))},
+             {{"mode", "linear"}, {"shape_calculation_mode", "sizes"}, {"pads_end", pads}});
+    b.result(b.op("ReLU", 1, {resized}));
+    auto graph = b.finish();
+    simplify(*graph, cpu_context());
+    return count_of(*graph, "Interpolate");
+  };
+  EXPECT_EQ(left("0,0,0,0", {4, 5}), 0u);
+  EXPECT_EQ(left("0,0,0,0", {4, 6}), 1u);
+  EXPECT_EQ(left("0,0,0,1", {4, 5}), 1u);  // squeezed
 }
 
 // Two transposes become one, and none where that moves nothing.

@@ -5,12 +5,12 @@
 #include "tests/rig/dmabuf_upload.h"
 
 #include <gst/allocators/gstdmabuf.h>
-#include <gst/base/gstbasetransform.h>
-#include <gst/video/video.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
+
+#include "tests/rig/uploading.h"
 
 namespace {
 
@@ -65,29 +65,11 @@ GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
 
 GstCaps* transform_caps(GstBaseTransform*, GstPadDirection direction, GstCaps* caps,
                         GstCaps* filter) {
-  GstCaps* result = gst_caps_copy(caps);
-  gst_caps_set_features_simple(
-      result, direction == GST_PAD_SINK ? gst_caps_features_from_string("memory:DMABuf") : nullptr);
-  if (filter == nullptr) return result;
-  GstCaps* both = gst_caps_intersect_full(filter, result, GST_CAPS_INTERSECT_FIRST);
-  gst_caps_unref(result);
-  return both;
+  return clinfer::upload_caps(direction, caps, filter, "memory:DMABuf");
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
   return gst_video_info_from_caps(&UPLOAD(transform)->in, in);
-}
-
-gboolean unit_size(GstBaseTransform*, GstCaps* caps, gsize* size) {
-  GstVideoInfo info;
-  if (!gst_video_info_from_caps(&info, caps)) return FALSE;
-  *size = GST_VIDEO_INFO_SIZE(&info);
-  return TRUE;
-}
-
-gboolean transform_size(GstBaseTransform* transform, GstPadDirection, GstCaps*, gsize,
-                        GstCaps* caps, gsize* size) {
-  return unit_size(transform, caps, size);
 }
 
 gboolean decide_allocation(GstBaseTransform* transform, GstQuery* query) {
@@ -105,13 +87,7 @@ gboolean decide_allocation(GstBaseTransform* transform, GstQuery* query) {
   gst_buffer_pool_config_set_allocator(config, source, nullptr);
   gst_buffer_pool_config_add_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META);
   if (self->padding > 1) {
-    GstVideoAlignment alignment;
-    gst_video_alignment_reset(&alignment);
-    const auto missing = [&](int length) {
-      return (self->padding - static_cast<guint>(length) % self->padding) % self->padding;
-    };
-    alignment.padding_right = missing(GST_VIDEO_INFO_WIDTH(&self->in));
-    alignment.padding_bottom = missing(GST_VIDEO_INFO_HEIGHT(&self->in));
+    GstVideoAlignment alignment = clinfer::padding_to(self->padding, self->in);
     gst_buffer_pool_config_add_option(config, GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT);
     gst_buffer_pool_config_set_video_alignment(config, &alignment);
   }
@@ -192,8 +168,8 @@ void upload_class_init(UploadClass* klass) {
   gst_element_class_add_static_pad_template(element, &src_template);
   transform_class->transform_caps = transform_caps;
   transform_class->set_caps = set_caps;
-  transform_class->get_unit_size = unit_size;
-  transform_class->transform_size = transform_size;
+  transform_class->get_unit_size = clinfer::unit_size;
+  transform_class->transform_size = clinfer::transform_size;
   transform_class->decide_allocation = decide_allocation;
   transform_class->transform = transform;
 }

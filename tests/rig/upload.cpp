@@ -2,14 +2,13 @@
 // decoder gives them: from a GstVaPool, with the display in a GstContext, and with the surface
 // larger than the picture if wanted. It writes by a private way of the driver's, so that every map
 // and vaGetImage that is counted is somebody else's.
-#include <gst/base/gstbasetransform.h>
 #include <gst/va/gstva.h>
 #include <gst/va/gstvadisplay_wrapped.h>
-#include <gst/video/video.h>
 
 #include "tests/rig/display.h"
 #include "tests/rig/dmabuf_upload.h"
 #include "tests/rig/rig.h"
+#include "tests/rig/uploading.h"
 
 struct RigUpload {
   GstBaseTransform parent;
@@ -56,30 +55,11 @@ gboolean stop(GstBaseTransform* transform) {
 
 GstCaps* transform_caps(GstBaseTransform*, GstPadDirection direction, GstCaps* caps,
                         GstCaps* filter) {
-  GstCaps* result = gst_caps_copy(caps);
-  gst_caps_set_features_simple(
-      result, direction == GST_PAD_SINK ? gst_caps_features_from_string(GST_CAPS_FEATURE_MEMORY_VA)
-                                        : nullptr);
-  if (filter == nullptr) return result;
-  GstCaps* both = gst_caps_intersect_full(filter, result, GST_CAPS_INTERSECT_FIRST);
-  gst_caps_unref(result);
-  return both;
+  return clinfer::upload_caps(direction, caps, filter, GST_CAPS_FEATURE_MEMORY_VA);
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
   return gst_video_info_from_caps(&UPLOAD(transform)->in, in);
-}
-
-gboolean unit_size(GstBaseTransform*, GstCaps* caps, gsize* size) {
-  GstVideoInfo info;
-  if (!gst_video_info_from_caps(&info, caps)) return FALSE;
-  *size = GST_VIDEO_INFO_SIZE(&info);
-  return TRUE;
-}
-
-gboolean transform_size(GstBaseTransform* transform, GstPadDirection, GstCaps*, gsize,
-                        GstCaps* caps, gsize* size) {
-  return unit_size(transform, caps, size);
 }
 
 gboolean decide_allocation(GstBaseTransform* transform, GstQuery* query) {
@@ -116,13 +96,7 @@ gboolean decide_allocation(GstBaseTransform* transform, GstQuery* query) {
   gst_buffer_pool_config_add_option(config, GST_BUFFER_POOL_OPTION_VIDEO_META);
   gst_buffer_pool_config_set_va_allocation_params(config, 0, GST_VA_FEATURE_AUTO);
   if (self->padding > 1) {
-    GstVideoAlignment alignment;
-    gst_video_alignment_reset(&alignment);
-    const auto missing = [&](int size) {
-      return (self->padding - static_cast<guint>(size) % self->padding) % self->padding;
-    };
-    alignment.padding_right = missing(GST_VIDEO_INFO_WIDTH(&info));
-    alignment.padding_bottom = missing(GST_VIDEO_INFO_HEIGHT(&info));
+    GstVideoAlignment alignment = clinfer::padding_to(self->padding, info);
     gst_buffer_pool_config_add_option(config, GST_BUFFER_POOL_OPTION_VIDEO_ALIGNMENT);
     gst_buffer_pool_config_set_va_alignment(config, &alignment);
   }
@@ -220,8 +194,8 @@ static void rig_upload_class_init(RigUploadClass* klass) {
   transform_class->stop = stop;
   transform_class->transform_caps = transform_caps;
   transform_class->set_caps = set_caps;
-  transform_class->get_unit_size = unit_size;
-  transform_class->transform_size = transform_size;
+  transform_class->get_unit_size = clinfer::unit_size;
+  transform_class->transform_size = clinfer::transform_size;
   transform_class->decide_allocation = decide_allocation;
   transform_class->transform = transform;
   transform_class->query = query;

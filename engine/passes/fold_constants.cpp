@@ -12,7 +12,7 @@ namespace {
 
 // All values computed here, in bytes: so many times those of the model's constants, and so many
 // besides.
-constexpr size_t kMostGrowth = 8, kFreeBytes = size_t{256} << 20;
+constexpr size_t kMostGrowth = 8, kFreeBytes = size_t{64} << 20;
 
 size_t bytes_of_constants(const Graph& graph) {
   size_t bytes = 0;

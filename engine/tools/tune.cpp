@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kRedraw = std::chrono::milliseconds(200);  // of the bar on a terminal
 constexpr auto kLine = std::chrono::seconds(5);           // between lines elsewhere
 constexpr double kCompareSeconds = 4;
-constexpr size_t kLeastRounds = 10, kMostRounds = 400;
+constexpr size_t kLeastRounds = 5, kMostRounds = 200;
 
 volatile std::sig_atomic_t interrupted = 0;
 

@@ -445,7 +445,6 @@ void DeviceModel::make_persistent_steps() {
   DeviceTraits traits = context_->traits;
   const bool forced = config_.persistent == Config::Persistent::yes;
   if (forced && traits.grid_barrier == GridBarrier::none) traits.grid_barrier = GridBarrier::single;
-  if (traits.grid_barrier != GridBarrier::single && !take_share()) return;
   const std::vector<Step>& plan = whole_.plan.steps;
   std::vector<ocl::LaunchTime> times(plan.size());
   std::vector<bool> fits(plan.size());
@@ -494,7 +493,8 @@ void DeviceModel::make_persistent_steps() {
     whole_.persistent.push_back(std::move(steps));
   }
   if (!forced && saved_us < kWorthHolding * all_us) whole_.persistent.clear();
-  if (whole_.persistent.empty()) share_.reset();
+  if (whole_.persistent.empty() || traits.grid_barrier == GridBarrier::single) return;
+  if (!take_share()) whole_.persistent.clear();
 }
 
 // Of the device, for persistent kernels. False: too little is left.

@@ -176,8 +176,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   unsigned optimal_requests_ = 0;  // as the tuning file says; 0: 2 x streams
   SizedPlan whole_;
   std::map<size_t, SizedPlan> partial_;  // of less than a batch, by images
-  std::shared_ptr<const ocl::GroupShare>
-      share_;  // of the device, for persistent kernels that need it
+  // Of the device, for persistent kernels that need it.
+  std::shared_ptr<const ocl::GroupShare> share_;
   cl::Buffer weights_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::atomic<unsigned> next_request_{0};

@@ -671,6 +671,16 @@ const KernelFamily kGeneral{
     [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
     general_plan};
 
+// To the size that it has.
+bool resizes_nothing(const ShapeContext& context) {
+  const Shape& from = context.inputs[0].shape;
+  for (const char* name : {"pads_begin", "pads_end"})
+    for (const int64_t pad : pads_of(context.attributes, name, from.size()))
+      if (pad != 0) return false;
+  return !style_of(context.opset, context.attributes).by_scales &&
+         infer_shapes(context)[0].shape == from;
+}
+
 // Of [N, H, W, C], as TensorFlow has pictures: turned to [N, C, H, W] and back, which are views of
 // the same memory, so that channels are what the kernels take them for.
 void expand_channels_last(Expansion& x) {
@@ -720,6 +730,10 @@ std::vector<OpDef> interpolate_ops() {
   interpolate.families = {&kTile, &kGeneral};
   interpolate.layout = LayoutRule::image;
   interpolate.expand = [](Expansion& x) {
+    if (resizes_nothing(x.context())) {
+      x.outputs = {0};
+      return;
+    }
     if (style_of(x.context().opset, x.context().attributes).mode != Mode::nearest)
       compute_in_floats(x, 1, true);
     if (x.outputs.empty()) expand_channels_last(x);

@@ -1,5 +1,5 @@
 // Removes operations whose output is their input: conversions to the same type, reshapes to the
-// same shape or size, identity transposes, concats of one; chains of reshapes and of transposes
+// same shape, identity transposes, concats of one; chains of reshapes and of transposes
 // become one, so that what a layout does to one in the middle is no matter. Drops outputs that
 // nothing reads from operations that can leave them out.
 #include <algorithm>
@@ -63,14 +63,6 @@ void merge(Graph& graph, Node& node) {
   }
 }
 
-// Where the output has the size of the input.
-bool resizes_nothing(const Attributes& interpolate) {
-  for (const char* name : {"pads_begin", "pads_end"})
-    for (const int64_t pad : interpolate.get_ints(name, std::vector<int64_t>{}))
-      if (pad != 0) return false;
-  return interpolate.get_string("shape_calculation_mode", "sizes") == "sizes";
-}
-
 bool is_identity(const Node& node) {
   if (node.inputs.empty() || node.outputs.size() != 1) return false;
   const NodeOutput& in = node.inputs[0].node->outputs[node.inputs[0].port];
@@ -80,7 +72,6 @@ bool is_identity(const Node& node) {
       node.is("Unsqueeze"))
     return true;
   if (node.is("Concat")) return node.inputs.size() == 1;
-  if (node.is("Interpolate")) return resizes_nothing(node.attributes);
   if (node.is("Transpose")) {
     if (!constant_value(node.inputs[1])) return false;
     const std::vector<int64_t> order = order_of(node);

@@ -441,7 +441,7 @@ TEST(AssignLayouts, ConcatAlongChannelsCostsNothing) {
   EXPECT_EQ(first->outputs[0].desc.strides, (Shape{64 * 36, 1, 64 * 6, 64}));
 }
 
-TEST(Simplify, ResizesToTheSameSizeAreNone) {
+TEST(ExpandOperations, ResizesToTheSameSizeAreNone) {
   const auto left = [](const char* pads, const std::vector<int>& sizes) {
     GraphBuilder b;
     const Edge x = b.parameter({1, 2, 4, 5});
@@ -452,7 +452,7 @@ TEST(Simplify, ResizesToTheSameSizeAreNone) {
              {{"mode", "linear"}, {"shape_calculation_mode", "sizes"}, {"pads_end", pads}});
     b.result(b.op("ReLU", 1, {resized}));
     auto graph = b.finish();
-    simplify(*graph, cpu_context());
+    run_passes(*graph, cpu_context(), "expand_operations");
     return count_of(*graph, "Interpolate");
   };
   EXPECT_EQ(left("0,0,0,0", {4, 5}), 0u);

@@ -153,11 +153,11 @@ class Element {
   std::thread worker_;
   std::atomic<bool> cancel_{false};
 
-  // The session: set by the worker.
+  // The session: set by the worker, which then says on the bus how the compiling ended.
   mutable std::mutex mutex_;
   std::condition_variable session_ready_;
   std::shared_ptr<const Session> session_;
-  bool compile_failed_ = false;
+  bool compile_over_ = false;  // and on the bus; without a session it failed
   bool flushing_ = true;
 
   // Of the streaming thread.

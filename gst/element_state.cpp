@@ -113,7 +113,7 @@ void Element::prepare() {
   {
     const std::lock_guard lock(mutex_);
     session_ = session;
-    compile_failed_ = false;
+    compile_over_ = session != nullptr;
   }
   compiling_ = session != nullptr;
   display_ = session != nullptr ? session->shared->display : nullptr;
@@ -136,7 +136,7 @@ void Element::compile_for(std::shared_ptr<const SurfaceDisplay> display) {
   {
     const std::lock_guard lock(mutex_);
     session_ = nullptr;
-    compile_failed_ = false;
+    compile_over_ = false;
   }
   compiling_ = true;
   display_ = std::move(display);
@@ -155,15 +155,8 @@ void Element::warn_of_copies(const std::string& why) {
 
 void Element::compile(const Settings& settings, const Network& network,
                       std::shared_ptr<const SurfaceDisplay> display) {
-  const auto set_failed = [this] {
-    {
-      const std::lock_guard lock(mutex_);
-      compile_failed_ = true;
-    }
-    session_ready_.notify_all();
-  };
   post_progress(GST_PROGRESS_TYPE_START, "Compiling " + network.name);
-  const bool done = guard(self_, false, [&] {
+  guard(self_, [&] {
     Clock::time_point told = Clock::now();
     const Progress progress = [&](const std::string& what, size_t step, size_t of) {
       if (Clock::now() - told > kProgressInterval) {
@@ -200,11 +193,10 @@ void Element::compile(const Settings& settings, const Network& network,
         session_ = session;
       }
       queue_.set_capacity(frames_in_flight_for(settings));
-      session_ready_.notify_all();
       post_progress(GST_PROGRESS_TYPE_COMPLETE, "Compiled " + network.name + " for " +
                                                     compiled.device().id + ", " +
                                                     compiled.device().name);
-      return true;
+      return;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::cancelled || !cancel_.load()) {
         post_progress(GST_PROGRESS_TYPE_ERROR, error.what());
@@ -212,10 +204,13 @@ void Element::compile(const Settings& settings, const Network& network,
       }
     }
     post_progress(GST_PROGRESS_TYPE_CANCELED, "Compiling was stopped");
-    set_failed();
-    return true;
   });
-  if (!done) set_failed();
+  // Only now, so that no frame, and no EOS, overtakes the messages.
+  {
+    const std::lock_guard lock(mutex_);
+    compile_over_ = true;
+  }
+  session_ready_.notify_all();
 }
 
 void Element::report_tuning(const TuningReport& report) {
@@ -263,8 +258,8 @@ std::shared_ptr<const Session> Element::current_session() const {
 
 std::shared_ptr<const Session> Element::wait_for_session() {
   std::unique_lock lock(mutex_);
-  session_ready_.wait(lock, [&] { return flushing_ || compile_failed_ || session_ != nullptr; });
-  return flushing_ || compile_failed_ ? nullptr : session_;
+  session_ready_.wait(lock, [&] { return flushing_ || compile_over_; });
+  return flushing_ ? nullptr : session_;
 }
 
 DecodeSettings Element::decode_settings_for(const Network& network) const {

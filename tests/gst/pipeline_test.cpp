@@ -1,4 +1,5 @@
 // The elements in pipelines: states, faults, and what cloverlay and clpublish do.
+#include <atomic>
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -54,6 +55,41 @@ TEST(Clinfer, KeepsTheCompiledModelInReadyAndTakesNewLabels) {
     g_object_set(net, "labels", "x,y,z", nullptr);
   }
   gst_object_unref(net);
+}
+
+TEST(Clinfer, SaysThatItIsCompiledBeforeTheFirstFrameGoesOn) {
+  Pipeline pipeline("videotestsrc num-buffers=1 ! video/x-raw,format=I420,width=64,height=48 ! " +
+                    Harness::clinfer_launch() + " ! fakesink signal-handoffs=true name=sink");
+  struct Seen {
+    std::atomic<bool> complete = false, complete_at_frame = false;
+  } seen;
+  GstBus* bus = gst_element_get_bus(pipeline.element);
+  gst_bus_set_sync_handler(
+      bus,
+      [](GstBus*, GstMessage* message, gpointer data) {
+        if (GST_MESSAGE_TYPE(message) != GST_MESSAGE_PROGRESS) return GST_BUS_PASS;
+        GstProgressType type{};
+        gst_message_parse_progress(message, &type, nullptr, nullptr);
+        if (type == GST_PROGRESS_TYPE_COMPLETE) {
+          std::this_thread::sleep_for(200ms);  // the thread that compiles loses the processor
+          static_cast<Seen*>(data)->complete = true;
+        }
+        return GST_BUS_PASS;
+      },
+      &seen, nullptr);
+  GstElement* sink = gst_bin_get_by_name(GST_BIN(pipeline.element), "sink");
+  const auto on_frame = +[](GstElement*, GstBuffer*, GstPad*, gpointer data) {
+    Seen& seen = *static_cast<Seen*>(data);
+    seen.complete_at_frame = seen.complete.load();
+  };
+  g_signal_connect(sink, "handoff", G_CALLBACK(on_frame), &seen);
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
+  EXPECT_TRUE(seen.complete_at_frame);
+  gst_element_set_state(pipeline.element, GST_STATE_NULL);
+  gst_bus_set_sync_handler(bus, nullptr, nullptr, nullptr);
+  gst_object_unref(sink);
+  gst_object_unref(bus);
 }
 
 TEST(Clinfer, StopsWhileItCompiles) {

@@ -408,15 +408,19 @@ void evaluate_integers(const ElementFunction& function, const std::vector<Shape>
   const UnaryFunction* unary = find_unary(function.name);
   if (!exact && !unary && !select) fail_unsupported(function.name + " of integers");
   std::vector<float> rounded(exact || select || clamp ? 0 : result.size());
+  const auto of_type = [&](float bound) {
+    return Tensor::of(out.type(), {1}, std::vector{bound}).to_ints()[0];
+  };
+  const int64_t lowest = clamp ? of_type(function.alpha) : 0;
+  const int64_t highest = clamp ? of_type(function.beta) : 0;
   walk(out.shape(), strides, [&](int64_t i, const std::vector<int64_t>& at) {
     const int64_t x = in[0][at[0]];
     if (select)
       result[i] = x ? in[1][at[1]] : in[2][at[2]];
     else if (clamp)
-      result[i] =
-          static_cast<double>(x) < function.alpha  ? static_cast<int64_t>(std::ceil(function.alpha))
-          : static_cast<double>(x) > function.beta ? static_cast<int64_t>(std::floor(function.beta))
-                                                   : x;
+      result[i] = static_cast<double>(x) < function.alpha  ? lowest
+                  : static_cast<double>(x) > function.beta ? highest
+                                                           : x;
     else if (exact)
       result[i] = exact->apply(x, function.operands > 1 ? in[1][at[1]] : 0);
     else
@@ -586,6 +590,14 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
   if (desc.type == "Clamp") {
     f.alpha = static_cast<float>(attributes.get_float("min"));
     f.beta = static_cast<float>(attributes.get_float("max"));
+    if (const ElementType type = desc.inputs[0].type; !is_float(type)) {
+      // The integers between the bounds, as far as the type has them.
+      const auto of_type = [&](float bound) {
+        return Tensor::of(type, {1}, std::vector{bound}).to_floats()[0];
+      };
+      f.alpha = of_type(std::ceil(f.alpha));
+      f.beta = of_type(std::floor(f.beta));
+    }
   } else if (desc.type == "Elu") {
     f.alpha = static_cast<float>(attributes.get_float("alpha"));
   } else if (desc.type == "Gelu") {

@@ -290,9 +290,8 @@ std::string base_expression(const Program& program) {
   if (f.name == "select") return "x != 0 ? y : z0";
   if (!program.floats) {
     if (f.name == "clamp")
-      return spliced(
-          "x < ALPHA ? convert_int_sat_rtp(ALPHA) : x > BETA ? convert_int_sat_rtn(BETA) : x",
-          f.alpha, f.beta);
+      return spliced("x < ALPHA ? convert_int_sat(ALPHA) : x > BETA ? convert_int_sat(BETA) : x",
+                     f.alpha, f.beta);
     if (const IntegerFunction* exact = find_integer(f.name)) return std::string(exact->opencl);
     return "convert_int_sat_rte(FN(of_float)(convert_float(x)))";
   }

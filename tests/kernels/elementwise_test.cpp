@@ -1,5 +1,6 @@
 // Element functions: hand values of the specifications, broadcasting, integers, tails, and the
 // kernel against the reference.
+#include <climits>
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
@@ -95,6 +96,19 @@ TEST(Elementwise, Integers) {
   }
   check_op(make_desc("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {a}, {}), {a},
            {0, 0});
+  // Bounds beyond the type are its own.
+  for (const auto& [type, lowest, highest] : {std::tuple{ElementType::u8, 0, 255},
+                                              {ElementType::i8, -128, 127},
+                                              {ElementType::i32, INT_MIN, INT_MAX}}) {
+    const Tensor x = random_ints(type, {4, 9}, 0, 5);
+    for (const auto& [min, max, want] : {std::tuple{"1e30", "2e30", highest},
+                                         {"-2e30", "-1e30", lowest},
+                                         {"3e9", "4e9", highest}}) {
+      const OpDesc desc = make_desc("Clamp", 1, attributes({{"min", min}, {"max", max}}), {x}, {});
+      EXPECT_EQ(reference(desc, {x})[0].to_ints(), std::vector<int64_t>(36, want)) << min;
+      check_op(desc, {x}, {0, 0});
+    }
+  }
 }
 
 TEST(Elementwise, Bits) {

@@ -84,7 +84,7 @@ TEST(Clinfer, SaysThatItIsCompiledBeforeTheFirstFrameGoesOn) {
   };
   g_signal_connect(sink, "handoff", G_CALLBACK(on_frame), &seen);
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
-  EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
+  EXPECT_EQ(error_on(pipeline.element, 60000ms), "");
   EXPECT_TRUE(seen.complete_at_frame);
   gst_element_set_state(pipeline.element, GST_STATE_NULL);
   gst_bus_set_sync_handler(bus, nullptr, nullptr, nullptr);

@@ -108,7 +108,7 @@ void compare(const std::string& video, const std::string& detector,
   size_t objects = 0;
   while (objects < objects_wanted) {
     GstSample* sample = nullptr;
-    g_signal_emit_by_name(sink, "try-pull-sample", 120 * GST_SECOND, &sample);
+    g_signal_emit_by_name(sink, "try-pull-sample", kPatience, &sample);
     ASSERT_NE(sample, nullptr) << objects << " objects; " << error_on(pipeline.element, 0ms);
     objects += read_regions(gst_sample_get_buffer(sample), 1, 1).size();
     gst_sample_unref(sample);

@@ -33,7 +33,7 @@ Heard play(const std::string& tuning) {
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   Heard heard;
   for (bool over = false; !over;) {
-    GstMessage* message = gst_bus_timed_pop(bus, 120 * GST_SECOND);
+    GstMessage* message = gst_bus_timed_pop(bus, kPatience);
     if (!message) {
       ADD_FAILURE() << "the pipeline hangs";
       break;
@@ -142,7 +142,7 @@ TEST(ElementTuning, AStateChangeStopsItSoon) {
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   for (;;) {
     GstMessage* message = gst_bus_timed_pop_filtered(
-        bus, 120 * GST_SECOND,
+        bus, kPatience,
         static_cast<GstMessageType>(GST_MESSAGE_ELEMENT | GST_MESSAGE_ERROR | GST_MESSAGE_EOS));
     ASSERT_NE(message, nullptr);
     EXPECT_EQ(GST_MESSAGE_TYPE(message), GST_MESSAGE_ELEMENT)

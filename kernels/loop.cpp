@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kHostReason =
     "how often the body runs, or which one, depends on values; known counts are unrolled";
-constexpr int64_t kMostIterations = 1 << 20;
+constexpr int64_t kMostIterations = 1 << 15;
 constexpr int64_t kMostCounted = 256;  // by looking at what the condition comes to
 
 const Body& only_body(std::span<const std::shared_ptr<const Body>> bodies) {
@@ -224,7 +224,8 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
     for (const Body::BackEdge& edge : body.back_edges)
       parameters[edge.parameter] = results.at(edge.result);
     if (body.condition) go_on = is_true(results.at(*body.condition));
-    if (i + 1 == kMostIterations) fail_unsupported("the loop does not end");
+    if (i + 1 == kMostIterations)
+      fail_unsupported("the loop runs more than " + std::to_string(kMostIterations - 1) + " times");
   }
   for (size_t k = 0; k < body.outputs.size(); ++k) {
     const Body::Port& port = body.outputs[k];

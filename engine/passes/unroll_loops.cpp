@@ -12,7 +12,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMostNodes = 4096;  // that one loop may become
+constexpr int64_t kMostNodes = 4096;       // that one loop may become
+constexpr int64_t kMostWritten = 1 << 15;  // that all may become, those inside of others too
 
 std::vector<ValueInfo> inputs_of(const Node& node) {
   std::vector<ValueInfo> infos;
@@ -76,9 +77,12 @@ class Unroller {
         replaced.emplace_back(output, together(port, parts[k]));
       } else if (count > 0) {
         replaced.emplace_back(output, results[port.inner]);
-      } else {
-        for (const Body::BackEdge& edge : body_.back_edges)
-          if (edge.result == port.inner) replaced.emplace_back(output, parameters[edge.parameter]);
+      } else {  // a state is what it was; nothing else has a value
+        const auto state =
+            std::find_if(body_.back_edges.begin(), body_.back_edges.end(),
+                         [&](const Body::BackEdge& edge) { return edge.result == port.inner; });
+        replaced.emplace_back(output, state != body_.back_edges.end() ? parameters[state->parameter]
+                                                                      : together(port, {}));
       }
     }
     splice();
@@ -194,9 +198,9 @@ class Unroller {
   std::unordered_map<const Node*, Edge> constants_;
 };
 
-// Which of the node's bodies to write out, and how often; count -1: none.
-std::pair<size_t, int64_t> decide(const Node& node, std::span<const ValueInfo> inputs,
-                                  bool unroll) {
+// Which of the node's bodies to write out, and how often; count -1: none. `most`: nodes.
+std::pair<size_t, int64_t> decide(const Node& node, std::span<const ValueInfo> inputs, bool unroll,
+                                  int64_t most) {
   if (node.is("If")) {
     const auto branch = chosen_branch(inputs);
     return {branch.value_or(0), branch ? 1 : -1};
@@ -205,19 +209,23 @@ std::pair<size_t, int64_t> decide(const Node& node, std::span<const ValueInfo> i
   const auto& body = static_cast<const GraphBody&>(*node.bodies[0]);
   const auto count = iterations(node.type, body, inputs);
   const auto size = static_cast<int64_t>(body.node_count());
-  return {0, count && *count <= kMostNodes / std::max<int64_t>(size, 1) ? *count : -1};
+  return {0, count && *count <= most / std::max<int64_t>(size, 1) ? *count : -1};
 }
 
 }  // namespace
 
 void unroll_loops(Graph& graph, const PassContext& context) {
   bool changed = false;
+  int64_t left = kMostWritten;
   for (size_t i = 0; i < graph.nodes.size();) {
     Node* node = graph.nodes[i].get();
     if (!node->bodies.empty()) {
-      const auto [which, count] = decide(*node, inputs_of(*node), context.unroll_loops);
+      const auto [which, count] =
+          decide(*node, inputs_of(*node), context.unroll_loops, std::min(kMostNodes, left));
       if (count >= 0) {
-        Unroller(graph, node, static_cast<const GraphBody&>(*node->bodies[which])).write_out(count);
+        const auto& body = static_cast<const GraphBody&>(*node->bodies[which]);
+        left -= count * static_cast<int64_t>(body.node_count());
+        Unroller(graph, node, body).write_out(count);
         graph.remove_dead();  // loops inside the body come next
         changed = true;
         continue;

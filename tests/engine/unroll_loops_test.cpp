@@ -154,6 +154,60 @@ TEST(UnrollLoops, AConditionOfConstantsNeedsNoCounting) {
   EXPECT_EQ(iterations("Loop", body, inputs), trips);
 }
 
+// A Loop of Abs, its input and output 0 a state; so is output 1 where `states` is 2.
+Node* abs_loop(GraphBuilder& b, const Edge& x, std::shared_ptr<GraphBody> body, int64_t trips,
+               bool go, size_t states) {
+  Node* loop = b.op("Abs", 1, {x}).node;
+  loop->type = "Loop";
+  loop->def = find_op("Loop", 5);
+  loop->opset = 5;
+  loop->inputs = {b.constant(Tensor::of(ElementType::i64, {}, std::vector<int64_t>{trips})),
+                  b.constant(Tensor::of(ElementType::boolean, {}, std::vector<int>{go})), x, x};
+  body->inputs = {{2, 0}, {3, 1}};
+  body->outputs = {{0, 0}, {1, 1}};
+  for (size_t i = 0; i < states; ++i) body->back_edges.push_back({i, i});
+  loop->bodies = {std::move(body)};
+  loop->outputs.resize(2);
+  return loop;
+}
+
+TEST(UnrollLoops, NoIterationAtAllLeavesStatesAsTheyWere) {
+  GraphBuilder inner, b;
+  for (int i = 0; i < 2; ++i) inner.result(inner.op("Abs", 1, {inner.parameter({2})}));
+  Node* loop =
+      abs_loop(b, b.parameter({2}), std::make_shared<GraphBody>(inner.finish()), 3, false, 1);
+  for (int port : {0, 1}) b.result({loop, port});
+  auto graph = b.finish();
+  graph->sort();
+  infer_node_shapes(*loop);
+  expect_same_values(*graph);
+  EXPECT_EQ(count_of(*graph, "Loop"), 0u);
+}
+
+TEST(UnrollLoops, LoopsInsideOfLoopsStopGrowing) {
+  const auto abs = [] {
+    GraphBuilder inner;
+    for (int i = 0; i < 2; ++i) inner.result(inner.op("Abs", 1, {inner.parameter({2})}));
+    return std::make_shared<GraphBody>(inner.finish());
+  };
+  GraphBuilder middle, b;
+  const Edge x = middle.parameter({2}), y = middle.parameter({2});
+  Node* loop = abs_loop(middle, x, abs(), 500, true, 2);
+  middle.result({loop, 0});
+  middle.result(y);
+  auto body = middle.finish();
+  body->sort();
+  Node* outer =
+      abs_loop(b, b.parameter({2}), std::make_shared<GraphBody>(std::move(body)), 500, true, 2);
+  b.result({outer, 0});
+  auto graph = b.finish();
+  graph->sort();
+  infer_node_shapes(*outer);
+  expect_same_values(*graph);
+  EXPECT_LT(graph->nodes.size(), 50'000u);
+  EXPECT_GT(count_of(*graph, "Loop"), 0u);
+}
+
 TEST(UnrollLoops, PutsTheChosenBranchInPlace) {
   for (const int chosen : {0, 1}) {
     GraphBuilder b;

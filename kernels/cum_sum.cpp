@@ -25,8 +25,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const int64_t step = row_major_strides(shape)[axis], size = shape[axis];
   with_number(inputs[0].type(), [&](auto zero) {
     using T = decltype(zero);
-    // Integers wrap; unsigned arithmetic says so.
-    using Sum = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
+    using Sum = Wrapping<T>;
     const T* from = inputs[0].data<T>();
     T* to = outputs[0].mutable_data<T>();
     for (int64_t row = 0; row < inputs[0].elements() / size; ++row) {

@@ -61,8 +61,7 @@ void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
   };
   with_number(table.type(), [&](auto zero) {
     using T = decltype(zero);
-    // Integers wrap; unsigned arithmetic says so.
-    using Sum = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
+    using Sum = Wrapping<T>;
     T* to = output.mutable_data<T>();
     std::fill_n(to, output.elements(), T{});
     for (const auto& [begin, end] : bags.ranges) {

@@ -141,7 +141,7 @@ Reduction reduction_of(const Attributes& attributes, int opset, int since) {
 
 template <typename T>
 T combined(Reduction reduction, T old, T update) {
-  using Wide = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;  // integers wrap
+  using Wide = Wrapping<T>;
   switch (reduction) {
     case Reduction::sum:
     case Reduction::mean:

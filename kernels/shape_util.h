@@ -16,6 +16,10 @@ namespace clinfer {
 // Elements that kernels, which index by int, can reach in one tensor.
 inline constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
 
+// In which values of type T are added up and multiplied: integers wrap.
+template <typename T>
+using Wrapping = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
+
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  // a >= 0, b > 0
 
 [[noreturn]] void fail_model(const std::string& what);        // Error{bad_model}

@@ -2,6 +2,7 @@
 // converted weights). What would take far more memory than the model does stays for the device: a
 // few bytes of a file can ask for a broadcast to gigabytes.
 #include <algorithm>
+#include <unordered_set>
 
 #include "engine/graph/evaluate.h"
 #include "engine/passes/passes.h"
@@ -62,7 +63,12 @@ void fold_constants(Graph& graph, const PassContext&) {
         throw Error(error.code(), label(*node) + ": " + error.what());
       }
     }
+    std::unordered_set<int> used;  // of a node that may have very many outputs
+    for (const Node* user : graph.users(node))
+      for (const Edge& input : user->inputs)
+        if (input.node == node) used.insert(input.port);
     for (size_t port = 0; port < values.size(); ++port) {
+      if (!used.contains(static_cast<int>(port))) continue;
       Node* constant = graph.insert_constant(node, node->name, values[port]);
       constant->outputs[0].names = node->outputs[port].names;
       graph.replace_uses({node, static_cast<int>(port)}, {constant, 0});

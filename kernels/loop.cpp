@@ -56,6 +56,9 @@ std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueI
   }
   if (body.counter && *body.counter < parameters.size()) {
     parameters[*body.counter] = body.parameter(*body.counter);
+    if (checked_count(parameters[*body.counter].shape) != 1)
+      fail_model("the number of the iteration has the shape " +
+                 to_string(parameters[*body.counter].shape) + " in the body; it is one number");
     given[*body.counter] = true;
   }
   if (std::find(given.begin(), given.end(), false) != given.end())

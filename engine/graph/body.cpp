@@ -6,6 +6,14 @@
 
 namespace clinfer {
 
+namespace {
+
+// Of all values inside of a body, which run on the host: a few bytes of a model can ask for more
+// than there is.
+constexpr size_t kMostBytes = size_t{1} << 30;
+
+}  // namespace
+
 GraphBody::GraphBody(std::unique_ptr<const Graph> graph) : graph_(std::move(graph)) {
   for (const Node* node : graph_->parameters)
     parameters_.push_back({node->outputs[0].type, node->shape(), {}});
@@ -48,7 +56,16 @@ std::vector<ValueInfo> GraphBody::infer_shapes(std::span<const ValueInfo> parame
 std::vector<Tensor> GraphBody::evaluate(std::span<const Tensor> parameters) const {
   std::vector<ValueInfo> infos;
   for (const Tensor& value : parameters) infos.push_back({value.type(), value.shape(), {}});
-  return evaluate_graph(*instance(infos), parameters);
+  const auto graph = instance(infos);
+  size_t bytes = 0;
+  for (const auto& node : graph->nodes)
+    for (const NodeOutput& output : node->outputs)
+      bytes += static_cast<size_t>(count(output.shape)) * size_of(output.type);
+  if (bytes > kMostBytes)
+    throw Error(ErrorCode::unsupported, "its body would take " + std::to_string(bytes) +
+                                            " bytes of the host's memory; the most is " +
+                                            std::to_string(kMostBytes));
+  return evaluate_graph(*graph, parameters);
 }
 
 }  // namespace clinfer

@@ -184,6 +184,35 @@ TEST(UnrollLoops, NoIterationAtAllLeavesStatesAsTheyWere) {
   EXPECT_EQ(count_of(*graph, "Loop"), 0u);
 }
 
+TEST(UnrollLoops, BodiesThatTakeTooMuchAreRefused) {
+  const auto error_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  GraphBuilder inner, b;
+  for (int i = 0; i < 2; ++i) inner.result(inner.op("Abs", 1, {inner.parameter({2})}));
+  auto body = std::make_shared<GraphBody>(inner.finish());
+  Node* loop = abs_loop(b, b.parameter({2}), body, 3, true, 1);
+  body->inputs.pop_back();
+  body->counter = 1;  // of two elements, as a hostile model may state it
+  EXPECT_NE(error_of([&] { infer_node_shapes(*loop); }).find("[2]"), std::string::npos);
+
+  GraphBuilder wide;
+  wide.result(wide.op(
+      "Broadcast", 3,
+      {wide.parameter({1, 1}),
+       wide.constant(Tensor::of(ElementType::i64, {2}, std::vector<int64_t>{1 << 15, 1 << 14}))}));
+  const GraphBody big(wide.finish());
+  EXPECT_NE(error_of([&] {
+              big.evaluate(std::vector<Tensor>{random_tensor({1, 1})});
+            }).find("memory"),
+            std::string::npos);
+}
+
 TEST(UnrollLoops, LoopsInsideOfLoopsStopGrowing) {
   const auto abs = [] {
     GraphBuilder inner;

@@ -238,8 +238,14 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
     } else if (!results.empty()) {
       output = results.at(port.inner);
     } else {  // no iteration at all: a state is what it was
-      for (const Body::BackEdge& edge : body.back_edges)
-        if (edge.result == port.inner) output = parameters[edge.parameter];
+      for (const Body::BackEdge& edge : body.back_edges) {
+        if (edge.result != port.inner) continue;
+        const Tensor& state = parameters[edge.parameter];
+        if (state.shape() != output.shape())
+          fail_unsupported("it never runs, so its state has the shape " + to_string(state.shape()) +
+                           ", not " + to_string(output.shape()));
+        output = state;
+      }
     }
   }
 }

@@ -81,8 +81,15 @@ class Unroller {
         const auto state =
             std::find_if(body_.back_edges.begin(), body_.back_edges.end(),
                          [&](const Body::BackEdge& edge) { return edge.result == port.inner; });
-        replaced.emplace_back(output, state != body_.back_edges.end() ? parameters[state->parameter]
-                                                                      : together(port, {}));
+        const Edge value =
+            state != body_.back_edges.end() ? parameters[state->parameter] : together(port, {});
+        const Shape& shape = value.node->shape(value.port);
+        const Shape& stated = node_->outputs[port.outer].shape;
+        if (shape != stated)
+          throw Error(ErrorCode::unsupported, label(*node_) +
+                                                  ": it never runs, so its state has the shape " +
+                                                  to_string(shape) + ", not " + to_string(stated));
+        replaced.emplace_back(output, value);
       }
     }
     splice();

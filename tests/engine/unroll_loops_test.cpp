@@ -184,6 +184,25 @@ TEST(UnrollLoops, NoIterationAtAllLeavesStatesAsTheyWere) {
   EXPECT_EQ(count_of(*graph, "Loop"), 0u);
 }
 
+// The state would grow in the first iteration, and later layers have been told so.
+TEST(UnrollLoops, NoIterationAtAllMakesNoOtherShape) {
+  GraphBuilder inner, b;
+  const Edge x = inner.parameter({2});
+  inner.result(
+      inner.op("Broadcast", 3,
+               {x, inner.constant(Tensor::of(ElementType::i64, {2}, std::vector<int64_t>{3, 2}))}));
+  inner.result(inner.op("Abs", 1, {inner.parameter({2})}));
+  Node* loop =
+      abs_loop(b, b.parameter({2}), std::make_shared<GraphBody>(inner.finish()), 3, false, 1);
+  b.result({loop, 0});
+  const auto graph = b.finish();
+  graph->sort();
+  infer_node_shapes(*loop);
+  EXPECT_EQ(loop->shape(), (Shape{3, 2}));
+  EXPECT_THROW(evaluate_graph(*graph, std::vector<Tensor>{random_tensor({2})}), Error);
+  EXPECT_THROW(unroll_loops(*graph, {}), Error);
+}
+
 TEST(UnrollLoops, BodiesThatTakeTooMuchAreRefused) {
   const auto error_of = [](const auto& call) -> std::string {
     try {

@@ -50,6 +50,7 @@ void run(const Arguments& arguments) {
   Config config = read_config(arguments);
   config.perf_count |= arguments.has("--perf-count");
   const double seconds = arguments.seconds("--seconds", 10);
+  const unsigned asked = arguments.has("--sync") ? 1 : arguments.number("--nireq", 0, 1);
   std::optional<SyntheticFrame> frame;
   if (const auto text = arguments.value("--frames")) frame.emplace(*text);
 
@@ -63,10 +64,7 @@ void run(const Arguments& arguments) {
     feed.image = find_image_input(compiled->inputs());
     feed.frame = &frame->frame();
   }
-  const unsigned nireq =
-      arguments.has("--sync")
-          ? 1
-          : std::max(arguments.number("--nireq", compiled->optimal_requests(), 1), 1u);
+  const unsigned nireq = asked != 0 ? asked : std::max(compiled->optimal_requests(), 1u);
   std::vector<std::unique_ptr<InferRequest>> requests;
   for (unsigned i = 0; i < nireq; ++i) {
     requests.push_back(compiled->create_request());

@@ -392,13 +392,11 @@ void Element::task() {
 }
 
 void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
+  // Given back behind the push: the thread that waits for it, woken earlier, may take this one's
+  // core, and the frame would go on no sooner than a time slice later.
   struct Room {
     FrameQueue<Item>& queue;
-    bool held = true;
-    void give() {
-      if (std::exchange(held, false)) queue.leave();
-    }
-    ~Room() { give(); }
+    ~Room() { queue.leave(); }
   } room{queue_};
 
   FrameResult result;
@@ -443,7 +441,6 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
     if (const std::string& why = job->input->problem(); !why.empty()) warn_of_copies(why);
   }
   job.reset();
-  room.give();  // before the push, which may take long
 
   buffer = writable(std::move(buffer));
   if (discont) GST_BUFFER_FLAG_SET(buffer.get(), GST_BUFFER_FLAG_DISCONT);

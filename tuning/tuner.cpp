@@ -89,10 +89,10 @@ class Search {
     const double once = runner_.time(fallback_.number, 1);
     repeat_ = static_cast<unsigned>(
         std::clamp(kSampleNs / std::max(once, 1.0), 1.0, static_cast<double>(kMostRepeats)));
-    if (limits_.exhaustive)
-      try_all(all_points());
-    else
-      climb(guesses);
+    std::vector<const KernelFamily*> families;
+    for (const Space& space : spaces_) families.push_back(space.family);
+    try_all(first_candidates(desc_, traits_, families, guesses, limits_.exhaustive));
+    if (!limits_.exhaustive) climb();
     choose();
     return std::move(result_);
   }
@@ -116,18 +116,8 @@ class Search {
     return !ended_;
   }
 
-  std::vector<KernelChoice> all_points() const {
-    std::vector<KernelChoice> all;
-    for (const Space& space : spaces_)
-      for (const TuningPoint& point : space.points) all.push_back({space.family, point});
-    return all;
-  }
-
-  // What is promising; then neighbours of the best.
-  void climb(std::span<const KernelChoice> guesses) {
-    std::vector<const KernelFamily*> families;
-    for (const Space& space : spaces_) families.push_back(space.family);
-    try_all(first_candidates(desc_, traits_, families, guesses));
+  // From the best to neighbours of it that are better.
+  void climb() {
     for (size_t before = SIZE_MAX; go_on() && result_.tried != before;) {
       before = result_.tried;
       const size_t best = best_candidate();
@@ -369,7 +359,8 @@ int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceT
 
 std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
                                            std::span<const KernelFamily* const> families,
-                                           std::span<const KernelChoice> guesses) {
+                                           std::span<const KernelChoice> guesses,
+                                           bool exhaustive) {
   std::vector<KernelChoice> first(guesses.begin(), guesses.end());
   for (const KernelFamily* family : families)
     first.push_back({family, family->heuristic(desc, traits)});
@@ -384,9 +375,10 @@ std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTrait
                        [&](size_t a, size_t b) { return costs[a] < costs[b]; });
       leading = kCheapest;
     }
+    if (exhaustive) leading = order.size();
     for (size_t i = 0; i < std::min(leading, order.size()); ++i)
       first.push_back({family, space[order[i]]});
-    if (family->costs) continue;
+    if (family->costs || exhaustive) continue;
     const double step = std::max(1.0, static_cast<double>(space.size()) / kSpread);
     for (double at = 0; at < static_cast<double>(space.size()); at += step)
       first.push_back({family, space[static_cast<size_t>(at)]});

@@ -46,11 +46,12 @@ struct SearchResult {
 };
 
 // What a search tries first: `guesses`, each family's own choice, and the points that the families'
-// models find cheapest (where a family has none: the head of its space and some spread over it).
-// May name a point twice.
+// models find cheapest (where a family has none: the head of its space and some spread over it);
+// all points where it is exhaustive. May name a point twice.
 std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
                                            std::span<const KernelFamily* const> families,
-                                           std::span<const KernelChoice> guesses);
+                                           std::span<const KernelChoice> guesses,
+                                           bool exhaustive);
 
 // Times kernels of `families` against the untuned choice `fallback`. Everything is compared by
 // ratios of samples taken next to each other, so a drifting clock does not decide. Successive

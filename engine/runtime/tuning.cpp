@@ -309,7 +309,8 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     for (; wanted < std::min(until, todo.size()); ++wanted) {
       const Task& task = todo[wanted];
       for (const KernelChoice& choice :
-           first_candidates(*task.desc, context_.traits, task.families, guesses_of(task)))
+           first_candidates(*task.desc, context_.traits, task.families, guesses_of(task),
+                            config_.tuning_exhaustive))
         for (const KernelSpec& spec :
              choice.family->plan(*task.desc, context_.traits, choice.point).launches)
           programs.want(ocl::instantiate(spec));
@@ -377,7 +378,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
       if (config_.tuning_seconds > 0 && &task != &todo[0] &&
           seconds_since(start) > config_.tuning_seconds)
         break;
-      if (!context_.traits.is_cpu && !config_.tuning_exhaustive)
+      if (!context_.traits.is_cpu)
         compile_ahead(static_cast<size_t>(&task - todo.data()) + 1 + kAhead);
       if (task.step == kNoStep) {
         const TrialPicture picture(context_, *task.desc);

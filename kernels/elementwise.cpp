@@ -418,9 +418,7 @@ void evaluate_integers(const ElementFunction& function, const std::vector<Shape>
     if (select)
       result[i] = x ? in[1][at[1]] : in[2][at[2]];
     else if (clamp)
-      result[i] = static_cast<double>(x) < function.alpha  ? lowest
-                  : static_cast<double>(x) > function.beta ? highest
-                                                           : x;
+      result[i] = x < lowest ? lowest : x > highest ? highest : x;
     else if (exact)
       result[i] = exact->apply(x, function.operands > 1 ? in[1][at[1]] : 0);
     else

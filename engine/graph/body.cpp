@@ -58,9 +58,7 @@ std::vector<Tensor> GraphBody::evaluate(std::span<const Tensor> parameters) cons
   for (const Tensor& value : parameters) infos.push_back({value.type(), value.shape(), {}});
   const auto graph = instance(infos);
   size_t bytes = 0;
-  for (const auto& node : graph->nodes)
-    for (const NodeOutput& output : node->outputs)
-      bytes += static_cast<size_t>(count(output.shape)) * size_of(output.type);
+  for (const auto& node : graph->nodes) bytes += bytes_of_outputs(*node);
   if (bytes > kMostBytes)
     throw Error(ErrorCode::unsupported, "its body would take " + std::to_string(bytes) +
                                             " bytes of the host's memory; the most is " +

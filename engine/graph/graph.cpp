@@ -129,6 +129,13 @@ const Tensor* constant_value(const Edge& edge) {
   return edge.node && edge.node->is("Constant") ? &edge.node->constant : nullptr;
 }
 
+size_t bytes_of_outputs(const Node& node) {
+  size_t bytes = 0;
+  for (const NodeOutput& output : node.outputs)
+    bytes += static_cast<size_t>(count(output.shape)) * size_of(output.type);
+  return bytes;
+}
+
 std::string label(const Node& node) {
   std::string text = "layer \"" + printable(node.name) + "\" (" + printable(node.type);
   if (node.opset > 0) text += ", opset" + std::to_string(node.opset);

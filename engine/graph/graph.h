@@ -116,6 +116,8 @@ OpDesc describe(const Node& node);
 
 std::string to_dot(const Graph& graph);  // Graphviz
 
+size_t bytes_of_outputs(const Node& node);  // each output dense, in its own type
+
 // For messages: `layer "conv1" (Convolution, opset1, id 7)`.
 std::string label(const Node& node);
 

@@ -127,16 +127,6 @@ constexpr const char* kLanguage = "-cl-std=CL1.2";
 constexpr const char* kLanguageWithDot =
     "-cl-std=CL3.0";  // integer dot products are functions of OpenCL C 3.0
 
-// The major version in "OpenCL 3.0 PoCL 6.0 Linux ...".
-int pocl_version(const cl::Device& device) {
-  const auto text =
-      cl::Platform(device.getInfo<CL_DEVICE_PLATFORM>()).getInfo<CL_PLATFORM_VERSION>();
-  const size_t at = text.find("PoCL ");
-  if (at != std::string::npos) return std::atoi(text.c_str() + at + 5);
-  const size_t old = text.find("pocl ");  // as 3.1 writes it
-  return old == std::string::npos ? 0 : std::atoi(text.c_str() + old + 5);
-}
-
 // PoCL makes code for the processor it runs on.
 bool host_has_vnni() {
 #if defined(__x86_64__)
@@ -183,6 +173,14 @@ std::string language_option(const DeviceTraits& traits) {
   return traits.dot == DotProduct::khr ? kLanguageWithDot : kLanguage;
 }
 
+int pocl_version(const Device& device) {
+  const auto text = device.platform.getInfo<CL_PLATFORM_VERSION>();
+  const size_t at = text.find("PoCL ");
+  if (at != std::string::npos) return std::atoi(text.c_str() + at + 5);
+  const size_t old = text.find("pocl ");  // as 3.1 writes it
+  return old == std::string::npos ? 0 : std::atoi(text.c_str() + old + 5);
+}
+
 DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   const cl::Device& device = entry.device;
   DeviceTraits traits;
@@ -222,7 +220,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   } else if (traits.vendor == Vendor::pocl) {
     // PoCL 6.0 aborts the process when it compiles some kernels for bytes; 3.1 compiles all of
     // them.
-    if (traits.is_cpu && host_has_vnni() && pocl_version(device) < 4) traits.dot = DotProduct::x86;
+    if (traits.is_cpu && host_has_vnni() && pocl_version(entry) < 4) traits.dot = DotProduct::x86;
   } else if (has_extension(device, "cl_khr_integer_dot_product") &&
              compiles(context, device,
                       "__kernel void probe(__global uint *x) { x[2] = dot_4x8packed_us_int(x[0], "

@@ -29,6 +29,9 @@ const Devices& devices();
 // By name: "GPU", "GPU.1", "CPU", "CPU.1". Throws Error{no_device} that says what was looked at.
 const Device& select_device(const std::string& name);
 
+// The major version in "OpenCL 3.0 PoCL 6.0 Linux ..."; 0 where the platform is another.
+int pocl_version(const Device& device);
+
 // What kernels may rely on. Probes by compiling where an extension list cannot be trusted.
 DeviceTraits query_traits(const Device& device, const cl::Context& context);
 

@@ -52,9 +52,7 @@ void fold_constants(Graph& graph, const PassContext&) {
       for (const Edge& input : node->inputs)
         if (Tensor value = value_of(input); !value.empty()) inputs.push_back(std::move(value));
       if (inputs.size() != node->inputs.size()) continue;
-      size_t bytes = 0;
-      for (const NodeOutput& output : node->outputs)
-        bytes += static_cast<size_t>(count(output.shape)) * size_of(output.type);
+      const size_t bytes = bytes_of_outputs(*node);
       if (bytes > left) continue;
       left -= bytes;
       try {

@@ -359,8 +359,7 @@ int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceT
 
 std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
                                            std::span<const KernelFamily* const> families,
-                                           std::span<const KernelChoice> guesses,
-                                           bool exhaustive) {
+                                           std::span<const KernelChoice> guesses, bool exhaustive) {
   std::vector<KernelChoice> first(guesses.begin(), guesses.end());
   for (const KernelFamily* family : families)
     first.push_back({family, family->heuristic(desc, traits)});

@@ -50,8 +50,7 @@ struct SearchResult {
 // all points where it is exhaustive. May name a point twice.
 std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
                                            std::span<const KernelFamily* const> families,
-                                           std::span<const KernelChoice> guesses,
-                                           bool exhaustive);
+                                           std::span<const KernelChoice> guesses, bool exhaustive);
 
 // Times kernels of `families` against the untuned choice `fallback`. Everything is compared by
 // ratios of samples taken next to each other, so a drifting clock does not decide. Successive

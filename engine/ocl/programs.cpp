@@ -22,8 +22,7 @@ namespace {
 
 // Raised when generated code or its conventions change in a way the sources do not show.
 constexpr const char* kEngineVersion = "clinfer 1";
-// Without warnings: PoCL counts them on stderr, and on CPUs without AVX-512 each use of a float16 is
-// one.
+// Without warnings: PoCL counts them on stderr, and without AVX-512 each use of a float16 is one.
 constexpr const char* kOptions = "-cl-mad-enable -cl-no-signed-zeros -w";
 
 std::string common_text() {

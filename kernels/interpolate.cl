@@ -1,7 +1,10 @@
 // Interpolate on channels-last tensors: TILE_P neighbouring pixels of a row x VECTOR channels. Every mode is a table: of each
 // output position along each axis the first input position and the weights of the KW (KH, kd) positions from there on.
+// Columns of the input are kept for as long as a tile's pixels lie between the same ones: an axis that grows eightfold reads
+// each but once or twice a tile.
 // Defines: T, NEAREST (1: one position of weight 1), VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of
-// tiles), KH, KW (numbers up to 4, else members of `a`). The last vector of channels overlaps the one before where needed.
+// tiles), KH, KW (numbers up to 4, else members of `a`), COLUMNS (those kept: KW where it is a number and they are used again,
+// else 0). The last vector of channels overlaps the one before where needed.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -28,6 +31,34 @@ KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args)
     __global const T *const rows =
         AT(in) + n * a.in_n + AT(start)[a.start_d + z] * a.in_d + AT(start)[a.start_h + y] * a.in_h;
     __global T *const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h;
+#if !NEAREST
+    __global const float *const wz = AT(weight) + a.weight_d + z * a.kd;
+    __global const float *const wy = AT(weight) + a.weight_h + y * KH;
+#endif
+#if COLUMNS
+    for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
+      const int c = min(vector * VECTOR, a.channels - VECTOR);
+      FV column[COLUMNS];
+      int held = -1;
+      for (int x = x0; x < min(x0 + TILE_P, a.ow); ++x) {
+        const int first_w = AT(start)[a.start_w + x];
+        __global const float *const wx = AT(weight) + a.weight_w + x * KW;
+        if (first_w != held) {
+          held = first_w;
+          for (int kx = 0; kx < COLUMNS; ++kx) {
+            __global const T *const from = rows + (first_w + kx) * a.in_w + c;
+            column[kx] = 0;
+            for (int kz = 0; kz < a.kd; ++kz)
+              for (int ky = 0; ky < KH; ++ky)
+                column[kx] = fma(LOADV(T, VECTOR, from + kz * a.in_d + ky * a.in_h), (FV)(wz[kz] * wy[ky]), column[kx]);
+          }
+        }
+        FV value = column[0] * wx[0];
+        for (int kx = 1; kx < COLUMNS; ++kx) value = fma(column[kx], (FV)(wx[kx]), value);
+        STOREV(T, VECTOR, TAIL(value, n, y, x, c, VECTOR), to + x * a.out_w + c);
+      }
+    }
+#else
     for (int x = x0; x < min(x0 + TILE_P, a.ow); ++x) {
       __global const T *const from = rows + AT(start)[a.start_w + x] * a.in_w;
       for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
@@ -35,8 +66,6 @@ KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args)
 #if NEAREST
         const FV value = LOADV(T, VECTOR, from + c);
 #else
-        __global const float *const wz = AT(weight) + a.weight_d + z * a.kd;
-        __global const float *const wy = AT(weight) + a.weight_h + y * KH;
         __global const float *const wx = AT(weight) + a.weight_w + x * KW;
         FV value = 0;
         for (int kz = 0; kz < a.kd; ++kz)
@@ -50,5 +79,6 @@ KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args)
         STOREV(T, VECTOR, TAIL(value, n, y, x, c, VECTOR), to + x * a.out_w + c);
       }
     }
+#endif
   }
 }

@@ -509,20 +509,18 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     const double wanted = 512.0 * traits.compute_units;
     const int64_t groups = ceil_div(ceil_div(channels, vector), p["LANES"]);
     const double lanes = static_cast<double>(groups * p["LANES"]);
+    double item = tile_p * (vector + 2.0 + 4.0 / tile_p) * (vector == 4 ? 0.9 : 1.0);
     if (keeps) {
       // Fitted on an H200 (21 channels of f16, 33 to 257 pixels). Vectors of halves are read and
       // written element by element, and each access of a warp touches all that its vectors span.
       const double accesses = tile_p + taps * (1 + (tile_p - 1) / growth);
       const double adjacent = static_cast<double>(p["LANES"] * vector) *
                               static_cast<double>(size_of(desc.inputs[0].type));
-      return items * (8 + tile_p + 0.3 * vector * vector * accesses) *
-             (items < wanted ? wanted / items : 1.0) * (lanes / vectors) *
-             (groups > 1 ? std::max(1.0, 64 / adjacent) : 1.0) *
-             (p["LANES"] * p["ROWS"] == 128 ? 1.0 : 1.02);
+      item = (8 + tile_p + 0.3 * vector * vector * accesses) *
+             (groups > 1 ? std::max(1.0, 64 / adjacent) : 1.0);
     }
-    return items * tile_p * (vector + 2.0 + 4.0 / tile_p) *
-           (items < wanted ? wanted / items : 1.0) * (lanes / vectors) *
-           (p["LANES"] * p["ROWS"] == 128 ? 1.0 : 1.02) * (vector == 4 ? 0.9 : 1.0);
+    return items * item * (items < wanted ? wanted / items : 1.0) * (lanes / vectors) *
+           (p["LANES"] * p["ROWS"] == 128 ? 1.0 : 1.02);
   };
   return *std::min_element(
       space.begin(), space.end(),

@@ -255,6 +255,7 @@ class Batcher {
     lock.lock();
     if (!any || failure) {
       finish(*batch, failure);
+      batch->changed.notify_all();
       return false;
     }
     lane.running.push_back(batch);
@@ -285,10 +286,14 @@ class Batcher {
       for (size_t image = 0; image < results.size(); ++image)
         batch->entries[image]->result = std::move(results[image]);
       finish(*batch, failure);
+      lock.unlock();  // the woken would only wait for it
+      batch->changed.notify_all();
+      lock.lock();
       launch_due(lock);
     }
   }
 
+  // The caller wakes those who wait for its frames.
   void finish(Batch& batch, const std::exception_ptr& failure) {
     for (const auto& entry : batch.entries)
       if (failure && !entry->error) entry->error = failure;
@@ -296,7 +301,6 @@ class Batcher {
     batch.state = State::done;
     idle_[batch.request] = true;
     --lane_of(batch.request).load;
-    batch.changed.notify_all();  // room there is when what is due has been launched
   }
 
   // One step towards the end of a batch.

@@ -450,7 +450,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
     statistics_.add(Statistics::kInfer, inferred);
     const Clock::time_point departed = Clock::now();
     statistics_.add(Statistics::kDecode, milliseconds_between(waited, departed));
-    if (service_time_.add(milliseconds_between(admitted, departed)) && live_.load())
+    if (live_.load() && service_time_.add(milliseconds_between(admitted, departed)))
       gst_element_post_message(self_, gst_message_new_latency(GST_OBJECT(self_)));
   }
   if (result.outcome == Outcome::late) statistics_.count_late();

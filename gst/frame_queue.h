@@ -44,10 +44,11 @@ class FrameQueue {
     return in_flight_;
   }
 
-  // Waits for room for one more frame. False: flushing, nothing was taken.
+  // Waits for room for one more frame; when there is none, until a third of all room is free: a
+  // change of threads costs as much as a small frame. False: flushing, nothing was taken.
   bool admit() {
     std::unique_lock lock(mutex_);
-    room_.wait(lock, [&] { return flushing_ || in_flight_ < capacity_; });
+    if (in_flight_ >= capacity_) room_.wait(lock, [&] { return flushing_ || is_third_free(); });
     if (flushing_) return false;
     ++in_flight_;
     return true;
@@ -61,11 +62,13 @@ class FrameQueue {
   }
   // Gives an admitted frame's room back: after pop(), or instead of push_frame().
   void leave() {
+    bool enough = false;
     {
       const std::lock_guard lock(mutex_);
       if (in_flight_ > 0) --in_flight_;
+      enough = is_third_free();
     }
-    room_.notify_one();
+    if (enough) room_.notify_one();
   }
 
   // Append. False, with the item left to the caller, while flushing.
@@ -122,6 +125,10 @@ class FrameQueue {
   }
 
  private:
+  // With mutex_ held.
+  bool is_third_free() const {
+    return in_flight_ + std::max<size_t>(capacity_ / 3, 1) <= capacity_;
+  }
   bool push(Item& item, bool is_frame) {
     {
       const std::lock_guard lock(mutex_);

@@ -79,6 +79,30 @@ TEST(FrameQueue, RefusesEverythingBeforeItIsStarted) {
   EXPECT_FALSE(queue.pop());
 }
 
+TEST(FrameQueue, WhoWaitsGoesOnWhenAThirdIsFree) {
+  Queue queue;
+  queue.set_capacity(6);
+  queue.stop_flush();
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(queue.admit());
+  std::atomic<int> in{0};
+  std::thread waiting([&] {
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(queue.admit());
+      ++in;
+    }
+  });
+  std::this_thread::sleep_for(20ms);
+  queue.leave();
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(in, 0);
+  queue.leave();
+  waiting.join();  // both find room at once
+  EXPECT_EQ(queue.in_flight(), 6u);
+  EXPECT_FALSE(queue.try_admit());
+  queue.leave();
+  EXPECT_TRUE(queue.try_admit()) << "who does not wait takes what there is";
+}
+
 TEST(FrameQueue, AFlushWakesBothSidesAndMarksFramesStale) {
   Queue queue;
   queue.set_capacity(1);

@@ -109,14 +109,14 @@ Header parse_header(std::string_view dict) {
 }
 
 // Elements with the first dimension innermost, to row-major.
-Tensor from_fortran(const Header& header, const std::byte* from) {
-  TensorDesc desc = TensorDesc::row_major(header.type, header.shape);
+Tensor from_fortran(const Tensor& from) {
+  TensorDesc desc = TensorDesc::row_major(from.type(), from.shape());
   int64_t stride = 1;
   for (size_t d = 0; d < desc.shape.size(); ++d) {
     desc.strides[d] = stride;
     stride *= desc.shape[d];
   }
-  return gather_from(desc, from, header.type);
+  return gather_from(desc, from.raw(), from.type());
 }
 
 Tensor parse(std::span<const std::byte> file) {
@@ -143,11 +143,10 @@ Tensor parse(std::span<const std::byte> file) {
   if (static_cast<uint64_t>(bytes) > available)
     fail("cut short: " + to_string(header.shape) + " of " + std::string(name_of(header.type)) +
          " takes " + std::to_string(bytes) + " bytes, it has " + std::to_string(available));
-  const std::byte* data = file.data() + begin + length;
-  if (header.fortran && header.shape.size() > 1) return from_fortran(header, data);
+  // Copied first: in the file they lie at any address.
   Tensor tensor = Tensor::allocate(header.type, header.shape);
-  std::memcpy(tensor.raw_mutable(), data, static_cast<size_t>(bytes));
-  return tensor;
+  std::memcpy(tensor.raw_mutable(), file.data() + begin + length, static_cast<size_t>(bytes));
+  return header.fortran && header.shape.size() > 1 ? from_fortran(tensor) : tensor;
 }
 
 }  // namespace

@@ -53,9 +53,11 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
   return flow;
 }
 
-gboolean sink_event(GstPad*, GstObject* parent, GstEvent* event) {
+GstFlowReturn sink_event(GstPad*, GstObject* parent, GstEvent* event) {
+  const GstFlowReturn failed =
+      GST_EVENT_TYPE(event) == GST_EVENT_CAPS ? GST_FLOW_NOT_NEGOTIATED : GST_FLOW_ERROR;
   Handle<GstEvent> owned(event);
-  return guard(GST_ELEMENT(parent), false,
+  return guard(GST_ELEMENT(parent), failed,
                [&] { return element_of(parent).sink_event(std::move(owned)); });
 }
 
@@ -128,7 +130,7 @@ static void gst_clinfer_init(GstClinfer* self) {
   GstPad* sink = gst_pad_new_from_static_template(&sink_template, "sink");
   GstPad* src = gst_pad_new_from_static_template(&src_template, "src");
   gst_pad_set_chain_function(sink, chain);
-  gst_pad_set_event_function(sink, sink_event);
+  gst_pad_set_event_full_function(sink, sink_event);
   gst_pad_set_query_function(sink, sink_query);
   gst_pad_set_activatemode_function(sink, activate);
   gst_pad_set_event_function(src, src_event);

@@ -87,7 +87,7 @@ class Element {
   // Pads.
   void activate(bool sink, bool active);
   GstFlowReturn chain(Handle<GstBuffer> buffer);
-  bool sink_event(Handle<GstEvent> event);
+  GstFlowReturn sink_event(Handle<GstEvent> event);
   bool sink_query(GstQuery* query);
   bool src_event(Handle<GstEvent> event);
   bool src_query(GstQuery* query);

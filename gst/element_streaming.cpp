@@ -291,12 +291,13 @@ bool Element::set_caps(const GstEvent* event) {
   return true;
 }
 
-bool Element::sink_event(Handle<GstEvent> event) {
+GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
+  const auto flow_of = [](bool done) { return done ? GST_FLOW_OK : GST_FLOW_ERROR; };
   switch (GST_EVENT_TYPE(event.get())) {
     case GST_EVENT_FLUSH_START: {
       const bool sent = gst_pad_push_event(src_, event.release());
       start_flush();
-      return sent;
+      return flow_of(sent);
     }
     case GST_EVENT_FLUSH_STOP: {
       // The task must be between two rounds, so that nothing from before the flush comes after it.
@@ -321,10 +322,10 @@ bool Element::sink_event(Handle<GstEvent> event) {
         stop_flush();
         start_task();
       }
-      return sent;
+      return flow_of(sent);
     }
     case GST_EVENT_CAPS:
-      if (!set_caps(event.get())) return false;
+      if (!set_caps(event.get())) return GST_FLOW_NOT_NEGOTIATED;
       break;
     case GST_EVENT_SEGMENT:
       gst_event_copy_segment(event.get(), &segment_);
@@ -337,12 +338,13 @@ bool Element::sink_event(Handle<GstEvent> event) {
     }
     default:
       if (!GST_EVENT_IS_SERIALIZED(event.get()))
-        return gst_pad_event_default(sink_, GST_OBJECT(self_), event.release());
+        return flow_of(gst_pad_event_default(sink_, GST_OBJECT(self_), event.release()));
   }
   hurry();
   Item item;
   item.event = std::move(event);
-  return queue_.push_other(item);
+  // What is sticky comes again after a flush: upstream must not take it for refused.
+  return queue_.push_other(item) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
 }
 
 // What stands in line behind our frames must not wait for other frames to fill their batch.

@@ -321,6 +321,18 @@ TEST(Hostile, SeeksAtNegativeRates) {
 
 // ---- states and properties
 
+// The pads of an element go down one after the other; a source that sends caps in between must not
+// take them for refused, which it would post as an error.
+TEST(Hostile, CapsBetweenTwoPadsThatGoDownAreNotRefused) {
+  Harness harness(Harness::clinfer_launch());
+  harness.set_caps("NV12", 64, 48);
+  GstPad* src = gst_element_get_static_pad(harness.clinfer(), "src");
+  EXPECT_TRUE(gst_pad_set_active(src, FALSE));
+  gst_object_unref(src);
+  harness.set_caps("NV12", 320, 240);
+  EXPECT_EQ(harness.push(kRed, 0), GST_FLOW_FLUSHING);
+}
+
 TEST(Hostile, StatesGoUpAndDownUnderLoad) {
   Pipeline pipeline("videotestsrc is-live=false ! video/x-raw,format=NV12,width=320,height=240 ! " +
                     Harness::clinfer_launch("batch-size=3 nireq=4 name=c") +

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "engine/graph/evaluate.h"
 #include "kernels/shape_util.h"
@@ -314,6 +315,7 @@ void DeviceRequest::run_segment() {
   stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
   signal_.reset();
   stream_.queue.flush();
+  nap_.begin(next_step_, Clock::now());
 }
 
 void DeviceRequest::read_back(const Edge& edge) {
@@ -356,8 +358,8 @@ Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
   return def && def->upper_bounds ? found_rows(value()) : value();
 }
 
-// Drivers may spin in their wait, and have none with a deadline; they call back from threads that
-// sleep.
+// Drivers have no wait with a deadline; they call back from threads that sleep. That takes longer
+// than their own wait, in which they may spin.
 void DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline, bool& finished) {
   finished = true;
   if ((deadline || model_.waits_asleep()) &&
@@ -387,7 +389,11 @@ void DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline, b
     if (!finished) return;
   }
   try {
+    const bool awaited = !model_.context().traits.is_cpu &&
+                         done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() > CL_COMPLETE;
+    if (awaited) std::this_thread::sleep_until(nap_.until());
     done_.wait();
+    if (awaited) nap_.end(Clock::now());
   } catch (const cl::Error& error) {
     // Which of the events failed, and how, is in the event's own status.
     const cl_int status = done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();

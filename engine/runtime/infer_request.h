@@ -11,6 +11,7 @@
 #include "engine/ocl/host_memory.h"
 #include "engine/runtime/compiled_model.h"
 #include "engine/runtime/launch.h"
+#include "engine/runtime/nap.h"
 
 namespace clinfer {
 
@@ -107,6 +108,7 @@ class DeviceRequest final : public InferRequest {
   bool running_ = false;
   size_t next_step_ = 0;
   cl::Event done_;  // of the last command of the segment
+  Nap nap_;         // by the step that the segment ends before
   // The same for a thread that sleeps.
   struct Signal {
     std::mutex mutex;

@@ -1,0 +1,43 @@
+// How long a thread may sleep before it waits for something that takes about as long every time.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+namespace clinfer {
+
+// Drivers of GPUs may spin in their wait: a whole core for each thread that waits. A thread that
+// sleeps through most of it first costs nothing, and is there in time when it goes by the shortest
+// of late. Not thread-safe.
+class Nap {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // Something of the kind `kind` begins at `now`.
+  void begin(size_t kind, Time now) {
+    kind_ = kind;
+    begun_ = now;
+  }
+  // Until when to sleep; in the past where it is not worth it.
+  Time until() const {
+    const auto usual = usual_.find(kind_);
+    return usual == usual_.end() ? Time::min() : begun_ + usual->second - kSpare;
+  }
+  // It was over at `now`, and waited for until then.
+  void end(Time now) {
+    const auto [usual, first] = usual_.try_emplace(kind_, now - begun_);
+    // What takes longer now is believed slowly: among requests that share a device some take long.
+    if (!first) usual->second = std::min(now - begun_, usual->second + usual->second / 256);
+  }
+
+ private:
+  using Duration = std::chrono::steady_clock::duration;
+  // A sleeping thread may be woken 50 us late (timer slack), and later on a busy machine.
+  static constexpr Duration kSpare = std::chrono::microseconds(150);
+  size_t kind_ = 0;
+  Time begun_{};
+  std::map<size_t, Duration> usual_;
+};
+
+}  // namespace clinfer

@@ -52,6 +52,9 @@ struct Job {
 
 constexpr auto kPoll = std::chrono::milliseconds(20);  // between two questions whether to go on
 
+// To start a process and its driver takes as long as to compile a few programs.
+constexpr size_t kWorthAProcess = 3;
+
 // Threads that run compilers. The process must not tear down what they use before they are through.
 class Compiling {
  public:
@@ -105,10 +108,15 @@ class Builder {
   }
 
   // What is abandoned meanwhile is not kept: to make a binary takes some compilers as long again.
-  void run(Job& job, const std::atomic<bool>& abandoned) const {
+  // `elsewhere` may compile it first, so that the driver has it.
+  void run(Job& job, const std::atomic<bool>& abandoned,
+           const std::function<void(const std::string& options, const std::string& source)>&
+               elsewhere) const {
     const std::string source = program_source(job.instantiation);
     const std::string key = identity_ + source;
     if (cache_ && from_cache(job, key)) return;
+    elsewhere(flags_, source);
+    if (abandoned) throw Error(ErrorCode::cancelled, "nobody wants it any more");
     job.program = cl::Program(context_.context, source);
     std::string log;
     try {
@@ -220,10 +228,15 @@ Instantiation instantiate_function(const KernelSpec& spec, const std::string& ca
 
 struct ProgramBuilder::State {
   State(const Context& context, const BuildOptions& options)
-      : builder(context, options), most_threads(threads_for(context, options)) {}
+      : builder(context, options),
+        device_id(context.device.info.id),
+        processes(options.processes ? *options.processes : compiler_processes(context)),
+        most_threads(threads_for(context, options)) {}
 
   // PoCL compiles one program at a time: others would only wait for its lock, also at exit.
-  static unsigned threads_for(const Context& context, const BuildOptions& options) {
+  unsigned threads_for(const Context& context, const BuildOptions& options) const {
+    if (processes.most > 0)
+      return options.threads ? std::min(options.threads, processes.most) : processes.most;
     if (options.threads) return options.threads;
     return context.traits.vendor == Vendor::pocl
                ? 1
@@ -238,16 +251,49 @@ struct ProgramBuilder::State {
     job = std::make_shared<Job>();
     job->instantiation = instantiation;
     queue.push_back(job);
-    if (threads < most_threads) {
+    const size_t worth_it = processes.most > 0 ? kWorthAProcess * threads : 0;
+    if (threads < most_threads && queue.size() > worth_it) {
       ++threads;
       Compiling::start([self] { self->work(); });
     }
     return job;
   }
 
+  // A thread's process, from its first program that is not cached until it ends.
+  class Process {
+   public:
+    explicit Process(State& state) : state_(state) {}
+    ~Process() {  // with the mutex held
+      if (!process_) return;
+      state_.busy.erase(process_.get());
+      state_.idle.push_back(std::move(process_));
+    }
+    void compile(const std::string& options, const std::string& source) {
+      if (state_.processes.most == 0) return;
+      if (!process_) take();
+      process_->compile(options, source);
+    }
+
+   private:
+    void take() {
+      const std::lock_guard lock(state_.mutex);
+      if (state_.idle.empty()) {
+        process_ = std::make_unique<CompilerProcess>(state_.processes.program, state_.device_id);
+      } else {
+        process_ = std::move(state_.idle.back());
+        state_.idle.pop_back();
+      }
+      state_.busy.insert(process_.get());
+      if (state_.abandoned) process_->stop();
+    }
+    State& state_;
+    std::unique_ptr<CompilerProcess> process_;
+  };
+
   // A thread's life: until there is nothing to do.
   void work() {
     std::unique_lock lock(mutex);
+    Process process(*this);
     while (!queue.empty()) {
       const std::shared_ptr<Job> job = queue.front();
       queue.pop_front();
@@ -255,7 +301,9 @@ struct ProgramBuilder::State {
       job->begun = true;
       lock.unlock();
       try {
-        builder.run(*job, abandoned);
+        builder.run(*job, abandoned, [&](const std::string& options, const std::string& source) {
+          process.compile(options, source);
+        });
       } catch (const cl::Error& error) {
         try {
           rethrow(error, "building kernel " + job->instantiation.kernel_name);
@@ -274,6 +322,8 @@ struct ProgramBuilder::State {
   }
 
   const Builder builder;
+  const std::string device_id;
+  const CompilerProcesses processes;
   const unsigned most_threads;
   std::atomic<bool> abandoned{false};  // nobody wants results any more
   std::mutex mutex;                    // guards what follows
@@ -281,6 +331,8 @@ struct ProgramBuilder::State {
   std::map<std::string, std::shared_ptr<Job>> jobs;  // by kernel name
   std::deque<std::shared_ptr<Job>> queue;
   unsigned threads = 0;
+  std::set<CompilerProcess*> busy;  // threads have them
+  std::vector<std::unique_ptr<CompilerProcess>> idle;
 };
 
 ProgramBuilder::ProgramBuilder(const Context& context, const BuildOptions& options)
@@ -290,6 +342,7 @@ ProgramBuilder::~ProgramBuilder() {
   state_->abandoned = true;
   const std::lock_guard lock(state_->mutex);
   state_->queue.clear();
+  for (CompilerProcess* process : state_->busy) process->stop();
 }
 
 void ProgramBuilder::want(const Instantiation& instantiation) {
@@ -327,7 +380,9 @@ std::shared_ptr<const Programs> Programs::build(const Context& context,
     }
     wanted.try_emplace(instantiation.kernel_name, instantiation);
   }
-  ProgramBuilder builder(context, options);
+  BuildOptions suitable = options;
+  if (wanted.size() <= kWorthAProcess) suitable.processes = CompilerProcesses{};
+  ProgramBuilder builder(context, suitable);
   for (const auto& [name, instantiation] : wanted) builder.want(instantiation);
   const auto go_on = [&] {
     return !options.progress ||

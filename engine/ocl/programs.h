@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/ocl/compiler_process.h"
 #include "engine/ocl/device.h"
 #include "engine/ocl/program_cache.h"
 
@@ -29,18 +31,20 @@ std::string program_source(const Instantiation& instantiation);
 std::string compiler_options(const DeviceTraits& traits);
 
 struct BuildOptions {
-  const ProgramCache* cache = nullptr;    // nullptr: none
-  unsigned threads = 0;                   // 0: all cores
-  std::string sources_dumps_dir;          // "": none
-  Progress progress;                      // may cancel
-  const class Programs* known = nullptr;  // kernels that it has are taken from it
+  const ProgramCache* cache = nullptr;           // nullptr: none
+  unsigned threads = 0;                          // 0: all cores
+  std::string sources_dumps_dir;                 // "": none
+  Progress progress;                             // may cancel
+  const class Programs* known = nullptr;         // kernels that it has are taken from it
+  std::optional<CompilerProcesses> processes{};  // unless stated, those that suit the device
 };
 
 struct BuildCounts {
   size_t cached = 0, built = 0;
 };
 
-// Compiles on threads of its own. A compiler cannot be interrupted: what it works on when nobody
+// Compiles on threads of its own, some of which have a process that compiles for them where that
+// helps. A compiler cannot be interrupted: what it works on when nobody
 // wants the result any more, it finishes without us, and only the end of the process waits for it.
 // Thread-safe.
 class ProgramBuilder {

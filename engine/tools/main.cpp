@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "engine/ocl/compiler_process.h"
 #include "engine/tools/commands.h"
 
 namespace clinfer {
@@ -63,6 +64,8 @@ void dispatch(const std::vector<std::string>& words) {
     if (words.empty()) throw Error(ErrorCode::bad_argument, "a command is needed");
     return;
   }
+  // Not a command for people: how the engine starts a compiler of its own.
+  if (words[0] == "--compiler" && words.size() == 2) return ocl::serve_as_compiler(words[1]);
   std::string names;
   for (const Command& command : commands()) {
     names += (names.empty() ? "" : ", ") + command.spec.name;

@@ -254,8 +254,7 @@ class Batcher {
     }
     lock.lock();
     if (!any || failure) {
-      finish(*batch, failure);
-      batch->changed.notify_all();
+      finish(lock, *batch, failure);
       return false;
     }
     lane.running.push_back(batch);
@@ -285,22 +284,22 @@ class Batcher {
       lock.lock();
       for (size_t image = 0; image < results.size(); ++image)
         batch->entries[image]->result = std::move(results[image]);
-      finish(*batch, failure);
-      lock.unlock();  // the woken would only wait for it
-      batch->changed.notify_all();
-      lock.lock();
+      finish(lock, *batch, failure);
       launch_due(lock);
     }
   }
 
-  // The caller wakes those who wait for its frames.
-  void finish(Batch& batch, const std::exception_ptr& failure) {
+  // Room there is when what is due has been launched.
+  void finish(std::unique_lock<std::mutex>& lock, Batch& batch, const std::exception_ptr& failure) {
     for (const auto& entry : batch.entries)
       if (failure && !entry->error) entry->error = failure;
     batch.entries.clear();
     batch.state = State::done;
     idle_[batch.request] = true;
     --lane_of(batch.request).load;
+    lock.unlock();  // the woken would only wait for it
+    batch.changed.notify_all();
+    lock.lock();
   }
 
   // One step towards the end of a batch.

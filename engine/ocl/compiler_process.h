@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <mutex>
 #include <string>
 
 #include "engine/ocl/device.h"

@@ -27,20 +27,24 @@ std::shared_ptr<const Context> context() { return Context::create(select_device(
 // A program that never answers.
 class Silent {
  public:
-  Silent() {
-    std::ofstream(path()) << "#!/bin/sh\nexec sleep 1000\n";
-    std::filesystem::permissions(path(), std::filesystem::perms::owner_all);
-  }
-  std::string path() const { return folder_ / "silent"; }
+  Silent() { std::filesystem::permissions(path_, std::filesystem::perms::owner_all); }
+  const std::string& path() const { return path_; }
 
  private:
   TemporaryFolder folder_;
+  const std::string path_ = folder_.write("silent", "#!/bin/sh\nexec sleep 1000\n");
 };
 
 Instantiation writes(int value) {
   const std::string name = "writes_" + std::to_string(value);
   return {name, "__kernel void " + name + "(__global int* to) { *to = " + std::to_string(value) +
                     "; }\n"};
+}
+
+std::vector<Instantiation> writes_all(int count) {
+  std::vector<Instantiation> all;
+  for (int i = 0; i < count; ++i) all.push_back(writes(i));
+  return all;
 }
 
 TEST(CompilerProcess, SaysWhetherItCompiled) {
@@ -93,8 +97,7 @@ TEST(CompilerProcess, LeavesNoProcessBehind) {
 
 TEST(CompilerProcess, ProgramsAreBuiltWhetherProcessesWorkOrNot) {
   const auto on = context();
-  std::vector<Instantiation> wanted;
-  for (int i = 0; i < 8; ++i) wanted.push_back(writes(i));
+  std::vector<Instantiation> wanted = writes_all(8);
   for (const std::string& path : {program(), std::string("/bin/false")}) {
     BuildOptions options;
     options.processes = CompilerProcesses{path, 2};
@@ -115,8 +118,7 @@ TEST(CompilerProcess, ProgramsAreBuiltWhetherProcessesWorkOrNot) {
 
 TEST(CompilerProcess, ErrorsAreThoseOfTheOwnCompiler) {
   const auto on = context();
-  std::vector<Instantiation> wanted;
-  for (int i = 0; i < 8; ++i) wanted.push_back(writes(i));
+  std::vector<Instantiation> wanted = writes_all(8);
   wanted[5].text = "__kernel void writes_5() { nothing_there(); }";
   BuildOptions options;
   options.processes = CompilerProcesses{program(), 2};

@@ -126,7 +126,9 @@ CompilerProcesses compiler_processes(const Context& context) {
   // Each has a context of some hundred MiB; all together may take an eighth of the memory.
   constexpr uint64_t kMemory = uint64_t{512} << 20;
   const auto fit = static_cast<unsigned>(context.device.info.memory / 8 / kMemory);
-  return {program, std::min(fit, std::thread::hardware_concurrency())};
+  const unsigned most = std::min(fit, std::thread::hardware_concurrency());
+  if (most < 2) return {};  // one is no faster than this process, and has to be started
+  return {program, most};
 }
 
 }  // namespace clinfer::ocl

@@ -11,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kExactTaps = (1 << 24) / (255 * 128);  // products whose sum f32 holds exactly
+constexpr int64_t kExactTaps = (1 << 24) / (255 * 255);  // products whose sum f32 holds exactly
 
 std::string reject_shape(const ConvShape& s) {
   if (s.in_channels != 1 || s.out_channels != 1)

@@ -8,6 +8,7 @@
 // LANES, ROWS           work-group: lanes along output channels x rows of tiles
 // DOT_X86, DOT_PTX, DOT_KHR  the instruction that adds up four products; none: plain arithmetic
 // ALIGNED               each pixel's channels start at a multiple of four bytes
+// SHIFTED               to each sum comes its channel's shift times the sum of the pixel's bytes
 // ROLLED                results are stored in a loop
 // POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
 
@@ -47,6 +48,26 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 }
 #endif
 
+#if SHIFTED
+#define SHIFTS IN(int, shifts),
+#if DOT_PTX || DOT_KHR
+#define TOTAL int
+#define ADD_UP(x, total) FN_DOT(x, 0x01010101, total)
+#else  // in all lanes: a register takes no longer
+#define TOTAL IV
+#define ADD_UP(x, total) FN(dot)(x, (IV)(0x01010101), total)
+#endif
+#define BEGIN_TOTAL(p) TOTAL total##p = 0;
+#define TOTALS(p) total##p = ADD_UP(x##p, total##p);
+#define SHIFT_(p, k) acc##p##_##k += ((__global const IV *)shift)[(k)*LANES] * total##p;
+#define SHIFT(p) REPEAT_WITH(VECTORS, p, SHIFT_)
+#else
+#define SHIFTS
+#define BEGIN_TOTAL(p)
+#define TOTALS(p)
+#define SHIFT(p)
+#endif
+
 #if ROW_OF_BYTES
 // Bytes i .. i+3 of a row of `run` bytes, pixels of `channels` bytes from column ix on; what lies
 // outside counts as `zero`.
@@ -84,6 +105,7 @@ inline uint FN(some)(__global const uchar *p, int n) {
     REPEAT_WITH(VECTORS, 0, WEIGHT_) \
     REPEAT(TILE_P, X)                \
     REPEAT(TILE_P, DOTS)             \
+    REPEAT(TILE_P, TOTALS)           \
     w += BLOCK;                      \
   }
 // n bytes of every pixel at r0, r1, ... times their rows of weights.
@@ -96,7 +118,7 @@ inline uint FN(some)(__global const uchar *p, int n) {
   }
 
 WORK_GROUP(LANES, ROWS, 1)
-KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
+KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
   const int last = min(first + a.tiles_per_item, a.tiles);
@@ -106,8 +128,11 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
   __global const uchar *const start = AT(in) + group * a.in_channels;
   __global const int *const block =
       AT(weights) + (int)get_group_id(2) * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
-  __global const int *const sums =
-      AT(start_sums) + (int)get_group_id(2) * BLOCK + (int)get_local_id(0) * VECTOR;
+  const int channel = (int)get_group_id(2) * BLOCK + (int)get_local_id(0) * VECTOR;
+  __global const int *const sums = AT(start_sums) + channel;
+#if SHIFTED
+  __global const int *const shift = AT(shifts) + channel;
+#endif
 #if !POINTWISE
   __global const uchar *const outside = (__global const uchar *)(AT(weights) + a.outside);
 #include "kernels/common/tile_start.cl"
@@ -117,6 +142,7 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
 #define BEGIN_(p, k) IV acc##p##_##k = ((__global const IV *)sums)[(k)*LANES];
 #define BEGIN(p) REPEAT_WITH(VECTORS, p, BEGIN_)
     REPEAT(TILE_P, BEGIN)
+    REPEAT(TILE_P, BEGIN_TOTAL)
     __global const int *w = block;
 
 #if POINTWISE
@@ -159,6 +185,7 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), OUT(T, out),
     }
 #endif
 
+    REPEAT(TILE_P, SHIFT)
 #include "kernels/common/tile_store.cl"
   }
 }

@@ -130,32 +130,69 @@ std::vector<float> data_values(const OpDesc& desc, const Tensor& data) {
   return values;
 }
 
-std::string reject_byte_sums(const OpDesc& desc, const ConvShape& s) {
+bool has_shifts(const OpDesc& desc) { return desc.constants[1].type() == ElementType::i16; }
+
+int shift_of(std::span<const float> weights) {
+  const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
+  return static_cast<int>(*most > 127 ? *most - 127 : std::min(*least + 128, 0.f));
+}
+
+std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
   if (std::string why = reject_byte_storage(desc); !why.empty()) return why;
   if (zero_points(desc).size() != 1) return "a zero point for each channel";
   if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
-  // The sums must fit 32 bits.
-  if (s.taps() * (s.in_channels + 3) > kMaxIndex / (255 * 128)) return "sums of too many products";
+  // The sums must fit 32 bits; with shifts, of products, of shifts, of zero points.
+  const int64_t largest = has_shifts(desc) ? 255 * (128 + 128 + 255) : 255 * 128;
+  if (s.taps() * (s.in_channels + 3) > kMaxIndex / largest) return "sums of too many products";
+  if (!has_shifts(desc)) return "";
+  const std::vector<float> weights = problem.weights();
+  const auto depth = static_cast<size_t>(s.taps() * s.in_channels);
+  for (size_t first = 0; first < weights.size(); first += depth) {
+    const auto row = std::span(weights).subspan(first, depth);
+    const auto [least, most] = std::minmax_element(row.begin(), row.end());
+    if (*most - *least > 255 || *most > 255 || *least < -255)
+      return "the weights of a channel lie more than 255 apart, or from 0";
+  }
   return "";
 }
 
+namespace {
+
+// A number made of the weights of each output channel.
+template <typename Make>
+std::vector<std::byte> for_each_channel(const std::vector<float>& weights, const ConvShape& s,
+                                        int64_t padded, const Make& make) {
+  std::vector<int32_t> numbers(static_cast<size_t>(s.groups * padded), 0);
+  const auto depth = static_cast<size_t>(s.taps() * s.in_channels);
+  for (int64_t o = 0; o < s.groups * s.out_channels; ++o)
+    numbers[static_cast<size_t>(o / s.out_channels * padded + o % s.out_channels)] =
+        make(std::span(weights).subspan(static_cast<size_t>(o) * depth, depth));
+  std::vector<std::byte> bytes(numbers.size() * sizeof(int32_t));
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
                                   int64_t padded, int zero) {
-  std::vector<int32_t> sums(static_cast<size_t>(s.groups * padded), 0);
-  const int64_t depth = s.taps() * s.in_channels;
-  for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
-    int32_t& sum = sums[static_cast<size_t>(o / s.out_channels * padded + o % s.out_channels)];
-    for (int64_t i = 0; i < depth; ++i) sum -= zero * static_cast<int>(weights[o * depth + i]);
-  }
-  std::vector<std::byte> bytes(sums.size() * sizeof(int32_t));
-  std::memcpy(bytes.data(), sums.data(), bytes.size());
-  return bytes;
+  return for_each_channel(weights, s, padded, [&](std::span<const float> row) {
+    int32_t sum = 0;
+    for (const float weight : row) sum -= zero * static_cast<int>(weight);
+    return sum;
+  });
+}
+
+std::vector<std::byte> shifts(const std::vector<float>& weights, const ConvShape& s,
+                              int64_t padded) {
+  return for_each_channel(weights, s, padded, shift_of);
 }
 
 std::string reject_int8(const OpDesc& desc, const TileProblem& problem,
                         const DeviceTraits& traits) {
   if (!takes_bytes(desc)) return "the data are not bytes";
-  if (std::string why = reject_byte_sums(desc, problem.shape); !why.empty()) return why;
+  if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
   return reject_tiling(desc, problem, traits, 4 * runs_of(problem).depth());
 }
 
@@ -205,8 +242,10 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
     std::vector<std::byte> packed(static_cast<size_t>(4 * (packed_ints + runs.fours())));
     std::fill(packed.end() - 4 * runs.fours(), packed.end(), static_cast<std::byte>(zero));
     const float* from = plain.data();
+    const auto depth = static_cast<size_t>(s.taps() * s.in_channels);
     for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
       const int64_t channel = o % s.out_channels, group = o / s.out_channels;
+      const int shift = shift_of({from, depth});
       std::byte* to = packed.data() +
                       ((group * blocks + channel / point.block()) * runs.depth() * point.block() +
                        channel % point.block()) *
@@ -214,24 +253,32 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
       for (int64_t r = 0; r < runs.count; ++r)
         for (int64_t i = 0; i < runs.length; ++i)
           to[(r * runs.fours() + i / 4) * point.block() * 4 + i % 4] =
-              static_cast<std::byte>(static_cast<int8_t>(*from++));
+              static_cast<std::byte>(static_cast<int8_t>(*from++ - static_cast<float>(shift)));
     }
     return packed;
   });
   plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block(), zero] {
     return start_sums(weights(), s, padded, zero);
   });
+  std::vector<Argument> constants{Argument::packed(0, 4), Argument::packed(1, 4)};
+  if (has_shifts(desc)) {
+    constants.push_back(Argument::packed(plan.packed.size(), 4));
+    plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block()] {
+      return shifts(weights(), s, padded);
+    });
+  }
   const bool merged =
       row_of_bytes(problem) || (s.groups == 1 && s.dilation[2] == 1 &&
                                 problem.in.w == s.in_channels && s.in_channels % 4 == 0);
   KernelSpec spec = tile_launch("convolution_int8.cl", desc, problem, traits, point, runs.depth(),
-                                merged, {Argument::packed(0, 4), Argument::packed(1, 4)}, plan);
+                                merged, constants, plan);
   const auto define = [&](const char* name, bool value) {
     spec.defines.emplace_back(name, value ? "1" : "0");
   };
   define(dot_define(traits.dot), true);
   define("ROW_OF_BYTES", row_of_bytes(problem));
   define("ALIGNED", input_aligned(desc, problem, 4));
+  define("SHIFTED", has_shifts(desc));
   plan.launches.push_back(std::move(spec));
   return plan;
 }

@@ -1,7 +1,10 @@
-// Convolutions and products of bytes: u8 activations with a zero point, i8 constant weights, exact
-// sums in 32 bits that the tail turns into floats or bytes again.
+// Convolutions and products of bytes: u8 activations with a zero point, constant integers as
+// weights, exact sums in 32 bits that the tail turns into floats or bytes again. Weights are i8; or
+// i16, of which those of one output channel lie less than 256 apart: less the channel's shift they
+// are bytes, too, and the sum of the data's bytes times the shift makes up for it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,14 +22,18 @@ std::vector<float> zero_points(const OpDesc& desc);
 std::vector<float> data_values(const OpDesc& desc, const Tensor& data);
 
 // Why sums of products of bytes would not be exact or are not supported, or "".
-std::string reject_byte_sums(const OpDesc& desc, const ConvShape& s);
-// What the zero point's share of each output is, negative: i32 to add products to. Groups have
-// `padded` channels each.
+std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem);
+// Whether the weights have shifts; that of one output channel's weights, which may be 0.
+bool has_shifts(const OpDesc& desc);
+int shift_of(std::span<const float> weights);
+// Constants of the kernels, i32 for each output channel; groups have `padded` channels each. What
+// the zero point's share of each output is, negative: products are added to that.
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
                                   int64_t padded, int zero);
+std::vector<std::byte> shifts(const std::vector<float>& weights, const ConvShape& s,
+                              int64_t padded);
 
-// The tile kernel for bytes (convolution_int8.cl). The problem's weights are integers from -128 to
-// 127.
+// The tile kernel for bytes (convolution_int8.cl).
 std::string reject_int8(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
 std::vector<TuningPoint> int8_space(const OpDesc& desc, const TileProblem& problem,
                                     const DeviceTraits& traits);

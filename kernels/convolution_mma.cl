@@ -7,6 +7,7 @@
 // Which channels make up a tile of eight is chosen so that a work-item ends up with VECTOR adjacent
 // channels of a pixel. Defines beside T (of the output), WORDS, VECTOR, VECTORS and TILE_P:
 // BYTES                 the data are bytes and add up to integers, from start_sums on; else halves
+// SHIFTED               of bytes: to each sum comes its channel's shift times the sum of the bytes
 // AHEAD                 steps whose words are on the way at a time
 // WARPS_P, WARPS_C, SLICES  warps of a work-group: along pixels x blocks of channels x slices of
 //                       the steps, whose sums are added up in local memory
@@ -91,6 +92,16 @@ inline void FN(mma)(SUM* sum, uint a0, uint a1, uint a2, uint a3, uint b0, uint 
 }
 #endif
 
+#if SHIFTED
+#define SHIFTS IN(int, shifts),
+// Four ones, or zeros where there are not `left` bytes: words that add up bytes.
+inline uint FN(ones)(int left) {
+  return left >= 4 ? 0x01010101 : left <= 0 ? 0 : 0x01010101 >> (8 * (4 - left));
+}
+#else
+#define SHIFTS
+#endif
+
 #if ROWS
 // The word of elements at .. of `row`; those before `first` and from `last` on are `outside`.
 inline uint FN(gather)(__global const D* row, int at, int first, int last, uint outside) {
@@ -116,7 +127,7 @@ void FN(store)(FV v, __global T* to, int left) {
 }
 
 WORK_GROUP(32, WARPS_P* WARPS_C, SLICES)
-KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
+KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
   const int lane = get_local_id(0), quarter = lane % 4;
   const int warp = get_local_id(1), slice = get_local_id(2);
@@ -136,10 +147,11 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
   const int first_channel = block * (4 * VECTOR * VECTORS) + quarter * VECTOR;
   UNROLL for (int j = 0; j < TILES; ++j) {
 #if BYTES
-    // Tile j gives two of the channels of one vector.
-    __global const int* const start = AT(start_sums) + group * a.blocks * (4 * VECTOR * VECTORS) +
-                                      first_channel + j / (VECTOR / 2) * (4 * VECTOR) +
-                                      j % (VECTOR / 2) * 2;
+// Tile j gives two of the channels of one vector.
+#define FIRST_OF_TILE(j)                                                                         \
+  (group * a.blocks * (4 * VECTOR * VECTORS) + first_channel + j / (VECTOR / 2) * (4 * VECTOR) + \
+   j % (VECTOR / 2) * 2)
+    __global const int* const start = AT(start_sums) + FIRST_OF_TILE(j);
     const int s0 = slice ? 0 : start[0], s1 = slice ? 0 : start[1];
 #else
     const float s0 = 0, s1 = 0;
@@ -159,6 +171,7 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
     at[i] = min(first_pixel + i * 8, a.pixels - 1) * a.in_w;
   }
   int channel = slice * a.steps * STEP;
+#define LEFT (channels - channel)
 #define INSIDE(i) (channel < channels)
 #define PLACE(i) at[i] + channel
 #define NEXT_TAP
@@ -173,6 +186,7 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
   }
   const int tap = slice * a.steps / a.parts, all = a.parts * STEP;
   int ky = tap / a.kw, kx = tap % a.kw, channel = slice * a.steps % a.parts * STEP;
+#define LEFT (ky < a.kh ? channels - channel : 0)
 #define INSIDE(i)                                                                  \
   ((channel < channels) & (ky < a.kh) & ((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
    ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
@@ -217,15 +231,33 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
 
   // AHEAD steps are being read while one is multiplied.
   WORDV pixel_words[AHEAD][2 * TILE_P], weight_words[AHEAD][TILES];
+#if SHIFTED
+  int totals[TILE_P][4], left_bytes[AHEAD];
+  UNROLL for (int i = 0; i < TILE_P; ++i) {
+    UNROLL for (int k = 0; k < 4; ++k) { totals[i][k] = 0; }
+  }
+#define READ_LEFT(s) left_bytes[s] = LEFT;
+#define ADD_UP(s, even, odd, at)                                                             \
+  UNROLL for (int i = 0; i < TILE_P; ++i) {                                                  \
+    FN(mma)                                                                                  \
+    (totals[i], pixel_words[s][2 * i].even, pixel_words[s][2 * i + 1].even,                  \
+     pixel_words[s][2 * i].odd, pixel_words[s][2 * i + 1].odd, FN(ones)(left_bytes[s] - at), \
+     FN(ones)(left_bytes[s] - at - 4) SCRATCH);                                              \
+  }
+#else
+#define READ_LEFT(s)
+#define ADD_UP(s, even, odd, at)
+#endif
 #define READ(s)                                                                       \
   {                                                                                   \
     UNROLL for (int i = 0; i < 2 * TILE_P; ++i) { READ_PIXEL(s, i) }                  \
     UNROLL for (int j = 0; j < TILES; ++j) { weight_words[s][j] = weight[j * 32]; }   \
+    READ_LEFT(s)                                                                      \
     weight += TILES * 32;                                                             \
     channel += STEP;                                                                  \
     NEXT_TAP                                                                          \
   }
-#define MULTIPLY(s, even, odd)                                                            \
+#define MULTIPLY(s, even, odd, at)                                                        \
   UNROLL for (int i = 0; i < TILE_P; ++i) {                                               \
     UNROLL for (int j = 0; j < TILES; ++j) {                                              \
       FN(mma)                                                                             \
@@ -233,21 +265,31 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), OUT(T, out),
        pixel_words[s][2 * i].odd, pixel_words[s][2 * i + 1].odd, weight_words[s][j].even, \
        weight_words[s][j].odd SCRATCH);                                                   \
     }                                                                                     \
-  }
+  }                                                                                       \
+  ADD_UP(s, even, odd, at)
   UNROLL for (int s = 0; s < AHEAD; ++s) {
     if (s < a.steps) READ(s)
   }
   for (int step = 0; step < a.steps; step += AHEAD) {
     UNROLL for (int s = 0; s < AHEAD; ++s) {
       if (step + s < a.steps) {
-        MULTIPLY(s, s0, s1)
+        MULTIPLY(s, s0, s1, 0)
 #if WORDS == 4
-        MULTIPLY(s, s2, s3)
+        MULTIPLY(s, s2, s3, 8)
 #endif
         if (step + s + AHEAD < a.steps) READ(s)
       }
     }
   }
+
+#if SHIFTED
+  UNROLL for (int j = 0; j < TILES; ++j) {
+    __global const int* const shift = AT(shifts) + FIRST_OF_TILE(j);
+    UNROLL for (int i = 0; i < TILE_P; ++i) {
+      UNROLL for (int k = 0; k < 4; ++k) { sums[i][j][k] += shift[k % 2] * totals[i][k]; }
+    }
+  }
+#endif
 
 #if SLICES > 1
 #define ITEMS (WARPS_P * WARPS_C * 32)

@@ -187,7 +187,7 @@ std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const Dev
   if (traits.matrix == MatrixUnit::none) return "the device has no matrix instructions";
   const ConvShape& s = problem.shape;
   if (takes_bytes(desc)) {
-    if (std::string why = reject_byte_sums(desc, s); !why.empty()) return why;
+    if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
   } else {
     if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
     if (desc.inputs[problem.data].type != ElementType::f16) return "the data are not f16";
@@ -234,7 +234,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const Steps steps(desc, s, point);
-  const bool bytes = takes_bytes(desc);
+  const bool bytes = takes_bytes(desc), shifted = bytes && has_shifts(desc);
   const int64_t blocks = ceil_div(s.out_channels, point.block());
   const auto zero = bytes ? static_cast<uint32_t>(zero_points(desc)[0]) : 0;
 
@@ -254,8 +254,10 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
     std::vector<float> packed(
         static_cast<size_t>(s.groups * blocks * all_steps * point.tiles() * tile_size), 0.f);
     const float* from = plain.data();
+    const auto depth = static_cast<size_t>(s.taps() * s.in_channels);
     for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
       const int64_t group = o / s.out_channels, channel = o % s.out_channels;
+      const float shift = bytes ? static_cast<float>(shift_of({from, depth})) : 0;
       // Which vector of which of four work-items, and which pair of channels in it.
       const int64_t in_block = channel % point.block(), in_vector = in_block % point.vector;
       const int64_t vector = in_block / (4 * point.vector);
@@ -269,7 +271,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
           const int64_t step = tap * steps.parts + i / steps.channels, in_step = i % steps.channels;
           const int64_t lane = column * 4 + in_step / (point.words * per_word);
           block[(step * point.tiles() + tile) * tile_size + lane * point.words * per_word +
-                in_step % (point.words * per_word)] = *from++;
+                in_step % (point.words * per_word)] = *from++ - shift;
         }
     }
     if (!bytes) return to_bytes(packed, ElementType::f16);
@@ -283,6 +285,10 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
         return bytes ? start_sums(weights(), s, padded, zero)
                      : std::vector<std::byte>(sizeof(int32_t));  // halves start at 0
       });
+  if (shifted)
+    plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block()] {
+      return shifts(weights(), s, padded);
+    });
   const Tail tail = make_tail(desc, point.vector, walk.axes, plan);
   KernelSpec spec;
   spec.source = "convolution_mma.cl";
@@ -292,6 +298,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
   const ElementType out = desc.outputs[0].type;
   spec.defines.emplace_back("T", storage_name(out));
   define("BYTES", bytes);
+  define("SHIFTED", shifted);
   define("WORDS", point.words);
   define("VECTOR", point.vector);
   define("VECTORS", point.vectors);
@@ -307,8 +314,10 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
   define("MMA_PTX", traits.matrix == MatrixUnit::ptx);
   spec.prologue = tail.prologue;
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type)),
-                    Argument::packed(0, 4), Argument::packed(1, 4),
-                    Argument::output(0, size_of(out)), int_struct(values)};
+                    Argument::packed(0, 4), Argument::packed(1, 4)};
+  if (shifted) spec.arguments.push_back(Argument::packed(2, 4));
+  spec.arguments.push_back(Argument::output(0, size_of(out)));
+  spec.arguments.push_back(int_struct(values));
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {32, static_cast<size_t>(point.warps_p * point.warps_c),
                 static_cast<size_t>(point.slices)};

@@ -315,8 +315,9 @@ std::string reject_bytes(const OpDesc& desc) {
 }
 
 std::string reject_byte_storage(const OpDesc& desc) {
-  if (desc.constants[1].empty() || desc.constants[1].type() != ElementType::i8)
-    return "the weights are not constant bytes";
+  if (desc.constants[1].empty() ||
+      (desc.constants[1].type() != ElementType::i8 && desc.constants[1].type() != ElementType::i16))
+    return "the weights are not constant small integers";
   if (!is_float(desc.outputs[0].type) && !quantizes(desc.tail))
     return "the output is neither of a float type nor quantised";
   return reject_size(desc, 1);

@@ -1,6 +1,6 @@
 // Lets quantised models compute in integers: a FakeQuantize becomes Quantize (floats to bytes) and
 // Dequantize (bytes to floats), operations that only move values do so with bytes, and convolutions
-// and products whose weights lie on a grid of at most 256 steps take the bytes as they are, with a
+// and products whose weights lie on a grid of at most 256 values take the bytes as they are, with a
 // factor per output channel behind the exact sums. Where in the end nobody computes with the bytes,
 // the FakeQuantize stays. For devices that add up products of bytes in one instruction; others keep
 // the floats.
@@ -82,8 +82,9 @@ std::optional<ByteRange> byte_range(const Node& node) {
   return range;
 }
 
-// The coarsest grid on which all values lie: their integers, from -128 to 127, and its step.
-std::optional<float> find_grid(std::span<const float> values, std::vector<int8_t>& integers) {
+// The coarsest grid on which all values lie less than 256 steps apart: their integers, which are
+// bytes or, where the file's had a zero point of their own, may lie beyond, and its step.
+std::optional<float> find_grid(std::span<const float> values, std::vector<int16_t>& integers) {
   constexpr float kExact = 2e-3f;  // of a step
   float largest = 0;
   for (float v : values) largest = std::max(largest, std::fabs(v));
@@ -91,14 +92,15 @@ std::optional<float> find_grid(std::span<const float> values, std::vector<int8_t
     integers.insert(integers.end(), values.size(), 0);
     return 1.f;
   }
-  for (int steps = 1; steps <= 128; ++steps) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  for (int steps = 1; steps <= 255; ++steps) {
     const float factor = static_cast<float>(steps) / largest;
+    if (std::nearbyint(*high * factor) - std::nearbyint(*low * factor) > 255) break;
     const auto fits = [&](float v) {
-      const float scaled = v * factor, whole = std::nearbyint(scaled);
-      return std::fabs(scaled - whole) <= kExact && whole <= 127;
+      return std::fabs(v * factor - std::nearbyint(v * factor)) <= kExact;
     };
     if (!std::all_of(values.begin(), values.end(), fits)) continue;
-    for (float v : values) integers.push_back(static_cast<int8_t>(std::nearbyint(v * factor)));
+    for (float v : values) integers.push_back(static_cast<int16_t>(std::nearbyint(v * factor)));
     return 1 / factor;
   }
   return {};
@@ -279,7 +281,7 @@ class Quantizer {
     const bool depthwise = grouped && shape[1] == 1 && shape[2] == 1;
     if (from->grid.step.size() != 1 && !depthwise) return;  // a sum over channels wants one step
     const std::vector<float> plain = weights->to_floats();
-    std::vector<int8_t> integers;
+    std::vector<int16_t> integers;
     std::vector<float> factors;
     for (int64_t c = 0; c < channels; ++c) {
       std::vector<float> row(static_cast<size_t>(depth));
@@ -290,14 +292,17 @@ class Quantizer {
       factors.push_back(*step *
                         from->grid.step[from->grid.step.size() == 1 ? 0 : static_cast<size_t>(c)]);
     }
-    Tensor bytes = Tensor::allocate(ElementType::i8, shape);
+    Tensor grid = Tensor::allocate(ElementType::i16, shape);
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t i = 0; i < depth; ++i)
-        bytes.mutable_data<int8_t>()[by_column ? i * channels + c : c * depth + i] =
+        grid.mutable_data<int16_t>()[by_column ? i * channels + c : c * depth + i] =
             integers[c * depth + i];
+    if (std::all_of(integers.begin(), integers.end(),
+                    [](int16_t w) { return w >= -128 && w <= 127; }))
+      grid = grid.convert(ElementType::i8);
 
     const Node* next = after(node);
-    Node* constant = graph_.insert_constant(next, node->inputs[1].node->name, bytes);
+    Node* constant = graph_.insert_constant(next, node->inputs[1].node->name, std::move(grid));
     Node trial = *node;
     trial.inputs = {node->inputs[0].node->inputs[0], {constant, 0}};
     std::string zeros;

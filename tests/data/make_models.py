@@ -43,7 +43,7 @@ class Net:
         return self.layer("Parameter", name, f'shape="{text}" element_type="{kind}"', [], (precision, stated or shape, name))
 
     def constant(self, name, precision, kind, shape, values):
-        code = {"f32": "f", "f16": "e", "i64": "q", "i32": "i"}[kind]
+        code = {"f32": "f", "f16": "e", "i64": "q", "i32": "i", "u8": "B"}[kind]
         raw = struct.pack(f"<{len(values)}{code}", *values)
         data = f'element_type="{kind}" shape="{", ".join(map(str, shape))}" offset="{len(self.weights)}" size="{len(raw)}"'
         self.weights += raw
@@ -79,6 +79,22 @@ def reshape_net(version=11, batch=2, stated_batch=None):
     return net
 
 
+def quantized_net():
+    """A quantised picture meets weights of u8 with a zero point, unpacked by layers as converters write them."""
+    net, filters, image = Net("quantized"), [16, 8, 3, 3], [1, 8, 6, 6]
+    number = lambda name, value: net.constant(name, "FP32", "f32", [1, 1, 1, 1], [value])
+    data = net.parameter("data", "FP32", "f32", image)
+    low, high = number("low", -1.0), number("high", 127 / 128)
+    steps = net.layer("FakeQuantize", "steps", 'levels="256"', [data, low, high, low, high], ("FP32", image))
+    packed = net.constant("packed", "U8", "u8", filters, [(i * 37 + i * i // 11) % 256 for i in range(16 * 72)])
+    weights = net.layer("Convert", "unpacked", 'destination_type="f32"', [packed], ("FP32", filters))
+    weights = net.layer("Subtract", "centred", "", [weights, number("zero", 90.0)], ("FP32", filters))
+    weights = net.layer("Multiply", "scaled", "", [weights, number("step", 0.01)], ("FP32", filters))
+    around = 'strides="1,1" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="explicit"'
+    net.result(net.layer("Convolution", "sums", around, [steps, weights], ("FP32", [1, 16, 6, 6])))
+    return net
+
+
 def sound():
     old = reshape_net(10)
     old.tail = '\t<meta_data>\n\t\t<MO_version value="2021.4"/>\n\t\t<cli_parameters>\n\t\t\t<data_type value="FP32"/>\n\t\t</cli_parameters>\n\t</meta_data>\n'
@@ -93,7 +109,7 @@ def sound():
     picture = Net("picture")  # an input of frames
     image = [1, 3, 12, 20]
     picture.result(picture.layer("ReLU", "kept", "", [picture.parameter("data", "FP32", "f32", image)], ("FP32", image)))
-    return {"tunable": tunable, "picture": picture, "reshape": reshape_net(), "reshape_v10": old, "reshape_open_batch": reshape_net(batch=1, stated_batch=-1), "integers": integers}
+    return {"tunable": tunable, "picture": picture, "quantized": quantized_net(), "reshape": reshape_net(), "reshape_v10": old, "reshape_open_batch": reshape_net(batch=1, stated_batch=-1), "integers": integers}
 
 
 # name: (what changes the text, what changes the weights, part of the message)

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/graph/evaluate.h"
 #include "engine/plan/plan.h"
@@ -617,6 +618,27 @@ TEST(Quantize, ConvolutionsTakeBytes) {
   EXPECT_EQ(count_of(*graph, "Dequantize"), 0u);
   EXPECT_EQ(count_of(*graph, "FakeQuantize"),
             0u);  // in the tail, as floats: nobody computes with those bytes
+}
+
+// Weights that are no bytes without their zero point: integers all the same.
+TEST(Quantize, WeightsMayHaveZeroPoints) {
+  const Shape filter{4, 3, 3, 3};
+  const auto convolve = [&](float span) {
+    std::vector<float> values = random_tensor(filter, -127, 127, 5).to_floats();
+    values[0] = -128, values[1] = values[0] + span;
+    for (float& value : values) value = 0.25f * (std::floor(value) + 50);
+    GraphBuilder b;
+    b.result(b.op(
+        "Convolution", 1,
+        {fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f),
+         b.constant(numbers(filter, values))},
+        {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}}));
+    auto graph = b.finish();
+    expect_same_values_but(*graph, 1e-3f);
+    return convolutions_of_bytes(*graph);
+  };
+  EXPECT_EQ(convolve(255), 1u);
+  EXPECT_EQ(convolve(256), 0u);  // too far apart for bytes
 }
 
 TEST(Quantize, SumsReadBytes) {

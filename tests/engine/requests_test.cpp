@@ -342,5 +342,28 @@ TEST(Requests, RefusePlanesThatAreNoPicture) {
   EXPECT_TRUE(request->wait());
 }
 
+// With integers where the device has dot products of bytes.
+TEST(Requests, QuantisedWeightsMayHaveAZeroPoint) {
+  const std::string path = test_data("models/quantized.xml");
+  Config config;
+  config.perf_count = true;
+  const auto compiled = CompiledModel::compile(Model::read(path), config);
+  const Tensor input = test::random_tensor(compiled->inputs()[0].shape, -1, 1, 3);
+  const std::vector<float> got = infer(*compiled->create_request(), input);
+  const IrModel plain = read_ir(path);
+  const std::vector<float> want =
+      evaluate_graph(*plain.graph, std::vector<Tensor>{input})[0].to_floats();
+  ASSERT_EQ(got.size(), want.size());
+  const double tolerance = compiled->precision() == Precision::f16 ? 0.02 : 1e-4;
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << i;
+  const auto profile = compiled->profile();
+  EXPECT_EQ(std::any_of(profile.begin(), profile.end(),
+                        [](const StepProfile& step) {
+                          return step.kernel.starts_with("conv_int8") ||
+                                 step.kernel.starts_with("conv_mma");
+                        }),
+            test::device_traits().dot != DotProduct::none);
+}
+
 }  // namespace
 }  // namespace clinfer

@@ -23,10 +23,11 @@ struct Case {
   const char *strides, *pads, *dilations, *zero_point;
 };
 
-OpDesc describe(const Case& c, bool bytes, std::vector<Tensor>& inputs) {
+OpDesc describe(const Case& c, bool bytes, std::vector<Tensor>& inputs, bool shifted = false) {
   if (bytes) {
-    inputs = {random_ints(ElementType::u8, c.data, 0, 255, 1),
-              random_ints(ElementType::i8, c.filter, -128, 127, 2)};
+    inputs = {
+        random_ints(ElementType::u8, c.data, 0, 255, 1),
+        shifted ? shifted_weights(c.filter) : random_ints(ElementType::i8, c.filter, -128, 127, 2)};
   } else {
     inputs = {
         random_tensor(c.data, -1, 1, 1),
@@ -96,20 +97,31 @@ TEST(MatrixInstructions, BytesAddUpExactly) {
   }
 }
 
+TEST(MatrixInstructions, BytesMakeUpForShifts) {
+  const DeviceTraits traits = matrix_traits();
+  for (const Case& c : kCases) {
+    std::vector<Tensor> inputs;
+    const OpDesc desc = describe(c, true, inputs, true);
+    check_op(desc, inputs, kExact, &traits, "conv_mma");
+  }
+}
+
 // Pixels that are no words are read by rows of the kernel.
 TEST(MatrixInstructions, ReadRowsOfFewChannels) {
   const Case halves[] = {{"Convolution", {2, 3, 9, 11}, {20, 3, 7, 7}, "2,2", "3,3", "1,1", "0"},
                          {"Convolution", {1, 18, 5, 6}, {24, 18, 3, 3}, "2,1", "1,1", "2,1", "0"}};
   const Case bytes[] = {{"Convolution", {1, 3, 8, 7}, {9, 3, 3, 5}, "1,3", "1,4", "1,1", "77"}};
   const DeviceTraits traits = matrix_traits();
-  const auto check = [&](const Case& c, bool is_bytes, const Tolerance& tolerance) {
+  const auto check = [&](const Case& c, bool is_bytes, const Tolerance& tolerance,
+                         bool shifted = false) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, is_bytes, inputs);
+    OpDesc desc = describe(c, is_bytes, inputs, shifted);
     desc.inputs[0].offset = 3;
     check_op(desc, inputs, tolerance, &traits, "conv_mma");
   };
   for (const Case& c : halves) check(c, false, kHalf);
-  for (const Case& c : bytes) check(c, true, kExact);
+  for (const Case& c : bytes)
+    for (const bool shifted : {false, true}) check(c, true, kExact, shifted);
 }
 
 TEST(MatrixInstructions, Tails) {

@@ -160,6 +160,16 @@ Tensor random_ints(ElementType type, Shape shape, int64_t low, int64_t high, uns
   return tensor.convert(type);
 }
 
+Tensor shifted_weights(const Shape& shape) {
+  std::vector<float> values = random_ints(ElementType::i16, shape, -128, 127, 2).to_floats();
+  const size_t part = values.size() / static_cast<size_t>(shape[0]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    static constexpr float kShifts[] = {-127, 0, 128, -1, 40};
+    values[i] += kShifts[i / part % 5];
+  }
+  return Tensor::of<float>(ElementType::i16, shape, values);
+}
+
 Attributes attributes(std::initializer_list<std::pair<const char*, const char*>> values) {
   Attributes result;
   for (const auto& [name, value] : values) result.set(name, value);

@@ -16,6 +16,9 @@ namespace clinfer::test {
 Tensor random_tensor(Shape shape, float low = -1, float high = 1, unsigned seed = 1);
 // Random integers in [low, high].
 Tensor random_ints(ElementType type, Shape shape, int64_t low, int64_t high, unsigned seed = 1);
+// Random weights of i16, less than 256 apart in each part along dimension 0: below bytes, bytes,
+// and above by turns.
+Tensor shifted_weights(const Shape& shape);
 
 // Describes an operation on `inputs` with the layouts the engine would give (rank 4/5 channels-last
 // for image and follow rules). Shapes of the outputs are inferred. `constant[i]`: input i is a

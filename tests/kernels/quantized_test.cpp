@@ -16,9 +16,10 @@ struct Case {
   const char *strides, *pads, *dilations, *zero_point;
 };
 
-OpDesc describe(const Case& c, std::vector<Tensor>& inputs) {
-  inputs = {random_ints(ElementType::u8, c.data, 0, 255, 1),
-            random_ints(ElementType::i8, c.filter, -128, 127, 2)};
+OpDesc describe(const Case& c, std::vector<Tensor>& inputs, bool shifted = false) {
+  inputs = {
+      random_ints(ElementType::u8, c.data, 0, 255, 1),
+      shifted ? shifted_weights(c.filter) : random_ints(ElementType::i8, c.filter, -128, 127, 2)};
   return make_desc(c.type, 1,
                    attributes({{"strides", c.strides},
                                {"pads_begin", c.pads},
@@ -84,13 +85,26 @@ TEST(Quantized, ConvolutionsAddUpExactly) {
   }
 }
 
+// Weights that had a zero point of their own.
+TEST(Quantized, ConvolutionsMakeUpForShifts) {
+  bool view = true;
+  for (const Case& c : kCases) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, inputs, true);
+    if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
+    view = !view;
+    check_op(desc, inputs, kExact);
+  }
+}
+
 TEST(Quantized, ConvolutionsWithoutDotProducts) {
   const DeviceTraits traits = gpu_traits();
-  for (size_t i : {1, 2}) {
-    std::vector<Tensor> inputs;
-    const OpDesc desc = describe(kCases[i], inputs);
-    check_op(desc, inputs, kExact, &traits);
-  }
+  for (size_t i : {1, 2})
+    for (const bool shifted : {false, true}) {
+      std::vector<Tensor> inputs;
+      const OpDesc desc = describe(kCases[i], inputs, shifted);
+      check_op(desc, inputs, kExact, &traits);
+    }
 }
 
 TEST(Quantized, ConvolutionsAddBytesAndRequantise) {
@@ -108,7 +122,9 @@ TEST(Quantized, ProductsAddUpExactly) {
   for (const char* transposed : {"false", "true"}) {
     const Shape weights = transposed[0] == 't' ? Shape{10, 37} : Shape{37, 10};
     std::vector<Tensor> inputs{random_ints(ElementType::u8, {5, 37}, 0, 255, 1),
-                               random_ints(ElementType::i8, weights, -127, 127, 2)};
+                               transposed[0] == 't'
+                                   ? shifted_weights(weights)
+                                   : random_ints(ElementType::i8, weights, -127, 127, 2)};
     OpDesc desc =
         make_desc("MatMul", 1, attributes({{"transpose_b", transposed}, {"zero_point", "9"}}),
                   inputs, {false, true});
@@ -179,6 +195,10 @@ TEST(Quantized, RefusesWhatIsNotBytes) {
     EXPECT_NE(family->reject(desc, gpu_traits()), "") << family->name;
   desc = describe(kCases[1], inputs);
   desc.constants[1] = {};
+  for (const KernelFamily* family : def->families)
+    EXPECT_NE(family->reject(desc, gpu_traits()), "") << family->name;
+  desc = describe(kCases[1], inputs, true);
+  desc.constants[1] = random_ints(ElementType::i16, kCases[1].filter, -255, 255, 2);
   for (const KernelFamily* family : def->families)
     EXPECT_NE(family->reject(desc, gpu_traits()), "") << family->name;
 }

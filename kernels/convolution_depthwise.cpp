@@ -156,11 +156,6 @@ std::vector<double> costs_int8(const OpDesc& desc, const DeviceTraits& traits) {
   return values;
 }
 
-TuningPoint cheapest(const std::vector<TuningPoint>& points, const std::vector<double>& values) {
-  return points[static_cast<size_t>(std::min_element(values.begin(), values.end()) -
-                                    values.begin())];
-}
-
 TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return cheapest(space(desc, traits), costs(desc, traits));
 }

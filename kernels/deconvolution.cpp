@@ -156,10 +156,7 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     const double wanted = 256.0 * traits.compute_units;
     return value * (all < wanted ? wanted / all : 1.0);
   };
-  const std::vector<TuningPoint> space = tile_space(desc, traits);
-  return *std::min_element(
-      space.begin(), space.end(),
-      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return cheapest(tile_space(desc, traits), cost);
 }
 
 KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {

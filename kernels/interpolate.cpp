@@ -492,17 +492,20 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const int64_t channels = desc.inputs[0].shape[1];
   const double pixels = static_cast<double>(desc.outputs[0].elements() / channels);
   const std::vector<TuningPoint> space = tile_space(desc, traits);
+  if (traits.is_cpu)
+    return cheapest(space, [&](const TuningPoint& p) {
+      const double registers = p["VECTOR"] / static_cast<double>(std::max(1u, traits.vector_width));
+      return static_cast<double>(ceil_div(channels, p["VECTOR"])) * (0.45 + registers);
+    });
   const std::vector<Table> tables = tables_of(desc);
   const bool keeps = kept_columns(desc, tables.back(), 1, traits) > 0;
   double taps = 1;
   for (const Table& table : tables) taps *= static_cast<double>(table.taps);
   const double growth = static_cast<double>(desc.outputs[0].shape.back()) /
                         static_cast<double>(desc.inputs[0].shape.back());
-  const auto cost = [&](const TuningPoint& p) {
+  return cheapest(space, [&](const TuningPoint& p) {
     const int vector = p["VECTOR"], tile_p = p["TILE_P"];
     const double vectors = static_cast<double>(ceil_div(channels, vector));
-    if (traits.is_cpu)
-      return vectors * (0.45 + vector / static_cast<double>(std::max(1u, traits.vector_width)));
     const int64_t width = desc.outputs[0].shape.back();
     const double items = vectors * pixels / static_cast<double>(width) *
                          static_cast<double>(ceil_div(width, tile_p));
@@ -521,10 +524,7 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     }
     return items * item * (items < wanted ? wanted / items : 1.0) * (lanes / vectors) *
            (p["LANES"] * p["ROWS"] == 128 ? 1.0 : 1.02);
-  };
-  return *std::min_element(
-      space.begin(), space.end(),
-      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  });
 }
 
 KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {

@@ -2,6 +2,7 @@
 // launched for one of them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -118,6 +119,18 @@ struct KernelPlan {
       packed;            // called once at load, possibly on another thread
   size_t workspace = 0;  // bytes
 };
+
+// The point of least cost, the first of equals: by the points' costs, or by `cost(point)`.
+inline TuningPoint cheapest(const std::vector<TuningPoint>& points,
+                            const std::vector<double>& costs) {
+  return points[static_cast<size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin())];
+}
+template <typename Cost>
+TuningPoint cheapest(const std::vector<TuningPoint>& points, const Cost& cost) {
+  std::vector<double> costs;
+  for (const TuningPoint& point : points) costs.push_back(cost(point));
+  return cheapest(points, costs);
+}
 
 // One way to compute an op. Plain functions, no state. `reject` comes first: the others may assume
 // that it said nothing.

@@ -313,7 +313,6 @@ std::vector<TuningPoint> gemv_space(const OpDesc&, const DeviceTraits& traits) {
 
 TuningPoint gemv_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const TileProblem problem = tile_problem(desc);
-  const std::vector<TuningPoint> space = gemv_space(desc, traits);
   // Enough work-groups for the machine, then wide rows of weights, and no slice without work.
   const auto cost = [&](const TuningPoint& p) {
     const int64_t groups =
@@ -324,9 +323,7 @@ TuningPoint gemv_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
         static_cast<double>(ceil_div(problem.shape.in_channels, p["SLICES"])) + 2 * p["SLICES"];
     return std::sqrt(idle) * narrow * rounds * (p["LANES"] * p["SLICES"] == 256 ? 1.0 : 1.05);
   };
-  return *std::min_element(
-      space.begin(), space.end(),
-      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return cheapest(gemv_space(desc, traits), cost);
 }
 
 KernelPlan gemv_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
@@ -443,7 +440,6 @@ std::vector<TuningPoint> general_space(const OpDesc& desc, const DeviceTraits& t
 
 TuningPoint general_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const Product p = resolve_packed(desc);
-  const std::vector<TuningPoint> space = general_space(desc, traits);
   const bool vectors = p.b.column_stride == 1 && p.b.columns > 1;
   const double wanted = traits.is_cpu ? 1.0 : 256.0 * traits.compute_units;
   const auto cost = [&](const TuningPoint& t) {
@@ -460,9 +456,7 @@ TuningPoint general_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     return tiles * (steps * work * width + 10) * (tiles < wanted ? wanted / tiles : 1.0) *
            (t["LANES"] * t["ROWS"] == 128 ? 1.0 : 1.02);
   };
-  return *std::min_element(
-      space.begin(), space.end(),
-      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return cheapest(general_space(desc, traits), cost);
 }
 
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {

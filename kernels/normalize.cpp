@@ -312,10 +312,7 @@ TuningPoint rows_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     return items * (steps * (6.0 + vector) * (side_by_side < 16 ? 2.0 : 1.0) + meeting + 20) *
            (items < wanted ? wanted / items : 1.0) * (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
   };
-  const std::vector<TuningPoint> points = rows_space(desc, traits);
-  return *std::min_element(
-      points.begin(), points.end(),
-      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return cheapest(rows_space(desc, traits), cost);
 }
 
 // Sizes and strides, as both kernels begin their arguments.

@@ -278,7 +278,6 @@ std::vector<TuningPoint> pool_tile_space(const OpDesc& desc, const DeviceTraits&
 TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const PoolShape s = resolve(desc);
   const int64_t channels = s.in_channels;
-  const std::vector<TuningPoint> space = pool_tile_space(desc, traits);
   const auto cost = [&](const TuningPoint& p) {
     const int vector = p["VECTOR"], tile_p = p["TILE_P"];
     const int64_t vectors = ceil_div(channels, vector);
@@ -309,9 +308,7 @@ TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
     return value * static_cast<double>(lanes) / static_cast<double>(vectors) *
            (vector == 4 ? 0.9 : 1.0) * (p["LANES"] * vector < 32 && channels >= 32 ? 1.2 : 1.0);
   };
-  return *std::min_element(
-      space.begin(), space.end(),
-      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return cheapest(pool_tile_space(desc, traits), cost);
 }
 
 KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,

@@ -152,10 +152,7 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     return items * (steps * spread * (8.0 + vector) + meeting + 20) *
            (items < wanted ? wanted / items : 1.0) * (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
   };
-  const std::vector<TuningPoint> points = space(desc, traits);
-  return *std::min_element(
-      points.begin(), points.end(),
-      [&](const TuningPoint& a, const TuningPoint& b) { return cost(a) < cost(b); });
+  return cheapest(space(desc, traits), cost);
 }
 
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {

@@ -4,6 +4,7 @@
 #include <CL/opencl.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
@@ -41,6 +42,9 @@ class VaSharing;
 // parted so. Made once in a process and kept until its end: PoCL 3.1 still uses a part when the
 // last queue on it has gone.
 std::vector<cl::Device> parts(const Device& device, unsigned count);
+
+// Whether a list as CL_DEVICE_EXTENSIONS gives it names the extension.
+bool has_extension(const std::string& list, std::string_view name);
 
 // "-cl-std=...": the language version that kernels are built with.
 std::string language_option(const DeviceTraits& traits);

@@ -7,15 +7,6 @@
 
 namespace clinfer::ocl {
 
-namespace {
-
-template <typename Function>
-Function function_of(const cl::Platform& platform, const char* name) {
-  return reinterpret_cast<Function>(clGetExtensionFunctionAddressForPlatform(platform(), name));
-}
-
-}  // namespace
-
 ExternalMemory::ExternalMemory(cl::Context context, int fd, size_t bytes)
     : context_(std::move(context)), fd_(fcntl(fd, F_DUPFD_CLOEXEC, 0)), bytes_(bytes) {
   if (fd_ < 0) throw Error(ErrorCode::bad_argument, "a frame's DMA-BUF is not open");
@@ -31,18 +22,18 @@ void ExternalMemory::drop() {
 }
 
 DmabufSharing::DmabufSharing(const Device& device) {
-  const std::string list = " " + device.device.getInfo<CL_DEVICE_EXTENSIONS>() + " ";
+  const std::string list = device.device.getInfo<CL_DEVICE_EXTENSIONS>();
   for (const char* extension : {"cl_khr_external_memory", "cl_khr_external_memory_dma_buf"})
-    if (list.find(std::string(" ") + extension + " ") == std::string::npos) {
+    if (!has_extension(list, extension)) {
       problem_ = device.info.name + " does not offer " + extension;
       return;
     }
   functions_.acquire_name = "clEnqueueAcquireExternalMemObjectsKHR";
   functions_.release_name = "clEnqueueReleaseExternalMemObjectsKHR";
   functions_.acquire =
-      function_of<HandOverFunctions::Enqueue>(device.platform, functions_.acquire_name);
+      extension_function<HandOverFunctions::Enqueue>(device.platform, functions_.acquire_name);
   functions_.release =
-      function_of<HandOverFunctions::Enqueue>(device.platform, functions_.release_name);
+      extension_function<HandOverFunctions::Enqueue>(device.platform, functions_.release_name);
   if (functions_.acquire == nullptr || functions_.release == nullptr)
     problem_ = "the OpenCL driver names cl_khr_external_memory but lacks functions of it";
 }

@@ -8,6 +8,12 @@
 
 namespace clinfer::ocl {
 
+// A function of an extension; null where the platform has none of this name.
+template <typename Function>
+Function extension_function(const cl::Platform& platform, const char* name) {
+  return reinterpret_cast<Function>(clGetExtensionFunctionAddressForPlatform(platform(), name));
+}
+
 // The functions of an extension that acquire and release, and their names for messages.
 struct HandOverFunctions {
   using Enqueue = cl_int(CL_API_CALL*)(cl_command_queue, cl_uint, const cl_mem*, cl_uint,

@@ -15,15 +15,6 @@ constexpr cl_context_properties kContextDisplay = 0x4097;  // CL_CONTEXT_VA_API_
 using GetDevices = cl_int(CL_API_CALL*)(cl_platform_id, cl_uint, void*, cl_uint, cl_uint,
                                         cl_device_id*, cl_uint*);
 
-bool has_extension(const std::string& list) {
-  return (" " + list + " ").find(std::string(" ") + kExtension + " ") != std::string::npos;
-}
-
-template <typename Function>
-Function function_of(const cl::Platform& platform, const char* name) {
-  return reinterpret_cast<Function>(clGetExtensionFunctionAddressForPlatform(platform(), name));
-}
-
 // The devices that the display's surfaces can be shared with, preferred ones first; else why none.
 std::vector<const Device*> devices_of(const VaDisplay& display, std::string& problem) {
   std::vector<const Device*> found;
@@ -33,11 +24,11 @@ std::vector<const Device*> devices_of(const VaDisplay& display, std::string& pro
     const cl_platform_id platform = candidate.platform();
     if (std::find(asked.begin(), asked.end(), platform) != asked.end()) continue;
     asked.push_back(platform);
-    if (!has_extension(candidate.platform.getInfo<CL_PLATFORM_EXTENSIONS>()) &&
-        !has_extension(candidate.device.getInfo<CL_DEVICE_EXTENSIONS>()))
+    if (!has_extension(candidate.platform.getInfo<CL_PLATFORM_EXTENSIONS>(), kExtension) &&
+        !has_extension(candidate.device.getInfo<CL_DEVICE_EXTENSIONS>(), kExtension))
       continue;
-    const auto get =
-        function_of<GetDevices>(candidate.platform, "clGetDeviceIDsFromVA_APIMediaAdapterINTEL");
+    const auto get = extension_function<GetDevices>(candidate.platform,
+                                                    "clGetDeviceIDsFromVA_APIMediaAdapterINTEL");
     if (get == nullptr) continue;
     cl_device_id ids[16] = {};
     cl_uint count = 0;
@@ -76,11 +67,13 @@ void Surface::drop() {
 }
 
 VaSharing::VaSharing(const cl::Platform& platform) {
-  create_ = function_of<Create>(platform, "clCreateFromVA_APIMediaSurfaceINTEL");
+  create_ = extension_function<Create>(platform, "clCreateFromVA_APIMediaSurfaceINTEL");
   functions_.acquire_name = "clEnqueueAcquireVA_APIMediaSurfacesINTEL";
   functions_.release_name = "clEnqueueReleaseVA_APIMediaSurfacesINTEL";
-  functions_.acquire = function_of<HandOverFunctions::Enqueue>(platform, functions_.acquire_name);
-  functions_.release = function_of<HandOverFunctions::Enqueue>(platform, functions_.release_name);
+  functions_.acquire =
+      extension_function<HandOverFunctions::Enqueue>(platform, functions_.acquire_name);
+  functions_.release =
+      extension_function<HandOverFunctions::Enqueue>(platform, functions_.release_name);
   if (create_ == nullptr || functions_.acquire == nullptr || functions_.release == nullptr)
     throw Error(ErrorCode::unsupported, std::string("the OpenCL driver names ") + kExtension +
                                             " but lacks functions of it");

@@ -67,6 +67,7 @@ class Search {
          const std::function<bool(const SearchProgress&)>& observe)
       : desc_(desc),
         traits_(traits),
+        families_(families),
         runner_(runner),
         limits_(limits),
         observe_(observe),
@@ -89,9 +90,7 @@ class Search {
     const double once = runner_.time(fallback_.number, 1);
     repeat_ = static_cast<unsigned>(
         std::clamp(kSampleNs / std::max(once, 1.0), 1.0, static_cast<double>(kMostRepeats)));
-    std::vector<const KernelFamily*> families;
-    for (const Space& space : spaces_) families.push_back(space.family);
-    try_all(first_candidates(desc_, traits_, families, guesses, limits_.exhaustive));
+    try_all(first_candidates(desc_, traits_, families_, guesses, limits_.exhaustive));
     if (!limits_.exhaustive) climb();
     choose();
     return std::move(result_);
@@ -325,6 +324,7 @@ class Search {
 
   const OpDesc& desc_;
   const DeviceTraits& traits_;
+  const std::span<const KernelFamily* const> families_;
   KernelRunner& runner_;
   const SearchLimits& limits_;
   const std::function<bool(const SearchProgress&)>& observe_;

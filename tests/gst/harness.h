@@ -16,8 +16,8 @@
 
 namespace clinfer {
 
-// What takes longer hangs; sanitizers on a busy machine are slow.
-inline constexpr GstClockTime kPatience = 600 * GST_SECOND;
+// What takes longer hangs. Under the sanitizers a busy machine compiles a network for many minutes.
+inline constexpr GstClockTime kPatience = 1200 * GST_SECOND;
 
 inline constexpr Rgb kBlue{20, 10, 230}, kGreen{10, 220, 30}, kRed{240, 20, 10};
 

@@ -109,6 +109,20 @@ const char* dot_define(DotProduct dot) {
   return "DOT_PLAIN";
 }
 
+// A number made of the weights of each output channel.
+template <typename Make>
+std::vector<std::byte> for_each_channel(const std::vector<float>& weights, const ConvShape& s,
+                                        int64_t padded, const Make& make) {
+  std::vector<int32_t> numbers(static_cast<size_t>(s.groups * padded), 0);
+  const auto depth = static_cast<size_t>(s.taps() * s.in_channels);
+  for (int64_t o = 0; o < s.groups * s.out_channels; ++o)
+    numbers[static_cast<size_t>(o / s.out_channels * padded + o % s.out_channels)] =
+        make(std::span(weights).subspan(static_cast<size_t>(o) * depth, depth));
+  std::vector<std::byte> bytes(numbers.size() * sizeof(int32_t));
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
 }  // namespace
 
 bool takes_bytes(const OpDesc& desc) { return desc.inputs[0].type == ElementType::u8; }
@@ -156,24 +170,6 @@ std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem) {
   }
   return "";
 }
-
-namespace {
-
-// A number made of the weights of each output channel.
-template <typename Make>
-std::vector<std::byte> for_each_channel(const std::vector<float>& weights, const ConvShape& s,
-                                        int64_t padded, const Make& make) {
-  std::vector<int32_t> numbers(static_cast<size_t>(s.groups * padded), 0);
-  const auto depth = static_cast<size_t>(s.taps() * s.in_channels);
-  for (int64_t o = 0; o < s.groups * s.out_channels; ++o)
-    numbers[static_cast<size_t>(o / s.out_channels * padded + o % s.out_channels)] =
-        make(std::span(weights).subspan(static_cast<size_t>(o) * depth, depth));
-  std::vector<std::byte> bytes(numbers.size() * sizeof(int32_t));
-  std::memcpy(bytes.data(), numbers.data(), bytes.size());
-  return bytes;
-}
-
-}  // namespace
 
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
                                   int64_t padded, int zero) {

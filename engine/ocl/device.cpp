@@ -20,10 +20,6 @@ std::string clean(std::string text) {
   return text.substr(start);
 }
 
-std::string extensions_of(const cl::Device& device) {
-  return device.getInfo<CL_DEVICE_EXTENSIONS>();
-}
-
 // "OpenCL 3.0 ..." -> 30
 int version_of(const std::string& text) {
   int major = 0, minor = 0;
@@ -55,8 +51,9 @@ DeviceInfo describe(const cl::Platform& platform, const cl::Device& device) {
   info.memory = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
   // CPU devices that offer half compute it in float. NVIDIA's driver leaves cl_khr_fp16 out of its
   // list although it compiles.
-  info.fp16 = !info.is_cpu && (has_extension(extensions_of(device), "cl_khr_fp16") ||
-                               info.vendor.find("NVIDIA") != std::string::npos);
+  info.fp16 =
+      !info.is_cpu && (has_extension(device.getInfo<CL_DEVICE_EXTENSIONS>(), "cl_khr_fp16") ||
+                       info.vendor.find("NVIDIA") != std::string::npos);
   return info;
 }
 
@@ -206,13 +203,14 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
     traits.vendor = Vendor::amd;
   else if (contains(entry.info.vendor, "ARM"))
     traits.vendor = Vendor::arm;
-  traits.fp16 = has_extension(extensions_of(device), "cl_khr_fp16") ||
+  const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
+  traits.fp16 = has_extension(extensions, "cl_khr_fp16") ||
                 (entry.info.fp16 &&
                  compiles(context, device,
                           "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
                           "__kernel void probe(__global half *x) { x[0] = x[0] * x[1] + x[2]; }"));
-  traits.intel_block_io = has_extension(extensions_of(device), "cl_intel_subgroups") &&
-                          has_extension(extensions_of(device), "cl_intel_required_subgroup_size");
+  traits.intel_block_io = has_extension(extensions, "cl_intel_subgroups") &&
+                          has_extension(extensions, "cl_intel_required_subgroup_size");
   traits.sub_group = traits.intel_block_io ? 16 : 0;
   const bool nvidia = traits.vendor == Vendor::nvidia;
   if (nvidia && compiles(context, device,
@@ -224,7 +222,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
     // PoCL 6.0 aborts the process when it compiles some kernels for bytes; 3.1 compiles all of
     // them.
     if (traits.is_cpu && host_has_vnni() && pocl_version(entry) < 4) traits.dot = DotProduct::x86;
-  } else if (has_extension(extensions_of(device), "cl_khr_integer_dot_product") &&
+  } else if (has_extension(extensions, "cl_khr_integer_dot_product") &&
              compiles(context, device,
                       "__kernel void probe(__global uint *x) { x[2] = dot_4x8packed_us_int(x[0], "
                       "x[1]); }",

@@ -303,7 +303,8 @@ std::string base_expression(const Program& program) {
     return "select(select(rint((x - y) / (z0 - y) * " + last + ") / " + last +
            " * (z2 - z1) + z1, z2, x > fmax(y, z0)), z1, x <= fmin(y, z0))";
   }
-  if (f.name == "quantize") return spliced("fmin(fmax(rint(x * y + z0), 0.0f), BETA)", 0, f.beta);
+  if (f.name == "quantize")
+    return spliced("round_even(fmin(fmax(x * y + z0, 0.0f), BETA))", 0, f.beta);
   if (f.name == "dequantize") return "x * y + z0";
   if (f.operands == 1) return spliced(find_unary(f.name)->opencl, f.alpha, f.beta);
   return std::string(find_binary(f.name)->opencl);

@@ -25,7 +25,7 @@ constexpr UnaryFunction kUnary[] = {
     {"cos", [](float x, float, float) { return std::cos(x); }, "cos(x)"},
     {"cosh", [](float x, float, float) { return std::cosh(x); }, "cosh(x)"},
     {"elu", [](float x, float a, float) { return x > 0 ? x : a * std::expm1(x); },
-     "fmax(x, 0.0f) + ALPHA * expm1(fmin(x, 0.0f))"},
+     "fmax(x, 0.0f) + ALPHA * gate_expm1(fmin(x, 0.0f))"},
     {"erf", [](float x, float, float) { return std::erf(x); }, "erf(x)"},
     {"exp", [](float x, float, float) { return std::exp(x); }, "exp(x)"},
     {"floor", [](float x, float, float) { return std::floor(x); }, "floor(x)"},
@@ -57,7 +57,7 @@ constexpr UnaryFunction kUnary[] = {
     {"round_away", [](float x, float, float) { return std::round(x); }, "round(x)"},
     // beta * (x > 0 ? x : alpha * (exp(x) - 1))
     {"selu", [](float x, float a, float b) { return b * (x > 0 ? x : a * std::expm1(x)); },
-     "BETA * (fmax(x, 0.0f) + ALPHA * expm1(fmin(x, 0.0f)))"},
+     "BETA * (fmax(x, 0.0f) + ALPHA * gate_expm1(fmin(x, 0.0f)))"},
     {"sigmoid", [](float x, float, float) { return 1 / (1 + std::exp(-x)); },
      "1.0f / (1.0f + gate_exp(-x))"},
     {"sign", [](float x, float, float) { return static_cast<float>((x > 0) - (x < 0)); },
@@ -74,10 +74,10 @@ constexpr UnaryFunction kUnary[] = {
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
      "x / (1.0f + gate_exp(-ALPHA * x))"},
     {"square", [](float x, float, float) { return x * x; }, "x * x"},
-    // the nearest integer in 0..beta, as a quantised value is stored
+    // the nearest integer in 0..beta (< 2^22), as a quantised value is stored
     {"to_byte",
      [](float x, float, float b) { return std::min(std::max(std::nearbyint(x), 0.f), b); },
-     "fmin(fmax(rint(x), 0.0f), BETA)"},
+     "round_even(fmin(fmax(x, 0.0f), BETA))"},
     {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "tanh(x)"},
 };

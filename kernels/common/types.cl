@@ -51,11 +51,21 @@
 #define LOAD_uchar_2(p) convert_float2(vload2(0, p))
 #define STORE_uchar_2(v, p) vstore2(convert_uchar2(v), 0, p)
 #define LOAD_uchar_4(p) convert_float4(vload4(0, p))
-#define STORE_uchar_4(v, p) vstore4(convert_uchar4(v), 0, p)
+#define STORE_uchar_4(v, p) STORE_BYTES(4, convert_uchar4(v), p)
 #define LOAD_uchar_8(p) convert_float8(vload8(0, p))
-#define STORE_uchar_8(v, p) vstore8(convert_uchar8(v), 0, p)
+#define STORE_uchar_8(v, p) STORE_BYTES(8, convert_uchar8(v), p)
 #define LOAD_uchar_16(p) convert_float16(vload16(0, p))
-#define STORE_uchar_16(v, p) vstore16(convert_uchar16(v), 0, p)
+#define STORE_uchar_16(v, p) STORE_BYTES(16, convert_uchar16(v), p)
+#ifdef POCL_DEVICE_ADDRESS_BITS  // PoCL's vstore writes bytes one by one
+#define PACKED_BYTES(V) \
+  typedef struct __attribute__((packed)) { uchar##V v; } packed_bytes##V;
+PACKED_BYTES(4)
+PACKED_BYTES(8)
+PACKED_BYTES(16)
+#define STORE_BYTES(V, v_, p) (((__global packed_bytes##V *)(p))->v = (v_))
+#else
+#define STORE_BYTES(V, v, p) vstore##V(v, 0, p)
+#endif
 #ifdef POCL_DEVICE_ADDRESS_BITS  // PoCL's wide half loads and stores fault at addresses that only an element is aligned to
 void store_half8(float8 v, __global half *p) {
   vstore_half4_rte(v.lo, 0, p);

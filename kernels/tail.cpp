@@ -123,63 +123,66 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
       continue;
     }
     const std::string name = operand_name(operands++);
-    std::array<int, 4> strides{};
-    bool constant = !desc.constants[op.operand].empty();
-    std::string type = "float";
-    if (constant) {
-      PackedConstant packed =
-          pack_constant(desc.constants[op.operand], desc.outputs[0].shape.size(), axes);
-      strides = packed.strides;
-      tail.arguments.push_back(Argument::packed(plan.packed.size(), sizeof(float)));
-      plan.packed.push_back([bytes = std::move(packed.bytes)] { return bytes; });
-    } else {
-      const TensorDesc& operand = desc.inputs[op.operand];
-      if (operand.type == ElementType::f16) type = "half";
-      if (operand.type == ElementType::u8) type = "uchar";
-      for (size_t i = 0; i < 4; ++i)
-        strides[i] =
-            static_cast<int>(dim_of(operand, desc.outputs[0].shape.size(), walked(axes)[i]).stride);
-      tail.arguments.push_back(Argument::input(op.operand, size_of(operand.type)));
-    }
-    tail.arguments.push_back(Argument::value(strides));
-    const bool bytes = type == "uchar";
-    if (bytes) tail.arguments.push_back(Argument::value(std::array<float, 2>{op.alpha, op.beta}));
-    params += ", IN(" + type + ", " + name + "), const int4 " + name + "_strides";
-    args += ", " + name + "_base, " + name + "_offset, " + name + "_strides";
-    if (bytes) {
-      params += ", const float2 " + name + "_scale";
-      args += ", " + name + "_scale";
-    }
-    // Channel strides are 0 or 1 for vectors; which of them is known now, so the kernel need not
-    // ask.
-    const std::string at = "AT(" + name + ") + n * " + name + "_strides.s0 + h * " + name +
-                           "_strides.s1 + w * " + name + "_strides.s2 + c * " + name +
-                           "_strides.s3";
-    const std::string scaled = bytes ? " * " + name + "_scale.s0 + " + name + "_scale.s1" : "";
-    const auto load = [&](const std::string& width, const char* from) {
-      return "LOADV(" + type + ", " + width + ", " + from + ")" + scaled;
+    const auto pass = [&](const std::string& type, const std::string& what, const auto& value) {
+      tail.arguments.push_back(Argument::value(value));
+      params += ", const " + type + " " + what;
+      args += ", " + what;
     };
-    std::string left = "left";
-    body += "  {\n    __global const " + type + "* p = " + at + ";\n    " + float_v + " y;\n";
-    if (op.padded) {
-      const int64_t channels =
-          dim_of(desc.inputs[op.operand], desc.outputs[0].shape.size(), axes.c).size;
-      tail.arguments.push_back(Argument::value(static_cast<int>(channels)));
-      params += ", const int " + name + "_channels";
-      args += ", " + name + "_channels";
-      left = "here";
-      body += "    const int here = min(left, " + name + "_channels - c);\n";
-    }
-    if (vector == 1 || strides[3] == 0) {
-      body += "    y = (" + float_v + ")(" + (op.padded ? "here < 1 ? 0.0f : " : "") +
-              load("1", "p") + ");\n";
-    } else if (constant) {
-      body += "    y = " + load(v, "p") + ";\n";
+    const Tensor& constant = desc.constants[op.operand];
+    body += "  {\n    " + float_v + " y;\n";
+    if (!constant.empty() && constant.elements() == 1) {
+      pass("float", name, constant.to_floats()[0]);
+      body += "    y = (" + float_v + ")(" + name + ");\n";
     } else {
-      body += "    if (" + left + " >= " + v + ") {\n      y = " + load(v, "p") +
-              ";\n    } else {\n" + "      float part[" + v + "];\n      for (int i = 0; i < " + v +
-              "; ++i) part[i] = i < " + left + " ? " + load("1", "p + i") +
-              " : 0.0f;\n      y = LOADV_PRIVATE(" + v + ", part);\n    }\n";
+      std::array<int, 4> strides{};
+      std::string type = "float";
+      if (!constant.empty()) {
+        PackedConstant packed = pack_constant(constant, desc.outputs[0].shape.size(), axes);
+        strides = packed.strides;
+        tail.arguments.push_back(Argument::packed(plan.packed.size(), sizeof(float)));
+        plan.packed.push_back([bytes = std::move(packed.bytes)] { return bytes; });
+      } else {
+        const TensorDesc& operand = desc.inputs[op.operand];
+        if (operand.type == ElementType::f16) type = "half";
+        if (operand.type == ElementType::u8) type = "uchar";
+        for (size_t i = 0; i < 4; ++i)
+          strides[i] = static_cast<int>(
+              dim_of(operand, desc.outputs[0].shape.size(), walked(axes)[i]).stride);
+        tail.arguments.push_back(Argument::input(op.operand, size_of(operand.type)));
+      }
+      params += ", IN(" + type + ", " + name + ")";
+      args += ", " + name + "_base, " + name + "_offset";
+      pass("int4", name + "_strides", strides);
+      const bool bytes = type == "uchar";
+      if (bytes) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
+      const std::string scaled = bytes ? " * " + name + "_scale.s0 + " + name + "_scale.s1" : "";
+      const auto load = [&](const std::string& width, const char* from) {
+        return "LOADV(" + type + ", " + width + ", " + from + ")" + scaled;
+      };
+      body += "    __global const " + type + "* p = AT(" + name + ") + n * " + name +
+              "_strides.s0 + h * " + name + "_strides.s1 + w * " + name + "_strides.s2 + c * " +
+              name + "_strides.s3;\n";
+      std::string left = "left";
+      if (op.padded) {
+        const int64_t channels =
+            dim_of(desc.inputs[op.operand], desc.outputs[0].shape.size(), axes.c).size;
+        pass("int", name + "_channels", static_cast<int>(channels));
+        left = "here";
+        body += "    const int here = min(left, " + name + "_channels - c);\n";
+      }
+      // Channel strides are 0 or 1 for vectors; which of them is known now, so the kernel need not
+      // ask.
+      if (vector == 1 || strides[3] == 0) {
+        body += "    y = (" + float_v + ")(" + (op.padded ? "here < 1 ? 0.0f : " : "") +
+                load("1", "p") + ");\n";
+      } else if (!constant.empty()) {
+        body += "    y = " + load(v, "p") + ";\n";
+      } else {
+        body += "    if (" + left + " >= " + v + ") {\n      y = " + load(v, "p") +
+                ";\n    } else {\n" + "      float part[" + v + "];\n      for (int i = 0; i < " +
+                v + "; ++i) part[i] = i < " + left + " ? " + load("1", "p + i") +
+                " : 0.0f;\n      y = LOADV_PRIVATE(" + v + ", part);\n    }\n";
+      }
     }
     std::string expression(find_binary(op.function)->opencl);
     if (op.swapped) body += "    const " + float_v + " other = x;\n    x = y;\n    y = other;\n";
@@ -190,7 +193,7 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
     tail.prologue += "#define TAIL(v, n, h, w, c, left) (v)\n";
   } else {
     tail.prologue += "#define TAIL(v, n, h, w, c, left) FN(tail)(v, n, h, w, c, left TAIL_ARGS)\n";
-    tail.prologue += float_v + " FN(tail)(" + float_v +
+    tail.prologue += "static " + float_v + " FN(tail)(" + float_v +
                      " x, int n, int h, int w, int c, int left TAIL_PARAMS) {\n" + body +
                      "  return x;\n}\n";
   }

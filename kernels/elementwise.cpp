@@ -454,14 +454,16 @@ void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs,
 
 // x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol within the
 // limits, as steps with constants computed per channel (or whatever shape the ranges have), so that
-// layers with other ranges share a kernel.
+// layers with other ranges share a kernel. The limits are those of the integers.
 TailSteps fake_quantize_tail(const OpDesc& desc) {
+  constexpr float kMostLevels = 1 << 22;  // that "to_byte" rounds to
   Shape shape;
   for (size_t i = 1; i < 5; ++i) {
     if (desc.constants[i].empty()) return {};
     widen(shape, desc.constants[i].shape());
   }
   const float last = static_cast<float>(desc.attributes.get_int("levels") - 1);
+  if (last >= kMostLevels) return {};
   std::vector<float> ranges[4], scale, shift, step;
   for (size_t i = 0; i < 4; ++i) {
     Tensor wide = Tensor::allocate(ElementType::f32, shape);
@@ -493,11 +495,9 @@ TailSteps fake_quantize_tail(const OpDesc& desc) {
   const auto unless = [](const std::vector<float>& values, float neutral) {
     return std::any_of(values.begin(), values.end(), [&](float v) { return v != neutral; });
   };
-  binary("maximum", ranges[0]);
-  binary("minimum", ranges[1]);
   binary("multiply", scale);
   if (unless(shift, 0)) binary("add", shift);
-  tail.steps.push_back({"round_even"});
+  tail.steps.push_back({"to_byte", 0, last});
   binary("multiply", step);
   if (unless(ranges[2], 0)) binary("add", ranges[2]);
   return tail;

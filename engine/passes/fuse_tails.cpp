@@ -2,6 +2,7 @@
 // kernel families takes the longer tail. So one launch computes convolution + bias + activation +
 // residual sum.
 #include <algorithm>
+#include <cmath>
 
 #include "engine/passes/passes.h"
 
@@ -46,13 +47,27 @@ void take_bytes(Edge& operand, PostOp& step) {
   operand = node.inputs[0];
 }
 
+// Constants of a node as it would be; they join the graph when it becomes so.
+using Constants = std::vector<std::unique_ptr<Node>>;
+
+Edge make_constant(Tensor value, Constants& made) {
+  auto constant = std::make_unique<Node>();
+  constant->type = "Constant";
+  constant->outputs = {{value.type(), value.shape(), {}, {}, {}}};
+  constant->constant = std::move(value);
+  made.push_back(std::move(constant));
+  return {made.back().get(), 0};
+}
+
+const Tensor* constant_operand(const Node& node, const PostOp& op) {
+  return op.is_unary() ? nullptr : constant_value(node.inputs[op.operand]);
+}
+
 // A tail that ends in multiply, add, to_byte as Quantize has put them there, with less to compute:
 // no shift by 0, no limits that bytes have anyway, and the factor folded into constants further in
-// front. `made`: values of constants to insert, by input.
-void shorten(Node& node, std::vector<std::pair<size_t, Tensor>>& made) {
-  const auto constant = [&](const PostOp& op) {
-    return op.is_unary() ? nullptr : constant_value(node.inputs[op.operand]);
-  };
+// front.
+void shorten(Node& node, Constants& made) {
+  const auto constant = [&](const PostOp& op) { return constant_operand(node, op); };
   size_t factor = node.tail.size() - 3;  // place of the multiplication
   const std::vector<float> scale = constant(node.tail[factor])->to_floats(),
                            shift = constant(node.tail[factor + 1])->to_floats();
@@ -66,7 +81,6 @@ void shorten(Node& node, std::vector<std::pair<size_t, Tensor>>& made) {
   const bool no_shift = std::all_of(shift.begin(), shift.end(), [](float s) { return s == 0; });
   if (no_shift) {
     node.tail.erase(node.tail.begin() + static_cast<std::ptrdiff_t>(factor) + 1);
-    node.inputs.pop_back();
   }
   const auto limits_more = [&](const PostOp& op) {
     return op.function == "relu" ? low < 0
@@ -100,13 +114,86 @@ void shorten(Node& node, std::vector<std::pair<size_t, Tensor>>& made) {
       std::vector<float> product(std::max(values.size(), scale.size()));
       for (size_t k = 0; k < product.size(); ++k)
         product[k] = values[values.size() == 1 ? 0 : k] * scale[scale.size() == 1 ? 0 : k];
-      made.emplace_back(input, Tensor::of(ElementType::f32,
-                                          values.size() == 1 ? scale_shape : old.shape(), product));
+      node.inputs[input] = make_constant(
+          Tensor::of(ElementType::f32, values.size() == 1 ? scale_shape : old.shape(), product),
+          made);
     }
     node.tail.erase(node.tail.begin() + static_cast<std::ptrdiff_t>(factor));
-    node.inputs.pop_back();
     return;
   }
+}
+
+// Multiplications by constants and additions of constants that follow one another become one of
+// each.
+void merge_linear(Node& node, Constants& made) {
+  const auto operand = [&](const PostOp& op) -> const Tensor* {
+    const Tensor* value = constant_operand(node, op);
+    const bool linear = op.function == "multiply" || op.function == "add";
+    return linear && value && is_float(value->type()) ? value : nullptr;
+  };
+  std::vector<PostOp> merged;
+  for (size_t from = 0; from < node.tail.size();) {
+    // x * factor + shift, both of `shape` or single
+    std::vector<float> factor{1}, shift{0};
+    Shape shape;
+    size_t to = from, factors = 0;
+    for (; to < node.tail.size(); ++to) {
+      const Tensor* value = operand(node.tail[to]);
+      if (!value) break;
+      if (value->elements() != 1 && count(shape) != 1 && value->shape() != shape) break;
+      if (value->elements() != 1 || count(shape) == 1) shape = value->shape();
+      const std::vector<float> by = value->to_floats();
+      const size_t size = static_cast<size_t>(count(shape));
+      factor.resize(size, factor[0]);
+      shift.resize(size, shift[0]);
+      const bool multiplies = node.tail[to].function == "multiply";
+      factors += multiplies;
+      for (size_t i = 0; i < size; ++i) {
+        const float y = by[by.size() == 1 ? 0 : i];
+        if (multiplies) factor[i] *= y;
+        shift[i] = multiplies ? shift[i] * y : shift[i] + y;
+      }
+    }
+    const size_t steps = to - from;
+    const auto differs = [](const std::vector<float>& values, float from) {
+      return std::any_of(values.begin(), values.end(), [&](float v) { return v != from; });
+    };
+    const auto finite = [](const std::vector<float>& values) {
+      return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+    };
+    const bool scales = differs(factor, 1), shifts = differs(shift, 0);
+    if (steps > size_t{scales} + size_t{shifts} && finite(factor) && finite(shift)) {
+      const auto step = [&](const char* function, std::vector<float> values) {
+        PostOp op{function};
+        op.operand = static_cast<int>(node.inputs.size());
+        const bool single = !differs(values, values[0]);
+        if (single) values.resize(1);
+        node.inputs.push_back(
+            make_constant(Tensor::of(ElementType::f32, single ? Shape{} : shape, values), made));
+        merged.push_back(op);
+      };
+      if (scales) step("multiply", factor);
+      if (shifts) step("add", shift);
+    } else {
+      to = std::max(to, from + 1);
+      merged.insert(merged.end(), node.tail.begin() + static_cast<std::ptrdiff_t>(from),
+                    node.tail.begin() + static_cast<std::ptrdiff_t>(to));
+    }
+    from = to;
+  }
+  node.tail = std::move(merged);
+}
+
+// Operands in the order of their use, and no others.
+void order_operands(Node& node) {
+  std::vector<Edge> inputs(node.inputs.begin(),
+                           node.inputs.begin() + static_cast<std::ptrdiff_t>(node.own_inputs));
+  for (PostOp& op : node.tail) {
+    if (op.is_unary()) continue;
+    inputs.push_back(node.inputs[op.operand]);
+    op.operand = static_cast<int>(inputs.size()) - 1;
+  }
+  node.inputs = std::move(inputs);
 }
 
 // Fuses `user` into the producer of its input `main`; false (nothing changed) where that cannot be.
@@ -126,7 +213,7 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   // their use.
   Node candidate = *producer;
   if (candidate.tail.empty()) candidate.own_inputs = candidate.inputs.size();
-  std::vector<std::pair<size_t, Tensor>> made;  // input number, value of a constant to insert
+  Constants made;
   for (PostOp step : fused.steps) {
     if (!step.is_unary()) {
       const size_t operand = static_cast<size_t>(step.operand);
@@ -136,28 +223,22 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
         take_unpadded(candidate.inputs.back(), step);
         take_bytes(candidate.inputs.back(), step);
       } else {
-        made.emplace_back(candidate.inputs.size(),
-                          fused.constants.at(operand - user->inputs.size()));
-        candidate.inputs.push_back({});
+        candidate.inputs.push_back(
+            make_constant(fused.constants.at(operand - user->inputs.size()), made));
       }
     }
     candidate.tail.push_back(step);
   }
   candidate.outputs[0].type = user->outputs[0].type;
   if (user->is("Quantize")) shorten(candidate, made);
-  std::vector<std::unique_ptr<Node>> trial;
-  for (auto& [index, value] : made) {
-    auto constant = std::make_unique<Node>();
-    constant->type = "Constant";
-    constant->constant = value;
-    constant->outputs = {{value.type(), value.shape(), {}, {}, {}}};
-    candidate.inputs[index] = {constant.get(), 0};
-    trial.push_back(std::move(constant));
-  }
+  merge_linear(candidate, made);
+  order_operands(candidate);
   if (accepting_families(*candidate.def, describe(candidate), context.traits).empty()) return false;
 
-  for (auto& [index, value] : made)
-    candidate.inputs[index] = {graph.insert_constant(user, user->name, value), 0};
+  for (Edge& input : candidate.inputs)
+    for (const auto& constant : made)
+      if (input.node == constant.get())
+        input = {graph.insert_constant(user, user->name, constant->constant), 0};
   producer->inputs = candidate.inputs;
   producer->tail = candidate.tail;
   producer->own_inputs = candidate.own_inputs;
@@ -172,6 +253,40 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   graph.replace_uses({user, 0}, {producer, 0});
   user->inputs.clear();  // it reads nothing any more, so the producer has the user's users only
   return true;
+}
+
+// A FakeQuantize that no kernel took: its steps as a product with a tail, which the element kernel
+// computes in fewer instructions.
+void spell_out(Graph& graph, Node& node) {
+  const OpDesc desc = describe(node);
+  const TailSteps steps = node.def->as_tail(desc, 0);
+  if (steps.steps.empty()) return;
+  Node product = node;
+  product.type = "Multiply";
+  product.def = find_op("Multiply", 1);
+  product.attributes = {};
+  product.own_inputs = 2;
+  product.inputs.resize(1);
+  product.tail.clear();
+  const auto take = [&](PostOp step, const Edge& operand) {
+    if (!step.is_unary()) {
+      step.operand = static_cast<int>(product.inputs.size());
+      product.inputs.push_back(operand);
+    }
+    product.tail.push_back(step);
+  };
+  for (const PostOp& step : steps.steps)
+    take(step,
+         step.is_unary()
+             ? Edge{}
+             : Edge{graph.insert_constant(
+                        &node, node.name,
+                        steps.constants.at(static_cast<size_t>(step.operand) - node.inputs.size())),
+                    0});
+  product.tail.erase(product.tail.begin());  // the product itself
+  for (const PostOp& step : node.tail)
+    take(step, step.is_unary() ? Edge{} : node.inputs[step.operand]);
+  node = std::move(product);
 }
 
 }  // namespace
@@ -195,6 +310,8 @@ void fuse_tails(Graph& graph, const PassContext& context) {
     for (int main : inputs)
       if (fuse(graph, user, main, context)) break;
   }
+  for (Node* node : order)
+    if (node->is("FakeQuantize") && !node->inputs.empty()) spell_out(graph, *node);
   graph.remove_dead();
 }
 

@@ -397,6 +397,16 @@ TEST(FoldConstants, WhatIsFoundInAShapeIsConstant) {
   EXPECT_EQ(value->to_ints(), (std::vector<int64_t>{1, 3}));
 }
 
+// The tail of the one node of a type.
+std::vector<std::string> functions_of(const Graph& graph, const char* type) {
+  std::vector<std::string> functions;
+  EXPECT_EQ(count_of(graph, type), 1u);
+  for (const auto& node : graph.nodes)
+    for (const PostOp& step : node->is(type) ? node->tail : std::vector<PostOp>())
+      functions.push_back(step.function);
+  return functions;
+}
+
 TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 16, 6, 6});
@@ -409,6 +419,47 @@ TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
   expect_same_values(*graph, "fuse_tails");
   EXPECT_EQ(count_of(*graph, "Convolution"), 2u);
   EXPECT_EQ(count_of(*graph, "Add") + count_of(*graph, "ReLU"), 0u);
+}
+
+TEST(FuseTails, FactorsAndShiftsThatFollowOneAnotherMerge) {
+  GraphBuilder b;
+  const auto by = [&](const char* type, Edge x, const Shape& shape, unsigned seed) {
+    return b.op(type, 1, {x, b.constant(random_tensor(shape, 0.5f, 1, seed))});
+  };
+  Edge x = b.op("MaxPool", 1, {b.parameter({1, 6, 4, 4})},
+                {{"kernel", "2,2"},
+                 {"strides", "1,1"},
+                 {"pads_begin", "0,0"},
+                 {"pads_end", "0,0"},
+                 {"rounding_type", "floor"}});
+  x = by("Add", by("Multiply", x, {1, 6, 1, 1}, 1), {}, 2);
+  x = b.op("ReLU", 1, {by("Add", by("Multiply", x, {1}, 3), {1, 6, 1, 1}, 4)});
+  x = b.op("Tanh", 1, {by("Multiply", by("Multiply", x, {}, 5), {}, 6)});
+  // Shapes that only a larger tensor could merge.
+  b.result(by("Multiply", by("Multiply", x, {1, 6, 1, 1}, 7), {1, 1, 3, 1}, 8));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(functions_of(*graph, "MaxPool"),
+            (std::vector<std::string>{"multiply", "add", "relu", "multiply", "tanh", "multiply",
+                                      "multiply"}));
+  EXPECT_EQ(graph->results[0]->inputs[0].node->inputs.size(), 6u);  // with the data
+}
+
+// The steps of one that is nobody's tail, with its own tail behind them.
+TEST(FuseTails, FakeQuantizesAreSpelledOut) {
+  GraphBuilder b;
+  const Edge in = b.parameter({1, 6, 4, 4});
+  const Edge x =
+      b.op("FakeQuantize", 1,
+           {in, b.constant(random_tensor({1, 6, 1, 1}, -2, -1, 1)),
+            b.constant(random_tensor({1, 6, 1, 1}, 1, 2, 2)),
+            b.constant(random_tensor({}, -1, 0, 3)), b.constant(random_tensor({}, 1, 2, 4))},
+           {{"levels", "16"}});
+  b.result(b.op("Sqrt", 1, {b.op("Abs", 1, {x})}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(functions_of(*graph, "Multiply"),
+            (std::vector<std::string>{"add", "to_byte", "multiply", "add", "abs", "sqrt"}));
 }
 
 TEST(FuseTails, DoesNotFuseWhatWidensTheOutput) {
@@ -662,7 +713,8 @@ TEST(Quantize, LeavesFloatsThatNobodyCounts) {
   auto graph = b.finish();
   expect_same_values_but(*graph, 1e-4f);
   EXPECT_EQ(convolutions_of_bytes(*graph), 0u);
-  EXPECT_EQ(count_of(*graph, "FakeQuantize"), 1u);
+  EXPECT_EQ(functions_of(*graph, "Multiply"),
+            (std::vector<std::string>{"add", "to_byte", "multiply", "add"}));
   EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
 }
 

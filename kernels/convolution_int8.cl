@@ -68,20 +68,6 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 #define SHIFT(p)
 #endif
 
-#if ROW_OF_BYTES
-// Bytes i .. i+3 of a row of `run` bytes, pixels of `channels` bytes from column ix on; what lies
-// outside counts as `zero`.
-inline uint FN(across_border)(__global const uchar *row, int i, int run, int channels, int ix,
-                              int iw, int row_inside, uint zero) {
-  uint x = 0;
-  for (int j = 0; j < 4 && i + j < run; ++j) {
-    const int inside = row_inside & ((uint)(ix + (i + j) / channels) < (uint)iw);
-    x |= (inside ? row[i + j] : zero) << 8 * j;
-  }
-  return x;
-}
-#endif
-
 // Four bytes, or the first n of them.
 #if ALIGNED
 #define LOAD_FOUR(p) (*(__global const uint *)(p))
@@ -94,6 +80,19 @@ inline uint FN(some)(__global const uchar *p, int n) {
   if (n > 2) x |= (uint)p[2] << 16;
   return x;
 }
+
+#if ROW_OF_BYTES
+// Bytes i .. i+3 of a row of `run` bytes of which those in from .. to-1 lie inside; others count as
+// `zero`.
+inline uint FN(across_border)(__global const uchar *row, int i, int run, int from, int to,
+                              uint zero) {
+  if (i >= from && i + 4 <= to) return LOAD_FOUR(row + i);
+  uint x = 0;
+  for (int j = 0; j < 4 && i + j < run; ++j)
+    x |= (i + j >= from && i + j < to ? row[i + j] : zero) << 8 * j;
+  return x;
+}
+#endif
 
 #define WEIGHT_(j, k) const IV w##k = ((__global const IV *)w)[(k)*LANES];
 #define DOT_(p, k) acc##p##_##k = FN(dot)(x##p, w##k, acc##p##_##k);
@@ -164,12 +163,15 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
         }
     } else {
 #if ROW_OF_BYTES
+#define COLUMNS(p)                                     \
+  const int from##p = max(-ix##p, 0) * a.in_channels; \
+  const int to##p = min(a.iw - ix##p, a.kw) * a.in_channels;
+      REPEAT(TILE_P, COLUMNS)
       for (int ky = 0; ky < a.kh; ++ky)
         for (int i = 0; i < run; i += 4) {
-#define ACROSS(p)                                                                          \
-  const uint x##p = FN(across_border)(start + (at##p + ky * a.dh * a.in_h), i, run,        \
-                                      a.in_channels, ix##p, a.iw,                          \
-                                      (uint)(iy##p + ky * a.dh) < (uint)a.ih, outside[0]);
+#define ACROSS(p)                                                                         \
+  const uint x##p = FN(across_border)(start + (at##p + ky * a.dh * a.in_h), i, run, from##p, \
+                                      (uint)(iy##p + ky * a.dh) < (uint)a.ih ? to##p : 0, outside[0]);
           STEP(ACROSS)
         }
 #else

@@ -79,7 +79,8 @@ double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
   const double sums = p.tile_p * p.vectors * registers;
   const double depth = static_cast<double>(runs_of(problem).depth());
   const double step = sums + 0.5 * p.tile_p + p.vectors * registers;
-  const double own = 10 + 6 * sums + 3 * p.tile_p;
+  const bool ragged = s.out_channels % p.vector != 0;  // stored one by one
+  const double own = 10 + 6 * sums + (ragged ? 20 : 3) * p.tile_p;
   return tiles * (depth * step * (sums > 26 ? 1.5 : 1) + own);
 }
 

@@ -152,16 +152,20 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
       }
       params += ", IN(" + type + ", " + name + ")";
       args += ", " + name + "_base, " + name + "_offset";
-      pass("int4", name + "_strides", strides);
+      std::string at = "AT(" + name + ") + c";  // what differs by channel only needs no strides
+      if (constant.empty() || strides != std::array<int, 4>{0, 0, 0, 1}) {
+        const std::string by = name + "_strides";
+        pass("int4", by, strides);
+        at = "AT(" + name + ") + n * " + by + ".s0 + h * " + by + ".s1 + w * " + by + ".s2 + c * " +
+             by + ".s3";
+      }
       const bool bytes = type == "uchar";
       if (bytes) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
       const std::string scaled = bytes ? " * " + name + "_scale.s0 + " + name + "_scale.s1" : "";
       const auto load = [&](const std::string& width, const char* from) {
         return "LOADV(" + type + ", " + width + ", " + from + ")" + scaled;
       };
-      body += "    __global const " + type + "* p = AT(" + name + ") + n * " + name +
-              "_strides.s0 + h * " + name + "_strides.s1 + w * " + name + "_strides.s2 + c * " +
-              name + "_strides.s3;\n";
+      body += "    __global const " + type + "* p = " + at + ";\n";
       std::string left = "left";
       if (op.padded) {
         const int64_t channels =

@@ -72,7 +72,7 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 #if ALIGNED
 #define LOAD_FOUR(p) (*(__global const uint *)(p))
 #else
-#define LOAD_FOUR(p) as_uint(vload4(0, p))
+#define LOAD_FOUR(p) as_uint(load4(p))
 #endif
 inline uint FN(some)(__global const uchar *p, int n) {
   uint x = p[0];

@@ -27,18 +27,51 @@
 #define INTV(V) CAT(int, V)
 #define convert_float1(x) convert_float(x)
 
+// Vectors at any element alignment. PoCL's own functions move two floats at a time, and bytes one by one.
+#ifdef POCL_DEVICE_ADDRESS_BITS
+#define DEFINE_MOVES_IN(SPACE, T, V)                                                                   \
+  static inline T##V __attribute__((overloadable)) load##V(SPACE const T *p) {                         \
+    return ((SPACE const packed_##T##V *)p)->v;                                                        \
+  }                                                                                                    \
+  static inline void __attribute__((overloadable)) store##V(T##V v, SPACE T *p) {                      \
+    ((SPACE packed_##T##V *)p)->v = v;                                                                 \
+  }
+#define DEFINE_MOVES(T, V)                                           \
+  typedef struct __attribute__((packed)) { T##V v; } packed_##T##V; \
+  DEFINE_MOVES_IN(__global, T, V)                                    \
+  DEFINE_MOVES_IN(__local, T, V)                                     \
+  DEFINE_MOVES_IN(__private, T, V)
+DEFINE_MOVES(float, 2)
+DEFINE_MOVES(float, 4)
+DEFINE_MOVES(float, 8)
+DEFINE_MOVES(float, 16)
+DEFINE_MOVES(uchar, 2)
+DEFINE_MOVES(uchar, 4)
+DEFINE_MOVES(uchar, 8)
+DEFINE_MOVES(uchar, 16)
+#else
+#define load2(p) vload2(0, p)
+#define load4(p) vload4(0, p)
+#define load8(p) vload8(0, p)
+#define load16(p) vload16(0, p)
+#define store2(v, p) vstore2(v, 0, p)
+#define store4(v, p) vstore4(v, 0, p)
+#define store8(v, p) vstore8(v, 0, p)
+#define store16(v, p) vstore16(v, 0, p)
+#endif
+
 // Loads and stores of V elements of type float or half as floats, at any element alignment.
 // One macro a width: some compilers have vload and vstore as macros of their own, so the names cannot be pasted together.
 #define LOAD_float_1(p) (*(p))
 #define STORE_float_1(v, p) (*(p) = (v))
-#define LOAD_float_2(p) vload2(0, p)
-#define STORE_float_2(v, p) vstore2(v, 0, p)
-#define LOAD_float_4(p) vload4(0, p)
-#define STORE_float_4(v, p) vstore4(v, 0, p)
-#define LOAD_float_8(p) vload8(0, p)
-#define STORE_float_8(v, p) vstore8(v, 0, p)
-#define LOAD_float_16(p) vload16(0, p)
-#define STORE_float_16(v, p) vstore16(v, 0, p)
+#define LOAD_float_2(p) load2(p)
+#define STORE_float_2(v, p) store2(v, p)
+#define LOAD_float_4(p) load4(p)
+#define STORE_float_4(v, p) store4(v, p)
+#define LOAD_float_8(p) load8(p)
+#define STORE_float_8(v, p) store8(v, p)
+#define LOAD_float_16(p) load16(p)
+#define STORE_float_16(v, p) store16(v, p)
 #define LOAD_half_1(p) vload_half(0, p)
 #define STORE_half_1(v, p) vstore_half_rte(v, 0, p)
 #define LOAD_half_2(p) vload_half2(0, p)
@@ -48,24 +81,14 @@
 // Quantised values; what is stored is an integer from 0 to 255 already.
 #define LOAD_uchar_1(p) convert_float(*(p))
 #define STORE_uchar_1(v, p) (*(p) = convert_uchar(v))
-#define LOAD_uchar_2(p) convert_float2(vload2(0, p))
-#define STORE_uchar_2(v, p) vstore2(convert_uchar2(v), 0, p)
-#define LOAD_uchar_4(p) convert_float4(vload4(0, p))
-#define STORE_uchar_4(v, p) STORE_BYTES(4, convert_uchar4(v), p)
-#define LOAD_uchar_8(p) convert_float8(vload8(0, p))
-#define STORE_uchar_8(v, p) STORE_BYTES(8, convert_uchar8(v), p)
-#define LOAD_uchar_16(p) convert_float16(vload16(0, p))
-#define STORE_uchar_16(v, p) STORE_BYTES(16, convert_uchar16(v), p)
-#ifdef POCL_DEVICE_ADDRESS_BITS  // PoCL's vstore writes bytes one by one
-#define PACKED_BYTES(V) \
-  typedef struct __attribute__((packed)) { uchar##V v; } packed_bytes##V;
-PACKED_BYTES(4)
-PACKED_BYTES(8)
-PACKED_BYTES(16)
-#define STORE_BYTES(V, v_, p) (((__global packed_bytes##V *)(p))->v = (v_))
-#else
-#define STORE_BYTES(V, v, p) vstore##V(v, 0, p)
-#endif
+#define LOAD_uchar_2(p) convert_float2(load2(p))
+#define STORE_uchar_2(v, p) store2(convert_uchar2(v), p)
+#define LOAD_uchar_4(p) convert_float4(load4(p))
+#define STORE_uchar_4(v, p) store4(convert_uchar4(v), p)
+#define LOAD_uchar_8(p) convert_float8(load8(p))
+#define STORE_uchar_8(v, p) store8(convert_uchar8(v), p)
+#define LOAD_uchar_16(p) convert_float16(load16(p))
+#define STORE_uchar_16(v, p) store16(convert_uchar16(v), p)
 #ifdef POCL_DEVICE_ADDRESS_BITS  // PoCL's wide half loads and stores fault at addresses that only an element is aligned to
 void store_half8(float8 v, __global half *p) {
   vstore_half4_rte(v.lo, 0, p);

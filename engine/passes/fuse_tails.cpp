@@ -129,7 +129,7 @@ void merge_linear(Node& node, Constants& made) {
   const auto operand = [&](const PostOp& op) -> const Tensor* {
     const Tensor* value = constant_operand(node, op);
     const bool linear = op.function == "multiply" || op.function == "add";
-    return linear && value && is_float(value->type()) ? value : nullptr;
+    return linear && value && is_float(value->type()) && value->elements() > 0 ? value : nullptr;
   };
   std::vector<PostOp> merged;
   for (size_t from = 0; from < node.tail.size();) {

@@ -163,15 +163,16 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
         }
     } else {
 #if ROW_OF_BYTES
-#define COLUMNS(p)                                     \
+#define COLUMNS(p)                                    \
   const int from##p = max(-ix##p, 0) * a.in_channels; \
   const int to##p = min(a.iw - ix##p, a.kw) * a.in_channels;
       REPEAT(TILE_P, COLUMNS)
       for (int ky = 0; ky < a.kh; ++ky)
         for (int i = 0; i < run; i += 4) {
-#define ACROSS(p)                                                                         \
-  const uint x##p = FN(across_border)(start + (at##p + ky * a.dh * a.in_h), i, run, from##p, \
-                                      (uint)(iy##p + ky * a.dh) < (uint)a.ih ? to##p : 0, outside[0]);
+#define ACROSS(p)                                                                               \
+  const uint x##p =                                                                             \
+      FN(across_border)(start + (at##p + ky * a.dh * a.in_h), i, run, from##p,                  \
+                        (uint)(iy##p + ky * a.dh) < (uint)a.ih ? to##p : 0, outside[0]);
           STEP(ACROSS)
         }
 #else

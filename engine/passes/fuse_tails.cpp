@@ -79,9 +79,7 @@ void shorten(Node& node, Constants& made) {
     high = c == 0 ? to : std::max(high, to);
   }
   const bool no_shift = std::all_of(shift.begin(), shift.end(), [](float s) { return s == 0; });
-  if (no_shift) {
-    node.tail.erase(node.tail.begin() + static_cast<std::ptrdiff_t>(factor) + 1);
-  }
+  if (no_shift) node.tail.erase(node.tail.begin() + static_cast<std::ptrdiff_t>(factor) + 1);
   const auto limits_more = [&](const PostOp& op) {
     return op.function == "relu" ? low < 0
                                  : op.function != "clamp" || op.alpha > low || op.beta < high;
@@ -136,7 +134,7 @@ void merge_linear(Node& node, Constants& made) {
     // x * factor + shift, both of `shape` or single
     std::vector<float> factor{1}, shift{0};
     Shape shape;
-    size_t to = from, factors = 0;
+    size_t to = from;
     for (; to < node.tail.size(); ++to) {
       const Tensor* value = operand(node.tail[to]);
       if (!value) break;
@@ -147,7 +145,6 @@ void merge_linear(Node& node, Constants& made) {
       factor.resize(size, factor[0]);
       shift.resize(size, shift[0]);
       const bool multiplies = node.tail[to].function == "multiply";
-      factors += multiplies;
       for (size_t i = 0; i < size; ++i) {
         const float y = by[by.size() == 1 ? 0 : i];
         if (multiplies) factor[i] *= y;
@@ -155,8 +152,8 @@ void merge_linear(Node& node, Constants& made) {
       }
     }
     const size_t steps = to - from;
-    const auto differs = [](const std::vector<float>& values, float from) {
-      return std::any_of(values.begin(), values.end(), [&](float v) { return v != from; });
+    const auto differs = [](const std::vector<float>& values, float neutral) {
+      return std::any_of(values.begin(), values.end(), [&](float v) { return v != neutral; });
     };
     const auto finite = [](const std::vector<float>& values) {
       return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });

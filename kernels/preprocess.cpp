@@ -436,6 +436,7 @@ std::optional<OpDesc> preprocess_op(PictureKind kind, const TensorDesc& out) {
   desc.type = "preprocess";
   desc.attributes.set("picture", kKindNames[static_cast<size_t>(kind)]);
   desc.outputs = {out};
+  desc.outputs[0].shape[0] = 1;  // a launch makes one image of a batch
   return desc;
 }
 

@@ -130,6 +130,7 @@ TEST(Preprocess, IsAnOperationForTheTuner) {
     const auto op = preprocess_op(kind, out);
     ASSERT_TRUE(op);
     EXPECT_EQ(kind_of(*op), kind);
+    EXPECT_EQ(op->outputs[0].shape, (Shape{1, 3, 20, 30}));  // what one launch makes
     keys.insert(op_key(*op));
     const KernelPlan plan =
         kPreprocessFamily.plan(*op, context().traits, kPreprocessFamily.heuristic(*op, {}));

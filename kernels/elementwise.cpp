@@ -457,10 +457,13 @@ void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs,
 // layers with other ranges share a kernel. The limits are those of the integers.
 TailSteps fake_quantize_tail(const OpDesc& desc) {
   constexpr float kMostLevels = 1 << 22;  // that "to_byte" rounds to
-  Shape shape;
-  for (size_t i = 1; i < 5; ++i) {
-    if (desc.constants[i].empty()) return {};
-    widen(shape, desc.constants[i].shape());
+  Shape shape, aligned[4];
+  for (size_t i = 0; i < 4; ++i) {
+    const Tensor& range = desc.constants[i + 1];
+    if (range.empty()) return {};
+    aligned[i] = shape_for_numpy(entry_of(desc.type), desc.attributes, range.shape(),
+                                 desc.inputs[0].shape, i + 1);
+    widen(shape, aligned[i]);
   }
   const float last = static_cast<float>(desc.attributes.get_int("levels") - 1);
   if (last >= kMostLevels) return {};
@@ -470,7 +473,7 @@ TailSteps fake_quantize_tail(const OpDesc& desc) {
     const std::vector<float> values = desc.constants[i + 1].to_floats();
     OpDesc alone;
     alone.type = "FakeQuantize";
-    alone.inputs = {TensorDesc::row_major(ElementType::f32, desc.constants[i + 1].shape())};
+    alone.inputs = {TensorDesc::row_major(ElementType::f32, aligned[i])};
     alone.outputs = {TensorDesc::row_major(ElementType::f32, shape)};
     float* to = wide.mutable_data<float>();
     walk(shape, {aligned_operand(alone, 0).strides},

@@ -254,7 +254,7 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
 
 // A FakeQuantize that no kernel took: its steps as a product with a tail, which the element kernel
 // computes in fewer instructions.
-void spell_out(Graph& graph, Node& node) {
+void spell_out(Graph& graph, Node& node, const PassContext& context) {
   const OpDesc desc = describe(node);
   const TailSteps steps = node.def->as_tail(desc, 0);
   if (steps.steps.empty()) return;
@@ -283,7 +283,8 @@ void spell_out(Graph& graph, Node& node) {
   product.tail.erase(product.tail.begin());  // the product itself
   for (const PostOp& step : node.tail)
     take(step, step.is_unary() ? Edge{} : node.inputs[step.operand]);
-  node = std::move(product);
+  if (!accepting_families(*product.def, describe(product), context.traits).empty())
+    node = std::move(product);
 }
 
 }  // namespace
@@ -308,7 +309,7 @@ void fuse_tails(Graph& graph, const PassContext& context) {
       if (fuse(graph, user, main, context)) break;
   }
   for (Node* node : order)
-    if (node->is("FakeQuantize") && !node->inputs.empty()) spell_out(graph, *node);
+    if (node->is("FakeQuantize") && !node->inputs.empty()) spell_out(graph, *node, context);
   graph.remove_dead();
 }
 

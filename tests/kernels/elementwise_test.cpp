@@ -194,6 +194,10 @@ TEST(Elementwise, AsTail) {
         {random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2),
          random_tensor({1, 6, 1, 1}, -2, -1), random_tensor({1, 6, 1, 1}, 1, 2)},
         1e-4);
+  check("FakeQuantize", attributes({{"levels", "16"}, {"auto_broadcast", "pdpd"}, {"axis", "1"}}),
+        {random_tensor({6}, -2, -1), random_tensor({6}, 1, 2), random_tensor({}, -1, -1),
+         random_tensor({6}, 1, 2, 3)},
+        1e-4);
 }
 
 TEST(Elementwise, Broadcasting) {

@@ -3,12 +3,24 @@
     // A loop over all results: written out for each of them, the tail is most of what a CPU's driver
     // has to compile.
     FV results[TILE_P * VECTORS];
-    int offsets[TILE_P], ns[TILE_P], ys[TILE_P], xs[TILE_P];
 #define KEEP_(p, k) results[p * VECTORS + k] = RESULT(acc##p##_##k);
+#if POINTWISE && FLAT_TAIL
+#define KEEP(p) REPEAT_WITH(VECTORS, p, KEEP_)
+#define PLACE_OF(p) PIXEL_OFFSET(p)
+#define N_OF(p) TAIL_N(p)
+#define Y_OF(p) TAIL_Y(p)
+#define X_OF(p) TAIL_X(p)
+#else
+    int offsets[TILE_P], ns[TILE_P], ys[TILE_P], xs[TILE_P];
 #define KEEP(p)                  \
   REPEAT_WITH(VECTORS, p, KEEP_) \
   offsets[p] = PIXEL_OFFSET(p);  \
   ns[p] = TAIL_N(p), ys[p] = TAIL_Y(p), xs[p] = TAIL_X(p);
+#define PLACE_OF(p) offsets[p]
+#define N_OF(p) ns[p]
+#define Y_OF(p) ys[p]
+#define X_OF(p) xs[p]
+#endif
     REPEAT(TILE_P, KEEP)
     const int stored = min(left, TILE_P);
     // Pixels innermost: what the tail reads for each channel is read once for all of them.
@@ -19,8 +31,8 @@
       const int c = group * a.out_channels + lane_c + k * LANES * VECTOR;
 #pragma unroll 1
       for (int p = 0; p < stored; ++p) {
-        const FV v = TAIL(results[p * VECTORS + k], ns[p], ys[p], xs[p], c, channels_left);
-        FN(store)(v, AT(out) + offsets[p] + c, channels_left);
+        const FV v = TAIL(results[p * VECTORS + k], N_OF(p), Y_OF(p), X_OF(p), c, channels_left);
+        FN(store)(v, AT(out) + PLACE_OF(p) + c, channels_left);
       }
     }
 #else

@@ -5,6 +5,7 @@
 // are to be unrolled, else members of `a`).
 // BYTES     the input is bytes, the weights are floats: exact sums in f32. All channels' zero points
 //           stand for every pixel outside the input; without it, VECTOR zeros behind the weights
+// SPLIT     tiles between the edges have code of their own
 // HAS_ZERO  with BYTES: zero points are not all 0
 
 typedef struct {
@@ -68,6 +69,10 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
 #if HAS_ZERO
       const FV zero = LOADV(uchar, VECTOR, outside);
 #endif
+#else
+      __global const T *const outside = AT(weights) + a.zeros;
+#endif
+#if SPLIT
       // Between the edges addresses follow from one another.
       if (ix0 >= 0 && ix0 + (TILE_P - 1) * SW + (KW - 1) * DW < a.iw) {
         ROWS_OF_TAPS(TAP_INSIDE)
@@ -75,7 +80,6 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
         ROWS_OF_TAPS(TAP_ANYWHERE)
       }
 #else
-      __global const T *const outside = AT(weights) + a.zeros;
       ROWS_OF_TAPS(TAP_ANYWHERE)
 #endif
       __global T *const to = AT(out) + n * a.out_n + y * a.out_h + x * a.out_w + c;

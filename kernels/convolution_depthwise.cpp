@@ -212,8 +212,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.prologue = tail.prologue;
   // The usual kernels get loops of their own; all others share one program.
-  const bool usual = s.dilation[2] == 1 && s.kernel[1] == s.kernel[2] &&
-                     (s.kernel[2] == 3 || s.kernel[2] == 5) && s.stride[2] <= 2;
+  const bool usual =
+      s.kernel[1] == s.kernel[2] && (s.kernel[2] == 3 || s.kernel[2] == 5) && s.stride[2] <= 2;
   const auto define = [&](const char* name, int64_t value) {
     spec.defines.emplace_back(name, std::to_string(value));
   };
@@ -226,6 +226,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   define("LANES", lanes);
   define("ROWS", rows);
   define("BYTES", bytes);
+  define("SPLIT", bytes || traits.is_cpu);
   define("HAS_ZERO", has_zero);
   define_loop("KH", s.kernel[1], "a.kh");
   define_loop("KW", s.kernel[2], "a.kw");

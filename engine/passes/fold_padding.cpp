@@ -19,12 +19,6 @@ struct Pads {
   std::vector<int64_t> begin, end;
 };
 
-std::string text(const std::vector<int64_t>& values) {
-  std::string list;
-  for (int64_t value : values) list += (list.empty() ? "" : ",") + std::to_string(value);
-  return list;
-}
-
 // Of a Pad that adds one constant around spatial dimensions only.
 std::optional<Pads> spatial_pads(const Node& pad) {
   if (!pad.is("Pad") || pad.attributes.get_string("pad_mode") != "constant") return {};
@@ -134,8 +128,8 @@ void fold(Node* node) {
   }
   trial.inputs[0] = pad.inputs[0];
   trial.attributes.set("auto_pad", "explicit");
-  trial.attributes.set("pads_begin", text(pads.begin));
-  trial.attributes.set("pads_end", text(pads.end));
+  trial.attributes.set("pads_begin", list_text(pads.begin));
+  trial.attributes.set("pads_end", list_text(pads.end));
   try {
     infer_node_shapes(trial);
   } catch (const Error&) {

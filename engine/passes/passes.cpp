@@ -13,6 +13,7 @@ const std::vector<Pass>& passes() {
       {"fuse_activations", fuse_activations},
       {"fuse_normalizations", fuse_normalizations},
       {"fold_padding", fold_padding},
+      {"fold_space_to_depth", fold_space_to_depth},
       {"fold_into_weights", fold_into_weights},
       {"fold_shuffles", fold_shuffles},
       {"fuse_groups", fuse_groups},
@@ -56,6 +57,12 @@ std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDe
       *reasons += (reasons->empty() ? "" : "; ") + family->name + ": " + why;
   }
   return accepting;
+}
+
+std::string list_text(const std::vector<int64_t>& values) {
+  std::string list;
+  for (int64_t value : values) list += (list.empty() ? "" : ",") + std::to_string(value);
+  return list;
 }
 
 }  // namespace clinfer

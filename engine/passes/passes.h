@@ -46,6 +46,7 @@ void fuse_activations(Graph&, const PassContext&);   // x * sigmoid(x) -> Swish,
 void fuse_normalizations(Graph&,
                          const PassContext&);   // (x - mean) / deviation -> MVN, and the like
 void fold_padding(Graph&, const PassContext&);  // Pad into the convolution or pooling behind it
+void fold_space_to_depth(Graph&, const PassContext&);  // blocks as channels into larger kernels
 void fold_into_weights(
     Graph&,
     const PassContext&);  // multiply/add by constants around convolutions into their weights
@@ -65,5 +66,8 @@ void assign_layouts(Graph&,
 std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,
                                                     const DeviceTraits& traits,
                                                     std::string* reasons = nullptr);
+
+// Numbers as an attribute lists them.
+std::string list_text(const std::vector<int64_t>& values);
 
 }  // namespace clinfer

@@ -1,0 +1,168 @@
+// The first layer of a YOLOv5 or YOLOX ("focus") puts each block of pixels into the channels of
+// one, by slices with steps and a concat or by SpaceToDepth, and a convolution follows. Its weights
+// for a block's pixels are as well those of a larger kernel, which steps by blocks over the picture
+// itself; nothing is copied then.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "engine/passes/passes.h"
+#include "kernels/convolution_tile.h"
+
+namespace clinfer {
+
+namespace {
+
+// Where a channel of the convolution's input comes from: a channel and a pixel of each block.
+struct Place {
+  int64_t channel, y, x;
+};
+
+// Blocks of a picture, as channels.
+struct Blocks {
+  Edge picture;
+  int64_t height = 0, width = 0;  // of a block
+  std::vector<Place> places;      // of all channels
+};
+
+// The edge that views lead back to, and how its row-major elements are seen.
+std::optional<std::pair<Edge, TensorDesc>> seen(const Edge& edge) {
+  const Node& node = *edge.node;
+  if (!node.def || !node.def->view) {
+    const NodeOutput& output = node.outputs[edge.port];
+    return {{edge, TensorDesc::row_major(output.type, output.shape)}};
+  }
+  const auto from = seen(node.inputs[0]);
+  if (!from) return {};
+  OpDesc desc = describe(node);
+  desc.inputs[0] = from->second;
+  const auto views = node.def->view(desc);
+  if (!views) return {};
+  return {{from->first, views->at(static_cast<size_t>(edge.port))}};
+}
+
+std::optional<Blocks> of_slices(const Node& concat) {
+  const int64_t axis = concat.attributes.get_int("axis");
+  if (axis != 1 && axis != -3) return {};
+  Blocks blocks;
+  for (const Edge& input : concat.inputs) {
+    const auto from = seen(input);
+    if (!from || from->first == input) return {};
+    const auto& [picture, view] = *from;
+    if (!blocks.picture.node) blocks.picture = picture;
+    const Shape& whole = picture.node->shape(picture.port);
+    if (!(picture == blocks.picture) || whole.size() != 4 || view.shape[0] != whole[0]) return {};
+    const Shape rows = row_major_strides(whole);
+    const int64_t height = view.strides[2] / rows[2], width = view.strides[3];
+    if (blocks.places.empty()) blocks.height = height, blocks.width = width;
+    if (height < 1 || width < 1 || height != blocks.height || width != blocks.width ||
+        view.strides[2] % rows[2] != 0 || view.shape[2] * height != whole[2] ||
+        view.shape[3] * width != whole[3] || view.offset < 0 ||
+        (view.strides[0] != rows[0] && whole[0] > 1) ||
+        (view.strides[1] % rows[1] != 0 && view.shape[1] > 1))
+      return {};
+    for (int64_t c = 0; c < view.shape[1]; ++c) {
+      const int64_t at = view.offset + c * view.strides[1];
+      blocks.places.push_back({at / rows[1], at % rows[1] / rows[2], at % rows[2]});
+    }
+  }
+  return blocks;
+}
+
+std::optional<Blocks> of_space_to_depth(const Node& node) {
+  const Edge picture = node.inputs[0];
+  const Shape& whole = picture.node->shape(picture.port);
+  if (whole.size() != 4) return {};
+  const int64_t size = node.attributes.get_int("block_size", 1);
+  Blocks blocks{picture, size, size, {}};
+  const bool depth_first = node.attributes.get_string("mode") == "depth_first";
+  const int64_t channels = whole[1], all = size * size;
+  for (int64_t i = 0; i < channels * all; ++i) {
+    const int64_t channel = depth_first ? i / all : i % channels,
+                  block = depth_first ? i % all : i / channels;
+    blocks.places.push_back({channel, block / size, block % size});
+  }
+  return blocks;
+}
+
+// Each pixel of each block, once.
+bool covers(const Blocks& blocks) {
+  const Shape& whole = blocks.picture.node->shape(blocks.picture.port);
+  std::vector<bool> found(static_cast<size_t>(whole[1] * blocks.height * blocks.width), false);
+  for (const auto& [channel, y, x] : blocks.places) {
+    if (channel >= whole[1] || y >= blocks.height || x >= blocks.width) return false;
+    found[static_cast<size_t>((channel * blocks.height + y) * blocks.width + x)] = true;
+  }
+  return blocks.places.size() == found.size() &&
+         std::find(found.begin(), found.end(), false) == found.end();
+}
+
+// [O, I, kh, kw] over blocks as [O, channels, kh * height, kw * width] over pixels.
+Tensor spread(const Tensor& weights, const Blocks& blocks) {
+  const Shape from = weights.shape();
+  const Shape to{from[0], blocks.picture.node->shape(blocks.picture.port)[1],
+                 from[2] * blocks.height, from[3] * blocks.width};
+  Tensor result = Tensor::allocate(weights.type(), to);
+  const Shape in = row_major_strides(from), out = row_major_strides(to);
+  const size_t size = size_of(weights.type());
+  const auto* source = static_cast<const std::byte*>(weights.raw());
+  auto* target = static_cast<std::byte*>(result.raw_mutable());
+  for (int64_t o = 0; o < from[0]; ++o)
+    for (int64_t i = 0; i < from[1]; ++i)
+      for (int64_t ky = 0; ky < from[2]; ++ky)
+        for (int64_t kx = 0; kx < from[3]; ++kx) {
+          const auto& [channel, y, x] = blocks.places[static_cast<size_t>(i)];
+          const int64_t at = o * out[0] + channel * out[1] + (ky * blocks.height + y) * out[2] +
+                             kx * blocks.width + x;
+          std::memcpy(target + static_cast<size_t>(at) * size,
+                      source + static_cast<size_t>(o * in[0] + i * in[1] + ky * in[2] + kx) * size,
+                      size);
+        }
+  return result;
+}
+
+void fold(Graph& graph, Node& convolution, const Blocks& blocks) {
+  const Tensor& weights = *constant_value(convolution.inputs[1]);
+  const ConvShape s = resolve_convolution(convolution.type, convolution.attributes,
+                                          convolution.inputs[0].node->shape(), weights.shape());
+  const Shape& whole = blocks.picture.node->shape(blocks.picture.port);
+  std::vector<int64_t> strides, begin, end;
+  for (size_t d : {1, 2}) {
+    const int64_t size = d == 1 ? blocks.height : blocks.width;
+    strides.push_back(s.stride[d] * size);
+    begin.push_back(s.pad[d] * size);
+    // As much as the last position sees beyond the picture; less than nothing where it ends before.
+    end.push_back((s.out[d] - 1) * strides.back() + s.kernel[d] * size - whole[d + 1] -
+                  begin.back());
+  }
+  const Tensor larger = spread(weights, blocks);
+  convolution.inputs = {blocks.picture,
+                        {graph.insert_constant(&convolution, convolution.name, larger), 0}};
+  for (const auto& [name, value] :
+       {std::pair{"strides", strides}, {"pads_begin", begin}, {"pads_end", end}})
+    convolution.attributes.set(name, list_text(value));
+  convolution.attributes.set("dilations", "1,1");
+  convolution.attributes.set("auto_pad", "explicit");
+}
+
+}  // namespace
+
+void fold_space_to_depth(Graph& graph, const PassContext&) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes) nodes.push_back(node.get());
+  for (Node* node : nodes) {
+    if (!node->is("Convolution") || node->shape().size() != 4 || !node->tail.empty()) continue;
+    const Node& before = *node->inputs[0].node;
+    const Tensor* weights = constant_value(node->inputs[1]);
+    if (!weights || !before.tail.empty() || graph.users(&before).size() != 1) continue;
+    const auto blocks = before.is("Concat")         ? of_slices(before)
+                        : before.is("SpaceToDepth") ? of_space_to_depth(before)
+                                                    : std::nullopt;
+    const auto dilations = spatial_steps(node->attributes, "dilations", 2, 1);
+    if (!blocks || !covers(*blocks) || dilations != std::vector<int64_t>{1, 1}) continue;
+    fold(graph, *node, *blocks);
+  }
+  graph.remove_dead();
+}
+
+}  // namespace clinfer

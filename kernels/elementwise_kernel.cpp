@@ -256,10 +256,16 @@ std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTrait
 
 TuningPoint elementwise_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const bool wide = traits.is_cpu || traits.vector_width > 1;
-  if (!make_program(desc).vectors) return point_of(1, wide ? 256 : 1);
+  const Program program = make_program(desc);
+  if (!program.vectors) return point_of(1, wide ? 256 : 1);
   if (!wide) return point_of(4, 4);
-  const int vector = traits.vector_width >= 16 ? 16 : 8;
-  return point_of(vector, vector * 64);
+  std::vector<TuningPoint> points{point_of(8, 8 * 64), point_of(4, 4 * 64)};
+  if (traits.vector_width >= 16) points.insert(points.begin(), point_of(16, 16 * 64));
+  // What is left over of a loop goes one by one.
+  const int64_t size = program.loops.back().size;
+  return cheapest(points, [size](const TuningPoint& point) {
+    return static_cast<double>(size / point["V"] + size % point["V"]);
+  });
 }
 
 std::string as_float_text(float value) {

@@ -255,7 +255,8 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
 // A FakeQuantize that no kernel took: its steps as a product with a tail, which the element kernel
 // computes in fewer instructions.
 void spell_out(Graph& graph, Node& node, const PassContext& context) {
-  const OpDesc desc = describe(node);
+  OpDesc desc = describe(node);
+  desc.outputs[0].type = ElementType::f32;  // in front of a tail that makes bytes
   const TailSteps steps = node.def->as_tail(desc, 0);
   if (steps.steps.empty()) return;
   Node product = node;

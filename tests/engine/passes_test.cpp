@@ -706,6 +706,22 @@ TEST(Quantize, SumsReadBytes) {
   EXPECT_EQ(count_of(*graph, "Dequantize"), 0u);
 }
 
+// Floats between two quantisations, the second in the tail of the first: the first becomes its
+// steps as well, which make an exact 0 of what lies at the zero point.
+TEST(Quantize, FloatsInBetweenAreSpelledOut) {
+  GraphBuilder b;
+  const Edge x = fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f);
+  const Edge product = b.op("Multiply", 1, {x, b.parameter({1, 3, 6, 6})});
+  b.result(conv_on_grids(b, fake_quantize(b, product, -4, 3.96875f), "Convolution", {4, 3, 3, 3}));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 8.f / 256 * 0.508f * 4);  // as in SumsReadBytes
+  EXPECT_EQ(convolutions_of_bytes(*graph), 1u);
+  EXPECT_EQ(count_of(*graph, "FakeQuantize"), 0u);
+  EXPECT_EQ(functions_of(*graph, "Multiply"),
+            (std::vector<std::string>{"add", "to_byte", "multiply", "add", "multiply", "multiply",
+                                      "add", "to_byte"}));
+}
+
 TEST(Quantize, LeavesFloatsThatNobodyCounts) {
   GraphBuilder b;
   const Edge x = fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f);

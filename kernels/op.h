@@ -122,13 +122,21 @@ struct Body {
 
 // How an operation's outputs relate to memory, for the layout pass.
 enum class LayoutRule {
-  image,      // rank-4/5 inputs and outputs channels-last (activations; constants are packed by the
+  image,      // rank-3/4/5 tensors channels-last (activations; constants are packed by the
               // family), others row-major
   follow,     // takes any strides; outputs are laid out like the largest non-constant input of the
               // same rank
   row_major,  // takes and gives dense row-major
   any_to_rows,  // takes any strides, gives dense row-major
 };
+
+// Whether an operation of this rule gives tensors of this shape with their channels last. What only
+// follows others is an image if its rank is 4 or 5, of rank 3 it rather is a sequence.
+inline bool has_channels_last(LayoutRule rule, const Shape& shape) {
+  const bool image = shape.size() == 4 || shape.size() == 5;
+  return rule == LayoutRule::image ? image || shape.size() == 3
+                                   : rule == LayoutRule::follow && image;
+}
 
 struct TailSteps {
   std::vector<PostOp> steps;

@@ -70,7 +70,7 @@ Shape row_major_strides(const Shape& shape) {
 }
 
 Shape channels_last_strides(const Shape& shape) {
-  if (shape.size() != 4 && shape.size() != 5) return row_major_strides(shape);
+  if (shape.size() < 3 || shape.size() > 5) return row_major_strides(shape);
   Shape strides(shape.size());
   strides[1] = 1;
   int64_t stride = shape[1];

@@ -24,8 +24,8 @@ using Shape = std::vector<int64_t>;
 int64_t count(const Shape& shape);            // number of elements; 1 for a scalar
 std::string to_string(const Shape& shape);    // "[1,3,300,300]"
 Shape row_major_strides(const Shape& shape);  // in elements, innermost dimension last
-// Strides of a dense tensor whose channel dimension (1) is innermost in memory: [N,H,W,C],
-// [N,D,H,W,C] for rank 4 and 5; row-major for any other rank.
+// Strides of a dense tensor whose channel dimension (1) is innermost in memory: [N,W,C], [N,H,W,C],
+// [N,D,H,W,C] for rank 3 to 5; row-major for any other rank.
 Shape channels_last_strides(const Shape& shape);
 
 // Where the elements of a logical tensor lie in a buffer: element [i0, i1, ...] is at

@@ -12,12 +12,12 @@ bool has_layout(const NodeOutput& output) {
   return output.desc.shape == output.shape && output.desc.strides.size() == output.shape.size();
 }
 
-// The layout that `rule` asks for; what follows other layouts is mostly among images.
+// The layout that `rule` asks for; what takes any is mostly among images.
 TensorDesc default_layout(LayoutRule rule, bool is_output, const NodeOutput& tensor) {
-  const bool image = rule == LayoutRule::image || rule == LayoutRule::follow ||
-                     (rule == LayoutRule::any_to_rows && !is_output);
-  return image ? TensorDesc::channels_last(tensor.type, tensor.shape)
-               : TensorDesc::row_major(tensor.type, tensor.shape);
+  if (rule == LayoutRule::any_to_rows && !is_output) rule = LayoutRule::follow;
+  return has_channels_last(rule, tensor.shape)
+             ? TensorDesc::channels_last(tensor.type, tensor.shape)
+             : TensorDesc::row_major(tensor.type, tensor.shape);
 }
 
 std::string quoted(std::string_view text) {

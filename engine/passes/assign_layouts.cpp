@@ -28,9 +28,8 @@ Edge root_of(Edge edge) {
 bool is_image_rank(const Shape& shape) { return shape.size() == 4 || shape.size() == 5; }
 
 TensorDesc dense(LayoutRule rule, ElementType type, const Shape& shape) {
-  return rule == LayoutRule::image || rule == LayoutRule::follow
-             ? TensorDesc::channels_last(type, shape)
-             : TensorDesc::row_major(type, shape);
+  return has_channels_last(rule, shape) ? TensorDesc::channels_last(type, shape)
+                                        : TensorDesc::row_major(type, shape);
 }
 
 // Dimensions larger than 1 from the outermost in memory to the innermost.
@@ -92,7 +91,8 @@ bool reshapes(const Node& node) {
 // Walks through operations that take any layout to find what a tensor is made for: an image
 // operation (channels-last) or anything else (row-major: transposes of NHWC models, sequences).
 bool wants_channels_last(const Graph& graph, const Node* producer) {
-  if (!is_image_rank(producer->shape())) return false;
+  const bool image = is_image_rank(producer->shape());
+  if (!image && producer->shape().size() != 3) return false;
   std::set<const Node*> seen;
   std::vector<const Node*> open{producer};
   for (size_t i = 0; i < open.size(); ++i)
@@ -103,7 +103,7 @@ bool wants_channels_last(const Graph& graph, const Node* producer) {
         continue;
       }
       if (user->def->view) return false;
-      if (user->def->layout == LayoutRule::image || user->is("Concat")) return true;
+      if (user->def->layout == LayoutRule::image || (user->is("Concat") && image)) return true;
       if (user->def->layout == LayoutRule::follow) open.push_back(user);
     }
   return false;
@@ -340,7 +340,7 @@ class Layouts {
       const Edge input = node->inputs[k];
       if (input.node->is("Constant")) continue;
       const TensorDesc& desc = desc_of(input);
-      const bool image = rule == LayoutRule::image && is_image_rank(desc.shape);
+      const bool image = rule == LayoutRule::image && has_channels_last(rule, desc.shape);
       const bool wrong = image ? !is_image_layout(desc)
                          : rule == LayoutRule::row_major || rule == LayoutRule::image
                              ? !desc.is_row_major()

@@ -471,6 +471,29 @@ TEST(FuseTails, DoesNotFuseWhatWidensTheOutput) {
   EXPECT_EQ(count_of(*graph, "Add"), 1u);
 }
 
+// What convolves signals has their channels last, from the input on; a transpose behind it then is
+// a sequence as it lies.
+TEST(AssignLayouts, SignalsAreImagesOfOneRow) {
+  GraphBuilder b;
+  const auto convolve = [&](Edge x, unsigned seed) {
+    return b.op("Convolution", 1, {x, b.constant(random_tensor({8, 8, 3}, -1, 1, seed))},
+                {{"strides", "1"}, {"dilations", "1"}, {"pads_begin", "1"}, {"pads_end", "1"}});
+  };
+  const Edge pooled = b.op("MaxPool", 1, {convolve(b.parameter({1, 8, 20}), 1)},
+                           {{"kernel", "2"},
+                            {"strides", "2"},
+                            {"pads_begin", "0"},
+                            {"pads_end", "0"},
+                            {"rounding_type", "floor"}});
+  const Edge signal = convolve(pooled, 2);
+  b.result(b.op("Transpose", 1,
+                {signal, b.constant(Tensor::of<int>(ElementType::i64, {3}, {0, 2, 1}))}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "assign_layouts");
+  EXPECT_EQ(count_of(*graph, "Reorder"), 0u);
+  EXPECT_TRUE(graph->parameters[0]->outputs[0].desc.is_channels_last());
+}
+
 TEST(AssignLayouts, ConcatAlongChannelsCostsNothing) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 8, 6, 6});

@@ -194,7 +194,10 @@ TEST(Convolution, OneAndThreeDimensions) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe({"Convolution", {2, 5, 17}, {6, 5, 3}, "2", "1", "1", "1"}, inputs);
   add_bias_relu(desc, inputs);
-  check_op(desc, inputs);
+  EXPECT_GE(check_op(desc, inputs), 3u);
+  desc = describe({"GroupConvolution", {1, 20, 19}, {20, 1, 1, 5}, "1", "4", "4", "2"}, inputs);
+  add_bias_relu(desc, inputs);
+  EXPECT_GE(check_op(desc, inputs, {}, nullptr, "conv_depthwise"), 1u);
   desc = describe(
       {"Convolution", {2, 5, 4, 6, 7}, {16, 5, 2, 3, 3}, "1,2,1", "0,1,1", "1,1,1", "1,1,1"},
       inputs);

@@ -188,9 +188,8 @@ OpDesc make_desc(const std::string& type, int opset, const Attributes& attribute
   desc.opset = opset;
   desc.attributes = attributes;
   const auto layout = [&](ElementType element, const Shape& shape) {
-    const bool image = def->layout == LayoutRule::image || def->layout == LayoutRule::follow;
-    return image ? TensorDesc::channels_last(element, shape)
-                 : TensorDesc::row_major(element, shape);
+    return has_channels_last(def->layout, shape) ? TensorDesc::channels_last(element, shape)
+                                                 : TensorDesc::row_major(element, shape);
   };
   std::vector<ValueInfo> infos;
   for (size_t i = 0; i < inputs.size(); ++i) {

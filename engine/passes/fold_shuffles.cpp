@@ -4,6 +4,7 @@
 // the second half is made of the second halves of a and b. With the halves of b swapped, which its
 // convolution's weights see to, these are neighbours in concat(a, b), and the next convolution
 // reads them there, its weights in their order. What remains is one copy of the other half.
+// A Gather that only orders channels anew costs nothing in front of a convolution.
 #include <cstring>
 #include <optional>
 
@@ -45,8 +46,10 @@ class Shuffles {
   void run() {
     std::vector<Node*> nodes;
     for (const auto& node : graph_.nodes) nodes.push_back(node.get());
-    for (Node* node : nodes)
+    for (Node* node : nodes) {
+      if (node->is("Gather")) fold_gather(node);
       if (const auto shuffle = shuffle_at(node)) fold(*shuffle);
+    }
     graph_.remove_dead();
   }
 
@@ -93,43 +96,103 @@ class Shuffles {
     return Shuffle{concat, split, half};
   }
 
+  // The data of an operation that treats each channel by itself, with its constants of another
+  // order added to `made`; none where it is none.
+  std::optional<Edge> through(Node* node, const Order& order,
+                              std::vector<NewConstant>& made) const {
+    if (!node->tail.empty() || node->outputs.size() != 1) return {};
+    if (node->is("MVN") && node->inputs.size() == 2 && constant_value(node->inputs[1])) {
+      for (const int64_t axis : constant_value(node->inputs[1])->to_ints())
+        if (axis == 1 || axis == -3) return {};
+      return node->inputs[0];
+    }
+    if (!node->def || node->def->families.empty() ||
+        node->def->families.front() != &kElementwiseFamily ||
+        node->attributes.get_string("auto_broadcast", "numpy") == "pdpd")
+      return {};
+    Edge data;
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      const Tensor* value = constant_value(node->inputs[i]);
+      if (!value) {
+        if (data.node || node->inputs[i].node->shape(node->inputs[i].port) != node->shape())
+          return {};
+        data = node->inputs[i];
+        continue;
+      }
+      const Shape& shape = value->shape();
+      const bool slope = node->is("PReLU") && shape.size() == 1;  // one a channel
+      if (shape.size() > 4) return {};
+      if (!slope && shape.size() < 3) {
+        if (value->elements() != 1) return {};
+        continue;
+      }
+      const size_t axis = slope ? 0 : shape.size() - 3;
+      if (shape[axis] != 1) made.push_back({node, i, permuted(*value, axis, order)});
+    }
+    return data.node ? std::optional(data) : std::nullopt;
+  }
+
   // Constants that make `edge` come with its channels in another order; false where that cannot be.
   bool permute(Edge edge, const Order& order, std::vector<NewConstant>& made) const {
     for (;;) {
       Node* node = edge.node;
-      if (graph_.users(edge).size() != 1 || !node->tail.empty() || node->outputs.size() != 1)
-        return false;
+      if (graph_.users(edge).size() != 1) return false;
       if (node->is("Convolution")) {
         const Tensor* weights = constant_value(node->inputs[1]);
-        if (weights) made.push_back({node, 1, permuted(*weights, 0, order)});
-        return weights != nullptr;
+        if (!weights || !node->tail.empty()) return false;
+        made.push_back({node, 1, permuted(*weights, 0, order)});
+        return true;
       }
-      if (!node->def || node->def->families.empty() ||
-          node->def->families.front() != &kElementwiseFamily ||
-          node->attributes.get_string("auto_broadcast", "numpy") == "pdpd")
-        return false;
-      Edge next;
-      for (size_t i = 0; i < node->inputs.size(); ++i) {
-        const Tensor* value = constant_value(node->inputs[i]);
-        if (!value) {
-          if (next.node || node->inputs[i].node->shape(node->inputs[i].port) != node->shape())
-            return false;
-          next = node->inputs[i];
-          continue;
-        }
-        const Shape& shape = value->shape();
-        const bool slope = node->is("PReLU") && shape.size() == 1;  // one a channel
-        if (shape.size() > 4) return false;
-        if (!slope && shape.size() < 3) {
-          if (value->elements() != 1) return false;
-          continue;
-        }
-        const size_t axis = slope ? 0 : shape.size() - 3;
-        if (shape[axis] != 1) made.push_back({node, i, permuted(*value, axis, order)});
-      }
-      if (!next.node) return false;
-      edge = next;
+      const auto next = through(node, order, made);
+      if (!next) return false;
+      edge = *next;
     }
+  }
+
+  void replace(std::vector<NewConstant>& made) {
+    for (NewConstant& constant : made)
+      constant.node->inputs[constant.input] = {
+          graph_.insert_constant(constant.node, constant.node->name, constant.value), 0};
+  }
+
+  // Where each channel of the data is found among those that a Gather gives, if it gives them all.
+  static std::optional<Order> order_behind(const Node& gather) {
+    const Tensor* indices = constant_value(gather.inputs[1]);
+    const Tensor* axis = constant_value(gather.inputs[2]);
+    const Shape& data = gather.inputs[0].node->shape(gather.inputs[0].port);
+    if (!indices || !axis || data.size() != 4 || gather.shape() != data ||
+        gather.attributes.get_int("batch_dims", 0) != 0 || indices->shape().size() != 1)
+      return {};
+    if (const int64_t at = axis->to_ints()[0]; at != 1 && at != -3) return {};
+    Order order(static_cast<size_t>(data[1]), -1);
+    const std::vector<int64_t> picked = indices->to_ints();
+    for (size_t i = 0; i < picked.size(); ++i) {
+      const int64_t channel = picked[i] < 0 ? picked[i] + data[1] : picked[i];
+      if (channel < 0 || channel >= data[1] || order[static_cast<size_t>(channel)] >= 0) return {};
+      order[static_cast<size_t>(channel)] = static_cast<int64_t>(i);
+    }
+    return order;
+  }
+
+  // RGB for BGR in front of a network: as well its first convolution reads them in that order.
+  void fold_gather(Node* gather) {
+    const auto order = order_behind(*gather);
+    if (!order) return;
+    std::vector<NewConstant> made;
+    for (Edge edge{gather, 0};;) {
+      const std::vector<Node*> users = graph_.users(edge);
+      if (users.size() != 1) return;
+      Node* user = users[0];
+      const Tensor* weights = user->is("Convolution") ? constant_value(user->inputs[1]) : nullptr;
+      if (weights && user->tail.empty()) {
+        made.push_back({user, 1, permuted(*weights, 1, *order)});
+        break;
+      }
+      if (through(user, *order, made) != edge) return;
+      edge = {user, 0};
+    }
+    replace(made);
+    graph_.replace_uses({gather, 0}, gather->inputs[0]);
   }
 
   void fold(const Shuffle& shuffle) {
@@ -150,9 +213,7 @@ class Shuffles {
       made.push_back({reader, 1, permuted(*weights, 1, pairs)});
     }
     if (readers.empty() || !permute(shuffle.concat->inputs[1], swapped, made)) return;
-    for (NewConstant& constant : made)
-      constant.node->inputs[constant.input] = {
-          graph_.insert_constant(constant.node, constant.node->name, constant.value), 0};
+    replace(made);
 
     // The concat is a1, a2, b2, b1.
     const Shape whole = shuffle.concat->shape();

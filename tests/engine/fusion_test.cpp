@@ -719,5 +719,29 @@ TEST(FoldSpaceToDepth, NotWhatIsNoBlock) {
   }
 }
 
+// Channels in another order, on the way to a convolution.
+TEST(FoldShuffles, OrdersOfChannels) {
+  for (const int what : {0, 1, 2, 3, 4}) {
+    GraphBuilder b;
+    // 1: a channel twice; 2: not the channels; 3: a further reader; 4: a norm across channels.
+    const Edge in = b.parameter({2, 3, 3, 5});
+    const Edge picked =
+        b.op("Gather", 8,
+             {in, integers(b, what == 1 ? std::vector{2, 0, 2} : std::vector{2, 0, -2}),
+              b.constant(Tensor::of<int>(ElementType::i64, {}, {what == 2 ? 2 : 1}))},
+             {{"batch_dims", "0"}});
+    Edge x = b.op("PReLU", 1, {picked, b.constant(random_tensor({3}, -1, 1, 2))});
+    x = sub(b, b.constant(random_tensor({1, 3, 1, 1}, -1, 1, 3)), x);
+    x = b.op("MVN", 6, {x, integers(b, what == 4 ? std::vector{1, 2, 3} : std::vector{-1, 2})},
+             {{"normalize_variance", "true"}, {"eps", "0.1"}, {"eps_mode", "inside_sqrt"}});
+    x = mul(b, x, b.constant(random_tensor({3, 1, 1}, -1, 1, 4)));
+    if (what == 3) b.result(unary(b, "Tanh", x));
+    b.result(convolved(b, x, 4, 3, "1,1", "1,1", "1,1"));
+    auto graph = b.finish();
+    expect_same_values(*graph, "fold_shuffles");
+    EXPECT_EQ(count_of(*graph, "Gather"), what == 0 ? 0u : 1u) << what;
+  }
+}
+
 }  // namespace
 }  // namespace clinfer

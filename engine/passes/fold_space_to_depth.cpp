@@ -88,13 +88,14 @@ std::optional<Blocks> of_space_to_depth(const Node& node) {
 // Each pixel of each block, once.
 bool covers(const Blocks& blocks) {
   const Shape& whole = blocks.picture.node->shape(blocks.picture.port);
-  std::vector<bool> found(static_cast<size_t>(whole[1] * blocks.height * blocks.width), false);
+  if (static_cast<int64_t>(blocks.places.size()) != whole[1] * blocks.height * blocks.width)
+    return false;
+  std::vector<bool> found(blocks.places.size(), false);
   for (const auto& [channel, y, x] : blocks.places) {
     if (channel >= whole[1] || y >= blocks.height || x >= blocks.width) return false;
     found[static_cast<size_t>((channel * blocks.height + y) * blocks.width + x)] = true;
   }
-  return blocks.places.size() == found.size() &&
-         std::find(found.begin(), found.end(), false) == found.end();
+  return std::find(found.begin(), found.end(), false) == found.end();
 }
 
 // [O, I, kh, kw] over blocks as [O, channels, kh * height, kw * width] over pixels.

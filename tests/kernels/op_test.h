@@ -20,8 +20,8 @@ Tensor random_ints(ElementType type, Shape shape, int64_t low, int64_t high, uns
 // and above by turns.
 Tensor shifted_weights(const Shape& shape);
 
-// Describes an operation on `inputs` with the layouts the engine would give (rank 4/5 channels-last
-// for image and follow rules). Shapes of the outputs are inferred. `constant[i]`: input i is a
+// Describes an operation on `inputs` with the layouts the engine would give (channels-last as
+// has_channels_last() says). Shapes of the outputs are inferred. `constant[i]`: input i is a
 // constant.
 OpDesc make_desc(const std::string& type, int opset, const Attributes& attributes,
                  const std::vector<Tensor>& inputs, const std::vector<bool>& constant,

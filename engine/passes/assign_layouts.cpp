@@ -91,8 +91,8 @@ bool reshapes(const Node& node) {
 // Walks through operations that take any layout to find what a tensor is made for: an image
 // operation (channels-last) or anything else (row-major: transposes of NHWC models, sequences).
 bool wants_channels_last(const Graph& graph, const Node* producer) {
+  if (!has_channels_last(LayoutRule::image, producer->shape())) return false;
   const bool image = is_image_rank(producer->shape());
-  if (!image && producer->shape().size() != 3) return false;
   std::set<const Node*> seen;
   std::vector<const Node*> open{producer};
   for (size_t i = 0; i < open.size(); ++i)

@@ -180,9 +180,8 @@ class Shuffles {
     if (!order) return;
     std::vector<NewConstant> made;
     for (Edge edge{gather, 0};;) {
-      const std::vector<Node*> users = graph_.users(edge);
-      if (users.size() != 1) return;
-      Node* user = users[0];
+      Node* user = only_user(edge.node);
+      if (!user) return;
       const Tensor* weights = user->is("Convolution") ? constant_value(user->inputs[1]) : nullptr;
       if (weights && user->tail.empty()) {
         made.push_back({user, 1, permuted(*weights, 1, *order)});

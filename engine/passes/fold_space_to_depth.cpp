@@ -3,7 +3,6 @@
 // for a block's pixels are as well those of a larger kernel, which steps by blocks over the picture
 // itself; nothing is copied then.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "engine/passes/passes.h"
@@ -105,20 +104,17 @@ Tensor spread(const Tensor& weights, const Blocks& blocks) {
                  from[2] * blocks.height, from[3] * blocks.width};
   Tensor result = Tensor::allocate(weights.type(), to);
   const Shape in = row_major_strides(from), out = row_major_strides(to);
-  const size_t size = size_of(weights.type());
-  const auto* source = static_cast<const std::byte*>(weights.raw());
-  auto* target = static_cast<std::byte*>(result.raw_mutable());
-  for (int64_t o = 0; o < from[0]; ++o)
-    for (int64_t i = 0; i < from[1]; ++i)
-      for (int64_t ky = 0; ky < from[2]; ++ky)
-        for (int64_t kx = 0; kx < from[3]; ++kx) {
-          const auto& [channel, y, x] = blocks.places[static_cast<size_t>(i)];
-          const int64_t at = o * out[0] + channel * out[1] + (ky * blocks.height + y) * out[2] +
-                             kx * blocks.width + x;
-          std::memcpy(target + static_cast<size_t>(at) * size,
-                      source + static_cast<size_t>(o * in[0] + i * in[1] + ky * in[2] + kx) * size,
-                      size);
-        }
+  const Shape taps{from[0], from[2], from[3]};  // of one input channel
+  for (size_t i = 0; i < blocks.places.size(); ++i) {
+    const auto& [channel, y, x] = blocks.places[i];
+    const TensorDesc read{
+        weights.type(), taps, {in[0], in[2], in[3]}, static_cast<int64_t>(i) * in[1]};
+    const TensorDesc written{weights.type(),
+                             taps,
+                             {out[0], out[2] * blocks.height, out[3] * blocks.width},
+                             channel * out[1] + y * out[2] + x};
+    scatter_to(gather_from(read, weights.raw(), weights.type()), written, result.raw_mutable());
+  }
   return result;
 }
 

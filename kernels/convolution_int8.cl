@@ -51,13 +51,13 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 #if SHIFTED
 #define SHIFTS IN(int, shifts),
 #if DOT_PTX || DOT_KHR
-#define TOTAL int
+#define SUM int
 #define ADD_UP(x, total) FN_DOT(x, 0x01010101, total)
 #else  // in all lanes: a register takes no longer
-#define TOTAL IV
+#define SUM IV
 #define ADD_UP(x, total) FN(dot)(x, (IV)(0x01010101), total)
 #endif
-#define BEGIN_TOTAL(p) TOTAL total##p = 0;
+#define BEGIN_TOTAL(p) SUM total##p = 0;
 #define TOTALS(p) total##p = ADD_UP(x##p, total##p);
 #define SHIFT_(p, k) acc##p##_##k += ((__global const IV *)shift)[(k)*LANES] * total##p;
 #define SHIFT(p) REPEAT_WITH(VECTORS, p, SHIFT_)

@@ -183,6 +183,18 @@ class Builder {
   std::string identity_;
 };
 
+// What all kernels of a program share stands before the first of them, so none may undefine it.
+void refuse_common_names(const KernelSpec& spec, const std::set<std::string>& macros) {
+  static const std::set<std::string> common = [] {
+    std::set<std::string> names;
+    collect_macros(common_text(), names);
+    return names;
+  }();
+  for (const std::string& name : macros)
+    if (common.count(name) != 0)
+      throw std::logic_error(spec.source + " defines " + name + " of kernels/common");
+}
+
 // The defines and the prologue of a spec, the source, and #undefs.
 Instantiation instance(const KernelSpec& spec, const std::string& source) {
   std::string body;
@@ -193,6 +205,7 @@ Instantiation instance(const KernelSpec& spec, const std::string& source) {
   }
   collect_macros(spec.prologue, macros);
   collect_macros(source, macros);
+  refuse_common_names(spec, macros);
   body += spec.prologue + "\n#line 1 \"" + spec.source + "\"\n" + source + "\n";
   const std::string stem = spec.source.substr(0, spec.source.find('.'));
   Instantiation result;

@@ -153,6 +153,15 @@ TEST(Persistent, ListSaysWhatToDo) {
   EXPECT_EQ(count, 0u) << "beyond what an int counts";
 }
 
+// Kernels stand behind each other in one program: what one undefined, those behind it would lack.
+TEST(Persistent, NoKernelDefinesWhatAllOfThemUse) {
+  KernelSpec spec;
+  spec.source = "softmax.cl";
+  EXPECT_NO_THROW(ocl::instantiate(spec));
+  spec.defines = {{"TOTAL", "int"}};
+  EXPECT_THROW(ocl::instantiate(spec), std::logic_error);
+}
+
 TEST(Persistent, SharesOfADeviceAddUpToItsComputeUnits) {
   ocl::Device device;
   device.info.id = "GPU.of.this.test";

@@ -5,6 +5,7 @@
 // are to be unrolled, else members of `a`).
 // BYTES     the input is bytes, the weights are floats: exact sums in f32. All channels' zero points
 //           stand for every pixel outside the input; without it, VECTOR zeros behind the weights
+// ALIGNED   vectors of channels lie at multiples of their size, in input, weights and output
 // SPLIT     tiles between the edges have code of their own
 // HAS_ZERO  with BYTES: zero points are not all 0
 
@@ -27,10 +28,17 @@ typedef struct {
 #define WEIGHT_T T
 #define ZEROS
 #endif
-#if HAS_ZERO
-#define VALUE(p) (LOADV(IN_T, VECTOR, p) - zero)
+#if ALIGNED
+#define LOAD LOADV_ALIGNED
+#define SAVE STOREV_ALIGNED
 #else
-#define VALUE(p) LOADV(IN_T, VECTOR, p)
+#define LOAD LOADV
+#define SAVE STOREV
+#endif
+#if HAS_ZERO
+#define VALUE(p) (LOAD(IN_T, VECTOR, p) - zero)
+#else
+#define VALUE(p) LOAD(IN_T, VECTOR, p)
 #endif
 
 #define CLEAR(p) FV acc##p = 0;
@@ -44,7 +52,7 @@ typedef struct {
     __global const IN_T *const row = AT(in) + n * a.in_n + (iy + ky * a.dh) * a.in_h + c;     \
     __global const WEIGHT_T *const w = AT(weights) + ky * KW * a.channels + c;                \
     _Pragma("unroll") for (int kx = 0; kx < KW; ++kx) {                                       \
-      const FV wv = LOADV(WEIGHT_T, VECTOR, w + kx * a.channels);                             \
+      const FV wv = LOAD(WEIGHT_T, VECTOR, w + kx * a.channels);                             \
       REPEAT(TILE_P, TAPS)                                                                    \
     }                                                                                         \
   }
@@ -67,7 +75,7 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
 #if BYTES
       __global const uchar *const outside = AT(zero_points) + c;
 #if HAS_ZERO
-      const FV zero = LOADV(uchar, VECTOR, outside);
+      const FV zero = LOAD(uchar, VECTOR, outside);
 #endif
 #else
       __global const T *const outside = AT(weights) + a.zeros;
@@ -84,7 +92,7 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
 #endif
       __global T *const to = AT(out) + n * a.out_n + y * a.out_h + x * a.out_w + c;
 #define STORE(p) \
-  if (p < left) STOREV(T, VECTOR, TAIL(acc##p, n, y, x + p, c, VECTOR), to + p * a.out_w);
+  if (p < left) SAVE(T, VECTOR, TAIL(acc##p, n, y, x + p, c, VECTOR), to + p * a.out_w);
       REPEAT(TILE_P, STORE)
     }
     x += TILE_P;

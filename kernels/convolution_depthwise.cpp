@@ -1,6 +1,8 @@
 // Points and packing of the depthwise kernel (convolution_depthwise.cl), for floats and for bytes.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "kernels/convolution_families.h"
 #include "kernels/convolution_int8.h"
@@ -78,54 +80,76 @@ std::vector<TuningPoint> space_int8(const OpDesc& desc, const DeviceTraits& trai
   return points(desc, traits, {128});
 }
 
+// Whether vectors of channels lie at multiples of their size: the channels of all groups are beside
+// each other. To a CPU f32 is all the same.
+bool vectors_aligned(const OpDesc& desc, const DeviceTraits& traits, TileProblem problem,
+                     int64_t vector) {
+  if (traits.is_cpu && desc.inputs[0].type == ElementType::f32) return false;
+  ConvShape& s = problem.shape;
+  s.in_channels = s.out_channels = std::exchange(s.groups, 1);
+  return s.in_channels % vector == 0 && input_aligned(desc, problem, vector) &&
+         output_aligned(desc, problem, vector);
+}
+
+// In vector multiply-adds: what is multiplied, stored and moved to and fro because the loads of a
+// row come first and registers do not hold them all. The constants are fitted to timings of 24
+// layers on PoCL with AVX2; by a second set of timings the point of least cost takes 1.06 times as
+// long as the best one at batch 1, and 1.16 times at batch 8.
 double cost_on_cpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits& traits) {
   const int vector = p["VECTOR"], tile_p = p["TILE_P"];
-  const int64_t items =
-      ceil_div(s.groups, vector) * ceil_div(s.out[2], tile_p) * s.out[1] * s.batch;
+  const double items = static_cast<double>(ceil_div(s.groups, vector) * ceil_div(s.out[2], tile_p) *
+                                           s.out[1] * s.batch);
+  const double taps = static_cast<double>(s.taps()), kh = static_cast<double>(s.kernel[1]);
   const double columns = static_cast<double>((tile_p - 1) * s.stride[2] + s.kernel[2]);
-  const double work = static_cast<double>(tile_p * s.kernel[2]) + columns + 2;
-  const double registers = std::max(1.0, vector / static_cast<double>(traits.vector_width));
-  return static_cast<double>(items) * (work * registers + 4) *
-         (tile_p * registers > 10 ? 1.3 : 1.0);
+  const double width = std::max(1.0, vector / static_cast<double>(traits.vector_width));
+  const double registers = traits.vector_width >= 16 ? 32 : 16;
+  const double spilled = std::max(0.0, (tile_p + columns + 1) * width - registers);
+  return items * (taps * width * (tile_p + 0.08) + 0.93 * tile_p * width + 2.1 * tile_p +
+                  0.47 * kh * spilled);
 }
 
 // Time on a GPU in cycles: what is read, what the slowest work-group waits, what all warps issue
 // (four schedulers a compute unit), what starting work-groups takes. Work-groups beside each other
-// along the channels share lines of memory. The constants are fitted to 10,997 timings of 43 layers
-// of detection, segmentation and classification networks on an H200 (f16, batches 1 and 8): the
-// point of least cost takes 1.06 times as long as the best one, on average.
-double cost_on_gpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits& traits) {
-  constexpr double kWarp = 32, kSector = 32, kLine = 128, kHalf = 2;
+// along the channels share lines of memory; an unaligned vector is as many loads as it has
+// channels. The constants are fitted to 15,576 timings of 48 layers of detection, segmentation and
+// classification networks on an H200 (f16, batches 1 and 8), twelve of them also unaligned: the
+// point of least cost takes 1.12 times as long as the best one, on average.
+double cost_on_gpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits& traits,
+                   bool aligned) {
+  constexpr double kWarp = 32, kLine = 128, kHalf = 2;
   const int64_t vectors = ceil_div(s.groups, p["VECTOR"]),
                 tiles = ceil_div(s.out[2], p["TILE_P"]) * s.out[1] * s.batch,
                 along = ceil_div(vectors, p["LANES"]);
   const double units = traits.compute_units, vector = p["VECTOR"], tile_p = p["TILE_P"],
                lanes = p["LANES"], items = lanes * p["ROWS"];
-  const double kh = static_cast<double>(s.kernel[1]), kw = static_cast<double>(s.kernel[2]);
-  const double columns = (tile_p - 1) * static_cast<double>(s.stride[2]) + kw;
+  const double kh = static_cast<double>(s.kernel[1]);
+  const double columns =
+      (tile_p - 1) * static_cast<double>(s.stride[2]) + static_cast<double>(s.kernel[2]);
   const double groups = static_cast<double>(along * ceil_div(tiles, p["ROWS"]));
   const double warps = groups * std::ceil(items / kWarp);
   const double run = std::min(lanes, static_cast<double>(vectors)) * vector * kHalf;
-  const double sectors = kWarp / lanes * std::max(1.0, lanes * vector * kHalf / kSector);
+  const double lines = kWarp / lanes * std::max(1.0, lanes * vector * kHalf / kLine);
   const double shared = along > 1 ? std::max(0.0, kLine / run - 1) : 0;
   const double memory = static_cast<double>(tiles * s.groups) * columns * kh * kHalf / units *
-                        0.012 * (1 + 0.705 * shared);
-  const double issue = 26.8 +
-                       kh * (columns * (3.25 + 0.787 * vector + 0.349 * sectors) +
-                             vector * (0.524 * tile_p * kw + 1.03 * kw)) +
-                       0.823 * tile_p * vector;
-  const double alone =
-      (60 + kh * (117 + 20.2 * columns * vector)) * (0.985 + 0.015 * items / kWarp);
-  const double resident = std::min(64.0, 65536 / (kWarp * (65 + 0.763 * tile_p * vector)));
-  return memory + std::pow(std::max(warps / units / resident, 1.0), 0.203) * alone +
-         warps / units / 4 * issue + 26.9 * groups / units;
+                        0.0048 * (1 + 0.453 * shared);
+  const double load = 9.86 + (aligned ? 1.39 * lines : vector * (1.39 * lines + 5.43));
+  const double issue = kh * columns * load + 15.3 * tile_p * vector;
+  const double alone = (354 + kh * (37 + 14 * columns * vector)) * (1 + 0.0114 * items / kWarp);
+  const double resident = std::min(64.0, 65536 / (kWarp * (94 + 1.42 * tile_p * vector)));
+  return memory + std::max(warps / units / resident, 1.0) * alone + warps / units / 4 * issue +
+         6.9 * groups / units;
 }
 
 std::vector<double> costs(const OpDesc& desc, const DeviceTraits& traits) {
-  const ConvShape s = convolution_problem(desc).shape;
+  const TileProblem problem = convolution_problem(desc);
+  std::map<int, bool> aligned;  // by VECTOR
+  for (int vector : {1, 2, 4, 8, 16})
+    aligned[vector] = vectors_aligned(desc, traits, problem, vector);
   std::vector<double> values;
   for (const TuningPoint& point : space(desc, traits))
-    values.push_back(traits.is_cpu ? cost_on_cpu(s, point, traits) : cost_on_gpu(s, point, traits));
+    values.push_back(traits.is_cpu
+                         ? cost_on_cpu(problem.shape, point, traits)
+                         : cost_on_gpu(problem.shape, point, traits, aligned[point["VECTOR"]]));
   return values;
 }
 
@@ -226,6 +250,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   define("LANES", lanes);
   define("ROWS", rows);
   define("BYTES", bytes);
+  define("ALIGNED", vectors_aligned(desc, traits, problem, vector));
   define("SPLIT", bytes || traits.is_cpu);
   define("HAS_ZERO", has_zero);
   define_loop("KH", s.kernel[1], "a.kh");
@@ -243,12 +268,12 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
 }  // namespace
 
 const KernelFamily& depthwise_family() {
-  static const KernelFamily family{"conv_depthwise", 1, reject, space, heuristic, plan, costs};
+  static const KernelFamily family{"conv_depthwise", 2, reject, space, heuristic, plan, costs};
   return family;
 }
 
 const KernelFamily& depthwise_int8_family() {
-  static const KernelFamily family{"conv_depthwise_int8", 1,   reject_int8, space_int8,
+  static const KernelFamily family{"conv_depthwise_int8", 2,   reject_int8, space_int8,
                                    heuristic_int8,        plan};
   return family;
 }

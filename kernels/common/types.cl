@@ -140,17 +140,28 @@ inline float8 load_aligned_half8(__global const half *p) {
 inline float16 load_aligned_half16(__global const half *p) {
   return (float16)(load_aligned_half8(p), load_aligned_half8(p + 8));
 }
+#define LOAD_ALIGNED_uchar_1(p) LOAD_uchar_1(p)
+#define LOAD_ALIGNED_uchar_2(p) convert_float2(*(__global const uchar2 *)(p))
+#define LOAD_ALIGNED_uchar_4(p) convert_float4(*(__global const uchar4 *)(p))
+#define LOAD_ALIGNED_uchar_8(p) convert_float8(*(__global const uchar8 *)(p))
+#define LOAD_ALIGNED_uchar_16(p) convert_float16(*(__global const uchar16 *)(p))
 #define LOADV_ALIGNED(type, V, p) CAT(CAT(LOAD_ALIGNED_, type), CAT(_, V))(p)
 
+#define STORE_ALIGNED_float_1(v, p) STORE_float_1(v, p)
 #define STORE_ALIGNED_float_2(v, p) (*(__global float2 *)(p) = (v))
 #define STORE_ALIGNED_float_4(v, p) (*(__global float4 *)(p) = (v))
 #define STORE_ALIGNED_float_8(v, p) (*(__global float8 *)(p) = (v))
+#define STORE_ALIGNED_float_16(v, p) (*(__global float16 *)(p) = (v))
+#define STORE_ALIGNED_uchar_1(v, p) STORE_uchar_1(v, p)
 #define STORE_ALIGNED_uchar_2(v, p) (*(__global uchar2 *)(p) = convert_uchar2(v))
 #define STORE_ALIGNED_uchar_4(v, p) (*(__global uchar4 *)(p) = convert_uchar4(v))
 #define STORE_ALIGNED_uchar_8(v, p) (*(__global uchar8 *)(p) = convert_uchar8(v))
+#define STORE_ALIGNED_uchar_16(v, p) (*(__global uchar16 *)(p) = convert_uchar16(v))
+#define STORE_ALIGNED_half_1(v, p) STORE_half_1(v, p)
 #define STORE_ALIGNED_half_2(v, p) store_aligned_half2(v, p)
 #define STORE_ALIGNED_half_4(v, p) store_aligned_half4(v, p)
 #define STORE_ALIGNED_half_8(v, p) store_aligned_half8(v, p)
+#define STORE_ALIGNED_half_16(v, p) store_aligned_half16(v, p)
 inline void store_aligned_half2(float2 v, __global half *p) {
   uint bits;
   vstore_half2_rte(v, 0, (half *)&bits);
@@ -166,5 +177,9 @@ inline void store_aligned_half8(float8 v, __global half *p) {
   vstore_half4_rte(v.lo, 0, (half *)&bits);
   vstore_half4_rte(v.hi, 1, (half *)&bits);
   *(__global uint4 *)p = bits;
+}
+inline void store_aligned_half16(float16 v, __global half *p) {
+  store_aligned_half8(v.lo, p);
+  store_aligned_half8(v.hi, p + 8);
 }
 #define STOREV_ALIGNED(type, V, v, p) CAT(CAT(STORE_ALIGNED_, type), CAT(_, V))(v, p)

@@ -9,7 +9,8 @@ namespace clinfer {
 namespace {
 
 [[noreturn]] void bad(const std::string& name, const std::string& value, const char* what) {
-  throw Error(ErrorCode::bad_model, "attribute " + name + "=\"" + printable(value) + "\" is not " + what);
+  throw Error(ErrorCode::bad_model,
+              "attribute " + name + "=\"" + printable(value) + "\" is not " + what);
 }
 
 std::string_view trim(std::string_view text) {

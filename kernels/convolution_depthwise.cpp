@@ -91,21 +91,24 @@ bool vectors_aligned(const OpDesc& desc, const DeviceTraits& traits, TileProblem
          output_aligned(desc, problem, vector);
 }
 
-// In vector multiply-adds: what is multiplied, stored and moved to and fro because the loads of a
-// row come first and registers do not hold them all. The constants are fitted to timings of 24
-// layers on PoCL with AVX2; by a second set of timings the point of least cost takes 1.06 times as
-// long as the best one at batch 1, and 1.16 times at batch 8.
+// In vector multiply-adds: what is loaded and multiplied, and what is moved to and fro because the
+// loads of a row come first and registers do not hold them all, the worse the further its pixels
+// are apart. The constants are fitted to 1,192 timings of 60 layers on PoCL with AVX2 (batches 1
+// and 8): the point of least cost takes 1.10 times as long as the best one, on average.
 double cost_on_cpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits& traits) {
+  constexpr double kApart = 128;  // channels; more are no worse
   const int vector = p["VECTOR"], tile_p = p["TILE_P"];
   const double items = static_cast<double>(ceil_div(s.groups, vector) * ceil_div(s.out[2], tile_p) *
                                            s.out[1] * s.batch);
-  const double taps = static_cast<double>(s.taps()), kh = static_cast<double>(s.kernel[1]);
-  const double columns = static_cast<double>((tile_p - 1) * s.stride[2] + s.kernel[2]);
+  const double kh = static_cast<double>(s.kernel[1]), kw = static_cast<double>(s.kernel[2]);
+  const double columns = (tile_p - 1) * static_cast<double>(s.stride[2]) + kw;
   const double width = std::max(1.0, vector / static_cast<double>(traits.vector_width));
   const double registers = traits.vector_width >= 16 ? 32 : 16;
   const double spilled = std::max(0.0, (tile_p + columns + 1) * width - registers);
-  return items * (taps * width * (tile_p + 0.08) + 0.93 * tile_p * width + 2.1 * tile_p +
-                  0.47 * kh * spilled);
+  const double apart = std::min(1.0, static_cast<double>(s.groups) / kApart);
+  return items *
+         (6 + 4 * tile_p +
+          kh * (width * (tile_p * kw + 0.3 * kw + 0.2 * columns) + spilled * (0.4 + apart)));
 }
 
 // Time on a GPU in cycles: what is read, what the slowest work-group waits, what all warps issue

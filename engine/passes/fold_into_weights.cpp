@@ -96,10 +96,10 @@ void fold_behind(Graph& graph, Node* node) {
   std::vector<Node*> chain;
   bool scaled = false, shifted = false;
   for (;;) {
-    const std::vector<Node*> users = graph.users(end);
-    if (users.size() != 1 || users[0]->is("Result")) break;
+    Node* user = only_user(graph, end);
+    if (!user || user->is("Result")) break;
     const auto affine =
-        as_affine(*users[0], end, shape->output_rank, shape->channel_axis, shape->outputs);
+        as_affine(*user, end, shape->output_rank, shape->channel_axis, shape->outputs);
     if (!affine) break;
     for (size_t i = 0; i < scale.size(); ++i) {
       scale[i] *= affine->scale[i];
@@ -107,8 +107,8 @@ void fold_behind(Graph& graph, Node* node) {
       scaled |= scale[i] != 1;
       shifted |= shift[i] != 0;
     }
-    end = {users[0], 0};
-    chain.push_back(users[0]);
+    end = {user, 0};
+    chain.push_back(user);
   }
   if (chain.empty() || (!scaled && chain.size() == 1)) return;
   if (scaled) {

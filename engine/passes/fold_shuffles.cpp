@@ -60,11 +60,6 @@ class Shuffles {
     Tensor value;
   };
 
-  Node* only_user(const Node* node) const {
-    const std::vector<Node*> users = graph_.users(node);
-    return users.size() == 1 ? users[0] : nullptr;
-  }
-
   std::optional<Shuffle> shuffle_at(Node* concat) const {
     if (!concat->is("Concat") || concat->inputs.size() != 2 || concat->shape().size() != 4 ||
         concat->attributes.get_int("axis") != 1)
@@ -73,22 +68,22 @@ class Shuffles {
     const int64_t half = whole[1] / 2;
     for (const Edge& input : concat->inputs)
       if (input.node->shape(input.port)[1] != half) return {};
-    Node* end = only_user(concat);
+    Node* end = only_user(graph_, {concat, 0});
     if (!end || half % 2 != 0) return {};
     if (end->is("ShuffleChannels")) {
       const int64_t axis = end->attributes.get_int("axis", 1);
       if ((axis != 1 && axis != -3) || end->attributes.get_int("group", 1) != 2) return {};
     } else {
       const Node* apart = end;
-      const Node* transpose = only_user(apart);
+      Node* transpose = only_user(graph_, {end, 0});
       if (!apart->is("Reshape") || apart->shape() != Shape{whole[0], 2, half, whole[2], whole[3]} ||
           !transpose || !transpose->is("Transpose") || !constant_value(transpose->inputs[1]) ||
           constant_value(transpose->inputs[1])->to_ints() != Order{0, 2, 1, 3, 4})
         return {};
-      end = only_user(transpose);
+      end = only_user(graph_, {transpose, 0});
       if (!end || !end->is("Reshape") || end->shape() != whole) return {};
     }
-    Node* split = only_user(end);
+    Node* split = only_user(graph_, {end, 0});
     if (!split || !(split->is("Split") || split->is("VariadicSplit")) ||
         split->outputs.size() != 2 || split->shape(0) != split->shape(1) ||
         split->shape(0)[1] != half)
@@ -180,7 +175,7 @@ class Shuffles {
     if (!order) return;
     std::vector<NewConstant> made;
     for (Edge edge{gather, 0};;) {
-      Node* user = only_user(edge.node);
+      Node* user = only_user(graph_, edge);
       if (!user) return;
       const Tensor* weights = user->is("Convolution") ? constant_value(user->inputs[1]) : nullptr;
       if (weights && user->tail.empty()) {

@@ -20,11 +20,6 @@ Tensor joined(const std::vector<const Tensor*>& parts, Shape shape) {
   return all;
 }
 
-Node* only_user(const Graph& graph, const Edge& edge) {
-  const std::vector<Node*> users = graph.users(edge);
-  return users.size() == 1 ? users[0] : nullptr;
-}
-
 // What `add` adds to `x`: a constant with one number a channel, or nullptr.
 const Tensor* bias_of(const Node& add, const Edge& x) {
   if (!add.is("Add") || add.inputs.size() != 2 || !add.tail.empty()) return nullptr;

@@ -52,7 +52,7 @@ typedef struct {
     __global const IN_T *const row = AT(in) + n * a.in_n + (iy + ky * a.dh) * a.in_h + c;     \
     __global const WEIGHT_T *const w = AT(weights) + ky * KW * a.channels + c;                \
     _Pragma("unroll") for (int kx = 0; kx < KW; ++kx) {                                       \
-      const FV wv = LOAD(WEIGHT_T, VECTOR, w + kx * a.channels);                             \
+      const FV wv = LOAD(WEIGHT_T, VECTOR, w + kx * a.channels);                              \
       REPEAT(TILE_P, TAPS)                                                                    \
     }                                                                                         \
   }

@@ -107,8 +107,7 @@ bool is_depthwise(const ConvShape& s) {
 // A vector of channels stays within its group where a tail looks at whole vectors; depthwise, it
 // reads as many input channels as it writes.
 bool fits(const OpDesc& desc, const ConvShape& s, int vector) {
-  if (is_depthwise(s)) return s.groups % vector == 0;
-  return s.groups == 1 || desc.tail.empty() || s.out_channels % vector == 0;
+  return is_depthwise(s) ? s.groups % vector == 0 : fits_groups(desc, s, vector);
 }
 
 std::string reject_tile(const OpDesc& desc, const DeviceTraits&) {

@@ -116,10 +116,6 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 
 // ---- kernel -------------------------------------------------------------------------------------
 
-bool fits(const OpDesc& desc, const ConvShape& s, int vector) {
-  return s.groups == 1 || desc.tail.empty() || s.out_channels % vector == 0;
-}
-
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (desc.constants[2].empty()) return "the weights are not constant";
   if (std::string why = reject_storage(desc, 2); !why.empty()) return why;
@@ -136,7 +132,7 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = resolve(desc).shape;
   std::vector<TuningPoint> points;
   for (int vector : {16, 8, 4, 2, 1})
-    if (fits(desc, s, vector) && (vector == 1 || vector / 2 < s.out_channels))
+    if (fits_groups(desc, s, vector) && (vector == 1 || vector / 2 < s.out_channels))
       for (TuningPoint point : item_space(desc, traits)) {
         point.values.insert(point.values.begin(), {"VECTOR", vector});
         points.push_back(std::move(point));

@@ -23,8 +23,8 @@ struct TailAxes {
 //   TAIL_ARGS              to pass them on to helper functions (starts with a comma); TAIL_PARAMS
 //   declares them there too TAIL(v, n, h, w, c, left)  v: floatV (V = vector, float when V is 1) of
 //   channels c .. c+V-1 of position n, h, w;
-//                          left: how many of these exist (>= V: all); returns floatV. c must be a
-//                          multiple of V when V > 1.
+//                          left: how many of these exist (>= V: all); returns floatV. Where the
+//                          channels are a multiple of V, c must be one: operands are read so.
 struct Tail {
   std::string prologue;
   std::vector<Argument> arguments;  // to append to KernelSpec::arguments, in order

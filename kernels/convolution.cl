@@ -77,7 +77,7 @@
 
 WORK_GROUP(LANES, ROWS, SLICES)
 KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
-  const int first = (int)get_global_id(1) * a.tiles_per_item;
+  const int first = RUN_OF_TILES * a.tiles_per_item;
 #if SLICES > 1
   // All work-items of a group pass the barriers equally often; tiles past the end repeat the last
   // pixel and store nothing.
@@ -87,12 +87,11 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 #else
   const int last = min(first + a.tiles_per_item, a.tiles);
 #endif
-  const int group = (int)get_group_id(2) / a.blocks;
-  const int lane_c =
-      ((int)get_group_id(2) - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
+  const int group = BLOCK_NUMBER / a.blocks;
+  const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
   __global const T *start = AT(in) + group * a.in_channels;
   __global const T *const block =
-      AT(weights) + (int)get_group_id(2) * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
+      AT(weights) + BLOCK_NUMBER * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
 #if !POINTWISE
   __global const T *const zeros = AT(weights) + a.outside;
 #include "kernels/common/tile_start.cl"

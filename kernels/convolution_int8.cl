@@ -119,15 +119,14 @@ inline uint FN(across_border)(__global const uchar *row, int i, int run, int fro
 WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
-  const int first = (int)get_global_id(1) * a.tiles_per_item;
+  const int first = RUN_OF_TILES * a.tiles_per_item;
   const int last = min(first + a.tiles_per_item, a.tiles);
-  const int group = (int)get_group_id(2) / a.blocks;
-  const int lane_c =
-      ((int)get_group_id(2) - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
+  const int group = BLOCK_NUMBER / a.blocks;
+  const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
   __global const uchar *const start = AT(in) + group * a.in_channels;
   __global const int *const block =
-      AT(weights) + (int)get_group_id(2) * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
-  const int channel = (int)get_group_id(2) * BLOCK + (int)get_local_id(0) * VECTOR;
+      AT(weights) + BLOCK_NUMBER * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
+  const int channel = BLOCK_NUMBER * BLOCK + (int)get_local_id(0) * VECTOR;
   __global const int *const sums = AT(start_sums) + channel;
 #if SHIFTED
   __global const int *const shift = AT(shifts) + channel;

@@ -357,6 +357,22 @@ std::string reject_tiling(const OpDesc& desc, const TileProblem& problem,
   return reject_tail(desc, 16, problem.axes);
 }
 
+// On a CPU: how many tiles of all channels stay in a core's cache while one work-group after the
+// other computes a block of channels of them. What they read, and the lines of the output beside
+// theirs, need not come from memory again. 0: the weights do not stay there, and blocks of them had
+// better be used for all tiles.
+int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const TileShape& shape,
+                     int64_t depth) {
+  constexpr int64_t kCached = 128 << 10;
+  const ConvShape& s = problem.shape;
+  const auto in = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  const auto out = static_cast<int64_t>(size_of(desc.outputs[0].type));
+  if (s.groups * shape.blocks(s) * shape.block() * depth * in > kCached) return 0;
+  // Beside the output there may be an operand of the tail.
+  const int64_t pixel = s.groups * (s.in_channels * in + 2 * s.out_channels * out);
+  return std::max<int64_t>(1, kCached / (pixel * shape.tile_p));
+}
+
 KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem& problem,
                        const DeviceTraits& traits, const TileShape& shape, int64_t depth,
                        bool merged, const std::vector<Argument>& constants, KernelPlan& plan,
@@ -365,15 +381,18 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   const int64_t blocks = shape.blocks(s), tiles = ceil_div(s.pixels(), shape.tile_p);
   const double flops =
       2.0 * static_cast<double>(depth) * shape.tile_p * shape.vector * shape.vectors;
-  const int64_t per_item = traits.is_cpu
-                               ? tiles_per_item(tiles, s.groups * blocks, flops, traits, shares)
-                               : ceil_div(ceil_div(tiles, shape.rows), kMaxGroups);
+  const int64_t cached =
+      traits.is_cpu && s.groups * blocks > 1 ? cached_tiles(desc, problem, shape, depth) : 0;
+  int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, s.groups * blocks, flops, traits, shares)
+                                   : ceil_div(ceil_div(tiles, shape.rows), kMaxGroups);
+  if (cached) per_item = std::min(per_item, cached);
   const PixelWalk walk = walk_pixels(desc, problem);
   const PixelStrides &in = walk.in, &out = walk.out;
   std::vector<int64_t> values{in.n, in.d, in.h, in.w, out.n, out.d, out.h, out.w};
   for (const int64_t v : geometry(s)) values.push_back(v);
-  values.insert(values.end(), {s.in_channels, s.out_channels, blocks, depth, s.pixels(), tiles,
-                               per_item, merged, s.groups * blocks * depth * shape.block()});
+  values.insert(values.end(),
+                {s.in_channels, s.out_channels, blocks, depth, s.pixels(), tiles, per_item, merged,
+                 s.groups * blocks * depth * shape.block(), cached > 0});
 
   const TensorDesc& output = desc.outputs[0];
   const Tail tail = make_tail(desc, shape.vector, walk.axes, plan);
@@ -407,6 +426,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   const int64_t rows = ceil_div(ceil_div(tiles, per_item), shape.rows);
   spec.global = {spec.local[0], static_cast<size_t>(rows) * spec.local[1],
                  static_cast<size_t>(s.groups * blocks) * spec.local[2]};
+  if (cached) std::swap(spec.global[1], spec.global[2]);
   return spec;
 }
 

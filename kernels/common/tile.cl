@@ -10,10 +10,20 @@ typedef struct {
   int pixels, tiles, tiles_per_item;
   int merged;   // a row of the kernel meets adjacent memory: kw * in_channels elements at a stretch
   int outside;  // where in the weights starts what stands for pixels outside the input
+  int blocks_first;  // blocks of channels are dimension 1 of the launch, runs of tiles dimension 2
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
 #define BLOCK (VECTORS * LANES * VECTOR)
+
+// Which tiles and which block of channels; only CPUs take blocks first.
+#if ROLLED
+#define RUN_OF_TILES (int)(a.blocks_first ? get_global_id(2) : get_global_id(1))
+#define BLOCK_NUMBER (int)(a.blocks_first ? get_group_id(1) : get_group_id(2))
+#else
+#define RUN_OF_TILES (int)get_global_id(1)
+#define BLOCK_NUMBER (int)get_group_id(2)
+#endif
 
 // Places of the pixels of a tile: n0, y0, x0, ... in the output, at0, ... in the input; `inside` where
 // all of them see nothing but input. Steps n, y, x on to the next tile.

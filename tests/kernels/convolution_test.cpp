@@ -182,6 +182,20 @@ TEST(Convolution, SameLowerAndNegativePads) {
   check_op(desc, inputs);
 }
 
+// On a CPU, blocks of channels take turns at runs of pixels where the weights stay in its cache
+// (the first case), else runs at blocks.
+TEST(Convolution, ManyPixelsAndBlocks) {
+  std::vector<Tensor> inputs;
+  OpDesc desc =
+      describe({"Convolution", {1, 8, 61, 70}, {72, 8, 1, 1}, "1,1", "0,0", "0,0", "1,1"}, inputs);
+  add_residual(desc, inputs);
+  EXPECT_GE(check_op(desc, inputs), 3u);
+  desc = describe({"Convolution", {1, 64, 22, 30}, {72, 64, 3, 3}, "1,1", "1,1", "1,1", "1,1"},
+                  inputs);
+  add_bias_relu(desc, inputs);
+  EXPECT_GE(check_op(desc, inputs), 3u);
+}
+
 // Kernel larger than the input: no tile is ever inside.
 TEST(Convolution, KernelLargerThanInput) {
   std::vector<Tensor> inputs;

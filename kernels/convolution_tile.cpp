@@ -361,13 +361,13 @@ std::string reject_tiling(const OpDesc& desc, const TileProblem& problem,
 // other computes a block of channels of them. What they read, and the lines of the output beside
 // theirs, need not come from memory again. 0: the weights do not stay there, and blocks of them had
 // better be used for all tiles.
-int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const TileShape& shape,
-                     int64_t depth) {
+int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const TileShape& shape) {
   constexpr int64_t kCached = 128 << 10;
   const ConvShape& s = problem.shape;
   const auto in = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
   const auto out = static_cast<int64_t>(size_of(desc.outputs[0].type));
-  if (s.groups * shape.blocks(s) * shape.block() * depth * in > kCached) return 0;
+  if (s.groups * shape.blocks(s) * shape.block() * s.taps() * s.in_channels * in > kCached)
+    return 0;
   // Beside the output there may be an operand of the tail.
   const int64_t pixel = s.groups * (s.in_channels * in + 2 * s.out_channels * out);
   return std::max<int64_t>(1, kCached / (pixel * shape.tile_p));
@@ -382,7 +382,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   const double flops =
       2.0 * static_cast<double>(depth) * shape.tile_p * shape.vector * shape.vectors;
   const int64_t cached =
-      traits.is_cpu && s.groups * blocks > 1 ? cached_tiles(desc, problem, shape, depth) : 0;
+      traits.is_cpu && s.groups * blocks > 1 ? cached_tiles(desc, problem, shape) : 0;
   int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, s.groups * blocks, flops, traits, shares)
                                    : ceil_div(ceil_div(tiles, shape.rows), kMaxGroups);
   if (cached) per_item = std::min(per_item, cached);

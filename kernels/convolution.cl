@@ -5,7 +5,7 @@
 // work-group: lanes along output channels x rows of tiles x slices of the input
 //                      channels, whose sums are added up in local memory
 // UNROLL, ALIGNED      input channels loaded at once, 1 or 4 (1: broadcasts); fours are aligned
-// ROLLED               results are stored in a loop
+// ROLLED               for a CPU: results are stored in a loop, blocks may be dimension 1
 // POINTWISE, FLAT_TAIL 1x1, both tensors are one long row of pixels; so are the tail's operands
 // DEPTH                there is a third spatial dimension
 

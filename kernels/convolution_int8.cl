@@ -9,7 +9,7 @@
 // DOT_X86, DOT_PTX, DOT_KHR  the instruction that adds up four products; none: plain arithmetic
 // ALIGNED               each pixel's channels start at a multiple of four bytes
 // SHIFTED               to each sum comes its channel's shift times the sum of the pixel's bytes
-// ROLLED                results are stored in a loop
+// ROLLED                for a CPU: results are stored in a loop, blocks may be dimension 1
 // POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
 
 #define RESULT(v) CAT(convert_, FV)(v)

@@ -298,6 +298,24 @@ std::string reject_size(const OpDesc& desc, size_t data_inputs) {
   return "";
 }
 
+// How many tiles of all channels stay in a CPU core's cache while one work-group after the other
+// computes a block of channels of them: what they read, and the lines of the output beside theirs,
+// need not come from memory again. 0: blocks are no neighbours, as on GPUs; there is one of them,
+// or the weights do not stay in the cache, and a block of them had better be used for all tiles.
+int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                     const TileShape& shape) {
+  constexpr int64_t kCached = 128 << 10;
+  const ConvShape& s = problem.shape;
+  const int64_t blocks = s.groups * shape.blocks(s);
+  const auto in = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  const auto out = static_cast<int64_t>(size_of(desc.outputs[0].type));
+  if (!traits.is_cpu || blocks == 1) return 0;
+  if (blocks * shape.block() * s.taps() * s.in_channels * in > kCached) return 0;
+  // Beside the output there may be an operand of the tail.
+  const int64_t pixel = s.groups * (s.in_channels * in + 2 * s.out_channels * out);
+  return std::max<int64_t>(1, kCached / (pixel * shape.tile_p));
+}
+
 }  // namespace
 
 std::string reject_storage(const OpDesc& desc, size_t data_inputs) {
@@ -357,22 +375,6 @@ std::string reject_tiling(const OpDesc& desc, const TileProblem& problem,
   return reject_tail(desc, 16, problem.axes);
 }
 
-// On a CPU: how many tiles of all channels stay in a core's cache while one work-group after the
-// other computes a block of channels of them. What they read, and the lines of the output beside
-// theirs, need not come from memory again. 0: the weights do not stay there, and blocks of them had
-// better be used for all tiles.
-int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const TileShape& shape) {
-  constexpr int64_t kCached = 128 << 10;
-  const ConvShape& s = problem.shape;
-  const auto in = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
-  const auto out = static_cast<int64_t>(size_of(desc.outputs[0].type));
-  if (s.groups * shape.blocks(s) * shape.block() * s.taps() * s.in_channels * in > kCached)
-    return 0;
-  // Beside the output there may be an operand of the tail.
-  const int64_t pixel = s.groups * (s.in_channels * in + 2 * s.out_channels * out);
-  return std::max<int64_t>(1, kCached / (pixel * shape.tile_p));
-}
-
 KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem& problem,
                        const DeviceTraits& traits, const TileShape& shape, int64_t depth,
                        bool merged, const std::vector<Argument>& constants, KernelPlan& plan,
@@ -381,8 +383,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   const int64_t blocks = shape.blocks(s), tiles = ceil_div(s.pixels(), shape.tile_p);
   const double flops =
       2.0 * static_cast<double>(depth) * shape.tile_p * shape.vector * shape.vectors;
-  const int64_t cached =
-      traits.is_cpu && s.groups * blocks > 1 ? cached_tiles(desc, problem, shape) : 0;
+  const int64_t cached = cached_tiles(desc, problem, traits, shape);
   int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, s.groups * blocks, flops, traits, shares)
                                    : ceil_div(ceil_div(tiles, shape.rows), kMaxGroups);
   if (cached) per_item = std::min(per_item, cached);

@@ -1,6 +1,6 @@
 // What the tile kernels have in common: arguments, where a tile's pixels are, and how vectors of sums
-// are stored. A kernel defines T (of the output), VECTOR, VECTORS, TILE_P, LANES, POINTWISE,
-// FLAT_TAIL and DEPTH, and RESULT(v), a vector of sums as floats.
+// are stored. A kernel defines T (of the output), VECTOR, VECTORS, TILE_P, LANES, ROLLED,
+// POINTWISE, FLAT_TAIL and DEPTH, and RESULT(v), a vector of sums as floats.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -16,7 +16,7 @@ typedef struct {
 #define FV FLOATV(VECTOR)
 #define BLOCK (VECTORS * LANES * VECTOR)
 
-// Which tiles and which block of channels; only CPUs take blocks first.
+// Which tiles and which block of channels; only the programs of CPUs can take blocks first.
 #if ROLLED
 #define RUN_OF_TILES (int)(a.blocks_first ? get_global_id(2) : get_global_id(1))
 #define BLOCK_NUMBER (int)(a.blocks_first ? get_group_id(1) : get_group_id(2))

@@ -163,7 +163,9 @@ struct StepProfile {
 // Where a tuning run stands. Times are of one execution of the layer.
 struct TuningStatus {
   std::string layer;
-  size_t index = 0, layers = 0;        // of the layers that are to be measured, from 0
+  // Of the layers that are to be measured, from 0. index == layers: all are, and the whole network
+  // is compared with the untuned one.
+  size_t index = 0, layers = 0;
   size_t tried = 0;                    // kernels timed for this layer
   double default_ns = 0, best_ns = 0;  // 0: not known yet
   double seconds = 0,
@@ -195,7 +197,10 @@ struct TuningReport {
   size_t lapsed = 0,
          shipped =
              0;  // of the misses: with a record that does not count any more; with a shipped one
-  size_t measured = 0;              // layers measured by this run
+  size_t measured = 0;    // layers measured by this run
+  size_t taken_back = 0;  // of these: faster alone, but untuned again for the whole network's sake
+  // Of the whole network over the untuned one, by turns; 0 where no kernel changed.
+  double gain = 0;
   double seconds = 0;               // that measuring took
   std::vector<LayerTuning> layers;  // in the order of execution
 };

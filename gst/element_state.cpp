@@ -221,8 +221,11 @@ void Element::report_tuning(const TuningReport& report) {
     GST_DEBUG_OBJECT(self_, "%s: %s", layer.layer.c_str(), layer.kernel.c_str());
   }
   if (report.mode == TuningMode::disabled) return;
-  GST_INFO_OBJECT(self_, "%s: %zu hits, %zu misses, %zu lapsed, %zu measured", report.file.c_str(),
-                  report.hits, report.misses, report.lapsed, report.measured);
+  GST_INFO_OBJECT(self_,
+                  "%s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu of them taken back",
+                  report.file.c_str(), report.hits, report.misses, report.lapsed, report.measured,
+                  report.taken_back);
+  if (report.gain > 0) GST_INFO_OBJECT(self_, "tuned over untuned: %.3f", report.gain);
 }
 
 void Element::post_progress(GstProgressType type, const std::string& text) {

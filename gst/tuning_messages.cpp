@@ -7,6 +7,7 @@
 namespace clinfer {
 
 std::string tuning_text(const TuningStatus& status) {
+  if (status.index == status.layers) return "Comparing the whole network, tuned and untuned";
   std::string text = "Tuning layer " + std::to_string(status.index + 1) + " of " +
                      std::to_string(status.layers) + " (" + status.layer +
                      "): " + std::to_string(status.tried) + " points";
@@ -34,7 +35,9 @@ void add_tuning(GstStructure* stats, const TuningReport& report) {
                     "tuning-misses", G_TYPE_UINT, static_cast<guint>(report.misses),
                     "tuning-lapsed", G_TYPE_UINT, static_cast<guint>(report.lapsed),
                     "tuning-shipped", G_TYPE_UINT, static_cast<guint>(report.shipped),
-                    "tuning-measured", G_TYPE_UINT, static_cast<guint>(report.measured), nullptr);
+                    "tuning-measured", G_TYPE_UINT, static_cast<guint>(report.measured),
+                    "tuning-taken-back", G_TYPE_UINT, static_cast<guint>(report.taken_back),
+                    "tuning-gain", G_TYPE_DOUBLE, report.gain, nullptr);
   GValue list = G_VALUE_INIT;
   g_value_init(&list, GST_TYPE_LIST);
   for (const LayerTuning& layer : report.layers) {

@@ -9,15 +9,16 @@
 
 namespace clinfer {
 
-// "Tuning layer 3 of 27 (conv1): 14 points, best 1.23 x default, 132 s left".
+// "Tuning layer 3 of 27 (conv1): 14 points, best 1.23 x default, 132 s left"; behind the last layer
+// that the whole network is compared.
 std::string tuning_text(const TuningStatus& status);
 
 // The same as numbers, for an element message: "clinfer-tuning" with layer, index, layers, points,
 // default-us, best-us, seconds, seconds-left. The caller owns it.
 GstStructure* tuning_structure(const TuningStatus& status);
 
-// Adds tuning-hits, tuning-misses, tuning-lapsed, tuning-shipped, tuning-measured, and the list
-// tuning-layers.
+// Adds tuning-hits, tuning-misses, tuning-lapsed, tuning-shipped, tuning-measured,
+// tuning-taken-back, tuning-gain, and the list tuning-layers.
 void add_tuning(GstStructure* stats, const TuningReport& report);
 
 }  // namespace clinfer

@@ -117,14 +117,17 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   choose_preprocess(tuning);
   // What measures kernels looks at one after the other; so do layers that are to be seen.
   const bool persistent = may_be_persistent() && !expose_layers && !config_.perf_count;
-  HostWeights weights = realise(progress, persistent && !tuning.measures());
+  const auto* by_turns_with = dynamic_cast<const DeviceModel*>(config_.by_turns_with.get());
+  HostWeights weights = realise(progress, persistent && !tuning.measures(), by_turns_with);
   if (tuning.measures()) {
     const bool changed = tuning.measure(*this, cache_.get(), observer);
     choose_preprocess(tuning);
-    if (changed || persistent) {
+    const auto untuned = changed ? make_untuned(progress) : nullptr;
+    do {
+      if (!changed && !persistent) break;
       choose_kernels(whole_.plan, context_->traits, choose);
-      weights = realise(progress, persistent);
-    }
+      weights = realise(progress, persistent, untuned.get());
+    } while (untuned && !tuning.pays(*this, *untuned, observer) && tuning.take_back(whole_.plan));
   }
   tuning_ = tuning.finish(whole_.plan);
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
@@ -201,7 +204,28 @@ void DeviceModel::warm_up() {
   warm.wait({});
 }
 
-DeviceModel::HostWeights DeviceModel::realise(const Progress& progress, bool persistent) {
+// The same model with the kernels that it has without tuning, to compare with; nullptr, and a
+// warning, where the device has no room for both.
+std::unique_ptr<DeviceModel> DeviceModel::make_untuned(const Progress& progress) {
+  Config config = config_;
+  config.tuning_mode = TuningMode::disabled;
+  config.tuning_db = config.partial_batches = false;
+  config.streams = std::max(config.streams, 1u);
+  config.graph_dumps_dir = config.sources_dumps_dir = "";
+  try {
+    return std::make_unique<DeviceModel>(model_, config, progress, TuningObserver{});
+  } catch (const std::exception& problem) {
+    const auto* error = dynamic_cast<const Error*>(&problem);
+    if (error && error->code() == ErrorCode::cancelled) throw;
+    warnings_.push_back(
+        std::string("the tuned network was not compared with the untuned one as a whole: ") +
+        problem.what());
+    return nullptr;
+  }
+}
+
+DeviceModel::HostWeights DeviceModel::realise(const Progress& progress, bool persistent,
+                                              const DeviceModel* by_turns_with) {
   HostWeights weights;
   const std::string directory =
       config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
@@ -210,7 +234,7 @@ DeviceModel::HostWeights DeviceModel::realise(const Progress& progress, bool per
   upload(weights);
   whole_.persistent.clear();
   share_.reset();
-  if (persistent) make_persistent_steps();
+  if (persistent) make_persistent_steps(by_turns_with);
   try {
     build(whole_, progress);
   } catch (const Error& error) {
@@ -441,7 +465,7 @@ bool DeviceModel::may_be_persistent() const {
 }
 
 // Steps in a row whose launches all can be part of a persistent kernel, as many as fit into one.
-void DeviceModel::make_persistent_steps() {
+void DeviceModel::make_persistent_steps(const DeviceModel* by_turns_with) {
   DeviceTraits traits = context_->traits;
   const bool forced = config_.persistent == Config::Persistent::yes;
   if (forced && traits.grid_barrier == GridBarrier::none) traits.grid_barrier = GridBarrier::single;
@@ -494,12 +518,11 @@ void DeviceModel::make_persistent_steps() {
   }
   if (!forced && saved_us < kWorthHolding * all_us) whole_.persistent.clear();
   if (whole_.persistent.empty() || traits.grid_barrier == GridBarrier::single) return;
-  if (!take_share()) whole_.persistent.clear();
+  if (!take_share(by_turns_with)) whole_.persistent.clear();
 }
 
 // Of the device, for persistent kernels. False: too little is left.
-bool DeviceModel::take_share() {
-  const auto* other = dynamic_cast<const DeviceModel*>(config_.by_turns_with.get());
+bool DeviceModel::take_share(const DeviceModel* other) {
   if (other && other->share_ && other->context_->device.info.id == context_->device.info.id)
     share_ = other->share_;
   else

@@ -148,10 +148,12 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   void use_measured_pipeline();
   void warm_up();
   // From the whole plan: weights, programs, streams. Without `persistent`, each step by itself.
-  HostWeights realise(const Progress& progress, bool persistent);
+  // `by_turns_with` (or nullptr): Config::by_turns_with.
+  HostWeights realise(const Progress& progress, bool persistent, const DeviceModel* by_turns_with);
+  std::unique_ptr<DeviceModel> make_untuned(const Progress& progress);
   bool may_be_persistent() const;
-  void make_persistent_steps();
-  bool take_share();
+  void make_persistent_steps(const DeviceModel* by_turns_with);
+  bool take_share(const DeviceModel* by_turns_with);
   void build(SizedPlan& sized, const Progress& progress);
   void collect_weights(SizedPlan& sized, HostWeights& weights) const;
   void upload(HostWeights& weights);

@@ -2,11 +2,13 @@
 #include "engine/runtime/tuning.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <limits>
 
 #include "engine/passes/passes.h"
+#include "engine/runtime/by_turns.h"
 #include "engine/runtime/candidate_runner.h"
 #include "engine/runtime/infer_request.h"
 #include "engine/runtime/noise.h"
@@ -26,6 +28,9 @@ constexpr int kTimedWalks = 3;
 constexpr double kLeastSeconds = 0.25;  // less of a budget is not worth starting on an operation
 constexpr size_t kAhead = 4;            // operations whose kernels are compiled in advance
 constexpr size_t kRelatives = 6;        // best points of earlier operations that a search tries
+constexpr double kWholeSeconds = 2;     // of comparing the whole network, each time
+// Kernels that gained less than this alone are taken back, by the number of the attempt.
+constexpr std::array kTakenBackBelow = {1.05, 1.2, std::numeric_limits<double>::infinity()};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -245,7 +250,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
   const auto start = Clock::now();
   std::mutex mutex;  // builds run on several threads, each asks whether to go on
   bool stopped = false;
-  TuningStatus status;
+  TuningStatus& status = status_ = {};
   status.layers = todo.size();
   const std::function<bool()> go_on = [&] {
     const std::lock_guard lock(mutex);
@@ -254,11 +259,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     return !stopped;
   };
   const auto must_go_on = [&] {
-    if (go_on()) return;
-    save();
-    throw Error(ErrorCode::cancelled, "tuning was stopped; what was measured is in " +
-                                          config_.tuning_file +
-                                          ", TUNING_CREATE goes on from there");
+    if (!go_on()) stop();
   };
   DeviceRequest request(model, model.stream(0));
   for (size_t i = 0; i < model.inputs().size(); ++i)
@@ -406,10 +407,65 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
   return changed;
 }
 
+void Tuning::stop() {
+  save();
+  throw Error(ErrorCode::cancelled, "tuning was stopped; what was measured is in " +
+                                        config_.tuning_file + ", TUNING_CREATE goes on from there");
+}
+
+bool Tuning::pays(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver& observer) {
+  status_.layer = "the whole network";
+  status_.index = status_.layers;
+  status_.tried = 0;
+  status_.default_ns = status_.best_ns = status_.seconds_left = 0;
+  const auto requests_of = [](DeviceModel& model) {
+    Requests requests;
+    for (unsigned stream = 0; stream < model.streams(); ++stream) {
+      requests.push_back(std::make_unique<DeviceRequest>(model, model.stream(stream)));
+      for (size_t i = 0; i < model.inputs().size(); ++i)
+        requests.back()->set_input(i, synthetic_tensor(model.inputs()[i]));
+    }
+    return requests;
+  };
+  Requests with = requests_of(tuned), without = requests_of(untuned);
+  const auto start = Clock::now();
+  bool stopped = false;
+  const double before = seconds_;
+  const ByTurns whole = compare_by_turns(without, with, kWholeSeconds, [&] {
+    status_.seconds = seconds_ = before + seconds_since(start);
+    stopped = stopped || (observer && !observer(status_));
+    return !stopped;
+  });
+  if (stopped) stop();
+  gain_ = whole.gain;
+  return !whole.second_is_slower();
+}
+
+bool Tuning::take_back(const Plan& plan) {
+  bool changed = false;
+  while (!changed && take_backs_ < kTakenBackBelow.size()) {
+    const double below = kTakenBackBelow[take_backs_++];
+    for (const Step& step : plan.steps) {
+      if (step.on_host) continue;
+      Problem& problem = problems_.at(op_key(step.desc));
+      if (!problem.measured || problem.choice == problem.fallback ||
+          problem.default_ns >= below * problem.ns)
+        continue;
+      problem.choice = problem.fallback;
+      problem.ns = problem.default_ns;
+      problem.taken_back = changed = true;
+      fresh_.emplace_back(problem.hash, record_of(problem, step.desc));
+    }
+  }
+  save();
+  return changed;
+}
+
 TuningReport Tuning::finish(const Plan& plan) {
   TuningReport report;
   report.mode = config_.tuning_mode;
   report.file = config_.tuning_file;
+  report.gain = gain_;
   report.seconds = seconds_;
   std::map<std::string, TuningRecord> promoted;
   std::vector<std::string> lapsed;
@@ -438,6 +494,7 @@ TuningReport Tuning::finish(const Plan& plan) {
     report.lapsed += !problem.lapsed.empty();
     report.shipped += problem.source == LayerTuning::Source::shipped;
     report.measured += problem.measured;
+    report.taken_back += problem.taken_back;
     if (!problem.lapsed.empty()) lapsed.push_back(problem.hash);
     if (const TuningRecord* record = file_.find(units_, problem.hash);
         hit && record && record->op.empty())

@@ -32,6 +32,15 @@ class Tuning {
   // before is in the file.
   bool measure(DeviceModel& model, const ocl::ProgramCache* cache, const TuningObserver& observer);
 
+  // Kernels that are faster alone can be slower beside the others: whether a model with the
+  // measured ones is no slower as a whole than one without tuning, each with as many requests in
+  // flight as it has streams. Throws as measure() does.
+  bool pays(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver& observer);
+
+  // Goes back to the untuned kernels for those layers of the plan that gained least alone, for more
+  // at each call, here and in the file. False when nothing is left that measure() has changed.
+  bool take_back(const Plan& plan);
+
   // What happened to the layers of the plan. Removes lapsed records from the file in mode update.
   TuningReport finish(const Plan& plan);
 
@@ -42,7 +51,7 @@ class Tuning {
     KernelChoice fallback, choice;
     std::vector<KernelChoice> guesses;
     LayerTuning::Source source = LayerTuning::Source::untuned;
-    bool has_choice = false, partial = false, measured = false;
+    bool has_choice = false, partial = false, measured = false, taken_back = false;
     std::string lapsed;
     double ns = 0, default_ns = 0;
     size_t tried = 0;
@@ -64,6 +73,7 @@ class Tuning {
   bool wants_measuring(const Problem& problem) const;
   TuningRecord record_of(const Problem& problem, const OpDesc& desc) const;
   void save();
+  [[noreturn]] void stop();  // saves, and throws that it was stopped
 
   const Config& config_;
   const ocl::Context& context_;
@@ -73,7 +83,9 @@ class Tuning {
   std::map<std::string, Problem> problems_;                  // by op
   std::vector<OpDesc> pictures_;                             // by choose_preprocess()
   std::vector<std::pair<std::string, TuningRecord>> fresh_;  // measured and not yet written
-  double seconds_ = 0;
+  TuningStatus status_;                                      // of measure()
+  size_t take_backs_ = 0;
+  double gain_ = 0, seconds_ = 0;
 };
 
 }  // namespace clinfer

@@ -92,8 +92,9 @@ void run(const Arguments& arguments) {
               measured.images_per_second);
   const TuningReport& tuning = compiled->tuning();
   if (tuning.mode != TuningMode::disabled)
-    std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured\n", tuning.file.c_str(),
-                tuning.hits, tuning.misses, tuning.lapsed, tuning.measured);
+    std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu taken back\n",
+                tuning.file.c_str(), tuning.hits, tuning.misses, tuning.lapsed, tuning.measured,
+                tuning.taken_back);
   if (arguments.has("--perf-count")) print_profile(compiled->profile());
   if (arguments.has("--json"))
     std::printf(

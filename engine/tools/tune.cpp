@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "engine/runtime/by_turns.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/throughput.h"
 #include "engine/tools/tune_pipeline.h"
@@ -21,13 +22,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kRedraw = std::chrono::milliseconds(200);  // of the bar on a terminal
 constexpr auto kLine = std::chrono::seconds(5);           // between lines elsewhere
 constexpr double kCompareSeconds = 4;
-constexpr size_t kLeastRounds = 5, kMostRounds = 200;
 
 volatile std::sig_atomic_t interrupted = 0;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string duration(double seconds) {
   char text[32];
@@ -57,9 +53,14 @@ class ProgressBar {
     if (status.best_ns > 0)
       std::snprintf(text, sizeof text, "%zu points, best %.2f x default", status.tried,
                     status.default_ns / status.best_ns);
-    std::fprintf(stderr, "%s%slayer %zu of %zu %.40s: %s; %s", terminal_ ? "\r\033[K" : "",
-                 bar.c_str(), status.index + 1, status.layers, status.layer.c_str(),
-                 *text ? text : "building", duration(status.seconds).c_str());
+    std::fprintf(stderr, "%s%s", terminal_ ? "\r\033[K" : "", bar.c_str());
+    if (status.index < status.layers)
+      std::fprintf(stderr, "layer %zu of %zu %.40s: %s; %s", status.index + 1, status.layers,
+                   status.layer.c_str(), *text ? text : "building",
+                   duration(status.seconds).c_str());
+    else
+      std::fprintf(stderr, "the whole network, tuned and untuned by turns; %s",
+                   duration(status.seconds).c_str());
     if (status.seconds_left > 0)
       std::fprintf(stderr, ", about %s left", duration(status.seconds_left).c_str());
     if (!terminal_) std::fprintf(stderr, "\n");
@@ -75,51 +76,16 @@ class ProgressBar {
   Clock::time_point drawn_ = Clock::now();
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-// Milliseconds of one inference untuned and tuned, and the ratio, of inferences by turns, so that
-// both meet the same machine. A ratio is of two each, in the order untuned, tuned, tuned, untuned:
-// who follows the other one finds its program gone from the device's caches, once each.
-struct Comparison {
-  double untuned_ms = 0, tuned_ms = 0, gain = 0, low = 0,
-         high = 0;  // low, high: quartiles of the gain
-  size_t rounds = 0;
-};
-
-Comparison compare(CompiledModel& untuned, CompiledModel& tuned) {
-  std::unique_ptr<InferRequest> requests[2] = {untuned.create_request(), tuned.create_request()};
+// With as many requests in flight as a model has streams.
+ByTurns compare(CompiledModel& untuned, CompiledModel& tuned) {
   const Feed feed(untuned);
-  for (const auto& request : requests) {
-    feed.prepare(*request);
-    request->start();
-    request->wait();
-  }
-  std::vector<double> ms[2], gains;
-  const auto begin = Clock::now();
-  while (gains.size() < kLeastRounds ||
-         (seconds_since(begin) < kCompareSeconds && gains.size() < kMostRounds)) {
-    double sums[2] = {};
-    for (const size_t which : {0, 1, 1, 0}) {
-      const auto start = Clock::now();
-      requests[which]->start();
-      requests[which]->wait();
-      const double took = seconds_since(start) * 1e3;
-      sums[which] += took;
-      ms[which].push_back(took);
+  Requests requests[2];
+  for (const auto& [compiled, of] : {std::pair{&untuned, &requests[0]}, {&tuned, &requests[1]}})
+    for (unsigned stream = 0; stream < compiled->streams(); ++stream) {
+      of->push_back(compiled->create_request());
+      feed.prepare(*of->back());
     }
-    gains.push_back(sums[0] / sums[1]);
-    if (interrupted) break;
-  }
-  std::sort(gains.begin(), gains.end());
-  return {median(ms[0]),
-          median(ms[1]),
-          gains[gains.size() / 2],
-          gains[gains.size() / 4],
-          gains[gains.size() * 3 / 4],
-          gains.size()};
+  return compare_by_turns(requests[0], requests[1], kCompareSeconds, [] { return !interrupted; });
 }
 
 void print_table(const TuningReport& report) {
@@ -142,6 +108,10 @@ void print_table(const TuningReport& report) {
   }
   std::printf("%zu layers measured in %s, %zu records from %s, %zu lapsed\n", report.measured,
               duration(report.seconds).c_str(), report.hits, report.file.c_str(), report.lapsed);
+  if (report.taken_back > 0)
+    std::printf(
+        "%zu layers are untuned again: faster alone, their kernels made the network slower\n",
+        report.taken_back);
 }
 
 void run(const Arguments& arguments) {
@@ -176,11 +146,11 @@ void run(const Arguments& arguments) {
   plain.tuning_db = false;
   plain.by_turns_with = tuned;
   const auto untuned = CompiledModel::compile(model, plain);
-  const Comparison all = compare(*untuned, *tuned);
+  const ByTurns all = compare(*untuned, *tuned);
   std::printf(
       "whole network on %s: untuned %.3f ms, tuned %.3f ms, gain %.3f (quartiles %.3f to %.3f of "
       "%zu rounds by turns)\n",
-      tuned->device().name.c_str(), all.untuned_ms, all.tuned_ms, all.gain, all.low, all.high,
+      tuned->device().name.c_str(), all.first_ms, all.second_ms, all.gain, all.low, all.high,
       all.rounds);
   if (arguments.has("--pipeline"))
     tune_pipeline(model, config, arguments.has("--batch") ? config.batch : 0,

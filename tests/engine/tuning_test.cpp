@@ -1,9 +1,12 @@
 // Tuning of a model: modes, files, what counts as a hit, what has lapsed, and that results stay
 // right.
+#include "engine/runtime/tuning.h"
+
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
 #include "engine/ocl/device.h"
+#include "engine/passes/passes.h"
 #include "engine/runtime/noise.h"
 #include "engine/runtime/pipeline.h"
 #include "tests/engine/test_files.h"
@@ -16,14 +19,20 @@ namespace {
 class Tuned : public testing::Test {
  protected:
   std::shared_ptr<CompiledModel> compile(TuningMode mode, const TuningObserver& observer = {}) {
-    static const TemporaryFolder programs;  // built once for all cases
+    return CompiledModel::compile(model(), config(mode), {}, observer);
+  }
+  static std::shared_ptr<const Model> model() {
     static const auto model = Model::read(test_data("models/tunable.xml"));
+    return model;
+  }
+  Config config(TuningMode mode) const {
+    static const TemporaryFolder programs;  // built once for all cases
     Config config;
     config.cache_dir = programs / "cache";
     config.tuning_mode = mode;
     config.tuning_file = mode == TuningMode::disabled ? "" : file_;
     config.tuning_db = false;
-    return CompiledModel::compile(model, config, {}, observer);
+    return config;
   }
   std::string refusal(TuningMode mode) {
     try {
@@ -99,6 +108,36 @@ TEST_F(Tuned, CreateMeasuresAndUseExistingFinds) {
   EXPECT_EQ(compile(TuningMode::create)->tuning().measured, 0u);
   EXPECT_EQ(read_file(file_), before);
   EXPECT_EQ(compile(TuningMode::retune)->tuning().measured, layers);
+}
+
+TEST_F(Tuned, WhatDoesNotPayIsTakenBackHereAndInTheFile) {
+  DeviceModel untuned(model(), config(TuningMode::disabled), {}, {});
+  const Plan& plan = untuned.plan();
+  const Config create = config(TuningMode::create);
+  Tuning tuning(create, untuned.context());
+  for (const Step& step : plan.steps)
+    if (!step.on_host)
+      tuning.choose(step.desc,
+                    accepting_families(*step.node->def, step.desc, untuned.context().traits));
+  tuning.measure(untuned, nullptr, {});
+  EXPECT_TRUE(tuning.pays(untuned, untuned, {})) << "a model is not slower than itself";
+  size_t changed = 0;
+  for (const LayerTuning& layer : tuning.finish(plan).layers)
+    changed += layer.kernel != layer.default_kernel;
+
+  size_t times = 0;
+  while (tuning.take_back(plan)) ++times;
+  EXPECT_LE(times, 3u);
+  const TuningReport report = tuning.finish(plan);
+  EXPECT_EQ(report.taken_back, changed);
+  EXPECT_EQ(report.measured, report.layers.size());
+  for (const LayerTuning& layer : report.layers) {
+    EXPECT_EQ(layer.kernel, layer.default_kernel);
+    EXPECT_EQ(layer.ns, layer.default_ns);
+  }
+  const TuningReport read = compile(TuningMode::use_existing)->tuning();
+  EXPECT_EQ(read.hits, report.layers.size());
+  for (const LayerTuning& layer : read.layers) EXPECT_EQ(layer.kernel, layer.default_kernel);
 }
 
 TEST_F(Tuned, AFileChoosesThePoint) {

@@ -1,0 +1,33 @@
+// Two models compared by inferences in turn, so that both meet the same machine.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "engine/engine.h"
+
+namespace clinfer {
+
+// How much faster the second of two models is than the first. A round is both twice, in the order
+// first, second, second, first: who follows the other one finds its program gone from the device's
+// caches, once each.
+struct ByTurns {
+  double first_ms = 0, second_ms = 0;  // medians
+  double gain = 0, low = 0, high = 0;  // first over second: median and quartiles of the rounds
+  size_t rounds = 0;
+
+  // That the second is slower, by more than two standard errors of the median (0.93 times the
+  // distance of the quartiles over the root of their number, of a normal distribution).
+  bool second_is_slower() const;
+};
+
+using Requests = std::vector<std::unique_ptr<InferRequest>>;
+
+// A turn starts all requests of a model, whose inputs are set, and waits for them; its time is by
+// inference. Goes on for about `seconds`, for three rounds at least; `go_on` is asked between
+// turns. Throws what an inference throws.
+ByTurns compare_by_turns(Requests& first, Requests& second, double seconds,
+                         const std::function<bool()>& go_on);
+
+}  // namespace clinfer

@@ -1,0 +1,74 @@
+// Comparing two models by turns, with requests that take a time of their own.
+#include "engine/runtime/by_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace clinfer {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Sleeper final : public InferRequest {
+ public:
+  explicit Sleeper(milliseconds time) : time_(time) {}
+  void set_input(size_t, const Tensor&) override {}
+  Placement set_frame(size_t, const Frame&, const FrameTransform&, size_t) override { return {}; }
+  Placement set_surface(size_t, const std::shared_ptr<ImportedSurface>&, const Frame&,
+                        const FrameTransform&, size_t) override {
+    return {};
+  }
+  Placement set_memory(size_t, const std::shared_ptr<ImportedMemory>&, const Frame&,
+                       const std::array<size_t, 3>&, const FrameTransform&, size_t) override {
+    return {};
+  }
+  void start(size_t) override { over_ = std::chrono::steady_clock::now() + time_; }
+  bool wait(std::optional<milliseconds>) override {
+    std::this_thread::sleep_until(over_);
+    return true;
+  }
+  const Tensor& output(size_t) const override { return output_; }
+
+ private:
+  const milliseconds time_;
+  std::chrono::steady_clock::time_point over_;
+  Tensor output_;
+};
+
+Requests sleepers(size_t count, int ms) {
+  Requests requests;
+  while (requests.size() < count) requests.push_back(std::make_unique<Sleeper>(milliseconds(ms)));
+  return requests;
+}
+
+TEST(ByTurns, TheSlowerOneIsFound) {
+  Requests fast = sleepers(1, 5), slow = sleepers(1, 20);
+  const ByTurns whole = compare_by_turns(fast, slow, 0.3, [] { return true; });
+  EXPECT_GE(whole.rounds, 3u);
+  EXPECT_GE(whole.first_ms, 5);
+  EXPECT_GE(whole.second_ms, 20);
+  EXPECT_LT(whole.gain, 0.8);
+  EXPECT_LE(whole.low, whole.gain);
+  EXPECT_GE(whole.high, whole.gain);
+  EXPECT_TRUE(whole.second_is_slower());
+  EXPECT_FALSE(compare_by_turns(slow, fast, 0.3, [] { return true; }).second_is_slower());
+}
+
+TEST(ByTurns, RequestsInFlightShareATurn) {
+  Requests one = sleepers(1, 20), two = sleepers(2, 20);
+  const ByTurns whole = compare_by_turns(one, two, 0.3, [] { return true; });
+  EXPECT_GT(whole.gain, 1.4);
+}
+
+TEST(ByTurns, StopsBetweenTurns) {
+  Requests first = sleepers(1, 1), second = sleepers(1, 1);
+  size_t asked = 0;
+  const ByTurns whole = compare_by_turns(first, second, 3600, [&] { return ++asked < 10; });
+  EXPECT_EQ(asked, 10u);
+  EXPECT_EQ(whole.rounds, 2u);
+  EXPECT_EQ(compare_by_turns(first, second, 3600, [] { return false; }).rounds, 0u);
+}
+
+}  // namespace
+}  // namespace clinfer

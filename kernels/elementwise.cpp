@@ -456,7 +456,7 @@ void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs,
 // limits, as steps with constants computed per channel (or whatever shape the ranges have), so that
 // layers with other ranges share a kernel. The limits are those of the integers.
 TailSteps fake_quantize_tail(const OpDesc& desc) {
-  constexpr float kMostLevels = 1 << 22;  // that "to_byte" rounds to
+  constexpr float kMostLevels = 1 << 22;  // that "to_level" rounds to
   Shape shape, aligned[4];
   for (size_t i = 0; i < 4; ++i) {
     const Tensor& range = desc.constants[i + 1];
@@ -498,10 +498,10 @@ TailSteps fake_quantize_tail(const OpDesc& desc) {
   const auto unless = [](const std::vector<float>& values, float neutral) {
     return std::any_of(values.begin(), values.end(), [&](float v) { return v != neutral; });
   };
-  binary("multiply", scale);
+  if (unless(scale, 1)) binary("multiply", scale);
   if (unless(shift, 0)) binary("add", shift);
-  tail.steps.push_back({"to_byte", 0, last});
-  binary("multiply", step);
+  tail.steps.push_back({"to_level", 0, last});
+  if (unless(step, 1)) binary("multiply", step);
   if (unless(ranges[2], 0)) binary("add", ranges[2]);
   return tail;
 }

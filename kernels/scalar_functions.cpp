@@ -10,6 +10,11 @@ namespace clinfer {
 namespace {
 
 // f(x) with the rounding of x as given; the OpenCL text is the same formula on float or floatN.
+float nearest_level(float x, float, float last) {
+  return std::min(std::max(std::nearbyint(x), 0.f), last);
+}
+constexpr const char* kNearestLevel = "round_even(fmin(fmax(x, 0.0f), BETA))";
+
 constexpr UnaryFunction kUnary[] = {
     {"abs", [](float x, float, float) { return std::fabs(x); }, "fabs(x)"},
     {"acos", [](float x, float, float) { return std::acos(x); }, "acos(x)"},
@@ -75,9 +80,9 @@ constexpr UnaryFunction kUnary[] = {
      "x / (1.0f + gate_exp(-ALPHA * x))"},
     {"square", [](float x, float, float) { return x * x; }, "x * x"},
     // the nearest integer in 0..beta (< 2^22), as a quantised value is stored
-    {"to_byte",
-     [](float x, float, float b) { return std::min(std::max(std::nearbyint(x), 0.f), b); },
-     "round_even(fmin(fmax(x, 0.0f), BETA))"},
+    {"to_byte", nearest_level, kNearestLevel},
+    // the same where it stays a float
+    {"to_level", nearest_level, kNearestLevel},
     {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "tanh(x)"},
 };

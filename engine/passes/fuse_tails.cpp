@@ -273,6 +273,10 @@ void spell_out(Graph& graph, Node& node, const PassContext& context) {
     }
     product.tail.push_back(step);
   };
+  const bool scaled = steps.steps[0].function == "multiply";
+  if (!scaled)
+    product.inputs.push_back(
+        {graph.insert_constant(&node, node.name, Tensor::of<float>(ElementType::f32, {}, {1})), 0});
   for (const PostOp& step : steps.steps)
     take(step,
          step.is_unary()
@@ -281,7 +285,7 @@ void spell_out(Graph& graph, Node& node, const PassContext& context) {
                         &node, node.name,
                         steps.constants.at(static_cast<size_t>(step.operand) - node.inputs.size())),
                     0});
-  product.tail.erase(product.tail.begin());  // the product itself
+  if (scaled) product.tail.erase(product.tail.begin());  // the product itself
   for (const PostOp& step : node.tail)
     take(step, step.is_unary() ? Edge{} : node.inputs[step.operand]);
   if (!accepting_families(*product.def, describe(product), context.traits).empty())

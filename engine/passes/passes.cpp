@@ -14,6 +14,7 @@ const std::vector<Pass>& passes() {
       {"fuse_normalizations", fuse_normalizations},
       {"fold_padding", fold_padding},
       {"fold_space_to_depth", fold_space_to_depth},
+      {"scale_quantization", scale_quantization},
       {"fold_into_weights", fold_into_weights},
       {"fold_shuffles", fold_shuffles},
       {"fuse_groups", fuse_groups},

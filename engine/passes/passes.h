@@ -47,6 +47,7 @@ void fuse_normalizations(Graph&,
                          const PassContext&);   // (x - mean) / deviation -> MVN, and the like
 void fold_padding(Graph&, const PassContext&);  // Pad into the convolution or pooling behind it
 void fold_space_to_depth(Graph&, const PassContext&);  // blocks as channels into larger kernels
+void scale_quantization(Graph&, const PassContext&);   // of FakeQuantize into multiplications
 void fold_into_weights(
     Graph&,
     const PassContext&);  // multiply/add by constants around convolutions into their weights

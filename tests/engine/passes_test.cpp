@@ -459,7 +459,18 @@ TEST(FuseTails, FakeQuantizesAreSpelledOut) {
   auto graph = b.finish();
   expect_same_values(*graph, "fuse_tails");
   EXPECT_EQ(functions_of(*graph, "Multiply"),
-            (std::vector<std::string>{"add", "to_byte", "multiply", "add", "abs", "sqrt"}));
+            (std::vector<std::string>{"add", "to_level", "multiply", "add", "abs", "sqrt"}));
+}
+
+TEST(FuseTails, FakeQuantizesOfWholeNumbersHaveNothingToMultiply) {
+  GraphBuilder b;
+  const Edge low = b.constant(random_tensor({}, 0, 0, 1)),
+             high = b.constant(random_tensor({}, 15, 15, 1));
+  b.result(b.op("FakeQuantize", 1, {b.parameter({1, 6, 4, 4}), low, high, low, high},
+                {{"levels", "16"}}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(functions_of(*graph, "Multiply"), std::vector<std::string>{"to_level"});
 }
 
 TEST(FuseTails, DoesNotFuseWhatWidensTheOutput) {
@@ -660,12 +671,12 @@ size_t convolutions_of_bytes(const Graph& graph) {
 }
 
 // All values within `steps` of the last quantisation before the output, whose step is `step`.
-void expect_same_values_but(Graph& graph, float step) {
+void expect_same_values_but(Graph& graph, float step, const PassContext& context = dot_context()) {
   std::vector<Tensor> inputs;
   for (const Node* parameter : graph.parameters)
     inputs.push_back(random_tensor(parameter->shape(), -2, 2, 7));
   const Tensor before = evaluate_graph(graph, inputs)[0];
-  run_passes(graph, dot_context(), "fuse_tails");
+  run_passes(graph, context, "fuse_tails");
   const Tensor after = evaluate_graph(graph, inputs)[0];
   for (int64_t k = 0; k < before.elements(); ++k)
     ASSERT_NEAR(before.data<float>()[k], after.data<float>()[k], step) << "element " << k;
@@ -741,7 +752,7 @@ TEST(Quantize, FloatsInBetweenAreSpelledOut) {
   EXPECT_EQ(convolutions_of_bytes(*graph), 1u);
   EXPECT_EQ(count_of(*graph, "FakeQuantize"), 0u);
   EXPECT_EQ(functions_of(*graph, "Multiply"),
-            (std::vector<std::string>{"add", "to_byte", "multiply", "add", "multiply", "multiply",
+            (std::vector<std::string>{"add", "to_level", "multiply", "add", "multiply", "multiply",
                                       "add", "to_byte"}));
 }
 
@@ -753,8 +764,65 @@ TEST(Quantize, LeavesFloatsThatNobodyCounts) {
   expect_same_values_but(*graph, 1e-4f);
   EXPECT_EQ(convolutions_of_bytes(*graph), 0u);
   EXPECT_EQ(functions_of(*graph, "Multiply"),
-            (std::vector<std::string>{"add", "to_byte", "multiply", "add"}));
+            (std::vector<std::string>{"add", "to_level", "multiply", "add"}));
   EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
+}
+
+// Where no product of bytes is to be had: rounding and limits only, the rest in the weights.
+TEST(ScaleQuantization, GoesIntoTheWeightsAround) {
+  GraphBuilder b;
+  Edge x = fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f);
+  x = b.op("ReLU", 1, {conv_on_grids(b, x, "Convolution", {4, 3, 3, 3})});
+  x = fake_quantize(b, x, 0, 10.2f);
+  x = conv_on_grids(b, x, "GroupConvolution", {4, 1, 1, 3, 3});
+  b.result(fake_quantize(b, x, -10, 9.921875f));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 20.f / 256 * 1.01f, cpu_context());
+  EXPECT_EQ(count_of(*graph, "ReLU"), 0u);
+  EXPECT_EQ(functions_of(*graph, "Convolution"), std::vector<std::string>{"to_level"});
+  EXPECT_EQ(functions_of(*graph, "GroupConvolution"),
+            (std::vector<std::string>{"add", "to_level", "multiply", "add"}));
+}
+
+TEST(ScaleQuantization, FactorsMayDifferByChannel) {
+  GraphBuilder b;
+  const Edge x = b.op("Add", 1,
+                      {conv(b, b.parameter({2, 3, 6, 6}), 3, 6, 3, "1,1", 4),
+                       b.constant(random_tensor({1, 6, 1, 1}, -1, 1, 8))});
+  const Edge low = b.constant(random_tensor({1, 6, 1, 1}, -2, -1, 1)),
+             high = b.constant(random_tensor({1, 6, 1, 1}, 1, 2, 2));
+  const Edge quantised = b.op("FakeQuantize", 1, {x, low, high, low, high}, {{"levels", "16"}});
+  b.result(conv_on_grids(b, quantised, "GroupConvolution", {6, 1, 1, 3, 3}));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 1e-3f, cpu_context());
+  EXPECT_EQ(functions_of(*graph, "Convolution"),
+            (std::vector<std::string>{"add", "to_level", "add"}));
+}
+
+TEST(ScaleQuantization, LeavesWhatOthersRead) {
+  GraphBuilder b;
+  const Edge x = b.op("ReLU", 1, {conv(b, b.parameter({1, 3, 6, 6}), 3, 4, 3, "1,1", 4)});
+  const Edge quantised = fake_quantize(b, x, 0, 2);
+  b.result(conv_on_grids(b, quantised, "GroupConvolution", {4, 1, 1, 3, 3}));
+  b.result(b.op("Add", 1, {x, quantised}));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 2.f / 255 * 4, cpu_context());
+  EXPECT_EQ(functions_of(*graph, "Convolution"), std::vector<std::string>{"relu"});
+  EXPECT_EQ(functions_of(*graph, "Multiply"), (std::vector<std::string>{"to_level", "multiply"}));
+}
+
+TEST(ScaleQuantization, LimitsStandForTheClampInFrontWhereTheyAreTighter) {
+  for (const float high : {6.f, 8.f}) {
+    GraphBuilder b;
+    const Edge x = b.op("Clamp", 1, {conv(b, b.parameter({1, 3, 6, 6}), 3, 4, 3, "1,1", 4)},
+                        {{"min", "0"}, {"max", "6"}});
+    b.result(fake_quantize(b, x, 0, high));
+    auto graph = b.finish();
+    expect_same_values_but(*graph, high / 255 * 1.01f, cpu_context());
+    EXPECT_EQ(functions_of(*graph, "Convolution"),
+              high == 6 ? (std::vector<std::string>{"to_level", "multiply"})
+                        : (std::vector<std::string>{"clamp", "multiply", "to_level", "multiply"}));
+  }
 }
 
 TEST(Quantize, LeavesVectors) {

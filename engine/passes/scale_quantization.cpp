@@ -1,0 +1,159 @@
+// Lets a FakeQuantize that stays in floats round and limit, and nothing else, where convolutions
+// around it can do the rest:
+//   FakeQuantize(x) = step * FakeQuantize'(x * scale)    both limits of FakeQuantize' last apart
+// The multiplications in front and behind go into the weights there (fold_into_weights). What the
+// limits do anyway, a ReLU or a clamp in front, goes. For devices that compute quantised models in
+// floats; f16 would lose what small steps make of weights.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "engine/passes/passes.h"
+
+namespace clinfer {
+
+namespace {
+
+enum Limit { in_low, in_high, out_low, out_high };
+
+// The limits of a FakeQuantize, all with as many values.
+struct Limits {
+  std::vector<float> values[4];
+  Shape shape;
+};
+
+std::optional<Limits> limits_of(const Node& node) {
+  Limits limits;
+  size_t count = 1;
+  for (size_t i = 0; i < 4; ++i) {
+    const Tensor* constant = constant_value(node.inputs[i + 1]);
+    if (!constant || constant->elements() == 0) return {};
+    limits.values[i] = constant->to_floats();
+    if (limits.values[i].size() == 1) continue;
+    if (count != 1 && constant->shape() != limits.shape) return {};
+    count = limits.values[i].size();
+    limits.shape = constant->shape();
+  }
+  for (auto& values : limits.values) values.resize(count, values[0]);
+  return limits;
+}
+
+bool is_element_op_with_constant(const Node& node, size_t data) {
+  return node.inputs.size() == 2 && constant_value(node.inputs[1 - data]) &&
+         (node.is("Add") || node.is("Multiply") || (data == 0 && node.is("Subtract")) ||
+          (data == 0 && node.is("Divide")));
+}
+
+bool has_constant_weights(const Node& node) {
+  return (node.is("Convolution") || node.is("GroupConvolution") || node.is("MatMul")) &&
+         node.inputs.size() == 2 && constant_value(node.inputs[1]);
+}
+
+// Whether a factor per channel of `edge` can go into weights in front of it.
+bool weights_in_front(const Graph& graph, Edge edge) {
+  while (only_user(graph, edge)) {
+    const Node& node = *edge.node;
+    if (has_constant_weights(node)) return true;
+    const size_t data = !node.inputs.empty() && constant_value(node.inputs[0]) ? 1 : 0;
+    if (!is_element_op_with_constant(node, data)) return false;
+    edge = node.inputs[data];
+  }
+  return false;
+}
+
+// Whether all that read `edge` are convolutions of it.
+bool weights_behind(const Graph& graph, const Edge& edge) {
+  const std::vector<Node*> users = graph.users(edge);
+  return !users.empty() && std::all_of(users.begin(), users.end(), [&](const Node* user) {
+    return has_constant_weights(*user) && !user->is("MatMul") && user->inputs[0] == edge &&
+           !(user->inputs[1] == edge);
+  });
+}
+
+// A ReLU or clamp that the limits behind it make superfluous.
+bool limits_less(const Node& node, const Limits& limits) {
+  if (!node.tail.empty()) return false;
+  double from = 0, to = std::numeric_limits<double>::infinity();
+  if (node.is("Clamp")) {
+    from = node.attributes.get_float("min");
+    to = node.attributes.get_float("max");
+  } else if (!node.is("ReLU")) {
+    return false;
+  }
+  const auto all = [&](Limit limit, auto holds) {
+    return std::all_of(limits.values[limit].begin(), limits.values[limit].end(), holds);
+  };
+  return all(in_low, [&](float low) { return low >= from; }) &&
+         all(in_high, [&](float high) { return high <= to; });
+}
+
+Edge multiplied(Graph& graph, const Node* before, const Edge& x, const std::vector<float>& factor,
+                const Shape& shape) {
+  Node* constant = graph.insert_constant(
+      before, x.node->name,
+      Tensor::of(ElementType::f32, factor.size() == 1 ? Shape{} : shape, factor));
+  Node* node = graph.insert(before, "Multiply", x.node->name);
+  node->def = find_op("Multiply", 1);
+  node->opset = 1;
+  node->inputs = {x, {constant, 0}};
+  infer_node_shapes(*node);
+  return {node, 0};
+}
+
+void scale(Graph& graph, Node* node) {
+  auto limits = limits_of(*node);
+  if (!limits) return;
+  const float last = static_cast<float>(node->attributes.get_int("levels") - 1);
+  std::vector<float> factor, step;
+  for (size_t k = 0; k < limits->values[0].size(); ++k) {
+    factor.push_back(last / (limits->values[in_high][k] - limits->values[in_low][k]));
+    step.push_back((limits->values[out_high][k] - limits->values[out_low][k]) / last);
+    for (const float f : {factor.back(), step.back()})
+      if (!std::isfinite(f) || f <= 0 || !std::isfinite(1 / f)) return;
+  }
+  while (only_user(graph, node->inputs[0]) && limits_less(*node->inputs[0].node, *limits)) {
+    Node* less = node->inputs[0].node;
+    node->inputs[0] = less->inputs[0];
+    less->inputs.clear();
+  }
+
+  const auto set = [&](Limit low, const std::vector<float>& by) {
+    for (size_t k = 0; k < by.size(); ++k) {
+      limits->values[low][k] *= by[k];
+      limits->values[low + 1][k] = limits->values[low][k] + last;
+    }
+    for (const size_t i : {size_t{low}, size_t{low} + 1}) {
+      const Shape shape = by.size() == 1 ? Shape{} : limits->shape;
+      node->inputs[i + 1] = {
+          graph.insert_constant(node, node->name,
+                                Tensor::of(ElementType::f32, shape, limits->values[i])),
+          0};
+    }
+  };
+  const Edge result{node, 0};
+  if (weights_behind(graph, result)) {
+    const std::vector<Node*> users = graph.users(result);
+    for (Node* user : users) user->inputs[0] = multiplied(graph, user, result, step, limits->shape);
+    std::vector<float> inverse = step;
+    for (float& f : inverse) f = 1 / f;
+    set(out_low, inverse);
+  }
+  if (weights_in_front(graph, node->inputs[0])) {
+    node->inputs[0] = multiplied(graph, node, node->inputs[0], factor, limits->shape);
+    set(in_low, factor);
+  }
+}
+
+}  // namespace
+
+void scale_quantization(Graph& graph, const PassContext& context) {
+  if (context.traits.dot != DotProduct::none || context.activations != ElementType::f32) return;
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes)
+    if (node->is("FakeQuantize") && is_float(node->outputs[0].type)) nodes.push_back(node.get());
+  for (Node* node : nodes) scale(graph, node);
+  graph.remove_dead();
+}
+
+}  // namespace clinfer

@@ -12,6 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kLeastRounds = 3, kMostRounds = 200;
+constexpr double kAlike = 0.98;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -36,7 +37,7 @@ double milliseconds_of_turn(Requests& requests) {
 
 bool ByTurns::second_is_slower() const {
   const double error = 0.93 * (high - low) / std::sqrt(static_cast<double>(rounds));
-  return rounds > 0 && gain + 2 * error < 1;
+  return rounds > 0 && gain + 2 * error < kAlike;
 }
 
 ByTurns compare_by_turns(Requests& first, Requests& second, double seconds,

@@ -370,6 +370,7 @@ TuningPoint point_of(int vector, int rows, int group_x, int group_y) {
 }
 
 TuningPoint preprocess_heuristic(const OpDesc&, const DeviceTraits& traits) {
+  if (traits.is_cpu && traits.vector_width < 16) return point_of(16, 4, 1, 1);
   if (is_wide(traits))
     return point_of(traits.vector_width >= 16 ? 16 : 8, 8, traits.max_work_group >= 4 ? 4 : 1, 1);
   return traits.max_work_group >= 128 ? point_of(1, 1, 32, 4) : point_of(1, 1, 1, 1);

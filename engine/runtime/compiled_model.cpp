@@ -126,7 +126,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     do {
       if (!changed && !persistent) break;
       choose_kernels(whole_.plan, context_->traits, choose);
-      weights = realise(progress, persistent, untuned.get());
+      weights = realise(progress, persistent, untuned ? untuned.get() : by_turns_with);
     } while (untuned && !tuning.pays(*this, *untuned, observer) && tuning.take_back(whole_.plan));
   }
   tuning_ = tuning.finish(whole_.plan);

@@ -73,7 +73,14 @@ Heard play(const std::string& tuning) {
   g_object_get(clinfer, "stats", &stats, nullptr);
   gst_structure_get_uint(stats, "tuning-hits", &heard.hits);
   gst_structure_get_uint(stats, "tuning-misses", &heard.misses);
-  gst_structure_get_uint(stats, "tuning-measured", &heard.measured);
+  if (gst_structure_get_uint(stats, "tuning-measured", &heard.measured)) {
+    guint taken_back = 0;
+    gdouble gain = -1;
+    EXPECT_TRUE(gst_structure_get_uint(stats, "tuning-taken-back", &taken_back));
+    EXPECT_TRUE(gst_structure_get_double(stats, "tuning-gain", &gain));
+    EXPECT_LE(taken_back, heard.measured);
+    EXPECT_GE(gain, 0);
+  }
   gst_structure_free(stats);
   gst_object_unref(clinfer);
   gst_object_unref(bus);

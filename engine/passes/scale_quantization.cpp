@@ -151,7 +151,8 @@ void scale_quantization(Graph& graph, const PassContext& context) {
   if (context.traits.dot != DotProduct::none || context.activations != ElementType::f32) return;
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes)
-    if (node->is("FakeQuantize") && is_float(node->outputs[0].type)) nodes.push_back(node.get());
+    if (node->is("FakeQuantize") && node->outputs[0].type == ElementType::f32)
+      nodes.push_back(node.get());
   for (Node* node : nodes) scale(graph, node);
   graph.remove_dead();
 }

@@ -18,9 +18,9 @@ struct ByTurns {
   size_t rounds = 0;
 
   // That the second is slower, by more than chance: two models with the same kernels, whose buffers
-  // lie elsewhere, differ by up to 2 % (0.979 to 0.996 on an H200), and the median has a standard
-  // error (0.93 times the distance of the quartiles over the root of their number, of a normal
-  // distribution), twice which is allowed for.
+  // lie elsewhere, can differ by 2 % (osnet at batch 8 on an H200: 0.979), and the median has a
+  // standard error (0.93 times the distance of the quartiles over the root of their number, of a
+  // normal distribution), twice which is allowed for.
   bool second_is_slower() const;
 };
 

@@ -9,12 +9,12 @@ namespace clinfer {
 
 namespace {
 
-// f(x) with the rounding of x as given; the OpenCL text is the same formula on float or floatN.
 float nearest_level(float x, float, float last) {
   return std::min(std::max(std::nearbyint(x), 0.f), last);
 }
 constexpr const char* kNearestLevel = "round_even(fmin(fmax(x, 0.0f), BETA))";
 
+// f(x) with the rounding of x as given; the OpenCL text is the same formula on float or floatN.
 constexpr UnaryFunction kUnary[] = {
     {"abs", [](float x, float, float) { return std::fabs(x); }, "fabs(x)"},
     {"acos", [](float x, float, float) { return std::acos(x); }, "acos(x)"},

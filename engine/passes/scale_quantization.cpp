@@ -66,8 +66,7 @@ bool weights_in_front(const Graph& graph, Edge edge) {
 bool weights_behind(const Graph& graph, const Edge& edge) {
   const std::vector<Node*> users = graph.users(edge);
   return !users.empty() && std::all_of(users.begin(), users.end(), [&](const Node* user) {
-    return has_constant_weights(*user) && !user->is("MatMul") && user->inputs[0] == edge &&
-           !(user->inputs[1] == edge);
+    return has_constant_weights(*user) && !user->is("MatMul") && user->inputs[0] == edge;
   });
 }
 

@@ -122,12 +122,13 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   if (tuning.measures()) {
     const bool changed = tuning.measure(*this, cache_.get(), observer);
     choose_preprocess(tuning);
-    const auto untuned = changed ? make_untuned(progress) : nullptr;
-    do {
-      if (!changed && !persistent) break;
-      choose_kernels(whole_.plan, context_->traits, choose);
-      weights = realise(progress, persistent, untuned ? untuned.get() : by_turns_with);
-    } while (untuned && !tuning.pays(*this, *untuned, observer) && tuning.take_back(whole_.plan));
+    if (changed || persistent) {
+      const auto untuned = changed ? make_untuned(progress) : nullptr;
+      do {
+        choose_kernels(whole_.plan, context_->traits, choose);
+        weights = realise(progress, persistent, untuned ? untuned.get() : by_turns_with);
+      } while (untuned && !tuning.pays(*this, *untuned, observer) && tuning.take_back(whole_.plan));
+    }
   }
   tuning_ = tuning.finish(whole_.plan);
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);

@@ -19,4 +19,8 @@ Tensor synthetic_tensor(const Port& port) {
   return Tensor::of(port.type, port.shape, values);
 }
 
+void set_noise(InferRequest& request, const std::vector<Port>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) request.set_input(i, synthetic_tensor(inputs[i]));
+}
+
 }  // namespace clinfer

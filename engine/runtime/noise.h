@@ -23,4 +23,7 @@ class Noise {
 // 1 for other integers.
 Tensor synthetic_tensor(const Port& port);
 
+// Sets all inputs of an idle request of a model that has these.
+void set_noise(InferRequest& request, const std::vector<Port>& inputs);
+
 }  // namespace clinfer

@@ -262,8 +262,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     if (!go_on()) stop();
   };
   DeviceRequest request(model, model.stream(0));
-  for (size_t i = 0; i < model.inputs().size(); ++i)
-    request.set_input(i, synthetic_tensor(model.inputs()[i]));
+  set_noise(request, model.inputs());
   // Time is spent where time can be saved: what takes longest goes first and gets most of the
   // budget.
   std::vector<double> least(plan.steps.size(), std::numeric_limits<double>::infinity());
@@ -422,8 +421,7 @@ bool Tuning::pays(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver
     Requests requests;
     for (unsigned stream = 0; stream < model.streams(); ++stream) {
       requests.push_back(std::make_unique<DeviceRequest>(model, model.stream(stream)));
-      for (size_t i = 0; i < model.inputs().size(); ++i)
-        requests.back()->set_input(i, synthetic_tensor(model.inputs()[i]));
+      set_noise(*requests.back(), model.inputs());
     }
     return requests;
   };

@@ -6,11 +6,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <vector>
 
 #include "engine/runtime/by_turns.h"
+#include "engine/runtime/noise.h"
 #include "engine/tools/commands.h"
-#include "engine/tools/throughput.h"
 #include "engine/tools/tune_pipeline.h"
 
 namespace clinfer {
@@ -78,12 +77,11 @@ class ProgressBar {
 
 // With as many requests in flight as a model has streams.
 ByTurns compare(CompiledModel& untuned, CompiledModel& tuned) {
-  const Feed feed(untuned);
   Requests requests[2];
   for (const auto& [compiled, of] : {std::pair{&untuned, &requests[0]}, {&tuned, &requests[1]}})
     for (unsigned stream = 0; stream < compiled->streams(); ++stream) {
       of->push_back(compiled->create_request());
-      feed.prepare(*of->back());
+      set_noise(*of->back(), compiled->inputs());
     }
   return compare_by_turns(requests[0], requests[1], kCompareSeconds, [] { return !interrupted; });
 }

@@ -28,6 +28,7 @@ constexpr int kTimedWalks = 3;
 constexpr double kLeastSeconds = 0.25;  // less of a budget is not worth starting on an operation
 constexpr size_t kAhead = 4;            // operations whose kernels are compiled in advance
 constexpr size_t kRelatives = 6;        // best points of earlier operations that a search tries
+constexpr unsigned kInFlight = 2;       // requests a stream while the whole network is compared
 constexpr double kWholeSeconds = 2;     // of comparing the whole network, each time
 // Kernels that gained less than this alone are taken back, by the number of the attempt.
 constexpr std::array kTakenBackBelow = {1.05, 1.2, std::numeric_limits<double>::infinity()};
@@ -419,8 +420,8 @@ bool Tuning::pays(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver
   status_.default_ns = status_.best_ns = status_.seconds_left = 0;
   const auto requests_of = [](DeviceModel& model) {
     Requests requests;
-    for (unsigned stream = 0; stream < model.streams(); ++stream) {
-      requests.push_back(std::make_unique<DeviceRequest>(model, model.stream(stream)));
+    for (unsigned i = 0; i < kInFlight * model.streams(); ++i) {
+      requests.push_back(std::make_unique<DeviceRequest>(model, model.stream(i % model.streams())));
       set_noise(*requests.back(), model.inputs());
     }
     return requests;

@@ -75,11 +75,11 @@ class ProgressBar {
   Clock::time_point drawn_ = Clock::now();
 };
 
-// With as many requests in flight as a model has streams.
+// With as many requests in flight as users have unless they say otherwise: two a stream.
 ByTurns compare(CompiledModel& untuned, CompiledModel& tuned) {
   Requests requests[2];
   for (const auto& [compiled, of] : {std::pair{&untuned, &requests[0]}, {&tuned, &requests[1]}})
-    for (unsigned stream = 0; stream < compiled->streams(); ++stream) {
+    for (unsigned i = 0; i < 2 * compiled->streams(); ++i) {
       of->push_back(compiled->create_request());
       set_noise(*of->back(), compiled->inputs());
     }

@@ -104,7 +104,7 @@ struct Config {
   std::string tuning_file;    // needed by all modes but disabled
   bool tuning_db = true;      // records shipped with the engine count
   double tuning_seconds = 0;  // about how long kernels are measured; 0: until the search is through
-  bool tuning_exhaustive = false;  // measure every point instead of searching
+  bool tuning_exhaustive = false;  // measure every point of every kernel that can win
 
   // Sets a value by the GPU plug-in's key ("GPU_THROUGHPUT_STREAMS", "KEY_" prefix allowed, CLDNN_
   // spellings too, "INFERENCE_PRECISION"). Throws Error{bad_argument} that lists the keys or the

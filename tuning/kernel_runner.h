@@ -16,6 +16,10 @@ class KernelRunner {
  public:
   virtual ~KernelRunner() = default;
 
+  // prepare() will be asked for these: compilers may begin, where they do not disturb the
+  // measuring.
+  virtual void expect(std::span<const KernelPlan> plans) = 0;
+
   // Makes kernel plans ready to run: programs built, weights packed. Returns one text for each: "",
   // or why it cannot run (the compiler's complaint). They are numbered on from those of earlier
   // calls.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "kernels/error.h"
@@ -24,6 +25,7 @@ constexpr int kFirstSamples = 2;
 constexpr double kHopeless = 1.4;  // who took this many times the best in all first samples is out
 constexpr double kSampleNs = 200e3;  // a sample is repeated to take about this long
 constexpr unsigned kMostRepeats = 16;
+constexpr double kNoRival = 1.25;  // behind the best family by this, see points_of_rivals()
 constexpr int kFirstRounds = 3, kMostRounds = 12;
 constexpr size_t kFinalists = 3;
 constexpr int kFinalRounds = 15;
@@ -45,6 +47,19 @@ std::string one_line(const std::string& text) {
     line += byte < 0x20 || byte >= 0x7f ? ' ' : c;
   }
   return line;
+}
+
+// Indices into a family's space, by its model of the costs where it has one.
+std::vector<size_t> cheapest_first(const KernelFamily& family,
+                                   const std::vector<TuningPoint>& space, const OpDesc& desc,
+                                   const DeviceTraits& traits) {
+  std::vector<size_t> order(space.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (!family.costs) return order;
+  const std::vector<double> costs = family.costs(desc, traits);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return costs[a] < costs[b]; });
+  return order;
 }
 
 struct Candidate {
@@ -90,8 +105,11 @@ class Search {
     const double once = runner_.time(fallback_.number, 1);
     repeat_ = static_cast<unsigned>(
         std::clamp(kSampleNs / std::max(once, 1.0), 1.0, static_cast<double>(kMostRepeats)));
-    try_all(first_candidates(desc_, traits_, families_, guesses, limits_.exhaustive));
-    if (!limits_.exhaustive) climb();
+    try_all(first_candidates(desc_, traits_, families_, guesses));
+    if (limits_.exhaustive)
+      try_all(points_of_rivals());
+    else
+      climb();
     choose();
     return std::move(result_);
   }
@@ -113,6 +131,30 @@ class Search {
     const std::chrono::duration<double> passed = Clock::now() - start_;
     if (limits_.seconds > 0 && checked_ && passed.count() > limits_.seconds) ended_ = true;
     return !ended_;
+  }
+
+  // All points of the families that can win. Where the first candidates of a family, which are
+  // those that its model finds cheapest, are this far behind those of another one, its other points
+  // are.
+  std::vector<KernelChoice> points_of_rivals() const {
+    std::map<const KernelFamily*, double> best{{fallback_.choice.family, 1.0}};
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.failed) continue;
+      double& score = best.try_emplace(candidate.choice.family, candidate.score()).first->second;
+      score = std::min(score, candidate.score());
+    }
+    const double least =
+        std::min_element(best.begin(), best.end(), [](const auto& a, const auto& b) {
+          return a.second < b.second;
+        })->second;
+    std::vector<KernelChoice> rest;
+    for (const Space& space : spaces_) {
+      const auto found = best.find(space.family);
+      if (found == best.end() || found->second > kNoRival * least) continue;
+      for (const size_t i : cheapest_first(*space.family, space.points, desc_, traits_))
+        rest.push_back({space.family, space.points[i]});
+    }
+    return rest;
   }
 
   // From the best to neighbours of it that are better.
@@ -171,13 +213,15 @@ class Search {
       seen_.push_back(choice);
       return false;
     });
+    std::vector<KernelPlan> all;
+    for (const KernelChoice& choice : choices) all.push_back(plan_of(choice));
+    runner_.expect(all);
     std::vector<size_t> fresh;
     for (size_t from = 0; from < choices.size() && go_on(); from += kBatch) {
       const std::span<const KernelChoice> batch(choices.data() + from,
                                                 std::min(kBatch, choices.size() - from));
-      std::vector<KernelPlan> plans;
-      for (const KernelChoice& choice : batch) plans.push_back(plan_of(choice));
-      const std::vector<std::string> errors = runner_.prepare(plans);
+      const std::vector<std::string> errors =
+          runner_.prepare(std::span(all).subspan(from, batch.size()));
       std::vector<size_t> ready;
       for (size_t i = 0; i < batch.size() && go_on(); ++i) {
         candidates_.push_back({batch[i], next_number_ + i});
@@ -359,25 +403,17 @@ int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceT
 
 std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
                                            std::span<const KernelFamily* const> families,
-                                           std::span<const KernelChoice> guesses, bool exhaustive) {
+                                           std::span<const KernelChoice> guesses) {
   std::vector<KernelChoice> first(guesses.begin(), guesses.end());
   for (const KernelFamily* family : families)
     first.push_back({family, family->heuristic(desc, traits)});
   for (const KernelFamily* family : families) {
     const std::vector<TuningPoint> space = family->space(desc, traits);
-    std::vector<size_t> order(space.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    size_t leading = kLeading;
-    if (family->costs) {
-      const std::vector<double> costs = family->costs(desc, traits);
-      std::stable_sort(order.begin(), order.end(),
-                       [&](size_t a, size_t b) { return costs[a] < costs[b]; });
-      leading = kCheapest;
-    }
-    if (exhaustive) leading = order.size();
+    const std::vector<size_t> order = cheapest_first(*family, space, desc, traits);
+    const size_t leading = family->costs ? kCheapest : kLeading;
     for (size_t i = 0; i < std::min(leading, order.size()); ++i)
       first.push_back({family, space[order[i]]});
-    if (family->costs || exhaustive) continue;
+    if (family->costs) continue;
     const double step = std::max(1.0, static_cast<double>(space.size()) / kSpread);
     for (double at = 0; at < static_cast<double>(space.size()); at += step)
       first.push_back({family, space[static_cast<size_t>(at)]});

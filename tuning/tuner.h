@@ -28,7 +28,7 @@ int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceT
 
 struct SearchLimits {
   double seconds = 0;       // for this operation; 0: until the search is through
-  bool exhaustive = false;  // time every point of every family instead of searching
+  bool exhaustive = false;  // time every point instead of searching, see search()
 };
 
 struct SearchProgress {
@@ -46,18 +46,20 @@ struct SearchResult {
 };
 
 // What a search tries first: `guesses`, each family's own choice, and the points that the families'
-// models find cheapest (where a family has none: the head of its space and some spread over it);
-// all points where it is exhaustive. May name a point twice.
+// models find cheapest (where a family has none: the head of its space and some spread over it).
+// May name a point twice.
 std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
                                            std::span<const KernelFamily* const> families,
-                                           std::span<const KernelChoice> guesses, bool exhaustive);
+                                           std::span<const KernelChoice> guesses);
 
 // Times kernels of `families` against the untuned choice `fallback`. Everything is compared by
 // ratios of samples taken next to each other, so a drifting clock does not decide. Successive
 // halving of the first candidates: all get few samples, the better ones are checked and get more;
-// around the winner its neighbours are tried until none is better. Kernels that fail are noted and
-// never chosen. `observe` is called at least at every sample; returning false ends the search with
-// the best so far. Throws what `runner` throws for the fallback.
+// around the winner its neighbours are tried until none is better. Where it is exhaustive, instead
+// of neighbours all points are tried of all families whose first candidates came near the best.
+// Kernels that fail are noted and never chosen. `observe` is called at least at every sample;
+// returning false ends the search with the best so far. Throws what `runner` throws for the
+// fallback.
 SearchResult search(const OpDesc& desc, const DeviceTraits& traits,
                     std::span<const KernelFamily* const> families, const KernelChoice& fallback,
                     std::span<const KernelChoice> guesses, KernelRunner& runner,

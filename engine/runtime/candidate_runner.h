@@ -25,6 +25,7 @@ class CandidateRunner final : public KernelRunner {
   // Puts the outputs back to what they were.
   ~CandidateRunner() override;
 
+  void expect(std::span<const KernelPlan> plans) override;
   std::vector<std::string> prepare(std::span<const KernelPlan> plans) override;
   std::string verify(size_t number) override;
   double time(size_t number, unsigned repeat) override;
@@ -35,20 +36,23 @@ class CandidateRunner final : public KernelRunner {
     std::vector<cl::Kernel> kernels;
     cl::Buffer workspace;
   };
-  // An output as the kernel in use wrote it, with whatever lies between its elements.
+  // An output as the kernel in use wrote it, with whatever lies between its elements. Copies stay
+  // on the device: networks have outputs of many megabytes, and each candidate is verified.
   struct Reference {
-    TensorDesc desc;  // from the first byte on
+    TensorDesc desc;
     cl::Buffer buffer;
     size_t begin = 0;  // bytes in the buffer
     std::vector<std::byte> bytes;
-    std::vector<float> values;
+    std::vector<std::byte> mask;  // of these bytes: kPoison where elements of the output lie
+    cl::Buffer right, poisoned;   // the bytes as they were, and with poison for an output
+    double largest = 0;           // magnitude of a finite element
   };
 
   Ready make_ready(const KernelPlan& plan);
   cl::Buffer packed_buffer(const std::function<std::vector<std::byte>()>& make);
   void launch(const Ready& ready, std::vector<cl::Event>* events);
   void restore();
-  std::string compare(const Reference& reference, const std::vector<std::byte>& after) const;
+  std::string compare(const Reference& reference) const;
 
   const ocl::Context& context_;
   const OpDesc& desc_;
@@ -60,6 +64,7 @@ class CandidateRunner final : public KernelRunner {
   bool events_ = false;                        // the device's clock is fine enough
   std::vector<std::unique_ptr<Ready>> ready_;  // null: failed
   std::vector<Reference> references_;
+  std::vector<std::byte> after_;  // what a candidate wrote
   std::mutex mutex_;
   std::map<uint64_t, std::pair<size_t, cl::Buffer>> packed_;  // by content: many points pack alike
 };

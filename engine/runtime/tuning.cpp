@@ -310,8 +310,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     for (; wanted < std::min(until, todo.size()); ++wanted) {
       const Task& task = todo[wanted];
       for (const KernelChoice& choice :
-           first_candidates(*task.desc, context_.traits, task.families, guesses_of(task),
-                            config_.tuning_exhaustive))
+           first_candidates(*task.desc, context_.traits, task.families, guesses_of(task)))
         for (const KernelSpec& spec :
              choice.family->plan(*task.desc, context_.traits, choice.point).launches)
           programs.want(ocl::instantiate(spec));

@@ -167,7 +167,8 @@ Command tune_command() {
             {"--batch", "N", "images per inference; what the model states unless given"},
             {"--pipeline", "", "also find the best streams, requests and batch; AUTO uses them"},
             {"--retune", "", "measure everything anew, whatever the file says"},
-            {"--exhaustive", "", "measure every point instead of searching"},
+            {"--exhaustive", "",
+             "measure every point of every kernel that can win instead of searching"},
             config_option()}},
           run};
 }

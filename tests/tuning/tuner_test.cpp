@@ -51,6 +51,7 @@ const KernelFamily kOther{"other",
 
 class FakeRunner final : public KernelRunner {
  public:
+  void expect(std::span<const KernelPlan> plans) override { expected += plans.size(); }
   std::vector<std::string> prepare(std::span<const KernelPlan> plans) override {
     std::vector<std::string> reasons;
     for (const KernelPlan& plan : plans) {
@@ -81,7 +82,7 @@ class FakeRunner final : public KernelRunner {
         return 1e5 * (1 + 0.1 * (std::abs(v.at("A") - 7) + std::abs(v.at("B") - 5)));
       };
   double drift = 1;
-  size_t timings = 0, checks = 0;
+  size_t timings = 0, checks = 0, expected = 0;
 
  private:
   std::vector<std::map<std::string, int>> made_;
@@ -109,6 +110,29 @@ TEST(Tuner, FindsTheBestWithoutTryingAll) {
   const SearchResult exhaustive = run(all, {0, true});
   EXPECT_EQ(exhaustive.best, result.best);
   EXPECT_EQ(exhaustive.tried, 96u);  // 97 points, one of them the default
+  EXPECT_EQ(all.expected, 96u);
+}
+
+TEST(Tuner, ExhaustivelyTriesOnlyFamiliesThatCanWin) {
+  KernelFamily many = kOther;
+  many.space = [](const OpDesc&, const DeviceTraits&) {
+    std::vector<TuningPoint> points;
+    for (int c = 0; c < 100; ++c) points.push_back({{{"C", c}}});
+    return points;
+  };
+  const std::vector<const KernelFamily*> families{&kGrid, &many};
+  for (const double other : {1.1e5, 2e5}) {
+    FakeRunner runner;
+    const auto grid_cost = runner.cost;
+    runner.cost = [&](const std::map<std::string, int>& v) {
+      return v.count("C") ? other : grid_cost(v);
+    };
+    const SearchResult result = search(OpDesc(), DeviceTraits(), families, kDefault, {}, runner,
+                                       {0, true}, [](const SearchProgress&) { return true; });
+    EXPECT_EQ(to_string(result.best), "grid A=7 B=5");
+    EXPECT_EQ(result.tried >= 195, other < 1.2e5) << result.tried;
+    EXPECT_GE(result.tried, 95u);
+  }
 }
 
 TEST(Tuner, ADriftingClockDoesNotDecide) {

@@ -134,17 +134,20 @@ CandidateRunner::Ready CandidateRunner::make_ready(const KernelPlan& plan) {
   return ready;
 }
 
-void CandidateRunner::expect(std::span<const KernelPlan> plans) {
-  if (context_.traits.is_cpu) return;  // the compilers would take the cores that are measured
+void CandidateRunner::want(std::span<const KernelPlan> plans) {
   for (const KernelPlan& plan : plans)
     for (const KernelSpec& spec : plan.launches) programs_.want(ocl::instantiate(spec));
+}
+
+void CandidateRunner::expect(std::span<const KernelPlan> plans) {
+  // On a CPU the compilers would take the cores that are measured.
+  if (!context_.traits.is_cpu) want(plans);
 }
 
 std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> plans) {
   std::vector<std::string> reasons(plans.size());
   std::vector<std::unique_ptr<Ready>> made(plans.size());
-  for (const KernelPlan& plan : plans)
-    for (const KernelSpec& spec : plan.launches) programs_.want(ocl::instantiate(spec));
+  want(plans);
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i; (i = next++) < plans.size();) {

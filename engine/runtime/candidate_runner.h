@@ -48,6 +48,7 @@ class CandidateRunner final : public KernelRunner {
     double largest = 0;           // magnitude of a finite element
   };
 
+  void want(std::span<const KernelPlan> plans);
   Ready make_ready(const KernelPlan& plan);
   cl::Buffer packed_buffer(const std::function<std::vector<std::byte>()>& make);
   void launch(const Ready& ready, std::vector<cl::Event>* events);

@@ -145,16 +145,30 @@ std::vector<Point> points_of(const OpDesc& desc, const Problem& given, const Dev
   return points;
 }
 
+// What the terms of cost() take, in cycles.
+struct Cycles {
+  double sum, tile_p, tiles, near, step;                        // issued
+  double item, item_sum, item_tile_p, scattered;                // to start a work-item, to write
+  double slices, slices_sum;                                    // to add slices up
+  double registers, registers_sum;                              // (registers, not cycles)
+  double latency, hidden, starting, ahead, waves, grow, group;  // waited for
+};
+// Fitted to all points of 238 layers of detection, segmentation and re-identification networks on
+// an H200 (53,653 timings, f16, batches 1 and 8), one launch at a time.
+constexpr Cycles kAlone{3.5, 15, 2,   0.68, 10.4,  54,   146, 514, 215,   54,
+                        2.5, 50, 7.3, 333,  0.113, 1.17, 785, 4.3, 0.937, 412};
+// To the whole networks on two streams, from 2134 timings of such layers (f16 and bytes) and, for
+// what reading far ahead costs at first, 1244 of batch 8. kAlone does 20 % fewer images a second
+// there with face-detection-retail-0004 at batch 8, and needs 8 % less time for them on one stream.
+constexpr Cycles kBeside{5.9, 6.8, 3.4, 0.66, 9.4,  204, 128, 0,   0,    125,
+                         2.3, 74,  4,   280,  0.17, 1.4, 200, 1.1, 0.71, 86};
+
 // Time on a GPU in cycles: what the slowest work-group waits, what all warps issue (four schedulers
 // a compute unit), what starting work-groups takes. Warps of a group that read the same words find
-// them near by. The constants are fitted to 2134 timings of layers of detection and segmentation
-// networks on an H200 (f16 and bytes, batches 1 and 8), what reading far ahead costs at first to
-// 1244 of batch 8. What is fitted to launches by themselves alone comes nearer to each layer's best
-// (all points of 238 layers: 1.03 times it, these constants 1.05), but loses beside another stream:
-// face-detection-retail-0004 at batch 8 took 8 % less with one request at a time, and did 20 %
-// fewer images a second with four requests on two streams.
+// them near by.
 double cost(const OpDesc& desc, const Problem& problem, const Point& p,
             const DeviceTraits& traits) {
+  const Cycles& c = traits.alone ? kAlone : kBeside;
   const ConvShape& s = problem.tile.shape;
   const double units = traits.compute_units;
   const double warps_p =
@@ -165,16 +179,19 @@ double cost(const OpDesc& desc, const Problem& problem, const Point& p,
   const double steps = static_cast<double>(Steps(desc, s, p).per_slice);
   const double sums = p.tile_p * p.tiles();
   const double words = p.words / 2.0;
-  const double loads =
-      2 * p.tile_p / std::pow(p.warps_c, 0.66) + p.tiles() / std::pow(p.warps_p, 0.66);
-  const double issue = 5.9 * sums * words + 3.4 * loads * words + 9.4;
-  const double own = 204 + 128 * sums + (p.slices > 1 ? 125 + 2.3 * sums : 0);
-  const double registers = 74 + 4 * sums + p.ahead * p.words * (2 * p.tile_p + p.tiles());
+  const double loads = c.tile_p * p.tile_p / std::pow(p.warps_c, c.near) +
+                       c.tiles * p.tiles() / std::pow(p.warps_p, c.near);
+  const double issue = (c.sum * sums + loads) * words + c.step;
+  double own = c.item + c.item_sum * sums + c.item_tile_p * p.tile_p;
+  if (!output_aligned(desc, problem.tile, p.vector)) own += c.scattered * sums * p.vector;
+  if (p.slices > 1) own += c.slices + c.slices_sum * sums;
+  const double registers =
+      c.registers + c.registers_sum * sums + p.ahead * p.words * (2 * p.tile_p + p.tiles());
   const double resident = std::min(64.0, 65536 / (32 * registers));
-  const double alone =
-      steps * (280 / std::pow(p.ahead, 0.17) + issue) + 1.4 * own + 200 * (p.ahead - 1);
-  return 1.1 * std::pow(std::max(warps / units / resident, 1.0), 0.71) * alone +
-         warps / units / 4 * (steps * issue + own) + 86 * warps / (p.warps() * units);
+  const double alone = steps * (c.latency / std::pow(p.ahead, c.hidden) + issue) +
+                       c.starting * own + c.ahead * (p.ahead - 1);
+  return c.waves * std::pow(std::max(warps / units / resident, 1.0), c.grow) * alone +
+         warps / units / 4 * (steps * issue + own) + c.group * warps / (p.warps() * units);
 }
 
 std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& desc,

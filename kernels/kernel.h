@@ -47,6 +47,9 @@ struct DeviceTraits {
   DotProduct dot = DotProduct::none;
   MatrixUnit matrix = MatrixUnit::none;
   GridBarrier grid_barrier = GridBarrier::none;
+  // Kernels run one after the other: only one stream's. Else others' run beside them, and what a
+  // kernel issues counts for more than how long it takes.
+  bool alone = true;
 };
 
 // Named integers, in a fixed order. Two points of one family have the same names.

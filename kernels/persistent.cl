@@ -28,7 +28,9 @@ void pk_meet_team(int team, int size) {
 }
 #else
 #define pk_meet_all(meetings, all) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-#define pk_meet_team(team, size) (barrier)(CLK_LOCAL_MEM_FENCE)
+inline __attribute__((always_inline)) void pk_meet_team(int team, int size) {
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
 #endif
 
 #undef WORK_GROUP

@@ -24,6 +24,31 @@ constexpr double kToleranceF32 = 2e-4, kToleranceF16 = 1e-2;
 constexpr double kFlips =
     0.01;  // share of elements that may come to lie on the other side of a step
 
+constexpr unsigned kInARow = 8;     // executions of a part of a persistent kernel
+constexpr size_t kAlignment = 256;  // of packed constants in one buffer
+
+// One after the other, in a persistent kernel of their own. Throws Error{unsupported}.
+ocl::PersistentKernel make_in_a_row(
+    const KernelPlan& plan, const PersistentPart& part,
+    const std::function<ocl::ArgumentPlace(const Argument& argument)>& place) {
+  const auto refuse = [](const std::string& why) {
+    throw Error(ErrorCode::unsupported, "no part of a persistent kernel: " + why);
+  };
+  std::vector<const KernelSpec*> launches;
+  for (unsigned i = 0; i < kInARow; ++i)
+    for (const KernelSpec& launch : plan.launches) {
+      if (const std::string why = ocl::reject_persistent(launch, part.traits); !why.empty())
+        refuse(why);
+      launches.push_back(&launch);
+    }
+  size_t count = 0;
+  ocl::PersistentKernel kernel = ocl::make_persistent(
+      launches, [&](size_t, const Argument& argument) { return place(argument); }, part.traits,
+      count);
+  if (count < launches.size()) refuse("its launches do not fit into one");
+  return kernel;
+}
+
 // A function that jumps makes a whole step of the last bit before it.
 bool jumps(const OpDesc& desc) {
   return std::any_of(desc.tail.begin(), desc.tail.end(), [](const PostOp& op) {
@@ -35,12 +60,28 @@ bool jumps(const OpDesc& desc) {
 
 }  // namespace
 
+std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan, const PersistentPart* part) {
+  std::vector<ocl::Instantiation> programs;
+  if (!part) {
+    for (const KernelSpec& spec : plan.launches) programs.push_back(ocl::instantiate(spec));
+    return programs;
+  }
+  try {
+    const auto anywhere = [](const Argument&) { return ocl::ArgumentPlace{}; };
+    programs.push_back(make_in_a_row(plan, *part, anywhere).program);
+  } catch (const Error&) {
+    // It has none; who makes it ready learns why.
+  }
+  return programs;
+}
+
 CandidateRunner::CandidateRunner(const ocl::Context& context, const OpDesc& desc, Find find,
-                                 ocl::ProgramBuilder& programs, unsigned threads,
-                                 const std::function<bool()>& go_on)
+                                 const PersistentPart* part, ocl::ProgramBuilder& programs,
+                                 unsigned threads, const std::function<bool()>& go_on)
     : context_(context),
       desc_(desc),
       find_(std::move(find)),
+      part_(part),
       programs_(programs),
       threads_(threads),
       go_on_(go_on) {
@@ -110,12 +151,21 @@ cl::Buffer CandidateRunner::packed_buffer(const std::function<std::vector<std::b
 }
 
 CandidateRunner::Ready CandidateRunner::make_ready(const KernelPlan& plan) {
-  Ready ready{plan, {}, {}};
+  Ready ready;
+  ready.plan = plan;
   std::vector<cl::Buffer> packed;
   for (const auto& make : plan.packed) packed.push_back(packed_buffer(make));
   ready.plan.packed.clear();
+  if (part_)
+    make_part(ready, packed);
+  else
+    make_launches(ready, packed);
+  return ready;
+}
+
+void CandidateRunner::make_launches(Ready& ready, const std::vector<cl::Buffer>& packed) {
   ready.workspace =
-      cl::Buffer(context_.context, CL_MEM_READ_WRITE, std::max<size_t>(plan.workspace, 4));
+      cl::Buffer(context_.context, CL_MEM_READ_WRITE, std::max<size_t>(ready.plan.workspace, 4));
   for (const KernelSpec& spec : ready.plan.launches) {
     const ocl::Instantiation instantiation = ocl::instantiate(spec);
     ready.kernels.emplace_back(programs_.get(instantiation, go_on_).program,
@@ -131,12 +181,56 @@ CandidateRunner::Ready CandidateRunner::make_ready(const KernelPlan& plan) {
       }
     });
   }
-  return ready;
+}
+
+// A persistent kernel knows three buffers: one for what the candidate brings along, two that the
+// operation's tensors lie in.
+void CandidateRunner::make_part(Ready& ready, const std::vector<cl::Buffer>& packed) {
+  std::vector<size_t> offsets;
+  size_t end = 0;
+  for (const cl::Buffer& buffer : packed) {
+    offsets.push_back(end);
+    end += (buffer.getInfo<CL_MEM_SIZE>() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  ready.workspace = cl::Buffer(context_.context, CL_MEM_READ_WRITE,
+                               std::max<size_t>(end + ready.plan.workspace, 4));
+  for (size_t i = 0; i < packed.size(); ++i)
+    queue_.enqueueCopyBuffer(packed[i], ready.workspace, 0, offsets[i],
+                             packed[i].getInfo<CL_MEM_SIZE>());
+  std::vector<cl::Buffer> buffers{ready.workspace};
+  const ocl::PersistentKernel persistent =
+      make_in_a_row(ready.plan, *part_, [&](const Argument& argument) -> ocl::ArgumentPlace {
+        if (argument.kind == Argument::Kind::packed)
+          return {0, static_cast<int64_t>(offsets.at(argument.index))};
+        if (argument.kind == Argument::Kind::workspace) return {0, static_cast<int64_t>(end)};
+        const BoundBuffer bound = find_(argument);
+        size_t number = 1;
+        while (number < buffers.size() && buffers[number]() != bound.buffer()) ++number;
+        if (number == buffers.size()) buffers.push_back(bound.buffer);
+        return {static_cast<int>(number), bound.offset};
+      });
+  if (buffers.size() > 3)
+    throw Error(ErrorCode::unsupported, "its tensors lie in more than two buffers");
+  buffers.resize(3, ready.workspace);
+  std::vector<int32_t> list = persistent.list;
+  ready.items = persistent.items;
+  ready.words = list.size() / kInARow;
+  ready.kernels.emplace_back(programs_.get(persistent.program, go_on_).program,
+                             persistent.program.kernel_name.c_str());
+  cl::Kernel& kernel = ready.kernels.back();
+  for (cl_uint i = 0; i < 3; ++i) kernel.setArg(i, buffers[i]);
+  const auto buffer_of = [&](void* data, size_t bytes) {
+    return cl::Buffer(context_.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data);
+  };
+  ready.list = buffer_of(list.data(), list.size() * sizeof(int32_t));
+  ready.meetings = buffer_of(&ready.met, sizeof ready.met);
+  kernel.setArg(3, ready.list);
+  kernel.setArg(5, ready.meetings);
 }
 
 void CandidateRunner::want(std::span<const KernelPlan> plans) {
   for (const KernelPlan& plan : plans)
-    for (const KernelSpec& spec : plan.launches) programs_.want(ocl::instantiate(spec));
+    for (const ocl::Instantiation& program : instantiate(plan, part_)) programs_.want(program);
 }
 
 void CandidateRunner::expect(std::span<const KernelPlan> plans) {
@@ -170,12 +264,20 @@ std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> pl
   return reasons;
 }
 
-void CandidateRunner::launch(const Ready& ready, std::vector<cl::Event>* events) {
-  for (size_t l = 0; l < ready.kernels.size(); ++l) {
-    cl::Event* event = nullptr;
-    if (events) event = &events->emplace_back();
-    enqueue(queue_, ready.kernels[l], ready.plan.launches[l], event);
+void CandidateRunner::launch(Ready& ready, unsigned times, std::vector<cl::Event>* events) {
+  const auto next_event = [&] { return events ? &events->emplace_back() : nullptr; };
+  if (part_) {
+    cl::Kernel& kernel = ready.kernels[0];
+    kernel.setArg(4, static_cast<cl_int>(times * ready.words));
+    kernel.setArg(6, ready.met);
+    queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(part_->groups * ready.items),
+                                cl::NDRange(ready.items), nullptr, next_event());
+    ready.met += (times * static_cast<unsigned>(ready.plan.launches.size()) - 1) * part_->groups;
+    return;
   }
+  for (unsigned i = 0; i < times; ++i)
+    for (size_t l = 0; l < ready.kernels.size(); ++l)
+      enqueue(queue_, ready.kernels[l], ready.plan.launches[l], next_event());
 }
 
 std::string CandidateRunner::compare(const Reference& reference) const {
@@ -213,7 +315,7 @@ std::string CandidateRunner::verify(size_t number) try {
   for (const Reference& reference : references_)
     queue_.enqueueCopyBuffer(reference.poisoned, reference.buffer, 0, reference.begin,
                              reference.bytes.size());
-  launch(*ready_.at(number), nullptr);
+  launch(*ready_.at(number), 1, nullptr);
   std::string why;
   for (const Reference& reference : references_) {
     after_.resize(reference.bytes.size());
@@ -228,10 +330,11 @@ std::string CandidateRunner::verify(size_t number) try {
 }
 
 double CandidateRunner::time(size_t number, unsigned repeat) try {
-  const Ready& ready = *ready_.at(number);
+  Ready& ready = *ready_.at(number);
   std::vector<cl::Event> events;
+  const unsigned times = part_ ? kInARow : 1;
   const auto begin = Clock::now();
-  for (unsigned i = 0; i < repeat; ++i) launch(ready, events_ ? &events : nullptr);
+  for (unsigned i = 0; i < repeat; ++i) launch(ready, times, events_ ? &events : nullptr);
   queue_.finish();
   double ns = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
   if (events_) {
@@ -240,7 +343,7 @@ double CandidateRunner::time(size_t number, unsigned repeat) try {
       ns += static_cast<double>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
                                 event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
   }
-  return std::max(ns, 1.0) / repeat;
+  return std::max(ns, 1.0) / (repeat * times);
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "timing a kernel of " + desc_.name);
 }

@@ -6,11 +6,21 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/ocl/programs.h"
+#include "engine/ocl/persistent.h"
 #include "engine/runtime/launch.h"
 #include "tuning/kernel_runner.h"
 
 namespace clinfer {
+
+// Kernels that will be part of a persistent kernel are measured as that: several times in a row in
+// one of their own.
+struct PersistentPart {
+  const DeviceTraits& traits;
+  unsigned groups;  // work-groups that stay on the device
+};
+
+// The programs of a candidate.
+std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan, const PersistentPart* part);
 
 class CandidateRunner final : public KernelRunner {
  public:
@@ -18,9 +28,10 @@ class CandidateRunner final : public KernelRunner {
   using Find = std::function<BoundBuffer(const Argument&)>;
 
   // The kernel in use has just run: what lies in the outputs is taken as right. `go_on` returning
-  // false makes prepare() end early. What is given by reference outlives the runner.
+  // false makes prepare() end early. `part`: candidates are parts of a persistent kernel; nullptr:
+  // launches. What is given by reference outlives the runner.
   CandidateRunner(const ocl::Context& context, const OpDesc& desc, Find find,
-                  ocl::ProgramBuilder& programs, unsigned threads,
+                  const PersistentPart* part, ocl::ProgramBuilder& programs, unsigned threads,
                   const std::function<bool()>& go_on);
   // Puts the outputs back to what they were.
   ~CandidateRunner() override;
@@ -33,8 +44,13 @@ class CandidateRunner final : public KernelRunner {
  private:
   struct Ready {
     KernelPlan plan;
-    std::vector<cl::Kernel> kernels;
+    std::vector<cl::Kernel> kernels;  // one a launch, or the persistent one
     cl::Buffer workspace;
+    // Of the persistent one: work-items of a work-group, words of the list for one execution, and
+    // how far work-groups will have counted.
+    size_t items = 0, words = 0;
+    cl_uint met = 0;
+    cl::Buffer list, meetings;
   };
   // An output as the kernel in use wrote it, with whatever lies between its elements. Copies stay
   // on the device: networks have outputs of many megabytes, and each candidate is verified.
@@ -50,14 +66,17 @@ class CandidateRunner final : public KernelRunner {
 
   void want(std::span<const KernelPlan> plans);
   Ready make_ready(const KernelPlan& plan);
+  void make_launches(Ready& ready, const std::vector<cl::Buffer>& packed);
+  void make_part(Ready& ready, const std::vector<cl::Buffer>& packed);
   cl::Buffer packed_buffer(const std::function<std::vector<std::byte>()>& make);
-  void launch(const Ready& ready, std::vector<cl::Event>* events);
+  void launch(Ready& ready, unsigned times, std::vector<cl::Event>* events);
   void restore();
   std::string compare(const Reference& reference) const;
 
   const ocl::Context& context_;
   const OpDesc& desc_;
   const Find find_;
+  const PersistentPart* const part_;
   ocl::ProgramBuilder& programs_;
   const unsigned threads_;
   const std::function<bool()>& go_on_;

@@ -98,7 +98,7 @@ std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Mode
 
 DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& config,
                          const Progress& progress, const TuningObserver& observer,
-                         bool expose_layers)
+                         const SpecialModel& special)
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
   open_device();
@@ -106,26 +106,30 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     const auto measured = find_pipeline(*model_, config_, context_->device.info, 0);
     config_.batch = measured ? measured->batch : 0;
   }
-  std::unique_ptr<Graph> graph = make_graph(expose_layers);
+  std::unique_ptr<Graph> graph = make_graph(special.expose_layers);
   use_measured_pipeline();
-  Tuning tuning(config_, *context_);
+  traits_.alone = config_.streams == 1;
+  Tuning tuning(config_, *context_, traits_);
   const KernelChooser choose = [&](const OpDesc& desc,
                                    std::span<const KernelFamily* const> families) {
     return tuning.choose(desc, families);
   };
-  whole_.plan = make_plan(std::move(graph), context_->traits, choose);
+  whole_.plan = make_plan(std::move(graph), traits_, choose);
   choose_preprocess(tuning);
   // What measures kernels looks at one after the other; so do layers that are to be seen.
-  const bool persistent = may_be_persistent() && !expose_layers && !config_.perf_count;
+  const bool persistent = traits_.grid_barrier != GridBarrier::none && !special.expose_layers;
   const auto* by_turns_with = dynamic_cast<const DeviceModel*>(config_.by_turns_with.get());
   HostWeights weights = realise(progress, persistent && !tuning.measures(), by_turns_with);
   if (tuning.measures()) {
-    const bool changed = tuning.measure(*this, cache_.get(), observer);
+    std::vector<bool> parts(whole_.plan.steps.size());
+    if (persistent) parts = find_parts(by_turns_with);
+    const bool changed = tuning.measure(*this, parts, cache_.get(), observer);
+    share_.reset();
     choose_preprocess(tuning);
     if (changed || persistent) {
       const auto untuned = changed ? make_untuned(progress) : nullptr;
       do {
-        choose_kernels(whole_.plan, context_->traits, choose);
+        choose_kernels(whole_.plan, traits_, choose);
         weights = realise(progress, persistent, untuned ? untuned.get() : by_turns_with);
       } while (untuned && !tuning.pays(*this, *untuned, observer) && tuning.take_back(whole_.plan));
     }
@@ -134,7 +138,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
   weights = {};
   warm_up();
-  if (config_.streams == 0) choose_streams(progress);
+  if (config_.streams == 0 && !special.one_stream) choose_streams(progress);
   std::fill(device_ns_.begin(), device_ns_.end(), 0);
   std::fill(host_ns_.begin(), host_ns_.end(), 0);
   inferences_ = 0;
@@ -156,14 +160,19 @@ void DeviceModel::open_device() {
     config_.streams = 1;
   }
   context_ = exclusive_ ? exclusive_->context : ocl::create_context(match);
+  traits_ = context_->traits;
+  if (config_.persistent == Config::Persistent::no || config_.perf_count)
+    traits_.grid_barrier = GridBarrier::none;
+  else if (config_.persistent == Config::Persistent::yes &&
+           traits_.grid_barrier == GridBarrier::none)
+    traits_.grid_barrier = GridBarrier::single;
   dmabufs_ = std::make_unique<const ocl::DmabufSharing>(context_->device);
 }
 
 // The model's graph as kernels will compute it; notes inputs and outputs on the way.
 std::unique_ptr<Graph> DeviceModel::make_graph(bool expose_layers) {
   auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
-  const bool half =
-      half_activations(config_, *graph, context_->traits.fp16 && context_->device.info.fp16);
+  const bool half = half_activations(config_, *graph, traits_.fp16 && context_->device.info.fp16);
   precision_ = half ? Precision::f16 : Precision::f32;
   if (config_.batch) set_batch(*graph, config_.batch);
   network_inputs_ = inputs_ = input_ports(*graph);
@@ -178,7 +187,7 @@ std::unique_ptr<Graph> DeviceModel::make_graph(bool expose_layers) {
 }
 
 void DeviceModel::optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const {
-  const PassContext passes{context_->traits,
+  const PassContext passes{traits_,
                            precision_ == Precision::f16 ? ElementType::f16 : ElementType::f32,
                            config_.unroll_loops, expose_layers};
   run_passes(graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
@@ -211,10 +220,10 @@ std::unique_ptr<DeviceModel> DeviceModel::make_untuned(const Progress& progress)
   Config config = config_;
   config.tuning_mode = TuningMode::disabled;
   config.tuning_db = config.partial_batches = false;
-  config.streams = std::max(config.streams, 1u);
   config.graph_dumps_dir = config.sources_dumps_dir = "";
   try {
-    return std::make_unique<DeviceModel>(model_, config, progress, TuningObserver{});
+    return std::make_unique<DeviceModel>(model_, config, progress, TuningObserver{},
+                                         SpecialModel{.one_stream = true});
   } catch (const std::exception& problem) {
     const auto* error = dynamic_cast<const Error*>(&problem);
     if (error && error->code() == ErrorCode::cancelled) throw;
@@ -355,22 +364,21 @@ std::optional<SizedPlan> DeviceModel::plan_partial_batch(int64_t images) const t
   // The kernels of the whole batch: they are built, and an image gets the same bits by them.
   std::map<std::string, const Step*> steps;
   for (const Step& step : whole_.plan.steps) steps[step.desc.name] = &step;
-  const DeviceTraits& traits = context_->traits;
   const KernelChooser choose = [&](const OpDesc& desc,
                                    std::span<const KernelFamily* const> families) {
     const auto found = steps.find(desc.name);
     if (found == steps.end())  // moves data that a whole batch has in place
-      return KernelChoice{families.front(), families.front()->heuristic(desc, traits)};
+      return KernelChoice{families.front(), families.front()->heuristic(desc, traits_)};
     const Step& step = *found->second;
     if (std::count(families.begin(), families.end(), step.family)) {
-      const std::vector<TuningPoint> space = step.family->space(desc, traits);
+      const std::vector<TuningPoint> space = step.family->space(desc, traits_);
       if (std::count(space.begin(), space.end(), step.point))
         return KernelChoice{step.family, step.point};
     }
     throw Error(ErrorCode::unsupported, desc.name + " has another kernel in a part of the batch");
   };
   SizedPlan sized;
-  sized.plan = make_plan(std::move(graph), traits, choose);
+  sized.plan = make_plan(std::move(graph), traits_, choose);
   for (size_t i = 0; i < sized.plan.graph->parameters.size(); ++i) {
     const TensorDesc& some = sized.plan.graph->parameters[i]->outputs[0].desc;
     const TensorDesc& all = whole_.plan.graph->parameters[i]->outputs[0].desc;
@@ -459,17 +467,9 @@ size_t SizedPlan::kernel_count() const {
   return count + persistent.size();
 }
 
-bool DeviceModel::may_be_persistent() const {
-  return config_.persistent == Config::Persistent::yes ||
-         (config_.persistent == Config::Persistent::automatic &&
-          context_->traits.grid_barrier != GridBarrier::none);
-}
-
 // Steps in a row whose launches all can be part of a persistent kernel, as many as fit into one.
 void DeviceModel::make_persistent_steps(const DeviceModel* by_turns_with) {
-  DeviceTraits traits = context_->traits;
   const bool forced = config_.persistent == Config::Persistent::yes;
-  if (forced && traits.grid_barrier == GridBarrier::none) traits.grid_barrier = GridBarrier::single;
   const std::vector<Step>& plan = whole_.plan.steps;
   std::vector<ocl::LaunchTime> times(plan.size());
   std::vector<bool> fits(plan.size());
@@ -484,7 +484,7 @@ void DeviceModel::make_persistent_steps(const DeviceModel* by_turns_with) {
           context_->device.info.compute_units);
       times[s].alone += time.alone;
       times[s].as_part += time.as_part;
-      accepted = accepted && ocl::reject_persistent(launch, traits).empty();
+      accepted = accepted && ocl::reject_persistent(launch, traits_).empty();
     }
     all_us += times[s].alone;
     fits[s] = accepted && (forced || times[s].as_part < times[s].alone + kInterruption);
@@ -504,7 +504,7 @@ void DeviceModel::make_persistent_steps(const DeviceModel* by_turns_with) {
     PersistentSteps steps{first, end, {}, {}};
     size_t count = 0;
     while (launches.size() > 1) {
-      steps.kernel = ocl::make_persistent(launches, place, traits, count);
+      steps.kernel = ocl::make_persistent(launches, place, traits_, count);
       if (count == launches.size()) break;
       steps.end = step_of[count];  // no step in two parts
       launches.resize(static_cast<size_t>(std::find(step_of.begin(), step_of.end(), steps.end) -
@@ -518,8 +518,19 @@ void DeviceModel::make_persistent_steps(const DeviceModel* by_turns_with) {
     whole_.persistent.push_back(std::move(steps));
   }
   if (!forced && saved_us < kWorthHolding * all_us) whole_.persistent.clear();
-  if (whole_.persistent.empty() || traits.grid_barrier == GridBarrier::single) return;
+  if (whole_.persistent.empty() || traits_.grid_barrier == GridBarrier::single) return;
   if (!take_share(by_turns_with)) whole_.persistent.clear();
+}
+
+// Which steps would be parts of persistent kernels; takes the share of the device that these need.
+std::vector<bool> DeviceModel::find_parts(const DeviceModel* by_turns_with) {
+  std::vector<bool> parts(whole_.plan.steps.size());
+  make_persistent_steps(by_turns_with);
+  for (const PersistentSteps& steps : whole_.persistent)
+    std::fill(parts.begin() + static_cast<std::ptrdiff_t>(steps.first),
+              parts.begin() + static_cast<std::ptrdiff_t>(steps.end), true);
+  whole_.persistent.clear();
+  return parts;
 }
 
 // Of the device, for persistent kernels. False: too little is left.
@@ -635,7 +646,7 @@ TuningPoint DeviceModel::preprocess_point(size_t input, PictureKind kind) const 
 }
 
 TuningPoint DeviceModel::default_preprocess_point() const {
-  return kPreprocessFamily.heuristic({}, context_->traits);
+  return kPreprocessFamily.heuristic({}, traits_);
 }
 
 void DeviceModel::add_times(const std::vector<double>& device_ns,

@@ -58,12 +58,17 @@ struct SizedPlan {
   size_t kernel_count() const;
 };
 
+// What sets a model apart from a user's.
+struct SpecialModel {
+  bool expose_layers = false;  // outputs() goes on with all layers' values, in the order of
+                               // plan().graph->results
+  bool one_stream = false;     // streams on AUTO are not measured
+};
+
 class DeviceModel final : public CompiledModel, public std::enable_shared_from_this<DeviceModel> {
  public:
-  // expose_layers: outputs() goes on with all layers' values, in the order of
-  // plan().graph->results.
   DeviceModel(std::shared_ptr<const Model> model, const Config& config, const Progress& progress,
-              const TuningObserver& observer, bool expose_layers = false);
+              const TuningObserver& observer, const SpecialModel& special = {});
   ~DeviceModel() override;
 
   const Model& model() const override { return *model_; }
@@ -151,8 +156,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   // `by_turns_with` (or nullptr): Config::by_turns_with.
   HostWeights realise(const Progress& progress, bool persistent, const DeviceModel* by_turns_with);
   std::unique_ptr<DeviceModel> make_untuned(const Progress& progress);
-  bool may_be_persistent() const;
   void make_persistent_steps(const DeviceModel* by_turns_with);
+  std::vector<bool> find_parts(const DeviceModel* by_turns_with);
   bool take_share(const DeviceModel* by_turns_with);
   void build(SizedPlan& sized, const Progress& progress);
   void collect_weights(SizedPlan& sized, HostWeights& weights) const;
@@ -168,6 +173,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   Config config_;
   std::shared_ptr<const ocl::ExclusiveQueue> exclusive_;  // or none
   std::shared_ptr<const ocl::Context> context_;
+  DeviceTraits traits_;  // the context's, as kernels are chosen for this model's streams
   std::unique_ptr<const ocl::DmabufSharing> dmabufs_;
   ocl::QueueHints hints_;
   std::vector<std::string> warnings_;

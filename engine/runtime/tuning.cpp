@@ -108,9 +108,10 @@ std::string name_of(LayerTuning::Source source) {
   return kNames[static_cast<size_t>(source)];
 }
 
-Tuning::Tuning(const Config& config, const ocl::Context& context)
+Tuning::Tuning(const Config& config, const ocl::Context& context, const DeviceTraits& traits)
     : config_(config),
       context_(context),
+      traits_(traits),
       units_(context.device.info.compute_units),
       name_(context.device.info.name),
       driver_(context.device.info.driver),
@@ -148,10 +149,9 @@ Tuning::Problem& Tuning::problem(const OpDesc& desc,
   if (!fresh) return problem;
   problem.hash = record_hash(op, name_);
   problem.op = std::move(op);
-  problem.fallback = {families.front(), families.front()->heuristic(desc, context_.traits)};
+  problem.fallback = {families.front(), families.front()->heuristic(desc, traits_)};
   problem.choice = problem.fallback;
-  problem.has_choice =
-      families.size() > 1 || families.front()->space(desc, context_.traits).size() > 1;
+  problem.has_choice = families.size() > 1 || families.front()->space(desc, traits_).size() > 1;
   if (problem.has_choice) look_up(problem, desc, families);
   return problem;
 }
@@ -159,7 +159,7 @@ Tuning::Problem& Tuning::problem(const OpDesc& desc,
 void Tuning::look_up(Problem& problem, const OpDesc& desc,
                      std::span<const KernelFamily* const> families) {
   if (const TuningRecord* record = file_.find(units_, problem.hash)) {
-    Resolved resolved = resolve(*record, desc, families, context_.traits);
+    Resolved resolved = resolve(*record, desc, families, traits_);
     problem.lapsed = resolved.lapsed;
     if (!record->op.empty() && record->op != problem.op)
       problem.lapsed = "it is about another operation";
@@ -177,8 +177,8 @@ void Tuning::look_up(Problem& problem, const OpDesc& desc,
     }
   }
   if (!config_.tuning_db) return;
-  for (const ShippedRecord& shipped : shipped_records(problem.op, context_.traits)) {
-    const Resolved resolved = resolve(*shipped.record, desc, families, context_.traits);
+  for (const ShippedRecord& shipped : shipped_records(problem.op, traits_)) {
+    const Resolved resolved = resolve(*shipped.record, desc, families, traits_);
     if (!resolved.choice.family) continue;
     problem.guesses.push_back(resolved.choice);
     // What will be measured starts from the untuned kernel.
@@ -201,7 +201,7 @@ bool Tuning::wants_measuring(const Problem& problem) const {
 TuningRecord Tuning::record_of(const Problem& problem, const OpDesc& desc) const {
   TuningRecord record;
   record.family = problem.choice.family->name;
-  record.index = index_in_space(problem.choice, desc, context_.traits);
+  record.index = index_in_space(problem.choice, desc, traits_);
   record.op = problem.op;
   record.point = problem.choice.point;
   record.family_version = problem.choice.family->version;
@@ -224,8 +224,8 @@ void Tuning::save() {
   fresh_.clear();
 }
 
-bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
-                     const TuningObserver& observer) {
+bool Tuning::measure(DeviceModel& model, const std::vector<bool>& parts,
+                     const ocl::ProgramCache* cache, const TuningObserver& observer) {
   if (!measures()) return false;
   const Plan& plan = model.plan();
   std::vector<Task> todo;
@@ -237,9 +237,9 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     if (!wants_measuring(problem)) continue;
     task_of[s] = numbers.try_emplace(&problem, todo.size()).first->second;
     if (task_of[s] == todo.size())
-      todo.push_back(
-          {&problem, &plan.steps[s].desc,
-           accepting_families(*plan.steps[s].node->def, plan.steps[s].desc, context_.traits), s});
+      todo.push_back({&problem, &plan.steps[s].desc,
+                      accepting_families(*plan.steps[s].node->def, plan.steps[s].desc, traits_),
+                      s});
   }
   for (const OpDesc& picture : pictures_) {
     Problem& problem = problems_.at(op_key(picture));
@@ -299,21 +299,25 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
     for (const KernelChoice& choice : winners[task.desc->type])
       if (std::find(task.families.begin(), task.families.end(), choice.family) !=
               task.families.end() &&
-          index_in_space(choice, *task.desc, context_.traits) >= 0)
+          index_in_space(choice, *task.desc, traits_) >= 0)
         guesses.push_back(choice);
     return guesses;
   };
   // While one operation is measured, compilers work for the next ones; not on a CPU, where they
   // would disturb the measuring.
   size_t wanted = 0;
+  const PersistentPart persistent{traits_, model.persistent_groups()};
+  const auto part_of = [&](const Task& task) {
+    return task.step != kNoStep && parts[task.step] ? &persistent : nullptr;
+  };
   const auto compile_ahead = [&](size_t until) {
     for (; wanted < std::min(until, todo.size()); ++wanted) {
       const Task& task = todo[wanted];
       for (const KernelChoice& choice :
-           first_candidates(*task.desc, context_.traits, task.families, guesses_of(task)))
-        for (const KernelSpec& spec :
-             choice.family->plan(*task.desc, context_.traits, choice.point).launches)
-          programs.want(ocl::instantiate(spec));
+           first_candidates(*task.desc, traits_, task.families, guesses_of(task)))
+        for (const ocl::Instantiation& program :
+             instantiate(choice.family->plan(*task.desc, traits_, choice.point), part_of(task)))
+          programs.want(program);
     }
   };
   auto saved = Clock::now();
@@ -332,10 +336,11 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
       status.tried = 0;
       status.default_ns = status.best_ns = 0;
     }
-    CandidateRunner runner(context_, *task.desc, find, programs, config_.max_num_threads, go_on);
+    CandidateRunner runner(context_, *task.desc, find, part_of(task), programs,
+                           config_.max_num_threads, go_on);
     const SearchResult result =
-        search(*task.desc, context_.traits, task.families, problem.fallback, guesses, runner,
-               limits, [&](const SearchProgress& progress) {
+        search(*task.desc, traits_, task.families, problem.fallback, guesses, runner, limits,
+               [&](const SearchProgress& progress) {
                  {
                    const std::lock_guard lock(mutex);
                    status.tried = progress.tried;
@@ -378,8 +383,7 @@ bool Tuning::measure(DeviceModel& model, const ocl::ProgramCache* cache,
       if (config_.tuning_seconds > 0 && &task != &todo[0] &&
           seconds_since(start) > config_.tuning_seconds)
         break;
-      if (!context_.traits.is_cpu)
-        compile_ahead(static_cast<size_t>(&task - todo.data()) + 1 + kAhead);
+      if (!traits_.is_cpu) compile_ahead(static_cast<size_t>(&task - todo.data()) + 1 + kAhead);
       if (task.step == kNoStep) {
         const TrialPicture picture(context_, *task.desc);
         run_preprocess(model, *task.desc, task.problem->fallback.point, picture, 1);

@@ -14,8 +14,9 @@ namespace clinfer {
 class Tuning {
  public:
   // Reads the file where the mode wants it, and checks that it can be written where that will be
-  // needed. Throws Error{bad_argument, not_found, io}. `context` outlives it.
-  Tuning(const Config& config, const ocl::Context& context);
+  // needed. `traits`: the context's, as kernels are chosen. Throws Error{bad_argument, not_found,
+  // io}. `context` and `traits` outlive it.
+  Tuning(const Config& config, const ocl::Context& context, const DeviceTraits& traits);
 
   // Whether measure() may have something to do.
   bool measures() const;
@@ -28,9 +29,11 @@ class Tuning {
   TuningPoint choose_preprocess(const OpDesc& desc);
 
   // Measures what the mode wants measured, on a realised model whose plan was made by choose(), and
-  // writes the file. True when choose() gives other kernels now. Throws Error; what was measured
-  // before is in the file.
-  bool measure(DeviceModel& model, const ocl::ProgramCache* cache, const TuningObserver& observer);
+  // writes the file. `parts`: steps whose kernels will be parts of persistent kernels, which the
+  // model has its share of the device for. True when choose() gives other kernels now. Throws
+  // Error; what was measured before is in the file.
+  bool measure(DeviceModel& model, const std::vector<bool>& parts, const ocl::ProgramCache* cache,
+               const TuningObserver& observer);
 
   // Kernels that are faster alone can be slower beside the others: whether a model with the
   // measured ones is no slower as a whole than one without tuning, each with as many requests in
@@ -77,6 +80,7 @@ class Tuning {
 
   const Config& config_;
   const ocl::Context& context_;
+  const DeviceTraits& traits_;
   const unsigned units_;
   const std::string name_, driver_, kind_;
   TuningCache file_;

@@ -53,8 +53,8 @@ TEST(Persistent, RequestsOfSeveralStreamsDoNotMix) {
   }
 }
 
-// Kernels are measured one by one; what the network is made of then is one kernel again, also where
-// there was nothing to measure.
+// Kernels are measured one by one, as parts where they will be; what the network is made of then is
+// one kernel again, also where there was nothing to measure.
 TEST(Persistent, ComesAfterTuning) {
   const TemporaryFolder folder;
   const auto model = Model::read(test_data("models/tunable.xml"));
@@ -64,14 +64,22 @@ TEST(Persistent, ComesAfterTuning) {
   const Tensor input = test::random_tensor(plain->inputs()[0].shape, -1, 1, 5);
   const std::vector<float> want = infer(*plain->create_request(), input);
   config.tuning_mode = TuningMode::create;
-  config.tuning_file = folder / "tuned.json";
-  for (const auto persistent :
-       {Config::Persistent::no, Config::Persistent::yes, Config::Persistent::no}) {
+  using enum Config::Persistent;
+  const std::pair<std::string, Config::Persistent> runs[] = {
+      {"launches.json", no}, {"launches.json", yes}, {"parts.json", yes}, {"parts.json", no}};
+  std::string last;
+  for (const auto& [file, persistent] : runs) {
+    config.tuning_file = folder / file;
     config.persistent = persistent;
-    const std::vector<float> got =
-        infer(*CompiledModel::compile(model, config)->create_request(), input);
+    const auto tuned = CompiledModel::compile(model, config);
+    const std::vector<float> got = infer(*tuned->create_request(), input);
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-3) << i;
+    const TuningReport& report = tuned->tuning();
+    EXPECT_EQ(report.measured, file == last ? 0 : report.layers.size());
+    for (const LayerTuning& layer : report.layers)
+      EXPECT_TRUE(layer.failed.empty()) << layer.layer << ": " << layer.failed[0];
+    last = file;
   }
 }
 

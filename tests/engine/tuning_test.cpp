@@ -114,12 +114,12 @@ TEST_F(Tuned, WhatDoesNotPayIsTakenBackHereAndInTheFile) {
   DeviceModel untuned(model(), config(TuningMode::disabled), {}, {});
   const Plan& plan = untuned.plan();
   const Config create = config(TuningMode::create);
-  Tuning tuning(create, untuned.context());
+  Tuning tuning(create, untuned.context(), untuned.context().traits);
   for (const Step& step : plan.steps)
     if (!step.on_host)
       tuning.choose(step.desc,
                     accepting_families(*step.node->def, step.desc, untuned.context().traits));
-  tuning.measure(untuned, nullptr, {});
+  tuning.measure(untuned, std::vector<bool>(plan.steps.size()), nullptr, {});
   EXPECT_TRUE(tuning.pays(untuned, untuned, {})) << "a model is not slower than itself";
   size_t changed = 0;
   for (const LayerTuning& layer : tuning.finish(plan).layers)

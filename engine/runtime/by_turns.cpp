@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "engine/runtime/infer_request.h"
+
 namespace clinfer {
 
 namespace {
@@ -27,6 +29,22 @@ ByTurns summarise(std::vector<double> (&ms)[2], std::vector<double>& gains) {
           gains[gains.size() / 4], gains[gains.size() * 3 / 4], gains.size()};
 }
 
+struct Stopped {};
+
+// One inference. Throws Stopped between two of its layers.
+double milliseconds_of_layers(InferRequest& request, const std::function<bool()>& go_on) {
+  const auto start = Clock::now();
+  if (auto* of_device = dynamic_cast<DeviceRequest*>(&request)) {
+    of_device->walk([&](size_t) {
+      if (!go_on()) throw Stopped{};
+    });
+  } else {
+    request.start();
+    request.wait();
+  }
+  return seconds_since(start) * 1e3;
+}
+
 double milliseconds_of_turn(Requests& requests, size_t cycles) {
   const auto start = Clock::now();
   for (size_t cycle = 0; cycle < cycles; ++cycle)
@@ -46,25 +64,31 @@ bool ByTurns::second_is_slower() const {
 }
 
 ByTurns compare_by_turns(Requests& first, Requests& second, double seconds,
-                         const std::function<bool()>& go_on) {
+                         const std::function<bool()>& go_on, double slow_ms) {
   Requests* const models[] = {&first, &second};
-  double longest_ms = 0;
-  for (Requests* requests : models)
-    longest_ms = std::max(
-        longest_ms, milliseconds_of_turn(*requests, 1) * static_cast<double>(requests->size()));
-  const auto cycles =
-      static_cast<size_t>(std::clamp(std::ceil(kTurnMs / longest_ms), 1.0, kMostCycles));
   std::vector<double> ms[2], gains;
-  const auto begin = Clock::now();
-  while (gains.size() < kLeastRounds ||
-         (seconds_since(begin) < seconds && gains.size() < kMostRounds)) {
-    double sums[2] = {};
-    for (const size_t which : {0, 1, 1, 0}) {
-      if (!go_on()) return summarise(ms, gains);
-      ms[which].push_back(milliseconds_of_turn(*models[which], cycles));
-      sums[which] += ms[which].back();
+  try {
+    double longest_ms = 0;
+    for (Requests* requests : models)
+      longest_ms = std::max(longest_ms, milliseconds_of_layers(*requests->front(), go_on));
+    const bool slow = longest_ms > slow_ms;
+    const double turn_ms = longest_ms * static_cast<double>(std::max(first.size(), second.size()));
+    const auto cycles =
+        static_cast<size_t>(std::clamp(std::ceil(kTurnMs / turn_ms), 1.0, kMostCycles));
+    const auto begin = Clock::now();
+    while (gains.size() < kLeastRounds ||
+           (seconds_since(begin) < seconds && gains.size() < kMostRounds)) {
+      double sums[2] = {};
+      for (const size_t which : {0, 1, 1, 0}) {
+        if (!go_on()) throw Stopped{};
+        ms[which].push_back(slow ? milliseconds_of_layers(*models[which]->front(), go_on)
+                                 : milliseconds_of_turn(*models[which], cycles));
+        sums[which] += ms[which].back();
+      }
+      gains.push_back(sums[0] / sums[1]);
     }
-    gains.push_back(sums[0] / sums[1]);
+  } catch (Stopped) {
+    // What was measured counts.
   }
   return summarise(ms, gains);
 }

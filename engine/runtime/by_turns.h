@@ -27,10 +27,11 @@ struct ByTurns {
 using Requests = std::vector<std::unique_ptr<InferRequest>>;
 
 // A turn starts all requests of a model, whose inputs are set, each again as soon as it is through,
-// up to eight times where an inference is short; its time is by inference. Goes on for about
-// `seconds`, for three rounds at least; `go_on` is asked between turns. Throws what an inference
+// up to eight times where an inference is short; its time is by inference. Where one takes longer
+// than `slow_ms`, a turn is one inference, layer by layer. Goes on for about `seconds`,
+// for three rounds at least; `go_on` is asked between turns, or layers. Throws what an inference
 // throws.
 ByTurns compare_by_turns(Requests& first, Requests& second, double seconds,
-                         const std::function<bool()>& go_on);
+                         const std::function<bool()>& go_on, double slow_ms = 250);
 
 }  // namespace clinfer

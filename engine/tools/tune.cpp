@@ -133,9 +133,10 @@ void run(const Arguments& arguments) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   ProgressBar bar;
-  const auto tuned = CompiledModel::compile(
-      model, config, [](const std::string&, size_t, size_t) { return !interrupted; },
-      std::ref(bar));
+  const Progress unless_interrupted = [](const std::string&, size_t, size_t) {
+    return !interrupted;
+  };
+  const auto tuned = CompiledModel::compile(model, config, unless_interrupted, std::ref(bar));
   bar.clear();
   print_table(tuned->tuning());
 
@@ -143,8 +144,10 @@ void run(const Arguments& arguments) {
   plain.tuning_mode = TuningMode::disabled;
   plain.tuning_db = false;
   plain.by_turns_with = tuned;
-  const auto untuned = CompiledModel::compile(model, plain);
+  const auto untuned = CompiledModel::compile(model, plain, unless_interrupted);
   const ByTurns all = compare(*untuned, *tuned);
+  if (all.rounds == 0)
+    throw Error(ErrorCode::cancelled, "stopped while the whole network was compared");
   std::printf(
       "whole network on %s: untuned %.3f ms, tuned %.3f ms, gain %.3f (quartiles %.3f to %.3f of "
       "%zu rounds by turns)\n",

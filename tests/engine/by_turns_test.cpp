@@ -5,6 +5,8 @@
 
 #include <thread>
 
+#include "tests/engine/ball_model.h"
+
 namespace clinfer {
 namespace {
 
@@ -68,6 +70,23 @@ TEST(ByTurns, StopsBetweenTurns) {
   EXPECT_EQ(asked, 10u);
   EXPECT_EQ(whole.rounds, 2u);
   EXPECT_EQ(compare_by_turns(first, second, 3600, [] { return false; }).rounds, 0u);
+}
+
+// So that who stops a slow one waits for a layer, not for inferences.
+TEST(ByTurns, SlowInferencesAreAskedForByLayers) {
+  Config config;
+  config.persistent = Config::Persistent::no;
+  const auto compiled = CompiledModel::compile(Model::read(test::ball_model()), config);
+  const size_t layers = compiled->kernel_count();
+  for (const double slow_ms : {0.0, 1e9}) {
+    Requests first, second;
+    for (Requests* requests : {&first, &second}) requests->push_back(compiled->create_request());
+    size_t asked = 0;
+    const ByTurns whole = compare_by_turns(
+        first, second, 3600, [&] { return ++asked < 2 * layers + 40; }, slow_ms);
+    EXPECT_EQ(asked, 2 * layers + 40);
+    EXPECT_EQ(whole.rounds >= 9, slow_ms > 0) << whole.rounds;
+  }
 }
 
 }  // namespace

@@ -147,7 +147,8 @@ void run(const Arguments& arguments) {
   const auto untuned = CompiledModel::compile(model, plain, unless_interrupted);
   const ByTurns all = compare(*untuned, *tuned);
   if (all.rounds == 0)
-    throw Error(ErrorCode::cancelled, "stopped while the whole network was compared");
+    throw Error(ErrorCode::cancelled,
+                "stopped before the whole network was compared; what was measured is in " + *file);
   std::printf(
       "whole network on %s: untuned %.3f ms, tuned %.3f ms, gain %.3f (quartiles %.3f to %.3f of "
       "%zu rounds by turns)\n",

@@ -58,6 +58,23 @@ bool jumps(const OpDesc& desc) {
   });
 }
 
+// Of an f32 or f16.
+double value_at(ElementType type, const std::vector<std::byte>& bytes, size_t at) {
+  float f32;
+  uint16_t f16;
+  if (type == ElementType::f32) return std::memcpy(&f32, &bytes[at], sizeof f32), f32;
+  return std::memcpy(&f16, &bytes[at], sizeof f16), half_to_float(f16);
+}
+
+// So many bytes, kPoison where elements of the tensor lie.
+std::vector<std::byte> mask_of(const TensorDesc& desc, size_t size) {
+  Tensor poison = Tensor::allocate(desc.type, desc.shape);
+  std::fill_n(static_cast<std::byte*>(poison.raw_mutable()), poison.bytes(), kPoison);
+  std::vector<std::byte> mask(size);
+  scatter_to(poison, desc, mask.data());
+  return mask;
+}
+
 }  // namespace
 
 std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan, const PersistentPart* part) {
@@ -99,24 +116,30 @@ CandidateRunner::CandidateRunner(const ocl::Context& context, const OpDesc& desc
     reference.buffer = bound.buffer;
     reference.begin = static_cast<size_t>(bound.offset - output.offset * size + low);
     reference.bytes.resize(static_cast<size_t>(high - low));
+    const auto must_go_on = [&] {
+      if (!go_on_()) throw Error(ErrorCode::cancelled, "stopped before anything was measured");
+    };
+    must_go_on();
     queue_.enqueueReadBuffer(bound.buffer, CL_TRUE, reference.begin, reference.bytes.size(),
                              reference.bytes.data());
-    const Tensor values = gather_from(reference.desc, reference.bytes.data(), ElementType::f32);
-    for (int64_t i = 0; i < values.elements(); ++i)
-      if (const float v = values.data<float>()[i]; std::isfinite(v))
-        reference.largest = std::max(reference.largest, std::abs(static_cast<double>(v)));
-    Tensor poison = Tensor::allocate(output.type, output.shape);
-    std::fill_n(static_cast<std::byte*>(poison.raw_mutable()), poison.bytes(), kPoison);
-    std::vector<std::byte> poisoned = reference.bytes;
-    scatter_to(poison, reference.desc, poisoned.data());
-    reference.mask.resize(poisoned.size());
-    scatter_to(poison, reference.desc, reference.mask.data());
+    must_go_on();
+    reference.mask = mask_of(reference.desc, reference.bytes.size());
+    must_go_on();
+    after_ = reference.bytes;
+    for (size_t i = 0; i < after_.size(); ++i) after_[i] |= reference.mask[i];
+    if (is_float(output.type))
+      for (size_t at = 0; at < after_.size(); at += size_of(output.type))
+        if (reference.mask[at] == kPoison)
+          if (const double v = value_at(output.type, reference.bytes, at); std::isfinite(v))
+            reference.largest = std::max(reference.largest, std::abs(v));
+    must_go_on();
     const auto on_device = [&](std::vector<std::byte>& bytes) {
       return cl::Buffer(context_.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes.size(),
                         bytes.data());
     };
     reference.right = on_device(reference.bytes);
-    reference.poisoned = on_device(poisoned);
+    must_go_on();
+    reference.poisoned = on_device(after_);
     references_.push_back(std::move(reference));
   }
 }
@@ -285,12 +308,6 @@ std::string CandidateRunner::compare(const Reference& reference) const {
   const size_t size = size_of(type);
   const double tolerance =
       (type == ElementType::f16 ? kToleranceF16 : kToleranceF32) * reference.largest + 1e-7;
-  const auto value = [&](const std::vector<std::byte>& bytes, size_t at) -> double {
-    float f32;
-    uint16_t f16;
-    if (type == ElementType::f32) return std::memcpy(&f32, &bytes[at], size), f32;
-    return std::memcpy(&f16, &bytes[at], size), half_to_float(f16);
-  };
   int64_t wrong = 0;
   for (size_t at = 0; at < after_.size(); at += size) {
     if (std::memcmp(&after_[at], &reference.bytes[at], size) == 0) continue;
@@ -300,7 +317,7 @@ std::string CandidateRunner::compare(const Reference& reference) const {
       ++wrong;
       continue;
     }
-    const double a = value(after_, at), b = value(reference.bytes, at);
+    const double a = value_at(type, after_, at), b = value_at(type, reference.bytes, at);
     wrong += !(a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance);
   }
   const int64_t elements = reference.desc.elements();

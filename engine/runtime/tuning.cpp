@@ -402,6 +402,7 @@ bool Tuning::measure(DeviceModel& model, const std::vector<bool>& parts,
       });
     }
   } catch (...) {
+    if (stopped) stop();
     save();
     throw;
   }

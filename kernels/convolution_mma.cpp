@@ -155,13 +155,49 @@ struct Cycles {
 };
 // Fitted to all points of 238 layers of detection, segmentation and re-identification networks on
 // an H200 (53,653 timings, f16, batches 1 and 8), one launch at a time.
-constexpr Cycles kAlone{3.5, 15, 2,   0.68, 10.4,  54,   146, 514, 215,   54,
-                        2.5, 50, 7.3, 333,  0.113, 1.17, 785, 4.3, 0.937, 412};
+constexpr Cycles kAlone{.sum = 3.5,
+                        .tile_p = 15,
+                        .tiles = 2,
+                        .near = 0.68,
+                        .step = 10.4,
+                        .item = 54,
+                        .item_sum = 146,
+                        .item_tile_p = 514,
+                        .scattered = 215,
+                        .slices = 54,
+                        .slices_sum = 2.5,
+                        .registers = 50,
+                        .registers_sum = 7.3,
+                        .latency = 333,
+                        .hidden = 0.113,
+                        .starting = 1.17,
+                        .ahead = 785,
+                        .waves = 4.3,
+                        .grow = 0.937,
+                        .group = 412};
 // To the whole networks on two streams, from 2134 timings of such layers (f16 and bytes) and, for
 // what reading far ahead costs at first, 1244 of batch 8. kAlone does 20 % fewer images a second
 // there with face-detection-retail-0004 at batch 8, and needs 8 % less time for them on one stream.
-constexpr Cycles kBeside{5.9, 6.8, 3.4, 0.66, 9.4,  204, 128, 0,   0,    125,
-                         2.3, 74,  4,   280,  0.17, 1.4, 200, 1.1, 0.71, 86};
+constexpr Cycles kBeside{.sum = 5.9,
+                         .tile_p = 6.8,
+                         .tiles = 3.4,
+                         .near = 0.66,
+                         .step = 9.4,
+                         .item = 204,
+                         .item_sum = 128,
+                         .item_tile_p = 0,
+                         .scattered = 0,
+                         .slices = 125,
+                         .slices_sum = 2.3,
+                         .registers = 74,
+                         .registers_sum = 4,
+                         .latency = 280,
+                         .hidden = 0.17,
+                         .starting = 1.4,
+                         .ahead = 200,
+                         .waves = 1.1,
+                         .grow = 0.71,
+                         .group = 86};
 
 // Time on a GPU in cycles: what the slowest work-group waits, what all warps issue (four schedulers
 // a compute unit), what starting work-groups takes. Warps of a group that read the same words find

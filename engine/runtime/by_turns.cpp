@@ -70,7 +70,8 @@ ByTurns compare_by_turns(Requests& first, Requests& second, double seconds,
   try {
     double longest_ms = 0;
     for (Requests* requests : models)
-      longest_ms = std::max(longest_ms, milliseconds_of_layers(*requests->front(), go_on));
+      for (const auto& request : *requests)
+        longest_ms = std::max(longest_ms, milliseconds_of_layers(*request, go_on));
     const bool slow = longest_ms > slow_ms;
     const double turn_ms = longest_ms * static_cast<double>(std::max(first.size(), second.size()));
     const auto cycles =

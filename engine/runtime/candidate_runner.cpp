@@ -220,7 +220,8 @@ void CandidateRunner::make_part(Ready& ready, const std::vector<cl::Buffer>& pac
   for (size_t i = 0; i < packed.size(); ++i)
     queue_.enqueueCopyBuffer(packed[i], ready.workspace, 0, offsets[i],
                              packed[i].getInfo<CL_MEM_SIZE>());
-  std::vector<cl::Buffer> buffers{ready.workspace};
+  std::array<cl::Buffer, 3> buffers{ready.workspace, ready.workspace, ready.workspace};
+  size_t known = 1;
   const ocl::PersistentKernel persistent =
       make_in_a_row(ready.plan, *part_, [&](const Argument& argument) -> ocl::ArgumentPlace {
         if (argument.kind == Argument::Kind::packed)
@@ -228,27 +229,23 @@ void CandidateRunner::make_part(Ready& ready, const std::vector<cl::Buffer>& pac
         if (argument.kind == Argument::Kind::workspace) return {0, static_cast<int64_t>(end)};
         const BoundBuffer bound = find_(argument);
         size_t number = 1;
-        while (number < buffers.size() && buffers[number]() != bound.buffer()) ++number;
-        if (number == buffers.size()) buffers.push_back(bound.buffer);
+        while (number < known && buffers[number]() != bound.buffer()) ++number;
+        if (number == buffers.size())
+          throw Error(ErrorCode::unsupported, "its tensors lie in more than two buffers");
+        if (number == known) buffers[known++] = bound.buffer;
         return {static_cast<int>(number), bound.offset};
       });
-  if (buffers.size() > 3)
-    throw Error(ErrorCode::unsupported, "its tensors lie in more than two buffers");
-  buffers.resize(3, ready.workspace);
   std::vector<int32_t> list = persistent.list;
   ready.items = persistent.items;
   ready.words = list.size() / kInARow;
   ready.kernels.emplace_back(programs_.get(persistent.program, go_on_).program,
                              persistent.program.kernel_name.c_str());
-  cl::Kernel& kernel = ready.kernels.back();
-  for (cl_uint i = 0; i < 3; ++i) kernel.setArg(i, buffers[i]);
   const auto buffer_of = [&](void* data, size_t bytes) {
     return cl::Buffer(context_.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data);
   };
   ready.list = buffer_of(list.data(), list.size() * sizeof(int32_t));
   ready.meetings = buffer_of(&ready.met, sizeof ready.met);
-  kernel.setArg(3, ready.list);
-  kernel.setArg(5, ready.meetings);
+  bind_persistent(ready.kernels.back(), buffers, ready.list, ready.meetings);
 }
 
 void CandidateRunner::want(std::span<const KernelPlan> plans) {
@@ -290,12 +287,9 @@ std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> pl
 void CandidateRunner::launch(Ready& ready, unsigned times, std::vector<cl::Event>* events) {
   const auto next_event = [&] { return events ? &events->emplace_back() : nullptr; };
   if (part_) {
-    cl::Kernel& kernel = ready.kernels[0];
-    kernel.setArg(4, static_cast<cl_int>(times * ready.words));
-    kernel.setArg(6, ready.met);
-    queue_.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(part_->groups * ready.items),
-                                cl::NDRange(ready.items), nullptr, next_event());
-    ready.met += (times * static_cast<unsigned>(ready.plan.launches.size()) - 1) * part_->groups;
+    const auto launches = static_cast<unsigned>(ready.plan.launches.size());
+    enqueue_persistent(queue_, ready.kernels[0], times * ready.words, part_->groups, ready.items,
+                       times * launches - 1, ready.met, next_event());
     return;
   }
   for (unsigned i = 0; i < times; ++i)

@@ -63,12 +63,8 @@ void DeviceRequest::bind(const SizedPlan& sized) {
   for (size_t s = 0; s < all.size(); ++s) {
     if (const PersistentSteps* steps = sized.persistent_at(s)) {
       cl::Kernel kernel = sized.programs->kernel(steps->kernel.program.kernel_name);
-      kernel.setArg(0, stream_.memory);
-      kernel.setArg(1, memory_);
-      kernel.setArg(2, model_.weights());
-      kernel.setArg(3, steps->list);
-      kernel.setArg(4, static_cast<cl_int>(steps->kernel.list.size()));
-      kernel.setArg(5, stream_.meetings);
+      bind_persistent(kernel, {stream_.memory, memory_, model_.weights()}, steps->list,
+                      stream_.meetings);
       all[s] = {std::move(kernel)};
       s = steps->end - 1;
       continue;
@@ -81,16 +77,6 @@ void DeviceRequest::bind(const SizedPlan& sized) {
     }
   }
   kernels_[&sized] = std::move(all);
-}
-
-void DeviceRequest::enqueue_persistent(const PersistentSteps& steps) {
-  cl::Kernel& kernel = kernels_.at(sized_)[steps.first][0];
-  const unsigned groups = model_.persistent_groups();
-  const size_t items = steps.kernel.items;
-  kernel.setArg(6, stream_.met);
-  stream_.queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups * items),
-                                     cl::NDRange(items));
-  stream_.met += steps.kernel.meetings * groups;
 }
 
 size_t DeviceRequest::network_input(size_t index) const {
@@ -288,11 +274,13 @@ void DeviceRequest::walk(const std::function<void(size_t step)>& visit) {
 
 void DeviceRequest::run_segment() {
   const Plan& plan = sized_->plan;
-  const auto& kernels = kernels_.at(sized_);
+  auto& kernels = kernels_.at(sized_);
   for (auto& [edge, readback] : readbacks_) readback.memory.reset();
   for (; next_step_ < plan.steps.size() && !plan.steps[next_step_].on_host; ++next_step_) {
     if (const PersistentSteps* steps = sized_->persistent_at(next_step_)) {
-      enqueue_persistent(*steps);
+      enqueue_persistent(stream_.queue, kernels.at(next_step_)[0], steps->kernel.list.size(),
+                         model_.persistent_groups(), steps->kernel.items, steps->kernel.meetings,
+                         stream_.met);
       next_step_ = steps->end - 1;
       continue;
     }

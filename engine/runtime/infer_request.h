@@ -80,7 +80,6 @@ class DeviceRequest final : public InferRequest {
                   const ocl::ExternalMemory* memory);
   // The kernels of a frame in memory of others, behind `acquired`; the event of the last one.
   cl::Event enqueue_frame(FrameInput& input, const cl::Event& acquired);
-  void enqueue_persistent(const PersistentSteps& steps);
   void run_segment();  // enqueues from next_step_ to a host step or the end; stream_ is locked
   void read_back(const Edge& edge);
   void run_host_step();

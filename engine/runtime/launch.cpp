@@ -35,4 +35,21 @@ void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const Kern
       cl::NDRange(spec.local[0], spec.local[1], spec.local[2]), after, event);
 }
 
+void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
+                     const cl::Buffer& list, const cl::Buffer& meetings) {
+  for (cl_uint i = 0; i < buffers.size(); ++i) kernel.setArg(i, buffers[i]);
+  kernel.setArg(3, list);
+  kernel.setArg(5, meetings);
+}
+
+void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
+                        unsigned groups, size_t items, unsigned times, cl_uint& met,
+                        cl::Event* event) {
+  kernel.setArg(4, static_cast<cl_int>(words));
+  kernel.setArg(6, met);
+  queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups * items), cl::NDRange(items),
+                             nullptr, event);
+  met += times * groups;
+}
+
 }  // namespace clinfer

@@ -1,6 +1,7 @@
 // Binding the arguments of a KernelSpec to buffers, and enqueuing it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 
@@ -20,5 +21,16 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
 
 void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,
              cl::Event* event = nullptr, const std::vector<cl::Event>* after = nullptr);
+
+// The arguments of a persistent kernel that stay; `buffers` are those that hold all tensors, `list`
+// what it does, `meetings` where its work-groups count themselves (ocl/persistent.h).
+void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
+                     const cl::Buffer& list, const cl::Buffer& meetings);
+
+// The first `words` of the list, on so many work-groups of so many work-items, which count to `met`
+// before, and meet `times` times.
+void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
+                        unsigned groups, size_t items, unsigned times, cl_uint& met,
+                        cl::Event* event = nullptr);
 
 }  // namespace clinfer

@@ -36,8 +36,8 @@ class Tuning {
                const TuningObserver& observer);
 
   // Kernels that are faster alone can be slower beside the others: whether a model with the
-  // measured ones is no slower as a whole than one without tuning, each with as many requests in
-  // flight as it has streams. Throws as measure() does.
+  // measured ones is no slower as a whole than one without tuning, each with two requests in flight
+  // a stream. Throws as measure() does.
   bool pays(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver& observer);
 
   // Goes back to the untuned kernels for those layers of the plan that gained least alone, for more

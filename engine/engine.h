@@ -228,6 +228,13 @@ class ImportedMemory {
   virtual void wait() = 0;  // until no request reads it; sleeps
 };
 
+// Where the planes of a picture lie: plane p begins at byte offsets[p] of memories[p]. One memory
+// may hold several planes; those that the format lacks have none.
+struct ImportedPlanes {
+  std::array<std::shared_ptr<ImportedMemory>, 3> memories;
+  std::array<size_t, 3> offsets{};
+};
+
 // Immutable result of compilation for one device; shareable between threads. Lives as long as
 // anyone holds it, requests do.
 class CompiledModel {
@@ -276,10 +283,8 @@ class CompiledModel {
   // caller's. The buffer goes when the last holder lets go, at the latest with the model. Throws
   // Error{device_failed, bad_argument}.
   virtual std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) = 0;
-  // As check_surface(); the planes of the picture begin at `offsets`, in bytes, at the strides of
-  // `picture`. `expected` may have others.
-  virtual std::string check_memory(const std::shared_ptr<ImportedMemory>& memory,
-                                   const Frame& picture, const std::array<size_t, 3>& offsets,
+  // As check_surface(), with the strides of `picture`; `expected` may have others.
+  virtual std::string check_memory(const ImportedPlanes& planes, const Frame& picture,
                                    const Frame& expected) = 0;
   // Mean times per step since load; throws Error{bad_argument} unless perf_count was set.
   virtual std::vector<StepProfile> profile() const = 0;
@@ -312,12 +317,10 @@ class InferRequest {
                                 const Frame& picture, const FrameTransform& transform,
                                 size_t image = 0) = 0;
 
-  // The same from memory that the request's own model imported: the planes of `picture` begin at
-  // `offsets`, in bytes, and its pointers do not count. The memory must not be written or given
-  // back before ImportedMemory::wait() has returned. Throws Error{bad_argument} where the picture
-  // does not lie in the memory.
-  virtual Placement set_memory(size_t index, const std::shared_ptr<ImportedMemory>& memory,
-                               const Frame& picture, const std::array<size_t, 3>& offsets,
+  // The same from memory that the request's own model imported; the pointers of `picture` do not
+  // count. The memory must not be written or given back before ImportedMemory::wait() has returned.
+  // Throws Error{bad_argument} where the picture does not lie in it.
+  virtual Placement set_memory(size_t index, const ImportedPlanes& planes, const Frame& picture,
                                const FrameTransform& transform, size_t image = 0) = 0;
 
   // Enqueues and returns at once. `images`: how many of the batch, from the first on, are wanted;

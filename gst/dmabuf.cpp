@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <vector>
 
@@ -64,10 +65,6 @@ std::shared_ptr<ImportedMemory> DmabufImporter::memory_of(GstMemory* memory) con
 std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
                                                               const GstVideoInfo& info) {
   if (!problem().empty()) return {};
-  GstMemory* memory =
-      gst_buffer_n_memory(buffer) == 1 ? gst_buffer_peek_memory(buffer, 0) : nullptr;
-  if (memory == nullptr || !gst_is_dmabuf_memory(memory))
-    throw Error{ErrorCode::unsupported, "a frame is not in one DMA-BUF"};
   Picture picture;
   picture.frame = frame_of_info(info);
   const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
@@ -77,17 +74,30 @@ std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
     picture.frame.height = static_cast<int>(std::min<guint>(meta->height, G_MAXINT));
   }
   const guint planes = std::min<guint>(GST_VIDEO_INFO_N_PLANES(&info), 3);
+  const std::array<PlaneSize, 3> sizes = plane_sizes(picture.frame);
+  guint before = G_MAXUINT;  // the memory of the plane before
   for (guint p = 0; p < planes; ++p) {
-    picture.frame.strides[p] = meta != nullptr && p < meta->n_planes
-                                   ? meta->stride[p]
-                                   : GST_VIDEO_INFO_PLANE_STRIDE(&info, p);
-    picture.offsets[p] = memory->offset + (meta != nullptr && p < meta->n_planes
-                                               ? meta->offset[p]
-                                               : GST_VIDEO_INFO_PLANE_OFFSET(&info, p));
+    const bool told = meta != nullptr && p < meta->n_planes;
+    picture.frame.strides[p] = told ? meta->stride[p] : GST_VIDEO_INFO_PLANE_STRIDE(&info, p);
+    const gsize offset = told ? meta->offset[p] : GST_VIDEO_INFO_PLANE_OFFSET(&info, p);
+    const int64_t bytes =
+        int64_t{picture.frame.strides[p]} * (sizes[p].rows - 1) + sizes[p].row_bytes;
+    guint at = 0, count = 0;
+    gsize begin = 0;  // in the memory
+    if (bytes <= 0 ||
+        !gst_buffer_find_memory(buffer, offset, static_cast<gsize>(bytes), &at, &count, &begin) ||
+        count != 1)
+      throw Error{ErrorCode::bad_argument,
+                  "plane " + std::to_string(p) + " of a frame does not lie in one memory"};
+    GstMemory* memory = gst_buffer_peek_memory(buffer, at);
+    if (!gst_is_dmabuf_memory(memory))
+      throw Error{ErrorCode::unsupported, "a frame is not in DMA-BUFs"};
+    picture.planes.offsets[p] = memory->offset + begin;
+    picture.planes.memories[p] = at == before ? picture.planes.memories[p - 1] : memory_of(memory);
+    before = at;
   }
   picture.visible = visible_part(picture.frame.width, picture.frame.height, buffer);
   if (gst_buffer_get_video_crop_meta(buffer) != nullptr) picture.frame.region = picture.visible;
-  picture.memory = memory_of(memory);
 
   const std::lock_guard lock(mutex_);
   if (!tested_) {
@@ -96,8 +106,7 @@ std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
       const MappedFrame mapped(buffer, info);
       Frame whole = picture.frame, expected = mapped.frame();
       whole.region = expected.region = {};
-      const std::string wrong =
-          model_->check_memory(picture.memory, whole, picture.offsets, expected);
+      const std::string wrong = model_->check_memory(picture.planes, whole, expected);
       if (!wrong.empty()) problem_ = "the first frame read wrong: " + wrong;
     } catch (const Error& error) {
       problem_ = std::string("the first frame could not be compared: ") + error.what();

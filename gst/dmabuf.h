@@ -4,7 +4,6 @@
 
 #include <gst/video/video.h>
 
-#include <array>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,16 +17,15 @@ namespace clinfer {
 class DmabufImporter {
  public:
   struct Picture {
-    std::shared_ptr<ImportedMemory> memory;
-    Frame frame;  // without planes
-    std::array<size_t, 3> offsets{};
+    ImportedPlanes planes;
+    Frame frame;   // without planes
     Rect visible;  // the part that viewers see
   };
 
   explicit DmabufImporter(std::shared_ptr<CompiledModel> model) : model_(std::move(model)) {}
 
-  // The frame in its memory's buffer, made at the memory's first frame. Waits until who wrote the
-  // frame is done. The first one is also mapped, and what the device reads of it is compared.
+  // The frame in the buffers of its memories, made at a memory's first frame. Waits until who wrote
+  // the frame is done. The first one is also mapped, and what the device reads of it is compared.
   // Nothing where frames are not imported: problem() says why. Throws what is wrong with this one.
   std::optional<Picture> import(GstBuffer* buffer, const GstVideoInfo& info);
   // "" while nothing is known against it.

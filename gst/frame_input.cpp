@@ -31,8 +31,7 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImport
     if (auto picture = importer.import(buffer, info)) {
       frame_ = picture->frame;
       visible_ = picture->visible;
-      offsets_ = picture->offsets;
-      memory_ = std::move(picture->memory);
+      planes_ = std::move(picture->planes);
       return;
     }
   } catch (const Error& error) {
@@ -41,9 +40,12 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImport
   map();
 }
 
-FrameInput::~FrameInput() {
+FrameInput::~FrameInput() { wait(); }
+
+void FrameInput::wait() {
   if (surface_ != nullptr) surface_->wait();
-  if (memory_ != nullptr) memory_->wait();
+  for (const auto& memory : planes_.memories)
+    if (memory != nullptr) memory->wait();
 }
 
 void FrameInput::map() {
@@ -54,10 +56,9 @@ void FrameInput::map() {
 
 void FrameInput::give_up(const std::string& why) {
   problem_ = why;
-  if (surface_ != nullptr) surface_->wait();
-  if (memory_ != nullptr) memory_->wait();
+  wait();
   surface_.reset();
-  memory_.reset();
+  planes_ = {};
   map();
 }
 
@@ -67,9 +68,8 @@ Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTrans
     try {
       Frame picture = frame_;
       picture.region = region;
-      return surface_ != nullptr
-                 ? request.set_surface(input, surface_, picture, transform, image)
-                 : request.set_memory(input, memory_, picture, offsets_, transform, image);
+      return surface_ != nullptr ? request.set_surface(input, surface_, picture, transform, image)
+                                 : request.set_memory(input, planes_, picture, transform, image);
     } catch (const Error& error) {
       give_up(error.what());
     }

@@ -24,7 +24,7 @@ class FrameInput {
   // only if that fails. Throws Error for frames that cannot be read in either way.
   FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const SurfaceDisplay& display,
              const std::shared_ptr<CompiledModel>& model);
-  // Imports the buffer's DMA-BUF, and maps the buffer only if that fails. Throws as the others.
+  // Imports the buffer's DMA-BUFs, and maps the buffer only if that fails. Throws as the others.
   FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImporter& importer);
   ~FrameInput();
   FrameInput(const FrameInput&) = delete;
@@ -32,7 +32,7 @@ class FrameInput {
 
   const Rect& visible() const { return visible_; }  // what viewers see
   const Rect& region() const { return frame_.region; }
-  bool zero_copy() const { return surface_ != nullptr || memory_ != nullptr; }
+  bool zero_copy() const { return surface_ != nullptr || planes_.memories[0] != nullptr; }
   // Why a surface or a DMA-BUF was mapped after all; "" when it was not.
   const std::string& problem() const { return problem_; }
 
@@ -42,15 +42,15 @@ class FrameInput {
 
  private:
   void map();
-  void give_up(const std::string& why);  // on reading it where it lies
+  void wait();                           // until no request reads it where it lies
+  void give_up(const std::string& why);  // on reading it there
 
   Handle<GstBuffer> buffer_;
   GstVideoInfo info_;
   Frame frame_;
   Rect visible_;
   std::shared_ptr<ImportedSurface> surface_;
-  std::shared_ptr<ImportedMemory> memory_;
-  std::array<size_t, 3> offsets_{};  // of the planes in it
+  ImportedPlanes planes_;
   std::unique_ptr<MappedFrame> mapped_;
   std::string problem_;
 };

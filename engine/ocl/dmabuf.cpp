@@ -54,10 +54,20 @@ std::shared_ptr<ExternalMemory> DmabufSharing::import(const cl::Context& context
   return memory;
 }
 
-void DmabufSharing::with_acquired(const cl::CommandQueue& queue, ExternalMemory& memory,
+// One within the other: each memory has uses of its own to wait for. The queue is in order, so that
+// the innermost event stands for all.
+void DmabufSharing::with_acquired(const cl::CommandQueue& queue,
+                                  std::span<ExternalMemory* const> memories,
                                   const HandOver::Use& use) const {
-  const cl_mem object = memory.buffer_();
-  memory.uses_.with_acquired(functions_, queue, {&object, 1}, use);
+  const auto use_with_others = [&](const cl::Event& acquired) {
+    if (memories.size() == 1) return use(acquired);
+    cl::Event used;
+    with_acquired(queue, memories.subspan(1),
+                  [&](const cl::Event& all) { return used = use(all); });
+    return used;
+  };
+  const cl_mem object = memories.front()->buffer_();
+  memories.front()->uses_.with_acquired(functions_, queue, {&object, 1}, use_with_others);
 }
 
 }  // namespace clinfer::ocl

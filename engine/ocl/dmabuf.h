@@ -4,6 +4,7 @@
 
 #include <CL/opencl.hpp>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/engine.h"
@@ -46,7 +47,8 @@ class DmabufSharing {
   const std::string& problem() const { return problem_; }
   // Throws Error{device_failed}.
   std::shared_ptr<ExternalMemory> import(const cl::Context& context, int fd, size_t bytes) const;
-  void with_acquired(const cl::CommandQueue& queue, ExternalMemory& memory,
+  // `memories`: one or more, each once, in an order that is the same for all uses.
+  void with_acquired(const cl::CommandQueue& queue, std::span<ExternalMemory* const> memories,
                      const HandOver::Use& use) const;
 
  private:

@@ -95,8 +95,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
                             const Frame& expected) override;
   const std::string& dmabuf_problem() const override { return dmabufs_->problem(); }
   std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) override;
-  std::string check_memory(const std::shared_ptr<ImportedMemory>& memory, const Frame& picture,
-                           const std::array<size_t, 3>& offsets, const Frame& expected) override;
+  std::string check_memory(const ImportedPlanes& planes, const Frame& picture,
+                           const Frame& expected) override;
   std::vector<StepProfile> profile() const override;
 
   // For requests:
@@ -204,6 +204,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
 // The surface of a request's model behind the public type. Throws Error{bad_argument} for one of
 // another context.
 ocl::Surface& own_surface(const DeviceModel& model, ImportedSurface& surface);
-ocl::ExternalMemory& own_memory(const DeviceModel& model, ImportedMemory& memory);
+
+// What a picture's planes lie in; null for planes that its format lacks.
+using PlaneMemories = std::array<ocl::ExternalMemory*, 3>;
 
 }  // namespace clinfer

@@ -190,7 +190,7 @@ void DeviceRequest::upload(FrameInput& input) {
 }
 
 void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface,
-                               const ocl::ExternalMemory* memory) {
+                               const PlaneMemories* memories) {
   const auto sizes = plane_sizes(input.frame);
   const Edge target{model_.plan().graph->parameters[input.index], 0};
   for (size_t l = 0; l < input.kernels.size(); ++l)
@@ -198,7 +198,8 @@ void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface,
                    [&](const Argument& argument) -> BoundBuffer {
                      switch (argument.kind) {
                        case Argument::Kind::input: {
-                         if (memory != nullptr) return {memory->buffer(), 0};
+                         if (memories != nullptr)
+                           return {memories->at(argument.index)->buffer(), 0};
                          const size_t p = sizes[argument.index].rows ? argument.index : 0;
                          return {input.planes[p], 0};
                        }

@@ -27,8 +27,7 @@ class DeviceRequest final : public InferRequest {
   Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                         const Frame& picture, const FrameTransform& transform,
                         size_t image) override;
-  Placement set_memory(size_t index, const std::shared_ptr<ImportedMemory>& memory,
-                       const Frame& picture, const std::array<size_t, 3>& offsets,
+  Placement set_memory(size_t index, const ImportedPlanes& planes, const Frame& picture,
                        const FrameTransform& transform, size_t image) override;
   void start(size_t images) override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
@@ -76,8 +75,7 @@ class DeviceRequest final : public InferRequest {
                         size_t image);
   void prepare(FrameInput& input);
   void upload(FrameInput& input);
-  void bind_frame(FrameInput& input, const ocl::Surface* surface,
-                  const ocl::ExternalMemory* memory);
+  void bind_frame(FrameInput& input, const ocl::Surface* surface, const PlaneMemories* memories);
   // The kernels of a frame in memory of others, behind `acquired`; the event of the last one.
   cl::Event enqueue_frame(FrameInput& input, const cl::Event& acquired);
   void run_segment();  // enqueues from next_step_ to a host step or the end; stream_ is locked

@@ -21,8 +21,8 @@ class Sleeper final : public InferRequest {
                         const FrameTransform&, size_t) override {
     return {};
   }
-  Placement set_memory(size_t, const std::shared_ptr<ImportedMemory>&, const Frame&,
-                       const std::array<size_t, 3>&, const FrameTransform&, size_t) override {
+  Placement set_memory(size_t, const ImportedPlanes&, const Frame&, const FrameTransform&,
+                       size_t) override {
     return {};
   }
   void start(size_t) override { over_ = std::chrono::steady_clock::now() + time_; }

@@ -31,6 +31,8 @@ TEST(Dmabuf, GivesWhatSystemMemoryGivesWithoutAMap) {
                                                       {321, 241, "padding=64"},
                                                       {640, 480, "gap=4096"},
                                                       {641, 479, "gap=333 padding=16"},
+                                                      {322, 242, "split=true"},
+                                                      {641, 479, "split=true gap=333 padding=16"},
                                                       {1920, 1080, "padding=128"},
                                                       {17, 5, ""},
                                                       {2, 2, ""}}) {
@@ -80,6 +82,8 @@ TEST(Dmabuf, FollowsCropFormatAndResizing) {
           play(from + " ! dmabuftestupload padding=32" + net(properties) + kSink, crop);
       EXPECT_EQ(played.path, "zero-copy") << what << ": " << played.reason;
       expect_same(played, memory, what);
+      expect_same(play(from + " ! dmabuftestupload split=true" + net(properties) + kSink, crop),
+                  memory, what + ", planes apart");
     }
 }
 
@@ -96,17 +100,22 @@ TEST(Dmabuf, ImportsAMemoryOnceAndForgetsItWithTheMemory) {
     memory += " " + source(width, height) + " ! c.";
   }
   expect_same(play(frames), play(memory), "four pools");
-  expect_same(play(source(320, 240, "", 40) + " ! dmabuftestupload gap=64" +
-                   net("throughput-streams=2 batch-size=3") + kSink),
-              play(source(320, 240, "", 40) + net() + kSink), "a new memory for each frame");
+  for (const std::string upload : {"gap=64", "split=true"})
+    expect_same(play(source(320, 240, "", 40) + " ! dmabuftestupload " + upload +
+                     net("throughput-streams=2 batch-size=3") + kSink),
+                play(source(320, 240, "", 40) + net() + kSink),
+                "new memories for each frame, " + upload);
 }
 
 TEST(Dmabuf, TwoElementsReadOneMemory) {
   const std::string branch = " ! queue ! clinfer post-process=none model=" + echo_model();
-  const Played played = play(source(320, 240, "", 30) + " ! dmabuftestupload ! tee name=t t." +
-                             branch + " ! fakesink t. ! queue" + net() + kSink);
-  expect_same(played, play(source(320, 240, "", 30) + net() + kSink), "behind a tee");
-  EXPECT_EQ(played.zero_copy, 30u);
+  for (const std::string upload : {"", "split=true"}) {
+    const Played played =
+        play(source(320, 240, "", 30) + " ! dmabuftestupload " + upload + " ! tee name=t t." +
+             branch + " ! fakesink t. ! queue" + net() + kSink);
+    expect_same(played, play(source(320, 240, "", 30) + net() + kSink), "behind a tee, " + upload);
+    EXPECT_EQ(played.zero_copy, 30u) << upload;
+  }
 }
 
 // ---- what cannot be imported
@@ -142,10 +151,15 @@ TEST(Dmabuf, MapsWhereItIsTold) {
 }
 
 TEST(Dmabuf, MapsTheFramesThatFail) {
-  for (const char* fault : {"acquire:5", "import:7"}) {
+  for (const auto& [fault, upload] :
+       std::vector<std::pair<const char*, std::string>>{{"acquire:5", "gap=16"},
+                                                        {"import:7", "gap=16"},
+                                                        {"acquire:5", "split=true"},
+                                                        {"acquire:6", "split=true"},
+                                                        {"import:8", "split=true"}}) {
     const Setting failing("RIG_FAIL", fault);
     const Played played =
-        play(source(320, 240, "", 20) + " ! dmabuftestupload gap=16" + net() + kSink);
+        play(source(320, 240, "", 20) + " ! dmabuftestupload " + upload + net() + kSink);
     EXPECT_EQ(played.warnings.size(), 1u) << fault;
     EXPECT_GT(played.zero_copy, 0u) << fault;
     EXPECT_LT(played.zero_copy, 20u) << fault;

@@ -1,7 +1,7 @@
 // dmabuftestupload: turns NV12 frames in system memory into memory:DMABuf, as a decoder gives them:
-// from a pool, with padding, and if wanted behind a gap in their memory. The descriptors are of
-// memfds, which a GstDmaBufAllocator takes for what they are called. It writes by the descriptor,
-// so that every map is somebody else's; they are counted.
+// from a pool, with padding, and if wanted each plane in a memory of its own, or behind a gap. The
+// descriptors are of memfds, which a GstDmaBufAllocator takes for what they are called. It writes
+// by the descriptor, so that every map is somebody else's; they are counted.
 #include "tests/rig/dmabuf_upload.h"
 
 #include <gst/allocators/gstdmabuf.h>
@@ -47,6 +47,7 @@ struct Upload {
   GstBaseTransform parent;
   GstVideoInfo in;
   guint padding, gap;
+  gboolean split;
 };
 struct UploadClass {
   GstBaseTransformClass parent_class;
@@ -55,7 +56,7 @@ G_DEFINE_TYPE(Upload, upload, GST_TYPE_BASE_TRANSFORM)
 
 #define UPLOAD(object) (reinterpret_cast<Upload*>(object))
 
-enum { kPropPadding = 1, kPropGap, kPropMaps };
+enum { kPropPadding = 1, kPropGap, kPropSplit, kPropMaps };
 
 GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE(
     "sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE("{ NV12, BGRx }")));
@@ -98,33 +99,47 @@ gboolean decide_allocation(GstBaseTransform* transform, GstQuery* query) {
   return ready;  // not the parent's: it would configure the pool anew
 }
 
+// Gives a buffer memories of its own, of one plane or of all, each behind the gap.
+void replace_memory(const Upload* self, GstBuffer* buffer) {
+  const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
+  auto* allocator = GST_ALLOCATOR(gst_object_ref(gst_buffer_peek_memory(buffer, 0)->allocator));
+  const gsize size = gst_buffer_get_size(buffer);
+  gst_buffer_remove_all_memory(buffer);
+  const guint parts = self->split ? meta->n_planes : 1;
+  for (guint p = 0; p < parts; ++p) {
+    const gsize bytes =
+        (p + 1 < parts ? meta->offset[p + 1] : size) - (p > 0 ? meta->offset[p] : 0);
+    GstMemory* larger = gst_allocator_alloc(allocator, self->gap + bytes, nullptr);
+    gst_buffer_append_memory(buffer,
+                             gst_memory_share(larger, self->gap, static_cast<gssize>(bytes)));
+    gst_memory_unref(larger);
+  }
+  gst_object_unref(allocator);
+}
+
 GstFlowReturn transform(GstBaseTransform* transform, GstBuffer* in, GstBuffer* out) {
   Upload* self = UPLOAD(transform);
   GstVideoFrame frame;
   if (!gst_video_frame_map(&frame, &self->in, in, GST_MAP_READ)) return GST_FLOW_ERROR;
   GstVideoMeta* meta = gst_buffer_get_video_meta(out);
-  GstMemory* memory = gst_buffer_peek_memory(out, 0);
   bool written = true;
-  if (self->gap > 0 && memory->maxsize < self->gap + memory->size) {
-    // A part of a larger memory, new for each frame.
-    GstMemory* larger = gst_allocator_alloc(memory->allocator, self->gap + memory->size, nullptr);
-    GstMemory* part = gst_memory_share(larger, self->gap, static_cast<gssize>(memory->size));
-    gst_memory_unref(larger);
-    gst_buffer_replace_all_memory(out, part);
-    memory = part;
-  }
-  const int target = gst_dmabuf_memory_get_fd(memory);
+  if (self->gap > 0 || self->split) replace_memory(self, out);
   for (guint p = 0; p < GST_VIDEO_FRAME_N_PLANES(&frame); ++p) {
+    guint at = 0, count = 0;
+    gsize begin = 0;
+    gst_buffer_find_memory(out, meta->offset[p], 1, &at, &count, &begin);
+    GstMemory* memory = gst_buffer_peek_memory(out, at);
+    const int target = gst_dmabuf_memory_get_fd(memory);
     const int rows = GST_VIDEO_FRAME_COMP_HEIGHT(&frame, p);
     const auto bytes = static_cast<size_t>(GST_VIDEO_FRAME_COMP_WIDTH(&frame, p) *
                                            GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, p));
     for (int row = 0; row < rows; ++row)
-      written &= pwrite(target,
-                        static_cast<guint8*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, p)) +
-                            row * GST_VIDEO_FRAME_PLANE_STRIDE(&frame, p),
-                        bytes,
-                        static_cast<off_t>(memory->offset + meta->offset[p]) +
-                            row * meta->stride[p]) == static_cast<ssize_t>(bytes);
+      written &=
+          pwrite(target,
+                 static_cast<guint8*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, p)) +
+                     row * GST_VIDEO_FRAME_PLANE_STRIDE(&frame, p),
+                 bytes, static_cast<off_t>(memory->offset + begin) + row * meta->stride[p]) ==
+          static_cast<ssize_t>(bytes);
   }
   gst_video_frame_unmap(&frame);
   if (written) return GST_FLOW_OK;
@@ -133,13 +148,21 @@ GstFlowReturn transform(GstBaseTransform* transform, GstBuffer* in, GstBuffer* o
 }
 
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  (id == kPropPadding ? UPLOAD(object)->padding : UPLOAD(object)->gap) = g_value_get_uint(value);
+  Upload* self = UPLOAD(object);
+  if (id == kPropSplit)
+    self->split = g_value_get_boolean(value);
+  else
+    (id == kPropPadding ? self->padding : self->gap) = g_value_get_uint(value);
 }
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  g_value_set_uint(value, id == kPropMaps      ? maps.load()
-                          : id == kPropPadding ? UPLOAD(object)->padding
-                                               : UPLOAD(object)->gap);
+  const Upload* self = UPLOAD(object);
+  if (id == kPropSplit)
+    g_value_set_boolean(value, self->split);
+  else
+    g_value_set_uint(value, id == kPropMaps      ? maps.load()
+                            : id == kPropPadding ? self->padding
+                                                 : self->gap);
 }
 
 void upload_class_init(UploadClass* klass) {
@@ -157,6 +180,10 @@ void upload_class_init(UploadClass* klass) {
       object, kPropGap,
       g_param_spec_uint("gap", "Gap", "Bytes before the frame in its memory, which is a new one", 0,
                         1 << 20, 0, flags));
+  g_object_class_install_property(
+      object, kPropSplit,
+      g_param_spec_boolean("split", "Split", "Each plane is in a memory of its own, a new one",
+                           FALSE, flags));
   g_object_class_install_property(
       object, kPropMaps,
       g_param_spec_uint("maps", "Maps", "How often frames of this process were mapped", 0,

@@ -70,8 +70,8 @@ std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
   const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
   check_meta(buffer, info);
   if (meta != nullptr) {
-    picture.frame.width = static_cast<int>(std::min<guint>(meta->width, G_MAXINT));
-    picture.frame.height = static_cast<int>(std::min<guint>(meta->height, G_MAXINT));
+    picture.frame.width = static_cast<int>(meta->width);
+    picture.frame.height = static_cast<int>(meta->height);
   }
   const guint planes = std::min<guint>(GST_VIDEO_INFO_N_PLANES(&info), 3);
   const std::array<PlaneSize, 3> sizes = plane_sizes(picture.frame);

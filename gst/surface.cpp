@@ -83,10 +83,12 @@ bool is_dmabuf_caps(const GstCaps* caps) {
 }
 
 void check_meta(GstBuffer* buffer, const GstVideoInfo& info) {
+  constexpr guint kMost = G_MAXINT / 4;  // the bytes of a row of it are still an int
   const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
-  if (meta == nullptr || (meta->format == GST_VIDEO_INFO_FORMAT(&info) &&
-                          meta->width >= static_cast<guint>(GST_VIDEO_INFO_WIDTH(&info)) &&
-                          meta->height >= static_cast<guint>(GST_VIDEO_INFO_HEIGHT(&info))))
+  if (meta == nullptr ||
+      (meta->format == GST_VIDEO_INFO_FORMAT(&info) && meta->width <= kMost &&
+       meta->height <= kMost && meta->width >= static_cast<guint>(GST_VIDEO_INFO_WIDTH(&info)) &&
+       meta->height >= static_cast<guint>(GST_VIDEO_INFO_HEIGHT(&info))))
     return;
   const char* format = gst_video_format_to_string(meta->format);
   throw Error{ErrorCode::bad_argument, "a frame of " + size_text(info) + " has a GstVideoMeta of " +

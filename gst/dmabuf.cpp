@@ -80,8 +80,7 @@ std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
     const bool told = meta != nullptr && p < meta->n_planes;
     picture.frame.strides[p] = told ? meta->stride[p] : GST_VIDEO_INFO_PLANE_STRIDE(&info, p);
     const gsize offset = told ? meta->offset[p] : GST_VIDEO_INFO_PLANE_OFFSET(&info, p);
-    const int64_t bytes =
-        int64_t{picture.frame.strides[p]} * (sizes[p].rows - 1) + sizes[p].row_bytes;
+    const int64_t bytes = sizes[p].bytes(picture.frame.strides[p]);
     guint at = 0, count = 0;
     gsize begin = 0;  // in the memory
     if (bytes <= 0 ||

@@ -81,6 +81,8 @@ struct DevicePlane {
 // Bytes and rows of each plane of a frame (rows x row bytes), for uploads.
 struct PlaneSize {
   int rows = 0, row_bytes = 0;
+  // From the first byte to the last, rows being `stride` bytes apart.
+  int64_t bytes(int stride) const { return int64_t{stride} * (rows - 1) + row_bytes; }
 };
 std::array<PlaneSize, 3> plane_sizes(const Frame& frame);
 

@@ -33,11 +33,11 @@ OwnPlanes own_planes(const DeviceModel& model, const Frame& picture, const Impor
                   "plane " + std::to_string(p) + " of a frame has no memory");
     own.memories[p] = &own_memory(model, *planes.memories[p]);
     const size_t bytes = own.memories[p]->bytes(), offset = planes.offsets[p];
-    const int64_t stride = picture.strides[p], row = sizes[p].row_bytes;
+    const int stride = picture.strides[p];
     const auto limit = static_cast<int64_t>(
         std::min<size_t>(bytes, static_cast<size_t>(std::numeric_limits<int>::max())));
-    if (stride < row || offset > static_cast<size_t>(limit) ||
-        static_cast<int64_t>(offset) + stride * (sizes[p].rows - 1) + row > limit)
+    if (stride < sizes[p].row_bytes || offset > static_cast<size_t>(limit) ||
+        static_cast<int64_t>(offset) + sizes[p].bytes(stride) > limit)
       throw Error(ErrorCode::bad_argument,
                   "plane " + std::to_string(p) + " of a frame, at byte " + std::to_string(offset) +
                       " with stride " + std::to_string(stride) + ", does not fit its DMA-BUF of " +

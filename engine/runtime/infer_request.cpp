@@ -174,9 +174,7 @@ void DeviceRequest::upload(FrameInput& input) {
   for (size_t p = 0; p < 3; ++p) {
     if (sizes[p].rows == 0) continue;
     auto* data = const_cast<uint8_t*>(input.frame.planes[p]);
-    const size_t bytes =
-        static_cast<size_t>(input.frame.strides[p]) * static_cast<size_t>(sizes[p].rows - 1) +
-        static_cast<size_t>(sizes[p].row_bytes);
+    const auto bytes = static_cast<size_t>(sizes[p].bytes(input.frame.strides[p]));
     if (model_.context().traits.is_cpu) {
       input.planes[p] = cl::Buffer(context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, data);
       continue;

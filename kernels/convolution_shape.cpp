@@ -30,6 +30,14 @@ PixelStrides pixel_strides(const TensorDesc& desc) {
   return s;
 }
 
+bool vectors_aligned(const TensorDesc& desc, int64_t elements) {
+  if (desc.offset % elements != 0 || desc.shape[1] % elements != 0) return false;
+  for (size_t d = 0; d < desc.shape.size(); ++d)
+    if (desc.shape[d] > 1 && (d == 1 ? desc.strides[d] != 1 : desc.strides[d] % elements != 0))
+      return false;
+  return true;
+}
+
 TailAxes spatial_axes(size_t rank) {
   const int last = static_cast<int>(rank) - 1;
   return {0, rank >= 4 ? last - 1 : -1, last, 1};

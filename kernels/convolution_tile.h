@@ -52,7 +52,10 @@ ConvAttributes read_convolution(bool grouped, bool transposed, const Attributes&
 ConvShape resolve_convolution(const std::string& type, const Attributes& attributes,
                               const Shape& data, const Shape& filter);
 PixelStrides pixel_strides(const TensorDesc& desc);  // of rank 3, 4 or 5
-TailAxes spatial_axes(size_t rank);                  // for outputs [N, C, spatial...]
+// Whether each pixel's channels lie side by side, in whole vectors of so many elements at multiples
+// of their size.
+bool vectors_aligned(const TensorDesc& desc, int64_t elements);
+TailAxes spatial_axes(size_t rank);  // for outputs [N, C, spatial...]
 // Sizes, strides, dilations and pads as GEOMETRY in common/convolution.cl lists them.
 std::vector<int64_t> geometry(const ConvShape& s);
 

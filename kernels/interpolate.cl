@@ -4,7 +4,8 @@
 // each but once or twice a tile.
 // Defines: T, NEAREST (1: one position of weight 1), VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of
 // tiles), KH, KW (numbers up to 4, else members of `a`), COLUMNS (those kept: KW where it is a number and they are used again,
-// else 0). The last vector of channels overlaps the one before where needed.
+// else 0), ALIGNED (vectors of channels lie at multiples of their size). The last vector of channels overlaps the one before
+// where needed.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -16,6 +17,13 @@ typedef struct {
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
+#if ALIGNED
+#define LOAD LOADV_ALIGNED
+#define SAVE STOREV_ALIGNED
+#else
+#define LOAD LOADV
+#define SAVE STOREV
+#endif
 
 WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
@@ -50,12 +58,12 @@ KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args)
             column[kx] = 0;
             for (int kz = 0; kz < a.kd; ++kz)
               for (int ky = 0; ky < KH; ++ky)
-                column[kx] = fma(LOADV(T, VECTOR, from + kz * a.in_d + ky * a.in_h), (FV)(wz[kz] * wy[ky]), column[kx]);
+                column[kx] = fma(LOAD(T, VECTOR, from + kz * a.in_d + ky * a.in_h), (FV)(wz[kz] * wy[ky]), column[kx]);
           }
         }
         FV value = column[0] * wx[0];
         for (int kx = 1; kx < COLUMNS; ++kx) value = fma(column[kx], (FV)(wx[kx]), value);
-        STOREV(T, VECTOR, TAIL(value, n, y, x, c, VECTOR), to + x * a.out_w + c);
+        SAVE(T, VECTOR, TAIL(value, n, y, x, c, VECTOR), to + x * a.out_w + c);
       }
     }
 #else
@@ -64,19 +72,19 @@ KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args)
       for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
         const int c = min(vector * VECTOR, a.channels - VECTOR);
 #if NEAREST
-        const FV value = LOADV(T, VECTOR, from + c);
+        const FV value = LOAD(T, VECTOR, from + c);
 #else
         __global const float *const wx = AT(weight) + a.weight_w + x * KW;
         FV value = 0;
         for (int kz = 0; kz < a.kd; ++kz)
           for (int ky = 0; ky < KH; ++ky) {
             __global const T *const row = from + kz * a.in_d + ky * a.in_h + c;
-            FV sum = LOADV(T, VECTOR, row) * wx[0];
-            for (int kx = 1; kx < KW; ++kx) sum = fma(LOADV(T, VECTOR, row + kx * a.in_w), (FV)(wx[kx]), sum);
+            FV sum = LOAD(T, VECTOR, row) * wx[0];
+            for (int kx = 1; kx < KW; ++kx) sum = fma(LOAD(T, VECTOR, row + kx * a.in_w), (FV)(wx[kx]), sum);
             value = fma(sum, (FV)(wz[kz] * wy[ky]), value);
           }
 #endif
-        STOREV(T, VECTOR, TAIL(value, n, y, x, c, VECTOR), to + x * a.out_w + c);
+        SAVE(T, VECTOR, TAIL(value, n, y, x, c, VECTOR), to + x * a.out_w + c);
       }
     }
 #endif

@@ -1,7 +1,7 @@
 // MaxPool and AvgPool on channels-last tensors: a tile of TILE_P neighbouring pixels of a row x VECTOR channels.
 // Defines: T and OUT_T (what is read and written), MODE (0 maximum, 1 average of what is inside, 2 average that counts pads), VECTOR, TILE_P, LANES, ROWS
 // (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where UNROLL is 1, else members of `a`).
-// The last vector of channels overlaps the one before where needed.
+// The last vector of channels overlaps the one before where needed. ALIGNED: vectors of channels lie at multiples of their size.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -12,6 +12,13 @@ typedef struct {
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
+#if ALIGNED
+#define LOAD LOADV_ALIGNED
+#define SAVE STOREV_ALIGNED
+#else
+#define LOAD LOADV
+#define SAVE STOREV
+#endif
 
 // Taps of a window that starts at `start` before position `size`: first and one past the last.
 int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }
@@ -61,7 +68,7 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
 #pragma unroll
 #endif
             for (int kx = 0; kx < KW; ++kx) {
-#define TAP(p) ACCUMULATE(acc##p, LOADV(T, VECTOR, row + (p * SW + kx * DW) * a.in_w));
+#define TAP(p) ACCUMULATE(acc##p, LOAD(T, VECTOR, row + (p * SW + kx * DW) * a.in_w));
               REPEAT(TILE_P, TAP)
             }
           }
@@ -71,7 +78,7 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
         const float scale = counted > 0 ? 1.0f / (counted * KW) : 0.0f;
 #define RESULT(v) ((v) * scale)
 #endif
-#define STORE(p) STOREV(OUT_T, VECTOR, TAIL(RESULT(acc##p), n, y, x + p, c, VECTOR), to + p * a.out_w);
+#define STORE(p) SAVE(OUT_T, VECTOR, TAIL(RESULT(acc##p), n, y, x + p, c, VECTOR), to + p * a.out_w);
         REPEAT(TILE_P, STORE)
       } else {
         for (int p = 0; p < min(TILE_P, a.ow - x); ++p) {
@@ -81,7 +88,7 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
           for (int kz = kz_first; kz < kz_last; ++kz)
             for (int ky = ky_first; ky < ky_last; ++ky) {
               __global const T *const row = image + kz * a.dd * a.in_d + ky * a.dh * a.in_h + p * SW * a.in_w;
-              for (int kx = kx_first; kx < kx_last; ++kx) ACCUMULATE(acc, LOADV(T, VECTOR, row + kx * DW * a.in_w));
+              for (int kx = kx_first; kx < kx_last; ++kx) ACCUMULATE(acc, LOAD(T, VECTOR, row + kx * DW * a.in_w));
             }
 #if MODE != 0
 #if MODE == 1
@@ -91,7 +98,7 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
 #endif
           const float scale = taps > 0 ? 1.0f / taps : 0.0f;
 #endif
-          STOREV(OUT_T, VECTOR, TAIL(RESULT(acc), n, y, x + p, c, VECTOR), to + p * a.out_w);
+          SAVE(OUT_T, VECTOR, TAIL(RESULT(acc), n, y, x + p, c, VECTOR), to + p * a.out_w);
         }
       }
     }

@@ -1,6 +1,7 @@
 // MaxPool and AvgPool over windows of many pixels with few outputs, as over a whole image: SLICES work-items share the
 // window of one output pixel, LANES vectors of channels side by side.
-// Defines: T and OUT_T (what is read and written), MODE as in pooling.cl, VECTOR, LANES, SLICES (a power of 2).
+// Defines: T and OUT_T (what is read and written), MODE as in pooling.cl, VECTOR, LANES, SLICES (a power of 2),
+// ALIGNED: vectors of channels lie at multiples of their size.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -11,6 +12,13 @@ typedef struct {
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
+#if ALIGNED
+#define LOAD LOADV_ALIGNED
+#define SAVE STOREV_ALIGNED
+#else
+#define LOAD LOADV
+#define SAVE STOREV
+#endif
 
 // Taps of a window that starts at `start` before position `size`: first and one past the last.
 int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }
@@ -53,7 +61,7 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
     for (int tap = slice; tap < inside; tap += SLICES) {
       const int kx = tap % width, row = tap / width;
       const int ky = row % height, kz = row / height;
-      ACCUMULATE(acc, LOADV(T, VECTOR, from + kz * a.dd * a.in_d + ky * a.dh * a.in_h + kx * a.dw * a.in_w));
+      ACCUMULATE(acc, LOAD(T, VECTOR, from + kz * a.dd * a.in_d + ky * a.dh * a.in_h + kx * a.dw * a.in_w));
     }
     part[slice * LANES + lane] = acc;
     for (int rest = SLICES / 2; rest > 0; rest /= 2) {
@@ -71,7 +79,7 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
 #endif
       acc *= taps > 0 ? 1.0f / taps : 0.0f;
 #endif
-      STOREV(OUT_T, VECTOR, TAIL(acc, n, y, x, c, VECTOR),
+      SAVE(OUT_T, VECTOR, TAIL(acc, n, y, x, c, VECTOR),
              AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c);
     }
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -47,6 +47,12 @@ std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueI
       fail_model("a port map names an input that is not there");
     ValueInfo& info = parameters[port.inner];
     info = inputs[port.outer];
+    // Integers may have been narrowed outside the body.
+    if (const ElementType stated = body.parameter(port.inner).type;
+        !is_float(info.type) && !is_float(stated)) {
+      info.type = stated;
+      if (!info.value.empty()) info.value = info.value.convert(stated);
+    }
     given[port.inner] = true;
     if (port.sliced) {
       slices_of(port, info.shape);

@@ -370,6 +370,25 @@ TEST(GroupByValues, AShapeThatIsComputedFromWhatIsFoundIsTheActualOne) {
   }
 }
 
+// Outside the group 64-bit integers are stored as 32 bits, its own constants are not.
+TEST(GroupByValues, IntegersThatAreNarrowedOutsideMeetThoseInside) {
+  GraphBuilder b;
+  const auto ints = [&](const std::vector<int64_t>& values) {
+    return b.constant(Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+  };
+  const Edge twice = b.op("Multiply", 1, {b.parameter({3}, ElementType::i64), ints({2})});
+  const Edge found = b.op("NonZero", 3, {b.parameter({3})}, {{"output_type", "i64"}});
+  const Edge picked = b.op("Gather", 8, {twice, found, ints({0})});
+  b.result(b.op("GreaterEqual", 1, {picked, ints({4})}));
+  const auto graph = b.finish();
+  run_passes(*graph, cpu_context());
+  EXPECT_EQ(count_of(*graph, "Subgraph"), 1u);
+  const std::vector<Tensor> inputs{
+      Tensor::of<int64_t>(ElementType::i64, {3}, std::vector<int64_t>{1, 2, 3}),
+      Tensor::of<float>(ElementType::f32, {3}, std::vector<float>{1, 0, 1})};
+  EXPECT_EQ(evaluate_graph(*graph, inputs)[0].to_ints(), (std::vector<int64_t>{0, 1}));
+}
+
 TEST(FoldConstants, WhatIsFoundInAShapeIsConstant) {
   GraphBuilder b;
   const auto ints = [&](const std::vector<int64_t>& values) {

@@ -19,13 +19,16 @@ constexpr size_t kMostOperations = 16;  // of one activation
 // tells activations apart.
 constexpr float kTolerance = 3e-4f;
 constexpr int kProbesPerUnit = 8, kReach = 10;  // x = -10 ... 10, with all kinks of activations
+constexpr float kFarthest = 1e30f;
 
 using Values = std::vector<float>;
 
+// Those within reach, in order, then some far ones on either side: min(max(x, 0), 300) is no ReLU.
 Values probes() {
   Values x;
   for (int i = -kReach * kProbesPerUnit; i <= kReach * kProbesPerUnit; ++i)
     x.push_back(static_cast<float>(i) / kProbesPerUnit);
+  for (float far = 1.5f * kReach; far < kFarthest; far *= 4) x.insert(x.end(), {-far, far});
   return x;
 }
 
@@ -76,6 +79,8 @@ std::optional<Activation> recognised(const Values& x, const Values& y) {
   for (const Activation& candidate : candidates(y)) {
     float worst = 0;
     for (size_t i = 0; i < x.size(); ++i) {
+      // Far out, what is written with exp(x) overflows.
+      if (std::fabs(x[i]) > kReach && !std::isfinite(y[i])) continue;
       const float wanted = compute(candidate, x[i]);
       const float error = std::fabs(y[i] - wanted) / std::max(1.f, std::fabs(wanted));
       worst = error <= worst ? worst : error;  // a NaN is the worst

@@ -175,6 +175,10 @@ const Written kActivations[] = {
      }},
     {"sigmoid(x + 0.001): the bias of a head of one channel", "",
      [](GraphBuilder& b, Edge x) { return unary(b, "Sigmoid", add(b, x, number(b, 0.001f))); }},
+    {"min(max(x, 0), 300): coordinates clipped to a picture", "",
+     [](GraphBuilder& b, Edge x) {
+       return b.op("Minimum", 1, {b.op("Maximum", 1, {x, number(b, 0)}), number(b, 300)});
+     }},
     {"tanh(x) * 2 + 1", "",
      [](GraphBuilder& b, Edge x) {
        return add(b, mul(b, unary(b, "Tanh", x), number(b, 2)), number(b, 1));

@@ -20,6 +20,9 @@ constexpr size_t kMostOperations = 16;  // of one activation
 constexpr float kTolerance = 3e-4f;
 constexpr int kProbesPerUnit = 8, kReach = 10;  // x = -10 ... 10, with all kinks of activations
 constexpr float kFarthest = 1e30f;
+// From here on, and at 0, an activation that gives 0 gives it exactly: a small number added to it
+// keeps a quotient or a logarithm behind it finite.
+constexpr float kSaturated = 50, kLeast = 1e-16f;
 
 using Values = std::vector<float>;
 
@@ -72,6 +75,12 @@ float compute(const Activation& activation, float x) {
   return find_binary(activation.function)->apply(x, activation.parameter);
 }
 
+// What the difference of a value at `x` is measured by.
+float scale_at(float x, float wanted) {
+  const bool exact = x == 0 || std::fabs(x) > kSaturated;
+  return std::max(std::fabs(wanted), exact ? kLeast : 1.f);
+}
+
 // The candidate that comes closest, if it is close enough everywhere.
 std::optional<Activation> recognised(const Values& x, const Values& y) {
   std::optional<Activation> best;
@@ -82,7 +91,7 @@ std::optional<Activation> recognised(const Values& x, const Values& y) {
       // Far out, what is written with exp(x) overflows.
       if (std::fabs(x[i]) > kReach && !std::isfinite(y[i])) continue;
       const float wanted = compute(candidate, x[i]);
-      const float error = std::fabs(y[i] - wanted) / std::max(1.f, std::fabs(wanted));
+      const float error = std::fabs(y[i] - wanted) / scale_at(x[i], wanted);
       worst = error <= worst ? worst : error;  // a NaN is the worst
     }
     if (worst <= best_error) {

@@ -179,6 +179,10 @@ const Written kActivations[] = {
      [](GraphBuilder& b, Edge x) {
        return b.op("Minimum", 1, {b.op("Maximum", 1, {x, number(b, 0)}), number(b, 300)});
      }},
+    {"relu(x) + 1e-6, to be divided by", "",
+     [](GraphBuilder& b, Edge x) { return add(b, unary(b, "ReLU", x), number(b, 1e-6f)); }},
+    {"softplus(x) + 1e-6, a deviation", "",
+     [](GraphBuilder& b, Edge x) { return add(b, b.op("SoftPlus", 4, {x}), number(b, 1e-6f)); }},
     {"tanh(x) * 2 + 1", "",
      [](GraphBuilder& b, Edge x) {
        return add(b, mul(b, unary(b, "Tanh", x), number(b, 2)), number(b, 1));

@@ -5,7 +5,7 @@
 // are to be unrolled, else members of `a`).
 // BYTES     the input is bytes, the weights are floats: exact sums in f32. All channels' zero points
 //           stand for every pixel outside the input; without it, VECTOR zeros behind the weights
-// ALIGNED   vectors of channels lie at multiples of their size, in input, weights and output
+// LOAD, SAVE of vectors in input, weights and output, aligned or not
 // SPLIT     tiles between the edges have code of their own
 // HAS_ZERO  with BYTES: zero points are not all 0
 
@@ -27,13 +27,6 @@ typedef struct {
 #define IN_T T
 #define WEIGHT_T T
 #define ZEROS
-#endif
-#if ALIGNED
-#define LOAD LOADV_ALIGNED
-#define SAVE STOREV_ALIGNED
-#else
-#define LOAD LOADV
-#define SAVE STOREV
 #endif
 #if HAS_ZERO
 #define VALUE(p) (LOAD(IN_T, VECTOR, p) - zero)

@@ -80,17 +80,6 @@ std::vector<TuningPoint> space_int8(const OpDesc& desc, const DeviceTraits& trai
   return points(desc, traits, {128});
 }
 
-// Whether vectors of channels lie at multiples of their size: the channels of all groups are beside
-// each other. To a CPU f32 is all the same.
-bool vectors_aligned(const OpDesc& desc, const DeviceTraits& traits, TileProblem problem,
-                     int64_t vector) {
-  if (traits.is_cpu && desc.inputs[0].type == ElementType::f32) return false;
-  ConvShape& s = problem.shape;
-  s.in_channels = s.out_channels = std::exchange(s.groups, 1);
-  return s.in_channels % vector == 0 && input_aligned(desc, problem, vector) &&
-         output_aligned(desc, problem, vector);
-}
-
 // In vector multiply-adds: what is multiplied and loaded, what registers do not hold, and where the
 // activations do not stay in the last cache, waiting for memory: a load that goes on where it ended
 // at the pixel before is fetched ahead, one that jumps over the other pixels of its tile is not.
@@ -151,8 +140,7 @@ double cost_on_gpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits&
 std::vector<double> costs(const OpDesc& desc, const DeviceTraits& traits) {
   const TileProblem problem = convolution_problem(desc);
   std::map<int, bool> aligned;  // by VECTOR
-  for (int vector : {1, 2, 4, 8, 16})
-    aligned[vector] = vectors_aligned(desc, traits, problem, vector);
+  for (int vector : {1, 2, 4, 8, 16}) aligned[vector] = vectors_aligned(desc, traits, vector);
   std::vector<double> values;
   for (const TuningPoint& point : space(desc, traits))
     values.push_back(traits.is_cpu
@@ -258,7 +246,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   define("LANES", lanes);
   define("ROWS", rows);
   define("BYTES", bytes);
-  define("ALIGNED", vectors_aligned(desc, traits, problem, vector));
+  define_access(spec, vectors_aligned(desc, traits, vector));
   define("SPLIT", bytes || traits.is_cpu);
   define("HAS_ZERO", has_zero);
   define_loop("KH", s.kernel[1], "a.kh");

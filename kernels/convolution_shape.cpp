@@ -30,12 +30,22 @@ PixelStrides pixel_strides(const TensorDesc& desc) {
   return s;
 }
 
-bool vectors_aligned(const TensorDesc& desc, int64_t elements) {
-  if (desc.offset % elements != 0 || desc.shape[1] % elements != 0) return false;
-  for (size_t d = 0; d < desc.shape.size(); ++d)
-    if (desc.shape[d] > 1 && (d == 1 ? desc.strides[d] != 1 : desc.strides[d] % elements != 0))
-      return false;
-  return true;
+bool vectors_aligned(const OpDesc& desc, const DeviceTraits& traits, int64_t elements) {
+  if (traits.is_cpu && desc.inputs[0].type == ElementType::f32) return false;
+  const auto fits = [&](const TensorDesc& tensor) {
+    if (tensor.offset % elements != 0 || tensor.shape[1] % elements != 0) return false;
+    for (size_t d = 0; d < tensor.shape.size(); ++d)
+      if (tensor.shape[d] > 1 &&
+          (d == 1 ? tensor.strides[d] != 1 : tensor.strides[d] % elements != 0))
+        return false;
+    return true;
+  };
+  return fits(desc.inputs[0]) && fits(desc.outputs[0]);
+}
+
+void define_access(KernelSpec& spec, bool aligned) {
+  spec.defines.emplace_back("LOAD", aligned ? "LOADV_ALIGNED" : "LOADV");
+  spec.defines.emplace_back("SAVE", aligned ? "STOREV_ALIGNED" : "STOREV");
 }
 
 TailAxes spatial_axes(size_t rank) {

@@ -52,9 +52,11 @@ ConvAttributes read_convolution(bool grouped, bool transposed, const Attributes&
 ConvShape resolve_convolution(const std::string& type, const Attributes& attributes,
                               const Shape& data, const Shape& filter);
 PixelStrides pixel_strides(const TensorDesc& desc);  // of rank 3, 4 or 5
-// Whether each pixel's channels lie side by side, in whole vectors of so many elements at multiples
-// of their size.
-bool vectors_aligned(const TensorDesc& desc, int64_t elements);
+// Whether all channels of a pixel come in whole vectors of so many elements at multiples of their
+// size, in the first input and the output; to a CPU f32 is all the same.
+bool vectors_aligned(const OpDesc& desc, const DeviceTraits& traits, int64_t elements);
+// LOAD and SAVE: how a kernel moves vectors of channels.
+void define_access(KernelSpec& spec, bool aligned);
 TailAxes spatial_axes(size_t rank);  // for outputs [N, C, spatial...]
 // Sizes, strides, dilations and pads as GEOMETRY in common/convolution.cl lists them.
 std::vector<int64_t> geometry(const ConvShape& s);

@@ -4,7 +4,7 @@
 // each but once or twice a tile.
 // Defines: T, NEAREST (1: one position of weight 1), VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of
 // tiles), KH, KW (numbers up to 4, else members of `a`), COLUMNS (those kept: KW where it is a number and they are used again,
-// else 0), ALIGNED (vectors of channels lie at multiples of their size). The last vector of channels overlaps the one before
+// else 0), LOAD and SAVE (of vectors, aligned or not). The last vector of channels overlaps the one before
 // where needed.
 
 typedef struct {
@@ -17,13 +17,6 @@ typedef struct {
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
-#if ALIGNED
-#define LOAD LOADV_ALIGNED
-#define SAVE STOREV_ALIGNED
-#else
-#define LOAD LOADV
-#define SAVE STOREV
-#endif
 
 WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args) a TAIL_PARAMS) {

@@ -572,7 +572,7 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   define("TILE_P", tile_p);
   define("LANES", lanes);
   define("ROWS", rows);
-  define("ALIGNED", !traits.is_cpu && vectors_aligned(in, vector) && vectors_aligned(out, vector));
+  define_access(spec, vectors_aligned(desc, traits, vector));
   spec.defines.emplace_back("KH", used[1]->taps <= 4 ? std::to_string(used[1]->taps) : "a.kh");
   spec.defines.emplace_back("KW", used[2]->taps <= 4 ? std::to_string(used[2]->taps) : "a.kw");
   define("COLUMNS", kept_columns(desc, *used[2], vectors, traits));

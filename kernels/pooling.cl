@@ -1,7 +1,7 @@
 // MaxPool and AvgPool on channels-last tensors: a tile of TILE_P neighbouring pixels of a row x VECTOR channels.
 // Defines: T and OUT_T (what is read and written), MODE (0 maximum, 1 average of what is inside, 2 average that counts pads), VECTOR, TILE_P, LANES, ROWS
 // (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where UNROLL is 1, else members of `a`).
-// The last vector of channels overlaps the one before where needed. ALIGNED: vectors of channels lie at multiples of their size.
+// The last vector of channels overlaps the one before where needed. LOAD and SAVE: of vectors, aligned or not.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -12,13 +12,6 @@ typedef struct {
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
-#if ALIGNED
-#define LOAD LOADV_ALIGNED
-#define SAVE STOREV_ALIGNED
-#else
-#define LOAD LOADV
-#define SAVE STOREV
-#endif
 
 // Taps of a window that starts at `start` before position `size`: first and one past the last.
 int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }

@@ -229,12 +229,6 @@ std::string reject_image(const OpDesc& desc, int vector) {
   return reject_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()));
 }
 
-// Whether input and output allow aligned vectors; a CPU gains nothing from them.
-bool on_vectors(const OpDesc& desc, const DeviceTraits& traits, int vector) {
-  return !traits.is_cpu && vectors_aligned(desc.inputs[0], vector) &&
-         vectors_aligned(desc.outputs[0], vector);
-}
-
 void add_tail(const OpDesc& desc, int vector, KernelSpec& spec, KernelPlan& plan) {
   const Tail tail = make_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), plan);
   spec.prologue = tail.prologue;
@@ -352,7 +346,7 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
   define("TILE_P", tile_p);
   define("LANES", lanes);
   define("ROWS", rows);
-  define("ALIGNED", on_vectors(desc, traits, vector));
+  define_access(spec, vectors_aligned(desc, traits, vector));
   define("UNROLL", usual);
   define_loop("KH", s.kernel[1], "a.kh");
   define_loop("KW", s.kernel[2], "a.kw");
@@ -433,13 +427,11 @@ KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "pooling_wide.cl";
-  spec.defines = {{"T", storage_name(desc.inputs[0].type)},
-                  {"OUT_T", storage_name(desc.outputs[0].type)},
-                  {"MODE", std::to_string(s.mode)},
-                  {"VECTOR", std::to_string(vector)},
-                  {"LANES", std::to_string(lanes)},
-                  {"SLICES", std::to_string(slices)},
-                  {"ALIGNED", std::to_string(on_vectors(desc, traits, vector))}};
+  spec.defines = {
+      {"T", storage_name(desc.inputs[0].type)}, {"OUT_T", storage_name(desc.outputs[0].type)},
+      {"MODE", std::to_string(s.mode)},         {"VECTOR", std::to_string(vector)},
+      {"LANES", std::to_string(lanes)},         {"SLICES", std::to_string(slices)}};
+  define_access(spec, vectors_aligned(desc, traits, vector));
   spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
                     Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
   add_tail(desc, vector, spec, plan);

@@ -1,7 +1,7 @@
 // MaxPool and AvgPool over windows of many pixels with few outputs, as over a whole image: SLICES work-items share the
 // window of one output pixel, LANES vectors of channels side by side.
 // Defines: T and OUT_T (what is read and written), MODE as in pooling.cl, VECTOR, LANES, SLICES (a power of 2),
-// ALIGNED: vectors of channels lie at multiples of their size.
+// LOAD and SAVE (of vectors, aligned or not).
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -12,13 +12,6 @@ typedef struct {
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
-#if ALIGNED
-#define LOAD LOADV_ALIGNED
-#define SAVE STOREV_ALIGNED
-#else
-#define LOAD LOADV
-#define SAVE STOREV
-#endif
 
 // Taps of a window that starts at `start` before position `size`: first and one past the last.
 int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }

@@ -15,6 +15,28 @@ constexpr const char* kHostReason =
     "how often the body runs, or which one, depends on values; known counts are unrolled";
 constexpr int64_t kMostIterations = 1 << 15;
 constexpr int64_t kMostCounted = 256;  // by looking at what the condition comes to
+constexpr int64_t kMostInAll = 1 << 18;
+
+// Iterations of a loop and of all loops inside it, which are gone through on the same thread: where
+// each of them runs few times only, together they can still ask for more than anybody waits for.
+class Iterations {
+ public:
+  Iterations() {
+    if (loops_++ == 0) done_ = 0;
+  }
+  ~Iterations() { --loops_; }
+  void next() {
+    if (++done_ > kMostInAll)
+      fail_unsupported("it and the loops around it and inside it run more than " +
+                       std::to_string(kMostInAll) + " times in all");
+  }
+
+ private:
+  static thread_local int loops_;
+  static thread_local int64_t done_;
+};
+thread_local int Iterations::loops_ = 0;
+thread_local int64_t Iterations::done_ = 0;
 
 const Body& only_body(std::span<const std::shared_ptr<const Body>> bodies) {
   if (bodies.size() != 1 || !bodies[0]) fail_model("has no body");
@@ -208,7 +230,9 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   for (const Body::Port& port : body.inputs)
     if (!port.sliced) parameters[port.inner] = as_stated(body, port.inner, inputs[port.outer]);
   std::vector<std::vector<Tensor>> parts(body.outputs.size());
+  Iterations iterations;
   for (int64_t i = 0; i < count && go_on; ++i) {
+    iterations.next();
     for (const Body::Port& port : body.inputs) {
       if (!port.sliced) continue;
       const Tensor& whole = inputs[port.outer];
@@ -322,7 +346,9 @@ std::optional<int64_t> iterations(const std::string& type, const Body& body,
     if (!body.condition) return {};
     // A condition of states that are known, such as a counter of the body's own, is followed.
     std::vector<ValueInfo> parameters = first_parameters(body, inputs);
+    Iterations iterations;
     for (int64_t done = 1; done <= kMostCounted; ++done) {
+      iterations.next();
       const std::vector<ValueInfo> results = body.infer_shapes(parameters);
       if (*body.condition >= results.size()) fail_model("the body's condition is not there");
       const Tensor& again = results[*body.condition].value;

@@ -152,6 +152,39 @@ TEST(Loop, ConditionsOfConstantsLeaveValuesKnown) {
   EXPECT_EQ(trips(-1), std::nullopt);
 }
 
+// Its results are those of a loop of `trips` over `inner`.
+struct LoopBody final : Body {
+  std::shared_ptr<const Body> inner;
+  int trips;
+  LoopBody(std::shared_ptr<const Body> of, int n) : inner(std::move(of)), trips(n) {
+    back_edges = {{0, 1}};
+    inputs = {{2, 0}, {3, 1}};
+    outputs = {{0, 0}};
+  }
+  size_t parameter_count() const override { return 2; }
+  const ValueInfo& parameter(size_t i) const override { return inner->parameter(i); }
+  bool is_constant(size_t) const override { return false; }
+  std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> p) const override {
+    return {p[1]};
+  }
+  std::vector<Tensor> evaluate(std::span<const Tensor> p) const override {
+    return run_loop(
+        "Loop", 5, inner,
+        {scalar(trips), Tensor::of(ElementType::boolean, {}, std::vector<int>{1}), p[0], p[1]}, 1);
+  }
+};
+
+// What each loop may do does not multiply to hours.
+TEST(Loop, LoopsInsideOfLoopsAreCountedTogether) {
+  const std::vector<Tensor> values{floats({1}, {2}), floats({1}, {1})};
+  auto sum = std::make_shared<SumBody>(Shape{1});
+  sum->inputs = {{2, 0}, {3, 1}};
+  sum->outputs = {{0, 0}};
+  EXPECT_EQ(LoopBody(std::make_shared<LoopBody>(sum, 100), 100).evaluate(values)[0].to_floats(),
+            std::vector<float>{20001});
+  EXPECT_THROW(LoopBody(std::make_shared<LoopBody>(sum, 30'000), 30'000).evaluate(values), Error);
+}
+
 TEST(Loop, RefusesPortMapsThatDoNotFit) {
   const std::vector<Tensor> inputs{floats({1, 6}, {1, 2, 3, 4, 5, 6}), floats({1, 2}, {0, 0})};
   const auto fails = [&](std::vector<Body::Port> in, std::vector<Body::Port> out) {

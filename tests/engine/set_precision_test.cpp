@@ -76,5 +76,33 @@ TEST(SetPrecision, InputsOfTheHostStayWide) {
   EXPECT_EQ(data.node->outputs[0].type, ElementType::f16);
 }
 
+// A convolution of `channels` at every `step`-th pixel of a picture, `last` behind it.
+std::unique_ptr<Graph> map_of(int64_t channels, int64_t step, const char* last) {
+  GraphBuilder b;
+  const auto zeros = [&](const Shape& shape) {
+    return b.constant(Tensor::allocate(ElementType::f32, shape));
+  };
+  const std::string strides = std::to_string(step) + "," + std::to_string(step);
+  const Edge features =
+                 b.op("Convolution", 1, {b.parameter({1, 3, 16, 24}), zeros({channels, 3, 1, 1})},
+                      {{"strides", strides.c_str()}}),
+             sums = b.op("Convolution", 1, {features, zeros({1, channels, 1, 1})}),
+             biased = b.op("Add", 1, {zeros({1, 1, 1, 1}), sums}), values = b.op(last, 1, {biased});
+  b.result(b.op("Convert", 1, {values}, {{"destination_type", "f32"}}));
+  return b.finish();
+}
+
+// The map of a text detector rounds too coarsely in f16.
+TEST(HalfActivations, NotForNarrowMapsOfProbabilities) {
+  Config config;
+  EXPECT_FALSE(half_activations(config, *map_of(24, 1, "Sigmoid"), true));
+  EXPECT_FALSE(half_activations(config, *map_of(24, 2, "Sigmoid"), true));
+  EXPECT_TRUE(half_activations(config, *map_of(24, 4, "Sigmoid"), true));  // a detector's cells
+  EXPECT_TRUE(half_activations(config, *map_of(64, 1, "Sigmoid"), true));
+  EXPECT_TRUE(half_activations(config, *map_of(24, 1, "ReLU"), true));  // a picture
+  config.precision = Precision::f16;
+  EXPECT_TRUE(half_activations(config, *map_of(24, 1, "Sigmoid"), true));
+}
+
 }  // namespace
 }  // namespace clinfer

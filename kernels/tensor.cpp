@@ -213,12 +213,27 @@ void with_type(ElementType type, F&& f) {
   }
 }
 
+// A half as a float. Without branches and not to be replaced by who links this, so that loops over
+// it become vectors.
+float widened(uint16_t bits) {
+  constexpr uint32_t kBias = 112u << 23;  // of the exponent, between the two formats
+  const uint32_t magnitude = (bits & 0x7fffu) << 13;
+  // The leading one that a subnormal lacks is put in front and subtracted again.
+  const float subnormal = std::bit_cast<float>(magnitude + kBias + (1u << 23)) - 0x1p-14f;
+  const uint32_t is_normal = 0u - static_cast<uint32_t>(magnitude >= 0x00800000u),
+                 has_end = 0u - static_cast<uint32_t>(magnitude < 0x0f800000u);
+  const uint32_t finite =
+      (is_normal & (magnitude + kBias)) | (~is_normal & std::bit_cast<uint32_t>(subnormal));
+  return std::bit_cast<float>(((bits & 0x8000u) << 16) | (has_end & finite) |
+                              (~has_end & (magnitude | 0x7f800000u)));
+}
+
 template <typename To, typename From>
 To convert_one(From value) {
   if constexpr (std::is_same_v<From, To>) {
     return value;
   } else if constexpr (std::is_same_v<From, Half>) {
-    return convert_one<To>(half_to_float(value.bits));
+    return convert_one<To>(widened(value.bits));
   } else if constexpr (std::is_same_v<From, Boolean>) {
     return convert_one<To>(static_cast<uint8_t>(value.byte != 0));
   } else if constexpr (std::is_same_v<To, Half>) {
@@ -238,9 +253,29 @@ To convert_one(From value) {
   }
 }
 
+// Elements that lie side by side have a loop of their own, which compilers turn into vectors.
 template <typename From, typename To>
-void convert_run(const From* from, int64_t from_stride, To* to, int64_t to_stride, int64_t n) {
+void convert_run(const From* __restrict from, int64_t from_stride, To* __restrict to,
+                 int64_t to_stride, int64_t n) {
+  if (from_stride == 1 && to_stride == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = convert_one<To>(from[i]);
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) to[i * to_stride] = convert_one<To>(from[i * from_stride]);
+}
+
+// Neighbouring dimensions that both sides walk with one stride, as one.
+void merge_runs(Shape& shape, Shape& from_strides, Shape& to_strides) {
+  for (size_t d = shape.size(); d-- > 1;) {
+    const bool one_run = from_strides[d - 1] == from_strides[d] * shape[d] &&
+                         to_strides[d - 1] == to_strides[d] * shape[d];
+    if (!one_run && shape[d - 1] != 1) continue;
+    shape[d - 1] *= shape[d];
+    from_strides[d - 1] = from_strides[d];
+    to_strides[d - 1] = to_strides[d];
+    for (Shape* list : {&shape, &from_strides, &to_strides})
+      list->erase(list->begin() + static_cast<std::ptrdiff_t>(d));
+  }
 }
 
 // Copies all elements of `shape` from one strided place to another.
@@ -270,8 +305,9 @@ void copy_strided(const Shape& shape, const From* from, const Shape& from_stride
   }
 }
 
-void copy_any(const Shape& shape, ElementType from_type, const void* from,
-              const Shape& from_strides, ElementType to_type, void* to, const Shape& to_strides) {
+void copy_any(Shape shape, ElementType from_type, const void* from, Shape from_strides,
+              ElementType to_type, void* to, Shape to_strides) {
+  merge_runs(shape, from_strides, to_strides);
   with_type(from_type, [&](auto* f) {
     with_type(to_type, [&](auto* t) {
       copy_strided(shape, static_cast<std::remove_pointer_t<decltype(f)> const*>(from),
@@ -329,16 +365,7 @@ Tensor gather_from(const TensorDesc& desc, const void* buffer, ElementType type)
 }
 
 // IEEE 754 binary16, with subnormals, infinities and NaN.
-float half_to_float(uint16_t bits) {
-  const uint32_t sign = (bits & 0x8000u) << 16;
-  uint32_t exponent = (bits >> 10) & 0x1f, mantissa = bits & 0x3ff;
-  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent == 0) {
-    const float value = std::ldexp(static_cast<float>(mantissa), -24);
-    return sign ? -value : value;
-  }
-  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
-}
+float half_to_float(uint16_t bits) { return widened(bits); }
 
 uint16_t float_to_half(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);

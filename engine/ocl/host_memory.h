@@ -1,5 +1,5 @@
-// Host memory that a device reads results into: pinned where the device has memory of its own, so
-// that a read runs beside other work at the bus's full speed.
+// Host memory that a device fetches frames from and puts results into: pinned where the device has
+// memory of its own, so that a transfer runs beside other work at the bus's full speed.
 #pragma once
 
 #include <cstddef>

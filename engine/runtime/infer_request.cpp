@@ -167,23 +167,42 @@ void DeviceRequest::prepare(FrameInput& input) {
     input.kernels.push_back(model_.extra_kernel(launch));
 }
 
-// Brings the planes to the device and binds them. A CPU device reads the frame where it is.
+// Brings the planes to the device. A CPU device reads the frame where it is, and the driver of an
+// integrated one copies by itself. Others fetch only from pinned memory beside other work: of
+// memory of the application, NVIDIA's driver copies while it keeps its lock, and first waits,
+// busily, for what is before it in the queue.
 void DeviceRequest::upload(FrameInput& input) {
-  const cl::Context& context = model_.context().context;
+  const ocl::Context& context = model_.context();
+  const bool in_place = context.traits.is_cpu;
+  const bool by_driver = context.device.info.is_integrated;
   const auto sizes = plane_sizes(input.frame);
   for (size_t p = 0; p < 3; ++p) {
     if (sizes[p].rows == 0) continue;
     auto* data = const_cast<uint8_t*>(input.frame.planes[p]);
     const auto bytes = static_cast<size_t>(sizes[p].bytes(input.frame.strides[p]));
-    if (model_.context().traits.is_cpu) {
-      input.planes[p] = cl::Buffer(context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, data);
+    if (in_place) {
+      input.planes[p] =
+          cl::Buffer(context.context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, data);
       continue;
     }
     if (input.plane_bytes[p] < bytes) {
-      input.planes[p] = cl::Buffer(context, CL_MEM_READ_ONLY, bytes);
+      input.planes[p] = cl::Buffer(context.context, CL_MEM_READ_ONLY, bytes);
+      if (!by_driver)
+        input.pinned[p] = std::make_unique<ocl::HostMemory>(context, stream_.queue, bytes);
       input.plane_bytes[p] = bytes;
     }
-    stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, 0, bytes, data);
+    if (by_driver) {
+      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, 0, bytes, data);
+      continue;
+    }
+    // While a part is on its way, the next one is copied.
+    constexpr size_t kPart = size_t{1} << 20;
+    for (size_t at = 0; at < bytes; at += kPart) {
+      const size_t part = std::min(kPart, bytes - at);
+      std::byte* const from = input.pinned[p]->data() + at;
+      std::memcpy(from, data + at, part);
+      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, part, from);
+    }
   }
 }
 
@@ -223,6 +242,9 @@ void DeviceRequest::start(size_t images) try {
       set_picture(picture.index, planes_.frame(n), Source::host, {}, picture.transform,
                   static_cast<size_t>(n));
   }
+  // Not under the lock: another request of the stream may be copying, too.
+  for (auto& [where, frame] : frames_)
+    if (frame.pending) upload(frame);
   const std::lock_guard lock(stream_.mutex);
   for (size_t i = 0; i < host_inputs_.size(); ++i) {
     HostInput& input = host_inputs_[i];
@@ -235,7 +257,6 @@ void DeviceRequest::start(size_t images) try {
   for (auto& [where, frame] : frames_) {
     if (!frame.pending) continue;
     frame.pending = false;
-    upload(frame);
     bind_frame(frame, nullptr, nullptr);
     for (size_t l = 0; l < frame.kernels.size(); ++l)
       enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);

@@ -57,6 +57,7 @@ class DeviceRequest final : public InferRequest {
     std::vector<cl::Buffer> packed;
     std::array<cl::Buffer, 3> planes;
     std::array<size_t, 3> plane_bytes{};  // of the device buffers, kept while they are large enough
+    std::array<std::unique_ptr<ocl::HostMemory>, 3> pinned;  // what they are written from
     Source source = Source::host;
     std::array<int, 3> offsets{};  // of the planes in imported memory
     bool pending = false;

@@ -21,11 +21,11 @@
 
 namespace clinfer {
 
-// One thread for each stream of the device waits for what runs there, takes the results and
-// launches what is due next: streams of the device do not wait for each other, whatever order the
-// frames are in. All else is done by who needs it: a submitting thread launches the batch that it
-// fills, a waiting thread the one that its frame is in when its time is up. So a stream that stands
-// still holds nobody up. The lock is never held over a call of the request.
+// Threads of its own, each for some of the requests, wait for what runs on them, take the results
+// and launch what is due next: requests of different threads do not wait for each other, whatever
+// order the frames are in. All else is done by who needs it: a submitting thread launches the batch
+// that it makes full, a waiting thread the one that its frame is in when its time is up. So a
+// stream that stands still holds nobody up. The lock is never held over a call of the request.
 //
 // Request: start(images), of the first so many; wait(); used by one thread at a time.
 template <typename Request, typename Result>
@@ -80,20 +80,25 @@ class Batcher {
   };
 
   // Request i is bound to stream i mod `device_streams` of the device; an idle one of the least
-  // loaded is taken.
+  // loaded is taken. Where filling a request is work, as a copy to a device is, each has a thread
+  // of its own that fills it, so that they are filled side by side; else there is one for each
+  // stream of the device, and whoever launches a batch fills it, which takes fewer changes of
+  // threads.
   Batcher(std::vector<std::unique_ptr<Request>> requests, size_t batch_size,
-          unsigned device_streams, Read read)
+          unsigned device_streams, bool filling_is_work, Read read)
       : requests_(std::move(requests)),
         batch_size_(std::max<size_t>(batch_size, 1)),
         read_(std::move(read)),
         idle_(requests_.size(), true),
-        lanes_(std::max(device_streams, 1u)) {
+        loads_(std::max(device_streams, 1u), 0),
+        own_threads_fill_(filling_is_work && requests_.size() > 1),
+        lanes_(own_threads_fill_ ? requests_.size() : loads_.size()) {
     for (Lane& lane : lanes_)
       threads_.emplace_back([this, &lane](const std::stop_token& stop) { attend(lane, stop); });
   }
 
   size_t requests() const { return requests_.size(); }
-  size_t device_streams() const { return lanes_.size(); }
+  size_t device_streams() const { return loads_.size(); }
   size_t batch_size() const { return batch_size_; }
   Counts counts() const {
     const std::lock_guard lock(mutex_);
@@ -110,7 +115,7 @@ class Batcher {
   // has streams wait already. An empty ticket when the stream was interrupted.
   Ticket submit(const Stream& stream, Fill fill, const Patience& patience) {
     std::unique_lock lock(mutex_);
-    while (!stream.interrupted && full(lanes_.size())) {
+    while (!stream.interrupted && full(loads_.size())) {
       if (idle_request())
         launch_due(lock);
       else
@@ -171,11 +176,10 @@ class Batcher {
     std::optional<Result> result;
     std::exception_ptr error;
   };
-  // A stream of the device.
+  // What one of our threads attends to, in the order in which it was launched.
   struct Lane {
-    size_t load = 0;                             // batches launched and not done
-    std::deque<std::shared_ptr<Batch>> running;  // the same without those still being started
-    std::condition_variable_any filled;
+    std::deque<std::shared_ptr<Batch>> batches;
+    std::condition_variable_any changed;
   };
 
   // ---- all of these with mutex_ held; those that take the lock give it up in between
@@ -193,7 +197,7 @@ class Batcher {
   std::optional<size_t> idle_request() {
     std::optional<size_t> best;
     for (size_t i = 0; i < requests_.size(); ++i)
-      if (idle_[i] && (!best || lane_of(i).load < lane_of(*best).load)) best = i;
+      if (idle_[i] && (!best || load_of(i) < load_of(*best))) best = i;
     return best;
   }
 
@@ -228,65 +232,73 @@ class Batcher {
     const std::shared_ptr<Batch> batch = formed_.front();
     formed_.pop_front();
     wake_first();
-    Lane& lane = lane_of(index);
     batch->state = State::launched;
     batch->request = index;
     idle_[index] = false;
-    ++lane.load;
+    ++load_of(index);
     ++counts_.batches;
     counts_.frames += batch->entries.size();
-    lock.unlock();
     room_.notify_all();
+    if (!own_threads_fill_ && !start(lock, *batch)) return false;
+    Lane& lane = lanes_[index % lanes_.size()];
+    lane.batches.push_back(batch);
+    lane.changed.notify_one();
+    return true;
+  }
+
+  // The same.
+  bool start(std::unique_lock<std::mutex>& lock, Batch& batch) {
+    Request& request = *requests_[batch.request];
+    lock.unlock();
     std::exception_ptr failure;
     bool any = false;
-    for (size_t image = 0; image < batch->entries.size(); ++image) {
+    for (size_t image = 0; image < batch.entries.size(); ++image) {
       try {
-        batch->entries[image]->fill(*requests_[index], image);
+        batch.entries[image]->fill(request, image);
         any = true;
       } catch (...) {
-        batch->entries[image]->error = std::current_exception();
+        batch.entries[image]->error = std::current_exception();
       }
     }
     try {
-      if (any) requests_[index]->start(batch->entries.size());
+      if (any) request.start(batch.entries.size());
     } catch (...) {
       failure = std::current_exception();
     }
     lock.lock();
-    if (!any || failure) {
-      finish(lock, *batch, failure);
-      return false;
-    }
-    lane.running.push_back(batch);
-    lane.filled.notify_one();
-    return true;
+    if (any && !failure) return true;
+    finish(lock, batch, failure);
+    return false;
   }
 
-  // The thread of a stream of the device.
   void attend(Lane& lane, const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), "clinfer:batches");  // for those who look who is busy
     std::unique_lock lock(mutex_);
-    while (lane.filled.wait(lock, stop, [&] { return !lane.running.empty(); })) {
-      const std::shared_ptr<Batch> batch = lane.running.front();
-      lane.running.pop_front();
-      lock.unlock();
-      std::exception_ptr failure;
-      std::vector<Result> results;
-      try {
-        Request& request = *requests_[batch->request];
-        request.wait();
-        for (size_t image = 0; image < batch->entries.size(); ++image)
-          results.push_back(batch->entries[image]->error ? Result() : read_(request, image));
-      } catch (...) {
-        failure = std::current_exception();
-        results.clear();
-      }
-      lock.lock();
-      for (size_t image = 0; image < results.size(); ++image)
-        batch->entries[image]->result = std::move(results[image]);
-      finish(lock, *batch, failure);
+    while (lane.changed.wait(lock, stop, [&] { return !lane.batches.empty(); })) {
+      const std::shared_ptr<Batch> batch = lane.batches.front();
+      lane.batches.pop_front();
+      if (!own_threads_fill_ || start(lock, *batch)) take_results(lock, *batch);
       launch_due(lock);
     }
+  }
+
+  void take_results(std::unique_lock<std::mutex>& lock, Batch& batch) {
+    lock.unlock();
+    std::exception_ptr failure;
+    std::vector<Result> results;
+    try {
+      Request& request = *requests_[batch.request];
+      request.wait();
+      for (size_t image = 0; image < batch.entries.size(); ++image)
+        results.push_back(batch.entries[image]->error ? Result() : read_(request, image));
+    } catch (...) {
+      failure = std::current_exception();
+      results.clear();
+    }
+    lock.lock();
+    for (size_t image = 0; image < results.size(); ++image)
+      batch.entries[image]->result = std::move(results[image]);
+    finish(lock, batch, failure);
   }
 
   // Room there is when what is due has been launched.
@@ -296,7 +308,7 @@ class Batcher {
     batch.entries.clear();
     batch.state = State::done;
     idle_[batch.request] = true;
-    --lane_of(batch.request).load;
+    --load_of(batch.request);
     lock.unlock();  // the woken would only wait for it
     batch.changed.notify_all();
     lock.lock();
@@ -353,7 +365,8 @@ class Batcher {
     if (!formed_.empty()) formed_.front()->changed.notify_all();
   }
 
-  Lane& lane_of(size_t request) { return lanes_[request % lanes_.size()]; }
+  // Batches launched and not done on the stream of the device that a request is bound to.
+  size_t& load_of(size_t request) { return loads_[request % loads_.size()]; }
 
   mutable std::mutex mutex_;
   std::condition_variable room_;  // for those who submit
@@ -361,7 +374,9 @@ class Batcher {
   const size_t batch_size_;
   const Read read_;
   std::vector<bool> idle_;
-  std::deque<Lane> lanes_;
+  std::vector<size_t> loads_;
+  const bool own_threads_fill_;
+  std::deque<Lane> lanes_;  // request i is attended to by thread i mod their number
   // To be launched, oldest first; each has an entry, all but the last are full or have lost some.
   std::deque<std::shared_ptr<Batch>> formed_;
   Counts counts_;

@@ -64,6 +64,7 @@ void FrameInput::give_up(const std::string& why) {
 
 Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTransform& transform,
                            const Rect& region, size_t image) {
+  const std::lock_guard lock(filling_);
   if (zero_copy()) {
     try {
       Frame picture = frame_;

@@ -5,6 +5,7 @@
 #include <gst/video/video.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "gst/dmabuf.h"
@@ -15,7 +16,8 @@
 namespace clinfer {
 
 // Keeps the buffer; destroying it waits until no request reads the surface. fill() may be called by
-// one thread at a time, everything else by any.
+// any threads (regions of a frame are filled side by side), everything else by any but not beside
+// it.
 class FrameInput {
  public:
   // Maps the buffer. Throws Error{bad_argument} as MappedFrame does.
@@ -53,6 +55,7 @@ class FrameInput {
   ImportedPlanes planes_;
   std::unique_ptr<MappedFrame> mapped_;
   std::string problem_;
+  std::mutex filling_;
 };
 
 }  // namespace clinfer

@@ -199,7 +199,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
   }
   const size_t outputs = compiled.outputs().size();
   shared->batcher = std::make_unique<ModelBatcher>(
-      std::move(requests), batch, compiled.streams(),
+      std::move(requests), batch, compiled.streams(), !compiled.device().is_cpu,
       [split = std::move(split), outputs](InferRequest& request, size_t image) {
         std::vector<Tensor> values;
         for (size_t i = 0; i < outputs; ++i)

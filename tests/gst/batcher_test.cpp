@@ -58,7 +58,7 @@ class FakeRequest {
 using TestBatcher = Batcher<FakeRequest, int>;
 
 std::unique_ptr<TestBatcher> make(size_t requests, size_t batch, std::chrono::microseconds duration,
-                                  unsigned device_streams = 1) {
+                                  unsigned device_streams = 1, bool filling_is_work = false) {
   std::vector<std::unique_ptr<FakeRequest>> list;
   for (size_t i = 0; i < requests; ++i) {
     list.push_back(std::make_unique<FakeRequest>());
@@ -66,7 +66,7 @@ std::unique_ptr<TestBatcher> make(size_t requests, size_t batch, std::chrono::mi
     list.back()->duration = duration;
   }
   return std::make_unique<TestBatcher>(
-      std::move(list), batch, device_streams,
+      std::move(list), batch, device_streams, filling_is_work,
       [](FakeRequest& request, size_t image) { return request.get(image); });
 }
 
@@ -261,11 +261,48 @@ TEST(Batcher, TheDevicesStreamsDoNotWaitForEachOther) {
   EXPECT_EQ(*slow.wait(), 1001);
 }
 
+// The first fill waits for the second one: whoever filled them one after the other would hang.
+TEST(Batcher, RequestsAreFilledSideBySideWhereThatIsWork) {
+  auto batcher = make(2, 1, 100us, 1, true);
+  TestBatcher::Stream stream;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int filling = 0;
+  const auto meet = [&](FakeRequest& request, size_t image) {
+    std::unique_lock lock(mutex);
+    ++filling;
+    changed.notify_all();
+    EXPECT_TRUE(changed.wait_for(lock, 10s, [&] { return filling == 2; }));
+    request.set(image, 1);
+  };
+  auto first = batcher->submit(stream, meet, kNotAtAll);
+  auto second = batcher->submit(stream, meet, kNotAtAll);
+  EXPECT_EQ(*first.wait(), 1001);
+  EXPECT_EQ(*second.wait(), 1001);
+}
+
+TEST(Batcher, FailuresOfItsOwnThreadsReachTheFrames) {
+  auto batcher = make(2, 2, 100us, 2, true);
+  TestBatcher::Stream stream;
+  auto bad = batcher->submit(stream, number(FakeRequest::kBad), kForEver);
+  auto good = batcher->submit(stream, number(1), kForEver);
+  EXPECT_THROW(bad.wait(), std::runtime_error);
+  EXPECT_EQ(*good.wait(), 1001);
+  for (int round = 0; round < 3; ++round) {
+    auto one = batcher->submit(stream, number(FakeRequest::kBad), kForEver);
+    auto other = batcher->submit(stream, number(FakeRequest::kBad), kForEver);
+    EXPECT_THROW(one.wait(), std::runtime_error);
+    EXPECT_THROW(other.wait(), std::runtime_error);
+  }
+  expect_results(*batcher, 6, kForEver);
+}
+
 // Sixteen streams of two threads each, as elements are: one submits, one waits in order. Some
 // flush, some give frames up, some stand still.
 TEST(Batcher, ManyStreamsInAStorm) {
-  for (const size_t batch : {1u, 4u}) {
-    auto batcher = make(3, batch, 200us, 2);
+  for (const auto& [batch, filling_is_work] :
+       {std::pair{1u, false}, {4u, false}, {1u, true}, {4u, true}}) {
+    auto batcher = make(3, batch, 200us, 2, filling_is_work);
     std::vector<std::thread> streams;
     for (int s = 0; s < 16; ++s) {
       streams.emplace_back([&, s] {

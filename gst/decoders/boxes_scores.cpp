@@ -186,12 +186,10 @@ Match match_boxes_labels(const ModelFacts& facts) {
           throw Error{ErrorCode::device_failed, "an output is missing"};
         const Floats rows(outputs[b]), ids(outputs[l]);
         const size_t count = std::min(rows.size() / 5, ids.size());
-        float reach = 0;
-        for (size_t column = 0; column < 4; ++column)
-          reach = std::max(reach, column_reach(rows, count, 5, column));
-        const float x_unit = reach <= 2 ? width : 1, y_unit = reach <= 2 ? height : 1;
+        const RowScan scan = scan_rows(rows, count, 5, settings.threshold);
+        const float x_unit = scan.reach <= 2 ? width : 1, y_unit = scan.reach <= 2 ? height : 1;
         std::vector<Detection> found;
-        for (size_t i = 0; i < count; ++i) {
+        for (const size_t i : scan.likely) {
           const float* row = rows.data() + i * 5;
           if (!(ids[i] >= 0 && ids[i] < 1e6f)) continue;
           add_detection(settings, row[0] * x_unit, row[1] * y_unit, row[2] * x_unit,
@@ -217,12 +215,10 @@ Match match_end_to_end(const ModelFacts& facts) {
     if (outputs.empty()) throw Error{ErrorCode::device_failed, "the output is missing"};
     const Floats values(outputs[0]);
     const size_t rows = values.size() / 6;
-    float reach = 0;
-    for (size_t column = 0; column < 4; ++column)
-      reach = std::max(reach, column_reach(values, rows, 6, column));
-    const float x_unit = reach <= 2 ? width : 1, y_unit = reach <= 2 ? height : 1;
+    const RowScan scan = scan_rows(values, rows, 6, settings.threshold);
+    const float x_unit = scan.reach <= 2 ? width : 1, y_unit = scan.reach <= 2 ? height : 1;
     std::vector<Detection> found;
-    for (size_t i = 0; i < rows; ++i) {
+    for (const size_t i : scan.likely) {
       const float* row = values.data() + i * 6;
       if (!(row[5] >= 0 && row[5] < 1e6f)) continue;
       add_detection(settings, row[0] * x_unit, row[1] * y_unit, row[2] * x_unit, row[3] * y_unit,

@@ -127,13 +127,20 @@ std::optional<std::vector<GridLevel>> grid_levels(const ModelFacts& facts, int64
   return std::nullopt;
 }
 
-float column_reach(const Floats& values, size_t rows, size_t width, size_t column) {
-  float reach = 0;
-  for (size_t row = 0; row < rows; ++row) {
-    const float v = std::fabs(values[row * width + column]);
-    if (std::isfinite(v)) reach = std::max(reach, v);
+RowScan scan_rows(const Floats& values, size_t rows, size_t width, float threshold) {
+  RowScan scan;
+  const auto farther = [](float reach, float value) {
+    const float v = std::fabs(value);
+    return std::isfinite(v) ? std::max(reach, v) : reach;
+  };
+  for (size_t i = 0; i < rows; ++i) {
+    const float* row = values.data() + i * width;
+    scan.first_reach = farther(scan.first_reach, row[0]);
+    for (size_t column = 1; column < 4; ++column) scan.reach = farther(scan.reach, row[column]);
+    if (row[4] >= threshold) scan.likely.push_back(i);
   }
-  return reach;
+  scan.reach = std::max(scan.reach, scan.first_reach);
+  return scan;
 }
 
 }  // namespace clinfer

@@ -65,7 +65,12 @@ struct GridLevel {
 std::optional<std::vector<GridLevel>> grid_levels(const ModelFacts& facts, int64_t rows,
                                                   int per_cell);
 
-// Largest finite magnitude among column `column` of rows of `width` elements.
-float column_reach(const Floats& values, size_t rows, size_t width, size_t column);
+// What a walk over rows of `width` elements (four numbers of a box, a score, ...) tells. One walk,
+// since tables are larger than caches near the core and each row is another line of them.
+struct RowScan {
+  float first_reach = 0, reach = 0;  // largest finite magnitude in the first column, in all four
+  std::vector<size_t> likely;        // rows whose score is at least the threshold, in order
+};
+RowScan scan_rows(const Floats& values, size_t rows, size_t width, float threshold);
 
 }  // namespace clinfer

@@ -9,21 +9,23 @@
 namespace clinfer {
 namespace {
 
+// The class of a row [box, objectness, class scores...].
+size_t best_class(const float* row, size_t width) {
+  size_t best = 5;
+  for (size_t k = 6; k < width; ++k)
+    if (row[k] > row[best]) best = k;
+  return best;
+}
+
 // Rows of centre, size, objectness and class scores, decoded to pixels or shares of the input.
-void decode_rows(const ModelFacts& facts, const Floats& values, size_t rows, size_t width,
+void decode_rows(const ModelFacts& facts, const Floats& values, const RowScan& scan, size_t width,
                  const DecodeSettings& settings, Results& results) {
-  float reach = 0;
-  for (size_t column = 0; column < 4; ++column)
-    reach = std::max(reach, column_reach(values, rows, width, column));
-  const float x_unit = reach <= 2 ? static_cast<float>(facts.width) : 1;
-  const float y_unit = reach <= 2 ? static_cast<float>(facts.height) : 1;
+  const float x_unit = scan.reach <= 2 ? static_cast<float>(facts.width) : 1;
+  const float y_unit = scan.reach <= 2 ? static_cast<float>(facts.height) : 1;
   std::vector<Detection> found;
-  for (size_t i = 0; i < rows; ++i) {
+  for (const size_t i : scan.likely) {  // class scores are at most 1
     const float* row = values.data() + i * width;
-    if (!(row[4] >= settings.threshold)) continue;  // class scores are at most 1
-    size_t best = 5;
-    for (size_t k = 6; k < width; ++k)
-      if (row[k] > row[best]) best = k;
+    const size_t best = best_class(row, width);
     const float score = width > 5 ? row[4] * row[best] : row[4];
     const float x = row[0] * x_unit, y = row[1] * y_unit;
     const float half_w = row[2] * x_unit / 2, half_h = row[3] * y_unit / 2;
@@ -35,25 +37,23 @@ void decode_rows(const ModelFacts& facts, const Floats& values, size_t rows, siz
 
 // YOLOX without its last step: offsets from the cell's corner and logarithms of sizes, in steps of
 // the level.
-void decode_cells(const std::vector<GridLevel>& levels, const Floats& values, size_t width,
-                  const DecodeSettings& settings, Results& results) {
+void decode_cells(const std::vector<GridLevel>& levels, const Floats& values, const RowScan& scan,
+                  size_t width, const DecodeSettings& settings, Results& results) {
   std::vector<Detection> found;
-  const float* row = values.data();
-  for (const GridLevel& level : levels) {
-    for (int y = 0; y < level.rows; ++y) {
-      for (int x = 0; x < level.columns; ++x, row += width) {
-        if (!(row[4] >= settings.threshold)) continue;
-        size_t best = 5;
-        for (size_t k = 6; k < width; ++k)
-          if (row[k] > row[best]) best = k;
-        const float center_x = (row[0] + static_cast<float>(x)) * level.x_step;
-        const float center_y = (row[1] + static_cast<float>(y)) * level.y_step;
-        const float half_w = std::exp(row[2]) * level.x_step / 2;
-        const float half_h = std::exp(row[3]) * level.y_step / 2;
-        add_detection(settings, center_x - half_w, center_y - half_h, center_x + half_w,
-                      center_y + half_h, row[4] * row[best], static_cast<int64_t>(best - 5), found);
-      }
-    }
+  auto level = levels.begin();
+  size_t first = 0;  // row of the level
+  const auto cells = [](const GridLevel& of) { return static_cast<size_t>(of.rows * of.columns); };
+  for (const size_t i : scan.likely) {
+    for (; i - first >= cells(*level); ++level) first += cells(*level);
+    const auto columns = static_cast<size_t>(level->columns);
+    const float* row = values.data() + i * width;
+    const size_t best = best_class(row, width);
+    const float center_x = (row[0] + static_cast<float>((i - first) % columns)) * level->x_step;
+    const float center_y = (row[1] + static_cast<float>((i - first) / columns)) * level->y_step;
+    const float half_w = std::exp(row[2]) * level->x_step / 2;
+    const float half_h = std::exp(row[3]) * level->y_step / 2;
+    add_detection(settings, center_x - half_w, center_y - half_h, center_x + half_w,
+                  center_y + half_h, row[4] * row[best], static_cast<int64_t>(best - 5), found);
   }
   finish_detections(settings, true, found, results);
 }
@@ -92,12 +92,11 @@ Match match_yolox(const ModelFacts& facts) {
     const size_t rows = static_cast<size_t>(table.rows), width = static_cast<size_t>(table.columns);
     const Floats values(output_of(outputs, 0, rows * width));
     // Raw offsets stay within a few cells; decoded centres run over the whole picture.
-    const bool decoded =
-        column_reach(values, rows, width, 0) > 0.5f * static_cast<float>(facts.width);
-    if (decoded)
-      decode_rows(facts, values, rows, width, settings, results);
+    const RowScan scan = scan_rows(values, rows, width, settings.threshold);
+    if (scan.first_reach > 0.5f * static_cast<float>(facts.width))
+      decode_rows(facts, values, scan, width, settings, results);
     else
-      decode_cells(levels, values, width, settings, results);
+      decode_cells(levels, values, scan, width, settings, results);
   };
   const std::string reason = "a row of " + std::to_string(table->columns) + " for each of " +
                              std::to_string(table->rows) + " cells";
@@ -112,7 +111,8 @@ Match match_yolov5_rows(const ModelFacts& facts) {
                                         const DecodeSettings& settings, Results& results) {
     const size_t rows = static_cast<size_t>(table.rows), width = static_cast<size_t>(table.columns);
     const Floats values(output_of(outputs, 0, rows * width));
-    decode_rows(facts, values, rows, width, settings, results);
+    decode_rows(facts, values, scan_rows(values, rows, width, settings.threshold), width, settings,
+                results);
   };
   return {Fit::certain, "three rows of " + std::to_string(table->columns) + " a cell", decode};
 }

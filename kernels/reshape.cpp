@@ -95,6 +95,7 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
 
 // Walks both shapes in step: groups of old dimensions and of new ones that hold equally many
 // elements. Within a group the old dimensions must be one run in memory; the new ones divide it.
+// None where the shapes do not hold equally many.
 std::optional<Shape> divided_strides(const TensorDesc& in, const Shape& out) {
   Shape old_shape, old_strides;
   for (size_t d = 0; d < in.shape.size(); ++d)
@@ -109,9 +110,11 @@ std::optional<Shape> divided_strides(const TensorDesc& in, const Shape& out) {
       ++n;
       continue;
     }
-    size_t o_end = o + 1, n_end = n + 1;
-    int64_t old_count = old_shape[o], new_count = out[n];
-    while (old_count != new_count) {
+    size_t o_end = o, n_end = n + 1;
+    int64_t old_count = 1, new_count = out[n];
+    while (old_count != new_count || o_end == o) {
+      if (old_count < new_count ? o_end == old_shape.size() : n_end == out.size())
+        return std::nullopt;
       if (old_count < new_count)
         old_count *= old_shape[o_end++];
       else
@@ -127,6 +130,7 @@ std::optional<Shape> divided_strides(const TensorDesc& in, const Shape& out) {
     o = o_end;
     n = n_end;
   }
+  if (o != old_shape.size()) return std::nullopt;
   // A dimension of 1 takes the stride of a dense tensor, so that layouts are recognised.
   for (size_t d = out.size(); d-- > 0;)
     if (out[d] == 1) strides[d] = d + 1 < out.size() ? strides[d + 1] * out[d + 1] : 1;

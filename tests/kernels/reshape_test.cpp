@@ -54,6 +54,21 @@ TEST(Reshape, Views) {
     check_views("Reshape", 1, a, {counted(in), ints(out)});
 }
 
+// What a pass asks for about shapes of its own making.
+TEST(Reshape, ShapesOfDifferentCountsHaveNoView) {
+  for (const auto& [in, out] : std::vector<std::pair<Shape, Shape>>{{{2, 3}, {2, 4}},
+                                                                    {{2, 3}, {2}},
+                                                                    {{2, 3}, {}},
+                                                                    {{2, 3}, {2, 3, 2}},
+                                                                    {{}, {2}},
+                                                                    {{2}, {0}}}) {
+    OpDesc desc;
+    desc.inputs = {TensorDesc::row_major(ElementType::f32, in)};
+    desc.outputs = {TensorDesc::row_major(ElementType::f32, out)};
+    EXPECT_FALSE(find_op("Reshape", 1)->view(desc)) << to_string(in) << " as " << to_string(out);
+  }
+}
+
 // These must not cost a copy: flattening of a pooled map, splitting of channels, pixels of
 // channels-last memory.
 TEST(Reshape, ChannelsLastNeedsNoCopyWhereStridesAllow) {

@@ -63,7 +63,7 @@ size_t replaced(Expansion& x, size_t data, size_t updates, const std::vector<Cut
     return parts.size() == 1 ? part
                              : x.step("Concat", 1, parts, {{"axis", std::to_string(cut.axis)}});
   }
-  std::vector<int64_t> indices(static_cast<size_t>(cut.count));
+  std::vector<int64_t> indices = index_list(cut.count);
   for (size_t i = 0; i < indices.size(); ++i)
     indices[i] = cut.begin + static_cast<int64_t>(i) * cut.step;
   const size_t at = x.ints(indices), axis = x.ints({static_cast<int64_t>(cut.axis)});

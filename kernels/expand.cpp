@@ -142,10 +142,18 @@ void compute_in_floats(Expansion& x, size_t count, bool rounded) {
   x.outputs[0] = x.convert(x.outputs[0], type);
 }
 
+constexpr int64_t kMostElements = 1 << 24;  // of what a model's few numbers ask for
+
 Tensor table(const Shape& shape) {
-  if (checked_count(shape) > (1 << 24))
+  if (checked_count(shape) > kMostElements)
     fail_unsupported("needs a table of the shape " + to_string(shape));
   return Tensor::allocate(ElementType::f32, shape);
+}
+
+std::vector<int64_t> index_list(int64_t count) {
+  if (count > kMostElements)
+    fail_unsupported("needs a list of " + std::to_string(count) + " indices");
+  return std::vector<int64_t>(static_cast<size_t>(count));
 }
 
 OpDef expanded_op(std::string type, std::vector<int> opsets, void (*expand)(Expansion&)) {

@@ -60,6 +60,8 @@ class Expansion {
 // A constant to be filled in, zeros of f32. Throws Error{unsupported} where it would be out of
 // proportion to what a model says (more than 2^24 numbers).
 Tensor table(const Shape& shape);
+// Indices to be filled in; refused as tables are.
+std::vector<int64_t> index_list(int64_t count);
 
 // The operation itself where its data, which are the first `count` inputs, are integers: computed
 // in floats, and its first output brought back to integers, `rounded` to the nearest ones or cut

@@ -122,7 +122,7 @@ void short_time(Expansion& x) {
                " apart, with a window of " + std::to_string(given) + " do not fit a signal of " +
                std::to_string(length));
   const int64_t frames = (length - size) / step + 1, before = (size - given) / 2;
-  std::vector<int64_t> at(static_cast<size_t>(checked_product(frames, size)));
+  std::vector<int64_t> at = index_list(checked_product(frames, size));
   for (size_t i = 0; i < at.size(); ++i) {
     const auto [frame, value] = std::div(static_cast<int64_t>(i), size);
     at[i] = frame * step + value;

@@ -55,6 +55,11 @@ TEST(Fourier, FramesOfASignal) {
   EXPECT_NE(error_of("STFT", 15, as_is, {signal, window, scalar(8), scalar(1)}), "");
   EXPECT_NE(error_of("STFT", 15, as_is, {signal, window, scalar(1), scalar(1)}), "");
   EXPECT_NE(error_of("STFT", 15, as_is, {signal, window, scalar(4), scalar(0)}), "");
+  // More places of frames in the signal than anybody has memory for, in a model of a few bytes.
+  EXPECT_NE(error_of("STFT", 15, as_is,
+                     {counted({1 << 14}), counted({1 << 13}), scalar(1 << 13), scalar(1)})
+                .find("indices"),
+            std::string::npos);
 }
 
 TEST(Fourier, Refuses) {

@@ -264,6 +264,21 @@ std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
   return {};
 }
 
+std::array<PlaneRows, 3> rows_of_region(const Frame& frame) {
+  const bool whole = frame.region.width == 0;
+  const int begin = whole ? 0 : frame.region.y,
+            end = whole ? frame.height : begin + frame.region.height;
+  std::array<PlaneRows, 3> rows;
+  const std::array<PlaneSize, 3> sizes = plane_sizes(frame);
+  for (size_t p = 0; p < rows.size(); ++p) {
+    if (sizes[p].rows == 0) continue;
+    const int step = sizes[p].rows < frame.height ? 2 : 1;  // rows of the picture to one of chroma
+    rows[p].first = begin / step;
+    rows[p].count = (end + step - 1) / step - rows[p].first;
+  }
+  return rows;
+}
+
 // Planes in buffers, or in images where `planes` is null.
 static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>* planes,
                             const FrameTransform& transform, const TensorDesc& out, int image,

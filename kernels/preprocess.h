@@ -86,6 +86,13 @@ struct PlaneSize {
 };
 std::array<PlaneSize, 3> plane_sizes(const Frame& frame);
 
+// The rows of each plane that the frame's region is made from; none of planes that the format
+// lacks.
+struct PlaneRows {
+  int first = 0, count = 0;
+};
+std::array<PlaneRows, 3> rows_of_region(const Frame& frame);
+
 // The launch that fills image `image` of `out` (logical [N,C,H,W] or [N,H,W,C] by transform.nhwc;
 // any strides; f32, f16 or u8) from the planes, which are Argument inputs 0..2 (u8; only those that
 // the format has are used); planes[i].offset counts from the input's first element. To the bit what

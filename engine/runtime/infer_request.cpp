@@ -167,38 +167,43 @@ void DeviceRequest::prepare(FrameInput& input) {
     input.kernels.push_back(model_.extra_kernel(launch));
 }
 
-// Brings the planes to the device. A CPU device reads the frame where it is, and the driver of an
-// integrated one copies by itself. Others fetch only from pinned memory beside other work: of
-// memory of the application, NVIDIA's driver copies while it keeps its lock, and first waits,
-// busily, for what is before it in the queue.
+// Brings the planes to the device, where they keep their layout: of a region its rows only. A CPU
+// device reads the frame where it is, and the driver of an integrated one copies by itself. Others
+// fetch only from pinned memory beside other work: of memory of the application, NVIDIA's driver
+// copies while it keeps its lock, and first waits, busily, for what is before it in the queue.
 void DeviceRequest::upload(FrameInput& input) {
   const ocl::Context& context = model_.context();
   const bool in_place = context.traits.is_cpu;
   const bool by_driver = context.device.info.is_integrated;
   const auto sizes = plane_sizes(input.frame);
+  const auto rows = rows_of_region(input.frame);
   for (size_t p = 0; p < 3; ++p) {
     if (sizes[p].rows == 0) continue;
+    const int stride = input.frame.strides[p];
     auto* data = const_cast<uint8_t*>(input.frame.planes[p]);
-    const auto bytes = static_cast<size_t>(sizes[p].bytes(input.frame.strides[p]));
+    const auto all = static_cast<size_t>(sizes[p].bytes(stride));
     if (in_place) {
       input.planes[p] =
-          cl::Buffer(context.context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes, data);
+          cl::Buffer(context.context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, all, data);
       continue;
     }
-    if (input.plane_bytes[p] < bytes) {
-      input.planes[p] = cl::Buffer(context.context, CL_MEM_READ_ONLY, bytes);
+    if (input.plane_bytes[p] < all) {
+      input.planes[p] = cl::Buffer(context.context, CL_MEM_READ_ONLY, all);
       if (!by_driver)
-        input.pinned[p] = std::make_unique<ocl::HostMemory>(context, stream_.queue, bytes);
-      input.plane_bytes[p] = bytes;
+        input.pinned[p] = std::make_unique<ocl::HostMemory>(context, stream_.queue, all);
+      input.plane_bytes[p] = all;
     }
+    const auto begin = static_cast<size_t>(int64_t{stride} * rows[p].first);
+    const auto end =
+        begin + static_cast<size_t>(PlaneSize{rows[p].count, sizes[p].row_bytes}.bytes(stride));
     if (by_driver) {
-      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, 0, bytes, data);
+      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, begin, end - begin, data + begin);
       continue;
     }
     // While a part is on its way, the next one is copied.
     constexpr size_t kPart = size_t{1} << 20;
-    for (size_t at = 0; at < bytes; at += kPart) {
-      const size_t part = std::min(kPart, bytes - at);
+    for (size_t at = begin; at < end; at += kPart) {
+      const size_t part = std::min(kPart, end - at);
       std::byte* const from = input.pinned[p]->data() + at;
       std::memcpy(from, data + at, part);
       stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, part, from);

@@ -238,7 +238,7 @@ class Batcher {
     ++load_of(index);
     ++counts_.batches;
     counts_.frames += batch->entries.size();
-    room_.notify_all();
+    wake(lock, room_);
     if (!own_threads_fill_ && !start(lock, *batch)) return false;
     Lane& lane = lanes_[index % lanes_.size()];
     lane.batches.push_back(batch);
@@ -309,8 +309,13 @@ class Batcher {
     batch.state = State::done;
     idle_[batch.request] = true;
     --load_of(batch.request);
-    lock.unlock();  // the woken would only wait for it
-    batch.changed.notify_all();
+    wake(lock, batch.changed);
+  }
+
+  // Without the lock, which the woken would only wait for.
+  static void wake(std::unique_lock<std::mutex>& lock, std::condition_variable& those) {
+    lock.unlock();
+    those.notify_all();
     lock.lock();
   }
 

@@ -17,6 +17,7 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMaxPad = 1 << 24;
+constexpr int64_t kMostPlaces = 1 << 22;  // along an axis: each has an entry in a table
 constexpr float kLeastScale = 1e-9f;  // any tensor is smaller; positions divided by it fit 64 bits
 constexpr size_t kMostDims = 5;       // of the general kernel
 
@@ -316,6 +317,10 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
     out.push_back(axis.out);
     if (axis.out < 1 || axis.out > std::numeric_limits<int32_t>::max())
       fail_model("the output would have the shape " + to_string(out));
+    if (std::max(axis.out, axis.padded) > kMostPlaces)
+      fail_unsupported("an axis of " + std::to_string(axis.padded) + " elements becomes " +
+                       std::to_string(axis.out) + "; more than " + std::to_string(kMostPlaces) +
+                       " are not resized");
   }
   return {{context.inputs[0].type, std::move(out), {}}};
 }

@@ -144,6 +144,7 @@ TEST(Interpolate, RefusesWhatCannotBe) {
   EXPECT_THROW(describe({"linear"}, data, {4}, {3}, inputs), Error);
   EXPECT_THROW(describe({"linear"}, data, {2}, {0}, inputs), Error);
   EXPECT_THROW(describe({"linear"}, data, {2}, {-5}, inputs), Error);
+  EXPECT_THROW(describe({"linear"}, data, {2}, {1 << 23}, inputs), Error);  // tables of gigabytes
   EXPECT_THROW(describe({"linear"}, data, {2}, {3}, inputs, attributes({{"pads_begin", "-1"}})),
                Error);
 }

@@ -66,6 +66,21 @@ struct Fit {
   Rect from, to;
 };
 
+// The part of the region that lies in the picture.
+Rect region_in_picture(const Frame& frame) {
+  const Rect& r = frame.region;
+  if (r.width == 0) return {0, 0, frame.width, frame.height};
+  const int64_t left = std::max(r.x, 0), top = std::max(r.y, 0);
+  const int64_t right = std::min<int64_t>(int64_t{r.x} + r.width, frame.width);
+  const int64_t bottom = std::min<int64_t>(int64_t{r.y} + r.height, frame.height);
+  if (right <= left || bottom <= top)
+    refuse("region " + std::to_string(r.width) + "x" + std::to_string(r.height) + " at (" +
+           std::to_string(r.x) + "," + std::to_string(r.y) + ") does not touch the picture of " +
+           std::to_string(frame.width) + "x" + std::to_string(frame.height));
+  return {static_cast<int>(left), static_cast<int>(top), static_cast<int>(right - left),
+          static_cast<int>(bottom - top)};
+}
+
 Fit fit(const Frame& frame, const FrameTransform& transform, int width, int height) {
   if (frame.width < 1 || frame.height < 1 || frame.width > kMaxFrame || frame.height > kMaxFrame)
     refuse("size " + std::to_string(frame.width) + "x" + std::to_string(frame.height) +
@@ -73,19 +88,7 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
   if (width < 1 || height < 1 || width > kMaxNetwork || height > kMaxNetwork)
     refuse("the network's input of " + std::to_string(width) + "x" + std::to_string(height) +
            " is outside 1.." + std::to_string(kMaxNetwork));
-  Rect from{0, 0, frame.width, frame.height};
-  if (frame.region.width != 0) {
-    const Rect& r = frame.region;
-    const int64_t left = std::max(r.x, 0), top = std::max(r.y, 0);
-    const int64_t right = std::min<int64_t>(int64_t{r.x} + r.width, frame.width);
-    const int64_t bottom = std::min<int64_t>(int64_t{r.y} + r.height, frame.height);
-    if (right <= left || bottom <= top)
-      refuse("region " + std::to_string(r.width) + "x" + std::to_string(r.height) + " at (" +
-             std::to_string(r.x) + "," + std::to_string(r.y) + ") does not touch the picture of " +
-             std::to_string(frame.width) + "x" + std::to_string(frame.height));
-    from = {static_cast<int>(left), static_cast<int>(top), static_cast<int>(right - left),
-            static_cast<int>(bottom - top)};
-  }
+  Rect from = region_in_picture(frame);
   Rect to{0, 0, width, height};
   const double x_ratio = static_cast<double>(width) / from.width;
   const double y_ratio = static_cast<double>(height) / from.height;
@@ -265,9 +268,8 @@ std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
 }
 
 std::array<PlaneRows, 3> rows_of_region(const Frame& frame) {
-  const bool whole = frame.region.width == 0;
-  const int begin = whole ? 0 : frame.region.y,
-            end = whole ? frame.height : begin + frame.region.height;
+  const Rect region = region_in_picture(frame);
+  const int begin = region.y, end = region.y + region.height;
   std::array<PlaneRows, 3> rows;
   const std::array<PlaneSize, 3> sizes = plane_sizes(frame);
   for (size_t p = 0; p < rows.size(); ++p) {

@@ -86,8 +86,8 @@ struct PlaneSize {
 };
 std::array<PlaneSize, 3> plane_sizes(const Frame& frame);
 
-// The rows of each plane that the frame's region is made from; none of planes that the format
-// lacks.
+// The rows of each plane that the frame's region, as far as it lies in the picture, is made from;
+// none of planes that the format lacks. Throws Error{bad_argument} for a region outside of it.
 struct PlaneRows {
   int first = 0, count = 0;
 };

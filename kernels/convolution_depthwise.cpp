@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <utility>
 
 #include "kernels/convolution_families.h"
 #include "kernels/convolution_int8.h"

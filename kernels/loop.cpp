@@ -230,9 +230,9 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   for (const Body::Port& port : body.inputs)
     if (!port.sliced) parameters[port.inner] = as_stated(body, port.inner, inputs[port.outer]);
   std::vector<std::vector<Tensor>> parts(body.outputs.size());
-  Iterations iterations;
+  Iterations in_all;
   for (int64_t i = 0; i < count && go_on; ++i) {
-    iterations.next();
+    in_all.next();
     for (const Body::Port& port : body.inputs) {
       if (!port.sliced) continue;
       const Tensor& whole = inputs[port.outer];
@@ -346,9 +346,9 @@ std::optional<int64_t> iterations(const std::string& type, const Body& body,
     if (!body.condition) return {};
     // A condition of states that are known, such as a counter of the body's own, is followed.
     std::vector<ValueInfo> parameters = first_parameters(body, inputs);
-    Iterations iterations;
+    Iterations in_all;
     for (int64_t done = 1; done <= kMostCounted; ++done) {
-      iterations.next();
+      in_all.next();
       const std::vector<ValueInfo> results = body.infer_shapes(parameters);
       if (*body.condition >= results.size()) fail_model("the body's condition is not there");
       const Tensor& again = results[*body.condition].value;

@@ -173,8 +173,6 @@ void DeviceRequest::prepare(FrameInput& input) {
 // copies while it keeps its lock, and first waits, busily, for what is before it in the queue.
 void DeviceRequest::upload(FrameInput& input) {
   const ocl::Context& context = model_.context();
-  const bool in_place = context.traits.is_cpu;
-  const bool by_driver = context.device.info.is_integrated;
   const auto sizes = plane_sizes(input.frame);
   const auto rows = rows_of_region(input.frame);
   for (size_t p = 0; p < 3; ++p) {
@@ -182,30 +180,26 @@ void DeviceRequest::upload(FrameInput& input) {
     const int stride = input.frame.strides[p];
     auto* data = const_cast<uint8_t*>(input.frame.planes[p]);
     const auto all = static_cast<size_t>(sizes[p].bytes(stride));
-    if (in_place) {
+    if (context.traits.is_cpu) {
       input.planes[p] =
           cl::Buffer(context.context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, all, data);
       continue;
     }
     if (input.plane_bytes[p] < all) {
       input.planes[p] = cl::Buffer(context.context, CL_MEM_READ_ONLY, all);
-      if (!by_driver)
+      if (!context.device.info.is_integrated)
         input.pinned[p] = std::make_unique<ocl::HostMemory>(context, stream_.queue, all);
       input.plane_bytes[p] = all;
     }
     const auto begin = static_cast<size_t>(int64_t{stride} * rows[p].first);
     const auto end =
         begin + static_cast<size_t>(PlaneSize{rows[p].count, sizes[p].row_bytes}.bytes(stride));
-    if (by_driver) {
-      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, begin, end - begin, data + begin);
-      continue;
-    }
     // While a part is on its way, the next one is copied.
     constexpr size_t kPart = size_t{1} << 20;
     for (size_t at = begin; at < end; at += kPart) {
       const size_t part = std::min(kPart, end - at);
-      std::byte* const from = input.pinned[p]->data() + at;
-      std::memcpy(from, data + at, part);
+      const void* from = data + at;
+      if (input.pinned[p]) from = std::memcpy(input.pinned[p]->data() + at, from, part);
       stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, part, from);
     }
   }

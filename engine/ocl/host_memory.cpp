@@ -1,9 +1,15 @@
 // Pinned memory, and its use again.
 #include "engine/ocl/host_memory.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 namespace clinfer::ocl {
 
@@ -30,6 +36,24 @@ HostMemory::~HostMemory() {
   } catch (const cl::Error&) {
     // The device is lost, and the memory with it.
   }
+}
+
+const std::byte* HostMemory::write(size_t at, const void* from, size_t bytes) const {
+  auto* to = data_ + at;
+  const auto* source = static_cast<const std::byte*>(from);
+#ifdef __SSE2__
+  constexpr size_t kVector = sizeof(__m128i), kLine = 64;
+  const size_t head = std::min(bytes, (0 - reinterpret_cast<uintptr_t>(to)) % kLine);
+  std::memcpy(to, source, head);
+  to += head, source += head, bytes -= head;
+  for (; bytes >= kLine; to += kLine, source += kLine, bytes -= kLine)
+    for (size_t i = 0; i < kLine; i += kVector)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i)));
+  _mm_sfence();
+#endif
+  std::memcpy(to, source, bytes);
+  return data_ + at;
 }
 
 std::shared_ptr<HostMemory> HostMemoryPool::take(const Context& context,

@@ -19,6 +19,9 @@ class HostMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 
   std::byte* data() const { return data_; }
+  // Copies `bytes` from `from` to data() + at, which it returns; past the caches where the
+  // processor can, since it is the device that reads them next.
+  const std::byte* write(size_t at, const void* from, size_t bytes) const;
 
  private:
   cl::CommandQueue queue_;

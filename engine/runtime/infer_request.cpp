@@ -195,11 +195,11 @@ void DeviceRequest::upload(FrameInput& input) {
     const auto end =
         begin + static_cast<size_t>(PlaneSize{rows[p].count, sizes[p].row_bytes}.bytes(stride));
     // While a part is on its way, the next one is copied.
-    constexpr size_t kPart = size_t{1} << 20;
+    constexpr size_t kPart = size_t{1} << 19;
     for (size_t at = begin; at < end; at += kPart) {
       const size_t part = std::min(kPart, end - at);
       const void* from = data + at;
-      if (input.pinned[p]) from = std::memcpy(input.pinned[p]->data() + at, from, part);
+      if (input.pinned[p]) from = input.pinned[p]->write(at, from, part);
       stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, part, from);
     }
   }

@@ -24,8 +24,9 @@ namespace clinfer {
 // Threads of its own, each for some of the requests, wait for what runs on them, take the results
 // and launch what is due next: requests of different threads do not wait for each other, whatever
 // order the frames are in. All else is done by who needs it: a submitting thread launches the batch
-// that it makes full, a waiting thread the one that its frame is in when its time is up. So a
-// stream that stands still holds nobody up. The lock is never held over a call of the request.
+// that it makes full, a waiting thread the one that its frame is in when its time is up, and where
+// it waits already it takes the results itself, which saves it being woken for them. So a stream
+// that stands still holds nobody up. The lock is never held over a call of the request.
 //
 // Request: start(images), of the first so many; wait(); used by one thread at a time.
 template <typename Request, typename Result>
@@ -91,7 +92,7 @@ class Batcher {
         read_(std::move(read)),
         idle_(requests_.size(), true),
         loads_(std::max(device_streams, 1u), 0),
-        own_threads_fill_(filling_is_work && requests_.size() > 1),
+        own_threads_fill_(filling_is_work),
         lanes_(own_threads_fill_ ? requests_.size() : loads_.size()) {
     for (Lane& lane : lanes_)
       threads_.emplace_back([this, &lane](const std::stop_token& stop) { attend(lane, stop); });
@@ -159,11 +160,12 @@ class Batcher {
   }
 
  private:
-  enum class State { forming, launched, done };
+  enum class State { forming, launched, offered, done };  // offered: to those who wait for it
 
   struct Batch {
     State state = State::forming;
     std::condition_variable changed;  // for those who wait for its frames
+    size_t waiting = 0;               // how many do
     std::vector<std::shared_ptr<Entry>> entries;
     Clock::time_point timeout_at = Clock::time_point::max();  // the first to run out of patience
     Clock::time_point quiet_at = Clock::time_point::max();
@@ -274,12 +276,26 @@ class Batcher {
   void attend(Lane& lane, const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), "clinfer:batches");  // for those who look who is busy
     std::unique_lock lock(mutex_);
-    while (lane.changed.wait(lock, stop, [&] { return !lane.batches.empty(); })) {
-      const std::shared_ptr<Batch> batch = lane.batches.front();
-      lane.batches.pop_front();
-      if (!own_threads_fill_ || start(lock, *batch)) take_results(lock, *batch);
+    const auto needed = [&] { return !lane.batches.empty() || (due() && idle_request()); };
+    while (lane.changed.wait(lock, stop, needed)) {
+      if (!lane.batches.empty()) {
+        const std::shared_ptr<Batch> batch = lane.batches.front();
+        lane.batches.pop_front();
+        attend_to(lock, *batch);
+      }
       launch_due(lock);
     }
+  }
+
+  void attend_to(std::unique_lock<std::mutex>& lock, Batch& batch) {
+    if (own_threads_fill_) {
+      if (!start(lock, batch)) return;
+      if (batch.waiting != 0) {
+        batch.state = State::offered;
+        return batch.changed.notify_one();
+      }
+    }
+    take_results(lock, batch);
   }
 
   void take_results(std::unique_lock<std::mutex>& lock, Batch& batch) {
@@ -321,16 +337,27 @@ class Batcher {
 
   // One step towards the end of a batch.
   void advance(std::unique_lock<std::mutex>& lock, Batch& batch) {
-    if (batch.state != State::forming || &batch != formed_.front().get())
-      return batch.changed.wait(lock);
-    if (!due()) {
-      batch.changed.wait_until(lock, std::min(batch.timeout_at, batch.quiet_at));
-    } else if (idle_request()) {
-      launch_due(lock);
-    } else {
-      batch.timeout_at = Clock::time_point::min();  // it stays due until a request is idle
-      batch.changed.wait(lock);
+    if (batch.state == State::offered) {
+      batch.state = State::launched;  // others who wait for it go on waiting
+      take_results(lock, batch);
+      // Who has results to go on with leaves the next batch to the request's thread.
+      return lanes_[batch.request % lanes_.size()].changed.notify_one();
     }
+    Clock::time_point until = Clock::time_point::max();
+    if (batch.state == State::forming && &batch == formed_.front().get()) {
+      if (!due())
+        until = std::min(batch.timeout_at, batch.quiet_at);
+      else if (idle_request())
+        return launch_due(lock);
+      else
+        batch.timeout_at = Clock::time_point::min();  // it stays due until a request is idle
+    }
+    ++batch.waiting;
+    if (until == Clock::time_point::max())
+      batch.changed.wait(lock);
+    else
+      batch.changed.wait_until(lock, until);
+    --batch.waiting;
   }
 
   std::optional<Result> wait(Entry& entry) {

@@ -34,6 +34,7 @@ class FakeRequest {
   }
   void wait() {
     EXPECT_EQ(users_.fetch_add(1), 0);
+    waited_by = std::this_thread::get_id();
     std::this_thread::sleep_until(ready_);
     const std::vector<int> inputs = inputs_;
     running_ = false;
@@ -45,6 +46,7 @@ class FakeRequest {
   int get(size_t image) { return inputs_.at(image) + 1000; }
 
   inline static std::atomic<size_t> started_with{0};  // of all requests
+  inline static std::atomic<std::thread::id> waited_by;
   size_t index = 0;
   std::chrono::microseconds duration = 300us;
 
@@ -279,6 +281,28 @@ TEST(Batcher, RequestsAreFilledSideBySideWhereThatIsWork) {
   auto second = batcher->submit(stream, meet, kNotAtAll);
   EXPECT_EQ(*first.wait(), 1001);
   EXPECT_EQ(*second.wait(), 1001);
+}
+
+TEST(Batcher, WhoWaitsWhileARequestIsFilledTakesItsResults) {
+  auto batcher = make(1, 2, 100us, 1, true);
+  TestBatcher::Stream stream;
+  const auto late = [](FakeRequest& request, size_t image) {
+    std::this_thread::sleep_for(50ms);
+    request.set(image, 1);
+  };
+  auto first = batcher->submit(stream, late, kForEver);
+  auto second = batcher->submit(stream, late, kForEver);
+  std::thread other([&] { EXPECT_EQ(*second.wait(), 1001); });
+  const auto others_id = other.get_id();
+  EXPECT_EQ(*first.wait(), 1001);
+  other.join();
+  const std::thread::id by = FakeRequest::waited_by;
+  EXPECT_TRUE(by == std::this_thread::get_id() || by == others_id);
+
+  auto third = batcher->submit(stream, number(2), kNotAtAll);
+  std::this_thread::sleep_for(50ms);  // nobody waits: the batcher's thread takes them
+  EXPECT_EQ(*third.wait(), 1002);
+  EXPECT_NE(FakeRequest::waited_by.load(), std::this_thread::get_id());
 }
 
 TEST(Batcher, FailuresOfItsOwnThreadsReachTheFrames) {

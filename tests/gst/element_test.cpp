@@ -288,8 +288,11 @@ TEST(Clinfer, SurvivesAStormOfFlushes) {
   std::mutex streaming;
   std::thread producer([&] {
     for (int i = 0; !stop; ++i) {
-      const std::unique_lock lock(streaming);
-      if (harness.push(kRed, i) != GST_FLOW_OK) std::this_thread::sleep_for(200us);
+      std::unique_lock lock(streaming);
+      const bool fine = harness.push(kRed, i) == GST_FLOW_OK;
+      lock.unlock();
+      // A mutex taken again at once would not be had by who waits for it to flush.
+      std::this_thread::sleep_for(fine ? 20us : 200us);
     }
   });
   std::mt19937 random(3);

@@ -85,6 +85,9 @@ struct Config {
   // share memory, kernels and weights with the whole one. Not with perf_count, whose times are of
   // whole batches.
   bool partial_batches = false;
+  // Outputs that lie on the device in f16 are given in f16: who needs few of their elements as
+  // floats saves widening all of them.
+  bool half_outputs = false;
   // Among the work of the device (cl_khr_priority_hints).
   QueueHint priority = QueueHint::automatic;
   // Of the driver's own use of the host (cl_khr_throttle_hints); low: wait() sleeps.
@@ -331,8 +334,8 @@ class InferRequest {
   // inference failed with; the request is idle and usable again afterwards.
   virtual bool wait(std::optional<std::chrono::milliseconds> timeout = {}) = 0;
 
-  // Output `index` after wait(): dense row-major, as the IR states it but floats always f32. The
-  // reference is valid until the next start(); a copy, which shares the elements, stays as it is.
+  // Output `index` after wait(): dense row-major, as the IR states it but floats always f32, or
+  // with Config::half_outputs f32 or f16. The reference is valid until the next start(); a copy, which shares the elements, stays as it is.
   virtual const Tensor& output(size_t index) const = 0;
 };
 

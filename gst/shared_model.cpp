@@ -160,7 +160,7 @@ BatchSplit::BatchSplit(const CompiledModel& compiled, size_t image_input, size_t
 Tensor BatchSplit::image_of(size_t output, const Tensor& value, size_t image) const {
   const auto& [kind, shape] = outputs_[output];
   if (kind == Kind::whole) return value;
-  if (kind == Kind::rows) return rows_of(value, shape, image);
+  if (kind == Kind::rows) return rows_of(value.convert(ElementType::f32), shape, image);
   // The view keeps the tensor of the whole batch; nothing is copied.
   const auto owner = std::make_shared<const Tensor>(value);
   const auto* data = static_cast<const std::byte*>(value.raw());
@@ -177,7 +177,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
   shared->compiled_for = settings;
   Config config = engine_config(network, settings);
   config.nv12_two_inputs = false;  // frames are given as pictures
-  config.partial_batches = true;
+  config.partial_batches = config.half_outputs = true;
   if (display != nullptr) config.va_display = display->display;
   shared->compiled = CompiledModel::compile(network.model, config, progress, observer);
   CompiledModel& compiled = *shared->compiled;

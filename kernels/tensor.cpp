@@ -213,27 +213,12 @@ void with_type(ElementType type, F&& f) {
   }
 }
 
-// A half as a float. Without branches and not to be replaced by who links this, so that loops over
-// it become vectors.
-float widened(uint16_t bits) {
-  constexpr uint32_t kBias = 112u << 23;  // of the exponent, between the two formats
-  const uint32_t magnitude = (bits & 0x7fffu) << 13;
-  // The leading one that a subnormal lacks is put in front and subtracted again.
-  const float subnormal = std::bit_cast<float>(magnitude + kBias + (1u << 23)) - 0x1p-14f;
-  const uint32_t is_normal = 0u - static_cast<uint32_t>(magnitude >= 0x00800000u),
-                 has_end = 0u - static_cast<uint32_t>(magnitude < 0x0f800000u);
-  const uint32_t finite =
-      (is_normal & (magnitude + kBias)) | (~is_normal & std::bit_cast<uint32_t>(subnormal));
-  return std::bit_cast<float>(((bits & 0x8000u) << 16) | (has_end & finite) |
-                              (~has_end & (magnitude | 0x7f800000u)));
-}
-
 template <typename To, typename From>
 To convert_one(From value) {
   if constexpr (std::is_same_v<From, To>) {
     return value;
   } else if constexpr (std::is_same_v<From, Half>) {
-    return convert_one<To>(widened(value.bits));
+    return convert_one<To>(half_to_float(value.bits));
   } else if constexpr (std::is_same_v<From, Boolean>) {
     return convert_one<To>(static_cast<uint8_t>(value.byte != 0));
   } else if constexpr (std::is_same_v<To, Half>) {
@@ -363,9 +348,6 @@ Tensor gather_from(const TensorDesc& desc, const void* buffer, ElementType type)
            row_major_strides(desc.shape));
   return result;
 }
-
-// IEEE 754 binary16, with subnormals, infinities and NaN.
-float half_to_float(uint16_t bits) { return widened(bits); }
 
 uint16_t float_to_half(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);

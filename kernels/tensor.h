@@ -2,6 +2,7 @@
 // layers.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -100,8 +101,21 @@ class Tensor {
   std::shared_ptr<const void> owner_;
 };
 
-float half_to_float(uint16_t bits);
+// IEEE 754 binary16, with subnormals, infinities and NaN.
 uint16_t float_to_half(float value);  // round to nearest even
+// Without branches and inline, so that loops over it become vectors.
+inline float half_to_float(uint16_t bits) {
+  constexpr uint32_t kBias = 112u << 23;  // of the exponent, between the two formats
+  const uint32_t magnitude = (bits & 0x7fffu) << 13;
+  // The leading one that a subnormal lacks is put in front and subtracted again.
+  const float subnormal = std::bit_cast<float>(magnitude + kBias + (1u << 23)) - 0x1p-14f;
+  const uint32_t is_normal = 0u - static_cast<uint32_t>(magnitude >= 0x00800000u),
+                 has_end = 0u - static_cast<uint32_t>(magnitude < 0x0f800000u);
+  const uint32_t finite =
+      (is_normal & (magnitude + kBias)) | (~is_normal & std::bit_cast<uint32_t>(subnormal));
+  return std::bit_cast<float>(((bits & 0x8000u) << 16) | (has_end & finite) |
+                              (~has_end & (magnitude | 0x7f800000u)));
+}
 
 // Copies between row-major host elements and the strided elements of `desc` in `buffer` (its base,
 // offset not yet added), converting the element type.

@@ -322,13 +322,14 @@ class Layouts {
     }
   }
 
-  // What leaves the device is row-major; large f16 results are widened there as well.
+  // What leaves the device is row-major; large f16 results are widened there as well, if wanted.
   void finish_result(Node* node) {
     constexpr int64_t kSmall = 4096;  // elements the host converts at once
     const Edge in = node->inputs[0];
     if (in.node->is("Constant")) return;
     const NodeOutput& from = in.node->outputs[in.port];
-    const bool widen = from.type == ElementType::f16 && count(from.shape) > kSmall;
+    const bool widen =
+        from.type == ElementType::f16 && count(from.shape) > kSmall && !context_.half_outputs;
     if (from.desc.is_row_major() && !widen && !root_of(in).node->is("Parameter")) return;
     node->inputs[0] =
         reorder(in, TensorDesc::row_major(widen ? ElementType::f32 : from.type, from.shape), node);

@@ -18,6 +18,7 @@ struct PassContext {
   ElementType activations = ElementType::f32;  // f32 or f16: what float tensors are stored in
   bool unroll_loops = true;
   bool expose_layers = false;  // every layer's value becomes a further Result, for comparisons
+  bool half_outputs = false;   // results in f16 leave the device as they are
 };
 
 // Whether float tensors of this model are stored in f16, on a device that computes f16 or not.

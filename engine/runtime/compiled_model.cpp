@@ -189,7 +189,7 @@ std::unique_ptr<Graph> DeviceModel::make_graph(bool expose_layers) {
 void DeviceModel::optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const {
   const PassContext passes{traits_,
                            precision_ == Precision::f16 ? ElementType::f16 : ElementType::f32,
-                           config_.unroll_loops, expose_layers};
+                           config_.unroll_loops, expose_layers, config_.half_outputs};
   run_passes(graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
     if (!dumps_dir.empty()) write_dump(dumps_dir, index, name, g);
   });

@@ -119,6 +119,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
     return share_ ? share_->groups() / static_cast<unsigned>(streams_.size()) : 1;
   }
   bool perf_count() const { return config_.perf_count; }
+  bool half_outputs() const { return config_.half_outputs; }
   bool waits_asleep() const { return config_.throttle == QueueHint::low; }
   const cl::CommandQueue& queue(size_t stream) const { return streams_[stream]->queue; }
   // How frames of a kind are best made to a network input.

@@ -365,6 +365,11 @@ Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
   return def && def->upper_bounds ? found_rows(value()) : value();
 }
 
+bool DeviceRequest::lies_as_half(const Edge& edge) const {
+  return !edge.node->is("Constant") && !host_values_.contains(key(storage_root(edge))) &&
+         edge.node->outputs[edge.port].desc.type == ElementType::f16;
+}
+
 // Drivers have no wait with a deadline; they call back from threads that sleep. That takes longer
 // than their own wait, in which they may spin.
 void DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline, bool& finished) {
@@ -488,8 +493,10 @@ void DeviceRequest::collect_outputs() {
   outputs_.clear();
   for (size_t i = 0; i < graph.results.size(); ++i) {
     const ElementType port = model_.outputs()[i].type;
-    outputs_.push_back(
-        value_of(graph.results[i]->inputs[0], is_float(port) ? ElementType::f32 : port));
+    const Edge& edge = graph.results[i]->inputs[0];
+    ElementType type = is_float(port) ? ElementType::f32 : port;
+    if (is_float(port) && model_.half_outputs() && lies_as_half(edge)) type = ElementType::f16;
+    outputs_.push_back(value_of(edge, type));
   }
   host_values_.clear();
   if (!model_.perf_count()) return;

@@ -84,6 +84,7 @@ class DeviceRequest final : public InferRequest {
   void run_host_step();
   void collect_outputs();
   Tensor value_of(const Edge& edge, ElementType type) const;
+  bool lies_as_half(const Edge& edge) const;  // what was read back
   void wait_for_device(std::optional<std::chrono::steady_clock::time_point> deadline,
                        bool& finished);
   void abandon() noexcept;  // afterwards nothing is in flight, nothing is pending

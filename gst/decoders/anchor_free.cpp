@@ -68,14 +68,18 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, std::span<const Ten
         static_cast<size_t>(level.grid.columns) * static_cast<size_t>(level.grid.rows);
     const Floats scores(output_of(outputs, level.scores, cells * level.score_width));
     const Floats distances(output_of(outputs, level.distances, cells * level.distance_width));
+    std::vector<float> buffer, side_buffer;
+    const auto row_of = [&](size_t i) {
+      return scores.run(i * level.score_width, level.classes, buffer);
+    };
     bool logits = false;
-    for (size_t i = 0; i < cells && !logits; ++i)
-      for (size_t k = 0; k < level.classes; ++k) {
-        const float v = scores[i * level.score_width + k];
-        logits = logits || v < -0.01f || v > 1.01f;
-      }
+    for (size_t i = 0; i < cells && !logits; ++i) {
+      const float* row = row_of(i);
+      for (size_t k = 0; k < level.classes; ++k)
+        logits = logits || row[k] < -0.01f || row[k] > 1.01f;
+    }
     for (size_t i = 0; i < cells; ++i) {
-      const float* row = scores.data() + i * level.score_width;
+      const float* row = row_of(i);
       size_t best = 0;
       for (size_t k = 1; k < level.classes; ++k)
         if (row[k] > row[best]) best = k;
@@ -87,7 +91,8 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, std::span<const Ten
       const float y =
           (static_cast<float>(i / static_cast<size_t>(level.grid.columns)) + level.center) *
           level.grid.y_step;
-      const float* side = distances.data() + i * level.distance_width + level.distance_at;
+      const float* side = distances.run(i * level.distance_width + level.distance_at,
+                                        4 * level.bins, side_buffer);
       const float left = expected(side, level.bins) * level.grid.x_step;
       const float top = expected(side + level.bins, level.bins) * level.grid.y_step;
       const float right = expected(side + 2 * level.bins, level.bins) * level.grid.x_step;
@@ -143,11 +148,12 @@ void decode_yunet(const std::vector<YunetLevel>& levels, std::span<const Tensor>
     const Floats classes(output_of(outputs, level.classes, cells));
     const Floats objects(output_of(outputs, level.objects, cells));
     const Floats boxes(output_of(outputs, level.boxes, cells * 4));
+    std::vector<float> buffer;
     for (size_t i = 0; i < cells; ++i) {
       const float score =
           std::sqrt(std::clamp(classes[i], 0.0f, 1.0f) * std::clamp(objects[i], 0.0f, 1.0f));
       if (!(score >= settings.threshold)) continue;
-      const float* box = boxes.data() + i * 4;
+      const float* box = boxes.run(i * 4, 4, buffer);
       const float x = (static_cast<float>(i % columns) + box[0]) * level.grid.x_step;
       const float y = (static_cast<float>(i / columns) + box[1]) * level.grid.y_step;
       const float half_w = std::exp(box[2]) * level.grid.x_step / 2;
@@ -175,14 +181,15 @@ Match match_nanodet(const ModelFacts& facts) {
       auto decode = [grids = *grids, width, total = static_cast<size_t>(count(shape))](
                         std::span<const Tensor> outputs, const DecodeSettings& settings,
                         Results& results) {
-        const Floats values(output_of(outputs, 0, total));
+        const Tensor& all = output_of(outputs, 0, total);
+        const auto* elements = static_cast<const std::byte*>(all.raw());
         std::vector<Tensor> slices;
         std::vector<NanodetLevel> parts;
         size_t at = 0;
         for (const GridLevel& grid : grids) {
           const int64_t cells = static_cast<int64_t>(grid.columns) * grid.rows;
-          slices.push_back(Tensor::view(ElementType::f32, {cells, static_cast<int64_t>(width)},
-                                        values.data() + at, nullptr));
+          slices.push_back(Tensor::view(all.type(), {cells, static_cast<int64_t>(width)},
+                                        elements + at * size_of(all.type()), nullptr));
           at += static_cast<size_t>(cells) * width;
           NanodetLevel level;
           level.grid = grid;

@@ -63,7 +63,7 @@ std::optional<Pair> find_pair(const ModelFacts& facts, size_t box_index) {
 enum class ScoreKind { probabilities, softmaxed, logits };
 
 struct ScoreTable {
-  const Floats& values;
+  const float* values;
   const Pair& pair;
   float at(size_t row, size_t column) const {
     return pair.class_major ? values[column * pair.rows + row]
@@ -99,9 +99,9 @@ size_t background_of(const std::vector<std::string>& labels, size_t classes) {
 
 void decode_pair(const ModelFacts& facts, const Pair& pair, std::span<const Tensor> outputs,
                  const DecodeSettings& settings, Results& results) {
-  const Floats boxes(output_of(outputs, pair.boxes, pair.rows * 4));
-  const Floats values(output_of(outputs, pair.scores, pair.rows * pair.classes));
-  const ScoreTable scores{values, pair};
+  Floats boxes(output_of(outputs, pair.boxes, pair.rows * 4));
+  Floats values(output_of(outputs, pair.scores, pair.rows * pair.classes));
+  const ScoreTable scores{values.data(), pair};
   const ScoreKind kind = kind_of(scores);
   const std::string& op = facts.outputs[pair.scores].op;
   const bool has_background =
@@ -189,8 +189,9 @@ Match match_boxes_labels(const ModelFacts& facts) {
         const RowScan scan = scan_rows(rows, count, 5, settings.threshold);
         const float x_unit = scan.reach <= 2 ? width : 1, y_unit = scan.reach <= 2 ? height : 1;
         std::vector<Detection> found;
+        std::vector<float> buffer;
         for (const size_t i : scan.likely) {
-          const float* row = rows.data() + i * 5;
+          const float* row = rows.run(i * 5, 5, buffer);
           if (!(ids[i] >= 0 && ids[i] < 1e6f)) continue;
           add_detection(settings, row[0] * x_unit, row[1] * y_unit, row[2] * x_unit,
                         row[3] * y_unit, row[4], static_cast<int64_t>(ids[i]), found);
@@ -218,8 +219,9 @@ Match match_end_to_end(const ModelFacts& facts) {
     const RowScan scan = scan_rows(values, rows, 6, settings.threshold);
     const float x_unit = scan.reach <= 2 ? width : 1, y_unit = scan.reach <= 2 ? height : 1;
     std::vector<Detection> found;
+    std::vector<float> buffer;
     for (const size_t i : scan.likely) {
-      const float* row = values.data() + i * 6;
+      const float* row = values.run(i * 6, 6, buffer);
       if (!(row[5] >= 0 && row[5] < 1e6f)) continue;
       add_detection(settings, row[0] * x_unit, row[1] * y_unit, row[2] * x_unit, row[3] * y_unit,
                     row[4], static_cast<int64_t>(row[5]), found);

@@ -55,7 +55,7 @@ std::vector<std::pair<size_t, std::vector<std::string>>> label_groups(const Mode
 
 // Probabilities from what the output holds.
 std::vector<float> probabilities(const Tensor& tensor, const VectorOutput& output) {
-  const Floats values(tensor);
+  Floats values(tensor);
   std::vector<float> p(values.data(), values.data() + values.size());
   for (float& v : p)
     if (!std::isfinite(v)) v = v > 0 ? 1e30f : -1e30f;
@@ -95,11 +95,10 @@ void classify(const VectorOutput& output, const Tensor& tensor, const DecodeSett
     if (p[i] >= settings.threshold) add(i);
 }
 
+// A copy of its own; floats are f32, whatever the device computes in.
 void keep_tensor(const std::string& name, const Tensor& tensor, Results& results) {
-  Tensor copy = Tensor::allocate(tensor.type(), tensor.shape());
-  std::copy_n(static_cast<const unsigned char*>(tensor.raw()), tensor.bytes(),
-              static_cast<unsigned char*>(copy.raw_mutable()));
-  results.tensors.push_back({name, copy});
+  const ElementType type = is_float(tensor.type()) ? ElementType::f32 : tensor.type();
+  results.tensors.push_back({name, tensor.convert(type)});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "gst/decoders/common.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace clinfer {
@@ -15,10 +16,24 @@ Floats::Floats(const Tensor& tensor) {
   size_ = static_cast<size_t>(tensor.elements());
   if (tensor.type() == ElementType::f32) {
     data_ = tensor.data<float>();
-    return;
+  } else if (tensor.type() == ElementType::f16) {
+    halves_ = tensor.data<uint16_t>();
+  } else {
+    converted_ = tensor.to_floats();
+    data_ = converted_.data();
   }
-  converted_ = tensor.to_floats();
-  data_ = converted_.data();
+}
+
+const float* Floats::run(size_t first, size_t n, std::vector<float>& buffer) const {
+  if (data_) return data_ + first;
+  buffer.resize(n);
+  std::transform(halves_ + first, halves_ + first + n, buffer.begin(), half_to_float);
+  return buffer.data();
+}
+
+const float* Floats::data() {
+  if (!data_) data_ = run(0, size_, converted_);
+  return data_;
 }
 
 const Tensor& output_of(std::span<const Tensor> outputs, size_t index, size_t expected) {
@@ -127,20 +142,45 @@ std::optional<std::vector<GridLevel>> grid_levels(const ModelFacts& facts, int64
   return std::nullopt;
 }
 
-RowScan scan_rows(const Floats& values, size_t rows, size_t width, float threshold) {
-  RowScan scan;
-  const auto farther = [](float reach, float value) {
-    const float v = std::fabs(value);
-    return std::isfinite(v) ? std::max(reach, v) : reach;
+namespace {
+
+float as_float(float value) { return value; }
+float as_float(uint16_t half) { return half_to_float(half); }
+
+// Of one sign, floats of either format are in the order of their bits.
+uint32_t magnitude(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
+uint16_t magnitude(uint16_t half) { return half & 0x7fffu; }
+bool is_finite(float value) { return magnitude(value) < 0x7f800000u; }
+bool is_finite(uint16_t half) { return magnitude(half) < 0x7c00u; }
+
+template <typename T>
+RowScan scan(const T* elements, size_t rows, size_t width, float threshold) {
+  auto first_reach = magnitude(T{0}), reach = first_reach;
+  const auto farther = [=](auto so_far, T value) {
+    return is_finite(value) ? std::max(so_far, magnitude(value)) : so_far;
   };
+  // What a device has written is in no cache, and rows are too far apart for processors to guess.
+  constexpr size_t kAhead = 8192;  // bytes
+  const size_t ahead = kAhead / (width * sizeof(T)) + 1;
+  RowScan scan;
   for (size_t i = 0; i < rows; ++i) {
-    const float* row = values.data() + i * width;
-    scan.first_reach = farther(scan.first_reach, row[0]);
-    for (size_t column = 1; column < 4; ++column) scan.reach = farther(scan.reach, row[column]);
-    if (row[4] >= threshold) scan.likely.push_back(i);
+    const T* row = elements + i * width;
+    __builtin_prefetch(elements + std::min(i + ahead, rows - 1) * width);
+    first_reach = farther(first_reach, row[0]);
+    for (size_t column = 1; column < 4; ++column) reach = farther(reach, row[column]);
+    if (as_float(row[4]) >= threshold) scan.likely.push_back(i);
   }
-  scan.reach = std::max(scan.reach, scan.first_reach);
+  scan.first_reach = as_float(std::bit_cast<T>(first_reach));
+  scan.reach = as_float(std::bit_cast<T>(std::max(reach, first_reach)));
   return scan;
+}
+
+}  // namespace
+
+RowScan scan_rows(const Floats& values, size_t rows, size_t width, float threshold) {
+  std::vector<float> all;
+  return values.halves() ? scan(values.halves(), rows, width, threshold)
+                         : scan(values.run(0, rows * width, all), rows, width, threshold);
 }
 
 }  // namespace clinfer

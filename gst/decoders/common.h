@@ -11,17 +11,22 @@
 
 namespace clinfer {
 
-// A tensor's elements as floats: a view where they are f32 already. The tensor must outlive it.
+// A tensor's elements as floats: a view where they are f32 already. Of halves only those that are
+// asked for are widened. The tensor must outlive it.
 class Floats {
  public:
   explicit Floats(const Tensor& tensor);
   size_t size() const { return size_; }
-  float operator[](size_t i) const { return data_[i]; }
-  const float* data() const { return data_; }
+  float operator[](size_t i) const { return data_ ? data_[i] : half_to_float(halves_[i]); }
+  // `n` neighbours, in `buffer` where they had to be widened. For loops over many.
+  const float* run(size_t first, size_t n, std::vector<float>& buffer) const;
+  const float* data();  // all
+  const uint16_t* halves() const { return halves_; }  // null: not in f16
 
  private:
   std::vector<float> converted_;
-  const float* data_ = nullptr;
+  const float* data_ = nullptr;  // null: halves_ counts
+  const uint16_t* halves_ = nullptr;
   size_t size_ = 0;
 };
 

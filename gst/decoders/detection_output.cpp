@@ -15,7 +15,7 @@ Match match_detection_output(const ModelFacts& facts) {
     auto decode = [=](std::span<const Tensor> outputs, const DecodeSettings& settings,
                       Results& results) {
       if (index >= outputs.size()) throw Error{ErrorCode::device_failed, "the output is missing"};
-      const Floats values(outputs[index]);
+      Floats values(outputs[index]);
       const size_t rows = values.size() / 7;
       // DetectionOutput's boxes are shares of the picture; other makers of such rows may use
       // pixels.

@@ -23,8 +23,9 @@ void decode_rows(const ModelFacts& facts, const Floats& values, const RowScan& s
   const float x_unit = scan.reach <= 2 ? static_cast<float>(facts.width) : 1;
   const float y_unit = scan.reach <= 2 ? static_cast<float>(facts.height) : 1;
   std::vector<Detection> found;
+  std::vector<float> buffer;
   for (const size_t i : scan.likely) {  // class scores are at most 1
-    const float* row = values.data() + i * width;
+    const float* row = values.run(i * width, width, buffer);
     const size_t best = best_class(row, width);
     const float score = width > 5 ? row[4] * row[best] : row[4];
     const float x = row[0] * x_unit, y = row[1] * y_unit;
@@ -40,13 +41,14 @@ void decode_rows(const ModelFacts& facts, const Floats& values, const RowScan& s
 void decode_cells(const std::vector<GridLevel>& levels, const Floats& values, const RowScan& scan,
                   size_t width, const DecodeSettings& settings, Results& results) {
   std::vector<Detection> found;
+  std::vector<float> buffer;
   auto level = levels.begin();
   size_t first = 0;  // row of the level
   const auto cells = [](const GridLevel& of) { return static_cast<size_t>(of.rows * of.columns); };
   for (const size_t i : scan.likely) {
     for (; i - first >= cells(*level); ++level) first += cells(*level);
     const auto columns = static_cast<size_t>(level->columns);
-    const float* row = values.data() + i * width;
+    const float* row = values.run(i * width, width, buffer);
     const size_t best = best_class(row, width);
     const float center_x = (row[0] + static_cast<float>((i - first) % columns)) * level->x_step;
     const float center_y = (row[1] + static_cast<float>((i - first) / columns)) * level->y_step;
@@ -152,24 +154,27 @@ Match match_yolov8(const ModelFacts& facts) {
     const size_t count = static_cast<size_t>(cells), width = static_cast<size_t>(columns);
     const Floats values(output_of(outputs, index, count * width));
     const size_t cell_step = class_major ? 1 : width, column_step = class_major ? count : 1;
-    std::vector<float> best(count, -1.0f);
+    std::vector<float> best(count, -1.0f), buffer;
     std::vector<int> label(count, 0);
-    // Class by class, so that memory is read in order where the classes come first.
-    for (size_t k = 0; k < static_cast<size_t>(classes); ++k) {
-      const float* scores = values.data() + (4 + k) * column_step;
-      for (size_t i = 0; i < count; ++i) {
-        if (scores[i * cell_step] > best[i]) {
-          best[i] = scores[i * cell_step];
-          label[i] = static_cast<int>(k);
-        }
-      }
-    }
     float reach = 0;
-    for (size_t i = 0; i < count; ++i)
-      for (size_t k = 0; k < 4; ++k) {
-        const float v = std::fabs(values[i * cell_step + k * column_step]);
-        if (std::isfinite(v)) reach = std::max(reach, v);
+    const auto visit = [&](size_t i, size_t k, float value) {
+      if (k < 4) {
+        if (std::isfinite(value)) reach = std::max(reach, std::fabs(value));
+      } else if (value > best[i]) {
+        best[i] = value;
+        label[i] = static_cast<int>(k - 4);
       }
+    };
+    // In the order of memory.
+    const size_t wanted = 4 + static_cast<size_t>(classes);
+    for (size_t k = 0; class_major && k < wanted; ++k) {
+      const float* plane = values.run(k * count, count, buffer);
+      for (size_t i = 0; i < count; ++i) visit(i, k, plane[i]);
+    }
+    for (size_t i = 0; !class_major && i < count; ++i) {
+      const float* row = values.run(i * width, wanted, buffer);
+      for (size_t k = 0; k < wanted; ++k) visit(i, k, row[k]);
+    }
     const float x_unit = reach <= 2 ? static_cast<float>(facts.width) : 1;
     const float y_unit = reach <= 2 ? static_cast<float>(facts.height) : 1;
     std::vector<Detection> found;

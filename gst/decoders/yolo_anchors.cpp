@@ -82,9 +82,8 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
     for (size_t a = 0; a < level.anchors; ++a) {
       for (size_t y = 0; y < level.rows; ++y) {
         for (size_t x = 0; x < level.columns; ++x) {
-          const float* cell =
-              values.data() + a * level.anchor_step + y * level.y_step + x * level.x_step;
-          auto at = [&](size_t k) { return cell[k * level.attribute_step]; };
+          const size_t cell = a * level.anchor_step + y * level.y_step + x * level.x_step;
+          auto at = [&](size_t k) { return values[cell + k * level.attribute_step]; };
           const float object = squash(at(4));
           if (!(object >= settings.threshold)) continue;
           size_t best = 5;

@@ -51,6 +51,63 @@ TEST(Requests, AgreeWithTheReference) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-3) << i;
 }
 
+// A picture, rounded to integers, and their mean: large and small results, and integers.
+constexpr const char* kThreeOutputs = R"(<net name="three" version="11"><layers>
+<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,1,64,128"/>
+ <output><port id="0" precision="FP32"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></output></layer>
+<layer id="1" name="exp" type="Exp" version="opset1">
+ <input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input>
+ <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></output></layer>
+<layer id="2" name="share" type="SoftMax" version="opset1"><data axis="3"/>
+ <input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input>
+ <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></output></layer>
+<layer id="3" name="pool" type="AvgPool" version="opset1">
+ <data strides="64,128" pads_begin="0,0" pads_end="0,0" kernel="64,128" exclude-pad="true"/>
+ <input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input>
+ <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>1</dim><dim>1</dim></port></output></layer>
+<layer id="4" name="whole" type="Convert" version="opset1"><data destination_type="i32"/>
+ <input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input>
+ <output><port id="1" precision="I32"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></output></layer>
+<layer id="5" name="r0" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input></layer>
+<layer id="6" name="r1" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>1</dim><dim>1</dim></port></input></layer>
+<layer id="7" name="r2" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>64</dim><dim>128</dim></port></input></layer>
+</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="3" to-port="0"/><edge from-layer="1" from-port="1" to-layer="4" to-port="0"/>
+<edge from-layer="2" from-port="1" to-layer="5" to-port="0"/><edge from-layer="3" from-port="1" to-layer="6" to-port="0"/>
+<edge from-layer="4" from-port="1" to-layer="7" to-port="0"/>
+</edges></net>)";
+
+TEST(Requests, OutputsInHalvesAreThoseInFloats) {
+  const TemporaryFolder folder;
+  folder.write("three.bin", "");
+  const auto model = Model::read(folder.write("three.xml", kThreeOutputs));
+  for (const Precision precision : {Precision::f16, Precision::f32}) {
+    Config config;
+    config.precision = precision;
+    config.persistent = Config::Persistent::no;  // which launches all at once
+    const auto whole = CompiledModel::compile(model, config);
+    config.half_outputs = true;
+    const auto halved = CompiledModel::compile(model, config);
+    const auto floats = whole->create_request(), halves = halved->create_request();
+    const Tensor input = test::random_tensor({1, 1, 64, 128}, 0, 4, 7);
+    for (const auto& request : {floats.get(), halves.get()}) {
+      request->set_input(0, input);
+      request->start();
+      request->wait();
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      const Tensor &a = floats->output(i), &b = halves->output(i);
+      ASSERT_EQ(a.shape(), b.shape());
+      EXPECT_EQ(a.to_floats(), b.to_floats()) << i;
+      EXPECT_EQ(a.type(), i == 2 ? ElementType::i32 : ElementType::f32);
+      const bool half = i != 2 && precision == Precision::f16;
+      EXPECT_EQ(b.type(), half ? ElementType::f16 : a.type()) << i;
+    }
+    EXPECT_EQ(halved->kernel_count() < whole->kernel_count(), precision == Precision::f16);
+  }
+}
+
 // A new version may be copied over the file of a model in use.
 TEST(Requests, WeightsAreThoseOfTheFileAsItWasRead) {
   const TemporaryFolder folder;

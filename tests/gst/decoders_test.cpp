@@ -37,10 +37,40 @@ Tensor filled(Shape shape, float value) {
   return tensor(shape, std::vector<float>(static_cast<size_t>(count(shape)), value));
 }
 
+void expect_same(const Results& a, const Results& b) {
+  const auto numbers = [](const Results& results) {
+    std::vector<float> all;
+    for (const Detection& d : results.detections)
+      all.insert(all.end(), {d.x_min, d.y_min, d.x_max, d.y_max, d.confidence,
+                             static_cast<float>(d.label_id)});
+    for (const Classification& c : results.classifications)
+      all.insert(all.end(), {static_cast<float>(c.label_id), c.confidence});
+    return all;
+  };
+  EXPECT_EQ(numbers(a), numbers(b));
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    const Tensor &x = a.tensors[i].value, &y = b.tensors[i].value;
+    ASSERT_EQ(x.type(), y.type());
+    ASSERT_EQ(x.bytes(), y.bytes());
+    EXPECT_EQ(std::memcmp(x.raw(), y.raw(), x.bytes()), 0);
+  }
+}
+
+// Sees to it that halves give what floats of the same values give.
 Results decode(const ModelFacts& facts, const std::vector<Tensor>& outputs,
                const std::string& head = "auto", DecodeSettings settings = {}) {
-  Results results;
-  choose_head(facts, head).decode(outputs, settings, results);
+  const HeadChoice choice = choose_head(facts, head);
+  std::vector<Tensor> halves, widened;
+  for (const Tensor& output : outputs) {
+    halves.push_back(is_float(output.type()) ? output.convert(ElementType::f16) : output);
+    widened.push_back(is_float(output.type()) ? halves.back().convert(ElementType::f32) : output);
+  }
+  Results of_halves, of_widened, results;
+  choice.decode(halves, settings, of_halves);
+  choice.decode(widened, settings, of_widened);
+  expect_same(of_halves, of_widened);
+  choice.decode(outputs, settings, results);
   return results;
 }
 

@@ -233,8 +233,9 @@ bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
   if (s.out[2] == 1 && s.out[1] == 1 && s.batch > 1) std::swap(axes.n, axes.w);
   const size_t rank = desc.outputs[0].shape.size();
   for (const PostOp& op : desc.tail) {
-    if (op.is_unary()) continue;
-    const TensorDesc& operand = desc.inputs[op.operand];
+    const bool kept = op.function == "keep";
+    if (op.is_unary() && !kept) continue;
+    const TensorDesc& operand = kept ? desc.outputs[1] : desc.inputs[op.operand];
     const auto size = [&](int axis) -> int64_t {
       const int at = axis - static_cast<int>(rank - operand.shape.size());
       return axis < 0 || at < 0 ? 1 : operand.shape[at];
@@ -248,7 +249,7 @@ bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
     if (size(a.n) == 1 && size(a.h) == 1 && size(a.w) == 1) continue;
     const bool whole = size(a.n) == s.batch && size(a.h) == s.out[1] && size(a.w) == s.out[2];
     const bool constant =
-        !desc.constants[op.operand].empty();  // packed densely: a long row if it is whole
+        !kept && !desc.constants[op.operand].empty();  // packed densely: a long row if it is whole
     if (!whole) return false;
     if (!constant && !is_row(s.out, s.batch, {stride(a.n), 0, 0, stride(a.h), stride(a.w)}))
       return false;

@@ -50,6 +50,7 @@ class Attributes {
 //         broadcast to the output's shape as numpy does; swapped: v = g(other, v). An operand of
 //         bytes (u8, quantised) counts as alpha * byte + beta. padded: the operand may have fewer
 //         channels (dimension 1) than the output; it is 0 behind them.
+// "keep":  writes v to output 1, of the shape of output 0, and goes on with it. Once.
 struct PostOp {
   std::string function;
   float alpha = 0, beta = 0;

@@ -78,24 +78,56 @@ PackedConstant pack_constant(const Tensor& value, size_t out_rank, const TailAxe
   return packed;
 }
 
-// Whether what is read of an operand at c lies at a multiple of the vector's size: then it is one
-// load on GPUs, too. Memory itself is aligned far better.
-bool aligned(const OpDesc& desc, const PostOp& op, int vector, const TailAxes& axes,
+// Strides of a tensor as kernels see them.
+std::array<int, 4> walked_strides(const TensorDesc& tensor, size_t out_rank, const TailAxes& axes) {
+  std::array<int, 4> strides{};
+  for (size_t i = 0; i < 4; ++i)
+    strides[i] = static_cast<int>(dim_of(tensor, out_rank, walked(axes)[i]).stride);
+  return strides;
+}
+
+// Whether what is read or written at c lies at a multiple of the vector's size: then it is one
+// access on GPUs, too. Memory itself is aligned far better. `offset`: of the tensor, 0 of constants.
+bool aligned(const OpDesc& desc, int64_t offset, int vector, const TailAxes& axes,
              const std::array<int, 4>& strides) {
-  const bool constant = !desc.constants[op.operand].empty();
-  return axes.c >= 0 && desc.outputs[0].shape[axes.c] % vector == 0 &&
-         (constant || desc.inputs[op.operand].offset % vector == 0) &&
+  return axes.c >= 0 && desc.outputs[0].shape[axes.c] % vector == 0 && offset % vector == 0 &&
          std::all_of(strides.begin(), strides.begin() + 3,
                      [&](int stride) { return stride % vector == 0; });
 }
 
 std::string operand_name(size_t i) { return "tail" + std::to_string(i); }
 
+// Where position n, h, w, c of a tensor of run-time strides lies.
+std::string place_of(const std::string& name) {
+  const std::string by = name + "_strides";
+  return "AT(" + name + ") + n * " + by + ".s0 + h * " + by + ".s1 + w * " + by + ".s2 + c * " + by +
+         ".s3";
+}
+
+std::string reject_kept(const OpDesc& desc, int vector, const TailAxes& axes) {
+  if (desc.outputs.size() != 2) return "keeps a value beside other outputs";
+  const TensorDesc& kept = desc.outputs[1];
+  if (!is_float(kept.type) || kept.shape != desc.outputs[0].shape)
+    return "what is kept is not as large as the output, or no float";
+  const auto order = walked(axes);
+  for (size_t d = 0; d < kept.shape.size(); ++d)
+    if (kept.shape[d] != 1 && std::find(order.begin(), order.end(), static_cast<int>(d)) == order.end())
+      return "what is kept varies along dimension " + std::to_string(d);
+  const Dim channel = dim_of(kept, kept.shape.size(), axes.c);
+  if (vector > 1 && channel.size != 1 && channel.stride != 1)
+    return "the channels of what is kept are not adjacent in memory";
+  return "";
+}
+
 }  // namespace
 
 std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
   const size_t rank = desc.outputs[0].shape.size();
   for (const PostOp& op : desc.tail) {
+    if (op.function == "keep") {
+      if (std::string why = reject_kept(desc, vector, axes); !why.empty()) return why;
+      continue;
+    }
     if (op.is_unary()) {
       if (!find_unary(op.function)) return "no element function " + op.function;
       continue;
@@ -128,17 +160,38 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
   std::string params, args, body;
   const std::string v = std::to_string(vector), float_v = vector == 1 ? "float" : "float" + v;
   size_t operands = 0;
+  const auto pass = [&](const std::string& type, const std::string& what, const auto& value) {
+    tail.arguments.push_back(Argument::value(value));
+    params += ", const " + type + " " + what;
+    args += ", " + what;
+  };
+  const auto pass_tensor = [&](const char* direction, const std::string& type,
+                               const std::string& name, const Argument& argument) {
+    tail.arguments.push_back(argument);
+    params += std::string(", ") + direction + "(" + type + ", " + name + ")";
+    args += ", " + name + "_base, " + name + "_offset";
+  };
   for (const PostOp& op : desc.tail) {
+    if (op.function == "keep") {
+      const TensorDesc& kept = desc.outputs[1];
+      const std::string type = kept.type == ElementType::f16 ? "half" : "float";
+      const std::array<int, 4> strides = walked_strides(kept, kept.shape.size(), axes);
+      pass_tensor("OUT", type, "kept", Argument::output(1, size_of(kept.type)));
+      pass("int4", "kept_strides", strides);
+      const std::string store =
+          aligned(desc, kept.offset, vector, axes, strides) ? "STOREV_ALIGNED(" : "STOREV(";
+      body += "  {\n    __global " + type + "* p = " + place_of("kept") + ";\n    if (left >= " + v +
+              ") {\n      " + store + type + ", " + v +
+              ", x, p);\n    } else {\n      float part[" + v + "];\n      STOREV_PRIVATE(" + v +
+              ", x, part);\n      for (int i = 0; i < left; ++i) STOREV(" + type +
+              ", 1, part[i], p + i);\n    }\n  }\n";
+      continue;
+    }
     if (op.is_unary()) {
       body += "  x = " + spliced(find_unary(op.function)->opencl, op) + ";\n";
       continue;
     }
     const std::string name = operand_name(operands++);
-    const auto pass = [&](const std::string& type, const std::string& what, const auto& value) {
-      tail.arguments.push_back(Argument::value(value));
-      params += ", const " + type + " " + what;
-      args += ", " + what;
-    };
     const Tensor& constant = desc.constants[op.operand];
     body += "  {\n    " + float_v + " y;\n";
     if (!constant.empty() && constant.elements() == 1) {
@@ -150,31 +203,27 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
       if (!constant.empty()) {
         PackedConstant packed = pack_constant(constant, desc.outputs[0].shape.size(), axes);
         strides = packed.strides;
-        tail.arguments.push_back(Argument::packed(plan.packed.size(), sizeof(float)));
+        pass_tensor("IN", type, name, Argument::packed(plan.packed.size(), sizeof(float)));
         plan.packed.push_back([bytes = std::move(packed.bytes)] { return bytes; });
       } else {
         const TensorDesc& operand = desc.inputs[op.operand];
         if (operand.type == ElementType::f16) type = "half";
         if (operand.type == ElementType::u8) type = "uchar";
-        for (size_t i = 0; i < 4; ++i)
-          strides[i] = static_cast<int>(
-              dim_of(operand, desc.outputs[0].shape.size(), walked(axes)[i]).stride);
-        tail.arguments.push_back(Argument::input(op.operand, size_of(operand.type)));
+        strides = walked_strides(operand, desc.outputs[0].shape.size(), axes);
+        pass_tensor("IN", type, name, Argument::input(op.operand, size_of(operand.type)));
       }
-      params += ", IN(" + type + ", " + name + ")";
-      args += ", " + name + "_base, " + name + "_offset";
       std::string at = "AT(" + name + ") + c";  // what differs by channel only needs no strides
       if (constant.empty() || strides != std::array<int, 4>{0, 0, 0, 1}) {
-        const std::string by = name + "_strides";
-        pass("int4", by, strides);
-        at = "AT(" + name + ") + n * " + by + ".s0 + h * " + by + ".s1 + w * " + by + ".s2 + c * " +
-             by + ".s3";
+        pass("int4", name + "_strides", strides);
+        at = place_of(name);
       }
       const bool bytes = type == "uchar";
       if (bytes) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
       const std::string scaled = bytes ? " * " + name + "_scale.s0 + " + name + "_scale.s1" : "";
       const std::string loadv =
-          aligned(desc, op, vector, axes, strides) ? "LOADV_ALIGNED(" : "LOADV(";
+          aligned(desc, constant.empty() ? desc.inputs[op.operand].offset : 0, vector, axes, strides)
+              ? "LOADV_ALIGNED("
+              : "LOADV(";
       const auto load = [&](const std::string& width, const char* from) {
         return loadv + type + ", " + width + ", " + from + ")" + scaled;
       };
@@ -221,12 +270,22 @@ bool quantizes(const std::vector<PostOp>& tail) {
   return !tail.empty() && tail.back().function == "to_byte";
 }
 
-void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, Tensor& output) {
+bool keeps(const std::vector<PostOp>& tail) {
+  return std::any_of(tail.begin(), tail.end(),
+                     [](const PostOp& op) { return op.function == "keep"; });
+}
+
+void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   if (desc.tail.empty()) return;
+  Tensor& output = outputs[0];
   float* values = output.mutable_data<float>();
   const Shape& shape = output.shape();
   const size_t rank = shape.size();
   for (const PostOp& op : desc.tail) {
+    if (op.function == "keep") {
+      outputs[1] = output.convert(ElementType::f32);
+      continue;
+    }
     if (op.is_unary()) {
       const UnaryFunction* f = find_unary(op.function);
       for (int64_t i = 0; i < output.elements(); ++i)

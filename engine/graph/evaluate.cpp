@@ -15,13 +15,16 @@ Tensor as_type(const Tensor& tensor, ElementType type) {
   return tensor.type() == type ? tensor : tensor.convert(type);
 }
 
+// Outputs of the operation itself, without what its tail keeps.
+size_t own_outputs(const Node& node) { return node.outputs.size() - (keeps(node.tail) ? 1 : 0); }
+
 std::vector<ValueInfo> infer_from_values(const Node& node, const OpDesc& desc,
                                          std::span<const Tensor> values) {
   std::vector<ValueInfo> infos;
   for (const Tensor& value : values.first(desc.own_inputs))
     infos.push_back({value.type(), value.shape(), value});
   return node.def->infer_shapes(
-      {node.type, node.opset, node.attributes, infos, node.outputs.size(), node.bodies});
+      {node.type, node.opset, node.attributes, infos, own_outputs(node), node.bodies});
 }
 
 }  // namespace
@@ -47,8 +50,10 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
       outputs.push_back(Tensor::allocate(
           quantizes(node.tail) ? ElementType::f32 : host_type(output.type), output.shape));
   }
-  node.def->evaluate(desc, std::span<const Tensor>(values).first(desc.own_inputs), outputs);
-  if (!desc.tail.empty()) apply_tail(desc, values, outputs[0]);
+  outputs.resize(node.outputs.size());
+  node.def->evaluate(desc, std::span<const Tensor>(values).first(desc.own_inputs),
+                     std::span<Tensor>(outputs).first(own_outputs(node)));
+  apply_tail(desc, values, outputs);
   return outputs;
 }
 

@@ -1,10 +1,11 @@
 // Attaches element functions to the operation that produces their input, as long as one of its
 // kernel families takes the longer tail. So one launch computes convolution + bias + activation +
-// residual sum.
+// residual sum. Where others read that input as well, the producer keeps it as a second output.
 #include <algorithm>
 #include <cmath>
 
 #include "engine/passes/passes.h"
+#include "kernels/tail.h"
 
 namespace clinfer {
 
@@ -193,14 +194,30 @@ void order_operands(Node& node) {
   node.inputs = std::move(inputs);
 }
 
+bool computes_with_constants(const Node& node, int main) {
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    if (static_cast<int>(i) != main && !node.inputs[i].node->is("Constant")) return false;
+  return true;
+}
+
+bool among(const Node& node, const Edge& input) {
+  return std::find(node.inputs.begin(), node.inputs.end(), input) != node.inputs.end();
+}
+
 // Fuses `user` into the producer of its input `main`; false (nothing changed) where that cannot be.
 bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   const Edge x = user->inputs[main];
   Node* producer = x.node;
-  if (!producer->def || producer->def->families.empty() || producer->def->view ||
-      producer->outputs.size() != 1 || !is_float(producer->outputs[0].type) ||
+  if (!producer->def || producer->def->families.empty() || producer->def->view || x.port != 0 ||
+      (producer->outputs.size() != 1 && !keeps(producer->tail)) ||
+      !is_float(producer->outputs[0].type) ||
       !(is_float(user->outputs[0].type) || user->is("Quantize")) ||
-      producer->shape() != user->shape() || graph.users(x).size() != 1)
+      producer->shape() != user->shape())
+    return false;
+  // For others who read it the producer stays in its place, where no operand but constants exists
+  // yet.
+  const bool others = graph.users(x).size() != 1, stays = others || keeps(producer->tail);
+  if ((others && keeps(producer->tail)) || (stays && !computes_with_constants(*user, main)))
     return false;
   const OpDesc desc = describe(*user);
   TailSteps fused = user->def->as_tail(desc, main);
@@ -211,6 +228,10 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   Node candidate = *producer;
   if (candidate.tail.empty()) candidate.own_inputs = candidate.inputs.size();
   Constants made;
+  if (others) {
+    candidate.tail.push_back({"keep"});
+    candidate.outputs.push_back(candidate.outputs[0]);
+  }
   for (PostOp step : fused.steps) {
     if (!step.is_unary()) {
       const size_t operand = static_cast<size_t>(step.operand);
@@ -232,21 +253,27 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   order_operands(candidate);
   if (accepting_families(*candidate.def, describe(candidate), context.traits).empty()) return false;
 
+  const auto is_new = [&](const Edge& input) {
+    const auto is_made = [&](const auto& constant) { return input.node == constant.get(); };
+    return std::any_of(made.begin(), made.end(), is_made) ||
+           (stays && input.node->is("Constant") && !among(*producer, input));
+  };
   for (Edge& input : candidate.inputs)
-    for (const auto& constant : made)
-      if (input.node == constant.get())
-        input = {graph.insert_constant(user, user->name, constant->constant), 0};
+    if (is_new(input))
+      input = {graph.insert_constant(stays ? producer : user, user->name, input.node->constant), 0};
   producer->inputs = candidate.inputs;
   producer->tail = candidate.tail;
   producer->own_inputs = candidate.own_inputs;
-  producer->outputs[0].type = candidate.outputs[0].type;
+  producer->outputs = candidate.outputs;
   producer->outputs[0].names = user->outputs[0].names;
-  // The operands exist where the user stands, so the producer moves there; only the user needed it
-  // before.
-  const size_t from = position(graph, producer), to = position(graph, user);
-  std::rotate(graph.nodes.begin() + static_cast<std::ptrdiff_t>(from),
-              graph.nodes.begin() + static_cast<std::ptrdiff_t>(from) + 1,
-              graph.nodes.begin() + static_cast<std::ptrdiff_t>(to) + 1);
+  if (others) graph.replace_uses({producer, 0}, {producer, 1});
+  if (!stays) {
+    // The operands exist where the user stands, so the producer moves there; only the user needed
+    // it before.
+    const auto from = graph.nodes.begin() + static_cast<std::ptrdiff_t>(position(graph, producer)),
+               to = graph.nodes.begin() + static_cast<std::ptrdiff_t>(position(graph, user));
+    std::rotate(from, from + 1, to + 1);
+  }
   graph.replace_uses({user, 0}, {producer, 0});
   user->inputs.clear();  // it reads nothing any more, so the producer has the user's users only
   return true;

@@ -419,6 +419,42 @@ TEST(FuseTails, BiasActivationAndResidualBecomeOneStep) {
   EXPECT_EQ(count_of(*graph, "Add") + count_of(*graph, "ReLU"), 0u);
 }
 
+// A block whose sum goes on by two ways: one through further functions, one as it is.
+TEST(FuseTails, WhatOthersReadIsKept) {
+  GraphBuilder b;
+  const Edge in = b.parameter({1, 16, 6, 6});
+  const Edge x = conv(b, in, 16, 16, 3, "1,1", 1);
+  Edge y = b.op("Multiply", 1, {b.op("ReLU", 1, {x}), b.constant(random_tensor({1}, 1, 2, 3))});
+  y = conv(b, b.op("Clamp", 1, {y}, {{"min", "0"}, {"max", "1"}}), 16, 16, 1, "0,0", 2);
+  b.result(b.op("Add", 1, {x, y}));
+  b.result(x);
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  std::vector<std::vector<std::string>> tails;
+  for (const auto& node : graph->nodes)
+    if (node->def) {
+      EXPECT_EQ(node->type, "Convolution");
+      tails.emplace_back();
+      for (const PostOp& step : node->tail) tails.back().push_back(step.function);
+    }
+  EXPECT_EQ(tails, (std::vector<std::vector<std::string>>{{"keep", "relu", "multiply", "clamp"},
+                                                          {"add"}}));
+}
+
+// The other operand exists only behind the producer, which has to stay where it is.
+TEST(FuseTails, NothingIsKeptForWhatWaitsForOthers) {
+  GraphBuilder b;
+  const Edge in = b.parameter({1, 16, 6, 6});
+  const Edge x = conv(b, in, 16, 16, 3, "1,1", 1);
+  const Edge pooled = b.op("ReduceMean", 1,
+                           {x, b.constant(Tensor::of(ElementType::i64, {2}, std::vector{2, 3}))},
+                           {{"keep_dims", "true"}});
+  b.result(b.op("Multiply", 1, {x, pooled}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_TRUE(functions_of(*graph, "Convolution").empty());
+}
+
 TEST(FuseTails, FactorsAndShiftsThatFollowOneAnotherMerge) {
   GraphBuilder b;
   const auto by = [&](const char* type, Edge x, const Shape& shape, unsigned seed) {

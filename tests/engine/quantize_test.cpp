@@ -197,8 +197,8 @@ TEST(ScaleQuantization, LeavesWhatOthersRead) {
   b.result(b.op("Add", 1, {x, quantised}));
   auto graph = b.finish();
   expect_same_values_but(*graph, 2.f / 255 * 4, cpu_context());
-  EXPECT_EQ(functions_of(*graph, "Convolution"), std::vector<std::string>{"relu"});
-  EXPECT_EQ(functions_of(*graph, "Multiply"), (std::vector<std::string>{"to_level", "multiply"}));
+  EXPECT_EQ(functions_of(*graph, "Convolution"),
+            (std::vector<std::string>{"relu", "keep", "multiply", "to_level", "multiply"}));
 }
 
 TEST(ScaleQuantization, LimitsStandForTheClampInFrontWhereTheyAreTighter) {

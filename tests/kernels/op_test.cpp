@@ -237,8 +237,9 @@ std::vector<Tensor> reference(const OpDesc& desc, const std::vector<Tensor>& inp
     outputs.push_back(Tensor::allocate(
         is_float(output.type) || quantizes(desc.tail) ? ElementType::f32 : output.type,
         output.shape));
-  def->evaluate(desc, std::span(inputs).first(desc.own_inputs), outputs);
-  apply_tail(desc, inputs, outputs[0]);
+  def->evaluate(desc, std::span(inputs).first(desc.own_inputs),
+                std::span(outputs).first(outputs.size() - (keeps(desc.tail) ? 1 : 0)));
+  apply_tail(desc, inputs, outputs);
   return outputs;
 }
 

@@ -120,6 +120,17 @@ TEST(Quantized, ConvolutionsAddBytesAndRequantise) {
   }
 }
 
+TEST(Quantized, ConvolutionsKeepWhatTheyRequantise) {
+  for (size_t i : {0, 1, 4, 5}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(kCases[i], inputs);
+    desc.outputs.push_back(with_gaps(desc.outputs[0], 3, 5));
+    desc.tail.push_back({"keep"});
+    quantize_output(desc, inputs, 0.005f, 255);
+    check_op(desc, inputs, kOneByte);
+  }
+}
+
 TEST(Quantized, ProductsAddUpExactly) {
   for (const char* transposed : {"false", "true"}) {
     const Shape weights = transposed[0] == 't' ? Shape{10, 37} : Shape{37, 10};

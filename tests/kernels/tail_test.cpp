@@ -60,5 +60,66 @@ TEST(Tail, PaddedOperandOfAReference) {
             plain.data<float>()[i] + (c < 5 ? inputs[2].data<float>()[(n * 5 + c) * 35 + p] : 0.f));
 }
 
+// Adds 1 channel by channel, keeps that where there are gaps, and goes on with a clamp.
+void check_kept(OpDesc desc, std::vector<Tensor> inputs, int64_t gap, int64_t offset) {
+  Shape channels(desc.outputs[0].shape.size(), 1);
+  const size_t axis = desc.type == "MatMul" ? channels.size() - 1 : 1;
+  channels[axis] = desc.outputs[0].shape[axis];
+  inputs.push_back(random_tensor(channels, 0, 2, 5));
+  desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, channels));
+  desc.constants.push_back(inputs.back());
+  desc.outputs.push_back(with_gaps(desc.outputs[0], gap, offset));
+  desc.tail = {{"add", 0, 0, static_cast<int>(inputs.size()) - 1}, {"keep"}, {"clamp", -0.5f, 0.5f}};
+  const std::vector<Tensor> values = reference(desc, inputs);
+  EXPECT_NE(values[0].to_floats(), values[1].to_floats());
+  EXPECT_GT(check_op(desc, inputs), 0u);
+  const DeviceTraits gpu = tiny_traits();
+  EXPECT_GT(check_op(desc, inputs, {}, &gpu), 0u);
+  for (auto* list : {&desc.inputs, &desc.outputs})
+    for (TensorDesc& tensor : *list) tensor.type = ElementType::f16;
+  EXPECT_GT(check_op(desc, inputs, {2e-3, 2e-3}, &gpu), 0u);
+}
+
+TEST(Tail, KeptValues) {
+  const auto strides = attributes(
+      {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}});
+  const auto image = random_tensor({2, 6, 5, 7}, -1, 1, 1);
+  std::vector<Tensor> inputs;
+  for (const auto& [channels, size, gap] :
+       {std::array<int64_t, 3>{27, 1, 3}, {32, 1, 0}, {27, 3, 5}, {32, 3, 16}}) {
+    inputs = {image, random_tensor({channels, 6, size, size}, -1, 1, 2)};
+    check_kept(make_desc("Convolution", 1, strides, inputs, {false, true}), inputs, gap, gap);
+  }
+  inputs = {random_tensor({2, 16, 5, 7}, -1, 1, 1), random_tensor({16, 1, 1, 3, 3}, -1, 1, 2)};
+  check_kept(make_desc("GroupConvolution", 1, strides, inputs, {false, true}), inputs, 16, 16);
+  inputs = {image, random_tensor({6, 9, 3, 3}, -1, 1, 2)};
+  check_kept(make_desc("ConvolutionBackpropData", 1, strides, inputs, {false, true}), inputs, 3, 1);
+  inputs = {random_tensor({5, 37}, -1, 1, 1), random_tensor({37, 10}, -1, 1, 2)};
+  check_kept(make_desc("MatMul", 1, {}, inputs, {false, true}), inputs, 2, 1);
+}
+
+// Who has outputs of its own keeps nothing, and only floats of the output's shape are kept.
+TEST(Tail, WhatCannotBeKept) {
+  std::vector<Tensor> inputs;
+  OpDesc desc = convolution(inputs);
+  const DeviceTraits gpu = gpu_traits();
+  const auto taken = [&] {
+    const auto& families = find_op(desc.type, desc.opset)->families;
+    return std::any_of(families.begin(), families.end(), [&](const KernelFamily* family) {
+      return family->reject(desc, gpu).empty();
+    });
+  };
+  desc.tail = {{"keep"}};
+  EXPECT_FALSE(taken());
+  desc.outputs.push_back(desc.outputs[0]);
+  EXPECT_TRUE(taken());
+  desc.outputs[1].type = ElementType::u8;
+  EXPECT_FALSE(taken());
+  desc.outputs[1] = TensorDesc::channels_last(ElementType::f32, {2, 27, 5, 1});
+  EXPECT_FALSE(taken());
+  desc.outputs[1] = TensorDesc::row_major(ElementType::f32, {2, 27, 5, 7});
+  EXPECT_NE(find_op("Convolution", 1)->families[0]->reject(desc, gpu), "");
+}
+
 }  // namespace
 }  // namespace clinfer::test

@@ -219,9 +219,10 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                          ": \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2])); x[3] = d; }")) {
     traits.dot = DotProduct::ptx;
   } else if (traits.vendor == Vendor::pocl) {
-    // PoCL 6.0 aborts the process when it compiles some kernels for bytes; 3.1 compiles all of
-    // them.
-    if (traits.is_cpu && host_has_vnni() && pocl_version(entry) < 4) traits.dot = DotProduct::x86;
+    // By inline assembly, so only with versions that it was tried with.
+    const int version = pocl_version(entry);
+    if (traits.is_cpu && host_has_vnni() && (version < 4 || version == 6))
+      traits.dot = DotProduct::x86;
   } else if (has_extension(extensions, "cl_khr_integer_dot_product") &&
              compiles(context, device,
                       "__kernel void probe(__global uint *x) { x[2] = dot_4x8packed_us_int(x[0], "

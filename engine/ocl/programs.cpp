@@ -158,7 +158,15 @@ class Builder {
     }
   }
 
+  // PoCL 6.0 computes by inline assembly, but aborts the process when it is asked for the binary.
+  // What it keeps itself saves most of the time to build it again.
+  bool has_binary(const Job& job) const {
+    return pocl_version(context_.device) < 4 ||
+           job.instantiation.text.find("#define DOT_X86 1\n") == std::string::npos;
+  }
+
   void store(const Job& job, const std::string& key) const {
+    if (!has_binary(job)) return;
     try {
       const auto binaries = job.program.getInfo<CL_PROGRAM_BINARIES>();
       if (!binaries.empty() && !binaries[0].empty()) cache_->store(key, binaries[0]);

@@ -335,7 +335,8 @@ class InferRequest {
   virtual bool wait(std::optional<std::chrono::milliseconds> timeout = {}) = 0;
 
   // Output `index` after wait(): dense row-major, as the IR states it but floats always f32, or
-  // with Config::half_outputs f32 or f16. The reference is valid until the next start(); a copy, which shares the elements, stays as it is.
+  // with Config::half_outputs f32 or f16. The reference is valid until the next start(); a copy,
+  // which shares the elements, stays as it is.
   virtual const Tensor& output(size_t index) const = 0;
 };
 

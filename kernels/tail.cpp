@@ -87,7 +87,8 @@ std::array<int, 4> walked_strides(const TensorDesc& tensor, size_t out_rank, con
 }
 
 // Whether what is read or written at c lies at a multiple of the vector's size: then it is one
-// access on GPUs, too. Memory itself is aligned far better. `offset`: of the tensor, 0 of constants.
+// access on GPUs, too. Memory itself is aligned far better. `offset`: of the tensor, 0 of
+// constants.
 bool aligned(const OpDesc& desc, int64_t offset, int vector, const TailAxes& axes,
              const std::array<int, 4>& strides) {
   return axes.c >= 0 && desc.outputs[0].shape[axes.c] % vector == 0 && offset % vector == 0 &&
@@ -100,8 +101,8 @@ std::string operand_name(size_t i) { return "tail" + std::to_string(i); }
 // Where position n, h, w, c of a tensor of run-time strides lies.
 std::string place_of(const std::string& name) {
   const std::string by = name + "_strides";
-  return "AT(" + name + ") + n * " + by + ".s0 + h * " + by + ".s1 + w * " + by + ".s2 + c * " + by +
-         ".s3";
+  return "AT(" + name + ") + n * " + by + ".s0 + h * " + by + ".s1 + w * " + by + ".s2 + c * " +
+         by + ".s3";
 }
 
 std::string reject_kept(const OpDesc& desc, int vector, const TailAxes& axes) {
@@ -111,7 +112,8 @@ std::string reject_kept(const OpDesc& desc, int vector, const TailAxes& axes) {
     return "what is kept is not as large as the output, or no float";
   const auto order = walked(axes);
   for (size_t d = 0; d < kept.shape.size(); ++d)
-    if (kept.shape[d] != 1 && std::find(order.begin(), order.end(), static_cast<int>(d)) == order.end())
+    if (kept.shape[d] != 1 &&
+        std::find(order.begin(), order.end(), static_cast<int>(d)) == order.end())
       return "what is kept varies along dimension " + std::to_string(d);
   const Dim channel = dim_of(kept, kept.shape.size(), axes.c);
   if (vector > 1 && channel.size != 1 && channel.stride != 1)
@@ -180,8 +182,8 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
       pass("int4", "kept_strides", strides);
       const std::string store =
           aligned(desc, kept.offset, vector, axes, strides) ? "STOREV_ALIGNED(" : "STOREV(";
-      body += "  {\n    __global " + type + "* p = " + place_of("kept") + ";\n    if (left >= " + v +
-              ") {\n      " + store + type + ", " + v +
+      body += "  {\n    __global " + type + "* p = " + place_of("kept") +
+              ";\n    if (left >= " + v + ") {\n      " + store + type + ", " + v +
               ", x, p);\n    } else {\n      float part[" + v + "];\n      STOREV_PRIVATE(" + v +
               ", x, part);\n      for (int i = 0; i < left; ++i) STOREV(" + type +
               ", 1, part[i], p + i);\n    }\n  }\n";
@@ -220,10 +222,10 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
       const bool bytes = type == "uchar";
       if (bytes) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
       const std::string scaled = bytes ? " * " + name + "_scale.s0 + " + name + "_scale.s1" : "";
-      const std::string loadv =
-          aligned(desc, constant.empty() ? desc.inputs[op.operand].offset : 0, vector, axes, strides)
-              ? "LOADV_ALIGNED("
-              : "LOADV(";
+      const std::string loadv = aligned(desc, constant.empty() ? desc.inputs[op.operand].offset : 0,
+                                        vector, axes, strides)
+                                    ? "LOADV_ALIGNED("
+                                    : "LOADV(";
       const auto load = [&](const std::string& width, const char* from) {
         return loadv + type + ", " + width + ", " + from + ")" + scaled;
       };

@@ -46,8 +46,8 @@ bool quantizes(const std::vector<PostOp>& tail);
 // Whether the tail has a "keep": the last output is the tail's, not the operation's.
 bool keeps(const std::vector<PostOp>& tail);
 
-// Reference: applies desc.tail to outputs[0], a row-major f32 tensor, in place unless it becomes one
-// of bytes; what is kept becomes outputs[1]. Inputs as for evaluate() plus the tail's operands.
+// Reference: applies desc.tail to outputs[0], a row-major f32 tensor, in place unless it becomes
+// one of bytes; what is kept becomes outputs[1]. Inputs as for evaluate() plus the tail's operands.
 void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs);
 
 }  // namespace clinfer

@@ -91,8 +91,8 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, std::span<const Ten
       const float y =
           (static_cast<float>(i / static_cast<size_t>(level.grid.columns)) + level.center) *
           level.grid.y_step;
-      const float* side = distances.run(i * level.distance_width + level.distance_at,
-                                        4 * level.bins, side_buffer);
+      const float* side =
+          distances.run(i * level.distance_width + level.distance_at, 4 * level.bins, side_buffer);
       const float left = expected(side, level.bins) * level.grid.x_step;
       const float top = expected(side + level.bins, level.bins) * level.grid.y_step;
       const float right = expected(side + 2 * level.bins, level.bins) * level.grid.x_step;

@@ -20,7 +20,7 @@ class Floats {
   float operator[](size_t i) const { return data_ ? data_[i] : half_to_float(halves_[i]); }
   // `n` neighbours, in `buffer` where they had to be widened. For loops over many.
   const float* run(size_t first, size_t n, std::vector<float>& buffer) const;
-  const float* data();  // all
+  const float* data();                                // all
   const uint16_t* halves() const { return halves_; }  // null: not in f16
 
  private:

@@ -446,9 +446,9 @@ TEST(FuseTails, NothingIsKeptForWhatWaitsForOthers) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 16, 6, 6});
   const Edge x = conv(b, in, 16, 16, 3, "1,1", 1);
-  const Edge pooled = b.op("ReduceMean", 1,
-                           {x, b.constant(Tensor::of(ElementType::i64, {2}, std::vector{2, 3}))},
-                           {{"keep_dims", "true"}});
+  const Edge pooled =
+      b.op("ReduceMean", 1, {x, b.constant(Tensor::of(ElementType::i64, {2}, std::vector{2, 3}))},
+           {{"keep_dims", "true"}});
   b.result(b.op("Multiply", 1, {x, pooled}));
   auto graph = b.finish();
   expect_same_values(*graph, "fuse_tails");

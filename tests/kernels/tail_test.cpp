@@ -69,7 +69,8 @@ void check_kept(OpDesc desc, std::vector<Tensor> inputs, int64_t gap, int64_t of
   desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, channels));
   desc.constants.push_back(inputs.back());
   desc.outputs.push_back(with_gaps(desc.outputs[0], gap, offset));
-  desc.tail = {{"add", 0, 0, static_cast<int>(inputs.size()) - 1}, {"keep"}, {"clamp", -0.5f, 0.5f}};
+  desc.tail = {
+      {"add", 0, 0, static_cast<int>(inputs.size()) - 1}, {"keep"}, {"clamp", -0.5f, 0.5f}};
   const std::vector<Tensor> values = reference(desc, inputs);
   EXPECT_NE(values[0].to_floats(), values[1].to_floats());
   EXPECT_GT(check_op(desc, inputs), 0u);

@@ -160,7 +160,9 @@ BatchSplit::BatchSplit(const CompiledModel& compiled, size_t image_input, size_t
 Tensor BatchSplit::image_of(size_t output, const Tensor& value, size_t image) const {
   const auto& [kind, shape] = outputs_[output];
   if (kind == Kind::whole) return value;
-  if (kind == Kind::rows) return rows_of(value.convert(ElementType::f32), shape, image);
+  if (kind == Kind::rows)
+    return rows_of(value.type() == ElementType::f32 ? value : value.convert(ElementType::f32),
+                   shape, image);
   // The view keeps the tensor of the whole batch; nothing is copied.
   const auto owner = std::make_shared<const Tensor>(value);
   const auto* data = static_cast<const std::byte*>(value.raw());

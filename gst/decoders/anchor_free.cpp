@@ -66,20 +66,17 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, std::span<const Ten
   for (const NanodetLevel& level : levels) {
     const size_t cells =
         static_cast<size_t>(level.grid.columns) * static_cast<size_t>(level.grid.rows);
-    const Floats scores(output_of(outputs, level.scores, cells * level.score_width));
+    Floats scores(output_of(outputs, level.scores, cells * level.score_width));
     const Floats distances(output_of(outputs, level.distances, cells * level.distance_width));
-    std::vector<float> buffer, side_buffer;
-    const auto row_of = [&](size_t i) {
-      return scores.run(i * level.score_width, level.classes, buffer);
-    };
+    std::vector<float> buffer;
     bool logits = false;
-    for (size_t i = 0; i < cells && !logits; ++i) {
-      const float* row = row_of(i);
-      for (size_t k = 0; k < level.classes; ++k)
-        logits = logits || row[k] < -0.01f || row[k] > 1.01f;
-    }
+    for (size_t i = 0; i < cells && !logits; ++i)
+      for (size_t k = 0; k < level.classes; ++k) {
+        const float v = scores.data()[i * level.score_width + k];
+        logits = logits || v < -0.01f || v > 1.01f;
+      }
     for (size_t i = 0; i < cells; ++i) {
-      const float* row = row_of(i);
+      const float* row = scores.data() + i * level.score_width;
       size_t best = 0;
       for (size_t k = 1; k < level.classes; ++k)
         if (row[k] > row[best]) best = k;
@@ -92,7 +89,7 @@ void decode_nanodet(const std::vector<NanodetLevel>& levels, std::span<const Ten
           (static_cast<float>(i / static_cast<size_t>(level.grid.columns)) + level.center) *
           level.grid.y_step;
       const float* side =
-          distances.run(i * level.distance_width + level.distance_at, 4 * level.bins, side_buffer);
+          distances.run(i * level.distance_width + level.distance_at, 4 * level.bins, buffer);
       const float left = expected(side, level.bins) * level.grid.x_step;
       const float top = expected(side + level.bins, level.bins) * level.grid.y_step;
       const float right = expected(side + 2 * level.bins, level.bins) * level.grid.x_step;

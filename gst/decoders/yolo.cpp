@@ -167,13 +167,16 @@ Match match_yolov8(const ModelFacts& facts) {
     };
     // In the order of memory.
     const size_t wanted = 4 + static_cast<size_t>(classes);
-    for (size_t k = 0; class_major && k < wanted; ++k) {
-      const float* plane = values.run(k * count, count, buffer);
-      for (size_t i = 0; i < count; ++i) visit(i, k, plane[i]);
-    }
-    for (size_t i = 0; !class_major && i < count; ++i) {
-      const float* row = values.run(i * width, wanted, buffer);
-      for (size_t k = 0; k < wanted; ++k) visit(i, k, row[k]);
+    if (class_major) {
+      for (size_t k = 0; k < wanted; ++k) {
+        const float* plane = values.run(k * count, count, buffer);
+        for (size_t i = 0; i < count; ++i) visit(i, k, plane[i]);
+      }
+    } else {
+      for (size_t i = 0; i < count; ++i) {
+        const float* row = values.run(i * width, wanted, buffer);
+        for (size_t k = 0; k < wanted; ++k) visit(i, k, row[k]);
+      }
     }
     const float x_unit = reach <= 2 ? static_cast<float>(facts.width) : 1;
     const float y_unit = reach <= 2 ? static_cast<float>(facts.height) : 1;

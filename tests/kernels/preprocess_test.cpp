@@ -104,7 +104,6 @@ TEST(Preprocess, AllFormatsOfOddSizes) {
     }
 }
 
-// Of CPUs and of GPUs, on pictures that no vector or group divides.
 TEST(Preprocess, RegionsAreMadeFromTheirRowsAlone) {
   for (const PixelFormat format : kFormats)
     for (const Rect& region : {Rect{},
@@ -136,6 +135,7 @@ TEST(Preprocess, RegionsAreMadeFromTheirRowsAlone) {
     }
 }
 
+// Of CPUs and of GPUs, on pictures that no vector or group divides.
 TEST(Preprocess, AllPoints) {
   const Picture yuv = noise(PixelFormat::nv12, 131, 67, 3), rgb = noise(PixelFormat::bgr, 77, 45);
   FrameTransform boxed;

@@ -180,13 +180,11 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
       const std::array<int, 4> strides = walked_strides(kept, kept.shape.size(), axes);
       pass_tensor("OUT", type, "kept", Argument::output(1, size_of(kept.type)));
       pass("int4", "kept_strides", strides);
-      const std::string store =
-          aligned(desc, kept.offset, vector, axes, strides) ? "STOREV_ALIGNED(" : "STOREV(";
-      body += "  {\n    __global " + type + "* p = " + place_of("kept") +
-              ";\n    if (left >= " + v + ") {\n      " + store + type + ", " + v +
-              ", x, p);\n    } else {\n      float part[" + v + "];\n      STOREV_PRIVATE(" + v +
-              ", x, part);\n      for (int i = 0; i < left; ++i) STOREV(" + type +
-              ", 1, part[i], p + i);\n    }\n  }\n";
+      body += "  {\n    __global " + type + "* p = " + place_of("kept") + ";\n    ";
+      if (aligned(desc, kept.offset, vector, axes, strides))
+        body += "if (left >= " + v + ") {\n      STOREV_ALIGNED(" + type + ", " + v +
+                ", x, p);\n    } else ";
+      body += "{\n      STORE_FIRST(" + type + ", " + v + ", x, p, left)\n    }\n  }\n";
       continue;
     }
     if (op.is_unary()) {

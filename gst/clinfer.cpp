@@ -15,6 +15,8 @@
  */
 #include "gst/clinfer.h"
 
+#include <optional>
+
 #include "gst/guard.h"
 #include "gst/meta.h"
 #include "gst/surface.h"
@@ -29,6 +31,7 @@ GST_ELEMENT_REGISTER_DEFINE(clinfer, "clinfer", GST_RANK_NONE, gst_clinfer_get_t
 namespace {
 
 using clinfer::Element;
+using clinfer::ErrorCode;
 using clinfer::guard;
 using clinfer::Handle;
 
@@ -43,14 +46,11 @@ Element& element_of(GstObject* object) { return *GST_CLINFER(object)->element; }
 GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
   Element& element = element_of(parent);
   Handle<GstBuffer> owned(buffer);
-  bool returned = false;
-  const GstFlowReturn flow = guard(GST_ELEMENT(parent), GST_FLOW_ERROR, [&] {
-    const GstFlowReturn result = element.chain(std::move(owned));
-    returned = true;
-    return result;
-  });
-  if (!returned) element.fail();
-  return flow;
+  const std::optional<GstFlowReturn> flow =
+      guard([&](ErrorCode code, const char* what) { element.fail(code, what); },
+            std::optional<GstFlowReturn>(),
+            [&] { return std::optional(element.chain(std::move(owned))); });
+  return flow ? *flow : element.failed_flow();
 }
 
 GstFlowReturn sink_event(GstPad*, GstObject* parent, GstEvent* event) {

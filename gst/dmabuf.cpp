@@ -64,7 +64,11 @@ std::shared_ptr<ImportedMemory> DmabufImporter::memory_of(GstMemory* memory) con
 
 std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
                                                               const GstVideoInfo& info) {
-  if (!problem().empty()) return {};
+  if (!model_->dmabuf_problem().empty()) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (!problem_.empty()) throw Error{ErrorCode::device_failed, problem_};
+  }
   Picture picture;
   picture.frame = frame_of_info(info);
   const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
@@ -110,9 +114,8 @@ std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
     } catch (const Error& error) {
       problem_ = std::string("the first frame could not be compared: ") + error.what();
     }
-    if (!problem_.empty()) throw Error{ErrorCode::device_failed, problem_};
   }
-  if (!problem_.empty()) return {};
+  if (!problem_.empty()) throw Error{ErrorCode::device_failed, problem_};
   return picture;
 }
 

@@ -26,7 +26,8 @@ class DmabufImporter {
 
   // The frame in the buffers of its memories, made at a memory's first frame. Waits until who wrote
   // the frame is done. The first one is also mapped, and what the device reads of it is compared.
-  // Nothing where frames are not imported: problem() says why. Throws what is wrong with this one.
+  // Nothing where the device imports none: problem() says why. Throws what is wrong with this one,
+  // or with all since the first.
   std::optional<Picture> import(GstBuffer* buffer, const GstVideoInfo& info);
   // "" while nothing is known against it.
   std::string problem() const;

@@ -92,11 +92,9 @@ class Element {
   bool src_event(Handle<GstEvent> event);
   bool src_query(GstQuery* query);
   void task();  // one round of the source pad's task
-  // Called when something in chain() or task() failed and was posted.
-  void fail() {
-    flow_.store(GST_FLOW_ERROR);
-    flow_reported_.store(true);
-  }
+  // Called with what chain() or task() failed with.
+  void fail(ErrorCode code, const char* what);
+  GstFlowReturn failed_flow() const;  // what chain() gives upstream then
 
  private:
   struct QueryTicket {
@@ -110,6 +108,17 @@ class Element {
     std::unique_ptr<QueryTicket> query;
   };
 
+  // What fails together, in either thread, is one error: the first is told, and only then does
+  // upstream get to know, which would tell of it, too. None behind a flush or the stream's end.
+  template <typename Tell>
+  void fail_once(Tell&& tell) {
+    const std::lock_guard lock(failing_);
+    if (flow_.load() != GST_FLOW_OK) return;
+    tell();
+    flow_reported_ = true;
+    GstFlowReturn fine = GST_FLOW_OK;
+    flow_.compare_exchange_strong(fine, GST_FLOW_ERROR);
+  }
   void start_flush();
   void stop_flush();
   void start_task();
@@ -172,6 +181,7 @@ class Element {
   ModelBatcher::Stream stream_;
 
   FrameQueue<Item> queue_;
+  std::mutex failing_;  // held while a failure is posted
   std::atomic<GstFlowReturn> flow_{GST_FLOW_FLUSHING};
   std::atomic<bool> flow_reported_{false};   // upstream or the bus knows of flow_
   std::atomic<unsigned> pending_starts_{0};  // SEGMENT and STREAM_START events in the queue

@@ -84,9 +84,19 @@ void Element::start_task() {
       src_,
       [](gpointer element) {
         auto* self = static_cast<Element*>(element);
-        if (!guard(self->self_, false, [&] { return self->task(), true; })) self->fail();
+        guard([self](ErrorCode code, const char* what) { self->fail(code, what); }, false,
+              [self] { return self->task(), true; });
       },
       this, nullptr);
+}
+
+void Element::fail(ErrorCode code, const char* what) {
+  fail_once([&] { post_error(self_, code, what); });
+}
+
+GstFlowReturn Element::failed_flow() const {
+  const GstFlowReturn flow = flow_.load();
+  return flow == GST_FLOW_OK ? GST_FLOW_ERROR : flow;
 }
 
 // ---- the streaming thread
@@ -197,8 +207,9 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     return flow;
   }
   if (!has_caps_) {
-    GST_ELEMENT_ERROR(self_, CORE, NEGOTIATION, ("frames came before their format"), (nullptr));
-    fail();
+    fail_once([this] {
+      GST_ELEMENT_ERROR(self_, CORE, NEGOTIATION, ("frames came before their format"), (nullptr));
+    });
     return GST_FLOW_NOT_NEGOTIATED;
   }
   statistics_.count_in();
@@ -207,10 +218,7 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   auto job = std::make_unique<Job>();
   job->arrived = arrived;
   job->session = wait_for_session();
-  if (job->session == nullptr) {
-    const GstFlowReturn flow = flow_.load();
-    return flow == GST_FLOW_OK ? GST_FLOW_ERROR : flow;
-  }
+  if (job->session == nullptr) return failed_flow();
   const Settings settings = this->settings();
   const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
   job->outcome = wanted_outcome(buffer.get());

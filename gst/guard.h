@@ -16,19 +16,25 @@ namespace clinfer {
 // Posts `what` as an error of `element`, in the domain and code that ErrorCode stands for.
 void post_error(GstElement* element, ErrorCode code, const char* what);
 
-// Returns what `body` returns, or `failed` after posting what it threw.
-template <typename Body, typename Result>
-Result guard(GstElement* element, Result failed, Body&& body) noexcept {
+// Returns what `body` returns, or `failed` after tell(ErrorCode, const char*) of what it threw.
+template <typename Tell, typename Body, typename Result>
+Result guard(Tell&& tell, Result failed, Body&& body) noexcept {
   try {
     return std::forward<Body>(body)();
   } catch (const Error& error) {
-    post_error(element, error.code(), error.what());
+    tell(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    post_error(element, ErrorCode::out_of_memory, "not enough memory");
+    tell(ErrorCode::out_of_memory, "not enough memory");
   } catch (const std::exception& error) {
-    post_error(element, ErrorCode::device_failed, error.what());
+    tell(ErrorCode::device_failed, error.what());
   }
   return failed;
+}
+
+template <typename Body, typename Result>
+Result guard(GstElement* element, Result failed, Body&& body) noexcept {
+  return guard([element](ErrorCode code, const char* what) { post_error(element, code, what); },
+               failed, std::forward<Body>(body));
 }
 
 template <typename Body>

@@ -141,6 +141,19 @@ TEST(Dmabuf, MapsWhereTheFirstFrameReadsWrong) {
                 "the first frame read wrong", 1);
 }
 
+TEST(Dmabuf, TellsEachElementWhyItMaps) {
+  const Setting corrupt("RIG_CORRUPT", "1");
+  const std::string shared = net("model-instance-id=pair");
+  std::string other = shared;
+  other.erase(other.find("name=net"), 8);
+  const Played played =
+      play(source(320, 240, "", 6) + " ! dmabuftestupload ! tee name=t t. ! queue" + other +
+           " ! fakesink t. ! queue" + shared + kSink);
+  ASSERT_EQ(played.warnings.size(), 2u);
+  for (const std::string& warning : played.warnings)
+    EXPECT_NE(warning.find("the first frame read wrong"), std::string::npos) << warning;
+}
+
 TEST(Dmabuf, MapsWhereItIsTold) {
   unsigned maps = 0;
   expect_mapped(play_counting(source(321, 242, "", 6) + " ! dmabuftestupload" +

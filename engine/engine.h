@@ -238,6 +238,15 @@ struct ImportedPlanes {
   std::array<size_t, 3> offsets{};
 };
 
+// Host memory that a device fetches frames from while it does other work, where frames elsewhere
+// are copied first. Holds nothing of the model. Thread-safe.
+class FrameMemory {
+ public:
+  virtual ~FrameMemory() = default;
+  virtual std::byte* data() const = 0;  // not initialised
+  virtual size_t bytes() const = 0;
+};
+
 // Immutable result of compilation for one device; shareable between threads. Lives as long as
 // anyone holds it, requests do.
 class CompiledModel {
@@ -289,6 +298,13 @@ class CompiledModel {
   // As check_surface(), with the strides of `picture`; `expected` may have others.
   virtual std::string check_memory(const ImportedPlanes& planes, const Frame& picture,
                                    const Frame& expected) = 0;
+  // Whether the device fetches frames sooner from frame memory than from other host memory.
+  virtual bool wants_frame_memory() const = 0;
+  // Throws Error{out_of_memory, device_failed}.
+  virtual std::shared_ptr<FrameMemory> allocate_frame_memory(size_t bytes) = 0;
+  // Whether requests of this model take frames in that memory: a model on a device of the same
+  // driver allocated it.
+  virtual bool fetches_from(const FrameMemory& memory) const = 0;
   // Mean times per step since load; throws Error{bad_argument} unless perf_count was set.
   virtual std::vector<StepProfile> profile() const = 0;
 };
@@ -307,10 +323,11 @@ class InferRequest {
   virtual void set_input(size_t index, const Tensor& value) = 0;
   // Makes image `image` of the batch of input `index` from a video frame in host memory, on the
   // device: crop, resize, colours, mean and scale, layout and type in one kernel. The frame's
-  // memory must stay valid until wait() has returned. Returns where the frame lies in the network's
-  // input, for mapping results back.
+  // memory must stay valid until wait() has returned. `memory`: the frame memory that all planes
+  // lie in, if they do; throws Error{bad_argument} where they do not, or the model does not fetch
+  // from it. Returns where the frame lies in the network's input, for mapping results back.
   virtual Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
-                              size_t image = 0) = 0;
+                              size_t image = 0, const FrameMemory* memory = nullptr) = 0;
 
   // The same from a surface that the request's own model imported; `picture` says format (NV12),
   // size, colours and region, its planes do not count. Enqueues the kernel at once, with the

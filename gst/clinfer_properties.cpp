@@ -531,7 +531,9 @@ void gst_clinfer_install_properties(GObjectClass* klass) {
           "Frames in, out, inferred, skipped, late (of these), dropped, in flight, out a second; "
           "percentiles of queue (until it is launched), infer and decode (until it is pushed) in "
           "milliseconds; device, precision, streams, nireq, batch-size, priority, throttle, "
-          "post-process; path (zero-copy, else system memory), path-reason (why not zero-copy); "
+          "post-process; path (zero-copy, else system memory), path-reason (why not zero-copy), "
+          "fetched-frames (of these in system memory, what the "
+          "device took from memory that was proposed upstream, without a copy); "
           "what tuning-file gave; batches and images that the model was run on, for all who share "
           "it. Posted as an element message at the end of the stream (gst-launch-1.0 -m)",
           GST_TYPE_STRUCTURE, static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));

@@ -144,6 +144,7 @@ class Element {
   void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
   void forward_event(Handle<GstEvent> event);
   bool answer_allocation(GstQuery* query);
+  void propose_memory(GstQuery* query, const GstCaps& caps);
   bool answer_latency(GstQuery* query);
 
   GstElement* self_;

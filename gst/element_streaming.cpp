@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gst/element.h"
+#include "gst/frame_memory.h"
 #include "gst/guard.h"
 #include "gst/meta.h"
 
@@ -269,7 +270,7 @@ std::unique_ptr<FrameInput> Element::make_input(const Job& job) const {
     return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.display, shared.compiled);
   if (has_dmabuf_ && take_dmabufs_)
     return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.dmabufs);
-  return std::make_unique<FrameInput>(job.buffer.get(), info_);
+  return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);
 }
 
 bool Element::set_caps(const GstEvent* event) {
@@ -365,6 +366,9 @@ bool Element::sink_query(GstQuery* query) {
   if (!GST_QUERY_IS_SERIALIZED(query))
     return gst_pad_query_default(sink_, GST_OBJECT(self_), query);
   hurry();
+  // What memory frames had best be in is known with the device.
+  if (GST_QUERY_TYPE(query) == GST_QUERY_ALLOCATION && has_caps_ && !has_surfaces_)
+    wait_for_session();
   auto ticket = std::make_unique<QueryTicket>();
   ticket->query = query;
   std::future<bool> answer = ticket->answer.get_future();
@@ -448,6 +452,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   Handle<GstBuffer> buffer = std::move(job->buffer);
   if (job->input != nullptr) {
     if (job->input->zero_copy()) statistics_.count_zero_copy();
+    if (job->input->in_frame_memory()) statistics_.count_fetched();
     if (const std::string& why = job->input->problem(); !why.empty()) warn_of_copies(why);
   }
   job.reset();
@@ -524,7 +529,21 @@ bool Element::answer_allocation(GstQuery* query) {
   if (pools == 0)
     gst_query_add_allocation_pool(query, nullptr, static_cast<guint>(GST_VIDEO_INFO_SIZE(&info)),
                                   held, 0);
+  propose_memory(query, *caps);
   return true;
+}
+
+// Frames in memory that the device fetches from are not copied on their way; downstream's wishes
+// come first.
+void Element::propose_memory(GstQuery* query, const GstCaps& caps) {
+  const std::shared_ptr<const Session> session = current_session();
+  const GstCapsFeatures* features = gst_caps_get_features(&caps, 0);
+  if (session == nullptr || !session->shared->compiled->wants_frame_memory() ||
+      !gst_caps_features_is_equal(features, GST_CAPS_FEATURES_MEMORY_SYSTEM_MEMORY) ||
+      !takes_any_memory(query))
+    return;
+  const Handle<GstAllocator> allocator(new_frame_allocator(session->shared->compiled));
+  propose_allocator(query, allocator.get());
 }
 
 bool Element::answer_latency(GstQuery* query) {

@@ -1,11 +1,15 @@
 // A frame as infer requests take it.
 #include "gst/frame_input.h"
 
+#include "gst/frame_memory.h"
+
 namespace clinfer {
 
-FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info)
+FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const CompiledModel& model)
     : buffer_(gst_buffer_ref(buffer)), info_(info) {
   map();
+  const FrameMemory* memory = frame_memory_of(buffer);
+  if (memory != nullptr && model.fetches_from(*memory)) memory_ = memory;
 }
 
 FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const SurfaceDisplay& display,
@@ -77,7 +81,7 @@ Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTrans
   }
   Frame frame = frame_;
   frame.region = region;
-  return request.set_frame(input, frame, transform, image);
+  return request.set_frame(input, frame, transform, image, memory_);
 }
 
 }  // namespace clinfer

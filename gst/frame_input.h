@@ -20,8 +20,9 @@ namespace clinfer {
 // it.
 class FrameInput {
  public:
-  // Maps the buffer. Throws Error{bad_argument} as MappedFrame does.
-  FrameInput(GstBuffer* buffer, const GstVideoInfo& info);
+  // Maps the buffer; `model` fetches it from there if it lies in its frame memory. Throws
+  // Error{bad_argument} as MappedFrame does.
+  FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const CompiledModel& model);
   // Imports the buffer's surface for `model`, which compiled for `display`, and maps the buffer
   // only if that fails. Throws Error for frames that cannot be read in either way.
   FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const SurfaceDisplay& display,
@@ -35,6 +36,7 @@ class FrameInput {
   const Rect& visible() const { return visible_; }  // what viewers see
   const Rect& region() const { return frame_.region; }
   bool zero_copy() const { return surface_ != nullptr || planes_.memories[0] != nullptr; }
+  bool in_frame_memory() const { return memory_ != nullptr; }
   // Why a surface or a DMA-BUF was mapped after all; "" when it was not.
   const std::string& problem() const { return problem_; }
 
@@ -54,6 +56,7 @@ class FrameInput {
   std::shared_ptr<ImportedSurface> surface_;
   ImportedPlanes planes_;
   std::unique_ptr<MappedFrame> mapped_;
+  const FrameMemory* memory_ = nullptr;  // the buffer's, if it is mapped and the model's
   std::string problem_;
   std::mutex filling_;
 };

@@ -63,6 +63,11 @@ void Statistics::count_zero_copy() {
   ++counts_.zero_copy;
 }
 
+void Statistics::count_fetched() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.fetched;
+}
+
 void Statistics::count_late() {
   const std::lock_guard lock(mutex_);
   ++counts_.late;

@@ -14,13 +14,13 @@
 namespace clinfer::ocl {
 
 HostMemory::HostMemory(const Context& context, const cl::CommandQueue& queue, size_t bytes)
-    : plain_(nullptr, std::free) {
+    : platform_(context.device.platform), bytes_(bytes), plain_(nullptr, std::free) {
   if (context.traits.is_cpu) {
     plain_.reset(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
     data_ = plain_.get();
     if (!data_)
       throw Error(ErrorCode::out_of_memory,
-                  "no memory for results of " + std::to_string(bytes) + " bytes");
+                  "no memory for frames or results of " + std::to_string(bytes) + " bytes");
     return;
   }
   queue_ = queue;

@@ -6,24 +6,30 @@
 #include <memory>
 #include <vector>
 
+#include "engine/engine.h"
 #include "engine/ocl/device.h"
 
 namespace clinfer::ocl {
 
-class HostMemory {
+class HostMemory final : public FrameMemory {
  public:
   // Not initialised. Throws cl::Error, Error{out_of_memory}.
   HostMemory(const Context& context, const cl::CommandQueue& queue, size_t bytes);
-  ~HostMemory();
+  ~HostMemory() override;
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
-  std::byte* data() const { return data_; }
+  std::byte* data() const override { return data_; }
+  size_t bytes() const override { return bytes_; }
+  // Whether the driver of this device made it: it knows its memory in all of its contexts.
+  bool is_known_to(const Device& device) const { return platform_ == device.platform; }
   // Copies `bytes` from `from` to data() + at, which it returns; past the caches where the
   // processor can, since it is the device that reads them next.
   const std::byte* write(size_t at, const void* from, size_t bytes) const;
 
  private:
+  cl::Platform platform_;
+  size_t bytes_;
   cl::CommandQueue queue_;
   cl::Buffer pinned_;
   std::unique_ptr<std::byte, void (*)(void*)> plain_;  // of a CPU device

@@ -97,6 +97,11 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) override;
   std::string check_memory(const ImportedPlanes& planes, const Frame& picture,
                            const Frame& expected) override;
+  bool wants_frame_memory() const override {
+    return !context_->traits.is_cpu && !context_->device.info.is_integrated;
+  }
+  std::shared_ptr<FrameMemory> allocate_frame_memory(size_t bytes) override;
+  bool fetches_from(const FrameMemory& memory) const override;
   std::vector<StepProfile> profile() const override;
 
   // For requests:

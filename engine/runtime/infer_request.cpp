@@ -106,11 +106,6 @@ void DeviceRequest::set_input(size_t index, const Tensor& value) {
     if (where.first == target) frame.pending = false;
 }
 
-Placement DeviceRequest::set_frame(size_t index, const Frame& frame,
-                                   const FrameTransform& transform, size_t image) {
-  return set_picture(network_input(index), frame, Source::host, {}, transform, image);
-}
-
 Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source source,
                                      const std::array<int, 3>& offsets,
                                      const FrameTransform& transform, size_t image) {
@@ -130,6 +125,7 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
                      same_transform(input.transform, transform);
   input.source = source;
   input.offsets = offsets;
+  input.in_frame_memory = false;
   input.frame = frame;
   input.transform = transform;
   input.index = index;
@@ -187,20 +183,27 @@ void DeviceRequest::upload(FrameInput& input) {
     }
     if (input.plane_bytes[p] < all) {
       input.planes[p] = cl::Buffer(context.context, CL_MEM_READ_ONLY, all);
-      if (!context.device.info.is_integrated)
-        input.pinned[p] = std::make_unique<ocl::HostMemory>(context, stream_.queue, all);
+      input.pinned[p].reset();
       input.plane_bytes[p] = all;
     }
     const auto begin = static_cast<size_t>(int64_t{stride} * rows[p].first);
     const auto end =
         begin + static_cast<size_t>(PlaneSize{rows[p].count, sizes[p].row_bytes}.bytes(stride));
+    const auto write = [&](size_t at, size_t bytes, const void* from) {
+      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, bytes, from);
+    };
+    if (input.in_frame_memory || !model_.wants_frame_memory()) {
+      write(begin, end - begin, data + begin);
+      continue;
+    }
+    if (input.pinned[p] == nullptr)
+      input.pinned[p] =
+          std::make_unique<ocl::HostMemory>(context, stream_.queue, input.plane_bytes[p]);
     // While a part is on its way, the next one is copied.
     constexpr size_t kPart = size_t{1} << 19;
     for (size_t at = begin; at < end; at += kPart) {
       const size_t part = std::min(kPart, end - at);
-      const void* from = data + at;
-      if (input.pinned[p]) from = input.pinned[p]->write(at, from, part);
-      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, part, from);
+      write(at, part, input.pinned[p]->write(at, data + at, part));
     }
   }
 }

@@ -23,7 +23,7 @@ class DeviceRequest final : public InferRequest {
 
   void set_input(size_t index, const Tensor& value) override;
   Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
-                      size_t image) override;
+                      size_t image, const FrameMemory* memory) override;
   Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                         const Frame& picture, const FrameTransform& transform,
                         size_t image) override;
@@ -57,7 +57,8 @@ class DeviceRequest final : public InferRequest {
     std::vector<cl::Buffer> packed;
     std::array<cl::Buffer, 3> planes;
     std::array<size_t, 3> plane_bytes{};  // of the device buffers, kept while they are large enough
-    std::array<std::unique_ptr<ocl::HostMemory>, 3> pinned;  // what they are written from
+    bool in_frame_memory = false;         // what they are written from, else:
+    std::array<std::unique_ptr<ocl::HostMemory>, 3> pinned;
     Source source = Source::host;
     std::array<int, 3> offsets{};  // of the planes in imported memory
     bool pending = false;
@@ -74,6 +75,8 @@ class DeviceRequest final : public InferRequest {
   Placement set_picture(size_t index, const Frame& frame, Source source,
                         const std::array<int, 3>& offsets, const FrameTransform& transform,
                         size_t image);
+  // Throws Error{bad_argument} unless the frame lies there and the model fetches from there.
+  void check_in(const FrameMemory& memory, const Frame& frame) const;
   void prepare(FrameInput& input);
   void upload(FrameInput& input);
   void bind_frame(FrameInput& input, const ocl::Surface* surface, const PlaneMemories* memories);

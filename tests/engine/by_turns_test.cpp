@@ -16,7 +16,10 @@ class Sleeper final : public InferRequest {
  public:
   explicit Sleeper(milliseconds time) : time_(time) {}
   void set_input(size_t, const Tensor&) override {}
-  Placement set_frame(size_t, const Frame&, const FrameTransform&, size_t) override { return {}; }
+  Placement set_frame(size_t, const Frame&, const FrameTransform&, size_t,
+                      const FrameMemory*) override {
+    return {};
+  }
   Placement set_surface(size_t, const std::shared_ptr<ImportedSurface>&, const Frame&,
                         const FrameTransform&, size_t) override {
     return {};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <thread>
 
@@ -317,6 +318,65 @@ TEST(Requests, TakeFramesAsWellAsTensors) {
   const std::vector<float> by_frame = request->output(0).to_floats();
   ASSERT_EQ(by_frame.size(), by_tensor.size());
   for (size_t i = 0; i < by_frame.size(); ++i) EXPECT_NEAR(by_frame[i], by_tensor[i], 1e-4) << i;
+}
+
+// Parts of a block of frame memory, one frame behind the other, give what frames elsewhere give.
+TEST(Requests, TakeFramesInFrameMemory) {
+  const auto compiled = compile(1);
+  const auto request = compiled->create_request();
+  constexpr int kWidth = 320, kHeight = 240, kStride = 328;
+  constexpr size_t kLuma = size_t{kStride} * kHeight, kFrame = kLuma * 3 / 2;
+  const auto memory = compiled->allocate_frame_memory(2 * kFrame);
+  ASSERT_GE(memory->bytes(), 2 * kFrame);
+  ASSERT_TRUE(compiled->fetches_from(*memory));
+  const Tensor noise =
+      test::random_tensor({static_cast<int64_t>(2 * kFrame)}, 16, 235, 7).convert(ElementType::u8);
+  std::memcpy(memory->data(), noise.raw(), 2 * kFrame);
+  const auto frame_at = [&](const void* data, size_t number) {
+    Frame frame;
+    frame.width = kWidth;
+    frame.height = kHeight;
+    const uint8_t* luma = static_cast<const uint8_t*>(data) + number * kFrame;
+    frame.planes = {luma, luma + kLuma, nullptr};
+    frame.strides = {kStride, kStride, 0};
+    return frame;
+  };
+  const auto result = [&](const Frame& frame, const FrameMemory* in) {
+    request->set_frame(0, frame, {}, 0, in);
+    request->start();
+    request->wait();
+    return request->output(0).to_floats();
+  };
+  for (const Rect& region : {Rect{}, Rect{17, 101, 200, 37}})
+    for (size_t number : {0, 1, 0}) {
+      Frame here = frame_at(memory->data(), number), elsewhere = frame_at(noise.raw(), number);
+      here.region = elsewhere.region = region;
+      EXPECT_EQ(result(here, memory.get()), result(elsewhere, nullptr)) << number;
+    }
+
+  const auto refusal = [&](const Frame& frame, const FrameMemory& in) -> std::string {
+    try {
+      request->set_frame(0, frame, {}, 0, &in);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::bad_argument);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refusal(frame_at(noise.raw(), 0), *memory).find("plane 0"), std::string::npos);
+  // The last row ends 8 bytes before its stride.
+  const auto small = compiled->allocate_frame_memory(2 * kFrame - 9);
+  EXPECT_EQ(refusal(frame_at(small->data(), 0), *small), "");
+  EXPECT_NE(refusal(frame_at(small->data(), 1), *small).find("plane 1"), std::string::npos);
+  // Models on one device know each other's.
+  const auto others = compile(1)->allocate_frame_memory(kFrame);
+  EXPECT_EQ(refusal(frame_at(others->data(), 0), *others), "");
+  struct Unknown final : FrameMemory {
+    std::byte* data() const override { return nullptr; }
+    size_t bytes() const override { return 0; }
+  } unknown;
+  EXPECT_FALSE(compiled->fetches_from(unknown));
+  EXPECT_NE(refusal(frame_at(noise.raw(), 0), unknown).find("driver"), std::string::npos);
 }
 
 // With NV12_TWO_INPUTS the picture is given as planes Y and UV, of any size.

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """What the element adds to the engine: `clinfer` in a pipeline beside `clinfer bench --frames` with the same settings.
 
-    element_overhead.py --build build [MODEL.xml] [--nireq 1 4] [--frames 1920x1080:NV12] [--seconds 3] [--rounds 5] [--device D] [--elsewhere]
+    element_overhead.py --build build [MODEL.xml] [--nireq 1 4] [--frames 1920x1080:NV12] [--seconds 3] [--rounds 5] [--device D]
 
-The pipeline is one frame repeated by imagefreeze, so that the source costs next to nothing. It lies in the memory that the element
-proposes, or with --elsewhere, as frames of sources that have memory of their own (cameras, appsrc), outside of it. Rounds are interleaved and alternate
+The pipeline is one frame repeated by imagefreeze, so that the source costs next to nothing. Rounds are interleaved and alternate
 which side goes first; what counts is the median of the rounds' ratios. Each round has a short and a long run of either side, and
 host CPU time a frame is the difference of their CPU times by the difference of their frames, so that loading is not in it (on a CPU
 device it includes the inference itself). What the element's own threads (clinfer's, and the streaming thread that gives it frames)
@@ -74,7 +73,7 @@ def element(arguments, environment, nireq, frames):
     size, pixels = arguments.frames.split(":")
     width, height = size.split("x")
     command = ["gst-launch-1.0", "-m", "videotestsrc", "num-buffers=1", "!", f"video/x-raw,format={pixels},width={width},height={height}", "!",
-               "imagefreeze", f"num-buffers={frames}", "!", *(["identity", "drop-allocation=true", "!"] if arguments.elsewhere else []), "clinfer", f"model={arguments.model}", f"nireq={nireq}",
+               "imagefreeze", f"num-buffers={frames}", "!", "clinfer", f"model={arguments.model}", f"nireq={nireq}",
                f"throughput-streams={max(nireq // 2, 1)}"]
     if arguments.device:
         command.append(f"device={arguments.device}")
@@ -127,7 +126,6 @@ def main():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--device")
-    parser.add_argument("--elsewhere", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "GST_PLUGIN_PATH": f"{arguments.build}/gst", "GST_REGISTRY": f"{folder}/registry.bin"}

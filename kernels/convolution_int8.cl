@@ -6,7 +6,8 @@
 // VECTORS and TILE_P:
 // ROW_OF_BYTES          few input channels: fours are of a row of the kernel, across its pixels
 // LANES, ROWS           work-group: lanes along output channels x rows of tiles
-// DOT_X86, DOT_PTX, DOT_KHR  the instruction that adds up four products; none: plain arithmetic
+// DOT_AVX512, DOT_AVX, DOT_PTX, DOT_KHR  the instruction that adds up four products; none: plain
+//                        arithmetic
 // ALIGNED               each pixel's channels start at a multiple of four bytes
 // SHIFTED               to each sum comes its channel's shift times the sum of the pixel's bytes
 // ROLLED                for a CPU: results are stored in a loop, blocks may be dimension 1
@@ -23,9 +24,14 @@
 #define WIDE_8(f, x, w, acc) (int8)(WIDE_4(f, x, (w).lo, (acc).lo), WIDE_4(f, x, (w).hi, (acc).hi))
 
 // acc + the four unsigned bytes of x times the four signed bytes of each element of w.
-#if DOT_X86
+#if DOT_AVX512
 inline IV FN(dot)(uint x, IV w, IV acc) {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"((IV)(x)), "v"(w));
+  return acc;
+}
+#elif DOT_AVX
+inline IV FN(dot)(uint x, IV w, IV acc) {
+  __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"((IV)(x)), "x"(w));
   return acc;
 }
 #elif DOT_PTX

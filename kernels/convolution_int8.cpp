@@ -27,12 +27,12 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   const ConvShape& s = problem.shape;
   std::vector<Point> points;
   if (traits.is_cpu) {
-    static constexpr int kShapes[][3] = {{16, 2, 8}, {16, 1, 12}, {16, 4, 6},
-                                         {16, 4, 1}, {16, 3, 6},  {16, 1, 6},
-                                         {8, 1, 12}, {8, 2, 6},   {4, 1, 12}};
+    static constexpr int kShapes[][3] = {{16, 2, 8}, {16, 1, 12}, {16, 4, 6}, {16, 4, 1},
+                                         {16, 3, 6}, {16, 1, 6},  {8, 1, 12}, {8, 2, 6},
+                                         {4, 1, 12}, {8, 4, 1}};
+    const int most = traits.dot == DotProduct::avx512 ? 16 : 8;
     for (const auto& [vector, vectors, tile_p] : kShapes)
-      if (fits_groups(desc, s, vector) &&
-          (traits.dot == DotProduct::x86 ? vector >= 4 : vector <= 8))
+      if (fits_groups(desc, s, vector) && vector <= most)
         points.emplace_back(vector, vectors, tile_p, 1, 1);
   } else {
     for (int vector : {4, 2, 8})
@@ -98,8 +98,10 @@ double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
 
 const char* dot_define(DotProduct dot) {
   switch (dot) {
-    case DotProduct::x86:
-      return "DOT_X86";
+    case DotProduct::avx512:
+      return "DOT_AVX512";
+    case DotProduct::avx:
+      return "DOT_AVX";
     case DotProduct::ptx:
       return "DOT_PTX";
     case DotProduct::khr:

@@ -17,9 +17,9 @@
 namespace clinfer {
 
 // How a device adds up four products of bytes in one instruction: inline PTX (dp4a),
-// cl_khr_integer_dot_product, AVX-512 VNNI (inline assembly, by compilers that make x86 code of
-// OpenCL C).
-enum class DotProduct { none, ptx, khr, x86 };
+// cl_khr_integer_dot_product, AVX-512 VNNI or AVX-VNNI (inline assembly, by compilers that make x86
+// code of OpenCL C; the latter has vectors of 8 at most).
+enum class DotProduct { none, ptx, khr, avx512, avx };
 
 // How warps of 32 work-items of a device multiply matrices (16 x 8 sums of 32 bytes a row, f16 or
 // bytes): inline PTX (mma.sync), or plain C that acts the same out, for tests on any device.

@@ -1,6 +1,10 @@
 // OpenCL device enumeration and traits.
 #include "engine/ocl/device.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -124,12 +128,18 @@ constexpr const char* kLanguageWithDot =
     "-cl-std=CL3.0";  // integer dot products are functions of OpenCL C 3.0
 
 // PoCL makes code for the processor it runs on.
-bool host_has_vnni() {
+DotProduct dot_of_host() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
+  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"))
+    return DotProduct::avx512;
+  // Compilers have no name for it before GCC 13.
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kAvxVnni = 1U << 4;
+  if (__builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
+      (a & kAvxVnni) != 0)
+    return DotProduct::avx;
 #endif
+  return DotProduct::none;
 }
 
 // Whether a small kernel compiles on the device.
@@ -221,8 +231,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   } else if (traits.vendor == Vendor::pocl) {
     // By inline assembly, so only with versions that it was tried with.
     const int version = pocl_version(entry);
-    if (traits.is_cpu && host_has_vnni() && (version < 4 || version == 6))
-      traits.dot = DotProduct::x86;
+    if (traits.is_cpu && (version < 4 || version == 6)) traits.dot = dot_of_host();
   } else if (has_extension(extensions, "cl_khr_integer_dot_product") &&
              compiles(context, device,
                       "__kernel void probe(__global uint *x) { x[2] = dot_4x8packed_us_int(x[0], "

@@ -162,7 +162,7 @@ class Builder {
   // What it keeps itself saves most of the time to build it again.
   bool has_binary(const Job& job) const {
     return pocl_version(context_.device) < 4 ||
-           job.instantiation.text.find("#define DOT_X86 1\n") == std::string::npos;
+           job.instantiation.text.find("#define DOT_AVX") == std::string::npos;
   }
 
   void store(const Job& job, const std::string& key) const {

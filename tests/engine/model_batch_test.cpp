@@ -171,7 +171,7 @@ TEST(ModelBatch, ShapesOfAllModels) {
   DeviceTraits traits;
   traits.is_cpu = true;
   traits.vector_width = 16;
-  traits.dot = DotProduct::x86;
+  traits.dot = DotProduct::avx512;
   for (const fs::path& xml : models()) {
     SCOPED_TRACE(xml.stem().string());
     const IrModel model = read_ir(xml.string());

@@ -39,7 +39,7 @@ DeviceTraits traits() {
   traits.max_work_group = 4096;
   traits.local_memory = 1 << 20;
   traits.vector_width = 16;
-  traits.dot = DotProduct::x86;
+  traits.dot = DotProduct::avx512;
   return traits;
 }
 

@@ -24,7 +24,7 @@ using test::random_tensor;
 PassContext dot_context() {
   PassContext context = cpu_context();
   context.traits.vector_width = 16;
-  context.traits.dot = DotProduct::x86;
+  context.traits.dot = DotProduct::avx512;
   return context;
 }
 

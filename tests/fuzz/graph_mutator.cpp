@@ -273,7 +273,7 @@ DeviceTraits cpu() {
   traits.is_cpu = true;
   traits.compute_units = 2;
   traits.vector_width = 16;
-  traits.dot = DotProduct::x86;
+  traits.dot = DotProduct::avx512;
   return traits;
 }
 

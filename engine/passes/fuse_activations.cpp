@@ -26,11 +26,18 @@ constexpr float kSaturated = 50, kLeast = 1e-16f;
 
 using Values = std::vector<float>;
 
-// Those within reach, in order, then some far ones on either side: min(max(x, 0), 300) is no ReLU.
+// Those within reach, in order; others between them that lie on no grid, since floor(16 * x) / 16
+// is x on one; then some far ones on either side: min(max(x, 0), 300) is no ReLU.
 Values probes() {
   Values x;
   for (int i = -kReach * kProbesPerUnit; i <= kReach * kProbesPerUnit; ++i)
     x.push_back(static_cast<float>(i) / kProbesPerUnit);
+  constexpr float kGoldenRatio = 0.618034f;
+  for (int i = 0; i < kReach * kProbesPerUnit; ++i) {
+    const float step = static_cast<float>(i),
+                between = (step + std::fmod(step * kGoldenRatio, 1.f)) / kProbesPerUnit;
+    x.insert(x.end(), {-between, between});
+  }
   for (float far = 1.5f * kReach; far < kFarthest; far *= 4) x.insert(x.end(), {-far, far});
   return x;
 }

@@ -179,6 +179,11 @@ const Written kActivations[] = {
      [](GraphBuilder& b, Edge x) {
        return b.op("Minimum", 1, {b.op("Maximum", 1, {x, number(b, 0)}), number(b, 300)});
      }},
+    {"floor(relu(x) * 16) / 16: steps on a grid", "",
+     [](GraphBuilder& b, Edge x) {
+       const Edge steps = unary(b, "Floor", mul(b, unary(b, "ReLU", x), number(b, 16)));
+       return divide(b, steps, number(b, 16));
+     }},
     {"relu(x) + 1e-6, to be divided by", "",
      [](GraphBuilder& b, Edge x) { return add(b, unary(b, "ReLU", x), number(b, 1e-6f)); }},
     {"softplus(x) + 1e-6, a deviation", "",

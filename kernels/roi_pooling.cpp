@@ -376,9 +376,9 @@ struct Align {
 Align read_align(const Attributes& a, int opset) {
   const std::string mode = a.get_string("mode");
   if (mode != "avg" && mode != "max") fail_model("mode \"" + mode + "\"");
-  const int64_t samples = a.get_int("sampling_ratio");
-  if (samples < 0 || samples > kMostSamples)
-    fail_model("sampling_ratio is " + std::to_string(samples));
+  // PyTorch says "as many as a bin has pixels" by -1, ONNX and the specification by 0.
+  const int64_t samples = std::max<int64_t>(a.get_int("sampling_ratio"), 0);
+  if (samples > kMostSamples) fail_model("sampling_ratio is " + std::to_string(samples));
   Align align{positive(a, "pooled_h"),
               positive(a, "pooled_w"),
               samples,

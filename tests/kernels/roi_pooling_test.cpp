@@ -114,7 +114,7 @@ TEST(RoiPooling, Refuses) {
       error_of(
           "ROIAlign", 3,
           attributes(
-              {{"pooled_h", "1"}, {"pooled_w", "1"}, {"sampling_ratio", "-1"}, {"mode", "avg"}}),
+              {{"pooled_h", "1"}, {"pooled_w", "1"}, {"sampling_ratio", "257"}, {"mode", "avg"}}),
           {kMap, counted({1, 4}), ints({0})}, 1, 3),
       "");
   EXPECT_NE(
@@ -194,6 +194,22 @@ TEST(RoiPooling, KernelWithOffsetsAndSamples) {
                            {"sampling_ratio", "0"},
                            {"spatial_scale", "0.9"},
                            {"mode", "max"}}));
+}
+
+TEST(RoiPooling, AlignsAsFinelyAsTheBinsArePyTorchsWay) {
+  const auto result = [](const char* samples) {
+    return run("ROIAlign", 9,
+               attributes({{"pooled_h", "2"},
+                           {"pooled_w", "2"},
+                           {"sampling_ratio", samples},
+                           {"spatial_scale", "1"},
+                           {"mode", "max"},
+                           {"aligned_mode", "half_pixel"}}),
+               {counted({1, 1, 9, 9}), floats({1, 4}, {0.5f, 1, 8, 7}), ints({0})}, 1, 3)[0]
+        .to_floats();
+  };
+  EXPECT_EQ(result("-1"), result("0"));
+  EXPECT_NE(result("-1"), result("1"));
 }
 
 }  // namespace

@@ -187,8 +187,9 @@ class Element {
   std::atomic<bool> flow_reported_{false};   // upstream or the bus knows of flow_
   std::atomic<unsigned> pending_starts_{0};  // SEGMENT and STREAM_START events in the queue
   std::atomic<bool> warned_of_copies_{false};
-  std::atomic<bool> has_dmabuf_{false};  // the frames are of memory:DMABuf
-  bool dropping_ = false;                // of the task: downstream is at EOS
+  std::atomic<bool> asked_early_{false};  // what memory is best, when it was not known yet
+  std::atomic<bool> has_dmabuf_{false};   // the frames are of memory:DMABuf
+  bool dropping_ = false;                 // of the task: downstream is at EOS
 
   // Quality of service; object lock.
   struct Qos {

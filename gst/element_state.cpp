@@ -95,7 +95,7 @@ void Element::prepare() {
   frame_number_ = 0;
   dropped_ = asked_live_ = false;
   has_caps_ = has_surfaces_ = has_dmabuf_ = false;
-  warned_of_copies_ = false;
+  warned_of_copies_ = asked_early_ = false;
   take_dmabufs_ = engine_config(network, current).nv12_two_inputs;
   take_surfaces_ = kHaveSurfaces && take_dmabufs_;
   network_ = network;

@@ -220,6 +220,8 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   job->arrived = arrived;
   job->session = wait_for_session();
   if (job->session == nullptr) return failed_flow();
+  if (asked_early_.exchange(false) && job->session->shared->compiled->wants_frame_memory())
+    gst_pad_push_event(sink_, gst_event_new_reconfigure());
   const Settings settings = this->settings();
   const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
   job->outcome = wanted_outcome(buffer.get());
@@ -366,9 +368,6 @@ bool Element::sink_query(GstQuery* query) {
   if (!GST_QUERY_IS_SERIALIZED(query))
     return gst_pad_query_default(sink_, GST_OBJECT(self_), query);
   hurry();
-  // What memory frames had best be in is known with the device.
-  if (GST_QUERY_TYPE(query) == GST_QUERY_ALLOCATION && has_caps_ && !has_surfaces_)
-    wait_for_session();
   auto ticket = std::make_unique<QueryTicket>();
   ticket->query = query;
   std::future<bool> answer = ticket->answer.get_future();
@@ -534,14 +533,16 @@ bool Element::answer_allocation(GstQuery* query) {
 }
 
 // Frames in memory that the device fetches from are not copied on their way; downstream's wishes
-// come first.
+// come first. Which device it is, is known when the model is compiled: who asks before that is not
+// kept waiting, since other branches of the pipeline would wait, too, but told to ask again.
 void Element::propose_memory(GstQuery* query, const GstCaps& caps) {
-  const std::shared_ptr<const Session> session = current_session();
   const GstCapsFeatures* features = gst_caps_get_features(&caps, 0);
-  if (session == nullptr || !session->shared->compiled->wants_frame_memory() ||
-      !gst_caps_features_is_equal(features, GST_CAPS_FEATURES_MEMORY_SYSTEM_MEMORY) ||
+  if (!gst_caps_features_is_equal(features, GST_CAPS_FEATURES_MEMORY_SYSTEM_MEMORY) ||
       !takes_any_memory(query))
     return;
+  const std::shared_ptr<const Session> session = current_session();
+  asked_early_ = session == nullptr;
+  if (session == nullptr || !session->shared->compiled->wants_frame_memory()) return;
   const Handle<GstAllocator> allocator(new_frame_allocator(session->shared->compiled));
   propose_allocator(query, allocator.get());
 }

@@ -65,10 +65,8 @@ std::shared_ptr<ImportedMemory> DmabufImporter::memory_of(GstMemory* memory) con
 std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
                                                               const GstVideoInfo& info) {
   if (!model_->dmabuf_problem().empty()) return {};
-  {
-    const std::lock_guard lock(mutex_);
-    if (!problem_.empty()) throw Error{ErrorCode::device_failed, problem_};
-  }
+  if (const std::string known = problem(); !known.empty())
+    throw Error{ErrorCode::device_failed, known};
   Picture picture;
   picture.frame = frame_of_info(info);
   const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);

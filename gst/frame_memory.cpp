@@ -3,7 +3,6 @@
 
 #include <gst/video/gstvideopool.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 

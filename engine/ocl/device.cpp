@@ -132,14 +132,8 @@ DotProduct dot_of_host() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"))
     return DotProduct::avx512;
-  // Compilers have no name for it before GCC 13.
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kAvxVnni = 1U << 4;
-  if (__builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
-      (a & kAvxVnni) != 0)
-    return DotProduct::avx;
 #endif
-  return DotProduct::none;
+  return host_has_avx_vnni() ? DotProduct::avx : DotProduct::none;
 }
 
 // Whether a small kernel compiles on the device.
@@ -181,6 +175,18 @@ bool has_extension(const std::string& list, std::string_view name) {
 
 std::string language_option(const DeviceTraits& traits) {
   return traits.dot == DotProduct::khr ? kLanguageWithDot : kLanguage;
+}
+
+bool host_has_avx_vnni() {
+#if defined(__x86_64__)
+  // Compilers have no name for it before GCC 13.
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kAvxVnni = 1U << 4;
+  return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
+         (a & kAvxVnni) != 0;
+#else
+  return false;
+#endif
 }
 
 int pocl_version(const Device& device) {

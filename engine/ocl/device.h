@@ -33,6 +33,8 @@ const Device& select_device(const std::string& name);
 // The major version in "OpenCL 3.0 PoCL 6.0 Linux ..."; 0 where the platform is another.
 int pocl_version(const Device& device);
 
+bool host_has_avx_vnni();  // the processor that we run on
+
 // What kernels may rely on. Probes by compiling where an extension list cannot be trusted.
 DeviceTraits query_traits(const Device& device, const cl::Context& context);
 

@@ -1,10 +1,7 @@
 // What computes with bytes: convolutions, products, maxima, sums of quantised activations, each
 // against the plain reference. Sums are exact, so only rounding at the very middle between two
 // bytes may differ, by one.
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
+#include "engine/ocl/device.h"
 #include "kernels/tail.h"
 #include "tests/kernels/op_test.h"
 
@@ -113,18 +110,9 @@ TEST(Quantized, ConvolutionsWithoutDotProducts) {
     }
 }
 
-bool host_has_avx_vnni() {
-#if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0;
-#else
-  return false;
-#endif
-}
-
 // Processors with AVX-512 may have the other encoding besides, that of smaller ones.
 TEST(Quantized, ConvolutionsOfAvxVnni) {
-  if (device_traits().dot != DotProduct::avx512 || !host_has_avx_vnni())
+  if (device_traits().dot != DotProduct::avx512 || !ocl::host_has_avx_vnni())
     GTEST_SKIP() << "the processor has AVX-VNNI alone (all tests use it), or not at all";
   DeviceTraits traits = device_traits();
   traits.dot = DotProduct::avx;

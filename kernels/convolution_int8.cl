@@ -6,8 +6,8 @@
 // VECTORS and TILE_P:
 // ROW_OF_BYTES          few input channels: fours are of a row of the kernel, across its pixels
 // LANES, ROWS           work-group: lanes along output channels x rows of tiles
-// DOT_AVX512, DOT_AVX, DOT_PTX, DOT_KHR  the instruction that adds up four products; none: plain
-//                        arithmetic
+// DOT_AVX512, DOT_AVX, DOT_PTX, DOT_KHR  the instruction that adds up four products
+// DOT_PAIRS             instructions that add up two and two; none of these: plain arithmetic
 // ALIGNED               each pixel's channels start at a multiple of four bytes
 // SHIFTED               to each sum comes its channel's shift times the sum of the pixel's bytes
 // ROLLED                for a CPU: results are stored in a loop, blocks may be dimension 1
@@ -33,6 +33,37 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 inline IV FN(dot)(uint x, IV w, IV acc) {
   __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"((IV)(x)), "x"(w));
   return acc;
+}
+#elif DOT_PAIRS
+#define ASM_BINARY(name, instruction)                              \
+  inline IV FN(name)(IV a, IV b) {                                 \
+    __asm__(instruction " %2, %1, %0" : "=v"(a) : "v"(a), "v"(b)); \
+    return a;                                                      \
+  }
+ASM_BINARY(byte_products, "vpmaddubsw")  // unsigned times signed bytes, sums of two in 16 bits
+ASM_BINARY(add_words, "vpmaddwd")        // times ones: sums of two words in 32 bits
+#define ADD_PAIRS(pairs, acc) ((acc) + FN(add_words)(pairs, (IV)(0x00010001)))
+inline IV FN(magnitudes)(IV w) {
+  __asm__("vpabsb %1, %0" : "=v"(w) : "v"(w));
+  return w;
+}
+// 127 for each byte below 0, else 128. In assembly, since a compiler would rather flip the 128 of
+// each pixel.
+inline IV FN(flips)(IV w) {
+  IV flips;
+#if VECTOR == 16
+  __asm__("vpmovb2m %1, %%k1; vpmovm2b %%k1, %0; vpaddb %2, %0, %0"
+          : "=&v"(flips) : "v"(w), "v"((IV)(0x80808080)) : "k1");
+#else
+  __asm__("vpcmpgtb %1, %2, %0; vpaddb %3, %0, %0"
+          : "=&x"(flips) : "x"(w), "x"((IV)0), "x"((IV)(0x80808080)));
+#endif
+  return flips;
+}
+// |w| times x - 128, or 127 - x where w < 0: two such products always fit 16 bits, where w times x
+// would not. The start sums hold the rest, 128 w or 127 w.
+inline IV FN(dot)(uint x, IV w, IV acc) {
+  return ADD_PAIRS(FN(byte_products)(FN(magnitudes)(w), (IV)(x) ^ FN(flips)(w)), acc);
 }
 #elif DOT_PTX
 inline int FN(dot1)(uint x, int w, int acc) {
@@ -61,7 +92,11 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 #define ADD_UP(x, total) FN_DOT(x, 0x01010101, total)
 #else  // in all lanes: a register takes no longer
 #define SUM IV
+#if DOT_PAIRS
+#define ADD_UP(x, total) ADD_PAIRS(FN(byte_products)((IV)(x), (IV)(0x01010101)), total)
+#else
 #define ADD_UP(x, total) FN(dot)(x, (IV)(0x01010101), total)
+#endif
 #endif
 #define BEGIN_TOTAL(p) SUM total##p = 0;
 #define TOTALS(p) total##p = ADD_UP(x##p, total##p);

@@ -30,7 +30,9 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
     static constexpr int kShapes[][3] = {{16, 2, 8}, {16, 1, 12}, {16, 4, 6}, {16, 4, 1},
                                          {16, 3, 6}, {16, 1, 6},  {8, 1, 12}, {8, 2, 6},
                                          {4, 1, 12}, {8, 4, 1}};
-    const int most = traits.dot == DotProduct::avx512 ? 16 : 8;
+    const bool wide = traits.dot == DotProduct::avx512 ||
+                      (traits.dot == DotProduct::pairs && traits.vector_width >= 16);
+    const int most = wide ? 16 : 8;
     for (const auto& [vector, vectors, tile_p] : kShapes)
       if (fits_groups(desc, s, vector) && vector <= most)
         points.emplace_back(vector, vectors, tile_p, 1, 1);
@@ -102,6 +104,8 @@ const char* dot_define(DotProduct dot) {
       return "DOT_AVX512";
     case DotProduct::avx:
       return "DOT_AVX";
+    case DotProduct::pairs:
+      return "DOT_PAIRS";
     case DotProduct::ptx:
       return "DOT_PTX";
     case DotProduct::khr:
@@ -175,10 +179,15 @@ std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem) {
 }
 
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
-                                  int64_t padded, int zero) {
+                                  int64_t padded, int zero, DotProduct dot) {
   return for_each_channel(weights, s, padded, [&](std::span<const float> row) {
+    const int shift = shift_of(row);
     int32_t sum = 0;
-    for (const float weight : row) sum -= zero * static_cast<int>(weight);
+    for (const float weight : row) {
+      sum -= zero * static_cast<int>(weight);
+      const int byte = static_cast<int>(weight) - shift;
+      if (dot == DotProduct::pairs) sum += (byte < 0 ? 127 : 128) * byte;
+    }
     return sum;
   });
 }
@@ -256,9 +265,8 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
     }
     return packed;
   });
-  plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block(), zero] {
-    return start_sums(weights(), s, padded, zero);
-  });
+  plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block(), zero,
+                         dot = traits.dot] { return start_sums(weights(), s, padded, zero, dot); });
   std::vector<Argument> constants{Argument::packed(0, 4), Argument::packed(1, 4)};
   if (has_shifts(desc)) {
     constants.push_back(Argument::packed(plan.packed.size(), 4));

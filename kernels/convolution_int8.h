@@ -27,9 +27,10 @@ std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem);
 bool has_shifts(const OpDesc& desc);
 int shift_of(std::span<const float> weights);
 // Constants of the kernels, i32 for each output channel; groups have `padded` channels each. What
-// the zero point's share of each output is, negative: products are added to that.
+// the zero point's share of each output is, negative, and what the device's products leave out:
+// products are added to that.
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
-                                  int64_t padded, int zero);
+                                  int64_t padded, int zero, DotProduct dot);
 std::vector<std::byte> shifts(const std::vector<float>& weights, const ConvShape& s,
                               int64_t padded);
 

@@ -338,7 +338,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
   });
   plan.packed.push_back(
       [weights = problem.weights, s, padded = blocks * point.block(), zero, bytes] {
-        return bytes ? start_sums(weights(), s, padded, zero)
+        return bytes ? start_sums(weights(), s, padded, zero, DotProduct::none)
                      : std::vector<std::byte>(sizeof(int32_t));  // halves start at 0
       });
   if (shifted)

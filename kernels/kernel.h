@@ -16,10 +16,10 @@
 
 namespace clinfer {
 
-// How a device adds up four products of bytes in one instruction: inline PTX (dp4a),
-// cl_khr_integer_dot_product, AVX-512 VNNI or AVX-VNNI (inline assembly, by compilers that make x86
-// code of OpenCL C; the latter has vectors of 8 at most).
-enum class DotProduct { none, ptx, khr, avx512, avx };
+// How a device adds up four products of bytes: in one instruction by inline PTX (dp4a),
+// cl_khr_integer_dot_product, AVX-512 VNNI or AVX-VNNI (of 8 fours at most); or in four of AVX2 or
+// AVX-512BW, by pairs. The x86 ones are inline assembly.
+enum class DotProduct { none, ptx, khr, avx512, avx, pairs };
 
 // How warps of 32 work-items of a device multiply matrices (16 x 8 sums of 32 bytes a row, f16 or
 // bytes): inline PTX (mma.sync), or plain C that acts the same out, for tests on any device.

@@ -132,8 +132,14 @@ DotProduct dot_of_host() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"))
     return DotProduct::avx512;
+  if (host_has_avx_vnni()) return DotProduct::avx;
+  // Vectors of 16, where they are native, take AVX-512BW; PoCL's code for AVX2 takes FMA, too.
+  if (__builtin_cpu_supports("avx512f")
+          ? __builtin_cpu_supports("avx512bw")
+          : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return DotProduct::pairs;
 #endif
-  return host_has_avx_vnni() ? DotProduct::avx : DotProduct::none;
+  return DotProduct::none;
 }
 
 // Whether a small kernel compiles on the device.

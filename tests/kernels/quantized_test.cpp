@@ -110,6 +110,15 @@ TEST(Quantized, ConvolutionsWithoutDotProducts) {
     }
 }
 
+void check_with(const DeviceTraits& traits) {
+  for (const Case& c : kCases)
+    for (const bool shifted : {false, true}) {
+      std::vector<Tensor> inputs;
+      const OpDesc desc = describe(c, inputs, shifted);
+      check_op(desc, inputs, kExact, &traits);
+    }
+}
+
 // Processors with AVX-512 may have the other encoding besides, that of smaller ones.
 TEST(Quantized, ConvolutionsOfAvxVnni) {
   if (device_traits().dot != DotProduct::avx512 || !ocl::host_has_avx_vnni())
@@ -117,12 +126,31 @@ TEST(Quantized, ConvolutionsOfAvxVnni) {
   DeviceTraits traits = device_traits();
   traits.dot = DotProduct::avx;
   traits.vector_width = 8;
-  for (const Case& c : kCases)
-    for (const bool shifted : {false, true}) {
-      std::vector<Tensor> inputs;
-      const OpDesc desc = describe(c, inputs, shifted);
-      check_op(desc, inputs, kExact, &traits);
+  check_with(traits);
+}
+
+// Each processor with such an instruction can also do without, in vectors of each width.
+TEST(Quantized, ConvolutionsByPairs) {
+  DeviceTraits traits = device_traits();
+  if (traits.dot != DotProduct::avx512 && traits.dot != DotProduct::avx &&
+      traits.dot != DotProduct::pairs)
+    GTEST_SKIP() << "no processor with AVX2, or a compiler that was not tried with it";
+  traits.dot = DotProduct::pairs;
+  for (const unsigned width : {16, 8}) {
+    if (width > device_traits().vector_width) continue;
+    traits.vector_width = width;
+    check_with(traits);
+    // The largest pairs that there are.
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(kCases[3], inputs);
+    for (auto [tensor, low, high] : {std::tuple(0, 0.f, 255.f), std::tuple(1, -128.f, 127.f)}) {
+      std::vector<float> values = inputs[tensor].to_floats();
+      for (float& value : values) value = value < (low + high) / 2 ? low : high;
+      inputs[tensor] = Tensor::of<float>(inputs[tensor].type(), inputs[tensor].shape(), values);
     }
+    desc.constants[1] = inputs[1];
+    check_op(desc, inputs, kExact, &traits);
+  }
 }
 
 TEST(Quantized, ConvolutionsAddBytesAndRequantise) {

@@ -14,8 +14,9 @@ namespace {
 constexpr const char* kHostReason =
     "how often the body runs, or which one, depends on values; known counts are unrolled";
 constexpr int64_t kMostIterations = 1 << 15;
-constexpr int64_t kMostCounted = 256;  // by looking at what the condition comes to
+constexpr int64_t kMostCounted = 256;  // by following them
 constexpr int64_t kMostInAll = 1 << 18;
+constexpr int64_t kNodesAtOnce = 16;  // are followed in about the time of one small iteration
 
 // Iterations of a loop and of all loops inside it, which are gone through on the same thread: where
 // each of them runs few times only, together they can still ask for more than anybody waits for.
@@ -25,10 +26,11 @@ class Iterations {
     if (loops_++ == 0) done_ = 0;
   }
   ~Iterations() { --loops_; }
-  void next() {
-    if (++done_ > kMostInAll)
+  void next(int64_t times = 1) {
+    if ((done_ += times) > kMostInAll)
       fail_unsupported("it and the loops around it and inside it run more than " +
-                       std::to_string(kMostInAll) + " times in all");
+                       std::to_string(kMostInAll) +
+                       " times in all, where following a large body counts as several");
   }
 
  private:
@@ -107,17 +109,80 @@ void check_outputs(const Body& body, size_t output_count, size_t result_count) {
     fail_model("an output is tied to no result of the body");
 }
 
-// From one iteration to the next: states are what came out. True if a shape has changed.
-bool advance(const Body& body, std::span<const ValueInfo> results,
-             std::vector<ValueInfo>& parameters) {
-  bool changed = false;
-  for (const Body::BackEdge& edge : body.back_edges) {
-    if (edge.result >= results.size() || edge.parameter >= parameters.size())
-      fail_model("a back edge leads from or to nowhere");
-    changed |= results[edge.result].shape != parameters[edge.parameter].shape;
-    parameters[edge.parameter] = results[edge.result];
+// A part of `whole` and back.
+TensorDesc part_of(const Tensor& whole, const Body::Port& port, int64_t begin, int64_t part) {
+  TensorDesc view = TensorDesc::row_major(whole.type(), whole.shape());
+  const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
+  view.offset = begin * view.strides[axis];
+  view.shape[axis] = part;
+  return view;
+}
+
+// What iteration i sees of a sliced input.
+Tensor nth_part(const Tensor& whole, const Body::Port& port, int64_t i) {
+  const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
+  const TensorDesc view = part_of(whole, port, part_begin(port, whole.shape()[axis], i), port.part);
+  Tensor part = Tensor::allocate(whole.type(), view.shape);
+  copy_view(whole, view, part);
+  return part;
+}
+
+void check_slices(const Body::Port& port, const Shape& shape, int64_t i) {
+  if (i >= slices_of(port, shape)) fail_model("the loop runs on behind the end of a sliced input");
+}
+
+// What is known of iteration i besides its states: its number, and parts of constants.
+void enter(const Body& body, std::span<const ValueInfo> inputs, int64_t i,
+           std::vector<ValueInfo>& parameters) {
+  for (const Body::Port& port : body.inputs) {
+    if (!port.sliced) continue;
+    const ValueInfo& whole = inputs[port.outer];
+    check_slices(port, whole.shape, i);
+    if (!whole.value.empty())
+      parameters[port.inner].value =
+          nth_part(whole.value, port, i).convert(parameters[port.inner].type);
   }
-  return changed;
+  if (body.counter) parameters[*body.counter].value = number_of(body.parameter(*body.counter), i);
+}
+
+void check_back_edges(const Body& body, size_t parameter_count, size_t result_count) {
+  for (const Body::BackEdge& edge : body.back_edges)
+    if (edge.result >= result_count || edge.parameter >= parameter_count)
+      fail_model("a back edge leads from or to nowhere");
+}
+
+// A state that comes out of an iteration in another shape than it went in; null if there is none.
+const Body::BackEdge* changed_state(const Body& body, std::span<const ValueInfo> parameters,
+                                    std::span<const ValueInfo> results) {
+  check_back_edges(body, parameters.size(), results.size());
+  for (const Body::BackEdge& edge : body.back_edges)
+    if (results[edge.result].shape != parameters[edge.parameter].shape) return &edge;
+  return nullptr;
+}
+
+void expect_same_states(const Body& body, std::span<const ValueInfo> parameters,
+                        std::span<const ValueInfo> results) {
+  if (const Body::BackEdge* edge = changed_state(body, parameters, results))
+    fail_unsupported("a state changes its shape from " +
+                     to_string(parameters[edge->parameter].shape) + " to " +
+                     to_string(results[edge->result].shape) + " in one iteration");
+}
+
+// From one iteration to the next: states are what came out.
+void advance(const Body& body, std::span<const ValueInfo> results,
+             std::vector<ValueInfo>& parameters) {
+  check_back_edges(body, parameters.size(), results.size());
+  for (const Body::BackEdge& edge : body.back_edges)
+    parameters[edge.parameter] = results[edge.result];
+}
+
+void expect_same_parts(const Body& body, std::span<const ValueInfo> first,
+                       std::span<const ValueInfo> results) {
+  for (const Body::Port& port : body.outputs)
+    if (port.sliced && port.inner < results.size() &&
+        results[port.inner].shape != first[port.inner].shape)
+      fail_unsupported("an output's part has the shape " + to_string(first[port.inner].shape) +
+                       " in the first iteration, then " + to_string(results[port.inner].shape));
 }
 
 void forget_states(const Body& body, std::vector<ValueInfo>& parameters) {
@@ -125,31 +190,56 @@ void forget_states(const Body& body, std::vector<ValueInfo>& parameters) {
     if (edge.parameter < parameters.size()) parameters[edge.parameter].value = {};
 }
 
-// Of the second and all later iterations. The first one may turn a state that is only begun (a list
-// of tensors of no known shape, in TensorFlow) into what it is to be.
+// Of the second and all later iterations, whatever the states' values. The first one may turn a
+// state that is only begun (a list of tensors of no known shape, in TensorFlow) into what it is to
+// be.
 std::vector<ValueInfo> infer_iteration(const Body& body, std::vector<ValueInfo> parameters) {
   forget_states(body, parameters);
   const std::vector<ValueInfo> first = body.infer_shapes(parameters);
-  if (!advance(body, first, parameters)) return first;
+  if (!changed_state(body, parameters, first)) return first;
+  advance(body, first, parameters);
   forget_states(body, parameters);
   std::vector<ValueInfo> results = body.infer_shapes(parameters);
-  for (const Body::BackEdge& edge : body.back_edges)
-    if (results[edge.result].shape != parameters[edge.parameter].shape)
-      fail_unsupported("a state changes its shape from " +
-                       to_string(parameters[edge.parameter].shape) + " to " +
-                       to_string(results[edge.result].shape) + " in one iteration");
-  for (const Body::Port& port : body.outputs)
-    if (port.sliced && port.inner < results.size() &&
-        results[port.inner].shape != first[port.inner].shape)
-      fail_unsupported("an output's part has the shape " + to_string(first[port.inner].shape) +
-                       " in the first iteration, then " + to_string(results[port.inner].shape));
+  expect_same_states(body, parameters, results);
+  expect_same_parts(body, first, results);
   return results;
+}
+
+// Where shapes depend on values that each iteration has of its own, such as a slice at a counter:
+// by those of the first iterations. States may take shape in one, or grow in all of them if it is
+// known how many there are. What comes out of later ones is compared when they are written out or
+// run.
+std::vector<ValueInfo> infer_iterations(const Body& body, const ShapeContext& context) {
+  int64_t done = 0;
+  std::optional<int64_t> count;  // of iterations, once a state has changed its shape
+  std::vector<ValueInfo> first, last;
+  follow_iterations(body, context.inputs,
+                    [&](std::span<const ValueInfo> parameters, std::vector<ValueInfo>& results) {
+                      results = last = body.infer_shapes(parameters);
+                      if (++done == 1) first = results;
+                      expect_same_parts(body, first, results);
+                      const bool changed = changed_state(body, parameters, results);
+                      if (done == 1 && changed)
+                        count = iterations(context.type, body, context.inputs);
+                      if (done == 2 && count.value_or(kMostCounted + 1) > kMostCounted)
+                        expect_same_states(body, parameters, results);
+                      return changed && done < count.value_or(2);
+                    });
+  return last;
+}
+
+std::vector<ValueInfo> infer_body(const Body& body, const ShapeContext& context) {
+  try {
+    return infer_iteration(body, first_parameters(body, context.inputs));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+  }
+  return infer_iterations(body, context);
 }
 
 std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
   const Body& body = only_body(context.bodies);
-  const std::vector<ValueInfo> results =
-      infer_iteration(body, first_parameters(body, context.inputs));
+  const std::vector<ValueInfo> results = infer_body(body, context);
   const bool sliced = std::any_of(body.outputs.begin(), body.outputs.end(),
                                   [](const Body::Port& port) { return port.sliced; });
   const std::optional<int64_t> count =
@@ -175,22 +265,22 @@ std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
   return outputs;
 }
 
-// A part of `whole` and back.
-TensorDesc part_of(const Tensor& whole, const Body::Port& port, int64_t begin, int64_t part) {
-  TensorDesc view = TensorDesc::row_major(whole.type(), whole.shape());
-  const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
-  view.offset = begin * view.strides[axis];
-  view.shape[axis] = part;
-  return view;
-}
-
 // Puts the parts of all iterations together, first to last along the axis (last to first where the
 // stride is negative).
 Tensor together(std::vector<Tensor> parts, const Body::Port& port, const ValueInfo& stated) {
-  Shape shape = parts.empty() ? stated.shape : parts[0].shape();
+  Shape shape = stated.shape;
   const auto axis = checked_axis(port.axis, shape.size(), "the axis of a port map");
   shape[axis] = 0;
-  for (const Tensor& part : parts) shape[axis] += part.shape()[axis];
+  for (const Tensor& part : parts) {
+    Shape others = part.shape();
+    if (others.size() == shape.size()) {
+      shape[axis] += others[axis];
+      others[axis] = shape[axis];
+    }
+    if (others != shape || shape[axis] > stated.shape[axis])
+      fail_unsupported("its output was to have the shape " + to_string(stated.shape) +
+                       ", and a part of it comes out as " + to_string(part.shape()));
+  }
   Tensor whole = Tensor::allocate(stated.type, shape);
   if (port.stride < 0) std::reverse(parts.begin(), parts.end());
   int64_t begin = 0;
@@ -205,6 +295,15 @@ Tensor together(std::vector<Tensor> parts, const Body::Port& port, const ValueIn
         view.strides);
   }
   return whole;
+}
+
+// A shape that varies from one iteration to the next, or from one input to another, may come out as
+// no layer behind the loop expects it.
+const Tensor& as_inferred(const Tensor& value, const Shape& shape) {
+  if (value.shape() != shape)
+    fail_unsupported("its output was to have the shape " + to_string(shape) +
+                     ", and comes out as " + to_string(value.shape()));
+  return value;
 }
 
 // Integers may have been narrowed outside the body.
@@ -236,21 +335,10 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
     for (const Body::Port& port : body.inputs) {
       if (!port.sliced) continue;
       const Tensor& whole = inputs[port.outer];
-      if (i >= slices_of(port, whole.shape()))
-        fail_model("the loop runs on behind the end of a sliced input");
-      const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
-      const TensorDesc view =
-          part_of(whole, port, part_begin(port, whole.shape()[axis], i), port.part);
-      Tensor part = Tensor::allocate(whole.type(), view.shape);
-      copy_view(whole, view, part);
-      parameters[port.inner] = as_stated(body, port.inner, part);
+      check_slices(port, whole.shape(), i);
+      parameters[port.inner] = as_stated(body, port.inner, nth_part(whole, port, i));
     }
-    if (body.counter) {
-      const ValueInfo& counter = body.parameter(*body.counter);
-      parameters[*body.counter] =
-          Tensor::of(counter.type, counter.shape,
-                     std::vector<int64_t>(static_cast<size_t>(checked_count(counter.shape)), i));
-    }
+    if (body.counter) parameters[*body.counter] = number_of(body.parameter(*body.counter), i);
     results = body.evaluate(parameters);
     for (size_t k = 0; k < body.outputs.size(); ++k)
       if (body.outputs[k].sliced) parts[k].push_back(results.at(body.outputs[k].inner));
@@ -266,16 +354,11 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
     if (port.sliced) {
       output = together(std::move(parts[k]), port, {output.type(), output.shape(), {}});
     } else if (!results.empty()) {
-      output = results.at(port.inner);
+      output = as_inferred(results.at(port.inner), output.shape());
     } else {  // no iteration at all: a state is what it was
-      for (const Body::BackEdge& edge : body.back_edges) {
-        if (edge.result != port.inner) continue;
-        const Tensor& state = parameters[edge.parameter];
-        if (state.shape() != output.shape())
-          fail_unsupported("it never runs, so its state has the shape " + to_string(state.shape()) +
-                           ", not " + to_string(output.shape()));
-        output = state;
-      }
+      for (const Body::BackEdge& edge : body.back_edges)
+        if (edge.result == port.inner)
+          output = as_inferred(parameters[edge.parameter], output.shape());
     }
   }
 }
@@ -344,20 +427,24 @@ std::optional<int64_t> iterations(const std::string& type, const Body& body,
     const int64_t trips = one_int(inputs[0].value, "the trip count");
     if (trips == 0 || (trips > 0 && !body.condition)) return trips;
     if (!body.condition) return {};
-    // A condition of states that are known, such as a counter of the body's own, is followed.
-    std::vector<ValueInfo> parameters = first_parameters(body, inputs);
-    Iterations in_all;
-    for (int64_t done = 1; done <= kMostCounted; ++done) {
-      in_all.next();
-      const std::vector<ValueInfo> results = body.infer_shapes(parameters);
-      if (*body.condition >= results.size()) fail_model("the body's condition is not there");
-      const Tensor& again = results[*body.condition].value;
-      if (again.empty()) return {};
-      if (done == trips || !is_true(again)) return done;
-      if (body.is_constant(*body.condition)) return trips > 0 ? std::optional(trips) : std::nullopt;
-      advance(body, results, parameters);
-    }
-    return {};
+    // A condition of values that are known, such as a counter of the body's own, is followed.
+    int64_t done = 0;
+    std::optional<int64_t> count;
+    follow_iterations(body, inputs,
+                      [&](std::span<const ValueInfo> parameters, std::vector<ValueInfo>& results) {
+                        results = body.infer_shapes(parameters);
+                        if (*body.condition >= results.size())
+                          fail_model("the body's condition is not there");
+                        const Tensor& again = results[*body.condition].value;
+                        if (again.empty()) return false;
+                        ++done;
+                        if (done == trips || !is_true(again))
+                          count = done;
+                        else if (body.is_constant(*body.condition) && trips > 0)
+                          count = trips;
+                        return !count && !body.is_constant(*body.condition) && done < kMostCounted;
+                      });
+    return count;
   }
   std::optional<int64_t> count;
   for (const Body::Port& port : body.inputs) {
@@ -368,6 +455,24 @@ std::optional<int64_t> iterations(const std::string& type, const Body& body,
   }
   if (!count) fail_unsupported("no input is sliced, so there is no number of iterations");
   return count;
+}
+
+void follow_iterations(const Body& body, std::span<const ValueInfo> inputs,
+                       const std::function<bool(std::span<const ValueInfo> parameters,
+                                                std::vector<ValueInfo>& results)>& infer) {
+  std::vector<ValueInfo> parameters = first_parameters(body, inputs), results;
+  Iterations in_all;
+  for (int64_t i = 0;; ++i) {
+    in_all.next(1 + static_cast<int64_t>(body.node_count()) / kNodesAtOnce);
+    enter(body, inputs, i, parameters);
+    if (!infer(parameters, results)) return;
+    advance(body, results, parameters);
+  }
+}
+
+Tensor number_of(const ValueInfo& counter, int64_t i) {
+  return Tensor::of(counter.type, counter.shape,
+                    std::vector<int64_t>(static_cast<size_t>(checked_count(counter.shape)), i));
 }
 
 int64_t part_begin(const Body::Port& port, int64_t size, int64_t i) {

@@ -1,6 +1,7 @@
 // What TensorIterator, Loop and If have in common with the pass that writes them out.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "kernels/op.h"
@@ -12,8 +13,15 @@ namespace clinfer {
 // Throws Error{bad_model} for a port map that does not fit the inputs.
 std::optional<int64_t> iterations(const std::string& type, const Body& body,
                                   std::span<const ValueInfo> inputs);
+// Goes through the iterations with the values that are known in each: counters, and what follows
+// from them. `infer` sets the results from the parameters, and says whether to go on.
+void follow_iterations(const Body& body, std::span<const ValueInfo> inputs,
+                       const std::function<bool(std::span<const ValueInfo> parameters,
+                                                std::vector<ValueInfo>& results)>& infer);
 // The first element of iteration i's part along the axis of size `size`.
 int64_t part_begin(const Body::Port& port, int64_t size, int64_t i);
+// The value of the counter in iteration i.
+Tensor number_of(const ValueInfo& counter, int64_t i);
 // Which body an If runs; none where its condition is not constant.
 std::optional<size_t> chosen_branch(std::span<const ValueInfo> inputs);
 

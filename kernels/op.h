@@ -113,6 +113,7 @@ struct Body {
   std::optional<size_t> condition;  // result that says whether to go on
 
   virtual ~Body() = default;
+  virtual size_t node_count() const = 0;
   virtual size_t parameter_count() const = 0;
   virtual const ValueInfo& parameter(size_t i) const = 0;  // as the file states it
   virtual bool is_constant(size_t result) const = 0;       // no parameter leads to it

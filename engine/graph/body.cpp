@@ -32,31 +32,27 @@ std::unique_ptr<Graph> GraphBody::instance(std::span<const ValueInfo> parameters
     Node* node = graph->parameters[i];
     node->outputs[0].type = parameters[i].type;
     node->outputs[0].shape = parameters[i].shape;
-    // Known values serve shapes that depend on them.
-    if (parameters[i].value.empty()) continue;
-    Node* constant = graph->insert_constant(graph->nodes[0].get(), node->name, parameters[i].value);
-    graph->replace_uses({node, 0}, {constant, 0});
   }
-  clinfer::infer_shapes(*graph);
+  clinfer::infer_shapes(*graph, parameters);
   return graph;
 }
 
 std::vector<ValueInfo> GraphBody::infer_shapes(std::span<const ValueInfo> parameters) const {
-  const auto graph = instance(parameters);
-  const std::vector<Tensor> values = known_results(*graph);
-  std::vector<ValueInfo> results;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Edge& from = graph->results[i]->inputs[0];
-    const NodeOutput& output = from.node->outputs[from.port];
-    results.push_back({output.type, output.shape, values[i]});
-  }
-  return results;
+  return known_results(*instance(parameters), parameters);
 }
 
 std::vector<Tensor> GraphBody::evaluate(std::span<const Tensor> parameters) const {
   std::vector<ValueInfo> infos;
   for (const Tensor& value : parameters) infos.push_back({value.type(), value.shape(), {}});
-  const auto graph = instance(infos);
+  std::unique_ptr<Graph> graph;
+  try {
+    graph = instance(infos);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    // Values only where shapes depend on them: what leads from one to the other is computed twice.
+    for (size_t i = 0; i < infos.size(); ++i) infos[i].value = parameters[i];
+    graph = instance(infos);
+  }
   size_t bytes = 0;
   for (const auto& node : graph->nodes) bytes += bytes_of_outputs(*node);
   if (bytes > kMostBytes)

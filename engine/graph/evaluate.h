@@ -18,9 +18,9 @@ namespace clinfer {
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs,
                                   bool sizes_vary = false);
 
-// Values of the Results in their order, where constants and shapes determine them; empty elsewhere.
-// Shapes are to be inferred before.
-std::vector<Tensor> known_results(const Graph& graph);
+// What is known of the Results in their order: values where constants, shapes and the values of
+// `parameters` determine them. Shapes are to be inferred before.
+std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueInfo> parameters);
 
 // Called with each node that has been computed, and its outputs.
 using NodeWatcher = std::function<void(const Node&, std::span<const Tensor>)>;

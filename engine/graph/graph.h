@@ -81,13 +81,13 @@ class Graph {
 // (-1: open); infer_shapes and evaluate work on copies.
 struct GraphBody final : Body {
   explicit GraphBody(std::unique_ptr<const Graph> graph);
+  size_t node_count() const override { return graph_->nodes.size(); }
   size_t parameter_count() const override { return parameters_.size(); }
   const ValueInfo& parameter(size_t i) const override { return parameters_.at(i); }
   bool is_constant(size_t result) const override { return !varying_.contains(result); }
   std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> parameters) const override;
   std::vector<Tensor> evaluate(std::span<const Tensor> parameters) const override;
-  size_t node_count() const { return graph_->nodes.size(); }
-  // A copy with all shapes inferred.
+  // A copy with all shapes inferred, its nodes in the same order and with the same ids.
   std::unique_ptr<Graph> instance(std::span<const ValueInfo> parameters) const;
 
  private:
@@ -106,9 +106,10 @@ bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& 
 // Set element types and shapes of the outputs (floats are f32). Throw with the layer's name, type
 // and opset in front. For one node: only Constant inputs have values. For a graph, in order: folds
 // nothing, but where a shape depends on values that constants and shapes determine (a ShapeOf
-// chain), these are computed on the way, so that a re-batched graph can be inferred.
+// chain), or the values that `parameters` have, these are computed on the way, so that a re-batched
+// graph can be inferred.
 void infer_node_shapes(Node& node);
-void infer_shapes(Graph& graph);
+void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters = {});
 
 // OpDesc of a node: layouts from NodeOutput::desc where set, else the default of the op's
 // LayoutRule.

@@ -98,12 +98,15 @@ bool infer_own(Node& node) {
   return false;
 }
 
-// Values that need no input of the network: computed when a shape asks for them, and kept.
+// Values that need no input of the network, or only those whose values are given: computed when a
+// shape asks for them, and kept.
 class KnownValues {
  public:
-  explicit KnownValues(const Graph& graph) {
+  KnownValues(const Graph& graph, std::span<const ValueInfo> parameters) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) position_[graph.nodes[i].get()] = i;
     determined_.resize(graph.nodes.size());
+    for (size_t i = 0; i < parameters.size(); ++i)
+      if (!parameters[i].value.empty()) values_[graph.parameters[i]] = {parameters[i].value};
   }
 
   // To be called for every node in order, after its shapes are known.
@@ -133,6 +136,7 @@ class KnownValues {
 
   bool is_determined(const Node& node) const {
     if (node.is("Constant")) return true;
+    if (node.is("Parameter")) return values_.contains(&node);
     if (!node.def || !node.def->evaluate || node.inputs.empty()) return false;
     const auto small = [](const NodeOutput& output) {
       return count(output.shape) <= kMostShapeElements;
@@ -192,12 +196,16 @@ bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& 
   });
 }
 
-std::vector<Tensor> known_results(const Graph& graph) {
-  KnownValues known(graph);
+std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueInfo> parameters) {
+  KnownValues known(graph, parameters);
   for (const auto& node : graph.nodes) known.add(*node);
-  std::vector<Tensor> values;
-  for (const Node* result : graph.results) values.push_back(known.value(result->inputs[0]));
-  return values;
+  std::vector<ValueInfo> results;
+  for (const Node* result : graph.results) {
+    const Edge& from = result->inputs[0];
+    const NodeOutput& output = from.node->outputs[from.port];
+    results.push_back({output.type, output.shape, known.value(from)});
+  }
+  return results;
 }
 
 void infer_node_shapes(Node& node) {
@@ -206,8 +214,8 @@ void infer_node_shapes(Node& node) {
   });
 }
 
-void infer_shapes(Graph& graph) {
-  KnownValues known(graph);
+void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters) {
+  KnownValues known(graph, parameters);
   for (const auto& node : graph.nodes) {
     naming(*node, [&] {
       if (infer_own(*node)) return;

@@ -183,6 +183,11 @@ class Layouts {
     for (size_t i = 0; i < views->size(); ++i) {
       NodeOutput& output = node->outputs[i];
       output.desc = (*views)[i];
+      if (output.desc.shape != output.shape)
+        throw Error(ErrorCode::unsupported,
+                    label(*node) +
+                        ": its shape follows from values that are too large to be computed when "
+                        "the model is loaded");
       output.desc.type = output.type;
       output.storage = node->inputs[0];
     }

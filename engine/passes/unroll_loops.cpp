@@ -3,8 +3,10 @@
 // become edges and views. Loops that would grow too long stay, and run as loops.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <unordered_map>
 
+#include "engine/graph/evaluate.h"
 #include "engine/passes/passes.h"
 #include "kernels/loop.h"
 
@@ -25,48 +27,36 @@ std::vector<ValueInfo> inputs_of(const Node& node) {
   return infos;
 }
 
+// What is to be written instead of a node: the body of each iteration with its shapes.
+struct Iterations {
+  const GraphBody* body;
+  std::vector<std::unique_ptr<Graph>> graphs;
+};
+
 class Unroller {
  public:
   Unroller(Graph& graph, Node* node, const GraphBody& body)
-      : graph_(graph), node_(node), body_(body), inputs_(inputs_of(*node)) {
+      : graph_(graph), node_(node), body_(body) {
     for (const auto& other : graph.nodes) next_id_ = std::max(next_id_, other->id + 1);
   }
 
-  void write_out(int64_t count) {
+  void write_out(const std::vector<std::unique_ptr<Graph>>& iterations) {
     std::vector<Edge> parameters(body_.parameter_count());
-    std::vector<ValueInfo> infos(parameters.size());
-    for (const Body::Port& port : body_.inputs) {
-      parameters[port.inner] = node_->inputs[port.outer];
-      infos[port.inner] = inputs_[port.outer];
-      infos[port.inner].value = {};
-      if (port.sliced) infos[port.inner].shape[axis_of(port, infos[port.inner].shape)] = port.part;
-    }
-    if (body_.counter) infos[*body_.counter] = body_.parameter(*body_.counter);
-    patterns_.push_back(body_.instance(infos));
+    for (const Body::Port& port : body_.inputs)
+      if (!port.sliced) parameters[port.inner] = as_stated(node_->inputs[port.outer], port.inner);
 
     std::vector<Edge> results;
     std::vector<std::vector<Edge>> parts(body_.outputs.size());
+    const auto count = static_cast<int64_t>(iterations.size());
     for (int64_t i = 0; i < count; ++i) {
       for (const Body::Port& port : body_.inputs)
-        if (port.sliced) parameters[port.inner] = slice(port, i);
-      if (body_.counter) {
-        const ValueInfo& info = infos[*body_.counter];
-        parameters[*body_.counter] = constant(
-            Tensor::of(info.type, info.shape,
-                       std::vector<int64_t>(static_cast<size_t>(clinfer::count(info.shape)), i)));
-      }
-      const Graph& pattern = *patterns_.back();
-      results = iteration(pattern, parameters, i);
+        if (port.sliced) parameters[port.inner] = as_stated(slice(port, i), port.inner);
+      if (body_.counter)
+        parameters[*body_.counter] = constant(number_of(body_.parameter(*body_.counter), i));
+      results = iteration(*iterations[static_cast<size_t>(i)], parameters, i);
       for (size_t k = 0; k < parts.size(); ++k) parts[k].push_back(results[body_.outputs[k].inner]);
-      bool changed = false;
-      for (const Body::BackEdge& edge : body_.back_edges) {
+      for (const Body::BackEdge& edge : body_.back_edges)
         parameters[edge.parameter] = results[edge.result];
-        const Edge& state = pattern.results[edge.result]->inputs[0];
-        const Shape& shape = state.node->shape(state.port);
-        changed |= infos[edge.parameter].shape != shape;
-        infos[edge.parameter].shape = shape;
-      }
-      if (changed) patterns_.push_back(body_.instance(infos));
     }
     std::vector<std::pair<Edge, Edge>> replaced;
     for (size_t k = 0; k < parts.size(); ++k) {
@@ -81,17 +71,18 @@ class Unroller {
         const auto state =
             std::find_if(body_.back_edges.begin(), body_.back_edges.end(),
                          [&](const Body::BackEdge& edge) { return edge.result == port.inner; });
-        const Edge value =
-            state != body_.back_edges.end() ? parameters[state->parameter] : together(port, {});
-        const Shape& shape = value.node->shape(value.port);
-        const Shape& stated = node_->outputs[port.outer].shape;
-        if (shape != stated)
-          throw Error(ErrorCode::unsupported, label(*node_) +
-                                                  ": it never runs, so its state has the shape " +
-                                                  to_string(shape) + ", not " + to_string(stated));
-        replaced.emplace_back(output, value);
+        replaced.emplace_back(output, state != body_.back_edges.end() ? parameters[state->parameter]
+                                                                      : together(port, {}));
       }
     }
+    // Shapes may vary from one iteration to the next, and layers behind have been told of one.
+    for (const auto& [from, to] : replaced)
+      if (to.node->shape(to.port) != from.node->shape(from.port))
+        throw Error(ErrorCode::unsupported, label(*node_) + ": its output was to have the shape " +
+                                                to_string(from.node->shape(from.port)) +
+                                                ", and comes out as " +
+                                                to_string(to.node->shape(to.port)) + " after " +
+                                                std::to_string(count) + " iterations");
     splice();
     for (const auto& [from, to] : replaced) graph_.replace_uses(from, to);
   }
@@ -116,6 +107,17 @@ class Unroller {
     node->constant = std::move(value);
     infer_node_shapes(*node);
     return {node, 0};
+  }
+
+  // The body has been told of integers as it states them.
+  Edge as_stated(const Edge& edge, size_t parameter) {
+    const ElementType stated = body_.parameter(parameter).type,
+                      type = edge.node->outputs[edge.port].type;
+    if (type == stated || is_float(type) || is_float(stated)) return edge;
+    Node* node = fresh("Convert", "stated");
+    node->attributes.set("destination_type", std::string(name_of(stated)));
+    node->inputs = {edge};
+    return finished(node);
   }
 
   Edge slice(const Body::Port& port, int64_t i) {
@@ -170,7 +172,7 @@ class Unroller {
         continue;
       }
       if (node->is("Constant")) {
-        Edge& shared = constants_[node.get()];
+        Edge& shared = constants_[node->id];
         if (!shared.node) shared = constant(node->constant);
         first[node.get()] = shared;
         continue;
@@ -198,11 +200,9 @@ class Unroller {
   Graph& graph_;
   Node* node_;
   const GraphBody& body_;
-  std::vector<ValueInfo> inputs_;
-  std::vector<std::unique_ptr<Graph>> patterns_;  // the body, anew where a state changed its shape
   int next_id_ = 0;
   std::vector<std::unique_ptr<Node>> fresh_;
-  std::unordered_map<const Node*, Edge> constants_;
+  std::unordered_map<int, Edge> constants_;  // of the body, by id
 };
 
 // Which of the node's bodies to write out, and how often; count -1: none. `most`: nodes.
@@ -219,28 +219,51 @@ std::pair<size_t, int64_t> decide(const Node& node, std::span<const ValueInfo> i
   return {0, count && *count <= most / std::max<int64_t>(size, 1) ? *count : -1};
 }
 
+// None where the node is to stay, also because shapes in its body depend on values that are not
+// known.
+std::optional<Iterations> iterations_of(const Node& node, bool unroll, int64_t most) {
+  const std::vector<ValueInfo> inputs = inputs_of(node);
+  try {
+    const auto [which, count] = decide(node, inputs, unroll, most);
+    if (count < 0) return {};
+    Iterations all{static_cast<const GraphBody*>(node.bodies[which].get()), {}};
+    if (count > 0)
+      follow_iterations(
+          *all.body, inputs,
+          [&](std::span<const ValueInfo> parameters, std::vector<ValueInfo>& results) {
+            all.graphs.push_back(all.body->instance(parameters));
+            results = known_results(*all.graphs.back(), parameters);
+            return static_cast<int64_t>(all.graphs.size()) < count;
+          });
+    return all;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::unsupported) return {};
+    throw Error(error.code(), label(node) + ": " + error.what());
+  }
+}
+
 }  // namespace
 
 void unroll_loops(Graph& graph, const PassContext& context) {
-  bool changed = false;
   int64_t left = kMostWritten;
-  for (size_t i = 0; i < graph.nodes.size();) {
-    Node* node = graph.nodes[i].get();
-    if (!node->bodies.empty()) {
-      const auto [which, count] =
-          decide(*node, inputs_of(*node), context.unroll_loops, std::min(kMostNodes, left));
-      if (count >= 0) {
-        const auto& body = static_cast<const GraphBody&>(*node->bodies[which]);
-        left -= count * static_cast<int64_t>(body.node_count());
-        Unroller(graph, node, body).write_out(count);
-        graph.remove_dead();  // loops inside the body come next
-        changed = true;
-        continue;
-      }
+  // A round for each depth: loops inside of others may depend on the counters around them, which
+  // are constants once the round is over.
+  for (bool changed = true; changed;) {
+    changed = false;
+    int last = 0;
+    for (const auto& node : graph.nodes) last = std::max(last, node->id);
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      Node* node = graph.nodes[i].get();
+      if (node->bodies.empty() || node->id > last) continue;
+      const auto all = iterations_of(*node, context.unroll_loops, std::min(kMostNodes, left));
+      if (!all) continue;
+      left -= static_cast<int64_t>(all->graphs.size() * all->body->node_count());
+      Unroller(graph, node, *all->body).write_out(all->graphs);
+      graph.remove_dead();
+      changed = true;
     }
-    ++i;
+    if (changed) fold_constants(graph, context);
   }
-  if (changed) fold_constants(graph, context);
 }
 
 }  // namespace clinfer

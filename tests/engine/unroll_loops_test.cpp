@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "engine/graph/evaluate.h"
 #include "engine/passes/passes.h"
@@ -89,12 +90,13 @@ TEST(UnrollLoops, LeavesLongLoopsAndThoseItIsToldTo) {
   EXPECT_EQ(count_of(*graph, "TensorIterator"), 1u);
 }
 
+Edge ints(GraphBuilder& b, const Shape& shape, const std::vector<int64_t>& values) {
+  return b.constant(Tensor::of(ElementType::i64, shape, values));
+}
+
 // As TensorFlow writes a recurrent layer: the condition counts, and the list of results, whose
 // elements have no shape yet, becomes one in the first iteration.
 TEST(UnrollLoops, CountsByTheConditionAndLetsAStateTakeShape) {
-  const auto ints = [](GraphBuilder& b, const Shape& shape, const std::vector<int64_t>& values) {
-    return b.constant(Tensor::of(ElementType::i64, shape, values));
-  };
   GraphBuilder inner;
   const Edge count = inner.parameter({}, ElementType::i64), list = inner.parameter({3, 1}),
              x = inner.parameter({3, 2});
@@ -136,6 +138,265 @@ TEST(UnrollLoops, CountsByTheConditionAndLetsAStateTakeShape) {
   std::vector<float> want = given.to_floats();
   want[4] = want[5] = 0;  // two of three rows
   EXPECT_EQ(evaluate_graph(*graph, std::vector<Tensor>{given})[0].to_floats(), want);
+}
+
+// An operation whose shape is not known where it is built.
+Node* uninferred(GraphBuilder& b, const std::string& type, int opset,
+                 const std::vector<Edge>& inputs) {
+  Node* node = b.op("Abs", 1, {inputs[0]}).node;
+  node->type = type;
+  node->opset = opset;
+  node->def = find_op(type, opset);
+  node->inputs = inputs;
+  return node;
+}
+
+// `count` rows of x from row `i` on.
+Edge rows_at(GraphBuilder& b, const Edge& x, const Edge& i, int64_t count) {
+  const Edge begin = b.op("Unsqueeze", 1, {i, ints(b, {1}, {0})}),
+             end = b.op("Add", 1, {begin, ints(b, {1}, {count})});
+  return {uninferred(b, "Slice", 8, {x, begin, end, ints(b, {1}, {1}), ints(b, {1}, {0})}), 0};
+}
+
+// x[i], as TensorFlow writes it.
+Edge row_at(GraphBuilder& b, const Edge& x, const Edge& i) {
+  const Edge begin = b.op("Unsqueeze", 1, {i, ints(b, {1}, {0})}),
+             end = b.op("Add", 1, {begin, ints(b, {1}, {1})});
+  Node* node = uninferred(b, "StridedSlice", 1, {x, begin, end, ints(b, {1}, {1})});
+  for (const char* mask : {"begin_mask", "end_mask"}) node->attributes.set(mask, "0");
+  node->attributes.set("shrink_axis_mask", "1");
+  return {node, 0};
+}
+
+// A Loop that gives its state 1. Its body's parameters are a counter, which is state 0, a state,
+// and x; its results the next counter and state, and whether to go on.
+Node* slicing_loop(GraphBuilder& b, std::unique_ptr<Graph> inner, int64_t trips, int64_t start,
+                   const Edge& state, const Edge& x) {
+  auto body = std::make_shared<GraphBody>(std::move(inner));
+  body->inputs = {{2, 0}, {3, 1}, {4, 2}};
+  body->outputs = {{0, 1}};
+  body->back_edges = {{0, 0}, {1, 1}};
+  body->condition = 2;
+  Node* loop = uninferred(
+      b, "Loop", 5,
+      {ints(b, {}, {trips}), b.constant(Tensor::of(ElementType::boolean, {}, std::vector<int>{1})),
+       ints(b, {}, {start}), state, x});
+  loop->bodies = {std::move(body)};
+  return loop;
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// What is sliced at a counter has a shape that only the iterations know.
+TEST(UnrollLoops, BodiesSliceAtACounter) {
+  struct Case {
+    int64_t start, step;
+    const char* goes_on;
+    int64_t limit, from_end;
+    std::vector<size_t> rows;
+  };
+  for (const Case& c :
+       {Case{0, 1, "Less", 6, 0, {0, 1, 2, 3, 4, 5}}, Case{1, 2, "Less", 6, 0, {1, 3, 5}},
+        Case{5, -1, "GreaterEqual", 0, 0, {5, 4, 3, 2, 1, 0}},
+        Case{1, 1, "Less", 5, 6, {1, 2, 3, 4}}})
+    for (const bool shrinks : {true, false}) {
+      GraphBuilder inner, b;
+      const Edge i = inner.parameter({}, ElementType::i64), s = inner.parameter({1, 2}),
+                 x = inner.parameter({6, 2});
+      const Edge at = inner.op("Subtract", 1, {i, ints(inner, {}, {c.from_end})});
+      const Edge half = inner.constant(Tensor::of(ElementType::f32, {1}, std::vector<float>{.5f}));
+      const Edge next = inner.op("Add", 1, {i, ints(inner, {}, {c.step})});
+      inner.result(next);
+      inner.result(inner.op("Add", 1,
+                            {inner.op("Multiply", 1, {s, half}),
+                             shrinks ? row_at(inner, x, at) : rows_at(inner, x, at, 1)}));
+      inner.result(inner.op(c.goes_on, 1, {next, ints(inner, {}, {c.limit})}));
+      const Edge before = b.parameter({1, 2}), data = b.parameter({6, 2});
+      Node* loop = slicing_loop(b, inner.finish(), -1, c.start, before, data);
+      b.result({loop, 0});
+      const auto graph = b.finish();
+      graph->sort();
+      infer_node_shapes(*loop);
+      EXPECT_EQ(loop->shape(), (Shape{1, 2}));
+
+      const std::vector<Tensor> inputs{random_tensor({1, 2}), random_tensor({6, 2})};
+      const std::vector<float> values = inputs[1].to_floats();
+      std::vector<float> want = inputs[0].to_floats();
+      for (const size_t row : c.rows)
+        for (size_t k : {0, 1}) want[k] = want[k] * .5f + values[2 * row + k];
+      EXPECT_EQ(evaluate_graph(*graph, inputs)[0].to_floats(), want);
+      unroll_loops(*graph, {});
+      EXPECT_EQ(evaluate_graph(*graph, inputs)[0].to_floats(), want);
+      EXPECT_EQ(count_of(*graph, "Loop"), 0u);
+      EXPECT_EQ(count_of(*graph, "Multiply"), c.rows.size());
+      EXPECT_EQ(std::count_if(graph->nodes.begin(), graph->nodes.end(),
+                              [](const auto& node) {
+                                return node->is("Constant") &&
+                                       node->constant.type() == ElementType::f32;
+                              }),
+                1);  // what all iterations share is there once
+    }
+}
+
+// A body that puts x[i:i+1] behind its state while i is below the limit.
+std::unique_ptr<Graph> growing_body(const Shape& whole, int64_t limit) {
+  GraphBuilder inner;
+  const Edge i = inner.parameter({}, ElementType::i64), s = inner.parameter({1, 2}),
+             x = inner.parameter(whole);
+  const Edge next = inner.op("Add", 1, {i, ints(inner, {}, {1})});
+  inner.result(next);
+  inner.result(inner.op("Concat", 1, {s, rows_at(inner, x, i, 1)}, {{"axis", "0"}}));
+  inner.result(inner.op("Less", 1, {next, ints(inner, {}, {limit})}));
+  return inner.finish();
+}
+
+TEST(UnrollLoops, StatesGrowWhereTheNumberOfIterationsIsKnown) {
+  for (const int64_t count : {1, 4}) {
+    GraphBuilder b;
+    Node* loop = slicing_loop(b, growing_body({4, 2}, count), -1, 0, b.parameter({1, 2}),
+                              b.parameter({4, 2}));
+    b.result({loop, 0});
+    const auto graph = b.finish();
+    graph->sort();
+    infer_node_shapes(*loop);
+    EXPECT_EQ(loop->shape(), (Shape{1 + count, 2}));
+    expect_same_values(*graph);
+    EXPECT_EQ(count_of(*graph, "Loop"), 0u);
+  }
+  GraphBuilder b;
+  Node* loop = slicing_loop(b, growing_body({400, 2}, 400), -1, 0, b.parameter({1, 2}),
+                            b.parameter({400, 2}));
+  EXPECT_NE(error_of([&] { infer_node_shapes(*loop); }).find("from [2,2] to [3,2]"),
+            std::string::npos);
+}
+
+TEST(UnrollLoops, LoopsInsideDependOnCountersAround) {
+  GraphBuilder innermost, inner, b;
+  {
+    const Edge i = innermost.parameter({}, ElementType::i64), s = innermost.parameter({2}),
+               x = innermost.parameter({6, 2});
+    const Edge next = innermost.op("Add", 1, {i, ints(innermost, {}, {1})});
+    innermost.result(next);
+    innermost.result(
+        innermost.op("Subtract", 1, {row_at(innermost, x, i), innermost.op("Abs", 1, {s})}));
+    innermost.result(innermost.constant(Tensor::of(ElementType::boolean, {}, std::vector<int>{1})));
+  }
+  const Edge i = inner.parameter({}, ElementType::i64), s = inner.parameter({2}),
+             x = inner.parameter({6, 2});
+  Node* two_rows = slicing_loop(inner, innermost.finish(), 2, 0, s, x);
+  two_rows->inputs[2] = inner.op("Multiply", 1, {i, ints(inner, {}, {2})});
+  const Edge next = inner.op("Add", 1, {i, ints(inner, {}, {1})});
+  inner.result(next);
+  inner.result({two_rows, 0});
+  inner.result(inner.op("Less", 1, {next, ints(inner, {}, {3})}));
+  auto body = inner.finish();
+  body->sort();
+  Node* loop = slicing_loop(b, std::move(body), -1, 0, b.parameter({2}), b.parameter({6, 2}));
+  b.result({loop, 0});
+  const auto graph = b.finish();
+  graph->sort();
+  infer_node_shapes(*loop);
+  expect_same_values(*graph);
+  EXPECT_EQ(count_of(*graph, "Loop"), 0u);
+  EXPECT_EQ(count_of(*graph, "Subtract"), 6u);
+}
+
+// How often it runs is an input of the network, so it stays a loop.
+TEST(UnrollLoops, LoopsThatStaySliceAtACounter) {
+  GraphBuilder inner, b;
+  const Edge i = inner.parameter({}, ElementType::i64), s = inner.parameter({2}),
+             x = inner.parameter({3, 2});
+  inner.result(inner.op("Add", 1, {i, ints(inner, {}, {1})}));
+  inner.result(inner.op("Add", 1, {s, row_at(inner, x, i)}));
+  inner.result(inner.constant(Tensor::of(ElementType::boolean, {}, std::vector<int>{1})));
+  Node* loop =
+      slicing_loop(b, inner.finish(), 1, 0, b.constant(Tensor::allocate(ElementType::f32, {2})),
+                   b.parameter({3, 2}));
+  loop->inputs[0] = b.parameter({}, ElementType::i64);
+  b.result({loop, 0});
+  const auto graph = b.finish();
+  graph->sort();
+  infer_node_shapes(*loop);
+  unroll_loops(*graph, {});
+  EXPECT_EQ(count_of(*graph, "Loop"), 1u);
+  const auto run = [&](int64_t trips) {
+    return evaluate_graph(
+               *graph,
+               std::vector<Tensor>{
+                   Tensor::of(ElementType::f32, {3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6}),
+                   Tensor::of(ElementType::i64, {}, std::vector<int64_t>{trips})})[0]
+        .to_floats();
+  };
+  EXPECT_EQ(run(2), (std::vector<float>{4, 6}));
+  EXPECT_EQ(run(3), (std::vector<float>{9, 12}));
+  EXPECT_NE(error_of([&] { run(4); }).find("index 3 is out of range"), std::string::npos);
+}
+
+TEST(UnrollLoops, ShapesThatDependOnDataOrVaryAreRefused) {
+  const auto body = [] {
+    GraphBuilder inner;
+    const Edge i = inner.parameter({}, ElementType::i64), s = inner.parameter({1, 2}),
+               x = inner.parameter({4, 2});
+    inner.result(inner.op("Add", 1, {i, ints(inner, {}, {1})}));
+    inner.result(inner.op("Maximum", 1, {rows_at(inner, x, i, 1), s}));
+    inner.result(inner.constant(Tensor::of(ElementType::boolean, {}, std::vector<int>{1})));
+    return inner.finish();
+  };
+  {
+    GraphBuilder b;
+    Node* loop = slicing_loop(b, body(), 4, 0, b.parameter({1, 2}), b.parameter({4, 2}));
+    loop->inputs[2] = b.parameter({}, ElementType::i64);
+    EXPECT_NE(error_of([&] { infer_node_shapes(*loop); }).find("(Slice"), std::string::npos);
+  }
+  {
+    GraphBuilder b;
+    Node* loop =
+        slicing_loop(b, growing_body({4, 2}, 4), -1, 0, b.parameter({1, 2}), b.parameter({4, 2}));
+    loop->inputs[0] = b.parameter({}, ElementType::i64);
+    EXPECT_NE(error_of([&] { infer_node_shapes(*loop); }).find("from [2,2] to [3,2]"),
+              std::string::npos);
+  }
+  {  // behind row 3 there is nothing
+    GraphBuilder b;
+    const Edge before = b.parameter({1, 2}), data = b.parameter({4, 2});
+    Node* loop = slicing_loop(b, body(), 5, 0, before, data);
+    b.result({loop, 0});
+    const auto graph = b.finish();
+    graph->sort();
+    infer_node_shapes(*loop);
+    EXPECT_EQ(loop->shape(), (Shape{1, 2}));
+    const std::vector<Tensor> inputs{random_tensor({1, 2}), random_tensor({4, 2})};
+    EXPECT_NE(error_of([&] { evaluate_graph(*graph, inputs); }).find("comes out as [0,2]"),
+              std::string::npos);
+    EXPECT_NE(error_of([&] { unroll_loops(*graph, {}); }).find("comes out as [0,2]"),
+              std::string::npos);
+  }
+}
+
+TEST(UnrollLoops, SlicedInputsThatRunOutAreRefused) {
+  auto graph = scan_graph(4, 1);
+  Node* loop = graph->nodes.at(2).get();
+  loop->type = "Loop";
+  loop->opset = 5;
+  loop->def = find_op("Loop", 5);
+  Node* go =
+      graph->insert_constant(loop, "go", Tensor::of(ElementType::boolean, {}, std::vector<int>{1}));
+  Node* trips = graph->insert_constant(loop, "trips",
+                                       Tensor::of(ElementType::i64, {}, std::vector<int64_t>{5}));
+  auto body = scan_body({2, 1, 3});
+  body->inputs = {{2, 0, true, 1}, {3, 1}};
+  body->outputs = {{0, 0, true, 1}, {1, 0}};
+  loop->bodies = {body};
+  loop->inputs.insert(loop->inputs.begin(), {{trips, 0}, {go, 0}});
+  infer_node_shapes(*loop);
+  EXPECT_NE(error_of([&] { unroll_loops(*graph, {}); }).find("behind the end"), std::string::npos);
 }
 
 TEST(UnrollLoops, AConditionOfConstantsNeedsNoCounting) {
@@ -204,14 +465,6 @@ TEST(UnrollLoops, NoIterationAtAllMakesNoOtherShape) {
 }
 
 TEST(UnrollLoops, BodiesThatTakeTooMuchAreRefused) {
-  const auto error_of = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
   GraphBuilder inner, b;
   for (int i = 0; i < 2; ++i) inner.result(inner.op("Abs", 1, {inner.parameter({2})}));
   auto body = std::make_shared<GraphBody>(inner.finish());

@@ -16,6 +16,7 @@ struct SumBody final : Body {
       : shape(std::move(part)), limit(most), stated(2, {ElementType::f32, shape, {}}) {
     back_edges = {{0, 1}};
   }
+  size_t node_count() const override { return 1; }
   size_t parameter_count() const override { return 2; }
   const ValueInfo& parameter(size_t i) const override { return stated.at(i); }
   bool is_constant(size_t result) const override { return result == 2 && limit > 1e8f; }
@@ -102,6 +103,7 @@ TEST(Loop, CountsTripsAndObeysConditions) {
 // One parameter of i64, which is the result.
 struct CountBody final : Body {
   ValueInfo stated{ElementType::i64, {1}, {}};
+  size_t node_count() const override { return 1; }
   size_t parameter_count() const override { return 1; }
   const ValueInfo& parameter(size_t) const override { return stated; }
   bool is_constant(size_t) const override { return false; }
@@ -130,6 +132,7 @@ struct ValueBody final : Body {
     back_edges = {{0, 1}};
     condition = 1;
   }
+  size_t node_count() const override { return 1; }
   size_t parameter_count() const override { return 2; }
   const ValueInfo& parameter(size_t i) const override { return stated.at(i); }
   bool is_constant(size_t result) const override { return result == 1; }
@@ -161,6 +164,7 @@ struct LoopBody final : Body {
     inputs = {{2, 0}, {3, 1}};
     outputs = {{0, 0}};
   }
+  size_t node_count() const override { return 1; }
   size_t parameter_count() const override { return 2; }
   const ValueInfo& parameter(size_t i) const override { return inner->parameter(i); }
   bool is_constant(size_t) const override { return false; }

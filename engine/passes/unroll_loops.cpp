@@ -228,13 +228,13 @@ std::optional<Iterations> iterations_of(const Node& node, bool unroll, int64_t m
     if (count < 0) return {};
     Iterations all{static_cast<const GraphBody*>(node.bodies[which].get()), {}};
     if (count > 0)
-      follow_iterations(
-          *all.body, inputs,
-          [&](std::span<const ValueInfo> parameters, std::vector<ValueInfo>& results) {
-            all.graphs.push_back(all.body->instance(parameters));
-            results = known_results(*all.graphs.back(), parameters);
-            return static_cast<int64_t>(all.graphs.size()) < count;
-          });
+      follow_iterations(*all.body, inputs,
+                        [&, count = count](std::span<const ValueInfo> parameters,
+                                           std::vector<ValueInfo>& results) {
+                          all.graphs.push_back(all.body->instance(parameters));
+                          results = known_results(*all.graphs.back(), parameters);
+                          return static_cast<int64_t>(all.graphs.size()) < count;
+                        });
     return all;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::unsupported) return {};

@@ -181,12 +181,13 @@ std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem) {
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
                                   int64_t padded, int zero, DotProduct dot) {
   return for_each_channel(weights, s, padded, [&](std::span<const float> row) {
-    const int shift = shift_of(row);
     int32_t sum = 0;
+    for (const float weight : row) sum -= zero * static_cast<int>(weight);
+    if (dot != DotProduct::pairs) return sum;
+    const int shift = shift_of(row);
     for (const float weight : row) {
-      sum -= zero * static_cast<int>(weight);
       const int byte = static_cast<int>(weight) - shift;
-      if (dot == DotProduct::pairs) sum += (byte < 0 ? 127 : 128) * byte;
+      sum += (byte < 0 ? 127 : 128) * byte;
     }
     return sum;
   });

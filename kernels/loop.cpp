@@ -15,30 +15,8 @@ constexpr const char* kHostReason =
     "how often the body runs, or which one, depends on values; known counts are unrolled";
 constexpr int64_t kMostIterations = 1 << 15;
 constexpr int64_t kMostCounted = 256;  // by following them
-constexpr int64_t kMostInAll = 1 << 18;
-constexpr int64_t kNodesAtOnce = 16;  // are followed in about the time of one small iteration
 
-// Iterations of a loop and of all loops inside it, which are gone through on the same thread: where
-// each of them runs few times only, together they can still ask for more than anybody waits for.
-class Iterations {
- public:
-  Iterations() {
-    if (loops_++ == 0) done_ = 0;
-  }
-  ~Iterations() { --loops_; }
-  void next(int64_t times = 1) {
-    if ((done_ += times) > kMostInAll)
-      fail_unsupported("it and the loops around it and inside it run more than " +
-                       std::to_string(kMostInAll) +
-                       " times in all, where following a large body counts as several");
-  }
-
- private:
-  static thread_local int loops_;
-  static thread_local int64_t done_;
-};
-thread_local int Iterations::loops_ = 0;
-thread_local int64_t Iterations::done_ = 0;
+thread_local IterationLimit* outermost = nullptr;
 
 const Body& only_body(std::span<const std::shared_ptr<const Body>> bodies) {
   if (bodies.size() != 1 || !bodies[0]) fail_model("has no body");
@@ -329,9 +307,9 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   for (const Body::Port& port : body.inputs)
     if (!port.sliced) parameters[port.inner] = as_stated(body, port.inner, inputs[port.outer]);
   std::vector<std::vector<Tensor>> parts(body.outputs.size());
-  Iterations in_all;
+  IterationLimit limit(IterationLimit::kAtInference);
   for (int64_t i = 0; i < count && go_on; ++i) {
-    in_all.next();
+    limit.take(body.node_count());
     for (const Body::Port& port : body.inputs) {
       if (!port.sliced) continue;
       const Tensor& whole = inputs[port.outer];
@@ -418,6 +396,24 @@ void evaluate_subgraph(const OpDesc& desc, std::span<const Tensor> inputs,
 
 }  // namespace
 
+IterationLimit::IterationLimit(int64_t nodes) : most_(nodes), left_(nodes) {
+  if (!outermost) outermost = this;
+}
+
+IterationLimit::~IterationLimit() {
+  if (outermost == this) outermost = nullptr;
+}
+
+void IterationLimit::take(size_t nodes) {
+  IterationLimit& all = *outermost;
+  all.left_ -= static_cast<int64_t>(nodes) + kOfAnIteration;
+  if (all.left_ < 0)
+    fail_unsupported("loops go through more than " + std::to_string(all.most_) +
+                     " layers here, each counted as often as its loop runs");
+}
+
+bool IterationLimit::passed() { return outermost && outermost->left_ < 0; }
+
 std::optional<int64_t> iterations(const std::string& type, const Body& body,
                                   std::span<const ValueInfo> inputs) {
   if (type == "Loop") {
@@ -461,9 +457,9 @@ void follow_iterations(const Body& body, std::span<const ValueInfo> inputs,
                        const std::function<bool(std::span<const ValueInfo> parameters,
                                                 std::vector<ValueInfo>& results)>& infer) {
   std::vector<ValueInfo> parameters = first_parameters(body, inputs), results;
-  Iterations in_all;
+  IterationLimit limit(IterationLimit::kAtLoad);
   for (int64_t i = 0;; ++i) {
-    in_all.next(1 + static_cast<int64_t>(body.node_count()) / kNodesAtOnce);
+    limit.take(body.node_count());
     enter(body, inputs, i, parameters);
     if (!infer(parameters, results)) return;
     advance(body, results, parameters);

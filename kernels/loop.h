@@ -8,6 +8,28 @@
 
 namespace clinfer {
 
+// Bounds the nodes that loops go through on this thread while one of these lives, the loops inside
+// of others too: where each of them runs few times only, together they can still ask for more than
+// anybody waits for. The outermost one counts for all.
+class IterationLimit {
+ public:
+  static constexpr int64_t kAtLoad = int64_t{1} << 19, kAtInference = int64_t{1} << 24;
+
+  explicit IterationLimit(int64_t nodes);
+  ~IterationLimit();
+  IterationLimit(const IterationLimit&) = delete;
+  IterationLimit& operator=(const IterationLimit&) = delete;
+
+  // One more iteration of a body of so many nodes. Throws Error{unsupported} past the limit.
+  void take(size_t nodes);
+  static bool passed();
+
+ private:
+  static constexpr int64_t kOfAnIteration = 16;  // nodes take about as long
+
+  int64_t most_, left_;
+};
+
 // How often a TensorIterator or Loop runs its body; none where that depends on run-time values. The
 // inputs' shapes are enough for a TensorIterator; a Loop needs the values of its first two inputs.
 // Throws Error{bad_model} for a port map that does not fit the inputs.

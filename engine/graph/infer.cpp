@@ -5,6 +5,7 @@
 
 #include "engine/graph/evaluate.h"
 #include "engine/graph/graph.h"
+#include "kernels/loop.h"
 
 namespace clinfer {
 
@@ -215,6 +216,7 @@ void infer_node_shapes(Node& node) {
 }
 
 void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters) {
+  IterationLimit limit(IterationLimit::kAtLoad);
   KnownValues known(graph, parameters);
   for (const auto& node : graph.nodes) {
     naming(*node, [&] {

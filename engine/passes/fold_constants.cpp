@@ -2,10 +2,12 @@
 // converted weights). What would take far more memory than the model does stays for the device: a
 // few bytes of a file can ask for a broadcast to gigabytes.
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "engine/graph/evaluate.h"
 #include "engine/passes/passes.h"
+#include "kernels/loop.h"
 
 namespace clinfer {
 
@@ -22,57 +24,78 @@ size_t bytes_of_constants(const Graph& graph) {
   return bytes;
 }
 
+// A tensor without elements has its value, whatever gives it: kernels need not take such.
+Tensor value_of(const Edge& edge) {
+  const NodeOutput& output = edge.node->outputs[edge.port];
+  const Tensor* constant = constant_value(edge);
+  return constant                   ? *constant
+         : count(output.shape) == 0 ? Tensor::allocate(output.type, output.shape)
+                                    : Tensor();
+}
+
+// The node's outputs, if its inputs determine them; `left` bytes are free for them.
+std::vector<Tensor> known_values(const Node& node, size_t& left) {
+  if (!node.def || !node.def->evaluate || node.inputs.empty()) return {};
+  if (node.is("ShapeOf")) {
+    const Edge& input = node.inputs[0];
+    const Shape& shape = input.node->shape(input.port);
+    return {Tensor::of(node.outputs[0].type, {static_cast<int64_t>(shape.size())}, shape)};
+  }
+  std::vector<Tensor> inputs;
+  for (const Edge& input : node.inputs) {
+    inputs.push_back(value_of(input));
+    if (inputs.back().empty()) return {};
+  }
+  const size_t bytes = bytes_of_outputs(node);
+  if (bytes > left) return {};
+  left -= bytes;
+  try {
+    return evaluate_node(node, inputs);
+  } catch (const Error& error) {
+    if (!node.bodies.empty() && IterationLimit::passed()) return {};  // left to each inference
+    throw Error(error.code(), label(node) + ": " + error.what());
+  }
+}
+
 }  // namespace
 
 void fold_constants(Graph& graph, const PassContext&) {
-  // A tensor without elements has its value, whatever gives it: kernels need not take such.
-  const auto value_of = [](const Edge& edge) -> Tensor {
-    const NodeOutput& output = edge.node->outputs[edge.port];
-    const Tensor* constant = constant_value(edge);
-    return constant                   ? *constant
-           : count(output.shape) == 0 ? Tensor::allocate(output.type, output.shape)
-                                      : Tensor();
-  };
   size_t left = kMostGrowth * bytes_of_constants(graph) + kFreeBytes;
+  IterationLimit limit(IterationLimit::kAtLoad);
+  int last_id = 0;
+  std::unordered_map<const Node*, std::unordered_set<int>> used;  // outputs; there may be very many
+  for (const auto& node : graph.nodes) {
+    last_id = std::max(last_id, node->id);
+    for (const Edge& input : node->inputs) used[input.node].insert(input.port);
+  }
   std::unordered_set<const Node*> dependent;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    Node* node = graph.nodes[i].get();
+  std::unordered_map<const Node*, std::unordered_map<int, Node*>> folded;  // constant, by output
+  std::vector<std::unique_ptr<Node>> nodes;
+  for (auto& node : graph.nodes) {
+    for (Edge& input : node->inputs)
+      if (const auto found = folded.find(input.node); found != folded.end())
+        input = {found->second.at(input.port), 0};
     if (depends_on_values(*node, dependent)) {
-      dependent.insert(node);  // not even its shape is known
-      continue;
-    }
-    if (!node->def || !node->def->evaluate || node->inputs.empty()) continue;
-    std::vector<Tensor> values;
-    if (node->is("ShapeOf")) {
-      const Edge& input = node->inputs[0];
-      const Shape& shape = input.node->shape(input.port);
-      values = {Tensor::of(node->outputs[0].type, {static_cast<int64_t>(shape.size())}, shape)};
+      dependent.insert(node.get());  // not even its shape is known
     } else {
-      std::vector<Tensor> inputs;
-      for (const Edge& input : node->inputs)
-        if (Tensor value = value_of(input); !value.empty()) inputs.push_back(std::move(value));
-      if (inputs.size() != node->inputs.size()) continue;
-      const size_t bytes = bytes_of_outputs(*node);
-      if (bytes > left) continue;
-      left -= bytes;
-      try {
-        values = evaluate_node(*node, inputs);
-      } catch (const Error& error) {
-        throw Error(error.code(), label(*node) + ": " + error.what());
+      const std::vector<Tensor> values = known_values(*node, left);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const auto port = static_cast<int>(i);
+        if (!used[node.get()].contains(port)) continue;
+        auto constant = std::make_unique<Node>();
+        constant->id = ++last_id;
+        constant->name = node->name;
+        constant->type = "Constant";
+        constant->constant = values[i];
+        infer_node_shapes(*constant);
+        constant->outputs[0].names = node->outputs[i].names;
+        folded[node.get()][port] = constant.get();
+        nodes.push_back(std::move(constant));
       }
     }
-    std::unordered_set<int> used;  // of a node that may have very many outputs
-    for (const Node* user : graph.users(node))
-      for (const Edge& input : user->inputs)
-        if (input.node == node) used.insert(input.port);
-    for (size_t port = 0; port < values.size(); ++port) {
-      if (!used.contains(static_cast<int>(port))) continue;
-      Node* constant = graph.insert_constant(node, node->name, values[port]);
-      constant->outputs[0].names = node->outputs[port].names;
-      graph.replace_uses({node, static_cast<int>(port)}, {constant, 0});
-      ++i;  // the node moved one place back
-    }
+    nodes.push_back(std::move(node));
   }
+  graph.nodes = std::move(nodes);
   graph.remove_dead();
 }
 

@@ -76,11 +76,20 @@ std::vector<Activation> candidates(const Values& y) {
   return all;
 }
 
-float compute(const Activation& activation, float x) {
-  if (const UnaryFunction* unary = find_unary(activation.function))
-    return unary->apply(x, activation.parameter, 0);
-  return find_binary(activation.function)->apply(x, activation.parameter);
-}
+// A function by its name, of which there is one.
+class Scalar {
+ public:
+  Scalar(const std::string& name, bool unary)
+      : unary_(unary ? find_unary(name) : nullptr), binary_(unary ? nullptr : find_binary(name)) {}
+  // `second`: a binary function's second operand, a unary one's alpha.
+  float operator()(float x, float second, float beta = 0) const {
+    return unary_ ? unary_->apply(x, second, beta) : binary_->apply(x, second);
+  }
+
+ private:
+  const UnaryFunction* unary_;
+  const BinaryFunction* binary_;
+};
 
 // What the difference of a value at `x` is measured by.
 float scale_at(float x, float wanted) {
@@ -93,11 +102,12 @@ std::optional<Activation> recognised(const Values& x, const Values& y) {
   std::optional<Activation> best;
   float best_error = kTolerance;
   for (const Activation& candidate : candidates(y)) {
+    const Scalar function(candidate.function, find_unary(candidate.function) != nullptr);
     float worst = 0;
-    for (size_t i = 0; i < x.size(); ++i) {
+    for (size_t i = 0; i < x.size() && worst <= best_error; ++i) {
       // Far out, what is written with exp(x) overflows.
       if (std::fabs(x[i]) > kReach && !std::isfinite(y[i])) continue;
-      const float wanted = compute(candidate, x[i]);
+      const float wanted = function(x[i], candidate.parameter);
       const float error = std::fabs(y[i] - wanted) / scale_at(x[i], wanted);
       worst = error <= worst ? worst : error;  // a NaN is the worst
     }
@@ -180,12 +190,11 @@ class Activations {
         operands.push_back(input.node->is("Constant")
                                ? Values(probes_.size(), constant_value(input)->to_floats()[0])
                                : values.at(input.node));
-      const UnaryFunction* unary = find_unary(function.name);
+      const bool unary = function.operands == 1;
+      const Scalar compute(function.name, unary);
       Values result(probes_.size());
       for (size_t k = 0; k < result.size(); ++k)
-        result[k] = function.operands == 1
-                        ? unary->apply(operands[0][k], function.alpha, function.beta)
-                        : find_binary(function.name)->apply(operands[0][k], operands[1][k]);
+        result[k] = compute(operands[0][k], unary ? function.alpha : operands[1][k], function.beta);
       values[&node] = std::move(result);
     }
     return values.at(inside.front());

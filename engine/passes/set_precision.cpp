@@ -23,9 +23,9 @@ bool stays_wide(const Graph& graph, Node& node, int port) {
     if (node.is("Constant")) return user.def && user.def->stays_wide;
     return user.is("Result") || (user.def && !user.def->host_reason.empty());
   };
+  if (!node.is("Constant") && !is_wide(node)) return false;
   const std::vector<Node*> users = graph.users({&node, port});
-  return (node.is("Constant") || is_wide(node)) &&
-         std::all_of(users.begin(), users.end(),
+  return std::all_of(users.begin(), users.end(),
                      [&](const Node* user) { return takes_wide(*user); });
 }
 

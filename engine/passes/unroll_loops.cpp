@@ -15,7 +15,7 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMostNodes = 4096;       // that one loop may become
-constexpr int64_t kMostWritten = 1 << 15;  // that all may become, those inside of others too
+constexpr int64_t kMostWritten = 1 << 14;  // that all may become, those inside of others too
 
 std::vector<ValueInfo> inputs_of(const Node& node) {
   std::vector<ValueInfo> infos;
@@ -246,6 +246,7 @@ std::optional<Iterations> iterations_of(const Node& node, bool unroll, int64_t m
 
 void unroll_loops(Graph& graph, const PassContext& context) {
   int64_t left = kMostWritten;
+  IterationLimit limit(IterationLimit::kAtLoad);
   // A round for each depth: loops inside of others may depend on the counters around them, which
   // are constants once the round is over.
   for (bool changed = true; changed;) {
@@ -259,10 +260,12 @@ void unroll_loops(Graph& graph, const PassContext& context) {
       if (!all) continue;
       left -= static_cast<int64_t>(all->graphs.size() * all->body->node_count());
       Unroller(graph, node, *all->body).write_out(all->graphs);
-      graph.remove_dead();
+      node->bodies.clear();  // it has no users left
       changed = true;
     }
-    if (changed) fold_constants(graph, context);
+    if (!changed) continue;
+    graph.remove_dead();
+    fold_constants(graph, context);
   }
 }
 

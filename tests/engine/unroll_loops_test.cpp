@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "engine/graph/evaluate.h"
 #include "engine/passes/passes.h"
@@ -507,6 +508,46 @@ TEST(UnrollLoops, LoopsInsideOfLoopsStopGrowing) {
   expect_same_values(*graph);
   EXPECT_LT(graph->nodes.size(), 50'000u);
   EXPECT_GT(count_of(*graph, "Loop"), 0u);
+}
+
+TEST(UnrollLoops, WhatLoopsGoThroughCountsTogether) {
+  IterationLimit outer(1000);
+  {
+    IterationLimit inner(1);  // the outermost one counts
+    inner.take(500);
+    EXPECT_FALSE(IterationLimit::passed());
+    EXPECT_NE(error_of([&] { inner.take(500); }).find("1000"), std::string::npos);
+    EXPECT_TRUE(IterationLimit::passed());
+  }
+  EXPECT_THROW(outer.take(0), Error);
+}
+
+TEST(UnrollLoops, LoopsPastTheLimitRunAsLoops) {
+  const auto loops_left = [](int64_t limited_to) {
+    GraphBuilder inner, b;
+    inner.result(inner.op("Abs", 1, {inner.parameter({2})}));
+    const Edge counter = inner.parameter({}, ElementType::i64);
+    inner.result(
+        inner.op("Less", 1,
+                 {counter, inner.constant(Tensor::of(ElementType::i64, {}, std::vector<int>{5}))}));
+    auto body = std::make_shared<GraphBody>(inner.finish());
+    Node* loop = abs_loop(b, b.parameter({2}), body, 100, true, 1);
+    body->inputs.pop_back();
+    body->outputs.pop_back();
+    body->counter = 1;
+    body->condition = 1;
+    loop->outputs.resize(1);
+    infer_node_shapes(*loop);
+    b.result({loop, 0});
+    auto graph = b.finish();
+    graph->sort();
+    std::optional<IterationLimit> limit;
+    if (limited_to >= 0) limit.emplace(limited_to);
+    unroll_loops(*graph, {});
+    return count_of(*graph, "Loop");
+  };
+  EXPECT_EQ(loops_left(-1), 0u);
+  EXPECT_EQ(loops_left(50), 1u);
 }
 
 TEST(UnrollLoops, PutsTheChosenBranchInPlace) {

@@ -243,7 +243,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   } else if (traits.vendor == Vendor::pocl) {
     // By inline assembly, so only with versions that it was tried with.
     const int version = pocl_version(entry);
-    if (traits.is_cpu && (version < 4 || version == 6)) traits.dot = dot_of_host();
+    if (traits.is_cpu && (version < 4 || version == 5 || version == 6)) traits.dot = dot_of_host();
   } else if (has_extension(extensions, "cl_khr_integer_dot_product") &&
              compiles(context, device,
                       "__kernel void probe(__global uint *x) { x[2] = dot_4x8packed_us_int(x[0], "

@@ -158,11 +158,14 @@ class Builder {
     }
   }
 
-  // PoCL 6.0 computes by inline assembly, but aborts the process when it is asked for the binary.
-  // What it keeps itself saves most of the time to build it again.
+  // PoCL 5.0 and 6.0 compute by inline assembly, but abort the process when they are asked for the
+  // binary. What they keep themselves saves most of the time to build it again.
   bool has_binary(const Job& job) const {
-    return pocl_version(context_.device) < 4 ||
-           job.instantiation.text.find("#define DOT_AVX") == std::string::npos;
+    const std::string& text = job.instantiation.text;
+    const auto defines = [&](const char* name) {
+      return text.find(std::string("#define ") + name) != std::string::npos;
+    };
+    return pocl_version(context_.device) < 4 || !(defines("DOT_AVX") || defines("DOT_PAIRS"));
   }
 
   void store(const Job& job, const std::string& key) const {

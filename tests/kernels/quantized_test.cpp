@@ -2,7 +2,10 @@
 // against the plain reference. Sums are exact, so only rounding at the very middle between two
 // bytes may differ, by one.
 #include "engine/ocl/device.h"
+#include "engine/ocl/program_cache.h"
+#include "engine/ocl/programs.h"
 #include "kernels/tail.h"
+#include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
@@ -150,6 +153,31 @@ TEST(Quantized, ConvolutionsByPairs) {
     }
     desc.constants[1] = inputs[1];
     check_op(desc, inputs, kExact, &traits);
+  }
+}
+
+// Some compilers abort the process when asked for the binary of a program with such instructions.
+TEST(Quantized, ProgramsWithInstructionsOfTheProcessorGoThroughTheCache) {
+  const auto context = ocl::Context::create(ocl::select_device("GPU"));
+  std::vector<DeviceTraits> kinds{device_traits()};
+  if (kinds[0].dot == DotProduct::avx512 || kinds[0].dot == DotProduct::avx)
+    kinds.emplace_back(kinds[0]).dot = DotProduct::pairs;
+  for (const DeviceTraits& traits : kinds) {
+    std::vector<Tensor> inputs;
+    const OpDesc desc = describe(kCases[1], inputs);
+    std::vector<ocl::Instantiation> programs;
+    for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
+      if (family->reject(desc, traits).empty())
+        for (const KernelSpec& spec :
+             family->plan(desc, traits, family->heuristic(desc, traits)).launches)
+          programs.push_back(ocl::instantiate(spec));
+    EXPECT_FALSE(programs.empty());
+    const TemporaryFolder folder;
+    const ocl::ProgramCache cache(folder / "programs");
+    ocl::BuildOptions options;
+    options.cache = &cache;
+    options.processes.emplace();  // none
+    for (int i = 0; i < 2; ++i) ocl::Programs::build(*context, programs, options);
   }
 }
 

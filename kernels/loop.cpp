@@ -457,7 +457,7 @@ void follow_iterations(const Body& body, std::span<const ValueInfo> inputs,
                        const std::function<bool(std::span<const ValueInfo> parameters,
                                                 std::vector<ValueInfo>& results)>& infer) {
   std::vector<ValueInfo> parameters = first_parameters(body, inputs), results;
-  IterationLimit limit(IterationLimit::kAtLoad);
+  IterationLimit limit(IterationLimit::kToInferShapes);
   for (int64_t i = 0;; ++i) {
     limit.take(body.node_count());
     enter(body, inputs, i, parameters);

@@ -13,7 +13,9 @@ namespace clinfer {
 // anybody waits for. The outermost one counts for all.
 class IterationLimit {
  public:
-  static constexpr int64_t kAtLoad = int64_t{1} << 19, kAtInference = int64_t{1} << 24;
+  // Without shapes a model is refused; a loop that is not written out, or folded, runs as a loop.
+  static constexpr int64_t kToInferShapes = int64_t{1} << 21, kToSimplify = int64_t{1} << 19,
+                           kAtInference = int64_t{1} << 24;
 
   explicit IterationLimit(int64_t nodes);
   ~IterationLimit();

@@ -216,7 +216,7 @@ void infer_node_shapes(Node& node) {
 }
 
 void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters) {
-  IterationLimit limit(IterationLimit::kAtLoad);
+  IterationLimit limit(IterationLimit::kToInferShapes);
   KnownValues known(graph, parameters);
   for (const auto& node : graph.nodes) {
     naming(*node, [&] {

@@ -61,7 +61,7 @@ std::vector<Tensor> known_values(const Node& node, size_t& left) {
 
 void fold_constants(Graph& graph, const PassContext&) {
   size_t left = kMostGrowth * bytes_of_constants(graph) + kFreeBytes;
-  IterationLimit limit(IterationLimit::kAtLoad);
+  IterationLimit limit(IterationLimit::kToSimplify);
   int last_id = 0;
   std::unordered_map<const Node*, std::unordered_set<int>> used;  // outputs; there may be very many
   for (const auto& node : graph.nodes) {

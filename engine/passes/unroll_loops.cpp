@@ -246,7 +246,7 @@ std::optional<Iterations> iterations_of(const Node& node, bool unroll, int64_t m
 
 void unroll_loops(Graph& graph, const PassContext& context) {
   int64_t left = kMostWritten;
-  IterationLimit limit(IterationLimit::kAtLoad);
+  IterationLimit limit(IterationLimit::kToSimplify);
   // A round for each depth: loops inside of others may depend on the counters around them, which
   // are constants once the round is over.
   for (bool changed = true; changed;) {

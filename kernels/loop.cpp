@@ -71,6 +71,14 @@ std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueI
   }
   if (std::find(given.begin(), given.end(), false) != given.end())
     fail_model("a parameter of the body is tied to no input");
+  for (const Body::BackEdge& edge : body.back_edges) {
+    const auto is_slice = [&](const Body::Port& port) {
+      return port.sliced && port.inner == edge.parameter;
+    };
+    if (body.counter == edge.parameter ||
+        std::any_of(body.inputs.begin(), body.inputs.end(), is_slice))
+      fail_model("a back edge leads to a parameter that each iteration has a value of its own for");
+  }
   return parameters;
 }
 

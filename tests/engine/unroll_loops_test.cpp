@@ -465,6 +465,26 @@ TEST(UnrollLoops, NoIterationAtAllMakesNoOtherShape) {
   EXPECT_THROW(unroll_loops(*graph, {}), Error);
 }
 
+// Without an iteration such a state would have no value.
+TEST(UnrollLoops, BackEdgesToWhatIterationsBringAreRefused) {
+  for (const bool counts : {false, true}) {
+    GraphBuilder inner, b;
+    inner.result(inner.op("Abs", 1, {inner.parameter({1})}));
+    auto body = std::make_shared<GraphBody>(inner.finish());
+    Node* loop = abs_loop(b, b.parameter({1}), body, 3, false, 1);
+    loop->outputs.resize(1);
+    body->outputs.pop_back();
+    body->inputs.pop_back();
+    if (counts) {
+      body->inputs.clear();
+      body->counter = 0;
+    } else {
+      body->inputs[0].sliced = true;
+    }
+    EXPECT_NE(error_of([&] { infer_node_shapes(*loop); }).find("back edge"), std::string::npos);
+  }
+}
+
 TEST(UnrollLoops, BodiesThatTakeTooMuchAreRefused) {
   GraphBuilder inner, b;
   for (int i = 0; i < 2; ++i) inner.result(inner.op("Abs", 1, {inner.parameter({2})}));

@@ -1,9 +1,10 @@
 // Direct convolution on channels-last activations: a work-item computes TILE_P neighbouring pixels
 // x VECTORS vectors of VECTOR output channels in registers. Weights are packed [group][block][kd]
 // [kh][kw][input channel][VECTORS][LANES][VECTOR]; a row of zeros behind them stands for every
-// pixel outside the input. Defines beside T, VECTOR, VECTORS and TILE_P: LANES, ROWS, SLICES
-// work-group: lanes along output channels x rows of tiles x slices of the input
-//                      channels, whose sums are added up in local memory
+// pixel outside the input. Defines beside T, VECTOR, VECTORS and TILE_P:
+// IN_T                 of the input and the weights
+// LANES, ROWS, SLICES  work-group: lanes along output channels x rows of tiles x slices of the
+//                      input channels, whose sums are added up in local memory
 // UNROLL, ALIGNED      input channels loaded at once, 1 or 4 (1: broadcasts); fours are aligned
 // ROLLED               for a CPU: results are stored in a loop, blocks may be dimension 1
 // POINTWISE, FLAT_TAIL 1x1, both tensors are one long row of pixels; so are the tail's operands
@@ -12,11 +13,12 @@
 #define RESULT(v) v
 #include "kernels/common/tile.cl"
 
-#define WEIGHT_(j, k) const FV w##k = LOADV_ALIGNED(T, VECTOR, w + (j)*BLOCK + (k)*LANES * VECTOR);
+#define WEIGHT_(j, k) \
+  const FV w##k = LOADV_ALIGNED(IN_T, VECTOR, w + (j)*BLOCK + (k)*LANES * VECTOR);
 #define FMA_(p, k) acc##p##_##k = fma((FV)(x##p), w##k, acc##p##_##k);
 
 // One input channel of every pixel at r0, r1, ... times its row of weights.
-#define LOAD_ONE(p) const float x##p = LOADV(T, 1, r##p + i);
+#define LOAD_ONE(p) const float x##p = LOADV(IN_T, 1, r##p + i);
 #define FMA(p) REPEAT_WITH(VECTORS, p, FMA_)
 #define STEP_ONE                     \
   {                                  \
@@ -28,9 +30,9 @@
 
 #if UNROLL == 4
 #if ALIGNED
-#define LOAD_MANY(p) const float4 v##p = LOADV_ALIGNED(T, 4, r##p + i);
+#define LOAD_MANY(p) const float4 v##p = LOADV_ALIGNED(IN_T, 4, r##p + i);
 #else
-#define LOAD_MANY(p) const float4 v##p = LOADV(T, 4, r##p + i);
+#define LOAD_MANY(p) const float4 v##p = LOADV(IN_T, 4, r##p + i);
 #endif
 #define X0(p) const float x##p = v##p.s0;
 #define X1(p) const float x##p = v##p.s1;
@@ -66,7 +68,7 @@
   {                                                                      \
     const int part = ((n) + SLICES * 4 - 1) / (SLICES * 4) * 4;          \
     const int from = min(slice * part, (n)), to = min(from + part, (n)); \
-    __global const T *const next = w + (n)*BLOCK;                        \
+    __global const IN_T *const next = w + (n)*BLOCK;                     \
     w += from * BLOCK;                                                   \
     RUN_PART(from, to)                                                   \
     w = next;                                                            \
@@ -76,7 +78,7 @@
 #endif
 
 WORK_GROUP(LANES, ROWS, SLICES)
-KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = RUN_OF_TILES * a.tiles_per_item;
 #if SLICES > 1
   // All work-items of a group pass the barriers equally often; tiles past the end repeat the last
@@ -89,11 +91,11 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 #endif
   const int group = BLOCK_NUMBER / a.blocks;
   const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
-  __global const T *start = AT(in) + group * a.in_channels;
-  __global const T *const block =
+  __global const IN_T *start = AT(in) + group * a.in_channels;
+  __global const IN_T *const block =
       AT(weights) + BLOCK_NUMBER * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
 #if !POINTWISE
-  __global const T *const zeros = AT(weights) + a.outside;
+  __global const IN_T *const zeros = AT(weights) + a.outside;
 #include "kernels/common/tile_start.cl"
 #endif
   for (int tile = first; tile < last; ++tile) {
@@ -101,12 +103,12 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
 #define CLEAR_(p, k) FV acc##p##_##k = 0;
 #define CLEAR(p) REPEAT_WITH(VECTORS, p, CLEAR_)
     REPEAT(TILE_P, CLEAR)
-    __global const T *w = block;
+    __global const IN_T *w = block;
 
 #if POINTWISE
     // Pixels past the end repeat the last one; they are not stored.
 #define POINT(p) \
-  __global const T *const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
+  __global const IN_T *const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
     REPEAT(TILE_P, POINT)
     RUN(a.in_channels)
 #else
@@ -117,7 +119,7 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
       for (int ky = 0; ky < a.kh; ++ky)
         for (int kx = 0; kx < runs; ++kx) {
           const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w TAP_Z;
-#define INNER(p) __global const T *const r##p = start + (at##p + tap);
+#define INNER(p) __global const IN_T *const r##p = start + (at##p + tap);
           REPEAT(TILE_P, INNER)
           RUN(run)
         }
@@ -127,9 +129,9 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
         for (int kx = 0; kx < a.kw; ++kx) {
           const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w TAP_Z;
           int any = 0;
-#define BORDER(p)                                                          \
-  const int valid##p = VALID(p);                                           \
-  __global const T *const r##p = valid##p ? start + (at##p + tap) : zeros; \
+#define BORDER(p)                                                             \
+  const int valid##p = VALID(p);                                              \
+  __global const IN_T *const r##p = valid##p ? start + (at##p + tap) : zeros; \
   any |= valid##p;
           REPEAT(TILE_P, BORDER)
           if (any)

@@ -1,7 +1,7 @@
 // Depthwise convolution on channels-last activations: a work-item computes TILE_P neighbouring
 // pixels of a row x VECTOR channels. Weights are packed [kh][kw][channel]. The last vector of
-// channels overlaps the one before where needed. Defines: T (of the output), VECTOR, TILE_P, LANES,
-// ROWS (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where the loops
+// channels overlaps the one before where needed. Defines: T (of the output), IN_T, VECTOR, TILE_P,
+// LANES, ROWS (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where the loops
 // are to be unrolled, else members of `a`).
 // BYTES     the input is bytes, the weights are floats: exact sums in f32. All channels' zero points
 //           stand for every pixel outside the input; without it, VECTOR zeros behind the weights
@@ -20,12 +20,10 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 #if BYTES
-#define IN_T uchar
 #define WEIGHT_T float
 #define ZEROS IN(uchar, zero_points),
 #else
-#define IN_T T
-#define WEIGHT_T T
+#define WEIGHT_T IN_T
 #define ZEROS
 #endif
 #if HAS_ZERO
@@ -71,7 +69,7 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
       const FV zero = LOAD(uchar, VECTOR, outside);
 #endif
 #else
-      __global const T *const outside = AT(weights) + a.zeros;
+      __global const WEIGHT_T *const outside = AT(weights) + a.zeros;
 #endif
 #if SPLIT
       // Between the edges addresses follow from one another.

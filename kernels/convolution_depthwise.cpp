@@ -23,7 +23,7 @@ std::string reject_shape(const ConvShape& s) {
 
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (desc.constants[1].empty()) return "the weights are not constant";
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  if (std::string why = reject_float_data(desc); !why.empty()) return why;
   const TileProblem problem = convolution_problem(desc);
   if (std::string why = reject_shape(problem.shape); !why.empty()) return why;
   if (std::string why = reject_channels(problem.shape, problem.in, problem.out); !why.empty())
@@ -240,6 +240,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
     spec.defines.emplace_back(name, usual ? std::to_string(value) : std::string(member));
   };
   spec.defines.emplace_back("T", storage_name(out));
+  spec.defines.emplace_back("IN_T", storage_name(type));
   define("VECTOR", vector);
   define("TILE_P", tile_p);
   define("LANES", lanes);

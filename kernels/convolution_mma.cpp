@@ -245,7 +245,7 @@ std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const Dev
   if (takes_bytes(desc)) {
     if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
   } else {
-    if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+    if (std::string why = reject_float_data(desc); !why.empty()) return why;
     if (desc.inputs[problem.data].type != ElementType::f16) return "the data are not f16";
     if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
   }

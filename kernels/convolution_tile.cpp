@@ -337,6 +337,12 @@ std::string reject_storage(const OpDesc& desc, size_t data_inputs) {
   return reject_size(desc, data_inputs);
 }
 
+std::string reject_float_data(const OpDesc& desc) {
+  OpDesc floats = desc;
+  if (quantizes(desc.tail)) floats.outputs[0].type = desc.inputs[0].type;
+  return reject_storage(floats, 1);
+}
+
 std::string reject_bytes(const OpDesc& desc) {
   if (desc.inputs[0].type != ElementType::u8 || desc.outputs[0].type != ElementType::u8)
     return "the data are not bytes";
@@ -444,7 +450,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
 
 std::string reject_tile(const OpDesc& desc, const TileProblem& problem,
                         const DeviceTraits& traits) {
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  if (std::string why = reject_float_data(desc); !why.empty()) return why;
   const ConvShape& s = problem.shape;
   if (s.in_channels == 0) return "no input channels";
   return reject_tiling(desc, problem, traits, s.taps() * s.in_channels);
@@ -525,6 +531,7 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
                   s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels,
                   {Argument::packed(0, size_of(type))}, plan, point.shares);
   const bool aligned = point.unroll == 4 && input_aligned(desc, problem, 4);
+  spec.defines.emplace_back("IN_T", storage_name(type));
   spec.defines.emplace_back("UNROLL", std::to_string(point.unroll));
   spec.defines.emplace_back("ALIGNED", aligned ? "1" : "0");
   plan.launches.push_back(std::move(spec));

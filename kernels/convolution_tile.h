@@ -130,6 +130,8 @@ std::string storage_name(ElementType type);
 // Reason why the tensors cannot be addressed with 32-bit element indices or are not all of one
 // storage type, or "".
 std::string reject_storage(const OpDesc& desc, size_t data_inputs);
+// The same for floats that become floats or, by the tail, bytes.
+std::string reject_float_data(const OpDesc& desc);
 // Reason why channels are not adjacent in memory, or "".
 std::string reject_channels(const ConvShape& s, const PixelStrides& in, const PixelStrides& out);
 // As reject_storage for bytes that stay bytes.

@@ -234,8 +234,8 @@ const KernelFamily kMma{
     "fc_mma",
     1,
     [](const OpDesc& desc, const DeviceTraits& traits) {
-      if (std::string why = reject_shared_weights(desc, resolve_constant(desc)); !why.empty())
-        return why;
+      const auto reject_second = takes_bytes(desc) ? reject_shared_weights : reject_weights;
+      if (std::string why = reject_second(desc, resolve_constant(desc)); !why.empty()) return why;
       return reject_mma(desc, tile_problem(desc), traits);
     },
     [](const OpDesc& desc, const DeviceTraits& traits) {

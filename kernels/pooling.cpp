@@ -214,10 +214,7 @@ struct ImageStrides {
 std::string reject_stored(const OpDesc& desc) {
   const bool bytes = desc.type == "MaxPool" && desc.inputs[0].type == ElementType::u8;
   if (bytes && desc.tail.empty() && desc.outputs.size() == 1) return reject_bytes(desc);
-  if (!quantizes(desc.tail)) return reject_storage(desc, 1);
-  OpDesc floats = desc;
-  floats.outputs[0].type = desc.inputs[0].type;
-  return reject_storage(floats, 1);
+  return reject_float_data(desc);
 }
 
 std::string reject_image(const OpDesc& desc, int vector) {

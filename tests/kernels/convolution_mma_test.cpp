@@ -136,14 +136,21 @@ TEST(MatrixInstructions, Tails) {
     add_operand(desc, inputs, "multiply", random_tensor(desc.outputs[0].shape, -1, 1, 4), false);
     check_op(desc, inputs, kHalf, &traits, "conv_mma");
   }
-  std::vector<Tensor> inputs;
-  OpDesc desc = describe(kCases[3], true, inputs);
-  const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
-  add_operand(desc, inputs, "multiply", random_tensor(channels, 0.001f, 0.002f, 3), true);
-  add_operand(desc, inputs, "add", random_tensor(channels, 90, 160, 4), true);
-  desc.tail.push_back({"to_byte", 0, 254.f});
-  desc.outputs[0].type = ElementType::u8;
-  check_op(desc, inputs, kOneByte, &traits, "conv_mma");
+}
+
+TEST(MatrixInstructions, BytesAndHalvesMakeBytes) {
+  const DeviceTraits traits = matrix_traits();
+  for (const auto& [i, bytes, scale] : {std::tuple(3, true, 0.002f), std::tuple(3, false, 20.f),
+                                        std::tuple(1, false, 20.f), std::tuple(5, false, 20.f)}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(kCases[i], bytes, inputs);
+    const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
+    add_operand(desc, inputs, "multiply", random_tensor(channels, scale / 2, scale, 3), true);
+    add_operand(desc, inputs, "add", random_tensor(channels, 90, 160, 4), true);
+    desc.tail.push_back({"to_byte", 0, 254.f});
+    desc.outputs[0].type = ElementType::u8;
+    check_op(desc, inputs, kOneByte, &traits, "conv_mma");
+  }
 }
 
 TEST(MatrixInstructions, ProductsOfMatrices) {

@@ -181,6 +181,32 @@ TEST(Quantized, ProgramsWithInstructionsOfTheProcessorGoThroughTheCache) {
   }
 }
 
+// A layer of floats in front of a quantised one, for others besides or not.
+TEST(Quantized, ConvolutionsOfFloatsMakeBytes) {
+  const DeviceTraits gpu = gpu_traits();
+  for (size_t i : {1, 2, 4, 5, 6})
+    for (const bool keeps : {false, true}) {
+      const Case& c = kCases[i];
+      std::vector<Tensor> inputs{random_tensor(c.data, -1, 1, 1),
+                                 random_tensor(c.filter, -1, 1, 2)};
+      OpDesc desc = make_desc(c.type, 1,
+                              attributes({{"strides", c.strides},
+                                          {"pads_begin", c.pads},
+                                          {"pads_end", c.pads},
+                                          {"dilations", c.dilations}}),
+                              inputs, {false, true});
+      if (keeps) {
+        desc.outputs.push_back(with_gaps(desc.outputs[0], 3, 5));
+        desc.tail.push_back({"keep"});
+      } else {
+        desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
+      }
+      quantize_output(desc, inputs, 20, 255);
+      check_op(desc, inputs, kOneByte);
+      check_op(desc, inputs, kOneByte, &gpu);
+    }
+}
+
 TEST(Quantized, ConvolutionsAddBytesAndRequantise) {
   for (size_t i : {0, 4, 5}) {
     std::vector<Tensor> inputs;

@@ -158,14 +158,15 @@ class Builder {
     }
   }
 
-  // PoCL 5.0 and 6.0 compute by inline assembly, but abort the process when they are asked for the
-  // binary. What they keep themselves saves most of the time to build it again.
+  // PoCL 5.0 aborts the process when it is asked for a binary while another thread runs the same
+  // kernel, as elements that start together do, and 6.0 when the program has inline assembly. What
+  // they keep themselves saves most of the time to build it again.
   bool has_binary(const Job& job) const {
-    const std::string& text = job.instantiation.text;
+    const int version = pocl_version(context_.device);
     const auto defines = [&](const char* name) {
-      return text.find(std::string("#define ") + name) != std::string::npos;
+      return job.instantiation.text.find(std::string("#define ") + name) != std::string::npos;
     };
-    return pocl_version(context_.device) < 4 || !(defines("DOT_AVX") || defines("DOT_PAIRS"));
+    return version < 4 || (version != 5 && !defines("DOT_AVX") && !defines("DOT_PAIRS"));
   }
 
   void store(const Job& job, const std::string& key) const {

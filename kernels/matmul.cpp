@@ -234,6 +234,7 @@ const KernelFamily kMma{
     "fc_mma",
     1,
     [](const OpDesc& desc, const DeviceTraits& traits) {
+      // What floats add up to stays floats, as in the other families.
       const auto reject_second = takes_bytes(desc) ? reject_shared_weights : reject_weights;
       if (std::string why = reject_second(desc, resolve_constant(desc)); !why.empty()) return why;
       return reject_mma(desc, tile_problem(desc), traits);

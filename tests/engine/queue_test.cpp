@@ -101,7 +101,8 @@ TEST(Queue, StreamsAreMeasuredOnceAndKeptInTheCache) {
   config.cache_dir = folder.string();
   const auto files = [&] {
     std::set<fs::path> names;
-    for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path());
+    std::error_code none;  // some drivers give no programs to keep
+    for (const auto& entry : fs::directory_iterator(folder, none)) names.insert(entry.path());
     return names;
   };
   const auto model = Model::read(test_data("models/integers.xml"));

@@ -1,8 +1,8 @@
 // Depthwise convolution on channels-last activations: a work-item computes TILE_P neighbouring
 // pixels of a row x VECTOR channels. Weights are packed [kh][kw][channel]. The last vector of
 // channels overlaps the one before where needed. Defines: T (of the output), IN_T, VECTOR, TILE_P,
-// LANES, ROWS (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where the loops
-// are to be unrolled, else members of `a`).
+// LANES, ROWS (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where the
+// loops are to be unrolled, else members of `a`).
 // BYTES     the input is bytes, the weights are floats: exact sums in f32. All channels' zero points
 //           stand for every pixel outside the input; without it, VECTOR zeros behind the weights
 // LOAD, SAVE of vectors in input, weights and output, aligned or not

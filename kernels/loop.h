@@ -24,6 +24,7 @@ class IterationLimit {
 
   // One more iteration of a body of so many nodes. Throws Error{unsupported} past the limit.
   void take(size_t nodes);
+  // Whether the limit in force has been passed: what failed then would fail again.
   static bool passed();
 
  private:

@@ -18,6 +18,11 @@ namespace clinfer {
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs,
                                   bool sizes_vary = false);
 
+// Types and shapes of the inputs of the operation itself, and the values of those that are
+// Constants.
+std::vector<ValueInfo> known_inputs(const Node& node);
+// What a ShapeOf gives: no value is needed for it, but the input's shape is to be inferred before.
+Tensor shape_value(const Node& node);
 // What is known of the Results in their order: values where constants, shapes and the values of
 // `parameters` determine them. Shapes are to be inferred before.
 std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueInfo> parameters);

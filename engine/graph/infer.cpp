@@ -34,18 +34,6 @@ void check_shape(const Shape& shape, size_t port) {
 
 ElementType stored_as(ElementType type) { return is_float(type) ? ElementType::f32 : type; }
 
-std::vector<ValueInfo> plain_inputs(const Node& node) {
-  std::vector<ValueInfo> infos;
-  infos.reserve(node.inputs.size());
-  for (const Edge& input : node.inputs) {
-    const NodeOutput& tensor = input.node->outputs[input.port];
-    const Tensor* constant = constant_value(input);
-    infos.push_back({tensor.type, tensor.shape, constant ? *constant : Tensor()});
-  }
-  infos.resize(own_inputs(node));
-  return infos;
-}
-
 void infer_with(Node& node, std::span<const ValueInfo> inputs) {
   const size_t stated = node.outputs.size();
   const std::vector<ValueInfo> infos = node.def->infer_shapes(
@@ -170,10 +158,7 @@ class KnownValues {
 
   std::vector<Tensor> values_of(const Node& node) {
     if (node.is("Constant")) return {node.constant};
-    if (node.is("ShapeOf")) {
-      const Shape& shape = node.inputs[0].node->outputs[node.inputs[0].port].shape;
-      return {Tensor::of(node.outputs[0].type, {static_cast<int64_t>(shape.size())}, shape)};
-    }
+    if (node.is("ShapeOf")) return {shape_value(node)};
     std::vector<Tensor> inputs;
     for (const Edge& input : node.inputs) inputs.push_back(values_.at(input.node)[input.port]);
     return evaluate_node(node, inputs);
@@ -197,6 +182,23 @@ bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& 
   });
 }
 
+std::vector<ValueInfo> known_inputs(const Node& node) {
+  std::vector<ValueInfo> infos;
+  infos.reserve(node.inputs.size());
+  for (const Edge& input : node.inputs) {
+    const NodeOutput& tensor = input.node->outputs[input.port];
+    const Tensor* constant = constant_value(input);
+    infos.push_back({tensor.type, tensor.shape, constant ? *constant : Tensor()});
+  }
+  infos.resize(own_inputs(node));
+  return infos;
+}
+
+Tensor shape_value(const Node& node) {
+  const Shape& shape = node.inputs[0].node->shape(node.inputs[0].port);
+  return Tensor::of(node.outputs[0].type, {static_cast<int64_t>(shape.size())}, shape);
+}
+
 std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueInfo> parameters) {
   KnownValues known(graph, parameters);
   for (const auto& node : graph.nodes) known.add(*node);
@@ -211,7 +213,7 @@ std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueIn
 
 void infer_node_shapes(Node& node) {
   naming(node, [&] {
-    if (!infer_own(node)) infer_with(node, plain_inputs(node));
+    if (!infer_own(node)) infer_with(node, known_inputs(node));
   });
 }
 
@@ -221,7 +223,7 @@ void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters) {
   for (const auto& node : graph.nodes) {
     naming(*node, [&] {
       if (infer_own(*node)) return;
-      std::vector<ValueInfo> infos = plain_inputs(*node);
+      std::vector<ValueInfo> infos = known_inputs(*node);
       // How much is found in known values is known as well.
       if (node->def->upper_bounds) known.complete(*node, infos);
       try {

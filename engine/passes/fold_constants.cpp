@@ -36,11 +36,7 @@ Tensor value_of(const Edge& edge) {
 // The node's outputs, if its inputs determine them; `left` bytes are free for them.
 std::vector<Tensor> known_values(const Node& node, size_t& left) {
   if (!node.def || !node.def->evaluate || node.inputs.empty()) return {};
-  if (node.is("ShapeOf")) {
-    const Edge& input = node.inputs[0];
-    const Shape& shape = input.node->shape(input.port);
-    return {Tensor::of(node.outputs[0].type, {static_cast<int64_t>(shape.size())}, shape)};
-  }
+  if (node.is("ShapeOf")) return {shape_value(node)};
   std::vector<Tensor> inputs;
   for (const Edge& input : node.inputs) {
     inputs.push_back(value_of(input));

@@ -76,7 +76,7 @@ std::vector<Activation> candidates(const Values& y) {
   return all;
 }
 
-// A function by its name, of which there is one.
+// The function of this name, which is known to exist; looked up once for many values.
 class Scalar {
  public:
   Scalar(const std::string& name, bool unary)

@@ -17,16 +17,6 @@ namespace {
 constexpr int64_t kMostNodes = 4096;       // that one loop may become
 constexpr int64_t kMostWritten = 1 << 14;  // that all may become, those inside of others too
 
-std::vector<ValueInfo> inputs_of(const Node& node) {
-  std::vector<ValueInfo> infos;
-  for (const Edge& input : node.inputs) {
-    const NodeOutput& tensor = input.node->outputs[input.port];
-    const Tensor* constant = constant_value(input);
-    infos.push_back({tensor.type, tensor.shape, constant ? *constant : Tensor()});
-  }
-  return infos;
-}
-
 // What is to be written instead of a node: the body of each iteration with its shapes.
 struct Iterations {
   const GraphBody* body;
@@ -222,7 +212,7 @@ std::pair<size_t, int64_t> decide(const Node& node, std::span<const ValueInfo> i
 // None where the node is to stay, also because shapes in its body depend on values that are not
 // known.
 std::optional<Iterations> iterations_of(const Node& node, bool unroll, int64_t most) {
-  const std::vector<ValueInfo> inputs = inputs_of(node);
+  const std::vector<ValueInfo> inputs = known_inputs(node);
   try {
     const auto [which, count] = decide(node, inputs, unroll, most);
     if (count < 0) return {};

@@ -3,10 +3,14 @@
 // them changes. What the host computes, or the application gives, for operations that run on the
 // host stays f32, and so do boxes and scores (Proposal, NonMaxSuppression, DetectionOutput)
 // wherever they are computed: f16 is too coarse for pixels, and the order of scores would change.
+// So do floats that become bytes, where that is cheap.
 #include <algorithm>
 #include <initializer_list>
+#include <map>
+#include <set>
 
 #include "engine/passes/passes.h"
+#include "kernels/tail.h"
 
 namespace clinfer {
 
@@ -69,6 +73,84 @@ bool is_narrow_probability_map(const Graph& graph, const Node& result) {
          map[2] * map[3] * kLeastShare >= pixels_of_picture(graph);
 }
 
+// How many products of floats the node adds up for each number of its output; 0 where it adds none.
+int64_t terms_of_a_sum(const Node& node) {
+  const bool grouped = node.is("GroupConvolution") || node.is("GroupConvolutionBackpropData"),
+             backwards =
+                 node.is("ConvolutionBackpropData") || node.is("GroupConvolutionBackpropData");
+  if (node.is("MatMul")) {
+    const Shape& a = node.inputs[0].node->shape(node.inputs[0].port);
+    const bool transposed = a.size() > 1 && node.attributes.get_bool("transpose_a", false);
+    return a[a.size() - (transposed ? 2 : 1)];
+  }
+  if (node.is("ScaledDotProductAttention")) {
+    const Shape& keys = node.inputs[1].node->shape(node.inputs[1].port);
+    return keys[keys.size() - 2];
+  }
+  if (!(node.is("Convolution") || grouped || backwards)) return 0;
+  const Shape& weights = node.inputs[1].node->shape(node.inputs[1].port);
+  const size_t channels = (grouped ? 1 : 0) + (backwards ? 1 : 0);
+  return count(weights) / std::max<int64_t>(1, weights[channels] * (grouped ? weights[0] : 1));
+}
+
+// Float tensors on their way into a layer of integers. Rounded to f16 they give other bytes, and
+// the layers behind make more of these: scores of detectors move by a tenth. Tensors that one
+// operation reads and writes are of one type, so they stay wide together; but not where sums are so
+// long that matrix instructions count, nor where pictures, of few digits, are summed up themselves.
+class FloatsBeforeBytes {
+ public:
+  explicit FloatsBeforeBytes(const Graph& graph) {
+    std::set<Place> summed;
+    for (const auto& node : graph.nodes)
+      if (node->def && !is_wide(*node)) unite(*node);
+    for (const auto& node : graph.nodes) {
+      if (!node->def || node->inputs.empty() || !is_data(node->inputs[0])) continue;
+      const int64_t most = node->inputs[0].node->is("Parameter") ? 0 : kShortSum;
+      if (terms_of_a_sum(*node) > most) summed.insert(root(place(node->inputs[0])));
+    }
+    for (const auto& node : graph.nodes) {
+      if (!(node->is("Quantize") || quantizes(node->tail))) continue;
+      for (const Edge& input : node->inputs)
+        if (const Place at = root(place(input)); is_data(input) && !summed.contains(at))
+          wide_.insert(at);
+    }
+  }
+
+  bool contain(const Node& node, int port) { return wide_.contains(root({&node, port})); }
+
+ private:
+  using Place = std::pair<const Node*, int>;
+  static constexpr int64_t kShortSum = 512;
+
+  static Place place(const Edge& edge) { return {edge.node, edge.port}; }
+  static bool is_data(const Edge& edge) { return is_float(edge.node->outputs[edge.port].type); }
+
+  void unite(const Node& node) {
+    std::vector<Place> places;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (is_data(node.inputs[i]) &&
+          (i < own_inputs(node) || !node.inputs[i].node->is("Constant")))  // f32 in tails anyhow
+        places.push_back(place(node.inputs[i]));
+    for (size_t port = 0; port < node.outputs.size(); ++port)
+      if (is_float(node.outputs[port].type)) places.push_back({&node, static_cast<int>(port)});
+    for (const Place& other : places) above_[root(other)] = root(places[0]);
+  }
+
+  // Halves the way for the next one who asks.
+  Place root(Place place) {
+    for (auto at = above_.find(place); at != above_.end() && at->second != place;
+         at = above_.find(place)) {
+      if (const auto next = above_.find(at->second); next != above_.end())
+        at->second = next->second;
+      place = at->second;
+    }
+    return place;
+  }
+
+  std::map<Place, Place> above_;  // towards what stands for a set of tensors of one type
+  std::set<Place> wide_;
+};
+
 }  // namespace
 
 bool half_activations(const Config& config, const Graph& graph, bool device_has_fp16) {
@@ -82,12 +164,15 @@ bool half_activations(const Config& config, const Graph& graph, bool device_has_
 }
 
 void set_precision(Graph& graph, const PassContext& context) {
+  FloatsBeforeBytes before_bytes(graph);
   for (const auto& node : graph.nodes)
     for (size_t port = 0; port < node->outputs.size(); ++port) {
       NodeOutput& output = node->outputs[port];
+      const int at = static_cast<int>(port);
       if (is_float(output.type))
-        output.type = stays_wide(graph, *node, static_cast<int>(port)) ? ElementType::f32
-                                                                       : context.activations;
+        output.type = stays_wide(graph, *node, at) || before_bytes.contain(*node, at)
+                          ? ElementType::f32
+                          : context.activations;
       else if (output.type == ElementType::boolean)
         output.type = ElementType::u8;
       else if (size_of(output.type) == 8 || output.type == ElementType::u32 ||

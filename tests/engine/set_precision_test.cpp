@@ -76,6 +76,74 @@ TEST(SetPrecision, InputsOfTheHostStayWide) {
   EXPECT_EQ(data.node->outputs[0].type, ElementType::f16);
 }
 
+// Types of what lies between a layer of bytes and the next one: two convolutions of floats, the
+// second of `terms` products to a sum, then a function whose result becomes bytes where
+// `quantized`, and stays floats else. In front, the picture, which becomes bytes itself unless a
+// convolution `sums` it up.
+std::vector<ElementType> types_between_bytes(int64_t terms, bool quantized, bool sums = false) {
+  GraphBuilder b;
+  const auto zeros = [&](const Shape& shape) {
+    return b.constant(Tensor::allocate(ElementType::f32, shape));
+  };
+  const auto one = [&] {
+    return b.constant(Tensor::of(ElementType::f32, {}, std::vector<float>{1}));
+  };
+  const Edge picture = b.parameter({1, 3, 4, 4}),
+             source = sums ? b.op("Convolution", 1, {picture, zeros({3, 3, 1, 1})}) : picture,
+             bytes = b.op("Quantize", 1, {source, one(), one()}, {{"levels", "256"}}),
+             first = b.op("Dequantize", 1, {bytes, one(), one()}),
+             second = b.op("Convolution", 1, {first, zeros({terms, 3, 1, 1})}),
+             third = b.op("Convolution", 1, {second, zeros({8, terms, 1, 1})}),
+             last = b.op("Sqrt", 1, {third}),
+             next =
+                 quantized ? b.op("Quantize", 1, {last, one(), one()}, {{"levels", "256"}}) : last;
+  b.result(next);
+  auto graph = b.finish();
+  PassContext context;
+  context.activations = ElementType::f16;
+  set_precision(*graph, context);
+  std::vector<ElementType> types;
+  for (const Edge& edge : {picture, first, second, second.node->inputs[1], third, last})
+    types.push_back(edge.node->outputs[0].type);
+  return types;
+}
+
+// Rounded to f16, they would become other bytes, which the layers behind make more of.
+TEST(SetPrecision, FloatsBeforeBytesStayWide) {
+  const ElementType f16 = ElementType::f16, f32 = ElementType::f32;
+  EXPECT_EQ(types_between_bytes(512, true), (std::vector{f32, f32, f32, f32, f32, f32}));
+  EXPECT_EQ(types_between_bytes(512, false), (std::vector{f32, f16, f16, f16, f16, f16}));
+  // Long sums are for matrix instructions; pictures have few digits.
+  EXPECT_EQ(types_between_bytes(513, true), (std::vector{f32, f16, f16, f16, f16, f16}));
+  EXPECT_EQ(types_between_bytes(512, true, true), (std::vector{f16, f32, f32, f32, f32, f32}));
+}
+
+// What is added in the kernel that makes the bytes is rounded there like all else.
+TEST(SetPrecision, SummandsOfBytesStayWide) {
+  GraphBuilder b;
+  const auto one = [&] {
+    return b.constant(Tensor::of(ElementType::f32, {}, std::vector<float>{1}));
+  };
+  const auto floats = [&] {
+    const Edge bytes =
+        b.op("Quantize", 1, {b.parameter({1, 3, 4, 4}), one(), one()}, {{"levels", "256"}});
+    return b.op("Dequantize", 1, {bytes, one(), one()});
+  };
+  const Edge summand = floats(), alone = floats(),
+             sum = b.op("Quantize", 1, {floats(), one(), one()}, {{"levels", "256"}});
+  sum.node->own_inputs = 3;
+  sum.node->inputs.push_back(summand);
+  sum.node->tail = {{.function = "add", .operand = 3}};
+  b.result(sum);
+  b.result(alone);
+  auto graph = b.finish();
+  PassContext context;
+  context.activations = ElementType::f16;
+  set_precision(*graph, context);
+  EXPECT_EQ(summand.node->outputs[0].type, ElementType::f32);
+  EXPECT_EQ(alone.node->outputs[0].type, ElementType::f16);
+}
+
 // A convolution of `channels` at every `step`-th pixel of a picture, `last` behind it.
 std::unique_ptr<Graph> map_of(int64_t channels, int64_t step, const char* last) {
   GraphBuilder b;

@@ -258,12 +258,13 @@ struct ProgramBuilder::State {
         processes(options.processes ? *options.processes : compiler_processes(context)),
         most_threads(threads_for(context, options)) {}
 
-  // PoCL compiles one program at a time: others would only wait for its lock, also at exit.
+  // PoCL compiles one program at a time: others would only wait for its lock, also at exit. Two at
+  // a time are one too many for oclgrind, which has no such lock.
   unsigned threads_for(const Context& context, const BuildOptions& options) const {
     if (processes.most > 0)
       return options.threads ? std::min(options.threads, processes.most) : processes.most;
     if (options.threads) return options.threads;
-    return context.traits.vendor == Vendor::pocl
+    return context.traits.vendor == Vendor::pocl || context.device.info.platform == "Oclgrind"
                ? 1
                : std::max(1u, std::thread::hardware_concurrency());
   }
@@ -367,6 +368,8 @@ ProgramBuilder::~ProgramBuilder() {
   state_->abandoned = true;
   const std::lock_guard lock(state_->mutex);
   state_->queue.clear();
+  // Programs go now, not when a thread ends: oclgrind counts who uses them without atomics.
+  state_->jobs.clear();
   for (CompilerProcess* process : state_->busy) process->stop();
 }
 

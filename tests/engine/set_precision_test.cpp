@@ -10,6 +10,27 @@ namespace {
 
 using test::GraphBuilder;
 
+// What is built so far, as a device that computes in f16 stores it.
+std::unique_ptr<Graph> in_half(GraphBuilder& b) {
+  auto graph = b.finish();
+  PassContext context;
+  context.activations = ElementType::f16;
+  set_precision(*graph, context);
+  return graph;
+}
+
+Edge one(GraphBuilder& b) {
+  return b.constant(Tensor::of(ElementType::f32, {}, std::vector<float>{1}));
+}
+
+Edge bytes_of(GraphBuilder& b, const Edge& floats) {
+  return b.op("Quantize", 1, {floats, one(b), one(b)}, {{"levels", "256"}});
+}
+
+Edge floats_of(GraphBuilder& b, const Edge& bytes) {
+  return b.op("Dequantize", 1, {bytes, one(b), one(b)});
+}
+
 // Proposal on the host gives regions; ROIPooling and a Result read them, a device operation only
 // where `on_device`.
 ElementType type_of_regions(bool on_device) {
@@ -30,10 +51,7 @@ ElementType type_of_regions(bool on_device) {
   b.result(b.op("ROIPooling", 2, {b.parameter({1, 3, 4, 4}), regions},
                 {{"pooled_h", "2"}, {"pooled_w", "2"}, {"spatial_scale", "0.1"}}));
   b.result(on_device ? b.op("Abs", 1, {regions}) : regions);
-  auto graph = b.finish();
-  PassContext context;
-  context.activations = ElementType::f16;
-  set_precision(*graph, context);
+  const auto graph = in_half(b);
   return regions.node->outputs[0].type;
 }
 
@@ -51,10 +69,7 @@ TEST(SetPrecision, PriorsStayWide) {
                  b.op("DetectionOutput", 8, {b.op("Abs", 1, {b.parameter({1, 8})}), scores, priors},
                       {{"keep_top_k", "4"}, {"nms_threshold", "0.5"}, {"normalized", "true"}});
   b.result(boxes);
-  auto graph = b.finish();
-  PassContext context;
-  context.activations = ElementType::f16;
-  set_precision(*graph, context);
+  const auto graph = in_half(b);
   EXPECT_EQ(priors.node->outputs[0].type, ElementType::f32);
   EXPECT_EQ(scores.node->outputs[0].type, ElementType::f16);
   EXPECT_EQ(boxes.node->outputs[0].type, ElementType::f32);
@@ -67,10 +82,7 @@ TEST(SetPrecision, InputsOfTheHostStayWide) {
              data = b.parameter({1, 3, 4, 4});
   b.result(b.op("MatrixNms", 8, {boxes, scores}, {{"keep_top_k", "4"}, {"nms_top_k", "8"}}, 3));
   b.result(b.op("Abs", 1, {data}));
-  auto graph = b.finish();
-  PassContext context;
-  context.activations = ElementType::f16;
-  set_precision(*graph, context);
+  const auto graph = in_half(b);
   EXPECT_EQ(boxes.node->outputs[0].type, ElementType::f32);
   EXPECT_EQ(scores.node->outputs[0].type, ElementType::f32);
   EXPECT_EQ(data.node->outputs[0].type, ElementType::f16);
@@ -85,23 +97,14 @@ std::vector<ElementType> types_between_bytes(int64_t terms, bool quantized, bool
   const auto zeros = [&](const Shape& shape) {
     return b.constant(Tensor::allocate(ElementType::f32, shape));
   };
-  const auto one = [&] {
-    return b.constant(Tensor::of(ElementType::f32, {}, std::vector<float>{1}));
-  };
   const Edge picture = b.parameter({1, 3, 4, 4}),
              source = sums ? b.op("Convolution", 1, {picture, zeros({3, 3, 1, 1})}) : picture,
-             bytes = b.op("Quantize", 1, {source, one(), one()}, {{"levels", "256"}}),
-             first = b.op("Dequantize", 1, {bytes, one(), one()}),
+             bytes = bytes_of(b, source), first = floats_of(b, bytes),
              second = b.op("Convolution", 1, {first, zeros({terms, 3, 1, 1})}),
              third = b.op("Convolution", 1, {second, zeros({8, terms, 1, 1})}),
-             last = b.op("Sqrt", 1, {third}),
-             next =
-                 quantized ? b.op("Quantize", 1, {last, one(), one()}, {{"levels", "256"}}) : last;
+             last = b.op("Sqrt", 1, {third}), next = quantized ? bytes_of(b, last) : last;
   b.result(next);
-  auto graph = b.finish();
-  PassContext context;
-  context.activations = ElementType::f16;
-  set_precision(*graph, context);
+  const auto graph = in_half(b);
   std::vector<ElementType> types;
   for (const Edge& edge : {picture, first, second, second.node->inputs[1], third, last})
     types.push_back(edge.node->outputs[0].type);
@@ -121,25 +124,14 @@ TEST(SetPrecision, FloatsBeforeBytesStayWide) {
 // What is added in the kernel that makes the bytes is rounded there like all else.
 TEST(SetPrecision, SummandsOfBytesStayWide) {
   GraphBuilder b;
-  const auto one = [&] {
-    return b.constant(Tensor::of(ElementType::f32, {}, std::vector<float>{1}));
-  };
-  const auto floats = [&] {
-    const Edge bytes =
-        b.op("Quantize", 1, {b.parameter({1, 3, 4, 4}), one(), one()}, {{"levels", "256"}});
-    return b.op("Dequantize", 1, {bytes, one(), one()});
-  };
-  const Edge summand = floats(), alone = floats(),
-             sum = b.op("Quantize", 1, {floats(), one(), one()}, {{"levels", "256"}});
+  const auto floats = [&] { return floats_of(b, bytes_of(b, b.parameter({1, 3, 4, 4}))); };
+  const Edge summand = floats(), alone = floats(), sum = bytes_of(b, floats());
   sum.node->own_inputs = 3;
   sum.node->inputs.push_back(summand);
   sum.node->tail = {{.function = "add", .operand = 3}};
   b.result(sum);
   b.result(alone);
-  auto graph = b.finish();
-  PassContext context;
-  context.activations = ElementType::f16;
-  set_precision(*graph, context);
+  const auto graph = in_half(b);
   EXPECT_EQ(summand.node->outputs[0].type, ElementType::f32);
   EXPECT_EQ(alone.node->outputs[0].type, ElementType::f16);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <numeric>
 
 namespace clinfer {
@@ -159,13 +160,19 @@ RowScan scan(const T* elements, size_t rows, size_t width, float threshold) {
   const auto farther = [=](auto so_far, T value) {
     return is_finite(value) ? std::max(so_far, magnitude(value)) : so_far;
   };
-  // What a device has written is in no cache, and rows are too far apart for processors to guess.
-  constexpr size_t kAhead = 8192;  // bytes
-  const size_t ahead = kAhead / (width * sizeof(T)) + 1;
+  // What a device has written is in no cache. Lines that follow one another come several times as
+  // fast as lines apart, so where rows are short, all of them are fetched.
+  constexpr size_t kLine = 64, kShortRow = 6 * kLine, kAhead = 4096;  // bytes
+  const size_t row_bytes = width * sizeof(T);
+  const size_t step = row_bytes <= kShortRow ? kLine : row_bytes;
+  const size_t ahead = std::max(kAhead, 16 * step);
+  const auto* bytes = reinterpret_cast<const std::byte*>(elements);
+  size_t next = 0;
   RowScan scan;
   for (size_t i = 0; i < rows; ++i) {
     const T* row = elements + i * width;
-    __builtin_prefetch(elements + std::min(i + ahead, rows - 1) * width);
+    for (; next < std::min(i * row_bytes + ahead, rows * row_bytes); next += step)
+      __builtin_prefetch(bytes + next);
     first_reach = farther(first_reach, row[0]);
     for (size_t column = 1; column < 4; ++column) reach = farther(reach, row[column]);
     if (as_float(row[4]) >= threshold) scan.likely.push_back(i);

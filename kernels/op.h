@@ -51,6 +51,7 @@ class Attributes {
 //         bytes (u8, quantised) counts as alpha * byte + beta. padded: the operand may have fewer
 //         channels (dimension 1) than the output; it is 0 behind them.
 // "keep":  writes v to output 1, of the shape of output 0, and goes on with it. Once.
+// "fork":  in front of keep: what lies between is for output 1 alone, behind keep v is as it was.
 struct PostOp {
   std::string function;
   float alpha = 0, beta = 0;

@@ -126,6 +126,7 @@ std::string reject_kept(const OpDesc& desc, int vector, const TailAxes& axes) {
 std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
   const size_t rank = desc.outputs[0].shape.size();
   for (const PostOp& op : desc.tail) {
+    if (op.function == "fork") continue;
     if (op.function == "keep") {
       if (std::string why = reject_kept(desc, vector, axes); !why.empty()) return why;
       continue;
@@ -162,6 +163,7 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
   std::string params, args, body;
   const std::string v = std::to_string(vector), float_v = vector == 1 ? "float" : "float" + v;
   size_t operands = 0;
+  bool forked = false;
   const auto pass = [&](const std::string& type, const std::string& what, const auto& value) {
     tail.arguments.push_back(Argument::value(value));
     params += ", const " + type + " " + what;
@@ -174,6 +176,11 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
     args += ", " + name + "_base, " + name + "_offset";
   };
   for (const PostOp& op : desc.tail) {
+    if (op.function == "fork") {
+      forked = true;
+      body += "  const " + float_v + " trunk = x;\n";
+      continue;
+    }
     if (op.function == "keep") {
       const TensorDesc& kept = desc.outputs[1];
       const std::string type = kept.type == ElementType::f16 ? "half" : "float";
@@ -185,6 +192,7 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
         body += "if (left >= " + v + ") {\n      STOREV_ALIGNED(" + type + ", " + v +
                 ", x, p);\n    } else ";
       body += "{\n      STORE_FIRST(" + type + ", " + v + ", x, p, left)\n    }\n  }\n";
+      if (forked) body += "  x = trunk;\n";
       continue;
     }
     if (op.is_unary()) {
@@ -281,9 +289,15 @@ void apply_tail(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Te
   float* values = output.mutable_data<float>();
   const Shape& shape = output.shape();
   const size_t rank = shape.size();
+  std::vector<float> trunk;
   for (const PostOp& op : desc.tail) {
+    if (op.function == "fork") {
+      trunk.assign(values, values + output.elements());
+      continue;
+    }
     if (op.function == "keep") {
       outputs[1] = output.convert(ElementType::f32);
+      std::copy(trunk.begin(), trunk.end(), values);
       continue;
     }
     if (op.is_unary()) {

@@ -1,6 +1,7 @@
 // Attaches element functions to the operation that produces their input, as long as one of its
 // kernel families takes the longer tail. So one launch computes convolution + bias + activation +
-// residual sum. Where others read that input as well, the producer keeps it as a second output.
+// residual sum. Where others read that input as well, the producer keeps it as a second output,
+// whose only reader it can take in as well.
 #include <algorithm>
 #include <cmath>
 
@@ -200,6 +201,11 @@ bool computes_with_constants(const Node& node, int main) {
   return true;
 }
 
+std::vector<PostOp>::iterator place_of(std::string_view function, std::vector<PostOp>& tail) {
+  return std::find_if(tail.begin(), tail.end(),
+                      [&](const PostOp& op) { return op.function == function; });
+}
+
 bool among(const Node& node, const Edge& input) {
   return std::find(node.inputs.begin(), node.inputs.end(), input) != node.inputs.end();
 }
@@ -208,17 +214,17 @@ bool among(const Node& node, const Edge& input) {
 bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   const Edge x = user->inputs[main];
   Node* producer = x.node;
-  if (!producer->def || producer->def->families.empty() || producer->def->view || x.port != 0 ||
-      (producer->outputs.size() != 1 && !keeps(producer->tail)) ||
-      !is_float(producer->outputs[0].type) ||
-      !(is_float(user->outputs[0].type) || user->is("Quantize")) ||
+  const bool keeps_one = keeps(producer->tail), branch = keeps_one && x.port == 1;
+  if (!producer->def || producer->def->families.empty() || producer->def->view ||
+      (x.port != 0 && !branch) || (producer->outputs.size() != 1 && !keeps_one) ||
+      !is_float(producer->outputs[x.port].type) ||
+      !(is_float(user->outputs[0].type) || (user->is("Quantize") && !branch)) ||
       producer->shape() != user->shape())
     return false;
   // For others who read it the producer stays in its place, where no operand but constants exists
   // yet.
-  const bool others = graph.users(x).size() != 1, stays = others || keeps(producer->tail);
-  if ((others && keeps(producer->tail)) || (stays && !computes_with_constants(*user, main)))
-    return false;
+  const bool others = graph.users(x).size() != 1, stays = others || keeps_one;
+  if ((others && keeps_one) || (stays && !computes_with_constants(*user, main))) return false;
   const OpDesc desc = describe(*user);
   TailSteps fused = user->def->as_tail(desc, main);
   if (fused.steps.empty()) return false;
@@ -231,6 +237,12 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   if (others) {
     candidate.tail.push_back({"keep"});
     candidate.outputs.push_back(candidate.outputs[0]);
+  }
+  auto end = candidate.tail.end();
+  if (branch) {
+    const auto keep = place_of("keep", candidate.tail);
+    end =
+        place_of("fork", candidate.tail) < keep ? keep : candidate.tail.insert(keep, {"fork"}) + 1;
   }
   for (PostOp step : fused.steps) {
     if (!step.is_unary()) {
@@ -245,9 +257,9 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
             make_constant(fused.constants.at(operand - user->inputs.size()), made));
       }
     }
-    candidate.tail.push_back(step);
+    end = candidate.tail.insert(end, step) + 1;
   }
-  candidate.outputs[0].type = user->outputs[0].type;
+  candidate.outputs[x.port].type = user->outputs[0].type;
   if (user->is("Quantize")) shorten(candidate, made);
   merge_linear(candidate, made);
   order_operands(candidate);
@@ -265,7 +277,7 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   producer->tail = candidate.tail;
   producer->own_inputs = candidate.own_inputs;
   producer->outputs = candidate.outputs;
-  producer->outputs[0].names = user->outputs[0].names;
+  producer->outputs[x.port].names = user->outputs[0].names;
   if (others) graph.replace_uses({producer, 0}, {producer, 1});
   if (!stays) {
     // The operands exist where the user stands, so the producer moves there; only the user needed
@@ -274,7 +286,7 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
                to = graph.nodes.begin() + static_cast<std::ptrdiff_t>(position(graph, user));
     std::rotate(from, from + 1, to + 1);
   }
-  graph.replace_uses({user, 0}, {producer, 0});
+  graph.replace_uses({user, 0}, {producer, x.port});
   user->inputs.clear();  // it reads nothing any more, so the producer has the user's users only
   return true;
 }

@@ -441,6 +441,24 @@ TEST(FuseTails, WhatOthersReadIsKept) {
                                                           {"add"}}));
 }
 
+// Both ways go on through functions.
+TEST(FuseTails, WhatIsKeptGoesOnByItself) {
+  GraphBuilder b;
+  const Edge x = conv(b, b.parameter({1, 16, 6, 6}), 16, 16, 3, "1,1", 1);
+  const auto factor = [&](unsigned seed) {
+    return b.constant(random_tensor({1, 16, 1, 1}, 1, 2, seed));
+  };
+  b.result(b.op("Multiply", 1, {b.op("ReLU", 1, {x}), factor(3)}));
+  const Edge branch = b.op("Multiply", 1, {b.op("Negative", 1, {x}), factor(4)});
+  b.result(b.op("ReLU", 1, {branch}));
+  b.result(branch);
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(functions_of(*graph, "Convolution"),
+            (std::vector<std::string>{"fork", "negative", "multiply", "keep", "relu", "multiply"}));
+  EXPECT_EQ(count_of(*graph, "ReLU"), 1u);  // what it reads has another reader
+}
+
 // The other operand exists only behind the producer, which has to stay where it is.
 TEST(FuseTails, NothingIsKeptForWhatWaitsForOthers) {
   GraphBuilder b;

@@ -60,7 +60,8 @@ TEST(Tail, PaddedOperandOfAReference) {
             plain.data<float>()[i] + (c < 5 ? inputs[2].data<float>()[(n * 5 + c) * 35 + p] : 0.f));
 }
 
-// Adds 1 channel by channel, keeps that where there are gaps, and goes on with a clamp.
+// Adds something channel by channel, keeps that where there are gaps, and goes on with a clamp.
+// Then the same where what is kept goes on by itself.
 void check_kept(OpDesc desc, std::vector<Tensor> inputs, int64_t gap, int64_t offset) {
   Shape channels(desc.outputs[0].shape.size(), 1);
   const size_t axis = desc.type == "MatMul" ? channels.size() - 1 : 1;
@@ -75,6 +76,15 @@ void check_kept(OpDesc desc, std::vector<Tensor> inputs, int64_t gap, int64_t of
   EXPECT_NE(values[0].to_floats(), values[1].to_floats());
   EXPECT_GT(check_op(desc, inputs), 0u);
   const DeviceTraits gpu = tiny_traits();
+  EXPECT_GT(check_op(desc, inputs, {}, &gpu), 0u);
+
+  desc.tail.insert(desc.tail.begin() + 1, {{"fork"}, {"negative"}, {"relu"}});
+  const std::vector<Tensor> forked = reference(desc, inputs);
+  EXPECT_EQ(values[0].to_floats(), forked[0].to_floats());
+  std::vector<float> expected = values[1].to_floats();
+  for (float& value : expected) value = std::max(-value, 0.f);
+  EXPECT_EQ(expected, forked[1].to_floats());
+  EXPECT_GT(check_op(desc, inputs), 0u);
   EXPECT_GT(check_op(desc, inputs, {}, &gpu), 0u);
   for (auto* list : {&desc.inputs, &desc.outputs})
     for (TensorDesc& tensor : *list) tensor.type = ElementType::f16;

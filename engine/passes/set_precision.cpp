@@ -10,6 +10,7 @@
 #include <set>
 
 #include "engine/passes/passes.h"
+#include "kernels/convolution_tile.h"
 #include "kernels/tail.h"
 
 namespace clinfer {
@@ -76,21 +77,22 @@ bool is_narrow_probability_map(const Graph& graph, const Node& result) {
 // How many products of floats the node adds up for each number of its output; 0 where it adds none.
 int64_t terms_of_a_sum(const Node& node) {
   const bool grouped = node.is("GroupConvolution") || node.is("GroupConvolutionBackpropData"),
-             backwards =
+             transposed =
                  node.is("ConvolutionBackpropData") || node.is("GroupConvolutionBackpropData");
   if (node.is("MatMul")) {
     const Shape& a = node.inputs[0].node->shape(node.inputs[0].port);
-    const bool transposed = a.size() > 1 && node.attributes.get_bool("transpose_a", false);
-    return a[a.size() - (transposed ? 2 : 1)];
+    const bool by_column = a.size() > 1 && node.attributes.get_bool("transpose_a", false);
+    return a[a.size() - (by_column ? 2 : 1)];
   }
   if (node.is("ScaledDotProductAttention")) {
     const Shape& keys = node.inputs[1].node->shape(node.inputs[1].port);
     return keys[keys.size() - 2];
   }
-  if (!(node.is("Convolution") || grouped || backwards)) return 0;
-  const Shape& weights = node.inputs[1].node->shape(node.inputs[1].port);
-  const size_t channels = (grouped ? 1 : 0) + (backwards ? 1 : 0);
-  return count(weights) / std::max<int64_t>(1, weights[channels] * (grouped ? weights[0] : 1));
+  if (!(node.is("Convolution") || grouped || transposed)) return 0;
+  const auto shape_of = [&](size_t i) { return node.inputs[i].node->shape(node.inputs[i].port); };
+  const ConvShape s =
+      read_convolution(grouped, transposed, node.attributes, shape_of(0), shape_of(1)).shape;
+  return s.taps() * s.in_channels;
 }
 
 // Float tensors on their way into a layer of integers. Rounded to f16 they give other bytes, and
@@ -100,6 +102,10 @@ int64_t terms_of_a_sum(const Node& node) {
 class FloatsBeforeBytes {
  public:
   explicit FloatsBeforeBytes(const Graph& graph) {
+    const auto makes_bytes = [](const auto& node) {
+      return node->is("Quantize") || quantizes(node->tail);
+    };
+    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), makes_bytes)) return;
     std::set<Place> summed;
     for (const auto& node : graph.nodes)
       if (node->def && !is_wide(*node)) unite(*node);
@@ -109,7 +115,7 @@ class FloatsBeforeBytes {
       if (terms_of_a_sum(*node) > most) summed.insert(root(place(node->inputs[0])));
     }
     for (const auto& node : graph.nodes) {
-      if (!(node->is("Quantize") || quantizes(node->tail))) continue;
+      if (!makes_bytes(node)) continue;
       for (const Edge& input : node->inputs)
         if (const Place at = root(place(input)); is_data(input) && !summed.contains(at))
           wide_.insert(at);

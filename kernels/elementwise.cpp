@@ -712,6 +712,7 @@ std::vector<OpDef> elementwise_ops() {
     def.families = {&kElementwiseFamily};
     def.layout = LayoutRule::follow;
     def.as_tail = elementwise_as_tail;
+    def.converts = true;
     if (def.type == "BitwiseNot" || def.type == "ConvertLike") def.expand = expand_by_type;
     ops.push_back(std::move(def));
   }

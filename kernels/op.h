@@ -179,6 +179,8 @@ struct OpDef {
   // Boxes and scores: floats that the application or a constant gives, and those that come out,
   // stay f32 (passes/set_precision.cpp).
   bool stays_wide = false;
+  // Kernels read floats of one storage type and write the other as well.
+  bool converts = false;
 };
 
 // All operations: built from the words in kernels/meson.build. Throws nothing; nullptr when

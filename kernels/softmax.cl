@@ -1,7 +1,7 @@
 // SoftMax and LogSoftmax of any strides. ALONG 0: a work-item computes VECTOR neighbouring rows at once, walking the axis
 // step by step. ALONG 1: LANES work-items share a row and walk the axis in vectors, side by side in memory when VECTOR > 1.
-// Defines: T, LOGARITHM, KEEP (1: exponentials wait in the output instead of being computed twice; T is float), ALONG,
-// VECTOR, LANES, ROWS (work-group), UNIT (1: the elements of a vector are adjacent in both tensors).
+// Defines: IN_T, OUT_T, LOGARITHM, KEEP (1: exponentials wait in the output instead of being computed twice; both types are
+// float), ALONG, VECTOR, LANES, ROWS (work-group), UNIT (1: the elements of a vector are adjacent in both tensors).
 
 typedef struct {
   int axis, in_axis, out_axis;           // size and strides
@@ -15,18 +15,18 @@ typedef struct {
 #define IV INTV(VECTOR)
 
 #if UNIT
-#define GET(p, stride) LOADV(T, VECTOR, p)
-#define PUT(v, p, stride) STOREV(T, VECTOR, v, p)
+#define GET(p, stride) LOADV(IN_T, VECTOR, p)
+#define PUT(v, p, stride) STOREV(OUT_T, VECTOR, v, p)
 #else
-FV FN(get)(__global const T *p, int stride) {
+FV FN(get)(__global const IN_T *p, int stride) {
   float part[VECTOR];
-  for (int k = 0; k < VECTOR; ++k) part[k] = LOADV(T, 1, p + k * stride);
+  for (int k = 0; k < VECTOR; ++k) part[k] = LOADV(IN_T, 1, p + k * stride);
   return LOADV_PRIVATE(VECTOR, part);
 }
-void FN(put)(FV v, __global T *p, int stride) {
+void FN(put)(FV v, __global OUT_T *p, int stride) {
   float part[VECTOR];
   STOREV_PRIVATE(VECTOR, v, part);
-  for (int k = 0; k < VECTOR; ++k) STOREV(T, 1, part[k], p + k * stride);
+  for (int k = 0; k < VECTOR; ++k) STOREV(OUT_T, 1, part[k], p + k * stride);
 }
 #define GET(p, stride) FN(get)(p, stride)
 #define PUT(v, p, stride) FN(put)(v, p, stride)
@@ -40,7 +40,7 @@ void FN(put)(FV v, __global T *p, int stride) {
 #endif
 
 WORK_GROUP(LANES, ROWS, 1)
-KERNEL(IN(T, in), OUT(T, out), const FN(Args) a) {
+KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
 #if ALONG && LANES > 1
   SHARED(float, all_shared, ROWS * LANES);
   const int lane = get_local_id(0);
@@ -58,8 +58,8 @@ KERNEL(IN(T, in), OUT(T, out), const FN(Args) a) {
     const int inner = min(rest % a.vectors * VECTOR, a.inner - VECTOR);
     rest /= a.vectors;
 #endif
-    __global const T *from = AT(in) + inner * a.in_inner;
-    __global T *to = AT(out) + inner * a.out_inner;
+    __global const IN_T *from = AT(in) + inner * a.in_inner;
+    __global OUT_T *to = AT(out) + inner * a.out_inner;
 #pragma unroll
     for (int d = 0; d < 4; ++d) {
       const int i = rest % a.size[d];

@@ -91,7 +91,10 @@ size_t inner_loop(const std::vector<CopyDim>& loops) {
 
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (!desc.tail.empty()) return "takes no tail";
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  // Either side may be wide.
+  OpDesc same = desc;
+  if (is_float(desc.outputs[0].type)) same.outputs[0].type = desc.inputs[0].type;
+  if (std::string why = reject_storage(same, 1); !why.empty()) return why;
   if (rows_of(desc).loops.size() > kMostLoops)
     return "needs more than " + std::to_string(kMostLoops) + " loops around the axis";
   return "";
@@ -169,7 +172,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   const int64_t vectors = along ? inner.size : ceil_div(inner.size, vector),
                 items = rows.count / inner.size * vectors;
   // Vectors across the axis that overlap would scale what is kept twice.
-  const bool keep = traits.is_cpu && desc.inputs[0].type == ElementType::f32 &&
+  const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
+  const bool keep = traits.is_cpu && from == ElementType::f32 && to == ElementType::f32 &&
                     (along || inner.size % vector == 0);
   const double work = 60.0 * static_cast<double>(rows.axis.size) * (along ? 1 : vector);
   const int64_t per_group = traits.is_cpu ? tiles_per_item(items, 1, work, traits) : group_rows;
@@ -188,7 +192,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   const auto define = [&](const char* name, int value) {
     spec.defines.emplace_back(name, std::to_string(value));
   };
-  spec.defines.emplace_back("T", storage_name(desc.inputs[0].type));
+  spec.defines.emplace_back("IN_T", storage_name(from));
+  spec.defines.emplace_back("OUT_T", storage_name(to));
   define("LOGARITHM", desc.type == "LogSoftmax");
   define("KEEP", keep);
   define("ALONG", along);
@@ -196,8 +201,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   define("LANES", lanes);
   define("ROWS", group_rows);
   define("UNIT", unit);
-  const size_t size = size_of(desc.inputs[0].type);
-  spec.arguments = {Argument::input(0, size), Argument::output(0, size), int_struct(args)};
+  spec.arguments = {Argument::input(0, size_of(from)), Argument::output(0, size_of(to)),
+                    int_struct(args)};
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(group_rows), 1};
   if (along && lanes > 1) spec.shared = sizeof(float) * static_cast<size_t>(lanes * group_rows);
   spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(items, per_group)), spec.local[1], 1};
@@ -216,6 +221,7 @@ std::vector<OpDef> softmax_ops() {
   softmax.evaluate = evaluate;
   softmax.families = {&kSoftmax};
   softmax.layout = LayoutRule::follow;
+  softmax.converts = true;
   OpDef logarithm = softmax;
   logarithm.type = "LogSoftmax";
   return {std::move(softmax), std::move(logarithm)};

@@ -3,7 +3,7 @@
 // them changes. What the host computes, or the application gives, for operations that run on the
 // host stays f32, and so do boxes and scores (Proposal, NonMaxSuppression, DetectionOutput)
 // wherever they are computed: f16 is too coarse for pixels, and the order of scores would change.
-// So do floats that become bytes, where that is cheap.
+// So do floats that become bytes, and those that are sorted by, where that is cheap.
 #include <algorithm>
 #include <initializer_list>
 #include <map>
@@ -95,6 +95,41 @@ int64_t terms_of_a_sum(const Node& node) {
   return s.taps() * s.in_channels;
 }
 
+using Place = std::pair<const Node*, int>;
+
+Place place(const Edge& edge) { return {edge.node, edge.port}; }
+bool is_data(const Edge& edge) { return is_float(edge.node->outputs[edge.port].type); }
+
+// Sets of float tensors that are to be of one storage type.
+class OfOneType {
+ public:
+  // What the operation reads and writes.
+  void unite(const Node& node) {
+    std::vector<Place> places;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (is_data(node.inputs[i]) &&
+          (i < own_inputs(node) || !node.inputs[i].node->is("Constant")))  // f32 in tails anyhow
+        places.push_back(place(node.inputs[i]));
+    for (size_t port = 0; port < node.outputs.size(); ++port)
+      if (is_float(node.outputs[port].type)) places.push_back({&node, static_cast<int>(port)});
+    for (const Place& other : places) above_[root(other)] = root(places[0]);
+  }
+
+  // What stands for the set. Halves the way for the next one who asks.
+  Place root(Place place) {
+    for (auto at = above_.find(place); at != above_.end() && at->second != place;
+         at = above_.find(place)) {
+      if (const auto next = above_.find(at->second); next != above_.end())
+        at->second = next->second;
+      place = at->second;
+    }
+    return place;
+  }
+
+ private:
+  std::map<Place, Place> above_;  // towards the root
+};
+
 // Float tensors on their way into a layer of integers. Rounded to f16 they give other bytes, and
 // the layers behind make more of these: scores of detectors move by a tenth. Tensors that one
 // operation reads and writes are of one type, so they stay wide together; but not where sums are so
@@ -108,52 +143,85 @@ class FloatsBeforeBytes {
     if (std::none_of(graph.nodes.begin(), graph.nodes.end(), makes_bytes)) return;
     std::set<Place> summed;
     for (const auto& node : graph.nodes)
-      if (node->def && !is_wide(*node)) unite(*node);
+      if (node->def && !is_wide(*node)) together_.unite(*node);
     for (const auto& node : graph.nodes) {
       if (!node->def || node->inputs.empty() || !is_data(node->inputs[0])) continue;
       const int64_t most = node->inputs[0].node->is("Parameter") ? 0 : kShortSum;
-      if (terms_of_a_sum(*node) > most) summed.insert(root(place(node->inputs[0])));
+      if (terms_of_a_sum(*node) > most) summed.insert(together_.root(place(node->inputs[0])));
     }
     for (const auto& node : graph.nodes) {
       if (!makes_bytes(node)) continue;
       for (const Edge& input : node->inputs)
-        if (const Place at = root(place(input)); is_data(input) && !summed.contains(at))
+        if (const Place at = together_.root(place(input)); is_data(input) && !summed.contains(at))
           wide_.insert(at);
     }
   }
 
-  bool contain(const Node& node, int port) { return wide_.contains(root({&node, port})); }
+  bool contain(const Node& node, int port) { return wide_.contains(together_.root({&node, port})); }
 
  private:
-  using Place = std::pair<const Node*, int>;
   static constexpr int64_t kShortSum = 512;
 
-  static Place place(const Edge& edge) { return {edge.node, edge.port}; }
-  static bool is_data(const Edge& edge) { return is_float(edge.node->outputs[edge.port].type); }
+  OfOneType together_;
+  std::set<Place> wide_;
+};
 
-  void unite(const Node& node) {
-    std::vector<Place> places;
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (is_data(node.inputs[i]) &&
-          (i < own_inputs(node) || !node.inputs[i].node->is("Constant")))  // f32 in tails anyhow
-        places.push_back(place(node.inputs[i]));
-    for (size_t port = 0; port < node.outputs.size(); ++port)
-      if (is_float(node.outputs[port].type)) places.push_back({&node, static_cast<int>(port)});
-    for (const Place& other : places) above_[root(other)] = root(places[0]);
-  }
-
-  // Halves the way for the next one who asks.
-  Place root(Place place) {
-    for (auto at = above_.find(place); at != above_.end() && at->second != place;
-         at = above_.find(place)) {
-      if (const auto next = above_.find(at->second); next != above_.end())
-        at->second = next->second;
-      place = at->second;
+// Floats on their way to where they are sorted, or read by the host, which decides by them. Scores
+// near 1, those that count, are steps of 0.0005 apart in f16: many would be equal, and which box
+// suppresses which would be chance. They are wide from the last operation on that reads one type
+// and writes the other, as far as all that read them take it; what is only moved on the way is of
+// one type.
+class FloatsToSort {
+ public:
+  explicit FloatsToSort(const Graph& graph) {
+    std::vector<const Node*> ahead;
+    for (const auto& node : graph.nodes)
+      if (sorts(*node)) ahead.push_back(node.get());
+    if (ahead.empty()) return;
+    std::set<Place> narrow;
+    for (const auto& node : graph.nodes)
+      if (moves(*node)) together_.unite(*node);
+    for (const auto& node : graph.nodes) {
+      if (node->is("Result") || moves(*node) || converts(*node)) continue;
+      for (const Edge& input : node->inputs) narrow.insert(together_.root(place(input)));
+      for (size_t port = 0; port < node->outputs.size(); ++port)
+        narrow.insert(together_.root({node.get(), static_cast<int>(port)}));
     }
-    return place;
+    std::set<const Node*> seen(ahead.begin(), ahead.end());
+    while (!ahead.empty()) {
+      const Node* node = ahead.back();
+      ahead.pop_back();
+      for (const Edge& input : node->inputs) {
+        const Place at = together_.root(place(input));
+        if (!is_data(input) || narrow.contains(at)) continue;
+        wide_.insert(at);
+        if (seen.insert(input.node).second) ahead.push_back(input.node);
+      }
+    }
   }
 
-  std::map<Place, Place> above_;  // towards what stands for a set of tensors of one type
+  bool contain(const Node& node, int port) { return wide_.contains(together_.root({&node, port})); }
+
+ private:
+  static bool sorts(const Node& node) {
+    return is_wide(node) || node.is("TopK") || finds_places(node);
+  }
+
+  static bool moves(const Node& node) {
+    return node.def &&
+           (node.def->view || node.is("Concat") || node.is("Gather") || node.is("GatherElements") ||
+            node.is("GatherND") || node.is("TopK") || finds_places(node));
+  }
+
+  static bool finds_places(const Node& node) {
+    return node.is("MaxPool") && node.outputs.size() > 1;
+  }
+
+  static bool converts(const Node& node) {
+    return node.is("Constant") || is_wide(node) || (node.def && node.def->converts);
+  }
+
+  OfOneType together_;
   std::set<Place> wide_;
 };
 
@@ -171,12 +239,14 @@ bool half_activations(const Config& config, const Graph& graph, bool device_has_
 
 void set_precision(Graph& graph, const PassContext& context) {
   FloatsBeforeBytes before_bytes(graph);
+  FloatsToSort to_sort(graph);
   for (const auto& node : graph.nodes)
     for (size_t port = 0; port < node->outputs.size(); ++port) {
       NodeOutput& output = node->outputs[port];
       const int at = static_cast<int>(port);
       if (is_float(output.type))
-        output.type = stays_wide(graph, *node, at) || before_bytes.contain(*node, at)
+        output.type = stays_wide(graph, *node, at) || before_bytes.contain(*node, at) ||
+                              to_sort.contain(*node, at)
                           ? ElementType::f32
                           : context.activations;
       else if (output.type == ElementType::boolean)

@@ -60,19 +60,78 @@ TEST(SetPrecision, RegionsStayWide) {
   EXPECT_EQ(type_of_regions(true), ElementType::f16);
 }
 
+Edge zeros(GraphBuilder& b, const Shape& shape) {
+  return b.constant(Tensor::allocate(ElementType::f32, shape));
+}
+
+Edge reshaped(GraphBuilder& b, const Edge& data, const std::vector<int64_t>& shape) {
+  const Shape rank{static_cast<int64_t>(shape.size())};
+  return b.op("Reshape", 1, {data, b.constant(Tensor::of(ElementType::i64, rank, shape))},
+              {{"special_zero", "false"}});
+}
+
+Edge detections(GraphBuilder& b, const Edge& boxes, const Edge& scores, const Edge& priors) {
+  return b.op("DetectionOutput", 8, {boxes, scores, priors},
+              {{"keep_top_k", "4"}, {"nms_threshold", "0.5"}, {"normalized", "true"}});
+}
+
+// A convolution's sums of two classes for two boxes.
+Edge sums_of_scores(GraphBuilder& b) {
+  return b.op("Convolution", 1, {b.parameter({1, 3, 1, 1}), zeros(b, {4, 3, 1, 1})});
+}
+
 // Priors are pixels even where a kernel reads them.
 TEST(SetPrecision, PriorsStayWide) {
   GraphBuilder b;
-  const Edge priors = b.constant(Tensor::allocate(ElementType::f32, {1, 2, 8})),
-             scores = b.op("Abs", 1, {b.parameter({1, 4})}),
-             boxes =
-                 b.op("DetectionOutput", 8, {b.op("Abs", 1, {b.parameter({1, 8})}), scores, priors},
-                      {{"keep_top_k", "4"}, {"nms_threshold", "0.5"}, {"normalized", "true"}});
+  const Edge priors = zeros(b, {1, 2, 8}), scores = reshaped(b, sums_of_scores(b), {1, 4}),
+             boxes = detections(b, b.op("Abs", 1, {b.parameter({1, 8})}), scores, priors);
   b.result(boxes);
   const auto graph = in_half(b);
   EXPECT_EQ(priors.node->outputs[0].type, ElementType::f32);
-  EXPECT_EQ(scores.node->outputs[0].type, ElementType::f16);
+  EXPECT_EQ(scores.node->outputs[0].type, ElementType::f16);  // nothing is there to convert them
   EXPECT_EQ(boxes.node->outputs[0].type, ElementType::f32);
+}
+
+// Types of the sums, of the probabilities, of what both are moved to, and of what comes of a
+// `rival`, an operation that reads the probabilities as well.
+std::vector<ElementType> types_of_scores(const char* rival) {
+  GraphBuilder b;
+  const Edge sums = reshaped(b, sums_of_scores(b), {1, 2, 2}),
+             scores = b.op("SoftMax", 8, {sums}, {{"axis", "2"}}),
+             moved = reshaped(b, scores, {1, 4}),
+             other = std::string(rival) == "MatMul" ? b.op(rival, 1, {scores, zeros(b, {2, 2})})
+                                                    : b.op(rival, 1, {scores});
+  b.result(detections(b, b.parameter({1, 8}), moved, zeros(b, {1, 2, 8})));
+  b.result(other);
+  const auto graph = in_half(b);
+  std::vector<ElementType> types;
+  for (const Edge& edge : {sums, scores, moved, other}) types.push_back(edge.node->outputs[0].type);
+  return types;
+}
+
+// Near 1, f16 has many scores be equal, and what suppresses what would be chance.
+TEST(SetPrecision, ScoresToSortStayWide) {
+  const ElementType f16 = ElementType::f16, f32 = ElementType::f32;
+  EXPECT_EQ(types_of_scores("Abs"), (std::vector{f16, f32, f32, f16}));
+  EXPECT_EQ(types_of_scores("MatMul"), (std::vector{f16, f16, f16, f16}));
+}
+
+// Maxima of what the application gives: the places are those of what it gave.
+TEST(SetPrecision, PlacesOfMaximaAreFoundInWideFloats) {
+  GraphBuilder b;
+  const Edge data = b.parameter({1, 3, 4, 4}), listed = b.parameter({1, 8});
+  const Edge maxima =
+      b.op("MaxPool", 8, {data},
+           {{"kernel", "2,2"}, {"strides", "2,2"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}}, 2);
+  b.result(maxima);
+  b.result({maxima.node, 1});
+  const Edge most = b.op(
+      "TopK", 3, {listed, b.constant(Tensor::of(ElementType::i64, {}, std::vector<int64_t>{2}))},
+      {{"axis", "1"}, {"mode", "max"}, {"sort", "value"}}, 2);
+  b.result({most.node, 1});
+  const auto graph = in_half(b);
+  for (const Edge& edge : {data, maxima, listed, most})
+    EXPECT_EQ(edge.node->outputs[0].type, ElementType::f32);
 }
 
 // What the application gives to the host alone never sees f16.

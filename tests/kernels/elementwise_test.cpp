@@ -2,6 +2,7 @@
 // kernel against the reference.
 #include <climits>
 #include <cmath>
+#include <tuple>
 
 #include "tests/kernels/view_test.h"
 
@@ -241,6 +242,15 @@ TEST(Elementwise, LayoutsAndTypes) {
   desc = make_desc("Swish", 4, {}, {x}, {});
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   check_op(desc, {x}, {1e-3, 1e-3});
+  // Scores that are sorted behind it stay wide, whatever it reads.
+  desc = make_desc("Multiply", 1, {}, {x, y}, {});
+  for (const auto& [first, second, out] :
+       {std::tuple{ElementType::f16, ElementType::f16, ElementType::f32},
+        std::tuple{ElementType::f16, ElementType::f32, ElementType::f32},
+        std::tuple{ElementType::f32, ElementType::f32, ElementType::f16}}) {
+    desc.inputs[0].type = first, desc.inputs[1].type = second, desc.outputs[0].type = out;
+    check_op(desc, {x, y}, {1e-3, 1e-3});
+  }
 }
 
 TEST(Elementwise, ConvertsComparesSelects) {

@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kHostReason =
     "priors depend on sizes only, so they are constant when a model is compiled";
 constexpr int64_t kMostDensity = 1024;
+constexpr int64_t kMostPixels = int64_t{1} << 24;
 
 std::vector<float> float_list(const Attributes& attributes, const char* name) {
   std::vector<float> values;
@@ -91,6 +92,9 @@ Priors read_priors(const Attributes& attributes, int opset) {
   p.min_size = float_list(attributes, "min_size");
   p.max_size = float_list(attributes, "max_size");
   p.fixed_size = float_list(attributes, "fixed_size");
+  for (float size : p.fixed_size)  // is rounded to whole pixels
+    if (!(size >= 0 && size <= static_cast<float>(kMostPixels)))
+      fail_model("a fixed_size is not from 0 to " + std::to_string(kMostPixels));
   p.fixed_ratio = float_list(attributes, "fixed_ratio");
   p.scale_all = attributes.get_bool("scale_all_sizes", true);
   p.ratios_last = opset < 8 || attributes.get_bool("min_max_aspect_ratios_order", true);

@@ -82,6 +82,8 @@ TEST(PriorBox, Refuses) {
   EXPECT_NE(refused("PriorBox", {{"min_size", "1"}, {"aspect_ratio", "-2"}}, {4, 4}), "");
   EXPECT_NE(refused("PriorBox", {{"fixed_size", "1"}, {"density", "0"}}, {4, 4}), "");
   EXPECT_NE(refused("PriorBox", {{"fixed_size", "1,2"}, {"density", "1"}}, {4, 4}), "");
+  for (const char* size : {"1e30", "inf", "-1", "nan"})
+    EXPECT_NE(refused("PriorBox", {{"fixed_size", size}, {"density", "1"}}, {4, 4}), "") << size;
   EXPECT_NE(refused("PriorBoxClustered", {{"width", "1,2"}, {"height", "1"}}, {4, 4}), "");
 }
 

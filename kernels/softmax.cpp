@@ -171,8 +171,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   const bool unit = along || vector == 1 || is_unit(inner);
   const int64_t vectors = along ? inner.size : ceil_div(inner.size, vector),
                 items = rows.count / inner.size * vectors;
-  // Vectors across the axis that overlap would scale what is kept twice.
   const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
+  // Vectors across the axis that overlap would scale what is kept twice.
   const bool keep = traits.is_cpu && from == ElementType::f32 && to == ElementType::f32 &&
                     (along || inner.size % vector == 0);
   const double work = 60.0 * static_cast<double>(rows.axis.size) * (along ? 1 : vector);

@@ -153,14 +153,11 @@ TEST(SetPrecision, InputsOfTheHostStayWide) {
 // convolution `sums` it up.
 std::vector<ElementType> types_between_bytes(int64_t terms, bool quantized, bool sums = false) {
   GraphBuilder b;
-  const auto zeros = [&](const Shape& shape) {
-    return b.constant(Tensor::allocate(ElementType::f32, shape));
-  };
   const Edge picture = b.parameter({1, 3, 4, 4}),
-             source = sums ? b.op("Convolution", 1, {picture, zeros({3, 3, 1, 1})}) : picture,
+             source = sums ? b.op("Convolution", 1, {picture, zeros(b, {3, 3, 1, 1})}) : picture,
              bytes = bytes_of(b, source), first = floats_of(b, bytes),
-             second = b.op("Convolution", 1, {first, zeros({terms, 3, 1, 1})}),
-             third = b.op("Convolution", 1, {second, zeros({8, terms, 1, 1})}),
+             second = b.op("Convolution", 1, {first, zeros(b, {terms, 3, 1, 1})}),
+             third = b.op("Convolution", 1, {second, zeros(b, {8, terms, 1, 1})}),
              last = b.op("Sqrt", 1, {third}), next = quantized ? bytes_of(b, last) : last;
   b.result(next);
   const auto graph = in_half(b);
@@ -198,15 +195,13 @@ TEST(SetPrecision, SummandsOfBytesStayWide) {
 // A convolution of `channels` at every `step`-th pixel of a picture, `last` behind it.
 std::unique_ptr<Graph> map_of(int64_t channels, int64_t step, const char* last) {
   GraphBuilder b;
-  const auto zeros = [&](const Shape& shape) {
-    return b.constant(Tensor::allocate(ElementType::f32, shape));
-  };
   const std::string strides = std::to_string(step) + "," + std::to_string(step);
-  const Edge features =
-                 b.op("Convolution", 1, {b.parameter({1, 3, 16, 24}), zeros({channels, 3, 1, 1})},
-                      {{"strides", strides.c_str()}}),
-             sums = b.op("Convolution", 1, {features, zeros({1, channels, 1, 1})}),
-             biased = b.op("Add", 1, {zeros({1, 1, 1, 1}), sums}), values = b.op(last, 1, {biased});
+  const Edge features = b.op("Convolution", 1,
+                             {b.parameter({1, 3, 16, 24}), zeros(b, {channels, 3, 1, 1})},
+                             {{"strides", strides.c_str()}}),
+             sums = b.op("Convolution", 1, {features, zeros(b, {1, channels, 1, 1})}),
+             biased = b.op("Add", 1, {zeros(b, {1, 1, 1, 1}), sums}),
+             values = b.op(last, 1, {biased});
   b.result(b.op("Convert", 1, {values}, {{"destination_type", "f32"}}));
   return b.finish();
 }

@@ -363,10 +363,16 @@ std::vector<Table> tables_of(const OpDesc& desc) {
   return tables_of(desc, std::span(desc.constants).first(desc.own_inputs));
 }
 
-// One dimension after the other.
+// One dimension after the other; those that shrink first, so that no step has more elements than
+// both the input and the output.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const std::vector<Table> tables = tables_of(desc, inputs);
   Shape shape = inputs[0].shape();
+  std::vector<size_t> order(tables.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_partition(order.begin(), order.end(), [&](size_t d) {
+    return static_cast<int64_t>(tables[d].start.size()) < shape[d];
+  });
   const auto resize = [&](auto values, size_t d) {
     const Table& table = tables[d];
     using Value = typename decltype(values)::value_type;
@@ -392,7 +398,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   if (style_of(desc.opset, desc.attributes).mode != Mode::nearest ||
       outputs[0].type() == ElementType::f32) {
     std::vector<float> values = inputs[0].to_floats();
-    for (size_t d = 0; d < tables.size(); ++d) values = resize(std::move(values), d);
+    for (size_t d : order) values = resize(std::move(values), d);
     if (!is_float(outputs[0].type()))
       for (float& value : values) value = std::nearbyint(value);
     outputs[0] = Tensor::of(outputs[0].type(), outputs[0].shape(), values);
@@ -402,7 +408,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     using Value = decltype(zero);
     const Value* data = inputs[0].data<Value>();
     std::vector<Value> values(data, data + inputs[0].elements());
-    for (size_t d = 0; d < tables.size(); ++d) values = resize(std::move(values), d);
+    for (size_t d : order) values = resize(std::move(values), d);
     std::copy(values.begin(), values.end(), outputs[0].mutable_data<Value>());
   });
 }

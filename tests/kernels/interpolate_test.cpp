@@ -173,6 +173,19 @@ void add_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
   desc.tail = {{"add", 0, 0, static_cast<int>(operand)}, {"relu"}};
 }
 
+// 2^22 columns become one before one row becomes as many: 2^44 elements are not to be had.
+TEST(Interpolate, ShrinksBeforeItGrows) {
+  constexpr int kMany = 1 << 22;
+  const Tensor data =
+      Tensor::of<int>(ElementType::u8, {1, kMany}, std::vector<int>(static_cast<size_t>(kMany), 7));
+  std::vector<Tensor> inputs;
+  const OpDesc desc =
+      describe({"nearest", "asymmetric", "floor"}, data, {0, 1}, {kMany, 1}, inputs);
+  const Tensor out = reference(desc, inputs)[0];
+  EXPECT_EQ(out.shape(), (Shape{kMany, 1}));
+  EXPECT_EQ(out.to_ints().back(), 7);
+}
+
 TEST(Interpolate, NearestTwice) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe({"nearest", "asymmetric", "floor"}, random_tensor({2, 21, 5, 7}), {2, 3},

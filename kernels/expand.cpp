@@ -99,6 +99,7 @@ size_t Expansion::step(std::string type, int opset, std::vector<size_t> inputs,
           .infer_shapes({step.type, opset, step.attributes, infos, output_count});
   results.resize(output_count);
   for (ValueInfo& result : results) {
+    checked_count(result.shape);
     result.value = {};
     values_.push_back(std::move(result));
   }
@@ -154,6 +155,24 @@ std::vector<int64_t> index_list(int64_t count) {
   if (count > kMostElements)
     fail_unsupported("needs a list of " + std::to_string(count) + " indices");
   return std::vector<int64_t>(static_cast<size_t>(count));
+}
+
+size_t bytes_of_steps(const OpDef& def, const ShapeContext& context) {
+  if (def.evaluate != evaluate_expanded) return 0;
+  const Expansion expansion(def, context);
+  size_t bytes = 0;
+  for (const Expansion::Step& step : expansion.steps()) {
+    std::vector<ValueInfo> infos;
+    for (size_t i : step.inputs) infos.push_back(expansion.info(i));
+    for (size_t k = 0; k < step.output_count; ++k) {
+      const ValueInfo& value = expansion.info(step.first_output + k);
+      const ElementType type = is_float(value.type) ? ElementType::f32 : value.type;
+      bytes += static_cast<size_t>(checked_count(value.shape)) * size_of(type);
+    }
+    bytes += bytes_of_steps(def_of(step.type, step.opset),
+                            {step.type, step.opset, step.attributes, infos, step.output_count});
+  }
+  return bytes;
 }
 
 OpDef expanded_op(std::string type, std::vector<int> opsets, void (*expand)(Expansion&)) {

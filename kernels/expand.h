@@ -68,6 +68,10 @@ std::vector<int64_t> index_list(int64_t count);
 // off.
 void compute_in_floats(Expansion& x, size_t count, bool rounded);
 
+// Bytes of host memory that evaluate() takes for what the steps give; 0 where the operation has an
+// evaluate() of its own. Throws what its `expand` throws.
+size_t bytes_of_steps(const OpDef& def, const ShapeContext& context);
+
 // An entry of the registry for an operation that is nothing but steps.
 OpDef expanded_op(std::string type, std::vector<int> opsets, void (*expand)(Expansion&));
 

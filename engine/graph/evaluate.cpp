@@ -1,8 +1,10 @@
 // Host evaluation, node by node; a value is dropped after its last use.
 #include "engine/graph/evaluate.h"
 
+#include <algorithm>
 #include <unordered_map>
 
+#include "kernels/expand.h"
 #include "kernels/tail.h"
 
 namespace clinfer {
@@ -18,16 +20,20 @@ Tensor as_type(const Tensor& tensor, ElementType type) {
 // Outputs of the operation itself, without what its tail keeps.
 size_t own_outputs(const Node& node) { return node.outputs.size() - (keeps(node.tail) ? 1 : 0); }
 
-std::vector<ValueInfo> infer_from_values(const Node& node, const OpDesc& desc,
-                                         std::span<const Tensor> values) {
+std::vector<ValueInfo> infos_of(std::span<const Tensor> values) {
   std::vector<ValueInfo> infos;
-  for (const Tensor& value : values.first(desc.own_inputs))
-    infos.push_back({value.type(), value.shape(), value});
-  return node.def->infer_shapes(
-      {node.type, node.opset, node.attributes, infos, own_outputs(node), node.bodies});
+  for (const Tensor& value : values) infos.push_back({value.type(), value.shape(), value});
+  return infos;
 }
 
 }  // namespace
+
+size_t bytes_to_evaluate(const Node& node, std::span<const Tensor> inputs) {
+  const std::vector<ValueInfo> infos = infos_of(inputs.first(own_inputs(node)));
+  return bytes_of_outputs(node) +
+         bytes_of_steps(*node.def, {node.type, node.opset, node.attributes, infos,
+                                    own_outputs(node), node.bodies});
+}
 
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs,
                                   bool sizes_vary) {
@@ -43,7 +49,10 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
   if (sizes_vary) {
     for (size_t i = 0; i < values.size(); ++i)
       desc.inputs[i] = TensorDesc::row_major(values[i].type(), values[i].shape());
-    for (const ValueInfo& output : infer_from_values(node, desc, values))
+    const std::vector<ValueInfo> infos =
+        infos_of(std::span<const Tensor>(values).first(desc.own_inputs));
+    for (const ValueInfo& output : node.def->infer_shapes(
+             {node.type, node.opset, node.attributes, infos, own_outputs(node), node.bodies}))
       outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
   } else {
     for (const NodeOutput& output : node.outputs)
@@ -51,8 +60,10 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
           quantizes(node.tail) ? ElementType::f32 : host_type(output.type), output.shape));
   }
   outputs.resize(node.outputs.size());
-  node.def->evaluate(desc, std::span<const Tensor>(values).first(desc.own_inputs),
-                     std::span<Tensor>(outputs).first(own_outputs(node)));
+  // Without elements there is nothing to compute, and a sum on the way may have a plane of them.
+  const auto own = std::span<Tensor>(outputs).first(own_outputs(node));
+  if (!std::ranges::all_of(own, [](const Tensor& output) { return output.elements() == 0; }))
+    node.def->evaluate(desc, std::span<const Tensor>(values).first(desc.own_inputs), own);
   apply_tail(desc, values, outputs);
   return outputs;
 }

@@ -18,6 +18,10 @@ namespace clinfer {
 std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs,
                                   bool sizes_vary = false);
 
+// Bytes of host memory that evaluate_node() takes for the outputs and, where the operation is a
+// combination of others, for what these give. Shapes are to be inferred before.
+size_t bytes_to_evaluate(const Node& node, std::span<const Tensor> inputs);
+
 // Types and shapes of the inputs of the operation itself, and the values of those that are
 // Constants.
 std::vector<ValueInfo> known_inputs(const Node& node);

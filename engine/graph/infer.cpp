@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 31;  // of one tensor
 constexpr int64_t kMostShapeElements = int64_t{1}
-                                       << 16;  // of a tensor that shapes are computed from
+                                       << 16;         // of a tensor that shapes are computed from
+constexpr size_t kMostShapeBytes = size_t{64} << 20;  // on the way to one such tensor
 constexpr size_t kMostDimensions = 16;
 
 void check_shape(const Shape& shape, size_t port) {
@@ -161,6 +162,11 @@ class KnownValues {
     if (node.is("ShapeOf")) return {shape_value(node)};
     std::vector<Tensor> inputs;
     for (const Edge& input : node.inputs) inputs.push_back(values_.at(input.node)[input.port]);
+    const size_t bytes = bytes_to_evaluate(node, inputs);
+    if (bytes > kMostShapeBytes)
+      throw Error(ErrorCode::unsupported, "computing a shape would take " + std::to_string(bytes) +
+                                              " bytes of the host's memory; the most is " +
+                                              std::to_string(kMostShapeBytes));
     return evaluate_node(node, inputs);
   }
 

@@ -42,10 +42,9 @@ std::vector<Tensor> known_values(const Node& node, size_t& left) {
     inputs.push_back(value_of(input));
     if (inputs.back().empty()) return {};
   }
-  const size_t bytes = bytes_of_outputs(node);
-  if (bytes > left) return {};
-  left -= bytes;
   try {
+    if (bytes_to_evaluate(node, inputs) > left) return {};
+    left -= bytes_of_outputs(node);
     return evaluate_node(node, inputs);
   } catch (const Error& error) {
     if (!node.bodies.empty() && IterationLimit::passed()) return {};  // left to each inference

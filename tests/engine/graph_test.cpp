@@ -164,6 +164,24 @@ TEST_F(Chain, EvaluatesShapesOtherThanInferred) {
             (std::vector<float>{6, 8, 9}));
 }
 
+TEST_F(Chain, ComputesNothingWithoutElements) {
+  static int calls = 0;
+  const OpDef counting{
+      .type = "Counting",
+      .opsets = {1},
+      .infer_shapes = infer_add_one,
+      .evaluate = [](const OpDesc&, std::span<const Tensor>, std::span<Tensor>) { ++calls; }};
+  a->def = &counting;
+  const auto evaluated = [&](const Shape& shape) {
+    a->outputs[0].shape = shape;
+    return evaluate_node(*a, std::vector<Tensor>{Tensor::allocate(ElementType::f32, shape)}).at(0);
+  };
+  EXPECT_EQ(evaluated({2, 0}).shape(), (Shape{2, 0}));
+  EXPECT_EQ(calls, 0);
+  evaluated({2, 1});
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(Chain, EvaluatesTails) {
   a->tail = {{.function = "multiply", .operand = 1}};
   a->own_inputs = 1;

@@ -66,6 +66,44 @@ TEST(FoldConstants, LeavesWhatWouldTakeFarMoreThanTheModel) {
   EXPECT_EQ(graph->results[1]->inputs[0].node->type, "Constant");
 }
 
+// A product of 400 MB on the way to one number.
+TEST(FoldConstants, LeavesStepsThatTakeTooMuchMemory) {
+  const auto folded = [](int64_t n) {
+    GraphBuilder b;
+    const Edge row = b.constant(random_tensor({n})), one = b.constant(random_tensor({1, 1}));
+    b.result(b.op("Einsum", 7, {row, row, one}, {{"equation", "a,b,ab->"}}));
+    auto graph = b.finish();
+    run_passes(*graph, cpu_context(), "fold_constants");
+    return graph->results[0]->inputs[0].node->is("Constant");
+  };
+  EXPECT_TRUE(folded(100));
+  EXPECT_FALSE(folded(10000));
+}
+
+TEST(InferShapes, RefusesValuesThatTakeTooMuchMemory) {
+  const auto shape = [](int64_t n) {
+    GraphBuilder b;
+    const auto ones = [&](const Shape& of, ElementType type = ElementType::f32) {
+      return b.constant(Tensor::of(type, of, std::vector<int>(static_cast<size_t>(count(of)), 1)));
+    };
+    const Edge row = ones({n});
+    const Edge sum = b.op("Einsum", 7, {row, row, ones({1, 1})}, {{"equation", "a,b,ab->"}});
+    const Edge wanted = b.op("Convert", 1, {sum}, {{"destination_type", "i64"}});
+    const Edge any = ones({1}, ElementType::i64);
+    const Edge target = b.op("Reshape", 1, {wanted, any}), one = ones({1});
+    auto graph = b.finish();
+    Node* made = graph->insert(nullptr, "Broadcast", "made");
+    made->opset = 3;
+    made->def = find_op("Broadcast", 3);
+    made->inputs = {one, target};
+    made->outputs.resize(1);
+    infer_shapes(*graph);
+    return made->shape();
+  };
+  EXPECT_EQ(shape(3), (Shape{9}));
+  EXPECT_THROW(shape(30000), Error);
+}
+
 TEST(FoldIntoWeights, BatchNormalisationBehindAConvolution) {
   GraphBuilder b;
   Edge x = conv(b, b.parameter({1, 3, 5, 5}), 3, 4, 3, "1,1", 1);

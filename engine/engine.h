@@ -1,5 +1,5 @@
 // The engine's public face, the only engine header that gst/ and programs include: devices, models,
-// compiled models, infer requests. Everything here throws Error (kernels/error.h). No OpenCL type
+// compiled models, infer requests. Everything here throws Error (kernels/base/error.h). No OpenCL type
 // appears.
 #pragma once
 
@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/error.h"
-#include "kernels/preprocess.h"
-#include "kernels/tensor.h"
+#include "kernels/base/error.h"
+#include "kernels/frames/preprocess.h"
+#include "kernels/base/tensor.h"
 
 namespace clinfer {
 

@@ -1,9 +1,9 @@
 // The plug-in: registers the elements.
 #include <gst/gst.h>
 
-#include "gst/clinfer.h"
-#include "gst/overlay.h"
-#include "gst/publish.h"
+#include "gst/infer/clinfer.h"
+#include "gst/overlay/overlay.h"
+#include "gst/publish/publish.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
   gboolean registered = GST_ELEMENT_REGISTER(clinfer, plugin);

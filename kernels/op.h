@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/error.h"
-#include "kernels/tensor.h"
+#include "kernels/base/error.h"
+#include "kernels/base/tensor.h"
 
 namespace clinfer {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/hash.h"
+#include "kernels/base/hash.h"
 
 namespace clinfer {
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <numeric>
 
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 
 namespace clinfer {
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <memory>
 
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 #include "tuning/json_text.h"
 
 namespace clinfer {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 #include "tuning/tuning_cache.h"
 
 namespace clinfer {

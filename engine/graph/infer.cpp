@@ -5,7 +5,7 @@
 
 #include "engine/graph/evaluate.h"
 #include "engine/graph/graph.h"
-#include "kernels/loop.h"
+#include "kernels/recurrent/loop.h"
 
 namespace clinfer {
 

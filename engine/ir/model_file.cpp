@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 
 namespace clinfer {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "kernels/hash.h"
+#include "kernels/base/hash.h"
 
 namespace clinfer::ocl {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/hash.h"
+#include "kernels/base/hash.h"
 
 namespace clinfer::ocl {
 

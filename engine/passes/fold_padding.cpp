@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "engine/passes/passes.h"
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 
 namespace clinfer {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "engine/passes/passes.h"
-#include "kernels/convolution_tile.h"
+#include "kernels/convolution/convolution_tile.h"
 
 namespace clinfer {
 

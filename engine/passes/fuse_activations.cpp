@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "engine/passes/passes.h"
-#include "kernels/elementwise.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/scalar_functions.h"
 
 namespace clinfer {

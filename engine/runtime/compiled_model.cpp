@@ -11,9 +11,9 @@
 
 #include "engine/passes/passes.h"
 #include "engine/runtime/infer_request.h"
-#include "engine/runtime/pipeline.h"
-#include "engine/runtime/tuning.h"
-#include "kernels/hash.h"
+#include "engine/measure/pipeline.h"
+#include "engine/measure/tuning.h"
+#include "kernels/base/hash.h"
 #include "tuning/op_key.h"
 
 namespace clinfer {

@@ -16,8 +16,8 @@
 #include "engine/plan/plan.h"
 #include "engine/runtime/launch.h"
 #include "engine/runtime/model.h"
-#include "engine/runtime/picture_planes.h"
-#include "kernels/preprocess.h"
+#include "engine/runtime/frames/picture_planes.h"
+#include "kernels/frames/preprocess.h"
 
 namespace clinfer {
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 
 namespace clinfer {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "engine/ir/model_file.h"
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 
 namespace clinfer {
 

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <charconv>
 
-#include "engine/runtime/noise.h"
+#include "engine/measure/noise.h"
 
 namespace clinfer {
 

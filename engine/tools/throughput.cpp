@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/runtime/noise.h"
+#include "engine/measure/noise.h"
 
 namespace clinfer {
 

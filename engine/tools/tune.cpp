@@ -7,8 +7,8 @@
 #include <csignal>
 #include <cstdio>
 
-#include "engine/runtime/by_turns.h"
-#include "engine/runtime/noise.h"
+#include "engine/measure/by_turns.h"
+#include "engine/measure/noise.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/tune_pipeline.h"
 

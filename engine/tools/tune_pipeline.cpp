@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <map>
 
-#include "engine/runtime/pipeline.h"
+#include "engine/measure/pipeline.h"
 #include "engine/tools/throughput.h"
 
 namespace clinfer {

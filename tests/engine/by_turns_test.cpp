@@ -1,5 +1,5 @@
 // Comparing two models by turns, with requests that take a time of their own.
-#include "engine/runtime/by_turns.h"
+#include "engine/measure/by_turns.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Candidates on real buffers: what verifies, what does not, and that buffers are put back.
-#include "engine/runtime/candidate_runner.h"
+#include "engine/measure/candidate_runner.h"
 
 #include <gtest/gtest.h>
 

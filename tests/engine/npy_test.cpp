@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 #include "tests/engine/test_files.h"
 
 namespace clinfer {

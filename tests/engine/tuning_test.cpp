@@ -1,14 +1,14 @@
 // Tuning of a model: modes, files, what counts as a hit, what has lapsed, and that results stay
 // right.
-#include "engine/runtime/tuning.h"
+#include "engine/measure/tuning.h"
 
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
 #include "engine/ocl/device.h"
 #include "engine/passes/passes.h"
-#include "engine/runtime/noise.h"
-#include "engine/runtime/pipeline.h"
+#include "engine/measure/noise.h"
+#include "engine/measure/pipeline.h"
 #include "tests/engine/test_files.h"
 #include "tuning/op_key.h"
 #include "tuning/tuning_cache.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 #include "tuning/tuning_cache.h"
 
 namespace clinfer {

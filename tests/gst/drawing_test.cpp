@@ -1,6 +1,6 @@
 // Drawing into every format at awkward sizes: the right pixels change, no others, and nothing
 // outside the frame is touched.
-#include "gst/drawing.h"
+#include "gst/overlay/drawing.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
-#include "gst/canvas.h"
-#include "gst/surface.h"
+#include "gst/overlay/canvas.h"
+#include "gst/frames/surface.h"
 
 namespace clinfer {
 namespace {

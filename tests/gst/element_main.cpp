@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include "gst/meta.h"
+#include "gst/meta/meta.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "gst/surface.h"
+#include "gst/frames/surface.h"
 #include "tests/gst/harness.h"
 
 namespace clinfer {

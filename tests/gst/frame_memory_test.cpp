@@ -1,10 +1,10 @@
 // Frame memory as GStreamer sees it, and when it is proposed.
-#include "gst/frame_memory.h"
+#include "gst/frames/frame_memory.h"
 
 #include <gst/video/gstvideopool.h>
 #include <gtest/gtest.h>
 
-#include "gst/handle.h"
+#include "gst/base/handle.h"
 #include "tests/gst/test_model.h"
 
 namespace clinfer {

@@ -9,9 +9,9 @@
 #include <chrono>
 #include <string>
 
-#include "gst/canvas.h"
-#include "gst/handle.h"
-#include "gst/meta.h"
+#include "gst/overlay/canvas.h"
+#include "gst/base/handle.h"
+#include "gst/meta/meta.h"
 #include "tests/gst/test_model.h"
 
 namespace clinfer {

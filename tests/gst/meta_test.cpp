@@ -1,5 +1,5 @@
 // Results on buffers and as JSON; frames seen through GstVideoMeta and crop; labels; statistics.
-#include "gst/meta.h"
+#include "gst/meta/meta.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <fstream>
 
-#include "gst/handle.h"
-#include "gst/labels.h"
-#include "gst/result_line.h"
-#include "gst/statistics.h"
-#include "gst/surface.h"
+#include "gst/base/handle.h"
+#include "gst/base/labels.h"
+#include "gst/publish/result_line.h"
+#include "gst/infer/statistics.h"
+#include "gst/frames/surface.h"
 
 namespace clinfer {
 namespace {

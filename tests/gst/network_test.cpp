@@ -1,5 +1,5 @@
 // What the element makes of a model and its properties.
-#include "gst/network.h"
+#include "gst/infer/network.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "engine/runtime/pipeline.h"
+#include "engine/measure/pipeline.h"
 #include "tests/engine/test_files.h"
 #include "tests/gst/harness.h"
 #include "tuning/tuning_cache.h"

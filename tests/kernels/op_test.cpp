@@ -13,7 +13,7 @@
 
 #include "engine/ocl/device.h"
 #include "engine/ocl/programs.h"
-#include "engine/runtime/op_runner.h"
+#include "engine/measure/op_runner.h"
 #include "kernels/shape_util.h"
 #include "kernels/tail.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gst/clinfer.h"
+#include "gst/infer/clinfer.h"
 #include "tests/gst/harness.h"
 #include "tests/rig/counters.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "gst/clinfer.h"
+#include "gst/infer/clinfer.h"
 #include "tests/gst/watermark.h"
 #include "tests/rig/counters.h"
 

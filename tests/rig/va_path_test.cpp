@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "gst/clinfer.h"
+#include "gst/infer/clinfer.h"
 #include "tests/rig/playing.h"
 
 namespace clinfer {

@@ -10,15 +10,15 @@ import check  # noqa: E402
 
 GOOD = {
     "kernels/op.h": "// What.\n#pragma once\n#include <vector>\n",
-    "kernels/tensor.h": "// What.\n#pragma once\n",
+    "kernels/base/tensor.h": "// What.\n#pragma once\n",
     "kernels/relu.cpp": '// What.\n#include "kernels/op.h"\n',
     "kernels/meson.build": "# ops = ['none']\nops = [\n  'relu',  # 'other'\n]\n",
     "tests/kernels/relu_test.cpp": '// What.\n#include <gtest/gtest.h>\n#include "kernels/op.h"\nTEST(A, B) {}\n',
-    "engine/engine.h": '// What.\n#pragma once\n#include "kernels/tensor.h"\n',
+    "engine/engine.h": '// What.\n#pragma once\n#include "kernels/base/tensor.h"\n',
     "engine/graph/graph.h": "// What.\n#pragma once\n",
     "engine/ir/read.cpp": '// What.\n#include <pugixml.hpp>\n#include "engine/graph/graph.h"\n',
     "engine/runtime/run.cpp": '// What.\n#include <CL/opencl.hpp>\n#include "kernels/op.h"\n',
-    "gst/plugin.cpp": '// What.\n#include <gst/gst.h>\n#include "engine/engine.h"\n#include "kernels/tensor.h"\n',
+    "gst/plugin.cpp": '// What.\n#include <gst/gst.h>\n#include "engine/engine.h"\n#include "kernels/base/tensor.h"\n',
 }
 
 

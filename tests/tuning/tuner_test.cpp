@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 
 namespace clinfer {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <thread>
 
-#include "kernels/error.h"
+#include "kernels/base/error.h"
 #include "tests/engine/test_files.h"
 #include "tuning/op_key.h"
 #include "tuning/shipped.h"

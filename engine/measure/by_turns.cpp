@@ -1,0 +1,97 @@
+// Rounds of inferences in turn.
+#include "engine/measure/by_turns.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "engine/runtime/infer_request.h"
+
+namespace clinfer {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kLeastRounds = 3, kMostRounds = 200;
+constexpr double kTurnMs = 5, kMostCycles = 8;  // so that how a turn begins and ends counts little
+constexpr double kAlike = 0.98;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+ByTurns summarise(std::vector<double> (&ms)[2], std::vector<double>& gains) {
+  if (gains.empty()) return {};
+  for (std::vector<double>* values : {&ms[0], &ms[1], &gains})
+    std::sort(values->begin(), values->end());
+  return {ms[0][ms[0].size() / 2], ms[1][ms[1].size() / 2],     gains[gains.size() / 2],
+          gains[gains.size() / 4], gains[gains.size() * 3 / 4], gains.size()};
+}
+
+struct Stopped {};
+
+// One inference. Throws Stopped between two of its layers.
+double milliseconds_of_layers(InferRequest& request, const std::function<bool()>& go_on) {
+  const auto start = Clock::now();
+  if (auto* of_device = dynamic_cast<DeviceRequest*>(&request)) {
+    of_device->walk([&](size_t) {
+      if (!go_on()) throw Stopped{};
+    });
+  } else {
+    request.start();
+    request.wait();
+  }
+  return seconds_since(start) * 1e3;
+}
+
+double milliseconds_of_turn(Requests& requests, size_t cycles) {
+  const auto start = Clock::now();
+  for (size_t cycle = 0; cycle < cycles; ++cycle)
+    for (const auto& request : requests) {
+      if (cycle > 0) request->wait();
+      request->start();
+    }
+  for (const auto& request : requests) request->wait();
+  return seconds_since(start) * 1e3 / static_cast<double>(cycles * requests.size());
+}
+
+}  // namespace
+
+bool ByTurns::second_is_slower() const {
+  const double error = 0.93 * (high - low) / std::sqrt(static_cast<double>(rounds));
+  return rounds > 0 && gain + 2 * error < kAlike;
+}
+
+ByTurns compare_by_turns(Requests& first, Requests& second, double seconds,
+                         const std::function<bool()>& go_on, double slow_ms) {
+  Requests* const models[] = {&first, &second};
+  std::vector<double> ms[2], gains;
+  try {
+    double longest_ms = 0;
+    for (Requests* requests : models)
+      for (const auto& request : *requests)
+        longest_ms = std::max(longest_ms, milliseconds_of_layers(*request, go_on));
+    const bool slow = longest_ms > slow_ms;
+    const double turn_ms = longest_ms * static_cast<double>(std::max(first.size(), second.size()));
+    const auto cycles =
+        static_cast<size_t>(std::clamp(std::ceil(kTurnMs / turn_ms), 1.0, kMostCycles));
+    const auto begin = Clock::now();
+    while (gains.size() < kLeastRounds ||
+           (seconds_since(begin) < seconds && gains.size() < kMostRounds)) {
+      double sums[2] = {};
+      for (const size_t which : {0, 1, 1, 0}) {
+        if (!go_on()) throw Stopped{};
+        ms[which].push_back(slow ? milliseconds_of_layers(*models[which]->front(), go_on)
+                                 : milliseconds_of_turn(*models[which], cycles));
+        sums[which] += ms[which].back();
+      }
+      gains.push_back(sums[0] / sums[1]);
+    }
+  } catch (Stopped) {
+    // What was measured counts.
+  }
+  return summarise(ms, gains);
+}
+
+}  // namespace clinfer

@@ -1,0 +1,120 @@
+// One operation on a device, with guard bytes around everything.
+#include "engine/measure/op_runner.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/ocl/programs.h"
+#include "engine/runtime/launch.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr unsigned char kPoison = 0xff;  // NaN in f32 and f16
+constexpr size_t kGuard = 256;           // bytes on each side of a tensor
+
+struct Placed {
+  TensorDesc desc;  // offset counts from the start of the buffer
+  std::vector<std::byte> host;
+  cl::Buffer buffer;
+};
+
+Placed place(const TensorDesc& desc) {
+  Placed placed{desc, {}, {}};
+  const auto [low, high] = desc.byte_range();
+  const size_t size = size_of(desc.type);
+  placed.desc.offset +=
+      static_cast<int64_t>(kGuard / size) - std::min<int64_t>(low, 0) / static_cast<int64_t>(size);
+  const int64_t bytes = std::max<int64_t>(high, 0) - std::min<int64_t>(low, 0) + 2 * kGuard;
+  placed.host.assign(static_cast<size_t>(bytes), std::byte{kPoison});
+  return placed;
+}
+
+}  // namespace
+
+OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& plan,
+             std::span<const Tensor> inputs, unsigned repeat) try {
+  std::vector<Placed> in, out;
+  for (size_t i = 0; i < desc.inputs.size(); ++i) {
+    in.push_back(place(desc.inputs[i]));
+    if (desc.inputs[i].elements()) scatter_to(inputs[i], in[i].desc, in[i].host.data());
+  }
+  for (const TensorDesc& output : desc.outputs) out.push_back(place(output));
+  for (auto* list : {&in, &out})
+    for (Placed& placed : *list)
+      placed.buffer = cl::Buffer(context.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                 placed.host.size(), placed.host.data());
+
+  std::vector<cl::Buffer> packed;
+  for (const auto& make : plan.packed) {
+    std::vector<std::byte> bytes = make();
+    bytes.resize(std::max<size_t>(bytes.size(), 4));
+    packed.emplace_back(context.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes.size(),
+                        bytes.data());
+  }
+  const cl::Buffer workspace(context.context, CL_MEM_READ_WRITE,
+                             std::max<size_t>(plan.workspace, 4));
+
+  std::vector<ocl::Instantiation> instantiations;
+  for (const KernelSpec& spec : plan.launches) instantiations.push_back(ocl::instantiate(spec));
+  const auto programs = ocl::Programs::build(context, instantiations, {});
+  const cl::CommandQueue queue(context.context, context.device.device,
+                               repeat ? CL_QUEUE_PROFILING_ENABLE : 0);
+  std::vector<cl::Kernel> kernels;
+  for (size_t l = 0; l < plan.launches.size(); ++l) {
+    kernels.push_back(programs->kernel(instantiations[l].kernel_name));
+    bind_arguments(kernels.back(), plan.launches[l], [&](const Argument& argument) -> BoundBuffer {
+      switch (argument.kind) {
+        case Argument::Kind::input:
+          return {in.at(argument.index).buffer,
+                  in[argument.index].desc.offset *
+                      static_cast<int64_t>(size_of(in[argument.index].desc.type))};
+        case Argument::Kind::output:
+          return {out.at(argument.index).buffer,
+                  out[argument.index].desc.offset *
+                      static_cast<int64_t>(size_of(out[argument.index].desc.type))};
+        case Argument::Kind::packed:
+          return {packed.at(argument.index), 0};
+        default:
+          return {workspace, 0};
+      }
+    });
+  }
+
+  OpRun run;
+  run.device_ns = std::numeric_limits<double>::infinity();
+  for (unsigned round = 0; round <= repeat; ++round) {
+    double total = 0;
+    std::vector<cl::Event> events(kernels.size());
+    for (size_t i = 0; i < kernels.size(); ++i)
+      enqueue(queue, kernels[i], plan.launches[i], repeat ? &events[i] : nullptr);
+    queue.finish();
+    if (round == 0) continue;  // warm-up
+    for (const cl::Event& event : events)
+      total += static_cast<double>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
+                                   event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
+    run.device_ns = std::min(run.device_ns, total);
+  }
+
+  for (Placed& placed : out) {
+    std::vector<std::byte> after(placed.host.size());
+    queue.enqueueReadBuffer(placed.buffer, CL_TRUE, 0, after.size(), after.data());
+    const ElementType type = is_float(placed.desc.type) ? ElementType::f32 : placed.desc.type;
+    run.outputs.push_back(gather_from(placed.desc, after.data(), type));
+    // What lies between and around the outputs must still be poison: overwrite the outputs with
+    // poison and compare.
+    const size_t size = size_of(placed.desc.type);
+    Tensor poison = Tensor::allocate(placed.desc.type, placed.desc.shape);
+    std::fill_n(static_cast<unsigned char*>(poison.raw_mutable()), poison.elements() * size,
+                kPoison);
+    scatter_to(poison, placed.desc, after.data());
+    for (std::byte b : after)
+      if (b != std::byte{kPoison}) run.stray.push_back(b);
+  }
+  return run;
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "running " + desc.type);
+}
+
+}  // namespace clinfer

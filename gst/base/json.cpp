@@ -1,0 +1,108 @@
+// Writing JSON.
+#include "gst/base/json.h"
+
+#include <glib.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+namespace clinfer {
+
+void JsonWriter::separate() {
+  if (needs_comma_) text_ += ',';
+  needs_comma_ = true;
+}
+
+JsonWriter& JsonWriter::begin_object() {
+  separate();
+  text_ += '{';
+  needs_comma_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::end_object() {
+  text_ += '}';
+  needs_comma_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::begin_array() {
+  separate();
+  text_ += '[';
+  needs_comma_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::end_array() {
+  text_ += ']';
+  needs_comma_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  value(name);
+  text_ += ':';
+  needs_comma_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(std::string_view text) {
+  separate();
+  const std::unique_ptr<char, decltype(&g_free)> valid(
+      g_utf8_make_valid(text.data(), static_cast<gssize>(text.size())), g_free);
+  text_ += '"';
+  for (const char* c = valid.get(); *c != '\0'; ++c) {
+    switch (*c) {
+      case '"':
+        text_ += "\\\"";
+        break;
+      case '\\':
+        text_ += "\\\\";
+        break;
+      case '\n':
+        text_ += "\\n";
+        break;
+      case '\t':
+        text_ += "\\t";
+        break;
+      default:
+        if (static_cast<unsigned char>(*c) < 0x20) {
+          char escape[8];
+          std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned char>(*c));
+          text_ += escape;
+        } else {
+          text_ += *c;
+        }
+    }
+  }
+  text_ += '"';
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(int64_t number) {
+  separate();
+  text_ += std::to_string(number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(uint64_t number) {
+  separate();
+  text_ += std::to_string(number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(float number) {
+  separate();
+  if (!std::isfinite(number)) {
+    text_ += "null";
+    return *this;
+  }
+  char digits[64];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number);
+  text_.append(digits, end.ptr);
+  return *this;
+}
+
+}  // namespace clinfer

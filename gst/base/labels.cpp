@@ -1,0 +1,81 @@
+// Names of classes: from a property, a file, or the model.
+#include "gst/base/labels.h"
+
+#include <glib.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "kernels/base/error.h"
+
+namespace clinfer {
+namespace {
+
+constexpr off_t kLargestFile = 16 << 20;
+
+std::string trimmed(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+}  // namespace
+
+std::vector<std::string> parse_labels(const std::string& text) {
+  std::string list = trimmed(text);
+  if (list.size() >= 2 && list.front() == '<' && list.back() == '>')
+    list = list.substr(1, list.size() - 2);
+  std::vector<std::string> labels;
+  if (trimmed(list).empty()) return labels;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    labels.push_back(trimmed(list.substr(at, end - at)));
+    at = end + 1;
+  }
+  return labels;
+}
+
+std::vector<std::string> parse_model_labels(const std::string& text) {
+  std::vector<std::string> labels;
+  size_t at = text.find_first_not_of(" \t\r\n");
+  while (at != std::string::npos) {
+    const size_t end = std::min(text.find_first_of(" \t\r\n", at), text.size());
+    labels.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(" \t\r\n", end);
+  }
+  return labels;
+}
+
+std::vector<std::string> read_labels(const std::string& path) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0)
+    throw Error{ErrorCode::not_found, "labels-file " + path + ": " + std::strerror(errno)};
+  if (!S_ISREG(status.st_mode))
+    throw Error{ErrorCode::not_found, "labels-file " + path + " is not a file"};
+  if (status.st_size > kLargestFile)
+    throw Error{ErrorCode::bad_argument, "labels-file " + path + " is larger than 16 MiB"};
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error{ErrorCode::not_found, "labels-file " + path + ": " + std::strerror(errno)};
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
+  std::vector<std::string> labels;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = trimmed(text.substr(at, end - at));
+    if (!g_utf8_validate(line.data(), static_cast<gssize>(line.size()), nullptr)) {
+      throw Error{ErrorCode::bad_argument, "labels-file " + path + " line " +
+                                               std::to_string(labels.size() + 1) +
+                                               " is not UTF-8 text"};
+    }
+    labels.push_back(line);
+    at = end + 1;
+  }
+  while (!labels.empty() && labels.back().empty()) labels.pop_back();
+  if (labels.empty()) throw Error{ErrorCode::bad_argument, "labels-file " + path + " is empty"};
+  return labels;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,64 @@
+// A frame as infer requests take it: a VA surface or a DMA-BUF that the device reads where it lies,
+// else memory that is mapped.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "gst/frames/dmabuf.h"
+#include "gst/base/handle.h"
+#include "gst/frames/surface.h"
+#include "gst/frames/va_surface.h"
+
+namespace clinfer {
+
+// Keeps the buffer; destroying it waits until no request reads the surface. fill() may be called by
+// any threads (regions of a frame are filled side by side), everything else by any but not beside
+// it.
+class FrameInput {
+ public:
+  // Maps the buffer; `model` fetches it from there if it lies in its frame memory. Throws
+  // Error{bad_argument} as MappedFrame does.
+  FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const CompiledModel& model);
+  // Imports the buffer's surface for `model`, which compiled for `display`, and maps the buffer
+  // only if that fails. Throws Error for frames that cannot be read in either way.
+  FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const SurfaceDisplay& display,
+             const std::shared_ptr<CompiledModel>& model);
+  // Imports the buffer's DMA-BUFs, and maps the buffer only if that fails. Throws as the others.
+  FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImporter& importer);
+  ~FrameInput();
+  FrameInput(const FrameInput&) = delete;
+  FrameInput& operator=(const FrameInput&) = delete;
+
+  const Rect& visible() const { return visible_; }  // what viewers see
+  const Rect& region() const { return frame_.region; }
+  bool zero_copy() const { return surface_ != nullptr || planes_.memories[0] != nullptr; }
+  bool in_frame_memory() const { return memory_ != nullptr; }
+  // Why a surface or a DMA-BUF was mapped after all; "" when it was not.
+  const std::string& problem() const { return problem_; }
+
+  // Gives `region` of the frame to a request as one image of its input.
+  Placement fill(InferRequest& request, size_t input, const FrameTransform& transform,
+                 const Rect& region, size_t image);
+
+ private:
+  void map();
+  void wait();                           // until no request reads it where it lies
+  void give_up(const std::string& why);  // on reading it there
+
+  Handle<GstBuffer> buffer_;
+  GstVideoInfo info_;
+  Frame frame_;
+  Rect visible_;
+  std::shared_ptr<ImportedSurface> surface_;
+  ImportedPlanes planes_;
+  std::unique_ptr<MappedFrame> mapped_;
+  const FrameMemory* memory_ = nullptr;  // the buffer's, if it is mapped and the model's
+  std::string problem_;
+  std::mutex filling_;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,66 @@
+// A GstBuffer as the engine sees a frame: planes, strides, crop, colorimetry. In system memory, or
+// mapped to it.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <memory>
+
+#include "kernels/frames/preprocess.h"
+
+namespace clinfer {
+
+// Formats that the elements take, for caps templates.
+#define CLINFER_VIDEO_FORMATS                                                                  \
+  "{ NV12, I420, RGB, BGR, RGBx, BGRx, RGBA, BGRA, NV21, YV12, YUY2, UYVY, xRGB, xBGR, ARGB, " \
+  "ABGR, GRAY8 }"
+
+// Frames that are mapped: in system memory, or linear in memory of a driver (DMABuf). Since 1.24
+// the format of the latter is a name of DRM's, which without a modifier means linear.
+#if GST_CHECK_VERSION(1, 24, 0)
+#define CLINFER_DMA_DRM_CAPS ";" GST_VIDEO_DMA_DRM_CAPS_MAKE ", drm-format=(string)NV12"
+#else
+#define CLINFER_DMA_DRM_CAPS
+#endif
+#define CLINFER_MAPPED_CAPS                  \
+  GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS) \
+  ";" GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:DMABuf", CLINFER_VIDEO_FORMATS) CLINFER_DMA_DRM_CAPS
+
+// What caps say of frames that are mapped; false where they say no picture.
+bool read_caps(const GstCaps* caps, GstVideoInfo& info);
+bool is_dmabuf_caps(const GstCaps* caps);
+
+// Throw Error{bad_argument} when a buffer's GstVideoMeta is not of its caps (which GStreamer takes
+// for a fault of whoever maps the frame), when a mapped frame's planes reach beyond its memory, and
+// when its crop reaches beyond the frame: the metas of a buffer are whatever an upstream element
+// wrote there.
+void check_meta(GstBuffer* buffer, const GstVideoInfo& info);
+void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer);
+Rect visible_part(int width, int height, GstBuffer* buffer);
+
+// Format, size and colours of caps, without planes. Throws Error{bad_argument} for formats that the
+// elements do not take.
+Frame frame_of_info(const GstVideoInfo& info);
+
+// A buffer mapped for reading; keeps a reference to it, and the mapping, until it goes.
+class MappedFrame {
+ public:
+  // Strides, offsets and size from the buffer's GstVideoMeta where it has one, else from info;
+  // GstVideoCropMeta narrows the region. Throws Error{bad_argument} when the memory cannot be
+  // mapped or does not hold what the metadata say.
+  MappedFrame(GstBuffer* buffer, const GstVideoInfo& info);
+  ~MappedFrame();
+  MappedFrame(const MappedFrame&) = delete;
+  MappedFrame& operator=(const MappedFrame&) = delete;
+
+  const Frame& frame() const { return frame_; }
+  // The part that viewers see: the crop, else everything. Results are relative to it.
+  const Rect& visible() const { return visible_; }
+
+ private:
+  GstVideoFrame mapped_;
+  Frame frame_;
+  Rect visible_;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,144 @@
+// clinfer: type, pads and state changes.
+
+/**
+ * SECTION:element-clinfer
+ * @title: clinfer
+ *
+ * Runs an OpenVINO IR model on each frame and attaches what it finds: a
+ * GstVideoRegionOfInterestMeta an object, whose parameter `detection` holds the box, confidence and
+ * label, and a custom meta `ClinferResult` that says whether the network ran.
+ *
+ * |[
+ * gst-launch-1.0 filesrc location=in.mp4 ! decodebin ! clinfer model=face.xml
+ * labels=background,face ! cloverlay ! videoconvert ! autovideosink
+ * ]|
+ */
+#include "gst/infer/clinfer.h"
+
+#include <optional>
+
+#include "gst/base/guard.h"
+#include "gst/meta/meta.h"
+#include "gst/frames/surface.h"
+#include "gst/frames/va_surface.h"
+
+GST_DEBUG_CATEGORY(clinfer_debug);
+#define GST_CAT_DEFAULT clinfer_debug
+
+G_DEFINE_TYPE(GstClinfer, gst_clinfer, GST_TYPE_ELEMENT)
+GST_ELEMENT_REGISTER_DEFINE(clinfer, "clinfer", GST_RANK_NONE, gst_clinfer_get_type())
+
+namespace {
+
+using clinfer::Element;
+using clinfer::ErrorCode;
+using clinfer::guard;
+using clinfer::Handle;
+
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+                            GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
+GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
+    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
+
+Element& element_of(GstObject* object) { return *GST_CLINFER(object)->element; }
+
+GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
+  Element& element = element_of(parent);
+  Handle<GstBuffer> owned(buffer);
+  const std::optional<GstFlowReturn> flow =
+      guard([&](ErrorCode code, const char* what) { element.fail(code, what); },
+            std::optional<GstFlowReturn>(),
+            [&] { return std::optional(element.chain(std::move(owned))); });
+  return flow ? *flow : element.failed_flow();
+}
+
+GstFlowReturn sink_event(GstPad*, GstObject* parent, GstEvent* event) {
+  const GstFlowReturn failed =
+      GST_EVENT_TYPE(event) == GST_EVENT_CAPS ? GST_FLOW_NOT_NEGOTIATED : GST_FLOW_ERROR;
+  Handle<GstEvent> owned(event);
+  return guard(GST_ELEMENT(parent), failed,
+               [&] { return element_of(parent).sink_event(std::move(owned)); });
+}
+
+gboolean sink_query(GstPad*, GstObject* parent, GstQuery* query) {
+  return guard(GST_ELEMENT(parent), false, [&] { return element_of(parent).sink_query(query); });
+}
+
+gboolean src_event(GstPad*, GstObject* parent, GstEvent* event) {
+  Handle<GstEvent> owned(event);
+  return guard(GST_ELEMENT(parent), false,
+               [&] { return element_of(parent).src_event(std::move(owned)); });
+}
+
+gboolean src_query(GstPad*, GstObject* parent, GstQuery* query) {
+  return guard(GST_ELEMENT(parent), false, [&] { return element_of(parent).src_query(query); });
+}
+
+gboolean activate(GstPad* pad, GstObject* parent, GstPadMode mode, gboolean active) {
+  if (mode != GST_PAD_MODE_PUSH) return FALSE;
+  return guard(GST_ELEMENT(parent), false, [&] {
+    element_of(parent).activate(GST_PAD_IS_SINK(pad), active);
+    return true;
+  });
+}
+
+GstStateChangeReturn change_state(GstElement* object, GstStateChange transition) {
+  Element& element = *GST_CLINFER(object)->element;
+  const auto ok = [&](void (Element::*step)()) {
+    return guard(object, false, [&] { return (element.*step)(), true; });
+  };
+  if (transition == GST_STATE_CHANGE_NULL_TO_READY && !ok(&Element::open))
+    return GST_STATE_CHANGE_FAILURE;
+  if (transition == GST_STATE_CHANGE_READY_TO_PAUSED && !ok(&Element::prepare))
+    return GST_STATE_CHANGE_FAILURE;
+  const GstStateChangeReturn result =
+      GST_ELEMENT_CLASS(gst_clinfer_parent_class)->change_state(object, transition);
+  const bool failed = result == GST_STATE_CHANGE_FAILURE;
+  if (transition == GST_STATE_CHANGE_PAUSED_TO_READY ||
+      (transition == GST_STATE_CHANGE_READY_TO_PAUSED && failed))
+    ok(&Element::finish);
+  if (transition == GST_STATE_CHANGE_READY_TO_NULL ||
+      (transition == GST_STATE_CHANGE_NULL_TO_READY && failed))
+    ok(&Element::close);
+  return result;
+}
+
+void finalize(GObject* object) {
+  delete GST_CLINFER(object)->element;
+  G_OBJECT_CLASS(gst_clinfer_parent_class)->finalize(object);
+}
+
+}  // namespace
+
+static void gst_clinfer_class_init(GstClinferClass* klass) {
+  GST_DEBUG_CATEGORY_INIT(clinfer_debug, "clinfer", 0, "inference on video frames");
+  clinfer::register_result_meta();
+  G_OBJECT_CLASS(klass)->finalize = finalize;
+  gst_clinfer_install_properties(G_OBJECT_CLASS(klass));
+  auto* element = GST_ELEMENT_CLASS(klass);
+  element->change_state = change_state;
+  gst_element_class_set_static_metadata(
+      element, "Neural network inference", "Filter/Analyzer/Video/Hardware",
+      "Runs an OpenVINO IR model on video frames by OpenCL and attaches what it finds",
+      "clinfer developers");
+  gst_element_class_add_static_pad_template(element, &sink_template);
+  gst_element_class_add_static_pad_template(element, &src_template);
+}
+
+static void gst_clinfer_init(GstClinfer* self) {
+  GstPad* sink = gst_pad_new_from_static_template(&sink_template, "sink");
+  GstPad* src = gst_pad_new_from_static_template(&src_template, "src");
+  gst_pad_set_chain_function(sink, chain);
+  gst_pad_set_event_full_function(sink, sink_event);
+  gst_pad_set_query_function(sink, sink_query);
+  gst_pad_set_activatemode_function(sink, activate);
+  gst_pad_set_event_function(src, src_event);
+  gst_pad_set_query_function(src, src_query);
+  gst_pad_set_activatemode_function(src, activate);
+  GST_PAD_SET_PROXY_CAPS(sink);
+  GST_PAD_SET_PROXY_CAPS(src);
+  gst_element_add_pad(GST_ELEMENT(self), sink);
+  gst_element_add_pad(GST_ELEMENT(self), src);
+  self->element = new Element(GST_ELEMENT(self), sink, src);
+}

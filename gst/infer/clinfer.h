@@ -1,0 +1,24 @@
+// clinfer: runs a neural network on video frames and attaches what it finds. The GObject shell
+// around element.h.
+#pragma once
+
+#include <gst/gst.h>
+
+#include "gst/infer/element.h"
+
+struct GstClinfer {
+  GstElement parent;
+  clinfer::Element* element;  // made in init, deleted in finalize
+};
+
+struct GstClinferClass {
+  GstElementClass parent_class;
+};
+
+GType gst_clinfer_get_type(void);
+GST_ELEMENT_REGISTER_DECLARE(clinfer)
+
+#define GST_CLINFER(object) (reinterpret_cast<GstClinfer*>(object))
+
+// clinfer_properties.cpp
+void gst_clinfer_install_properties(GObjectClass* klass);

@@ -1,0 +1,602 @@
+// The element's data flow: frames, events and queries in at the sink pad, out in the same order by
+// the source pad's task.
+#include <algorithm>
+
+#include "gst/infer/element.h"
+#include "gst/frames/frame_memory.h"
+#include "gst/base/guard.h"
+#include "gst/meta/meta.h"
+
+GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
+#define GST_CAT_DEFAULT clinfer_debug
+
+namespace clinfer {
+namespace {
+
+double milliseconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+// A buffer that metas may be added to: the same one, or a copy that shares its memory and keeps it
+// from going back to its pool.
+Handle<GstBuffer> writable(Handle<GstBuffer> buffer) {
+  if (gst_buffer_is_writable(buffer.get())) return buffer;
+  Handle<GstBuffer> copy(gst_buffer_copy(buffer.get()));
+  if (gst_buffer_get_parent_buffer_meta(copy.get()) == nullptr)
+    gst_buffer_add_parent_buffer_meta(copy.get(), buffer.get());
+  return copy;
+}
+
+// A batch of frames that are not live waits until it is full, or until the source stands still: it
+// may have no buffers left to give.
+constexpr auto kQuiet = std::chrono::milliseconds(100);
+
+}  // namespace
+
+// ---- activation and flushing
+// ----------------------------------------------------------------------------------------
+
+void Element::start_flush() {
+  flow_ = GST_FLOW_FLUSHING;
+  std::shared_ptr<const Session> session;
+  {
+    const std::lock_guard lock(mutex_);
+    flushing_ = true;
+    session = session_;
+  }
+  session_ready_.notify_all();
+  stream_.interrupted = true;
+  if (session != nullptr) session->shared->batcher->interrupt(stream_);
+  queue_.start_flush();
+}
+
+void Element::stop_flush() {
+  {
+    const std::lock_guard lock(mutex_);
+    flushing_ = false;
+  }
+  stream_.interrupted = false;
+  pending_starts_ = 0;
+  dropping_ = false;
+  flow_reported_ = false;
+  flow_ = GST_FLOW_OK;
+  queue_.stop_flush();
+}
+
+void Element::activate(bool sink, bool active) {
+  if (active) {
+    if (sink) {
+      gst_segment_init(&segment_, GST_FORMAT_TIME);
+      return;
+    }
+    GST_OBJECT_LOCK(self_);
+    qos_ = {};
+    GST_OBJECT_UNLOCK(self_);
+    stop_flush();
+    start_task();
+    return;
+  }
+  start_flush();
+  if (!sink) gst_pad_stop_task(src_);
+}
+
+void Element::start_task() {
+  gst_pad_start_task(
+      src_,
+      [](gpointer element) {
+        auto* self = static_cast<Element*>(element);
+        guard([self](ErrorCode code, const char* what) { self->fail(code, what); }, false,
+              [self] { return self->task(), true; });
+      },
+      this, nullptr);
+}
+
+void Element::fail(ErrorCode code, const char* what) {
+  fail_once([&] { post_error(self_, code, what); });
+}
+
+GstFlowReturn Element::failed_flow() const {
+  const GstFlowReturn flow = flow_.load();
+  return flow == GST_FLOW_OK ? GST_FLOW_ERROR : flow;
+}
+
+// ---- the streaming thread
+// ---------------------------------------------------------------------------------------------
+
+// Whether the source is live, asked once it can know.
+bool Element::fed_live() {
+  if (!std::exchange(asked_live_, true)) {
+    GstQuery* query = gst_query_new_latency();
+    if (gst_pad_peer_query(sink_, query)) {
+      gboolean live = FALSE;
+      gst_query_parse_latency(query, &live, nullptr, nullptr);
+      live_ = live;
+    }
+    gst_query_unref(query);
+  }
+  return live_.load();
+}
+
+bool Element::too_late(GstBuffer* buffer) {
+  if (segment_.format != GST_FORMAT_TIME || !GST_BUFFER_PTS_IS_VALID(buffer)) return false;
+  const GstClockTime running_time =
+      gst_segment_to_running_time(&segment_, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+  if (!GST_CLOCK_TIME_IS_VALID(running_time)) return false;
+  GST_OBJECT_LOCK(self_);
+  const bool late =
+      settings_.qos && GST_CLOCK_TIME_IS_VALID(qos_.earliest) && running_time <= qos_.earliest;
+  GST_OBJECT_UNLOCK(self_);
+  return late;
+}
+
+// Tells the application of a frame that goes on without inference, or not at all.
+void Element::report_quality(GstBuffer* buffer) {
+  GST_OBJECT_LOCK(self_);
+  const Qos qos = qos_;
+  GST_OBJECT_UNLOCK(self_);
+  guint64 running_time = GST_CLOCK_TIME_NONE, stream_time = GST_CLOCK_TIME_NONE;
+  if (segment_.format == GST_FORMAT_TIME && GST_BUFFER_PTS_IS_VALID(buffer)) {
+    running_time = gst_segment_to_running_time(&segment_, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+    stream_time = gst_segment_to_stream_time(&segment_, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+  }
+  GstMessage* message =
+      gst_message_new_qos(GST_OBJECT(self_), live_.load(), running_time, stream_time,
+                          GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer));
+  const GstClockTimeDiff jitter =
+      GST_CLOCK_TIME_IS_VALID(qos.earliest) && GST_CLOCK_TIME_IS_VALID(running_time)
+          ? GST_CLOCK_DIFF(running_time, qos.earliest)
+          : 0;
+  gst_message_set_qos_values(message, jitter, qos.proportion, 1000000);
+  gst_message_set_qos_stats(message, GST_FORMAT_BUFFERS, qos.processed, qos.dropped);
+  gst_element_post_message(self_, message);
+}
+
+Outcome Element::wanted_outcome(GstBuffer* buffer) {
+  GST_OBJECT_LOCK(self_);
+  const unsigned interval = std::max(settings_.inference_interval, 1u);
+  GST_OBJECT_UNLOCK(self_);
+  if (frame_number_++ % interval != 0) return Outcome::skipped;
+  return too_late(buffer) ? Outcome::late : Outcome::run;
+}
+
+ModelBatcher::Patience Element::patience(const Settings& settings) const {
+  if (settings.batch_timeout >= 0)
+    return {std::chrono::milliseconds(settings.batch_timeout), kQuiet};
+  if (!live_.load() || GST_VIDEO_INFO_FPS_N(&info_) <= 0) return {std::nullopt, kQuiet};
+  return {std::chrono::nanoseconds(
+              gst_util_uint64_scale(GST_SECOND, static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info_)),
+                                    static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info_)))),
+          kQuiet};
+}
+
+// Gives the frame's inferences to the batcher. False: flushing, or there was no room and waiting
+// was not wanted.
+bool Element::submit(Job& job, const Settings& settings, bool waits) {
+  job.input = make_input(job);
+  job.visible = job.input->visible();
+  const Rect whole = job.input->region();
+  std::vector<InferenceRegion> regions{{std::nullopt, whole}};
+  if (settings.inference_region == RegionChoice::roi_list)
+    regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
+  ModelBatcher& batcher = *job.session->shared->batcher;
+  const ModelBatcher::Patience patience = this->patience(settings);
+  for (const InferenceRegion& region : regions) {
+    Job::Inference& inference = job.inferences.emplace_back();
+    inference.region = region;
+    const auto fill = [&job, &inference](InferRequest& request, size_t image) {
+      inference.begun = Clock::now();
+      const Network& network = job.session->network;
+      inference.placement = job.input->fill(request, network.image_input, network.transform,
+                                            inference.region.rect, image);
+    };
+    // Once one region is in, the others follow.
+    inference.ticket = waits || job.inferences.size() > 1
+                           ? batcher.submit(stream_, fill, patience)
+                           : batcher.try_submit(stream_, fill, patience);
+    if (!inference.ticket) {
+      job.inferences.pop_back();
+      return false;
+    }
+  }
+  return true;
+}
+
+GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
+  const Clock::time_point arrived = Clock::now();
+  if (const GstFlowReturn flow = flow_.load(); flow != GST_FLOW_OK) {
+    flow_reported_ = true;
+    return flow;
+  }
+  if (!has_caps_) {
+    fail_once([this] {
+      GST_ELEMENT_ERROR(self_, CORE, NEGOTIATION, ("frames came before their format"), (nullptr));
+    });
+    return GST_FLOW_NOT_NEGOTIATED;
+  }
+  statistics_.count_in();
+  if constexpr (kHaveSurfaces)
+    if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get(), display_));
+  auto job = std::make_unique<Job>();
+  job->arrived = arrived;
+  job->session = wait_for_session();
+  if (job->session == nullptr) return failed_flow();
+  if (asked_early_.exchange(false) && job->session->shared->compiled->wants_frame_memory())
+    gst_pad_push_event(sink_, gst_event_new_reconfigure());
+  const Settings settings = this->settings();
+  const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
+  job->outcome = wanted_outcome(buffer.get());
+  job->buffer = std::move(buffer);
+  // What does not fit is dropped, but frames that need no inference are not in the way.
+  const bool droppable = policy == OverloadPolicy::drop && job->outcome == Outcome::run;
+  bool dropped = false, skipped = false;
+  if (droppable)
+    dropped = !queue_.try_admit();
+  else if (!queue_.admit())
+    return GST_FLOW_FLUSHING;
+  // Given back when the frame does not get into the queue.
+  struct Room {
+    FrameQueue<Item>* queue;
+    ~Room() {
+      if (queue != nullptr) queue->leave();
+    }
+  } room{dropped ? nullptr : &queue_};
+  job->admitted = Clock::now();
+  if (job->outcome == Outcome::run && !dropped &&
+      !submit(*job, settings, policy == OverloadPolicy::block)) {
+    if (stream_.interrupted) return GST_FLOW_FLUSHING;
+    (droppable ? dropped : skipped) = true;
+  }
+  if (skipped) job->outcome = Outcome::skipped;
+  const bool degraded = dropped || skipped || job->outcome == Outcome::late;
+  GST_OBJECT_LOCK(self_);
+  ++(degraded ? qos_.dropped : qos_.processed);
+  GST_OBJECT_UNLOCK(self_);
+  if (degraded) report_quality(job->buffer.get());
+  if (dropped) {
+    statistics_.count_dropped();
+    dropped_ = true;
+    return GST_FLOW_OK;
+  }
+  job->discont = std::exchange(dropped_, false);
+  Item item;
+  item.job = std::move(job);
+  if (!queue_.push_frame(item)) return GST_FLOW_FLUSHING;
+  room.queue = nullptr;
+  return GST_FLOW_OK;
+}
+
+std::unique_ptr<FrameInput> Element::make_input(const Job& job) const {
+  const SharedModel& shared = *job.session->shared;
+  if (has_surfaces_ && take_surfaces_ && shared.display != nullptr &&
+      shared.surface_problem.empty())
+    return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.display, shared.compiled);
+  if (has_dmabuf_ && take_dmabufs_)
+    return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.dmabufs);
+  return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);
+}
+
+bool Element::set_caps(const GstEvent* event) {
+  GstCaps* caps = nullptr;
+  gst_event_parse_caps(const_cast<GstEvent*>(event), &caps);
+  GstVideoInfo info;
+  if (!read_caps(caps, info)) {
+    GST_WARNING_OBJECT(self_, "caps %" GST_PTR_FORMAT " say no picture", caps);
+    return false;
+  }
+  if constexpr (kHaveSurfaces) has_surfaces_ = is_surface_caps(caps);
+  const GstVideoInterlaceMode mode = GST_VIDEO_INFO_INTERLACE_MODE(&info);
+  // Frames of mixed streams are looked at one by one.
+  if (has_surfaces_ && mode != GST_VIDEO_INTERLACE_MODE_PROGRESSIVE &&
+      mode != GST_VIDEO_INTERLACE_MODE_MIXED)
+    throw Error{ErrorCode::unsupported, std::string("interlaced VA surfaces (") +
+                                            gst_video_interlace_mode_to_string(mode) +
+                                            ") are not read: put a deinterlacer before clinfer"};
+  info_ = info;
+  has_dmabuf_ = is_dmabuf_caps(caps);
+  has_caps_ = true;
+  // What upstream says of its display saves the wait for the first frame.
+  std::shared_ptr<const SurfaceDisplay> display;
+  if constexpr (kHaveSurfaces)
+    if (has_surfaces_ && take_surfaces_) display = find_display(self_, sink_);
+  if (display != nullptr || !has_surfaces_ || !take_surfaces_) compile_for(std::move(display));
+  return true;
+}
+
+GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
+  const auto flow_of = [](bool done) { return done ? GST_FLOW_OK : GST_FLOW_ERROR; };
+  switch (GST_EVENT_TYPE(event.get())) {
+    case GST_EVENT_FLUSH_START: {
+      const bool sent = gst_pad_push_event(src_, event.release());
+      start_flush();
+      return flow_of(sent);
+    }
+    case GST_EVENT_FLUSH_STOP: {
+      // The task must be between two rounds, so that nothing from before the flush comes after it.
+      gst_pad_pause_task(src_);
+      gst_segment_init(&segment_, GST_FORMAT_TIME);
+      frame_number_ = 0;
+      GST_OBJECT_LOCK(self_);
+      qos_.earliest = GST_CLOCK_TIME_NONE;
+      GST_OBJECT_UNLOCK(self_);
+      const bool sent = gst_pad_push_event(src_, event.release());
+      // The flush may have dropped sticky events on their way; the sink pad still has them.
+      gst_pad_sticky_events_foreach(
+          sink_,
+          [](GstPad*, GstEvent** sticky, gpointer src) -> gboolean {
+            if (GST_EVENT_TYPE(*sticky) != GST_EVENT_SEGMENT &&
+                GST_EVENT_TYPE(*sticky) != GST_EVENT_EOS)
+              gst_pad_store_sticky_event(GST_PAD(src), *sticky);
+            return TRUE;
+          },
+          src_);
+      if (gst_pad_is_active(src_)) {
+        stop_flush();
+        start_task();
+      }
+      return flow_of(sent);
+    }
+    case GST_EVENT_CAPS:
+      if (!set_caps(event.get())) return GST_FLOW_NOT_NEGOTIATED;
+      break;
+    case GST_EVENT_SEGMENT:
+      gst_event_copy_segment(event.get(), &segment_);
+      [[fallthrough]];
+    case GST_EVENT_STREAM_START: {
+      ++pending_starts_;
+      GstFlowReturn at_end = GST_FLOW_EOS;
+      flow_.compare_exchange_strong(at_end, GST_FLOW_OK);
+      break;
+    }
+    default:
+      if (!GST_EVENT_IS_SERIALIZED(event.get()))
+        return flow_of(gst_pad_event_default(sink_, GST_OBJECT(self_), event.release()));
+  }
+  hurry();
+  Item item;
+  item.event = std::move(event);
+  // What is sticky comes again after a flush: upstream must not take it for refused.
+  return queue_.push_other(item) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
+}
+
+// What stands in line behind our frames must not wait for other frames to fill their batch.
+void Element::hurry() {
+  if (const std::shared_ptr<const Session> session = current_session())
+    session->shared->batcher->hurry(stream_);
+}
+
+bool Element::sink_query(GstQuery* query) {
+  if (!GST_QUERY_IS_SERIALIZED(query))
+    return gst_pad_query_default(sink_, GST_OBJECT(self_), query);
+  hurry();
+  auto ticket = std::make_unique<QueryTicket>();
+  ticket->query = query;
+  std::future<bool> answer = ticket->answer.get_future();
+  Item item;
+  item.query = std::move(ticket);
+  if (!queue_.push_other(item)) return false;
+  try {
+    return answer.get();
+  } catch (const std::future_error&) {
+    return false;  // a flush dropped it
+  }
+}
+
+// ---- the source pad's task
+// --------------------------------------------------------------------------------------------
+
+void Element::task() {
+  auto popped = queue_.pop();
+  if (!popped) {
+    gst_pad_pause_task(src_);
+    return;
+  }
+  Item& item = popped->item;
+  if (item.job != nullptr) {
+    finish_frame(std::move(item.job), popped->generation);
+  } else if (item.event != nullptr) {
+    forward_event(std::move(item.event));
+  } else {
+    GstQuery* query = item.query->query;
+    const bool answered = GST_QUERY_TYPE(query) == GST_QUERY_ALLOCATION
+                              ? answer_allocation(query)
+                              : gst_pad_peer_query(src_, query);
+    item.query->answer.set_value(answered);
+  }
+}
+
+void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
+  // Given back behind the push: the thread that waits for it, woken earlier, may take this one's
+  // core, and the frame would go on no sooner than a time slice later.
+  struct Room {
+    FrameQueue<Item>& queue;
+    ~Room() { queue.leave(); }
+  } room{queue_};
+
+  FrameResult result;
+  std::vector<std::pair<Job::Inference*, std::vector<Tensor>>> finished;
+  for (Job::Inference& inference : job->inferences) {
+    try {
+      std::optional<std::vector<Tensor>> outputs = inference.ticket.wait();
+      if (!outputs) return;  // a flush
+      finished.emplace_back(&inference, std::move(*outputs));
+    } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const Error*>(&error);
+      if (known != nullptr && known->code() == ErrorCode::device_failed)
+        job->session->shared->failed = true;
+      if (queue_.is_current(generation) && flow_.load() == GST_FLOW_OK) throw;
+      return;  // what fails together is one error
+    }
+  }
+  if (!queue_.is_current(generation)) return;
+  if (flow_.load() != GST_FLOW_OK || dropping_) return;
+
+  const std::shared_ptr<const Session> session = job->session;
+  const Network& network = session->network;
+  result.outcome = job->outcome;
+  result.model = network.name;
+  result.visible = job->visible;
+  const Clock::time_point waited = Clock::now();
+  const DecodeSettings decode = decode_settings_for(network);
+  for (const auto& [inference, outputs] : finished) {
+    PartResult& part = result.parts.emplace_back();
+    network.head.decode(outputs, decode, part.results);
+    part.placement = inference->placement;
+    part.region = inference->region.index;
+  }
+  const bool timed = !finished.empty();
+  const double queued = timed ? milliseconds_between(job->arrived, finished[0].first->begun) : 0;
+  const double inferred = timed ? milliseconds_between(finished[0].first->begun, waited) : 0;
+  const Clock::time_point admitted = job->admitted;
+  const bool discont = job->discont;
+  Handle<GstBuffer> buffer = std::move(job->buffer);
+  if (job->input != nullptr) {
+    if (job->input->zero_copy()) statistics_.count_zero_copy();
+    if (job->input->in_frame_memory()) statistics_.count_fetched();
+    if (const std::string& why = job->input->problem(); !why.empty()) warn_of_copies(why);
+  }
+  job.reset();
+
+  buffer = writable(std::move(buffer));
+  if (discont) GST_BUFFER_FLAG_SET(buffer.get(), GST_BUFFER_FLAG_DISCONT);
+  attach_result(buffer.get(), result, network.labels);
+  if (timed) {
+    statistics_.add(Statistics::kQueue, queued);
+    statistics_.add(Statistics::kInfer, inferred);
+    const Clock::time_point departed = Clock::now();
+    statistics_.add(Statistics::kDecode, milliseconds_between(waited, departed));
+    if (live_.load() && service_time_.add(milliseconds_between(admitted, departed)))
+      gst_element_post_message(self_, gst_message_new_latency(GST_OBJECT(self_)));
+  }
+  if (result.outcome == Outcome::late) statistics_.count_late();
+  statistics_.count_out(result.outcome == Outcome::run);
+
+  const GstFlowReturn flow = gst_pad_push(src_, buffer.release());
+  if (flow == GST_FLOW_OK || !queue_.is_current(generation)) return;
+  GST_DEBUG_OBJECT(self_, "downstream says %s", gst_flow_get_name(flow));
+  if (flow == GST_FLOW_EOS) {
+    dropping_ = true;
+    if (pending_starts_.load() != 0) return;
+  }
+  GstFlowReturn fine = GST_FLOW_OK;
+  flow_.compare_exchange_strong(fine, flow);
+}
+
+void Element::forward_event(Handle<GstEvent> event) {
+  switch (GST_EVENT_TYPE(event.get())) {
+    case GST_EVENT_SEGMENT:
+    case GST_EVENT_STREAM_START:
+      if (pending_starts_.load() != 0) --pending_starts_;
+      dropping_ = false;
+      break;
+    case GST_EVENT_EOS: {
+      // No frame will come that could tell upstream; the application must hear of it here.
+      const GstFlowReturn flow = flow_.load();
+      if ((flow == GST_FLOW_NOT_LINKED || flow < GST_FLOW_EOS) && !flow_reported_.exchange(true))
+        GST_ELEMENT_FLOW_ERROR(self_, flow);
+      gst_element_post_message(self_, gst_message_new_element(GST_OBJECT(self_), stats()));
+      break;
+    }
+    default:
+      break;
+  }
+  gst_pad_push_event(src_, event.release());
+}
+
+// ---- queries and upstream events
+// --------------------------------------------------------------------------------------
+
+bool Element::answer_allocation(GstQuery* query) {
+  GstCaps* caps = nullptr;
+  gboolean need_pool = FALSE;
+  // Frames pass unchanged, so what downstream can take is what upstream may give; only more of them
+  // are under way.
+  gst_pad_peer_query(src_, query);
+  gst_query_parse_allocation(query, &caps, &need_pool);
+  GstVideoInfo info;
+  if (caps == nullptr || !read_caps(caps, info)) return false;
+  const guint held = static_cast<guint>(frames_in_flight_for(settings())) + 1;
+  const guint pools = gst_query_get_n_allocation_pools(query);
+  for (guint i = 0; i < pools; ++i) {
+    GstBufferPool* pool = nullptr;
+    guint size = 0, least = 0, most = 0;
+    gst_query_parse_nth_allocation_pool(query, i, &pool, &size, &least, &most);
+    least += held;
+    if (most != 0) least = std::min(least, most);
+    gst_query_set_nth_allocation_pool(query, i, pool, size, least, most);
+    if (pool != nullptr) gst_object_unref(pool);
+  }
+  if (pools == 0)
+    gst_query_add_allocation_pool(query, nullptr, static_cast<guint>(GST_VIDEO_INFO_SIZE(&info)),
+                                  held, 0);
+  propose_memory(query, *caps);
+  return true;
+}
+
+// Frames in memory that the device fetches from are not copied on their way; downstream's wishes
+// come first. Which device it is, is known when the model is compiled: who asks before that is not
+// kept waiting, since other branches of the pipeline would wait, too, but told to ask again.
+void Element::propose_memory(GstQuery* query, const GstCaps& caps) {
+  const GstCapsFeatures* features = gst_caps_get_features(&caps, 0);
+  if (!gst_caps_features_is_equal(features, GST_CAPS_FEATURES_MEMORY_SYSTEM_MEMORY) ||
+      !takes_any_memory(query))
+    return;
+  const std::shared_ptr<const Session> session = current_session();
+  asked_early_ = session == nullptr;
+  if (session == nullptr || !session->shared->compiled->wants_frame_memory()) return;
+  const Handle<GstAllocator> allocator(new_frame_allocator(session->shared->compiled));
+  propose_allocator(query, allocator.get());
+}
+
+bool Element::answer_latency(GstQuery* query) {
+  if (!gst_pad_peer_query(sink_, query)) return false;
+  gboolean live = FALSE;
+  GstClockTime least = 0, most = 0;
+  gst_query_parse_latency(query, &live, &least, &most);
+  live_ = live;
+  if (!live) return true;
+  const GstClockTime own = service_time_.reported_ns();
+  GstClockTime room = own;
+  if (const auto caps = Handle<GstCaps>(gst_pad_get_current_caps(sink_))) {
+    GstVideoInfo info;
+    if (read_caps(caps.get(), info) && GST_VIDEO_INFO_FPS_N(&info) > 0)
+      room =
+          std::max(room, gst_util_uint64_scale(queue_.capacity() * GST_SECOND,
+                                               static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info)),
+                                               static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info))));
+  }
+  least += own;
+  if (GST_CLOCK_TIME_IS_VALID(most)) most += room;
+  gst_query_set_latency(query, live, least, most);
+  return true;
+}
+
+bool Element::src_query(GstQuery* query) {
+  if (GST_QUERY_TYPE(query) == GST_QUERY_LATENCY) return answer_latency(query);
+  return gst_pad_query_default(src_, GST_OBJECT(self_), query);
+}
+
+bool Element::src_event(Handle<GstEvent> event) {
+  if (GST_EVENT_TYPE(event.get()) == GST_EVENT_QOS) {
+    GstQOSType type;
+    gdouble proportion = 1;
+    GstClockTimeDiff jitter = 0;
+    GstClockTime timestamp = GST_CLOCK_TIME_NONE;
+    gst_event_parse_qos(event.get(), &type, &proportion, &jitter, &timestamp);
+    if (GST_CLOCK_TIME_IS_VALID(timestamp)) {
+      // As late again as this frame was: frames until then would come too late as well.
+      const GstClockTimeDiff step = jitter > 0 ? 2 * jitter : jitter;
+      GST_OBJECT_LOCK(self_);
+      qos_.proportion = proportion;
+      qos_.earliest = step < 0 && static_cast<GstClockTime>(-step) > timestamp
+                          ? 0
+                          : timestamp + static_cast<GstClockTime>(step);
+      GST_OBJECT_UNLOCK(self_);
+    }
+  } else if (GST_EVENT_TYPE(event.get()) == GST_EVENT_RECONFIGURE) {
+    GstFlowReturn unlinked = GST_FLOW_NOT_LINKED;
+    if (flow_.compare_exchange_strong(unlinked, GST_FLOW_OK)) flow_reported_ = false;
+  }
+  return gst_pad_event_default(src_, GST_OBJECT(self_), event.release());
+}
+
+}  // namespace clinfer

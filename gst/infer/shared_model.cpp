@@ -1,0 +1,224 @@
+// Compiled models, the requests on them, and who shares them.
+#include "gst/infer/shared_model.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace clinfer {
+namespace {
+
+// `value` for each image of a batch.
+Tensor repeated(const Tensor& value, const Shape& shape) {
+  Tensor all = Tensor::allocate(value.type(), shape);
+  if (value.bytes() == 0 || all.bytes() % value.bytes() != 0)
+    throw Error{ErrorCode::unsupported, "an input of shape " + to_string(shape) +
+                                            " is no batch of " + to_string(value.shape())};
+  auto* to = static_cast<std::byte*>(all.raw_mutable());
+  for (size_t at = 0; at < all.bytes(); at += value.bytes())
+    std::memcpy(to + at, value.raw(), value.bytes());
+  return all;
+}
+
+// The rows [image, label, score, box] of one image, numbered 0; ended by -1. `shape`: [1,1,rows,7].
+Tensor rows_of(const Tensor& value, const Shape& shape, size_t image) {
+  constexpr size_t kRow = 7;
+  Tensor mine = Tensor::allocate(ElementType::f32, shape);
+  const size_t rows = static_cast<size_t>(value.elements()) / kRow,
+               most = static_cast<size_t>(mine.elements()) / kRow;
+  float* to = mine.mutable_data<float>();
+  size_t kept = 0;
+  for (size_t r = 0; r < rows && kept < most; ++r) {
+    const float* row = value.data<float>() + r * kRow;
+    if (row[0] < 0) break;
+    if (row[0] != static_cast<float>(image)) continue;
+    std::copy_n(row, kRow, to + kept * kRow);
+    to[kept++ * kRow] = 0;
+  }
+  if (kept < most) to[kept * kRow] = -1;
+  return mine;
+}
+
+// One model for each id. An entry lives as long as somebody uses or compiles its model.
+class Registry {
+ public:
+  std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
+                                               std::shared_ptr<const SurfaceDisplay> display,
+                                               const Progress& progress,
+                                               const TuningObserver& observer) {
+    const std::string& id = settings.model_instance_id;
+    const Key key{id, display != nullptr ? display->display.handle : nullptr};
+    {
+      std::unique_lock lock(mutex_);
+      for (;;) {
+        Entry& entry = entries_[key];
+        if (auto model = entry.model.lock(); model != nullptr && !model->failed) {
+          check_same(id, model->compiled_for, settings);
+          return model;
+        }
+        if (!entry.compiling) {
+          entry.compiling = true;
+          break;
+        }
+        changed_.wait_for(lock, kAskAgain);
+        lock.unlock();
+        if (progress && !progress("waiting for model-instance-id " + id, 0, 1))
+          throw Error{ErrorCode::cancelled, "waiting for model-instance-id " + id + " was stopped"};
+        lock.lock();
+      }
+    }
+    std::shared_ptr<SharedModel> model;
+    try {
+      model = compile_shared(network, settings, display, progress, observer);
+    } catch (...) {
+      settle(key, nullptr);
+      throw;
+    }
+    settle(key, model);
+    return model;
+  }
+
+ private:
+  static constexpr auto kAskAgain = std::chrono::milliseconds(50);
+  using Key = std::pair<std::string, void*>;  // id and display
+  struct Entry {
+    std::weak_ptr<SharedModel> model;
+    bool compiling = false;
+  };
+
+  static void check_same(const std::string& id, const Settings& theirs, const Settings& ours) {
+    const std::string difference = engine_difference(theirs, ours);
+    if (!difference.empty())
+      throw Error{ErrorCode::bad_argument, "model-instance-id=" + id + " is in use with another " +
+                                               difference + "; give its elements the same " +
+                                               difference + ", or another id"};
+  }
+  void settle(const Key& key, const std::shared_ptr<SharedModel>& model) {
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(entries_, [&](const auto& other) {
+        return other.first != key && !other.second.compiling && other.second.model.expired();
+      });
+      entries_[key] = {model, false};
+    }
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Key, Entry> entries_;
+};
+
+}  // namespace
+
+std::string engine_difference(const Settings& a, const Settings& b) {
+  if (a.model != b.model) return "model";
+  if (a.device != b.device) return "device";
+  if (a.nireq != b.nireq) return "nireq";
+  if (a.throughput_streams != b.throughput_streams) return "throughput-streams";
+  if (a.batch_size != b.batch_size) return "batch-size";
+  if (a.priority != b.priority) return "priority";
+  if (a.throttle != b.throttle) return "throttle";
+  if (a.exclusive != b.exclusive) return "exclusive-async-requests";
+  if (a.perf_count != b.perf_count) return "perf-count";
+  if (a.max_num_threads != b.max_num_threads) return "max-num-threads";
+  if (a.cache_dir != b.cache_dir) return "cache-dir";
+  if (a.graph_dumps_dir != b.graph_dumps_dir) return "graph-dumps-dir";
+  if (a.sources_dumps_dir != b.sources_dumps_dir) return "sources-dumps-dir";
+  if (a.tuning_mode != b.tuning_mode) return "tuning-mode";
+  if (a.tuning_file != b.tuning_file) return "tuning-file";
+  if (a.config != b.config) return "config";
+  return "";
+}
+
+BatchSplit::BatchSplit(const CompiledModel& compiled, size_t image_input, size_t batch) {
+  const int64_t stated = compiled.model().inputs()[image_input].shape[0];
+  for (size_t i = 0; i < compiled.outputs().size(); ++i) {
+    const Shape& one = compiled.model().outputs()[i].shape;  // of `stated` images
+    const Shape& all = compiled.outputs()[i].shape;
+    const auto images = static_cast<int64_t>(batch);
+    if (batch == 1) {
+      outputs_.push_back({Kind::whole, all});
+    } else if (compiled.model().output_op(i) == "DetectionOutput" && !all.empty() &&
+               all.back() == 7) {
+      outputs_.push_back({Kind::rows, {1, 1, count(all) / 7 / images, 7}});
+    } else if (!one.empty() && one.size() == all.size() && all[0] * stated == one[0] * images &&
+               all[0] % images == 0) {
+      Shape image = all;
+      image[0] /= images;
+      outputs_.push_back({Kind::slice, std::move(image)});
+    } else {
+      throw Error{ErrorCode::unsupported,
+                  compiled.model().path() + ": batch-size=" + std::to_string(batch) + ": output " +
+                      compiled.outputs()[i].name + " " + to_string(all) +
+                      " cannot be divided by image; use batch-size=1"};
+    }
+  }
+}
+
+Tensor BatchSplit::image_of(size_t output, const Tensor& value, size_t image) const {
+  const auto& [kind, shape] = outputs_[output];
+  if (kind == Kind::whole) return value;
+  if (kind == Kind::rows)
+    return rows_of(value.type() == ElementType::f32 ? value : value.convert(ElementType::f32),
+                   shape, image);
+  // The view keeps the tensor of the whole batch; nothing is copied.
+  const auto owner = std::make_shared<const Tensor>(value);
+  const auto* data = static_cast<const std::byte*>(value.raw());
+  const size_t bytes = static_cast<size_t>(count(shape)) * size_of(value.type());
+  return Tensor::view(value.type(), shape, data + image * bytes, owner);
+}
+
+std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
+                                            std::shared_ptr<const SurfaceDisplay> display,
+                                            const Progress& progress,
+                                            const TuningObserver& observer) {
+  auto shared = std::make_shared<SharedModel>();
+  shared->display = display;
+  shared->compiled_for = settings;
+  Config config = engine_config(network, settings);
+  config.nv12_two_inputs = false;  // frames are given as pictures
+  config.partial_batches = config.half_outputs = true;
+  if (display != nullptr) config.va_display = display->display;
+  shared->compiled = CompiledModel::compile(network.model, config, progress, observer);
+  CompiledModel& compiled = *shared->compiled;
+  shared->dmabufs = std::make_unique<DmabufImporter>(shared->compiled);
+  shared->surface_problem = compiled.sharing_problem();
+  if constexpr (kHaveSurfaces)
+    if (display != nullptr && shared->surface_problem.empty())
+      shared->surface_problem = test_sharing(*display, compiled);
+  const auto batch = static_cast<size_t>(compiled.inputs()[network.image_input].shape[0]);
+  BatchSplit split(compiled, network.image_input, batch);
+
+  std::vector<std::unique_ptr<InferRequest>> requests;
+  const unsigned count =
+      settings.nireq != 0 ? settings.nireq : std::max(compiled.optimal_requests(), 1u);
+  for (unsigned i = 0; i < count; ++i) {
+    requests.push_back(compiled.create_request());
+    for (const auto& [input, value] : network.constants)
+      requests.back()->set_input(input, repeated(value, compiled.inputs()[input].shape));
+  }
+  const size_t outputs = compiled.outputs().size();
+  shared->batcher = std::make_unique<ModelBatcher>(
+      std::move(requests), batch, compiled.streams(), !compiled.device().is_cpu,
+      [split = std::move(split), outputs](InferRequest& request, size_t image) {
+        std::vector<Tensor> values;
+        for (size_t i = 0; i < outputs; ++i)
+          values.push_back(split.image_of(i, request.output(i), image));
+        return values;
+      });
+  return shared;
+}
+
+std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
+                                             std::shared_ptr<const SurfaceDisplay> display,
+                                             const Progress& progress,
+                                             const TuningObserver& observer) {
+  if (settings.model_instance_id.empty())
+    return compile_shared(network, settings, std::move(display), progress, observer);
+  static Registry registry;
+  return registry.find_or_compile(network, settings, std::move(display), progress, observer);
+}
+
+}  // namespace clinfer

@@ -1,0 +1,69 @@
+// A compiled model with the requests that its users share: one element, or all of one
+// model-instance-id.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gst/infer/batcher.h"
+#include "gst/frames/dmabuf.h"
+#include "gst/infer/network.h"
+#include "gst/frames/va_surface.h"
+
+namespace clinfer {
+
+using ModelBatcher = Batcher<InferRequest, std::vector<Tensor>>;
+
+struct SharedModel {
+  std::shared_ptr<const SurfaceDisplay> display;  // that it was compiled for, if any
+  std::string surface_problem;                    // why surfaces are not read where they lie
+  std::shared_ptr<CompiledModel> compiled;
+  std::unique_ptr<DmabufImporter> dmabufs;
+  Settings compiled_for;
+  // An inference failed on the device, which may be lost: who starts anew compiles anew.
+  std::atomic<bool> failed{false};
+  std::unique_ptr<ModelBatcher> batcher;  // gives the outputs of one image each
+};
+
+// Compiles for `network`, on the display of surfaces unless that is null, and makes the requests;
+// tries the display before anybody relies on it. Throws Error, also where the outputs of a batch
+// cannot be told apart by image.
+std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
+                                            std::shared_ptr<const SurfaceDisplay> display,
+                                            const Progress& progress,
+                                            const TuningObserver& observer);
+
+// The model of settings.model_instance_id, compiled by the first who asks; others wait for it.
+// Without an id, a model of one's own. Throws Error, also where the id stands for a model with
+// other settings: the message names one. `progress` is asked while waiting too. Elements whose
+// frames come on different displays do not share: no batch has pictures of two OpenCL contexts.
+std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
+                                             std::shared_ptr<const SurfaceDisplay> display,
+                                             const Progress& progress,
+                                             const TuningObserver& observer);
+
+// The property in which a model compiled for `a` does not serve `b`; "" when it does.
+std::string engine_difference(const Settings& a, const Settings& b);
+
+// How the outputs of image `image` are taken out of those of a batch: a slice of the first
+// dimension, or for DetectionOutput the rows with that image's number.
+class BatchSplit {
+ public:
+  // Throws Error{unsupported} naming an output that is neither.
+  BatchSplit(const CompiledModel& compiled, size_t image_input, size_t batch);
+  // `value` is of the whole batch or of its first images.
+  Tensor image_of(size_t output, const Tensor& value, size_t image) const;
+
+ private:
+  enum class Kind { whole, slice, rows };
+  struct Output {
+    Kind kind;
+    Shape shape;  // of one image
+  };
+  std::vector<Output> outputs_;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,129 @@
+// Counters and latency percentiles.
+#include "gst/infer/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace clinfer {
+namespace {
+
+constexpr size_t kWindow = 512;
+constexpr size_t kCheckEvery = 16;
+constexpr double kLeastChange = 1.0;  // milliseconds
+
+}  // namespace
+
+void SampleWindow::add(double sample) {
+  if (samples_.size() < kWindow) {
+    samples_.push_back(sample);
+    return;
+  }
+  samples_[next_] = sample;
+  next_ = (next_ + 1) % kWindow;
+}
+
+Percentiles SampleWindow::percentiles() const {
+  if (samples_.empty()) return {};
+  std::vector<double> samples = samples_;
+  auto end = samples.end();
+  // From the largest share down, what is above the last one's place is larger than all below.
+  const auto at = [&](double share) {
+    const double rank = std::ceil(share * static_cast<double>(samples.size()));
+    const auto place = samples.begin() + static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;
+    std::nth_element(samples.begin(), place, end);
+    end = place + 1;
+    return *place;
+  };
+  Percentiles result;
+  result.p99 = at(0.99);
+  result.p95 = at(0.95);
+  result.p50 = at(0.50);
+  return result;
+}
+
+void SampleWindow::clear() {
+  samples_.clear();
+  next_ = 0;
+}
+
+void Statistics::count_in() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.frames_in;
+}
+
+void Statistics::count_out(bool inferred) {
+  const std::lock_guard lock(mutex_);
+  last_out_ = std::chrono::steady_clock::now();
+  if (counts_.frames_out++ == 0) first_out_ = last_out_;
+  ++(inferred ? counts_.inferred : counts_.skipped);
+}
+
+void Statistics::count_zero_copy() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.zero_copy;
+}
+
+void Statistics::count_fetched() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.fetched;
+}
+
+void Statistics::count_late() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.late;
+}
+
+void Statistics::count_dropped() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.dropped;
+}
+
+void Statistics::add(Stage stage, double milliseconds) {
+  const std::lock_guard lock(mutex_);
+  windows_[stage].add(milliseconds);
+}
+
+Statistics::Snapshot Statistics::snapshot() const {
+  const std::lock_guard lock(mutex_);
+  Snapshot snapshot = counts_;
+  const double seconds = std::chrono::duration<double>(last_out_ - first_out_).count();
+  if (snapshot.frames_out > 1 && seconds > 0)
+    snapshot.frames_per_second = static_cast<double>(snapshot.frames_out - 1) / seconds;
+  for (size_t stage = 0; stage < kStages; ++stage)
+    snapshot.milliseconds[stage] = windows_[stage].percentiles();
+  return snapshot;
+}
+
+void Statistics::clear() {
+  const std::lock_guard lock(mutex_);
+  counts_ = {};
+  for (SampleWindow& window : windows_) window.clear();
+}
+
+bool ServiceTime::add(double milliseconds) {
+  const std::lock_guard lock(mutex_);
+  window_.add(milliseconds);
+  // The first frames decide at once: a live pipeline waits for this figure.
+  if (++since_check_ < kCheckEvery && window_.size() > 4) return false;
+  since_check_ = 0;
+  const double p95 = window_.percentiles().p95;
+  const bool grown = p95 > reported_ * 1.25 && p95 > reported_ + kLeastChange;
+  const bool fallen = p95 < reported_ * 0.5 && p95 < reported_ - kLeastChange;
+  if (!grown && !fallen) return false;
+  reported_ = p95 * 1.1;
+  return true;
+}
+
+uint64_t ServiceTime::reported_ns() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<uint64_t>(reported_ * 1e6);
+}
+
+void ServiceTime::clear() {
+  const std::lock_guard lock(mutex_);
+  window_.clear();
+  since_check_ = 0;
+  reported_ = 0;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,221 @@
+// cloverlay: a transform in place. Frames with nothing to draw are passed untouched; a shared one
+// is copied only when drawn into.
+#include "gst/overlay/overlay.h"
+
+#include <gst/base/gstbasetransform.h>
+#include <gst/video/video.h>
+
+#include <algorithm>
+
+#include "gst/overlay/drawing.h"
+#include "gst/base/guard.h"
+#include "gst/base/handle.h"
+#include "gst/meta/meta.h"
+#include "gst/frames/surface.h"
+#include "gst/frames/va_surface.h"
+
+GST_DEBUG_CATEGORY_STATIC(cloverlay_debug);
+#define GST_CAT_DEFAULT cloverlay_debug
+
+namespace {
+
+struct OverlayState {
+  clinfer::DrawingStyle style;  // under the object lock
+  GstVideoInfo info;
+  clinfer::TextCache text;
+  clinfer::Palette palette;
+  // Of the buffer between prepare_output_buffer and transform_ip.
+  std::vector<clinfer::RegionView> regions;
+  std::vector<clinfer::ResultView> results;
+  bool draws = false;
+};
+
+}  // namespace
+
+struct GstCloverlay {
+  GstBaseTransform parent;
+  OverlayState* state;
+};
+
+struct GstCloverlayClass {
+  GstBaseTransformClass parent_class;
+};
+
+G_DEFINE_TYPE(GstCloverlay, gst_cloverlay, GST_TYPE_BASE_TRANSFORM)
+GST_ELEMENT_REGISTER_DEFINE(cloverlay, "cloverlay", GST_RANK_NONE, gst_cloverlay_get_type())
+
+#define CLOVERLAY(object) (reinterpret_cast<GstCloverlay*>(object))
+
+namespace {
+
+enum { kPropLineWidth = 1, kPropFontSize, kPropShowLabels, kPropShowScores };
+
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+                            GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
+GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
+    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
+  clinfer::DrawingStyle& style = CLOVERLAY(object)->state->style;
+  GST_OBJECT_LOCK(object);
+  switch (id) {
+    case kPropLineWidth:
+      style.line_width = g_value_get_uint(value);
+      break;
+    case kPropFontSize:
+      style.font_size = g_value_get_uint(value);
+      break;
+    case kPropShowLabels:
+      style.show_labels = g_value_get_boolean(value);
+      break;
+    case kPropShowScores:
+      style.show_scores = g_value_get_boolean(value);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+  }
+  GST_OBJECT_UNLOCK(object);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
+  const clinfer::DrawingStyle& style = CLOVERLAY(object)->state->style;
+  GST_OBJECT_LOCK(object);
+  switch (id) {
+    case kPropLineWidth:
+      g_value_set_uint(value, style.line_width);
+      break;
+    case kPropFontSize:
+      g_value_set_uint(value, style.font_size);
+      break;
+    case kPropShowLabels:
+      g_value_set_boolean(value, style.show_labels);
+      break;
+    case kPropShowScores:
+      g_value_set_boolean(value, style.show_scores);
+      break;
+    default:
+      G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
+  }
+  GST_OBJECT_UNLOCK(object);
+}
+
+void finalize(GObject* object) {
+  delete CLOVERLAY(object)->state;
+  G_OBJECT_CLASS(gst_cloverlay_parent_class)->finalize(object);
+}
+
+gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
+  return clinfer::read_caps(in, CLOVERLAY(transform)->state->info);
+}
+
+// What downstream asks of buffers is what upstream has to give: no buffer is made here.
+gboolean propose_allocation(GstBaseTransform* transform, GstQuery*, GstQuery* query) {
+  return gst_pad_peer_query(GST_BASE_TRANSFORM_SRC_PAD(transform), query);
+}
+
+gboolean decide_allocation(GstBaseTransform*, GstQuery* query) {
+  while (gst_query_get_n_allocation_pools(query) > 0)
+    gst_query_remove_nth_allocation_pool(query, 0);
+  return TRUE;
+}
+
+GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, GstBuffer** out) {
+  return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
+    OverlayState& state = *CLOVERLAY(transform)->state;
+    int width = GST_VIDEO_INFO_WIDTH(&state.info), height = GST_VIDEO_INFO_HEIGHT(&state.info);
+    if (const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(in)) {
+      width = static_cast<int>(crop->width);
+      height = static_cast<int>(crop->height);
+    }
+    state.regions = clinfer::read_regions(in, width, height);
+    state.results = clinfer::read_results(in);
+    state.draws = !state.regions.empty() ||
+                  std::any_of(state.results.begin(), state.results.end(),
+                              [](const auto& result) { return !result.classifications.empty(); });
+    *out = !state.draws || gst_buffer_is_writable(in) ? in : gst_buffer_copy(in);
+    return GST_FLOW_OK;
+  });
+}
+
+GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
+  return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
+    OverlayState& state = *CLOVERLAY(transform)->state;
+    if (!state.draws) return GST_FLOW_OK;
+    GST_OBJECT_LOCK(transform);
+    const clinfer::DrawingStyle style = state.style;
+    GST_OBJECT_UNLOCK(transform);
+    GstVideoFrame frame;
+    clinfer::check_meta(buffer, state.info);
+    if (!gst_video_frame_map(
+            &frame, &state.info, buffer,
+            static_cast<GstMapFlags>(GST_MAP_READWRITE |
+                                     static_cast<int>(GST_VIDEO_FRAME_MAP_FLAG_NO_REF))))
+      throw clinfer::Error{clinfer::ErrorCode::bad_argument,
+                           "a frame cannot be mapped for drawing"};
+    try {
+      clinfer::check_frame_memory(frame, buffer);
+      const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_FRAME_WIDTH(&frame),
+                                                          GST_VIDEO_FRAME_HEIGHT(&frame), buffer);
+      clinfer::Canvas canvas(&frame, visible.x, visible.y, visible.width, visible.height);
+      clinfer::draw_results(canvas, state.regions, state.results, style, state.text, state.palette);
+    } catch (...) {
+      gst_video_frame_unmap(&frame);
+      throw;
+    }
+    gst_video_frame_unmap(&frame);
+    return GST_FLOW_OK;
+  });
+}
+
+GParamFlags playing_flags() {
+  return static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS |
+                                  GST_PARAM_MUTABLE_PLAYING | GST_PARAM_CONTROLLABLE);
+}
+
+}  // namespace
+
+static void gst_cloverlay_class_init(GstCloverlayClass* klass) {
+  GST_DEBUG_CATEGORY_INIT(cloverlay_debug, "cloverlay", 0, "drawing of inference results");
+  auto* object = G_OBJECT_CLASS(klass);
+  auto* element = GST_ELEMENT_CLASS(klass);
+  auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
+  clinfer::register_result_meta();
+  object->set_property = set_property;
+  object->get_property = get_property;
+  object->finalize = finalize;
+  g_object_class_install_property(
+      object, kPropLineWidth,
+      g_param_spec_uint("line-width", "Line width",
+                        "Width of the boxes' lines in pixels (0: by the frame's height)", 0, 1000,
+                        0, playing_flags()));
+  g_object_class_install_property(
+      object, kPropFontSize,
+      g_param_spec_uint("font-size", "Font size",
+                        "Size of the text in pixels (0: by the frame's height)", 0, 1000, 0,
+                        playing_flags()));
+  g_object_class_install_property(
+      object, kPropShowLabels,
+      g_param_spec_boolean("show-labels", "Show labels", "Write the label at each box", TRUE,
+                           playing_flags()));
+  g_object_class_install_property(
+      object, kPropShowScores,
+      g_param_spec_boolean("show-scores", "Show scores", "Write the confidence at each box", TRUE,
+                           playing_flags()));
+  gst_element_class_set_static_metadata(
+      element, "Inference result overlay", "Filter/Effect/Video",
+      "Draws detected objects, their labels and scores into the frames", "clinfer developers");
+  gst_element_class_add_static_pad_template(element, &sink_template);
+  gst_element_class_add_static_pad_template(element, &src_template);
+  transform->set_caps = set_caps;
+  transform->propose_allocation = propose_allocation;
+  transform->decide_allocation = decide_allocation;
+  transform->prepare_output_buffer = prepare_output_buffer;
+  transform->transform_ip = transform_ip;
+}
+
+static void gst_cloverlay_init(GstCloverlay* self) {
+  self->state = new OverlayState;
+  gst_video_info_init(&self->state->info);
+  gst_base_transform_set_in_place(GST_BASE_TRANSFORM(self), TRUE);
+}

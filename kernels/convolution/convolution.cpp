@@ -1,0 +1,189 @@
+// Convolution and GroupConvolution: shapes, plain reference, and the families.
+#include <algorithm>
+
+#include "kernels/convolution/convolution_families.h"
+#include "kernels/convolution/convolution_int8.h"
+#include "kernels/convolution/convolution_mma.h"
+#include "kernels/item_kernel.h"
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
+  check_inputs(context, 2, 2);
+  const Shape& data = context.inputs[0].shape;
+  const ConvShape s =
+      resolve_convolution(context.type, context.attributes, data, context.inputs[1].shape);
+  Shape out{s.batch, s.groups * s.out_channels};
+  for (size_t i = 5 - data.size(); i < 3; ++i) out.push_back(s.out[i]);
+  const ElementType type = context.inputs[0].type;  // sums of bytes are floats to what follows
+  return {{type == ElementType::u8 ? ElementType::f32 : type, std::move(out), {}}};
+}
+
+// Sums in double, one row of outputs at a time.
+void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const ConvShape s =
+      resolve_convolution(desc.type, desc.attributes, inputs[0].shape(), inputs[1].shape());
+  const std::vector<float> data = data_values(desc, inputs[0]), filter = inputs[1].to_floats();
+  float* out = outputs[0].mutable_data<float>();
+  const int64_t plane = s.in[0] * s.in[1] * s.in[2];
+  std::vector<double> sums(static_cast<size_t>(s.out[2]));
+  for (int64_t n = 0; n < s.batch; ++n)
+    for (int64_t c = 0; c < s.groups * s.out_channels; ++c) {
+      const int64_t group = c / s.out_channels;
+      for (int64_t z = 0; z < s.out[0]; ++z)
+        for (int64_t y = 0; y < s.out[1]; ++y) {
+          std::fill(sums.begin(), sums.end(), 0.0);
+          const float* w = filter.data() + c * s.in_channels * s.taps();
+          for (int64_t i = 0; i < s.in_channels; ++i) {
+            const float* channel =
+                data.data() + (n * s.groups * s.in_channels + group * s.in_channels + i) * plane;
+            for (int64_t kz = 0; kz < s.kernel[0]; ++kz)
+              for (int64_t ky = 0; ky < s.kernel[1]; ++ky)
+                for (int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+                  const double weight = *w++;
+                  const int64_t iz = z * s.stride[0] - s.pad[0] + kz * s.dilation[0];
+                  const int64_t iy = y * s.stride[1] - s.pad[1] + ky * s.dilation[1];
+                  if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1]) continue;
+                  const float* row = channel + (iz * s.in[1] + iy) * s.in[2];
+                  // Outputs whose input column ix = x * stride + shift lies inside.
+                  const int64_t shift = kx * s.dilation[2] - s.pad[2], step = s.stride[2];
+                  const int64_t low = shift < 0 ? ceil_div(-shift, step) : 0;
+                  const int64_t high =
+                      s.in[2] > shift ? std::min(s.out[2], ceil_div(s.in[2] - shift, step)) : 0;
+                  for (int64_t x = low; x < high; ++x) sums[x] += weight * row[x * step + shift];
+                }
+          }
+          for (double sum : sums) *out++ = static_cast<float>(sum);
+        }
+    }
+}
+
+ConvShape resolve(const OpDesc& desc) {
+  return resolve_convolution(desc.type, desc.attributes, desc.inputs[0].shape,
+                             desc.inputs[1].shape);
+}
+
+// ---- tile
+
+std::string reject_conv_tile(const OpDesc& desc, const DeviceTraits& traits) {
+  if (desc.constants[1].empty()) return "the weights are not constant";
+  return reject_tile(desc, convolution_problem(desc), traits);
+}
+
+const KernelFamily kTile{
+    "conv_tile",
+    3,
+    reject_conv_tile,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return tile_space(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return tile_heuristic(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return tile_plan(desc, convolution_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return tile_costs(desc, convolution_problem(desc), traits);
+    }};
+
+// ---- general
+
+KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const ConvShape s = resolve(desc);
+  GeneralWeights weights;
+  if (desc.constants[1].empty()) {
+    weights.strides = filter_strides(desc.inputs[1], desc.type == "GroupConvolution", false);
+  } else {  // [group][output channel][tap][input channel]
+    const int64_t w = s.in_channels, h = s.kernel[2] * w, d = s.kernel[1] * h,
+                  out = s.kernel[0] * d;
+    weights.strides = {s.out_channels * out, out, 1, d, h, w};
+    weights.constants = convolution_problem(desc).weights;
+  }
+  return general_convolution(desc, s, false, weights, point);
+}
+
+const KernelFamily kGeneral{"conv_general", 1,           reject_general_convolution, item_space,
+                            item_heuristic, general_plan};
+
+// ---- bytes
+
+const KernelFamily kInt8{
+    "conv_int8",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return reject_int8(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return int8_space(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return int8_heuristic(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return int8_plan(desc, convolution_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return int8_costs(desc, convolution_problem(desc), traits);
+    }};
+
+// ---- matrix instructions
+
+const KernelFamily kMma{
+    "conv_mma",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return reject_mma(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return mma_space(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return mma_heuristic(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return mma_plan(desc, convolution_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return mma_costs(desc, convolution_problem(desc), traits);
+    }};
+
+}  // namespace
+
+TileProblem convolution_problem(const OpDesc& desc) {
+  TileProblem problem;
+  problem.shape = resolve(desc);
+  problem.in = pixel_strides(desc.inputs[0]);
+  problem.out = pixel_strides(desc.outputs[0]);
+  problem.axes = spatial_axes(desc.outputs[0].shape.size());
+  problem.weights = [filter = desc.constants[1], s = problem.shape] {
+    const std::vector<float> from = filter.to_floats();
+    std::vector<float> to(from.size());
+    for (int64_t o = 0; o < s.groups * s.out_channels; ++o)
+      for (int64_t i = 0; i < s.in_channels; ++i)
+        for (int64_t t = 0; t < s.taps(); ++t)
+          to[(o * s.taps() + t) * s.in_channels + i] = from[(o * s.in_channels + i) * s.taps() + t];
+    return to;
+  };
+  return problem;
+}
+
+std::vector<OpDef> convolution_ops() {
+  OpDef convolution;
+  convolution.type = "Convolution";
+  convolution.opsets = {1};
+  convolution.infer_shapes = infer_shapes;
+  convolution.evaluate = evaluate;
+  convolution.families = {&kMma, &kTile, &kInt8, &kGeneral};
+  convolution.layout = LayoutRule::image;
+  OpDef grouped = convolution;
+  grouped.type = "GroupConvolution";
+  grouped.families = {
+      &depthwise_family(), &depthwise_int8_family(), &kMma, &kTile, &kInt8, &kGeneral};
+  return {std::move(convolution), std::move(grouped)};
+}
+
+}  // namespace clinfer

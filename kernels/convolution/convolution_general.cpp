@@ -1,0 +1,60 @@
+// Arguments of the convolution that takes everything (convolution_general.cl).
+#include "kernels/convolution/convolution_families.h"
+#include "kernels/item_kernel.h"
+#include "kernels/movement/strided_copy.h"
+
+namespace clinfer {
+
+std::array<int64_t, 6> filter_strides(const TensorDesc& filter, bool grouped, bool transposed) {
+  const Shape& strides = filter.strides;
+  const size_t rank = strides.size(), spatial = rank - 2 - grouped;
+  return {grouped ? strides[0] : 0,
+          strides[grouped + transposed],
+          strides[grouped + !transposed],
+          spatial == 3 ? strides[rank - 3] : 0,
+          spatial >= 2 ? strides[rank - 2] : 0,
+          strides[rank - 1]};
+}
+
+std::string reject_general_convolution(const OpDesc& desc, const DeviceTraits&) {
+  if (std::string why = reject_storage(desc, 2); !why.empty()) return why;
+  if (!is_float(desc.inputs[1].type)) return "the weights are not of a float type";
+  return reject_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()));
+}
+
+KernelPlan general_convolution(const OpDesc& desc, const ConvShape& s, bool transposed,
+                               const GeneralWeights& weights, const TuningPoint& point) {
+  const PixelStrides in = pixel_strides(desc.inputs[0]), out = pixel_strides(desc.outputs[0]);
+  const ElementType type = desc.inputs[0].type,
+                    weight_type = weights.constants ? type : desc.inputs[1].type;
+  const size_t size = size_of(type), weight_size = size_of(weight_type);
+  const int64_t elements = desc.outputs[0].elements();
+  std::vector<int64_t> values{in.n, in.c, in.d, in.h, in.w, out.n, out.c, out.d, out.h, out.w};
+  values.insert(values.end(), weights.strides.begin(), weights.strides.end());
+  for (const int64_t v : geometry(s)) values.push_back(v);
+  values.insert(values.end(), {s.in_channels, s.out_channels, s.groups * s.out_channels, elements});
+
+  KernelPlan plan;
+  KernelSpec spec;
+  spec.source = "convolution_general.cl";
+  spec.arguments = {
+      Argument::input(0, size),
+      weights.constants ? Argument::packed(0, weight_size) : Argument::input(1, weight_size),
+      Argument::output(0, size), int_struct(values)};
+  if (weights.constants)
+    plan.packed.push_back(
+        [constants = weights.constants, type] { return to_bytes(constants(), type); });
+  const Tail tail = make_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()), plan);
+  const bool channels_inner = transposed || out.c == 1 || s.pixels() == 1;
+  spec.defines = {{"T", storage_name(type)},
+                  {"WT", storage_name(weight_type)},
+                  {"TRANSPOSED", transposed ? "1" : "0"},
+                  {"CHANNELS_INNER", channels_inner ? "1" : "0"}};
+  spec.prologue = tail.prologue;
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  set_items(spec, elements, point);
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,389 @@
+// Points, costs and packing of the convolution by matrix instructions (convolution_mma.cl).
+#include "kernels/convolution/convolution_mma.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/convolution/convolution_int8.h"
+#include "kernels/shape_util.h"
+#include "kernels/movement/strided_copy.h"
+
+namespace clinfer {
+
+namespace {
+
+struct Point {
+  int words, vector, vectors, tile_p, ahead, warps_p, warps_c, slices;
+
+  explicit Point(const TuningPoint& p)
+      : words(p["WORDS"]),
+        vector(p["VECTOR"]),
+        vectors(p["VECTORS"]),
+        tile_p(p["TILE_P"]),
+        ahead(p["AHEAD"]),
+        warps_p(p["WARPS_P"]),
+        warps_c(p["WARPS_C"]),
+        slices(p["SLICES"]) {}
+  Point(int w, int v, int vs, int t, int a, int wp, int wc, int s)
+      : words(w),
+        vector(v),
+        vectors(vs),
+        tile_p(t),
+        ahead(a),
+        warps_p(wp),
+        warps_c(wc),
+        slices(s) {}
+  TuningPoint tuning() const {
+    return {{{"WORDS", words},
+             {"VECTOR", vector},
+             {"VECTORS", vectors},
+             {"TILE_P", tile_p},
+             {"AHEAD", ahead},
+             {"WARPS_P", warps_p},
+             {"WARPS_C", warps_c},
+             {"SLICES", slices}}};
+  }
+  int64_t block() const { return int64_t{4} * vector * vectors; }
+  int tiles() const { return vectors * vector / 2; }
+  int warps() const { return warps_p * warps_c * slices; }
+  // Local memory by which slices add up.
+  size_t shared_bytes() const {
+    return static_cast<size_t>((slices - 1) * warps_p * warps_c * 32 * tile_p * tiles() * 16);
+  }
+};
+
+// How the sum over input channels and taps is cut into steps.
+struct Steps {
+  int64_t channels;   // of one step
+  int64_t parts;      // steps of one tap
+  int64_t per_slice;  // the last ones of the last slice may be empty
+
+  Steps(const OpDesc& desc, const ConvShape& s, const Point& p)
+      : channels(16 * p.words / static_cast<int64_t>(size_of(desc.inputs[0].type))),
+        parts(ceil_div(s.in_channels, channels)),
+        per_slice(ceil_div(s.taps() * parts, p.slices)) {}
+};
+
+// Whether all that a work-item reads at once, `bytes`, starts at a multiple of its size and is
+// there as a whole or not at all.
+bool aligned(const OpDesc& desc, const TileProblem& problem, int64_t bytes) {
+  const int64_t elements = bytes / static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  return problem.shape.in_channels % elements == 0 && input_aligned(desc, problem, elements);
+}
+
+// Pixels whose channels cannot be read in words, few ones above all: a row of the kernel is one tap
+// then. Its elements lie one behind the other, like the channels of one wide pixel.
+bool wants_rows(const OpDesc& desc, const TileProblem& problem) {
+  const auto size = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  return problem.shape.in_channels * size < 16 || !aligned(desc, problem, 8);
+}
+
+TileProblem in_rows(TileProblem problem) {
+  ConvShape& s = problem.shape;
+  const int64_t channels = s.in_channels;
+  s.in_channels *= s.kernel[2];
+  s.kernel[2] = 1;
+  for (auto* elements : {&s.in, &s.stride, &s.pad}) (*elements)[2] *= channels;
+  problem.in.w = 1;
+  return problem;
+}
+
+std::string reject_rows(const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  if (s.groups > 1 || s.taps() == 1 || s.dilation[2] != 1 || problem.in.w != s.in_channels)
+    return "pixels are no words, nor rows of the kernel one run of elements";
+  if (s.in_channels * s.kernel[2] < 2) return "rows of one element";
+  if (s.in_channels * (s.in[2] + s.pad[2] + s.out[2] * s.stride[2]) > kMaxIndex)
+    return "rows of more than 2^31 elements";
+  return "";
+}
+
+// Warps of a work-group: along pixels, along blocks of channels, slices of the steps.
+constexpr std::array<int, 3> kWarps[] = {{1, 1, 1}, {4, 1, 1}, {2, 2, 1}, {1, 4, 1}, {1, 1, 2},
+                                         {1, 1, 4}, {1, 1, 8}, {2, 1, 2}, {2, 1, 4}};
+
+struct Problem {
+  bool rows;
+  TileProblem tile;
+  Problem(const OpDesc& desc, const TileProblem& given)
+      : rows(wants_rows(desc, given)), tile(rows ? in_rows(given) : given) {}
+};
+
+std::vector<Point> points_of(const OpDesc& desc, const Problem& given, const DeviceTraits& traits) {
+  const TileProblem& problem = given.tile;
+  const ConvShape& s = problem.shape;
+  const int64_t pixel_bytes =
+      s.in_channels * static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
+  std::vector<Point> points;
+  for (int words : {4, 2}) {
+    if (!given.rows && !aligned(desc, problem, 4 * words)) continue;
+    if (words == 4 && pixel_bytes <= 32) continue;  // half of a step would be empty
+    for (const auto& [vector, vectors] :
+         {std::pair{8, 1}, std::pair{8, 2}, std::pair{8, 4}, std::pair{4, 1}, std::pair{2, 1}}) {
+      const int tiles = vector * vectors / 2;
+      if (!fits_groups(desc, s, vector)) continue;
+      if (tiles > 1 && 4 * tiles >= s.out_channels) continue;  // half of a block would be empty
+      for (int tile_p : {1, 2, 4})
+        for (int ahead : {1, 2, 4}) {
+          // Registers: sums, and words on the way.
+          const auto fits = [&, words = words, tile_p = tile_p](int steps) {
+            return 4 * tile_p * tiles + steps * words * (2 * tile_p + tiles) <= 200;
+          };
+          if (!fits(ahead) || (ahead == 2 && fits(4))) continue;
+          for (const auto& [warps_p, warps_c, slices] : kWarps) {
+            const Point p(words, vector, vectors, tile_p, ahead, warps_p, warps_c, slices);
+            if (static_cast<size_t>(32 * p.warps()) > traits.max_work_group) continue;
+            if (warps_c > 1 && p.block() * warps_c / 2 >= s.out_channels) continue;
+            if (slices > 1 && Steps(desc, s, p).per_slice < 2) continue;
+            if (p.shared_bytes() > traits.local_memory) continue;
+            points.push_back(p);
+          }
+        }
+    }
+  }
+  return points;
+}
+
+// What the terms of cost() take, in cycles.
+struct Cycles {
+  double sum, tile_p, tiles, near, step;                        // issued
+  double item, item_sum, item_tile_p, scattered;                // to start a work-item, to write
+  double slices, slices_sum;                                    // to add slices up
+  double registers, registers_sum;                              // (registers, not cycles)
+  double latency, hidden, starting, ahead, waves, grow, group;  // waited for
+};
+// Fitted to all points of 238 layers of detection, segmentation and re-identification networks on
+// an H200 (53,653 timings, f16, batches 1 and 8), one launch at a time.
+constexpr Cycles kAlone{.sum = 3.5,
+                        .tile_p = 15,
+                        .tiles = 2,
+                        .near = 0.68,
+                        .step = 10.4,
+                        .item = 54,
+                        .item_sum = 146,
+                        .item_tile_p = 514,
+                        .scattered = 215,
+                        .slices = 54,
+                        .slices_sum = 2.5,
+                        .registers = 50,
+                        .registers_sum = 7.3,
+                        .latency = 333,
+                        .hidden = 0.113,
+                        .starting = 1.17,
+                        .ahead = 785,
+                        .waves = 4.3,
+                        .grow = 0.937,
+                        .group = 412};
+// To the whole networks on two streams, from 2134 timings of such layers (f16 and bytes) and, for
+// what reading far ahead costs at first, 1244 of batch 8. kAlone does 20 % fewer images a second
+// there with face-detection-retail-0004 at batch 8, and needs 8 % less time for them on one stream.
+constexpr Cycles kBeside{.sum = 5.9,
+                         .tile_p = 6.8,
+                         .tiles = 3.4,
+                         .near = 0.66,
+                         .step = 9.4,
+                         .item = 204,
+                         .item_sum = 128,
+                         .item_tile_p = 0,
+                         .scattered = 0,
+                         .slices = 125,
+                         .slices_sum = 2.3,
+                         .registers = 74,
+                         .registers_sum = 4,
+                         .latency = 280,
+                         .hidden = 0.17,
+                         .starting = 1.4,
+                         .ahead = 200,
+                         .waves = 1.1,
+                         .grow = 0.71,
+                         .group = 86};
+
+// Time on a GPU in cycles: what the slowest work-group waits, what all warps issue (four schedulers
+// a compute unit), what starting work-groups takes. Warps of a group that read the same words find
+// them near by.
+double cost(const OpDesc& desc, const Problem& problem, const Point& p,
+            const DeviceTraits& traits) {
+  const Cycles& c = traits.alone ? kAlone : kBeside;
+  const ConvShape& s = problem.tile.shape;
+  const double units = traits.compute_units;
+  const double warps_p =
+      p.warps_p * static_cast<double>(ceil_div(s.pixels(), int64_t{16} * p.tile_p * p.warps_p));
+  const double warps_c =
+      p.warps_c * static_cast<double>(ceil_div(ceil_div(s.out_channels, p.block()), p.warps_c));
+  const double warps = static_cast<double>(s.groups) * warps_p * warps_c * p.slices;
+  const double steps = static_cast<double>(Steps(desc, s, p).per_slice);
+  const double sums = p.tile_p * p.tiles();
+  const double words = p.words / 2.0;
+  const double loads = c.tile_p * p.tile_p / std::pow(p.warps_c, c.near) +
+                       c.tiles * p.tiles() / std::pow(p.warps_p, c.near);
+  const double issue = (c.sum * sums + loads) * words + c.step;
+  double own = c.item + c.item_sum * sums + c.item_tile_p * p.tile_p;
+  if (!output_aligned(desc, problem.tile, p.vector)) own += c.scattered * sums * p.vector;
+  if (p.slices > 1) own += c.slices + c.slices_sum * sums;
+  const double registers =
+      c.registers + c.registers_sum * sums + p.ahead * p.words * (2 * p.tile_p + p.tiles());
+  const double resident = std::min(64.0, 65536 / (32 * registers));
+  const double alone = steps * (c.latency / std::pow(p.ahead, c.hidden) + issue) +
+                       c.starting * own + c.ahead * (p.ahead - 1);
+  return c.waves * std::pow(std::max(warps / units / resident, 1.0), c.grow) * alone +
+         warps / units / 4 * (steps * issue + own) + c.group * warps / (p.warps() * units);
+}
+
+std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& desc,
+                             const Problem& problem, const DeviceTraits& traits) {
+  std::vector<double> costs;
+  for (const Point& point : points) costs.push_back(cost(desc, problem, point, traits));
+  return costs;
+}
+
+}  // namespace
+
+std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  if (traits.matrix == MatrixUnit::none) return "the device has no matrix instructions";
+  const ConvShape& s = problem.shape;
+  if (takes_bytes(desc)) {
+    if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
+  } else {
+    if (std::string why = reject_float_data(desc); !why.empty()) return why;
+    if (desc.inputs[problem.data].type != ElementType::f16) return "the data are not f16";
+    if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
+  }
+  if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
+  if (wants_rows(desc, problem))
+    if (std::string why = reject_rows(problem); !why.empty()) return why;
+  if (s.out_channels < 8) return "fewer than eight output channels";
+  // A block is at most 128 channels wide, a step takes at most 64 bytes of a pixel.
+  if (s.groups * (s.out_channels + 128) * s.taps() * (s.in_channels + 64) > kMaxIndex)
+    return "the weights have more than 2^31 elements";
+  if (s.groups * s.out_channels > kMaxGroups) return "more than 65535 output channels";
+  if (!fits_groups(desc, s, 2)) return "vectors of channels would straddle groups";
+  return reject_tail(desc, 8, problem.axes);
+}
+
+std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,
+                                   const DeviceTraits& traits) {
+  std::vector<TuningPoint> space;
+  for (const Point& point : points_of(desc, {desc, problem}, traits))
+    space.push_back(point.tuning());
+  return space;
+}
+
+std::vector<double> mma_costs(const OpDesc& desc, const TileProblem& problem,
+                              const DeviceTraits& traits) {
+  const Problem own(desc, problem);
+  return costs_of(points_of(desc, own, traits), desc, own, traits);
+}
+
+TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& given,
+                          const DeviceTraits& traits) {
+  const Problem problem(desc, given);
+  const std::vector<Point> points = points_of(desc, problem, traits);
+  const std::vector<double> costs = costs_of(points, desc, problem, traits);
+  const auto least = std::min_element(costs.begin(), costs.end()) - costs.begin();
+  return points[static_cast<size_t>(least)].tuning();
+}
+
+KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTraits& traits,
+                    const TuningPoint& tuning) {
+  const auto& [rows, problem] = Problem(desc, given);
+  const ConvShape& s = problem.shape;
+  const Point point(tuning);
+  const Steps steps(desc, s, point);
+  const bool bytes = takes_bytes(desc), shifted = bytes && has_shifts(desc);
+  const int64_t blocks = ceil_div(s.out_channels, point.block());
+  const auto zero = bytes ? static_cast<uint32_t>(zero_points(desc)[0]) : 0;
+
+  const PixelWalk walk = walk_pixels(desc, problem);
+  const PixelStrides &in = walk.in, &to = walk.out;
+  // Members as in convolution_mma.cl.
+  std::vector<int64_t> values{in.n, in.h, in.w, to.n, to.h, to.w};
+  for (const int64_t v : geometry(s)) values.push_back(v);
+  values.insert(values.end(), {s.in_channels, s.out_channels, blocks, steps.parts, steps.per_slice,
+                               s.pixels(), static_cast<int>(zero * 0x01010101u)});
+
+  KernelPlan plan;
+  plan.packed.push_back([weights = problem.weights, s, point, steps, blocks, bytes] {
+    const std::vector<float> plain = weights();
+    const int64_t per_word = bytes ? 4 : 2, all_steps = steps.per_slice * point.slices;
+    const int64_t tile_size = 32 * point.words * per_word;  // elements
+    std::vector<float> packed(
+        static_cast<size_t>(s.groups * blocks * all_steps * point.tiles() * tile_size), 0.f);
+    const float* from = plain.data();
+    const auto depth = static_cast<size_t>(s.taps() * s.in_channels);
+    for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
+      const int64_t group = o / s.out_channels, channel = o % s.out_channels;
+      const float shift = bytes ? static_cast<float>(shift_of({from, depth})) : 0;
+      // Which vector of which of four work-items, and which pair of channels in it.
+      const int64_t in_block = channel % point.block(), in_vector = in_block % point.vector;
+      const int64_t vector = in_block / (4 * point.vector);
+      const int64_t quarter = in_block / point.vector % 4;
+      const int64_t tile = vector * (point.vector / 2) + in_vector / 2;
+      const int64_t column = quarter * 2 + in_vector % 2;
+      float* const block = packed.data() + (group * blocks + channel / point.block()) * all_steps *
+                                               point.tiles() * tile_size;
+      for (int64_t tap = 0; tap < s.taps(); ++tap)
+        for (int64_t i = 0; i < s.in_channels; ++i) {
+          const int64_t step = tap * steps.parts + i / steps.channels, in_step = i % steps.channels;
+          const int64_t lane = column * 4 + in_step / (point.words * per_word);
+          block[(step * point.tiles() + tile) * tile_size + lane * point.words * per_word +
+                in_step % (point.words * per_word)] = *from++ - shift;
+        }
+    }
+    if (!bytes) return to_bytes(packed, ElementType::f16);
+    std::vector<std::byte> integers(packed.size());
+    std::transform(packed.begin(), packed.end(), integers.begin(),
+                   [](float value) { return static_cast<std::byte>(static_cast<int8_t>(value)); });
+    return integers;
+  });
+  plan.packed.push_back(
+      [weights = problem.weights, s, padded = blocks * point.block(), zero, bytes] {
+        return bytes ? start_sums(weights(), s, padded, zero, DotProduct::none)
+                     : std::vector<std::byte>(sizeof(int32_t));  // halves start at 0
+      });
+  if (shifted)
+    plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block()] {
+      return shifts(weights(), s, padded);
+    });
+  const Tail tail = make_tail(desc, point.vector, walk.axes, plan);
+  KernelSpec spec;
+  spec.source = "convolution_mma.cl";
+  const auto define = [&](const char* name, int64_t value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
+  const ElementType out = desc.outputs[0].type;
+  spec.defines.emplace_back("T", storage_name(out));
+  define("BYTES", bytes);
+  define("SHIFTED", shifted);
+  define("WORDS", point.words);
+  define("VECTOR", point.vector);
+  define("VECTORS", point.vectors);
+  define("TILE_P", point.tile_p);
+  define("AHEAD", point.ahead);
+  define("WARPS_P", point.warps_p);
+  define("WARPS_C", point.warps_c);
+  define("SLICES", point.slices);
+  define("ROWS", rows);
+  define("POINTWISE", walk.row);
+  define("FLAT_TAIL", walk.flat_tail);
+  define("ALIGNED", output_aligned(desc, problem, point.vector));
+  define("MMA_PTX", traits.matrix == MatrixUnit::ptx);
+  spec.prologue = tail.prologue;
+  spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type)),
+                    Argument::packed(0, 4), Argument::packed(1, 4)};
+  if (shifted) spec.arguments.push_back(Argument::packed(2, 4));
+  spec.arguments.push_back(Argument::output(0, size_of(out)));
+  spec.arguments.push_back(int_struct(values));
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  spec.local = {32, static_cast<size_t>(point.warps_p * point.warps_c),
+                static_cast<size_t>(point.slices)};
+  spec.shared = point.shared_bytes();
+  const int64_t pixel_groups = ceil_div(s.pixels(), int64_t{16} * point.tile_p * point.warps_p);
+  spec.global = {32 * static_cast<size_t>(pixel_groups),
+                 static_cast<size_t>(s.groups * ceil_div(blocks, point.warps_c)) * spec.local[1],
+                 spec.local[2]};
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+}  // namespace clinfer

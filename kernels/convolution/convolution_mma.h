@@ -1,0 +1,22 @@
+// Convolutions and products by matrix instructions (convolution_mma.cl): f16 data that add up in
+// f32, and bytes that add up exactly in 32 bits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/convolution/convolution_tile.h"
+
+namespace clinfer {
+
+std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits);
+std::vector<TuningPoint> mma_space(const OpDesc& desc, const TileProblem& problem,
+                                   const DeviceTraits& traits);
+TuningPoint mma_heuristic(const OpDesc& desc, const TileProblem& problem,
+                          const DeviceTraits& traits);
+std::vector<double> mma_costs(const OpDesc& desc, const TileProblem& problem,
+                              const DeviceTraits& traits);
+KernelPlan mma_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                    const TuningPoint& point);
+
+}  // namespace clinfer

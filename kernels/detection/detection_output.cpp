@@ -1,0 +1,444 @@
+// DetectionOutput: decodes the boxes of a single-shot detector, suppresses overlapping ones and
+// lists the best. On a GPU in two launches. On the host, thresholding the scores as they arrive and
+// decoding only candidates takes some microseconds.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/detection/box_lists.h"
+#include "kernels/convolution/convolution_tile.h"
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+enum class Code { corner, center_size, corner_size };
+
+struct Settings {
+  int64_t classes, priors, prior_size, background, top_k, keep_top_k;
+  Code code;
+  bool share_location, variance_in_target, normalized, clip_before, clip_after, decrease_label,
+      has_objectness;
+  float nms_threshold, confidence_threshold, objectness_threshold, width, height;
+  int64_t location_classes() const { return share_location ? 1 : classes; }
+};
+
+Code code_of(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
+  const size_t dot = text.rfind('.');
+  if (dot != std::string::npos) text = text.substr(dot + 1);
+  if (text == "CORNER") return Code::corner;
+  if (text == "CENTER_SIZE") return Code::center_size;
+  if (text == "CORNER_SIZE") return Code::corner_size;
+  fail_unsupported("code_type \"" + text + "\"");
+}
+
+// The settings, with all shapes checked against them. `shapes` are those of the inputs.
+Settings read_settings(const Attributes& a, int opset, const std::vector<Shape>& shapes) {
+  check_rank(shapes[0], 2, 2, "the box input");
+  check_rank(shapes[1], 2, 2, "the class input");
+  check_rank(shapes[2], 3, 3, "the prior input");
+  Settings s{};
+  s.normalized = a.get_bool("normalized", false);
+  s.prior_size = s.normalized ? 4 : 5;
+  s.priors = shapes[2][2] / s.prior_size;
+  if (s.priors < 1 || shapes[2][2] % s.prior_size != 0)
+    fail_model("the prior input " + to_string(shapes[2]) + " does not hold whole boxes of " +
+               std::to_string(s.prior_size) + " numbers");
+  s.classes = opset >= 8 ? shapes[1][1] / s.priors : a.get_int("num_classes");
+  s.background = a.get_int("background_label_id", 0);
+  s.top_k = a.get_int("top_k", -1);
+  const std::vector<int64_t> keep = a.get_ints("keep_top_k");
+  if (keep.empty() || (keep[0] < 1 && keep[0] != -1))
+    fail_model("keep_top_k must be -1 or positive");
+  s.keep_top_k = keep[0];
+  s.code = code_of(a.get_string("code_type", "caffe.PriorBoxParameter.CORNER"));
+  s.share_location = a.get_bool("share_location", true);
+  s.variance_in_target = a.get_bool("variance_encoded_in_target", false);
+  s.clip_before = a.get_bool("clip_before_nms", false);
+  s.clip_after = a.get_bool("clip_after_nms", false);
+  s.decrease_label = a.get_bool("decrease_label_id", false);
+  s.nms_threshold = static_cast<float>(a.get_float("nms_threshold"));
+  s.confidence_threshold = static_cast<float>(a.get_float("confidence_threshold", 0));
+  s.objectness_threshold = static_cast<float>(a.get_float("objectness_score", 0));
+  s.width = static_cast<float>(a.get_int("input_width", 1));
+  s.height = static_cast<float>(a.get_int("input_height", 1));
+  s.has_objectness = shapes.size() == 5;
+
+  const int64_t images = shapes[0][0];
+  if (s.classes < 1 || s.classes > std::numeric_limits<int32_t>::max())
+    fail_model("num_classes is out of range");
+  const auto expect = [&](size_t i, const Shape& shape, const char* what) {
+    if (shapes[i] != shape)
+      fail_model(std::string(what) + " has the shape " + to_string(shapes[i]) + ", expected " +
+                 to_string(shape));
+  };
+  expect(0, {images, checked_product(s.priors * 4, s.location_classes())}, "the box input");
+  expect(1, {images, checked_product(s.priors, s.classes)}, "the class input");
+  if (shapes[2][0] != 1 && shapes[2][0] != images)
+    fail_model("the priors' batch does not fit the boxes'");
+  if (shapes[2][1] != 2 && !(s.variance_in_target && shapes[2][1] == 1))
+    fail_model("the prior input " + to_string(shapes[2]) + " lacks variances");
+  if (s.has_objectness) {
+    expect(3, {images, checked_product(s.priors, 2)}, "the objectness input");
+    expect(4, shapes[0], "the first boxes");
+  }
+  return s;
+}
+
+std::vector<ValueInfo> infer(const ShapeContext& context) {
+  check_inputs(context, 3, 5);
+  if (context.inputs.size() == 4) fail_model("takes 3 or 5 inputs, has 4");
+  std::vector<Shape> shapes;
+  for (const ValueInfo& in : context.inputs) shapes.push_back(in.shape);
+  const Settings s = read_settings(context.attributes, context.opset, shapes);
+  const int64_t each = s.keep_top_k > 0
+                           ? s.keep_top_k
+                           : checked_product(s.top_k > 0 ? s.top_k : s.priors, s.classes);
+  const int64_t rows = checked_product(each, shapes[0][0]);
+  checked_product(rows, 7);
+  return {{context.inputs[0].type, {1, 1, rows, 7}}};
+}
+
+struct Box {
+  float x0, y0, x1, y1;
+  float area() const { return (x1 - x0) * (y1 - y0); }
+};
+
+// Boxes that stay, side by side as vector instructions want them: comparing each candidate with all
+// of them is most of the work where many pass the confidence threshold.
+class KeptBoxes {
+ public:
+  void clear() {
+    for (std::vector<float>* values : {&x0_, &y0_, &x1_, &y1_, &area_}) values->clear();
+    label_.clear();
+  }
+  void add(const Box& box, int32_t label) {
+    x0_.push_back(box.x0), y0_.push_back(box.y0), x1_.push_back(box.x1), y1_.push_back(box.y1);
+    area_.push_back(box.area()), label_.push_back(label);
+  }
+  // Whether the intersection of `box` with one of the same label is more than this part of the
+  // union.
+  bool overlaps(const Box& box, int32_t label, float threshold) const {
+    constexpr size_t kBlock = 32;
+    const float area = box.area();
+    for (size_t first = 0; first < label_.size(); first += kBlock) {
+      const size_t end = std::min(first + kBlock, label_.size());
+      int hits = 0;
+      for (size_t i = first; i < end; ++i) {
+        const float width = std::min(box.x1, x1_[i]) - std::max(box.x0, x0_[i]);
+        const float height = std::min(box.y1, y1_[i]) - std::max(box.y0, y0_[i]);
+        const float shared = std::max(width, 0.0f) * std::max(height, 0.0f);
+        hits |= (shared / (area + area_[i] - shared) > threshold) & (label_[i] == label);
+      }
+      if (hits != 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::vector<float> x0_, y0_, x1_, y1_, area_;
+  std::vector<int32_t> label_;
+};
+
+Box clipped(const Box& b) {
+  const auto unit = [](float v) { return std::clamp(v, 0.0f, 1.0f); };
+  return {unit(b.x0), unit(b.y0), unit(b.x1), unit(b.y1)};
+}
+
+struct Candidate {
+  float score;
+  int32_t label, prior;
+};
+
+struct Detection : Candidate {
+  Box box;
+};
+
+bool is_better(const Candidate& a, const Candidate& b) {
+  if (a.score != b.score) return a.score > b.score;
+  return a.label != b.label ? a.label < b.label : a.prior < b.prior;
+}
+
+// One image of the batch.
+class Image {
+ public:
+  Image(const Settings& s, std::span<const Tensor> inputs, int64_t n) : s_(s) {
+    const auto row = [&](size_t i, int64_t image) {
+      return inputs[i].data<float>() + image * (inputs[i].elements() / inputs[i].shape()[0]);
+    };
+    boxes_ = row(0, n);
+    scores_ = row(1, n);
+    priors_ = row(2, inputs[2].shape()[0] == 1 ? 0 : n);
+    variances_ = priors_ + s.priors * s.prior_size;
+    if (s.has_objectness) {
+      objectness_ = row(3, n);
+      first_boxes_ = row(4, n);
+      no_object_.resize(static_cast<size_t>(s.classes), 0.0f);
+      if (s.background >= 0 && s.background < s.classes)
+        no_object_[static_cast<size_t>(s.background)] = 1.0f;
+    }
+    count_ = s.priors;
+    if (!s.normalized)  // a box of image -1 ends the list
+      for (int64_t p = s.priors; p-- > 0;)
+        if (priors_[p * s.prior_size] == -1.0f) count_ = p;
+  }
+
+  // Grouped by label, best first.
+  std::vector<Detection> detect() {
+    if (s_.decrease_label)
+      suppress_together();
+    else
+      suppress_by_class();
+    if (s_.keep_top_k > 0 && kept_.size() > static_cast<size_t>(s_.keep_top_k)) {
+      std::partial_sort(kept_.begin(), kept_.begin() + s_.keep_top_k, kept_.end(), is_better);
+      kept_.resize(static_cast<size_t>(s_.keep_top_k));
+    }
+    std::sort(kept_.begin(), kept_.end(), [](const Candidate& a, const Candidate& b) {
+      return a.label != b.label ? a.label < b.label : is_better(a, b);
+    });
+    return std::move(kept_);
+  }
+
+ private:
+  Box box(const Candidate& c) const {
+    const int64_t at = c.prior * s_.location_classes() + (s_.share_location ? 0 : c.label);
+    const float* p = priors_ + c.prior * s_.prior_size + (s_.normalized ? 0 : 1);
+    Box prior = relative({p[0], p[1], p[2], p[3]});
+    // The refined boxes pass through the same scaling again, as in the OpenVINO versions that
+    // models were checked with.
+    if (s_.has_objectness) prior = relative(decode(prior, first_boxes_ + at * 4, c.prior));
+    return decode(prior, boxes_ + at * 4, c.prior);
+  }
+
+  Box relative(const Box& b) const {
+    if (s_.normalized) return b;
+    return {b.x0 / s_.width, b.y0 / s_.height, b.x1 / s_.width, b.y1 / s_.height};
+  }
+
+  Box decode(const Box& prior, const float* delta, int64_t index) const {
+    float d[4] = {delta[0], delta[1], delta[2], delta[3]};
+    if (!s_.variance_in_target)
+      for (int i = 0; i < 4; ++i) d[i] *= variances_[index * 4 + i];
+    const float width = prior.x1 - prior.x0, height = prior.y1 - prior.y0;
+    Box box;
+    if (s_.code == Code::corner) {
+      box = {prior.x0 + d[0], prior.y0 + d[1], prior.x1 + d[2], prior.y1 + d[3]};
+    } else if (s_.code == Code::corner_size) {
+      box = {prior.x0 + d[0] * width, prior.y0 + d[1] * height, prior.x1 + d[2] * width,
+             prior.y1 + d[3] * height};
+    } else {
+      const float x = d[0] * width + (prior.x0 + prior.x1) / 2,
+                  y = d[1] * height + (prior.y0 + prior.y1) / 2;
+      const float half_width = std::exp(d[2]) * width / 2,
+                  half_height = std::exp(d[3]) * height / 2;
+      box = {x - half_width, y - half_height, x + half_width, y + half_height};
+    }
+    return s_.clip_before ? clipped(box) : box;
+  }
+
+  // Scores of all classes of a prior. One that is no object is background for certain and nothing
+  // else.
+  const float* scores_of(int64_t prior) const {
+    const bool is_object =
+        !s_.has_objectness || !(objectness_[prior * 2 + 1] < s_.objectness_threshold);
+    return is_object ? scores_ + prior * s_.classes : no_object_.data();
+  }
+
+  void keep_best(std::vector<Candidate>& list) const {
+    const size_t most =
+        s_.top_k < 0 ? list.size() : std::min(list.size(), static_cast<size_t>(s_.top_k));
+    if (most < list.size())
+      std::nth_element(list.begin(), list.begin() + static_cast<int64_t>(most), list.end(),
+                       is_better);
+    list.resize(most);
+    std::sort(list.begin(), list.end(), is_better);
+  }
+
+  // Candidates in order of score; one that overlaps one of its class in this list too much goes.
+  void suppress(const std::vector<Candidate>& sorted) {
+    kept_boxes_.clear();
+    for (const Candidate& c : sorted) {
+      const Box mine = box(c);
+      if (kept_boxes_.overlaps(mine, c.label, s_.nms_threshold)) continue;
+      kept_boxes_.add(mine, c.label);
+      kept_.push_back({c, mine});
+    }
+  }
+
+  void suppress_by_class() {
+    std::vector<std::vector<Candidate>> lists(static_cast<size_t>(s_.classes));
+    for (int64_t p = 0; p < count_; ++p) {
+      const float* scores = scores_of(p);
+      for (int64_t c = 0; c < s_.classes; ++c)
+        if (scores[c] > s_.confidence_threshold && c != s_.background)
+          lists[static_cast<size_t>(c)].push_back(
+              {scores[c], static_cast<int32_t>(c), static_cast<int32_t>(p)});
+    }
+    for (auto& list : lists) {
+      keep_best(list);
+      suppress(list);
+    }
+  }
+
+  // As MXNet does: each prior stands for its best class only, and all classes share top_k.
+  void suppress_together() {
+    std::vector<Candidate> list;
+    for (int64_t p = 0; p < count_; ++p) {
+      const float* scores = scores_of(p);
+      Candidate best{-1, 0, static_cast<int32_t>(p)};
+      for (int64_t c = 1; c < s_.classes; ++c)
+        if (scores[c] > best.score) best = {scores[c], static_cast<int32_t>(c), best.prior};
+      if (best.label > 0 && best.score >= s_.confidence_threshold) list.push_back(best);
+    }
+    keep_best(list);
+    suppress(list);
+  }
+
+  const Settings& s_;
+  const float *boxes_, *scores_, *priors_, *variances_, *objectness_ = nullptr,
+                                                        *first_boxes_ = nullptr;
+  int64_t count_;
+  std::vector<float> no_object_;
+  std::vector<Detection> kept_;
+  KeptBoxes kept_boxes_;
+};
+
+void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  std::vector<Shape> shapes;
+  for (const Tensor& in : inputs) shapes.push_back(in.shape());
+  const Settings s = read_settings(desc.attributes, desc.opset, shapes);
+  float* out = outputs[0].mutable_data<float>();
+  int64_t left = outputs[0].shape()[2];
+  std::fill_n(out, outputs[0].elements(), 0.0f);
+  for (int64_t n = 0; n < shapes[0][0]; ++n) {
+    Image image(s, inputs, n);
+    for (const Detection& d : image.detect()) {
+      if (left == 0) return;
+      const Box box = s.clip_after ? clipped(d.box) : d.box;
+      const float row[7] = {static_cast<float>(n),
+                            static_cast<float>(d.label - (s.decrease_label ? 1 : 0)),
+                            d.score,
+                            box.x0,
+                            box.y0,
+                            box.x1,
+                            box.y1};
+      out = std::copy(std::begin(row), std::end(row), out);
+      --left;
+    }
+  }
+  if (left > 0) *out = -1;  // ends the list
+}
+
+// ---- kernel -------------------------------------------------------------------------------------
+
+constexpr int64_t kMostImages = 1024;  // each has a counter in local memory
+
+Settings settings_of(const OpDesc& desc) {
+  std::vector<Shape> shapes;
+  for (const TensorDesc& in : desc.inputs) shapes.push_back(in.shape);
+  return read_settings(desc.attributes, desc.opset, shapes);
+}
+
+// How many lists there are and how long they are, and where they lie.
+struct Lists {
+  Lists(const Settings& s, int64_t images)
+      : each(s.decrease_label ? 1 : s.classes),
+        most(s.top_k < 0 ? s.priors : std::min(s.priors, s.top_k)),
+        room(list_room(s.priors)),
+        merged_room(list_room(each * most)) {
+    constexpr int64_t kKey = 8, kBox = 16, kCount = 4;
+    memory.add(images * each * room * kKey);
+    merged = memory.add(images * 2 * merged_room * kKey);
+    places = memory.add(images * each * most * kBox);
+    counts = memory.add(images * each * kCount);
+  }
+  int64_t each, most;  // of an image; boxes that a list can be left with
+  int64_t room, merged_room;
+  ListMemory memory;
+  int64_t merged, places, counts;
+};
+
+std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
+  const Settings s = settings_of(desc);
+  const int64_t images = desc.inputs[0].shape[0];
+  if (images > kMostImages) return "takes up to " + std::to_string(kMostImages) + " images";
+  return reject_lists(desc, traits, desc.own_inputs, s.priors, Lists(s, images).memory);
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const Settings s = settings_of(desc);
+  const int64_t images = desc.inputs[0].shape[0];
+  const Lists lists(s, images);
+  const TensorDesc &priors = desc.inputs[2], &out = desc.outputs[0];
+  std::vector<int64_t> ints{desc.inputs[0].strides[0],
+                            desc.inputs[0].strides[1],
+                            desc.inputs[1].strides[0],
+                            desc.inputs[1].strides[1],
+                            priors.shape[0] == 1 ? 0 : priors.strides[0],
+                            priors.strides[1],
+                            priors.strides[2]};
+  for (size_t i : {size_t{3}, size_t{4}})
+    for (size_t d : {size_t{0}, size_t{1}})
+      ints.push_back(s.has_objectness ? desc.inputs[i].strides[d] : 0);
+  ints.insert(ints.end(),
+              {s.priors, s.classes, lists.each, s.background, out.shape[2], lists.most,
+               s.keep_top_k > 0 ? s.keep_top_k : kMaxIndex, !s.share_location, lists.room,
+               lists.merged_room, lists.merged, lists.places, lists.counts});
+  const auto flag = [](bool value) { return std::string(value ? "1" : "0"); };
+  KernelSpec spec;
+  spec.source = "detection_output.cl";
+  spec.defines = {{"T", storage_name(out.type)},
+                  {"BOX_T", storage_name(desc.inputs[0].type)},
+                  {"SCORE_T", storage_name(desc.inputs[1].type)},
+                  {"PRIOR_T", storage_name(priors.type)},
+                  {"CODE", s.code == Code::corner        ? "0"
+                           : s.code == Code::center_size ? "1"
+                                                         : "2"},
+                  {"VARIANCES", flag(!s.variance_in_target)},
+                  {"NORMALIZED", flag(s.normalized)},
+                  {"OBJECTNESS", flag(s.has_objectness)},
+                  {"CLIP_BEFORE", flag(s.clip_before)},
+                  {"CLIP_AFTER", flag(s.clip_after)},
+                  {"TOGETHER", flag(s.decrease_label)},
+                  {"IMAGES", std::to_string(images)}};
+  if (s.has_objectness) {
+    spec.defines.emplace_back("OBJECT_T", storage_name(desc.inputs[3].type));
+    spec.defines.emplace_back("FIRST_T", storage_name(desc.inputs[4].type));
+  }
+  for (size_t i = 0; i < desc.own_inputs; ++i)
+    spec.arguments.push_back(Argument::input(i, size_of(desc.inputs[i].type)));
+  spec.arguments.push_back(Argument::output(0, size_of(out.type)));
+  spec.arguments.push_back(Argument::workspace(8));
+  spec.arguments.push_back(list_struct(
+      ints, {s.width, s.height, s.confidence_threshold, s.objectness_threshold, s.nms_threshold}));
+  KernelPlan plan;
+  plan.workspace = lists.memory.bytes();
+  plan.launches = {spec, spec};
+  for (size_t merge : {size_t{0}, size_t{1}}) {
+    plan.launches[merge].defines.emplace_back("MERGE", std::to_string(merge));
+    set_lists(plan.launches[merge], merge ? images : images * lists.each, traits, point,
+              static_cast<size_t>(merge ? images : 1));
+  }
+  return plan;
+}
+
+const KernelFamily kDetectionOutput{"detection_output", 1,   reject, list_space,
+                                    list_heuristic,     plan};
+
+}  // namespace
+
+std::vector<OpDef> detection_output_ops() {
+  return {{.type = "DetectionOutput",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
+           .families = {&kDetectionOutput},
+           .layout = LayoutRule::any_to_rows,
+           .host_reason = kListsOnHost,
+           .stays_wide = true}};
+}
+
+}  // namespace clinfer

@@ -1,0 +1,463 @@
+// The kernel family of the element functions: merges loops, decides on vectors, generates the
+// function's OpenCL C.
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/kernel.h"
+#include "kernels/scalar_functions.h"
+#include "kernels/movement/strided_copy.h"
+#include "kernels/tail.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr size_t kMostDims = 8, kMostOperands = 16;
+
+bool is_bool(ElementType type) { return type == ElementType::boolean || type == ElementType::u8; }
+
+// OpenCL C name of the type in which a run-time tensor is stored; "" where kernels never see it.
+std::string stored_type(ElementType type) {
+  if (is_bool(type)) return "uchar";
+  switch (type) {
+    case ElementType::f32:
+      return "float";
+    case ElementType::f16:
+      return "half";
+    case ElementType::i32:
+      return "int";
+    case ElementType::i8:
+      return "char";
+    default:
+      return "";
+  }
+}
+
+struct Operand {
+  TensorDesc view;   // as the output's elements see it
+  Tensor constant;   // or empty
+  size_t input = 0;  // of the OpDesc
+  // of a quantised operand of the tail: what its bytes stand for
+  std::optional<std::array<float, 2>> scale{};
+};
+
+// One loop over the output with the steps of each operand, in elements.
+struct Loop {
+  int64_t size = 1, out = 0;
+  std::vector<int64_t> in;
+};
+
+// What the kernel does, before it is put into text.
+struct Program {
+  ElementFunction function;
+  std::vector<Operand> operands;  // of the function, then of the tail in the order of use
+  std::vector<Loop> loops;        // outermost first, merged
+  bool floats = false;            // computes in float, else in int
+  bool vectors = false;           // the innermost loop can go in vectors
+};
+
+TensorDesc numpy_aligned(const TensorDesc& operand, const Shape& out) {
+  TensorDesc aligned{operand.type, out, Shape(out.size(), 0), operand.offset};
+  for (size_t d = 0; d < operand.shape.size(); ++d)
+    if (operand.shape[d] != 1)
+      aligned.strides[out.size() - operand.shape.size() + d] = operand.strides[d];
+  return aligned;
+}
+
+// Constants are uploaded densely in the order of the output's memory, without the dimensions along
+// which they repeat.
+Tensor packed_constant(const Operand& operand, const std::vector<size_t>& order, Shape& strides) {
+  Shape shape, from, out_strides(operand.view.shape.size(), 0);
+  for (size_t d : order) {
+    if (operand.view.strides[d] == 0) continue;
+    shape.push_back(operand.view.shape[d]);
+    from.push_back(operand.view.strides[d]);
+  }
+  const Shape dense = row_major_strides(shape);
+  size_t at = 0;
+  for (size_t d : order)
+    if (operand.view.strides[d] != 0) out_strides[d] = dense[at++];
+  strides = out_strides;
+  return gather_from({operand.constant.type(), shape, from, 0}, operand.constant.raw(),
+                     operand.constant.type());
+}
+
+// Few channels (BGR pictures) leave vectors mostly empty: where the tensors are dense rows of
+// pixels, several pixels count as one of many channels, and per-channel constants are repeated as
+// often.
+void widen_channels(Program& program) {
+  if (program.loops.size() < 2) return;
+  Loop &inner = program.loops.back(), &outer = program.loops[program.loops.size() - 2];
+  const int64_t channels = inner.size;
+  int64_t pixels = 16;
+  while (pixels > 1 && outer.size % pixels) pixels /= 2;
+  if (channels >= 8 || pixels == 1 || inner.out != 1 || outer.out != channels) return;
+  const auto repeats = [&](size_t k) {
+    if (program.operands[k].constant.empty() ||
+        program.operands[k].constant.elements() != channels || inner.in[k] == 0)
+      return false;
+    return std::all_of(program.loops.begin(), program.loops.end() - 1,
+                       [&](const Loop& loop) { return loop.in[k] == 0; });
+  };
+  for (size_t k = 0; k < program.operands.size(); ++k) {
+    const bool dense = inner.in[k] == 1 && outer.in[k] == channels;
+    const bool one = inner.in[k] == 0 && outer.in[k] == 0;
+    if (!dense && !one && !repeats(k)) return;
+  }
+  for (size_t k = 0; k < program.operands.size(); ++k) {
+    if (repeats(k)) {
+      Tensor& constant = program.operands[k].constant;
+      const TensorDesc repeated{constant.type(), {pixels, channels}, {0, inner.in[k]}, 0};
+      constant = gather_from(repeated, constant.raw(), constant.type());
+      inner.in[k] = 1;
+    } else {
+      outer.in[k] *= pixels;
+    }
+  }
+  outer.size /= pixels;
+  outer.out *= pixels;
+  inner.size *= pixels;
+}
+
+// Whether the output is of quantised values (not of booleans): integers from 0 to 255 before they
+// are stored.
+bool makes_bytes(const OpDesc& desc) { return desc.type == "Quantize" || quantizes(desc.tail); }
+
+Program make_program(const OpDesc& desc) {
+  Program program;
+  program.function = element_function(desc, desc.constants);
+  const TensorDesc& out = desc.outputs[0];
+  program.floats = is_float(out.type);
+  const auto add = [&](size_t input, bool own) {
+    Operand operand;
+    operand.input = input;
+    operand.constant = desc.constants[input];
+    OpDesc as_seen = desc;
+    if (!operand.constant.empty())
+      as_seen.inputs[input] =
+          TensorDesc::row_major(operand.constant.type(), operand.constant.shape());
+    operand.view =
+        own ? aligned_operand(as_seen, input) : numpy_aligned(as_seen.inputs[input], out.shape);
+    program.floats |= is_float(operand.view.type);
+    program.operands.push_back(std::move(operand));
+  };
+  for (size_t i = 0; i < program.function.operands; ++i) add(i, true);
+  for (const PostOp& op : desc.tail)
+    if (!op.is_unary()) {
+      add(static_cast<size_t>(op.operand), false);
+      Operand& operand = program.operands.back();
+      if (operand.view.type == ElementType::u8) operand.scale = {op.alpha, op.beta};
+    }
+
+  // Loops in the order of the output's memory; dimensions of size 1 drop out.
+  std::vector<size_t> order;
+  for (size_t d = 0; d < out.shape.size(); ++d)
+    if (out.shape[d] != 1) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::abs(out.strides[a]) > std::abs(out.strides[b]);
+  });
+  for (Operand& operand : program.operands)
+    if (!operand.constant.empty()) {
+      Shape strides;
+      operand.constant = packed_constant(operand, order, strides);
+      operand.view.strides = strides;
+      operand.view.offset = 0;
+    }
+  for (size_t d : order) {
+    Loop loop{out.shape[d], out.strides[d], {}};
+    for (const Operand& operand : program.operands) loop.in.push_back(operand.view.strides[d]);
+    if (!program.loops.empty()) {
+      Loop& outer = program.loops.back();
+      bool run = outer.out == loop.out * loop.size;
+      for (size_t k = 0; k < loop.in.size(); ++k) run &= outer.in[k] == loop.in[k] * loop.size;
+      if (run) {
+        loop.size *= outer.size;
+        outer = std::move(loop);
+        continue;
+      }
+    }
+    program.loops.push_back(std::move(loop));
+  }
+  if (program.loops.empty())
+    program.loops.push_back({1, 1, std::vector<int64_t>(program.operands.size(), 0)});
+
+  widen_channels(program);
+  const Loop& inner = program.loops.back();
+  program.vectors = (is_float(out.type) || makes_bytes(desc)) && inner.out == 1 && inner.size >= 4;
+  for (size_t k = 0; k < program.operands.size(); ++k) {
+    const Operand& operand = program.operands[k];
+    program.vectors &= is_float(operand.view.type) || operand.scale || desc.type == "Dequantize";
+    program.vectors &= inner.in[k] == 0 || inner.in[k] == 1;
+  }
+  return program;
+}
+
+std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
+  const TensorDesc& out = desc.outputs[0];
+  if (out.elements() == 0) return "the output is empty";
+  if (stored_type(out.type).empty()) return "does not write " + std::string(name_of(out.type));
+  if (!desc.tail.empty() && !is_float(out.type) && !quantizes(desc.tail))
+    return "takes a tail on floats only";
+  size_t operands = 0;
+  for (const PostOp& op : desc.tail) {
+    if (op.is_unary() ? !find_unary(op.function) : !find_binary(op.function))
+      return "no element function " + op.function;
+    if (op.is_unary()) continue;
+    const Shape& shape = desc.inputs[op.operand].shape;
+    if (shape.size() > out.shape.size())
+      return "a tail operand has more dimensions than the output";
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (shape[d] != 1 && shape[d] != out.shape[out.shape.size() - shape.size() + d])
+        return "a tail operand would widen the output";
+    ++operands;
+  }
+  try {
+    const Program program = make_program(desc);
+    const std::string& name = program.function.name;
+    if (operands + program.function.operands > kMostOperands)
+      return "more than " + std::to_string(kMostOperands) + " operands";
+    if (program.loops.size() > kMostDims)
+      return "needs more than " + std::to_string(kMostDims) + " loops";
+    if (!program.floats && !find_integer(name) && !find_unary(name) && name != "select")
+      return name + " of integers";
+    if (program.floats && (name.starts_with("logical_") || name.ends_with("_divide")))
+      return name + " of floats";
+    if (out.span() > std::numeric_limits<int32_t>::max())
+      return "the output spans more than an int can count";
+    for (const Operand& operand : program.operands) {
+      if (operand.constant.empty() && stored_type(operand.view.type).empty())
+        return "does not read " + std::string(name_of(operand.view.type));
+      if (desc.inputs[operand.input].span() > std::numeric_limits<int32_t>::max())
+        return "an input spans more than an int can count";
+    }
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TuningPoint point_of(int vector, int run) { return {{{"V", vector}, {"RUN", run}}}; }
+
+// RUN: elements that one work-item makes: part of the innermost loop, or several rows where that is
+// short.
+std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTraits&) {
+  std::vector<TuningPoint> points;
+  if (!make_program(desc).vectors) {
+    for (int run : {1, 16, 256}) points.push_back(point_of(1, run));
+    return points;
+  }
+  for (int vector : {4, 8, 16})
+    for (int run : {1, 8, 64}) points.push_back(point_of(vector, vector * run));
+  return points;
+}
+
+TuningPoint elementwise_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  const bool wide = traits.is_cpu || traits.vector_width > 1;
+  const Program program = make_program(desc);
+  if (!program.vectors) return point_of(1, wide ? 256 : 1);
+  if (!wide) return point_of(4, 4);
+  std::vector<TuningPoint> points{point_of(8, 8 * 64), point_of(4, 4 * 64)};
+  if (traits.vector_width >= 16) points.insert(points.begin(), point_of(16, 16 * 64));
+  // What is left over of a loop goes one by one.
+  const int64_t size = program.loops.back().size;
+  return cheapest(points, [size](const TuningPoint& point) {
+    return static_cast<double>(size / point["V"] + size % point["V"]);
+  });
+}
+
+std::string as_float_text(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return "as_float(" + std::to_string(bits) + "u)";
+}
+
+std::string spliced(std::string_view expression, float alpha, float beta) {
+  std::string text(expression);
+  for (const auto& [name, value] : {std::pair{"ALPHA", alpha}, std::pair{"BETA", beta}})
+    for (size_t at; (at = text.find(name)) != std::string::npos;)
+      text.replace(at, std::strlen(name), as_float_text(value));
+  return text;
+}
+
+// Whether integers go through a float function, whose result is rounded.
+bool is_rounded(const Program& program) {
+  const std::string& name = program.function.name;
+  return !program.floats && name != "clamp" && !find_integer(name) && find_unary(name);
+}
+
+// The function as an expression of x, y, and z0.. for the further operands; of floats (any width)
+// or ints.
+std::string base_expression(const Program& program) {
+  const ElementFunction& f = program.function;
+  if (f.name == "identity") return "x";
+  if (f.name == "select") return "x != 0 ? y : z0";
+  if (!program.floats) {
+    if (f.name == "clamp")
+      return spliced("x < ALPHA ? convert_int_sat(ALPHA) : x > BETA ? convert_int_sat(BETA) : x",
+                     f.alpha, f.beta);
+    if (const IntegerFunction* exact = find_integer(f.name)) return std::string(exact->opencl);
+    return "convert_int_sat_rte(FN(of_float)(convert_float(x)))";
+  }
+  if (is_comparison(f.name))
+    return "x " + std::string(comparison_sign(f.name)) + " y ? 1.0f : 0.0f";
+  if (f.name == "to_boolean") return "x != 0.0f ? 1.0f : 0.0f";
+  if (f.name == "fake_quantize") {
+    const std::string last = as_float_text(f.alpha - 1);
+    return "select(select(rint((x - y) / (z0 - y) * " + last + ") / " + last +
+           " * (z2 - z1) + z1, z2, x > fmax(y, z0)), z1, x <= fmin(y, z0))";
+  }
+  if (f.name == "quantize")
+    return spliced("round_even(fmin(fmax(x * y + z0, 0.0f), BETA))", 0, f.beta);
+  if (f.name == "dequantize") return "x * y + z0";
+  if (f.operands == 1) return spliced(find_unary(f.name)->opencl, f.alpha, f.beta);
+  return std::string(find_binary(f.name)->opencl);
+}
+
+std::string operand_name(size_t i) { return "in" + std::to_string(i); }
+
+// FN(single) or FN(wide): the function of its operands, then the tail.
+std::string function_text(const char* name, const std::string& type, const Program& program,
+                          const std::vector<PostOp>& tail) {
+  std::string text = type + " FN(" + name + ")(";
+  for (size_t i = 0; i < program.operands.size(); ++i)
+    text += (i ? ", " : "") + type + " " + operand_name(i);
+  text += ") {\n  " + type + " x = in0;\n";
+  const size_t own = program.function.operands;
+  if (own > 1) text += "  { const " + type + " y = in1;\n";
+  for (size_t i = 2; i < own; ++i)
+    text += "  const " + type + " z" + std::to_string(i - 2) + " = " + operand_name(i) + ";\n";
+  text += "  x = " + base_expression(program) + ";\n";
+  if (own > 1) text += "  }\n";
+  size_t next = own;
+  for (const PostOp& op : tail) {
+    if (op.is_unary()) {
+      text += "  x = " + spliced(find_unary(op.function)->opencl, op.alpha, op.beta) + ";\n";
+      continue;
+    }
+    text += "  { " + type + " y = " + operand_name(next++) + ";\n";
+    if (op.swapped) text += "  const " + type + " other = x; x = y; y = other;\n";
+    text += "  x = " + std::string(find_binary(op.function)->opencl) + "; }\n";
+  }
+  return text + "  return x;\n}\n";
+}
+
+std::string load_text(const std::string& stored, bool floats, const std::string& at) {
+  if (stored == "half") return "vload_half(0, " + at + ")";
+  const std::string value = "*(" + at + ")";
+  return floats ? "convert_float(" + value + ")" : "convert_int(" + value + ")";
+}
+
+// Integers wrap around, but for what float functions make of them.
+std::string store_text(const OpDesc& desc, const Program& program) {
+  const std::string stored = stored_type(desc.outputs[0].type);
+  if (stored == "half") return "vstore_half_rte(v, 0, p)";
+  if (stored == "float") return "*(p) = (v)";
+  const char* how = program.floats ? "_sat_rtz" : is_rounded(program) ? "_sat" : "";
+  return "*(p) = convert_" + stored + how + "(v)";
+}
+
+KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
+                            const TuningPoint& point) {
+  Program program = make_program(desc);
+  const int vector = point["V"];
+  const int64_t run = point["RUN"];
+  const size_t n = program.operands.size(), group = traits.is_cpu ? 16 : 64;
+  const size_t dims = program.loops.size() <= 2   ? 2
+                      : program.loops.size() <= 4 ? 4
+                                                  : kMostDims;  // few kernels
+  const std::string compute = program.floats ? "float" : "int";
+
+  KernelPlan plan;
+  KernelSpec& spec = plan.launches.emplace_back();
+  spec.source = "elementwise.cl";
+  spec.defines = {{"V", std::to_string(vector)},
+                  {"DIMS", std::to_string(dims)},
+                  {"N", std::to_string(n)},
+                  {"OUT_T", stored_type(desc.outputs[0].type)},
+                  {"STORE_ONE(v, p)", store_text(desc, program)},
+                  {"GROUP", std::to_string(group)}};
+  std::reverse(program.loops.begin(),
+               program.loops.end());  // the kernel counts the innermost first
+  program.loops.resize(dims, {1, 0, std::vector<int64_t>(n, 0)});
+  const int64_t rows = std::clamp<int64_t>(run / program.loops[0].size, 1, program.loops[1].size);
+  int64_t items = 1;
+  for (size_t d = 0; d < dims; ++d) {
+    const int64_t size = program.loops[d].size, step = d == 0 ? run : d == 1 ? rows : 1;
+    items *= (size + step - 1) / step;
+  }
+  spec.global[0] = (static_cast<size_t>(items) + group - 1) / group * group;
+  spec.local[0] = group;
+
+  std::vector<int64_t> walk;
+  for (const Loop& loop : program.loops) walk.push_back(loop.size);
+  for (const Loop& loop : program.loops) walk.push_back(loop.out);
+  for (size_t k = 0; k < n; ++k)
+    for (const Loop& loop : program.loops) walk.push_back(loop.in[k]);
+  walk.push_back(run);
+  walk.push_back(rows);
+  spec.arguments = {Argument::output(0, size_of(desc.outputs[0].type)), int_struct(walk)};
+
+  std::string operands, single, wide;
+  for (size_t k = 0; k < n; ++k) {
+    Operand& operand = program.operands[k];
+    std::string stored = stored_type(operand.view.type);
+    if (operand.constant.empty()) {
+      spec.arguments.push_back(Argument::input(operand.input, size_of(operand.view.type)));
+    } else {
+      stored = compute;
+      spec.arguments.push_back(Argument::packed(plan.packed.size(), 4));
+      plan.packed.push_back([value = operand.constant, floats = program.floats] {
+        const Tensor converted = value.convert(floats ? ElementType::f32 : ElementType::i32);
+        const auto* bytes = static_cast<const std::byte*>(converted.raw());
+        return std::vector<std::byte>(bytes, bytes + converted.bytes());
+      });
+    }
+    const std::string name = operand_name(k), number = std::to_string(k);
+    operands += ", IN(" + stored + ", " + name + ")";
+    std::string scaled;
+    if (operand.scale) {
+      operands += ", const float2 " + name + "_scale";
+      spec.arguments.push_back(Argument::value(*operand.scale));
+      scaled = " * " + name + "_scale.s0 + " + name + "_scale.s1";
+    }
+    const std::string base = "AT(" + name + ") + from[" + number + "]";
+    const std::string comma = k ? ", " : "";
+    single += comma +
+              load_text(stored, program.floats, base + " + (i) * walk.in[" + number + "][0]") +
+              scaled;
+    if (vector > 1) {
+      const std::string type = "FLOATV(" + std::to_string(vector) + ")";
+      wide +=
+          comma +
+          (program.loops[0].in[k] == 0 ? "(" + type + ")(LOADV(" + stored + ", 1, " + base + "))"
+                                       : "LOADV(" + stored + ", V, " + base + " + (i))") +
+          scaled;
+    }
+  }
+  std::string& text = spec.prologue;
+  text = "typedef struct { int size[DIMS], out[DIMS], in[N][DIMS], run, rows; } FN(Args);\n";
+  text += "#define OPERANDS " + operands + "\n#define SINGLE(i) FN(single)(" + single + ")\n";
+  if (!program.floats) text += kIntegerHelpers;
+  if (is_rounded(program))
+    text += "float FN(of_float)(float x) { return " +
+            spliced(find_unary(program.function.name)->opencl, program.function.alpha,
+                    program.function.beta) +
+            "; }\n";
+  text += function_text("single", compute, program, desc.tail);
+  if (vector > 1) {
+    text += "#define WIDE(i) FN(wide)(" + wide + ")\n";
+    text += function_text("wide", "float" + std::to_string(vector), program, desc.tail);
+  }
+  return plan;
+}
+
+}  // namespace
+
+const KernelFamily kElementwiseFamily{"elementwise",         1,
+                                      reject_elementwise,    elementwise_space,
+                                      elementwise_heuristic, plan_elementwise};
+
+}  // namespace clinfer

@@ -1,0 +1,503 @@
+// Video frame to network input: placement, the launch, and the plain C++ reference of the kernel in
+// preprocess.cl.
+#include "kernels/frames/preprocess.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <string>
+
+namespace clinfer {
+
+namespace {
+
+constexpr int kMaxFrame = 32767, kMaxNetwork = 16384;  // 2 * network * frame stays below 2^31
+
+// Where the samples of one component lie in a plane.
+struct Component {
+  int plane = 0, offset = 0, step = 1;  // bytes
+};
+
+struct Layout {
+  bool yuv = false;
+  int shift_x = 0, shift_y = 0;           // of the second and third component
+  std::array<Component, 3> components{};  // Y, U, V or R, G, B
+};
+
+Layout layout_of(PixelFormat format) {
+  switch (format) {
+    case PixelFormat::nv12:
+      return {true, 1, 1, {{{0, 0, 1}, {1, 0, 2}, {1, 1, 2}}}};
+    case PixelFormat::nv21:
+      return {true, 1, 1, {{{0, 0, 1}, {1, 1, 2}, {1, 0, 2}}}};
+    case PixelFormat::i420:
+      return {true, 1, 1, {{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}}};
+    case PixelFormat::yv12:
+      return {true, 1, 1, {{{0, 0, 1}, {2, 0, 1}, {1, 0, 1}}}};
+    case PixelFormat::yuy2:
+      return {true, 1, 0, {{{0, 0, 2}, {0, 1, 4}, {0, 3, 4}}}};
+    case PixelFormat::uyvy:
+      return {true, 1, 0, {{{0, 1, 2}, {0, 0, 4}, {0, 2, 4}}}};
+    case PixelFormat::rgb:
+      return {false, 0, 0, {{{0, 0, 3}, {0, 1, 3}, {0, 2, 3}}}};
+    case PixelFormat::bgr:
+      return {false, 0, 0, {{{0, 2, 3}, {0, 1, 3}, {0, 0, 3}}}};
+    case PixelFormat::rgbx:
+      return {false, 0, 0, {{{0, 0, 4}, {0, 1, 4}, {0, 2, 4}}}};
+    case PixelFormat::bgrx:
+      return {false, 0, 0, {{{0, 2, 4}, {0, 1, 4}, {0, 0, 4}}}};
+    case PixelFormat::xrgb:
+      return {false, 0, 0, {{{0, 1, 4}, {0, 2, 4}, {0, 3, 4}}}};
+    case PixelFormat::xbgr:
+      return {false, 0, 0, {{{0, 3, 4}, {0, 2, 4}, {0, 1, 4}}}};
+    case PixelFormat::gray8:
+      return {false, 0, 0, {{{0, 0, 1}, {0, 0, 1}, {0, 0, 1}}}};
+  }
+  return {};
+}
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(ErrorCode::bad_argument, "video frame: " + why);
+}
+
+// The part of the frame that is taken, and where it lies in the network's input.
+struct Fit {
+  Rect from, to;
+};
+
+// The part of the region that lies in the picture.
+Rect region_in_picture(const Frame& frame) {
+  const Rect& r = frame.region;
+  if (r.width == 0) return {0, 0, frame.width, frame.height};
+  const int64_t left = std::max(r.x, 0), top = std::max(r.y, 0);
+  const int64_t right = std::min<int64_t>(int64_t{r.x} + r.width, frame.width);
+  const int64_t bottom = std::min<int64_t>(int64_t{r.y} + r.height, frame.height);
+  if (right <= left || bottom <= top)
+    refuse("region " + std::to_string(r.width) + "x" + std::to_string(r.height) + " at (" +
+           std::to_string(r.x) + "," + std::to_string(r.y) + ") does not touch the picture of " +
+           std::to_string(frame.width) + "x" + std::to_string(frame.height));
+  return {static_cast<int>(left), static_cast<int>(top), static_cast<int>(right - left),
+          static_cast<int>(bottom - top)};
+}
+
+Fit fit(const Frame& frame, const FrameTransform& transform, int width, int height) {
+  if (frame.width < 1 || frame.height < 1 || frame.width > kMaxFrame || frame.height > kMaxFrame)
+    refuse("size " + std::to_string(frame.width) + "x" + std::to_string(frame.height) +
+           " is outside 1.." + std::to_string(kMaxFrame));
+  if (width < 1 || height < 1 || width > kMaxNetwork || height > kMaxNetwork)
+    refuse("the network's input of " + std::to_string(width) + "x" + std::to_string(height) +
+           " is outside 1.." + std::to_string(kMaxNetwork));
+  Rect from = region_in_picture(frame);
+  Rect to{0, 0, width, height};
+  const double x_ratio = static_cast<double>(width) / from.width;
+  const double y_ratio = static_cast<double>(height) / from.height;
+  const auto rounded = [](double size, int most) {
+    return std::clamp(static_cast<int>(std::lround(size)), 1, most);
+  };
+  if (transform.resize == ResizeMode::letterbox) {
+    const double ratio = std::min(x_ratio, y_ratio);
+    to.width = rounded(from.width * ratio, width);
+    to.height = rounded(from.height * ratio, height);
+    if (transform.centered) {
+      to.x = (width - to.width) / 2;
+      to.y = (height - to.height) / 2;
+    }
+  } else if (transform.resize == ResizeMode::crop) {
+    const double ratio = std::max(x_ratio, y_ratio);
+    const int taken_width = rounded(width / ratio, from.width);
+    const int taken_height = rounded(height / ratio, from.height);
+    from = {from.x + (from.width - taken_width) / 2, from.y + (from.height - taken_height) / 2,
+            taken_width, taken_height};
+  }
+  return {from, to};
+}
+
+// Times 256, as videoconvert rounds them: Y; V to R; U to B; U to G; V to G.
+std::array<int, 5> coefficients(YuvMatrix matrix, bool full_range) {
+  double kr = 0.299, kb = 0.114;
+  if (matrix == YuvMatrix::bt709) kr = 0.2126, kb = 0.0722;
+  if (matrix == YuvMatrix::bt2020) kr = 0.2627, kb = 0.0593;
+  const double kg = 1 - kr - kb;
+  const double luma = full_range ? 256 : 256 * 255.0 / 219;
+  const double chroma = full_range ? 256 : 256 * 255.0 / 224;
+  const auto rounded = [](double v) { return static_cast<int>(std::rint(v)); };
+  return {rounded(luma), rounded(chroma * 2 * (1 - kr)), rounded(chroma * 2 * (1 - kb)),
+          rounded(-chroma * 2 * (1 - kb) * kb / kg), rounded(-chroma * 2 * (1 - kr) * kr / kg)};
+}
+
+// From 8-bit R, G, B to the network's channels: colour order, mean and scale in one.
+struct Mixing {
+  std::array<float, 9> weight{};
+  std::array<float, 3> bias{}, pad{};
+};
+
+Mixing mixing(const FrameTransform& transform, int channels) {
+  if (channels != 1 && channels != 3)
+    refuse("the network's input has " + std::to_string(channels) +
+           " channels; a picture has 1 or 3");
+  const auto fits = [&](const std::vector<float>& v) {
+    return v.size() == 1 || v.size() == static_cast<size_t>(channels);
+  };
+  if (!fits(transform.mean) || !fits(transform.scale))
+    refuse("mean and scale need 1 value or " + std::to_string(channels) + ", one per channel");
+  Mixing m;
+  for (int c = 0; c < channels; ++c) {
+    const float mean = transform.mean[transform.mean.size() == 1 ? 0 : c];
+    const float scale = transform.scale[transform.scale.size() == 1 ? 0 : c];
+    if (!std::isfinite(mean) || !std::isfinite(scale) || scale == 0)
+      refuse("mean must be finite, scale finite and not zero");
+    std::array<float, 3> rgb{0.299f, 0.587f, 0.114f};
+    if (channels == 3 && transform.color != ColorOrder::gray) {
+      rgb = {0, 0, 0};
+      rgb[transform.color == ColorOrder::rgb ? c : 2 - c] = 1;
+    }
+    for (int k = 0; k < 3; ++k) m.weight[3 * c + k] = rgb[k] / scale;
+    m.bias[c] = -mean / scale;
+    m.pad[c] = (transform.pad_value - mean) / scale;
+  }
+  return m;
+}
+
+// As struct Args in preprocess.cl.
+struct DeviceArgs {
+  int component_offset[3], row_stride[3], step[3];
+  int shift_x, shift_y;
+  int from_x, from_y, from_width, from_height;
+  int to_x, to_y, to_width, to_height;
+  int width, height, channels;
+  int stride_x, stride_y, stride_c, out_offset;
+  int coefficient[5];
+  float weight[9], bias[3], pad[3];
+};
+
+int checked(int64_t value, const char* what) {
+  if (value < 0 || value > std::numeric_limits<int>::max())
+    refuse(std::string(what) + " does not fit into 31 bits");
+  return static_cast<int>(value);
+}
+
+// Position i of the resized axis: the two source positions and their weights in shares of 2048.
+struct Tap {
+  int first, second, weight_first, weight_second;
+};
+
+Tap tap(int i, int from, int from_size, int to_size) {
+  const int numerator = std::max((2 * i + 1) * from_size - to_size, 0);
+  const int whole = numerator / (2 * to_size);
+  float share =
+      static_cast<float>(numerator - whole * 2 * to_size) / static_cast<float>(2 * to_size);
+  share = (static_cast<float>(whole) + share) - static_cast<float>(whole);
+  return {from + whole, from + std::min(whole + 1, from_size - 1),
+          static_cast<int>(std::rint((1 - share) * 2048)),
+          static_cast<int>(std::rint(share * 2048))};
+}
+
+// R, G, B of one pixel of a frame.
+class PixelReader {
+ public:
+  explicit PixelReader(const Frame& frame)
+      : frame_(frame),
+        layout_(layout_of(frame.format)),
+        coefficient_(coefficients(frame.matrix, frame.full_range)) {}
+
+  std::array<int, 3> operator()(int x, int y) const {
+    const int a = sample(0, x, y);
+    const int b = sample(1, x >> layout_.shift_x, y >> layout_.shift_y);
+    const int c = sample(2, x >> layout_.shift_x, y >> layout_.shift_y);
+    if (!layout_.yuv) return {a, b, c};
+    const auto scaled = [](int value, int k) {  // both bytes are value - 128, as videoconvert does
+      const int centered = value - 128;
+      return (((centered * 256) | (centered & 255)) * k) >> 16;
+    };
+    const auto limited = [](int value) { return std::clamp(value, -128, 127) + 128; };
+    const int luma = scaled(a, coefficient_[0]);
+    return {limited(luma + scaled(c, coefficient_[1])),
+            limited(luma + scaled(b, coefficient_[3]) + scaled(c, coefficient_[4])),
+            limited(luma + scaled(b, coefficient_[2]))};
+  }
+
+ private:
+  int sample(int component, int x, int y) const {
+    const Component& c = layout_.components[component];
+    return frame_
+        .planes[c.plane][int64_t{y} * frame_.strides[c.plane] + int64_t{x} * c.step + c.offset];
+  }
+
+  const Frame& frame_;
+  Layout layout_;
+  std::array<int, 5> coefficient_;
+};
+
+}  // namespace
+
+Placement place(const Frame& frame, const FrameTransform& transform, int width, int height) {
+  const Fit f = fit(frame, transform, width, height);
+  return {static_cast<float>(f.to.x),
+          static_cast<float>(f.to.y),
+          static_cast<float>(f.from.width) / static_cast<float>(f.to.width),
+          static_cast<float>(f.from.height) / static_cast<float>(f.to.height),
+          static_cast<float>(f.from.x),
+          static_cast<float>(f.from.y)};
+}
+
+std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
+  const int w = frame.width, h = frame.height, half_w = (w + 1) / 2, half_h = (h + 1) / 2;
+  switch (frame.format) {
+    case PixelFormat::nv12:
+    case PixelFormat::nv21:
+      return {{{h, w}, {half_h, 2 * half_w}, {}}};
+    case PixelFormat::i420:
+    case PixelFormat::yv12:
+      return {{{h, w}, {half_h, half_w}, {half_h, half_w}}};
+    case PixelFormat::yuy2:
+    case PixelFormat::uyvy:
+      return {{{h, 4 * half_w}, {}, {}}};
+    case PixelFormat::rgb:
+    case PixelFormat::bgr:
+      return {{{h, 3 * w}, {}, {}}};
+    case PixelFormat::rgbx:
+    case PixelFormat::bgrx:
+    case PixelFormat::xrgb:
+    case PixelFormat::xbgr:
+      return {{{h, 4 * w}, {}, {}}};
+    case PixelFormat::gray8:
+      return {{{h, w}, {}, {}}};
+  }
+  return {};
+}
+
+std::array<PlaneRows, 3> rows_of_region(const Frame& frame) {
+  const Rect region = region_in_picture(frame);
+  const int begin = region.y, end = region.y + region.height;
+  std::array<PlaneRows, 3> rows;
+  const std::array<PlaneSize, 3> sizes = plane_sizes(frame);
+  for (size_t p = 0; p < rows.size(); ++p) {
+    if (sizes[p].rows == 0) continue;
+    const int step = sizes[p].rows < frame.height ? 2 : 1;  // rows of the picture to one of chroma
+    rows[p].first = begin / step;
+    rows[p].count = (end + step - 1) / step - rows[p].first;
+  }
+  return rows;
+}
+
+// Planes in buffers, or in images where `planes` is null.
+static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>* planes,
+                            const FrameTransform& transform, const TensorDesc& out, int image,
+                            const TuningPoint& point) {
+  if (out.shape.size() != 4 || image < 0 || image >= out.shape[0])
+    refuse("image " + std::to_string(image) + " of a network input of shape " +
+           to_string(out.shape));
+  const int c_dim = transform.nhwc ? 3 : 1, y_dim = transform.nhwc ? 1 : 2, x_dim = y_dim + 1;
+  const int width = checked(out.shape[x_dim], "the width"),
+            height = checked(out.shape[y_dim], "the height");
+  const int channels = checked(out.shape[c_dim], "the number of channels");
+  const Fit f = fit(frame, transform, width, height);
+  const Mixing m = mixing(transform, channels);
+  const Layout layout = layout_of(frame.format);
+  const std::array<PlaneSize, 3> sizes = plane_sizes(frame);
+  const char* type = out.type == ElementType::f32   ? "float"
+                     : out.type == ElementType::f16 ? "half"
+                                                    : "uchar";
+  if (out.type != ElementType::f32 && out.type != ElementType::f16 && out.type != ElementType::u8)
+    refuse("a network input of type " + std::string(name_of(out.type)));
+
+  DeviceArgs args{};
+  KernelPlan plan;
+  KernelSpec& spec = plan.launches.emplace_back();
+  for (int i = 0; planes != nullptr && i < 3; ++i) {
+    const Component& c = layout.components[i];
+    const DevicePlane& plane = (*planes)[c.plane];
+    if (plane.stride < sizes[c.plane].row_bytes)
+      refuse("a stride of " + std::to_string(plane.stride) + " bytes is too small for rows of " +
+             std::to_string(sizes[c.plane].row_bytes));
+    checked(plane.offset + int64_t{plane.stride} * sizes[c.plane].rows, "the size of a plane");
+    args.component_offset[i] = plane.offset + c.offset;
+    args.row_stride[i] = plane.stride;
+    args.step[i] = c.step;
+    spec.arguments.push_back(Argument::input(c.plane, 1));
+  }
+  if (planes == nullptr) spec.arguments = {Argument::image(0), Argument::image(1)};
+  args.shift_x = layout.shift_x;
+  args.shift_y = layout.shift_y;
+  args.from_x = f.from.x;
+  args.from_y = f.from.y;
+  args.from_width = f.from.width;
+  args.from_height = f.from.height;
+  args.to_x = f.to.x;
+  args.to_y = f.to.y;
+  args.to_width = f.to.width;
+  args.to_height = f.to.height;
+  args.width = width;
+  args.height = height;
+  args.channels = channels;
+  args.stride_x = checked(out.strides[x_dim], "a stride of the network's input");
+  args.stride_y = checked(out.strides[y_dim], "a stride of the network's input");
+  args.stride_c = checked(out.strides[c_dim], "a stride of the network's input");
+  args.out_offset = checked(out.strides[0] * image, "the place of an image in the network's input");
+  checked(out.offset + out.span(), "the size of the network's input");
+  std::copy_n(coefficients(frame.matrix, frame.full_range).begin(), 5, args.coefficient);
+  std::copy_n(m.weight.begin(), 9, args.weight);
+  std::copy_n(m.bias.begin(), 3, args.bias);
+  std::copy_n(m.pad.begin(), 3, args.pad);
+
+  const int vector = point["V"], rows = point["ROWS"];
+  spec.source = "preprocess.cl";
+  spec.local = {static_cast<size_t>(point["GROUP_X"]), static_cast<size_t>(point["GROUP_Y"]), 1};
+  for (const auto& [name, value] : point.values)
+    spec.defines.emplace_back(name, std::to_string(value));
+  spec.defines.emplace_back("YUV", layout.yuv ? "1" : "0");
+  spec.defines.emplace_back("IMAGES", planes == nullptr ? "1" : "0");
+  spec.defines.emplace_back("OUT_T", type);
+  const auto covered = [](int size, int step, size_t group) {
+    const size_t items = (static_cast<size_t>(size) + step - 1) / step;
+    return (items + group - 1) / group * group;
+  };
+  spec.global = {covered(width, vector, spec.local[0]), covered(height, rows, spec.local[1]), 1};
+  spec.arguments.push_back(Argument::output(0, size_of(out.type)));
+  spec.arguments.push_back(Argument::value(args));
+  return plan;
+}
+
+KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
+                           const FrameTransform& transform, const TensorDesc& out, int image,
+                           const TuningPoint& point) {
+  return make_plan(frame, &planes, transform, out, image, point);
+}
+
+KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& transform,
+                                   const TensorDesc& out, int image, const TuningPoint& point) {
+  if (frame.format != PixelFormat::nv12) refuse("only NV12 surfaces can be read on the device");
+  return make_plan(frame, nullptr, transform, out, image, point);
+}
+
+// ---- tuning
+
+namespace {
+
+constexpr const char* kKindNames[] = {"yuv", "rgb", "surface"};
+
+bool is_channels(int64_t size) { return size == 1 || size == 3; }
+
+// Vectors over pixels on a CPU, one pixel or few a work-item on a GPU.
+bool is_wide(const DeviceTraits& traits) { return traits.is_cpu || traits.vector_width > 1; }
+
+TuningPoint point_of(int vector, int rows, int group_x, int group_y) {
+  return {{{"V", vector}, {"ROWS", rows}, {"GROUP_X", group_x}, {"GROUP_Y", group_y}}};
+}
+
+TuningPoint preprocess_heuristic(const OpDesc&, const DeviceTraits& traits) {
+  if (traits.is_cpu && traits.vector_width < 16) return point_of(16, 4, 1, 1);
+  if (is_wide(traits))
+    return point_of(traits.vector_width >= 16 ? 16 : 8, 8, traits.max_work_group >= 4 ? 4 : 1, 1);
+  return traits.max_work_group >= 128 ? point_of(1, 1, 32, 4) : point_of(1, 1, 1, 1);
+}
+
+std::vector<TuningPoint> preprocess_space(const OpDesc& desc, const DeviceTraits& traits) {
+  std::vector<TuningPoint> space{preprocess_heuristic(desc, traits)};
+  const auto add = [&](const TuningPoint& point) {
+    if (static_cast<size_t>(point["GROUP_X"] * point["GROUP_Y"]) <= traits.max_work_group &&
+        std::find(space.begin(), space.end(), point) == space.end())
+      space.push_back(point);
+  };
+  for (const int vector : is_wide(traits) ? std::vector{8, 16, 4} : std::vector{1, 4})
+    for (const int rows : is_wide(traits) ? std::vector{4, 1, 8} : std::vector{1, 2, 4})
+      for (const auto& [x, y] : is_wide(traits)
+                                    ? std::vector<std::pair<int, int>>{{4, 1}, {1, 1}, {16, 1}}
+                                    : std::vector<std::pair<int, int>>{
+                                          {32, 4}, {64, 4}, {32, 8}, {16, 8}, {64, 2}, {128, 1}})
+        add(point_of(vector, rows, x, y));
+  return space;
+}
+
+std::string preprocess_reject(const OpDesc&, const DeviceTraits&) { return ""; }
+
+KernelPlan preprocess_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const PictureKind kind = kind_of(desc);
+  const TensorDesc& out = desc.outputs[0];
+  const Frame frame = typical_picture(kind);
+  std::array<DevicePlane, 3> planes;
+  for (size_t p = 0; p < planes.size(); ++p) planes[p].stride = frame.strides[p];
+  FrameTransform transform;
+  transform.nhwc = !is_channels(out.shape[1]);
+  return make_plan(frame, kind == PictureKind::surface ? nullptr : &planes, transform, out, 0,
+                   point);
+}
+
+}  // namespace
+
+PictureKind kind_of(PixelFormat format) {
+  return layout_of(format).yuv ? PictureKind::yuv : PictureKind::rgb;
+}
+
+PictureKind kind_of(const OpDesc& desc) {
+  const std::string name = desc.attributes.get_string("picture");
+  const auto* found = std::find(std::begin(kKindNames), std::end(kKindNames), name);
+  return static_cast<PictureKind>(found - std::begin(kKindNames));
+}
+
+Frame typical_picture(PictureKind kind) {
+  Frame frame{kind == PictureKind::rgb ? PixelFormat::bgrx : PixelFormat::nv12, 1920, 1080};
+  const auto sizes = plane_sizes(frame);
+  for (size_t p = 0; p < sizes.size(); ++p) frame.strides[p] = sizes[p].row_bytes;
+  return frame;
+}
+
+std::optional<OpDesc> preprocess_op(PictureKind kind, const TensorDesc& out) {
+  const Shape& shape = out.shape;
+  if (shape.size() != 4 || out.elements() == 0 ||
+      (!is_channels(shape[1]) && !is_channels(shape[3])) ||
+      (out.type != ElementType::f32 && out.type != ElementType::f16 && out.type != ElementType::u8))
+    return {};
+  OpDesc desc;
+  desc.name = std::string("frames (") + kKindNames[static_cast<size_t>(kind)] + ")";
+  desc.type = "preprocess";
+  desc.attributes.set("picture", kKindNames[static_cast<size_t>(kind)]);
+  desc.outputs = {out};
+  desc.outputs[0].shape[0] = 1;  // a launch makes one image of a batch
+  return desc;
+}
+
+const KernelFamily kPreprocessFamily{
+    "preprocess", 1, preprocess_reject, preprocess_space, preprocess_heuristic, preprocess_plan};
+
+Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,
+                           int height, int channels) {
+  const Fit f = fit(frame, transform, width, height);
+  const Mixing m = mixing(transform, channels);
+  const PixelReader pixel(frame);
+  Tensor out =
+      Tensor::allocate(ElementType::f32, transform.nhwc ? Shape{1, height, width, channels}
+                                                        : Shape{1, channels, height, width});
+  float* values = out.mutable_data<float>();
+  for (int row = 0; row < height; ++row)
+    for (int column = 0; column < width; ++column) {
+      const int x = column - f.to.x, y = row - f.to.y;
+      const bool in_picture = x >= 0 && y >= 0 && x < f.to.width && y < f.to.height;
+      std::array<float, 3> rgb{};
+      if (in_picture) {
+        const Tap h = tap(x, f.from.x, f.from.width, f.to.width);
+        const Tap v = tap(y, f.from.y, f.from.height, f.to.height);
+        const auto a = pixel(h.first, v.first), b = pixel(h.second, v.first);
+        const auto c = pixel(h.first, v.second), d = pixel(h.second, v.second);
+        for (int k = 0; k < 3; ++k) {  // fixed point as in OpenCV's resize of 8-bit images
+          const int top = a[k] * h.weight_first + b[k] * h.weight_second;
+          const int bottom = c[k] * h.weight_first + d[k] * h.weight_second;
+          rgb[k] = static_cast<float>((((v.weight_first * (top >> 4)) >> 16) +
+                                       ((v.weight_second * (bottom >> 4)) >> 16) + 2) >>
+                                      2);
+        }
+      }
+      for (int c = 0; c < channels; ++c) {
+        const float value = in_picture ? rgb[0] * m.weight[3 * c] + rgb[1] * m.weight[3 * c + 1] +
+                                             rgb[2] * m.weight[3 * c + 2] + m.bias[c]
+                                       : m.pad[c];
+        const size_t pixel_at = static_cast<size_t>(row) * width + column;
+        values[transform.nhwc ? pixel_at * channels + c
+                              : static_cast<size_t>(c) * height * width + pixel_at] = value;
+      }
+    }
+  return out;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,130 @@
+// From a video frame to a network input: the description shared by the device kernel, its plain C++
+// reference and the elements.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "kernels/base/tensor.h"
+
+namespace clinfer {
+
+// Memory layouts of 8-bit video frames, GStreamer's names. x: unused byte, a: alpha (ignored).
+enum class PixelFormat {
+  nv12,
+  nv21,
+  i420,
+  yv12,
+  yuy2,
+  uyvy,
+  rgb,
+  bgr,
+  rgbx,
+  bgrx,
+  xrgb,
+  xbgr,
+  gray8
+};
+
+// From Y'CbCr to RGB; ignored for RGB formats. range: video (16..235) or full.
+enum class YuvMatrix { bt601, bt709, bt2020 };
+
+struct Rect {
+  int x = 0, y = 0, width = 0, height = 0;
+};
+
+// A frame in host memory. Planes that the format lacks are null. Strides in bytes, any value >= the
+// row's bytes. Chroma of odd sizes is rounded up: width 5 has 3 chroma columns.
+struct Frame {
+  PixelFormat format = PixelFormat::nv12;
+  int width = 0, height = 0;  // of the picture, in pixels
+  std::array<const uint8_t*, 3> planes{};
+  std::array<int, 3> strides{};
+  YuvMatrix matrix = YuvMatrix::bt601;
+  bool full_range = false;
+  Rect region;  // the part of the picture to take; width 0: all of it
+};
+
+enum class ResizeMode { stretch, letterbox, crop };
+enum class ColorOrder { bgr, rgb, gray };
+
+// The network gets (value - mean[c]) / scale[c], values 0..255, c in network channel order.
+struct FrameTransform {
+  ResizeMode resize = ResizeMode::stretch;
+  ColorOrder color = ColorOrder::bgr;
+  std::vector<float> mean{0}, scale{1};  // one, or one per channel
+  float pad_value = 0;   // 0..255, around a letterboxed picture (before mean and scale)
+  bool centered = true;  // letterbox: picture in the middle, else at the top left
+  bool nhwc = false;     // the input's logical shape is [N,H,W,C], not [N,C,H,W]
+};
+
+// Where the picture lies in the network's input: frame_x = (x - left) * x_scale + origin_x, x in
+// network input pixels (continuous coordinates: pixel i covers [i, i+1)); the same for y.
+struct Placement {
+  float left = 0, top = 0;           // network pixels
+  float x_scale = 1, y_scale = 1;    // frame pixels per network pixel
+  float origin_x = 0, origin_y = 0;  // frame pixels
+};
+
+// Where the picture lands for a network input of width x height.
+Placement place(const Frame& frame, const FrameTransform& transform, int width, int height);
+
+// One plane of a frame on the device: which Argument input it is, and its layout there.
+struct DevicePlane {
+  int offset = 0;  // bytes
+  int stride = 0;  // bytes
+};
+
+// Bytes and rows of each plane of a frame (rows x row bytes), for uploads.
+struct PlaneSize {
+  int rows = 0, row_bytes = 0;
+  // From the first byte to the last, rows being `stride` bytes apart.
+  int64_t bytes(int stride) const { return int64_t{stride} * (rows - 1) + row_bytes; }
+};
+std::array<PlaneSize, 3> plane_sizes(const Frame& frame);
+
+// The rows of each plane that the frame's region, as far as it lies in the picture, is made from;
+// none of planes that the format lacks. Throws Error{bad_argument} for a region outside of it.
+struct PlaneRows {
+  int first = 0, count = 0;
+};
+std::array<PlaneRows, 3> rows_of_region(const Frame& frame);
+
+// The launch that fills image `image` of `out` (logical [N,C,H,W] or [N,H,W,C] by transform.nhwc;
+// any strides; f32, f16 or u8) from the planes, which are Argument inputs 0..2 (u8; only those that
+// the format has are used); planes[i].offset counts from the input's first element. To the bit what
+// a video converter and a resizer would hand on: colours as GStreamer's videoconvert computes them
+// in 8 bits (chroma: the sample that covers the pixel), then bilinear as OpenCV's INTER_LINEAR on
+// 8-bit images (half-pixel centres, no antialias, edges clamped to the region). 1 channel gives
+// gray, whatever the colour order. Throws Error{bad_argument} for what cannot be (region outside
+// the picture, scale 0, channels other than 1 or 3, sizes).
+KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
+                           const FrameTransform& transform, const TensorDesc& out, int image,
+                           const TuningPoint& point);
+
+// The same for an NV12 picture in a surface: Argument images 0 (Y: 8-bit UNORM, one component) and
+// 1 (UV: two components, half the size rounded up), which may be larger than the picture. Planes
+// and strides of `frame` do not count.
+KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& transform,
+                                   const TensorDesc& out, int image, const TuningPoint& point);
+
+// What differs in machine code: pictures of one kind that fill inputs of one shape share a point.
+enum class PictureKind { yuv, rgb, surface };
+PictureKind kind_of(PixelFormat format);  // of frames in buffers
+
+// The same as an operation to be tuned: a typical picture of a kind (HD, in planes that are
+// Arguments as above) to image 0 of `out`. Its key names the kind and `out` alone. Nothing for
+// inputs that are no pictures.
+std::optional<OpDesc> preprocess_op(PictureKind kind, const TensorDesc& out);
+PictureKind kind_of(const OpDesc& desc);  // that preprocess_op() gave
+Frame typical_picture(PictureKind kind);  // without planes
+extern const KernelFamily kPreprocessFamily;
+
+// Plain C++ reference of the same: writes [1,C,H,W] or [1,H,W,C] floats.
+Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,
+                           int height, int channels);
+
+}  // namespace clinfer

@@ -1,0 +1,436 @@
+// LSTMCell, GRUCell, RNNCell and their sequences: gates = X W^T + H R^T + B, and what each kind
+// makes of them.
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <cstdio>
+#include <cstring>
+
+#include "kernels/convolution/convolution_tile.h"
+#include "kernels/item_kernel.h"
+#include "kernels/scalar_functions.h"
+#include "kernels/shape_util.h"
+#include "kernels/movement/strided_copy.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr const char* kHostReason =
+    "where weights are computed at run time, or a state is too large";
+constexpr int64_t kLargestState = 1 << 16;
+
+enum class Kind { lstm, gru, rnn };
+
+struct Activation {
+  const UnaryFunction* function;
+  float alpha, beta;
+  float operator()(float x) const { return function->apply(x, alpha, beta); }
+};
+
+struct Settings {
+  Kind kind;
+  int64_t hidden;
+  float clip;
+  bool reset_after;  // linear_before_reset: the reset gate acts behind the matrix
+  std::vector<Activation> activations;
+  int64_t gates() const { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
+  int64_t bias_rows() const { return gates() + (reset_after ? 1 : 0); }
+  size_t states() const { return kind == Kind::lstm ? 2 : 1; }
+};
+
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> list(1);
+  for (char c : text) {
+    if (c == ',')
+      list.emplace_back();
+    else if (c != ' ')
+      list.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return list;
+}
+
+Activation activation(const std::string& name, float alpha, float beta) {
+  const std::string known = name == "hardsigmoid" ? "hard_sigmoid"
+                            : name == "softsign"  ? "soft_sign"
+                            : name == "affine"    ? "linear"
+                                                  : name;
+  for (const char* possible :
+       {"sigmoid", "tanh", "relu", "hard_sigmoid", "soft_sign", "linear", "elu"})
+    if (known == possible) return {find_unary(known), alpha, beta};
+  fail_unsupported("activation \"" + name + "\"");
+}
+
+Settings read_settings(const std::string& type, const Attributes& a) {
+  Settings s{};
+  s.kind = type.starts_with("LSTM") ? Kind::lstm : type.starts_with("GRU") ? Kind::gru : Kind::rnn;
+  s.hidden = a.get_int("hidden_size");
+  if (s.hidden < 1 || s.hidden > kLargestState)
+    fail_model("hidden_size is " + std::to_string(s.hidden));
+  s.clip = static_cast<float>(a.get_float("clip", 0));
+  s.reset_after = s.kind == Kind::gru && a.get_bool("linear_before_reset", false);
+  if (a.get_bool("input_forget", false)) fail_unsupported("input_forget");
+  // weights_format of the first LSTMCell is not looked at: whatever it says, weights are in the
+  // order below.
+  const char* usual = s.kind == Kind::lstm  ? "sigmoid,tanh,tanh"
+                      : s.kind == Kind::gru ? "sigmoid,tanh"
+                                            : "tanh";
+  std::string names = a.get_string("activations", usual);
+  if (words(names) == words("")) names = usual;
+  const std::vector<std::string> list = words(names);
+  const std::vector<double> alpha = a.get_floats("activations_alpha", std::vector<double>()),
+                            beta = a.get_floats("activations_beta", std::vector<double>());
+  if (list.size() != words(usual).size())
+    fail_model("activations=\"" + names + "\" must name " + std::to_string(words(usual).size()));
+  for (size_t i = 0; i < list.size(); ++i) {
+    const bool is_hard =
+        list[i] == "hardsigmoid";  // the one with parameters that have usual values
+    s.activations.push_back(activation(list[i],
+                                       i < alpha.size() ? static_cast<float>(alpha[i])
+                                       : is_hard        ? 0.2f
+                                                        : 1.0f,
+                                       i < beta.size() ? static_cast<float>(beta[i])
+                                       : is_hard       ? 0.5f
+                                                       : 0.0f));
+  }
+  return s;
+}
+
+// ---- one step -----------------------------------------------------------------------------------
+
+// One direction's weights: w [gates * hidden, in], r [gates * hidden, hidden], b [bias rows *
+// hidden] or null.
+struct Weights {
+  const float *w, *r, *b;
+  int64_t in;
+};
+
+float dot(const float* a, const float* b, int64_t n) {
+  float sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// New states from x and the old ones, in place. c: of LSTM only.
+class Stepper {
+ public:
+  Stepper(const Settings& s, const Weights& weights)
+      : s_(s),
+        weights_(weights),
+        gates_(static_cast<size_t>(s.bias_rows() * s.hidden)),
+        reset_(static_cast<size_t>(s.hidden)) {}
+
+  void step(const float* x, float* h, float* c) {
+    const int64_t n = s_.hidden;
+    const int64_t with_state =
+        s_.kind == Kind::gru ? 2
+                             : s_.gates();  // GRU's last gate sees the state through the reset gate
+    for (int64_t row = 0; row < s_.gates() * n; ++row)
+      gates_[static_cast<size_t>(row)] =
+          dot(weights_.w + row * weights_.in, x, weights_.in) + bias(row) +
+          (row < with_state * n ? dot(weights_.r + row * n, h, n) : 0.0f);
+    if (s_.kind == Kind::lstm) return finish_lstm(h, c);
+    if (s_.kind == Kind::gru) return finish_gru(h);
+    for (int64_t i = 0; i < n; ++i)
+      h[i] = s_.activations[0](clipped(gates_[static_cast<size_t>(i)]));
+  }
+
+ private:
+  float bias(int64_t row) const { return weights_.b ? weights_.b[row] : 0.0f; }
+  float clipped(float v) const { return s_.clip > 0 ? std::clamp(v, -s_.clip, s_.clip) : v; }
+  float gate(size_t which, int64_t i) const {
+    return clipped(gates_[which * static_cast<size_t>(s_.hidden) + static_cast<size_t>(i)]);
+  }
+
+  void finish_lstm(float* h, float* c) {  // gates: forget, input, cell, output
+    const auto& f = s_.activations;
+    for (int64_t i = 0; i < s_.hidden; ++i) {
+      c[i] = f[0](gate(0, i)) * c[i] + f[0](gate(1, i)) * f[1](gate(2, i));
+      h[i] = f[0](gate(3, i)) * f[2](c[i]);
+    }
+  }
+
+  void finish_gru(float* h) {  // gates: update, reset, new
+    const int64_t n = s_.hidden;
+    const float* r = weights_.r + 2 * n * n;
+    for (int64_t i = 0; i < n; ++i) {
+      const float reset = s_.activations[0](gate(1, i));
+      reset_[static_cast<size_t>(i)] =
+          s_.reset_after ? reset * (dot(r + i * n, h, n) + bias(3 * n + i)) : reset * h[i];
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const float state =
+          s_.reset_after ? reset_[static_cast<size_t>(i)] : dot(r + i * n, reset_.data(), n);
+      gates_[static_cast<size_t>(2 * n + i)] += state;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const float update = s_.activations[0](gate(0, i));
+      h[i] = (1 - update) * s_.activations[1](gate(2, i)) + update * h[i];
+    }
+  }
+
+  const Settings& s_;
+  Weights weights_;
+  std::vector<float> gates_, reset_;
+};
+
+// ---- cells: X, H, (C), W, R, B ------------------------------------------------------------------
+
+void expect(const ShapeContext& context, size_t i, const Shape& shape, const char* what) {
+  if (has_input(context, i) && context.inputs[i].shape != shape)
+    fail_model(std::string(what) + " has the shape " + to_string(context.inputs[i].shape) +
+               ", expected " + to_string(shape));
+}
+
+// The first LSTMCell may look at the old cell state through weights; converters always write zeros.
+void check_no_peepholes(const ValueInfo& weights) {
+  if (weights.value.empty()) fail_unsupported("peephole weights must be constant");
+  const std::vector<float> values = weights.value.to_floats();
+  if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }))
+    fail_unsupported("peepholes");
+}
+
+std::vector<ValueInfo> infer_cell(const ShapeContext& context) {
+  const Settings s = read_settings(context.type, context.attributes);
+  const size_t first = 1 + s.states();
+  const bool may_peep = context.type == "LSTMCell" && context.opset < 4;
+  check_inputs(context, first + 2, first + (may_peep ? 4 : 3));
+  if (has_input(context, first + 3)) check_no_peepholes(context.inputs[first + 3]);
+  const Shape& x = context.inputs[0].shape;
+  check_rank(x, 2, 2, "the input");
+  const ValueInfo state{context.inputs[0].type, {x[0], s.hidden}};
+  for (size_t i = 1; i < first; ++i) expect(context, i, state.shape, "a state");
+  expect(context, first, {s.gates() * s.hidden, x[1]}, "W");
+  expect(context, first + 1, {s.gates() * s.hidden, s.hidden}, "R");
+  expect(context, first + 2, {s.bias_rows() * s.hidden}, "B");
+  return std::vector<ValueInfo>(s.states(), state);
+}
+
+void evaluate_cell(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const Settings s = read_settings(desc.type, desc.attributes);
+  const size_t first = 1 + s.states();
+  const int64_t batch = inputs[0].shape()[0], in = inputs[0].shape()[1];
+  std::vector<std::vector<float>> states;
+  for (size_t i = 1; i < first; ++i) states.push_back(inputs[i].to_floats());
+  Stepper stepper(s, {inputs[first].data<float>(), inputs[first + 1].data<float>(),
+                      first + 2 < inputs.size() ? inputs[first + 2].data<float>() : nullptr, in});
+  for (int64_t n = 0; n < batch; ++n)
+    stepper.step(inputs[0].data<float>() + n * in, states[0].data() + n * s.hidden,
+                 s.states() > 1 ? states[1].data() + n * s.hidden : nullptr);
+  for (size_t i = 0; i < outputs.size() && i < states.size(); ++i)
+    std::copy(states[i].begin(), states[i].end(), outputs[i].mutable_data<float>());
+}
+
+// ---- sequences: X, H, (C), lengths, W, R, B -----------------------------------------------------
+
+struct Directions {
+  int64_t count;
+  bool first_is_reverse;
+};
+
+Directions directions_of(const Attributes& a) {
+  const std::string name = a.get_string("direction");
+  if (name != "forward" && name != "reverse" && name != "bidirectional")
+    fail_model("direction \"" + name + "\"");
+  return {name == "bidirectional" ? 2 : 1, name == "reverse"};
+}
+
+std::vector<ValueInfo> infer_sequence(const ShapeContext& context) {
+  const Settings s = read_settings(context.type, context.attributes);
+  const int64_t directions = directions_of(context.attributes).count;
+  const size_t first = 2 + s.states();
+  check_inputs(context, first + 3, first + 3);
+  const Shape& x = context.inputs[0].shape;
+  check_rank(x, 3, 3, "the input");
+  const ElementType type = context.inputs[0].type;
+  const Shape state{x[0], directions, s.hidden}, all{x[0], directions, x[1], s.hidden};
+  for (size_t i = 1; i + 1 < first; ++i) expect(context, i, state, "a state");
+  expect(context, first - 1, {x[0]}, "the lengths");
+  expect(context, first, {directions, s.gates() * s.hidden, x[2]}, "W");
+  expect(context, first + 1, {directions, s.gates() * s.hidden, s.hidden}, "R");
+  expect(context, first + 2, {directions, s.bias_rows() * s.hidden}, "B");
+  checked_count(all);
+  std::vector<ValueInfo> outputs(1 + s.states(), ValueInfo{type, state});
+  outputs[0].shape = all;
+  return outputs;
+}
+
+void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
+                       std::span<Tensor> outputs) {
+  const Settings s = read_settings(desc.type, desc.attributes);
+  const Directions directions = directions_of(desc.attributes);
+  const size_t first = 2 + s.states();
+  const int64_t batch = inputs[0].shape()[0], steps = inputs[0].shape()[1],
+                in = inputs[0].shape()[2];
+  const std::vector<int64_t> lengths = inputs[first - 1].to_ints();
+  std::vector<std::vector<float>> states;
+  for (size_t i = 1; i + 1 < first; ++i) states.push_back(inputs[i].to_floats());
+  float* all = outputs[0].mutable_data<float>();
+  std::fill_n(all, outputs[0].elements(), 0.0f);  // steps behind the end of a sequence stay 0
+  for (int64_t d = 0; d < directions.count; ++d) {
+    const bool reverse = d == 1 || directions.first_is_reverse;
+    const int64_t rows = s.gates() * s.hidden;
+    Stepper stepper(s, {inputs[first].data<float>() + d * rows * in,
+                        inputs[first + 1].data<float>() + d * rows * s.hidden,
+                        inputs[first + 2].data<float>() + d * s.bias_rows() * s.hidden, in});
+    for (int64_t n = 0; n < batch; ++n) {
+      const int64_t length = std::clamp<int64_t>(lengths[static_cast<size_t>(n)], 0, steps),
+                    at = (n * directions.count + d) * s.hidden;
+      float *h = states[0].data() + at, *c = s.states() > 1 ? states[1].data() + at : nullptr;
+      for (int64_t t = 0; t < length; ++t) {
+        const int64_t step = reverse ? length - 1 - t : t;
+        stepper.step(inputs[0].data<float>() + (n * steps + step) * in, h, c);
+        std::copy(h, h + s.hidden, all + ((n * directions.count + d) * steps + step) * s.hidden);
+      }
+    }
+  }
+  for (size_t i = 0; i + 1 < outputs.size() && i < states.size(); ++i)
+    std::copy(states[i].begin(), states[i].end(), outputs[i + 1].mutable_data<float>());
+}
+
+// ---- kernel -------------------------------------------------------------------------------------
+
+bool is_sequence_type(const std::string& type) { return type.ends_with("Sequence"); }
+// Number of the input W.
+size_t weights_input(const OpDesc& desc, const Settings& s) {
+  return (is_sequence_type(desc.type) ? 2 : 1) + s.states();
+}
+
+// Hidden units that the kernel has local memory for: few sizes, so that networks share programs.
+int64_t room(int64_t hidden) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(hidden, 64))));
+}
+
+std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
+  const Settings s = read_settings(desc.type, desc.attributes);
+  const size_t first = weights_input(desc, s);
+  for (size_t i = first; i < std::min(first + 3, desc.own_inputs); ++i)
+    if (desc.constants[i].empty()) return "the weights are not constant";
+  const bool sequence = is_sequence_type(desc.type);
+  if (desc.outputs.size() < s.states() + sequence) return "fewer outputs than the operation has";
+  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  for (size_t i = 0; i < desc.outputs.size(); ++i)
+    if (desc.outputs[i].type != desc.inputs[0].type || desc.outputs[i].elements() == 0)
+      return "an output is empty or of another type";
+  for (size_t i = 1; i <= s.states(); ++i)
+    if (desc.inputs[i].type != desc.inputs[0].type) return "a state is of another type";
+  if (sequence && desc.inputs[first - 1].type != ElementType::i32 &&
+      desc.inputs[first - 1].type != ElementType::i64)
+    return "the lengths are neither i32 nor i64";
+  if (static_cast<size_t>(5 * room(s.hidden)) * sizeof(float) > traits.local_memory)
+    return "the states do not fit into local memory";
+  return desc.tail.empty() ? "" : "takes no tail";
+}
+
+// An activation as a function of the kernel.
+std::string function_text(size_t number, const Activation& activation) {
+  std::string text(activation.function->opencl);
+  for (const auto& [name, value] :
+       {std::pair{"ALPHA", activation.alpha}, std::pair{"BETA", activation.beta}})
+    for (size_t at; (at = text.find(name)) != std::string::npos;) {
+      char literal[32];
+      std::snprintf(literal, sizeof literal, "(%af)", static_cast<double>(value));
+      text.replace(at, std::strlen(name), literal);
+    }
+  return "float FN(f" + std::to_string(number) + ")(float x) { return " + text + "; }\n";
+}
+
+std::vector<std::byte> pack(const Tensor& w, const Tensor& r, const Tensor& b, const Settings& s,
+                            int64_t directions, int64_t in) {
+  const std::vector<float> from_w = w.to_floats(), from_r = r.to_floats(),
+                           from_b = b.empty() ? std::vector<float>() : b.to_floats();
+  const int64_t rows = s.gates() * s.hidden;
+  std::vector<float> to;
+  to.reserve(static_cast<size_t>(directions * (in + s.hidden) * rows));
+  for (int64_t d = 0; d < directions; ++d)
+    for (const auto& [from, columns] : {std::pair{&from_w, in}, std::pair{&from_r, s.hidden}})
+      for (int64_t k = 0; k < columns; ++k)
+        for (int64_t row = 0; row < rows; ++row)
+          to.push_back((*from)[static_cast<size_t>((d * rows + row) * columns + k)]);
+  if (from_b.empty())
+    to.resize(to.size() + static_cast<size_t>(directions * s.bias_rows() * s.hidden), 0.f);
+  to.insert(to.end(), from_b.begin(), from_b.end());
+  return to_bytes(to, ElementType::f32);
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const Settings s = read_settings(desc.type, desc.attributes);
+  const bool sequence = is_sequence_type(desc.type);
+  const Directions directions = sequence ? directions_of(desc.attributes) : Directions{1, false};
+  const size_t first = weights_input(desc, s);
+  const Shape& x = desc.inputs[0].shape;
+  const int64_t in = x.back(), steps = sequence ? x[1] : 1, rows = s.gates() * s.hidden;
+  const size_t size = size_of(desc.inputs[0].type);
+  KernelPlan plan;
+  plan.packed.push_back([w = desc.constants[first], r = desc.constants[first + 1],
+                         b = first + 2 < desc.own_inputs ? desc.constants[first + 2] : Tensor(), s,
+                         count = directions.count, in] { return pack(w, r, b, s, count, in); });
+  KernelSpec spec;
+  spec.source = "recurrent.cl";
+  const ElementType length = sequence ? desc.inputs[first - 1].type : ElementType::i32;
+  const int kind = s.kind == Kind::rnn ? 0 : s.kind == Kind::lstm ? 1 : s.reset_after ? 3 : 2;
+  const int64_t kept = kind == 1 ? 3 : kind == 2 ? 5 : 2;  // vectors in local memory
+  spec.defines = {{"T", storage_name(desc.inputs[0].type)},
+                  {"LENGTH", length == ElementType::i64 ? "long" : "int"},
+                  {"KIND", std::to_string(kind)},
+                  {"SEQUENCE", sequence ? "1" : "0"},
+                  {"MOST", std::to_string(room(s.hidden))},
+                  {"KEPT", std::to_string(kept)},
+                  {"GATES", std::to_string(s.gates())},
+                  {"BIAS_ROWS", std::to_string(s.bias_rows())}};
+  for (size_t i = 0; i < s.activations.size(); ++i)
+    spec.prologue += function_text(i, s.activations[i]);
+  std::vector<int64_t> values;
+  // Strides of [batch, direction, unit]; cells have no direction.
+  const auto add_state = [&](const TensorDesc& t) {
+    values.insert(values.end(), {t.strides[0], sequence ? t.strides[1] : 0, t.strides.back()});
+  };
+  values = {desc.inputs[0].strides[0], sequence ? desc.inputs[0].strides[1] : 0,
+            desc.inputs[0].strides.back()};
+  add_state(desc.inputs[1]);
+  add_state(desc.inputs[s.states()]);
+  values.push_back(sequence ? desc.inputs[first - 1].strides[0] : 0);
+  const TensorDesc& all = desc.outputs[0];
+  values.insert(values.end(), {all.strides[0], sequence ? all.strides[1] : 0,
+                               sequence ? all.strides[2] : 0, all.strides.back()});
+  add_state(desc.outputs[sequence]);
+  add_state(desc.outputs[sequence + s.states() - 1]);
+  values.insert(values.end(),
+                {steps, in, s.hidden, directions.count,
+                 (directions.first_is_reverse ? 1 : 0) | (directions.count > 1 ? 2 : 0),
+                 directions.count * (in + s.hidden) * rows});
+  for (size_t i = 0; i <= s.states(); ++i) spec.arguments.push_back(Argument::input(i, size));
+  if (sequence) spec.arguments.push_back(Argument::input(first - 1, size_of(length)));
+  spec.arguments.push_back(Argument::packed(0, sizeof(float)));
+  for (size_t i = 0; i < s.states() + sequence; ++i)
+    spec.arguments.push_back(Argument::output(i, size));
+  Argument args = int_struct(values);
+  const auto clip = Argument::value(s.clip).bytes;
+  args.bytes.insert(args.bytes.end(), clip.begin(), clip.end());
+  spec.arguments.push_back(std::move(args));
+  set_items(spec, x[0] * directions.count * point["LOCAL"], point);
+  spec.shared = sizeof(float) * static_cast<size_t>(kept * room(s.hidden));
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+const KernelFamily kRecurrent{"recurrent", 1, reject, item_space, item_heuristic, plan};
+
+OpDef recurrent_op(const char* type, int opset, bool is_sequence) {
+  return {.type = type,
+          .opsets = opset_range(opset),
+          .infer_shapes = is_sequence ? infer_sequence : infer_cell,
+          .evaluate = is_sequence ? evaluate_sequence : evaluate_cell,
+          .families = {&kRecurrent},
+          .host_reason = kHostReason};
+}
+
+}  // namespace
+
+std::vector<OpDef> recurrent_ops() {
+  return {recurrent_op("LSTMCell", 1, false),   recurrent_op("GRUCell", 3, false),
+          recurrent_op("RNNCell", 1, false),    recurrent_op("LSTMSequence", 5, true),
+          recurrent_op("GRUSequence", 5, true), recurrent_op("RNNSequence", 5, true)};
+}
+
+}  // namespace clinfer

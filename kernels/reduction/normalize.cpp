@@ -1,0 +1,699 @@
+// MVN, NormalizeL2, GRN and GroupNormalization (normalize.cl), LRN (lrn.cl), and
+// BatchNormInference, which is an element function with one scale and shift a channel. Formulas:
+// OpenVINO's specifications of these operations.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/convolution/convolution_tile.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/expand.h"
+#include "kernels/shape_util.h"
+#include "kernels/movement/strided_copy.h"
+
+namespace clinfer {
+
+namespace {
+
+// SCALE of normalize.cl: by what a row is divided.
+enum Divisor { kNone = 0, kRootOfSum = 1, kRootThenSum = 2, kRootOfMaximum = 3 };
+
+// A normalisation as rows of a tensor: `view` is its shape (a group normalisation has the channels
+// split in two), rows run along the dimensions marked.
+struct Rows {
+  Shape view;
+  std::vector<bool> along;
+  bool center = false;
+  Divisor divisor = kNone;
+  float epsilon = 0;
+  std::vector<int64_t>
+      channel_steps;  // of gamma and beta along the dimensions of `view`; empty without these
+};
+
+void mark(Rows& rows, const std::vector<int64_t>& axes) {
+  for (int64_t axis : axes) rows.along[checked_axis(axis, rows.view.size(), "axis")] = true;
+}
+
+float positive_epsilon(const Attributes& attributes, const char* name) {
+  const double epsilon = attributes.get_float(name);
+  if (!(epsilon >= 0) || !std::isfinite(epsilon))
+    fail_model(std::string("attribute ") + name + " is impossible");
+  return static_cast<float>(epsilon);
+}
+
+bool has_axes_input(const std::string& type, int opset) {
+  return type == "NormalizeL2" || (type == "MVN" && opset >= 6);
+}
+
+// `axes`: the value of input 1 of operations that have it there.
+Rows rows_of(const std::string& type, int opset, const Attributes& attributes, const Shape& data,
+             const std::vector<int64_t>& axes) {
+  Rows rows;
+  rows.view = data;
+  rows.along.resize(data.size(), false);
+  if (type == "NormalizeL2") {
+    mark(rows, axes);
+    const std::string mode = attributes.get_string("eps_mode");
+    if (mode != "add" && mode != "max") fail_model("unknown eps_mode \"" + mode + "\"");
+    rows.divisor = mode == "add" ? kRootOfSum : kRootOfMaximum;
+    rows.epsilon = positive_epsilon(attributes, "eps");
+  } else if (type == "GRN") {
+    check_rank(data, 2, 5, "the data");
+    rows.along[1] = true;
+    rows.divisor = kRootOfSum;
+    rows.epsilon = positive_epsilon(attributes, "bias");
+  } else if (type == "GroupNormalization") {
+    check_rank(data, 2, 8, "the data");
+    const int64_t groups = attributes.get_int("num_groups");
+    if (groups < 1 || data[1] % groups != 0)
+      fail_model(std::to_string(data[1]) + " channels cannot be split into " +
+                 std::to_string(groups) + " groups");
+    rows.view.insert(rows.view.begin() + 1, groups);
+    rows.view[2] = data[1] / groups;
+    rows.along.assign(rows.view.size(), true);
+    rows.along[0] = rows.along[1] = false;
+    rows.center = true;
+    rows.divisor = kRootOfSum;
+    rows.epsilon = positive_epsilon(attributes, "epsilon");
+    rows.channel_steps.assign(rows.view.size(), 0);
+    rows.channel_steps[1] = rows.view[2];
+    rows.channel_steps[2] = 1;
+  } else {
+    rows.center = true;
+    rows.epsilon = positive_epsilon(attributes, "eps");
+    const bool divide = attributes.get_bool("normalize_variance");
+    if (opset >= 6) {
+      const std::string mode = attributes.get_string("eps_mode");
+      if (mode != "INSIDE_SQRT" && mode != "OUTSIDE_SQRT" && mode != "inside_sqrt" &&
+          mode != "outside_sqrt")
+        fail_model("unknown eps_mode \"" + mode + "\"");
+      if (divide) rows.divisor = mode[0] == 'I' || mode[0] == 'i' ? kRootOfSum : kRootThenSum;
+      mark(rows, axes);
+    } else {
+      check_rank(data, 2, 8, "the data");
+      if (divide) rows.divisor = kRootOfSum;
+      std::vector<int64_t> listed = attributes.get_ints("reduction_axes", std::vector<int64_t>{});
+      if (listed.empty())
+        for (size_t d = attributes.get_bool("across_channels", false) ? 1 : 2; d < data.size(); ++d)
+          listed.push_back(static_cast<int64_t>(d));
+      mark(rows, listed);
+    }
+  }
+  return rows;
+}
+
+std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
+  const bool axes_input = has_axes_input(context.type, context.opset);
+  const size_t inputs = context.type == "GroupNormalization" ? 3 : axes_input ? 2 : 1;
+  check_inputs(context, inputs, inputs);
+  const ValueInfo& data = context.inputs[0];
+  // Without the value of the axes the shape is known all the same.
+  const bool known = axes_input && !context.inputs[1].value.empty();
+  rows_of(context.type, context.opset, context.attributes, data.shape,
+          known ? constant_ints(context, 1, "the axes") : std::vector<int64_t>{});
+  if (inputs == 3)
+    for (size_t i : {1, 2})
+      if (context.inputs[i].shape != Shape{data.shape[1]})
+        fail_model("input " + std::to_string(i) + " has the shape " +
+                   to_string(context.inputs[i].shape) + " for " + std::to_string(data.shape[1]) +
+                   " channels");
+  return {{data.type, data.shape, {}}};
+}
+
+Rows rows_of(const OpDesc& desc, std::span<const Tensor> values) {
+  return rows_of(
+      desc.type, desc.opset, desc.attributes, desc.inputs[0].shape,
+      has_axes_input(desc.type, desc.opset) ? values[1].to_ints() : std::vector<int64_t>{});
+}
+
+int64_t row_length(const Rows& rows) {
+  int64_t length = 1;
+  for (size_t d = 0; d < rows.view.size(); ++d) length *= rows.along[d] ? rows.view[d] : 1;
+  return length;
+}
+
+// Sums in double; every element adds to the sums of its row.
+void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const Rows rows = rows_of(desc, inputs);
+  const std::vector<float> data = inputs[0].to_floats();
+  if (data.empty()) return;
+  Shape row_steps(rows.view.size(), 0);
+  int64_t count = 1;
+  for (size_t d = rows.view.size(); d-- > 0;)
+    if (!rows.along[d]) row_steps[d] = count, count *= rows.view[d];
+  std::vector<int64_t> row(data.size()), channel(data.size());
+  Shape index(rows.view.size(), 0);
+  for (size_t i = 0; i < data.size(); ++i, next_index(index, rows.view))
+    for (size_t d = 0; d < index.size(); ++d) {
+      row[i] += index[d] * row_steps[d];
+      if (!rows.channel_steps.empty()) channel[i] += index[d] * rows.channel_steps[d];
+    }
+  const double length = static_cast<double>(row_length(rows));
+  std::vector<double> mean(static_cast<size_t>(count), 0), sum(static_cast<size_t>(count), 0);
+  if (rows.center)
+    for (size_t i = 0; i < data.size(); ++i) mean[row[i]] += data[i] / length;
+  for (size_t i = 0; i < data.size(); ++i)
+    sum[row[i]] += (data[i] - mean[row[i]]) * (data[i] - mean[row[i]]);
+  const std::vector<float> gamma =
+      rows.channel_steps.empty() ? std::vector<float>{} : inputs[1].to_floats();
+  const std::vector<float> beta =
+      rows.channel_steps.empty() ? std::vector<float>{} : inputs[2].to_floats();
+  float* out = outputs[0].mutable_data<float>();
+  for (size_t i = 0; i < data.size(); ++i) {
+    const double v = rows.center ? sum[row[i]] / length : sum[row[i]], epsilon = rows.epsilon;
+    const double divisor = rows.divisor == kNone          ? 1
+                           : rows.divisor == kRootOfSum   ? std::sqrt(v + epsilon)
+                           : rows.divisor == kRootThenSum ? std::sqrt(v) + epsilon
+                                                          : std::sqrt(std::max(v, epsilon));
+    double result = (data[i] - mean[row[i]]) / divisor;
+    if (!gamma.empty()) result = result * gamma[channel[i]] + beta[channel[i]];
+    out[i] = static_cast<float>(result);
+  }
+}
+
+// ---- loops
+// ---------------------------------------------------------------------------------------------------------
+
+// A dimension as a loop of the kernels.
+struct Loop {
+  int64_t size = 1, in = 0, out = 0;
+  bool marked = false;  // rows run along it (LRN: the sum reaches along it)
+  int64_t channel = 0;  // step of gamma and beta
+  int dim = -1;         // of the output
+};
+
+// The kernels' loops c, w, h, n. Fewer dimensions leave loops of size 1; `fits` is false where
+// there are more than four.
+struct Loops {
+  std::array<Loop, 4> loop;
+  bool fits = true;
+  bool unit() const { return loop[0].size == 1 || (loop[0].in == 1 && loop[0].out == 1); }
+  TailAxes axes() const { return {loop[3].dim, loop[2].dim, loop[1].dim, loop[0].dim}; }
+};
+
+// Sorted from the innermost in the output's memory to the outermost; merged where nothing needs
+// them apart.
+Loops arrange(std::vector<Loop> loops, bool may_merge) {
+  std::erase_if(loops, [](const Loop& l) { return l.size == 1; });
+  std::stable_sort(loops.begin(), loops.end(),
+                   [](const Loop& a, const Loop& b) { return a.out < b.out; });
+  std::vector<Loop> kept;
+  for (const Loop& loop : loops) {
+    if (may_merge && !kept.empty()) {
+      Loop& inner = kept.back();
+      if (inner.marked == loop.marked && inner.channel == 0 && loop.channel == 0 &&
+          loop.in == inner.in * inner.size && loop.out == inner.out * inner.size) {
+        inner.size *= loop.size;
+        continue;
+      }
+    }
+    kept.push_back(loop);
+  }
+  Loops result;
+  result.fits = kept.size() <= result.loop.size();
+  std::copy_n(kept.begin(), std::min(kept.size(), result.loop.size()), result.loop.begin());
+  return result;
+}
+
+Loops loops_of(const OpDesc& desc, const Rows& rows) {
+  const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
+  const bool split = rows.view.size() != in.shape.size();
+  std::vector<Loop> loops;
+  for (size_t d = 0; d < rows.view.size(); ++d) {
+    Loop loop;
+    const size_t from = split && d >= 2 ? d - 1 : d;
+    const int64_t factor = split && d == 1 ? rows.view[2] : 1;
+    loop.size = rows.view[d];
+    loop.in = in.strides[from] * factor;
+    loop.out = out.strides[from] * factor;
+    loop.marked = rows.along[d];
+    loop.channel = rows.channel_steps.empty() ? 0 : rows.channel_steps[d];
+    loop.dim = split ? -1 : static_cast<int>(d);
+    loops.push_back(loop);
+  }
+  return arrange(std::move(loops), desc.tail.empty());
+}
+
+Rows known_rows(const OpDesc& desc) {
+  return rows_of(desc, std::span(desc.constants).first(desc.own_inputs));
+}
+
+std::string reject_loops(const OpDesc& desc, const Loops& loops) {
+  if (!loops.fits) return "needs more than four loops";
+  return reject_tail(desc, loops.unit() ? 16 : 1, loops.axes());
+}
+
+// ---- rows
+// ----------------------------------------------------------------------------------------------------------
+
+std::string reject_rows(const OpDesc& desc, const DeviceTraits&) {
+  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  const bool affine = desc.type == "GroupNormalization";
+  if (has_axes_input(desc.type, desc.opset) && desc.constants[1].empty())
+    return "the axes are not constant";
+  if (affine && (desc.constants[1].empty() || desc.constants[2].empty()))
+    return "scale or bias are not constant";
+  if (affine && !desc.tail.empty()) return "takes no tail";
+  return reject_loops(desc, loops_of(desc, known_rows(desc)));
+}
+
+TuningPoint rows_point(int vector, int lanes, int rows) {
+  return {{{"VECTOR", vector}, {"LANES", lanes}, {"ROWS", rows}}};
+}
+
+std::vector<TuningPoint> rows_space(const OpDesc& desc, const DeviceTraits& traits) {
+  const Loops loops = loops_of(desc, known_rows(desc));
+  const bool along = loops.loop[0].marked;
+  std::vector<TuningPoint> points;
+  for (int vector : {1, 2, 4, 8, 16}) {
+    if (vector > 1 && (!loops.unit() || vector > loops.loop[0].size)) continue;
+    if (traits.is_cpu) {
+      points.push_back(rows_point(vector, 1, 1));
+      continue;
+    }
+    if (vector > 4) continue;
+    for (int items : {64, 128, 256}) {
+      if (static_cast<size_t>(items) > traits.max_work_group) continue;
+      for (int lanes = 1; lanes <= items; lanes *= 2)
+        if (along || lanes == 1 || items / lanes <= 32)
+          points.push_back(rows_point(vector, lanes, items / lanes));
+    }
+  }
+  if (points.empty()) points.push_back(rows_point(1, 1, 1));
+  return points;
+}
+
+// Vectors of rows, or rows where the vectors run along them.
+int64_t items_of(const Loops& loops, int vector) {
+  int64_t items = 1;
+  for (size_t i = 0; i < loops.loop.size(); ++i)
+    if (!loops.loop[i].marked)
+      items *= i == 0 ? ceil_div(loops.loop[0].size, vector) : loops.loop[i].size;
+  return items;
+}
+
+TuningPoint rows_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  const Rows rows = known_rows(desc);
+  const Loops loops = loops_of(desc, rows);
+  const bool along = loops.loop[0].marked;
+  const auto cost = [&](const TuningPoint& point) {
+    const int vector = point["VECTOR"], lanes = point["LANES"];
+    const double length = static_cast<double>(row_length(rows));
+    const double steps = std::ceil(length / static_cast<double>(along ? lanes * vector : lanes));
+    const double items = static_cast<double>(items_of(loops, vector)) * lanes;
+    if (traits.is_cpu)
+      return items *
+             (steps * (3 + std::max(1.0, vector / static_cast<double>(traits.vector_width))) +
+              (along ? 2.0 * vector : 4.0) + 20);
+    const double wanted = 256.0 * traits.compute_units;
+    const double meeting = lanes > 1 ? 12.0 * std::log2(lanes) : 0.0;
+    // Neighbouring work-items read what lies side by side: enough lanes along the row, or rows next
+    // to each other.
+    const double side_by_side = static_cast<double>((along ? lanes : point["ROWS"]) * vector);
+    return items * (steps * (6.0 + vector) * (side_by_side < 16 ? 2.0 : 1.0) + meeting + 20) *
+           (items < wanted ? wanted / items : 1.0) * (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
+  };
+  return cheapest(rows_space(desc, traits), cost);
+}
+
+// Sizes and strides, as both kernels begin their arguments.
+std::vector<int64_t> loop_arguments(const Loops& loops) {
+  std::vector<int64_t> args;
+  for (const Loop& loop : loops.loop) args.push_back(loop.size);
+  for (const Loop& loop : loops.loop) args.push_back(loop.in);
+  for (const Loop& loop : loops.loop) args.push_back(loop.out);
+  return args;
+}
+
+// Floats behind the integers of a struct.
+Argument with_floats(Argument argument, std::initializer_list<float> values) {
+  const size_t size = argument.bytes.size();
+  argument.bytes.resize(size + values.size() * sizeof(float));
+  std::memcpy(argument.bytes.data() + size, values.begin(), values.size() * sizeof(float));
+  return argument;
+}
+
+void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& spec,
+              KernelPlan& plan) {
+  const Tail tail = make_tail(desc, vector, axes, plan);
+  spec.prologue = tail.prologue;
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+}
+
+KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const Rows rows = known_rows(desc);
+  const Loops loops = loops_of(desc, rows);
+  const bool along = loops.loop[0].marked;
+  const int vector = point["VECTOR"], lanes = point["LANES"], group_rows = point["ROWS"];
+  const int64_t items = items_of(loops, vector);
+  const double work = 6.0 * static_cast<double>(row_length(rows)) * (along ? 1 : vector) + 200;
+  const int64_t per_group = traits.is_cpu ? tiles_per_item(items, 1, work, traits) : group_rows;
+
+  KernelPlan plan;
+  KernelSpec spec;
+  spec.source = "normalize.cl";
+  const auto define = [&](const char* name, int value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
+  spec.defines.emplace_back("T", storage_name(desc.inputs[0].type));
+  define("ROW_C", loops.loop[0].marked);
+  define("ROW_W", loops.loop[1].marked);
+  define("ROW_H", loops.loop[2].marked);
+  define("ROW_N", loops.loop[3].marked);
+  define("CENTER", rows.center);
+  define("SCALE", rows.divisor);
+  define("AFFINE", rows.channel_steps.empty() ? 0 : loops.loop[0].channel == 1 ? 1 : 2);
+  define("VECTOR", vector);
+  define("LANES", lanes);
+  define("ROWS", group_rows);
+  const size_t size = size_of(desc.inputs[0].type);
+  spec.arguments = {Argument::input(0, size), Argument::output(0, size)};
+  if (!rows.channel_steps.empty())
+    for (size_t i : {1, 2}) {
+      spec.arguments.push_back(Argument::packed(plan.packed.size(), sizeof(float)));
+      plan.packed.push_back(
+          [values = desc.constants[i]] { return to_bytes(values.to_floats(), ElementType::f32); });
+    }
+  std::vector<int64_t> args = loop_arguments(loops);
+  for (const Loop& loop : loops.loop) args.push_back(loop.channel);
+  args.insert(args.end(), {items, per_group});
+  const float share = rows.center ? 1.f / static_cast<float>(row_length(rows)) : 1.f;
+  spec.arguments.push_back(with_floats(int_struct(args), {rows.epsilon, share}));
+  add_tail(desc, vector, loops.axes(), spec, plan);
+  spec.local = {static_cast<size_t>(along ? lanes : group_rows),
+                static_cast<size_t>(along ? group_rows : lanes), 1};
+  if (lanes > 1) spec.shared = sizeof(float) * static_cast<size_t>(lanes * group_rows * vector);
+  spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(items, per_group)), spec.local[1], 1};
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+const KernelFamily kRows{"normalize", 1, reject_rows, rows_space, rows_heuristic, rows_plan};
+
+// ---- LRN
+// -----------------------------------------------------------------------------------------------------------
+
+// The sum reaches `near` elements to either side along the dimensions marked.
+struct Lrn {
+  std::vector<bool> along;
+  int64_t near = 0;
+  float alpha = 0, beta = 0, bias = 0;  // alpha of one element
+};
+
+Lrn lrn_of(const Attributes& attributes, size_t rank, const std::vector<int64_t>& axes) {
+  Lrn lrn;
+  lrn.along.resize(rank, false);
+  for (int64_t axis : axes) lrn.along[checked_axis(axis, rank, "axis")] = true;
+  const int64_t size = attributes.get_int("size");
+  if (size < 1 || size > (1 << 20))
+    fail_model("attribute size is out of range: " + std::to_string(size));
+  lrn.near = (size - 1) / 2;
+  const int64_t dims = std::count(lrn.along.begin(), lrn.along.end(), true);
+  lrn.alpha = static_cast<float>(attributes.get_float("alpha") /
+                                 std::pow(static_cast<double>(size), static_cast<double>(dims)));
+  lrn.beta = static_cast<float>(attributes.get_float("beta"));
+  lrn.bias = static_cast<float>(attributes.get_float("bias"));
+  return lrn;
+}
+
+std::vector<ValueInfo> infer_lrn(const ShapeContext& context) {
+  check_inputs(context, 2, 2);
+  const ValueInfo& data = context.inputs[0];
+  lrn_of(context.attributes, data.shape.size(),
+         context.inputs[1].value.empty() ? std::vector<int64_t>{}
+                                         : constant_ints(context, 1, "the axes"));
+  return {{data.type, data.shape, {}}};
+}
+
+// One dimension after the other: sums of squares in double.
+void evaluate_lrn(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const Shape& shape = inputs[0].shape();
+  const Lrn lrn = lrn_of(desc.attributes, shape.size(), inputs[1].to_ints());
+  const std::vector<float> data = inputs[0].to_floats();
+  std::vector<double> sums(data.begin(), data.end());
+  for (double& v : sums) v *= v;
+  const Shape strides = row_major_strides(shape);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!lrn.along[d]) continue;
+    const std::vector<double> before = sums;
+    for (int64_t i = 0; i < static_cast<int64_t>(sums.size()); ++i) {
+      const int64_t at = i / strides[d] % shape[d];
+      sums[i] = 0;
+      for (int64_t k = std::max<int64_t>(at - lrn.near, 0);
+           k <= std::min(at + lrn.near, shape[d] - 1); ++k)
+        sums[i] += before[i + (k - at) * strides[d]];
+    }
+  }
+  float* out = outputs[0].mutable_data<float>();
+  for (size_t i = 0; i < data.size(); ++i)
+    out[i] =
+        static_cast<float>(data[i] * std::pow(static_cast<double>(lrn.bias) + lrn.alpha * sums[i],
+                                              -static_cast<double>(lrn.beta)));
+}
+
+Lrn known_lrn(const OpDesc& desc) {
+  return lrn_of(desc.attributes, desc.inputs[0].shape.size(), desc.constants[1].to_ints());
+}
+
+Loops lrn_loops(const OpDesc& desc) {
+  const Lrn lrn = known_lrn(desc);
+  std::vector<Loop> loops;
+  for (size_t d = 0; d < lrn.along.size(); ++d) {
+    Loop loop;
+    loop.size = desc.inputs[0].shape[d], loop.in = desc.inputs[0].strides[d],
+    loop.out = desc.outputs[0].strides[d];
+    loop.marked = lrn.along[d];
+    loop.channel = lrn.along[d];  // these stay apart
+    loop.dim = static_cast<int>(d);
+    loops.push_back(loop);
+  }
+  return arrange(std::move(loops), desc.tail.empty());
+}
+
+std::string reject_lrn(const OpDesc& desc, const DeviceTraits&) {
+  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
+  if (desc.constants[1].empty()) return "the axes are not constant";
+  return reject_loops(desc, lrn_loops(desc));
+}
+
+std::vector<TuningPoint> lrn_space(const OpDesc& desc, const DeviceTraits& traits) {
+  const Loops loops = lrn_loops(desc);
+  std::vector<TuningPoint> points;
+  for (int vector : {1, 2, 4, 8, 16})
+    for (int local : {16, 64, 128})
+      if ((vector == 1 || (loops.unit() && vector <= loops.loop[0].size)) &&
+          (traits.is_cpu || vector <= 4) && (traits.is_cpu == (local == 16)) &&
+          static_cast<size_t>(local) <= traits.max_work_group)
+        points.push_back({{{"VECTOR", vector}, {"LOCAL", local}}});
+  if (points.empty()) points.push_back({{{"VECTOR", 1}, {"LOCAL", 1}}});
+  return points;
+}
+
+// On a CPU the widest vector that a native one holds.
+TuningPoint lrn_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  TuningPoint best;
+  for (const TuningPoint& point : lrn_space(desc, traits))
+    if (best.values.empty() ||
+        (traits.is_cpu && point["VECTOR"] <= static_cast<int>(std::max(8u, traits.vector_width))))
+      best = point;
+  return best;
+}
+
+KernelPlan lrn_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const Lrn lrn = known_lrn(desc);
+  const Loops loops = lrn_loops(desc);
+  const int vector = point["VECTOR"], local = point["LOCAL"];
+  const int64_t vectors = ceil_div(loops.loop[0].size, vector),
+                items = desc.outputs[0].elements() / loops.loop[0].size * vectors;
+  KernelPlan plan;
+  KernelSpec spec;
+  spec.source = "lrn.cl";
+  spec.defines = {{"T", storage_name(desc.inputs[0].type)},
+                  {"THREE_QUARTERS", lrn.beta == 0.75f ? "1" : "0"},
+                  {"VECTOR", std::to_string(vector)},
+                  {"LOCAL", std::to_string(local)}};
+  std::vector<int64_t> args = loop_arguments(loops);
+  for (const Loop& loop : loops.loop) args.push_back(loop.marked ? lrn.near : 0);
+  args.insert(args.end(), {vectors, items});
+  const size_t size = size_of(desc.inputs[0].type);
+  spec.arguments = {Argument::input(0, size), Argument::output(0, size),
+                    with_floats(int_struct(args), {lrn.alpha, lrn.beta, lrn.bias})};
+  add_tail(desc, vector, loops.axes(), spec, plan);
+  spec.local = {static_cast<size_t>(local), 1, 1};
+  spec.global = {static_cast<size_t>(ceil_div(items, local)) * spec.local[0], 1, 1};
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+const KernelFamily kLrn{"lrn", 1, reject_lrn, lrn_space, lrn_heuristic, lrn_plan};
+
+// ---- batch normalisation
+// ------------------------------------------------------------------------------------------
+
+// Inputs by role: the first version has gamma and beta in front of the data.
+struct BatchNormInputs {
+  size_t data, gamma, beta;
+  static constexpr size_t mean = 3, variance = 4;
+  explicit BatchNormInputs(int opset)
+      : data(opset < 5 ? 2 : 0), gamma(opset < 5 ? 0 : 1), beta(opset < 5 ? 1 : 2) {}
+};
+
+std::vector<ValueInfo> infer_batch_norm(const ShapeContext& context) {
+  check_inputs(context, 5, 5);
+  const BatchNormInputs at(context.opset);
+  const ValueInfo& data = context.inputs[at.data];
+  check_rank(data.shape, 2, 8, "the data");
+  positive_epsilon(context.attributes, "epsilon");
+  for (size_t i = 0; i < 5; ++i)
+    if (i != at.data && context.inputs[i].shape != Shape{data.shape[1]})
+      fail_model("input " + std::to_string(i) + " has the shape " +
+                 to_string(context.inputs[i].shape) + " for " + std::to_string(data.shape[1]) +
+                 " channels");
+  return {{data.type, data.shape, {}}};
+}
+
+struct ScaleShift {
+  std::vector<float> scale, shift;
+};
+
+ScaleShift scale_shift(const OpDesc& desc, std::span<const Tensor> values) {
+  const BatchNormInputs at(desc.opset);
+  const std::vector<float> gamma = values[at.gamma].to_floats(), beta = values[at.beta].to_floats();
+  const std::vector<float> mean = values[at.mean].to_floats(),
+                           variance = values[at.variance].to_floats();
+  const double epsilon = positive_epsilon(desc.attributes, "epsilon");
+  ScaleShift result;
+  for (size_t c = 0; c < gamma.size(); ++c) {
+    const double scale = gamma[c] / std::sqrt(variance[c] + epsilon);
+    result.scale.push_back(static_cast<float>(scale));
+    result.shift.push_back(static_cast<float>(beta[c] - mean[c] * scale));
+  }
+  return result;
+}
+
+void evaluate_batch_norm(const OpDesc& desc, std::span<const Tensor> inputs,
+                         std::span<Tensor> outputs) {
+  const Tensor& data = inputs[BatchNormInputs(desc.opset).data];
+  const ScaleShift by = scale_shift(desc, inputs);
+  const std::vector<float> values = data.to_floats();
+  const int64_t inner = row_major_strides(data.shape())[1], channels = data.shape()[1];
+  float* out = outputs[0].mutable_data<float>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t c = static_cast<size_t>(static_cast<int64_t>(i) / inner % channels);
+    out[i] = values[i] * by.scale[c] + by.shift[c];
+  }
+}
+
+bool parameters_known(const OpDesc& desc) {
+  for (size_t i = 0; i < 5; ++i)
+    if (i != BatchNormInputs(desc.opset).data && desc.constants[i].empty()) return false;
+  return true;
+}
+
+// Scale and shift shaped to broadcast over the data.
+std::array<Tensor, 2> coefficients(const OpDesc& desc) {
+  Shape shape(desc.outputs[0].shape.size(), 1);
+  shape[1] = desc.outputs[0].shape[1];
+  const ScaleShift by = scale_shift(desc, desc.constants);
+  return {Tensor::of<float>(ElementType::f32, shape, by.scale),
+          Tensor::of<float>(ElementType::f32, shape, by.shift)};
+}
+
+TailSteps batch_norm_as_tail(const OpDesc& desc, int main) {
+  if (main != static_cast<int>(BatchNormInputs(desc.opset).data) || !parameters_known(desc))
+    return {};
+  auto [scale, shift] = coefficients(desc);
+  const int next = static_cast<int>(desc.inputs.size());
+  return {{{"multiply", 0, 0, next}, {"add", 0, 0, next + 1}},
+          {std::move(scale), std::move(shift)}};
+}
+
+// The same as a product whose tail begins with the sum, for the element kernels. Inputs keep their
+// numbers but for the data, which comes first.
+OpDesc as_product(const OpDesc& desc) {
+  OpDesc product = desc;
+  product.type = "Multiply";
+  product.opset = 1;
+  product.attributes = {};
+  product.inputs[0] = desc.inputs[BatchNormInputs(desc.opset).data];
+  product.constants[0] = {};
+  const auto values = coefficients(desc);
+  for (size_t i : {0, 1}) {
+    product.constants[i + 1] = values[i];
+    product.inputs[i + 1] = TensorDesc::row_major(ElementType::f32, values[i].shape());
+  }
+  product.own_inputs = 2;
+  product.tail.insert(product.tail.begin(), PostOp{"add", 0, 0, 2});
+  return product;
+}
+
+const KernelFamily kBatchNorm{
+    "batch_norm",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+      if (!parameters_known(desc)) return "the parameters are not constant";
+      return kElementwiseFamily.reject(as_product(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return kElementwiseFamily.space(as_product(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return kElementwiseFamily.heuristic(as_product(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      KernelPlan plan = kElementwiseFamily.plan(as_product(desc), traits, point);
+      for (KernelSpec& spec : plan.launches)
+        for (Argument& argument : spec.arguments)
+          if (argument.kind == Argument::Kind::input && argument.index == 0)
+            argument.index = BatchNormInputs(desc.opset).data;
+      return plan;
+    }};
+
+// GroupNormalization whose scale and bias are no constants: without them, which follow.
+void expand_affine(Expansion& x) {
+  if (x.context().type != "GroupNormalization" || (x.is_constant(1) && x.is_constant(2))) return;
+  const int64_t channels = x.shape(0)[1];
+  const auto filled = [&](float value) {
+    return x.constant(Tensor::of(ElementType::f32, {channels},
+                                 std::vector<float>(static_cast<size_t>(channels), value)));
+  };
+  const size_t normal = x.step(x.context().type, x.context().opset, {0, filled(1), filled(0)},
+                               x.context().attributes, 1);
+  Shape shape(x.shape(0).size(), 1);
+  shape[1] = channels;
+  const size_t scaled = x.step("Multiply", 1, {normal, x.reshape(1, shape)});
+  x.outputs = {x.step("Add", 1, {scaled, x.reshape(2, shape)})};
+}
+
+}  // namespace
+
+std::vector<OpDef> normalize_ops() {
+  OpDef rows;
+  rows.infer_shapes = infer_shapes;
+  rows.evaluate = evaluate;
+  rows.families = {&kRows};
+  rows.layout = LayoutRule::follow;
+  rows.expand = expand_affine;
+  std::vector<OpDef> ops;
+  for (const auto& [type, first] :
+       {std::pair{"MVN", 1}, {"NormalizeL2", 1}, {"GRN", 1}, {"GroupNormalization", 12}}) {
+    rows.type = type;
+    rows.opsets = opset_range(first);
+    ops.push_back(rows);
+  }
+  ops.push_back({.type = "LRN",
+                 .opsets = opset_range(1),
+                 .infer_shapes = infer_lrn,
+                 .evaluate = evaluate_lrn,
+                 .families = {&kLrn},
+                 .layout = LayoutRule::follow});
+  ops.push_back({.type = "BatchNormInference",
+                 .opsets = opset_range(1),
+                 .infer_shapes = infer_batch_norm,
+                 .evaluate = evaluate_batch_norm,
+                 .families = {&kBatchNorm},
+                 .layout = LayoutRule::follow,
+                 .as_tail = batch_norm_as_tail});
+  return ops;
+}
+
+}  // namespace clinfer

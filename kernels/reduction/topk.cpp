@@ -1,0 +1,178 @@
+// TopK: the k largest or smallest values along an axis and where they were. Equal values keep their
+// order; NaN comes last. Few values are selected on the device, one work-item per row; long lists
+// are sorted on the host.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/shape_util.h"
+#include "kernels/movement/strided_copy.h"
+
+namespace clinfer {
+
+namespace {
+
+struct Settings {
+  size_t axis;
+  bool largest, by_index;
+};
+
+Settings read_settings(const Attributes& a, const Shape& in) {
+  const std::string mode = a.get_string("mode"), sort = a.get_string("sort");
+  if (mode != "max" && mode != "min") fail_model("mode \"" + mode + "\"");
+  if (sort != "value" && sort != "index" && sort != "none") fail_model("sort \"" + sort + "\"");
+  return {checked_axis(a.get_int("axis"), in.size(), "axis"), mode == "max", sort == "index"};
+}
+
+std::vector<ValueInfo> infer(const ShapeContext& context) {
+  check_inputs(context, 2, 2);
+  const ValueInfo& in = context.inputs[0];
+  const Settings s = read_settings(context.attributes, in.shape);
+  const int64_t k = constant_int(context, 1, "k");
+  if (k < 0) fail_model("k is " + std::to_string(k));
+  Shape out = in.shape;
+  out[s.axis] = std::min(out[s.axis], k);
+  return {{in.type, out},
+          {index_type(context.attributes, "index_element_type", ElementType::i32), out}};
+}
+
+// Whether a goes before b.
+template <typename T>
+bool is_before(T a, T b, bool largest) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a) || std::isnan(b)) return !std::isnan(a);
+  }
+  return largest ? a > b : a < b;
+}
+
+template <typename T>
+void select_rows(const Settings& s, const Tensor& in, Tensor& values,
+                 std::vector<int32_t>& indices) {
+  const Shape& shape = in.shape();
+  int64_t outer = 1, inner = 1;
+  for (size_t d = 0; d < shape.size(); ++d)
+    (d < s.axis ? outer : inner) *= d == s.axis ? 1 : shape[d];
+  const int64_t size = shape[s.axis], k = values.shape()[s.axis];
+  std::vector<int32_t> order(static_cast<size_t>(size));
+  for (int64_t row = 0; row < outer * inner; ++row) {
+    const T* from = in.data<T>() + row / inner * size * inner + row % inner;
+    const int64_t to = row / inner * k * inner + row % inner;
+    std::iota(order.begin(), order.end(), 0);
+    const auto before = [&](int32_t a, int32_t b) {
+      const T x = from[a * inner], y = from[b * inner];
+      if (is_before(x, y, s.largest) != is_before(y, x, s.largest))
+        return is_before(x, y, s.largest);
+      return a < b;
+    };
+    if (k == 1)
+      order[0] = *std::min_element(order.begin(), order.end(), before);
+    else
+      std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
+    if (s.by_index) std::sort(order.begin(), order.begin() + k);
+    for (int64_t i = 0; i < k; ++i) {
+      values.mutable_data<T>()[to + i * inner] = from[order[static_cast<size_t>(i)] * inner];
+      indices[static_cast<size_t>(to + i * inner)] = order[static_cast<size_t>(i)];
+    }
+  }
+}
+
+void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  if (outputs[0].elements() == 0) return;
+  const Settings s = read_settings(desc.attributes, inputs[0].shape());
+  std::vector<int32_t> indices(static_cast<size_t>(outputs[0].elements()));
+  with_number(inputs[0].type(),
+              [&](auto zero) { select_rows<decltype(zero)>(s, inputs[0], outputs[0], indices); });
+  if (outputs.size() > 1) store_ints(indices, outputs[1]);
+}
+
+// ---- kernel -------------------------------------------------------------------------------------
+
+constexpr int64_t kMostSelected = 8;     // kept in registers
+constexpr int64_t kLongestAlone = 4096;  // a row longer than this needs company to fill a device
+
+// All dimensions but the axis: steps through the input, the values and (along[0]) the indices.
+std::vector<CopyDim> rows_of(const OpDesc& desc, size_t axis) {
+  std::vector<CopyDim> dims;
+  for (size_t d = 0; d < desc.inputs[0].shape.size(); ++d)
+    if (d != axis)
+      dims.push_back({desc.inputs[0].shape[d],
+                      desc.inputs[0].strides[d],
+                      desc.outputs[0].strides[d],
+                      {desc.outputs[1].strides[d]}});
+  return merged(dims);
+}
+
+std::string reject(const OpDesc& desc, const DeviceTraits&) {
+  if (!desc.tail.empty()) return "takes no tail";
+  if (desc.outputs.size() != 2) return "needs both outputs";
+  const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
+  if (in.type != out.type ||
+      (in.type != ElementType::f32 && in.type != ElementType::f16 && in.type != ElementType::i32))
+    return "takes f32, f16 and i32 only";
+  if (out.elements() == 0) return "the output is empty";
+  const size_t axis = read_settings(desc.attributes, in.shape).axis;
+  if (out.shape[axis] > kMostSelected) return "selects more than " + std::to_string(kMostSelected);
+  if (in.shape[axis] > kLongestAlone && in.elements() / in.shape[axis] < 64)
+    return "few long rows are sorted faster on the host";
+  if (rows_of(desc, axis).size() > kMostCopyDims)
+    return "needs more than " + std::to_string(kMostCopyDims) + " loops";
+  return "";
+}
+
+std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits&) {
+  return {{{{"GROUP", 16}}}, {{{"GROUP", 64}}}};
+}
+TuningPoint heuristic(const OpDesc&, const DeviceTraits& traits) {
+  return {{{"GROUP", traits.is_cpu ? 16 : 64}}};
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0], &at = desc.outputs[1];
+  const Settings s = read_settings(desc.attributes, in.shape);
+  std::vector<CopyDim> dims = rows_of(desc, s.axis);
+  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;
+  const auto group = static_cast<size_t>(point["GROUP"]);
+  KernelSpec spec;
+  spec.source = "topk.cl";
+  const bool is_int = in.type == ElementType::i32;
+  spec.defines = {{"T", is_int                        ? "int"
+                        : in.type == ElementType::f16 ? "half"
+                                                      : "float"},
+                  {"INTEGER", is_int ? "1" : "0"},
+                  {"INDEX", size_of(at.type) == 8 ? "long" : "int"},
+                  {"K", std::to_string(out.shape[s.axis])},
+                  {"LARGEST", s.largest ? "1" : "0"},
+                  {"BY_INDEX", s.by_index ? "1" : "0"},
+                  {"DIMS", std::to_string(loops)},
+                  {"GROUP", std::to_string(group)}};
+  spec.global[0] = run_items(dims, 1, group);
+  spec.local[0] = group;
+  std::reverse(dims.begin(), dims.end());
+  dims.resize(loops);
+  std::vector<int64_t> values;
+  for (const CopyDim& d : dims) values.push_back(d.size);
+  for (const CopyDim& d : dims) values.push_back(d.from);
+  for (const CopyDim& d : dims) values.push_back(d.to);
+  for (const CopyDim& d : dims) values.push_back(d.along[0]);
+  values.insert(values.end(),
+                {in.shape[s.axis], in.strides[s.axis], out.strides[s.axis], at.strides[s.axis]});
+  spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)),
+                    Argument::output(1, size_of(at.type)), int_struct(values)};
+  return {{spec}, {}, 0};
+}
+
+const KernelFamily kTopK{"topk", 1, reject, space, heuristic, plan};
+
+}  // namespace
+
+std::vector<OpDef> topk_ops() {
+  return {{.type = "TopK",
+           .opsets = opset_range(1),
+           .infer_shapes = infer,
+           .evaluate = evaluate,
+           .families = {&kTopK},
+           .layout = LayoutRule::follow,
+           .host_reason = "long lists are sorted on the host"}};
+}
+
+}  // namespace clinfer

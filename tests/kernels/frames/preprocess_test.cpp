@@ -1,0 +1,321 @@
+// The preprocess kernel against its plain C++ reference, and that against hand values and the two
+// programs it mimics.
+#include "kernels/frames/preprocess.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "engine/ocl/device.h"
+#include "engine/measure/op_runner.h"
+#include "tests/kernels/op_test.h"
+#include "tuning/op_key.h"
+#include "tuning/tuner.h"
+
+namespace clinfer {
+namespace {
+
+const ocl::Context& context() {
+  static const auto shared = ocl::Context::create(ocl::select_device("GPU"));
+  return *shared;
+}
+
+// A frame of noise with gaps behind its rows, in memory of its own.
+struct Picture {
+  Frame frame;
+  std::array<std::vector<uint8_t>, 3> memory;
+};
+
+Picture noise(PixelFormat format, int width, int height, int gap = 0) {
+  Picture picture;
+  picture.frame = {format, width, height};
+  const auto sizes = plane_sizes(picture.frame);
+  std::mt19937 generator(static_cast<unsigned>(width * 31 + height));
+  for (int i = 0; i < 3; ++i) {
+    if (sizes[i].rows == 0) continue;
+    picture.frame.strides[i] = sizes[i].row_bytes + gap;
+    picture.memory[i].resize(static_cast<size_t>(picture.frame.strides[i]) * sizes[i].rows);
+    for (uint8_t& byte : picture.memory[i]) byte = static_cast<uint8_t>(generator());
+    picture.frame.planes[i] = picture.memory[i].data();
+  }
+  return picture;
+}
+
+Picture flat(PixelFormat format, int width, int height, std::array<uint8_t, 3> values) {
+  Picture picture = noise(format, width, height);
+  for (int i = 0; i < 3; ++i)
+    std::fill(picture.memory[i].begin(), picture.memory[i].end(), values[i]);
+  return picture;
+}
+
+TuningPoint default_point() { return kPreprocessFamily.heuristic({}, context().traits); }
+
+// Runs the kernel on planes at an offset in their buffers; compares with the reference.
+void check(const Picture& picture, const FrameTransform& transform, TensorDesc out,
+           float tolerance = 1e-5f, const TuningPoint& point = default_point()) {
+  OpDesc desc;
+  desc.type = "Preprocess";
+  std::vector<Tensor> planes;
+  std::array<DevicePlane, 3> where{};
+  for (int i = 0; i < 3; ++i) {
+    const auto& memory = picture.memory[i].empty() ? picture.memory[0] : picture.memory[i];
+    constexpr int kOffset = 7;
+    std::vector<uint8_t> moved(kOffset);
+    moved.insert(moved.end(), memory.begin(), memory.end());
+    planes.push_back(Tensor::of(ElementType::u8, {static_cast<int64_t>(moved.size())}, moved));
+    desc.inputs.push_back(TensorDesc::row_major(ElementType::u8, planes.back().shape()));
+    where[i] = {kOffset, picture.frame.strides[i]};
+  }
+  const int dims[] = {transform.nhwc ? 3 : 1, transform.nhwc ? 1 : 2, transform.nhwc ? 2 : 3};
+  const KernelPlan plan = plan_preprocess(picture.frame, where, transform, out, 0, point);
+  desc.outputs = {out};
+  const OpRun run = run_op(context(), desc, plan, planes);
+  EXPECT_TRUE(run.stray.empty()) << run.stray.size() << " stray bytes";
+  Tensor want = evaluate_preprocess(picture.frame, transform, static_cast<int>(out.shape[dims[2]]),
+                                    static_cast<int>(out.shape[dims[1]]),
+                                    static_cast<int>(out.shape[dims[0]]));
+  const std::vector<float> got = run.outputs[0].to_floats(), expected = want.to_floats();
+  ASSERT_EQ(got.size(), expected.size());
+  size_t wrong = 0, first = 0;
+  for (size_t i = 0; i < got.size(); ++i)
+    if (!(std::fabs(got[i] - expected[i]) <= tolerance * std::max(1.f, std::fabs(expected[i]))) &&
+        wrong++ == 0)
+      first = i;
+  EXPECT_EQ(wrong, 0u) << "of " << got.size() << ", first " << first << ": " << got[first]
+                       << ", expected " << expected[first];
+}
+
+constexpr PixelFormat kFormats[] = {
+    PixelFormat::nv12, PixelFormat::nv21, PixelFormat::i420, PixelFormat::yv12, PixelFormat::yuy2,
+    PixelFormat::uyvy, PixelFormat::rgb,  PixelFormat::bgr,  PixelFormat::rgbx, PixelFormat::bgrx,
+    PixelFormat::xrgb, PixelFormat::xbgr, PixelFormat::gray8};
+
+TEST(Preprocess, AllFormatsOfOddSizes) {
+  for (PixelFormat format : kFormats)
+    for (auto [w, h] : {std::pair{33, 21}, {2, 2}, {1, 1}, {64, 17}}) {
+      SCOPED_TRACE(testing::Message()
+                   << "format " << static_cast<int>(format) << " " << w << "x" << h);
+      Picture picture = noise(format, w, h, 5);
+      FrameTransform transform;
+      transform.mean = {104, 117, 123};
+      transform.scale = {58.5f, 57.1f, 57.4f};
+      check(picture, transform, TensorDesc::channels_last(ElementType::f32, {1, 3, 13, 19}));
+    }
+}
+
+TEST(Preprocess, RegionsAreMadeFromTheirRowsAlone) {
+  for (const PixelFormat format : kFormats)
+    for (const Rect& region : {Rect{},
+                               {2, 0, 9, 1},
+                               {0, 3, 11, 4},
+                               {3, 4, 5, 7},
+                               {1, 6, 9, 7},
+                               {-3, -2, 8, 9},
+                               {5, 8, 20, 20}}) {
+      Picture picture = noise(format, 11, 13, 2);
+      picture.frame.region = region;
+      const Tensor expected = evaluate_preprocess(picture.frame, {}, 8, 6, 3);
+      const auto rows = rows_of_region(picture.frame);
+      const auto sizes = plane_sizes(picture.frame);
+      for (size_t p = 0; p < 3; ++p) {
+        ASSERT_GE(rows[p].first, 0);
+        ASSERT_LE(rows[p].first + rows[p].count, sizes[p].rows);
+        for (int row = 0; row < sizes[p].rows; ++row)
+          if (row < rows[p].first || row >= rows[p].first + rows[p].count)
+            for (int at = 0; at < sizes[p].row_bytes; ++at)
+              picture.memory[p][static_cast<size_t>(row * picture.frame.strides[p] + at)] ^= 0x5a;
+      }
+      EXPECT_EQ(evaluate_preprocess(picture.frame, {}, 8, 6, 3).to_floats(), expected.to_floats())
+          << static_cast<int>(format) << " from row " << region.y;
+      if (region.width != 0) {
+        EXPECT_EQ(rows[0].count, std::min(region.y + region.height, 13) - std::max(region.y, 0));
+        EXPECT_LE(rows[1].count, region.height / 2 + 1);
+      }
+    }
+}
+
+// Of CPUs and of GPUs, on pictures that no vector or group divides.
+TEST(Preprocess, AllPoints) {
+  const Picture yuv = noise(PixelFormat::nv12, 131, 67, 3), rgb = noise(PixelFormat::bgr, 77, 45);
+  FrameTransform boxed;
+  boxed.resize = ResizeMode::letterbox;
+  boxed.pad_value = 114;
+  DeviceTraits traits = context().traits;
+  for (const bool cpu : {true, false}) {
+    traits.is_cpu = cpu;
+    traits.vector_width = cpu ? 8 : 1;
+    std::vector<TuningPoint> points = test::points_of(kPreprocessFamily, {}, traits);
+    points.push_back(kPreprocessFamily.space({}, traits)[cpu ? 12 : 8]);  // other vectors
+    for (const TuningPoint& point : points) {
+      SCOPED_TRACE(to_string(KernelChoice{&kPreprocessFamily, point}));
+      check(yuv, boxed, TensorDesc::channels_last(ElementType::f32, {1, 3, 37, 51}), 1e-5f, point);
+      check(rgb, {}, TensorDesc::row_major(ElementType::u8, {1, 3, 40, 50}), 1e-5f, point);
+    }
+  }
+}
+
+TEST(Preprocess, IsAnOperationForTheTuner) {
+  const TensorDesc out = TensorDesc::channels_last(ElementType::f32, {2, 3, 20, 30});
+  std::set<std::string> keys;
+  for (const PictureKind kind : {PictureKind::yuv, PictureKind::rgb, PictureKind::surface}) {
+    const auto op = preprocess_op(kind, out);
+    ASSERT_TRUE(op);
+    EXPECT_EQ(kind_of(*op), kind);
+    EXPECT_EQ(op->outputs[0].shape, (Shape{1, 3, 20, 30}));  // what one launch makes
+    keys.insert(op_key(*op));
+    const KernelPlan plan =
+        kPreprocessFamily.plan(*op, context().traits, kPreprocessFamily.heuristic(*op, {}));
+    EXPECT_EQ(plan.launches.size(), 1u);
+  }
+  EXPECT_EQ(keys.size(), 3u);
+  EXPECT_TRUE(
+      preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::f32, {1, 9, 9, 3})));
+  EXPECT_FALSE(
+      preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::f32, {1, 4, 9, 9})));
+  EXPECT_FALSE(preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::f32, {3, 9, 9})));
+  EXPECT_FALSE(
+      preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::i32, {1, 3, 9, 9})));
+}
+
+TEST(Preprocess, RangesAndMatrices) {
+  for (YuvMatrix matrix : {YuvMatrix::bt601, YuvMatrix::bt709, YuvMatrix::bt2020})
+    for (bool full : {false, true}) {
+      Picture picture = noise(PixelFormat::nv12, 20, 10);
+      picture.frame.matrix = matrix;
+      picture.frame.full_range = full;
+      FrameTransform transform;
+      transform.color = ColorOrder::rgb;
+      check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 10, 20}));
+    }
+}
+
+TEST(Preprocess, LayoutsAndTypes) {
+  const Picture picture = noise(PixelFormat::i420, 50, 40);
+  FrameTransform transform;
+  check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 16, 24}));
+  check(picture, transform, TensorDesc::row_major(ElementType::f16, {1, 3, 16, 24}), 1e-3f);
+  check(picture, transform, TensorDesc::channels_last(ElementType::u8, {1, 3, 16, 24}));
+  check(picture, transform,
+        test::with_gaps(TensorDesc::channels_last(ElementType::f32, {1, 3, 16, 24})));
+  transform.nhwc = true;
+  check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 16, 24, 3}));
+  transform.color = ColorOrder::gray;
+  check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 16, 24, 1}));
+  transform.nhwc = false;
+  check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 16, 24}));
+}
+
+TEST(Preprocess, ResizeModes) {
+  for (ResizeMode mode : {ResizeMode::stretch, ResizeMode::letterbox, ResizeMode::crop})
+    for (auto [w, h] : {std::pair{64, 36}, {36, 64}, {7, 50}, {300, 11}})
+      for (bool centered : {false, true}) {
+        SCOPED_TRACE(testing::Message() << static_cast<int>(mode) << " " << w << "x" << h);
+        Picture picture = noise(PixelFormat::bgr, w, h);
+        FrameTransform transform;
+        transform.resize = mode;
+        transform.pad_value = 114;
+        transform.mean = {3};
+        transform.scale.assign(1, 2.0f);
+        transform.centered = centered;
+        check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 40, 40}));
+        picture.frame.region = {w / 3, h / 3, std::max(1, w / 2), std::max(1, h / 2)};
+        check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 40, 40}));
+      }
+}
+
+// The second image of a batch lies where the strides say.
+TEST(Preprocess, PlaceOfImage) {
+  const Picture picture = noise(PixelFormat::gray8, 8, 8);
+  const TensorDesc out = TensorDesc::row_major(ElementType::f32, {2, 1, 8, 8});
+  FrameTransform transform;
+  OpDesc desc;
+  Tensor plane = Tensor::of(ElementType::u8, {64}, picture.memory[0]);
+  for (int i = 0; i < 3; ++i) desc.inputs.push_back(TensorDesc::row_major(ElementType::u8, {64}));
+  desc.outputs = {out};
+  const std::vector<Tensor> planes(3, plane);
+  const OpRun run =
+      run_op(context(), desc,
+             plan_preprocess(picture.frame, {{{0, 8}, {}, {}}}, transform, out, 1, default_point()),
+             planes);
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_TRUE(std::isnan(run.outputs[0].data<float>()[i]));
+    EXPECT_NEAR(run.outputs[0].data<float>()[64 + i], picture.memory[0][i], 1e-3);
+  }
+}
+
+// Values of videoconvert (GStreamer 1.22, I420 to BGR) for flat pictures, bt601 video range.
+TEST(Preprocess, ColoursOfVideoconvert) {
+  const struct {
+    std::array<uint8_t, 3> yuv;
+    std::array<float, 3> bgr;
+  } cases[] = {{{235, 128, 128}, {253, 253, 253}}, {{16, 128, 128}, {0, 0, 0}},
+               {{81, 90, 240}, {0, 0, 253}},       {{145, 54, 34}, {0, 250, 0}},
+               {{41, 240, 110}, {253, 0, 0}},      {{255, 255, 255}, {255, 122, 255}},
+               {{100, 60, 200}, {0, 63, 211}}};
+  for (const auto& c : cases) {
+    const Picture picture = flat(PixelFormat::i420, 4, 4, c.yuv);
+    const Tensor out = evaluate_preprocess(picture.frame, {}, 1, 1, 3);
+    for (int k = 0; k < 3; ++k)
+      EXPECT_EQ(out.data<float>()[k], c.bgr[k]) << static_cast<int>(c.yuv[0]);
+  }
+}
+
+// cv2.resize of the 4x4 picture 0, 10, ... 150 to 3x3 (OpenCV 5.0).
+TEST(Preprocess, ResizesAsOpenCv) {
+  Picture picture = noise(PixelFormat::gray8, 4, 4);
+  for (int i = 0; i < 16; ++i) picture.memory[0][i] = static_cast<uint8_t>(10 * i);
+  FrameTransform transform;
+  transform.color = ColorOrder::gray;
+  const Tensor out = evaluate_preprocess(picture.frame, transform, 3, 3, 1);
+  const float expected[] = {8, 22, 35, 62, 75, 88, 115, 128, 142};
+  for (int i = 0; i < 9; ++i) EXPECT_NEAR(out.data<float>()[i], expected[i], 1e-4);
+}
+
+TEST(Preprocess, Placement) {
+  Frame frame{PixelFormat::nv12, 1920, 1080};
+  FrameTransform transform;
+  transform.resize = ResizeMode::letterbox;
+  Placement p = place(frame, transform, 416, 416);
+  EXPECT_FLOAT_EQ(p.top, 91);
+  EXPECT_FLOAT_EQ(p.x_scale, 1920 / 416.f);
+  EXPECT_FLOAT_EQ(p.y_scale, 1080 / 234.f);
+  transform.resize = ResizeMode::crop;
+  p = place(frame, transform, 100, 100);
+  EXPECT_FLOAT_EQ(p.origin_x, 420);
+  EXPECT_FLOAT_EQ(p.x_scale, 10.8f);
+  transform.resize = ResizeMode::stretch;
+  frame.region = {100, 200, 50, 60};
+  p = place(frame, transform, 100, 100);
+  EXPECT_FLOAT_EQ(p.origin_y, 200);
+  EXPECT_FLOAT_EQ(p.y_scale, 0.6f);
+}
+
+TEST(Preprocess, RefusesWhatCannotBe) {
+  const Picture picture = noise(PixelFormat::nv12, 8, 8);
+  const std::array<DevicePlane, 3> planes{{{0, 8}, {0, 8}, {}}};
+  const TensorDesc out = TensorDesc::row_major(ElementType::f32, {1, 3, 8, 8});
+  const auto plan = [&](const Frame& frame, const std::array<DevicePlane, 3>& where,
+                        const FrameTransform& transform, const TensorDesc& to) {
+    plan_preprocess(frame, where, transform, to, 0, default_point());
+  };
+  EXPECT_NO_THROW(plan(picture.frame, planes, {}, out));
+  FrameTransform transform;
+  transform.scale = {0};
+  EXPECT_THROW(plan(picture.frame, planes, transform, out), Error);
+  transform.scale = {1, 2};
+  EXPECT_THROW(plan(picture.frame, planes, transform, out), Error);
+  Frame outside = picture.frame;
+  outside.region = {8, 0, 4, 4};
+  EXPECT_THROW(plan(outside, planes, {}, out), Error);
+  outside.region = {0, 0, -4, 4};
+  EXPECT_THROW(plan(outside, planes, {}, out), Error);
+  EXPECT_THROW(plan(picture.frame, {{{0, 7}, {0, 8}, {}}}, {}, out), Error);
+  EXPECT_THROW(
+      plan(picture.frame, planes, {}, TensorDesc::row_major(ElementType::f32, {1, 5, 8, 8})),
+      Error);
+  EXPECT_THROW(plan({PixelFormat::nv12, 0, 8}, planes, {}, out), Error);
+}
+
+}  // namespace
+}  // namespace clinfer

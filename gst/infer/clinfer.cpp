@@ -18,9 +18,11 @@
 #include <optional>
 
 #include "gst/base/guard.h"
-#include "gst/meta/meta.h"
+#include "gst/base/handle.h"
 #include "gst/frames/surface.h"
 #include "gst/frames/va_surface.h"
+#include "gst/infer/properties.h"
+#include "gst/meta/meta.h"
 
 GST_DEBUG_CATEGORY(clinfer_debug);
 #define GST_CAT_DEFAULT clinfer_debug
@@ -104,6 +106,27 @@ GstStateChangeReturn change_state(GstElement* object, GstStateChange transition)
   return result;
 }
 
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
+  guard(GST_ELEMENT(object), [&] {
+    const clinfer::ElementProperty& property =
+        clinfer::property_of(clinfer::element_properties(), id);
+    GST_CLINFER(object)->element->change_settings(
+        [&](clinfer::Settings& settings) { property.set(settings, value); });
+  });
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
+  guard(GST_ELEMENT(object), [&] {
+    const Element& element = *GST_CLINFER(object)->element;
+    const clinfer::ElementProperty& property =
+        clinfer::property_of(clinfer::element_properties(), id);
+    if (property.get != nullptr)
+      property.get(element.settings(), value);
+    else
+      property.read(element, element.settings(), value);
+  });
+}
+
 void finalize(GObject* object) {
   delete GST_CLINFER(object)->element;
   G_OBJECT_CLASS(gst_clinfer_parent_class)->finalize(object);
@@ -114,8 +137,11 @@ void finalize(GObject* object) {
 static void gst_clinfer_class_init(GstClinferClass* klass) {
   GST_DEBUG_CATEGORY_INIT(clinfer_debug, "clinfer", 0, "inference on video frames");
   clinfer::register_result_meta();
-  G_OBJECT_CLASS(klass)->finalize = finalize;
-  gst_clinfer_install_properties(G_OBJECT_CLASS(klass));
+  auto* object = G_OBJECT_CLASS(klass);
+  object->finalize = finalize;
+  object->set_property = set_property;
+  object->get_property = get_property;
+  clinfer::install_properties(object, clinfer::element_properties());
   auto* element = GST_ELEMENT_CLASS(klass);
   element->change_state = change_state;
   gst_element_class_set_static_metadata(

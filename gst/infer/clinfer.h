@@ -19,6 +19,3 @@ GType gst_clinfer_get_type(void);
 GST_ELEMENT_REGISTER_DECLARE(clinfer)
 
 #define GST_CLINFER(object) (reinterpret_cast<GstClinfer*>(object))
-
-// clinfer_properties.cpp
-void gst_clinfer_install_properties(GObjectClass* klass);

@@ -26,6 +26,7 @@
 #include "gst/base/handle.h"
 #include "gst/meta/meta.h"
 #include "gst/infer/network.h"
+#include "gst/infer/properties.h"
 #include "gst/infer/settings.h"
 #include "gst/infer/shared_model.h"
 #include "gst/infer/statistics.h"
@@ -60,7 +61,7 @@ struct Job {
   Clock::time_point arrived, admitted;  // at the pad, and when there was room
 };
 
-class Element {
+class Element final : public Readings {
  public:
   Element(GstElement* self, GstPad* sink, GstPad* src);
   ~Element();
@@ -75,8 +76,8 @@ class Element {
   Settings settings() const;
   // Thresholds in force for `network`, or for the session's.
   DecodeSettings decode_settings_for(const Network& network) const;
-  DecodeSettings decode_settings_in_force() const;
-  GstStructure* stats() const;  // a new structure
+  DecodeSettings decode_settings_in_force() const override;
+  GstStructure* stats() const override;
 
   // State changes; they throw Error.
   void open();     // NULL to READY: reads and checks the model

@@ -103,7 +103,6 @@ void Element::prepare() {
   std::shared_ptr<const Session> session = current_session();
   if (session != nullptr &&
       (session->network.model != model_ || session->shared->failed ||
-       session->shared->compiled_for.model_instance_id != current.model_instance_id ||
        !engine_difference(session->shared->compiled_for, current).empty()))
     session.reset();
   if (session != nullptr) {

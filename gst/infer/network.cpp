@@ -6,8 +6,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "gst/decoders/common.h"
 #include "gst/base/labels.h"
+#include "gst/decoders/common.h"
+#include "gst/infer/properties.h"
 
 namespace clinfer {
 namespace {
@@ -305,23 +306,12 @@ DecodeSettings decode_settings(const Network& network, const Settings& settings)
 
 Config engine_config(const Network& network, const Settings& settings) {
   Config config;
-  config.device = settings.device;
-  config.streams = settings.throughput_streams;
+  configure(settings, config);
   const auto stated = network.model->inputs()[network.image_input].shape[0];
   config.batch = settings.batch_size == 0        ? kAutoBatch
                  : stated == settings.batch_size ? 0
                                                  : settings.batch_size;
-  config.priority = settings.priority;
-  config.throttle = settings.throttle;
-  config.exclusive = settings.exclusive;
-  config.perf_count = settings.perf_count;
-  config.max_num_threads = settings.max_num_threads;
-  config.cache_dir = settings.cache_dir;
-  config.graph_dumps_dir = settings.graph_dumps_dir;
-  config.sources_dumps_dir = settings.sources_dumps_dir;
   config.nv12_two_inputs = settings.nv12_two_inputs;
-  config.tuning_mode = settings.tuning_mode;
-  config.tuning_file = settings.tuning_file;
   for (const auto& [key, value] : parse_config(settings.config)) config.set(key, value);
   if (config.tuning_mode != TuningMode::disabled && config.tuning_file.empty())
     throw Error{ErrorCode::bad_argument,

@@ -1,10 +1,13 @@
 // Compiled models, the requests on them, and who shares them.
 #include "gst/infer/shared_model.h"
 
+
 #include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
+
+#include "gst/infer/properties.h"
 
 namespace clinfer {
 namespace {
@@ -111,26 +114,6 @@ class Registry {
 };
 
 }  // namespace
-
-std::string engine_difference(const Settings& a, const Settings& b) {
-  if (a.model != b.model) return "model";
-  if (a.device != b.device) return "device";
-  if (a.nireq != b.nireq) return "nireq";
-  if (a.throughput_streams != b.throughput_streams) return "throughput-streams";
-  if (a.batch_size != b.batch_size) return "batch-size";
-  if (a.priority != b.priority) return "priority";
-  if (a.throttle != b.throttle) return "throttle";
-  if (a.exclusive != b.exclusive) return "exclusive-async-requests";
-  if (a.perf_count != b.perf_count) return "perf-count";
-  if (a.max_num_threads != b.max_num_threads) return "max-num-threads";
-  if (a.cache_dir != b.cache_dir) return "cache-dir";
-  if (a.graph_dumps_dir != b.graph_dumps_dir) return "graph-dumps-dir";
-  if (a.sources_dumps_dir != b.sources_dumps_dir) return "sources-dumps-dir";
-  if (a.tuning_mode != b.tuning_mode) return "tuning-mode";
-  if (a.tuning_file != b.tuning_file) return "tuning-file";
-  if (a.config != b.config) return "config";
-  return "";
-}
 
 BatchSplit::BatchSplit(const CompiledModel& compiled, size_t image_input, size_t batch) {
   const int64_t stated = compiled.model().inputs()[image_input].shape[0];

@@ -45,9 +45,6 @@ std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Setti
                                              const Progress& progress,
                                              const TuningObserver& observer);
 
-// The property in which a model compiled for `a` does not serve `b`; "" when it does.
-std::string engine_difference(const Settings& a, const Settings& b);
-
 // How the outputs of image `image` are taken out of those of a batch: a slice of the first
 // dimension, or for DetectionOutput the rows with that image's number.
 class BatchSplit {

@@ -7,12 +7,13 @@
 
 #include <algorithm>
 
-#include "gst/overlay/drawing.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
-#include "gst/meta/meta.h"
+#include "gst/base/properties.h"
 #include "gst/frames/surface.h"
 #include "gst/frames/va_surface.h"
+#include "gst/meta/meta.h"
+#include "gst/overlay/drawing.h"
 
 GST_DEBUG_CATEGORY_STATIC(cloverlay_debug);
 #define GST_CAT_DEFAULT cloverlay_debug
@@ -48,7 +49,8 @@ GST_ELEMENT_REGISTER_DEFINE(cloverlay, "cloverlay", GST_RANK_NONE, gst_cloverlay
 
 namespace {
 
-enum { kPropLineWidth = 1, kPropFontSize, kPropShowLabels, kPropShowScores };
+using clinfer::DrawingStyle;
+using clinfer::Property;
 
 GstStaticPadTemplate sink_template =
     GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
@@ -56,47 +58,32 @@ GstStaticPadTemplate sink_template =
 GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
     "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
 
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
-  clinfer::DrawingStyle& style = CLOVERLAY(object)->state->style;
+const std::vector<Property<DrawingStyle>>& properties() {
+  using clinfer::flag, clinfer::kControllable, clinfer::number;
+  static const std::vector<Property<DrawingStyle>> rows = {
+      number<&DrawingStyle::line_width>(
+          "line-width", "Line width",
+          "Width of the lines of boxes in pixels (0: by the height of the frame)", 0, 1000,
+          kControllable),
+      number<&DrawingStyle::font_size>("font-size", "Font size",
+                                       "Size of the text in pixels (0: by the height of the frame)",
+                                       0, 1000, kControllable),
+      flag<&DrawingStyle::show_labels>("show-labels", "Show labels",
+                                       "Write the label beside each box", kControllable),
+      flag<&DrawingStyle::show_scores>("show-scores", "Show scores",
+                                       "Write the confidence beside each box", kControllable)};
+  return rows;
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
   GST_OBJECT_LOCK(object);
-  switch (id) {
-    case kPropLineWidth:
-      style.line_width = g_value_get_uint(value);
-      break;
-    case kPropFontSize:
-      style.font_size = g_value_get_uint(value);
-      break;
-    case kPropShowLabels:
-      style.show_labels = g_value_get_boolean(value);
-      break;
-    case kPropShowScores:
-      style.show_scores = g_value_get_boolean(value);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-  }
+  clinfer::property_of(properties(), id).set(CLOVERLAY(object)->state->style, value);
   GST_OBJECT_UNLOCK(object);
 }
 
-void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
-  const clinfer::DrawingStyle& style = CLOVERLAY(object)->state->style;
+void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
   GST_OBJECT_LOCK(object);
-  switch (id) {
-    case kPropLineWidth:
-      g_value_set_uint(value, style.line_width);
-      break;
-    case kPropFontSize:
-      g_value_set_uint(value, style.font_size);
-      break;
-    case kPropShowLabels:
-      g_value_set_boolean(value, style.show_labels);
-      break;
-    case kPropShowScores:
-      g_value_set_boolean(value, style.show_scores);
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-  }
+  clinfer::property_of(properties(), id).get(CLOVERLAY(object)->state->style, value);
   GST_OBJECT_UNLOCK(object);
 }
 
@@ -168,11 +155,6 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   });
 }
 
-GParamFlags playing_flags() {
-  return static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS |
-                                  GST_PARAM_MUTABLE_PLAYING | GST_PARAM_CONTROLLABLE);
-}
-
 }  // namespace
 
 static void gst_cloverlay_class_init(GstCloverlayClass* klass) {
@@ -184,24 +166,7 @@ static void gst_cloverlay_class_init(GstCloverlayClass* klass) {
   object->set_property = set_property;
   object->get_property = get_property;
   object->finalize = finalize;
-  g_object_class_install_property(
-      object, kPropLineWidth,
-      g_param_spec_uint("line-width", "Line width",
-                        "Width of the boxes' lines in pixels (0: by the frame's height)", 0, 1000,
-                        0, playing_flags()));
-  g_object_class_install_property(
-      object, kPropFontSize,
-      g_param_spec_uint("font-size", "Font size",
-                        "Size of the text in pixels (0: by the frame's height)", 0, 1000, 0,
-                        playing_flags()));
-  g_object_class_install_property(
-      object, kPropShowLabels,
-      g_param_spec_boolean("show-labels", "Show labels", "Write the label at each box", TRUE,
-                           playing_flags()));
-  g_object_class_install_property(
-      object, kPropShowScores,
-      g_param_spec_boolean("show-scores", "Show scores", "Write the confidence at each box", TRUE,
-                           playing_flags()));
+  clinfer::install_properties(object, properties());
   gst_element_class_set_static_metadata(
       element, "Inference result overlay", "Filter/Effect/Video",
       "Draws detected objects, their labels and scores into the frames", "clinfer developers");

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gst/base/guard.h"
+#include "gst/base/properties.h"
 #include "gst/meta/meta.h"
 #include "gst/publish/result_line.h"
 
@@ -19,11 +20,15 @@ GST_DEBUG_CATEGORY_STATIC(clpublish_debug);
 
 namespace {
 
-enum Method { kMethodFile };
+enum class Method { file };
+
+struct PublishSettings {
+  Method method = Method::file;
+  std::string file_path = "-";
+};
 
 struct PublishState {
-  Method method = kMethodFile;
-  std::string file_path = "-";
+  PublishSettings settings;  // under the object lock
   GstVideoInfo info;
   std::FILE* file = nullptr;
   uint64_t frames = 0;
@@ -47,51 +52,35 @@ GST_ELEMENT_REGISTER_DEFINE(clpublish, "clpublish", GST_RANK_NONE, gst_clpublish
 
 namespace {
 
-enum { kPropMethod = 1, kPropFilePath };
+using clinfer::Property;
 
 GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
                                                              GST_STATIC_CAPS("video/x-raw(ANY)"));
 GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
                                                             GST_STATIC_CAPS("video/x-raw(ANY)"));
 
-GType method_type() {
-  static const GEnumValue kValues[] = {{kMethodFile, "JSON lines to a file", "file"},
-                                       {0, nullptr, nullptr}};
-  static const GType type = g_enum_register_static("GstClpublishMethod", kValues);
-  return type;
+const std::vector<Property<PublishSettings>>& properties() {
+  static const std::vector<Property<PublishSettings>> rows = {
+      clinfer::choice<&PublishSettings::method>("method", "Method", "Where the results go",
+                                                "GstClpublishMethod",
+                                                {{Method::file, "JSON lines to a file", "file"}}),
+      clinfer::text<&PublishSettings::file_path>(
+          "file-path", "File path",
+          "File for the JSON lines, overwritten at start (\"-\": standard output)")};
+  return rows;
 }
 
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec* spec) {
-  PublishState& state = *CLPUBLISH(object)->state;
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
+  PublishSettings& settings = CLPUBLISH(object)->state->settings;
   GST_OBJECT_LOCK(object);
-  switch (id) {
-    case kPropMethod:
-      state.method = static_cast<Method>(g_value_get_enum(value));
-      break;
-    case kPropFilePath: {
-      const char* path = g_value_get_string(value);
-      state.file_path = path == nullptr || *path == '\0' ? "-" : path;
-      break;
-    }
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-  }
+  clinfer::property_of(properties(), id).set(settings, value);
+  if (settings.file_path.empty()) settings.file_path = PublishSettings{}.file_path;
   GST_OBJECT_UNLOCK(object);
 }
 
-void get_property(GObject* object, guint id, GValue* value, GParamSpec* spec) {
-  const PublishState& state = *CLPUBLISH(object)->state;
+void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
   GST_OBJECT_LOCK(object);
-  switch (id) {
-    case kPropMethod:
-      g_value_set_enum(value, state.method);
-      break;
-    case kPropFilePath:
-      g_value_set_string(value, state.file_path.c_str());
-      break;
-    default:
-      G_OBJECT_WARN_INVALID_PROPERTY_ID(object, id, spec);
-  }
+  clinfer::property_of(properties(), id).get(CLPUBLISH(object)->state->settings, value);
   GST_OBJECT_UNLOCK(object);
 }
 
@@ -110,7 +99,7 @@ gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
     PublishState& state = *CLPUBLISH(transform)->state;
     GST_OBJECT_LOCK(transform);
-    const std::string path = state.file_path;
+    const std::string path = state.settings.file_path;
     GST_OBJECT_UNLOCK(transform);
     state.frames = 0;
     state.file = path == "-" ? stdout : std::fopen(path.c_str(), "we");
@@ -180,11 +169,6 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   });
 }
 
-GParamFlags ready_flags() {
-  return static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS |
-                                  GST_PARAM_MUTABLE_READY);
-}
-
 }  // namespace
 
 static void gst_clpublish_class_init(GstClpublishClass* klass) {
@@ -196,20 +180,12 @@ static void gst_clpublish_class_init(GstClpublishClass* klass) {
   object->set_property = set_property;
   object->get_property = get_property;
   object->finalize = finalize;
-  g_object_class_install_property(object, kPropMethod,
-                                  g_param_spec_enum("method", "Method", "Where the results go",
-                                                    method_type(), kMethodFile, ready_flags()));
-  g_object_class_install_property(
-      object, kPropFilePath,
-      g_param_spec_string("file-path", "File path",
-                          "File for the JSON lines, overwritten at start (\"-\": standard output)",
-                          "-", ready_flags()));
+  clinfer::install_properties(object, properties());
   gst_element_class_set_static_metadata(
       element, "Inference result publisher", "Filter/Analyzer/Video",
       "Writes the results on each frame as a line of JSON", "clinfer developers");
   gst_element_class_add_static_pad_template(element, &sink_template);
   gst_element_class_add_static_pad_template(element, &src_template);
-  gst_type_mark_as_plugin_api(method_type(), static_cast<GstPluginAPIFlags>(0));
   transform->start = start;
   transform->stop = stop;
   transform->set_caps = set_caps;

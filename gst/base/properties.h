@@ -1,0 +1,180 @@
+// GObject properties whose values are the members of a plain struct: one row a property.
+//
+// A row names the member once. Type and default follow from the member (the default is what the
+// struct starts with), so that the table is all that adding a property takes:
+//
+//   const std::vector<Property<Style>>& properties() {
+//     static const std::vector<Property<Style>> rows = {
+//         number<&Style::line_width>("line-width", "Line width", "Width in pixels (0: automatic)",
+//         0, 1000),
+//     };
+//     return rows;
+//   }
+//
+// install_properties(), set_property() and get_property() do the rest; the caller holds the lock
+// that guards the struct.
+#pragma once
+
+#include <gst/gst.h>
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace clinfer {
+
+// When a change takes effect. Values of kReady count from the next READY to PAUSED on.
+inline constexpr auto kReady =
+    static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY);
+inline constexpr auto kPlaying = static_cast<GParamFlags>(
+    G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING);
+// The same, for numbers and switches that a GstControlBinding may drive.
+inline constexpr auto kControllable = static_cast<GParamFlags>(kPlaying | GST_PARAM_CONTROLLABLE);
+
+template <typename Values>
+struct Property {
+  GParamSpec* spec = nullptr;
+  void (*set)(Values&, const GValue*) = nullptr;  // null: read-only
+  void (*get)(const Values&, GValue*) = nullptr;  // null: the element knows the value, not Values
+  bool (*equal)(const Values&, const Values&) = nullptr;  // null with `set`
+};
+
+// A property that is a member of Values; the type carries which one.
+template <auto Member>
+struct MemberRow;
+template <typename V, typename T, T V::*Member>
+struct MemberRow<Member> : Property<V> {
+  using Values = V;
+  using Type = T;
+};
+
+// ---- between a GValue and a member
+
+inline void read_value(const GValue* value, std::string& to) {
+  const char* text = g_value_get_string(value);
+  to = text != nullptr ? text : "";
+}
+inline void read_value(const GValue* value, std::optional<std::string>& to) {
+  to.reset();
+  if (const char* text = g_value_get_string(value)) to = text;
+}
+inline void read_value(const GValue* value, std::optional<double>& to) {
+  to = g_value_get_double(value);
+}
+inline void read_value(const GValue* value, double& to) { to = g_value_get_double(value); }
+inline void read_value(const GValue* value, unsigned& to) { to = g_value_get_uint(value); }
+inline void read_value(const GValue* value, int& to) { to = g_value_get_int(value); }
+inline void read_value(const GValue* value, bool& to) { to = g_value_get_boolean(value); }
+template <typename Enum>
+requires std::is_enum_v<Enum>
+void read_value(const GValue* value, Enum& to) { to = static_cast<Enum>(g_value_get_enum(value)); }
+
+// Texts that are not set read as NULL.
+template <typename T>
+void write_value(const T& from, GValue* value) {
+  if constexpr (std::is_same_v<T, std::string>)
+    g_value_set_string(value, from.empty() ? nullptr : from.c_str());
+  else if constexpr (std::is_same_v<T, std::optional<std::string>>)
+    g_value_set_string(value, from ? from->c_str() : nullptr);
+  else if constexpr (std::is_same_v<T, double>)
+    g_value_set_double(value, from);
+  else if constexpr (std::is_same_v<T, unsigned>)
+    g_value_set_uint(value, from);
+  else if constexpr (std::is_same_v<T, int>)
+    g_value_set_int(value, from);
+  else if constexpr (std::is_same_v<T, bool>)
+    g_value_set_boolean(value, from);
+  else
+    g_value_set_enum(value, static_cast<int>(from));
+}
+
+// ---- rows
+
+// For members that need a GParamSpec of their own.
+template <auto Member>
+MemberRow<Member> row(GParamSpec* spec) {
+  using Values = typename MemberRow<Member>::Values;
+  MemberRow<Member> made;
+  made.spec = spec;
+  made.set = [](Values& values, const GValue* value) { read_value(value, values.*Member); };
+  made.equal = [](const Values& a, const Values& b) { return a.*Member == b.*Member; };
+  if constexpr (!std::is_same_v<typename MemberRow<Member>::Type, std::optional<double>>)
+    made.get = [](const Values& values, GValue* value) { write_value(values.*Member, value); };
+  return made;
+}
+
+template <auto Member>
+auto default_of() {
+  return typename MemberRow<Member>::Values{}.*Member;
+}
+
+template <auto Member>
+MemberRow<Member> text(const char* name, const char* nick, const char* blurb,
+                       GParamFlags flags = kReady) {
+  std::optional<std::string> otherwise = default_of<Member>();
+  return row<Member>(g_param_spec_string(
+      name, nick, blurb, otherwise && !otherwise->empty() ? otherwise->c_str() : nullptr, flags));
+}
+
+// An unsigned, int or double member.
+template <auto Member>
+MemberRow<Member> number(const char* name, const char* nick, const char* blurb,
+                         typename MemberRow<Member>::Type least,
+                         typename MemberRow<Member>::Type most, GParamFlags flags = kReady) {
+  using Type = typename MemberRow<Member>::Type;
+  const Type otherwise = default_of<Member>();
+  if constexpr (std::is_same_v<Type, unsigned>)
+    return row<Member>(g_param_spec_uint(name, nick, blurb, least, most, otherwise, flags));
+  else if constexpr (std::is_same_v<Type, int>)
+    return row<Member>(g_param_spec_int(name, nick, blurb, least, most, otherwise, flags));
+  else
+    return row<Member>(g_param_spec_double(name, nick, blurb, least, most, otherwise, flags));
+}
+
+template <auto Member>
+MemberRow<Member> flag(const char* name, const char* nick, const char* blurb,
+                       GParamFlags flags = kReady) {
+  return row<Member>(g_param_spec_boolean(name, nick, blurb, default_of<Member>(), flags));
+}
+
+// The GType of an enumeration, registered at the first call. `values` ends without a terminator;
+// their texts must live as long as the process.
+GType enum_type(const char* type_name, std::span<const GEnumValue> values);
+
+template <typename Enum>
+struct EnumChoice {
+  Enum value;
+  const char* description;
+  const char* nick;
+};
+
+// A member of an enumeration type. Several properties may share a type name and its values.
+template <auto Member>
+MemberRow<Member> choice(
+    const char* name, const char* nick, const char* blurb, const char* type_name,
+    std::initializer_list<EnumChoice<typename MemberRow<Member>::Type>> choices,
+    GParamFlags flags = kReady) {
+  std::vector<GEnumValue> values;
+  for (const auto& known : choices)
+    values.push_back({static_cast<int>(known.value), known.description, known.nick});
+  return row<Member>(g_param_spec_enum(name, nick, blurb, enum_type(type_name, values),
+                                       static_cast<int>(default_of<Member>()), flags));
+}
+
+// ---- into the class. Property i of the table has the id i + 1.
+
+template <typename Row>
+void install_properties(GObjectClass* klass, const std::vector<Row>& rows) {
+  for (size_t i = 0; i < rows.size(); ++i)
+    g_object_class_install_property(klass, static_cast<guint>(i + 1), rows[i].spec);
+}
+
+template <typename Row>
+const Row& property_of(const std::vector<Row>& rows, guint id) {
+  return rows.at(id - 1);
+}
+
+}  // namespace clinfer

@@ -1,0 +1,272 @@
+// One row a property of clinfer.
+#include "gst/infer/properties.h"
+
+#include <charconv>
+#include <cstdlib>
+
+namespace clinfer {
+namespace {
+
+// A property that the compiled model depends on, without a key of the engine's configuration.
+ElementProperty engine(const Property<Settings>& row) {
+  ElementProperty made(row);
+  made.of_engine = true;
+  return made;
+}
+
+// The same with the member of Config that it sets.
+template <auto Key, auto Member>
+ElementProperty engine(const MemberRow<Member>& row) {
+  ElementProperty made(row);
+  made.of_engine = true;
+  made.configure = [](const Settings& settings, Config& config) { config.*Key = settings.*Member; };
+  return made;
+}
+
+// The double that a person would write for `value`: 0.45, not 0.44999998807907104.
+double as_written(float value) {
+  char text[32];
+  *std::to_chars(text, text + sizeof text - 1, value).ptr = '\0';
+  return std::strtod(text, nullptr);
+}
+
+// A threshold that the model decides unless it is set. Reads as it was set, else as the model has
+// it.
+template <auto Member, auto InForce>
+ElementProperty threshold(const char* name, const char* nick, const char* blurb) {
+  ElementProperty made(row<Member>(g_param_spec_double(
+      name, nick, blurb, 0, 1, as_written(DecodeSettings{}.*InForce), kControllable)));
+  made.read = [](const Readings& readings, const Settings& settings, GValue* value) {
+    const std::optional<double>& set = settings.*Member;
+    g_value_set_double(value,
+                       set ? *set : as_written(readings.decode_settings_in_force().*InForce));
+  };
+  return made;
+}
+
+// auto, none, then the heads in their order.
+const std::vector<GEnumValue>& post_process_values() {
+  static const std::vector<GEnumValue> values = [] {
+    std::vector<GEnumValue> list = {{0, "By model_info and the shapes of the outputs", "auto"},
+                                    {1, "No decoding: frames get the raw tensors", "none"}};
+    for (const Head& head : heads())
+      list.push_back({static_cast<int>(list.size()), head.description, head.name});
+    return list;
+  }();
+  return values;
+}
+
+// An enumeration for GObject, a head's name in Settings.
+ElementProperty post_process() {
+  ElementProperty made;
+  made.spec = g_param_spec_enum(
+      "post-process", "Post-processing", "How the outputs of the network are read",
+      enum_type("GstClinferPostProcess", post_process_values()), 0, kReady);
+  made.set = [](Settings& settings, const GValue* value) {
+    settings.post_process =
+        post_process_values()[static_cast<size_t>(g_value_get_enum(value))].value_nick;
+  };
+  made.get = [](const Settings& settings, GValue* value) {
+    for (const GEnumValue& known : post_process_values())
+      if (settings.post_process == known.value_nick) g_value_set_enum(value, known.value);
+  };
+  made.equal = [](const Settings& a, const Settings& b) {
+    return a.post_process == b.post_process;
+  };
+  return made;
+}
+
+constexpr char kStatsBlurb[] =
+    "Frames in, out, inferred, skipped, late (part of skipped), dropped, in flight, out per "
+    "second; "
+    "percentiles in milliseconds of queue (arrival to launch), infer and decode (until pushed); "
+    "device, precision, streams, nireq, batch-size, priority, throttle, post-process; path "
+    "(zero-copy or system memory), path-reason (why not zero-copy), fetched-frames (frames in "
+    "system "
+    "memory that the device read without a copy, because they lay in memory proposed upstream); "
+    "results of tuning-file; batches and images run by all elements that share the model. Posted "
+    "as "
+    "an element message at the end of the stream (gst-launch-1.0 -m)";
+
+ElementProperty statistics() {
+  ElementProperty made;
+  made.spec =
+      g_param_spec_boxed("stats", "Statistics", kStatsBlurb, GST_TYPE_STRUCTURE,
+                         static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+  made.read = [](const Readings& readings, const Settings&, GValue* value) {
+    g_value_take_boxed(value, readings.stats());
+  };
+  return made;
+}
+
+template <auto Member>
+MemberRow<Member> queue_hint(const char* name, const char* nick, const char* blurb) {
+  return choice<Member>(name, nick, blurb, "GstClinferQueueHint",
+                        {{QueueHint::automatic, "The driver's choice", "default"},
+                         {QueueHint::low, "Low", "low"},
+                         {QueueHint::medium, "Medium", "medium"},
+                         {QueueHint::high, "High", "high"}});
+}
+
+}  // namespace
+
+const std::vector<ElementProperty>& element_properties() {
+  using S = Settings;
+  static const std::vector<ElementProperty> rows = {
+      engine(text<&S::model>("model", "Model",
+                             "OpenVINO IR model, the .xml file (its .bin lies beside it)")),
+      engine<&Config::device>(
+          text<&S::device>("device", "Device",
+                           "GPU (the first GPU, else a CPU), GPU.N or CPU, by the names that "
+                           "`clinfer devices` lists")),
+      engine(number<&S::nireq>("nireq", "Infer requests",
+                               "Infer requests in flight (0: twice the streams)", 0, 256)),
+      engine<&Config::streams>(
+          number<&S::throughput_streams>("throughput-streams", "Throughput streams",
+                                         "Inferences that run at the same time on the device (0: "
+                                         "automatic, measured at the first load)",
+                                         0, 64)),
+      engine(number<&S::batch_size>(
+          "batch-size", "Batch size",
+          "Frames per inference; nireq times as many are in flight (0: the best that `clinfer tune "
+          "--pipeline` wrote to tuning-file, else the batch size of the model)",
+          0, 256)),
+      number<&S::batch_timeout>(
+          "batch-timeout", "Batch time-out",
+          "Milliseconds that a frame waits for others to fill its batch (-1: one frame interval "
+          "for "
+          "live sources; for others until the batch is full or no frame has come for 100 ms; 0: no "
+          "waiting). Events and the end of the stream send a partial batch at once",
+          -1, 3600000, kControllable),
+      engine(text<&S::model_instance_id>(
+          "model-instance-id", "Model instance",
+          "Elements of one process with the same id share one compiled model; their frames form "
+          "common batches")),
+      engine<&Config::priority>(queue_hint<&S::priority>(
+          "priority", "Queue priority",
+          "Priority on the device, if it offers cl_khr_priority_hints; stats show the value in "
+          "force")),
+      engine<&Config::throttle>(queue_hint<&S::throttle>(
+          "throttle", "Queue throttle",
+          "Host time that the driver may use, if the device offers cl_khr_throttle_hints; with "
+          "low, "
+          "the element itself waits by sleeping on any device; stats show the value in force")),
+      engine<&Config::exclusive>(flag<&S::exclusive>(
+          "exclusive-async-requests", "Exclusive requests",
+          "Never run an inference at the same time as another element of the process that sets "
+          "this, whatever its model (one stream)")),
+      engine<&Config::perf_count>(flag<&S::perf_count>(
+          "perf-count", "Performance counters",
+          "Time every layer on the device; stats show the times in the field layers")),
+      engine<&Config::max_num_threads>(number<&S::max_num_threads>(
+          "max-num-threads", "Build threads",
+          "Threads that build OpenCL programs (0: one per core)", 0, 1024)),
+      engine<&Config::cache_dir>(text<&S::cache_dir>(
+          "cache-dir", "Cache folder",
+          "Folder for built OpenCL programs (unset: the user's cache folder; empty: no cache)")),
+      engine<&Config::graph_dumps_dir>(
+          text<&S::graph_dumps_dir>("graph-dumps-dir", "Graph dumps folder",
+                                    "Folder for a Graphviz file of the graph after each pass")),
+      engine<&Config::sources_dumps_dir>(text<&S::sources_dumps_dir>(
+          "sources-dumps-dir", "Sources dumps folder",
+          "Folder for the OpenCL sources that were built, with the compiler's logs")),
+      engine<&Config::tuning_mode>(choice<&S::tuning_mode>(
+          "tuning-mode", "Tuning mode",
+          "How kernels are chosen: create measures them on the device and fills tuning-file, "
+          "use-existing takes what that file has",
+          "GstClinferTuningMode",
+          {{TuningMode::disabled, "The engine's own choice", "disabled"},
+           {TuningMode::create, "Measure the layers that tuning-file lacks, and add them",
+            "create"},
+           {TuningMode::use_existing, "Use the records of tuning-file", "use-existing"},
+           {TuningMode::update, "Use the records of tuning-file, and remove outdated ones from it",
+            "update"},
+           {TuningMode::retune, "Measure all layers again", "retune"}})),
+      engine<&Config::tuning_file>(text<&S::tuning_file>(
+          "tuning-file", "Tuning file", "JSON file with the best kernels of models on devices")),
+      engine(text<&S::config>("config", "Configuration",
+                              "Engine options as KEY=VALUE,... with the GPU plug-in's key names")),
+      flag<&S::nv12_two_inputs>(
+          "nv12-two-inputs", "NV12 as two inputs",
+          "Read the Y and UV planes of VA surfaces and DMA-BUFs on the device, without a copy; "
+          "otherwise frames are mapped to system memory"),
+      threshold<&S::threshold, &DecodeSettings::threshold>(
+          "threshold", "Confidence threshold",
+          "Least confidence of an object (unset: the model's model_info, else 0.5)"),
+      threshold<&S::iou_threshold, &DecodeSettings::iou_threshold>(
+          "iou-threshold", "Overlap threshold",
+          "Boxes of one label that overlap by more than this are one object (unset: the model's "
+          "model_info, else 0.45); not for models that suppress overlapping boxes themselves"),
+      number<&S::max_detections>(
+          "max-detections", "Maximum detections",
+          "Most objects per frame, those of highest confidence (0: no limit)", 0, 100000,
+          kControllable),
+      text<&S::labels>("labels", "Labels",
+                       "Names of the classes, comma separated, in the order of their ids"),
+      text<&S::labels_file>("labels-file", "Labels file",
+                            "File with one class name per line; takes the place of labels"),
+      choice<&S::resize_mode>(
+          "resize-mode", "Resize mode", "How a frame is fitted to the input of the network",
+          "GstClinferResizeMode",
+          {{ResizeChoice::automatic, "As the model's model_info says, else stretch", "auto"},
+           {ResizeChoice::stretch, "Fill the input, whatever the aspect ratio", "stretch"},
+           {ResizeChoice::letterbox, "Keep the aspect ratio, pad the rest", "letterbox"},
+           {ResizeChoice::crop, "Keep the aspect ratio, take the middle", "crop"}}),
+      choice<&S::color_format>(
+          "color-format", "Colour format", "Order of the channels of the network's input",
+          "GstClinferColorFormat",
+          {{ColorChoice::automatic,
+            "As the model's model_info says, else BGR (gray for one channel)", "auto"},
+           {ColorChoice::bgr, "Blue first", "bgr"},
+           {ColorChoice::rgb, "Red first", "rgb"},
+           {ColorChoice::gray, "Luma", "gray"}}),
+      text<&S::mean>("mean", "Mean",
+                     "Subtracted from pixel values 0..255: one number, or one per channel, comma "
+                     "separated (unset: the model's model_info, else 0)"),
+      text<&S::scale>("scale", "Scale",
+                      "Divisor of the pixel values, after mean: one number, or one per channel "
+                      "(unset: the model's model_info, else 1)"),
+      number<&S::inference_interval>("inference-interval", "Inference interval",
+                                     "Run the network on every Nth frame", 1, G_MAXUINT,
+                                     kControllable),
+      choice<&S::inference_region>(
+          "inference-region", "Inference region",
+          "Part of the frame that the network gets; results of a region are attached to that "
+          "region",
+          "GstClinferInferenceRegion",
+          {{RegionChoice::full_frame, "The whole frame", "full-frame"},
+           {RegionChoice::roi_list,
+            "Each region of interest on the buffer, from another clinfer or any other element",
+            "roi-list"}}),
+      text<&S::object_class>(
+          "object-class", "Object class",
+          "With inference-region=roi-list: take only regions with these labels, comma separated "
+          "(unset: all)"),
+      choice<&S::overload_policy>(
+          "overload-policy", "Overload policy",
+          "Treatment of frames of a live source that arrive while the device is busy",
+          "GstClinferOverloadPolicy",
+          {{OverloadPolicy::block, "The source waits", "block"},
+           {OverloadPolicy::skip_inference, "Frames are passed on without inference",
+            "skip-inference"},
+           {OverloadPolicy::drop, "Frames are dropped", "drop"}}),
+      post_process(),
+      flag<&S::qos>("qos", "Quality of service",
+                    "Skip inference on frames that would reach a synchronised sink too late",
+                    kControllable),
+      statistics()};
+  return rows;
+}
+
+std::string engine_difference(const Settings& a, const Settings& b) {
+  for (const ElementProperty& property : element_properties())
+    if (property.of_engine && !property.equal(a, b)) return property.spec->name;
+  return "";
+}
+
+void configure(const Settings& settings, Config& config) {
+  for (const ElementProperty& property : element_properties())
+    if (property.configure != nullptr) property.configure(settings, config);
+}
+
+}  // namespace clinfer

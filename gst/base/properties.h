@@ -34,21 +34,27 @@ inline constexpr auto kPlaying = static_cast<GParamFlags>(
 // The same, for numbers and switches that a GstControlBinding may drive.
 inline constexpr auto kControllable = static_cast<GParamFlags>(kPlaying | GST_PARAM_CONTROLLABLE);
 
+// A property that is a member; the type carries which one. Its Property is one of that struct, or of
+// any that derives from it.
+template <auto Member>
+struct MemberRow;
+template <typename V, typename T, T V::*Member>
+struct MemberRow<Member> {
+  using Values = V;
+  using Type = T;
+  GParamSpec* spec = nullptr;
+};
+
 template <typename Values>
 struct Property {
+  Property() = default;
+  template <auto Member>
+  Property(const MemberRow<Member>& row);
+
   GParamSpec* spec = nullptr;
   void (*set)(Values&, const GValue*) = nullptr;  // null: read-only
   void (*get)(const Values&, GValue*) = nullptr;  // null: the element knows the value, not Values
   bool (*equal)(const Values&, const Values&) = nullptr;  // null with `set`
-};
-
-// A property that is a member of Values; the type carries which one.
-template <auto Member>
-struct MemberRow;
-template <typename V, typename T, T V::*Member>
-struct MemberRow<Member> : Property<V> {
-  using Values = V;
-  using Type = T;
 };
 
 // ---- between a GValue and a member
@@ -93,16 +99,20 @@ void write_value(const T& from, GValue* value) {
 
 // ---- rows
 
+template <typename Values>
+template <auto Member>
+Property<Values>::Property(const MemberRow<Member>& row) : spec(row.spec) {
+  set = [](Values& values, const GValue* value) { read_value(value, values.*Member); };
+  equal = [](const Values& a, const Values& b) { return a.*Member == b.*Member; };
+  if constexpr (!std::is_same_v<typename MemberRow<Member>::Type, std::optional<double>>)
+    get = [](const Values& values, GValue* value) { write_value(values.*Member, value); };
+}
+
 // For members that need a GParamSpec of their own.
 template <auto Member>
 MemberRow<Member> row(GParamSpec* spec) {
-  using Values = typename MemberRow<Member>::Values;
   MemberRow<Member> made;
   made.spec = spec;
-  made.set = [](Values& values, const GValue* value) { read_value(value, values.*Member); };
-  made.equal = [](const Values& a, const Values& b) { return a.*Member == b.*Member; };
-  if constexpr (!std::is_same_v<typename MemberRow<Member>::Type, std::optional<double>>)
-    made.get = [](const Values& values, GValue* value) { write_value(values.*Member, value); };
   return made;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gst/base/properties.h"
-#include "gst/decoders/decoder.h"
+#include "engine/heads/decoder.h"
 #include "gst/infer/settings.h"
 
 namespace clinfer {
@@ -31,8 +31,9 @@ struct ElementProperty : Property<Settings> {
   void (*read)(const Readings&, const Settings&, GValue*) = nullptr;
 
   ElementProperty() = default;
-  ElementProperty(const Property<Settings>& row)
-      : Property<Settings>(row) {}  // rows are written without it
+  // Rows are written without it.
+  template <typename Row>
+  ElementProperty(const Row& row) : Property<Settings>(row) {}
 };
 
 // In the order in which gst-inspect shows them.

@@ -4,17 +4,14 @@
 #include <optional>
 #include <string>
 
-#include "engine/engine.h"
+#include "engine/heads/network.h"
 
 namespace clinfer {
 
-enum class ResizeChoice { automatic, stretch, letterbox, crop };
-enum class ColorChoice { automatic, bgr, rgb, gray };
 enum class RegionChoice { full_frame, roi_list };
 enum class OverloadPolicy { block, skip_inference, drop };
 
-struct Settings {
-  std::string model;
+struct Settings : ModelOptions {
   std::string device = "GPU";
   unsigned nireq = 0;               // 0: twice the streams
   unsigned throughput_streams = 1;  // 0: the engine's choice
@@ -33,15 +30,10 @@ struct Settings {
   bool nv12_two_inputs = true;
   std::optional<double> threshold, iou_threshold;
   unsigned max_detections = 0;
-  std::string labels, labels_file;
-  ResizeChoice resize_mode = ResizeChoice::automatic;
-  ColorChoice color_format = ColorChoice::automatic;
-  std::string mean, scale;  // numbers, comma separated; empty: the model's
   unsigned inference_interval = 1;
   RegionChoice inference_region = RegionChoice::full_frame;
   std::string object_class;  // labels, comma separated; empty: all
   OverloadPolicy overload_policy = OverloadPolicy::block;
-  std::string post_process = "auto";
   bool qos = true;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gst/base/labels.h"
+#include "engine/heads/labels.h"
 
 #ifdef CLINFER_HAVE_ANALYTICS
 #include <gst/analytics/analytics.h>

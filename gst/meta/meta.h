@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gst/decoders/decoder.h"
+#include "engine/heads/decoder.h"
 #include "kernels/frames/preprocess.h"
 
 namespace clinfer {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "gst/decoders/decoder.h"
+#include "engine/heads/decoder.h"
 
 namespace clinfer {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "gst/base/handle.h"
-#include "gst/base/labels.h"
+#include "engine/heads/labels.h"
 #include "gst/publish/result_line.h"
 #include "gst/infer/statistics.h"
 #include "gst/frames/surface.h"

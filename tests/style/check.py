@@ -29,9 +29,10 @@ RULES = {
     "tuning": ["kernels/", "tuning/"],
     "engine": ["kernels/", "tuning/", "engine/"],
     "engine/graph": ["kernels/", "engine/graph/"],
+    "engine/heads": PUBLIC + ["engine/heads/"],
     "engine/ir": ["kernels/", "engine/engine.h", "engine/graph/", "engine/ir/"],
     "engine/passes": ["kernels/", "engine/engine.h", "engine/graph/", "engine/passes/"],
-    "gst": PUBLIC + ["gst/"],
+    "gst": PUBLIC + ["engine/heads/", "gst/"],
     "tests": ["kernels/", "tuning/", "engine/", "gst/", "tests/"],
     "pipelines": PUBLIC + ["pipelines/"],
 }
@@ -39,7 +40,7 @@ RULES = {
 LIBRARIES = {
     r"pugixml": ["engine/ir/", "tests/"],
     r"CL/": ["engine/measure/", "engine/ocl/", "engine/runtime/", "tests/"],
-    r"json-glib/": ["*tuning/", "*gst/", "*tests/"],
+    r"json-glib/": ["*tuning/", "*engine/heads/", "*gst/", "*tests/"],
     r"(gst/|glib|gio/|gmodule|gobject/|cairo|pango|va/)": ["gst/", "tests/gst/", "tests/rig/"],
     r"(gtest|gmock)/": ["tests/"],
 }

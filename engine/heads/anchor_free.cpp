@@ -2,8 +2,8 @@
 // (faces).
 #include <algorithm>
 
-#include "gst/decoders/common.h"
-#include "gst/decoders/heads.h"
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
 
 namespace clinfer {
 namespace {

@@ -1,7 +1,7 @@
 // Rows of seven as SSD's DetectionOutput makes them: image, label, confidence, x_min, y_min, x_max,
 // y_max.
-#include "gst/decoders/common.h"
-#include "gst/decoders/heads.h"
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
 
 namespace clinfer {
 

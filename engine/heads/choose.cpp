@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "gst/decoders/common.h"
-#include "gst/decoders/heads.h"
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
 
 namespace clinfer {
 namespace {

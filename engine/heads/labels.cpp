@@ -1,7 +1,6 @@
 // Names of classes: from a property, a file, or the model.
-#include "gst/base/labels.h"
+#include "engine/heads/labels.h"
 
-#include <glib.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -20,6 +19,27 @@ std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+// As RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF, no zero byte.
+bool is_utf8(const std::string& text) {
+  for (size_t i = 0; i < text.size();) {
+    const unsigned lead = static_cast<unsigned char>(text[i]);
+    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3
+                          : lead < 0xf5 ? 4 : 0;
+    if (length == 0 || lead == 0 || i + length > text.size()) return false;
+    unsigned code = length == 1 ? lead : lead & (0x7fu >> length);
+    for (size_t k = 1; k < length; ++k) {
+      const unsigned next = static_cast<unsigned char>(text[i + k]);
+      if ((next & 0xc0) != 0x80) return false;
+      code = code << 6 | (next & 0x3f);
+    }
+    if ((length == 3 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
+        (length == 4 && (code < 0x10000 || code > 0x10ffff)))
+      return false;
+    i += length;
+  }
+  return true;
 }
 
 }  // namespace
@@ -65,7 +85,7 @@ std::vector<std::string> read_labels(const std::string& path) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = trimmed(text.substr(at, end - at));
-    if (!g_utf8_validate(line.data(), static_cast<gssize>(line.size()), nullptr)) {
+    if (!is_utf8(line)) {
       throw Error{ErrorCode::bad_argument, "labels-file " + path + " line " +
                                                std::to_string(labels.size() + 1) +
                                                " is not UTF-8 text"};

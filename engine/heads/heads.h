@@ -2,7 +2,7 @@
 // then.
 #pragma once
 
-#include "gst/decoders/decoder.h"
+#include "engine/heads/decoder.h"
 
 namespace clinfer {
 

@@ -1,5 +1,5 @@
 // Helpers of the heads.
-#include "gst/decoders/common.h"
+#include "engine/heads/common.h"
 
 #include <algorithm>
 #include <bit>
@@ -90,7 +90,13 @@ void add_detection(const DecodeSettings& settings, float x_min, float y_min, flo
   if (!std::isfinite(x_min) || !std::isfinite(y_min) || !std::isfinite(x_max) ||
       !std::isfinite(y_max) || !(x_max > x_min) || !(y_max > y_min))
     return;
-  to.push_back({x_min, y_min, x_max, y_max, std::min(score, 1.0f), static_cast<int>(label)});
+  Detection& found = to.emplace_back();
+  found.x_min = x_min;
+  found.y_min = y_min;
+  found.x_max = x_max;
+  found.y_max = y_max;
+  found.confidence = std::min(score, 1.0f);
+  found.label_id = static_cast<int>(label);
 }
 
 float iou(const Detection& a, const Detection& b) {

@@ -2,8 +2,8 @@
 // labels do not exclude each other. Labels may come in groups, "type: car", one group an output.
 #include <algorithm>
 
-#include "gst/decoders/common.h"
-#include "gst/decoders/heads.h"
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
 
 namespace clinfer {
 namespace {

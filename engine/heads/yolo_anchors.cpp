@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "gst/decoders/common.h"
-#include "gst/decoders/heads.h"
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
 
 namespace clinfer {
 

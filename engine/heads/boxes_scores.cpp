@@ -3,8 +3,8 @@
 // values, over all N boxes.
 #include <algorithm>
 
-#include "gst/decoders/common.h"
-#include "gst/decoders/heads.h"
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
 
 namespace clinfer {
 namespace {

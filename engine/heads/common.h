@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gst/decoders/decoder.h"
+#include "engine/heads/decoder.h"
 
 namespace clinfer {
 

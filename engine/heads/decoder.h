@@ -1,0 +1,187 @@
+// What a network's outputs mean. A head is one way to read them: pure functions of tensors, without
+// GStreamer, safe for any values (NaN, infinities, nonsense counts).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/tensor.h"
+
+namespace clinfer {
+
+// Coordinates are pixels of the network's input, continuous: pixel i covers [i, i+1). They may lie
+// beyond the picture.
+struct Point {
+  float x = 0, y = 0;
+};
+
+// A point that is part of a skeleton; its name and its bones follow from Detection::skeleton and
+// its place in the list.
+struct KeyPoint {
+  float x = 0, y = 0;
+  float confidence = 0;  // 0..1
+};
+
+// What key points are, in which order. Names and bones: skeleton_of().
+enum class Skeleton { none, coco17, body25, body18, face5, hand21, body33, other };
+
+struct SkeletonFacts {
+  const char* name = "";                         // "coco-17"
+  std::vector<std::string> points;               // names in the order of the key points
+  std::vector<std::pair<int, int>> connections;  // bones, by place in `points`
+};
+// Of `none` and `other`: no points, no bones.
+const SkeletonFacts& skeleton_of(Skeleton kind);
+
+// A rectangle that may be turned about its centre; rotation in radians, clockwise as seen on the
+// picture (x to the right, y down): its width lies along (cos r, sin r).
+struct OrientedBox {
+  float x_center = 0, y_center = 0, width = 0, height = 0, rotation = 0;
+};
+
+// Which pixels of an object's box are the object. The grid covers the rectangle; its values are
+// interpolated (bilinear, half-pixel centres), and a pixel is the object where they are above
+// `level`. Nothing outside the object's own box is.
+struct ObjectMask {
+  int columns = 0, rows = 0;
+  float x_min = 0, y_min = 0, x_max = 0, y_max = 0;  // of the grid, network pixels
+  float level = 0.5f;                                // 0 for logits
+  std::vector<float> values;                         // row-major
+};
+
+struct Detection {
+  float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
+  float confidence = 0;  // 0..1
+  int label_id = 0;      // >= 0, as the model gives it
+  std::string label;     // empty: by label_id from the labels
+  std::optional<OrientedBox> oriented_box;  // the box above is its hull
+  Skeleton skeleton = Skeleton::none;       // of the key points
+  std::vector<KeyPoint> keypoints;
+  std::vector<Point> landmarks;  // points without a confidence (faces: eyes, nose, mouth corners)
+  std::shared_ptr<const ObjectMask> mask;  // null: none
+};
+
+// One answer of a classifying output about the whole picture; several of one attribute (top-k,
+// multi-label) follow each other, best first.
+struct Classification {
+  std::string attribute;  // the output's name
+  int label_id = 0;
+  std::string label;  // empty when unknown
+  float confidence = 0;
+};
+
+// A value for each place of the picture. The grid covers the rectangle.
+enum class MapKind { classes, depth, saliency, anomaly };
+struct PictureMap {
+  std::string name;  // the output's
+  MapKind kind = MapKind::classes;
+  int columns = 0, rows = 0;
+  float x_min = 0, y_min = 0, x_max = 0, y_max = 0;  // of the grid, network pixels
+  std::vector<uint16_t> classes;  // of kind classes: label_id of each cell, row-major
+  std::vector<float> values;      // of the other kinds; saliency and anomaly: 0..1
+  std::vector<std::string> labels;  // of classes, by label_id; empty: unknown
+};
+
+// What is written on the picture, or on the region that was inferred.
+struct RecognizedText {
+  std::string attribute;  // the output's name
+  std::string text;       // UTF-8
+  float confidence = 0;   // 0..1
+};
+
+// A vector that stands for the picture or region.
+struct Embedding {
+  std::string name;  // the output's
+  std::vector<float> values;
+};
+
+struct NamedTensor {
+  std::string name;
+  Tensor value;  // owns its memory
+};
+
+struct Results {
+  std::vector<Detection> detections;  // best first
+  std::vector<Classification> classifications;
+  std::vector<PictureMap> maps;
+  std::vector<RecognizedText> texts;
+  std::vector<Embedding> embeddings;
+  std::vector<NamedTensor> tensors;
+  // Why the values contradict the head; empty: they do not. Otherwise there are only tensors.
+  std::string contradiction;
+};
+
+// May change from frame to frame.
+struct DecodeSettings {
+  float threshold = 0.5f;       // least confidence
+  float iou_threshold = 0.45f;  // boxes of one label that overlap more are one object
+  unsigned max_detections = 0;  // 0: no limit
+};
+
+// What is known of a model before it runs.
+struct OutputFacts {
+  std::string name;
+  std::vector<std::string> aliases;  // further names of the tensor
+  ElementType type = ElementType::f32;
+  Shape shape;
+  std::string op;                                 // type of the operation that makes it
+  std::map<std::string, std::string> attributes;  // of that operation
+};
+
+struct ModelFacts {
+  int width = 0, height = 0;  // of the image input
+  std::vector<OutputFacts> outputs;
+  std::map<std::string, std::string> model_info;  // rt_info/model_info, without that prefix
+  std::vector<std::string> labels;                // empty: unknown
+};
+
+// outputs: in the order of ModelFacts::outputs, for one image. Appends to Results.
+using Decode =
+    std::function<void(std::span<const Tensor> outputs, const DecodeSettings&, Results&)>;
+
+// against: the shapes fit, but labels speak against it; only where the head is named.
+enum class Fit { no, against, possible, certain };
+
+struct Match {
+  Fit fit = Fit::no;
+  std::string reason;  // why, or why not
+  Decode decode;       // set unless fit is no
+};
+
+struct Head {
+  const char* name;         // value of the post-process property
+  const char* description;  // one line for the property's documentation
+  Match (*match)(const ModelFacts&);
+};
+
+std::span<const Head> heads();
+
+struct HeadFit {
+  std::string name;
+  Fit fit = Fit::no;
+  std::string reason;
+};
+
+struct HeadChoice {
+  std::string name, reason;
+  Decode decode;
+  std::vector<std::string> warnings;  // what was guessed, each with how to set it; for the user
+  bool attach_tensors = false;        // it is a guess: the raw tensors belong beside its results
+  std::vector<HeadFit> considered;    // every head that was asked, in the order of the list
+};
+
+// post_process: a head's name, "none" (raw tensors) or "auto": model_info's model_type, then shapes
+// and operations. With auto, a model that nothing fits, or whose vectors nothing says to be class
+// scores, gives "none". Throws Error{bad_argument}
+// when the named head does not fit, or when several fit equally well (the message lists them).
+HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process);
+
+}  // namespace clinfer

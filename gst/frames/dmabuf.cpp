@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "gst/frames/mapped_frame.h"
 #include "gst/frames/memory_data.h"
-#include "gst/frames/surface.h"
 
 namespace clinfer {
 namespace {

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <string>
 
-#include "gst/frames/dmabuf.h"
 #include "gst/base/handle.h"
-#include "gst/frames/surface.h"
+#include "gst/frames/dmabuf.h"
+#include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
 
 namespace clinfer {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "gst/base/handle.h"
+#include "gst/frames/mapped_frame.h"
 #include "gst/frames/memory_data.h"
-#include "gst/frames/surface.h"
 
 namespace clinfer {
 namespace {

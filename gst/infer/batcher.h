@@ -107,14 +107,14 @@ class Batcher {
   }
 
   // How long a frame may wait for others: for `timeout`, or until no frame has come for `quiet`.
-  struct Patience {
+  struct BatchWait {
     std::optional<Clock::duration> timeout;
     Clock::duration quiet{};
   };
 
   // Puts a frame into the batch that is being formed; waits while as many full ones as the device
   // has streams wait already. An empty ticket when the stream was interrupted.
-  Ticket submit(const Stream& stream, Fill fill, const Patience& patience) {
+  Ticket submit(const Stream& stream, Fill fill, const BatchWait& batch_wait) {
     std::unique_lock lock(mutex_);
     while (!stream.interrupted && full(loads_.size())) {
       if (idle_request())
@@ -123,22 +123,22 @@ class Batcher {
         room_.wait(lock);
     }
     if (stream.interrupted) return {};
-    return add(lock, stream, std::move(fill), patience);
+    return add(lock, stream, std::move(fill), batch_wait);
   }
 
   // The same without waiting: an empty ticket when a full batch waits already.
-  Ticket try_submit(const Stream& stream, Fill fill, const Patience& patience) {
+  Ticket try_submit(const Stream& stream, Fill fill, const BatchWait& batch_wait) {
     std::unique_lock lock(mutex_);
     while (!stream.interrupted && full(1)) {
       if (!idle_request()) return {};
       launch_due(lock);
     }
     if (stream.interrupted) return {};
-    return add(lock, stream, std::move(fill), patience);
+    return add(lock, stream, std::move(fill), batch_wait);
   }
 
   // The frames of `stream` wait for no others any more.
-  void hurry(const Stream& stream) {
+  void flush_partial_batch(const Stream& stream) {
     std::unique_lock lock(mutex_);
     if (formed_.empty()) return;
     const auto& entries = formed_.back()->entries;
@@ -167,7 +167,7 @@ class Batcher {
     std::condition_variable changed;  // for those who wait for its frames
     size_t waiting = 0;               // how many do
     std::vector<std::shared_ptr<Entry>> entries;
-    Clock::time_point timeout_at = Clock::time_point::max();  // the first to run out of patience
+    Clock::time_point timeout_at = Clock::time_point::max();  // the first entry's time-out
     Clock::time_point quiet_at = Clock::time_point::max();
     size_t request = 0;
   };
@@ -204,7 +204,7 @@ class Batcher {
   }
 
   Ticket add(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
-             const Patience& patience) {
+             const BatchWait& batch_wait) {
     if (formed_.empty() || is_full(*formed_.back())) formed_.push_back(std::make_shared<Batch>());
     const std::shared_ptr<Batch>& batch = formed_.back();
     auto entry = std::make_shared<Entry>();
@@ -213,10 +213,10 @@ class Batcher {
     entry->batch = batch;
     batch->entries.push_back(entry);
     const Clock::time_point now = Clock::now();
-    if (patience.timeout)
-      batch->timeout_at = std::min(batch->timeout_at, now + *patience.timeout);
+    if (batch_wait.timeout)
+      batch->timeout_at = std::min(batch->timeout_at, now + *batch_wait.timeout);
     else
-      batch->quiet_at = now + patience.quiet;
+      batch->quiet_at = now + batch_wait.quiet;
     launch_due(lock);
     return Ticket(this, std::move(entry));
   }

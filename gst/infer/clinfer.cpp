@@ -19,7 +19,7 @@
 
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
-#include "gst/frames/surface.h"
+#include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
 #include "gst/infer/properties.h"
 #include "gst/meta/meta.h"

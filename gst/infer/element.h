@@ -1,54 +1,43 @@
 // The working part of the clinfer element, behind its GObject shell (clinfer.cpp).
 //
 // Threads: the streaming thread (chain, serialised events and queries) hands frames to idle
-// requests and queues them; the source pad's task waits for the oldest, decodes and pushes; a
-// worker compiles; any thread reads statistics. The model's batcher (batcher.h) may be shared with
-// other elements. Locks: the GstObject lock guards `settings_` and
-// `qos_`, `mutex_` the session; neither is held over a push, a wait for the device or an engine
-// call.
+// requests and queues them; the source pad's task waits for the oldest, decodes and pushes; the
+// loader's thread compiles; any thread reads statistics. The model's batcher (batcher.h) may be
+// shared with other elements. The GstObject lock guards `settings_` and `qos_`. No lock is held
+// over a push, a wait for the device or an engine call.
 #pragma once
 
 #include <gst/video/video.h>
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <future>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
+#include "gst/base/handle.h"
 #include "gst/frames/frame_input.h"
 #include "gst/infer/frame_queue.h"
-#include "gst/base/handle.h"
-#include "gst/meta/meta.h"
-#include "gst/infer/network.h"
+#include "gst/infer/model_loader.h"
 #include "gst/infer/properties.h"
 #include "gst/infer/settings.h"
-#include "gst/infer/shared_model.h"
 #include "gst/infer/statistics.h"
+#include "gst/meta/meta.h"
 
 namespace clinfer {
 
 using Clock = std::chrono::steady_clock;
 
-// What this element makes of the model, and the compiled model, which it may share. Immutable but
-// for the batcher's own state.
-struct Session {
-  Network network;
-  std::shared_ptr<SharedModel> shared;
-};
-
-// A frame on its way through the element. Destroying it waits for the device (the tickets do), then
-// gives mapping and buffer back.
+// A frame on its way through the element. Its destructor waits for the device (the tickets do),
+// then unmaps the buffer and releases it.
 struct Job {
   struct Inference {
     InferenceRegion region;
     Placement placement;      // set when it is launched
-    Clock::time_point begun;  // the same
+    Clock::time_point begun;  // when it was launched
     ModelBatcher::Ticket ticket;
   };
   Handle<GstBuffer> buffer;
@@ -93,24 +82,24 @@ class Element final : public Readings {
   bool src_event(Handle<GstEvent> event);
   bool src_query(GstQuery* query);
   void task();  // one round of the source pad's task
-  // Called with what chain() or task() failed with.
+  // Reports an exception of chain() or task().
   void fail(ErrorCode code, const char* what);
-  GstFlowReturn failed_flow() const;  // what chain() gives upstream then
+  GstFlowReturn failed_flow() const;  // what chain() returns after a failure
 
  private:
   struct QueryTicket {
     GstQuery* query = nullptr;
     std::promise<bool> answer;
   };
-  // One of the three.
+  // Exactly one of the three is set.
   struct Item {
     std::unique_ptr<Job> job;
     Handle<GstEvent> event;
     std::unique_ptr<QueryTicket> query;
   };
 
-  // What fails together, in either thread, is one error: the first is told, and only then does
-  // upstream get to know, which would tell of it, too. None behind a flush or the stream's end.
+  // Posts at most one error per failure, before upstream sees the flow return (else upstream would
+  // post a second one). Silent while flushing and after EOS.
   template <typename Tell>
   void fail_once(Tell&& tell) {
     const std::lock_guard lock(failing_);
@@ -124,23 +113,16 @@ class Element final : public Readings {
   void stop_flush();
   void start_task();
   bool set_caps(const GstEvent* event);
-  std::shared_ptr<const Session> current_session() const;
-  std::shared_ptr<const Session> wait_for_session();
-  void compile(const Settings& settings, const Network& network,
-               std::shared_ptr<const SurfaceDisplay> display);
   void compile_for(std::shared_ptr<const SurfaceDisplay> display);
-  void stop_compiling();
   void warn_of_copies(const std::string& why);
-  void report_tuning(const TuningReport& report);
-  void post_progress(GstProgressType type, const std::string& text);
-  size_t frames_in_flight_for(const Settings& settings) const;
+  size_t frames_in_flight_for(const Settings& settings, const Session* session) const;
   bool fed_live();
   Outcome wanted_outcome(GstBuffer* buffer);
   bool too_late(GstBuffer* buffer);
   void report_quality(GstBuffer* buffer);
-  ModelBatcher::Patience patience(const Settings& settings) const;
+  ModelBatcher::BatchWait batch_wait(const Settings& settings) const;
   bool submit(Job& job, const Settings& settings, bool waits);
-  void hurry();
+  void flush_partial_batch();
   std::unique_ptr<FrameInput> make_input(const Job& job) const;
   void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
   void forward_event(Handle<GstEvent> event);
@@ -153,44 +135,34 @@ class Element final : public Readings {
   GstPad* src_;
   Settings settings_;  // object lock
 
-  // Of the state changes.
+  // Set by state changes.
   std::shared_ptr<const Model> model_;
   std::string model_path_;
   Settings compile_settings_;
   Network network_;
-  bool compiling_ = false;      // or compiled
-  bool take_surfaces_ = false;  // as the properties say
-  bool take_dmabufs_ = false;   // the same
-  std::thread worker_;
-  std::atomic<bool> cancel_{false};
+  bool take_surfaces_ = false;  // read VA surfaces on the device, as the properties say
+  bool take_dmabufs_ = false;   // read DMA-BUFs on the device, as the properties say
+  ModelLoader loader_;
 
-  // The session: set by the worker, which then says on the bus how the compiling ended.
-  mutable std::mutex mutex_;
-  std::condition_variable session_ready_;
-  std::shared_ptr<const Session> session_;
-  bool compile_over_ = false;  // and on the bus; without a session it failed
-  bool flushing_ = true;
-
-  // Of the streaming thread.
+  // Used by the streaming thread only.
   GstVideoInfo info_;
   bool has_caps_ = false;
-  bool has_surfaces_ = false;                      // the frames are VA surfaces
-  std::shared_ptr<const SurfaceDisplay> display_;  // what the model is compiled for
+  bool has_surfaces_ = false;  // the frames are VA surfaces
   GstSegment segment_;
   uint64_t frame_number_ = 0;
-  bool dropped_ = false;  // frames, since the last one that went on
+  bool dropped_ = false;  // frames were dropped since the last one that was passed on
   bool asked_live_ = false;
   ModelBatcher::Stream stream_;
 
   FrameQueue<Item> queue_;
   std::mutex failing_;  // held while a failure is posted
   std::atomic<GstFlowReturn> flow_{GST_FLOW_FLUSHING};
-  std::atomic<bool> flow_reported_{false};   // upstream or the bus knows of flow_
+  std::atomic<bool> flow_reported_{false};   // upstream or the application knows of flow_
   std::atomic<unsigned> pending_starts_{0};  // SEGMENT and STREAM_START events in the queue
   std::atomic<bool> warned_of_copies_{false};
-  std::atomic<bool> asked_early_{false};  // what memory is best, when it was not known yet
-  std::atomic<bool> has_dmabuf_{false};   // the frames are of memory:DMABuf
-  bool dropping_ = false;                 // of the task: downstream is at EOS
+  std::atomic<bool> asked_early_{false};  // upstream asked for memory before the device was known
+  std::atomic<bool> has_dmabuf_{false};   // the caps have the feature memory:DMABuf
+  bool dropping_ = false;                 // downstream is at EOS; used by the task only
 
   // Quality of service; object lock.
   struct Qos {

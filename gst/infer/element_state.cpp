@@ -1,6 +1,6 @@
 // State changes of the element: reading and compiling the model, and the statistics about it.
-#include "gst/infer/element.h"
 #include "gst/base/guard.h"
+#include "gst/infer/element.h"
 #include "gst/infer/tuning_messages.h"
 
 GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
@@ -9,15 +9,14 @@ GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
 namespace clinfer {
 namespace {
 
-// Frames that pass without inference wait in line behind one that is inferred; so many each.
+// Room in the queue for frames that are passed on without inference: they wait, so as to stay in
+// order, until the inferred frame before them is done. Per inferred frame.
 constexpr unsigned kMostPassing = 8;
 
 bool may_come_as_surfaces(GstPad* sink) {
   if constexpr (kHaveSurfaces) return may_send_surfaces(sink);
   return false;
 }
-
-constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
 std::string path_reason_of(const SharedModel& shared, bool has_dmabuf, bool take_dmabufs) {
   if (has_dmabuf) {
@@ -32,13 +31,20 @@ std::string path_reason_of(const SharedModel& shared, bool has_dmabuf, bool take
 }  // namespace
 
 Element::Element(GstElement* self, GstPad* sink, GstPad* src)
-    : self_(self), sink_(sink), src_(src) {
+    : self_(self),
+      sink_(sink),
+      src_(src),
+      loader_(self, [this](const Session& session, const Settings& settings) {
+        if (!session.shared->surface_problem.empty())
+          warn_of_copies(session.shared->surface_problem);
+        queue_.set_capacity(frames_in_flight_for(settings, &session));
+      }) {
   gst_video_info_init(&info_);
   gst_segment_init(&segment_, GST_FORMAT_TIME);
 }
 
 Element::~Element() {
-  stop_compiling();
+  loader_.stop();
   queue_.clear();
 }
 
@@ -49,8 +55,7 @@ Settings Element::settings() const {
   return copy;
 }
 
-size_t Element::frames_in_flight_for(const Settings& settings) const {
-  const std::shared_ptr<const Session> session = current_session();
+size_t Element::frames_in_flight_for(const Settings& settings, const Session* session) const {
   const size_t streams = session != nullptr ? session->shared->batcher->device_streams()
                                             : std::max<size_t>(settings.throughput_streams, 1);
   const size_t requests = session != nullptr    ? session->shared->batcher->requests()
@@ -100,48 +105,32 @@ void Element::prepare() {
   take_surfaces_ = kHaveSurfaces && take_dmabufs_;
   network_ = network;
 
-  std::shared_ptr<const Session> session = current_session();
-  if (session != nullptr &&
-      (session->network.model != model_ || session->shared->failed ||
-       !engine_difference(session->shared->compiled_for, current).empty()))
+  std::shared_ptr<const Session> session = loader_.session();
+  if (session != nullptr && (session->network.model != model_ || session->shared->failed ||
+                             !engine_difference(session->shared->compiled_for, current).empty()))
     session.reset();
   if (session != nullptr) {
-    // The engine's part serves; what the properties say about in- and outputs may have changed.
+    // The compiled model still serves; properties of its inputs and outputs may have changed.
     session = std::make_shared<const Session>(Session{std::move(network), session->shared});
+    queue_.set_capacity(frames_in_flight_for(current, session.get()));
+    return loader_.use(std::move(session));
   }
-  {
-    const std::lock_guard lock(mutex_);
-    session_ = session;
-    compile_over_ = session != nullptr;
-  }
-  compiling_ = session != nullptr;
-  display_ = session != nullptr ? session->shared->display : nullptr;
-  if (session != nullptr) {
-    queue_.set_capacity(frames_in_flight_for(current));
-    return;
-  }
+  loader_.reset();
   compile_settings_ = current;
-  // The OpenCL context of surfaces is made on their display, which the first caps or frame bring.
+  // The OpenCL context for VA surfaces is made on their display, which comes with the first caps or
+  // the first frame.
   if (!take_surfaces_ || !may_come_as_surfaces(sink_)) compile_for(nullptr);
 }
 
-// Compiles for a display, or for none, unless that is done or under way. The session of another
-// display serves no longer; frames that it has in flight keep it.
+// Compiles for a display, or for none, unless that is done or under way. A session for another
+// display is dropped; frames in flight keep it until they are done.
 void Element::compile_for(std::shared_ptr<const SurfaceDisplay> display) {
-  if (compiling_ && (display == nullptr ||
-                     (display_ != nullptr && display_->display.handle == display->display.handle)))
+  const auto& known = loader_.display();
+  if (loader_.is_started() &&
+      (display == nullptr ||
+       (known != nullptr && known->display.handle == display->display.handle)))
     return;
-  stop_compiling();
-  {
-    const std::lock_guard lock(mutex_);
-    session_ = nullptr;
-    compile_over_ = false;
-  }
-  compiling_ = true;
-  display_ = std::move(display);
-  cancel_ = false;
-  worker_ = std::thread([this, settings = compile_settings_, network = network_,
-                         display = display_] { compile(settings, network, display); });
+  loader_.start({compile_settings_, network_, std::move(display)});
 }
 
 void Element::warn_of_copies(const std::string& why) {
@@ -152,116 +141,15 @@ void Element::warn_of_copies(const std::string& why) {
                         (nullptr));
 }
 
-void Element::compile(const Settings& settings, const Network& network,
-                      std::shared_ptr<const SurfaceDisplay> display) {
-  post_progress(GST_PROGRESS_TYPE_START, "Compiling " + network.name);
-  guard(self_, [&] {
-    Clock::time_point told = Clock::now();
-    const Progress progress = [&](const std::string& what, size_t step, size_t of) {
-      if (Clock::now() - told > kProgressInterval) {
-        told = Clock::now();
-        post_progress(GST_PROGRESS_TYPE_CONTINUE,
-                      what + " (" + std::to_string(step) + " of " + std::to_string(of) + ")");
-      }
-      return !cancel_.load();
-    };
-    const TuningObserver observer = [&](const TuningStatus& status) {
-      if (Clock::now() - told > kProgressInterval) {
-        told = Clock::now();
-        post_progress(GST_PROGRESS_TYPE_CONTINUE, tuning_text(status));
-        gst_element_post_message(
-            self_, gst_message_new_element(GST_OBJECT(self_), tuning_structure(status)));
-      }
-      return !cancel_.load();
-    };
-    try {
-      const auto session = std::make_shared<const Session>(
-          Session{network, find_or_compile(network, settings, display, progress, observer)});
-      const CompiledModel& compiled = *session->shared->compiled;
-      report_tuning(compiled.tuning());
-      if (!session->shared->surface_problem.empty())
-        warn_of_copies(session->shared->surface_problem);
-      GST_INFO_OBJECT(self_, "%s on %s: %u streams, %zu requests, %zu kernels, %.0f ms to load",
-                      network.name.c_str(), compiled.device().name.c_str(), compiled.streams(),
-                      session->shared->batcher->requests(), compiled.kernel_count(),
-                      compiled.load_ms());
-      for (const std::string& warning : compiled.warnings())
-        GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS, ("%s", warning.c_str()), (nullptr));
-      {
-        const std::lock_guard lock(mutex_);
-        session_ = session;
-      }
-      queue_.set_capacity(frames_in_flight_for(settings));
-      post_progress(GST_PROGRESS_TYPE_COMPLETE, "Compiled " + network.name + " for " +
-                                                    compiled.device().id + ", " +
-                                                    compiled.device().name);
-      return;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::cancelled || !cancel_.load()) {
-        post_progress(GST_PROGRESS_TYPE_ERROR, error.what());
-        throw;
-      }
-    }
-    post_progress(GST_PROGRESS_TYPE_CANCELED, "Compiling was stopped");
-  });
-  // Only now, so that no frame, and no EOS, overtakes the messages.
-  {
-    const std::lock_guard lock(mutex_);
-    compile_over_ = true;
-  }
-  session_ready_.notify_all();
-}
-
-void Element::report_tuning(const TuningReport& report) {
-  for (const LayerTuning& layer : report.layers) {
-    if (!layer.lapsed.empty())
-      GST_WARNING_OBJECT(self_, "%s: its record in %s has lapsed: %s", layer.layer.c_str(),
-                         report.file.c_str(), layer.lapsed.c_str());
-    GST_DEBUG_OBJECT(self_, "%s: %s", layer.layer.c_str(), layer.kernel.c_str());
-  }
-  if (report.mode == TuningMode::disabled) return;
-  GST_INFO_OBJECT(self_,
-                  "%s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu of them taken back",
-                  report.file.c_str(), report.hits, report.misses, report.lapsed, report.measured,
-                  report.taken_back);
-  if (report.gain > 0) GST_INFO_OBJECT(self_, "tuned over untuned: %.3f", report.gain);
-}
-
-void Element::post_progress(GstProgressType type, const std::string& text) {
-  gst_element_post_message(
-      self_, gst_message_new_progress(GST_OBJECT(self_), type, "compile", text.c_str()));
-}
-
-void Element::stop_compiling() {
-  cancel_ = true;
-  if (worker_.joinable()) worker_.join();
-}
-
 void Element::finish() {
-  stop_compiling();
+  loader_.stop();
   queue_.clear();
 }
 
 void Element::close() {
-  stop_compiling();
-  std::shared_ptr<const Session> session;
-  {
-    const std::lock_guard lock(mutex_);
-    session = std::move(session_);
-  }
+  loader_.reset();
   model_.reset();
   model_path_.clear();
-}
-
-std::shared_ptr<const Session> Element::current_session() const {
-  const std::lock_guard lock(mutex_);
-  return session_;
-}
-
-std::shared_ptr<const Session> Element::wait_for_session() {
-  std::unique_lock lock(mutex_);
-  session_ready_.wait(lock, [&] { return flushing_ || compile_over_; });
-  return flushing_ ? nullptr : session_;
 }
 
 DecodeSettings Element::decode_settings_for(const Network& network) const {
@@ -272,7 +160,7 @@ DecodeSettings Element::decode_settings_for(const Network& network) const {
 }
 
 DecodeSettings Element::decode_settings_in_force() const {
-  const std::shared_ptr<const Session> session = current_session();
+  const std::shared_ptr<const Session> session = loader_.session();
   return decode_settings_for(session != nullptr ? session->network : Network{});
 }
 
@@ -292,7 +180,7 @@ GstStructure* Element::stats() const {
                       (name + "-p95-ms").c_str(), G_TYPE_DOUBLE, ms.p95, (name + "-p99-ms").c_str(),
                       G_TYPE_DOUBLE, ms.p99, nullptr);
   }
-  const std::shared_ptr<const Session> session = current_session();
+  const std::shared_ptr<const Session> session = loader_.session();
   if (session == nullptr) return stats;
   const CompiledModel& compiled = *session->shared->compiled;
   const std::string path_reason =

@@ -2,9 +2,9 @@
 // the source pad's task.
 #include <algorithm>
 
-#include "gst/infer/element.h"
-#include "gst/frames/frame_memory.h"
 #include "gst/base/guard.h"
+#include "gst/frames/frame_memory.h"
+#include "gst/infer/element.h"
 #include "gst/meta/meta.h"
 
 GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
@@ -38,23 +38,14 @@ constexpr auto kQuiet = std::chrono::milliseconds(100);
 
 void Element::start_flush() {
   flow_ = GST_FLOW_FLUSHING;
-  std::shared_ptr<const Session> session;
-  {
-    const std::lock_guard lock(mutex_);
-    flushing_ = true;
-    session = session_;
-  }
-  session_ready_.notify_all();
+  loader_.set_interrupted(true);
   stream_.interrupted = true;
-  if (session != nullptr) session->shared->batcher->interrupt(stream_);
+  if (const auto session = loader_.session()) session->shared->batcher->interrupt(stream_);
   queue_.start_flush();
 }
 
 void Element::stop_flush() {
-  {
-    const std::lock_guard lock(mutex_);
-    flushing_ = false;
-  }
+  loader_.set_interrupted(false);
   stream_.interrupted = false;
   pending_starts_ = 0;
   dropping_ = false;
@@ -159,7 +150,7 @@ Outcome Element::wanted_outcome(GstBuffer* buffer) {
   return too_late(buffer) ? Outcome::late : Outcome::run;
 }
 
-ModelBatcher::Patience Element::patience(const Settings& settings) const {
+ModelBatcher::BatchWait Element::batch_wait(const Settings& settings) const {
   if (settings.batch_timeout >= 0)
     return {std::chrono::milliseconds(settings.batch_timeout), kQuiet};
   if (!live_.load() || GST_VIDEO_INFO_FPS_N(&info_) <= 0) return {std::nullopt, kQuiet};
@@ -179,7 +170,7 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
   if (settings.inference_region == RegionChoice::roi_list)
     regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
   ModelBatcher& batcher = *job.session->shared->batcher;
-  const ModelBatcher::Patience patience = this->patience(settings);
+  const ModelBatcher::BatchWait wait = batch_wait(settings);
   for (const InferenceRegion& region : regions) {
     Job::Inference& inference = job.inferences.emplace_back();
     inference.region = region;
@@ -190,9 +181,8 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
                                             inference.region.rect, image);
     };
     // Once one region is in, the others follow.
-    inference.ticket = waits || job.inferences.size() > 1
-                           ? batcher.submit(stream_, fill, patience)
-                           : batcher.try_submit(stream_, fill, patience);
+    inference.ticket = waits || job.inferences.size() > 1 ? batcher.submit(stream_, fill, wait)
+                                                          : batcher.try_submit(stream_, fill, wait);
     if (!inference.ticket) {
       job.inferences.pop_back();
       return false;
@@ -215,10 +205,10 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   }
   statistics_.count_in();
   if constexpr (kHaveSurfaces)
-    if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get(), display_));
+    if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get(), loader_.display()));
   auto job = std::make_unique<Job>();
   job->arrived = arrived;
-  job->session = wait_for_session();
+  job->session = loader_.wait();
   if (job->session == nullptr) return failed_flow();
   if (asked_early_.exchange(false) && job->session->shared->compiled->wants_frame_memory())
     gst_pad_push_event(sink_, gst_event_new_reconfigure());
@@ -351,7 +341,7 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
       if (!GST_EVENT_IS_SERIALIZED(event.get()))
         return flow_of(gst_pad_event_default(sink_, GST_OBJECT(self_), event.release()));
   }
-  hurry();
+  flush_partial_batch();
   Item item;
   item.event = std::move(event);
   // What is sticky comes again after a flush: upstream must not take it for refused.
@@ -359,15 +349,15 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
 }
 
 // What stands in line behind our frames must not wait for other frames to fill their batch.
-void Element::hurry() {
-  if (const std::shared_ptr<const Session> session = current_session())
-    session->shared->batcher->hurry(stream_);
+void Element::flush_partial_batch() {
+  if (const std::shared_ptr<const Session> session = loader_.session())
+    session->shared->batcher->flush_partial_batch(stream_);
 }
 
 bool Element::sink_query(GstQuery* query) {
   if (!GST_QUERY_IS_SERIALIZED(query))
     return gst_pad_query_default(sink_, GST_OBJECT(self_), query);
-  hurry();
+  flush_partial_batch();
   auto ticket = std::make_unique<QueryTicket>();
   ticket->query = query;
   std::future<bool> answer = ticket->answer.get_future();
@@ -514,7 +504,8 @@ bool Element::answer_allocation(GstQuery* query) {
   gst_query_parse_allocation(query, &caps, &need_pool);
   GstVideoInfo info;
   if (caps == nullptr || !read_caps(caps, info)) return false;
-  const guint held = static_cast<guint>(frames_in_flight_for(settings())) + 1;
+  const guint held =
+      static_cast<guint>(frames_in_flight_for(settings(), loader_.session().get())) + 1;
   const guint pools = gst_query_get_n_allocation_pools(query);
   for (guint i = 0; i < pools; ++i) {
     GstBufferPool* pool = nullptr;
@@ -540,7 +531,7 @@ void Element::propose_memory(GstQuery* query, const GstCaps& caps) {
   if (!gst_caps_features_is_equal(features, GST_CAPS_FEATURES_MEMORY_SYSTEM_MEMORY) ||
       !takes_any_memory(query))
     return;
-  const std::shared_ptr<const Session> session = current_session();
+  const std::shared_ptr<const Session> session = loader_.session();
   asked_early_ = session == nullptr;
   if (session == nullptr || !session->shared->compiled->wants_frame_memory()) return;
   const Handle<GstAllocator> allocator(new_frame_allocator(session->shared->compiled));

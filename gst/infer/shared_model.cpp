@@ -1,7 +1,6 @@
 // Compiled models, the requests on them, and who shares them.
 #include "gst/infer/shared_model.h"
 
-
 #include <condition_variable>
 #include <cstring>
 #include <map>

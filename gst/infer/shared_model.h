@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "gst/infer/batcher.h"
 #include "gst/frames/dmabuf.h"
-#include "gst/infer/network.h"
 #include "gst/frames/va_surface.h"
+#include "gst/infer/batcher.h"
+#include "gst/infer/network.h"
 
 namespace clinfer {
 

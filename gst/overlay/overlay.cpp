@@ -10,7 +10,7 @@
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/properties.h"
-#include "gst/frames/surface.h"
+#include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
 #include "gst/meta/meta.h"
 #include "gst/overlay/drawing.h"

@@ -76,13 +76,13 @@ TestBatcher::Fill number(int value) {
   return [value](FakeRequest& request, size_t image) { request.set(image, value); };
 }
 
-const TestBatcher::Patience kForEver{std::nullopt, 1h}, kNotAtAll{0s, 1h}, kShort{5ms, 1h};
+const TestBatcher::BatchWait kForEver{std::nullopt, 1h}, kNotAtAll{0s, 1h}, kShort{5ms, 1h};
 
 // Submits the numbers from 0 and then waits for each, in order.
-void expect_results(TestBatcher& batcher, int count, const TestBatcher::Patience& patience) {
+void expect_results(TestBatcher& batcher, int count, const TestBatcher::BatchWait& batch_wait) {
   TestBatcher::Stream stream;
   std::vector<TestBatcher::Ticket> tickets;
-  for (int i = 0; i < count; ++i) tickets.push_back(batcher.submit(stream, number(i), patience));
+  for (int i = 0; i < count; ++i) tickets.push_back(batcher.submit(stream, number(i), batch_wait));
   for (int i = 0; i < count; ++i) EXPECT_EQ(*tickets[static_cast<size_t>(i)].wait(), 1000 + i);
 }
 
@@ -124,10 +124,10 @@ TEST(Batcher, HurryIsForTheStreamsOwnFrames) {
   auto batcher = make(2, 4, 100us);
   TestBatcher::Stream mine, other;
   auto theirs = batcher->submit(other, number(1), kForEver);
-  batcher->hurry(mine);
+  batcher->flush_partial_batch(mine);
   EXPECT_EQ(batcher->counts().batches, 0u);
   auto ours = batcher->submit(mine, number(2), kForEver);
-  batcher->hurry(mine);
+  batcher->flush_partial_batch(mine);
   EXPECT_EQ(*ours.wait(), 1002);
   EXPECT_EQ(*theirs.wait(), 1001);
 }
@@ -352,7 +352,7 @@ TEST(Batcher, ManyStreamsInAStorm) {
           const int value = s * 10000 + i;
           auto ticket = i % 3 == 0 ? batcher->try_submit(stream, number(value), kShort)
                                    : batcher->submit(stream, number(value), kShort);
-          if (i % 10 == 9) batcher->hurry(stream);
+          if (i % 10 == 9) batcher->flush_partial_batch(stream);
           if (i % 25 == 24 && s % 4 == 0) {
             batcher->interrupt(stream);
             stream.interrupted = false;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gst/overlay/canvas.h"
-#include "gst/frames/surface.h"
+#include "gst/frames/mapped_frame.h"
 
 namespace clinfer {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "gst/frames/surface.h"
+#include "gst/frames/mapped_frame.h"
 #include "tests/gst/harness.h"
 
 namespace clinfer {

@@ -11,7 +11,7 @@
 #include "engine/heads/labels.h"
 #include "gst/publish/result_line.h"
 #include "gst/infer/statistics.h"
-#include "gst/frames/surface.h"
+#include "gst/frames/mapped_frame.h"
 
 namespace clinfer {
 namespace {

@@ -1,5 +1,5 @@
 // A GstBuffer as the engine sees a frame.
-#include "gst/frames/surface.h"
+#include "gst/frames/mapped_frame.h"
 
 #include <optional>
 #include <string>

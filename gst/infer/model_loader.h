@@ -1,0 +1,86 @@
+// Compiles the model of an element on a thread of its own, and tells the application how that goes.
+#pragma once
+
+#include <gst/gst.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "gst/infer/network.h"
+#include "gst/infer/settings.h"
+#include "gst/infer/shared_model.h"
+
+namespace clinfer {
+
+// A compiled model, which other elements may share, and how this element uses it. Immutable but for
+// the state of the batcher.
+struct Session {
+  Network network;
+  std::shared_ptr<SharedModel> shared;
+};
+
+// start(), use(), stop() and reset() are called by one thread at a time; the others by any thread.
+// No lock is held while a model compiles or a message is posted.
+class ModelLoader {
+ public:
+  // A model to compile; `display` is that of the frames' VA surfaces, or null.
+  struct Task {
+    Settings settings;
+    Network network;
+    std::shared_ptr<const SurfaceDisplay> display;
+  };
+
+  // Messages are posted for `element`. `loaded` is called on the loader's thread, once session()
+  // gives the new session and before the application is told.
+  ModelLoader(GstElement* element, std::function<void(const Session&, const Settings&)> loaded);
+  ~ModelLoader();  // as stop()
+
+  // Stops what is under way, drops the session, and begins to compile.
+  void start(Task task);
+  // Takes a session that needs no compiling.
+  void use(std::shared_ptr<const Session> session);
+  // Cancels the compilation under way and waits for its end, which takes less than a second.
+  void stop();
+  // The same, and drops the session; nothing is started then.
+  void reset();
+
+  // Whether start() or use() was called since the last reset(), and for which display.
+  bool is_started() const { return started_; }
+  const std::shared_ptr<const SurfaceDisplay>& display() const { return display_; }
+
+  // Null before the model is ready, and where it failed.
+  std::shared_ptr<const Session> session() const;
+  // Blocks until the model is ready or has failed, and all messages about that are posted. Null
+  // when it failed, or at once while interrupted.
+  std::shared_ptr<const Session> wait() const;
+  // Whether compiling has ended, well or not; wait() would not block.
+  bool is_over() const;
+  // While interrupted, wait() does not block: the pads are flushing.
+  void set_interrupted(bool interrupted);
+
+ private:
+  void run(const Task& task);
+  void compile(const Task& task);
+  void report(const Session& session);
+  void post_progress(GstProgressType type, const std::string& text) const;
+
+  GstElement* const element_;
+  const std::function<void(const Session&, const Settings&)> loaded_;
+  bool started_ = false;
+  std::shared_ptr<const SurfaceDisplay> display_;
+  std::thread thread_;
+  std::atomic<bool> cancel_{false};
+
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::condition_variable changed_;
+  std::shared_ptr<const Session> session_;
+  bool over_ = false;
+  bool interrupted_ = true;
+};
+
+}  // namespace clinfer

@@ -93,15 +93,37 @@ JsonWriter& JsonWriter::value(uint64_t number) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(float number) {
-  separate();
+namespace {
+
+// As short as it reads back exactly.
+template <typename Number>
+void append_number(std::string& text, Number number) {
   if (!std::isfinite(number)) {
-    text_ += "null";
-    return *this;
+    text += "null";
+    return;
   }
   char digits[64];
   const auto end = std::to_chars(digits, digits + sizeof digits, number);
-  text_.append(digits, end.ptr);
+  text.append(digits, end.ptr);
+}
+
+}  // namespace
+
+JsonWriter& JsonWriter::value(float number) {
+  separate();
+  append_number(text_, number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::value(double number) {
+  separate();
+  append_number(text_, number);
+  return *this;
+}
+
+JsonWriter& JsonWriter::raw(std::string_view json) {
+  separate();
+  text_ += json;
   return *this;
 }
 

@@ -20,7 +20,9 @@ class JsonWriter {
   JsonWriter& value(int64_t number);
   JsonWriter& value(uint64_t number);
   JsonWriter& value(int number) { return value(static_cast<int64_t>(number)); }
-  JsonWriter& value(float number);  // null when not finite
+  JsonWriter& value(float number);         // null when not finite
+  JsonWriter& value(double number);        // null when not finite
+  JsonWriter& raw(std::string_view json);  // a value that is JSON already, in one line
   const std::string& text() const { return text_; }
 
  private:

@@ -1,335 +1,428 @@
-// Results on buffers, written and read.
+// Results on buffers, attached and read.
 #include "gst/meta/meta.h"
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "engine/heads/labels.h"
-
-#ifdef CLINFER_HAVE_ANALYTICS
-#include <gst/analytics/analytics.h>
-#endif
+#include "gst/meta/analytics.h"
+#include "gst/meta/parameters.h"
 
 namespace clinfer {
 namespace {
 
-std::string label_of(const std::vector<std::string>& labels, int id) {
-  return id >= 0 && static_cast<size_t>(id) < labels.size() ? labels[static_cast<size_t>(id)] : "";
+// ---- from the network's pixels to the picture
+
+Affine affine_of(const Placement& placement, const Rect& visible) {
+  const auto axis = [](float margin, float scale, float origin, int start, int size) {
+    const double by = static_cast<double>(scale) / size;
+    return std::pair(
+        by, (static_cast<double>(origin) - start) / size - static_cast<double>(margin) * by);
+  };
+  const auto [x_scale, x_shift] =
+      axis(placement.left, placement.x_scale, placement.origin_x, visible.x, visible.width);
+  const auto [y_scale, y_shift] =
+      axis(placement.top, placement.y_scale, placement.origin_y, visible.y, visible.height);
+  return {x_scale, x_shift, y_scale, y_shift};
 }
 
-void append_structure(GValue* list, GstStructure* structure) {
-  GValue value = G_VALUE_INIT;
-  g_value_init(&value, GST_TYPE_STRUCTURE);
-  g_value_take_boxed(&value, structure);
-  gst_value_list_append_and_take_value(list, &value);
-}
-
-GstStructure* tensor_structure(const NamedTensor& tensor, const std::string& model) {
-  GValue dims = G_VALUE_INIT;
-  g_value_init(&dims, GST_TYPE_ARRAY);
-  for (int64_t dimension : tensor.value.shape()) {
-    GValue value = G_VALUE_INIT;
-    g_value_init(&value, G_TYPE_INT);
-    g_value_set_int(&value, static_cast<int>(dimension));
-    gst_value_array_append_and_take_value(&dims, &value);
+std::array<Point, 4> corners_of(const OrientedBox& box) {
+  const float c = std::cos(box.rotation), s = std::sin(box.rotation);
+  std::array<Point, 4> corners;
+  for (size_t i = 0; i < 4; ++i) {
+    const float x = (i == 0 || i == 3 ? -0.5f : 0.5f) * box.width,
+                y = (i < 2 ? -0.5f : 0.5f) * box.height;
+    corners[i] = {box.x_center + x * c - y * s, box.y_center + x * s + y * c};
   }
-  GBytes* data = g_bytes_new(tensor.value.raw(), tensor.value.bytes());
-  GstStructure* structure =
-      gst_structure_new("tensor", "name", G_TYPE_STRING, tensor.name.c_str(), "type", G_TYPE_STRING,
-                        std::string(name_of(tensor.value.type())).c_str(), "data", G_TYPE_BYTES,
-                        data, "model", G_TYPE_STRING, model.c_str(), nullptr);
-  g_bytes_unref(data);
-  gst_structure_take_value(structure, "dims", &dims);
-  return structure;
+  return corners;
 }
 
-GstStructure* classification_structure(const Classification& answer, const std::string& model) {
-  GstStructure* structure = gst_structure_new(
-      "classification", "attribute", G_TYPE_STRING, answer.attribute.c_str(), "label_id",
-      G_TYPE_INT, answer.label_id, "confidence", G_TYPE_DOUBLE,
-      static_cast<double>(answer.confidence), "model", G_TYPE_STRING, model.c_str(), nullptr);
-  if (!answer.label.empty())
-    gst_structure_set(structure, "label", G_TYPE_STRING, answer.label.c_str(), nullptr);
-  return structure;
-}
-
-std::string text_of(const GstStructure* structure, const char* field) {
-  const char* text = gst_structure_get_string(structure, field);
-  return text != nullptr ? text : "";
-}
-
-ClassificationView read_classification(const GstStructure* structure) {
-  ClassificationView view;
-  gdouble confidence = 0;
-  view.attribute = text_of(structure, "attribute");
-  view.label = text_of(structure, "label");
-  view.model = text_of(structure, "model");
-  gst_structure_get_int(structure, "label_id", &view.label_id);
-  if (gst_structure_get_double(structure, "confidence", &confidence))
-    view.confidence = static_cast<float>(confidence);
+// Coordinates are still the network's.
+RegionView region_of(const Detection& detection, const std::vector<std::string>& labels,
+                     const std::string& model) {
+  RegionView view;
+  view.has_detection = true;
+  view.box = {detection.x_min, detection.y_min, detection.x_max, detection.y_max};
+  view.confidence = static_cast<double>(detection.confidence);
+  view.label_id = detection.label_id;
+  view.label = detection.label;
+  const auto id = static_cast<size_t>(detection.label_id);
+  if (view.label.empty() && detection.label_id >= 0 && id < labels.size()) view.label = labels[id];
+  view.roi_type = view.label.empty() ? std::to_string(detection.label_id) : view.label;
+  view.model = model;
+  if (detection.oriented_box) view.corners = corners_of(*detection.oriented_box);
+  view.skeleton = detection.skeleton;
+  view.keypoints = detection.keypoints;
+  view.landmarks = detection.landmarks;
+  if (const auto& mask = detection.mask) {
+    view.mask.emplace();
+    view.mask->columns = mask->columns;
+    view.mask->rows = mask->rows;
+    view.mask->area = {mask->x_min, mask->y_min, mask->x_max, mask->y_max};
+    view.mask->level = mask->level;
+    view.mask->values = bytes_of(mask->values, mask);
+  }
   return view;
 }
 
-TensorView read_tensor(const GstStructure* structure) {
+template <typename Value>
+Bytes copy_of(const std::vector<Value>& values) {
+  auto kept = std::make_shared<const std::vector<Value>>(values);
+  return bytes_of(*kept, kept);
+}
+
+MapView map_of(const PictureMap& map, const std::string& model) {
+  MapView view;
+  view.name = map.name;
+  view.model = model;
+  view.kind = map.kind;
+  view.columns = map.columns;
+  view.rows = map.rows;
+  view.area = {map.x_min, map.y_min, map.x_max, map.y_max};
+  view.labels = map.labels;
+  view.values = map.kind == MapKind::classes ? copy_of(map.classes) : copy_of(map.values);
+  return view;
+}
+
+TensorView tensor_of(const NamedTensor& tensor, const std::string& model) {
   TensorView view;
-  view.name = text_of(structure, "name");
-  view.type = text_of(structure, "type");
-  view.model = text_of(structure, "model");
-  const GValue* dims = gst_structure_get_value(structure, "dims");
-  if (dims == nullptr || !GST_VALUE_HOLDS_ARRAY(dims)) return view;
-  for (guint d = 0; d < gst_value_array_get_size(dims); ++d) {
-    const GValue* value = gst_value_array_get_value(dims, d);
-    if (G_VALUE_HOLDS_INT(value)) view.dims.push_back(g_value_get_int(value));
-  }
+  view.name = tensor.name;
+  view.type = name_of(tensor.value.type());
+  view.model = model;
+  for (const int64_t dimension : tensor.value.shape())
+    view.dims.push_back(static_cast<int>(dimension));
+  view.data = Bytes(g_bytes_new(tensor.value.raw(), tensor.value.bytes()), g_bytes_unref);
   return view;
 }
 
-// Calls visit(nth, meta) for each region of interest of a buffer.
+Answers answers_of(const Results& results, const std::string& model) {
+  Answers answers;
+  for (const Classification& answer : results.classifications)
+    answers.classifications.push_back({answer, model});
+  for (const RecognizedText& text : results.texts) answers.texts.push_back({text, model});
+  for (const Embedding& embedding : results.embeddings)
+    answers.embeddings.push_back({embedding.name,
+                                  "f32",
+                                  model,
+                                  {static_cast<int>(embedding.values.size())},
+                                  copy_of(embedding.values)});
+  for (const PictureMap& map : results.maps) answers.maps.push_back(map_of(map, model));
+  for (const NamedTensor& tensor : results.tensors)
+    answers.tensors.push_back(tensor_of(tensor, model));
+  return answers;
+}
+
+void append(Answers& to, const Answers& from) {
+  const auto add = [](auto& list, const auto& more) {
+    list.insert(list.end(), more.begin(), more.end());
+  };
+  add(to.classifications, from.classifications);
+  add(to.texts, from.texts);
+  add(to.embeddings, from.embeddings);
+  add(to.maps, from.maps);
+  add(to.tensors, from.tensors);
+}
+
+// ---- what is on a buffer
+
 template <typename Visit>
-void for_each_region(GstBuffer* buffer, Visit&& visit) {
+void for_each_roi(GstBuffer* buffer, Visit&& visit) {
   gpointer state = nullptr;
-  size_t nth = 0;
   while (GstMeta* meta = gst_buffer_iterate_meta_filtered(
              buffer, &state, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE))
-    visit(nth++, reinterpret_cast<GstVideoRegionOfInterestMeta*>(meta));
+    visit(reinterpret_cast<GstVideoRegionOfInterestMeta*>(meta));
 }
 
-GstVideoRegionOfInterestMeta* region_at(GstBuffer* buffer, size_t index) {
-  GstVideoRegionOfInterestMeta* found = nullptr;
-  for_each_region(buffer, [&](size_t nth, GstVideoRegionOfInterestMeta* roi) {
-    if (nth == index) found = roi;
-  });
+Rect visible_in(GstBuffer* buffer, int width, int height) {
+  const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(buffer);
+  return {crop != nullptr ? static_cast<int>(crop->x) : 0,
+          crop != nullptr ? static_cast<int>(crop->y) : 0, width, height};
+}
+
+// The record, seen from the part of the frame that is visible now: an element in between may have
+// cropped the frame in place. What is no longer visible has no box left.
+std::optional<Record> visible_record(GstBuffer* buffer, const Rect& visible) {
+  std::optional<Record> record = read_record(buffer);
+  if (!record || gst_buffer_get_video_crop_meta(buffer) == nullptr) return record;
+  const Affine affine = between(record->picture, visible);
+  for (RecordedRegion& region : record->regions)
+    if (!move_region(region.view, affine, visible.width, visible.height)) region.view.box = {};
+  for (ResultView& result : record->results) move_answers(result, affine);
+  return record;
+}
+
+RegionView view_of(const GstVideoRegionOfInterestMeta* roi, int width, int height) {
+  RegionView view;
+  const auto limited = [](guint value) {
+    return static_cast<int>(std::min<guint>(value, G_MAXINT / 4));
+  };
+  view.x = limited(roi->x);
+  view.y = limited(roi->y);
+  view.width = limited(roi->w);
+  view.height = limited(roi->h);
+  view.id = roi->id;
+  view.parent_id = roi->parent_id;
+  if (const char* type = g_quark_to_string(roi->roi_type)) view.roi_type = type;
+  if (width > 0 && height > 0)
+    view.box = {static_cast<float>(view.x) / static_cast<float>(width),
+                static_cast<float>(view.y) / static_cast<float>(height),
+                static_cast<float>(view.x + view.width) / static_cast<float>(width),
+                static_cast<float>(view.y + view.height) / static_cast<float>(height)};
+  return view;
+}
+
+struct Found {
+  RegionView view;
+  GstVideoRegionOfInterestMeta* roi = nullptr;  // null: in GstAnalytics only
+  bool recorded = false;
+};
+
+// A region of interest together with what the record says of it.
+Found found_with(GstVideoRegionOfInterestMeta* roi, const std::optional<Record>& record,
+                 const Rect& visible, bool cropped) {
+  Found found{view_of(roi, visible.width, visible.height), roi, false};
+  const std::set<std::string>* known = nullptr;
+  if (record && roi->id != 0) {
+    for (const RecordedRegion& region : record->regions) {
+      if (region.view.id != roi->id || region.view.roi_type != found.view.roi_type) continue;
+      found.recorded = true;
+      known = &region.parameters;
+      const RegionView rectangle = found.view;
+      found.view = region.view;
+      // Somebody moved it, a tracker for one.
+      if (!cropped && !is_same_object(rectangle, region.view)) {
+        found.view.x = rectangle.x, found.view.y = rectangle.y;
+        found.view.width = rectangle.width, found.view.height = rectangle.height;
+        found.view.box = rectangle.box;
+      }
+      break;
+    }
+  }
+  for (const GList* item = roi->params; item != nullptr; item = item->next) {
+    const auto* parameter = static_cast<const GstStructure*>(item->data);
+    if (known == nullptr || known->count(gst_structure_get_name(parameter)) == 0)
+      read_parameter(parameter, found.view);
+  }
+  if (!found.view.has_detection) found.view.label = found.view.roi_type;
   return found;
 }
 
-// The label of a region: of its detection, else its type.
-std::string region_label(GstVideoRegionOfInterestMeta* roi) {
-  std::string label;
-  if (const GstStructure* detection = gst_video_region_of_interest_meta_get_param(roi, "detection"))
-    label = text_of(detection, "label");
-  if (const char* type = g_quark_to_string(roi->roi_type); label.empty() && type != nullptr)
-    label = type;
-  return label;
+std::vector<Found> find_regions(GstBuffer* buffer, const std::optional<Record>& record,
+                                const Rect& visible) {
+  std::vector<Found> list;
+  int last_id = 0;
+  const bool cropped = gst_buffer_get_video_crop_meta(buffer) != nullptr;
+  for_each_roi(buffer, [&](GstVideoRegionOfInterestMeta* roi) {
+    Found found = found_with(roi, record, visible, cropped);
+    if (!(found.view.box.x_max > found.view.box.x_min) && found.recorded) return;
+    last_id = std::max({last_id, found.view.id, found.view.parent_id});
+    list.push_back(std::move(found));
+  });
+  const size_t regions = list.size();
+  std::vector<bool> taken(regions, false);
+  for (RegionView& object : read_analytics_objects(buffer, visible.width, visible.height)) {
+    size_t same = 0;
+    while (same < regions && (taken[same] || !is_same_object(list[same].view, object))) ++same;
+    if (same == regions) {
+      object.id = ++last_id;
+      list.push_back({std::move(object), nullptr, false});
+      continue;
+    }
+    taken[same] = true;
+    RegionView& view = list[same].view;
+    if (!view.track_id) view.track_id = object.track_id;
+    // Classifications of other elements stand in GstAnalytics alone.
+    for (const ClassificationView& answer : object.classifications) {
+      const bool known = std::any_of(
+          view.classifications.begin(), view.classifications.end(), [&](const auto& other) {
+            return (other.label.empty() ? std::to_string(other.label_id) : other.label) ==
+                   answer.label;
+          });
+      if (!known) view.classifications.push_back(answer);
+    }
+  }
+  return list;
 }
 
-void attach_objects(GstBuffer* buffer, const PartResult& part, const Rect& visible,
-                    const std::vector<std::string>& labels, int parent) {
-#ifdef CLINFER_HAVE_ANALYTICS
-  GstAnalyticsRelationMeta* analytics = gst_buffer_get_analytics_relation_meta(buffer);
-  if (analytics == nullptr) analytics = gst_buffer_add_analytics_relation_meta(buffer);
-#endif
-  // Ids count on from what other elements left; 0 means none.
-  int id =
-      static_cast<int>(gst_buffer_get_n_meta(buffer, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE));
-  for (const Detection& detection : part.results.detections) {
-    const auto box = to_picture(detection, part.placement, visible);
-    if (!box) continue;
-    const auto pixel = [](float share, int size) {
-      return static_cast<guint>(std::lround(static_cast<double>(share) * size));
-    };
-    const guint x = pixel(box->x_min, visible.width);
-    const guint y = pixel(box->y_min, visible.height);
-    const guint width = pixel(box->x_max, visible.width) - x;
-    const guint height = pixel(box->y_max, visible.height) - y;
-    const std::string label = label_of(labels, detection.label_id);
-    const std::string type = label.empty() ? std::to_string(detection.label_id) : label;
-    GstVideoRegionOfInterestMeta* roi =
-        gst_buffer_add_video_region_of_interest_meta(buffer, type.c_str(), x, y, width, height);
-    roi->id = ++id;
-    roi->parent_id = parent;
-    GstStructure* parameters = gst_structure_new(
-        "detection", "x_min", G_TYPE_DOUBLE, static_cast<double>(box->x_min), "x_max",
-        G_TYPE_DOUBLE, static_cast<double>(box->x_max), "y_min", G_TYPE_DOUBLE,
-        static_cast<double>(box->y_min), "y_max", G_TYPE_DOUBLE, static_cast<double>(box->y_max),
-        "confidence", G_TYPE_DOUBLE, static_cast<double>(detection.confidence), "label_id",
-        G_TYPE_INT, detection.label_id, nullptr);
-    if (!label.empty())
-      gst_structure_set(parameters, "label", G_TYPE_STRING, label.c_str(), nullptr);
-    gst_video_region_of_interest_meta_add_param(roi, parameters);
-#ifdef CLINFER_HAVE_ANALYTICS
-    GstAnalyticsODMtd object;
-    gst_analytics_relation_meta_add_od_mtd(
-        analytics, g_quark_from_string(type.c_str()), static_cast<gint>(x), static_cast<gint>(y),
-        static_cast<gint>(width), static_cast<gint>(height), detection.confidence, &object);
-#endif
+// ---- attaching
+
+// The ids of a buffer's regions; next() is above all of them.
+class Ids {
+ public:
+  explicit Ids(GstBuffer* buffer, const std::optional<Record>& record) {
+    for_each_roi(buffer, [&](const GstVideoRegionOfInterestMeta* roi) {
+      ++uses_[roi->id];
+      last_ = std::max({last_, roi->id, roi->parent_id});
+    });
+    if (!record) return;
+    for (const RecordedRegion& region : record->regions)
+      last_ = std::max({last_, region.view.id, region.view.parent_id});
   }
-#ifdef CLINFER_HAVE_ANALYTICS
-  for (const Classification& answer : part.results.classifications) {
-    const std::string name = answer.label.empty() ? std::to_string(answer.label_id) : answer.label;
-    GstAnalyticsClsMtd classified;
-    gst_analytics_relation_meta_add_one_cls_mtd(analytics, answer.confidence,
-                                                g_quark_from_string(name.c_str()), &classified);
+  int next() { return ++last_; }
+  bool is_unique(int id) const {
+    const auto found = uses_.find(id);
+    return id > 0 && found != uses_.end() && found->second == 1;
   }
-#endif
+
+ private:
+  std::map<int, int> uses_;
+  int last_ = 0;
+};
+
+GstVideoRegionOfInterestMeta* add_roi(GstBuffer* buffer, const RegionView& view) {
+  GstVideoRegionOfInterestMeta* roi = gst_buffer_add_video_region_of_interest_meta(
+      buffer, view.roi_type.c_str(), static_cast<guint>(view.x), static_cast<guint>(view.y),
+      static_cast<guint>(view.width), static_cast<guint>(view.height));
+  roi->id = view.id;
+  roi->parent_id = view.parent_id;
+  return roi;
 }
 
-// Appends to the list `field` of a structure.
-void append_to_list(GstStructure* structure, const char* field,
-                    const std::vector<GstStructure*>& items) {
-  if (items.empty()) return;
-  GValue list = G_VALUE_INIT;
-  g_value_init(&list, GST_TYPE_LIST);
-  for (GstStructure* item : items) append_structure(&list, item);
-  gst_structure_take_value(structure, field, &list);
-}
+class Attachment {
+ public:
+  Attachment(GstBuffer* buffer, const FrameResult& result, const std::vector<std::string>& labels)
+      : buffer_(buffer),
+        result_(result),
+        labels_(labels),
+        old_(visible_record(buffer, result.visible)),
+        ids_(buffer, old_) {
+    record_ = old_.value_or(Record{});
+    record_.picture = result.visible;
+    if (std::any_of(result.parts.begin(), result.parts.end(),
+                    [](const PartResult& part) { return part.region.has_value(); }))
+      found_ = find_regions(buffer, old_, result.visible);
+  }
+
+  void run() {
+    ResultView whole;
+    whole.outcome = result_.outcome;
+    whole.model = result_.model;
+    for (const PartResult& part : result_.parts) {
+      const Affine affine = affine_of(part.placement, result_.visible);
+      Answers answers = answers_of(part.results, result_.model);
+      move_answers(answers, affine);
+      if (!part.region) {
+        add_objects(part, affine, 0);
+        add_analytics_answers(buffer_, nullptr, answers, width(), height());
+        append(whole, answers);
+      } else if (*part.region < found_.size()) {
+        const int id = add_to_region(found_[*part.region], answers);
+        add_objects(part, affine, id);
+      }  // else the copy of the buffer lost it
+    }
+    record_.results.push_back(std::move(whole));
+    write_record(buffer_, record_);
+  }
+
+ private:
+  int width() const { return result_.visible.width; }
+  int height() const { return result_.visible.height; }
+
+  void add_objects(const PartResult& part, const Affine& affine, int parent) {
+    std::vector<RegionView> added;
+    for (const Detection& detection : part.results.detections) {
+      RegionView view = region_of(detection, labels_, result_.model);
+      if (!move_region(view, affine, width(), height())) continue;
+      view.id = ids_.next();
+      view.parent_id = parent;
+      add_parameters(add_roi(buffer_, view), view, result_.visible);
+      record_.regions.push_back({view, {}});
+      added.push_back(std::move(view));
+    }
+    add_analytics_objects(buffer_, added);
+  }
+
+  // Returns the region's id.
+  int add_to_region(Found& found, const Answers& answers) {
+    if (found.roi == nullptr) {
+      found.view.id = ids_.next();
+      found.roi = add_roi(buffer_, found.view);
+    } else if (!found.recorded && !ids_.is_unique(found.roi->id)) {
+      // Others leave 0 or count anew; nothing could be said of a region that is not told apart.
+      found.roi->id = found.view.id = ids_.next();
+    }
+    append(found.view, answers);
+    add_parameters(found.roi, found.view, result_.visible);
+    const auto recorded =
+        std::find_if(record_.regions.begin(), record_.regions.end(),
+                     [&](const RecordedRegion& region) { return region.view.id == found.view.id; });
+    if (recorded == record_.regions.end())
+      record_.regions.push_back({found.view, {}});
+    else
+      recorded->view = found.view;
+    add_analytics_answers(buffer_, &found.view, answers, width(), height());
+    return found.view.id;
+  }
+
+  GstBuffer* buffer_;
+  const FrameResult& result_;
+  const std::vector<std::string>& labels_;
+  std::optional<Record> old_;
+  Record record_;
+  Ids ids_;
+  std::vector<Found> found_;
+};
 
 }  // namespace
-
-void register_result_meta() {
-  static const gchar* const kNoTags[] = {nullptr};
-  if (gst_meta_get_info(kResultMeta) == nullptr)
-    gst_meta_register_custom(kResultMeta, const_cast<const gchar**>(kNoTags), nullptr, nullptr,
-                             nullptr);
-}
 
 std::optional<PictureBox> to_picture(const Detection& detection, const Placement& placement,
                                      const Rect& visible) {
   if (visible.width <= 0 || visible.height <= 0) return std::nullopt;
-  const auto share = [](float network, float margin, float scale, float origin, int start,
-                        int size) {
-    const double frame = (static_cast<double>(network) - margin) * scale + origin;
-    return static_cast<float>(std::clamp((frame - start) / size, 0.0, 1.0));
-  };
-  const auto x = [&](float v) {
-    return share(v, placement.left, placement.x_scale, placement.origin_x, visible.x,
-                 visible.width);
-  };
-  const auto y = [&](float v) {
-    return share(v, placement.top, placement.y_scale, placement.origin_y, visible.y,
-                 visible.height);
-  };
-  const PictureBox box{x(detection.x_min), y(detection.y_min), x(detection.x_max),
-                       y(detection.y_max)};
-  if (!(box.x_max > box.x_min) || !(box.y_max > box.y_min)) return std::nullopt;
-  return box;
-}
-
-std::string_view name_of(Outcome outcome) {
-  static constexpr std::string_view kNames[] = {"run", "skipped", "late"};
-  return kNames[static_cast<size_t>(outcome)];
+  RegionView view;
+  view.box = {detection.x_min, detection.y_min, detection.x_max, detection.y_max};
+  if (!move_region(view, affine_of(placement, visible), visible.width, visible.height))
+    return std::nullopt;
+  return view.box;
 }
 
 std::vector<InferenceRegion> regions_to_infer(GstBuffer* buffer, const Rect& visible,
                                               const std::string& object_class) {
   const std::vector<std::string> wanted = parse_labels(object_class);
   std::vector<InferenceRegion> regions;
-  for_each_region(buffer, [&](size_t nth, GstVideoRegionOfInterestMeta* roi) {
-    if (!wanted.empty() &&
-        std::find(wanted.begin(), wanted.end(), region_label(roi)) == wanted.end())
-      return;
-    const auto limit = [](uint64_t value, int size) {
-      return static_cast<int>(std::min<uint64_t>(value, static_cast<uint64_t>(size)));
-    };
-    const int left = limit(roi->x, visible.width), top = limit(roi->y, visible.height);
-    const int right = limit(uint64_t{roi->x} + roi->w, visible.width);
-    const int bottom = limit(uint64_t{roi->y} + roi->h, visible.height);
+  const std::vector<RegionView> all = read_regions(buffer, visible.width, visible.height);
+  for (size_t nth = 0; nth < all.size(); ++nth) {
+    const RegionView& view = all[nth];
+    const std::string& label = view.label.empty() ? view.roi_type : view.label;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), label) == wanted.end()) continue;
+    const int left = std::min(view.x, visible.width), top = std::min(view.y, visible.height);
+    const int right = std::min(view.x + view.width, visible.width);
+    const int bottom = std::min(view.y + view.height, visible.height);
     if (right > left && bottom > top)
       regions.push_back({nth, {visible.x + left, visible.y + top, right - left, bottom - top}});
-  });
+  }
   return regions;
 }
 
 void attach_result(GstBuffer* buffer, const FrameResult& result,
                    const std::vector<std::string>& labels) {
-  GstCustomMeta* meta = gst_buffer_add_custom_meta(buffer, kResultMeta);
-  GstStructure* structure = gst_custom_meta_get_structure(meta);
-  gst_structure_set(structure, "inference", G_TYPE_STRING,
-                    std::string(name_of(result.outcome)).c_str(), "model", G_TYPE_STRING,
-                    result.model.c_str(), nullptr);
-  for (const PartResult& part : result.parts) {
-    GstVideoRegionOfInterestMeta* roi = part.region ? region_at(buffer, *part.region) : nullptr;
-    if (part.region && roi == nullptr) continue;  // the copy of the buffer lost it
-    std::vector<GstStructure*> classifications, tensors;
-    for (const Classification& answer : part.results.classifications)
-      classifications.push_back(classification_structure(answer, result.model));
-    for (const NamedTensor& tensor : part.results.tensors)
-      tensors.push_back(tensor_structure(tensor, result.model));
-    if (roi == nullptr) {
-      append_to_list(structure, "classifications", classifications);
-      append_to_list(structure, "tensors", tensors);
-    } else {
-      for (const auto* parameters : {&classifications, &tensors})
-        for (GstStructure* parameter : *parameters)
-          gst_video_region_of_interest_meta_add_param(roi, parameter);
-    }
-    attach_objects(buffer, part, result.visible, labels, roi != nullptr ? roi->id : 0);
+  Attachment(buffer, result, labels).run();
+}
+
+FrameView read_frame(GstBuffer* buffer, int width, int height) {
+  const Rect visible = visible_in(buffer, width, height);
+  std::optional<Record> record = visible_record(buffer, visible);
+  FrameView frame;
+  for (Found& found : find_regions(buffer, record, visible))
+    frame.regions.push_back(std::move(found.view));
+  if (record) {
+    frame.results = std::move(record->results);
+  } else if (auto answers = read_analytics_answers(buffer); !answers.empty()) {
+    ResultView others;
+    others.outcome = Outcome::run;
+    others.classifications = std::move(answers);
+    frame.results.push_back(std::move(others));
   }
+  return frame;
 }
 
 std::vector<RegionView> read_regions(GstBuffer* buffer, int width, int height) {
-  std::vector<RegionView> regions;
-  for_each_region(buffer, [&](size_t, GstVideoRegionOfInterestMeta* roi) {
-    RegionView view;
-    const auto limited = [](guint value) {
-      return static_cast<int>(std::min<guint>(value, G_MAXINT / 4));
-    };
-    view.x = limited(roi->x);
-    view.y = limited(roi->y);
-    view.width = limited(roi->w);
-    view.height = limited(roi->h);
-    view.id = roi->id;
-    view.parent_id = roi->parent_id;
-    if (const char* type = g_quark_to_string(roi->roi_type)) view.roi_type = type;
-    if (width > 0 && height > 0)
-      view.box = {static_cast<float>(view.x) / static_cast<float>(width),
-                  static_cast<float>(view.y) / static_cast<float>(height),
-                  static_cast<float>(view.x + view.width) / static_cast<float>(width),
-                  static_cast<float>(view.y + view.height) / static_cast<float>(height)};
-    if (const GstStructure* detection =
-            gst_video_region_of_interest_meta_get_param(roi, "detection")) {
-      gdouble x_min = 0, x_max = 0, y_min = 0, y_max = 0, confidence = 0;
-      gint label_id = 0;
-      view.has_detection = true;
-      if (gst_structure_get(detection, "x_min", G_TYPE_DOUBLE, &x_min, "x_max", G_TYPE_DOUBLE,
-                            &x_max, "y_min", G_TYPE_DOUBLE, &y_min, "y_max", G_TYPE_DOUBLE, &y_max,
-                            nullptr))
-        view.box = {static_cast<float>(x_min), static_cast<float>(y_min), static_cast<float>(x_max),
-                    static_cast<float>(y_max)};
-      if (gst_structure_get_double(detection, "confidence", &confidence))
-        view.confidence = confidence;
-      if (gst_structure_get_int(detection, "label_id", &label_id)) view.label_id = label_id;
-      if (const char* label = gst_structure_get_string(detection, "label")) view.label = label;
-      if (view.label.empty() && view.label_id && view.roi_type != std::to_string(*view.label_id))
-        view.label = view.roi_type;
-    } else {
-      view.label = view.roi_type;
-    }
-    for (const GList* item = roi->params; item != nullptr; item = item->next) {
-      const auto* parameter = static_cast<const GstStructure*>(item->data);
-      if (gst_structure_has_name(parameter, "classification"))
-        view.classifications.push_back(read_classification(parameter));
-      else if (gst_structure_has_name(parameter, "tensor"))
-        view.tensors.push_back(read_tensor(parameter));
-    }
-    regions.push_back(std::move(view));
-  });
-  return regions;
+  return read_frame(buffer, width, height).regions;
 }
 
 std::vector<ResultView> read_results(GstBuffer* buffer) {
-  std::vector<ResultView> results;
-  const GstMetaInfo* info = gst_meta_get_info(kResultMeta);
-  if (info == nullptr) return results;
-  gpointer state = nullptr;
-  while (GstMeta* meta = gst_buffer_iterate_meta_filtered(buffer, &state, info->api)) {
-    const GstStructure* structure =
-        gst_custom_meta_get_structure(reinterpret_cast<GstCustomMeta*>(meta));
-    ResultView view;
-    const std::string inference = text_of(structure, "inference");
-    for (const Outcome outcome : {Outcome::run, Outcome::skipped, Outcome::late})
-      if (inference == name_of(outcome)) view.outcome = outcome;
-    view.model = text_of(structure, "model");
-    const GValue* list = gst_structure_get_value(structure, "classifications");
-    for (guint i = 0; list != nullptr && i < gst_value_list_get_size(list); ++i)
-      view.classifications.push_back(
-          read_classification(gst_value_get_structure(gst_value_list_get_value(list, i))));
-    list = gst_structure_get_value(structure, "tensors");
-    for (guint i = 0; list != nullptr && i < gst_value_list_get_size(list); ++i)
-      view.tensors.push_back(
-          read_tensor(gst_value_get_structure(gst_value_list_get_value(list, i))));
-    results.push_back(std::move(view));
-  }
-  return results;
+  std::optional<Record> record = read_record(buffer);
+  return record ? std::move(record->results) : std::vector<ResultView>{};
 }
 
 }  // namespace clinfer

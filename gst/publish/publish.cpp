@@ -151,9 +151,7 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
       facts.timestamp = GST_CLOCK_TIME_IS_VALID(time) ? time : GST_BUFFER_PTS(buffer);
     }
     const std::string line =
-        clinfer::result_line(facts, clinfer::read_regions(buffer, facts.width, facts.height),
-                             clinfer::read_results(buffer)) +
-        '\n';
+        clinfer::result_line(facts, clinfer::read_frame(buffer, facts.width, facts.height)) + '\n';
     if (std::fwrite(line.data(), 1, line.size(), state.file) != line.size() ||
         std::fflush(state.file) != 0) {
       const int code = errno;

@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <fstream>
 
-#include "gst/base/handle.h"
 #include "engine/heads/labels.h"
-#include "gst/publish/result_line.h"
-#include "gst/infer/statistics.h"
+#include "gst/base/handle.h"
 #include "gst/frames/mapped_frame.h"
+#include "gst/infer/statistics.h"
+#include "gst/publish/result_line.h"
 
 namespace clinfer {
 namespace {
@@ -106,27 +106,26 @@ TEST(ResultLine, HasTheKeysOfTheDesign) {
   register_result_meta();
   const Handle<GstBuffer> buffer(gst_buffer_new());
   attach_result(buffer.get(), sample_result(), {"background", "f\"ace"});
-  const std::string line = result_line(
-      {7, 200, 100, 40000000}, read_regions(buffer.get(), 200, 100), read_results(buffer.get()));
+  const std::string line = result_line({7, 200, 100, 40000000}, read_frame(buffer.get(), 200, 100));
   EXPECT_EQ(
       line,
       R"({"frame":7,"objects":[{"detection":{"bounding_box":{"x_min":0.1,"y_min":0.1,"x_max":0.3,"y_max":0.5},)"
       R"("confidence":0.75,"label_id":1,"label":"f\"ace"},"x":20,"y":10,"w":40,"h":40,"region_id":1,"roi_type":"f\"ace"},)"
       R"({"detection":{"bounding_box":{"x_min":0,"y_min":0,"x_max":0.05,"y_max":0.1},"confidence":0.5,"label_id":9},)"
-      R"("x":0,"y":0,"w":10,"h":10,"region_id":2,"roi_type":"9"}],)"
-      R"("classifications":[{"attribute":"color","label_id":2,"label":"red","confidence":0.25,"model":{"name":"net"}}],)"
-      R"("tensors":[{"layer_name":"t","precision":"f32","dims":[1,2],"model_name":"net"}],)"
+      R"("x":0,"y":0,"w":10,"h":10,"region_id":2,"roi_type":"9"},)"
+      R"({"x":0,"y":0,"w":200,"h":100,"color":{"label_id":2,"label":"red","confidence":0.25,"model":{"name":"net"}}}],)"
+      R"("tensors":[{"name":"t","layer_name":"t","model_name":"net","precision":"FP32","layout":"ANY","dims":[1,2]}],)"
       R"("resolution":{"width":200,"height":100},"timestamp":40000000,"inference":"run"})");
 }
 
 TEST(ResultLine, IsThereWithoutObjects) {
   register_result_meta();
-  EXPECT_EQ(result_line({0, 8, 6, std::nullopt}, {}, {}),
+  EXPECT_EQ(result_line({0, 8, 6, std::nullopt}, {}),
             R"({"frame":0,"objects":[],"resolution":{"width":8,"height":6}})");
   const Handle<GstBuffer> buffer(gst_buffer_new());
   attach_result(buffer.get(), FrameResult{}, {});
   EXPECT_EQ(
-      result_line({1, 8, 6, 5}, {}, read_results(buffer.get())),
+      result_line({1, 8, 6, 5}, read_frame(buffer.get(), 8, 6)),
       R"({"frame":1,"objects":[],"resolution":{"width":8,"height":6},"timestamp":5,"inference":"skipped"})");
 }
 

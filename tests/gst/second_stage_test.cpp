@@ -25,50 +25,20 @@ std::string model(const std::string& network) {
          network.substr(name.size());
 }
 
-// Every number that `model_name` left in a list of parameters: confidences, then tensors.
-std::vector<float> numbers_of(const std::vector<const GstStructure*>& structures) {
+// Every number that `model` said: confidences, then tensors.
+std::vector<float> numbers_of(const Answers& answers, const std::string& model) {
   std::vector<float> numbers;
-  for (const GstStructure* structure : structures) {
-    gdouble confidence = 0;
-    gint label = 0;
-    GBytes* data = nullptr;
-    if (gst_structure_get_double(structure, "confidence", &confidence) &&
-        gst_structure_get_int(structure, "label_id", &label)) {
-      numbers.push_back(static_cast<float>(label));
-      numbers.push_back(static_cast<float>(confidence));
-    } else if (gst_structure_get(structure, "data", G_TYPE_BYTES, &data, nullptr)) {
-      gsize size = 0;
-      const auto* values = static_cast<const float*>(g_bytes_get_data(data, &size));
-      numbers.insert(numbers.end(), values, values + size / sizeof(float));
-      g_bytes_unref(data);
-    }
+  for (const ClassificationView& answer : answers.classifications) {
+    if (answer.model != model) continue;
+    numbers.push_back(static_cast<float>(answer.label_id));
+    numbers.push_back(answer.confidence);
+  }
+  for (const TensorView& tensor : answers.tensors) {
+    if (tensor.model != model || tensor.type != "f32") continue;
+    const float* values = values_of<float>(tensor.data);
+    numbers.insert(numbers.end(), values, values + count_of<float>(tensor.data));
   }
   return numbers;
-}
-
-std::vector<const GstStructure*> of_region(GstVideoRegionOfInterestMeta* roi,
-                                           const std::string& model_name) {
-  std::vector<const GstStructure*> found;
-  for (const char* kind : {"classification", "tensor"})
-    for (const GList* item = roi->params; item != nullptr; item = item->next) {
-      const auto* parameter = static_cast<const GstStructure*>(item->data);
-      if (gst_structure_has_name(parameter, kind) &&
-          gst_structure_get_string(parameter, "model") == model_name)
-        found.push_back(parameter);
-    }
-  return found;
-}
-
-std::vector<const GstStructure*> of_frame(GstBuffer* buffer) {
-  const GstStructure* structure =
-      gst_custom_meta_get_structure(gst_buffer_get_custom_meta(buffer, kResultMeta));
-  std::vector<const GstStructure*> found;
-  for (const char* field : {"classifications", "tensors"}) {
-    const GValue* list = gst_structure_get_value(structure, field);
-    for (guint i = 0; list != nullptr && i < gst_value_list_get_size(list); ++i)
-      found.push_back(gst_value_get_structure(gst_value_list_get_value(list, i)));
-  }
-  return found;
 }
 
 // Runs `second` networks on the objects of `detector`, compares some frames with objects.
@@ -124,12 +94,15 @@ void compare(const std::string& video, const std::string& detector,
                    (std::string(",colorimetry=") + colorimetry.get()).c_str());
     size_t compared = 0;
     for (const Handle<GstBuffer>& frame : frames) {
+      const std::vector<RegionView> regions = read_regions(
+          frame.get(), GST_VIDEO_INFO_WIDTH(&info), GST_VIDEO_INFO_HEIGHT(&info));
+      size_t index = 0;
       gpointer state = nullptr;
       while (GstMeta* meta = gst_buffer_iterate_meta_filtered(
                  frame.get(), &state, GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE)) {
         if (compared == objects_wanted) break;
         auto* roi = reinterpret_cast<GstVideoRegionOfInterestMeta*>(meta);
-        const std::vector<float> got = numbers_of(of_region(roi, name_in(name)));
+        const std::vector<float> got = numbers_of(regions.at(index++), name_in(name));
         GstBuffer* cropped = gst_buffer_new();
         gst_buffer_copy_into(cropped, frame.get(), GST_BUFFER_COPY_MEMORY, 0,
                              static_cast<gsize>(-1));
@@ -141,7 +114,7 @@ void compare(const std::string& video, const std::string& detector,
         crop->x = roi->x, crop->y = roi->y, crop->width = roi->w, crop->height = roi->h;
         ASSERT_EQ(gst_harness_push(alone.get(), cropped), GST_FLOW_OK);
         const auto out = alone.pull();
-        const std::vector<float> expected = numbers_of(of_frame(out.get()));
+        const std::vector<float> expected = numbers_of(read_results(out.get()).at(0), name_in(name));
         ASSERT_FALSE(got.empty()) << name;
         ASSERT_EQ(got.size(), expected.size()) << name;
         float largest = 0;

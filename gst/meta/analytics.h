@@ -1,0 +1,32 @@
+// The same results as GstAnalytics has them, for GStreamer's own elements and applications: objects
+// with their classifications and tracks from 1.24 on, tensors and segmentation from 1.26 on. Built
+// against an older GStreamer, nothing is written and nothing is found.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <vector>
+
+#include "gst/meta/views.h"
+
+namespace clinfer {
+
+// Objects on the buffer with what is related to them; `id` is not set. width, height: of the
+// visible picture.
+std::vector<RegionView> read_analytics_objects(GstBuffer* buffer, int width, int height);
+
+// Classifications that belong to no object.
+std::vector<ClassificationView> read_analytics_answers(GstBuffer* buffer);
+
+// Whether an object of GstAnalytics is this region: the same label and, but for rounding, the same
+// rectangle.
+bool is_same_object(const RegionView& a, const RegionView& b);
+
+// Adds to the buffer's relation meta and, where there are tensors, its tensor meta. Makes them only
+// when there is something to add.
+void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView>& objects);
+// What is said of `object`, which is on the buffer already; null: of the whole picture.
+void add_analytics_answers(GstBuffer* buffer, const RegionView* object, const Answers& answers,
+                           int width, int height);
+
+}  // namespace clinfer

@@ -1,0 +1,465 @@
+// Views written as GstStructures and read from them.
+#include "gst/meta/parameters.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace clinfer {
+namespace {
+
+constexpr TypeName kTypes[] = {
+    {"f32", "FP32", 10, 4}, {"f16", "FP16", 11, 2}, {"f64", "FP64", 13, 8},
+    {"i8", "I8", 50, 1},    {"u8", "U8", 40, 1},    {"i16", "I16", 30, 2},
+    {"u16", "U16", 60, 2},  {"i32", "I32", 70, 4},  {"u32", "U32", 74, 4},
+    {"i64", "I64", 72, 8},  {"u64", "U64", 73, 8},  {"boolean", "BOOL", 41, 1},
+};
+
+// Values of the field `type`, which says what a structure other than `detection` is. Raw tensors
+// have none.
+constexpr char kClassification[] = "classification_result";
+constexpr char kText[] = "text";
+constexpr char kEmbedding[] = "embedding";
+constexpr char kMask[] = "mask";
+constexpr char kKeyPoints[] = "keypoints";
+constexpr char kLandmarks[] = "landmarks";
+constexpr std::pair<MapKind, const char*> kMaps[] = {{MapKind::classes, "segmentation"},
+                                                     {MapKind::depth, "depth"},
+                                                     {MapKind::saliency, "saliency"},
+                                                     {MapKind::anomaly, "anomaly"}};
+
+// A structure's name may hold letters, digits and /-_.:+ only, and starts with a letter.
+// "detection" is the object's own.
+std::string structure_name(const std::string& name) {
+  std::string valid;
+  for (const char c : name)
+    valid += g_ascii_isalnum(c) || (c != '\0' && std::strchr("/-_.:+", c) != nullptr) ? c : '_';
+  if (valid.empty() || !g_ascii_isalpha(valid[0])) valid = "output_" + valid;
+  if (valid == "detection" || valid == "object_id") valid += "_output";
+  return valid;
+}
+
+Structure named(const std::string& name) {
+  return Structure(gst_structure_new_empty(structure_name(name).c_str()));
+}
+
+void set(GstStructure* s, const char* field, const std::string& text) {
+  gst_structure_set(s, field, G_TYPE_STRING, text.c_str(), nullptr);
+}
+void set(GstStructure* s, const char* field, int value) {
+  gst_structure_set(s, field, G_TYPE_INT, value, nullptr);
+}
+void set(GstStructure* s, const char* field, double value) {
+  gst_structure_set(s, field, G_TYPE_DOUBLE, value, nullptr);
+}
+void set(GstStructure* s, const char* field, float value) {
+  set(s, field, static_cast<double>(value));
+}
+void set_some(GstStructure* s, const char* field, const std::string& text) {
+  if (!text.empty()) set(s, field, text);
+}
+
+// A GstValueArray of count values of type GType; fill(GValue*, i) sets each.
+template <typename Fill>
+void set_array(GstStructure* s, const char* field, GType type, size_t count, Fill&& fill) {
+  GValue array = G_VALUE_INIT;
+  g_value_init(&array, GST_TYPE_ARRAY);
+  for (size_t i = 0; i < count; ++i) {
+    GValue value = G_VALUE_INIT;
+    g_value_init(&value, type);
+    fill(&value, i);
+    gst_value_array_append_and_take_value(&array, &value);
+  }
+  gst_structure_take_value(s, field, &array);
+}
+
+void set_texts(GstStructure* s, const char* field, const std::vector<std::string>& texts) {
+  set_array(s, field, G_TYPE_STRING, texts.size(),
+            [&](GValue* value, size_t i) { g_value_set_string(value, texts[i].c_str()); });
+}
+
+template <typename Visit>
+void for_each_value(const GstStructure* s, const char* field, Visit&& visit) {
+  const GValue* array = gst_structure_get_value(s, field);
+  if (array == nullptr || !GST_VALUE_HOLDS_ARRAY(array)) return;
+  for (guint i = 0; i < gst_value_array_get_size(array); ++i)
+    visit(gst_value_array_get_value(array, i));
+}
+
+std::vector<float> numbers(const GstStructure* s, const char* field) {
+  std::vector<float> list;
+  for_each_value(s, field, [&](const GValue* value) {
+    list.push_back(G_VALUE_HOLDS_DOUBLE(value)  ? static_cast<float>(g_value_get_double(value))
+                   : G_VALUE_HOLDS_FLOAT(value) ? g_value_get_float(value)
+                                                : 0.0f);
+  });
+  return list;
+}
+
+std::vector<std::string> texts(const GstStructure* s, const char* field) {
+  std::vector<std::string> list;
+  for_each_value(s, field, [&](const GValue* value) {
+    const char* text = G_VALUE_HOLDS_STRING(value) ? g_value_get_string(value) : nullptr;
+    list.emplace_back(text != nullptr ? text : "");
+  });
+  return list;
+}
+
+std::vector<int> integers(const GstStructure* s, const char* field) {
+  std::vector<int> list;
+  for_each_value(s, field, [&](const GValue* value) {
+    list.push_back(G_VALUE_HOLDS_UINT(value)
+                       ? static_cast<int>(std::min<guint>(g_value_get_uint(value), G_MAXINT))
+                   : G_VALUE_HOLDS_INT(value) ? g_value_get_int(value)
+                                              : 0);
+  });
+  return list;
+}
+
+double number(const GstStructure* s, const char* field, double otherwise = 0) {
+  gdouble value = otherwise;
+  return gst_structure_get_double(s, field, &value) ? value : otherwise;
+}
+
+// ---- data with its type and dimensions
+
+void set_data(GstStructure* s, const char* type, const std::vector<int>& dims, const Bytes& data) {
+  if (const TypeName* known = type_named(type)) set(s, "precision", known->number);
+  set_array(s, "dims", G_TYPE_UINT, dims.size(), [&](GValue* value, size_t i) {
+    g_value_set_uint(value, static_cast<guint>(std::max(dims[i], 0)));
+  });
+  if (data == nullptr) return;
+  GVariant* variant = g_variant_new_from_bytes(G_VARIANT_TYPE_BYTESTRING, data.get(), TRUE);
+  g_variant_ref_sink(variant);
+  gst_structure_set(s, "data_buffer", G_TYPE_VARIANT, variant, nullptr);
+  g_variant_unref(variant);
+}
+
+Bytes read_data(const GstStructure* s) {
+  const GValue* value = gst_structure_get_value(s, "data_buffer");
+  if (value == nullptr || !G_VALUE_HOLDS_VARIANT(value)) return nullptr;
+  GVariant* variant = g_value_get_variant(value);
+  if (variant == nullptr || !g_variant_is_of_type(variant, G_VARIANT_TYPE_BYTESTRING))
+    return nullptr;
+  return Bytes(g_variant_get_data_as_bytes(variant), g_bytes_unref);
+}
+
+TensorView read_tensor(const GstStructure* s) {
+  TensorView view;
+  view.name = text_of(s, "tensor_name");
+  if (view.name.empty()) view.name = text_of(s, "layer_name");
+  if (view.name.empty()) view.name = gst_structure_get_name(s);
+  view.model = text_of(s, "model_name");
+  view.dims = integers(s, "dims");
+  gint precision = -1;
+  if (gst_structure_get_int(s, "precision", &precision))
+    for (const TypeName& type : kTypes)
+      if (type.number == precision) view.type = type.engine;
+  view.data = read_data(s);
+  return view;
+}
+
+Structure tensor_structure(const TensorView& tensor) {
+  Structure s = named(tensor.name);
+  set(s.get(), "tensor_name", tensor.name);
+  set(s.get(), "layer_name", tensor.name);
+  set(s.get(), "model_name", tensor.model);
+  set_data(s.get(), tensor.type.c_str(), tensor.dims, tensor.data);
+  return s;
+}
+
+void set_grid(GstStructure* s, const GridView& grid, const char* type) {
+  set_data(s, type, {grid.rows, grid.columns}, grid.values);
+  set(s, "x_min", grid.area.x_min);
+  set(s, "y_min", grid.area.y_min);
+  set(s, "x_max", grid.area.x_max);
+  set(s, "y_max", grid.area.y_max);
+}
+
+// False: the data is not as large as the grid.
+bool read_grid(const GstStructure* s, size_t bytes, GridView& grid) {
+  const std::vector<int> dims = integers(s, "dims");
+  grid.values = read_data(s);
+  if (dims.size() != 2 || dims[0] <= 0 || dims[1] <= 0 || grid.values == nullptr) return false;
+  grid.rows = dims[0];
+  grid.columns = dims[1];
+  grid.area = {static_cast<float>(number(s, "x_min")), static_cast<float>(number(s, "y_min")),
+               static_cast<float>(number(s, "x_max")), static_cast<float>(number(s, "y_max"))};
+  const size_t cells = static_cast<size_t>(grid.rows) * static_cast<size_t>(grid.columns);
+  return g_bytes_get_size(grid.values.get()) / bytes >= cells;
+}
+
+// ---- one structure each
+
+Structure classification_structure(const ClassificationView& answer) {
+  Structure s = named(answer.attribute);
+  set(s.get(), "type", kClassification);
+  set(s.get(), "attribute_name", answer.attribute);
+  set(s.get(), "layer_name", answer.attribute);
+  set(s.get(), "model_name", answer.model);
+  // A class without a name goes by its number, since readers look for a label.
+  set(s.get(), "label", answer.label.empty() ? std::to_string(answer.label_id) : answer.label);
+  set(s.get(), "label_id", answer.label_id);
+  set(s.get(), "confidence", answer.confidence);
+  return s;
+}
+
+ClassificationView read_classification(const GstStructure* s) {
+  ClassificationView view;
+  view.attribute = text_of(s, "attribute_name");
+  if (view.attribute.empty()) view.attribute = gst_structure_get_name(s);
+  view.label = text_of(s, "label");
+  view.model = text_of(s, "model_name");
+  view.confidence = static_cast<float>(number(s, "confidence"));
+  if (gst_structure_get_int(s, "label_id", &view.label_id) &&
+      view.label == std::to_string(view.label_id))
+    view.label.clear();
+  return view;
+}
+
+Structure text_structure(const TextView& text) {
+  Structure s = named(text.attribute);
+  set(s.get(), "type", kText);
+  set(s.get(), "attribute_name", text.attribute);
+  set(s.get(), "model_name", text.model);
+  set(s.get(), "label", text.text);
+  set(s.get(), "confidence", text.confidence);
+  return s;
+}
+
+TextView read_text(const GstStructure* s) {
+  TextView view;
+  view.attribute = text_of(s, "attribute_name");
+  view.text = text_of(s, "label");
+  view.model = text_of(s, "model_name");
+  view.confidence = static_cast<float>(number(s, "confidence"));
+  return view;
+}
+
+Structure map_structure(const MapView& map) {
+  Structure s = named(map.name);
+  for (const auto& [kind, name] : kMaps)
+    if (kind == map.kind) set(s.get(), "type", name);
+  set(s.get(), "tensor_name", map.name);
+  set(s.get(), "model_name", map.model);
+  set_grid(s.get(), map, map.kind == MapKind::classes ? "u16" : "f32");
+  if (!map.labels.empty()) set_texts(s.get(), "labels", map.labels);
+  return s;
+}
+
+Structure detection_structure(const RegionView& region, int width, int height) {
+  Structure s(gst_structure_new_empty("detection"));
+  set(s.get(), "x_min", region.box.x_min);
+  set(s.get(), "x_max", region.box.x_max);
+  set(s.get(), "y_min", region.box.y_min);
+  set(s.get(), "y_max", region.box.y_max);
+  set(s.get(), "confidence", region.confidence);
+  if (region.label_id) set(s.get(), "label_id", *region.label_id);
+  set_some(s.get(), "label", region.label);
+  set_some(s.get(), "model_name", region.model);
+  if (region.corners) {
+    const OrientedBox box = oriented_box(*region.corners, width, height);
+    set(s.get(), "x_center", box.x_center);
+    set(s.get(), "y_center", box.y_center);
+    set(s.get(), "width", box.width);
+    set(s.get(), "height", box.height);
+    set(s.get(), "rotation", box.rotation);
+    for (const bool x : {true, false})
+      set_array(s.get(), x ? "corners_x" : "corners_y", G_TYPE_DOUBLE, 4,
+                [&](GValue* value, size_t i) {
+                  const Point& corner = (*region.corners)[i];
+                  g_value_set_double(value, static_cast<double>(x ? corner.x : corner.y));
+                });
+  }
+  return s;
+}
+
+void read_detection(const GstStructure* s, RegionView& region) {
+  region.has_detection = true;
+  gdouble x_min = 0, x_max = 0, y_min = 0, y_max = 0;
+  if (gst_structure_get(s, "x_min", G_TYPE_DOUBLE, &x_min, "x_max", G_TYPE_DOUBLE, &x_max, "y_min",
+                        G_TYPE_DOUBLE, &y_min, "y_max", G_TYPE_DOUBLE, &y_max, nullptr))
+    region.box = {static_cast<float>(x_min), static_cast<float>(y_min), static_cast<float>(x_max),
+                  static_cast<float>(y_max)};
+  region.confidence = number(s, "confidence");
+  gint label_id = 0;
+  if (gst_structure_get_int(s, "label_id", &label_id)) region.label_id = label_id;
+  region.label = text_of(s, "label");
+  region.model = text_of(s, "model_name");
+  if (region.label.empty() && region.label_id &&
+      region.roi_type != std::to_string(*region.label_id))
+    region.label = region.roi_type;
+  const std::vector<float> xs = numbers(s, "corners_x"), ys = numbers(s, "corners_y");
+  if (xs.size() != 4 || ys.size() != 4) return;
+  region.corners.emplace();
+  for (size_t i = 0; i < 4; ++i) (*region.corners)[i] = {xs[i], ys[i]};
+}
+
+constexpr Skeleton kSkeletons[] = {Skeleton::coco17, Skeleton::body25, Skeleton::body18,
+                                   Skeleton::face5,  Skeleton::hand21, Skeleton::body33};
+
+template <typename P>
+void set_points(GstStructure* s, const std::vector<P>& points) {
+  for (const bool x : {true, false})
+    set_array(s, x ? "x" : "y", G_TYPE_DOUBLE, points.size(), [&](GValue* value, size_t i) {
+      g_value_set_double(value, static_cast<double>(x ? points[i].x : points[i].y));
+    });
+}
+
+// Names and bones come with the points, so that a reader needs no table of its own.
+void set_skeleton(GstStructure* s, Skeleton skeleton) {
+  const SkeletonFacts& facts = skeleton_of(skeleton);
+  if (facts.points.empty()) return;
+  set(s, "skeleton", facts.name);
+  set_texts(s, "point_names", facts.points);
+  set_array(s, "point_connections", G_TYPE_UINT, facts.connections.size() * 2,
+            [&](GValue* value, size_t i) {
+              const auto& bone = facts.connections[i / 2];
+              g_value_set_uint(value, static_cast<guint>(i % 2 == 0 ? bone.first : bone.second));
+            });
+}
+
+void read_points(const GstStructure* s, bool with_confidence, RegionView& region) {
+  const std::vector<float> xs = numbers(s, "x"), ys = numbers(s, "y"),
+                           confidences = numbers(s, "confidence");
+  const std::string skeleton = text_of(s, "skeleton");
+  for (const Skeleton known : kSkeletons)
+    if (skeleton == skeleton_of(known).name) region.skeleton = known;
+  for (size_t i = 0; i < std::min(xs.size(), ys.size()); ++i) {
+    if (with_confidence)
+      region.keypoints.push_back({xs[i], ys[i], i < confidences.size() ? confidences[i] : 0});
+    else
+      region.landmarks.push_back({xs[i], ys[i]});
+  }
+}
+
+}  // namespace
+
+const TypeName* type_named(const std::string& engine_name) {
+  for (const TypeName& type : kTypes)
+    if (engine_name == type.engine) return &type;
+  return nullptr;
+}
+
+std::string text_of(const GstStructure* structure, const char* field) {
+  const char* text = gst_structure_get_string(structure, field);
+  return text != nullptr ? text : "";
+}
+
+void set_list(GstStructure* structure, const char* field, std::vector<Structure> items) {
+  if (items.empty()) return;
+  GValue list = G_VALUE_INIT;
+  g_value_init(&list, GST_TYPE_LIST);
+  for (Structure& item : items) {
+    GValue value = G_VALUE_INIT;
+    g_value_init(&value, GST_TYPE_STRUCTURE);
+    g_value_take_boxed(&value, item.release());
+    gst_value_list_append_and_take_value(&list, &value);
+  }
+  gst_structure_take_value(structure, field, &list);
+}
+
+std::vector<Structure> parameters_of(const Answers& answers) {
+  std::vector<Structure> list;
+  for (const ClassificationView& answer : answers.classifications)
+    list.push_back(classification_structure(answer));
+  for (const TextView& text : answers.texts) list.push_back(text_structure(text));
+  for (const TensorView& embedding : answers.embeddings) {
+    list.push_back(tensor_structure(embedding));
+    set(list.back().get(), "type", kEmbedding);
+  }
+  for (const MapView& map : answers.maps) list.push_back(map_structure(map));
+  for (const TensorView& tensor : answers.tensors) list.push_back(tensor_structure(tensor));
+  return list;
+}
+
+std::vector<Structure> parameters_of(const RegionView& region, int width, int height) {
+  std::vector<Structure> list;
+  if (region.has_detection) list.push_back(detection_structure(region, width, height));
+  if (region.track_id) {
+    list.emplace_back(gst_structure_new_empty("object_id"));
+    set(list.back().get(), "id",
+        static_cast<int>(std::min<uint64_t>(*region.track_id, std::numeric_limits<int>::max())));
+  }
+  if (!region.keypoints.empty()) {
+    Structure s = named(kKeyPoints);
+    set(s.get(), "type", kKeyPoints);
+    set_points(s.get(), region.keypoints);
+    set_array(s.get(), "confidence", G_TYPE_DOUBLE, region.keypoints.size(),
+              [&](GValue* value, size_t i) {
+                g_value_set_double(value, static_cast<double>(region.keypoints[i].confidence));
+              });
+    set_skeleton(s.get(), region.skeleton);
+    list.push_back(std::move(s));
+  }
+  if (!region.landmarks.empty()) {
+    Structure s = named(kLandmarks);
+    set(s.get(), "type", kLandmarks);
+    set_points(s.get(), region.landmarks);
+    set_skeleton(s.get(), region.skeleton);
+    list.push_back(std::move(s));
+  }
+  if (region.mask) {
+    Structure s = named(kMask);
+    set(s.get(), "type", kMask);
+    set_grid(s.get(), *region.mask, "f32");
+    set(s.get(), "level", region.mask->level);
+    list.push_back(std::move(s));
+  }
+  for (Structure& s : parameters_of(static_cast<const Answers&>(region)))
+    list.push_back(std::move(s));
+  return list;
+}
+
+void read_parameter(const GstStructure* parameter, Answers& answers) {
+  const std::string type = text_of(parameter, "type");
+  if (type == kText) {
+    answers.texts.push_back(read_text(parameter));
+    return;
+  }
+  if (type == kEmbedding) {
+    answers.embeddings.push_back(read_tensor(parameter));
+    return;
+  }
+  for (const auto& [kind, name] : kMaps) {
+    if (type != name) continue;
+    MapView map;
+    map.kind = kind;
+    map.name = text_of(parameter, "tensor_name");
+    map.model = text_of(parameter, "model_name");
+    map.labels = texts(parameter, "labels");
+    if (read_grid(parameter, kind == MapKind::classes ? sizeof(uint16_t) : sizeof(float), map))
+      answers.maps.push_back(std::move(map));
+    return;
+  }
+  if (type == kClassification || gst_structure_has_field_typed(parameter, "label", G_TYPE_STRING) ||
+      gst_structure_has_field_typed(parameter, "label_id", G_TYPE_INT)) {
+    answers.classifications.push_back(read_classification(parameter));
+    return;
+  }
+  if (type.empty() && gst_structure_has_field_typed(parameter, "dims", GST_TYPE_ARRAY))
+    answers.tensors.push_back(read_tensor(parameter));
+}
+
+void read_parameter(const GstStructure* parameter, RegionView& region) {
+  const std::string type = text_of(parameter, "type");
+  if (gst_structure_has_name(parameter, "detection")) {
+    read_detection(parameter, region);
+  } else if (gst_structure_has_name(parameter, "object_id")) {
+    gint id = 0;
+    if (gst_structure_get_int(parameter, "id", &id) && id >= 0)
+      region.track_id = static_cast<uint64_t>(id);
+  } else if (type == kKeyPoints || type == kLandmarks) {
+    read_points(parameter, type == kKeyPoints, region);
+  } else if (type == kMask) {
+    MaskView mask;
+    mask.level = static_cast<float>(number(parameter, "level", 0.5));
+    if (read_grid(parameter, sizeof(float), mask)) region.mask = std::move(mask);
+  } else {
+    read_parameter(parameter, static_cast<Answers&>(region));
+  }
+}
+
+}  // namespace clinfer

@@ -1,0 +1,51 @@
+// Views as GstStructures, named and laid out as DL Streamer's parameters of a region are, so that
+// what reads those reads these. docs/metadata.md lists every field.
+#pragma once
+
+#include <gst/gst.h>
+
+#include <string>
+#include <vector>
+
+#include "gst/base/handle.h"
+#include "gst/meta/views.h"
+
+namespace clinfer {
+
+using Structure = Handle<GstStructure>;
+
+// An element type as the engine, DL Streamer's JSON and its structures name it.
+struct TypeName {
+  const char* engine;  // "f32"
+  const char* json;    // "FP32"
+  int number;          // of the structures' field `precision`
+  size_t bytes;        // of one value
+};
+// By the engine's name; null: unknown.
+const TypeName* type_named(const std::string& engine_name);
+
+// What is known of a region, `detection` first. width, height: of the picture, in pixels.
+std::vector<Structure> parameters_of(const RegionView& region, int width, int height);
+std::vector<Structure> parameters_of(const Answers& answers);
+
+// Adds what a parameter says, ours or another element's. Sizes and counts in it are checked against
+// its data; what does not fit together is left out.
+void read_parameter(const GstStructure* parameter, RegionView& region);
+void read_parameter(const GstStructure* parameter, Answers& answers);
+
+// "" when the field is missing or no string.
+std::string text_of(const GstStructure* structure, const char* field);
+
+// Appends to / walks the GstValueList `field`, whose items are structures.
+void set_list(GstStructure* structure, const char* field, std::vector<Structure> items);
+template <typename Visit>
+void for_each_item(const GstStructure* structure, const char* field, Visit&& visit) {
+  const GValue* list = gst_structure_get_value(structure, field);
+  if (list == nullptr || !GST_VALUE_HOLDS_LIST(list)) return;
+  for (guint i = 0; i < gst_value_list_get_size(list); ++i) {
+    const GValue* item = gst_value_list_get_value(list, i);
+    if (GST_VALUE_HOLDS_STRUCTURE(item)) visit(gst_value_get_structure(item));
+  }
+}
+
+}  // namespace clinfer

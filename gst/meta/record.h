@@ -1,0 +1,44 @@
+// The custom meta "ClinferResult": all that any clinfer said of a frame, in one structure. It
+// follows the frame through converters and scalers, which GStreamer's regions of interest do with
+// their rectangles only; on its way it gives them back what they lose. docs/metadata.md lists its
+// fields.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gst/meta/views.h"
+
+namespace clinfer {
+
+inline constexpr char kResultMeta[] = "ClinferResult";
+
+struct RecordedRegion {
+  RegionView view;
+  std::set<std::string> parameters;  // names of the structures that it was read from
+};
+
+struct Record {
+  Rect picture;  // the part of the frame that the shares are of, in pixels of the frame
+  std::vector<RecordedRegion> regions;
+  std::vector<ResultView> results;
+};
+
+// Registers the meta; once, before use.
+void register_result_meta();
+
+// What is on the buffer. Of several metas (where buffers were joined) all of it.
+std::optional<Record> read_record(GstBuffer* buffer);
+
+// Replaces what is on a writable buffer. It becomes the last of the buffer's metas, because a
+// converter treats them in their order, and the regions of interest must be there before.
+void write_record(GstBuffer* buffer, const Record& record);
+
+// Gives a region of interest the parameters that it does not have yet.
+void add_parameters(GstVideoRegionOfInterestMeta* roi, const RegionView& view, const Rect& picture);
+
+}  // namespace clinfer

@@ -1,0 +1,161 @@
+// What can be read back from a buffer: objects and what is known of them. Coordinates are shares of
+// the picture that viewers see (0 left or top, 1 right or bottom) unless they are said to be
+// pixels.
+#pragma once
+
+#include <glib.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/heads/decoder.h"
+#include "kernels/frames/preprocess.h"
+
+namespace clinfer {
+
+// Values that several views and structures share without a copy; null: none.
+using Bytes = std::shared_ptr<GBytes>;
+
+// The bytes of `values`, kept alive by `owner`.
+template <typename Value, typename Owner>
+Bytes bytes_of(const std::vector<Value>& values, std::shared_ptr<Owner> owner) {
+  using Holder = std::shared_ptr<Owner>;
+  return Bytes(g_bytes_new_with_free_func(
+                   values.data(), values.size() * sizeof(Value),
+                   [](gpointer holder) { delete static_cast<Holder*>(holder); },
+                   new Holder(std::move(owner))),
+               g_bytes_unref);
+}
+// Number of whole values of this type; 0 for null.
+template <typename Value>
+size_t count_of(const Bytes& bytes) {
+  return bytes == nullptr ? 0 : g_bytes_get_size(bytes.get()) / sizeof(Value);
+}
+// The values where they lie; null when there are none or the memory is not aligned for them.
+template <typename Value>
+const Value* values_of(const Bytes& bytes) {
+  const void* data = bytes == nullptr ? nullptr : g_bytes_get_data(bytes.get(), nullptr);
+  return reinterpret_cast<uintptr_t>(data) % alignof(Value) == 0 ? static_cast<const Value*>(data)
+                                                                 : nullptr;
+}
+
+struct PictureBox {
+  float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
+};
+
+// From one picture's coordinates to another's: x * x_scale + x_shift, the same for y.
+struct Affine {
+  double x_scale = 1, x_shift = 0, y_scale = 1, y_shift = 0;
+};
+
+struct ClassificationView : Classification {
+  std::string model;
+};
+
+struct TextView : RecognizedText {
+  std::string model;
+};
+
+// A tensor, or a named vector.
+struct TensorView {
+  std::string name;
+  std::string type;  // the engine's name of the element type: "f32"
+  std::string model;
+  std::vector<int> dims;
+  Bytes data;  // null: not attached
+};
+
+// Values of cells that cover part of the picture evenly, row by row.
+struct GridView {
+  int columns = 0, rows = 0;
+  PictureBox area;  // may reach beyond the picture
+  Bytes values;     // columns * rows of them
+};
+
+// Which pixels of an object's box are the object: those where the bilinear value is above `level`.
+struct MaskView : GridView {  // values: float
+  float level = 0.5f;
+};
+
+struct MapView : GridView {  // values: uint16_t (label_id) of kind `classes`, else float
+  std::string name, model;
+  MapKind kind = MapKind::classes;
+  std::vector<std::string> labels;  // by label_id; empty: unknown
+};
+
+// What networks say of a picture, or of a part of it, besides objects.
+struct Answers {
+  std::vector<ClassificationView> classifications;
+  std::vector<TextView> texts;
+  std::vector<TensorView> embeddings;
+  std::vector<MapView> maps;
+  std::vector<TensorView> tensors;
+
+  bool empty() const {
+    return classifications.empty() && texts.empty() && embeddings.empty() && maps.empty() &&
+           tensors.empty();
+  }
+};
+
+struct RegionView : Answers {
+  int x = 0, y = 0, width = 0, height = 0;  // pixels of the visible picture, at least 1x1
+  int id = 0, parent_id = 0;                // 0: none
+  std::optional<uint64_t> track_id;
+  std::string roi_type;
+  bool has_detection = false;  // a network found it; else `box` is the rectangle above
+  PictureBox box;
+  double confidence = 0;
+  std::optional<int> label_id;
+  std::string label;  // empty: unknown
+  std::string model;  // that found it; empty: unknown
+  // Of an object that was found with an angle, in the order in which its own top left corner comes
+  // first, clockwise.
+  std::optional<std::array<Point, 4>> corners;
+  Skeleton skeleton = Skeleton::none;  // of the key points
+  std::vector<KeyPoint> keypoints;
+  std::vector<Point> landmarks;
+  std::optional<MaskView> mask;
+};
+
+// Whether the network was run on a frame, and if not, why: by choice or for want of time (skipped),
+// because the sink would have got it too late (late); held: the results are those of an earlier
+// frame.
+enum class Outcome { run, skipped, late, held };
+std::string_view name_of(Outcome outcome);  // "run", "skipped", "late", "held"
+std::optional<Outcome> outcome_named(std::string_view name);
+
+// What one element did with a frame.
+struct ResultView : Answers {
+  Outcome outcome = Outcome::skipped;
+  std::string model;
+};
+
+// Where the picture's part that viewers see lies in the frame is not in here: all views are of it.
+struct FrameView {
+  std::vector<RegionView> regions;
+  std::vector<ResultView> results;  // one for each element that the frame passed
+};
+
+// ---- geometry
+
+// From the coordinates of the picture `from` to those of the picture `to`; both in one frame's
+// pixels.
+Affine between(const Rect& from, const Rect& to);
+
+// A box's whole pixels in a picture of this size: at least one, inside it.
+Rect pixels_of(const PictureBox& box, int width, int height);
+
+// Moves a region into another picture of width x height pixels; false: it lies outside, and stays
+// as it was.
+bool move_region(RegionView& region, const Affine& affine, int width, int height);
+void move_answers(Answers& answers, const Affine& affine);
+
+// The rectangle with these corners in a picture of this size, in pixels; where the picture was
+// squeezed, the rectangle nearest to the slanted shape.
+OrientedBox oriented_box(const std::array<Point, 4>& corners, int width, int height);
+
+}  // namespace clinfer

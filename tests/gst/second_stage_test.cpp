@@ -94,8 +94,8 @@ void compare(const std::string& video, const std::string& detector,
                    (std::string(",colorimetry=") + colorimetry.get()).c_str());
     size_t compared = 0;
     for (const Handle<GstBuffer>& frame : frames) {
-      const std::vector<RegionView> regions = read_regions(
-          frame.get(), GST_VIDEO_INFO_WIDTH(&info), GST_VIDEO_INFO_HEIGHT(&info));
+      const std::vector<RegionView> regions =
+          read_regions(frame.get(), GST_VIDEO_INFO_WIDTH(&info), GST_VIDEO_INFO_HEIGHT(&info));
       size_t index = 0;
       gpointer state = nullptr;
       while (GstMeta* meta = gst_buffer_iterate_meta_filtered(
@@ -114,7 +114,8 @@ void compare(const std::string& video, const std::string& detector,
         crop->x = roi->x, crop->y = roi->y, crop->width = roi->w, crop->height = roi->h;
         ASSERT_EQ(gst_harness_push(alone.get(), cropped), GST_FLOW_OK);
         const auto out = alone.pull();
-        const std::vector<float> expected = numbers_of(read_results(out.get()).at(0), name_in(name));
+        const std::vector<float> expected =
+            numbers_of(read_results(out.get()).at(0), name_in(name));
         ASSERT_FALSE(got.empty()) << name;
         ASSERT_EQ(got.size(), expected.size()) << name;
         float largest = 0;

@@ -1,5 +1,5 @@
-// Forms batches out of the frames of one or several streams, and lends them the infer requests of
-// one compiled model. Plain C++ threads, no GObject, so that ThreadSanitizer can judge it.
+// Forms batches from the frames of one or several streams and runs them on the infer requests of
+// one compiled model. Plain C++ threads without GObject, so that ThreadSanitizer can check it.
 #pragma once
 
 #include <pthread.h>
@@ -19,16 +19,17 @@
 #include <utility>
 #include <vector>
 
+#include "gst/infer/fair_share.h"
+
 namespace clinfer {
 
-// Threads of its own, each for some of the requests, wait for what runs on them, take the results
-// and launch what is due next: requests of different threads do not wait for each other, whatever
-// order the frames are in. All else is done by who needs it: a submitting thread launches the batch
-// that it makes full, a waiting thread the one that its frame is in when its time is up, and where
-// it waits already it takes the results itself, which saves it being woken for them. So a stream
-// that stands still holds nobody up. The lock is never held over a call of the request.
+// Launching: by the submitter that fills a batch; by the waiter whose time-out expires; else by a
+// worker. Results: read by a worker, or by a thread that already waits for them (saves a wake-up).
+// Each worker serves some of the requests; requests of different workers do not wait for each
+// other, whatever the order of the frames. A stream that stands still therefore holds up no other.
+// The lock is never held over a call of a request.
 //
-// Request: start(images), of the first so many; wait(); used by one thread at a time.
+// Request: start(images) runs the first `images` of them; wait(). Used by one thread at a time.
 template <typename Request, typename Result>
 class Batcher {
   struct Batch;
@@ -36,18 +37,20 @@ class Batcher {
 
  public:
   using Clock = std::chrono::steady_clock;
-  // Gives a frame to image `image` of a request. What it throws is the error of this frame alone.
+  // Gives a frame to image `image` of a request. An exception is the error of this frame alone.
   using Fill = std::function<void(Request&, size_t image)>;
   // The results of image `image` of a finished request; must not refer to it.
   using Read = std::function<Result(Request&, size_t image)>;
 
-  // A stream that submits frames. Interrupted, it waits neither for room nor for other frames.
+  // A stream that submits frames.
   struct Stream {
-    std::atomic<bool> interrupted{false};
+    std::atomic<bool> interrupted{false};  // it waits neither for room nor for other frames
+    std::atomic<unsigned> share{1};        // weight among the live streams, at least 1
   };
 
-  // A frame's place in a batch. Given up, it leaves a batch that has not been launched, and waits
-  // for one that has: the frame's memory may go afterwards. Must not outlive the batcher.
+  // The place of a frame in a batch. The destructor takes the frame out of a batch that has not
+  // been launched, and waits for one that has; the memory of the frame may be freed afterwards.
+  // Must not outlive the batcher.
   class Ticket {
    public:
     Ticket() = default;
@@ -61,8 +64,8 @@ class Batcher {
       if (entry_ != nullptr) batcher_->forget(*entry_);
     }
     explicit operator bool() const { return entry_ != nullptr; }
-    // Sleeps until the results are there; gives them, or throws what the inference failed with.
-    // Nothing when the stream was interrupted before the frame was launched. Once.
+    // Sleeps until the results are there and returns them, or throws the error of the inference.
+    // Nothing when the stream was interrupted before the frame was launched. To be called once.
     std::optional<Result> wait() {
       const std::shared_ptr<Entry> entry = std::exchange(entry_, nullptr);
       return batcher_->wait(*entry);
@@ -80,26 +83,26 @@ class Batcher {
     uint64_t batches = 0, frames = 0;  // launched
   };
 
-  // Request i is bound to stream i mod `device_streams` of the device; an idle one of the least
-  // loaded is taken. Where filling a request is work, as a copy to a device is, each has a thread
-  // of its own that fills it, so that they are filled side by side; else there is one for each
-  // stream of the device, and whoever launches a batch fills it, which takes fewer changes of
-  // threads.
+  // Request i is bound to stream i mod `device_streams` of the device; a batch takes an idle
+  // request of the least loaded stream. If filling a request takes time (a copy to the device),
+  // each request has a worker of its own that fills it, so that several are filled at a time.
+  // Otherwise there is one worker per stream of the device, and the launching thread fills the
+  // request, which needs fewer thread switches.
   Batcher(std::vector<std::unique_ptr<Request>> requests, size_t batch_size,
           unsigned device_streams, bool filling_is_work, Read read)
       : requests_(std::move(requests)),
         batch_size_(std::max<size_t>(batch_size, 1)),
         read_(std::move(read)),
         idle_(requests_.size(), true),
-        loads_(std::max(device_streams, 1u), 0),
-        own_threads_fill_(filling_is_work),
-        lanes_(own_threads_fill_ ? requests_.size() : loads_.size()) {
-    for (Lane& lane : lanes_)
-      threads_.emplace_back([this, &lane](const std::stop_token& stop) { attend(lane, stop); });
+        device_(std::max(device_streams, 1u)),
+        workers_fill_(filling_is_work),
+        workers_(workers_fill_ ? requests_.size() : device_.size()) {
+    for (Worker& worker : workers_)
+      threads_.emplace_back([this, &worker](const std::stop_token& stop) { work(worker, stop); });
   }
 
   size_t requests() const { return requests_.size(); }
-  size_t device_streams() const { return loads_.size(); }
+  size_t device_streams() const { return device_.size(); }
   size_t batch_size() const { return batch_size_; }
   Counts counts() const {
     const std::lock_guard lock(mutex_);
@@ -112,32 +115,37 @@ class Batcher {
     Clock::duration quiet{};
   };
 
-  // Puts a frame into the batch that is being formed; waits while as many full ones as the device
-  // has streams wait already. An empty ticket when the stream was interrupted.
+  // Puts a frame into the batch that is being formed. Blocks while one full batch per stream of the
+  // device waits already. An empty ticket when the stream was interrupted.
   Ticket submit(const Stream& stream, Fill fill, const BatchWait& batch_wait) {
     std::unique_lock lock(mutex_);
-    while (!stream.interrupted && full(loads_.size())) {
-      if (idle_request())
-        launch_due(lock);
-      else
-        room_.wait(lock);
-    }
-    if (stream.interrupted) return {};
-    return add(lock, stream, std::move(fill), batch_wait);
+    return submit(lock, stream, std::move(fill), batch_wait, true);
   }
 
-  // The same without waiting: an empty ticket when a full batch waits already.
-  Ticket try_submit(const Stream& stream, Fill fill, const BatchWait& batch_wait) {
+  // For live streams: never blocks. An empty ticket when the device could not begin the frame
+  // within `longest`, or when another live stream has a better claim (FairShare).
+  Ticket try_submit(const Stream& stream, Fill fill, const BatchWait& batch_wait,
+                    Clock::duration longest) {
     std::unique_lock lock(mutex_);
-    while (!stream.interrupted && full(1)) {
-      if (!idle_request()) return {};
-      launch_due(lock);
-    }
+    launch_due(lock);
     if (stream.interrupted) return {};
-    return add(lock, stream, std::move(fill), batch_wait);
+    const Clock::time_point now = Clock::now();
+    // Streams that block keep the device busy at all times; beside them a live frame takes its turn
+    // in the batch that is being formed.
+    const bool admitted =
+        blocking_ != 0 ? !full(1) : fair_.admit(&stream, stream.share, longest, load(now), now);
+    if (!admitted) return {};
+    return add(lock, stream, std::move(fill), batch_wait, false);
   }
 
-  // The frames of `stream` wait for no others any more.
+  // A further image of a frame that try_submit() took: blocks as submit() does.
+  Ticket submit_more(const Stream& stream, Fill fill, const BatchWait& batch_wait) {
+    std::unique_lock lock(mutex_);
+    fair_.charge(&stream, stream.share);
+    return submit(lock, stream, std::move(fill), batch_wait, false);
+  }
+
+  // The frames of `stream` that are in a partial batch wait for no others any more.
   void flush_partial_batch(const Stream& stream) {
     std::unique_lock lock(mutex_);
     if (formed_.empty()) return;
@@ -160,55 +168,94 @@ class Batcher {
   }
 
  private:
-  enum class State { forming, launched, offered, done };  // offered: to those who wait for it
+  enum class State { forming, launched, offered, done };  // offered: a waiter may take the results
 
   struct Batch {
     State state = State::forming;
-    std::condition_variable changed;  // for those who wait for its frames
-    size_t waiting = 0;               // how many do
+    std::condition_variable changed;  // wakes the threads that wait for its frames
+    size_t waiting = 0;               // number of such threads
     std::vector<std::shared_ptr<Entry>> entries;
     Clock::time_point timeout_at = Clock::time_point::max();  // the first entry's time-out
     Clock::time_point quiet_at = Clock::time_point::max();
     size_t request = 0;
+    Clock::time_point launched_at;
   };
   struct Entry {
     const Stream* stream = nullptr;
+    bool blocking = false;  // of a stream that waits for room, not of a live one
     Fill fill;
     std::shared_ptr<Batch> batch;
     std::optional<Result> result;
     std::exception_ptr error;
   };
-  // What one of our threads attends to, in the order in which it was launched.
-  struct Lane {
+  // A thread of the batcher, and the batches whose results it takes, in the order of launching.
+  struct Worker {
     std::deque<std::shared_ptr<Batch>> batches;
     std::condition_variable_any changed;
   };
+  struct DeviceStream {
+    size_t load = 0;               // batches launched and not done
+    Clock::time_point busy_until;  // estimate
+    Clock::time_point last_done;
+  };
 
-  // ---- all of these with mutex_ held; those that take the lock give it up in between
+  // ---- All functions below need mutex_ held. Those with a `lock` argument release it in between.
 
   bool is_full(const Batch& batch) const { return batch.entries.size() >= batch_size_; }
-  // Whether `most` batches that are full wait.
+  // Whether `most` full batches wait.
   bool full(size_t most) const { return formed_.size() >= most && is_full(*formed_.back()); }
   bool due() const {
     if (formed_.empty()) return false;
     const Batch& first = *formed_.front();
-    // Others behind it: it was full, and no more will come for who has left.
+    // With another batch after it, it was full: frames that left it are not replaced.
     return is_full(first) || formed_.size() > 1 ||
            Clock::now() >= std::min(first.timeout_at, first.quiet_at);
   }
   std::optional<size_t> idle_request() {
     std::optional<size_t> best;
     for (size_t i = 0; i < requests_.size(); ++i)
-      if (idle_[i] && (!best || load_of(i) < load_of(*best))) best = i;
+      if (idle_[i] && (!best || device_of(i).load < device_of(*best).load)) best = i;
     return best;
   }
 
+  // When a frame that comes now would begin, and what it adds.
+  FairShare::Load load(Clock::time_point now) const {
+    Clock::time_point free_at = Clock::time_point::max();
+    bool is_idle = false;
+    for (const DeviceStream& stream : device_) {
+      free_at = std::min(free_at, stream.load == 0 ? now : std::max(stream.busy_until, now));
+      is_idle = is_idle || stream.load == 0;
+    }
+    const auto streams = static_cast<int>(device_.size());
+    auto before = static_cast<int>(formed_.size());  // batches that begin before its own
+    if (before != 0 && !is_full(*formed_.back())) --before;
+    // Without an estimate only an idle stream is known to begin soon.
+    if (inference_time_ == Clock::duration{})
+      return {is_idle && before == 0 ? Clock::duration{} : Clock::duration::max() / 4, {}};
+    return {free_at - now + inference_time_ * before / streams,
+            inference_time_ / (streams * static_cast<int>(batch_size_))};
+  }
+
+  Ticket submit(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
+                const BatchWait& batch_wait, bool blocking) {
+    while (!stream.interrupted && full(device_.size())) {
+      if (idle_request())
+        launch_due(lock);
+      else
+        room_.wait(lock);
+    }
+    if (stream.interrupted) return {};
+    return add(lock, stream, std::move(fill), batch_wait, blocking);
+  }
+
   Ticket add(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
-             const BatchWait& batch_wait) {
+             const BatchWait& batch_wait, bool blocking) {
     if (formed_.empty() || is_full(*formed_.back())) formed_.push_back(std::make_shared<Batch>());
     const std::shared_ptr<Batch>& batch = formed_.back();
     auto entry = std::make_shared<Entry>();
     entry->stream = &stream;
+    entry->blocking = blocking;
+    if (blocking) ++blocking_;
     entry->fill = std::move(fill);
     entry->batch = batch;
     batch->entries.push_back(entry);
@@ -221,7 +268,7 @@ class Batcher {
     return Ticket(this, std::move(entry));
   }
 
-  // Also for whoever gives a request back: what is due never waits beside an idle one.
+  // Called also when a request becomes idle: a batch that is due never waits while one is.
   void launch_due(std::unique_lock<std::mutex>& lock) {
     while (due()) {
       const std::optional<size_t> request = idle_request();
@@ -229,7 +276,7 @@ class Batcher {
     }
   }
 
-  // False when it failed: the request is idle again.
+  // False when launching failed; the request is idle again then.
   bool launch(std::unique_lock<std::mutex>& lock, size_t index) {
     const std::shared_ptr<Batch> batch = formed_.front();
     formed_.pop_front();
@@ -237,18 +284,21 @@ class Batcher {
     batch->state = State::launched;
     batch->request = index;
     idle_[index] = false;
-    ++load_of(index);
+    DeviceStream& device = device_of(index);
+    ++device.load;
+    batch->launched_at = Clock::now();
+    device.busy_until = std::max(device.busy_until, batch->launched_at) + inference_time_;
     ++counts_.batches;
     counts_.frames += batch->entries.size();
     wake(lock, room_);
-    if (!own_threads_fill_ && !start(lock, *batch)) return false;
-    Lane& lane = lanes_[index % lanes_.size()];
-    lane.batches.push_back(batch);
-    lane.changed.notify_one();
+    if (!workers_fill_ && !start(lock, *batch)) return false;
+    Worker& worker = worker_of(index);
+    worker.batches.push_back(batch);
+    worker.changed.notify_one();
     return true;
   }
 
-  // The same.
+  // Fills the request and starts it. False when that failed, as launch().
   bool start(std::unique_lock<std::mutex>& lock, Batch& batch) {
     Request& request = *requests_[batch.request];
     lock.unlock();
@@ -273,22 +323,23 @@ class Batcher {
     return false;
   }
 
-  void attend(Lane& lane, const std::stop_token& stop) {
-    pthread_setname_np(pthread_self(), "clinfer:batches");  // for those who look who is busy
+  void work(Worker& worker, const std::stop_token& stop) {
+    pthread_setname_np(pthread_self(), "clinfer:batches");  // shown by top and gdb
     std::unique_lock lock(mutex_);
-    const auto needed = [&] { return !lane.batches.empty() || (due() && idle_request()); };
-    while (lane.changed.wait(lock, stop, needed)) {
-      if (!lane.batches.empty()) {
-        const std::shared_ptr<Batch> batch = lane.batches.front();
-        lane.batches.pop_front();
-        attend_to(lock, *batch);
+    const auto needed = [&] { return !worker.batches.empty() || (due() && idle_request()); };
+    while (worker.changed.wait(lock, stop, needed)) {
+      if (!worker.batches.empty()) {
+        const std::shared_ptr<Batch> batch = worker.batches.front();
+        worker.batches.pop_front();
+        complete(lock, *batch);
       }
       launch_due(lock);
     }
   }
 
-  void attend_to(std::unique_lock<std::mutex>& lock, Batch& batch) {
-    if (own_threads_fill_) {
+  // A worker's part: fills if that is its task, and takes the results unless a waiter can.
+  void complete(std::unique_lock<std::mutex>& lock, Batch& batch) {
+    if (workers_fill_) {
       if (!start(lock, batch)) return;
       if (batch.waiting != 0) {
         batch.state = State::offered;
@@ -312,36 +363,50 @@ class Batcher {
       results.clear();
     }
     lock.lock();
+    if (!failure) measure(batch);
     for (size_t image = 0; image < results.size(); ++image)
       batch.entries[image]->result = std::move(results[image]);
     finish(lock, batch, failure);
   }
 
-  // Room there is when what is due has been launched.
+  // How long the device took: since the launch, or since it was done with the batch before.
+  void measure(const Batch& batch) {
+    DeviceStream& device = device_of(batch.request);
+    const Clock::time_point now = Clock::now();
+    const Clock::duration taken = now - std::max(batch.launched_at, device.last_done);
+    device.last_done = now;
+    inference_time_ =
+        inference_time_ == Clock::duration{} ? taken : (inference_time_ * 3 + taken) / 4;
+    device.busy_until = now + inference_time_ * (static_cast<int>(device.load) - 1);
+  }
+
+  // The caller launches the next batches that are due, which makes room for submitters.
   void finish(std::unique_lock<std::mutex>& lock, Batch& batch, const std::exception_ptr& failure) {
-    for (const auto& entry : batch.entries)
+    for (const auto& entry : batch.entries) {
       if (failure && !entry->error) entry->error = failure;
+      if (entry->blocking) --blocking_;
+    }
     batch.entries.clear();
     batch.state = State::done;
     idle_[batch.request] = true;
-    --load_of(batch.request);
+    --device_of(batch.request).load;
     wake(lock, batch.changed);
   }
 
-  // Without the lock, which the woken would only wait for.
-  static void wake(std::unique_lock<std::mutex>& lock, std::condition_variable& those) {
+  // Notifies without the lock held: the woken threads would only wait for it.
+  static void wake(std::unique_lock<std::mutex>& lock, std::condition_variable& condition) {
     lock.unlock();
-    those.notify_all();
+    condition.notify_all();
     lock.lock();
   }
 
-  // One step towards the end of a batch.
+  // A waiter's part: takes the results if they are offered, launches if that is due, else sleeps.
   void advance(std::unique_lock<std::mutex>& lock, Batch& batch) {
     if (batch.state == State::offered) {
-      batch.state = State::launched;  // others who wait for it go on waiting
+      batch.state = State::launched;  // other waiters go on waiting
       take_results(lock, batch);
-      // Who has results to go on with leaves the next batch to the request's thread.
-      return lanes_[batch.request % lanes_.size()].changed.notify_one();
+      // This thread goes on with its results; a worker launches the next batch.
+      return worker_of(batch.request).changed.notify_one();
     }
     Clock::time_point until = Clock::time_point::max();
     if (batch.state == State::forming && &batch == formed_.front().get()) {
@@ -385,6 +450,7 @@ class Batcher {
   // Takes a frame out of the batch that is being formed.
   void leave(Batch& batch, const Entry& entry) {
     std::erase_if(batch.entries, [&](const auto& other) { return other.get() == &entry; });
+    if (entry.blocking) --blocking_;
     if (batch.entries.empty()) {
       std::erase_if(formed_, [&](const auto& other) { return other.get() == &batch; });
       wake_first();
@@ -392,27 +458,31 @@ class Batcher {
     room_.notify_all();
   }
 
-  // Who waits in the batch that is the first now looks after its time.
+  // The waiters of the first batch watch its time-out.
   void wake_first() {
     if (!formed_.empty()) formed_.front()->changed.notify_all();
   }
 
-  // Batches launched and not done on the stream of the device that a request is bound to.
-  size_t& load_of(size_t request) { return loads_[request % loads_.size()]; }
+  // The stream of the device that a request is bound to.
+  DeviceStream& device_of(size_t request) { return device_[request % device_.size()]; }
+  Worker& worker_of(size_t request) { return workers_[request % workers_.size()]; }
 
   mutable std::mutex mutex_;
-  std::condition_variable room_;  // for those who submit
+  std::condition_variable room_;  // wakes submitters
   const std::vector<std::unique_ptr<Request>> requests_;
   const size_t batch_size_;
   const Read read_;
   std::vector<bool> idle_;
-  std::vector<size_t> loads_;
-  const bool own_threads_fill_;
-  std::deque<Lane> lanes_;  // request i is attended to by thread i mod their number
-  // To be launched, oldest first; each has an entry, all but the last are full or have lost some.
+  std::vector<DeviceStream> device_;
+  const bool workers_fill_;
+  std::deque<Worker> workers_;  // request i belongs to worker i mod their number
+  // Batches to be launched, oldest first. None is empty; all but the last were full once.
   std::deque<std::shared_ptr<Batch>> formed_;
+  FairShare fair_;
+  size_t blocking_ = 0;               // entries of blocking streams that are not done
+  Clock::duration inference_time_{};  // of a batch, smoothed; zero before the first
   Counts counts_;
-  std::vector<std::jthread> threads_;  // last: they stop before the rest goes
+  std::vector<std::jthread> threads_;  // last member: they stop before the rest is destroyed
 };
 
 }  // namespace clinfer

@@ -15,6 +15,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -41,7 +42,7 @@ struct Job {
     ModelBatcher::Ticket ticket;
   };
   Handle<GstBuffer> buffer;
-  std::shared_ptr<const Session> session;
+  std::shared_ptr<const Session> session;  // null: passes while the model is not ready
   std::unique_ptr<FrameInput> input;
   std::list<Inference> inferences;  // one of the whole frame, or one a region
   Outcome outcome = Outcome::run;
@@ -120,7 +121,9 @@ class Element final : public Readings {
   Outcome wanted_outcome(GstBuffer* buffer);
   bool too_late(GstBuffer* buffer);
   void report_quality(GstBuffer* buffer);
+  std::optional<std::chrono::nanoseconds> frame_interval() const;
   ModelBatcher::BatchWait batch_wait(const Settings& settings) const;
+  void hold_results(FrameResult& result);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();
   std::unique_ptr<FrameInput> make_input(const Job& job) const;
@@ -162,7 +165,13 @@ class Element final : public Readings {
   std::atomic<bool> warned_of_copies_{false};
   std::atomic<bool> asked_early_{false};  // upstream asked for memory before the device was known
   std::atomic<bool> has_dmabuf_{false};   // the caps have the feature memory:DMABuf
-  bool dropping_ = false;                 // downstream is at EOS; used by the task only
+  // Used by the task only.
+  bool dropping_ = false;  // downstream is at EOS
+  struct Held {
+    FrameResult result;
+    unsigned remaining = 0;
+  };
+  std::optional<Held> held_;  // results of the last inferred frame
 
   // Quality of service; object lock.
   struct Qos {

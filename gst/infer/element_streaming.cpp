@@ -31,6 +31,9 @@ Handle<GstBuffer> writable(Handle<GstBuffer> buffer) {
 // may have no buffers left to give.
 constexpr auto kQuiet = std::chrono::milliseconds(100);
 
+// Of live sources whose caps have no frame rate.
+constexpr auto kUnknownInterval = std::chrono::milliseconds(40);
+
 }  // namespace
 
 // ---- activation and flushing
@@ -150,18 +153,23 @@ Outcome Element::wanted_outcome(GstBuffer* buffer) {
   return too_late(buffer) ? Outcome::late : Outcome::run;
 }
 
+// Between frames, by the caps.
+std::optional<std::chrono::nanoseconds> Element::frame_interval() const {
+  if (GST_VIDEO_INFO_FPS_N(&info_) <= 0 || GST_VIDEO_INFO_FPS_D(&info_) <= 0) return std::nullopt;
+  return std::chrono::nanoseconds(
+      gst_util_uint64_scale(GST_SECOND, static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info_)),
+                            static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info_))));
+}
+
 ModelBatcher::BatchWait Element::batch_wait(const Settings& settings) const {
   if (settings.batch_timeout >= 0)
     return {std::chrono::milliseconds(settings.batch_timeout), kQuiet};
-  if (!live_.load() || GST_VIDEO_INFO_FPS_N(&info_) <= 0) return {std::nullopt, kQuiet};
-  return {std::chrono::nanoseconds(
-              gst_util_uint64_scale(GST_SECOND, static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info_)),
-                                    static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info_)))),
-          kQuiet};
+  if (live_.load()) return {frame_interval(), kQuiet};
+  return {std::nullopt, kQuiet};
 }
 
-// Gives the frame's inferences to the batcher. False: flushing, or there was no room and waiting
-// was not wanted.
+// Gives the frame's inferences to the batcher. False while flushing, or when the device could not
+// begin the frame soon enough and `waits` is false.
 bool Element::submit(Job& job, const Settings& settings, bool waits) {
   job.input = make_input(job);
   job.visible = job.input->visible();
@@ -171,6 +179,8 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
     regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
   ModelBatcher& batcher = *job.session->shared->batcher;
   const ModelBatcher::BatchWait wait = batch_wait(settings);
+  const ModelBatcher::Clock::duration longest_wait = frame_interval().value_or(kUnknownInterval);
+  stream_.share = settings.share;
   for (const InferenceRegion& region : regions) {
     Job::Inference& inference = job.inferences.emplace_back();
     inference.region = region;
@@ -180,9 +190,12 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
       inference.placement = job.input->fill(request, network.image_input, network.transform,
                                             inference.region.rect, image);
     };
-    // Once one region is in, the others follow.
-    inference.ticket = waits || job.inferences.size() > 1 ? batcher.submit(stream_, fill, wait)
-                                                          : batcher.try_submit(stream_, fill, wait);
+    if (waits)
+      inference.ticket = batcher.submit(stream_, fill, wait);
+    else if (job.inferences.size() == 1)
+      inference.ticket = batcher.try_submit(stream_, fill, wait, longest_wait);
+    else  // all regions of a frame that was admitted follow
+      inference.ticket = batcher.submit_more(stream_, fill, wait);
     if (!inference.ticket) {
       job.inferences.pop_back();
       return false;
@@ -208,22 +221,26 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get(), loader_.display()));
   auto job = std::make_unique<Job>();
   job->arrived = arrived;
-  job->session = loader_.wait();
-  if (job->session == nullptr) return failed_flow();
-  if (asked_early_.exchange(false) && job->session->shared->compiled->wants_frame_memory())
-    gst_pad_push_event(sink_, gst_event_new_reconfigure());
   const Settings settings = this->settings();
   const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
+  // A live source must not stand still while the model compiles.
+  const bool waits = policy == OverloadPolicy::block;
+  job->session = waits || loader_.is_over() ? loader_.wait() : nullptr;
+  const bool is_ready = job->session != nullptr;
+  if (!is_ready && (waits || loader_.is_over())) return failed_flow();
+  if (is_ready && asked_early_.exchange(false) &&
+      job->session->shared->compiled->wants_frame_memory())
+    gst_pad_push_event(sink_, gst_event_new_reconfigure());
   job->outcome = wanted_outcome(buffer.get());
   job->buffer = std::move(buffer);
-  // What does not fit is dropped, but frames that need no inference are not in the way.
+  // Frames that need no inference pass without the device; only others may be dropped.
   const bool droppable = policy == OverloadPolicy::drop && job->outcome == Outcome::run;
   bool dropped = false, skipped = false;
   if (droppable)
     dropped = !queue_.try_admit();
   else if (!queue_.admit())
     return GST_FLOW_FLUSHING;
-  // Given back when the frame does not get into the queue.
+  // Leaves the queue unless the frame is pushed into it.
   struct Room {
     FrameQueue<Item>* queue;
     ~Room() {
@@ -231,8 +248,7 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     }
   } room{dropped ? nullptr : &queue_};
   job->admitted = Clock::now();
-  if (job->outcome == Outcome::run && !dropped &&
-      !submit(*job, settings, policy == OverloadPolicy::block)) {
+  if (job->outcome == Outcome::run && !dropped && !(is_ready && submit(*job, settings, waits))) {
     if (stream_.interrupted) return GST_FLOW_FLUSHING;
     (droppable ? dropped : skipped) = true;
   }
@@ -348,7 +364,7 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
   return queue_.push_other(item) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
 }
 
-// What stands in line behind our frames must not wait for other frames to fill their batch.
+// Events and queries after a frame must not wait until other frames fill its batch.
 void Element::flush_partial_batch() {
   if (const std::shared_ptr<const Session> session = loader_.session())
     session->shared->batcher->flush_partial_batch(stream_);
@@ -395,8 +411,8 @@ void Element::task() {
 }
 
 void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
-  // Given back behind the push: the thread that waits for it, woken earlier, may take this one's
-  // core, and the frame would go on no sooner than a time slice later.
+  // Leaves the queue after the push: a chain function woken earlier could take over this thread's
+  // core, and the frame would be pushed a time slice later.
   struct Room {
     FrameQueue<Item>& queue;
     ~Room() { queue.leave(); }
@@ -414,15 +430,15 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
       if (known != nullptr && known->code() == ErrorCode::device_failed)
         job->session->shared->failed = true;
       if (queue_.is_current(generation) && flow_.load() == GST_FLOW_OK) throw;
-      return;  // what fails together is one error
+      return;  // frames that fail together give one error
     }
   }
   if (!queue_.is_current(generation)) return;
   if (flow_.load() != GST_FLOW_OK || dropping_) return;
 
-  const std::shared_ptr<const Session> session = job->session;
-  const Network& network = session->network;
-  result.outcome = job->outcome;
+  const std::shared_ptr<const Session> session = job->session;  // null: not ready
+  const Network& network = session != nullptr ? session->network : network_;
+  const Outcome outcome = result.outcome = job->outcome;
   result.model = network.name;
   result.visible = job->visible;
   const Clock::time_point waited = Clock::now();
@@ -433,6 +449,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
     part.placement = inference->placement;
     part.region = inference->region.index;
   }
+  hold_results(result);
   const bool timed = !finished.empty();
   const double queued = timed ? milliseconds_between(job->arrived, finished[0].first->begun) : 0;
   const double inferred = timed ? milliseconds_between(finished[0].first->begun, waited) : 0;
@@ -457,8 +474,8 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
     if (live_.load() && service_time_.add(milliseconds_between(admitted, departed)))
       gst_element_post_message(self_, gst_message_new_latency(GST_OBJECT(self_)));
   }
-  if (result.outcome == Outcome::late) statistics_.count_late();
-  statistics_.count_out(result.outcome == Outcome::run);
+  if (outcome == Outcome::late) statistics_.count_late();
+  statistics_.count_out(outcome == Outcome::run);
 
   const GstFlowReturn flow = gst_pad_push(src_, buffer.release());
   if (flow == GST_FLOW_OK || !queue_.is_current(generation)) return;
@@ -471,10 +488,33 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   flow_.compare_exchange_strong(fine, flow);
 }
 
+// Remembers the results of an inferred frame, and repeats them on frames without inference as often
+// as hold-results says. Results on regions are not repeated: the regions of another frame differ.
+void Element::hold_results(FrameResult& result) {
+  GST_OBJECT_LOCK(self_);
+  const unsigned most = settings_.hold_results;
+  GST_OBJECT_UNLOCK(self_);
+  if (most == 0) {
+    held_.reset();
+  } else if (result.outcome == Outcome::run) {
+    held_ = {result, most};
+    for (const PartResult& part : result.parts)
+      if (part.region) held_.reset();
+  } else if (held_ && held_->remaining != 0 && held_->result.model == result.model) {
+    --held_->remaining;
+    result = held_->result;
+    result.outcome = Outcome::held;
+  }
+}
+
 void Element::forward_event(Handle<GstEvent> event) {
   switch (GST_EVENT_TYPE(event.get())) {
+    case GST_EVENT_CAPS:
+      held_.reset();
+      break;
     case GST_EVENT_SEGMENT:
     case GST_EVENT_STREAM_START:
+      held_.reset();
       if (pending_starts_.load() != 0) --pending_starts_;
       dropping_ = false;
       break;

@@ -244,12 +244,26 @@ const std::vector<ElementProperty>& element_properties() {
           "(unset: all)"),
       choice<&S::overload_policy>(
           "overload-policy", "Overload policy",
-          "Treatment of frames of a live source that arrive while the device is busy",
+          "Treatment of frames of a live source that arrive while the device is busy or the model "
+          "is "
+          "not ready; streams of one model-instance-id get equal shares of the device (see share)",
           "GstClinferOverloadPolicy",
           {{OverloadPolicy::block, "The source waits", "block"},
            {OverloadPolicy::skip_inference, "Frames are passed on without inference",
             "skip-inference"},
-           {OverloadPolicy::drop, "Frames are dropped", "drop"}}),
+           {OverloadPolicy::drop, "Frames are dropped", "drop"}},
+          kPlaying),
+      number<&S::share>(
+          "share", "Share",
+          "Weight of this live stream among those with the same model-instance-id when the device "
+          "cannot infer all their frames: a stream of share 2 gets twice the inferences of one of "
+          "share 1",
+          1, 1000, kControllable),
+      number<&S::hold_results>(
+          "hold-results", "Hold results",
+          "Repeat the last results on so many frames without inference after them, marked as held "
+          "(0: those frames get no results)",
+          0, 100000, kControllable),
       post_process(),
       flag<&S::qos>("qos", "Quality of service",
                     "Skip inference on frames that would reach a synchronised sink too late",

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "gst/base/properties.h"
 #include "engine/heads/decoder.h"
+#include "gst/base/properties.h"
 #include "gst/infer/settings.h"
 
 namespace clinfer {

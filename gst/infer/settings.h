@@ -34,6 +34,8 @@ struct Settings : ModelOptions {
   RegionChoice inference_region = RegionChoice::full_frame;
   std::string object_class;  // labels, comma separated; empty: all
   OverloadPolicy overload_policy = OverloadPolicy::block;
+  unsigned share = 1;         // weight among live streams of one model-instance-id
+  unsigned hold_results = 0;  // frames
   bool qos = true;
 };
 

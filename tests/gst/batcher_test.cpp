@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -188,25 +189,87 @@ TEST(Batcher, InterruptWakesThoseWhoWaitForRoomOrForOthers) {
   batcher->interrupt(stream);
   waiting.join();
   EXPECT_FALSE(batcher->submit(stream, number(2), kForEver));
-  EXPECT_FALSE(batcher->try_submit(stream, number(2), kForEver));
+  EXPECT_FALSE(batcher->try_submit(stream, number(2), kForEver, 1s));
   stream.interrupted = false;
   auto next = batcher->submit(stream, number(3), kShort);
   EXPECT_EQ(*next.wait(), 1003);
 }
 
 TEST(Batcher, TryingDoesNotWait) {
-  auto batcher = make(1, 1, 500ms);
+  auto batcher = make(2, 1, 500ms);
   TestBatcher::Stream stream;
   const auto begun = std::chrono::steady_clock::now();
-  auto first = batcher->try_submit(stream, number(1), kNotAtAll);
-  auto second = batcher->try_submit(stream, number(2), kNotAtAll);  // next in line
+  auto first = batcher->try_submit(stream, number(1), kNotAtAll, 33ms);
   EXPECT_TRUE(first);
-  EXPECT_TRUE(second);
-  EXPECT_FALSE(batcher->try_submit(stream, number(3), kNotAtAll));
+  // A request is idle, but the stream of the device is not, and how long it takes is not known yet.
+  EXPECT_FALSE(batcher->try_submit(stream, number(2), kNotAtAll, 10s));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 450ms);
-  EXPECT_EQ(*second.wait(), 1002);
   EXPECT_EQ(*first.wait(), 1001);
-  EXPECT_TRUE(batcher->try_submit(stream, number(4), kNotAtAll));
+  auto third = batcher->try_submit(stream, number(3), kNotAtAll, 33ms);
+  EXPECT_TRUE(third);
+  EXPECT_FALSE(batcher->try_submit(stream, number(4), kNotAtAll, 33ms));  // not for half a second
+  auto fourth = batcher->try_submit(stream, number(4), kNotAtAll, 600ms);
+  EXPECT_TRUE(fourth);
+  EXPECT_EQ(*third.wait(), 1003);
+  EXPECT_EQ(*fourth.wait(), 1004);
+}
+
+TEST(Batcher, BesideStreamsThatWaitALiveOneTakesItsTurn) {
+  auto batcher = make(1, 2, 50ms);
+  TestBatcher::Stream file, live;
+  std::vector<TestBatcher::Ticket> tickets;
+  for (int i = 0; i < 3; ++i) tickets.push_back(batcher->submit(file, number(i), kForEver));
+  auto ours = batcher->try_submit(live, number(7), kForEver, 33ms);  // the fourth place
+  EXPECT_TRUE(ours);
+  EXPECT_FALSE(batcher->try_submit(live, number(8), kForEver, 33ms));
+  EXPECT_EQ(*ours.wait(), 1007);
+}
+
+// Cameras in threads of their own, for `seconds`; images inferred of each.
+std::vector<int> drive_cameras(TestBatcher& batcher, size_t count, bool same_phase, int regions,
+                               const TestBatcher::BatchWait& wait, std::chrono::milliseconds time) {
+  constexpr auto kInterval = 10ms;
+  const auto begin = std::chrono::steady_clock::now() + 20ms;
+  std::vector<int> inferred(count, 0);
+  std::vector<std::jthread> threads;
+  for (size_t c = 0; c < count; ++c)
+    threads.emplace_back([&, c] {
+      TestBatcher::Stream stream;
+      std::deque<TestBatcher::Ticket> tickets;  // results are not waited for between two frames
+      const auto phase =
+          kInterval * (same_phase ? 0 : static_cast<int>(c)) / static_cast<int>(count);
+      for (int i = 0; i * kInterval < time; ++i) {
+        std::this_thread::sleep_until(begin + phase + i * kInterval);
+        auto ticket = batcher.try_submit(stream, number(i), wait, kInterval);
+        if (!ticket) continue;
+        ++inferred[c];
+        tickets.push_back(std::move(ticket));
+        for (int region = 1; region < regions; ++region)
+          tickets.push_back(batcher.submit_more(stream, number(i), wait));
+      }
+    });
+  threads.clear();
+  return inferred;
+}
+
+TEST(Batcher, LiveStreamsGetEqualSharesOfADeviceThatIsTooSlow) {
+  struct Case {
+    const char* what;
+    size_t batch;
+    bool same_phase;
+    int regions;
+  };
+  for (const Case& c : {Case{"same phase", 1, true, 1}, Case{"different phases", 1, false, 1},
+                        Case{"regions", 1, true, 2}, Case{"batches, same phase", 4, true, 1},
+                        Case{"batches, different phases", 4, false, 1}}) {
+    // One image in 4 ms, 8 cameras that want one each 10 ms.
+    auto batcher = make(2, c.batch, 4ms * static_cast<int>(c.batch));
+    const std::vector<int> inferred = drive_cameras(*batcher, 8, c.same_phase, c.regions,
+                                                    {std::chrono::nanoseconds(10ms), 1h}, 1000ms);
+    const auto [least, most] = std::minmax_element(inferred.begin(), inferred.end());
+    EXPECT_GE(*least, 0.9 * *most - 1) << c.what;
+    EXPECT_GE(*least, 8) << c.what;
+  }
 }
 
 TEST(Batcher, SpreadsOverTheDevicesStreams) {
@@ -239,7 +302,7 @@ TEST(Batcher, ForEachStreamOfTheDeviceAFullBatchWaits) {
   tickets.push_back(batcher->submit(stream, number(5), kForEver));
   tickets.push_back(batcher->submit(stream, number(6), kForEver));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 250ms) << "waited for room";
-  EXPECT_FALSE(batcher->try_submit(stream, number(7), kForEver));
+  EXPECT_FALSE(batcher->try_submit(stream, number(7), kForEver, 1s));
   // What is left of the first goes, though it is not full any more and has all the time.
   batcher->interrupt(leaving);
   EXPECT_EQ(left.wait(), std::nullopt);
@@ -350,7 +413,7 @@ TEST(Batcher, ManyStreamsInAStorm) {
         });
         for (int i = 0; i < 100; ++i) {
           const int value = s * 10000 + i;
-          auto ticket = i % 3 == 0 ? batcher->try_submit(stream, number(value), kShort)
+          auto ticket = i % 3 == 0 ? batcher->try_submit(stream, number(value), kShort, 5ms)
                                    : batcher->submit(stream, number(value), kShort);
           if (i % 10 == 9) batcher->flush_partial_batch(stream);
           if (i % 25 == 24 && s % 4 == 0) {

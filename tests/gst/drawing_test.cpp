@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
-#include "gst/overlay/canvas.h"
 #include "gst/frames/mapped_frame.h"
+#include "gst/overlay/canvas.h"
 
 namespace clinfer {
 namespace {

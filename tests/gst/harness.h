@@ -9,9 +9,9 @@
 #include <chrono>
 #include <string>
 
-#include "gst/overlay/canvas.h"
 #include "gst/base/handle.h"
 #include "gst/meta/meta.h"
+#include "gst/overlay/canvas.h"
 #include "tests/gst/test_model.h"
 
 namespace clinfer {
@@ -58,10 +58,10 @@ class Harness {
     return element;  // the bin owns it
   }
 
-  void set_caps(const char* format, int width, int height, const char* more = "") {
-    const std::string text = std::string("video/x-raw,format=") + format +
-                             ",width=" + std::to_string(width) +
-                             ",height=" + std::to_string(height) + ",framerate=25/1" + more;
+  void set_caps(const char* format, int width, int height, const char* more = "", int fps = 25) {
+    const std::string text =
+        std::string("video/x-raw,format=") + format + ",width=" + std::to_string(width) +
+        ",height=" + std::to_string(height) + ",framerate=" + std::to_string(fps) + "/1" + more;
     const Handle<GstCaps> caps(gst_caps_from_string(text.c_str()));
     ASSERT_TRUE(gst_video_info_from_caps(&info_, caps.get()));
     gst_harness_set_src_caps(harness_, gst_caps_ref(caps.get()));

@@ -60,7 +60,13 @@ struct Drive {
   std::vector<std::pair<uint64_t, std::string>> seen;
   std::vector<double> latencies_ms;
   unsigned most_alive = 0, qos_messages = 0;
+  double interval_ms = 0;  // between frames
 };
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
 
 double service_ms() {
   Harness harness(slow_launch("nireq=1"));
@@ -76,6 +82,25 @@ double service_ms() {
   return times[times.size() / 2];
 }
 
+// Returns when the model is compiled: statistics name the device from then on.
+void wait_until_ready(GstElement* clinfer) {
+  for (bool ready = false; !ready; std::this_thread::sleep_for(2ms)) {
+    GstStructure* stats = nullptr;
+    g_object_get(clinfer, "stats", &stats, nullptr);
+    ready = gst_structure_has_field(stats, "device");
+    gst_structure_free(stats);
+  }
+}
+
+double statistic(GstElement* clinfer, const char* name) {
+  GstStructure* stats = nullptr;
+  g_object_get(clinfer, "stats", &stats, nullptr);
+  const Handle<GstStructure> owner(stats);
+  double value = -1;
+  EXPECT_TRUE(gst_structure_get_double(stats, name, &value)) << name;
+  return value;
+}
+
 // Pushes `frames` red frames, one every fifth of the service time.
 Drive overload(Harness& harness, int frames, bool live = true) {
   const auto step = std::chrono::duration<double, std::milli>(service_ms() / 5);
@@ -85,8 +110,9 @@ Drive overload(Harness& harness, int frames, bool live = true) {
   gst_harness_set_live(harness.get(), live);
   gst_pad_set_element_private(harness.get()->sinkpad, &departures);
   gst_pad_set_chain_function(harness.get()->sinkpad, Departures::chain);
-  harness.set_caps("NV12", 64, 48);
-  auto begun = Clock::now();
+  harness.set_caps("NV12", 64, 48, "", static_cast<int>(1000 / step.count()));
+  wait_until_ready(harness.clinfer());
+  const auto begun = Clock::now();
   for (int i = 0; i < frames; ++i) {
     std::this_thread::sleep_until(begun + i * std::chrono::duration_cast<Clock::duration>(step));
     GstBuffer* buffer = frame_of(harness.info(), kRed, static_cast<GstClockTime>(i) * GST_MSECOND);
@@ -100,8 +126,6 @@ Drive overload(Harness& harness, int frames, bool live = true) {
       departures.pushed[static_cast<uint64_t>(i)] = Clock::now();
     }
     EXPECT_EQ(gst_harness_push(harness.get(), buffer), GST_FLOW_OK);
-    // The first one waits for the model: the others would come all at once.
-    if (i == 0) begun = Clock::now();
   }
   gst_harness_push_event(harness.get(), gst_event_new_eos());
   while (GstEvent* event = gst_harness_pull_event(harness.get())) {
@@ -110,6 +134,7 @@ Drive overload(Harness& harness, int frames, bool live = true) {
     if (eos) break;
   }
   Drive drive{departures.seen, departures.latencies_ms, departures.most_alive.load()};
+  drive.interval_ms = step.count();
   while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_QOS)) {
     ++drive.qos_messages;
     gst_message_unref(message);
@@ -153,9 +178,9 @@ TEST(Overload, SkipInferencePassesWhatDoesNotFit) {
   EXPECT_EQ(counts.skipped, skipped);
 }
 
-TEST(Overload, DropKeepsTheLatencyOfWhatGoesOn) {
+TEST(Overload, DropPassesWhatIsInferred) {
   Harness harness(slow_launch("nireq=2 overload-policy=drop"));
-  Drive drive = overload(harness, 150);
+  const Drive drive = overload(harness, 150);
   EXPECT_TRUE(in_order(drive));
   EXPECT_EQ(count_of(drive, "red"), drive.seen.size());
   EXPECT_GT(drive.seen.size(), 3u);
@@ -166,9 +191,6 @@ TEST(Overload, DropKeepsTheLatencyOfWhatGoesOn) {
   EXPECT_EQ(counts.dropped, 150u - drive.seen.size());
   EXPECT_EQ(drive.qos_messages, counts.dropped);
   EXPECT_LE(drive.most_alive, 5u);
-  // At most the frames in flight are before a frame; the bound is loose, for busy machines.
-  std::sort(drive.latencies_ms.begin(), drive.latencies_ms.end());
-  EXPECT_LT(drive.latencies_ms[drive.latencies_ms.size() / 2], 20 * service_ms());
 }
 
 TEST(Overload, FilesAreNeverDropped) {
@@ -183,6 +205,7 @@ TEST(Overload, FramesAfterDroppedOnesAreMarked) {
   Harness harness(slow_launch("nireq=1 overload-policy=drop"));
   gst_harness_set_live(harness.get(), TRUE);
   harness.set_caps("NV12", 64, 48);
+  wait_until_ready(harness.clinfer());
   for (int i = 0; i < 40; ++i) ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
   gst_harness_push_event(harness.get(), gst_event_new_eos());
   const uint64_t dropped = Counts(harness.clinfer()).dropped;
@@ -195,6 +218,115 @@ TEST(Overload, FramesAfterDroppedOnesAreMarked) {
         << number;
     last = number;
   }
+}
+
+TEST(Overload, LatencyStaysBelowOneInferenceAndOneFrame) {
+  for (const char* policy : {"skip-inference", "drop"}) {
+    Harness harness(slow_launch(std::string("nireq=4 overload-policy=") + policy));
+    const Drive drive = overload(harness, 200);
+    const double inference = statistic(harness.clinfer(), "infer-p50-ms");
+    // Half an inference more for a busy machine; a queue of one would make it two.
+    EXPECT_LT(median(drive.latencies_ms), 1.5 * inference + drive.interval_ms) << policy;
+  }
+}
+
+// Inferences of each of 8 cameras of one model in `time`, all in phase or spread over an interval.
+std::vector<uint64_t> inferred_of_cameras(const std::string& properties, bool same_phase,
+                                          std::chrono::milliseconds time) {
+  constexpr int kCameras = 8;
+  std::string launch;
+  for (int i = 0; i < kCameras; ++i)
+    launch += "videotestsrc is-live=true pattern=red timestamp-offset=" +
+              std::to_string(same_phase ? 0 : i * 10000000 / kCameras) +
+              " ! video/x-raw,format=GRAY8,width=32,height=32,framerate=100/1 ! clinfer name=c" +
+              std::to_string(i) +
+              " model-instance-id=cameras model=" + testing_models::color_model("slow", 640) + " " +
+              properties + " ! fakesink sync=false async=false ";
+  Pipeline pipeline(launch);
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  std::vector<Handle<GstElement>> cameras;
+  for (int i = 0; i < kCameras; ++i) {
+    cameras.emplace_back(
+        gst_bin_get_by_name(GST_BIN(pipeline.element), ("c" + std::to_string(i)).c_str()));
+    wait_until_ready(cameras.back().get());
+  }
+  std::this_thread::sleep_for(200ms);
+  std::vector<uint64_t> counts;
+  for (const auto& camera : cameras) counts.push_back(Counts(camera.get()).inferred);
+  std::this_thread::sleep_for(time);
+  for (size_t i = 0; i < counts.size(); ++i)
+    counts[i] = Counts(cameras[i].get()).inferred - counts[i];
+  return counts;
+}
+
+TEST(Overload, EightCamerasOfOneModelGetEqualShares) {
+  struct Case {
+    const char *policy, *batch;
+    bool same_phase;
+  };
+  for (const Case& c : {Case{"skip-inference", "1", true}, Case{"drop", "1", false},
+                        Case{"skip-inference", "4", false}, Case{"drop", "4", true}}) {
+    const std::vector<uint64_t> counts = inferred_of_cameras(
+        std::string("overload-policy=") + c.policy + " batch-size=" + c.batch, c.same_phase, 1s);
+    const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+    std::string text;
+    for (const uint64_t count : counts) text += std::to_string(count) + " ";
+    std::printf("%s batch %s %s: %s\n", c.policy, c.batch,
+                c.same_phase ? "in phase" : "out of phase", text.c_str());
+    // Two frames are within the tolerance where a busy machine infers few.
+    EXPECT_GE(static_cast<double>(*least), 0.9 * static_cast<double>(*most) - 2) << text;
+    EXPECT_GE(*least, 3u) << text;
+  }
+}
+
+TEST(Live, FramesPassWhileTheModelCompiles) {
+  for (const char* policy : {"skip-inference", "drop", "block"}) {
+    // 17 MB of weights, so that the model is not ready at once.
+    Harness harness("clinfer labels=blue,green,red cache-dir=\"\" model=" +
+                    testing_models::color_model("large", 700) + " overload-policy=" + policy);
+    gst_harness_set_live(harness.get(), TRUE);
+    harness.set_caps("NV12", 64, 48);
+    ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
+    const bool is_ready = std::string(policy) == "block";
+    gst_harness_query_latency(harness.get());  // answered at once
+    if (is_ready) {
+      EXPECT_EQ(answer_of(harness.pull().get()), "red");
+      continue;
+    }
+    if (std::string(policy) == "skip-inference")
+      EXPECT_EQ(answer_of(harness.pull().get()), "skipped");
+    else
+      EXPECT_EQ(Counts(harness.clinfer()).dropped, 1u);
+    wait_until_ready(harness.clinfer());
+    // Ready is said before the last message about it is posted, with which frames are inferred.
+    std::string answer = "skipped";
+    for (int i = 1; answer == "skipped" && i < 1000; ++i) {
+      std::this_thread::sleep_for(2ms);
+      ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
+      if (std::string(policy) == "drop" && Counts(harness.clinfer()).dropped != 0 &&
+          gst_harness_buffers_in_queue(harness.get()) == 0)
+        continue;
+      answer = answer_of(harness.pull().get());
+    }
+    EXPECT_EQ(answer, "red") << policy;
+  }
+}
+
+TEST(Live, ResultsAreHeldOnFramesWithoutInference) {
+  Harness harness(Harness::clinfer_launch("inference-interval=4 hold-results=2"));
+  harness.set_caps("NV12", 64, 48);
+  std::vector<std::string> seen;
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_EQ(harness.push(i < 4 ? kRed : kBlue, i), GST_FLOW_OK);
+    const auto buffer = harness.pull();
+    const auto results = read_results(buffer.get());
+    ASSERT_EQ(results.size(), 1u);
+    seen.push_back(
+        std::string(name_of(results[0].outcome)) +
+        (results[0].classifications.empty() ? "" : " " + results[0].classifications[0].label));
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"run red", "held red", "held red", "skipped",
+                                            "run blue", "held blue"}));
 }
 
 TEST(Live, AFlushComesThroughWithinAnInference) {

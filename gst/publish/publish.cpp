@@ -1,18 +1,19 @@
-// clpublish: one JSON line a frame, written and flushed at once, so that the file can be followed
-// while it grows.
+// clpublish: one JSON line a frame, written at once unless flush-interval is set, so that the file
+// can be followed while it grows.
 #include "gst/publish/publish.h"
 
 #include <gst/base/gstbasetransform.h>
 #include <gst/video/video.h>
+#include <json-glib/json-glib.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <memory>
 #include <string>
 
 #include "gst/base/guard.h"
+#include "gst/base/handle.h"
 #include "gst/base/properties.h"
 #include "gst/meta/meta.h"
+#include "gst/publish/line_file.h"
 #include "gst/publish/result_line.h"
 
 GST_DEBUG_CATEGORY_STATIC(clpublish_debug);
@@ -25,13 +26,19 @@ enum class Method { file };
 struct PublishSettings {
   Method method = Method::file;
   std::string file_path = "-";
+  bool append = false;
+  unsigned rotate_size = 0, rotate_interval = 0, flush_interval = 0;
+  bool add_tensor_data = false;
+  std::string source, tags;
 };
 
 struct PublishState {
   PublishSettings settings;  // under the object lock
   GstVideoInfo info;
-  std::FILE* file = nullptr;
+  std::unique_ptr<clinfer::LineFile> file;  // from start to stop
   uint64_t frames = 0;
+  clinfer::FrameFacts facts;  // what is the same for all frames
+  bool asked_live = false, live = false;
 };
 
 }  // namespace
@@ -60,13 +67,31 @@ GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, 
                                                             GST_STATIC_CAPS("video/x-raw(ANY)"));
 
 const std::vector<Property<PublishSettings>>& properties() {
-  static const std::vector<Property<PublishSettings>> rows = {
-      clinfer::choice<&PublishSettings::method>("method", "Method", "Where the results go",
-                                                "GstClpublishMethod",
-                                                {{Method::file, "JSON lines to a file", "file"}}),
-      clinfer::text<&PublishSettings::file_path>(
+  using S = PublishSettings;
+  static const std::vector<Property<S>> rows = {
+      clinfer::choice<&S::method>("method", "Method", "Where the results go", "GstClpublishMethod",
+                                  {{Method::file, "JSON lines to a file", "file"}}),
+      clinfer::text<&S::file_path>(
           "file-path", "File path",
-          "File for the JSON lines, overwritten at start (\"-\": standard output)")};
+          "File for the JSON lines, emptied at start (\"-\": standard output). A FIFO waits for "
+          "its reader with the first frame"),
+      clinfer::flag<&S::append>("append", "Append", "Keep what is in the file"),
+      clinfer::number<&S::rotate_size>(
+          "rotate-size", "Rotate by size",
+          "Set the file aside as FILE.DATE-TIME before it grows beyond this many MiB (0: never)", 0,
+          G_MAXUINT),
+      clinfer::number<&S::rotate_interval>(
+          "rotate-interval", "Rotate by time",
+          "Set the file aside as FILE.DATE-TIME after this many seconds (0: never)", 0, G_MAXUINT),
+      clinfer::number<&S::flush_interval>(
+          "flush-interval", "Flush interval",
+          "Lines may wait this many milliseconds to be written together (0: each at once)", 0,
+          G_MAXUINT),
+      clinfer::flag<&S::add_tensor_data>("add-tensor-data", "Add tensor data",
+                                         "Write the values of tensors and maps, too"),
+      clinfer::text<&S::source>("source", "Source", "Written to each line as \"source\""),
+      clinfer::text<&S::tags>("tags", "Tags",
+                              "JSON that is written to each line as \"tags\": '{\"site\": 7}'")};
   return rows;
 }
 
@@ -84,39 +109,72 @@ void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
   GST_OBJECT_UNLOCK(object);
 }
 
-void close_file(PublishState& state) {
-  if (state.file != nullptr && state.file != stdout) std::fclose(state.file);
-  state.file = nullptr;
-}
-
 void finalize(GObject* object) {
-  close_file(*CLPUBLISH(object)->state);
   delete CLPUBLISH(object)->state;
   G_OBJECT_CLASS(gst_clpublish_parent_class)->finalize(object);
+}
+
+// The tags in one line. Throws Error{bad_argument} on text that is no JSON.
+std::string one_line(const std::string& tags) {
+  if (tags.empty()) return "";
+  GError* error = nullptr;
+  JsonNode* node = json_from_string(tags.c_str(), &error);
+  const clinfer::Handle<GError> owner(error);
+  if (node == nullptr)
+    throw clinfer::Error{clinfer::ErrorCode::bad_argument,
+                         "tags is no JSON: " +
+                             clinfer::printable(error != nullptr ? error->message : "it is empty")};
+  const clinfer::Handle<char> text(json_to_string(node, FALSE));
+  json_node_unref(node);
+  return text.get();
 }
 
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
     PublishState& state = *CLPUBLISH(transform)->state;
     GST_OBJECT_LOCK(transform);
-    const std::string path = state.settings.file_path;
+    const PublishSettings settings = state.settings;
     GST_OBJECT_UNLOCK(transform);
     state.frames = 0;
-    state.file = path == "-" ? stdout : std::fopen(path.c_str(), "we");
-    if (state.file == nullptr) {
-      const std::string reason = std::strerror(errno);
-      GST_ELEMENT_ERROR(transform, RESOURCE, OPEN_WRITE,
-                        ("file-path %s cannot be written: %s", path.c_str(), reason.c_str()),
-                        (nullptr));
-      return FALSE;
-    }
+    state.asked_live = false;
+    state.facts = {};
+    state.facts.source = settings.source;
+    state.facts.tags = one_line(settings.tags);
+    state.facts.tensor_data = settings.add_tensor_data;
+    clinfer::LineFileSettings file;
+    file.path = settings.file_path;
+    file.append = settings.append;
+    file.rotate_size = uint64_t{settings.rotate_size} << 20;
+    file.rotate_interval = std::chrono::seconds(settings.rotate_interval);
+    file.flush_interval = std::chrono::milliseconds(settings.flush_interval);
+    state.file = std::make_unique<clinfer::LineFile>(file, [transform](const std::string& notice) {
+      GST_ELEMENT_WARNING(transform, RESOURCE, BUSY, ("%s", notice.c_str()), (nullptr));
+    });
     return TRUE;
   });
 }
 
 gboolean stop(GstBaseTransform* transform) {
-  close_file(*CLPUBLISH(transform)->state);
+  CLPUBLISH(transform)->state->file.reset();
   return TRUE;
+}
+
+GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
+  // A wait for a reader must end before the pads can be deactivated.
+  clinfer::LineFile* file = CLPUBLISH(element)->state->file.get();
+  if (change == GST_STATE_CHANGE_PAUSED_TO_READY && file != nullptr) file->interrupt();
+  return GST_ELEMENT_CLASS(gst_clpublish_parent_class)->change_state(element, change);
+}
+
+gboolean sink_event(GstBaseTransform* transform, GstEvent* event) {
+  clinfer::LineFile* file = CLPUBLISH(transform)->state->file.get();
+  if (file != nullptr) {
+    if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_START) file->interrupt();
+    if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) file->resume();
+    if (GST_EVENT_TYPE(event) == GST_EVENT_EOS)
+      clinfer::guard(GST_ELEMENT(transform), [&] { file->flush(); });
+  }
+  return GST_BASE_TRANSFORM_CLASS(gst_clpublish_parent_class)->sink_event(transform, event);
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
@@ -134,10 +192,82 @@ gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
   return TRUE;
 }
 
+// ---- when a frame was captured
+
+std::string iso_time(uint64_t unix_ns) {
+  const auto seconds = static_cast<gint64>(unix_ns / GST_SECOND);
+  GDateTime* time = g_date_time_new_from_unix_utc(seconds);
+  if (time == nullptr) return "";
+  const clinfer::Handle<char> text(g_date_time_format(time, "%Y-%m-%dT%H:%M:%S"));
+  g_date_time_unref(time);
+  char milliseconds[16];
+  g_snprintf(milliseconds, sizeof milliseconds, ".%03uZ",
+             static_cast<unsigned>(unix_ns % GST_SECOND / GST_MSECOND));
+  return std::string(text.get()) + milliseconds;
+}
+
+std::optional<uint64_t> reference_time(GstBuffer* buffer, const char* caps_text) {
+  const clinfer::Handle<GstCaps> caps(gst_caps_new_empty_simple(caps_text));
+  const GstReferenceTimestampMeta* meta =
+      gst_buffer_get_reference_timestamp_meta(buffer, caps.get());
+  if (meta == nullptr || !GST_CLOCK_TIME_IS_VALID(meta->timestamp)) return std::nullopt;
+  return meta->timestamp;
+}
+
+// The sender's clock, as RTCP tells it (rtspsrc add-reference-timestamp-meta=true).
+std::optional<uint64_t> sender_time(GstBuffer* buffer) {
+  constexpr uint64_t kFrom1900To1970 = G_GUINT64_CONSTANT(2208988800) * GST_SECOND;
+  const std::optional<uint64_t> ntp = reference_time(buffer, "timestamp/x-ntp");
+  if (!ntp || *ntp < kFrom1900To1970) return std::nullopt;
+  return *ntp - kFrom1900To1970;
+}
+
+// Frames of a live source were captured when the pipeline's clock showed their running time.
+std::optional<uint64_t> live_time(GstBaseTransform* transform, GstBuffer* buffer) {
+  PublishState& state = *CLPUBLISH(transform)->state;
+  if (!std::exchange(state.asked_live, true)) {
+    GstQuery* query = gst_query_new_latency();
+    gboolean live = FALSE;
+    if (gst_pad_peer_query(GST_BASE_TRANSFORM_SINK_PAD(transform), query))
+      gst_query_parse_latency(query, &live, nullptr, nullptr);
+    gst_query_unref(query);
+    state.live = live;
+  }
+  if (!state.live || !GST_BUFFER_PTS_IS_VALID(buffer)) return std::nullopt;
+  const guint64 running =
+      gst_segment_to_running_time(&transform->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+  GstClock* clock = gst_element_get_clock(GST_ELEMENT(transform));
+  if (clock == nullptr) return std::nullopt;
+  const GstClockTime now = gst_clock_get_time(clock),
+                     base = gst_element_get_base_time(GST_ELEMENT(transform));
+  gst_object_unref(clock);
+  if (!GST_CLOCK_TIME_IS_VALID(running) || !GST_CLOCK_TIME_IS_VALID(base)) return std::nullopt;
+  const GstClockTimeDiff age = GST_CLOCK_DIFF(base + running, now);
+  return static_cast<uint64_t>(g_get_real_time() * 1000 - age);
+}
+
+std::string capture_time(GstBaseTransform* transform, GstBuffer* buffer) {
+  if (const auto time = reference_time(buffer, "timestamp/x-unix")) return iso_time(*time);
+  if (const auto time = sender_time(buffer)) return iso_time(*time);
+  if (GstVideoTimeCodeMeta* code = gst_buffer_get_video_time_code_meta(buffer)) {
+    // Only a time code that knows its day says when.
+    if (GDateTime* time = gst_video_time_code_to_date_time(&code->tc)) {
+      GDateTime* utc = g_date_time_to_utc(time);
+      const auto microseconds =
+          g_date_time_to_unix(utc) * G_USEC_PER_SEC + g_date_time_get_microsecond(utc);
+      g_date_time_unref(utc);
+      g_date_time_unref(time);
+      return iso_time(static_cast<uint64_t>(microseconds) * 1000);
+    }
+  }
+  const auto time = live_time(transform, buffer);
+  return time ? iso_time(*time) : "";
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
     PublishState& state = *CLPUBLISH(transform)->state;
-    clinfer::FrameFacts facts;
+    clinfer::FrameFacts facts = state.facts;
     facts.number = state.frames++;
     facts.width = GST_VIDEO_INFO_WIDTH(&state.info);
     facts.height = GST_VIDEO_INFO_HEIGHT(&state.info);
@@ -150,20 +280,11 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
           gst_segment_to_stream_time(&transform->segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
       facts.timestamp = GST_CLOCK_TIME_IS_VALID(time) ? time : GST_BUFFER_PTS(buffer);
     }
+    facts.sender_ntp_unix_ns = sender_time(buffer);
+    facts.system_timestamp = capture_time(transform, buffer);
     const std::string line =
-        clinfer::result_line(facts, clinfer::read_frame(buffer, facts.width, facts.height)) + '\n';
-    if (std::fwrite(line.data(), 1, line.size(), state.file) != line.size() ||
-        std::fflush(state.file) != 0) {
-      const int code = errno;
-      if (code == ENOSPC)
-        GST_ELEMENT_ERROR(transform, RESOURCE, NO_SPACE_LEFT, ("no space left for the results"),
-                          ("%s", std::strerror(code)));
-      else
-        GST_ELEMENT_ERROR(transform, RESOURCE, WRITE,
-                          ("the results cannot be written: %s", std::strerror(code)), (nullptr));
-      return GST_FLOW_ERROR;
-    }
-    return GST_FLOW_OK;
+        clinfer::result_line(facts, clinfer::read_frame(buffer, facts.width, facts.height));
+    return state.file->write(line) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
   });
 }
 
@@ -184,6 +305,8 @@ static void gst_clpublish_class_init(GstClpublishClass* klass) {
       "Writes the results on each frame as a line of JSON", "clinfer developers");
   gst_element_class_add_static_pad_template(element, &sink_template);
   gst_element_class_add_static_pad_template(element, &src_template);
+  element->change_state = change_state;
+  transform->sink_event = sink_event;
   transform->start = start;
   transform->stop = stop;
   transform->set_caps = set_caps;

@@ -1,4 +1,6 @@
 // The elements in pipelines: states, faults, and what cloverlay and clpublish do.
+#include <sys/stat.h>
+
 #include <atomic>
 #include <fstream>
 #include <thread>
@@ -284,9 +286,48 @@ TEST(Clpublish, WritesALineAFrameAtOnce) {
   EXPECT_NE(lines()[0].find("\"label\":\"b\""), std::string::npos) << lines()[0];
   ASSERT_EQ(harness.push(kRed, 3), GST_FLOW_OK);
   ASSERT_EQ(lines().size(), 2u);
-  EXPECT_EQ(
-      lines()[1],
-      R"({"frame":1,"objects":[],"resolution":{"width":64,"height":48},"timestamp":120000000})");
+  // The harness is a live source, whose frames have a time of the day.
+  const std::string start =
+      R"({"frame":1,"objects":[],"resolution":{"width":64,"height":48},"timestamp":120000000,"system_timestamp":"20)";
+  EXPECT_EQ(lines()[1].substr(0, start.size()), start);
+}
+
+TEST(Clpublish, SaysWhatItIsToldAndWhatTheSenderSaid) {
+  const std::string path = testing_models::folder() + "/facts.jsonl";
+  Harness harness("clpublish source=cam7 tags=\"{ \\\"site\\\" : [1,2] }\" file-path=" + path);
+  harness.set_caps("NV12", 64, 48);
+  GstBuffer* buffer = frame_of(harness.info(), kBlue, 0);
+  const Handle<GstCaps> ntp(gst_caps_new_empty_simple("timestamp/x-ntp"));
+  // 2026-01-02T03:04:05.678 in seconds since 1900.
+  const GstClockTime sent = G_GUINT64_CONSTANT(2208988800 + 1767323045) * GST_SECOND + 678 * GST_MSECOND;
+  gst_buffer_add_reference_timestamp_meta(buffer, ntp.get(), sent, GST_CLOCK_TIME_NONE);
+  ASSERT_EQ(gst_harness_push(harness.get(), buffer), GST_FLOW_OK);
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line,
+            R"({"frame":0,"objects":[],"resolution":{"width":64,"height":48},"source":"cam7",)"
+            R"("timestamp":0,"system_timestamp":"2026-01-02T03:04:05.678Z",)"
+            R"("rtp":{"sender_ntp_unix_timestamp_ns":1767323045678000000},"tags":{"site":[1,2]}})");
+}
+
+TEST(Clpublish, RefusesTagsThatAreNoJson) {
+  Pipeline pipeline("videotestsrc num-buffers=1 ! clpublish name=p ! fakesink");
+  GstElement* publish = gst_bin_get_by_name(GST_BIN(pipeline.element), "p");
+  g_object_set(publish, "tags", "{site: ", nullptr);
+  gst_object_unref(publish);
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  const std::string error = error_on(pipeline.element);
+  EXPECT_NE(error.find("tags is no JSON"), std::string::npos) << error;
+}
+
+TEST(Clpublish, AFifoWithoutAReaderStopsNoStateChange) {
+  const std::string path = testing_models::folder() + "/fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  Pipeline pipeline("videotestsrc ! clpublish file-path=" + path + " ! fakesink");
+  EXPECT_NE(gst_element_set_state(pipeline.element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
+  g_usleep(200000);
+  EXPECT_EQ(gst_element_set_state(pipeline.element, GST_STATE_NULL), GST_STATE_CHANGE_SUCCESS);
 }
 
 TEST(Clpublish, RefusesAPathThatCannotBeWritten) {

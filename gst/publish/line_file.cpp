@@ -1,0 +1,299 @@
+// Lines appended to a file, a FIFO or standard output.
+#include "gst/publish/line_file.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+
+#include "kernels/base/error.h"
+
+namespace clinfer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMostWaiting = 1 << 20;  // bytes
+constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr auto kShortWait = std::chrono::milliseconds(1);
+
+// Of all publishers of the process.
+std::mutex& turn_of_standard_output() {
+  static std::mutex turn;
+  return turn;
+}
+
+// write(2) that reports a reader who left as EPIPE and raises no signal, whatever the application
+// does with SIGPIPE.
+ssize_t write_quietly(int file, const char* data, size_t size) {
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const ssize_t written = ::write(file, data, size);
+  const int code = errno;
+  if (written < 0 && code == EPIPE && !was_pending) {
+    const timespec none{};
+    while (sigtimedwait(&pipe, nullptr, &none) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = code;
+  return written;
+}
+
+}  // namespace
+
+void LineFile::fail(const std::string& what, int code) const {
+  const std::string where =
+      settings_.path == "-" ? "standard output" : "file-path " + settings_.path;
+  throw Error{ErrorCode::io, where + " " + what + ": " + std::strerror(code)};
+}
+
+LineFile::LineFile(LineFileSettings settings, Notice notice)
+    : settings_(std::move(settings)), notice_(std::move(notice)) {
+  open();
+  if (settings_.flush_interval.count() > 0) flusher_ = std::thread([this] { flush_in_time(); });
+}
+
+LineFile::~LineFile() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    interrupted_ = false;
+  }
+  wake_.notify_all();
+  if (flusher_.joinable()) flusher_.join();
+  std::unique_lock lock(mutex_);
+  try {
+    if (file_ >= 0) write_out(lock);
+  } catch (const Error&) {
+    // Nobody is left to be told.
+  }
+  if (file_ >= 0 && file_ != STDOUT_FILENO) close(file_);
+}
+
+void LineFile::open() {
+  const bool rotates = settings_.rotate_size > 0 || settings_.rotate_interval.count() > 0;
+  struct stat facts {};
+  if (settings_.path == "-") {
+    file_ = STDOUT_FILENO;
+    if (fstat(file_, &facts) != 0) fail("cannot be written", errno);
+    // A file that the shell opened is written by others as well, at one common place.
+  } else {
+    if (stat(settings_.path.c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode)) {
+      is_fifo_ = true;  // opened with the first line
+    } else {
+      file_ = ::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
+                     0666);
+      if (file_ < 0 || fstat(file_, &facts) != 0) fail("cannot be written", errno);
+      is_regular_ = S_ISREG(facts.st_mode);
+    }
+  }
+  if (rotates && !is_regular_)
+    throw Error{ErrorCode::bad_argument,
+                "file-path " + settings_.path +
+                    " is no regular file, which rotate-size and rotate-interval need"};
+  opened_ = Clock::now();
+  if (!is_regular_) return;
+  // Who writes holds a shared lock, who rotates an exclusive one.
+  const bool alone = flock(file_, LOCK_EX | LOCK_NB) == 0;
+  if (!alone && (rotates || flock(file_, LOCK_SH | LOCK_NB) != 0)) {
+    const std::string path = settings_.path;
+    close(file_);
+    file_ = -1;
+    throw Error{ErrorCode::bad_argument,
+                "file-path " + path +
+                    " is being written by another publisher, and a file that is rotated needs one "
+                    "publisher of its own"};
+  }
+  if (alone) {
+    if (!settings_.append && ftruncate(file_, 0) != 0) fail("cannot be emptied", errno);
+    if (!rotates) flock(file_, LOCK_SH);
+  } else if (!settings_.append) {
+    notice_("file-path " + settings_.path +
+            " is being written by another publisher: it is not emptied, and the lines of both are "
+            "in it");
+  }
+  if (fstat(file_, &facts) == 0) size_ = static_cast<uint64_t>(facts.st_size);
+}
+
+// False: there is no reader yet.
+bool LineFile::open_fifo() {
+  file_ = ::open(settings_.path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0 && errno != ENXIO) fail("cannot be written", errno);
+  return file_ >= 0;
+}
+
+void LineFile::rotate() {
+  // Names that sort by time: FILE.20261126-101500, with a number where two meet.
+  char stamp[32];
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::strftime(stamp, sizeof stamp, ".%Y%m%d-%H%M%S", &parts);
+  std::string aside = settings_.path + stamp;
+  for (int number = 2; access(aside.c_str(), F_OK) == 0; ++number)
+    aside = settings_.path + stamp + "-" + std::to_string(number);
+  if (rename(settings_.path.c_str(), aside.c_str()) != 0) fail("cannot be set aside", errno);
+  const int old = file_;
+  file_ = ::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int code = errno;
+  close(old);
+  if (file_ < 0) fail("cannot be written", code);
+  flock(file_, LOCK_EX | LOCK_NB);
+  size_ = 0;
+  opened_ = Clock::now();
+}
+
+// Until a pipe takes more. False: interrupted.
+bool LineFile::wait_for_room(std::unique_lock<std::mutex>& lock) {
+  bool told = false;
+  while (!interrupted_) {
+    if (file_ < 0 && !open_fifo()) {
+      if (stopping_) return false;
+      if (!told)
+        notice_("file-path " + settings_.path + " is a FIFO that nobody reads yet: waiting");
+      told = true;
+      wake_.wait_for(lock, kLook);
+      continue;
+    }
+    pollfd room{file_, POLLOUT, 0};
+    const int ready = poll(&room, 1, 0);
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) fail("cannot be written", errno);
+    if (stopping_) return false;
+    wake_.wait_for(lock, kLook);
+  }
+  return false;
+}
+
+// Pipes take long lines in pieces: nobody else's may come between. Regular files need no turns, as
+// each write goes to their end at once. False: interrupted.
+bool LineFile::take_turn(std::unique_lock<std::mutex>& lock) {
+  const auto taken = [this] {
+    return file_ == STDOUT_FILENO ? turn_of_standard_output().try_lock()
+                                  : flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  };
+  while (!taken()) {
+    if (interrupted_ || stopping_) return false;
+    wake_.wait_for(lock, kShortWait);
+  }
+  return true;
+}
+
+void LineFile::end_turn() {
+  if (file_ == STDOUT_FILENO)
+    turn_of_standard_output().unlock();
+  else
+    flock(file_, LOCK_UN);
+}
+
+bool LineFile::write_out(std::unique_lock<std::mutex>& lock) {
+  // Waiting gives up the lock, so that the other thread may come in here.
+  while (writing_) {
+    if (interrupted_) return false;
+    wake_.wait_for(lock, kLook);
+  }
+  if (waiting_.empty()) return true;
+  writing_ = true;
+  struct Done {
+    LineFile* self;
+    bool has_turn = false;
+    ~Done() {
+      if (has_turn) self->end_turn();
+      self->writing_ = false;
+    }
+  } done{this};
+  if (!is_regular_) {
+    if (!wait_for_room(lock) || !take_turn(lock)) return false;
+    done.has_turn = true;
+  }
+  return write_waiting(lock);
+}
+
+bool LineFile::write_waiting(std::unique_lock<std::mutex>& lock) {
+  // Pipes take what they say they have room for without blocking: PIPE_BUF bytes.
+  const size_t most = is_regular_ ? std::string::npos : PIPE_BUF;
+  while (!waiting_.empty()) {
+    // What is written of a line cannot be taken back; its rest goes first next time.
+    if (!is_regular_ && !wait_for_room(lock)) return false;
+    const ssize_t written = write_quietly(file_, waiting_.data(), std::min(waiting_.size(), most));
+    if (written >= 0) {
+      waiting_.erase(0, static_cast<size_t>(written));
+      size_ += static_cast<uint64_t>(written);
+    } else if (errno != EINTR && errno != EAGAIN) {
+      const int code = errno;
+      waiting_.clear();
+      if (code == EPIPE) fail("has no reader any more", code);
+      // Reported as RESOURCE_NO_SPACE_LEFT.
+      if (code == ENOSPC) throw Error{ErrorCode::out_of_memory, "no space left for the results"};
+      fail("cannot be written", code);
+    }
+  }
+  return true;
+}
+
+bool LineFile::write(std::string_view line) {
+  std::unique_lock lock(mutex_);
+  if (!problem_.empty()) throw Error{ErrorCode::io, problem_};
+  if (interrupted_) return false;
+  if (is_regular_) {
+    const uint64_t size = size_ + waiting_.size();
+    const bool large =
+        settings_.rotate_size > 0 && size > 0 && size + line.size() + 1 > settings_.rotate_size;
+    const bool old = settings_.rotate_interval.count() > 0 &&
+                     Clock::now() - opened_ >= settings_.rotate_interval;
+    if ((large || old) && write_out(lock) && size_ > 0) rotate();
+  }
+  if (waiting_.empty()) first_waiting_ = Clock::now();
+  waiting_.append(line).push_back('\n');
+  if (settings_.flush_interval.count() > 0 && waiting_.size() < kMostWaiting) {
+    wake_.notify_all();
+    return true;
+  }
+  return write_out(lock);
+}
+
+bool LineFile::flush() {
+  std::unique_lock lock(mutex_);
+  if (!problem_.empty()) throw Error{ErrorCode::io, problem_};
+  return write_out(lock);
+}
+
+void LineFile::interrupt() {
+  interrupted_ = true;
+  wake_.notify_all();
+}
+
+void LineFile::flush_in_time() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (waiting_.empty() || interrupted_ || !problem_.empty()) {
+      wake_.wait_for(lock, std::chrono::seconds(1));
+      continue;
+    }
+    const auto due = first_waiting_ + settings_.flush_interval;
+    if (Clock::now() < due) {
+      wake_.wait_until(lock, due);
+      continue;
+    }
+    try {
+      write_out(lock);
+    } catch (const Error& error) {
+      problem_ = error.what();
+    }
+  }
+}
+
+}  // namespace clinfer

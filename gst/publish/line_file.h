@@ -1,0 +1,78 @@
+// Lines appended to a file, a FIFO or standard output: whole lines only, whoever else writes there;
+// rotated when wanted; without a signal when a reader leaves and without a wait that cannot be
+// interrupted.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace clinfer {
+
+struct LineFileSettings {
+  std::string path = "-";    // "-": standard output
+  bool append = false;       // else the file is emptied first, unless another process writes to it
+  uint64_t rotate_size = 0;  // bytes; a file that would grow beyond is set aside; 0: never
+  std::chrono::seconds rotate_interval{0};      // a file of this age is set aside; 0: never
+  std::chrono::milliseconds flush_interval{0};  // lines wait for this long; 0: written at once
+};
+
+// For one writing thread; interrupt() and resume() may be called from any.
+class LineFile {
+ public:
+  // Something that the user should know and that is no error; from the calling thread.
+  using Notice = std::function<void(const std::string&)>;
+
+  // Opens the file. A FIFO is opened when the first line is there, since that waits for a reader.
+  // Throws Error{not_found or bad_argument or io} that names the path.
+  LineFile(LineFileSettings settings, Notice notice);
+  // Writes what still waits, as far as that is possible without waiting.
+  ~LineFile();
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+
+  // Adds a line (without its break). False: interrupted, the line waits for the next call. Throws
+  // Error{io} when it cannot be written, or lines before it that were waiting could not.
+  bool write(std::string_view line);
+  // Writes what waits. False: interrupted.
+  bool flush();
+
+  void interrupt();  // write() and flush() return false until resume()
+  void resume() { interrupted_ = false; }
+
+ private:
+  void open();
+  bool open_fifo();
+  void rotate();
+  bool write_out(std::unique_lock<std::mutex>& lock);
+  bool write_waiting(std::unique_lock<std::mutex>& lock);
+  bool take_turn(std::unique_lock<std::mutex>& lock);
+  void end_turn();
+  bool wait_for_room(std::unique_lock<std::mutex>& lock);
+  void flush_in_time();
+  [[noreturn]] void fail(const std::string& what, int code) const;
+
+  LineFileSettings settings_;
+  Notice notice_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<bool> interrupted_ = false;
+  bool stopping_ = false, writing_ = false;
+  int file_ = -1;
+  bool is_regular_ = false, is_fifo_ = false;
+  uint64_t size_ = 0;
+  std::chrono::steady_clock::time_point opened_, first_waiting_;
+  std::string waiting_;
+  std::string problem_;  // of a flush that no caller waited for
+  std::thread flusher_;  // with a flush interval
+};
+
+}  // namespace clinfer

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Checks clpublish's lines key by key: those that readers of DL Streamer's gvametaconvert expect, of the right type, and no others.
+
+    lines.py MODEL.xml      gst-launch-1.0 and GST_PLUGIN_PATH as in the environment
+"""
+import json
+import subprocess
+import sys
+
+SHARE, TEXT, WHOLE = (lambda v: isinstance(v, (int, float)) and 0 <= v <= 1), (lambda v: isinstance(v, str) and v != ""), \
+    (lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0)
+NUMBER = lambda v: isinstance(v, (int, float))
+
+
+def each(schema):
+    return lambda v: isinstance(v, list) and all(matches(i, schema) for i in v)
+
+
+class Optional:
+    def __init__(self, schema):
+        self.schema = schema
+
+
+def matches(value, schema):
+    """Raises ValueError that names the key that is missing, unknown or wrong."""
+    if callable(schema):
+        return schema(value)
+    if not isinstance(value, dict):
+        return False
+    for key, wanted in schema.items():
+        optional = isinstance(wanted, Optional)
+        if key not in value:
+            if optional or key == "*":
+                continue
+            raise ValueError(f"no {key} in {value}")
+        if not matches(value[key], wanted.schema if optional else wanted):
+            raise ValueError(f"{key} is {value[key]}")
+    for key in set(value) - set(schema):
+        if "*" not in schema or not matches(value[key], schema["*"]):
+            raise ValueError(f"{key} is not known: {value[key]}")
+    return True
+
+
+ATTRIBUTE = {"label_id": WHOLE, "label": Optional(TEXT), "confidence": SHARE, "model": {"name": TEXT}}
+TENSOR = {"name": TEXT, "layer_name": TEXT, "model_name": TEXT, "precision": lambda v: v in ("FP32", "FP16", "I32", "I64", "U8"),
+          "layout": lambda v: v in ("ANY", "NCHW", "NHWC", "NC"), "dims": each(WHOLE), "data": Optional(each(NUMBER))}
+OBJECT = {
+    "x": WHOLE, "y": WHOLE, "w": lambda v: WHOLE(v) and v > 0, "h": lambda v: WHOLE(v) and v > 0,
+    "region_id": Optional(lambda v: WHOLE(v) and v > 0), "parent_id": Optional(WHOLE), "id": Optional(WHOLE), "roi_type": Optional(TEXT),
+    "detection": Optional({"bounding_box": {"x_min": SHARE, "x_max": SHARE, "y_min": SHARE, "y_max": SHARE},
+                           "confidence": Optional(SHARE), "label_id": Optional(WHOLE), "label": Optional(TEXT)}),
+    "tensors": Optional(each(TENSOR)), "*": ATTRIBUTE}
+LINE = {"frame": WHOLE, "objects": each(OBJECT), "resolution": {"width": WHOLE, "height": WHOLE}, "timestamp": WHOLE,
+        "source": Optional(TEXT), "tags": Optional(lambda v: True), "system_timestamp": Optional(TEXT), "tensors": Optional(each(TENSOR)),
+        "inference": Optional(lambda v: v in ("run", "skipped", "late", "held"))}
+
+
+def lines_of(elements, live=False):
+    command = f"gst-launch-1.0 -q videotestsrc pattern=ball num-buffers=3 is-live={live} ! video/x-raw,width=320,height=240 ! {elements} ! fakesink"
+    run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=300)
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    if run.returncode != 0 or len(lines) != 3:
+        sys.exit(f"{command}\n{run.stdout}{run.stderr}")
+    for line in lines:
+        try:
+            if not matches(line, LINE):
+                raise ValueError(line)
+        except ValueError as error:
+            sys.exit(f"{command}\n{error}\n{json.dumps(line)}")
+    return lines
+
+
+def expect(name, true):
+    if not true:
+        sys.exit(f"FAIL {name}")
+    print(f"ok   {name}")
+
+
+def near(a, b):
+    return all(abs(p - q) < 0.02 for p, q in zip(a, b))
+
+
+def box(line):
+    found = line["objects"][0]["detection"]["bounding_box"]
+    return [found[k] for k in ("x_min", "y_min", "x_max", "y_max")]
+
+
+def main():
+    clinfer = f"clinfer model={sys.argv[1]}"
+    plain = lines_of(f"{clinfer} ! clpublish")
+    expect("objects", all(line["objects"][0]["detection"]["label"] == "ball" for line in plain))
+    expect("a file has no time of the day", all("system_timestamp" not in line for line in plain))
+    live = lines_of(f"{clinfer} ! clpublish", live=True)
+    expect("a live source has one", all(line["system_timestamp"].endswith("Z") for line in live))
+    lines = lines_of(f"""{clinfer} post-process=none ! clpublish add-tensor-data=true source=cam tags='{{"site": 7}}'""")
+    expect("tensors with data", all(len(line["tensors"][0]["data"]) == 140 for line in lines))
+    expect("source and tags", all(line["source"] == "cam" and line["tags"] == {"site": 7} for line in lines))
+    lines = lines_of(f"{clinfer} ! {clinfer} inference-region=roi-list post-process=none ! clpublish")
+    expect("tensors of an object", all(line["objects"][0]["tensors"][0]["dims"] == [1, 1, 20, 7] for line in lines))
+    # Converted, squeezed, and enlarged with black borders at the sides.
+    for elements, scale in (("videoconvert ! video/x-raw,format=RGB", 1), ("videoscale ! video/x-raw,width=200,height=300", 1),
+                            ("videoscale ! video/x-raw,width=640,height=240,pixel-aspect-ratio=1/1", 0.5)):
+        lines = lines_of(f"{clinfer} ! {elements} ! clpublish")
+        moved = [[0.5 + (v - 0.5) * scale if i % 2 == 0 else v for i, v in enumerate(box(line))] for line in plain]
+        expect(f"objects behind {elements}", all(near(box(line), right) and line["objects"][0]["detection"]["confidence"] > 0.9
+                                                 for line, right in zip(lines, moved)))
+
+
+if __name__ == "__main__":
+    main()

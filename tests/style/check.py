@@ -41,7 +41,7 @@ LIBRARIES = {
     r"pugixml": ["engine/ir/", "tests/"],
     r"CL/": ["engine/measure/", "engine/ocl/", "engine/runtime/", "tests/"],
     r"json-glib/": ["*tuning/", "*engine/heads/", "*gst/", "*tests/"],
-    r"(gst/|glib|gio/|gmodule|gobject/|cairo|pango|va/)": ["gst/", "tests/gst/", "tests/rig/"],
+    r"(gst/|glib|gio/|gmodule|gobject/|cairo|pango|va/)": ["gst/", "pipelines/examples/", "tests/gst/", "tests/rig/"],
     r"(gtest|gmock)/": ["tests/"],
 }
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")

@@ -1,4 +1,4 @@
-// Enumerations of properties.
+// Enumerations of properties, and what their changes need while a pipeline runs.
 #include "gst/base/properties.h"
 
 #include <algorithm>
@@ -13,6 +13,23 @@ GType enum_type(const char* type_name, std::span<const GEnumValue> values) {
   const GType type = g_enum_register_static(type_name, kept);
   gst_type_mark_as_plugin_api(type, static_cast<GstPluginAPIFlags>(0));
   return type;
+}
+
+void sync_controllers(GstElement* element, const GstSegment& segment, GstBuffer* buffer) {
+  if (segment.format != GST_FORMAT_TIME || !GST_BUFFER_PTS_IS_VALID(buffer)) return;
+  const GstClockTime time =
+      gst_segment_to_stream_time(&segment, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
+  if (GST_CLOCK_TIME_IS_VALID(time)) gst_object_sync_values(GST_OBJECT(element), time);
+}
+
+void warn_of_fixed_property(GstElement* element, const GParamSpec* spec, const GValue* in_force,
+                            const char* until) {
+  const bool is_unset = G_VALUE_HOLDS_STRING(in_force) && g_value_get_string(in_force) == nullptr;
+  gchar* text = is_unset ? g_strdup("unset") : gst_value_serialize(in_force);
+  GST_ELEMENT_WARNING(element, RESOURCE, SETTINGS,
+                      ("%s cannot change now; in force %s: %s", spec->name, until, text),
+                      (nullptr));
+  g_free(text);
 }
 
 }  // namespace clinfer

@@ -34,8 +34,8 @@ inline constexpr auto kPlaying = static_cast<GParamFlags>(
 // The same, for numbers and switches that a GstControlBinding may drive.
 inline constexpr auto kControllable = static_cast<GParamFlags>(kPlaying | GST_PARAM_CONTROLLABLE);
 
-// A property that is a member; the type carries which one. Its Property is one of that struct, or of
-// any that derives from it.
+// A property that is a member; the type carries which one. Its Property is one of that struct, or
+// of any that derives from it.
 template <auto Member>
 struct MemberRow;
 template <typename V, typename T, T V::*Member>
@@ -185,6 +185,30 @@ void install_properties(GObjectClass* klass, const std::vector<Row>& rows) {
 template <typename Row>
 const Row& property_of(const std::vector<Row>& rows, guint id) {
   return rows.at(id - 1);
+}
+
+// ---- changes while the pipeline runs
+
+// Lets the bindings of controllable properties set their values for this buffer.
+void sync_controllers(GstElement* element, const GstSegment& segment, GstBuffer* buffer);
+
+// Posts a warning that a property keeps the value `in_force` for now; `until` says how long.
+void warn_of_fixed_property(GstElement* element, const GParamSpec* spec, const GValue* in_force,
+                            const char* until);
+
+// The same where `wanted` differs from `in_force` and the property cannot change while playing. To
+// be called without locks, since the application may answer the message at once.
+template <typename Values>
+void warn_unless_in_force(GstElement* element, const Property<Values>& property,
+                          const Values& wanted, const Values& in_force,
+                          const char* until = "until the element starts again") {
+  if ((property.spec->flags & GST_PARAM_MUTABLE_PLAYING) != 0 || property.equal(wanted, in_force))
+    return;
+  GValue value = G_VALUE_INIT;
+  g_value_init(&value, property.spec->value_type);
+  property.get(in_force, &value);
+  warn_of_fixed_property(element, property.spec, &value, until);
+  g_value_unset(&value);
 }
 
 }  // namespace clinfer

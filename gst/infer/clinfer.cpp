@@ -108,10 +108,8 @@ GstStateChangeReturn change_state(GstElement* object, GstStateChange transition)
 
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
   guard(GST_ELEMENT(object), [&] {
-    const clinfer::ElementProperty& property =
-        clinfer::property_of(clinfer::element_properties(), id);
-    GST_CLINFER(object)->element->change_settings(
-        [&](clinfer::Settings& settings) { property.set(settings, value); });
+    GST_CLINFER(object)->element->set_property(
+        clinfer::property_of(clinfer::element_properties(), id), value);
   });
 }
 

@@ -44,7 +44,9 @@ struct Job {
   Handle<GstBuffer> buffer;
   std::shared_ptr<const Session> session;  // null: passes while the model is not ready
   std::unique_ptr<FrameInput> input;
-  std::list<Inference> inferences;  // one of the whole frame, or one a region
+  std::list<Inference> inferences;  // one for the whole frame, or one per region
+  DecodeSettings decode;            // when the frame came
+  unsigned hold_results = 0;
   Outcome outcome = Outcome::run;
   Rect visible;
   bool discont = false;                 // frames were dropped before this one
@@ -57,15 +59,8 @@ class Element final : public Readings {
   ~Element();
 
   // Properties; the object lock is taken inside.
-  template <typename Change>
-  void change_settings(Change&& change) {
-    GST_OBJECT_LOCK(self_);
-    change(settings_);
-    GST_OBJECT_UNLOCK(self_);
-  }
+  void set_property(const ElementProperty& property, const GValue* value);
   Settings settings() const;
-  // Thresholds in force for `network`, or for the session's.
-  DecodeSettings decode_settings_for(const Network& network) const;
   DecodeSettings decode_settings_in_force() const override;
   GstStructure* stats() const override;
 
@@ -115,6 +110,7 @@ class Element final : public Readings {
   void start_task();
   bool set_caps(const GstEvent* event);
   void compile_for(std::shared_ptr<const SurfaceDisplay> display);
+  void change_model(const Settings& settings);
   void warn_of_copies(const std::string& why);
   size_t frames_in_flight_for(const Settings& settings, const Session* session) const;
   bool fed_live();
@@ -123,7 +119,7 @@ class Element final : public Readings {
   void report_quality(GstBuffer* buffer);
   std::optional<std::chrono::nanoseconds> frame_interval() const;
   ModelBatcher::BatchWait batch_wait(const Settings& settings) const;
-  void hold_results(FrameResult& result);
+  void hold_results(FrameResult& result, unsigned most);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();
   std::unique_ptr<FrameInput> make_input(const Job& job) const;
@@ -136,7 +132,9 @@ class Element final : public Readings {
   GstElement* self_;
   GstPad* sink_;
   GstPad* src_;
-  Settings settings_;  // object lock
+  // Object lock.
+  Settings settings_;
+  std::optional<Settings> in_force_;  // from READY to PAUSED on: those that do not change meanwhile
 
   // Set by state changes.
   std::shared_ptr<const Model> model_;

@@ -34,10 +34,15 @@ Element::Element(GstElement* self, GstPad* sink, GstPad* src)
     : self_(self),
       sink_(sink),
       src_(src),
-      loader_(self, [this](const Session& session, const Settings& settings) {
+      loader_(self, [this](const Session& session, const Session* previous) {
         if (!session.shared->surface_problem.empty())
           warn_of_copies(session.shared->surface_problem);
-        queue_.set_capacity(frames_in_flight_for(settings, &session));
+        queue_.set_capacity(frames_in_flight_for(session.settings, &session));
+        if (previous == nullptr) return;
+        previous->shared->batcher->flush_partial_batch(stream_);
+        GST_OBJECT_LOCK(self_);
+        if (in_force_) in_force_ = session.settings;
+        GST_OBJECT_UNLOCK(self_);
       }) {
   gst_video_info_init(&info_);
   gst_segment_init(&segment_, GST_FORMAT_TIME);
@@ -53,6 +58,30 @@ Settings Element::settings() const {
   Settings copy = settings_;
   GST_OBJECT_UNLOCK(self_);
   return copy;
+}
+
+void Element::set_property(const ElementProperty& property, const GValue* value) {
+  GST_OBJECT_LOCK(self_);
+  property.set(settings_, value);
+  const Settings wanted = settings_;
+  const std::optional<Settings> in_force = in_force_;
+  GST_OBJECT_UNLOCK(self_);
+  if (!in_force) return;
+  if (wanted.model != in_force->model && std::string_view(property.spec->name) == "model")
+    change_model(wanted);
+  else
+    warn_unless_in_force<Settings>(self_, property, wanted, *in_force,
+                                   "until the element starts again or takes another model");
+}
+
+// Compiles another model beside the one that runs.
+void Element::change_model(const Settings& settings) {
+  if (loader_.replace(settings)) return;
+  GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS,
+                      ("model cannot change before the first frame; in force until the element "
+                       "starts again: %s",
+                       model_path_.c_str()),
+                      (nullptr));
 }
 
 size_t Element::frames_in_flight_for(const Settings& settings, const Session* session) const {
@@ -87,13 +116,7 @@ void Element::prepare() {
     model_path_ = current.model;
   }
   Network network = describe_network(model_, current);
-  if (network.head.name == "none" && current.post_process == "auto")
-    GST_ELEMENT_WARNING(
-        self_, STREAM, FORMAT,
-        ("%s: %s; frames get the raw tensors", model_->path().c_str(), network.head.reason.c_str()),
-        ("set post-process=none if that is what you want"));
-  GST_INFO_OBJECT(self_, "post-process %s (%s)", network.head.name.c_str(),
-                  network.head.reason.c_str());
+  warn_of_raw_tensors(self_, network, current);
   statistics_.clear();
   service_time_.clear();
   live_ = false;
@@ -104,6 +127,9 @@ void Element::prepare() {
   take_dmabufs_ = engine_config(network, current).nv12_two_inputs;
   take_surfaces_ = kHaveSurfaces && take_dmabufs_;
   network_ = network;
+  GST_OBJECT_LOCK(self_);
+  in_force_ = current;
+  GST_OBJECT_UNLOCK(self_);
 
   std::shared_ptr<const Session> session = loader_.session();
   if (session != nullptr && (session->network.model != model_ || session->shared->failed ||
@@ -111,7 +137,8 @@ void Element::prepare() {
     session.reset();
   if (session != nullptr) {
     // The compiled model still serves; properties of its inputs and outputs may have changed.
-    session = std::make_shared<const Session>(Session{std::move(network), session->shared});
+    session =
+        std::make_shared<const Session>(Session{std::move(network), session->shared, current});
     queue_.set_capacity(frames_in_flight_for(current, session.get()));
     return loader_.use(std::move(session));
   }
@@ -125,12 +152,16 @@ void Element::prepare() {
 // Compiles for a display, or for none, unless that is done or under way. A session for another
 // display is dropped; frames in flight keep it until they are done.
 void Element::compile_for(std::shared_ptr<const SurfaceDisplay> display) {
-  const auto& known = loader_.display();
+  const auto known = loader_.display();
   if (loader_.is_started() &&
       (display == nullptr ||
        (known != nullptr && known->display.handle == display->display.handle)))
     return;
-  loader_.start({compile_settings_, network_, std::move(display)});
+  const std::shared_ptr<const Session> session = loader_.session();
+  if (session != nullptr)  // perhaps with a model that was set while playing
+    loader_.start({session->settings, session->network, std::move(display)});
+  else
+    loader_.start({compile_settings_, network_, std::move(display)});
 }
 
 void Element::warn_of_copies(const std::string& why) {
@@ -142,6 +173,9 @@ void Element::warn_of_copies(const std::string& why) {
 }
 
 void Element::finish() {
+  GST_OBJECT_LOCK(self_);
+  in_force_.reset();
+  GST_OBJECT_UNLOCK(self_);
   loader_.stop();
   queue_.clear();
 }
@@ -152,16 +186,9 @@ void Element::close() {
   model_path_.clear();
 }
 
-DecodeSettings Element::decode_settings_for(const Network& network) const {
-  GST_OBJECT_LOCK(self_);
-  const DecodeSettings decode = decode_settings(network, settings_);
-  GST_OBJECT_UNLOCK(self_);
-  return decode;
-}
-
 DecodeSettings Element::decode_settings_in_force() const {
   const std::shared_ptr<const Session> session = loader_.session();
-  return decode_settings_for(session != nullptr ? session->network : Network{});
+  return decode_settings(session != nullptr ? session->network : Network{}, settings());
 }
 
 GstStructure* Element::stats() const {

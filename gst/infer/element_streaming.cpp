@@ -221,6 +221,7 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get(), loader_.display()));
   auto job = std::make_unique<Job>();
   job->arrived = arrived;
+  sync_controllers(self_, segment_, buffer.get());
   const Settings settings = this->settings();
   const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
   // A live source must not stand still while the model compiles.
@@ -231,6 +232,8 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   if (is_ready && asked_early_.exchange(false) &&
       job->session->shared->compiled->wants_frame_memory())
     gst_pad_push_event(sink_, gst_event_new_reconfigure());
+  if (is_ready) job->decode = decode_settings(job->session->network, settings);
+  job->hold_results = settings.hold_results;
   job->outcome = wanted_outcome(buffer.get());
   job->buffer = std::move(buffer);
   // Frames that need no inference pass without the device; only others may be dropped.
@@ -442,14 +445,13 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   result.model = network.name;
   result.visible = job->visible;
   const Clock::time_point waited = Clock::now();
-  const DecodeSettings decode = decode_settings_for(network);
   for (const auto& [inference, outputs] : finished) {
     PartResult& part = result.parts.emplace_back();
-    network.head.decode(outputs, decode, part.results);
+    network.head.decode(outputs, job->decode, part.results);
     part.placement = inference->placement;
     part.region = inference->region.index;
   }
-  hold_results(result);
+  hold_results(result, job->hold_results);
   const bool timed = !finished.empty();
   const double queued = timed ? milliseconds_between(job->arrived, finished[0].first->begun) : 0;
   const double inferred = timed ? milliseconds_between(finished[0].first->begun, waited) : 0;
@@ -490,10 +492,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
 
 // Remembers the results of an inferred frame, and repeats them on frames without inference as often
 // as hold-results says. Results on regions are not repeated: the regions of another frame differ.
-void Element::hold_results(FrameResult& result) {
-  GST_OBJECT_LOCK(self_);
-  const unsigned most = settings_.hold_results;
-  GST_OBJECT_UNLOCK(self_);
+void Element::hold_results(FrameResult& result, unsigned most) {
   if (most == 0) {
     held_.reset();
   } else if (result.outcome == Outcome::run) {

@@ -33,42 +33,91 @@ class Pacer {
 
 }  // namespace
 
-ModelLoader::ModelLoader(GstElement* element,
-                         std::function<void(const Session&, const Settings&)> loaded)
+void warn_of_raw_tensors(GstElement* element, const Network& network, const Settings& settings) {
+  if (network.head.name == "none" && settings.post_process == "auto")
+    GST_ELEMENT_WARNING(element, STREAM, FORMAT,
+                        ("%s: %s; frames get the raw tensors", network.model->path().c_str(),
+                         network.head.reason.c_str()),
+                        ("set post-process=none if that is what you want"));
+  GST_INFO_OBJECT(element, "post-process %s (%s)", network.head.name.c_str(),
+                  network.head.reason.c_str());
+}
+
+ModelLoader::ModelLoader(GstElement* element, Loaded loaded)
     : element_(element), loaded_(std::move(loaded)) {}
 
 ModelLoader::~ModelLoader() { stop(); }
 
 void ModelLoader::start(Task task) {
   reset();
-  started_ = true;
-  display_ = task.display;
-  cancel_ = false;
-  thread_ = std::thread([this, task = std::move(task)] { run(task); });
+  {
+    const std::lock_guard lock(mutex_);
+    started_ = busy_ = true;
+    stopping_ = false;
+    display_ = task.display;
+    cancel_ = false;
+  }
+  const std::lock_guard control(control_);
+  thread_ = std::thread([this, task = std::move(task)] { loop(task); });
+}
+
+bool ModelLoader::replace(const Settings& settings) {
+  Task task{settings, {}, nullptr};
+  {
+    const std::lock_guard lock(mutex_);
+    if (!started_ || stopping_) return false;
+    task.display = display_;
+    if (busy_) {
+      pending_ = std::move(task);
+      if (session_ != nullptr) cancel_ = true;  // the first model is needed if this one fails
+      return true;
+    }
+    busy_ = true;
+    cancel_ = false;
+  }
+  const std::lock_guard control(control_);
+  if (thread_.joinable()) thread_.join();  // it has ended its loop
+  thread_ = std::thread([this, task = std::move(task)] { loop(task); });
+  return true;
 }
 
 void ModelLoader::use(std::shared_ptr<const Session> session) {
-  stop();
-  started_ = true;
-  display_ = session->shared->display;
+  reset();
   const std::lock_guard lock(mutex_);
+  started_ = over_ = true;
+  stopping_ = false;
+  display_ = session->shared->display;
   session_ = std::move(session);
-  over_ = true;
 }
 
 void ModelLoader::stop() {
-  cancel_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    cancel_ = true;
+    pending_.reset();
+  }
+  const std::lock_guard control(control_);
   if (thread_.joinable()) thread_.join();
 }
 
 void ModelLoader::reset() {
   stop();
-  started_ = false;
-  display_ = nullptr;
   std::shared_ptr<const Session> dropped;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   dropped = std::exchange(session_, nullptr);
-  over_ = false;
+  display_ = nullptr;
+  started_ = over_ = false;
+}
+
+bool ModelLoader::is_started() const {
+  const std::lock_guard lock(mutex_);
+  return started_;
+}
+
+std::shared_ptr<const SurfaceDisplay> ModelLoader::display() const {
+  const std::lock_guard lock(mutex_);
+  return display_;
 }
 
 std::shared_ptr<const Session> ModelLoader::session() const {
@@ -95,29 +144,49 @@ void ModelLoader::set_interrupted(bool interrupted) {
   changed_.notify_all();
 }
 
-void ModelLoader::run(const Task& task) {
+void ModelLoader::loop(Task task) {
   pthread_setname_np(pthread_self(), "clinfer:compile");
-  post_progress(GST_PROGRESS_TYPE_START, "Compiling " + task.network.name);
-  guard(element_, [&] {
-    try {
-      return compile(task);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::cancelled || !cancel_.load()) {
-        post_progress(GST_PROGRESS_TYPE_ERROR, error.what());
-        throw;
-      }
+  for (std::optional<Task> next = std::move(task); next;) {
+    run(std::move(*next));
+    {
+      const std::lock_guard lock(mutex_);
+      next = std::exchange(pending_, std::nullopt);
+      if (stopping_ || session_ == nullptr) next.reset();
+      if (next)
+        cancel_ = false;
+      else
+        busy_ = false;
+      // Only after the messages, so that neither a frame nor EOS overtakes them.
+      over_ = true;
     }
-    post_progress(GST_PROGRESS_TYPE_CANCELED, "Compiling was stopped");
-  });
-  // Only after the messages, so that neither a frame nor EOS overtakes them.
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
+    changed_.notify_all();
   }
-  changed_.notify_all();
+}
+
+void ModelLoader::run(Task task) {
+  const auto fail = [&](ErrorCode code, const char* what) {
+    if (code == ErrorCode::cancelled && cancel_.load())
+      return post_progress(GST_PROGRESS_TYPE_CANCELED, "Compiling was stopped");
+    post_progress(GST_PROGRESS_TYPE_ERROR, what);
+    if (const std::shared_ptr<const Session> kept = session())
+      GST_ELEMENT_WARNING(element_, RESOURCE, SETTINGS,
+                          ("model=%s is not taken, %s stays: %s", task.settings.model.c_str(),
+                           kept->settings.model.c_str(), what),
+                          (nullptr));
+    else
+      post_error(element_, code, what);
+  };
+  guard(fail, false, [&] {
+    const bool is_described = task.network.model != nullptr;
+    if (!is_described) task.network = describe_network(task.settings);
+    post_progress(GST_PROGRESS_TYPE_START, "Compiling " + task.network.name);
+    if (!is_described) warn_of_raw_tensors(element_, task.network, task.settings);
+    return compile(task), true;
+  });
 }
 
 void ModelLoader::compile(const Task& task) {
+  const std::shared_ptr<const Session> previous = session();
   Pacer pacer;
   const Progress progress = [&](const std::string& what, size_t step, size_t of) {
     if (pacer.is_due())
@@ -135,16 +204,25 @@ void ModelLoader::compile(const Task& task) {
   };
   const auto session = std::make_shared<const Session>(
       Session{task.network,
-              find_or_compile(task.network, task.settings, task.display, progress, observer)});
+              find_or_compile(task.network, task.settings, task.display, previous != nullptr,
+                              progress, observer),
+              task.settings});
   report(*session);
   {
     const std::lock_guard lock(mutex_);
     session_ = session;
   }
-  loaded_(*session, task.settings);
+  loaded_(*session, previous.get());
   const DeviceInfo& device = session->shared->compiled->device();
   post_progress(GST_PROGRESS_TYPE_COMPLETE,
                 "Compiled " + task.network.name + " for " + device.id + ", " + device.name);
+  if (previous != nullptr)
+    gst_element_post_message(
+        element_, gst_message_new_element(
+                      GST_OBJECT(element_),
+                      gst_structure_new("clinfer-model", "model", G_TYPE_STRING,
+                                        task.settings.model.c_str(), "previous", G_TYPE_STRING,
+                                        previous->settings.model.c_str(), nullptr)));
 }
 
 void ModelLoader::report(const Session& session) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -22,26 +23,37 @@ namespace clinfer {
 struct Session {
   Network network;
   std::shared_ptr<SharedModel> shared;
+  Settings settings;  // that they follow from
 };
+
+// Says so where no decoder was found for a model.
+void warn_of_raw_tensors(GstElement* element, const Network& network, const Settings& settings);
 
 // start(), use(), stop() and reset() are called by one thread at a time; the others by any thread.
 // No lock is held while a model compiles or a message is posted.
 class ModelLoader {
  public:
-  // A model to compile; `display` is that of the frames' VA surfaces, or null.
+  // A model to compile; `display` is that of the frames' VA surfaces, or null. An empty network is
+  // read and described first.
   struct Task {
     Settings settings;
     Network network;
     std::shared_ptr<const SurfaceDisplay> display;
   };
+  // `previous`: the session that this one takes over from, or null.
+  using Loaded = std::function<void(const Session& session, const Session* previous)>;
 
   // Messages are posted for `element`. `loaded` is called on the loader's thread, once session()
   // gives the new session and before the application is told.
-  ModelLoader(GstElement* element, std::function<void(const Session&, const Settings&)> loaded);
+  ModelLoader(GstElement* element, Loaded loaded);
   ~ModelLoader();  // as stop()
 
   // Stops what is under way, drops the session, and begins to compile.
   void start(Task task);
+  // Compiles another model while session() stays what it is; the new session takes over when it is
+  // ready. A failure is a warning then, and the old session stays. Any thread, also from a handler
+  // of messages; does not block. False when nothing was started.
+  bool replace(const Settings& settings);
   // Takes a session that needs no compiling.
   void use(std::shared_ptr<const Session> session);
   // Cancels the compilation under way and waits for its end, which takes less than a second.
@@ -50,8 +62,8 @@ class ModelLoader {
   void reset();
 
   // Whether start() or use() was called since the last reset(), and for which display.
-  bool is_started() const { return started_; }
-  const std::shared_ptr<const SurfaceDisplay>& display() const { return display_; }
+  bool is_started() const;
+  std::shared_ptr<const SurfaceDisplay> display() const;
 
   // Null before the model is ready, and where it failed.
   std::shared_ptr<const Session> session() const;
@@ -64,20 +76,24 @@ class ModelLoader {
   void set_interrupted(bool interrupted);
 
  private:
-  void run(const Task& task);
+  void loop(Task task);
+  void run(Task task);
   void compile(const Task& task);
   void report(const Session& session);
   void post_progress(GstProgressType type, const std::string& text) const;
 
   GstElement* const element_;
-  const std::function<void(const Session&, const Settings&)> loaded_;
-  bool started_ = false;
-  std::shared_ptr<const SurfaceDisplay> display_;
+  const Loaded loaded_;
+  std::mutex control_;  // guards thread_; held while a thread is joined
   std::thread thread_;
   std::atomic<bool> cancel_{false};
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;
+  bool started_ = false, stopping_ = false;
+  bool busy_ = false;            // the thread has a task
+  std::optional<Task> pending_;  // its next one
+  std::shared_ptr<const SurfaceDisplay> display_;
   std::shared_ptr<const Session> session_;
   bool over_ = false;
   bool interrupted_ = true;

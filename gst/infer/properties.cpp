@@ -113,8 +113,12 @@ MemberRow<Member> queue_hint(const char* name, const char* nick, const char* blu
 const std::vector<ElementProperty>& element_properties() {
   using S = Settings;
   static const std::vector<ElementProperty> rows = {
-      engine(text<&S::model>("model", "Model",
-                             "OpenVINO IR model, the .xml file (its .bin lies beside it)")),
+      engine(
+          text<&S::model>("model", "Model",
+                          "OpenVINO IR model, the .xml file (its .bin lies beside it). Set while "
+                          "playing, the new model compiles beside the old one and takes over "
+                          "between two frames, with an element message clinfer-model",
+                          kPlaying)),
       engine<&Config::device>(
           text<&S::device>("device", "Device",
                            "GPU (the first GPU, else a CPU), GPU.N or CPU, by the names that "
@@ -237,11 +241,13 @@ const std::vector<ElementProperty>& element_properties() {
           {{RegionChoice::full_frame, "The whole frame", "full-frame"},
            {RegionChoice::roi_list,
             "Each region of interest on the buffer, from another clinfer or any other element",
-            "roi-list"}}),
+            "roi-list"}},
+          kPlaying),
       text<&S::object_class>(
           "object-class", "Object class",
           "With inference-region=roi-list: take only regions with these labels, comma separated "
-          "(unset: all)"),
+          "(unset: all)",
+          kPlaying),
       choice<&S::overload_policy>(
           "overload-policy", "Overload policy",
           "Treatment of frames of a live source that arrive while the device is busy or the model "

@@ -47,7 +47,7 @@ class Registry {
  public:
   std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                                std::shared_ptr<const SurfaceDisplay> display,
-                                               const Progress& progress,
+                                               bool replace, const Progress& progress,
                                                const TuningObserver& observer) {
     const std::string& id = settings.model_instance_id;
     const Key key{id, display != nullptr ? display->display.handle : nullptr};
@@ -56,8 +56,8 @@ class Registry {
       for (;;) {
         Entry& entry = entries_[key];
         if (auto model = entry.model.lock(); model != nullptr && !model->failed) {
-          check_same(id, model->compiled_for, settings);
-          return model;
+          if (engine_difference(model->compiled_for, settings).empty()) return model;
+          if (!replace) refuse(id, model->compiled_for, settings);
         }
         if (!entry.compiling) {
           entry.compiling = true;
@@ -89,12 +89,12 @@ class Registry {
     bool compiling = false;
   };
 
-  static void check_same(const std::string& id, const Settings& theirs, const Settings& ours) {
+  [[noreturn]] static void refuse(const std::string& id, const Settings& theirs,
+                                  const Settings& ours) {
     const std::string difference = engine_difference(theirs, ours);
-    if (!difference.empty())
-      throw Error{ErrorCode::bad_argument, "model-instance-id=" + id + " is in use with another " +
-                                               difference + "; give its elements the same " +
-                                               difference + ", or another id"};
+    throw Error{ErrorCode::bad_argument, "model-instance-id=" + id + " is in use with another " +
+                                             difference + "; give its elements the same " +
+                                             difference + ", or another id"};
   }
   void settle(const Key& key, const std::shared_ptr<SharedModel>& model) {
     {
@@ -195,12 +195,13 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
 
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
-                                             const Progress& progress,
+                                             bool replace, const Progress& progress,
                                              const TuningObserver& observer) {
   if (settings.model_instance_id.empty())
     return compile_shared(network, settings, std::move(display), progress, observer);
   static Registry registry;
-  return registry.find_or_compile(network, settings, std::move(display), progress, observer);
+  return registry.find_or_compile(network, settings, std::move(display), replace, progress,
+                                  observer);
 }
 
 }  // namespace clinfer

@@ -38,11 +38,13 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
 
 // The model of settings.model_instance_id, compiled by the first who asks; others wait for it.
 // Without an id, a model of one's own. Throws Error, also where the id stands for a model with
-// other settings: the message names one. `progress` is asked while waiting too. Elements whose
-// frames come on different displays do not share: no batch has pictures of two OpenCL contexts.
+// other settings, unless `replace`: the id stands for the new model then, and elements that use the
+// old one keep it. The message names the setting. `progress` is asked while waiting too. Elements
+// whose frames come on different displays do not share: no batch has pictures of two OpenCL
+// contexts.
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
-                                             const Progress& progress,
+                                             bool replace, const Progress& progress,
                                              const TuningObserver& observer);
 
 // How the outputs of image `image` are taken out of those of a batch: a slice of the first

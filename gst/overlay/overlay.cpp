@@ -110,6 +110,7 @@ gboolean decide_allocation(GstBaseTransform*, GstQuery* query) {
 GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, GstBuffer** out) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
     OverlayState& state = *CLOVERLAY(transform)->state;
+    clinfer::sync_controllers(GST_ELEMENT(transform), transform->segment, in);
     int width = GST_VIDEO_INFO_WIDTH(&state.info), height = GST_VIDEO_INFO_HEIGHT(&state.info);
     if (const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(in)) {
       width = static_cast<int>(crop->width);

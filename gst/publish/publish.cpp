@@ -7,6 +7,7 @@
 #include <json-glib/json-glib.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "gst/base/guard.h"
@@ -33,7 +34,9 @@ struct PublishSettings {
 };
 
 struct PublishState {
-  PublishSettings settings;  // under the object lock
+  // Under the object lock.
+  PublishSettings settings;
+  std::optional<PublishSettings> in_force;  // between start and stop
   GstVideoInfo info;
   std::unique_ptr<clinfer::LineFile> file;  // from start to stop
   uint64_t frames = 0;
@@ -96,11 +99,15 @@ const std::vector<Property<PublishSettings>>& properties() {
 }
 
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  PublishSettings& settings = CLPUBLISH(object)->state->settings;
+  PublishState& state = *CLPUBLISH(object)->state;
+  const Property<PublishSettings>& property = clinfer::property_of(properties(), id);
   GST_OBJECT_LOCK(object);
-  clinfer::property_of(properties(), id).set(settings, value);
-  if (settings.file_path.empty()) settings.file_path = PublishSettings{}.file_path;
+  property.set(state.settings, value);
+  if (state.settings.file_path.empty()) state.settings.file_path = PublishSettings{}.file_path;
+  const PublishSettings wanted = state.settings;
+  const std::optional<PublishSettings> in_force = state.in_force;
   GST_OBJECT_UNLOCK(object);
+  if (in_force) clinfer::warn_unless_in_force(GST_ELEMENT(object), property, wanted, *in_force);
 }
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
@@ -134,6 +141,7 @@ gboolean start(GstBaseTransform* transform) {
     PublishState& state = *CLPUBLISH(transform)->state;
     GST_OBJECT_LOCK(transform);
     const PublishSettings settings = state.settings;
+    state.in_force = settings;
     GST_OBJECT_UNLOCK(transform);
     state.frames = 0;
     state.asked_live = false;
@@ -155,6 +163,9 @@ gboolean start(GstBaseTransform* transform) {
 }
 
 gboolean stop(GstBaseTransform* transform) {
+  GST_OBJECT_LOCK(transform);
+  CLPUBLISH(transform)->state->in_force.reset();
+  GST_OBJECT_UNLOCK(transform);
   CLPUBLISH(transform)->state->file.reset();
   return TRUE;
 }

@@ -1,0 +1,210 @@
+// Properties that change while frames flow: controlled ones follow the stream, a model is
+// exchanged, and what cannot change says so.
+#include <gst/controller/gstdirectcontrolbinding.h>
+#include <gst/controller/gstinterpolationcontrolsource.h>
+
+#include <functional>
+#include <set>
+
+#include "gst/infer/properties.h"
+#include "tests/gst/harness.h"
+
+namespace clinfer {
+namespace {
+
+using testing_models::color_model;
+
+// Messages of the element in a harness.
+class Messages {
+ public:
+  explicit Messages(Harness& harness) : element_(harness.get()->element), bus_(gst_bus_new()) {
+    gst_element_set_bus(element_, bus_);
+  }
+  ~Messages() {
+    gst_element_set_bus(element_, nullptr);
+    gst_object_unref(bus_);
+  }
+  // The text of the next warning within `wait`, "" without one.
+  std::string warning(GstClockTime wait = 0) {
+    std::string text;
+    if (GstMessage* message = gst_bus_timed_pop_filtered(bus_, wait, GST_MESSAGE_WARNING)) {
+      GError* error = nullptr;
+      gst_message_parse_warning(message, &error, nullptr);
+      text = error->message;
+      g_error_free(error);
+      gst_message_unref(message);
+    }
+    return text;
+  }
+  // Field `field` of the next element message of this name.
+  std::string field_of(const char* name, const char* field) {
+    std::string text;
+    while (GstMessage* message = gst_bus_timed_pop_filtered(bus_, kPatience, GST_MESSAGE_ELEMENT)) {
+      const GstStructure* structure = gst_message_get_structure(message);
+      const bool found = gst_structure_has_name(structure, name);
+      if (found) text = gst_structure_get_string(structure, field);
+      gst_message_unref(message);
+      if (found) break;
+    }
+    return text;
+  }
+
+ private:
+  GstElement* element_;
+  GstBus* bus_;
+};
+
+std::string model_of(GstBuffer* buffer) {
+  const auto results = read_results(buffer);
+  return results.empty() ? "none" : results[0].model;
+}
+
+// From 0.2 of the range at 0 s to 0.7 at 1 s.
+void bind(GstElement* element, const char* property) {
+  GstControlSource* source = gst_interpolation_control_source_new();
+  g_object_set(source, "mode", GST_INTERPOLATION_MODE_LINEAR, nullptr);
+  auto* timed = GST_TIMED_VALUE_CONTROL_SOURCE(source);
+  gst_timed_value_control_source_set(timed, 0, 0.2);
+  gst_timed_value_control_source_set(timed, GST_SECOND, 0.7);
+  gst_object_add_control_binding(
+      GST_OBJECT(element), gst_direct_control_binding_new(GST_OBJECT(element), property, source));
+  gst_object_unref(source);
+}
+
+TEST(Controlled, ThresholdFollowsTheStreamTime) {
+  Harness harness;
+  harness.set_caps("NV12", 64, 48);
+  bind(harness.clinfer(), "threshold");
+  for (const int frame : {0, 5, 20}) {
+    ASSERT_EQ(harness.push(kRed, frame), GST_FLOW_OK);
+    harness.pull();
+    double threshold = 0;
+    g_object_get(harness.clinfer(), "threshold", &threshold, nullptr);
+    EXPECT_NEAR(threshold, 0.2 + 0.5 * frame * 0.04, 1e-6) << frame;
+  }
+}
+
+TEST(Controlled, OverlayFollowsTheStreamTime) {
+  Harness harness("cloverlay name=overlay");
+  harness.set_caps("NV12", 64, 48);
+  const Handle<GstElement> overlay(gst_bin_get_by_name(GST_BIN(harness.get()->element), "overlay"));
+  bind(overlay.get(), "line-width");
+  for (const int frame : {0, 5, 20}) {
+    ASSERT_EQ(harness.push(kRed, frame), GST_FLOW_OK);
+    harness.pull();
+    guint width = 0;
+    g_object_get(overlay.get(), "line-width", &width, nullptr);
+    EXPECT_NEAR(width, 1000 * (0.2 + 0.5 * frame * 0.04), 1.01) << frame;
+  }
+}
+
+TEST(Changes, ThresholdsReadAsTheyWereSet) {
+  Harness harness;
+  g_object_set(harness.clinfer(), "threshold", 0.9, "iou-threshold", 0.35, nullptr);
+  double threshold = 0, iou = 0;
+  g_object_get(harness.clinfer(), "threshold", &threshold, "iou-threshold", &iou, nullptr);
+  EXPECT_EQ(threshold, 0.9);
+  EXPECT_EQ(iou, 0.35);
+}
+
+TEST(Changes, WhatCannotChangeNowSaysWhatIsInForce) {
+  Harness harness(Harness::clinfer_launch("nireq=3"));
+  Messages messages(harness);
+  harness.set_caps("NV12", 64, 48);
+  ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
+  harness.pull();
+  while (messages.warning() != "") continue;
+  g_object_set(harness.clinfer(), "nireq", 5, nullptr);
+  EXPECT_EQ(messages.warning(),
+            "nireq cannot change now; in force until the element starts again or takes another "
+            "model: 3");
+  g_object_set(harness.clinfer(), "nireq", 3, nullptr);
+  EXPECT_EQ(messages.warning(), "");
+  g_object_set(harness.clinfer(), "labels-file", "other.txt", nullptr);
+  EXPECT_NE(messages.warning().find("unset"), std::string::npos);
+  g_object_set(harness.clinfer(), "labels-file", nullptr, "overload-policy", 1, "object-class", "x",
+               "threshold", 0.1, "share", 3, nullptr);
+  EXPECT_EQ(messages.warning(), "");
+  ASSERT_EQ(harness.push(kBlue, 1), GST_FLOW_OK);
+  EXPECT_EQ(answer_of(harness.pull().get()), "blue");
+}
+
+TEST(Changes, EachPropertyTellsWhenItTakesEffect) {
+  // A property that is read with each frame must say so.
+  const std::set<std::string> with_each_frame = {
+      "batch-timeout",   "threshold",        "iou-threshold", "max-detections",
+      "overload-policy", "inference-region", "object-class",  "inference-interval",
+      "share",           "hold-results",     "qos",           "model"};
+  for (const ElementProperty& property : element_properties()) {
+    const bool playing = (property.spec->flags & GST_PARAM_MUTABLE_PLAYING) != 0;
+    EXPECT_TRUE(playing || with_each_frame.count(property.spec->name) == 0) << property.spec->name;
+    EXPECT_TRUE(playing || property.set == nullptr ||
+                (property.spec->flags & GST_PARAM_MUTABLE_READY) != 0)
+        << property.spec->name;
+  }
+}
+
+TEST(Changes, AnotherModelTakesOverBetweenTwoFrames) {
+  for (const char* id : {"", "model-instance-id=swapped "}) {
+    Harness harness(Harness::clinfer_launch(std::string(id) + "nireq=4"));
+    Messages messages(harness);
+    harness.set_caps("NV12", 64, 48);
+    ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
+    EXPECT_EQ(model_of(harness.pull().get()), "color");
+    const std::string other = color_model("other", 24);
+    g_object_set(harness.clinfer(), "model", other.c_str(), nullptr);
+    // Frames go on while it compiles.
+    int frame = 1;
+    std::string answers;
+    for (; frame < 200 && answers != "other"; ++frame) {
+      ASSERT_EQ(harness.push(kGreen, frame), GST_FLOW_OK);
+      const auto buffer = harness.pull();
+      EXPECT_EQ(answer_of(buffer.get()), "green");
+      answers = model_of(buffer.get());
+      EXPECT_TRUE(answers == "color" || answers == "other") << answers;
+      g_usleep(10000);
+    }
+    EXPECT_EQ(answers, "other");
+    EXPECT_EQ(messages.field_of("clinfer-model", "model"), other);
+    // And back, with frames in flight.
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(harness.push(kBlue, frame++), GST_FLOW_OK);
+    g_object_set(harness.clinfer(), "model", color_model().c_str(), nullptr);
+    EXPECT_EQ(messages.field_of("clinfer-model", "previous"), other);
+    ASSERT_EQ(harness.push(kBlue, frame++), GST_FLOW_OK);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(model_of(harness.pull().get()), "other");
+    EXPECT_EQ(model_of(harness.pull().get()), "color");
+  }
+}
+
+TEST(Changes, AModelThatCannotBeReadLeavesTheOldOne) {
+  Harness harness;
+  Messages messages(harness);
+  harness.set_caps("NV12", 64, 48);
+  ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
+  harness.pull();
+  while (messages.warning() != "") continue;
+  g_object_set(harness.clinfer(), "model", "/nowhere/at-all.xml", nullptr);
+  const std::string warning = messages.warning(kPatience);
+  EXPECT_NE(warning.find("model=/nowhere/at-all.xml is not taken"), std::string::npos) << warning;
+  ASSERT_EQ(harness.push(kRed, 1), GST_FLOW_OK);
+  EXPECT_EQ(answer_of(harness.pull().get()), "red");
+}
+
+TEST(Changes, ManyModelsInARowEndWithTheLast) {
+  Harness harness;
+  Messages messages(harness);
+  harness.set_caps("NV12", 64, 48);
+  ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
+  harness.pull();
+  std::string last;
+  for (int i = 0; i < 6; ++i) {
+    last = color_model("many" + std::to_string(i), 20 + 2 * i);
+    g_object_set(harness.clinfer(), "model", last.c_str(), nullptr);
+  }
+  while (messages.field_of("clinfer-model", "model") != last) continue;
+  ASSERT_EQ(harness.push(kRed, 1), GST_FLOW_OK);
+  EXPECT_EQ(model_of(harness.pull().get()), "many5");
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -5,6 +5,7 @@
 
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
+#include "engine/heads/masks.h"
 
 namespace clinfer {
 namespace {
@@ -15,16 +16,16 @@ struct Pair {
   bool class_major = false;  // scores are [1,C,N]
 };
 
-// Rows and columns of [..., N, M] with leading ones; [N] alone counts as one column where `flat`.
+// Rows and columns of a matrix whose further dimensions are 1, wherever they stand ([1,N,1,4]).
 bool as_table(const Shape& shape, size_t& rows, size_t& columns) {
   if (shape.size() < 2) return false;
-  for (size_t i = 0; i + 2 < shape.size(); ++i)
-    if (shape[i] != 1) return false;
-  const int64_t r = shape[shape.size() - 2], c = shape.back();
-  if (r < 1 || c < 1) return false;
-  rows = static_cast<size_t>(r);
-  columns = static_cast<size_t>(c);
-  return true;
+  std::vector<int64_t> counting;
+  for (size_t i = 0; i + 1 < shape.size(); ++i)
+    if (shape[i] != 1) counting.push_back(shape[i]);
+  if (counting.size() > 1 || shape.back() < 1) return false;
+  rows = counting.empty() ? 1 : static_cast<size_t>(counting[0]);
+  columns = static_cast<size_t>(shape.back());
+  return shape.back() >= 1 && rows >= 1;
 }
 
 std::optional<Pair> find_pair(const ModelFacts& facts, size_t box_index) {
@@ -33,7 +34,8 @@ std::optional<Pair> find_pair(const ModelFacts& facts, size_t box_index) {
   const OutputFacts& boxes = facts.outputs[box_index];
   if (!is_float_output(boxes) || !as_table(boxes.shape, pair.rows, columns) || columns != 4)
     return std::nullopt;
-  if (name_has(boxes, {"score", "conf", "cls", "prob"})) return std::nullopt;
+  if (name_has(boxes, {"score", "conf", "cls", "prob", "anchor", "pred_boxes"}))
+    return std::nullopt;
   pair.boxes = box_index;
   int best = 0;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
@@ -60,8 +62,6 @@ std::optional<Pair> find_pair(const ModelFacts& facts, size_t box_index) {
   return best > 0 ? std::optional(pair) : std::nullopt;
 }
 
-enum class ScoreKind { probabilities, softmaxed, logits };
-
 struct ScoreTable {
   const float* values;
   const Pair& pair;
@@ -71,87 +71,105 @@ struct ScoreTable {
   }
 };
 
-ScoreKind kind_of(const ScoreTable& scores) {
-  bool sums_to_one = scores.pair.classes > 1;
+// What the scores of all rows tell: logits, or probabilities, of which those of a row sum to 1.
+struct ScoreScan {
+  bool logits = false, sums_to_one = false;
+};
+ScoreScan scan_scores(const ScoreTable& scores) {
+  ScoreScan scan{false, scores.pair.classes > 1};
   for (size_t row = 0; row < scores.pair.rows; ++row) {
     double sum = 0;
     for (size_t column = 0; column < scores.pair.classes; ++column) {
       const float v = scores.at(row, column);
       if (!std::isfinite(v)) continue;
-      if (v < -0.01f || v > 1.01f) return ScoreKind::logits;
+      if (v < -0.01f || v > 1.01f) return {true, false};
       sum += v;
     }
-    if (std::fabs(sum - 1) > 0.02) sums_to_one = false;
+    if (std::fabs(sum - 1) > 0.02) scan.sums_to_one = false;
   }
-  return sums_to_one ? ScoreKind::softmaxed : ScoreKind::probabilities;
+  return scan;
 }
 
-// The class that means "nothing here": by its label, else the first.
-size_t background_of(const std::vector<std::string>& labels, size_t classes) {
+// The class that means "nothing here" by its label, or nullopt.
+std::optional<size_t> labelled_background(const std::vector<std::string>& labels, size_t classes) {
   for (size_t i = 0; i < labels.size() && i < classes; ++i) {
     const std::string label = lower(labels[i]);
     if (label.find("background") != std::string::npos || label == "bg" || label == "no-object" ||
         label == "no_object")
       return i;
   }
-  return 0;
+  return std::nullopt;
 }
 
-void decode_pair(const ModelFacts& facts, const Pair& pair, std::span<const Tensor> outputs,
-                 const DecodeSettings& settings, Results& results) {
-  Floats boxes(output_of(outputs, pair.boxes, pair.rows * 4));
-  Floats values(output_of(outputs, pair.scores, pair.rows * pair.classes));
-  const ScoreTable scores{values.data(), pair};
-  const ScoreKind kind = kind_of(scores);
-  const std::string& op = facts.outputs[pair.scores].op;
-  const bool has_background =
-      pair.classes > 1 &&
-      (kind == ScoreKind::softmaxed || op == "SoftMax" || op == "Softmax" ||
-       (kind == ScoreKind::logits && !facts.labels.empty() &&
-        background_of(facts.labels, pair.classes) < std::min(facts.labels.size(), pair.classes) &&
-        lower(facts.labels[background_of(facts.labels, pair.classes)]).find("background") !=
-            std::string::npos));
-  const size_t background =
-      has_background ? background_of(facts.labels, pair.classes) : pair.classes;
+struct PairHead {
+  ModelFacts facts;
+  Pair pair;
+  bool y_first = false;
+  bool softmax_op = false, sigmoid_op = false;  // the operation that makes the scores says so
+  Decided units, form, squashed, normalised;
 
-  size_t inverted = 0;
-  float reach = 0;
-  for (size_t row = 0; row < pair.rows; ++row) {
-    const float* box = boxes.data() + row * 4;
-    if (!(box[2] >= box[0]) || !(box[3] >= box[1])) ++inverted;
-    for (int k = 0; k < 4; ++k)
-      if (std::isfinite(box[k])) reach = std::max(reach, std::fabs(box[k]));
-  }
-  const bool centers = inverted * 4 > pair.rows;  // corners are hardly ever the wrong way round
-  const float x_unit = reach <= 2 ? static_cast<float>(facts.width) : 1;
-  const float y_unit = reach <= 2 ? static_cast<float>(facts.height) : 1;
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    Floats boxes(output_of(outputs, pair.boxes, pair.rows * 4));
+    Floats values(output_of(outputs, pair.scores, pair.rows * pair.classes));
+    const ScoreTable scores{values.data(), pair};
+    const ScoreScan seen = scan_scores(scores);
+    const bool logits = !softmax_op && !sigmoid_op &&
+                        squashed.settle(seen.logits ? Decided::second : Decided::first,
+                                        Decided::first) == Decided::second;
+    const auto labelled = labelled_background(facts.labels, pair.classes);
+    const bool softmaxed =
+        !logits && !sigmoid_op &&
+        (softmax_op || normalised.settle(seen.sums_to_one ? Decided::first : Decided::second,
+                                         Decided::second) == Decided::first);
+    const bool has_background = pair.classes > 1 && (softmaxed || labelled);
+    const size_t background = has_background ? labelled.value_or(0) : pair.classes;
 
-  std::vector<Detection> found;
-  std::vector<float> row_scores(pair.classes);
-  for (size_t row = 0; row < pair.rows; ++row) {
-    for (size_t column = 0; column < pair.classes; ++column)
-      row_scores[column] = scores.at(row, column);
-    if (kind == ScoreKind::logits && has_background) {
-      const float top = *std::max_element(row_scores.begin(), row_scores.end());
-      float sum = 0;
-      for (float& v : row_scores) sum += v = std::exp(v - top);
-      for (float& v : row_scores) v /= sum;
-    } else if (kind == ScoreKind::logits) {
-      for (float& v : row_scores) v = sigmoid(v);
+    size_t ordered = 0;
+    float reach = 0;
+    for (size_t row = 0; row < pair.rows; ++row) {
+      const float* box = boxes.data() + row * 4;
+      ordered += box[2] >= box[0] && box[3] >= box[1];
+      for (int k = 0; k < 4; ++k)
+        if (std::isfinite(box[k])) reach = std::max(reach, std::fabs(box[k]));
     }
-    const float* box = boxes.data() + row * 4;
-    const float half_w = box[2] / 2, half_h = box[3] / 2;
-    const float x_min = centers ? box[0] - half_w : box[0],
-                x_max = centers ? box[0] + half_w : box[2];
-    const float y_min = centers ? box[1] - half_h : box[1],
-                y_max = centers ? box[1] + half_h : box[3];
-    for (size_t column = 0; column < pair.classes; ++column)
-      if (column != background)
-        add_detection(settings, x_min * x_unit, y_min * y_unit, x_max * x_unit, y_max * y_unit,
-                      row_scores[column], static_cast<int64_t>(column), found);
+    // Corners are hardly ever the wrong way round.
+    const auto form_seen = ordered * 4 >= pair.rows * 3 ? Decided::first : Decided::second;
+    const bool centers =
+        form.settle(reach > 0 ? form_seen : Decided::open, Decided::first) == Decided::second;
+    const bool shares = units.settle(unit_seen(reach), Decided::second) == Decided::first;
+    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
+    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+
+    Candidates candidates(settings);
+    for (size_t row = 0; row < pair.rows; ++row) {
+      size_t best = background == 0 ? 1 : 0;
+      for (size_t column = best + 1; column < pair.classes; ++column)
+        if (column != background && scores.at(row, column) > scores.at(row, best)) best = column;
+      float score = scores.at(row, best);
+      if (!logits) candidates.expect_probability(score);
+      if (logits && has_background) {
+        float top = score, sum = 0;
+        for (size_t k = 0; k < pair.classes; ++k) top = std::max(top, scores.at(row, k));
+        for (size_t k = 0; k < pair.classes; ++k) sum += std::exp(scores.at(row, k) - top);
+        score = std::exp(score - top) / sum;
+      } else if (logits) {
+        score = sigmoid(score);
+      }
+      if (!(score >= settings.threshold)) continue;
+      const float* box = boxes.data() + row * 4;
+      const size_t x = y_first ? 1 : 0, y = 1 - x;
+      const float a = box[x] * x_unit, b = box[y] * y_unit, c = box[2 + x] * x_unit,
+                  d = box[2 + y] * y_unit;
+      const auto label = static_cast<double>(best);
+      if (centers)
+        candidates.add_centered(a, b, c, d, score, label, row);
+      else
+        candidates.add(a, b, c, d, score, label, row);
+    }
+    finish(settings, suppression_of(facts), candidates, results);
   }
-  finish_detections(settings, true, found, results);
-}
+};
 
 }  // namespace
 
@@ -159,14 +177,27 @@ Match match_boxes_scores(const ModelFacts& facts) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const std::optional<Pair> pair = find_pair(facts, i);
     if (!pair) continue;
-    auto decode = [facts, pair = *pair](std::span<const Tensor> outputs,
-                                        const DecodeSettings& settings, Results& results) {
-      decode_pair(facts, pair, outputs, settings, results);
-    };
-    return {
-        facts.outputs.size() == 2 ? Fit::certain : Fit::possible,
-        "boxes " + facts.outputs[pair->boxes].name + ", scores " + facts.outputs[pair->scores].name,
-        decode};
+    const OutputFacts &boxes = facts.outputs[i], &scores = facts.outputs[pair->scores];
+    PairHead head{facts, *pair, false, false, false, {}, {}, {}, {}};
+    head.y_first = name_has(boxes, {"yolonms"});
+    head.softmax_op = scores.op == "SoftMax" || scores.op == "Softmax";
+    head.sigmoid_op = scores.op == "Sigmoid";
+    Match match;
+    match.decode = head;
+    match.reason = "boxes " + boxes.name + ", scores " + scores.name;
+    match.fit =
+        facts.outputs.size() == 2 && !name_has(boxes, {"regress"}) ? Fit::likely : Fit::possible;
+    const bool named =
+        name_has(boxes, {"box"}) && name_has(scores, {"score", "conf", "class", "cls", "prob"});
+    // Names alone do not tell decoded boxes from offsets; heads that know more come first.
+    if (named && facts.outputs.size() <= 3 && !name_has(boxes, {"regress"}))
+      match.fit = Fit::likely;
+    // As many rows as cells, classes without background: YOLO-NAS and others of the name.
+    if (pair->rows > 100 && (grid_levels(facts, static_cast<int64_t>(pair->rows), 1) ||
+                             grid_levels(facts, static_cast<int64_t>(pair->rows), 3)))
+      match.picture = yolo_picture("YOLO with boxes and scores apart");
+    match.classes = pair->classes;
+    return match;
   }
   return {Fit::no, "needs boxes [1,N,4] and scores [1,N,C]", {}};
 }
@@ -178,59 +209,41 @@ Match match_boxes_labels(const ModelFacts& facts) {
     for (size_t l = 0; l < facts.outputs.size(); ++l) {
       const Shape labels = squeeze_front(facts.outputs[l].shape);
       if (l == b || labels.size() != 1 || labels[0] != boxes[0]) continue;
-      const float width = static_cast<float>(facts.width);
-      const float height = static_cast<float>(facts.height);
-      auto decode = [=](std::span<const Tensor> outputs, const DecodeSettings& settings,
-                        Results& results) {
+      auto decode = [=, units = Decided(),
+                     masks = find_mask_grids(facts, static_cast<size_t>(boxes[0])),
+                     width = facts.width, height = facts.height](std::span<const Tensor> outputs,
+                                                                 const DecodeSettings& settings,
+                                                                 Results& results) {
         if (std::max(b, l) >= outputs.size())
           throw Error{ErrorCode::device_failed, "an output is missing"};
         const Floats rows(outputs[b]), ids(outputs[l]);
         const size_t count = std::min(rows.size() / 5, ids.size());
         const RowScan scan = scan_rows(rows, count, 5, settings.threshold);
-        const float x_unit = scan.reach <= 2 ? width : 1, y_unit = scan.reach <= 2 ? height : 1;
-        std::vector<Detection> found;
+        const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
+        const float x_unit = shares ? static_cast<float>(width) : 1;
+        const float y_unit = shares ? static_cast<float>(height) : 1;
+        Candidates candidates(settings);
         std::vector<float> buffer;
         for (const size_t i : scan.likely) {
           const float* row = rows.run(i * 5, 5, buffer);
-          if (!(ids[i] >= 0 && ids[i] < 1e6f)) continue;
-          add_detection(settings, row[0] * x_unit, row[1] * y_unit, row[2] * x_unit,
-                        row[3] * y_unit, row[4], static_cast<int64_t>(ids[i]), found);
+          candidates.expect_probability(row[4]);
+          candidates.add(row[0] * x_unit, row[1] * y_unit, row[2] * x_unit, row[3] * y_unit, row[4],
+                         ids[i], i);
         }
-        finish_detections(settings, false, found, results);
+        std::optional<Floats> grids;
+        if (masks && masks->output < outputs.size()) grids.emplace(outputs[masks->output]);
+        finish(settings, Suppression::none, candidates, results,
+               [&](const Candidate& kept, Detection& detection) {
+                 if (grids && (kept.row + 1) * masks->rows * masks->columns <= grids->size())
+                   detection.mask =
+                       grid_mask(*masks, *grids, kept.row, false, detection, width, height);
+               });
       };
       return {Fit::certain, "boxes " + facts.outputs[b].name + ", labels " + facts.outputs[l].name,
               decode};
     }
   }
   return {Fit::no, "needs boxes with scores [N,5] and labels [N]", {}};
-}
-
-Match match_end_to_end(const ModelFacts& facts) {
-  if (facts.outputs.size() != 1) return {Fit::no, "needs one output [1,N,6] and no other", {}};
-  const Shape shape = squeeze_front(facts.outputs[0].shape);
-  if (shape.size() != 2 || shape[1] != 6 || !is_float_output(facts.outputs[0]))
-    return {Fit::no, "needs one output [1,N,6]", {}};
-  const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
-  auto decode = [=](std::span<const Tensor> outputs, const DecodeSettings& settings,
-                    Results& results) {
-    if (outputs.empty()) throw Error{ErrorCode::device_failed, "the output is missing"};
-    const Floats values(outputs[0]);
-    const size_t rows = values.size() / 6;
-    const RowScan scan = scan_rows(values, rows, 6, settings.threshold);
-    const float x_unit = scan.reach <= 2 ? width : 1, y_unit = scan.reach <= 2 ? height : 1;
-    std::vector<Detection> found;
-    std::vector<float> buffer;
-    for (const size_t i : scan.likely) {
-      const float* row = values.run(i * 6, 6, buffer);
-      if (!(row[5] >= 0 && row[5] < 1e6f)) continue;
-      add_detection(settings, row[0] * x_unit, row[1] * y_unit, row[2] * x_unit, row[3] * y_unit,
-                    row[4], static_cast<int64_t>(row[5]), found);
-    }
-    finish_detections(settings, false, found, results);
-  };
-  // The same shape could be a YOLO head of one class; that one has as many rows as cells.
-  const bool cells = grid_levels(facts, shape[0], 1) || grid_levels(facts, shape[0], 3);
-  return {cells ? Fit::possible : Fit::certain, "rows of 6: corners, score, label", decode};
 }
 
 }  // namespace clinfer

@@ -8,29 +8,66 @@
 namespace clinfer {
 namespace {
 
-const std::array<Head, 12> kHeads{{
-    {"ssd", "rows of 7 as DetectionOutput makes them", match_detection_output},
-    {"boxes-scores", "boxes [1,N,4] and scores [1,N,C]", match_boxes_scores},
-    {"boxes-labels", "boxes with scores [N,5] and labels [N]", match_boxes_labels},
-    {"yolov3", "YOLO v2 and v3: RegionYolo outputs, or raw maps", match_yolov3},
-    {"yolov4", "YOLO v4: raw maps", match_yolov4},
-    {"yolov5", "YOLO v5 and v7: three anchors a cell", match_yolov5},
-    {"yolov8", "YOLO v8, v9, v11 and later: [1,4+C,cells]", match_yolov8},
-    {"yolov10", "end-to-end rows of 6: corners, score, label", match_end_to_end},
-    {"yolox", "YOLOX: [1,cells,5+C]", match_yolox},
-    {"nanodet", "NanoDet: scores and distance distributions", match_nanodet},
-    {"yunet", "YuNet faces: cls, obj and bbox at each level", match_yunet},
-    {"classification", "vectors of class scores", match_classification},
-}};
+// The order counts where several fit equally well: the more usual reading comes first.
+const std::array kHeads = {
+    Head{"ssd", "rows of 7 as DetectionOutput makes them", match_detection_output},
+    Head{"boxes-scores", "boxes [1,N,4] and scores [1,N,C]", match_boxes_scores},
+    Head{"boxes-labels", "boxes with scores [N,5] and labels [N]", match_boxes_labels},
+    Head{"yolov3", "YOLO v2 and v3: RegionYolo outputs, or raw maps", match_yolov3},
+    Head{"yolov4", "YOLO v4: raw maps", match_yolov4},
+    Head{"yolov5", "YOLO v5 and v7: three anchors a cell", match_yolov5},
+    Head{"yolov8", "YOLO v8, v9, v11 and later: [1,4+C,cells]", match_yolov8},
+    Head{"yolov10", "end-to-end rows of 6: corners, score, label", match_end_to_end},
+    Head{"yolox", "YOLOX and v6: [1,cells,5+C]", match_yolox},
+    Head{"nanodet", "NanoDet and PicoDet: scores and distance distributions", match_nanodet},
+    Head{"yunet", "YuNet faces: cls, obj and bbox at each level", match_yunet},
+    Head{"yolov8-pose", "YOLO v8 and later with key points", match_yolov8_pose},
+    Head{"yolov8-seg", "YOLO v8 and later with masks", match_yolov8_seg},
+    Head{"yolov8-obb", "YOLO v8 and later with oriented boxes", match_yolov8_obb},
+    Head{"yolov8-maps", "YOLO v8 and later as maps [1,64+C,h,w]", match_yolov8_maps},
+    Head{"yolov10-pose", "end-to-end rows with key points", match_end_to_end_pose},
+    Head{"yolov10-seg", "end-to-end rows with mask coefficients", match_end_to_end_seg},
+    Head{"yolov10-obb", "end-to-end rows with an angle", match_end_to_end_obb},
+    Head{"yolov7-rows", "rows of 7: image, corners, class, score", match_yolov7_rows},
+    Head{"yolo-nas-rows", "rows of 7: image, corners, score, class", match_nas_rows},
+    Head{"paddle-rows", "PaddleDetection's rows: class, score, corners", match_class_first},
+    Head{"boxes-scores-labels", "an output each of boxes, scores and class numbers",
+         match_boxes_scores_labels},
+    Head{"detr", "DETR and YOLOS: logits with no-object, and boxes", match_detr},
+    Head{"rtdetr", "RT-DETR, RF-DETR, D-FINE, DEIM: logits and boxes", match_rtdetr},
+    Head{"detr-rows", "queries [1,N,4+C]: centre, size, probabilities", match_detr_rows},
+    Head{"scrfd", "SCRFD faces: scores, distances and points at each level", match_scrfd},
+    Head{"retinaface", "RetinaFace: offsets, scores and points of priors", match_retinaface},
+    Head{"ultraface", "UltraFace: boxes and scores of 4420 priors and the like", match_ultraface},
+    Head{"centerface", "CenterFace: heat map, sizes, offsets, points", match_centerface},
+    Head{"blazeface", "MediaPipe's detectors of faces, palms and persons", match_blaze},
+    Head{"fcos", "FCOS: classes, distances and centerness", match_fcos},
+    Head{"centernet", "CenterNet: heat map, sizes, offsets", match_centernet},
+    Head{"retinanet", "RetinaNet: offsets and scores of nine boxes a cell", match_retinanet},
+    Head{"efficientdet", "EfficientDet: offsets and scores of nine boxes a cell",
+         match_efficientdet},
+    Head{"detectnet", "TAO DetectNet_v2: coverage and boxes", match_detectnet},
+    Head{"classification", "vectors of class scores", match_classification},
+};
 
 // Heads that a model_type of model_info means; empty when it says nothing to us.
 std::vector<std::string> heads_of_type(const std::string& model_type) {
+  static const std::vector<std::string> kCells = {"yolov8", "yolov8-pose", "yolov8-seg",
+                                                  "yolov8-obb"};
+  static const std::vector<std::string> kRows = {"yolov10", "yolov10-pose", "yolov10-seg",
+                                                 "yolov10-obb"};
+  static const auto joined = [](std::initializer_list<std::vector<std::string>> lists) {
+    std::vector<std::string> all;
+    for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  };
   static const std::vector<std::pair<const char*, std::vector<std::string>>> kTypes = {
       {"ssd", {"ssd", "boxes-labels", "boxes-scores"}},
+      {"maskrcnn", {"boxes-labels", "boxes-scores-labels"}},
       {"detection_output", {"ssd"}},
       {"boxes_labels", {"boxes-labels"}},
       {"boxes_scores", {"boxes-scores"}},
-      {"ultra_lightweight_face_detection", {"boxes-scores"}},
+      {"ultra_lightweight_face_detection", {"ultraface", "boxes-scores"}},
       {"yolox", {"yolox"}},
       {"yolo_x", {"yolox"}},
       {"yolov3", {"yolov3"}},
@@ -39,21 +76,27 @@ std::vector<std::string> heads_of_type(const std::string& model_type) {
       {"yolo_v4", {"yolov4"}},
       {"yolov5", {"yolov5", "yolov8"}},
       {"yolo_v5", {"yolov5", "yolov8"}},
-      {"yolov7", {"yolov5"}},
-      {"yolo_v7", {"yolov5"}},
-      {"yolov8", {"yolov8"}},
-      {"yolo_v8", {"yolov8"}},
-      {"yolov9", {"yolov8"}},
-      {"yolov10", {"yolov10"}},
-      {"yolo_v10", {"yolov10"}},
-      {"yolo26", {"yolov10", "yolov8"}},
-      {"yolo_v26", {"yolov10", "yolov8"}},
-      {"yolo11", {"yolov8"}},
-      {"yolov11", {"yolov8"}},
-      {"yolo_v11", {"yolov8"}},
-      {"yolo", {"yolov8", "yolov5", "yolov10", "yolox", "yolov3", "yolov4"}},
+      {"yolov6", {"yolox", "yolov8"}},
+      {"yolo_v6", {"yolox", "yolov8"}},
+      {"yolov7", {"yolov5", "yolov7-rows"}},
+      {"yolo_v7", {"yolov5", "yolov7-rows"}},
+      {"yolov8", joined({kCells, kRows})},
+      {"yolo_v8", joined({kCells, kRows})},
+      {"yolov9", joined({kCells, kRows})},
+      {"yolov10", joined({kRows, kCells})},
+      {"yolo_v10", joined({kRows, kCells})},
+      {"yolo26", joined({kRows, kCells})},
+      {"yolo_v26", joined({kRows, kCells})},
+      {"yolo11", joined({kCells, kRows})},
+      {"yolov11", joined({kCells, kRows})},
+      {"yolo_v11", joined({kCells, kRows})},
+      {"yolo12", joined({kCells, kRows})},
+      {"yolov12", joined({kCells, kRows})},
+      {"yolo", joined({kCells, kRows, {"yolov5", "yolox", "detr-rows", "yolov3", "yolov4"}})},
       {"nanodet", {"nanodet"}},
       {"yunet", {"yunet"}},
+      {"scrfd", {"scrfd"}},
+      {"retinaface", {"retinaface"}},
       {"classification", {"classification"}},
       {"label", {"classification"}},
   };
@@ -65,91 +108,185 @@ std::vector<std::string> heads_of_type(const std::string& model_type) {
   return {};
 }
 
-struct Candidate {
+struct Candidacy {
   const Head* head = nullptr;
   Match match;
 };
 
-std::vector<Candidate> candidates_among(const ModelFacts& facts,
-                                        const std::vector<std::string>& allowed) {
-  std::vector<Candidate> found;
-  for (const Head& head : kHeads) {
-    if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), head.name) == allowed.end())
-      continue;
-    Match match = head.match(facts);
-    if (match.fit != Fit::no) found.push_back({&head, std::move(match)});
-  }
-  return found;
+HeadChoice chosen(const Candidacy& candidate, const std::string& because) {
+  HeadChoice choice;
+  choice.name = candidate.head->name;
+  choice.reason = because + candidate.match.reason;
+  choice.decode = candidate.match.decode;
+  choice.fit = candidate.match.fit;
+  choice.picture = candidate.match.picture;
+  choice.warnings = candidate.match.assumptions;
+  choice.from_one = candidate.match.from_one;
+  return choice;
 }
 
-std::string names_of(const std::vector<Candidate>& candidates) {
+// Labels for another number of classes are said, and nothing is dropped for them.
+void check_labels(const ModelFacts& facts, const Match& match, HeadChoice& choice) {
+  const size_t labels = facts.labels.size(), classes = match.classes;
+  if (labels == 0 || classes == 0 || labels == classes) return;
+  const std::string first = lower(facts.labels[0]);
+  const bool background = first.empty() || first.find("background") != std::string::npos ||
+                          first == "n/a" || first == "__background__";
+  if (labels == classes + 1 && (background || match.from_one)) return;
+  if (labels + 1 == classes && choice.name == "boxes-scores") return;  // it has a background
+  choice.warnings.push_back(std::to_string(labels) + " labels, but the outputs tell " +
+                            std::to_string(classes) +
+                            " classes apart: they may be another model's; set labels or "
+                            "labels-file");
+}
+
+std::string names_of(const std::vector<Candidacy>& candidates) {
   std::string names;
-  for (const Candidate& candidate : candidates)
+  for (const Candidacy& candidate : candidates)
     names += std::string(names.empty() ? "" : ", ") + candidate.head->name;
   return names;
+}
+
+HeadChoice none(const ModelFacts& facts, std::string reason) {
+  HeadChoice choice;
+  choice.name = "none";
+  choice.reason = std::move(reason);
+  choice.decode = match_tensors(facts).decode;
+  return choice;
+}
+
+HeadChoice named_head(const ModelFacts& facts, const std::string& post_process) {
+  for (const Head& head : kHeads) {
+    if (post_process != head.name) continue;
+    const Match match = head.match(facts);
+    if (match.fit == Fit::no)
+      throw Error{ErrorCode::bad_argument, "post-process=" + post_process + " " + match.reason +
+                                               "; the model's outputs are " + describe(facts)};
+    HeadChoice choice = chosen({&head, match}, "asked for: ");
+    choice.warnings.clear();  // what is asked for is no guess
+    check_labels(facts, match, choice);
+    return choice;
+  }
+  throw Error{ErrorCode::bad_argument, "post-process=" + post_process + " is not known"};
+}
+
+HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all) {
+  const std::string model_type = info(facts, "model_type");
+  const std::vector<std::string> allowed = heads_of_type(model_type);
+  const auto is_allowed = [&](const Candidacy& candidate) {
+    return std::find(allowed.begin(), allowed.end(), candidate.head->name) != allowed.end();
+  };
+  // Heads of the stated type come before all others, as long as their shapes fit.
+  std::vector<Candidacy> found;
+  const bool typed = std::any_of(all.begin(), all.end(), [&](const Candidacy& candidate) {
+    return is_allowed(candidate) && candidate.match.fit >= Fit::possible;
+  });
+  Fit best = Fit::no;
+  for (const Candidacy& candidate : all)
+    if (!typed || is_allowed(candidate)) best = std::max(best, candidate.match.fit);
+  for (const Candidacy& candidate : all)
+    if ((!typed || is_allowed(candidate)) && candidate.match.fit == best)
+      found.push_back(candidate);
+
+  if (best <= Fit::against) {
+    std::string against;
+    for (const Candidacy& candidate : all)
+      if (candidate.match.fit == Fit::against)
+        against += std::string("; ") + candidate.head->name + " would fit the shapes, but " +
+                   candidate.match.reason + "; post-process=" + candidate.head->name +
+                   " reads them so";
+    return none(facts, "no head fits the outputs " + describe(facts) + against);
+  }
+  const std::string because = typed ? "model_type " + model_type + ": " : "";
+  HeadChoice choice = chosen(found.front(), because);
+  if (found.size() > 1) {
+    choice.warnings.insert(
+        choice.warnings.begin(),
+        "the outputs " + describe(facts) + " can be read in more than one way: " + names_of(found) +
+            "; they are read as " + choice.name +
+            ", and raw tensors are attached beside; set post-process to one of these, or to none");
+    choice.attach_tensors = true;
+  } else if (best == Fit::possible && !typed) {
+    choice.warnings.insert(choice.warnings.begin(),
+                           "the outputs " + describe(facts) + " are possibly of the head " +
+                               choice.name + " (" + found.front().match.reason +
+                               "); raw tensors are attached beside; set post-process=" +
+                               choice.name + " if it is right, or another head, or none");
+    choice.attach_tensors = true;
+  }
+  check_labels(facts, found.front().match, choice);
+  return choice;
 }
 
 }  // namespace
 
 std::span<const Head> heads() { return kHeads; }
 
+const char* name_of(Fit fit) {
+  switch (fit) {
+    case Fit::against:
+      return "against";
+    case Fit::possible:
+      return "possible";
+    case Fit::likely:
+      return "likely";
+    case Fit::certain:
+      return "certain";
+    case Fit::no:
+      break;
+  }
+  return "no";
+}
+
 HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process) {
-  if (post_process == "none") return {"none", "asked for", match_tensors(facts).decode};
-  if (post_process != "auto") {
-    for (const Head& head : kHeads) {
-      if (post_process != head.name) continue;
-      Match match = head.match(facts);
-      if (match.fit == Fit::no) {
-        throw Error{ErrorCode::bad_argument, "post-process=" + post_process + " " + match.reason +
-                                                 "; the model's outputs are " + describe(facts)};
-      }
-      return {head.name, "asked for: " + match.reason, std::move(match.decode)};
+  if (post_process == "none") return none(facts, "asked for");
+  if (post_process != "auto") return named_head(facts, post_process);
+  std::vector<Candidacy> all;
+  std::vector<HeadFit> considered;
+  for (const Head& head : kHeads) {
+    Match match = head.match(facts);
+    considered.push_back({head.name, match.fit, match.reason});
+    if (match.fit != Fit::no) all.push_back({&head, std::move(match)});
+  }
+  HeadChoice choice = best_of(facts, all);
+  choice.considered = std::move(considered);
+  return choice;
+}
+
+void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const Tensor> outputs,
+              const DecodeSettings& settings, bool attach_tensors, Results& results) {
+  Results decoded;
+  head.decode(outputs, settings, decoded);
+  const bool contradicted = !decoded.contradiction.empty();
+  if (contradicted) {
+    std::string why = std::move(decoded.contradiction);
+    decoded = {};
+    decoded.contradiction = std::move(why);
+  }
+  if (head.from_one && !facts.labels.empty()) {
+    const std::string first = lower(facts.labels[0]);
+    const bool has_zero = first.empty() || first == "n/a" ||
+                          first.find("background") != std::string::npos || first == "unlabeled";
+    for (Detection& detection : decoded.detections) {
+      const size_t at = static_cast<size_t>(detection.label_id) - (has_zero ? 0 : 1);
+      if (at < facts.labels.size()) detection.label = facts.labels[at];
     }
-    throw Error{ErrorCode::bad_argument, "post-process=" + post_process + " is not known"};
   }
-
-  const std::string model_type = info(facts, "model_type");
-  const std::vector<std::string> allowed = heads_of_type(model_type);
-  std::vector<Candidate> found;
-  if (!allowed.empty()) {
-    found = candidates_among(facts, allowed);
-    // The order of the list is the order of preference for this type.
-    for (const std::string& name : allowed)
-      for (Candidate& candidate : found)
-        if (name == candidate.head->name &&
-            (candidate.match.fit == Fit::certain || found.size() == 1))
-          return {candidate.head->name, "model_type " + model_type + ": " + candidate.match.reason,
-                  std::move(candidate.match.decode)};
+  const bool has_all = head.name == "none";
+  if ((contradicted || head.attach_tensors || attach_tensors) && !has_all) {
+    decoded.tensors.clear();
+    match_tensors(facts).decode(outputs, settings, decoded);
   }
-  if (found.empty()) found = candidates_among(facts, {});
-  const std::string shapes_fit = names_of(found);
-  std::erase_if(found, [](const Candidate& c) { return c.match.fit == Fit::against; });
-  if (found.empty())
-    return {
-        "none",
-        (shapes_fit.empty() ? "no head fits the outputs "
-                            : shapes_fit + " would fit, but for another number of labels than " +
-                                  std::to_string(facts.labels.size()) + ", the outputs ") +
-            describe(facts),
-        match_tensors(facts).decode};
+  results = std::move(decoded);
+}
 
-  std::vector<Candidate> certain;
-  for (Candidate& candidate : found)
-    if (candidate.match.fit == Fit::certain) certain.push_back(candidate);
-  if (certain.size() == 1)
-    return {certain[0].head->name, certain[0].match.reason, std::move(certain[0].match.decode)};
-  const std::vector<Candidate>& tied = certain.empty() ? found : certain;
-  if (tied.size() == 1 && std::string(tied[0].head->name) != "classification")
-    return {tied[0].head->name, tied[0].match.reason, tied[0].match.decode};
-  if (tied.size() == 1)  // an embedding and landmarks are vectors too
-    return {"none",
-            "nothing says that the outputs " + describe(facts) +
-                " are class scores (labels, a softmax); post-process=classification reads them so",
-            match_tensors(facts).decode};
-  throw Error{ErrorCode::bad_argument,
-              "the outputs " + describe(facts) +
-                  " can be read in more than one way: set post-process to one of " +
-                  names_of(tied) + ", or to none for the raw tensors"};
+bool HeadTrust::note(bool contradicted) {
+  constexpr uint64_t kTrial = 10;
+  if (contradicted)
+    ++contradictions_;
+  else
+    agreed_ = true;
+  return ++inferences_ >= kTrial && !agreed_.load() && !dropped_.exchange(true);
 }
 
 }  // namespace clinfer

@@ -1,6 +1,7 @@
 // Classifying outputs: a vector of probabilities or logits each; one answer, or several where the
 // labels do not exclude each other. Labels may come in groups, "type: car", one group an output.
 #include <algorithm>
+#include <numeric>
 
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
@@ -17,16 +18,6 @@ struct VectorOutput {
   bool normalised = false;  // the graph ends in a softmax
   std::vector<std::string> labels;
 };
-
-// Number of elements when at most one dimension is not 1, else 0.
-size_t vector_size(const Shape& shape) {
-  size_t size = 1;
-  for (int64_t dimension : shape) {
-    if (dimension < 1 || (dimension != 1 && size != 1)) return 0;
-    if (dimension != 1) size = static_cast<size_t>(dimension);
-  }
-  return size;
-}
 
 bool answers_to(const OutputFacts& output, const std::string& group) {
   const std::string wanted = lower(group);
@@ -80,7 +71,7 @@ std::vector<float> probabilities(const Tensor& tensor, const VectorOutput& outpu
 }
 
 void classify(const VectorOutput& output, const Tensor& tensor, const DecodeSettings& settings,
-              Results& results) {
+              size_t top, Results& results) {
   const std::vector<float> p = probabilities(tensor, output);
   auto add = [&](size_t i) {
     results.classifications.push_back({output.name, static_cast<int>(i),
@@ -88,17 +79,44 @@ void classify(const VectorOutput& output, const Tensor& tensor, const DecodeSett
                                        std::clamp(p[i], 0.0f, 1.0f)});
   };
   if (output.kind == VectorKind::one_of) {
-    add(static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin()));
+    std::vector<size_t> order(p.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    top = std::min(std::max<size_t>(top, 1), order.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(top), order.end(),
+                      [&](size_t a, size_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
+    for (size_t i = 0; i < top; ++i) add(order[i]);
     return;
   }
   for (size_t i = 0; i < p.size(); ++i)
     if (p[i] >= settings.threshold) add(i);
 }
 
-// A copy of its own; floats are f32, whatever the device computes in.
-void keep_tensor(const std::string& name, const Tensor& tensor, Results& results) {
-  const ElementType type = is_float(tensor.type()) ? ElementType::f32 : tensor.type();
-  results.tensors.push_back({name, tensor.convert(type)});
+// The model says that it classifies.
+bool is_classifier(const ModelFacts& facts) {
+  const std::string type = lower(info(facts, "model_type")), task = lower(info(facts, "task"));
+  return type.find("classif") != std::string::npos || type == "label" ||
+         task.find("classif") != std::string::npos;
+}
+bool is_explanation(const OutputFacts& output) { return name_has(output, {"saliency"}); }
+bool is_feature_vector(const OutputFacts& output) {
+  return name_has(output, {"feature_vector", "embedding"});
+}
+
+// The output's name, or what model-proc calls the attribute.
+std::string attribute_of(const ModelFacts& facts, const OutputFacts& output) {
+  std::vector<std::string> names = output.aliases;
+  names.insert(names.begin(), output.name);
+  for (const std::string& name : names)
+    if (std::string attribute = info(facts, "attribute_name/" + name); !attribute.empty())
+      return attribute;
+  const std::string general = info(facts, "attribute_name/");
+  return general.empty() ? output.name : general;
+}
+
+// How many answers an output gives: the best one, or model_info's topk.
+size_t top_of(const ModelFacts& facts) {
+  const auto stated = info_number(facts, "topk");
+  return stated && *stated >= 1 && *stated <= 1000 ? static_cast<size_t>(*stated) : 1;
 }
 
 }  // namespace
@@ -107,48 +125,69 @@ Match match_classification(const ModelFacts& facts) {
   constexpr size_t kMostClasses = 100000;
   const auto groups = label_groups(facts);
   const bool multilabel = lower(info(facts, "multilabel")) == "true";
+  const bool stated = is_classifier(facts);
   std::vector<VectorOutput> outputs;
-  Fit fit = Fit::no;
+  std::optional<size_t> sure, unsure;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const OutputFacts& facts_of = facts.outputs[i];
     VectorOutput output;
-    output.name = facts_of.name;
+    output.name = attribute_of(facts, facts_of);
     output.elements = vector_size(facts_of.shape);
-    if (output.elements == 0 || output.elements > kMostClasses)
+    if (output.elements > kMostClasses) output.elements = 0;
+    // Beside the scores there may be a saliency map; a model of other kinds is no classifier.
+    if (output.elements == 0 && !stated && !is_explanation(facts_of))
       return {Fit::no, "needs outputs that are vectors ([1,C])", {}};
     for (const auto& [index, labels] : groups)
       if (index == i && labels.size() == output.elements) output.labels = labels;
     if (groups.empty() && facts.labels.size() == output.elements) output.labels = facts.labels;
     output.normalised = facts_of.op == "SoftMax" || facts_of.op == "Softmax";
     const bool known = output.elements == 1000 || output.elements == 1001;
-    if (output.elements >= 2 && (output.normalised || !output.labels.empty() || known)) {
-      const bool several = multilabel || (facts_of.op == "Sigmoid" && !output.labels.empty());
+    const bool aside = is_explanation(facts_of) || is_feature_vector(facts_of);
+    const bool several = multilabel || (facts_of.op == "Sigmoid" && !output.labels.empty());
+    if (output.elements >= 2 && !aside &&
+        (output.normalised || !output.labels.empty() || known ||
+         (stated && name_has(facts_of, {"logit", "prob", "score", "class"})))) {
       output.kind = several ? VectorKind::any_of : VectorKind::one_of;
-      fit = Fit::certain;
+      sure = i;
+    } else if (output.elements >= 2 && !aside && !unsure) {
+      unsure = i;
     }
     outputs.push_back(std::move(output));
   }
-  if (fit == Fit::no) {
+  Match match;
+  match.fit = Fit::certain;
+  match.reason = "vectors of class scores";
+  if (!sure) {
+    if (!unsure) return {Fit::no, "needs an output of two or more classes", {}};
     // Nothing says that a vector is a set of classes; it can be asked for.
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i].elements < 2) continue;
-      outputs[i].kind =
-          facts.outputs[i].op == "Sigmoid" || multilabel ? VectorKind::any_of : VectorKind::one_of;
-      fit = Fit::possible;
+    if (!stated) {
+      match.fit = Fit::against;
+      match.reason = "nothing says that they are class scores (labels, a softmax)";
     }
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].elements >= 2 && !is_feature_vector(facts.outputs[i]) &&
+          !is_explanation(facts.outputs[i]))
+        outputs[i].kind = facts.outputs[i].op == "Sigmoid" || multilabel ? VectorKind::any_of
+                                                                         : VectorKind::one_of;
   }
-  if (fit == Fit::no) return {Fit::no, "needs an output of two or more classes", {}};
-  auto decode = [outputs](std::span<const Tensor> tensors, const DecodeSettings& settings,
-                          Results& results) {
+  size_t scores = 0;
+  for (const VectorOutput& output : outputs)
+    if (output.kind != VectorKind::tensor) {
+      ++scores;
+      if (groups.empty()) match.classes = output.elements;
+    }
+  if (scores != 1) match.classes = 0;  // labels are of one of them
+  match.decode = [outputs, top = top_of(facts)](std::span<const Tensor> tensors,
+                                                const DecodeSettings& settings, Results& results) {
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const Tensor& tensor = output_of(tensors, i, outputs[i].elements);
-      if (outputs[i].kind == VectorKind::tensor)
-        keep_tensor(outputs[i].name, tensor, results);
-      else
-        classify(outputs[i], tensor, settings, results);
+      if (outputs[i].kind != VectorKind::tensor)
+        classify(outputs[i], output_of(tensors, i, outputs[i].elements), settings, top, results);
+      else if (i < tensors.size() && !tensors[i].empty())
+        keep_tensor(outputs[i].name, tensors[i], results);
     }
   };
-  return {fit, "vectors of class scores", decode};
+  match.picture = {};
+  return match;
 }
 
 Match match_tensors(const ModelFacts& facts) {

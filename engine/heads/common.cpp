@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstddef>
 #include <numeric>
 
@@ -83,51 +84,163 @@ std::string info(const ModelFacts& facts, const std::string& key) {
   return found == facts.model_info.end() ? std::string() : found->second;
 }
 
-void add_detection(const DecodeSettings& settings, float x_min, float y_min, float x_max,
-                   float y_max, float score, int64_t label, std::vector<Detection>& to) {
-  if (!(score >= settings.threshold) || !std::isfinite(score) || label < 0 || label > INT32_MAX)
-    return;
-  if (!std::isfinite(x_min) || !std::isfinite(y_min) || !std::isfinite(x_max) ||
-      !std::isfinite(y_max) || !(x_max > x_min) || !(y_max > y_min))
-    return;
-  Detection& found = to.emplace_back();
-  found.x_min = x_min;
-  found.y_min = y_min;
-  found.x_max = x_max;
-  found.y_max = y_max;
-  found.confidence = std::min(score, 1.0f);
-  found.label_id = static_cast<int>(label);
+bool has_word(const OutputFacts& output, std::initializer_list<const char*> words) {
+  const auto matches = [&](const std::string& name) {
+    const std::string text = lower(name);
+    const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+    for (const char* word : words) {
+      const std::string wanted = word;
+      for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) {
+        const size_t end = at + wanted.size();
+        if ((at == 0 || !is_letter(text[at - 1])) && (end == text.size() || !is_letter(text[end])))
+          return true;
+      }
+    }
+    return false;
+  };
+  return matches(output.name) || std::any_of(output.aliases.begin(), output.aliases.end(), matches);
 }
 
-float iou(const Detection& a, const Detection& b) {
+std::optional<float> info_number(const ModelFacts& facts, const std::string& key) {
+  const std::string text = info(facts, key);
+  float value = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end.ec != std::errc() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+void Candidates::add(float x_min, float y_min, float x_max, float y_max, float score, double label,
+                     size_t row) {
+  if (!(score >= settings_.threshold) || !std::isfinite(score)) return;
+  ++likely_;
+  if (!(label >= 0) || label > 1e6 || label != std::floor(label)) {
+    ++odd_labels_;
+    return;
+  }
+  if (!std::isfinite(x_min) || !std::isfinite(y_min) || !std::isfinite(x_max) ||
+      !std::isfinite(y_max))
+    return;
+  if (!(x_max > x_min) || !(y_max > y_min)) {
+    ++inside_out_;
+    return;
+  }
+  found_.push_back({x_min, y_min, x_max, y_max, score, static_cast<int>(label), row});
+}
+
+std::string Candidates::contradiction() const {
+  // Rounding in halves and 8 bits takes a probability a little beyond 1.
+  constexpr float kSlack = 0.01f;
+  const auto number = [](float value) {
+    char text[32];
+    const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 4);
+    return std::string(text, end.ptr);
+  };
+  if (lowest_ < -kSlack) return "a score is " + number(lowest_) + ", not within 0..1";
+  if (highest_ > 1 + kSlack) return "a score is " + number(highest_) + ", not within 0..1";
+  if (inside_out_ * 2 > likely_)
+    return std::to_string(inside_out_) + " of " + std::to_string(likely_) +
+           " boxes have no width or height";
+  if (odd_labels_ * 2 > likely_)
+    return std::to_string(odd_labels_) + " of " + std::to_string(likely_) +
+           " class numbers are no numbers of classes";
+  return {};
+}
+
+Suppression suppression_of(const ModelFacts& facts) {
+  const std::string agnostic = lower(info(facts, "agnostic_nms"));
+  return agnostic == "true" || agnostic == "yes" || agnostic == "1" ? Suppression::across_classes
+                                                                    : Suppression::per_class;
+}
+
+float iou(const Candidate& a, const Candidate& b) {
   // In double: the product of two huge but finite sides does not overflow.
   const double width = std::min<double>(a.x_max, b.x_max) - std::max<double>(a.x_min, b.x_min);
   const double height = std::min<double>(a.y_max, b.y_max) - std::max<double>(a.y_min, b.y_min);
   if (width <= 0 || height <= 0) return 0;
-  auto area = [](const Detection& d) {
+  const auto area = [](const Candidate& d) {
     return (static_cast<double>(d.x_max) - d.x_min) * (static_cast<double>(d.y_max) - d.y_min);
   };
   const double common = width * height;
   return static_cast<float>(common / (area(a) + area(b) - common));
 }
 
-void finish_detections(const DecodeSettings& settings, bool suppress,
-                       std::vector<Detection>& candidates, Results& results) {
-  std::stable_sort(
-      candidates.begin(), candidates.end(),
-      [](const Detection& a, const Detection& b) { return a.confidence > b.confidence; });
+std::vector<Candidate> keep_best(const DecodeSettings& settings, Suppression suppression,
+                                 std::vector<Candidate>& candidates, const Overlap& overlap) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
   if (candidates.size() > kMaxCandidates) candidates.resize(kMaxCandidates);
-  std::vector<Detection> kept;
-  for (const Detection& candidate : candidates) {
+  std::vector<Candidate> kept;
+  for (const Candidate& candidate : candidates) {
     if (settings.max_detections != 0 && kept.size() >= settings.max_detections) break;
     const bool covered =
-        suppress && std::any_of(kept.begin(), kept.end(), [&](const Detection& better) {
-          return better.label_id == candidate.label_id &&
-                 iou(better, candidate) > settings.iou_threshold;
+        suppression != Suppression::none &&
+        std::any_of(kept.begin(), kept.end(), [&](const Candidate& better) {
+          if (suppression == Suppression::per_class && better.label != candidate.label)
+            return false;
+          return (overlap ? overlap(better, candidate) : iou(better, candidate)) >
+                 settings.iou_threshold;
         });
     if (!covered) kept.push_back(candidate);
   }
-  results.detections.insert(results.detections.end(), kept.begin(), kept.end());
+  return kept;
+}
+
+void finish(const DecodeSettings& settings, Suppression suppression, Candidates& candidates,
+            Results& results, const Complete& complete, const Overlap& overlap) {
+  results.contradiction = candidates.contradiction();
+  if (!results.contradiction.empty()) return;
+  for (const Candidate& kept : keep_best(settings, suppression, candidates.found(), overlap)) {
+    Detection& detection = results.detections.emplace_back();
+    detection.x_min = kept.x_min;
+    detection.y_min = kept.y_min;
+    detection.x_max = kept.x_max;
+    detection.y_max = kept.y_max;
+    detection.confidence = std::min(kept.score, 1.0f);
+    detection.label_id = kept.label;
+    if (complete) complete(kept, detection);
+  }
+}
+
+std::optional<Table> table_of(const OutputFacts& output) {
+  const Shape& shape = output.shape;
+  if (shape.size() < 2 || !is_float_output(output)) return std::nullopt;
+  for (size_t i = 0; i + 2 < shape.size(); ++i)
+    if (shape[i] != 1) return std::nullopt;
+  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  if (rows < 1 || columns < 1) return std::nullopt;
+  return Table{static_cast<size_t>(rows), static_cast<size_t>(columns)};
+}
+
+size_t vector_size(const Shape& shape) {
+  size_t size = 1;
+  for (const int64_t dimension : shape) {
+    if (dimension < 1 || (dimension != 1 && size != 1)) return 0;
+    if (dimension != 1) size = static_cast<size_t>(dimension);
+  }
+  return size;
+}
+
+PictureDefaults yolo_picture(const std::string& family) {
+  return {family, ResizeMode::letterbox, 114, true, ColorOrder::rgb, {0}, {255}};
+}
+
+PictureDefaults imagenet_picture(const std::string& family) {
+  return {family,
+          ResizeMode::stretch,
+          0,
+          true,
+          ColorOrder::rgb,
+          {123.675f, 116.28f, 103.53f},
+          {58.395f, 57.12f, 57.375f}};
+}
+
+PictureDefaults unit_picture(const std::string& family) {
+  return {family, ResizeMode::stretch, 0, true, ColorOrder::rgb, {0}, {255}};
+}
+
+void keep_tensor(const std::string& name, const Tensor& tensor, Results& results) {
+  const ElementType type = is_float(tensor.type()) ? ElementType::f32 : tensor.type();
+  results.tensors.push_back({name, tensor.convert(type)});
 }
 
 std::optional<std::vector<GridLevel>> grid_levels(const ModelFacts& facts, int64_t rows,

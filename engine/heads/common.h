@@ -2,7 +2,10 @@
 // non-maximum suppression.
 #pragma once
 
+#include <atomic>
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,18 +49,114 @@ std::string lower(std::string text);
 // model_info's value for `key`, or empty.
 std::string info(const ModelFacts& facts, const std::string& key);
 
-// Appends a detection if its numbers are sane: finite, score >= threshold, x_max > x_min, y_max >
-// y_min. Scores above 1 become 1.
-void add_detection(const DecodeSettings& settings, float x_min, float y_min, float x_max,
-                   float y_max, float score, int64_t label, std::vector<Detection>& to);
+// Words of a name: "detection_boxes:0" has "detection" and "boxes"; numbers are words, too.
+bool has_word(const OutputFacts& output, std::initializer_list<const char*> words);
+// The number in model_info under `key`, or nullopt.
+std::optional<float> info_number(const ModelFacts& facts, const std::string& key);
 
-float iou(const Detection& a, const Detection& b);
+// A box that may become a detection. row: where the rest of it lies, for the head.
+struct Candidate {
+  float x_min = 0, y_min = 0, x_max = 0, y_max = 0, score = 0;
+  int label = 0;
+  size_t row = 0;
+};
 
-// Sorts best first (stable: equal scores keep their order), removes boxes that overlap a better one
-// of the same label by more than iou_threshold when `suppress`, and applies max_detections. At most
-// 4096 candidates are looked at.
-void finish_detections(const DecodeSettings& settings, bool suppress,
-                       std::vector<Detection>& candidates, Results& results);
+// Collects candidates, and what speaks against the head: probabilities beyond 0..1, boxes inside
+// out.
+class Candidates {
+ public:
+  explicit Candidates(const DecodeSettings& settings) : settings_(settings) {}
+  // A score that is to be a probability, whether or not it reaches the threshold.
+  void expect_probability(float score) {
+    if (score < lowest_) lowest_ = score;
+    if (score > highest_) highest_ = score;
+  }
+  // Takes the box if its score reaches the threshold and its numbers are sane: finite, x_max >
+  // x_min, y_max > y_min, a label from 0 on.
+  void add(float x_min, float y_min, float x_max, float y_max, float score, double label,
+           size_t row = 0);
+  // The same from centre and size.
+  void add_centered(float x, float y, float width, float height, float score, double label,
+                    size_t row = 0) {
+    add(x - width / 2, y - height / 2, x + width / 2, y + height / 2, score, label, row);
+  }
+  // Why the values contradict the head; empty: they do not.
+  std::string contradiction() const;
+  std::vector<Candidate>& found() { return found_; }
+
+ private:
+  const DecodeSettings& settings_;
+  std::vector<Candidate> found_;
+  size_t likely_ = 0, inside_out_ = 0, odd_labels_ = 0;
+  float lowest_ = 0, highest_ = 1;
+};
+
+// What of boxes that overlap is left to the decoder.
+enum class Suppression { none, per_class, across_classes };
+
+// per_class unless the model says otherwise (`agnostic_nms`).
+Suppression suppression_of(const ModelFacts& facts);
+
+float iou(const Candidate& a, const Candidate& b);
+
+// Sorts best first (stable: equal scores keep their order), removes what overlaps a better one by
+// more than iou_threshold, and applies max_detections. At most 4096 candidates are looked at.
+// `overlap` is iou() unless the head has another measure.
+using Overlap = std::function<float(const Candidate&, const Candidate&)>;
+std::vector<Candidate> keep_best(const DecodeSettings& settings, Suppression suppression,
+                                 std::vector<Candidate>& candidates, const Overlap& overlap = {});
+
+// The last step of most heads: a contradiction, or the best candidates as detections. `complete`
+// adds the rest of an object from its row.
+using Complete = std::function<void(const Candidate&, Detection&)>;
+void finish(const DecodeSettings& settings, Suppression suppression, Candidates& candidates,
+            Results& results, const Complete& complete = {}, const Overlap& overlap = {});
+
+// Whether numbers of one kind are of the first kind or the second (shares of the picture or pixels,
+// probabilities or logits), as far as values tell. The first inference that tells decides for all
+// that follow, so that no frame changes how outputs are read. Copies share the decision.
+class Decided {
+ public:
+  enum Kind { open, first, second };
+  Decided() : kind_(std::make_shared<std::atomic<int>>(open)) {}
+  explicit Decided(Kind kind) : Decided() { *kind_ = kind; }
+  // seen: what this inference tells, or open; returns what counts, `otherwise` while all is open.
+  Kind settle(Kind seen, Kind otherwise) const {
+    int expected = open;
+    if (seen != open) kind_->compare_exchange_strong(expected, seen);
+    const int now = kind_->load();
+    return now == open ? otherwise : static_cast<Kind>(now);
+  }
+  Kind get() const { return static_cast<Kind>(kind_->load()); }
+
+ private:
+  std::shared_ptr<std::atomic<int>> kind_;
+};
+
+// Shares (first) or pixels (second) of coordinates that reach this far. Boxes may stick out of the
+// picture a little.
+inline Decided::Kind unit_seen(float reach) {
+  return reach > 2 ? Decided::second : reach > 0 ? Decided::first : Decided::open;
+}
+
+// Rows and columns of [..., N, M] with ones before; a matrix.
+struct Table {
+  size_t rows = 0, columns = 0;
+};
+// nullopt: not a matrix of floats.
+std::optional<Table> table_of(const OutputFacts& output);
+// Number of elements of a vector [N], [1,N], [N,1], [1,N,1] ...; 0: more than one dimension counts.
+size_t vector_size(const Shape& shape);
+
+// Pictures as Ultralytics' YOLO take them: RGB, 1/255, letterboxed with 114.
+PictureDefaults yolo_picture(const std::string& family);
+// RGB with mean and deviation of ImageNet; stretched.
+PictureDefaults imagenet_picture(const std::string& family);
+// RGB / 255, stretched.
+PictureDefaults unit_picture(const std::string& family);
+
+// A copy of its own; floats are f32, whatever the device computes in.
+void keep_tensor(const std::string& name, const Tensor& tensor, Results& results);
 
 // Columns and rows of a level, and its step in network pixels.
 struct GridLevel {

@@ -2,6 +2,7 @@
 // GStreamer, safe for any values (NaN, infinities, nonsense counts).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +15,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/tensor.h"
+#include "kernels/frames/preprocess.h"
 
 namespace clinfer {
 
@@ -59,9 +61,9 @@ struct ObjectMask {
 
 struct Detection {
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
-  float confidence = 0;  // 0..1
-  int label_id = 0;      // >= 0, as the model gives it
-  std::string label;     // empty: by label_id from the labels
+  float confidence = 0;                     // 0..1
+  int label_id = 0;                         // >= 0, as the model gives it
+  std::string label;                        // empty: by label_id from the labels
   std::optional<OrientedBox> oriented_box;  // the box above is its hull
   Skeleton skeleton = Skeleton::none;       // of the key points
   std::vector<KeyPoint> keypoints;
@@ -85,8 +87,8 @@ struct PictureMap {
   MapKind kind = MapKind::classes;
   int columns = 0, rows = 0;
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;  // of the grid, network pixels
-  std::vector<uint16_t> classes;  // of kind classes: label_id of each cell, row-major
-  std::vector<float> values;      // of the other kinds; saliency and anomaly: 0..1
+  std::vector<uint16_t> classes;    // of kind classes: label_id of each cell, row-major
+  std::vector<float> values;        // of the other kinds; saliency and anomaly: 0..1
   std::vector<std::string> labels;  // of classes, by label_id; empty: unknown
 };
 
@@ -138,22 +140,48 @@ struct OutputFacts {
 
 struct ModelFacts {
   int width = 0, height = 0;  // of the image input
+  std::string name;           // of the model's file, without folder and suffix
   std::vector<OutputFacts> outputs;
-  std::map<std::string, std::string> model_info;  // rt_info/model_info, without that prefix
-  std::vector<std::string> labels;                // empty: unknown
+  std::vector<std::string> input_names;  // of all inputs, lower case
+  // rt_info/model_info without that prefix, and under the same keys what files beside the model
+  // say.
+  std::map<std::string, std::string> model_info;
+  std::vector<std::string> labels;  // empty: unknown
+  // The labels are the model's own, so that their number tells what the columns of an output are.
+  bool own_labels = true;
 };
 
 // outputs: in the order of ModelFacts::outputs, for one image. Appends to Results.
 using Decode =
     std::function<void(std::span<const Tensor> outputs, const DecodeSettings&, Results&)>;
 
-// against: the shapes fit, but labels speak against it; only where the head is named.
-enum class Fit { no, against, possible, certain };
+// against: the shapes fit, but something speaks against it; only where the head is named.
+// possible: nothing speaks against it, but other readings fit as well. likely: the structure is
+// this family's. certain: names, operations or model_info say so, too.
+enum class Fit { no, against, possible, likely, certain };
+
+const char* name_of(Fit fit);
+
+// How a family's networks take pictures, for where nothing else says. Mean and scale as in
+// FrameTransform.
+struct PictureDefaults {
+  std::string family;  // for messages
+  ResizeMode resize = ResizeMode::stretch;
+  float pad_value = 0;
+  bool centered = true;
+  ColorOrder color = ColorOrder::rgb;
+  std::vector<float> mean{0}, scale{1};
+};
 
 struct Match {
   Fit fit = Fit::no;
   std::string reason;  // why, or why not
   Decode decode;       // set unless fit is no
+  std::optional<PictureDefaults> picture = {};
+  // What was taken for granted although nothing says it, one line each with how to set it.
+  std::vector<std::string> assumptions = {};
+  size_t classes = 0;     // that the outputs tell apart; 0: they do not say
+  bool from_one = false;  // label_id counts from 1
 };
 
 struct Head {
@@ -173,15 +201,39 @@ struct HeadFit {
 struct HeadChoice {
   std::string name, reason;
   Decode decode;
-  std::vector<std::string> warnings;  // what was guessed, each with how to set it; for the user
-  bool attach_tensors = false;        // it is a guess: the raw tensors belong beside its results
-  std::vector<HeadFit> considered;    // every head that was asked, in the order of the list
+  Fit fit = Fit::no;
+  std::optional<PictureDefaults> picture = {};
+  std::vector<std::string> warnings = {};  // what was guessed, each with how to set it; for users
+  bool attach_tensors = false;           // it is a guess: the raw tensors belong beside its results
+  bool from_one = false;                 // label_id counts from 1
+  std::vector<HeadFit> considered = {};  // every head that was asked, in the order of the list
 };
 
-// post_process: a head's name, "none" (raw tensors) or "auto": model_info's model_type, then shapes
-// and operations. With auto, a model that nothing fits, or whose vectors nothing says to be class
-// scores, gives "none". Throws Error{bad_argument}
-// when the named head does not fit, or when several fit equally well (the message lists them).
+// post_process: a head's name, "none" (raw tensors) or "auto": the evidence of model_info, names,
+// types and shapes of the outputs. With auto, a model that nothing fits gives "none"; where several
+// heads fit equally well, or one is only possible, the first is taken, with a warning that names
+// the candidates, and raw tensors are attached. Throws Error{bad_argument} when the named head does
+// not fit.
 HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process);
+
+// Decodes and keeps what contradicts itself from being taken for objects: then `results` has the
+// raw tensors and the contradiction alone. Labels that count from 1 are resolved. Raw tensors are
+// also attached where the head is a guess, or `attach_tensors`.
+void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const Tensor> outputs,
+              const DecodeSettings& settings, bool attach_tensors, Results& results);
+
+// Whether a head is to be believed: dropped when the values of all of the first 10 inferences
+// contradict it. Safe to use from any thread.
+class HeadTrust {
+ public:
+  bool dropped() const { return dropped_.load(); }
+  // True when this inference is the one that drops the head.
+  bool note(bool contradicted);
+  uint64_t contradictions() const { return contradictions_.load(); }
+
+ private:
+  std::atomic<uint64_t> inferences_ = 0, contradictions_ = 0;
+  std::atomic<bool> agreed_ = false, dropped_ = false;
+};
 
 }  // namespace clinfer

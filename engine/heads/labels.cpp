@@ -25,8 +25,12 @@ std::string trimmed(const std::string& text) {
 bool is_utf8(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const unsigned lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3
-                          : lead < 0xf5 ? 4 : 0;
+    const size_t length = lead < 0x80   ? 1
+                          : lead < 0xc2 ? 0
+                          : lead < 0xe0 ? 2
+                          : lead < 0xf0 ? 3
+                          : lead < 0xf5 ? 4
+                                        : 0;
     if (length == 0 || lead == 0 || i + length > text.size()) return false;
     unsigned code = length == 1 ? lead : lead & (0x7fu >> length);
     for (size_t k = 1; k < length; ++k) {
@@ -69,6 +73,22 @@ std::vector<std::string> parse_model_labels(const std::string& text) {
   return labels;
 }
 
+std::vector<std::string> labels_of_text(const std::string& text, const std::string& source) {
+  std::vector<std::string> labels;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = trimmed(text.substr(at, end - at));
+    if (!is_utf8(line)) {
+      throw Error{ErrorCode::bad_argument,
+                  source + " line " + std::to_string(labels.size() + 1) + " is not UTF-8 text"};
+    }
+    labels.push_back(line);
+    at = end + 1;
+  }
+  while (!labels.empty() && labels.back().empty()) labels.pop_back();
+  return labels;
+}
+
 std::vector<std::string> read_labels(const std::string& path) {
   struct stat status = {};
   if (stat(path.c_str(), &status) != 0)
@@ -81,19 +101,7 @@ std::vector<std::string> read_labels(const std::string& path) {
   if (!file) throw Error{ErrorCode::not_found, "labels-file " + path + ": " + std::strerror(errno)};
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
-  std::vector<std::string> labels;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = trimmed(text.substr(at, end - at));
-    if (!is_utf8(line)) {
-      throw Error{ErrorCode::bad_argument, "labels-file " + path + " line " +
-                                               std::to_string(labels.size() + 1) +
-                                               " is not UTF-8 text"};
-    }
-    labels.push_back(line);
-    at = end + 1;
-  }
-  while (!labels.empty() && labels.back().empty()) labels.pop_back();
+  std::vector<std::string> labels = labels_of_text(text, "labels-file " + path);
   if (labels.empty()) throw Error{ErrorCode::bad_argument, "labels-file " + path + " is empty"};
   return labels;
 }

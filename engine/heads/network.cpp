@@ -6,31 +6,14 @@
 #include <cmath>
 #include <filesystem>
 
+#include "engine/heads/beside.h"
 #include "engine/heads/common.h"
+#include "engine/heads/heads.h"
 #include "engine/heads/labels.h"
+#include "engine/heads/picture.h"
 
 namespace clinfer {
 namespace {
-
-constexpr int64_t kLargestSide = 16384;
-
-// Channels, height and width of an image input, or channels 0.
-struct ImageShape {
-  int channels = 0, height = 0, width = 0;
-  bool nhwc = false;
-};
-
-ImageShape image_shape(const Port& port) {
-  const Shape& s = port.shape;
-  auto is_channels = [](int64_t d) { return d == 1 || d == 3; };
-  auto fits = [](int64_t d) { return d >= 1 && d <= kLargestSide; };
-  if (s.size() != 4) return {};
-  if (is_channels(s[1]) && fits(s[2]) && fits(s[3]) && s[2] * s[3] > 1)
-    return {static_cast<int>(s[1]), static_cast<int>(s[2]), static_cast<int>(s[3]), false};
-  if (is_channels(s[3]) && fits(s[1]) && fits(s[2]) && s[1] * s[2] > 1)
-    return {static_cast<int>(s[3]), static_cast<int>(s[1]), static_cast<int>(s[2]), true};
-  return {};
-}
 
 std::string describe_inputs(const Model& model) {
   std::string text;
@@ -39,20 +22,24 @@ std::string describe_inputs(const Model& model) {
   return text;
 }
 
-// What a further input is, going by its name and size: picture size for detectors, sequence marks
-// for recognisers.
+// What a further input is, going by its name and size: picture size for detectors, so that boxes
+// come out in pixels of the network's input; sequence marks for recognisers.
 Tensor constant_input(const Port& port, const ImageShape& image, const Model& model) {
   const int64_t n = count(port.shape);
   const std::string name = lower(port.name);
   auto has = [&](const char* word) { return name.find(word) != std::string::npos; };
   const float height = static_cast<float>(image.height), width = static_cast<float>(image.width);
   std::vector<float> values;
-  if (has("info") && (n == 3 || n == 6)) {
+  if (has("orig") && has("size") && n == 2) {  // RT-DETR and its kin: width first
+    values = {width, height};
+  } else if (has("info") && (n == 3 || n == 6)) {
     values.assign(static_cast<size_t>(n), 1.0f);
     values[0] = height;
     values[1] = width;
-  } else if (has("shape") && n == 2) {
+  } else if ((has("shape") || has("size")) && n == 2) {
     values = {height, width};
+  } else if (has("mask") && n >= 1 && n <= 1 << 24) {  // pixel_mask: all of the picture counts
+    values.assign(static_cast<size_t>(n), 1.0f);
   } else if (has("scale") && n == 2) {
     values = {1, 1};
   } else if (has("seq") && n >= 1 && n <= 4096) {
@@ -75,106 +62,12 @@ std::map<std::string, std::string> model_info_of(const Model& model) {
   return found;
 }
 
-std::string value_of(const std::map<std::string, std::string>& values,
-                     std::initializer_list<const char*> keys) {
-  for (const char* key : keys)
-    if (const auto found = values.find(key); found != values.end() && !found->second.empty())
-      return found->second;
-  return {};
-}
-
-bool truth(const std::string& text) {
-  const std::string value = lower(text);
-  return value == "true" || value == "yes" || value == "1";
-}
-
-// True when the converter was told `option`, so that the graph already does it.
-bool converted_with(const Model& model, const std::string& option) {
-  for (const char* place : {"conversion_parameters/", "MO_config/", "cli_parameters/"}) {
-    const auto found = model.rt_info().find(place + option);
-    if (found == model.rt_info().end()) continue;
-    const std::string value = lower(found->second);
-    if (!value.empty() && value != "none" && value != "()" && value != "[]" && value != "{}" &&
-        value != "false" && value != "0")
-      return true;
-  }
-  return false;
-}
-
-// Numbers for `channels` channels from the property, else from model_info, else `otherwise`.
-std::vector<float> per_channel(const std::string& property, const std::string& of_model,
-                               const char* name, int channels, float otherwise) {
-  const bool set = !property.empty();
-  std::vector<float> values =
-      parse_numbers(set ? property : of_model, set ? name : std::string("model_info ") + name);
-  if (values.empty()) return {otherwise};
-  if (values.size() != 1 && values.size() != static_cast<size_t>(channels)) {
-    throw Error{ErrorCode::bad_argument,
-                std::string(name) + " has " + std::to_string(values.size()) +
-                    " numbers where 1 or " + std::to_string(channels) + " are needed"};
-  }
-  return values;
-}
-
-FrameTransform transform_of(const Model& model,
-                            const std::map<std::string, std::string>& model_info,
-                            const ImageShape& image, const ModelOptions& options) {
-  FrameTransform transform;
-  transform.nhwc = image.nhwc;
-  const bool embedded = truth(value_of(model_info, {"embedded_processing"}));
-
-  const std::string resize = lower(value_of(model_info, {"resize_type"}));
-  transform.resize = ResizeMode::stretch;
-  if (options.resize_mode == ResizeChoice::letterbox ||
-      (options.resize_mode == ResizeChoice::automatic && resize.rfind("fit_to_window", 0) == 0)) {
-    transform.resize = ResizeMode::letterbox;
-    transform.pad_value = 114;
-    transform.centered = options.resize_mode == ResizeChoice::letterbox
-                             ? resize != "fit_to_window"
-                             : resize == "fit_to_window_letterbox";
-    const std::vector<float> pad =
-        parse_numbers(value_of(model_info, {"pad_value"}), "model_info pad_value");
-    if (!pad.empty()) transform.pad_value = std::clamp(pad[0], 0.0f, 255.0f);
-  } else if (options.resize_mode == ResizeChoice::crop ||
-             (options.resize_mode == ResizeChoice::automatic && resize == "crop")) {
-    transform.resize = ResizeMode::crop;
-  }
-
-  if (image.channels == 1) {
-    if (options.color_format == ColorChoice::bgr || options.color_format == ColorChoice::rgb)
-      throw Error{ErrorCode::bad_argument,
-                  "color-format: the model's input has 1 channel, use gray"};
-    transform.color = ColorOrder::gray;
-  } else {
-    if (options.color_format == ColorChoice::gray)
-      throw Error{ErrorCode::bad_argument, "color-format=gray: the model's input has 3 channels"};
-    const bool reversed = !embedded && !converted_with(model, "reverse_input_channels") &&
-                          truth(value_of(model_info, {"reverse_input_channels"}));
-    const std::string space = lower(value_of(model_info, {"color_space"}));
-    const bool rgb = options.color_format == ColorChoice::rgb ||
-                     (options.color_format == ColorChoice::automatic &&
-                      (space.empty() ? reversed : space == "rgb"));
-    transform.color = rgb ? ColorOrder::rgb : ColorOrder::bgr;
-  }
-
-  const bool mean_done = embedded || converted_with(model, "mean_values");
-  const bool scale_done =
-      embedded || converted_with(model, "scale_values") || converted_with(model, "scale");
-  transform.mean =
-      per_channel(options.mean, mean_done ? "" : value_of(model_info, {"mean_values", "mean"}),
-                  "mean", image.channels, 0);
-  transform.scale =
-      per_channel(options.scale, scale_done ? "" : value_of(model_info, {"scale_values", "scale"}),
-                  "scale", image.channels, 1);
-  if (std::count(transform.scale.begin(), transform.scale.end(), 0.0f) != 0)
-    throw Error{ErrorCode::bad_argument, "scale must not be 0"};
-  return transform;
-}
-
-// Converters often number their layers; a tensor name says more then.
+// Converters number their layers ("485", "Add_485"); a tensor name says more then.
 void prefer_words(OutputFacts& output) {
-  const auto is_number = [](const std::string& name) {
-    return name.find_first_not_of("0123456789") == std::string::npos;
+  const auto is_number = [&](const std::string& name) {
+    const std::string numbered = output.op + "_";
+    const size_t from = name.rfind(numbered, 0) == 0 ? numbered.size() : 0;
+    return name.find_first_not_of("0123456789", from) == std::string::npos;
   };
   if (!is_number(output.name)) return;
   for (std::string& alias : output.aliases) {
@@ -184,33 +77,48 @@ void prefer_words(OutputFacts& output) {
   }
 }
 
-// A number of model_info between 0 and 1, or `otherwise`.
-float share_of(const std::map<std::string, std::string>& model_info,
-               std::initializer_list<const char*> keys, float otherwise) {
-  const std::string text = value_of(model_info, keys);
-  const std::vector<float> value = parse_numbers(text, *keys.begin());
-  return value.size() == 1 && value[0] >= 0 && value[0] <= 1 ? value[0] : otherwise;
+// A number between 0 and 1, or `otherwise`.
+float share_of(const StatedFacts& facts, const char* key, float otherwise,
+               std::vector<Fact>& origins) {
+  const auto found = facts.info.find(key);
+  if (found == facts.info.end()) return otherwise;
+  const std::vector<float> value = parse_numbers(found->second, key);
+  if (value.size() != 1 || !(value[0] >= 0) || !(value[0] <= 1)) return otherwise;
+  origins.push_back({key, found->second, facts.source_of(key)});
+  return value[0];
+}
+
+// model-proc before the model before the files beside it.
+StatedFacts stated_facts(const Model& model, const BesideFacts& proc, const BesideFacts& beside) {
+  StatedFacts facts;
+  facts.info = proc.info;
+  facts.sources = proc.sources;
+  for (const auto& [key, value] : model_info_of(model))
+    if (facts.info.emplace(key, value).second) facts.sources[key] = "model_info";
+  for (const auto& [key, value] : beside.info)
+    if (facts.info.emplace(key, value).second) facts.sources[key] = beside.sources.at(key);
+  return facts;
+}
+
+struct Labels {
+  std::vector<std::string> names;
+  std::string source;
+  bool own = true;
+};
+Labels settle_labels(const ModelOptions& options, const BesideFacts& proc, const Model& model,
+                     const BesideFacts& beside) {
+  if (!options.labels_file.empty())
+    return {read_labels(options.labels_file), "property labels-file", false};
+  if (!options.labels.empty()) return {parse_labels(options.labels), "property labels", false};
+  if (!proc.labels.empty()) return {proc.labels, proc.labels_source, true};
+  const auto info = model_info_of(model);
+  if (const auto found = info.find("labels"); found != info.end())
+    if (std::vector<std::string> names = parse_model_labels(found->second); !names.empty())
+      return {std::move(names), "model_info", true};
+  return {beside.labels, beside.labels_source, beside.sure_labels};
 }
 
 }  // namespace
-
-std::vector<float> parse_numbers(const std::string& text, const std::string& what) {
-  std::vector<float> values;
-  size_t at = 0;
-  auto skip = [&](const char* set) { at = std::min(text.find_first_not_of(set, at), text.size()); };
-  skip(" \t[(<");
-  while (at < text.size() && text[at] != ']' && text[at] != ')' && text[at] != '>') {
-    float value = 0;
-    const auto end = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (end.ec != std::errc() || !std::isfinite(value))
-      throw Error{ErrorCode::bad_argument,
-                  what + ": '" + text + "' is not a number or a list of numbers like 1.5,2,3"};
-    values.push_back(value);
-    at = static_cast<size_t>(end.ptr - text.data());
-    skip(" \t,");
-  }
-  return values;
-}
 
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options) {
   Network network;
@@ -230,7 +138,8 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
                     describe_inputs(m)};
   }
   network.image_input = images[0];
-  const ImageShape image = image_shape(m.inputs()[images[0]]);
+  const Port& picture = m.inputs()[images[0]];
+  const ImageShape image = image_shape(picture);
   network.width = image.width;
   network.height = image.height;
   network.channels = image.channels;
@@ -238,40 +147,75 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
     if (i != network.image_input)
       network.constants.emplace_back(i, constant_input(m.inputs()[i], image, m));
 
-  ModelFacts facts;
-  facts.model_info = model_info_of(m);
-  network.transform = transform_of(m, facts.model_info, image, options);
+  const BesideFacts proc =
+      options.model_proc.empty() ? BesideFacts() : read_model_proc(options.model_proc);
+  const BesideFacts beside = read_beside(m.path());
+  const StatedFacts stated = stated_facts(m, proc, beside);
+  const Labels labels = settle_labels(options, proc, m, beside);
+  network.labels = labels.names;
+  network.warnings = beside.warnings;
+  network.warnings.insert(network.warnings.end(), proc.warnings.begin(), proc.warnings.end());
+  if (!labels.names.empty())
+    network.origins.push_back(
+        {"labels", std::to_string(labels.names.size()) + " names", labels.source});
 
-  if (!options.labels_file.empty())
-    network.labels = read_labels(options.labels_file);
-  else if (!options.labels.empty())
-    network.labels = parse_labels(options.labels);
-  else
-    network.labels = parse_model_labels(value_of(facts.model_info, {"labels"}));
-
+  ModelFacts& facts = network.facts;
+  facts.name = network.name;
+  facts.model_info = stated.info;
   facts.width = image.width;
   facts.height = image.height;
-  facts.labels = network.labels;
+  facts.labels = labels.names;
+  facts.own_labels = labels.own;
+  for (const Port& port : m.inputs()) facts.input_names.push_back(lower(port.name));
   for (size_t i = 0; i < m.outputs().size(); ++i) {
     const Port& port = m.outputs()[i];
     Shape shape = port.shape;
-    if (!shape.empty() && m.inputs()[network.image_input].shape[0] > 1 &&
-        shape[0] == m.inputs()[network.image_input].shape[0])
+    if (!shape.empty() && picture.shape[0] > 1 && shape[0] == picture.shape[0])
       shape[0] = 1;  // one frame an inference, whatever batch the file states
     facts.outputs.push_back({port.name, port.tensor_names, port.type, shape, m.output_op(i),
                              m.output_op_attributes(i)});
     prefer_words(facts.outputs.back());
   }
+  for (const char* key : {"model_type", "task"})
+    if (const auto found = stated.info.find(key); found != stated.info.end())
+      network.origins.push_back({key, found->second, stated.source_of(key)});
   network.head = choose_head(facts, options.post_process);
-
-  network.model_defaults.threshold = share_of(facts.model_info, {"confidence_threshold"}, 0.5f);
-  network.model_defaults.iou_threshold = share_of(facts.model_info, {"iou_threshold"}, 0.45f);
+  network.warnings.insert(network.warnings.end(), network.head.warnings.begin(),
+                          network.head.warnings.end());
+  network.transform = picture_transform(m, stated, image, picture.type, options,
+                                        network.head.picture, network.origins, network.warnings);
+  network.model_defaults.threshold =
+      share_of(stated, "confidence_threshold", 0.5f, network.origins);
+  network.model_defaults.iou_threshold = share_of(stated, "iou_threshold", 0.45f, network.origins);
   return network;
 }
 
 Network describe_network(const ModelOptions& options) {
   if (options.model.empty()) throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
-  return describe_network(Model::read(options.model), options);
+  return describe_network(Model::read(model_file(options.model)), options);
+}
+
+std::string read_outputs(const Network& network, std::span<const Tensor> outputs,
+                         const DecodeSettings& settings, bool attach_tensors, Results& results) {
+  const HeadChoice& head = network.head;
+  if (network.trust->dropped()) {
+    results = {};
+    match_tensors(network.facts).decode(outputs, settings, results);
+    return {};
+  }
+  run_head(head, network.facts, outputs, settings, attach_tensors, results);
+  const bool contradicted = !results.contradiction.empty();
+  const bool first = contradicted && network.trust->contradictions() == 0;
+  if (network.trust->note(contradicted))
+    return "all of the first inferences contradict the head " + head.name + " (" +
+           results.contradiction +
+           "); it is dropped until the model is loaded again, frames get raw tensors; set "
+           "post-process";
+  if (!first) return {};
+  return "the values of the outputs contradict the head " + head.name + ": " +
+         results.contradiction +
+         "; such frames get raw tensors and no objects, and stats counts them (contradictions); "
+         "set post-process if the head is not the right one";
 }
 
 }  // namespace clinfer

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/heads/beside.h"
 #include "engine/heads/decoder.h"
 
 namespace clinfer {
@@ -18,12 +20,19 @@ enum class ColorChoice { automatic, bgr, rgb, gray };
 // What a user says about a model. Empty and automatic: left to the model, the files beside it and
 // what its family is known for.
 struct ModelOptions {
-  std::string model;  // path
+  std::string model;       // path of a file, or of a folder that holds one
+  std::string model_proc;  // path of DL Streamer's description
   std::string labels, labels_file;
   ResizeChoice resize_mode = ResizeChoice::automatic;
   ColorChoice color_format = ColorChoice::automatic;
   std::string mean, scale;  // numbers, comma separated
   std::string post_process = "auto";
+};
+
+// Something that was settled, and what settled it: "property", "model_info", a file's name, or that
+// it was assumed.
+struct Fact {
+  std::string what, value, source;
 };
 
 struct Network {
@@ -34,16 +43,31 @@ struct Network {
   int width = 0, height = 0, channels = 3;
   FrameTransform transform;
   std::vector<std::pair<size_t, Tensor>> constants;  // inputs that are the same for all frames
+  ModelFacts facts;                                  // what the head was chosen by
   HeadChoice head;
+  std::vector<Fact> origins;          // of labels, resize-mode, colours, mean, scale, thresholds
+  std::vector<std::string> warnings;  // for the user: what was guessed, and how to set it
+  std::shared_ptr<HeadTrust> trust = std::make_shared<HeadTrust>();  // since the model was loaded
   DecodeSettings model_defaults;  // thresholds of model_info, else the general ones
 };
 
-// Reads the model and settles all of the above. Throws Error that says what does not fit and which
+// Reads the model and settles all of the above: a property wins over the model, the model over the
+// files beside it, those over what is usual. Throws Error that says what does not fit and which
 // property to set.
 Network describe_network(const ModelOptions& options);
 
 // The same for a model in memory.
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options);
+
+// Decodes one inference. What contradicts the head gives raw tensors and no objects; a head that
+// all of the first inferences contradict is dropped. Returns a line for the user at the first
+// contradiction and when the head is dropped, else "". Safe to use from any thread.
+std::string read_outputs(const Network& network, std::span<const Tensor> outputs,
+                         const DecodeSettings& settings, bool attach_tensors, Results& results);
+
+// What the model's inputs and outputs are, every head with its fit and reason, and where each fact
+// came from; several lines.
+std::string explain(const Network& network);
 
 // "1.5" or "1,2,3" (brackets allowed); empty text gives nothing. Throws Error{bad_argument} naming
 // `what`.

@@ -21,6 +21,7 @@ struct AnchorLevel {
   size_t anchor_step = 0, attribute_step = 0, y_step = 0, x_step = 0;
   std::vector<float> sizes;  // width, height of each anchor; pixels, or cells for v2
   bool activated = false;    // the graph squashed everything but the sizes
+  bool softmax = false;      // classes are logits of one choice
 };
 
 std::vector<float> parse_floats(const std::string& text) {
@@ -71,7 +72,7 @@ bool grid_of(const ModelFacts& facts, int64_t cells, size_t& rows, size_t& colum
 void decode_levels(const ModelFacts& facts, Version version, const std::vector<AnchorLevel>& levels,
                    std::span<const Tensor> outputs, const DecodeSettings& settings,
                    Results& results) {
-  std::vector<Detection> found;
+  Candidates candidates(settings);
   for (const AnchorLevel& level : levels) {
     const size_t attributes = 5 + level.classes;
     const Floats values(
@@ -89,7 +90,13 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
           size_t best = 5;
           for (size_t k = 6; k < attributes; ++k)
             if (at(k) > at(best)) best = k;
-          const float score = object * squash(at(best));
+          float of_class = level.softmax ? 0 : squash(at(best));
+          if (level.softmax) {
+            float sum = 0;
+            for (size_t k = 5; k < attributes; ++k) sum += std::exp(at(k) - at(best));
+            of_class = 1 / sum;
+          }
+          const float score = object * of_class;
           float offset_x = squash(at(0)), offset_y = squash(at(1)), width = 0, height = 0;
           if (version == Version::v5) {
             offset_x = 2 * offset_x - 0.5f;
@@ -107,13 +114,14 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
           }
           const float center_x = (static_cast<float>(x) + offset_x) * x_step;
           const float center_y = (static_cast<float>(y) + offset_y) * y_step;
-          add_detection(settings, center_x - width / 2, center_y - height / 2, center_x + width / 2,
-                        center_y + height / 2, score, static_cast<int64_t>(best - 5), found);
+          candidates.expect_probability(score);
+          candidates.add_centered(center_x, center_y, width, height, score,
+                                  static_cast<double>(best - 5), cell);
         }
       }
     }
   }
-  finish_detections(settings, true, found, results);
+  finish(settings, suppression_of(facts), candidates, results);
 }
 
 // Levels from RegionYolo operations, which carry their anchors.
@@ -230,6 +238,16 @@ const std::vector<float> kV3 = {10, 13, 16,  30,  33, 23,  30,  61,  62,
 const std::vector<float> kV4 = {12, 16, 19,  36,  40,  28,  36,  75,  76,
                                 55, 72, 146, 142, 110, 192, 243, 459, 401};
 const std::vector<float> kTiny = {23, 27, 37, 58, 81, 82, 81, 82, 135, 169, 344, 319};
+// Of v2, in cells: trained on COCO, and tiny on VOC.
+const std::vector<float> kV2Coco = {0.57273f, 0.677385f, 1.87446f, 2.06253f, 3.33843f,
+                                    5.47434f, 7.88282f,  3.52778f, 9.77052f, 9.16828f};
+const std::vector<float> kV2Voc = {1.08f,  1.19f, 3.42f, 4.41f,  6.63f,
+                                   11.38f, 9.42f, 5.11f, 16.62f, 10.52f};
+
+bool file_says(const ModelFacts& facts, const char* word) {
+  return lower(facts.name).find(word) != std::string::npos ||
+         lower(info(facts, "model_type")).find(word) != std::string::npos;
+}
 
 // Anchors of model_info, else the published ones of the version for this number of outputs.
 Match match_raw(const ModelFacts& facts, Version version, const std::vector<float>& published) {
@@ -238,13 +256,58 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
   if (!own) anchors = facts.outputs.size() == 2 && version == Version::v3 ? kTiny : published;
   const auto levels = raw_levels(facts, anchors);
   if (!levels) return {Fit::no, "needs two or three maps [1,3*(5+classes),h,w]", {}};
-  auto decode = [facts, version, levels = *levels](std::span<const Tensor> outputs,
-                                                   const DecodeSettings& settings,
-                                                   Results& results) {
+  Match match;
+  match.decode = [facts, version, levels = *levels](std::span<const Tensor> outputs,
+                                                    const DecodeSettings& settings,
+                                                    Results& results) {
     decode_levels(facts, version, levels, outputs, settings, results);
   };
-  return {Fit::possible, own ? "maps with model_info's anchors" : "maps with published anchors",
-          decode};
+  match.fit = Fit::possible;
+  match.reason = own ? "maps with model_info's anchors" : "maps with published anchors";
+  match.classes = levels->front().classes;
+  match.picture = yolo_picture("YOLO");
+  if (!own)
+    match.assumptions.push_back(
+        "nothing says which anchors the network was trained with; those published are used");
+  return match;
+}
+
+// Whether the coarsest map comes first, as Darknet's v3 has them.
+bool coarse_first(const ModelFacts& facts) {
+  return facts.outputs.size() >= 2 &&
+         count(facts.outputs.front().shape) < count(facts.outputs.back().shape);
+}
+
+// One map [1,5*(5+C),h,w] at stride 32: v2 without its RegionYolo.
+Match match_v2_map(const ModelFacts& facts) {
+  if (facts.outputs.size() != 1) return {};
+  const Shape& s = facts.outputs[0].shape;
+  if (s.size() != 4 || s[0] != 1 || s[1] % 5 != 0 || s[1] < 30 || s[2] * 32 != facts.height ||
+      s[3] * 32 != facts.width || !is_float_output(facts.outputs[0]))
+    return {};
+  AnchorLevel level;
+  level.rows = static_cast<size_t>(s[2]);
+  level.columns = static_cast<size_t>(s[3]);
+  level.anchors = 5;
+  level.classes = static_cast<size_t>(s[1] / 5 - 5);
+  level.attribute_step = level.rows * level.columns;
+  level.anchor_step = level.attribute_step * (5 + level.classes);
+  level.y_step = level.columns;
+  level.x_step = 1;
+  level.sizes = level.classes == 20 ? kV2Voc : kV2Coco;
+  level.softmax = true;
+  Match match;
+  match.decode = [facts, level](std::span<const Tensor> outputs, const DecodeSettings& settings,
+                                Results& results) {
+    decode_levels(facts, Version::v2, {level}, outputs, settings, results);
+  };
+  match.fit = level.classes == 20 || level.classes == 80 ? Fit::likely : Fit::possible;
+  match.reason = "a map of five boxes a cell";
+  match.classes = level.classes;
+  match.picture = unit_picture("YOLOv2");
+  match.assumptions.push_back(
+      "nothing says which anchors the network was trained with; those published are used");
+  return match;
 }
 
 }  // namespace
@@ -252,25 +315,42 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
 Match match_yolov3(const ModelFacts& facts) {
   Version version = Version::v3;
   if (const auto levels = region_levels(facts, version)) {
-    auto decode = [facts, version, levels = *levels](std::span<const Tensor> outputs,
-                                                     const DecodeSettings& settings,
-                                                     Results& results) {
+    Match match;
+    match.decode = [facts, version, levels = *levels](std::span<const Tensor> outputs,
+                                                      const DecodeSettings& settings,
+                                                      Results& results) {
       decode_levels(facts, version, levels, outputs, settings, results);
     };
-    return {Fit::certain, "RegionYolo outputs", decode};
+    match.fit = Fit::certain;
+    match.reason = "RegionYolo outputs";
+    match.classes = levels->front().classes;
+    return match;
   }
-  return match_raw(facts, Version::v3, kV3);
+  if (Match v2 = match_v2_map(facts); v2.fit != Fit::no) return v2;
+  Match match = match_raw(facts, Version::v3, kV3);
+  if (match.fit == Fit::possible &&
+      (coarse_first(facts) || file_says(facts, "yolov3") || file_says(facts, "yolo-v3")))
+    match.fit = Fit::likely;
+  return match;
 }
 
-Match match_yolov4(const ModelFacts& facts) { return match_raw(facts, Version::v3, kV4); }
+Match match_yolov4(const ModelFacts& facts) {
+  Match match = match_raw(facts, Version::v3, kV4);
+  if (match.fit == Fit::possible && (file_says(facts, "yolov4") || file_says(facts, "yolo-v4")))
+    match.fit = Fit::certain;
+  return match;
+}
 
 Match match_yolov5(const ModelFacts& facts) {
   Match rows = match_yolov5_rows(facts);
   if (rows.fit != Fit::no) return rows;
-  // v5's own heads differ from v3's in the activation, not in the anchors; those are rank 5 in its
-  // exports.
-  Match raw = match_raw(facts, Version::v5, kV3);
-  if (raw.fit == Fit::possible && facts.outputs[0].shape.size() == 5) raw.fit = Fit::certain;
+  // v5's own heads differ from v3's in the activation, not in the anchors; v7's are v4's. Both are
+  // of rank 5 in their exports.
+  const bool v7 = file_says(facts, "yolov7");
+  Match raw = match_raw(facts, Version::v5, v7 ? kV4 : kV3);
+  if (raw.fit == Fit::possible &&
+      (facts.outputs[0].shape.size() == 5 || v7 || file_says(facts, "yolov5")))
+    raw.fit = Fit::certain;
   return raw.fit == Fit::no ? rows : raw;
 }
 

@@ -112,11 +112,11 @@ void Element::prepare() {
   const Settings current = settings();
   if (model_ == nullptr || model_path_ != current.model) {
     if (current.model.empty()) throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
-    model_ = Model::read(current.model);
+    model_ = Model::read(model_file(current.model));
     model_path_ = current.model;
   }
   Network network = describe_network(model_, current);
-  warn_of_raw_tensors(self_, network, current);
+  say_what_was_settled(self_, network, current);
   statistics_.clear();
   service_time_.clear();
   live_ = false;
@@ -224,7 +224,8 @@ GstStructure* Element::stats() const {
       "batch-size", G_TYPE_UINT, static_cast<guint>(batcher.batch_size()), "batches", G_TYPE_UINT64,
       counts.batches, "images", G_TYPE_UINT64, counts.frames, "post-process", G_TYPE_STRING,
       session->network.head.name.c_str(), "post-process-reason", G_TYPE_STRING,
-      session->network.head.reason.c_str(), "load-ms", G_TYPE_DOUBLE, compiled.load_ms(),
+      session->network.head.reason.c_str(), "contradictions", G_TYPE_UINT64,
+      session->network.trust->contradictions(), "load-ms", G_TYPE_DOUBLE, compiled.load_ms(),
       "cached-programs", G_TYPE_UINT, static_cast<guint>(compiled.cached_programs()),
       "built-programs", G_TYPE_UINT, static_cast<guint>(compiled.built_programs()), nullptr);
   static const char* const kHintNames[] = {"default", "low", "medium", "high"};

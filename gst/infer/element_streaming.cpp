@@ -447,7 +447,11 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   const Clock::time_point waited = Clock::now();
   for (const auto& [inference, outputs] : finished) {
     PartResult& part = result.parts.emplace_back();
-    network.head.decode(outputs, job->decode, part.results);
+    const std::string contradiction =
+        read_outputs(network, outputs, job->decode, false, part.results);
+    if (!contradiction.empty())
+      GST_ELEMENT_WARNING(self_, STREAM, DECODE,
+                          ("%s: %s", network.name.c_str(), contradiction.c_str()), (nullptr));
     part.placement = inference->placement;
     part.region = inference->region.index;
   }

@@ -33,14 +33,16 @@ class Pacer {
 
 }  // namespace
 
-void warn_of_raw_tensors(GstElement* element, const Network& network, const Settings& settings) {
+void say_what_was_settled(GstElement* element, const Network& network, const Settings& settings) {
   if (network.head.name == "none" && settings.post_process == "auto")
     GST_ELEMENT_WARNING(element, STREAM, FORMAT,
                         ("%s: %s; frames get the raw tensors", network.model->path().c_str(),
                          network.head.reason.c_str()),
                         ("set post-process=none if that is what you want"));
-  GST_INFO_OBJECT(element, "post-process %s (%s)", network.head.name.c_str(),
-                  network.head.reason.c_str());
+  for (const std::string& warning : network.warnings)
+    GST_ELEMENT_WARNING(element, STREAM, FORMAT,
+                        ("%s: %s", network.model->path().c_str(), warning.c_str()), (nullptr));
+  GST_INFO_OBJECT(element, "%s", explain(network).c_str());
 }
 
 ModelLoader::ModelLoader(GstElement* element, Loaded loaded)
@@ -180,7 +182,7 @@ void ModelLoader::run(Task task) {
     const bool is_described = task.network.model != nullptr;
     if (!is_described) task.network = describe_network(task.settings);
     post_progress(GST_PROGRESS_TYPE_START, "Compiling " + task.network.name);
-    if (!is_described) warn_of_raw_tensors(element_, task.network, task.settings);
+    if (!is_described) say_what_was_settled(element_, task.network, task.settings);
     return compile(task), true;
   });
 }

@@ -26,8 +26,9 @@ struct Session {
   Settings settings;  // that they follow from
 };
 
-// Says so where no decoder was found for a model.
-void warn_of_raw_tensors(GstElement* element, const Network& network, const Settings& settings);
+// Warns of what was guessed about a model, and where no head was found for it; the reasons go to the
+// log.
+void say_what_was_settled(GstElement* element, const Network& network, const Settings& settings);
 
 // start(), use(), stop() and reset() are called by one thread at a time; the others by any thread.
 // No lock is held while a model compiles or a message is posted.

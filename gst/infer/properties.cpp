@@ -115,10 +115,14 @@ const std::vector<ElementProperty>& element_properties() {
   static const std::vector<ElementProperty> rows = {
       engine(
           text<&S::model>("model", "Model",
-                          "OpenVINO IR model, the .xml file (its .bin lies beside it). Set while "
-                          "playing, the new model compiles beside the old one and takes over "
-                          "between two frames, with an element message clinfer-model",
+                          "OpenVINO IR model, the .xml file (its .bin lies beside it), or a folder "
+                          "that holds one. Set while playing, the new model compiles beside the old "
+                          "one and takes over between two frames, with an element message "
+                          "clinfer-model",
                           kPlaying)),
+      text<&S::model_proc>("model-proc", "Model description",
+                           "DL Streamer's JSON description of the model: preprocessing, labels, "
+                           "attribute names; what it says wins over the model"),
       engine<&Config::device>(
           text<&S::device>("device", "Device",
                            "GPU (the first GPU, else a CPU), GPU.N or CPU, by the names that "
@@ -212,7 +216,7 @@ const std::vector<ElementProperty>& element_properties() {
       choice<&S::resize_mode>(
           "resize-mode", "Resize mode", "How a frame is fitted to the input of the network",
           "GstClinferResizeMode",
-          {{ResizeChoice::automatic, "As the model's model_info says, else stretch", "auto"},
+          {{ResizeChoice::automatic, "As the model, files beside it or its family say, else stretch", "auto"},
            {ResizeChoice::stretch, "Fill the input, whatever the aspect ratio", "stretch"},
            {ResizeChoice::letterbox, "Keep the aspect ratio, pad the rest", "letterbox"},
            {ResizeChoice::crop, "Keep the aspect ratio, take the middle", "crop"}}),
@@ -220,16 +224,16 @@ const std::vector<ElementProperty>& element_properties() {
           "color-format", "Colour format", "Order of the channels of the network's input",
           "GstClinferColorFormat",
           {{ColorChoice::automatic,
-            "As the model's model_info says, else BGR (gray for one channel)", "auto"},
+            "As the model, files beside it or its family say, else BGR (gray for one channel)", "auto"},
            {ColorChoice::bgr, "Blue first", "bgr"},
            {ColorChoice::rgb, "Red first", "rgb"},
            {ColorChoice::gray, "Luma", "gray"}}),
       text<&S::mean>("mean", "Mean",
                      "Subtracted from pixel values 0..255: one number, or one per channel, comma "
-                     "separated (unset: the model's model_info, else 0)"),
+                     "separated (unset: as the model, files beside it or its family say, else 0)"),
       text<&S::scale>("scale", "Scale",
                       "Divisor of the pixel values, after mean: one number, or one per channel "
-                      "(unset: the model's model_info, else 1)"),
+                      "(unset: the as the model, files beside it or its family say, else 1)"),
       number<&S::inference_interval>("inference-interval", "Inference interval",
                                      "Run the network on every Nth frame", 1, G_MAXUINT,
                                      kControllable),

@@ -1,0 +1,37 @@
+// What files beside a model say about it: those that exporters leave there, and labels.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace clinfer {
+
+// Values under the keys that model_info has for the same thing ("mean_values", "task"), each with
+// the file that says so.
+struct BesideFacts {
+  std::map<std::string, std::string> info;
+  std::map<std::string, std::string> sources;  // key -> file name
+  std::vector<std::string> labels;
+  std::string labels_source;  // file name; empty: no labels found
+  bool sure_labels = false;  // the file is this model's for certain, not one of several in a folder
+  std::vector<std::string> warnings;  // files that are not understood
+  // Sets a value unless an earlier file has.
+  void set(const std::string& key, const std::string& value, const std::string& source);
+  void set_labels(std::vector<std::string> values, const std::string& source, bool sure);
+};
+
+// Looks beside the file (an .xml or .onnx): Ultralytics' metadata.yaml, Hugging Face's config.json
+// and preprocessor_config.json, PaddleDetection's infer_cfg.yml, MMDeploy's pipeline.json,
+// GStreamer's .modelinfo, TensorFlow's label maps, files of labels. None of them need be there;
+// what cannot be read is a warning, not an error.
+BesideFacts read_beside(const std::string& model_path);
+
+// DL Streamer's description of a model. Throws Error{not_found, bad_argument} that names the place.
+BesideFacts read_model_proc(const std::string& path);
+
+// The model file that a path means: itself, or where it is a folder the one .xml (else .onnx) in
+// it. Throws Error{not_found} when a folder has none, or several.
+std::string model_file(const std::string& path);
+
+}  // namespace clinfer

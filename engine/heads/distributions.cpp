@@ -1,0 +1,269 @@
+// Distances as distributions: NanoDet and PicoDet (scores and 8 bins a side at each level), and
+// YOLO v8's maps as they leave the network (16 bins and class scores in one).
+#include <algorithm>
+
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
+
+namespace clinfer {
+namespace {
+
+// Rows [1,N,M] or [N,M] grouped by N, largest N (finest level) first.
+struct LevelOutputs {
+  int64_t cells = 0;
+  std::vector<size_t> outputs;
+};
+
+std::vector<LevelOutputs> group_by_cells(const ModelFacts& facts) {
+  std::vector<LevelOutputs> levels;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const Shape& shape = facts.outputs[i].shape;
+    if (!table_of(facts.outputs[i]) || shape.size() > 3) return {};
+    const int64_t cells = shape[shape.size() - 2];
+    auto found = std::find_if(levels.begin(), levels.end(),
+                              [&](const LevelOutputs& level) { return level.cells == cells; });
+    if (found == levels.end()) found = levels.insert(levels.end(), LevelOutputs{cells, {}});
+    found->outputs.push_back(i);
+  }
+  std::sort(levels.begin(), levels.end(),
+            [](const LevelOutputs& a, const LevelOutputs& b) { return a.cells > b.cells; });
+  return levels;
+}
+
+// The grid of a level of `cells` cells, by the strides in use.
+std::optional<GridLevel> grid_of(const ModelFacts& facts, int64_t cells) {
+  for (int stride : {4, 8, 16, 32, 64, 128}) {
+    const int columns = (facts.width + stride - 1) / stride;
+    const int rows = (facts.height + stride - 1) / stride;
+    if (static_cast<int64_t>(columns) * rows == cells)
+      return GridLevel{columns, rows, static_cast<float>(stride), static_cast<float>(stride)};
+  }
+  return std::nullopt;
+}
+
+struct NanodetLevel {
+  GridLevel grid;
+  size_t scores = 0, distances = 0;  // outputs; the same one where both lie in one row
+  size_t classes = 0, bins = 0;
+  size_t score_width = 0, distance_width = 0, distance_at = 0;  // of a row, elements
+  float center = 0.5f;                                          // of a cell's reference point
+};
+
+// Expected value of a distribution given by logits: the distance in steps.
+float expected(const float* logits, size_t bins) {
+  float top = logits[0], sum = 0, mean = 0;
+  for (size_t k = 1; k < bins; ++k) top = std::max(top, logits[k]);
+  for (size_t k = 0; k < bins; ++k) {
+    const float weight = std::exp(logits[k] - top);
+    sum += weight;
+    mean += weight * static_cast<float>(k);
+  }
+  return mean / sum;
+}
+
+void decode_nanodet(const std::vector<NanodetLevel>& levels, const Decided& squashed,
+                    Suppression suppression, std::span<const Tensor> outputs,
+                    const DecodeSettings& settings, Results& results) {
+  Candidates candidates(settings);
+  bool seen_logits = false;
+  for (const NanodetLevel& level : levels) {
+    const size_t cells =
+        static_cast<size_t>(level.grid.columns) * static_cast<size_t>(level.grid.rows);
+    const Floats scores(output_of(outputs, level.scores, cells * level.score_width));
+    for (size_t i = 0; i < cells && !seen_logits; ++i)
+      for (size_t k = 0; k < level.classes; ++k) {
+        const float v = scores[i * level.score_width + k];
+        seen_logits = seen_logits || v < -0.01f || v > 1.01f;
+      }
+  }
+  const bool logits = squashed.settle(seen_logits ? Decided::second : Decided::first,
+                                      Decided::first) == Decided::second;
+  for (const NanodetLevel& level : levels) {
+    const size_t cells =
+        static_cast<size_t>(level.grid.columns) * static_cast<size_t>(level.grid.rows);
+    Floats scores(output_of(outputs, level.scores, cells * level.score_width));
+    const Floats distances(output_of(outputs, level.distances, cells * level.distance_width));
+    std::vector<float> buffer;
+    for (size_t i = 0; i < cells; ++i) {
+      const float* row = scores.data() + i * level.score_width;
+      size_t best = 0;
+      for (size_t k = 1; k < level.classes; ++k)
+        if (row[k] > row[best]) best = k;
+      if (!logits) candidates.expect_probability(row[best]);
+      const float score = logits ? sigmoid(row[best]) : row[best];
+      if (!(score >= settings.threshold)) continue;
+      const float x =
+          (static_cast<float>(i % static_cast<size_t>(level.grid.columns)) + level.center) *
+          level.grid.x_step;
+      const float y =
+          (static_cast<float>(i / static_cast<size_t>(level.grid.columns)) + level.center) *
+          level.grid.y_step;
+      const float* side =
+          distances.run(i * level.distance_width + level.distance_at, 4 * level.bins, buffer);
+      const float left = expected(side, level.bins) * level.grid.x_step;
+      const float top = expected(side + level.bins, level.bins) * level.grid.y_step;
+      const float right = expected(side + 2 * level.bins, level.bins) * level.grid.x_step;
+      const float bottom = expected(side + 3 * level.bins, level.bins) * level.grid.y_step;
+      candidates.add(x - left, y - top, x + right, y + bottom, score, static_cast<double>(best), i);
+    }
+  }
+  finish(settings, suppression, candidates, results);
+}
+
+// Pairs of scores [1,N,C] and distances [1,N,4*bins] at each level.
+std::vector<NanodetLevel> nanodet_pairs(const ModelFacts& facts) {
+  std::vector<NanodetLevel> levels;
+  int64_t box_columns = 0, class_columns = 0;
+  for (const LevelOutputs& group : group_by_cells(facts)) {
+    const auto grid = grid_of(facts, group.cells);
+    if (!grid || group.outputs.size() != 2) return {};
+    size_t scores = group.outputs[0], distances = group.outputs[1];
+    auto columns = [&](size_t i) { return facts.outputs[i].shape.back(); };
+    // Distances have 8 bins a side in the published networks; by name where both could be either.
+    auto is_distance = [&](size_t i) { return columns(i) == 32; };
+    if (is_distance(scores) &&
+        (!is_distance(distances) || name_has(facts.outputs[scores], {"dis", "reg", "box"})))
+      std::swap(scores, distances);
+    if (!is_distance(distances)) return {};
+    if (box_columns == 0) box_columns = columns(distances), class_columns = columns(scores);
+    if (columns(distances) != box_columns || columns(scores) != class_columns) return {};
+    NanodetLevel level;
+    level.grid = *grid;
+    level.scores = scores;
+    level.distances = distances;
+    level.classes = static_cast<size_t>(class_columns);
+    level.bins = static_cast<size_t>(box_columns / 4);
+    level.score_width = level.classes;
+    level.distance_width = static_cast<size_t>(box_columns);
+    levels.push_back(level);
+  }
+  return levels;
+}
+
+}  // namespace
+
+Match match_nanodet(const ModelFacts& facts) {
+  const PictureDefaults picture{"NanoDet",
+                                ResizeMode::stretch,
+                                0,
+                                true,
+                                ColorOrder::bgr,
+                                {103.53f, 116.28f, 123.675f},
+                                {57.375f, 57.12f, 58.395f}};
+  const Suppression suppression = suppression_of(facts);
+  Match match;
+  match.picture = picture;
+  const std::vector<NanodetLevel> levels = nanodet_pairs(facts);
+  if (levels.size() >= 2) {
+    match.decode = [levels, suppression, squashed = Decided()](std::span<const Tensor> outputs,
+                                                               const DecodeSettings& settings,
+                                                               Results& results) {
+      decode_nanodet(levels, squashed, suppression, outputs, settings, results);
+    };
+    match.fit = Fit::certain;
+    match.reason = "scores and distance distributions at each level";
+    match.classes = levels[0].classes;
+    return match;
+  }
+  // NanoDet-Plus: one output, classes then distances, reference points at the cells' corners.
+  const auto table = facts.outputs.size() == 1 ? table_of(facts.outputs[0]) : std::nullopt;
+  const auto grids = table && table->columns > 32
+                         ? grid_levels(facts, static_cast<int64_t>(table->rows), 1)
+                         : std::nullopt;
+  if (!grids || grids->size() != 4 || grids->front().x_step != 8)
+    return {Fit::no, "needs scores [1,N,C] and distances [1,N,32] at two or more levels", {}};
+  match.decode = [grids = *grids, table = *table, suppression, squashed = Decided()](
+                     std::span<const Tensor> outputs, const DecodeSettings& settings,
+                     Results& results) {
+    const Tensor& all = output_of(outputs, 0, table.rows * table.columns);
+    const auto* elements = static_cast<const std::byte*>(all.raw());
+    const size_t width = table.columns;
+    std::vector<Tensor> slices;
+    std::vector<NanodetLevel> parts;
+    size_t at = 0;
+    for (const GridLevel& grid : grids) {
+      const int64_t cells = static_cast<int64_t>(grid.columns) * grid.rows;
+      slices.push_back(Tensor::view(all.type(), {cells, static_cast<int64_t>(width)},
+                                    elements + at * size_of(all.type()), nullptr));
+      at += static_cast<size_t>(cells) * width;
+      NanodetLevel level;
+      level.grid = grid;
+      level.scores = level.distances = slices.size() - 1;
+      level.classes = width - 32;
+      level.bins = 8;
+      level.score_width = level.distance_width = width;
+      level.distance_at = width - 32;
+      level.center = 0;
+      parts.push_back(level);
+    }
+    decode_nanodet(parts, squashed, suppression, slices, settings, results);
+  };
+  match.classes = table->columns - 32;
+  const bool labelled = facts.labels.size() == match.classes || table->columns == 112;
+  match.fit = labelled ? Fit::certain : Fit::possible;
+  match.reason = "classes and distance distributions";
+  return match;
+}
+
+Match match_yolov8_maps(const ModelFacts& facts) {
+  // [1, 4 * 16 + classes, h, w] at strides 8, 16, 32, before distances are taken and joined.
+  struct Level {
+    size_t output = 0, channels = 0;
+    GridLevel grid;
+  };
+  std::vector<Level> levels;
+  for (const int stride : {8, 16, 32, 64}) {
+    for (size_t i = 0; i < facts.outputs.size(); ++i) {
+      const Shape& s = facts.outputs[i].shape;
+      if (s.size() != 4 || s[0] != 1 || !is_float_output(facts.outputs[i]) || s[1] <= 64 ||
+          s[2] * stride != facts.height || s[3] * stride != facts.width)
+        continue;
+      levels.push_back({i,
+                        static_cast<size_t>(s[1]),
+                        {static_cast<int>(s[3]), static_cast<int>(s[2]), static_cast<float>(stride),
+                         static_cast<float>(stride)}});
+    }
+  }
+  if (levels.size() < 3 || levels.size() != facts.outputs.size() ||
+      std::any_of(levels.begin(), levels.end(),
+                  [&](const Level& level) { return level.channels != levels[0].channels; }))
+    return {Fit::no, "needs maps [1,64+classes,h,w] at strides 8, 16, 32", {}};
+  Match match;
+  match.decode = [levels, suppression = suppression_of(facts)](std::span<const Tensor> outputs,
+                                                               const DecodeSettings& settings,
+                                                               Results& results) {
+    Candidates candidates(settings);
+    for (const Level& level : levels) {
+      const size_t columns = static_cast<size_t>(level.grid.columns);
+      const size_t cells = columns * static_cast<size_t>(level.grid.rows);
+      const Floats values(output_of(outputs, level.output, cells * level.channels));
+      for (size_t i = 0; i < cells; ++i) {
+        size_t best = 64;
+        for (size_t k = 65; k < level.channels; ++k)
+          if (values[k * cells + i] > values[best * cells + i]) best = k;
+        const float score = sigmoid(values[best * cells + i]);
+        if (!(score >= settings.threshold)) continue;
+        float bins[64];
+        for (size_t k = 0; k < 64; ++k) bins[k] = values[k * cells + i];
+        const float x = static_cast<float>(i % columns) + 0.5f;
+        const float y = static_cast<float>(i / columns) + 0.5f;
+        const float step = level.grid.x_step;
+        candidates.add((x - expected(bins, 16)) * step, (y - expected(bins + 16, 16)) * step,
+                       (x + expected(bins + 32, 16)) * step, (y + expected(bins + 48, 16)) * step,
+                       score, static_cast<double>(best - 64), i);
+      }
+    }
+    finish(settings, suppression, candidates, results);
+  };
+  match.classes = levels[0].channels - 64;
+  const size_t labels = facts.labels.size();
+  match.fit = labels == match.classes || (labels == 0 && match.classes == 80) ? Fit::likely
+              : labels == 0                                                   ? Fit::possible
+                                                                              : Fit::against;
+  match.reason = "distributions of 16 bins a side and " + std::to_string(match.classes) +
+                 " class scores in maps";
+  match.picture = yolo_picture("YOLO");
+  return match;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,52 @@
+// Why a model's outputs are read as they are, in words.
+#include <algorithm>
+
+#include "engine/heads/network.h"
+#include "kernels/base/tensor.h"
+
+namespace clinfer {
+namespace {
+
+std::string port_line(const Port& port, const std::string& more) {
+  return "  " + port.name + " " + std::string(name_of(port.type)) + " " + to_string(port.shape) +
+         more + "\n";
+}
+
+std::string padded(std::string text, size_t width) {
+  text.resize(std::max(text.size() + 1, width), ' ');
+  return text;
+}
+
+}  // namespace
+
+std::string explain(const Network& network) {
+  const Model& model = *network.model;
+  std::string text = "model " + model.path() + "\ninputs\n";
+  for (size_t i = 0; i < model.inputs().size(); ++i) {
+    std::string fed = i == network.image_input ? ": the picture" : "";
+    for (const auto& [input, value] : network.constants) {
+      if (input != i) continue;
+      fed = ": fed with";
+      const std::vector<float> numbers = value.to_floats();
+      for (size_t k = 0; k < numbers.size() && k < 6; ++k)
+        fed += " " + std::to_string(static_cast<int64_t>(numbers[k]));
+      if (numbers.size() > 6) fed += " ...";
+    }
+    text += port_line(model.inputs()[i], fed);
+  }
+  text += "outputs\n";
+  for (size_t i = 0; i < model.outputs().size(); ++i)
+    text += port_line(model.outputs()[i], " by " + model.output_op(i));
+  const HeadChoice& head = network.head;
+  text += "head " + head.name + ": " + head.reason +
+          (head.attach_tensors ? " (a guess: raw tensors are attached)" : "") + "\n";
+  for (const HeadFit& fit : head.considered)
+    text += "  " + padded(fit.name, 20) + padded(name_of(fit.fit), 9) + fit.reason + "\n";
+  text += "facts\n";
+  for (const Fact& fact : network.origins)
+    text += "  " + padded(fact.what, 20) + fact.value + " (" + fact.source + ")\n";
+  for (const std::string& warning : network.warnings) text += "warning: " + warning + "\n";
+  return text;
+}
+
+}  // namespace clinfer

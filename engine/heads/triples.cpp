@@ -1,0 +1,260 @@
+// Detectors whose suppression is inside: an output each of boxes, scores and class numbers, often
+// with a count, as TensorFlow, torchvision, TensorRT's plug-ins, RT-DETR's deploy form and YOLO-NAS
+// write them.
+#include <algorithm>
+
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
+#include "engine/heads/masks.h"
+#include "engine/heads/points.h"
+
+namespace clinfer {
+namespace {
+
+struct Triple {
+  size_t boxes = 0, scores = 0, labels = 0, rows = 0;
+  std::optional<size_t> count, points, point_scores;
+  std::optional<MaskGrids> masks;
+  size_t named = 0;      // how many of boxes, scores and labels have a name that says so
+  bool by_type = false;  // class numbers are integers
+};
+
+bool is_count_name(const OutputFacts& output) {
+  return has_word(output, {"num", "count", "valid", "n"}) ||
+         name_has(output, {"num_det", "numdet"});
+}
+bool is_score_name(const OutputFacts& output) {
+  return name_has(output, {"score", "conf", "prob"});
+}
+bool is_label_name(const OutputFacts& output) {
+  return name_has(output, {"label", "class", "cls"}) && !is_score_name(output);
+}
+bool is_box_name(const OutputFacts& output) { return name_has(output, {"box", "dets"}); }
+// What a graph gives before its suppression.
+bool is_raw_name(const OutputFacts& output) {
+  return has_word(output, {"raw"}) || name_has(output, {"anchor", "multiclass"});
+}
+
+// Vectors of `rows` elements beside the boxes: which are scores, which are class numbers.
+bool assign_vectors(const ModelFacts& facts, const std::vector<size_t>& vectors, Triple& triple) {
+  std::optional<size_t> scores, labels;
+  for (const size_t i : vectors) {
+    const OutputFacts& output = facts.outputs[i];
+    if (!is_float(output.type)) {
+      if (labels) return false;
+      labels = i;
+      triple.by_type = true;
+      triple.named += is_label_name(output);
+    }
+  }
+  for (const size_t i : vectors) {
+    const OutputFacts& output = facts.outputs[i];
+    if (!is_float(output.type)) continue;
+    if (!labels && is_label_name(output)) {
+      labels = i;
+      ++triple.named;
+    } else if (!scores && is_score_name(output)) {
+      scores = i;
+      ++triple.named;
+    }
+  }
+  // Without names: boxes, classes, scores is the order of TensorFlow and its Lite form.
+  for (const size_t i : vectors) {
+    if (i == scores || i == labels) continue;
+    if (!labels)
+      labels = i;
+    else if (!scores)
+      scores = i;
+  }
+  if (!scores || !labels) return false;
+  triple.scores = *scores;
+  triple.labels = *labels;
+  return true;
+}
+
+std::optional<Triple> find_triple(const ModelFacts& facts) {
+  for (size_t b = 0; b < facts.outputs.size(); ++b) {
+    const auto table = table_of(facts.outputs[b]);
+    if (!table || table->columns != 4 || is_raw_name(facts.outputs[b])) continue;
+    Triple triple;
+    triple.boxes = b;
+    triple.rows = table->rows;
+    triple.named = is_box_name(facts.outputs[b]);
+    std::vector<size_t> vectors;
+    for (size_t i = 0; i < facts.outputs.size(); ++i) {
+      const OutputFacts& output = facts.outputs[i];
+      const size_t size = vector_size(output.shape);
+      if (i == b || is_raw_name(output)) continue;
+      if (size == 1 && triple.rows != 1 && !triple.count) triple.count = i;
+      if (size == triple.rows && (triple.rows != 1 || !is_count_name(output))) vectors.push_back(i);
+      const Shape points = squeeze_front(output.shape);
+      if (points.size() == 3 && static_cast<size_t>(points[0]) == triple.rows && points[2] == 3 &&
+          name_has(output, {"keypoint", "joint", "pose"}))
+        triple.points = i;
+      if (points.size() == 2 && static_cast<size_t>(points[0]) == triple.rows &&
+          name_has(output, {"keypoints_score"}))
+        triple.point_scores = i;
+    }
+    if (vectors.size() < 2 || !assign_vectors(facts, vectors, triple)) continue;
+    triple.masks = find_mask_grids(facts, triple.rows);
+    return triple;
+  }
+  return std::nullopt;
+}
+
+struct TripleHead {
+  ModelFacts facts;
+  Triple triple;
+  bool y_first = false;
+  Decided units;
+  bool classes_may_swap = false;  // no name says which vector is the classes
+  Decided order;                  // first: as assigned
+
+  size_t used(std::span<const Tensor> outputs) const {
+    if (!triple.count || outputs[*triple.count].empty()) return triple.rows;
+    const Floats count(outputs[*triple.count]);
+    if (count.size() != 1 || !std::isfinite(count[0])) return triple.rows;
+    return static_cast<size_t>(std::clamp(count[0], 0.0f, static_cast<float>(triple.rows)));
+  }
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    if (outputs.size() < facts.outputs.size())
+      throw Error{ErrorCode::device_failed, "an output is missing"};
+    const Floats boxes(outputs[triple.boxes]), first(outputs[triple.scores]),
+        second(outputs[triple.labels]);
+    const size_t rows = std::min({used(outputs), boxes.size() / 4, first.size(), second.size()});
+    bool swapped = false;
+    if (classes_may_swap) {
+      bool scores_whole = true, labels_whole = true;
+      for (size_t i = 0; i < rows; ++i) {
+        scores_whole = scores_whole && first[i] == std::floor(first[i]);
+        labels_whole = labels_whole && second[i] == std::floor(second[i]);
+      }
+      const Decided::Kind seen = scores_whole == labels_whole ? Decided::open
+                                 : labels_whole               ? Decided::first
+                                                              : Decided::second;
+      swapped = order.settle(seen, Decided::first) == Decided::second;
+    }
+    const Floats &scores = swapped ? second : first, &labels = swapped ? first : second;
+    float reach = 0;
+    std::vector<float> buffer;
+    for (size_t i = 0; i < rows; ++i) {
+      const float* box = boxes.run(i * 4, 4, buffer);
+      for (int k = 0; k < 4; ++k)
+        if (std::isfinite(box[k])) reach = std::max(reach, std::fabs(box[k]));
+    }
+    const bool shares = units.settle(unit_seen(reach), Decided::second) == Decided::first;
+    const float x_unit = shares ? static_cast<float>(facts.width) : 1;
+    const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    Candidates candidates(settings);
+    for (size_t i = 0; i < rows; ++i) {
+      const float* box = boxes.run(i * 4, 4, buffer);
+      const size_t x = y_first ? 1 : 0, y = 1 - x;
+      candidates.expect_probability(scores[i]);
+      candidates.add(box[x] * x_unit, box[y] * y_unit, box[2 + x] * x_unit, box[2 + y] * y_unit,
+                     scores[i], labels[i], i);
+    }
+    std::optional<Floats> masks, points;
+    if (triple.masks) masks.emplace(outputs[triple.masks->output]);
+    if (triple.points) points.emplace(outputs[*triple.points]);
+    const bool logits = triple.masks && mask_logits(*masks);
+    const auto complete = [&](const Candidate& kept, Detection& detection) {
+      if (masks && (kept.row + 1) * triple.masks->rows * triple.masks->columns <= masks->size())
+        detection.mask = grid_mask(*triple.masks, *masks, kept.row, logits, detection, facts.width,
+                                   facts.height);
+      if (!points) return;
+      const size_t each = points->size() / std::max<size_t>(triple.rows, 1);
+      const PointShape shape{each / 3, 3, skeleton_for(each / 3)};
+      add_points(
+          shape, [&](size_t k) { return (*points)[kept.row * each + k]; }, x_unit, y_unit,
+          detection);
+    };
+    finish(settings, Suppression::none, candidates, results, complete);
+  }
+
+  static bool mask_logits(const Floats& masks) {
+    for (size_t i = 0; i < masks.size(); ++i)
+      if (masks[i] < -0.01f || masks[i] > 1.01f) return true;
+    return false;
+  }
+};
+
+// Whose form this is, by names and types.
+enum class Origin { tensorflow, lite, torchvision, nvidia, nas, other };
+
+Origin origin_of(const ModelFacts& facts, const Triple& triple) {
+  const OutputFacts &boxes = facts.outputs[triple.boxes], &labels = facts.outputs[triple.labels];
+  if (name_has(boxes, {"tflite_detection", "postprocess", "post_process"})) return Origin::lite;
+  const bool float_labels = is_float(labels.type);
+  if (name_has(boxes, {"detection_boxes"}))
+    return float_labels ? Origin::tensorflow : Origin::nvidia;
+  if (float_labels && triple.named == 0 && triple.count && boxes.shape.size() == 3)
+    return Origin::lite;
+  if (name_has(boxes, {"pred_boxes"}) && triple.count) return Origin::nas;
+  if (triple.by_type && boxes.shape.size() == 2 && labels.shape.size() == 1 && !triple.count)
+    return Origin::torchvision;
+  return Origin::other;
+}
+
+}  // namespace
+
+Match match_boxes_scores_labels(const ModelFacts& facts) {
+  const auto triple = find_triple(facts);
+  if (!triple) return {Fit::no, "needs boxes [1,N,4], scores [1,N] and class numbers [1,N]", {}};
+  TripleHead head;
+  head.facts = facts;
+  head.triple = *triple;
+  Match match;
+  match.reason = "boxes " + facts.outputs[triple->boxes].name + ", scores " +
+                 facts.outputs[triple->scores].name + ", classes " +
+                 facts.outputs[triple->labels].name;
+  match.fit = triple->named == 3                      ? Fit::certain
+              : triple->by_type || triple->named == 2 ? Fit::likely
+                                                      : Fit::possible;
+  match.picture = unit_picture("detectors with their suppression inside");
+  switch (origin_of(facts, *triple)) {
+    case Origin::tensorflow:
+      head.y_first = true;
+      match.from_one = true;
+      match.fit = Fit::certain;
+      match.reason += "; TensorFlow's: y before x, classes from 1";
+      match.picture = PictureDefaults{"TensorFlow's object detection"};
+      break;
+    case Origin::nvidia:
+      head.y_first = true;
+      match.reason += "; EfficientNMS: y before x";
+      match.assumptions.push_back(
+          "the boxes " + facts.outputs[triple->boxes].name +
+          " are read as y, x, y, x, as TensorFlow's names say; post-process=boxes-scores-labels "
+          "reads them as x, y, x, y");
+      break;
+    case Origin::lite:
+      head.y_first = true;
+      head.classes_may_swap = triple->named == 0;
+      match.fit = std::max(match.fit, triple->count ? Fit::likely : Fit::possible);
+      match.reason += "; TensorFlow Lite's: y before x";
+      match.picture = PictureDefaults{"TensorFlow Lite's detectors",
+                                      ResizeMode::stretch,
+                                      0,
+                                      true,
+                                      ColorOrder::rgb,
+                                      {127.5f},
+                                      {127.5f}};
+      break;
+    case Origin::torchvision:
+      match.from_one = true;
+      match.picture = unit_picture("torchvision's detectors");
+      break;
+    case Origin::nas:
+      match.picture = yolo_picture("YOLO-NAS");
+      break;
+    case Origin::other:
+      break;
+  }
+  if (triple->masks) match.reason += ", masks " + facts.outputs[triple->masks->output].name;
+  match.decode = head;
+  return match;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,278 @@
+// YOLO v8 and later before suppression: one output with a column (or row) for each cell of strides
+// 8, 16, 32: centre and size, a probability for each class, and what the task adds: key points, an
+// angle, or coefficients of mask prototypes, which lie in a second output.
+#include <algorithm>
+
+#include "engine/heads/common.h"
+#include "engine/heads/heads.h"
+#include "engine/heads/masks.h"
+#include "engine/heads/points.h"
+
+namespace clinfer {
+namespace {
+
+enum class Task { detect, pose, segment, obb };
+
+struct CellOutput {
+  size_t output = 0, cells = 0, columns = 0;
+  bool class_major = true;
+};
+
+// The first output with a row or column for each cell; several of one shape are main and auxiliary
+// heads (v9).
+std::optional<CellOutput> find_cells(const ModelFacts& facts) {
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const Shape& s = facts.outputs[i].shape;
+    if (s.size() != 3 || s[0] != 1 || !is_float_output(facts.outputs[i])) continue;
+    const auto size = [&](size_t d) { return static_cast<size_t>(s[d]); };
+    if (s[1] >= 5 && grid_levels(facts, s[2], 1)) return CellOutput{i, size(2), size(1), true};
+    if (s[2] >= 5 && grid_levels(facts, s[1], 1)) return CellOutput{i, size(1), size(2), false};
+  }
+  return std::nullopt;
+}
+
+struct Layout {
+  Task task = Task::detect;
+  Fit fit = Fit::possible;
+  size_t classes = 0, extra = 0;  // columns behind the classes
+  std::string why;
+  std::vector<std::string> assumptions;
+};
+
+std::optional<Task> stated_task(const ModelFacts& facts) {
+  const std::string task = lower(info(facts, "task"));
+  if (task == "detect") return Task::detect;
+  if (task == "pose") return Task::pose;
+  if (task == "segment" || task == "seg") return Task::segment;
+  if (task == "obb") return Task::obb;
+  return std::nullopt;
+}
+
+const char* name_of(Task task) {
+  switch (task) {
+    case Task::pose:
+      return "pose";
+    case Task::segment:
+      return "seg";
+    case Task::obb:
+      return "obb";
+    case Task::detect:
+      break;
+  }
+  return "detect";
+}
+
+// How many columns a task adds behind the classes, where that is known.
+std::optional<size_t> extra_of(const ModelFacts& facts, Task task, size_t columns,
+                               const std::optional<Prototypes>& prototypes) {
+  const size_t room = columns - 5;
+  if (task == Task::detect) return 0;
+  if (task == Task::obb) return room >= 1 ? std::optional<size_t>(1) : std::nullopt;
+  if (task == Task::segment)
+    return prototypes && prototypes->channels <= room ? std::optional(prototypes->channels)
+                                                      : std::nullopt;
+  const PointShape points = stated_points(facts);
+  if (points.count != 0)
+    return points.elements() <= room ? std::optional(points.elements()) : std::nullopt;
+  const size_t labels = facts.labels.size();
+  const size_t extra = labels != 0 && labels + 4 < columns ? columns - 4 - labels : room;
+  return extra >= 6 && extra % 3 == 0 ? std::optional(extra) : std::nullopt;
+}
+
+// What the columns are, by what is stated, the prototypes, the number of labels, and at last by
+// what is usual.
+Layout settle(const ModelFacts& facts, const CellOutput& cells,
+              const std::optional<Prototypes>& prototypes) {
+  const size_t columns = cells.columns, labels = facts.labels.size();
+  Layout layout;
+  layout.classes = columns - 4;
+  const auto take = [&](Task task, Fit fit, std::string why) {
+    const auto extra = extra_of(facts, task, columns, prototypes);
+    if (!extra) return false;
+    layout.task = task;
+    layout.fit = fit;
+    layout.extra = *extra;
+    layout.classes = columns - 4 - *extra;
+    layout.why = std::move(why);
+    return true;
+  };
+  if (const auto task = stated_task(facts))
+    if (take(*task, Fit::certain, std::string("task ") + name_of(*task))) return layout;
+  if (prototypes && take(Task::segment, Fit::certain, "a second output of mask prototypes"))
+    return layout;
+  const bool is_yolo = lower(info(facts, "model_type")).rfind("yolo", 0) == 0;
+  if (labels != 0 && labels + 4 <= columns) {
+    const size_t extra = columns - 4 - labels;
+    const std::string why =
+        std::to_string(labels) + " labels and " + std::to_string(columns) + " columns";
+    if (extra == 0 && take(Task::detect, Fit::certain, why)) return layout;
+    if (facts.own_labels && extra == 1 &&
+        take(Task::obb, is_yolo ? Fit::certain : Fit::likely, why))
+      return layout;
+    if (facts.own_labels && extra >= 6 && extra % 3 == 0 && (is_yolo || extra == 51) &&
+        take(Task::pose, Fit::certain, why))
+      return layout;
+  }
+  if (columns == 56 && labels == 0 &&
+      take(Task::pose, Fit::likely, "56 columns are one class and 17 key points")) {
+    layout.assumptions.push_back(
+        "56 columns are read as one class and 17 key points; post-process=yolov8 reads them as 52 "
+        "classes");
+    return layout;
+  }
+  if (columns == 20 && labels == 0 && facts.width == 1024 && facts.height == 1024 &&
+      take(Task::obb, Fit::possible, "20 columns are the 15 classes of DOTA and an angle")) {
+    layout.assumptions.push_back(
+        "20 columns at 1024x1024 are read as 15 classes and an angle; post-process=yolov8 reads "
+        "them as 16 classes");
+    return layout;
+  }
+  take(Task::detect, Fit::likely, std::to_string(columns - 4) + " classes");
+  if (!cells.class_major) layout.fit = columns == 84 ? Fit::likely : Fit::possible;
+  return layout;
+}
+
+// The best class of each cell, and how far coordinates and scores reach. One walk in the order of
+// memory.
+struct CellScan {
+  std::vector<float> best;
+  std::vector<int> label;
+  float reach = 0, lowest = 0, highest = 0;
+};
+
+CellScan scan_cells(const Floats& values, const CellOutput& cells, size_t classes) {
+  CellScan scan;
+  const size_t count = cells.cells, width = cells.columns, wanted = 4 + classes;
+  scan.best.assign(count, -1.0f);
+  scan.label.assign(count, 0);
+  std::vector<float> buffer;
+  const auto visit = [&](size_t i, size_t k, float value) {
+    if (k < 4) {
+      if (std::isfinite(value)) scan.reach = std::max(scan.reach, std::fabs(value));
+      return;
+    }
+    if (value < scan.lowest) scan.lowest = value;
+    if (value > scan.best[i]) {
+      scan.best[i] = value;
+      scan.label[i] = static_cast<int>(k - 4);
+    }
+  };
+  if (cells.class_major) {
+    for (size_t k = 0; k < wanted; ++k) {
+      const float* plane = values.run(k * count, count, buffer);
+      for (size_t i = 0; i < count; ++i) visit(i, k, plane[i]);
+    }
+  } else {
+    for (size_t i = 0; i < count; ++i) {
+      const float* row = values.run(i * width, wanted, buffer);
+      for (size_t k = 0; k < wanted; ++k) visit(i, k, row[k]);
+    }
+  }
+  for (const float value : scan.best)
+    if (value > scan.highest) scan.highest = value;
+  return scan;
+}
+
+struct CellHead {
+  ModelFacts facts;
+  CellOutput cells;
+  Layout layout;
+  std::optional<Prototypes> prototypes;
+  PointShape points;
+  Decided units;
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    const Floats values(output_of(outputs, cells.output, cells.cells * cells.columns));
+    const size_t cell_step = cells.class_major ? 1 : cells.columns;
+    const size_t column_step = cells.class_major ? cells.cells : 1;
+    const auto at = [&](size_t cell, size_t column) {
+      return values[cell * cell_step + column * column_step];
+    };
+    const CellScan scan = scan_cells(values, cells, layout.classes);
+    const bool pixels = units.settle(unit_seen(scan.reach), Decided::second) == Decided::second;
+    const float x_unit = pixels ? 1 : static_cast<float>(facts.width);
+    const float y_unit = pixels ? 1 : static_cast<float>(facts.height);
+    Candidates candidates(settings);
+    candidates.expect_probability(scan.lowest);
+    candidates.expect_probability(scan.highest);
+    const size_t tail = 4 + layout.classes;
+    for (size_t i = 0; i < cells.cells; ++i) {
+      if (!(scan.best[i] >= settings.threshold)) continue;
+      const float x = at(i, 0) * x_unit, y = at(i, 1) * y_unit;
+      const float width = at(i, 2) * x_unit, height = at(i, 3) * y_unit;
+      if (layout.task == Task::obb) {
+        const Hull hull = hull_of({x, y, width, height, at(i, tail)});
+        candidates.add(hull.x_min, hull.y_min, hull.x_max, hull.y_max, scan.best[i], scan.label[i],
+                       i);
+      } else {
+        candidates.add_centered(x, y, width, height, scan.best[i], scan.label[i], i);
+      }
+      if (layout.task == Task::pose && points.dimensions == 3)
+        for (size_t k = 0; k < points.count; ++k)
+          candidates.expect_probability(at(i, tail + 3 * k + 2));
+    }
+    const auto oriented = [&](size_t cell) {
+      return OrientedBox{at(cell, 0) * x_unit, at(cell, 1) * y_unit, at(cell, 2) * x_unit,
+                         at(cell, 3) * y_unit, at(cell, tail)};
+    };
+    const auto overlap = [&](const Candidate& a, const Candidate& b) {
+      return oriented_iou(oriented(a.row), oriented(b.row));
+    };
+    std::optional<Floats> masks;
+    if (prototypes) masks.emplace(output_of(outputs, prototypes->output, prototypes->elements()));
+    const auto complete = [&](const Candidate& kept, Detection& detection) {
+      const auto column = [&](size_t k) { return at(kept.row, tail + k); };
+      if (layout.task == Task::obb) detection.oriented_box = oriented(kept.row);
+      if (layout.task == Task::pose) add_points(points, column, x_unit, y_unit, detection);
+      if (layout.task != Task::segment) return;
+      std::vector<float> coefficients(layout.extra);
+      for (size_t k = 0; k < layout.extra; ++k) coefficients[k] = column(k);
+      detection.mask = prototype_mask(*prototypes, *masks, coefficients.data(), detection,
+                                      facts.width, facts.height);
+    };
+    finish(settings, suppression_of(facts), candidates, results, complete,
+           layout.task == Task::obb ? Overlap(overlap) : Overlap());
+  }
+};
+
+Match match_task(const ModelFacts& facts, Task task) {
+  const char* needs = "needs an output [1,4+classes,cells] with strides 8, 16, 32";
+  const auto cells = find_cells(facts);
+  if (!cells) return {Fit::no, needs, {}};
+  const auto prototypes = find_prototypes(facts);
+  Layout layout = settle(facts, *cells, prototypes);
+  if (layout.task != task) {
+    const auto extra = extra_of(facts, task, cells->columns, prototypes);
+    if (!extra) return {Fit::no, "the columns do not fit the task", {}};
+    const std::string why = std::string("is read as ") + name_of(layout.task) + ": " + layout.why;
+    layout = {task, Fit::against, cells->columns - 4 - *extra, *extra, why, {}};
+  }
+  // Further outputs speak for something else, unless they are of the same kind.
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    if (i != cells->output && facts.outputs[i].shape != facts.outputs[cells->output].shape &&
+        !(layout.task == Task::segment && prototypes && i == prototypes->output) &&
+        layout.fit == Fit::likely)
+      layout.fit = Fit::possible;
+  CellHead head{facts, *cells, layout, {}, {}, {}};
+  if (task == Task::segment) head.prototypes = prototypes;
+  if (task == Task::pose) head.points = points_of(facts, layout.extra);
+  Match match;
+  match.fit = layout.fit;
+  match.reason = std::to_string(cells->columns) + " numbers for each of " +
+                 std::to_string(cells->cells) + " cells, " + layout.why;
+  match.decode = head;
+  match.picture = yolo_picture("YOLO");
+  match.assumptions = layout.assumptions;
+  match.classes = layout.classes;
+  return match;
+}
+
+}  // namespace
+
+Match match_yolov8(const ModelFacts& facts) { return match_task(facts, Task::detect); }
+Match match_yolov8_pose(const ModelFacts& facts) { return match_task(facts, Task::pose); }
+Match match_yolov8_seg(const ModelFacts& facts) { return match_task(facts, Task::segment); }
+Match match_yolov8_obb(const ModelFacts& facts) { return match_task(facts, Task::obb); }
+
+}  // namespace clinfer

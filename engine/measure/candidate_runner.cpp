@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "kernels/base/hash.h"
+#include "kernels/base/threads.h"
 
 namespace clinfer {
 
@@ -275,11 +276,8 @@ std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> pl
       }
     }
   };
-  std::vector<std::jthread> pool;
   const unsigned threads = threads_ ? threads_ : std::max(1u, std::thread::hardware_concurrency());
-  for (size_t i = 1; i < std::min<size_t>(threads, plans.size()); ++i) pool.emplace_back(work);
-  work();
-  pool.clear();
+  on_threads(std::min<size_t>(threads, plans.size()), work);
   for (auto& ready : made) ready_.push_back(std::move(ready));
   return reasons;
 }

@@ -1,68 +1,58 @@
-// A compiler in a process of its own: both ends of the socket between them.
+// A compiler in a process of its own: the application's end of the socket.
 #include "engine/ocl/compiler_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <string_view>
-#include <thread>
+#include <cstring>
+
+#include "engine/ocl/compiler_messages.h"
 
 namespace clinfer::ocl {
 
 namespace {
 
-// A request is two texts, each behind its length; the answer is one byte.
-constexpr char kBuilt = 1, kNotBuilt = 0;
-constexpr uint64_t kLongest = 64 << 20;  // of a text
+// Drivers of GPUs take a second or two to start.
+constexpr int kPatience = 30000;  // ms
 
-bool send_all(int socket, const void* data, size_t size) {
-  const auto* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t n = send(socket, at, size, MSG_NOSIGNAL);
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<size_t>(n);
+// Attributes of a process that hears no signal of the terminal and blocks or ignores none.
+class Attributes {
+ public:
+  Attributes() {
+    posix_spawnattr_init(&attributes_);
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
-  return true;
-}
+  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  const posix_spawnattr_t* get() const { return &attributes_; }
 
-bool receive_all(int socket, void* data, size_t size) {
-  auto* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t n = recv(socket, at, size, 0);
-    if (n <= 0) return false;
-    at += n;
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-bool send_text(int socket, std::string_view text) {
-  const uint64_t length = text.size();
-  return send_all(socket, &length, sizeof length) && send_all(socket, text.data(), text.size());
-}
-
-bool receive_text(int socket, std::string& text) {
-  uint64_t length = 0;
-  if (!receive_all(socket, &length, sizeof length) || length > kLongest) return false;
-  text.resize(length);
-  return receive_all(socket, text.data(), text.size());
-}
+ private:
+  posix_spawnattr_t attributes_;
+};
 
 }  // namespace
 
-CompilerProcess::CompilerProcess(const std::string& program, const std::string& device_id) {
+CompilerProcess::CompilerProcess(const std::string& program, const DeviceInfo& device)
+    : device_(device), program_(program) {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    problem_ = std::string("no socket: ") + std::strerror(errno);
+    return;
+  }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
@@ -70,65 +60,73 @@ CompilerProcess::CompilerProcess(const std::string& program, const std::string& 
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   // Files of the application must not stay open for as long as the process lives.
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-  std::string name = "clinfer", command = "--compiler", device = device_id;
-  char* const arguments[] = {name.data(), command.data(), device.data(), nullptr};
-  if (posix_spawn(&process_, program.c_str(), &actions, nullptr, arguments, environ) != 0)
-    process_ = -1;
+  const Attributes attributes;
+  std::string name = "clinfer", command = "--compiler", id = device.id;
+  char* const arguments[] = {name.data(), command.data(), id.data(), nullptr};
+  const int error =
+      posix_spawn(&process_, program.c_str(), &actions, attributes.get(), arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   socket_ = ends[0];
+  if (error != 0) {
+    process_ = -1;
+    problem_ = program + " cannot be started: " + std::strerror(error);
+  }
 }
 
-CompilerProcess::~CompilerProcess() {
+CompilerProcess::~CompilerProcess() { end(); }
+
+std::string CompilerProcess::end() {
+  if (socket_ >= 0) shutdown(socket_, SHUT_RDWR);  // it ends by itself
+  std::string how = "it ended";
   if (process_ > 0) {
-    kill(process_, SIGKILL);
-    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    int status = 0;
+    pid_t gone = 0;
+    for (int i = 0; i < 20 && (gone = waitpid(process_, &status, WNOHANG)) == 0; ++i) usleep(1000);
+    if (gone == 0) {
+      kill(process_, SIGKILL);
+      while ((gone = waitpid(process_, &status, 0)) < 0 && errno == EINTR) {
+      }
     }
+    if (gone > 0 && WIFSIGNALED(status))
+      how = std::string("signal ") + std::to_string(WTERMSIG(status)) + ", " +
+            strsignal(WTERMSIG(status));
+    else if (gone > 0 && WIFEXITED(status))
+      how = "exit status " + std::to_string(WEXITSTATUS(status));
+    process_ = -1;
   }
-  if (socket_ >= 0) close(socket_);
+  return how;
 }
 
-bool CompilerProcess::compile(const std::string& options, const std::string& source) {
-  char answer = kNotBuilt;
-  return send_text(socket_, options) && send_text(socket_, source) &&
-         receive_all(socket_, &answer, 1) && answer == kBuilt;
+void CompilerProcess::greet() {
+  greeted_ = true;
+  if (!problem_.empty()) return;
+  pollfd readable{socket_, POLLIN, 0};
+  std::string greeting;
+  if (poll(&readable, 1, kPatience) <= 0 || !receive_message(socket_, greeting))
+    problem_ = program_ + " does not serve as a compiler (" + end() + ")";
+  else if (greeting != greeting_of(device_))
+    problem_ = program_ + " is of another version, or finds another device as " + device_.id;
 }
 
-void CompilerProcess::stop() { shutdown(socket_, SHUT_RDWR); }
-
-void serve_as_compiler(const std::string& device_id) {
-  const Device& device = select_device(device_id);
-  const cl::Context context(device.device);
-  std::string options, source;
-  while (receive_text(STDIN_FILENO, options) && receive_text(STDIN_FILENO, source)) {
-    char answer = kNotBuilt;
-    try {
-      cl::Program program(context, source);
-      program.build(device.device, options.c_str());
-      std::vector<cl::Kernel> kernels;
-      program.createKernels(&kernels);  // some drivers put the last step off until now
-      answer = kBuilt;
-    } catch (const cl::Error&) {
-      // The owner will hear it from its own compiler.
-    }
-    if (!send_all(STDIN_FILENO, &answer, 1)) break;
-  }
+CompileAnswer CompilerProcess::compile(const CompileRequest& request) {
+  using Outcome = CompileAnswer::Outcome;
+  const auto failed = [this](Outcome outcome, const std::string& why) {
+    return CompileAnswer{stopped_ ? Outcome::stopped : outcome, why, {}};
+  };
+  if (!greeted_) greet();
+  if (!problem_.empty()) return failed(Outcome::none, problem_);
+  std::string reply;
+  if (stopped_ || !send_message(socket_, pack(request)) || !receive_message(socket_, reply))
+    return failed(Outcome::crashed, end());
+  CompileAnswer answer;
+  if (!unpack(reply, answer)) return failed(Outcome::crashed, "its answer makes no sense");
+  return answer;
 }
 
-CompilerProcesses compiler_processes(const Context& context) {
-  if (context.traits.vendor != Vendor::nvidia) return {};
-  const char* off = std::getenv("CUDA_CACHE_DISABLE");
-  if (off != nullptr && std::string_view(off) == "1") return {};
-  std::error_code error;
-  std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (program.filename() != "clinfer") program = CLINFER_INSTALLED_PROGRAM;
-  if (access(program.c_str(), X_OK) != 0) return {};
-  // Each has a context of some hundred MiB; all together may take an eighth of the memory.
-  constexpr uint64_t kMemory = uint64_t{512} << 20;
-  const auto fit = static_cast<unsigned>(context.device.info.memory / 8 / kMemory);
-  const unsigned most = std::min(fit, std::thread::hardware_concurrency());
-  if (most < 2) return {};  // one is no faster than this process, and has to be started
-  return {program, most};
+void CompilerProcess::stop() {
+  stopped_ = true;
+  if (socket_ >= 0) shutdown(socket_, SHUT_RDWR);
 }
 
 }  // namespace clinfer::ocl

@@ -1,48 +1,81 @@
-// A compiler in a process of its own, for drivers that compile one program at a time in a process.
+// A compiler in a process of its own: the requests that it takes, and both ends of the socket.
 #pragma once
 
 #include <sys/types.h>
 
+#include <array>
+#include <atomic>
 #include <string>
+#include <vector>
 
 #include "engine/ocl/device.h"
 
 namespace clinfer::ocl {
 
-// NVIDIA's driver builds one program at a time, on however many threads, and keeps what it built on
-// disk for all processes of the user. What another process has built is there in milliseconds.
-//
-// The process is the clinfer program: `clinfer --compiler DEVICE`, which takes sources from its
-// standard input until that ends. It dies with its owner.
+// A launch as a kernel will see it. Drivers that make code for one size of work-groups (PoCL) do so
+// when they first see such a launch.
+struct TrialLaunch {
+  std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
+  std::vector<Argument> arguments;
+};
+
+// PoCL makes other code for launches of so many work-items in a dimension.
+inline constexpr size_t kWideLaunch = 65535;
+
+// One program of one kernel.
+struct CompileRequest {
+  std::string options, source, kernel_name;
+  std::vector<TrialLaunch> launches;
+  bool wants_binary = false;
+};
+
+struct CompileAnswer {
+  enum class Outcome {
+    built,
+    refused,  // by the compiler; `text` is its error and log
+    crashed,  // the process has ended; `text` says by what
+    stopped,  // nobody wants it any more
+    none,     // there is no such process; `text` says why
+  };
+  Outcome outcome = Outcome::none;
+  std::string text;
+  std::vector<unsigned char> binary;  // "" also where the driver gives none
+};
+
+// The process is the clinfer program: `clinfer --compiler DEVICE`, which takes requests from its
+// standard input. It ends when that does, also in the middle of a program; so it never outlives its
+// owner. Nothing of the application is open in it, and signals of the terminal do not reach it.
 class CompilerProcess {
  public:
-  // `program`: path of clinfer. Starting it fails silently: then nothing is ever compiled.
-  CompilerProcess(const std::string& program, const std::string& device_id);
+  // `program`: path of clinfer. Where it cannot be started, compile() says so.
+  CompilerProcess(const std::string& program, const DeviceInfo& device);
   ~CompilerProcess();  // does not wait for what is being compiled
   CompilerProcess(const CompilerProcess&) = delete;
   CompilerProcess& operator=(const CompilerProcess&) = delete;
 
-  // Builds a program there; blocks. False when it did not succeed, for whatever reason: the caller
-  // finds it out for itself by building. One thread at a time.
-  bool compile(const std::string& options, const std::string& source);
-  // Any thread: compile() returns false, now and later.
+  // Blocks. One thread at a time.
+  CompileAnswer compile(const CompileRequest& request);
+  // Any thread: compile() answers `stopped`, now and later.
   void stop();
 
  private:
+  void greet();       // sets problem_ where it does not work
+  std::string end();  // waits for the process to be gone; how it ended
+
+  const DeviceInfo device_;
+  const std::string program_;
   int socket_ = -1;
   pid_t process_ = -1;
+  std::string problem_;  // why it does not work
+  bool greeted_ = false;
+  std::atomic<bool> stopped_{false};
 };
 
 // The other end: serves whoever is at the other side of standard input. Throws Error{no_device}.
 void serve_as_compiler(const std::string& device_id);
 
-// How many such processes are worth having for a context, and the program that they run: none
-// where the driver compiles side by side, or keeps nothing on disk, or clinfer is not to be found
-// (it is this process, or installed).
-struct CompilerProcesses {
-  std::string program;
-  unsigned most = 0;
-};
-CompilerProcesses compiler_processes(const Context& context);
+// Builds and launches in this process, as the compilers' processes do. Throws cl::Error where it
+// does not build; a launch that fails is passed over.
+cl::Program build_here(const Context& context, const CompileRequest& request);
 
 }  // namespace clinfer::ocl

@@ -10,6 +10,9 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <thread>
+
+#include "kernels/base/threads.h"
 
 namespace clinfer::ocl {
 
@@ -61,7 +64,18 @@ DeviceInfo describe(const cl::Platform& platform, const cl::Device& device) {
   return info;
 }
 
+// PoCL starts a thread for each core when it is first asked for devices, and aborts the process
+// where it cannot. So they are started here first.
+void check_threads() {
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i)
+    threads.push_back(start_thread<std::jthread>([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }));
+}
+
 Devices enumerate() {
+  check_threads();
   Devices found;
   std::vector<cl::Platform> platforms;
   try {

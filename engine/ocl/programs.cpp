@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <deque>
 #include <exception>
 #include <filesystem>
@@ -16,12 +15,14 @@
 #include <sstream>
 #include <thread>
 
+#include "engine/ocl/compiling.h"
+
 namespace clinfer::ocl {
 
 namespace {
 
 // Raised when generated code or its conventions change in a way the sources do not show.
-constexpr const char* kEngineVersion = "clinfer 1";
+constexpr const char* kEngineVersion = "clinfer 2";
 // Without warnings: PoCL counts them on stderr, and without AVX-512 each use of a float16 is one.
 constexpr const char* kOptions = "-cl-mad-enable -cl-no-signed-zeros -w";
 
@@ -52,48 +53,6 @@ struct Job {
 
 constexpr auto kPoll = std::chrono::milliseconds(20);  // between two questions whether to go on
 
-// To start a process and its driver takes as long as to compile a few programs.
-constexpr size_t kWorthAProcess = 3;
-
-// Threads that run compilers. The process must not tear down what they use before they are through.
-class Compiling {
- public:
-  static void start(std::function<void()> work) {
-    Compiling& all = instance();
-    wait_at_exit();
-    {
-      const std::lock_guard lock(all.mutex_);
-      ++all.threads_;
-    }
-    std::thread([work = std::move(work), &all]() mutable {
-      work();
-      work = nullptr;  // what it holds goes before the process may
-      const std::lock_guard lock(all.mutex_);
-      if (--all.threads_ == 0) all.idle_.notify_all();
-    }).detach();
-  }
-
-  // What is registered last runs first at exit, so this is called whenever a compiler has run: what
-  // it left to be torn down (LLVM does at the first use of many of its parts) must not go before
-  // the compilers that still run are through.
-  static void wait_at_exit() {
-    std::atexit([] {
-      Compiling& compiling = instance();
-      std::unique_lock lock(compiling.mutex_);
-      compiling.idle_.wait(lock, [&] { return compiling.threads_ == 0; });
-    });
-  }
-
- private:
-  static Compiling& instance() {
-    static Compiling* const all = new Compiling;  // never destroyed
-    return *all;
-  }
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  size_t threads_ = 0;
-};
-
 class Builder {
  public:
   Builder(const Context& context, const BuildOptions& options)
@@ -107,29 +66,40 @@ class Builder {
                 info.driver + "|" + info.version + "|" + flags_ + "\n";
   }
 
-  // What is abandoned meanwhile is not kept: to make a binary takes some compilers as long again.
-  // `elsewhere` may compile it first, so that the driver has it.
-  void run(Job& job, const std::atomic<bool>& abandoned,
-           const std::function<void(const std::string& options, const std::string& source)>&
-               elsewhere) const {
-    const std::string source = program_source(job.instantiation);
-    const std::string key = identity_ + source;
-    if (cache_ && from_cache(job, key)) return;
-    elsewhere(flags_, source);
-    if (abandoned) throw Error(ErrorCode::cancelled, "nobody wants it any more");
-    job.program = cl::Program(context_.context, source);
-    std::string log;
-    try {
-      job.program.build(context_.device.device, flags_.c_str());
-    } catch (const cl::Error& error) {
-      log = build_log(job.program);
-      dump(job, source, log);
-      throw Error(ErrorCode::device_failed, "building kernel " + job.instantiation.kernel_name +
-                                                " on " + context_.device.info.name + " failed (" +
-                                                error_name(error.err()) + "): " + log);
+  // By one of the compilers' processes, or in this one where there is none. What is abandoned
+  // meanwhile is not kept: to make a binary takes some compilers as long again.
+  void run(Job& job, CompilerPool& compilers, const void* owner,
+           const std::atomic<bool>& abandoned) const {
+    CompileRequest request{
+        flags_, program_source(job.instantiation), job.instantiation.kernel_name, {}, false};
+    const std::string key = identity_ + request.source;
+    if (cache_) {
+      const auto binary = cache_->load(key);
+      if (binary && from_binary(job, *binary)) {
+        job.cached = true;
+        return;
+      }
     }
-    dump(job, source, sources_dumps_dir_.empty() ? "" : build_log(job.program));
-    if (cache_ && !abandoned) store(job, key);
+    const bool pocl = context_.traits.vendor == Vendor::pocl;
+    if (pocl) request.launches = job.instantiation.launches;
+    // NVIDIA's driver finds on disk what the process has built.
+    const bool nvidia = context_.traits.vendor == Vendor::nvidia;
+    request.wants_binary = !nvidia && has_binary(job);
+    const CompileAnswer answer = compilers.compile(request, owner, abandoned);
+    if (abandoned || answer.outcome == CompileAnswer::Outcome::stopped)
+      throw Error(ErrorCode::cancelled, "nobody wants it any more");
+    if (answer.outcome == CompileAnswer::Outcome::refused) refuse(job, request.source, answer.text);
+    if (answer.outcome == CompileAnswer::Outcome::crashed)
+      refuse(job, request.source, "(the compiler crashed: " + answer.text + ")");
+    const bool made = !answer.binary.empty() && from_binary(job, answer.binary);
+    if (answer.outcome == CompileAnswer::Outcome::built) request.launches.clear();
+    if (!made) build_here(job, request);
+    dump(job, request.source, sources_dumps_dir_.empty() ? "" : build_log(job.program));
+    if (!cache_ || abandoned) return;
+    if (made)
+      cache_->store(key, answer.binary);
+    else
+      store(job, key);
   }
 
  private:
@@ -141,17 +111,34 @@ class Builder {
     }
   }
 
+  [[noreturn]] void refuse(const Job& job, const std::string& source,
+                           const std::string& why) const {
+    dump(job, source, why);
+    throw Error(ErrorCode::device_failed, "building kernel " + job.instantiation.kernel_name +
+                                              " on " + context_.device.info.name + " failed " +
+                                              why);
+  }
+
+  void build_here(Job& job, const CompileRequest& request) const {
+    try {
+      job.program = ocl::build_here(context_, request);
+    } catch (const cl::BuildError& error) {
+      std::string log;
+      for (const auto& [device, text] : error.getBuildLog()) log += text;
+      refuse(job, request.source, "(" + error_name(error.err()) + "): " + log);
+    } catch (const cl::Error& error) {
+      refuse(job, request.source, "(" + error_name(error.err()) + ")");
+    }
+  }
+
   // A binary that the driver refuses (another build of it under the same version text) is as good
   // as none.
-  bool from_cache(Job& job, const std::string& key) const {
-    const auto binary = cache_->load(key);
-    if (!binary) return false;
+  bool from_binary(Job& job, const std::vector<unsigned char>& binary) const {
     try {
       job.program =
-          cl::Program(context_.context, {context_.device.device}, cl::Program::Binaries{*binary});
+          cl::Program(context_.context, {context_.device.device}, cl::Program::Binaries{binary});
       job.program.build(context_.device.device, flags_.c_str());
       cl::Kernel(job.program, job.instantiation.kernel_name.c_str());
-      job.cached = true;
       return true;
     } catch (const cl::Error&) {
       return false;
@@ -240,7 +227,9 @@ std::string compiler_options(const DeviceTraits& traits) {
 }
 
 Instantiation instantiate(const KernelSpec& spec) {
-  return instance(spec, std::string(kernel_source(spec.source)));
+  Instantiation result = instance(spec, std::string(kernel_source(spec.source)));
+  result.launches.push_back({spec.global, spec.local, spec.arguments});
+  return result;
 }
 
 Instantiation instantiate_function(const KernelSpec& spec, const std::string& caller) {
@@ -254,102 +243,71 @@ Instantiation instantiate_function(const KernelSpec& spec, const std::string& ca
 struct ProgramBuilder::State {
   State(const Context& context, const BuildOptions& options)
       : builder(context, options),
-        device_id(context.device.info.id),
-        processes(options.processes ? *options.processes : compiler_processes(context)),
+        compilers(options.compilers ? options.compilers : CompilerPool::of(context)),
         most_threads(threads_for(context, options)) {}
 
-  // PoCL compiles one program at a time: others would only wait for its lock, also at exit. Two at
-  // a time are one too many for oclgrind, which has no such lock.
+  // In this process PoCL compiles one program at a time: others would only wait for its lock, also
+  // at exit. Two at a time are one too many for oclgrind, which has no such lock.
   unsigned threads_for(const Context& context, const BuildOptions& options) const {
-    if (processes.most > 0)
-      return options.threads ? std::min(options.threads, processes.most) : processes.most;
+    if (const unsigned most = compilers->most(); most > 0)
+      return options.threads ? std::min(options.threads, most) : most;
     if (options.threads) return options.threads;
     return context.traits.vendor == Vendor::pocl || context.device.info.platform == "Oclgrind"
                ? 1
                : std::max(1u, std::thread::hardware_concurrency());
   }
 
-  // The job of an instantiation, with a thread that will come to it. Under the mutex.
+  // The job of an instantiation, with a thread that will come to it where threads can be had. Under
+  // the mutex.
   std::shared_ptr<Job> job_of(const Instantiation& instantiation,
                               const std::shared_ptr<State>& self) {
     auto& job = jobs[instantiation.kernel_name];
     if (job) return job;
-    job = std::make_shared<Job>();
-    job->instantiation = instantiation;
-    queue.push_back(job);
-    const size_t worth_it = processes.most > 0 ? kWorthAProcess * threads : 0;
-    if (threads < most_threads && queue.size() > worth_it) {
+    auto made = std::make_shared<Job>();
+    made->instantiation = instantiation;
+    queue.push_back(made);
+    job = made;
+    const size_t worth_it = compilers->most() > 0 ? size_t{compilers->worth_it()} * threads : 0;
+    if (threads < most_threads && queue.size() > worth_it &&
+        start_compiling([self] { self->work(); }))
       ++threads;
-      Compiling::start([self] { self->work(); });
-    }
     return job;
   }
-
-  // A thread's process, from its first program that is not cached until it ends.
-  class Process {
-   public:
-    explicit Process(State& state) : state_(state) {}
-    ~Process() {  // with the mutex held
-      if (!process_) return;
-      state_.busy.erase(process_.get());
-      state_.idle.push_back(std::move(process_));
-    }
-    void compile(const std::string& options, const std::string& source) {
-      if (state_.processes.most == 0) return;
-      if (!process_) take();
-      process_->compile(options, source);
-    }
-
-   private:
-    void take() {
-      const std::lock_guard lock(state_.mutex);
-      if (state_.idle.empty()) {
-        process_ = std::make_unique<CompilerProcess>(state_.processes.program, state_.device_id);
-      } else {
-        process_ = std::move(state_.idle.back());
-        state_.idle.pop_back();
-      }
-      state_.busy.insert(process_.get());
-      if (state_.abandoned) process_->stop();
-    }
-    State& state_;
-    std::unique_ptr<CompilerProcess> process_;
-  };
 
   // A thread's life: until there is nothing to do.
   void work() {
     std::unique_lock lock(mutex);
-    Process process(*this);
-    while (!queue.empty()) {
+    while (!queue.empty() && !is_leaving()) {
       const std::shared_ptr<Job> job = queue.front();
       queue.pop_front();
-      if (job->begun) continue;
-      job->begun = true;
-      lock.unlock();
-      try {
-        builder.run(*job, abandoned, [&](const std::string& options, const std::string& source) {
-          process.compile(options, source);
-        });
-      } catch (const cl::Error& error) {
-        try {
-          rethrow(error, "building kernel " + job->instantiation.kernel_name);
-        } catch (...) {
-          job->error = std::current_exception();
-        }
-      } catch (...) {
-        job->error = std::current_exception();
-      }
-      Compiling::wait_at_exit();
-      lock.lock();
-      job->done = true;
-      changed.notify_all();
+      if (!job->begun) run(*job, lock);
     }
     --threads;
   }
 
+  // Under the mutex, which it lets go meanwhile.
+  void run(Job& job, std::unique_lock<std::mutex>& lock) {
+    job.begun = true;
+    lock.unlock();
+    try {
+      builder.run(job, *compilers, this, abandoned);
+    } catch (const cl::Error& error) {
+      try {
+        rethrow(error, "building kernel " + job.instantiation.kernel_name);
+      } catch (...) {
+        job.error = std::current_exception();
+      }
+    } catch (...) {
+      job.error = std::current_exception();
+    }
+    wait_for_compilers_at_exit();
+    lock.lock();
+    job.done = true;
+    changed.notify_all();
+  }
+
   const Builder builder;
-  const std::string device_id;
-  const CompilerProcesses processes;
+  const std::shared_ptr<CompilerPool> compilers;
   const unsigned most_threads;
   std::atomic<bool> abandoned{false};  // nobody wants results any more
   std::mutex mutex;                    // guards what follows
@@ -357,8 +315,6 @@ struct ProgramBuilder::State {
   std::map<std::string, std::shared_ptr<Job>> jobs;  // by kernel name
   std::deque<std::shared_ptr<Job>> queue;
   unsigned threads = 0;
-  std::set<CompilerProcess*> busy;  // threads have them
-  std::vector<std::unique_ptr<CompilerProcess>> idle;
 };
 
 ProgramBuilder::ProgramBuilder(const Context& context, const BuildOptions& options)
@@ -366,11 +322,13 @@ ProgramBuilder::ProgramBuilder(const Context& context, const BuildOptions& optio
 
 ProgramBuilder::~ProgramBuilder() {
   state_->abandoned = true;
-  const std::lock_guard lock(state_->mutex);
-  state_->queue.clear();
-  // Programs go now, not when a thread ends: oclgrind counts who uses them without atomics.
-  state_->jobs.clear();
-  for (CompilerProcess* process : state_->busy) process->stop();
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->queue.clear();
+    // Programs go now, not when a thread ends: oclgrind counts who uses them without atomics.
+    state_->jobs.clear();
+  }
+  state_->compilers->abandon(state_.get());
 }
 
 void ProgramBuilder::want(const Instantiation& instantiation) {
@@ -384,8 +342,14 @@ ProgramBuilder::Built ProgramBuilder::get(const Instantiation& instantiation,
   const std::shared_ptr<Job> job = state_->job_of(instantiation, state_);
   if (!job->begun) state_->queue.push_front(job);  // its old place is passed over
   while (!job->done) {
+    if (state_->threads == 0 && !job->begun && !is_leaving()) {
+      state_->run(*job, lock);  // no thread could be had
+      continue;
+    }
     lock.unlock();
-    if (!go_on()) throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
+    if (is_leaving() || !go_on())
+      throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
+    if (state_->compilers->most() == 0) wait_for_compilers_at_exit();
     lock.lock();
     state_->changed.wait_for(lock, kPoll, [&] { return job->done; });
   }
@@ -393,10 +357,26 @@ ProgramBuilder::Built ProgramBuilder::get(const Instantiation& instantiation,
   return {job->program, job->cached};
 }
 
+namespace {
+
+// Those of `others` that differ in kind: drivers may make other code for wide ones.
+void add_launches(std::vector<TrialLaunch>& launches, const std::vector<TrialLaunch>& others) {
+  const auto kind = [](const TrialLaunch& launch) {
+    return *std::max_element(launch.global.begin(), launch.global.end()) >= kWideLaunch;
+  };
+  for (const TrialLaunch& other : others)
+    if (std::none_of(launches.begin(), launches.end(), [&](const TrialLaunch& launch) {
+          return kind(launch) == kind(other) && launch.local == other.local;
+        }))
+      launches.push_back(other);
+}
+
+}  // namespace
+
 std::shared_ptr<const Programs> Programs::build(const Context& context,
                                                 std::span<const Instantiation> instantiations,
                                                 const BuildOptions& options) {
-  std::map<std::string, const Instantiation&> wanted;
+  std::map<std::string, Instantiation> wanted;
   auto result = std::make_shared<Programs>();
   for (const Instantiation& instantiation : instantiations) {
     if (options.known != nullptr) {
@@ -406,10 +386,14 @@ std::shared_ptr<const Programs> Programs::build(const Context& context,
         continue;
       }
     }
-    wanted.try_emplace(instantiation.kernel_name, instantiation);
+    const auto [known, is_new] = wanted.try_emplace(instantiation.kernel_name, instantiation);
+    if (!is_new) add_launches(known->second.launches, instantiation.launches);
   }
   BuildOptions suitable = options;
-  if (wanted.size() <= kWorthAProcess) suitable.processes = CompilerProcesses{};
+  if (!suitable.compilers) suitable.compilers = CompilerPool::of(context);
+  // To start a process takes some drivers as long as to compile a few programs.
+  if (wanted.size() < suitable.compilers->worth_it())
+    suitable.compilers = std::make_shared<CompilerPool>(context.device.info, "", 0);
   ProgramBuilder builder(context, suitable);
   for (const auto& [name, instantiation] : wanted) builder.want(instantiation);
   const auto go_on = [&] {

@@ -5,12 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "engine/ocl/compiler_process.h"
+#include "engine/ocl/compiler_pool.h"
 #include "engine/ocl/device.h"
 #include "engine/ocl/program_cache.h"
 
@@ -21,6 +20,8 @@ namespace clinfer::ocl {
 struct Instantiation {
   std::string kernel_name;  // unique by content
   std::string text;
+  // How it will be launched, for drivers that compile for that: one of each kind.
+  std::vector<TrialLaunch> launches{};
 };
 Instantiation instantiate(const KernelSpec& spec);
 // The same as a function of a persistent kernel (kernels/persistent.cl), which `caller` behind it
@@ -31,22 +32,22 @@ std::string program_source(const Instantiation& instantiation);
 std::string compiler_options(const DeviceTraits& traits);
 
 struct BuildOptions {
-  const ProgramCache* cache = nullptr;           // nullptr: none
-  unsigned threads = 0;                          // 0: all cores
-  std::string sources_dumps_dir;                 // "": none
-  Progress progress;                             // may cancel
-  const class Programs* known = nullptr;         // kernels that it has are taken from it
-  std::optional<CompilerProcesses> processes{};  // unless stated, those that suit the device
+  const ProgramCache* cache = nullptr;        // nullptr: none
+  unsigned threads = 0;                       // 0: all cores
+  std::string sources_dumps_dir;              // "": none
+  Progress progress;                          // may cancel
+  const class Programs* known = nullptr;      // kernels that it has are taken from it
+  std::shared_ptr<CompilerPool> compilers{};  // unless stated, that of the device
 };
 
 struct BuildCounts {
   size_t cached = 0, built = 0;
 };
 
-// Compiles on threads of its own, some of which have a process that compiles for them where that
-// helps. A compiler cannot be interrupted: what it works on when nobody
-// wants the result any more, it finishes without us, and only the end of the process waits for it.
-// Thread-safe.
+// Compiles by processes (CompilerPool), each of which has a thread here that waits for it. Where
+// there are none, a thread compiles in this process, which cannot be interrupted: what it works on
+// when nobody wants the result any more, it finishes without us, and only the end of the process
+// waits for it. Thread-safe.
 class ProgramBuilder {
  public:
   // `options` without progress. The context stays alive for as long as something is being compiled.
@@ -64,7 +65,7 @@ class ProgramBuilder {
   };
   // Waits for it, ahead of what is wanted and was not begun. `go_on` is asked every few
   // milliseconds. Throws Error{device_failed} with the compiler's log (file and line are those of
-  // the .cl sources), Error{cancelled}.
+  // the .cl sources) or by what it crashed, Error{cancelled}.
   Built get(const Instantiation& instantiation, const std::function<bool()>& go_on);
 
  private:

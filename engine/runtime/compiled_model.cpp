@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <thread>
 
-#include "engine/passes/passes.h"
-#include "engine/runtime/infer_request.h"
 #include "engine/measure/pipeline.h"
 #include "engine/measure/tuning.h"
+#include "engine/passes/passes.h"
+#include "engine/runtime/infer_request.h"
 #include "kernels/base/hash.h"
+#include "kernels/base/threads.h"
 #include "tuning/op_key.h"
 
 namespace clinfer {
@@ -44,29 +44,6 @@ double multiply_adds(const OpDesc& desc) {
 
 size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
-}
-
-// Runs f(i) for 0 <= i < n on several threads; rethrows the first failure.
-template <typename F>
-void parallel_for(size_t n, unsigned threads, F f) {
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-  std::atomic<size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex mutex;
-  const auto work = [&] {
-    try {
-      for (size_t i; (i = next++) < n;) f(i);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-      next = n;
-    }
-  };
-  std::vector<std::thread> pool;
-  for (unsigned i = 1; i < std::min<size_t>(threads, n); ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
-  if (failure) std::rethrow_exception(failure);
 }
 
 void write_dump(const std::string& directory, size_t index, const std::string& name,
@@ -102,6 +79,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
   open_device();
+  const auto compilers = ocl::CompilerPool::of(*context_);  // one for all that is built here
   if (config_.batch == kAutoBatch) {
     const auto measured = find_pipeline(*model_, config_, context_->device.info, 0);
     config_.batch = measured ? measured->batch : 0;
@@ -137,6 +115,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   tuning_ = tuning.finish(whole_.plan);
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
   weights = {};
+  if (std::string why = compilers->take_problem(); !why.empty()) warnings_.push_back(why);
   warm_up();
   if (config_.streams == 0 && !special.one_stream) choose_streams(progress);
   std::fill(device_ns_.begin(), device_ns_.end(), 0);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/measure/noise.h"
+#include "kernels/base/threads.h"
 
 namespace clinfer {
 
@@ -77,7 +78,8 @@ Measured measure(std::vector<std::unique_ptr<InferRequest>>& requests, const Fee
   };
   {
     std::vector<std::jthread> threads;
-    for (const auto& request : requests) threads.emplace_back([&] { cycle(*request); });
+    for (const auto& request : requests)
+      threads.push_back(start_thread<std::jthread>([&] { cycle(*request); }));
   }
   if (failure) std::rethrow_exception(failure);
   measured.seconds = ms_between(begin, Clock::now()) / 1000;

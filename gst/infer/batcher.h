@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "gst/infer/fair_share.h"
+#include "kernels/base/threads.h"
 
 namespace clinfer {
 
@@ -98,7 +99,8 @@ class Batcher {
         workers_fill_(filling_is_work),
         workers_(workers_fill_ ? requests_.size() : device_.size()) {
     for (Worker& worker : workers_)
-      threads_.emplace_back([this, &worker](const std::stop_token& stop) { work(worker, stop); });
+      threads_.push_back(start_thread<std::jthread>(
+          [this, &worker](const std::stop_token& stop) { work(worker, stop); }));
   }
 
   size_t requests() const { return requests_.size(); }

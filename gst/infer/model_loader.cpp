@@ -8,6 +8,7 @@
 
 #include "gst/base/guard.h"
 #include "gst/infer/tuning_messages.h"
+#include "kernels/base/threads.h"
 
 GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
 #define GST_CAT_DEFAULT clinfer_debug
@@ -59,8 +60,21 @@ void ModelLoader::start(Task task) {
     display_ = task.display;
     cancel_ = false;
   }
+  begin(std::move(task));
+}
+
+void ModelLoader::begin(Task task) try {
   const std::lock_guard control(control_);
-  thread_ = std::thread([this, task = std::move(task)] { loop(task); });
+  if (thread_.joinable()) thread_.join();  // it has ended its loop
+  thread_ = start_thread([this, task = std::move(task)] { loop(task); });
+} catch (...) {
+  {
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+    over_ = true;
+  }
+  changed_.notify_all();
+  throw;
 }
 
 bool ModelLoader::replace(const Settings& settings) {
@@ -77,9 +91,7 @@ bool ModelLoader::replace(const Settings& settings) {
     busy_ = true;
     cancel_ = false;
   }
-  const std::lock_guard control(control_);
-  if (thread_.joinable()) thread_.join();  // it has ended its loop
-  thread_ = std::thread([this, task = std::move(task)] { loop(task); });
+  begin(std::move(task));
   return true;
 }
 

@@ -77,6 +77,7 @@ class ModelLoader {
   void set_interrupted(bool interrupted);
 
  private:
+  void begin(Task task);  // on a thread of its own; busy_ is set
   void loop(Task task);
   void run(Task task);
   void compile(const Task& task);

@@ -2,13 +2,18 @@
 #include "engine/ocl/compiler_process.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "engine/ocl/compiler_messages.h"
+#include "engine/ocl/compiler_pool.h"
 #include "engine/ocl/programs.h"
 #include "tests/engine/test_files.h"
 
@@ -47,34 +52,84 @@ std::vector<Instantiation> writes_all(int count) {
   return all;
 }
 
+using Outcome = CompileAnswer::Outcome;
+
+const DeviceInfo& info() { return select_device("CPU").info; }
+
+CompileRequest request(const std::string& source, const std::string& options = "") {
+  return {options, source, "k", {}, false};
+}
+
 TEST(CompilerProcess, SaysWhetherItCompiled) {
   if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
-  CompilerProcess process(program(), "CPU");
-  EXPECT_TRUE(process.compile("", "__kernel void k(__global int* a) { *a = 1; }"));
-  EXPECT_FALSE(process.compile("", "__kernel void k(__global int* a) { *a = b; }"));
-  EXPECT_TRUE(process.compile("-DB=2", "__kernel void k(__global int* a) { *a = B; }"));
+  CompilerProcess process(program(), info());
+  const CompileAnswer built =
+      process.compile(request("__kernel void k(__global int* a) { *a = 1; }"));
+  EXPECT_EQ(built.outcome, Outcome::built) << built.text;
+  const CompileAnswer refused =
+      process.compile(request("__kernel void k(__global int* a) { *a = b; }"));
+  EXPECT_EQ(refused.outcome, Outcome::refused);
+  EXPECT_NE(refused.text.find("CL_BUILD_PROGRAM_FAILURE"), std::string::npos) << refused.text;
+  EXPECT_NE(refused.text.find("undeclared identifier 'b'"), std::string::npos) << refused.text;
+  EXPECT_EQ(
+      process.compile(request("__kernel void k(__global int* a) { *a = B; }", "-DB=2")).outcome,
+      Outcome::built);
 }
 
 TEST(CompilerProcess, OneThatDoesNotWorkCompilesNothing) {
   for (const char* none : {"/nonexistent/clinfer", "/bin/false", "/dev/null"}) {
-    CompilerProcess process(none, "CPU");
-    EXPECT_FALSE(process.compile("", "__kernel void k() {}")) << none;
-    EXPECT_FALSE(process.compile("", "__kernel void k() {}")) << none;
+    CompilerProcess process(none, info());
+    for (int i = 0; i < 2; ++i) {
+      const CompileAnswer answer = process.compile(request("__kernel void k() {}"));
+      EXPECT_EQ(answer.outcome, Outcome::none) << none;
+      EXPECT_NE(answer.text.find(none), std::string::npos) << answer.text;
+    }
   }
   if (program().empty()) return;
-  CompilerProcess process(program(), "no such device");
-  EXPECT_FALSE(process.compile("", "__kernel void k() {}"));
+  for (const auto change : {+[](DeviceInfo& other) { other.id = "no such device"; },
+                            +[](DeviceInfo& other) { other.driver = "another driver"; }}) {
+    DeviceInfo other = info();
+    change(other);
+    CompilerProcess process(program(), other);
+    EXPECT_EQ(process.compile(request("__kernel void k() {}")).outcome, Outcome::none);
+  }
 }
 
 TEST(CompilerProcess, IsStoppedWhileItCompiles) {
   const Silent silent;
-  CompilerProcess process(silent.path(), "CPU");
+  CompilerProcess process(silent.path(), info());
   std::jthread stopper([&] {
     std::this_thread::sleep_for(50ms);
     process.stop();
   });
-  EXPECT_FALSE(process.compile("", "__kernel void k() {}"));
-  EXPECT_FALSE(process.compile("", "__kernel void k() {}"));
+  EXPECT_EQ(process.compile(request("__kernel void k() {}")).outcome, Outcome::stopped);
+  EXPECT_EQ(process.compile(request("__kernel void k() {}")).outcome, Outcome::stopped);
+}
+
+// What PoCL compiles when it sees the first launch is in the binary.
+TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  if (pocl_version(select_device("CPU")) == 0) GTEST_SKIP() << "the device is not PoCL's";
+  CompilerProcess process(program(), info());
+  const std::string now =
+      std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
+  const auto compile = [&](const std::vector<TrialLaunch>& launches) {
+    // Nothing that PoCL has in its own cache.
+    const std::string source = "// " + now + " " + std::to_string(launches.size()) +
+                               "\n__attribute__((reqd_work_group_size(4, 1, 1)))\n"
+                               "__kernel void k(__global int* a, int at, int n) { if "
+                               "(get_global_id(0) < n) a[at] = n; }\n";
+    return process.compile({"", source, "k", launches, true});
+  };
+  const TrialLaunch narrow{{8, 1, 1}, {4, 1, 1}, {Argument::output(0, 4), Argument::value(7)}};
+  TrialLaunch wide = narrow;
+  wide.global[0] = 1 << 17;
+  const CompileAnswer without = compile({}), with = compile({narrow}),
+                      both = compile({narrow, wide});
+  for (const CompileAnswer* answer : {&without, &with, &both})
+    ASSERT_EQ(answer->outcome, Outcome::built) << answer->text;
+  EXPECT_GT(with.binary.size(), without.binary.size() + 1000);
+  EXPECT_GT(both.binary.size(), with.binary.size() + 1000);
 }
 
 TEST(CompilerProcess, LeavesNoProcessBehind) {
@@ -89,7 +144,7 @@ TEST(CompilerProcess, LeavesNoProcessBehind) {
   const size_t before = children();
   {
     const Silent silent;
-    CompilerProcess process(silent.path(), "CPU");
+    CompilerProcess process(silent.path(), info());
     EXPECT_EQ(children(), before + 1);
   }
   EXPECT_EQ(children(), before);
@@ -100,7 +155,7 @@ TEST(CompilerProcess, ProgramsAreBuiltWhetherProcessesWorkOrNot) {
   std::vector<Instantiation> wanted = writes_all(8);
   for (const std::string& path : {program(), std::string("/bin/false")}) {
     BuildOptions options;
-    options.processes = CompilerProcesses{path, 2};
+    options.compilers = std::make_shared<CompilerPool>(on->device.info, path, 2);
     const auto programs = Programs::build(*on, wanted, options);
     EXPECT_EQ(programs->counts().built, 8u);
     cl::CommandQueue queue(on->context, on->device.device);
@@ -121,7 +176,7 @@ TEST(CompilerProcess, ErrorsAreThoseOfTheOwnCompiler) {
   std::vector<Instantiation> wanted = writes_all(8);
   wanted[5].text = "__kernel void writes_5() { nothing_there(); }";
   BuildOptions options;
-  options.processes = CompilerProcesses{program(), 2};
+  options.compilers = std::make_shared<CompilerPool>(on->device.info, program(), 2);
   try {
     Programs::build(*on, wanted, options);
     FAIL() << "it was built";
@@ -131,18 +186,164 @@ TEST(CompilerProcess, ErrorsAreThoseOfTheOwnCompiler) {
   }
 }
 
+// A program that serves as a compiler, and crashes at every request.
+class Crashing {
+ public:
+  explicit Crashing(const DeviceInfo& device)
+      : path_(folder_.write("crashing",
+                            "#!/usr/bin/env python3\n"
+                            "import os, signal, socket, struct\n"
+                            "owner = socket.socket(fileno=0)\n"
+                            "greeting = b\"" +
+                                greeting_of(device) +
+                                "\"\n"
+                                "owner.sendall(struct.pack('Q', len(greeting)) + greeting)\n"
+                                "owner.recv(8)\n"
+                                "os.kill(os.getpid(), signal.SIGSEGV)\n")) {
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  TemporaryFolder folder_;
+  const std::string path_;
+};
+
+TEST(CompilerProcess, ACrashIsAnError) {
+  const auto on = context();
+  const Crashing crashing(on->device.info);
+  const Instantiation wanted = writes(1000);
+  BuildOptions options;
+  options.compilers = std::make_shared<CompilerPool>(on->device.info, crashing.path(), 2);
+  try {
+    Programs::build(*on, {&wanted, 1}, options);
+    FAIL() << "it was built";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::device_failed);
+    EXPECT_NE(std::string(error.what()).find("the compiler crashed: signal 11"), std::string::npos)
+        << error.what();
+  }
+}
+
+// The kernel is right, but must not run by itself.
+TEST(CompilerProcess, ALaunchThatCrashesIsNotTriedAgain) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  const auto on = context();
+  const Instantiation wanted{"wild",
+                             "__kernel void wild(int n) { *(__global int*)(ulong)16 = n; }\n",
+                             {{{1, 1, 1}, {1, 1, 1}, {Argument::value(1)}}}};
+  BuildOptions options;
+  options.compilers = std::make_shared<CompilerPool>(on->device.info, program(), 2);
+  EXPECT_EQ(Programs::build(*on, {&wanted, 1}, options)->counts().built, 1u);
+}
+
+TEST(CompilerProcess, AMissingProgramIsSaidOnce) {
+  const auto on = context();
+  const std::vector<Instantiation> wanted = writes_all(3);
+  BuildOptions options;
+  options.compilers = std::make_shared<CompilerPool>(on->device.info, "/nonexistent/clinfer", 2);
+  EXPECT_EQ(options.compilers->take_problem(), "");
+  EXPECT_EQ(Programs::build(*on, wanted, options)->counts().built, 3u);
+  const std::string problem = options.compilers->take_problem();
+  EXPECT_NE(problem.find("/nonexistent/clinfer"), std::string::npos) << problem;
+  EXPECT_EQ(options.compilers->take_problem(), "");
+}
+
+TEST(CompilerProcess, TheProgramIsFoundInTheBuildFolder) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  EXPECT_EQ(find_program(), std::filesystem::path(program()).lexically_normal());
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they want to be first
+
+// The first run of a process compiles, the others find what it made.
+const TemporaryFolder& bench_folder() {
+  static const TemporaryFolder folder;
+  return folder;
+}
+
+// Status and output of `clinfer bench` of the ball with a library preloaded.
+struct Ended {
+  int status = -1;
+  std::string output;
+};
+Ended bench_with(const std::string& variables, const std::string& options) {
+  const TemporaryFolder& folder = bench_folder();
+  const std::string model = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
+  const std::string command = "POCL_CACHE_DIR=" + folder / "pocl" +
+                              " XDG_CACHE_HOME=" + folder / "" + " " + variables + " " + program() +
+                              " bench " + model + " --device CPU --seconds 0.01 " + options + " >" +
+                              folder / "output" + " 2>&1";
+  Ended run;
+  run.status = std::system(command.c_str());
+  run.output = read_file(folder / "output");
+  return run;
+}
+
+TEST(CompilerProcess, TheApplicationItselfNeverCompiles) {
+  const char* library = std::getenv("CLINFER_COUNT_COMPILERS");
+  if (library == nullptr || program().empty()) GTEST_SKIP() << "CLINFER_COUNT_COMPILERS is not set";
+  const std::string lines = bench_folder() / "lines";
+  const Ended run =
+      bench_with("COUNT_COMPILERS=" + lines + " LD_PRELOAD=" + library, "--frames 320x240:NV12");
+  EXPECT_EQ(run.status, 0) << run.output;
+  size_t here = 0, elsewhere = 0;
+  std::ifstream in(lines);
+  for (std::string line; std::getline(in, line);)
+    (line.find(" --compiler ") == std::string::npos ? here : elsewhere)++;
+  if (here + elsewhere == 0) GTEST_SKIP() << "the driver has no LLVM that this test can count";
+  EXPECT_EQ(here, 0u);
+  EXPECT_GT(elsewhere, 10u);
+}
+
+// From the n-th thread on, none can be had.
+TEST(CompilerProcess, FewThreadsAreEnoughOrAnError) {
+  const char* library = std::getenv("CLINFER_FAIL_THREADS");
+  if (library == nullptr || program().empty()) GTEST_SKIP() << "CLINFER_FAIL_THREADS is not set";
+  for (int n = 20; n >= 0; --n) {
+    const Ended run =
+        bench_with("FAIL_THREADS=" + std::to_string(n) + " LD_PRELOAD=" + library, "");
+    const bool one_line = std::count(run.output.begin(), run.output.end(), '\n') == 1 &&
+                          run.output.starts_with("clinfer: ");
+    EXPECT_TRUE(run.status == 0 || (one_line && run.output.find("thread") != std::string::npos))
+        << n << " threads: status " << run.status << "\n"
+        << run.output;
+  }
+}
+
+#endif
+
 TEST(CompilerProcess, WhoGivesUpDoesNotWaitForThem) {
   const auto on = context();
   const Silent silent;
   const auto begin = std::chrono::steady_clock::now();
   {
     BuildOptions options;
-    options.processes = CompilerProcesses{silent.path(), 2};
+    options.compilers = std::make_shared<CompilerPool>(on->device.info, silent.path(), 2);
     ProgramBuilder builder(*on, options);
     for (int i = 0; i < 8; ++i) builder.want(writes(100 + i));
     std::this_thread::sleep_for(50ms);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+}
+
+// exit() of a fork does not wait for threads that it does not have.
+TEST(CompilerProcess, AForkMeanwhileEnds) {
+  const auto on = context();
+  const Silent silent;
+  BuildOptions options;
+  options.compilers = std::make_shared<CompilerPool>(on->device.info, silent.path(), 2);
+  ProgramBuilder builder(*on, options);
+  for (int i = 0; i < 4; ++i) builder.want(writes(200 + i));
+  std::this_thread::sleep_for(50ms);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    std::exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
 }
 
 }  // namespace

@@ -1,0 +1,169 @@
+// Messages between the application and its compilers' processes.
+#include "engine/ocl/compiler_messages.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+namespace clinfer::ocl {
+
+namespace {
+
+constexpr const char* kProtocol = "clinfer compiler 1";  // raised when messages change
+constexpr uint64_t kLongest = uint64_t{1} << 30;         // of a message
+constexpr uint64_t kMostItems = 4096;                    // launches, arguments
+
+bool send_all(int socket, const void* data, size_t size) {
+  const auto* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t n = send(socket, at, size, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+bool receive_all(int socket, void* data, size_t size) {
+  auto* at = static_cast<char*>(data);
+  while (size > 0) {
+    const ssize_t n = recv(socket, at, size, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+class Writer {
+ public:
+  void number(uint64_t value) {
+    message_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  void bytes(const void* data, size_t size) {
+    number(size);
+    message_.append(static_cast<const char*>(data), size);
+  }
+  void text(const std::string& value) { bytes(value.data(), value.size()); }
+  std::string take() { return std::move(message_); }
+
+ private:
+  std::string message_;
+};
+
+// Gives zeros and empty texts from the first thing on that is not there.
+class Reader {
+ public:
+  explicit Reader(const std::string& message) : message_(message) {}
+  uint64_t number() {
+    uint64_t value = 0;
+    if (take(sizeof value)) std::memcpy(&value, message_.data() + at_ - sizeof value, sizeof value);
+    return value;
+  }
+  std::string text() {
+    const uint64_t size = number();
+    return take(size) ? message_.substr(at_ - size, size) : "";
+  }
+  uint64_t items() {
+    const uint64_t count = number();
+    right_ = right_ && count <= kMostItems;
+    return right_ ? count : 0;
+  }
+  bool at_end() const { return right_ && at_ == message_.size(); }
+
+ private:
+  bool take(uint64_t size) {
+    right_ = right_ && size <= message_.size() - at_;
+    if (right_) at_ += size;
+    return right_;
+  }
+  const std::string& message_;
+  size_t at_ = 0;
+  bool right_ = true;
+};
+
+}  // namespace
+
+bool send_message(int socket, const std::string& message) {
+  const uint64_t length = message.size();
+  return send_all(socket, &length, sizeof length) &&
+         send_all(socket, message.data(), message.size());
+}
+
+bool receive_message(int socket, std::string& message) {
+  uint64_t length = 0;
+  if (!receive_all(socket, &length, sizeof length) || length > kLongest) return false;
+  message.resize(length);
+  return receive_all(socket, message.data(), message.size());
+}
+
+std::string greeting_of(const DeviceInfo& device) {
+  return std::string(kProtocol) + "|" + device.platform + "|" + device.name + "|" + device.driver +
+         "|" + device.version;
+}
+
+std::string pack(const CompileRequest& request) {
+  Writer out;
+  for (const std::string* text : {&request.options, &request.source, &request.kernel_name})
+    out.text(*text);
+  out.number(request.wants_binary);
+  out.number(request.launches.size());
+  for (const TrialLaunch& launch : request.launches) {
+    for (size_t d = 0; d < 3; ++d) {
+      out.number(launch.global[d]);
+      out.number(launch.local[d]);
+    }
+    out.number(launch.arguments.size());
+    for (const Argument& argument : launch.arguments) {
+      out.number(static_cast<uint64_t>(argument.kind));
+      out.bytes(argument.bytes.data(), argument.bytes.size());
+    }
+  }
+  return out.take();
+}
+
+bool unpack(const std::string& message, CompileRequest& request) {
+  Reader in(message);
+  for (std::string* text : {&request.options, &request.source, &request.kernel_name})
+    *text = in.text();
+  request.wants_binary = in.number() != 0;
+  request.launches.resize(in.items());
+  for (TrialLaunch& launch : request.launches) {
+    for (size_t d = 0; d < 3; ++d) {
+      launch.global[d] = in.number();
+      launch.local[d] = in.number();
+    }
+    launch.arguments.resize(in.items());
+    for (Argument& argument : launch.arguments) {
+      argument.kind = static_cast<Argument::Kind>(in.number());
+      const std::string bytes = in.text();
+      argument.bytes.resize(bytes.size());
+      if (!bytes.empty()) std::memcpy(argument.bytes.data(), bytes.data(), bytes.size());
+    }
+  }
+  return in.at_end();
+}
+
+std::string pack(const CompileAnswer& answer) {
+  Writer out;
+  out.number(static_cast<uint64_t>(answer.outcome));
+  out.text(answer.text);
+  out.bytes(answer.binary.data(), answer.binary.size());
+  return out.take();
+}
+
+bool unpack(const std::string& message, CompileAnswer& answer) {
+  Reader in(message);
+  answer.outcome = static_cast<CompileAnswer::Outcome>(in.number());
+  answer.text = in.text();
+  const std::string binary = in.text();
+  answer.binary.assign(binary.begin(), binary.end());
+  return in.at_end() && (answer.outcome == CompileAnswer::Outcome::built ||
+                         answer.outcome == CompileAnswer::Outcome::refused);
+}
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,190 @@
+// Finds, starts and shares the processes that compile.
+#include "engine/ocl/compiler_pool.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <thread>
+
+namespace clinfer::ocl {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::atomic<bool> leaving{false};  // the process ends
+
+struct Pools {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<CompilerPool>> by_device;
+};
+
+Pools& pools() {
+  static Pools* const all = new Pools;  // never destroyed: threads may outlive statics
+  return *all;
+}
+
+constexpr unsigned kMostProcesses = 16;
+
+// How many processes are worth having. None for oclgrind, which is to see everything.
+unsigned worth_having(const Context& context) {
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  if (context.device.info.platform == "Oclgrind") return 0;
+  if (context.traits.vendor != Vendor::nvidia) return std::min(cores, kMostProcesses);
+  // NVIDIA's driver keeps what it built on disk for all processes of the user: what another process
+  // has built is there in milliseconds.
+  const char* off = std::getenv("CUDA_CACHE_DISABLE");
+  if (off != nullptr && std::string_view(off) == "1") return 0;
+  // Each has a context of some hundred MiB; all together may take an eighth of the memory.
+  constexpr uint64_t kMemory = uint64_t{512} << 20;
+  const auto fit = static_cast<unsigned>(context.device.info.memory / 8 / kMemory);
+  const unsigned most = std::min(fit, cores);
+  return most < 2 ? 0 : most;  // one is no faster than this process, and has to be started
+}
+
+// To start a process and NVIDIA's driver takes as long as to compile a few programs.
+constexpr unsigned kWorthAProcessOfNvidia = 3;
+
+}  // namespace
+
+std::string find_program() {
+  std::error_code error;
+  std::vector<fs::path> candidates;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (self.filename() == "clinfer") candidates.push_back(self);
+  Dl_info here{};
+  if (dladdr(reinterpret_cast<const void*>(&find_program), &here) != 0) {
+    fs::path file = fs::weakly_canonical(here.dli_fname, error);
+    if (error || !fs::exists(file, error)) file = self;  // the program, by a name of its own
+    const fs::path folder = file.parent_path();
+    candidates.push_back(folder / "../engine/tools/clinfer");  // a build folder
+    candidates.push_back(folder / CLINFER_PROGRAM_FROM_PLUGIN);
+  }
+  candidates.emplace_back(CLINFER_INSTALLED_PROGRAM);
+  std::string looked_at;
+  for (const fs::path& candidate : candidates) {
+    const fs::path program = candidate.lexically_normal();
+    if (access(program.c_str(), X_OK) == 0) return program;
+    looked_at += (looked_at.empty() ? "" : ", ") + program.string();
+  }
+  throw Error(ErrorCode::not_found,
+              "the program clinfer was not found (looked at " + looked_at + ")");
+}
+
+std::shared_ptr<CompilerPool> CompilerPool::of(const Context& context) {
+  const std::lock_guard lock(pools().mutex);
+  std::weak_ptr<CompilerPool>& known = pools().by_device[context.device.info.id];
+  if (auto pool = known.lock()) return pool;
+  unsigned most = worth_having(context);
+  std::string program, problem;
+  try {
+    if (most > 0) program = find_program();
+  } catch (const Error& error) {
+    problem = error.what();
+    most = 0;
+  }
+  auto made = std::make_shared<CompilerPool>(
+      context.device.info, program, most,
+      context.traits.vendor == Vendor::nvidia ? kWorthAProcessOfNvidia : 1);
+  made->problem_ = problem;
+  known = made;
+  return made;
+}
+
+CompilerPool::CompilerPool(const DeviceInfo& device, std::string program, unsigned most,
+                           unsigned worth_it)
+    : device_(device), program_(std::move(program)), most_(most), worth_it_(worth_it) {}
+
+std::unique_ptr<CompilerProcess> CompilerPool::take(const void* owner,
+                                                    const std::atomic<bool>& abandoned) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return abandoned || leaving || busy_.size() < most_; });
+  if (abandoned || leaving) return nullptr;
+  std::unique_ptr<CompilerProcess> process;
+  if (idle_.empty()) {
+    process = std::make_unique<CompilerProcess>(program_, device_);
+  } else {
+    process = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  busy_[process.get()] = owner;
+  return process;
+}
+
+void CompilerPool::give_back(std::unique_ptr<CompilerProcess> process, bool works) {
+  {
+    const std::lock_guard lock(mutex_);
+    busy_.erase(process.get());
+    if (works) idle_.push_back(std::move(process));
+  }
+  changed_.notify_one();
+}
+
+CompileAnswer CompilerPool::compile(const CompileRequest& request, const void* owner,
+                                    const std::atomic<bool>& abandoned) {
+  using Outcome = CompileAnswer::Outcome;
+  CompileAnswer answer;
+  if (most_ == 0) return answer;
+  CompileRequest now = request;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    std::unique_ptr<CompilerProcess> process = take(owner, abandoned);
+    if (!process) return {Outcome::stopped, "", {}};
+    try {
+      answer = process->compile(now);
+    } catch (...) {
+      give_back(std::move(process), false);
+      throw;
+    }
+    give_back(std::move(process),
+              answer.outcome == Outcome::built || answer.outcome == Outcome::refused);
+    if (answer.outcome != Outcome::crashed) break;
+    now.launches.clear();
+    now.wants_binary = false;
+  }
+  if (answer.outcome == Outcome::none) {
+    const std::lock_guard lock(mutex_);
+    problem_ = answer.text;
+  }
+  return answer;
+}
+
+void CompilerPool::abandon(const void* owner) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [process, whose] : busy_)
+      if (whose == owner) process->stop();
+  }
+  changed_.notify_all();
+}
+
+void CompilerPool::stop_all() {
+  leaving = true;
+  std::vector<std::shared_ptr<CompilerPool>> all;
+  {
+    const std::lock_guard lock(pools().mutex);
+    for (const auto& [device, pool] : pools().by_device)
+      if (auto alive = pool.lock()) all.push_back(std::move(alive));
+  }
+  for (const auto& pool : all) {
+    {
+      const std::lock_guard lock(pool->mutex_);
+      for (const auto& [process, whose] : pool->busy_) process->stop();
+    }
+    pool->changed_.notify_all();
+  }
+}
+
+std::string CompilerPool::take_problem() {
+  static std::atomic<bool> said{false};
+  const std::lock_guard lock(mutex_);
+  if (problem_.empty() || said.exchange(true)) return "";
+  return "kernels are compiled in the application's own process, one at a time, and whoever leaves "
+         "meanwhile waits for them: " +
+         problem_;
+}
+
+}  // namespace clinfer::ocl

@@ -1,0 +1,64 @@
+// The processes that compile for one device, shared by all that compile for it at a time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/ocl/compiler_process.h"
+
+namespace clinfer::ocl {
+
+// Compilers run in processes of their own, so that the application's never is inside of one: they
+// can be stopped at any time, one that crashes is an error message, and drivers that compile one
+// program at a time in a process (NVIDIA, PoCL) compile as many as there are. Processes start when
+// they are first needed, and end with the last holder of the pool. Thread-safe.
+class CompilerPool {
+ public:
+  // The pool of the context's device, as long as somebody has it.
+  static std::shared_ptr<CompilerPool> of(const Context& context);
+
+  // `program`: path of clinfer. At most `most` processes; 0: none, all is compiled in this process.
+  // It takes `worth_it` programs to start one more.
+  CompilerPool(const DeviceInfo& device, std::string program, unsigned most, unsigned worth_it = 1);
+
+  unsigned most() const { return most_; }
+  unsigned worth_it() const { return worth_it_; }
+
+  // Blocks. What crashed once is tried again without its launches. `owner` and `abandoned`: what
+  // abandon() is called with, and whether it was.
+  CompileAnswer compile(const CompileRequest& request, const void* owner,
+                        const std::atomic<bool>& abandoned);
+  // Ends the processes that work for `owner`, whose compile() then answers `stopped`.
+  void abandon(const void* owner);
+
+  // Ends all processes of all pools; no more are started. For the end of this process.
+  static void stop_all();
+
+  // Why no process could be had although one was wanted; "" the second time in a process.
+  std::string take_problem();
+
+ private:
+  std::unique_ptr<CompilerProcess> take(const void* owner, const std::atomic<bool>& abandoned);
+  void give_back(std::unique_ptr<CompilerProcess> process, bool works);
+
+  const DeviceInfo device_;
+  const std::string program_;
+  const unsigned most_, worth_it_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<CompilerProcess*, const void*> busy_;  // and for whom
+  std::vector<std::unique_ptr<CompilerProcess>> idle_;
+  std::string problem_;
+};
+
+// Path of the clinfer program that belongs to this code: the program itself, or what lies in the
+// build folder or the installation that this code was loaded from. Throws Error{not_found} that
+// says where it was looked for.
+std::string find_program();
+
+}  // namespace clinfer::ocl

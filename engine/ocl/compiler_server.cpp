@@ -1,0 +1,193 @@
+// A compiler in a process of its own: what that process does.
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "engine/ocl/compiler_messages.h"
+
+namespace clinfer::ocl {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Memory that any tensor of a trial lies in: only what is touched is ever there.
+class AnyMemory {
+ public:
+  explicit AnyMemory(const cl::Context& context, const cl::Device& device) {
+    for (bytes_ =
+             std::min<size_t>(device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>(), size_t{64} << 30);
+         bytes_ > (size_t{1} << 20); bytes_ /= 2) {
+      memory_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (memory_ != MAP_FAILED) break;
+    }
+    if (memory_ == MAP_FAILED) throw cl::Error(CL_OUT_OF_HOST_MEMORY, "mmap");
+    buffer_ = cl::Buffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes_, memory_);
+  }
+  ~AnyMemory() {
+    buffer_ = cl::Buffer();
+    munmap(memory_, bytes_);
+  }
+  AnyMemory(const AnyMemory&) = delete;
+  AnyMemory& operator=(const AnyMemory&) = delete;
+  const cl::Buffer& buffer() const { return buffer_; }
+
+ private:
+  size_t bytes_ = 0;
+  void* memory_ = MAP_FAILED;
+  cl::Buffer buffer_;
+};
+
+void launch_once(const cl::Context& context, const cl::Device& device, cl::Kernel& kernel,
+                 const TrialLaunch& launch) {
+  const AnyMemory memory(context, device);
+  cl_uint index = 0;
+  for (const Argument& argument : launch.arguments) {
+    if (argument.kind == Argument::Kind::value) {
+      kernel.setArg(index++, argument.bytes.size(), argument.bytes.data());
+    } else if (argument.kind == Argument::Kind::image) {
+      kernel.setArg(index++, cl::Image2D(context, CL_MEM_READ_WRITE,
+                                         cl::ImageFormat(CL_RGBA, CL_UNORM_INT8), 16, 16));
+    } else {
+      kernel.setArg(index++, memory.buffer());
+      kernel.setArg(index++, cl_int{0});
+    }
+  }
+  // One work-group, but as wide as it will be where that counts.
+  std::array<size_t, 3> global = launch.local;
+  for (size_t d = 0; d < 3; ++d)
+    if (launch.global[d] >= kWideLaunch) global[d] = launch.global[d];
+  const cl::CommandQueue queue(context, device);
+  queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(global[0], global[1], global[2]),
+                             cl::NDRange(launch.local[0], launch.local[1], launch.local[2]));
+  queue.finish();
+}
+
+cl::Program build(const cl::Context& context, const cl::Device& device,
+                  const CompileRequest& request) {
+  cl::Program program(context, request.source);
+  program.build(device, request.options.c_str());
+  cl::Kernel kernel(program, request.kernel_name.c_str());  // some drivers' last step
+  try {
+    for (const TrialLaunch& launch : request.launches) launch_once(context, device, kernel, launch);
+  } catch (const cl::Error&) {
+    // It is compiled when it is launched in earnest.
+  }
+  return program;
+}
+
+// Where PoCL keeps what it compiled.
+fs::path pocl_cache() {
+  const auto of = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  if (const std::string own = of("POCL_CACHE_DIR"); !own.empty()) return own;
+  if (const std::string user = of("XDG_CACHE_HOME"); !user.empty()) return user + "/pocl/kcache";
+  return of("HOME") + "/.cache/pocl/kcache";
+}
+
+// Before PoCL gives a binary it makes code for work-groups of any size, which takes as long as the
+// rest. Our kernels have one size each, so that code is never run: while the binary is made, the
+// code for their size stands there instead.
+class NoCodeForAnySize {
+ public:
+  explicit NoCodeForAnySize(const std::string& kernel) {
+    std::error_code error;
+    for (const auto& group : fs::directory_iterator(pocl_cache(), error))
+      for (const auto& program : fs::directory_iterator(group.path(), error))
+        if (fs::is_directory(program.path() / kernel, error)) stand_in(program.path() / kernel);
+  }
+  ~NoCodeForAnySize() {
+    std::error_code error;
+    for (const fs::path& folder : made_) fs::remove_all(folder, error);
+  }
+  NoCodeForAnySize(const NoCodeForAnySize&) = delete;
+  NoCodeForAnySize& operator=(const NoCodeForAnySize&) = delete;
+
+ private:
+  void stand_in(const fs::path& sizes) {
+    std::error_code error;
+    const fs::path any = sizes / "0-0-0";
+    const std::string file = sizes.filename().string() + ".so";
+    for (const auto& size : fs::directory_iterator(sizes, error)) {
+      const fs::path code = size.path() / file;
+      if (size.path() == any || !fs::exists(code, error) || !fs::create_directory(any, error))
+        continue;
+      made_.push_back(any);
+      fs::create_hard_link(code, any / file, error);
+    }
+  }
+  std::vector<fs::path> made_;
+};
+
+std::vector<unsigned char> binary_of(const cl::Program& program, const Device& device,
+                                     const std::string& kernel) {
+  std::optional<NoCodeForAnySize> quickly;
+  if (pocl_version(device) != 0) quickly.emplace(kernel);
+  try {
+    const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
+    return binaries.empty() ? std::vector<unsigned char>{} : binaries[0];
+  } catch (const cl::Error&) {
+    return {};  // some drivers give none
+  }
+}
+
+CompileAnswer compile(const cl::Context& context, const Device& device,
+                      const CompileRequest& request) {
+  CompileAnswer answer{CompileAnswer::Outcome::built, "", {}};
+  try {
+    const cl::Program program = build(context, device.device, request);
+    if (request.wants_binary) answer.binary = binary_of(program, device, request.kernel_name);
+  } catch (const cl::BuildError& error) {
+    answer = {CompileAnswer::Outcome::refused, "(" + error_name(error.err()) + "): ", {}};
+    for (const auto& [where, log] : error.getBuildLog()) answer.text += log;
+  } catch (const cl::Error& error) {
+    answer = {CompileAnswer::Outcome::refused, "(" + error_name(error.err()) + ")", {}};
+  }
+  return answer;
+}
+
+// Ends the process, whatever it is doing, once its owner has closed the socket or has gone.
+void end_with_owner() {
+  const pid_t owner = getppid();
+  try {
+    std::thread([owner] {
+      constexpr int kAskAgain = 1000;  // ms; a fork of the owner may keep the socket open
+      for (;;) {
+        pollfd socket{STDIN_FILENO, POLLRDHUP, 0};
+        if (poll(&socket, 1, kAskAgain) > 0 || getppid() != owner) _exit(0);
+      }
+    }).detach();
+  } catch (const std::system_error&) {
+    // Then it ends after what it compiles.
+  }
+}
+
+}  // namespace
+
+cl::Program build_here(const Context& context, const CompileRequest& request) {
+  return build(context.context, context.device.device, request);
+}
+
+void serve_as_compiler(const std::string& device_id) {
+  end_with_owner();
+  const Device& device = select_device(device_id);
+  const cl::Context context(device.device);
+  if (!send_message(STDIN_FILENO, greeting_of(device.info))) return;
+  std::string message;
+  CompileRequest request;
+  while (receive_message(STDIN_FILENO, message) && unpack(message, request))
+    if (!send_message(STDIN_FILENO, pack(compile(context, device, request)))) break;
+  _exit(0);  // nobody waits for drivers to tidy up
+}
+
+}  // namespace clinfer::ocl

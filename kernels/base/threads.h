@@ -1,0 +1,64 @@
+// Threads, which may not be had: users and containers have a limit of them.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/error.h"
+
+namespace clinfer {
+
+// A std::thread or std::jthread that runs `work`. Throws Error{out_of_memory} that says what to do
+// where none can be had.
+template <typename Thread = std::thread, typename Work>
+Thread start_thread(Work&& work) {
+  try {
+    return Thread(std::forward<Work>(work));
+  } catch (const std::system_error&) {
+    throw Error(ErrorCode::out_of_memory,
+                "no more threads can be started: the user's limit (ulimit -u), the container's "
+                "(pids.max) or memory is used up; raise it, or end other programs");
+  }
+}
+
+// Runs work() on up to `threads` threads at a time, this one among them; on fewer where no more can
+// be had. `work` must not throw.
+template <typename Work>
+void on_threads(size_t threads, const Work& work) {
+  std::vector<std::jthread> others;
+  try {
+    others.reserve(threads);
+    while (others.size() + 1 < threads) others.emplace_back(work);
+  } catch (const std::exception&) {
+    // These are enough.
+  }
+  work();
+}
+
+// Runs f(i) for 0 <= i < n on up to `threads` threads (0: as many as there are cores); rethrows the
+// first failure.
+template <typename F>
+void parallel_for(size_t n, unsigned threads, const F& f) {
+  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  std::atomic<size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex mutex;
+  on_threads(std::min<size_t>(threads, n), [&] {
+    try {
+      for (size_t i; (i = next++) < n;) f(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      next = n;
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace clinfer

@@ -84,7 +84,7 @@ class Builder {
     if (pocl) request.launches = job.instantiation.launches;
     // NVIDIA's driver finds on disk what the process has built.
     const bool nvidia = context_.traits.vendor == Vendor::nvidia;
-    request.wants_binary = !nvidia && has_binary(job);
+    request.wants_binary = !nvidia && has_binary(job) && (!pocl || !request.launches.empty());
     const CompileAnswer answer = compilers.compile(request, owner, abandoned);
     if (abandoned || answer.outcome == CompileAnswer::Outcome::stopped)
       throw Error(ErrorCode::cancelled, "nobody wants it any more");

@@ -76,7 +76,7 @@ void Element::set_property(const ElementProperty& property, const GValue* value)
 
 // Compiles another model beside the one that runs.
 void Element::change_model(const Settings& settings) {
-  if (loader_.replace(settings)) return;
+  if (guard(self_, true, [&] { return loader_.replace(settings); })) return;
   GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS,
                       ("model cannot change before the first frame; in force until the element "
                        "starts again: %s",

@@ -176,7 +176,7 @@ TEST(Quantized, ProgramsWithInstructionsOfTheProcessorGoThroughTheCache) {
     const ocl::ProgramCache cache(folder / "programs");
     ocl::BuildOptions options;
     options.cache = &cache;
-    options.processes.emplace();  // none
+    options.compilers = std::make_shared<ocl::CompilerPool>(context->device.info, "", 0);  // none
     for (int i = 0; i < 2; ++i) ocl::Programs::build(*context, programs, options);
   }
 }

@@ -1,4 +1,4 @@
-// Text as coverage masks, drawn by cairo and kept for the next frame.
+// Text as coverage masks, laid out by Pango and kept for the next frame.
 #pragma once
 
 #include <list>
@@ -12,9 +12,11 @@ namespace clinfer {
 // For one thread. The most recently used few hundred masks are kept.
 class TextCache {
  public:
-  // The mask of `text` (UTF-8) in a sans-serif font of `size` pixels, with no margin but the font's
-  // own. At least 1x1; valid until the next call.
-  const Mask& mask(const std::string& text, int size);
+  // The mask of `text` (UTF-8; one line, from right to left where its letters want that) in a
+  // sans-serif font of `size` pixels, with no margin but the font's own. Letters that the font
+  // lacks come from others. What is wider than `most` pixels is shortened and ends in an ellipsis.
+  // At least 1x1; valid until the next call.
+  const Mask& mask(const std::string& text, int size, int most = 4096);
 
  private:
   struct Entry {

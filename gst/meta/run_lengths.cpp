@@ -29,8 +29,9 @@ std::vector<Place> places(int first, int count, int size, float area_min, float 
     const double cell = std::clamp(share * cells - 0.5, 0.0, static_cast<double>(cells - 1));
     place.inside = true;
     place.low = static_cast<int>(cell);
-    place.high = std::min(place.low + 1, cells - 1);
     place.weight = static_cast<float>(cell - place.low);
+    // A neighbour without weight may be no number.
+    place.high = place.weight > 0 ? std::min(place.low + 1, cells - 1) : place.low;
   }
   return list;
 }

@@ -84,12 +84,131 @@ void Canvas::fill(int x, int y, int width, int height, Rgb color, int opacity) {
        [opacity](int, int) { return opacity; });
 }
 
-void Canvas::blend(int x, int y, const Mask& mask, Rgb color) {
+void Canvas::blend(int x, int y, const Mask& mask, Rgb color, int opacity) {
   const int x0 = left_ + x, y0 = top_ + y;
   draw(x0, y0, x0 + mask.width, y0 + mask.height, color, [&](int px, int py) -> int {
     return mask.coverage[static_cast<size_t>(py - y0) * static_cast<size_t>(mask.width) +
-                         static_cast<size_t>(px - x0)];
+                         static_cast<size_t>(px - x0)] *
+           opacity / 255;
   });
+}
+
+void Canvas::line(float x0, float y0, float x1, float y1, float width, Rgb color) {
+  // What is far outside is cut off before it becomes an integer.
+  const float most = 4.0f * static_cast<float>(std::max(width_, height_)) + 100;
+  for (const float v : {x0, y0, x1, y1})
+    if (!(std::fabs(v) < most)) return;
+  // In pieces, so that a slanted line does not visit its whole rectangle.
+  constexpr float kPiece = 48;
+  const float length = std::hypot(x1 - x0, y1 - y0);
+  const int pieces = std::max(1, static_cast<int>(length / kPiece));
+  const float radius = width / 2;
+  for (int i = 0; i < pieces; ++i) {
+    const auto at = [&](float from, float to, int end) {
+      return from + (to - from) * static_cast<float>(end) / static_cast<float>(pieces);
+    };
+    const float ax = at(x0, x1, i), ay = at(y0, y1, i), bx = at(x0, x1, i + 1),
+                by = at(y0, y1, i + 1);
+    const float dx = bx - ax, dy = by - ay, square = dx * dx + dy * dy;
+    const auto low = [&](float a, float b) {
+      return static_cast<int>(std::floor(std::min(a, b) - radius - 1));
+    };
+    const auto high = [&](float a, float b) {
+      return static_cast<int>(std::ceil(std::max(a, b) + radius + 1));
+    };
+    draw(left_ + low(ax, bx), top_ + low(ay, by), left_ + high(ax, bx), top_ + high(ay, by), color,
+         [&](int px, int py) -> int {
+           const float x = static_cast<float>(px - left_) + 0.5f - ax,
+                       y = static_cast<float>(py - top_) + 0.5f - ay;
+           const float t = square > 0 ? std::clamp((x * dx + y * dy) / square, 0.0f, 1.0f) : 0.0f;
+           const float distance = std::hypot(x - t * dx, y - t * dy);
+           return static_cast<int>(std::clamp(radius + 0.5f - distance, 0.0f, 1.0f) * 255);
+         });
+  }
+}
+
+void Canvas::disc(float x, float y, float radius, Rgb color) {
+  line(x, y, x, y, 2 * radius, color);
+}
+
+void Canvas::paint(const std::vector<int32_t>& index, const std::vector<Paint>& paints) {
+  const GstVideoFormatInfo* format = frame_->info.finfo;
+  std::vector<std::array<uint8_t, 4>> targets;
+  for (const Paint& paint : paints) targets.push_back(components(paint.color));
+  const unsigned count = std::min(GST_VIDEO_FORMAT_INFO_N_COMPONENTS(format), kMostComponents);
+  for (unsigned c = 0; c < count; ++c) {
+    const int sub_x = GST_VIDEO_FORMAT_INFO_W_SUB(format, c);
+    const int sub_y = GST_VIDEO_FORMAT_INFO_H_SUB(format, c);
+    const int pixel = GST_VIDEO_FRAME_COMP_PSTRIDE(frame_, c);
+    const int stride = GST_VIDEO_FRAME_COMP_STRIDE(frame_, c);
+    auto* data = static_cast<uint8_t*>(GST_VIDEO_FRAME_COMP_DATA(frame_, c));
+    for (int cy = top_ >> sub_y; cy <= (top_ + height_ - 1) >> sub_y; ++cy) {
+      uint8_t* row = data + static_cast<ptrdiff_t>(cy) * stride;
+      // A chroma sample takes the colour of the pixel at its corner.
+      const int y = std::clamp((cy << sub_y) - top_, 0, height_ - 1);
+      const int32_t* places = &index[static_cast<size_t>(y) * static_cast<size_t>(width_)];
+      for (int cx = left_ >> sub_x; cx <= (left_ + width_ - 1) >> sub_x; ++cx) {
+        const int32_t place = places[std::clamp((cx << sub_x) - left_, 0, width_ - 1)];
+        if (place < 0 || static_cast<size_t>(place) >= paints.size()) continue;
+        const int opacity = paints[static_cast<size_t>(place)].opacity;
+        uint8_t& sample = row[static_cast<ptrdiff_t>(cx) * pixel];
+        sample = static_cast<uint8_t>(
+            (sample * (255 - opacity) + targets[static_cast<size_t>(place)][c] * opacity + 127) /
+            255);
+      }
+    }
+  }
+}
+
+void Canvas::blur(int x, int y, int width, int height, int cells) {
+  const int x0 = std::max(x, 0) + left_, y0 = std::max(y, 0) + top_;
+  const int x1 = std::min(x + width, width_) + left_, y1 = std::min(y + height, height_) + top_;
+  if (x0 >= x1 || y0 >= y1) return;
+  const GstVideoFormatInfo* format = frame_->info.finfo;
+  const unsigned count = std::min(GST_VIDEO_FORMAT_INFO_N_COMPONENTS(format), kMostComponents);
+  const int side = std::max({(std::max(x1 - x0, y1 - y0) + cells - 1) / cells, x_step_, y_step_});
+  const int columns = (x1 - x0 + side - 1) / side, rows = (y1 - y0 + side - 1) / side;
+  for (unsigned c = 0; c < count; ++c) {
+    const int sub_x = GST_VIDEO_FORMAT_INFO_W_SUB(format, c);
+    const int sub_y = GST_VIDEO_FORMAT_INFO_H_SUB(format, c);
+    const int pixel = GST_VIDEO_FRAME_COMP_PSTRIDE(frame_, c);
+    const int stride = GST_VIDEO_FRAME_COMP_STRIDE(frame_, c);
+    auto* data = static_cast<uint8_t*>(GST_VIDEO_FRAME_COMP_DATA(frame_, c));
+    // Means of cells, and between their middles what lies between them.
+    std::vector<float> sums(static_cast<size_t>(columns) * static_cast<size_t>(rows), 0);
+    std::vector<int> counts(sums.size(), 0);
+    const auto for_each_sample = [&](auto&& visit) {
+      for (int cy = y0 >> sub_y; cy <= (y1 - 1) >> sub_y; ++cy)
+        for (int cx = x0 >> sub_x; cx <= (x1 - 1) >> sub_x; ++cx)
+          visit(data[static_cast<ptrdiff_t>(cy) * stride + static_cast<ptrdiff_t>(cx) * pixel],
+                static_cast<float>((cx << sub_x) - x0) / static_cast<float>(side),
+                static_cast<float>((cy << sub_y) - y0) / static_cast<float>(side));
+    };
+    const auto cell = [&](int column, int row) {
+      return static_cast<size_t>(std::clamp(row, 0, rows - 1)) * static_cast<size_t>(columns) +
+             static_cast<size_t>(std::clamp(column, 0, columns - 1));
+    };
+    for_each_sample([&](const uint8_t& sample, float u, float v) {
+      const size_t at = cell(static_cast<int>(u), static_cast<int>(v));
+      sums[at] += sample;
+      ++counts[at];
+    });
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] /= static_cast<float>(std::max(counts[i], 1));
+    for_each_sample([&](uint8_t& sample, float u, float v) {
+      u -= 0.5f;
+      v -= 0.5f;
+      const int column = static_cast<int>(std::floor(u)), row = static_cast<int>(std::floor(v));
+      const float p = u - static_cast<float>(column), q = v - static_cast<float>(row);
+      const auto mean = [&](int dx, int dy) {
+        const size_t at = cell(column + dx, row + dy);
+        return counts[at] > 0 ? sums[at]
+                              : sums[cell(static_cast<int>(u + 0.5f), static_cast<int>(v + 0.5f))];
+      };
+      const float above = mean(0, 0) * (1 - p) + mean(1, 0) * p;
+      const float below = mean(0, 1) * (1 - p) + mean(1, 1) * p;
+      sample = to_byte(static_cast<double>(above * (1 - q) + below * q));
+    });
+  }
 }
 
 Rgb color_of(unsigned number) {

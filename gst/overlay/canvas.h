@@ -14,6 +14,11 @@ struct Rgb {
   uint8_t r = 0, g = 0, b = 0;
 };
 
+struct Paint {
+  Rgb color;
+  uint8_t opacity = 255;
+};
+
 // Coverage of pixels, 0..255, row-major.
 struct Mask {
   int width = 0, height = 0;
@@ -34,7 +39,16 @@ class Canvas {
 
   // opacity 0..255.
   void fill(int x, int y, int width, int height, Rgb color, int opacity = 255);
-  void blend(int x, int y, const Mask& mask, Rgb color);
+  void blend(int x, int y, const Mask& mask, Rgb color, int opacity = 255);
+  // With round ends and smooth edges.
+  void line(float x0, float y0, float x1, float y1, float width, Rgb color);
+  void disc(float x, float y, float radius, Rgb color);
+  // Every pixel in its colour: index[y * width() + x] is a place in `paints`; outside of it,
+  // nothing is drawn.
+  void paint(const std::vector<int32_t>& index, const std::vector<Paint>& paints);
+  // Makes what is in the rectangle unrecognisable: about `cells` values are left along its longer
+  // side.
+  void blur(int x, int y, int width, int height, int cells);
 
  private:
   // Draws a rectangle of the frame; coverage(x, y) gives 0..255 at frame pixels.

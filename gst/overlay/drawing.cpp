@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
+
+#include "engine/heads/labels.h"
+#include "gst/meta/run_lengths.h"
 
 namespace clinfer {
 namespace {
@@ -16,20 +20,33 @@ std::string percent(double confidence) {
   return text;
 }
 
+void add(std::string& tag, const std::string& text) {
+  tag += (tag.empty() || text.empty() ? "" : " ") + text;
+}
+
+std::string name_of(const ClassificationView& answer) {
+  return answer.label.empty() ? answer.attribute + " " + std::to_string(answer.label_id)
+                              : answer.label;
+}
+
 std::string tag_of(const RegionView& region, const DrawingStyle& style) {
   std::string tag;
   if (style.show_labels)
     tag = !region.label.empty() ? region.label
           : region.label_id     ? std::to_string(*region.label_id)
                                 : region.roi_type;
-  const auto add = [&](const std::string& text) { tag += (tag.empty() ? "" : " ") + text; };
-  if (style.show_scores && region.has_detection) add(percent(region.confidence));
+  if (style.show_labels && region.track_id) add(tag, "#" + std::to_string(*region.track_id));
+  if (style.show_scores && region.has_detection) add(tag, percent(region.confidence));
+  std::string last;
   for (const ClassificationView& answer : region.classifications) {
-    if (style.show_labels)
-      add(answer.label.empty() ? answer.attribute + " " + std::to_string(answer.label_id)
-                               : answer.label);
-    if (style.show_scores) add(percent(answer.confidence));
+    // Of several answers of one output the best one is enough.
+    if (answer.attribute == last) continue;
+    last = answer.attribute;
+    if (style.show_labels) add(tag, name_of(answer));
+    if (style.show_scores) add(tag, percent(static_cast<double>(answer.confidence)));
   }
+  for (const TextView& text : region.texts)
+    if (style.show_labels) add(tag, "\u201c" + text.text + "\u201d");
   return tag;
 }
 
@@ -104,10 +121,245 @@ Edges place_tag(const Canvas& canvas, const Edges& box, int width, int height,
 
 int margin_of(int font) { return std::max(1, font / 5); }
 
-void draw_tag(Canvas& canvas, const Edges& place, const Mask& mask, int font, Rgb color) {
-  canvas.fill(place.x0, place.y0, place.x1 - place.x0, place.y1 - place.y0, color);
-  canvas.blend(place.x0 + margin_of(font), place.y0, mask, text_color_on(color));
+bool is_inside(const PictureBox& box) {
+  return box.x_min < 1 && box.y_min < 1 && box.x_max > 0 && box.y_max > 0 &&
+         box.x_max >= box.x_min && box.y_max >= box.y_min;
 }
+
+// Points that a network is less sure of are guesses.
+constexpr float kLeastPoint = 0.3f;
+
+// One frame's drawing.
+class Painter {
+ public:
+  Painter(Canvas& canvas, const FrameView& frame, const DrawingStyle& style, TextCache& text,
+          Palette& palette, const Trails& trails)
+      : canvas_(canvas),
+        frame_(frame),
+        style_(style),
+        text_(text),
+        palette_(palette),
+        trails_(trails),
+        sizes_(sizes_for(canvas, style)) {
+    for (const RegionView& region : frame.regions)
+      if (is_inside(region.box)) order_.push_back(&region);
+    // The surest objects last, on top; their tags first, in the best places.
+    std::stable_sort(order_.begin(), order_.end(), [](const RegionView* a, const RegionView* b) {
+      return a->confidence < b->confidence;
+    });
+  }
+
+  void run() {
+    if (style_.privacy != Privacy::none) hide();
+    if (style_.show_masks) {
+      for (const ResultView& result : frame_.results)
+        for (const MapView& map : result.maps) draw_map(map);
+      for (const RegionView* region : order_) draw_mask(*region);
+    }
+    for (const RegionView* region : order_) draw_trail(*region);
+    if (style_.show_boxes)
+      for (const RegionView* region : order_) draw_box(*region);
+    if (style_.show_points)
+      for (const RegionView* region : order_) draw_points(*region);
+    for (const ResultView& result : frame_.results) draw_answers(result);
+    for (auto region = order_.rbegin(); region != order_.rend(); ++region)
+      add_tag(tag_of(**region, style_), edges_of(canvas_, **region), color_of_region(**region));
+  }
+
+ private:
+  Rgb color_of_region(const RegionView& region) {
+    return style_.color_by == ColorBy::track && region.track_id
+               ? color_of(static_cast<unsigned>(*region.track_id % 1021))
+               : palette_.color_for(region);
+  }
+
+  Point at(float x, float y) const {
+    return {x * static_cast<float>(canvas_.width()), y * static_cast<float>(canvas_.height())};
+  }
+  void draw_line(const Point& a, const Point& b, float width, Rgb color) {
+    const Point p = at(a.x, a.y), q = at(b.x, b.y);
+    canvas_.line(p.x, p.y, q.x, q.y, width, color);
+  }
+
+  void hide() {
+    const std::vector<std::string> labels = parse_labels(style_.privacy_labels);
+    for (const RegionView* region : order_) {
+      const std::string& label = region->label.empty() ? region->roi_type : region->label;
+      if (!labels.empty() && std::find(labels.begin(), labels.end(), label) == labels.end())
+        continue;
+      const Rect r = pixels_of(region->box, canvas_.width(), canvas_.height());
+      if (style_.privacy == Privacy::fill)
+        canvas_.fill(r.x, r.y, r.width, r.height, {0, 0, 0});
+      else
+        canvas_.blur(r.x, r.y, r.width, r.height, 6);
+    }
+  }
+
+  uint8_t opacity() const {
+    return static_cast<uint8_t>(std::lround(std::clamp(style_.mask_opacity, 0.0, 1.0) * 255));
+  }
+
+  void draw_map(const MapView& map) {
+    std::vector<Paint> paints;
+    std::vector<int32_t> index;
+    if (map.kind == MapKind::classes) {
+      index = class_of_pixels(map, canvas_.width(), canvas_.height());
+      const auto most = std::max_element(index.begin(), index.end());
+      for (int32_t label = 0; most != index.end() && label <= *most; ++label)
+        paints.push_back({color_of(static_cast<unsigned>(label)), opacity()});
+    } else {
+      const std::vector<float> values = value_of_pixels(map, canvas_.width(), canvas_.height());
+      float least = 0, most = 1;
+      if (map.kind == MapKind::depth) range_of(values, least, most);
+      constexpr int kSteps = 64;
+      for (int step = 0; step < kSteps; ++step) {
+        // Depth is all coloured; of the others, what is little shows little.
+        const int share = map.kind == MapKind::depth ? kSteps - 1 : step;
+        paints.push_back({heat(static_cast<double>(step) / (kSteps - 1)),
+                          static_cast<uint8_t>(opacity() * share / (kSteps - 1))});
+      }
+      for (const float value : values) {
+        const float step = (value - least) / (most - least) * (kSteps - 1);
+        index.push_back(
+            std::isfinite(step) ? static_cast<int32_t>(std::clamp(step, 0.0f, kSteps - 1.0f)) : -1);
+      }
+    }
+    canvas_.paint(index, paints);
+  }
+
+  static void range_of(const std::vector<float>& values, float& least, float& most) {
+    least = std::numeric_limits<float>::infinity();
+    most = -least;
+    for (const float value : values) {
+      if (!std::isfinite(value)) continue;
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+    if (!(most > least)) most = least + 1;
+  }
+
+  // From blue over green and yellow to red.
+  static Rgb heat(double value) {
+    const auto channel = [](double v) {
+      return static_cast<uint8_t>(std::lround(255 * std::clamp(v, 0.0, 1.0)));
+    };
+    return {channel(2 * value - 0.5), channel(2 - std::fabs(4 * value - 2)),
+            channel(1.5 - 2 * value)};
+  }
+
+  void draw_mask(const RegionView& region) {
+    if (!region.mask) return;
+    const Raster raster = raster_of(*region.mask, region.box, canvas_.width(), canvas_.height());
+    canvas_.blend(raster.rect.x, raster.rect.y,
+                  {raster.rect.width, raster.rect.height, raster.pixels}, color_of_region(region),
+                  opacity());
+  }
+
+  void draw_trail(const RegionView& region) {
+    if (style_.trail_length == 0 || !region.track_id) return;
+    const std::deque<Point>& points = trails_.of(*region.track_id);
+    const Rgb color = color_of_region(region);
+    for (size_t i = 1; i < points.size(); ++i)
+      draw_line(points[i - 1], points[i], static_cast<float>(sizes_.line), color);
+  }
+
+  void draw_box(const RegionView& region) {
+    const Rgb color = color_of_region(region);
+    if (!region.corners) {
+      draw_frame(canvas_, edges_of(canvas_, region), sizes_.line, color);
+      return;
+    }
+    const auto& corners = *region.corners;
+    for (size_t i = 0; i < 4; ++i)
+      draw_line(corners[i], corners[(i + 1) % 4], static_cast<float>(sizes_.line), color);
+  }
+
+  void draw_points(const RegionView& region) {
+    // Small objects get small points.
+    const float height = static_cast<float>(region.height),
+                width = static_cast<float>(region.width);
+    const float line =
+        std::clamp(std::max(height, width) / 80, 1.0f, static_cast<float>(sizes_.line));
+    const Rgb color = color_of_region(region);
+    const std::vector<KeyPoint>& points = region.keypoints;
+    const auto is_sure = [&](int i) {
+      return i >= 0 && static_cast<size_t>(i) < points.size() &&
+             points[static_cast<size_t>(i)].confidence >= kLeastPoint;
+    };
+    for (const auto& [from, to] : skeleton_of(region.skeleton).connections) {
+      if (!is_sure(from) || !is_sure(to)) continue;
+      const KeyPoint &a = points[static_cast<size_t>(from)], &b = points[static_cast<size_t>(to)];
+      draw_line({a.x, a.y}, {b.x, b.y}, line, color);
+    }
+    const auto dot = [&](float x, float y) {
+      const Point p = at(x, y);
+      canvas_.disc(p.x, p.y, line * 1.6f, text_color_on(color));
+      canvas_.disc(p.x, p.y, line * 1.2f, color);
+    };
+    for (const KeyPoint& point : points)
+      if (point.confidence >= kLeastPoint) dot(point.x, point.y);
+    for (const Point& point : region.landmarks) dot(point.x, point.y);
+  }
+
+  // Lines at the top left, one below the other.
+  void draw_answers(const ResultView& result) {
+    const auto add_line = [&](const std::string& line, Rgb color) {
+      add_tag(line, {0, lines_end_, 0, lines_end_}, color);
+      if (!line.empty() && !taken_.empty()) lines_end_ = taken_.back().y1;
+    };
+    for (const ClassificationView& answer : result.classifications) {
+      std::string line;
+      if (style_.show_labels)
+        line = answer.attribute + ": " +
+               (answer.label.empty() ? std::to_string(answer.label_id) : answer.label);
+      if (style_.show_scores) add(line, percent(static_cast<double>(answer.confidence)));
+      add_line(line, color_of(static_cast<unsigned>(std::max(answer.label_id, 0))));
+    }
+    if (!style_.show_labels) return;
+    for (const TextView& text : result.texts) add_line(text.text, {255, 255, 255});
+    for (const MapView& map : result.maps)
+      if (map.kind == MapKind::classes && style_.show_masks) draw_legend(map, add_line);
+  }
+
+  template <typename AddLine>
+  void draw_legend(const MapView& map, AddLine&& add_line) {
+    constexpr size_t kMostNames = 12;
+    std::vector<ClassShare> shares = class_shares(map, canvas_.width(), canvas_.height());
+    std::stable_sort(shares.begin(), shares.end(),
+                     [](const ClassShare& a, const ClassShare& b) { return a.share > b.share; });
+    shares.resize(std::min(shares.size(), kMostNames));
+    for (const ClassShare& part : shares) {
+      const auto id = static_cast<size_t>(part.label_id);
+      const bool known = id < map.labels.size() && !map.labels[id].empty();
+      std::string line = known ? map.labels[id] : std::to_string(part.label_id);
+      if (style_.show_scores) add(line, percent(part.share));
+      add_line(line, color_of(static_cast<unsigned>(part.label_id)));
+    }
+  }
+
+  void add_tag(const std::string& tag, const Edges& box, Rgb color) {
+    if (tag.empty()) return;
+    const int margin = margin_of(sizes_.font);
+    // A long label hides no more than half of the picture's width, where that leaves a few letters.
+    const int most = std::min(canvas_.width(), std::max(canvas_.width() / 2, 12 * sizes_.font));
+    const Mask& mask = text_.mask(tag, sizes_.font, std::max(most - 2 * margin, 1));
+    const Edges place = place_tag(canvas_, box, mask.width + 2 * margin, mask.height, taken_);
+    canvas_.fill(place.x0, place.y0, place.x1 - place.x0, place.y1 - place.y0, color);
+    canvas_.blend(place.x0 + margin, place.y0, mask, text_color_on(color));
+    taken_.push_back(place);
+  }
+
+  Canvas& canvas_;
+  const FrameView& frame_;
+  const DrawingStyle& style_;
+  TextCache& text_;
+  Palette& palette_;
+  const Trails& trails_;
+  const Sizes sizes_;
+  std::vector<const RegionView*> order_;  // least sure first
+  std::vector<Edges> taken_;              // by tags
+  int lines_end_ = 0;
+};
 
 }  // namespace
 
@@ -123,41 +375,38 @@ Rgb Palette::color_for(const RegionView& region) {
   return color_of(number);
 }
 
-void draw_results(Canvas& canvas, const std::vector<RegionView>& regions,
-                  const std::vector<ResultView>& results, const DrawingStyle& style,
-                  TextCache& text, Palette& palette) {
-  const Sizes sizes = sizes_for(canvas, style);
-  std::vector<const RegionView*> order;
-  for (const RegionView& region : regions) order.push_back(&region);
-  std::stable_sort(order.begin(), order.end(), [](const RegionView* a, const RegionView* b) {
-    return a->confidence > b->confidence;
-  });
-  // The surest objects last, on top; their tags first, in the best places.
-  for (auto region = order.rbegin(); region != order.rend(); ++region)
-    draw_frame(canvas, edges_of(canvas, **region), sizes.line, palette.color_for(**region));
-  std::vector<Edges> taken;
-  const auto add_tag = [&](const std::string& tag, const Edges& box, Rgb color) {
-    if (tag.empty()) return;
-    const Mask& mask = text.mask(tag, sizes.font);
-    const int width = mask.width + 2 * margin_of(sizes.font);
-    const Edges place = place_tag(canvas, box, width, mask.height, taken);
-    draw_tag(canvas, place, mask, sizes.font, color);
-    taken.push_back(place);
-  };
-  for (const ResultView& result : results) {
-    for (const ClassificationView& answer : result.classifications) {
-      std::string tag;
-      if (style.show_labels)
-        tag = answer.attribute + ": " +
-              (answer.label.empty() ? std::to_string(answer.label_id) : answer.label);
-      if (style.show_scores) tag += (tag.empty() ? "" : " ") + percent(answer.confidence);
-      // A line of its own at the top left.
-      const int top = taken.empty() ? 0 : taken.back().y1;
-      add_tag(tag, {0, top, 0, top}, color_of(static_cast<unsigned>(answer.label_id)));
-    }
+void Trails::add(const std::vector<RegionView>& regions, unsigned length) {
+  ++frame_;
+  for (const RegionView& region : regions) {
+    if (!region.track_id || length == 0) continue;
+    Trail& trail = trails_[*region.track_id];
+    // Where it stands: the middle of its lower edge.
+    trail.points.push_back({(region.box.x_min + region.box.x_max) / 2, region.box.y_max});
+    trail.last_frame = frame_;
   }
-  for (const RegionView* region : order)
-    add_tag(tag_of(*region, style), edges_of(canvas, *region), palette.color_for(*region));
+  std::erase_if(trails_,
+                [&](const auto& entry) { return entry.second.last_frame + length <= frame_; });
+  for (auto& [track, trail] : trails_)
+    while (trail.points.size() > length) trail.points.pop_front();
+}
+
+const std::deque<Point>& Trails::of(uint64_t track) const {
+  static const std::deque<Point> kNone;
+  const auto found = trails_.find(track);
+  return found != trails_.end() ? found->second.points : kNone;
+}
+
+bool has_drawing(const FrameView& frame) {
+  return !frame.regions.empty() ||
+         std::any_of(frame.results.begin(), frame.results.end(), [](const ResultView& result) {
+           return !result.classifications.empty() || !result.texts.empty() || !result.maps.empty();
+         });
+}
+
+void draw_results(Canvas& canvas, const FrameView& frame, const DrawingStyle& style,
+                  TextCache& text, Palette& palette, Trails& trails) {
+  trails.add(frame.regions, style.trail_length);
+  Painter(canvas, frame, style, text, palette, trails).run();
 }
 
 }  // namespace clinfer

@@ -1,21 +1,34 @@
-// What an overlay looks like: boxes, labels and scores of a frame's results.
+// What an overlay looks like: boxes, labels, masks, skeletons, trails and whatever else a frame's
+// results hold.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "gst/overlay/canvas.h"
-#include "gst/meta/meta.h"
 #include "gst/base/text.h"
+#include "gst/meta/meta.h"
+#include "gst/overlay/canvas.h"
 
 namespace clinfer {
+
+enum class ColorBy { label, track };
+enum class Privacy { none, blur, fill };
 
 struct DrawingStyle {
   unsigned line_width = 0;  // pixels; 0: by the frame's height
   unsigned font_size = 0;   // pixels; 0: by the frame's height
+  bool show_boxes = true;
   bool show_labels = true;
   bool show_scores = true;
+  bool show_masks = true;
+  bool show_points = true;
+  double mask_opacity = 0.4;
+  ColorBy color_by = ColorBy::label;
+  unsigned trail_length = 0;  // frames
+  Privacy privacy = Privacy::none;
+  std::string privacy_labels;  // comma separated; empty: every object
 };
 
 // A colour for each label, kept from frame to frame: the one of its id, or another where a
@@ -29,10 +42,29 @@ class Palette {
   std::map<unsigned, std::string> label_of_;
 };
 
-// Boxes in the colour of their label, each with a legible tag; whole-picture answers at the top
-// left.
-void draw_results(Canvas& canvas, const std::vector<RegionView>& regions,
-                  const std::vector<ResultView>& results, const DrawingStyle& style,
-                  TextCache& text, Palette& palette);
+// Where tracks were on the frames before. For one thread.
+class Trails {
+ public:
+  // Adds a frame; tracks that were not seen for `length` frames are forgotten.
+  void add(const std::vector<RegionView>& regions, unsigned length);
+  // Places, oldest first, in shares of the picture; empty: the track is not known.
+  const std::deque<Point>& of(uint64_t track) const;
+
+ private:
+  struct Trail {
+    std::deque<Point> points;
+    uint64_t last_frame = 0;
+  };
+  std::map<uint64_t, Trail> trails_;
+  uint64_t frame_ = 0;
+};
+
+// Whether drawing this frame would change it.
+bool has_drawing(const FrameView& frame);
+
+// What has to be hidden first, then maps and masks, trails, boxes and skeletons, and tags on top;
+// what is said of the whole picture stands at the top left.
+void draw_results(Canvas& canvas, const FrameView& frame, const DrawingStyle& style,
+                  TextCache& text, Palette& palette, Trails& trails);
 
 }  // namespace clinfer

@@ -25,9 +25,9 @@ struct OverlayState {
   GstVideoInfo info;
   clinfer::TextCache text;
   clinfer::Palette palette;
+  clinfer::Trails trails;
   // Of the buffer between prepare_output_buffer and transform_ip.
-  std::vector<clinfer::RegionView> regions;
-  std::vector<clinfer::ResultView> results;
+  clinfer::FrameView frame;
   bool draws = false;
 };
 
@@ -59,19 +59,47 @@ GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
     "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
 
 const std::vector<Property<DrawingStyle>>& properties() {
-  using clinfer::flag, clinfer::kControllable, clinfer::number;
-  static const std::vector<Property<DrawingStyle>> rows = {
-      number<&DrawingStyle::line_width>(
-          "line-width", "Line width",
-          "Width of the lines of boxes in pixels (0: by the height of the frame)", 0, 1000,
-          kControllable),
-      number<&DrawingStyle::font_size>("font-size", "Font size",
-                                       "Size of the text in pixels (0: by the height of the frame)",
-                                       0, 1000, kControllable),
-      flag<&DrawingStyle::show_labels>("show-labels", "Show labels",
-                                       "Write the label beside each box", kControllable),
-      flag<&DrawingStyle::show_scores>("show-scores", "Show scores",
-                                       "Write the confidence beside each box", kControllable)};
+  using clinfer::ColorBy, clinfer::Privacy;
+  using clinfer::flag, clinfer::kControllable, clinfer::kPlaying, clinfer::number;
+  using S = DrawingStyle;
+  static const std::vector<Property<S>> rows = {
+      number<&S::line_width>("line-width", "Line width",
+                             "Width of lines in pixels (0: by the height of the frame)", 0, 1000,
+                             kControllable),
+      number<&S::font_size>("font-size", "Font size",
+                            "Size of the text in pixels (0: by the height of the frame)", 0, 1000,
+                            kControllable),
+      flag<&S::show_boxes>("show-boxes", "Show boxes", "Draw a box around each object",
+                           kControllable),
+      flag<&S::show_labels>("show-labels", "Show labels", "Write the label beside each box",
+                            kControllable),
+      flag<&S::show_scores>("show-scores", "Show scores", "Write the confidence beside each box",
+                            kControllable),
+      flag<&S::show_masks>("show-masks", "Show masks",
+                           "Colour the pixels of objects and of segmentation and depth maps",
+                           kControllable),
+      number<&S::mask_opacity>("mask-opacity", "Mask opacity",
+                               "How much masks and maps cover the picture (0: not at all, 1: all)",
+                               0, 1, kControllable),
+      flag<&S::show_points>("show-points", "Show points",
+                            "Draw key points with their skeletons, and landmarks", kControllable),
+      clinfer::choice<&S::color_by>(
+          "color-by", "Colour by", "What has a colour of its own", "GstCloverlayColorBy",
+          {{ColorBy::label, "Each label", "label"},
+           {ColorBy::track, "Each track; objects without one go by their label", "track"}},
+          kPlaying),
+      number<&S::trail_length>("trail-length", "Trail length",
+                               "Draw where tracks were on this many frames (0: no trails)", 0,
+                               10000, kControllable),
+      clinfer::choice<&S::privacy>("privacy", "Privacy", "What to do with what is in the boxes",
+                                   "GstCloverlayPrivacy",
+                                   {{Privacy::none, "Nothing", "none"},
+                                    {Privacy::blur, "Blur it", "blur"},
+                                    {Privacy::fill, "Fill it with black", "fill"}},
+                                   kPlaying),
+      clinfer::text<&S::privacy_labels>(
+          "privacy-labels", "Privacy labels",
+          "Labels whose boxes privacy is for, comma separated (empty: all)", kPlaying)};
   return rows;
 }
 
@@ -116,11 +144,8 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, 
       width = static_cast<int>(crop->width);
       height = static_cast<int>(crop->height);
     }
-    state.regions = clinfer::read_regions(in, width, height);
-    state.results = clinfer::read_results(in);
-    state.draws = !state.regions.empty() ||
-                  std::any_of(state.results.begin(), state.results.end(),
-                              [](const auto& result) { return !result.classifications.empty(); });
+    state.frame = clinfer::read_frame(in, width, height);
+    state.draws = clinfer::has_drawing(state.frame);
     *out = !state.draws || gst_buffer_is_writable(in) ? in : gst_buffer_copy(in);
     return GST_FLOW_OK;
   });
@@ -129,10 +154,13 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, 
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
     OverlayState& state = *CLOVERLAY(transform)->state;
-    if (!state.draws) return GST_FLOW_OK;
     GST_OBJECT_LOCK(transform);
     const clinfer::DrawingStyle style = state.style;
     GST_OBJECT_UNLOCK(transform);
+    if (!state.draws) {
+      state.trails.add({}, style.trail_length);
+      return GST_FLOW_OK;
+    }
     GstVideoFrame frame;
     clinfer::check_meta(buffer, state.info);
     if (!gst_video_frame_map(
@@ -146,7 +174,7 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
       const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_FRAME_WIDTH(&frame),
                                                           GST_VIDEO_FRAME_HEIGHT(&frame), buffer);
       clinfer::Canvas canvas(&frame, visible.x, visible.y, visible.width, visible.height);
-      clinfer::draw_results(canvas, state.regions, state.results, style, state.text, state.palette);
+      clinfer::draw_results(canvas, state.frame, style, state.text, state.palette, state.trails);
     } catch (...) {
       gst_video_frame_unmap(&frame);
       throw;

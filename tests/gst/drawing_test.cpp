@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "gst/frames/mapped_frame.h"
@@ -185,7 +186,9 @@ TEST(Drawing, BoxesAreCrispAndTagsReadable) {
   Canvas canvas(picture.frame(), 0, 0, 320, 240);
   TextCache text;
   Palette palette;
-  draw_results(canvas, {region(0.25f, 0.25f, 0.75f, 0.75f, 1, "person")}, {}, {}, text, palette);
+  Trails trails;
+  draw_results(canvas, {{region(0.25f, 0.25f, 0.75f, 0.75f, 1, "person")}, {}}, {}, text, palette,
+               trails);
   // The line: full colour on both rows, nothing beside it.
   const uint8_t line = picture.at(0, 240 - 80 + 70, 60);
   EXPECT_NE(line, 16);
@@ -216,7 +219,8 @@ TEST(Drawing, SurvivesAnyBoxInAnyFormat) {
         for (float b : wild) regions.push_back(region(a, b, b, a, 7, "label"));
       ResultView answers;
       answers.classifications.push_back({{"attribute", 3, "", 0.5f}, "net"});
-      draw_results(canvas, regions, {answers}, {}, text, palette);
+      Trails trails;
+      draw_results(canvas, {regions, {answers}}, {}, text, palette, trails);
       EXPECT_EQ(picture.guards_changed(), 0u)
           << gst_video_format_to_string(format) << " " << width << "x" << height;
     }
@@ -232,6 +236,260 @@ TEST(Drawing, LabelsOfTwoNetworksHaveTheirOwnColours) {
   EXPECT_FALSE(same(first, second));
   EXPECT_TRUE(same(first, palette.color_for(region(0, 0, 1, 1, 0, "vehicle"))));
   EXPECT_TRUE(same(second, palette.color_for(region(0, 0, 1, 1, 0, "person"))));
+}
+
+// A gray picture with something drawn into it; what changed is asked for by pixel.
+class Scene {
+ public:
+  explicit Scene(GstVideoFormat format = GST_VIDEO_FORMAT_RGB, int width = 320, int height = 240)
+      : picture_(format, width, height),
+        before_(format, width, height),
+        canvas_(picture_.frame(), 0, 0, width, height) {
+    // Stripes, so that what is blurred changes as well.
+    Canvas before(before_.frame(), 0, 0, width, height);
+    for (Canvas* canvas : {&canvas_, &before})
+      for (int x = 0; x < width; x += 8) canvas->fill(x, 0, 4, height, {90, 90, 90});
+  }
+  void draw(const FrameView& frame, DrawingStyle style = {}) {
+    draw_results(canvas_, frame, style, text_, palette_, trails_);
+  }
+  bool changed(int x, int y) {
+    for (guint c = 0; c < 3; ++c)
+      if (picture_.at(c, x, y) != before_.at(c, x, y)) return true;
+    return false;
+  }
+  int changed_in(int x0, int y0, int x1, int y1) {
+    int count = 0;
+    for (int y = y0; y < y1; ++y)
+      for (int x = x0; x < x1; ++x) count += changed(x, y);
+    return count;
+  }
+  Rgb at(int x, int y) {
+    return {picture_.at(0, x, y), picture_.at(1, x, y), picture_.at(2, x, y)};
+  }
+
+ private:
+  Picture picture_, before_;
+  Canvas canvas_;
+  TextCache text_;
+  Palette palette_;
+  Trails trails_;
+};
+
+DrawingStyle without_text() {
+  DrawingStyle style;
+  style.show_labels = style.show_scores = false;
+  return style;
+}
+
+MaskView full_mask(float left, float top, float right, float bottom) {
+  auto values = std::make_shared<std::vector<float>>(4, 1.0f);
+  MaskView mask;
+  mask.columns = mask.rows = 2;
+  mask.area = {left, top, right, bottom};
+  mask.values = bytes_of(*values, values);
+  return mask;
+}
+
+TEST(Drawing, MasksAreTranslucentInTheColourOfTheirClass) {
+  Scene scene;
+  RegionView object = region(0.25f, 0.25f, 0.75f, 0.75f, 2, "car");
+  object.mask = full_mask(0.25f, 0.25f, 0.5f, 0.75f);  // the left half of the box
+  DrawingStyle style = without_text();
+  style.show_boxes = false;
+  scene.draw({{object}, {}}, style);
+  EXPECT_EQ(scene.changed_in(80, 60, 160, 180), 80 * 120);
+  EXPECT_EQ(scene.changed_in(160, 0, 320, 240), 0);
+  const Rgb color = color_of(2), on_black = scene.at(100, 100), on_gray = scene.at(96, 100);
+  EXPECT_NEAR(scene.at(101, 100).r, on_black.r, 90);
+  EXPECT_NE(on_black.r, on_gray.r);  // what is below can be seen
+  EXPECT_NEAR(on_black.g, color.g * 0.4, 2);
+  EXPECT_NEAR(on_gray.g, color.g * 0.4 + 90 * 0.6, 2);
+}
+
+TEST(Drawing, SkeletonsJoinThePointsThatAreSure) {
+  Scene scene;
+  RegionView person = region(0, 0, 1, 1, 1, "person");
+  person.skeleton = Skeleton::coco17;
+  person.x = person.y = 0, person.width = 320, person.height = 240;
+  person.keypoints.assign(17, {0.9f, 0.9f, 0.1f});
+  person.keypoints[5] = {0.25f, 0.25f, 0.9f};  // the shoulders
+  person.keypoints[6] = {0.75f, 0.25f, 0.9f};
+  DrawingStyle style = without_text();
+  style.show_boxes = false;
+  scene.draw({{person}, {}}, style);
+  for (const int x : {80, 120, 160, 200, 240}) EXPECT_TRUE(scene.changed(x, 60)) << x;
+  EXPECT_EQ(scene.changed_in(0, 100, 320, 240), 0);  // what is not sure is not drawn
+  style.show_points = false;
+  Scene none;
+  none.draw({{person}, {}}, style);
+  EXPECT_EQ(none.changed_in(0, 0, 320, 240), 0);
+}
+
+TEST(Drawing, TurnedBoxesAreTurned) {
+  Scene scene;
+  RegionView ship = region(0.25f, 0.25f, 0.75f, 0.75f, 1, "ship");
+  ship.corners = {{{0.5f, 0.25f}, {0.75f, 0.5f}, {0.5f, 0.75f}, {0.25f, 0.5f}}};
+  scene.draw({{ship}, {}}, without_text());
+  EXPECT_TRUE(scene.changed(160, 60));
+  EXPECT_TRUE(scene.changed(120, 90));
+  EXPECT_TRUE(scene.changed(200, 150));
+  EXPECT_EQ(scene.changed_in(80, 60, 110, 80), 0);  // the hull's corner
+  EXPECT_EQ(scene.changed_in(140, 110, 180, 130), 0);
+}
+
+TEST(Drawing, WhatLiesOutsideIsNotDrawn) {
+  Scene scene;
+  scene.draw(
+      {{region(1.1f, 0.2f, 1.4f, 0.6f, 1, "right"), region(-0.5f, 0.2f, -0.1f, 0.6f, 1, "left"),
+        region(0.2f, 1.0f, 0.5f, 1.5f, 1, "below")},
+       {}});
+  EXPECT_EQ(scene.changed_in(0, 0, 320, 240), 0);
+}
+
+TEST(Drawing, PrivacyHidesTheBoxesOfItsLabels) {
+  for (const Privacy privacy : {Privacy::blur, Privacy::fill}) {
+    for (const GstVideoFormat format : {GST_VIDEO_FORMAT_RGB, GST_VIDEO_FORMAT_NV12}) {
+      Scene scene(format);
+      DrawingStyle style = without_text();
+      style.show_boxes = false;
+      style.privacy = privacy;
+      style.privacy_labels = "face, plate";
+      scene.draw(
+          {{region(0.25f, 0.25f, 0.5f, 0.5f, 1, "face"), region(0.5f, 0.5f, 1, 1, 2, "car")}, {}},
+          style);
+      EXPECT_EQ(scene.changed_in(160, 120, 320, 240), 0);
+      EXPECT_EQ(scene.changed_in(0, 0, 80, 240), 0);
+      int least = 255, most = 0;
+      for (int x = 80; x < 160; ++x) {
+        least = std::min<int>(least, scene.at(x, 90).r);
+        most = std::max<int>(most, scene.at(x, 90).r);
+      }
+      // Stripes of 0 and 90 become one gray, or black.
+      EXPECT_LE(most - least, 30) << gst_video_format_to_string(format);
+      EXPECT_TRUE(privacy == Privacy::blur || most <= 16) << most;
+    }
+  }
+}
+
+TEST(Drawing, TracksHaveTrailsAndColours) {
+  Scene scene;
+  DrawingStyle style = without_text();
+  style.show_boxes = false;
+  style.trail_length = 4;
+  for (int i = 0; i < 8; ++i) {
+    RegionView object = region(0.1f * static_cast<float>(i), 0.2f,
+                               0.1f * static_cast<float>(i) + 0.1f, 0.5f, 1, "car");
+    object.track_id = 7;
+    scene.draw({{object}, {}}, style);
+  }
+  EXPECT_TRUE(scene.changed(200, 120));
+  Scene still;
+  RegionView object = region(0, 0, 0.5f, 0.5f, 1, "car");
+  object.track_id = 7;
+  style.show_boxes = true;
+  style.color_by = ColorBy::track;
+  still.draw({{object}, {}}, style);
+  EXPECT_EQ(still.at(80, 119).g, color_of(7).g);
+}
+
+TEST(Drawing, TrailsEndWithTheirTrack) {
+  Trails trails;
+  RegionView object = region(0, 0, 0.5f, 0.5f, 1, "car");
+  object.track_id = 7;
+  for (int i = 0; i < 10; ++i) trails.add({object}, 4);
+  EXPECT_EQ(trails.of(7).size(), 4u);
+  for (int i = 0; i < 3; ++i) trails.add({}, 4);
+  EXPECT_EQ(trails.of(7).size(), 4u);
+  trails.add({}, 4);
+  EXPECT_EQ(trails.of(7).size(), 0u);
+}
+
+TEST(Drawing, MapsColourEachPixel) {
+  MapView map;
+  map.columns = 2;
+  map.rows = 1;
+  map.area = {0, 0, 1, 1};
+  auto classes = std::make_shared<std::vector<uint16_t>>(std::vector<uint16_t>{0, 300});
+  map.values = bytes_of(*classes, classes);
+  ResultView result;
+  result.maps.push_back(map);
+  Scene scene;
+  DrawingStyle style = without_text();
+  style.mask_opacity = 1;
+  scene.draw({{}, {result}}, style);
+  EXPECT_EQ(scene.at(10, 200).g, color_of(0).g);
+  EXPECT_EQ(scene.at(310, 200).b, color_of(300).b);
+  // Depth, with places that the network left out.
+  auto depth = std::make_shared<std::vector<float>>(std::vector<float>{1, std::nanf("")});
+  map.kind = MapKind::depth;
+  map.values = bytes_of(*depth, depth);
+  result.maps = {map};
+  Scene second;
+  second.draw({{}, {result}}, style);
+  EXPECT_TRUE(second.changed(10, 200));
+  EXPECT_FALSE(second.changed(310, 200));
+}
+
+TEST(Drawing, LongLabelsAreShortenedAndStayInside) {
+  for (const auto& [width, height] :
+       std::vector<std::pair<int, int>>{{320, 240}, {60, 40}, {9, 9}}) {
+    Scene scene(GST_VIDEO_FORMAT_RGB, width, height);
+    std::string label;
+    for (int i = 0; i < 50; ++i) label += "long ";
+    scene.draw({{region(0.9f, 0.4f, 1, 0.6f, 1, label)}, {}});
+    EXPECT_GT(scene.changed_in(0, 0, width, height), 0);
+    EXPECT_EQ(width == 320 ? scene.changed_in(0, 0, 100, height) : 0, 0);
+  }
+}
+
+TEST(Text, ShortensWhatIsTooWideAndTakesAnyWriting) {
+  TextCache text;
+  EXPECT_LE(text.mask(std::string(500, 'w') + " 80%", 20, 100).width, 100);
+  for (const char* writing : {"\u05e9\u05dc\u05d5\u05dd", "\u0645\u0631\u062d\u0628\u0627",
+                              "\u6771\u4eac", "\u041a\u043e\u0442",
+                              "a\xff\xfe"
+                              "b",
+                              "two\nlines"}) {
+    const Mask& mask = text.mask(writing, 20);
+    EXPECT_GT(std::count_if(mask.coverage.begin(), mask.coverage.end(),
+                            [](uint8_t c) { return c > 128; }),
+              10)
+        << writing;
+    EXPECT_LT(mask.height, 50);
+  }
+}
+
+TEST(Drawing, SurvivesAnyResultInAnyFormat) {
+  const float wild[] = {-1e30f, -0.5f, 0, 0.5f, 1, 1e30f, std::nanf("")};
+  TextCache text;
+  Palette palette;
+  DrawingStyle style;
+  style.trail_length = 3;
+  style.privacy = Privacy::blur;
+  for (GstVideoFormat format : formats()) {
+    for (const auto& [width, height] : std::vector<std::pair<int, int>>{{1, 1}, {33, 7}}) {
+      Picture picture(format, width, height);
+      Canvas canvas(picture.frame(), 0, 0, width, height);
+      FrameView frame;
+      for (const float a : wild)
+        for (const float b : wild) {
+          RegionView object = region(0.2f, 0.2f, 0.9f, 0.9f, 7, "label");
+          object.x = object.y = 0, object.width = width, object.height = height;
+          object.skeleton = Skeleton::coco17;
+          object.keypoints.assign(3, {a, b, 0.9f});
+          object.landmarks = {{b, a}};
+          object.corners = {{{a, b}, {b, a}, {a, a}, {b, b}}};
+          object.mask = full_mask(a, b, b, a);
+          object.track_id = 3;
+          frame.regions.push_back(object);
+        }
+      Trails trails;
+      for (int i = 0; i < 2; ++i) draw_results(canvas, frame, style, text, palette, trails);
+      EXPECT_EQ(picture.guards_changed(), 0u)
+          << gst_video_format_to_string(format) << " " << width << "x" << height;
+    }
+  }
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ struct DeviceTraits {
   bool intel_block_io = false;     // cl_intel_subgroups block reads and shuffles
   DotProduct dot = DotProduct::none;
   MatrixUnit matrix = MatrixUnit::none;
+  bool wgmma = false;  // warpgroup matrix instructions by marked PTX (KernelSpec::marked_ptx)
   GridBarrier grid_barrier = GridBarrier::none;
   // Kernels run one after the other: only one stream's. Else others' run beside them, and what a
   // kernel issues counts for more than how long it takes.
@@ -111,6 +112,9 @@ struct KernelSpec {
   std::array<size_t, 3> global{1, 1, 1};  // work-items; a multiple of local
   std::array<size_t, 3> local{1, 1, 1};   // work-group; the source states it by WORK_GROUP
   size_t shared = 0;                      // bytes of local memory that it declares (SHARED)
+  // Its inline PTX holds instructions that the driver refuses in OpenCL C, as comments `//@...`; the
+  // engine makes instructions of them in the PTX that comes out (engine/ocl/marked_ptx.h).
+  bool marked_ptx = false;
   std::vector<Argument> arguments;
 };
 

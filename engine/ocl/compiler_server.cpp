@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "engine/ocl/compiler_messages.h"
+#include "engine/ocl/marked_ptx.h"
 
 namespace clinfer::ocl {
 
@@ -75,6 +76,8 @@ cl::Program build(const cl::Context& context, const cl::Device& device,
                   const CompileRequest& request) {
   cl::Program program(context, request.source);
   program.build(device, request.options.c_str());
+  if (has_marked_ptx(request.source))
+    program = build_marked_ptx(context, device, program, request.options);
   cl::Kernel kernel(program, request.kernel_name.c_str());  // some drivers' last step
   try {
     for (const TrialLaunch& launch : request.launches) launch_once(context, device, kernel, launch);

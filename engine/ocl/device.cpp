@@ -167,6 +167,16 @@ bool compiles(const cl::Context& context, const cl::Device& device, const char* 
   }
 }
 
+// Whether the device has warpgroup matrix instructions, and its driver (of CUDA 12 or newer) knows
+// them. Not tried out, since the driver's assembler may crash on what it refuses.
+bool has_wgmma(const cl::Device& device) {
+  constexpr cl_device_info kMajor = 0x4000, kMinor = 0x4001;  // CL_DEVICE_COMPUTE_CAPABILITY_*_NV
+  cl_uint major = 0, minor = 0;
+  return clGetDeviceInfo(device(), kMajor, sizeof major, &major, nullptr) == CL_SUCCESS &&
+         clGetDeviceInfo(device(), kMinor, sizeof minor, &minor, nullptr) == CL_SUCCESS &&
+         major == 9 && minor == 0 && std::atoi(device.getInfo<CL_DRIVER_VERSION>().c_str()) >= 525;
+}
+
 }  // namespace
 
 const Devices& devices() {
@@ -278,6 +288,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                          "  x[5] = (int)(f0 + f1 + f2 + f3) + i0 + i1 + i2 + i3;\n"
                          "}"))
     traits.matrix = MatrixUnit::ptx;
+  traits.wgmma = nvidia && has_wgmma(device);
   if (nvidia && compiles(context, device,
                          "__kernel void probe(__global uint *x) {\n"
                          "  uint y;\n"

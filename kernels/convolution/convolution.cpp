@@ -177,7 +177,7 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&kMma, &kTile, &kInt8, &kGeneral};
+  convolution.families = {&wgmma_family(), &kMma, &kTile, &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
   OpDef grouped = convolution;
   grouped.type = "GroupConvolution";

@@ -13,6 +13,9 @@ namespace clinfer {
 const KernelFamily& depthwise_family();
 const KernelFamily& depthwise_int8_family();
 
+// Convolution of halves by warpgroup matrix instructions (convolution_wgmma.cl).
+const KernelFamily& wgmma_family();
+
 // Weights as the general kernel (convolution_general.cl) finds them.
 struct GeneralWeights {
   std::array<int64_t, 6> strides{};  // group, output channel, input channel, depth, height, width

@@ -92,8 +92,12 @@ std::vector<TuningPoint> tiles_space(const OpDesc&, const DeviceTraits&) {
 }
 
 TuningPoint tiles_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
-  if (!traits.is_cpu) return {{{"TILE_A", 4}, {"TILE_B", 1}}};
   const Tiles tiles = tiles_of(desc);
+  // A work-item that walks along a long dense input leaves the reading of whole lines to the cache.
+  if (!traits.is_cpu) {
+    if (tiles.b.size >= 64) return {{{"TILE_A", 1}, {"TILE_B", 64}}};
+    return {{{"TILE_A", 4}, {"TILE_B", 1}}};
+  }
   if (tiles.a.size <= 4) return {{{"TILE_A", 4}, {"TILE_B", 64}}};
   return {{{"TILE_A", tiles.b.size <= 4 ? 64 : 16}, {"TILE_B", tiles.b.size <= 4 ? 4 : 16}}};
 }

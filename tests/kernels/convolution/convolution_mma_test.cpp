@@ -85,6 +85,35 @@ TEST(MatrixInstructions, HalvesAddUpInFloats) {
   }
 }
 
+// Tiles in local memory, for warpgroups.
+TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
+  const Case cases[] = {
+      {"Convolution", {2, 16, 5, 7}, {64, 16, 1, 1}, "1,1", "0,0", "1,1", "0"},
+      {"Convolution", {1, 24, 9, 10}, {53, 24, 3, 3}, "1,1", "1,1", "1,1", "0"},
+      {"Convolution", {2, 8, 9, 8}, {136, 8, 3, 2}, "2,1", "2,1", "2,1", "0"},
+      {"Convolution", {1, 72, 13, 11}, {72, 72, 5, 5}, "1,1", "2,2", "1,1", "0"},
+      {"Convolution", {1, 64, 7, 9}, {264, 64, 3, 2}, "1,2", "1,0", "1,2", "0"},
+  };
+  DeviceTraits traits = matrix_traits();
+  traits.grid_barrier = GridBarrier::none;  // else small layers are left to persistent kernels
+  if (!traits.wgmma) traits.local_memory = 48 << 10;
+  bool view = false;
+  for (const Case& c : cases) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, false, inputs);
+    if (view) {
+      desc.inputs[0] = with_gaps(desc.inputs[0], 8, 16);
+      desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
+    }
+    add_operand(desc, inputs, "multiply", random_tensor({1, c.filter[0], 1, 1}), true);
+    add_operand(desc, inputs, "add", random_tensor(desc.outputs[0].shape).convert(ElementType::f16),
+                false);
+    desc.tail.push_back({"relu"});
+    view = !view;
+    check_op(desc, inputs, kHalf, &traits, "conv_wgmma");
+  }
+}
+
 TEST(MatrixInstructions, BytesAddUpExactly) {
   const DeviceTraits traits = matrix_traits();
   bool view = true;

@@ -1,0 +1,19 @@
+// NVIDIA's driver compiles OpenCL C to PTX for a target that lacks some of the device's
+// instructions (sm_90, where wgmma needs sm_90a). Sources hold such instructions as inline PTX
+// comments, which survive in the PTX of the program; here they become instructions.
+#pragma once
+
+#include <CL/opencl.hpp>
+#include <string>
+
+namespace clinfer::ocl {
+
+// Whether a source holds marked instructions ("//@").
+bool has_marked_ptx(const std::string& source);
+
+// The program with its marked instructions in force. `program` is built for `device` with
+// `options`. Throws cl::Error as building does, Error{device_failed} when the driver gives no PTX.
+cl::Program build_marked_ptx(const cl::Context& context, const cl::Device& device,
+                             const cl::Program& program, const std::string& options);
+
+}  // namespace clinfer::ocl

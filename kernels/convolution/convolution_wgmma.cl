@@ -1,0 +1,227 @@
+// Convolution of halves by the warpgroup matrix instructions of NVIDIA's compute capability 9.0
+// (wgmma): a work-group multiplies 64 * WARPGROUPS pixels by COLUMNS output channels. Both tiles lie
+// in local memory, filled by asynchronous copies STAGES - 1 steps ahead. A step is four chunks of 8
+// halves (16 bytes) a row: 32 input channels of one tap, with WHOLE_STEPS, else chunks as they come.
+// Chunk c of row r lies at r * 4 + (c ^ (r / 2) % 4), the 64-byte swizzle of the matrix descriptors,
+// so that neither copies nor multiplications meet bank conflicts. Chunks outside the input, and past
+// the last tap, are zeros. The weights are packed as [block of channels][step][row][chunk],
+// swizzled; the order of a block's channels is that of convolution_mma.cl: a work-item ends up with
+// VECTOR adjacent channels of a pixel. Defines beside T (of the output), VECTOR, COLUMNS,
+// WARPGROUPS and STAGES:
+// WHOLE_STEPS           the input channels are a multiple of 32. The taps of 32 channels follow each
+//                       other then, since they read pixels that the first-level cache still holds
+// POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
+// ALIGNED               an output vector lies at a multiple of its size
+// WGMMA_PTX             PTX (see engine/ocl/ptx.h); else plain C computes the same
+// MULTIPLY(sums, a, b)  with WGMMA_PTX: sums += tile a * tile b, for descriptors a and b
+
+typedef struct {
+  int in_n, in_h, in_w;     // strides in chunks
+  int out_n, out_h, out_w;  // strides
+  GEOMETRY
+  int chunks;  // of one tap
+  int out_channels, blocks, steps, pixels;
+} FN(Args);
+
+#define FV FLOATV(VECTOR)
+#define ITEMS (128 * WARPGROUPS)
+#define PIXELS (64 * WARPGROUPS)  // of a tile
+#define STAGE ((PIXELS + COLUMNS) * 4)
+#define VECTORS (COLUMNS / (4 * VECTOR))
+#define SWIZZLED(row, chunk) ((row) * 4 + ((chunk) ^ (((row) >> 1) & 3)))
+
+#if WGMMA_PTX
+#define UNROLL _Pragma("unroll")
+// 16 bytes from global to local memory, or zeros. Pixels are kept in the first-level cache for the
+// other taps; weights pass by it.
+inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"(from),
+               "r"(inside ? 16 : 0)
+               : "memory");
+}
+inline void FN(copy_weights)(__local uint4* to, __global const uint4* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint)(size_t)to), "l"(from)
+               : "memory");
+}
+#define COMMIT_COPIES asm volatile("cp.async.commit_group;" ::: "memory")
+#define WAIT_(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
+#define WAIT(n) WAIT_(n)
+#define PUBLISH asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+#if STAGES == 2
+#define COPIES_LEFT 0
+#elif STAGES == 3
+#define COPIES_LEFT 1
+#else
+#define COPIES_LEFT 2
+#endif
+// Rows of 64 bytes, 8 rows (512 bytes) apart; 64-byte swizzle.
+inline ulong FN(descriptor)(__local const uint4* tile) {
+  return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 | (ulong)(512 >> 4) << 32 |
+         (ulong)2 << 62;
+}
+#else
+#define UNROLL
+inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
+  *to = inside ? *from : (uint4)(0);
+}
+inline void FN(copy_weights)(__local uint4* to, __global const uint4* from) { *to = *from; }
+#define COMMIT_COPIES
+#define WAIT(n)
+#define PUBLISH
+inline float FN(half_of)(__local const uint4* chunk, int i) {
+  return vload_half(i, (__local const half*)chunk);
+}
+#endif
+
+// Stores the first `left` channels of v.
+void FN(store)(FV v, __global T* to, int left) {
+#if ALIGNED
+  if (left >= VECTOR) {
+    STOREV_ALIGNED(T, VECTOR, v, to);
+    return;
+  }
+#endif
+  STORE_FIRST(T, VECTOR, v, to, left)
+}
+
+WORK_GROUP(ITEMS, 1, 1)
+KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+  __local uint4 tiles[STAGES * STAGE] __attribute__((aligned(1024)));
+  const int item = get_local_id(0), lane = item % 32;
+  const int tile = (int)get_group_id(0) / a.blocks;
+  const int block = (int)get_group_id(0) - tile * a.blocks;
+
+  // This work-item copies one chunk of two rows of pixels, and of some rows of weights.
+  const int chunk = item % 4, row = item / 4;
+  __global const uint4* const data = AT(in);
+  int at[2];
+#if POINTWISE
+  UNROLL for (int i = 0; i < 2; ++i) {
+    at[i] = min(tile * PIXELS + row + i * (PIXELS / 2), a.pixels - 1) * a.in_w;
+  }
+  int channel = chunk;
+#define INSIDE(i) (channel < a.chunks)
+#define PLACE(i) at[i] + channel
+#define NEXT channel += 4
+#else
+  int iy[2], ix[2];
+  UNROLL for (int i = 0; i < 2; ++i) {
+    const int pixel = min(tile * PIXELS + row + i * (PIXELS / 2), a.pixels - 1);
+    const int line = pixel / a.ow, n = line / a.oh;
+    iy[i] = (line - n * a.oh) * a.sh - a.ph;
+    ix[i] = (pixel - line * a.ow) * a.sw - a.pw;
+    at[i] = n * a.in_n + iy[i] * a.in_h + ix[i] * a.in_w;
+  }
+  int channel = chunk, kx = 0, ky = 0;
+#if WHOLE_STEPS
+#define CARRY
+#define NEXT                    \
+  ++kx;                         \
+  ky += kx == a.kw;             \
+  kx = kx == a.kw ? 0 : kx;     \
+  channel += ky == a.kh ? 4 : 0; \
+  ky = ky == a.kh ? 0 : ky;
+#define INSIDE(i)                                  \
+  (((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
+   ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
+#else
+  // Carries from channels to taps, from taps to rows of taps; without branches, which PoCL 3.1 gets
+  // wrong in loops with barriers.
+#define CARRY                          \
+  {                                    \
+    const int taps = channel / a.chunks; \
+    channel -= taps * a.chunks;        \
+    kx += taps;                        \
+    const int rows = kx / a.kw;        \
+    kx -= rows * a.kw;                 \
+    ky += rows;                        \
+  }
+  CARRY
+#define INSIDE(i)                                                 \
+  ((ky < a.kh) & ((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
+   ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
+#define NEXT    \
+  channel += 4; \
+  CARRY
+#endif
+#define PLACE(i) at[i] + ky* a.dh* a.in_h + kx* a.dw* a.in_w + channel
+#endif
+  __global const uint4* weight = AT(weights) + (size_t)block * a.steps * (COLUMNS * 4) + item;
+  const int own = SWIZZLED(row, chunk);  // PIXELS / 2 rows further on the swizzle is the same
+#define READ(stage)                                                                         \
+  {                                                                                         \
+    __local uint4* const to = tiles + (stage) * STAGE;                                      \
+    UNROLL for (int i = 0; i < 2; ++i) {                                                    \
+      const bool inside = INSIDE(i);                                                        \
+      FN(copy_pixels)                                                                       \
+      (to + own + i * (PIXELS / 2 * 4), data + (inside ? PLACE(i) : 0), inside);            \
+    }                                                                                       \
+    UNROLL for (int i = 0; i < (COLUMNS * 4 + ITEMS - 1) / ITEMS; ++i) {                    \
+      if (COLUMNS * 4 % ITEMS == 0 || item + i * ITEMS < COLUMNS * 4)                       \
+        FN(copy_weights)(to + PIXELS * 4 + item + i * ITEMS, weight + i * ITEMS);             \
+    }                                                                                       \
+    weight += COLUMNS * 4;                                                                  \
+    NEXT;                                                                                   \
+  }
+
+  float sums[COLUMNS / 2];
+  UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { sums[i] = 0; }
+  UNROLL for (int s = 0; s < STAGES - 1; ++s) {
+    if (s < a.steps) READ(s)
+    COMMIT_COPIES;
+  }
+  const int warp = item / 32 % 4, warpgroup = item / 128;
+  int stage = 0, next = STAGES - 1;
+  for (int step = 0; step < a.steps; ++step) {
+    WAIT(COPIES_LEFT);
+    PUBLISH;
+    barrier(CLK_LOCAL_MEM_FENCE);  // all have copied this step, and multiplied the one before
+    if (step + STAGES - 1 < a.steps) READ(next)
+    COMMIT_COPIES;
+    __local const uint4* const pixels = tiles + stage * STAGE + warpgroup * (64 * 4);
+    __local const uint4* const columns = tiles + stage * STAGE + PIXELS * 4;
+#if WGMMA_PTX
+    MULTIPLY(sums, FN(descriptor)(pixels), FN(descriptor)(columns));
+#else
+    for (int i = 0; i < COLUMNS / 2; ++i) {
+      const int r = warp * 16 + lane / 4 + i % 4 / 2 * 8, c = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      for (int k = 0; k < 32; ++k)
+        sums[i] += FN(half_of)(pixels + SWIZZLED(r, k / 8), k % 8) *
+                   FN(half_of)(columns + SWIZZLED(c, k / 8), k % 8);
+    }
+#endif
+    stage = stage + 1 == STAGES ? 0 : stage + 1;
+    next = next + 1 == STAGES ? 0 : next + 1;
+  }
+
+  // sums[j * 4 + k] is the pixel lane / 4 + k / 2 * 8 of the warp, the channel of column
+  // j * 8 + lane % 4 * 2 + k % 2.
+  const int first_channel = block * COLUMNS + lane % 4 * VECTOR;
+  UNROLL for (int i = 0; i < 2; ++i) {
+    const int pixel = tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4 + i * 8;
+    if (pixel < a.pixels) {
+#if POINTWISE
+      const int offset = pixel * a.out_w;
+#if FLAT_TAIL
+      const int n = 0, y = 0, x = pixel;
+#else
+      const int n = pixel / (a.oh * a.ow), y = pixel / a.ow % a.oh, x = pixel % a.ow;
+#endif
+#else
+      const int line = pixel / a.ow, n = line / a.oh, y = line - n * a.oh, x = pixel - line * a.ow;
+      const int offset = n * a.out_n + y * a.out_h + x * a.out_w;
+#endif
+      UNROLL for (int k = 0; k < VECTORS; ++k) {
+        const int c = first_channel + k * (4 * VECTOR), left = a.out_channels - c;
+        if (left > 0) {
+          float part[VECTOR];
+          UNROLL for (int j = 0; j < VECTOR; ++j) {
+            part[j] = sums[(k * (VECTOR / 2) + j / 2) * 4 + i * 2 + j % 2];
+          }
+          const FV v = TAIL(LOADV_PRIVATE(VECTOR, part), n, y, x, c, left);
+          FN(store)(v, AT(out) + offset + c, left);
+        }
+      }
+    }
+  }
+}

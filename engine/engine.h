@@ -1,6 +1,6 @@
 // The engine's public face, the only engine header that gst/ and programs include: devices, models,
-// compiled models, infer requests. Everything here throws Error (kernels/base/error.h). No OpenCL type
-// appears.
+// compiled models, infer requests. Everything here throws Error (kernels/base/error.h). No OpenCL
+// type appears.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "kernels/frames/preprocess.h"
 #include "kernels/base/tensor.h"
+#include "kernels/frames/preprocess.h"
 
 namespace clinfer {
 
@@ -73,6 +73,8 @@ struct Config {
   Precision precision = Precision::automatic;
   // false: what a quantised model computes in floats is f32 unless `precision` says f16
   bool fp16_for_quantized_models = true;
+  // false: FakeQuantize and what is around it compute in floats, as the model states them
+  bool quantized_in_integers = true;
   // Writes loops out that run a known, not too large number of times; the others, or without this
   // all of them, run on the host.
   bool unroll_loops = true;
@@ -128,12 +130,26 @@ struct Port {
   bool any_size = false;                  // the last two dimensions may be others
 };
 
+// Shapes that inputs get where the model's file leaves them open, or instead of those that it
+// states.
+struct InputShapes {
+  int width = 0, height = 0;  // of the first input that takes a picture; 0: as the model states
+  std::vector<std::pair<std::string, Shape>> inputs;  // by number, name or tensor name: in full
+
+  // "640x480", or "INDEX_OR_NAME=D,D,...". Throws Error{bad_argument}.
+  void add(const std::string& text);
+  bool empty() const { return width == 0 && inputs.empty(); }
+};
+
 // A model as read: immutable, shareable between threads.
 class Model {
  public:
   // Reads xml and, beside it, the .bin of the same stem; what is alive and whose files have not
-  // changed since, is given again. Throws Error{not_found, bad_model, unsupported}.
-  static std::shared_ptr<const Model> read(const std::string& xml_path);
+  // changed since, is given again. All other shapes follow from those of the inputs. Throws
+  // Error{not_found, bad_model, unsupported}, and Error{bad_argument} for shapes that name no
+  // input.
+  static std::shared_ptr<const Model> read(const std::string& xml_path,
+                                           const InputShapes& shapes = {});
   virtual ~Model() = default;
 
   virtual const std::string& path() const = 0;

@@ -190,9 +190,19 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   return network;
 }
 
+InputShapes input_shapes(const ModelOptions& options) {
+  InputShapes shapes;
+  for (size_t at = 0; at < options.reshape.size();) {
+    const size_t end = std::min(options.reshape.find(';', at), options.reshape.size());
+    shapes.add(options.reshape.substr(at, end - at));
+    at = end + 1;
+  }
+  return shapes;
+}
+
 Network describe_network(const ModelOptions& options) {
   if (options.model.empty()) throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
-  return describe_network(Model::read(model_file(options.model)), options);
+  return describe_network(Model::read(model_file(options.model), input_shapes(options)), options);
 }
 
 std::string read_outputs(const Network& network, std::span<const Tensor> outputs,

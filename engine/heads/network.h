@@ -21,6 +21,7 @@ enum class ColorChoice { automatic, bgr, rgb, gray };
 // what its family is known for.
 struct ModelOptions {
   std::string model;       // path of a file, or of a folder that holds one
+  std::string reshape;     // "WxH" or "INDEX_OR_NAME=D,D,...", several separated by ';'
   std::string model_proc;  // path of DL Streamer's description
   std::string labels, labels_file;
   ResizeChoice resize_mode = ResizeChoice::automatic;
@@ -55,6 +56,9 @@ struct Network {
 // files beside it, those over what is usual. Throws Error that says what does not fit and which
 // property to set.
 Network describe_network(const ModelOptions& options);
+
+// Of ModelOptions::reshape. Throws Error{bad_argument}.
+InputShapes input_shapes(const ModelOptions& options);
 
 // The same for a model in memory.
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options);

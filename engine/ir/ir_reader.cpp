@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/ir/input_shapes.h"
 #include "engine/ir/ir_text.h"
 #include "engine/ir/model_file.h"
 #include "engine/ir/rt_info.h"
@@ -159,6 +160,7 @@ pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& f
 // What a network and the bodies inside it have in common.
 struct Shared {
   std::function<ByteSource()> open_weights;
+  const InputShapes& wanted;
   std::optional<Weights> weights = {};
   std::vector<std::string> notes = {};
   size_t unsupported_layers = 0;
@@ -188,6 +190,7 @@ class NetReader {
         finish_bodies(layer);
       });
     graph_->sort();
+    if (depth_ == 0) fill_inputs();  // inside, shapes follow from outside
     return std::move(graph_);
   }
 
@@ -197,6 +200,12 @@ class NetReader {
   }
 
  private:
+  void fill_inputs() {
+    const std::vector<Shape> shapes =
+        fill_open(stated_inputs(*graph_), shared_.wanted, shared_.notes);
+    for (size_t i = 0; i < shapes.size(); ++i) graph_->parameters[i]->outputs[0].shape = shapes[i];
+  }
+
   template <typename Work>
   static void naming(const Layer& layer, Work&& work) {
     try {
@@ -417,27 +426,8 @@ class NetReader {
       return;
     }
     if (!port.layout.empty()) node.attributes.set("layout", port.layout);
-    if (depth_ == 0) fix_batch(node, port.layout, shape);  // inside, shapes follow from outside
     node.outputs[0].type = type->in_graph;
     node.outputs[0].shape = shape;
-  }
-
-  // An open batch dimension becomes 1, any other open dimension is refused.
-  void fix_batch(const Node& node, const std::string& layout, Shape& shape) {
-    size_t batch = 0;
-    if (const size_t n = layout.find('N'); n != std::string::npos)
-      batch = static_cast<size_t>(
-          std::count(layout.begin(), layout.begin() + static_cast<ptrdiff_t>(n), ','));
-    for (size_t i = 0; i < shape.size(); ++i) {
-      if (shape[i] != kDynamic) continue;
-      if (i != batch || shape.size() < 2)
-        unsupported(
-            "dimension " + std::to_string(i) + " of this input is open (shape \"" +
-            printable(node.attributes.get_string("shape", "")) +
-            "\"); set a static shape when converting the model (only the batch may be open)");
-      shape[i] = 1;
-      shared_.notes.push_back(label(node) + ": the open batch dimension is taken as 1");
-    }
   }
 
   // The inferred shapes and types against the stated ones.
@@ -470,11 +460,12 @@ class NetReader {
   std::unordered_set<int> ids_;
 };
 
-IrModel read_model(std::string_view text, std::function<ByteSource()> open_weights) {
+IrModel read_model(std::string_view text, std::function<ByteSource()> open_weights,
+                   const InputShapes& wanted) {
   IrModel model;
   pugi::xml_document document;
   const pugi::xml_node net = parse(text, document, model.version);
-  Shared shared{std::move(open_weights)};
+  Shared shared{std::move(open_weights), wanted};
   NetReader reader(shared, 0);
   reader.read(net);
   if (shared.unsupported_layers > 0) {
@@ -501,9 +492,9 @@ std::string one_line(std::string text) {
 }
 
 IrModel read(std::string_view xml, std::function<ByteSource()> open_weights,
-             const std::string& where) {
+             const std::string& where, const InputShapes& wanted) {
   try {
-    return read_model(xml, std::move(open_weights));
+    return read_model(xml, std::move(open_weights), wanted);
   } catch (const Error& error) {
     throw Error(error.code(), where + ": " + one_line(error.what()));
   } catch (const std::bad_alloc&) {
@@ -517,7 +508,7 @@ std::string weights_path(const std::string& xml_path) {
   return std::filesystem::path(xml_path).replace_extension(".bin").string();
 }
 
-IrModel read_ir(const std::string& xml_path) {
+IrModel read_ir(const std::string& xml_path, const InputShapes& wanted) {
   const std::string text = read_text_file(xml_path);
   const auto open_weights = [&] {
     const std::string path = weights_path(xml_path);
@@ -527,17 +518,17 @@ IrModel read_ir(const std::string& xml_path) {
       throw Error(error.code(), std::string("its weights are needed beside it: ") + error.what());
     }
   };
-  return read(text, open_weights, xml_path);
+  return read(text, open_weights, xml_path, wanted);
 }
 
-IrModel read_ir(std::string_view xml, std::span<const std::byte> weights,
-                const std::string& where) {
+IrModel read_ir(std::string_view xml, std::span<const std::byte> weights, const std::string& where,
+                const InputShapes& wanted) {
   const auto open_weights = [&] {
     return ByteSource{"the weights", weights.size(), [weights](size_t offset, auto to) {
                         std::copy_n(weights.data() + offset, to.size(), to.data());
                       }};
   };
-  return read(xml, open_weights, where);
+  return read(xml, open_weights, where, wanted);
 }
 
 }  // namespace clinfer

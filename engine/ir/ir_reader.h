@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/engine.h"
 #include "engine/graph/graph.h"
 
 namespace clinfer {
@@ -22,15 +23,16 @@ struct IrModel {
 };
 
 // Reads `<stem>.bin` beside the xml, constant by constant. f16 tensors become f32 in the graph
-// (constants are converted); f64 likewise; u1 and u4 become u8, i4 becomes i8. Unsupported layers
-// are collected and named in one Error{unsupported}. An open batch dimension of a Parameter becomes
-// 1 (a note says so). A Parameter keeps what its layer states as attributes: "element_type" and,
-// where the file has it, "layout" ("[N,C,H,W]"). Throws Error{not_found, bad_model, unsupported}:
-// `file: layer "x" (Type, opset1, id 7): what is wrong`.
-IrModel read_ir(const std::string& xml_path);
+// (constants are converted); f64 likewise; u1 and u4 become u8, i4 becomes i8, nf4 f32. Unsupported
+// layers are collected and named in one Error{unsupported}. Open dimensions of a Parameter get what
+// `wanted` says, an open batch else becomes 1 (a note says so). A Parameter keeps what its layer
+// states as attributes: "element_type" and, where the file has it, "layout" ("[N,C,H,W]"). Throws
+// Error{not_found, bad_model, unsupported}: `file: layer "x" (Type, opset1, id 7): what is wrong`.
+IrModel read_ir(const std::string& xml_path, const InputShapes& wanted = {});
 // `<stem>.bin`.
 std::string weights_path(const std::string& xml_path);
 // The same from memory (fuzzing, tests); `weights` is copied.
-IrModel read_ir(std::string_view xml, std::span<const std::byte> weights, const std::string& where);
+IrModel read_ir(std::string_view xml, std::span<const std::byte> weights, const std::string& where,
+                const InputShapes& wanted = {});
 
 }  // namespace clinfer

@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "engine/ir/input_shapes.h"
 #include "engine/ir/ir_reader.h"
 
 namespace clinfer {
@@ -28,32 +29,29 @@ std::string state_of(const std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const Model> Model::read(const std::string& xml_path) {
+std::shared_ptr<const Model> Model::read(const std::string& xml_path, const InputShapes& shapes) {
   static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<const Model>> all;  // by the state of both files
-  const std::string key = state_of(xml_path) + "\n" + state_of(weights_path(xml_path));
+  // By the state of both files, and the shapes.
+  static std::map<std::string, std::weak_ptr<const Model>> all;
+  std::string key = state_of(xml_path) + "\n" + state_of(weights_path(xml_path)) + "\n" +
+                    std::to_string(shapes.width) + "x" + std::to_string(shapes.height);
+  for (const auto& [input, shape] : shapes.inputs) key += "\n" + input + "=" + to_string(shape);
   {
     const std::lock_guard lock(mutex);
     if (auto known = all[key].lock()) return known;
   }
-  auto model = std::make_shared<ReadModel>(xml_path);
+  auto model = std::make_shared<ReadModel>(xml_path, shapes);
   const std::lock_guard lock(mutex);
   std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
   all[key] = model;
   return model;
 }
 
-ReadModel::ReadModel(const std::string& path) : path_(path) {
-  IrModel model = read_ir(path);
+ReadModel::ReadModel(const std::string& path, const InputShapes& shapes) : path_(path) {
+  IrModel model = read_ir(path, shapes);
   graph_ = std::move(model.graph);
   rt_info_ = std::move(model.rt_info);
-  inputs_ = input_ports(*graph_);
-  outputs_ = output_ports(*graph_);
-}
-
-ReadModel::ReadModel(const ReadModel& model, const std::vector<Shape>& shapes)
-    : path_(model.path_), graph_(model.graph_->clone()), rt_info_(model.rt_info_) {
-  reshape(*graph_, shapes);
+  set_input_shapes(*graph_, shapes);
   inputs_ = input_ports(*graph_);
   outputs_ = output_ports(*graph_);
 }
@@ -182,6 +180,13 @@ void reshape(Graph& graph, const std::vector<Shape>& shapes) {
     throw Error(ErrorCode::unsupported,
                 "the model does not allow inputs of " + text + ": " + error.what());
   }
+}
+
+void set_input_shapes(Graph& graph, const InputShapes& wanted) {
+  std::vector<Shape> stated;
+  for (const Node* parameter : graph.parameters) stated.push_back(parameter->shape());
+  const std::vector<Shape> shapes = with_wanted(stated_inputs(graph), stated, wanted);
+  if (shapes != stated) reshape(graph, shapes);
 }
 
 int64_t batch_of(const Graph& graph) {

@@ -8,9 +8,7 @@ namespace clinfer {
 
 class ReadModel final : public Model {
  public:
-  explicit ReadModel(const std::string& path);
-  // The same model with inputs of other shapes; see reshape().
-  ReadModel(const ReadModel& model, const std::vector<Shape>& shapes);
+  explicit ReadModel(const std::string& path, const InputShapes& shapes = {});
 
   const std::string& path() const override { return path_; }
   const std::string& name() const override { return graph_->name; }
@@ -36,6 +34,8 @@ std::vector<Port> output_ports(const Graph& graph);
 // Gives the inputs these shapes, one each, and infers all others anew. Throws Error{bad_argument}
 // for a shape of another rank, Error{unsupported} where the model does not allow it.
 void reshape(Graph& graph, const std::vector<Shape>& shapes);
+// The same for what a user asks for; shapes that are so already stay.
+void set_input_shapes(Graph& graph, const InputShapes& wanted);
 // The first dimension of the first picture, else of the first input that has dimensions; 1 where
 // there is none.
 int64_t batch_of(const Graph& graph);

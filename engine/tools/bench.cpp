@@ -55,7 +55,7 @@ void run(const Arguments& arguments) {
   if (const auto text = arguments.value("--frames")) frame.emplace(*text);
 
   const auto begin = Clock::now();
-  const auto model = Model::read(arguments.positional(0));
+  const auto model = read_model(arguments);
   const auto compiled = compile_model(model, config);
   const double load_ms = ms_between(begin, Clock::now());
 
@@ -114,6 +114,7 @@ Command bench_command() {
            "load time, first inference, then latency and images per second",
            {"MODEL.xml"},
            {device_option(),
+            reshape_option(),
             {"--streams", "N", "inferences that run side by side, 0 = AUTO (1)"},
             {"--nireq", "N", "requests in flight (2 x streams)"},
             {"--batch", "N", "images per inference, 0 = AUTO; what the model states unless given"},

@@ -21,9 +21,14 @@ Command graph_command();
 
 // Options that several commands take, and what they mean.
 OptionSpec device_option();
+OptionSpec reshape_option();
 OptionSpec config_option();
 // --device, --streams, --batch and every --config.
 Config read_config(const Arguments& arguments);
+// Every --reshape.
+InputShapes read_shapes(const Arguments& arguments);
+// The first positional argument, with these shapes.
+std::shared_ptr<const Model> read_model(const Arguments& arguments);
 // Compiles, and says on standard error what of the configuration has no effect.
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
                                              const Config& config);

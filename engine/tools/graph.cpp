@@ -3,10 +3,12 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <optional>
 
-#include "engine/ir/ir_reader.h"
 #include "engine/ocl/choose.h"
 #include "engine/passes/passes.h"
+#include "engine/plan/plan.h"
+#include "engine/runtime/model.h"
 #include "engine/tools/commands.h"
 
 namespace clinfer {
@@ -21,23 +23,7 @@ std::string pass_names() {
   return names;
 }
 
-void run(const Arguments& arguments) {
-  const std::string until = arguments.value("--after").value_or("");
-  bool known = until.empty() || until == kAsRead;
-  for (const Pass& pass : passes()) known |= pass.name == until;
-  if (!known)
-    throw Error(ErrorCode::bad_argument,
-                "there is no pass \"" + until + "\"; there are " + pass_names());
-
-  const IrModel model = read_ir(arguments.positional(0));
-  if (until != kAsRead) {
-    const Config config = read_config(arguments);
-    const ocl::ChosenDevice device = ocl::choose_device(config.device);
-    const bool half = half_activations(config, *model.graph, device.info.fp16);
-    run_passes(*model.graph, {device.traits, half ? ElementType::f16 : ElementType::f32}, until);
-  }
-  const std::string dot = to_dot(*model.graph);
-  const auto path = arguments.value("-o");
+void draw(const std::string& dot, const std::optional<std::string>& path) {
   if (!path) {
     std::cout << dot;
     return;
@@ -48,6 +34,34 @@ void run(const Arguments& arguments) {
     throw Error(ErrorCode::io, *path + ": cannot be written: " + std::strerror(errno));
 }
 
+void run(const Arguments& arguments) {
+  const std::string until = arguments.value("--after").value_or("");
+  bool known = until.empty() || until == kAsRead;
+  for (const Pass& pass : passes()) known |= pass.name == until;
+  if (!known)
+    throw Error(ErrorCode::bad_argument,
+                "there is no pass \"" + until + "\"; there are " + pass_names());
+
+  const auto model = read_model(arguments);
+  auto graph = dynamic_cast<const ReadModel&>(*model).graph().clone();
+  const Config config = read_config(arguments);
+  if (config.batch == kAutoBatch)
+    throw Error(ErrorCode::bad_argument, "--batch 0 (AUTO) is what tuning finds: give a number");
+  if (config.batch) set_batch(*graph, config.batch);
+  std::optional<ocl::ChosenDevice> device;
+  if (until != kAsRead) {
+    device = ocl::choose_device(config.device);
+    const bool half = half_activations(config, *graph, device->info.fp16);
+    PassContext context{device->traits, half ? ElementType::f16 : ElementType::f32};
+    context.unroll_loops = config.unroll_loops;
+    context.integers = config.quantized_in_integers;
+    run_passes(*graph, context, until);
+  }
+  draw(to_dot(*graph), arguments.value("-o"));
+  // What no kernel takes is an error, as it is when the model runs.
+  if (until.empty()) make_plan(std::move(graph), device->traits);
+}
+
 }  // namespace
 
 Command graph_command() {
@@ -55,9 +69,12 @@ Command graph_command() {
            "the network as a Graphviz drawing",
            {"MODEL.xml"},
            {{"--after", "PASS",
-             "as it is after this pass (" + pass_names() + "); after all unless given"},
+             "as it is after this pass (" + pass_names() +
+                 "); unless given, after all, and layers without a kernel are an error"},
             {"-o", "FILE.dot", "where it is written; stdout unless given"},
             device_option(),
+            reshape_option(),
+            {"--batch", "N", "images per inference; what the model states unless given"},
             config_option()}},
           run};
 }

@@ -15,6 +15,12 @@ OptionSpec device_option() {
   return {"--device", "D", "GPU (the default), GPU.N or CPU; see clinfer devices"};
 }
 
+OptionSpec reshape_option() {
+  return {"--reshape", "WxH",
+          "another size of the picture, or INDEX_OR_NAME=D,D,... another shape of an input; may be "
+          "repeated"};
+}
+
 OptionSpec config_option() {
   return {"--config", "KEY=VALUE",
           "a key of the GPU plug-in, e.g. INFERENCE_PRECISION=f32; may be repeated"};
@@ -33,6 +39,16 @@ Config read_config(const Arguments& arguments) {
   config.batch = arguments.number("--batch", config.batch);
   if (arguments.has("--batch") && config.batch == 0) config.batch = kAutoBatch;
   return config;
+}
+
+InputShapes read_shapes(const Arguments& arguments) {
+  InputShapes shapes;
+  for (const std::string& text : arguments.all("--reshape")) shapes.add(text);
+  return shapes;
+}
+
+std::shared_ptr<const Model> read_model(const Arguments& arguments) {
+  return Model::read(arguments.positional(0), read_shapes(arguments));
 }
 
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,

@@ -5,8 +5,6 @@
 #include <iostream>
 #include <optional>
 
-#include "engine/ir/ir_text.h"
-#include "engine/runtime/model.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/npy.h"
 
@@ -37,11 +35,12 @@ std::optional<size_t> find_input(const std::vector<Port>& inputs, const std::str
   return {};
 }
 
-// INDEX_OR_NAME=VALUE; names and values may hold '=' themselves, so the first split that names an
-// input counts. `option` says what was asked for: "--input INDEX_OR_NAME=FILE.npy".
-std::pair<size_t, std::string> split_input(const std::vector<Port>& inputs, const std::string& text,
-                                           const char* option) {
-  if (text.find('=') == std::string::npos) fail(text + ": " + option + " is needed");
+// INDEX_OR_NAME=FILE.npy; names and files may hold '=' themselves, so the first split that names an
+// input counts.
+std::pair<size_t, std::string> split_input(const std::vector<Port>& inputs,
+                                           const std::string& text) {
+  if (text.find('=') == std::string::npos)
+    fail(text + ": --input INDEX_OR_NAME=FILE.npy is needed");
   for (size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1))
     if (const auto index = find_input(inputs, text.substr(0, at)))
       return {*index, text.substr(at + 1)};
@@ -58,7 +57,7 @@ bool fits(const Port& port, const Shape& shape) {
 std::vector<Tensor> read_inputs(const std::vector<Port>& inputs, const Arguments& arguments) {
   std::vector<Tensor> values(inputs.size());
   for (const std::string& text : arguments.all("--input")) {
-    const auto [index, file] = split_input(inputs, text, "--input INDEX_OR_NAME=FILE.npy");
+    const auto [index, file] = split_input(inputs, text);
     if (!values[index].empty()) fail("input " + std::to_string(index) + " is given twice");
     Tensor value = read_npy(file);
     if (!fits(inputs[index], value.shape()))
@@ -74,28 +73,10 @@ std::vector<Tensor> read_inputs(const std::vector<Port>& inputs, const Arguments
   return values;
 }
 
-// The model with the shapes that --reshape gives.
-std::shared_ptr<const Model> reshaped(std::shared_ptr<const Model> model,
-                                      const Arguments& arguments) {
-  const std::vector<std::string> wanted = arguments.all("--reshape");
-  if (wanted.empty()) return model;
-  std::vector<Shape> shapes;
-  for (const Port& input : model->inputs()) shapes.push_back(input.shape);
-  for (const std::string& text : wanted) {
-    const auto [index, dims] =
-        split_input(model->inputs(), text, "--reshape INDEX_OR_NAME=D,D,...");
-    const auto shape = parse_shape(dims);
-    if (!shape || std::any_of(shape->begin(), shape->end(), [](int64_t d) { return d < 1; }))
-      fail("--reshape " + text + ": the dimensions are numbers from 1");
-    shapes[index] = *shape;
-  }
-  return std::make_shared<ReadModel>(dynamic_cast<const ReadModel&>(*model), shapes);
-}
-
 void run(const Arguments& arguments) {
   const auto folder = arguments.value("--output-dir"),
              reference = arguments.value("--compare-with");
-  const auto model = reshaped(Model::read(arguments.positional(0)), arguments);
+  const auto model = read_model(arguments);
   Config config = read_config(arguments);
   if (reference) {
     if (config.batch || config.nv12_two_inputs)
@@ -129,23 +110,22 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 Command run_command() {
-  return {
-      {"run",
-       "one inference from .npy files",
-       {"MODEL.xml"},
-       {{"--input", "INDEX_OR_NAME=FILE.npy", "the value of an input; once for each of them"},
-        {"--output-dir", "DIR",
-         "where 0.npy, 1.npy ... are written, in the order of the model's results; without it, "
-         "only "
-         "their types and shapes are printed"},
-        device_option(),
-        {"--reshape", "INDEX_OR_NAME=D,D,...", "another shape of an input; once for each of them"},
-        {"--compare-with", "DIR",
-         "instead: each layer's error against the plain C++ version, and the outputs' against "
-         "DIR/0.npy ..."},
-        {"--batch", "N", "images per inference; what the model states unless given"},
-        config_option()}},
-      run};
+  return {{"run",
+           "one inference from .npy files",
+           {"MODEL.xml"},
+           {{"--input", "INDEX_OR_NAME=FILE.npy", "the value of an input; once for each of them"},
+            {"--output-dir", "DIR",
+             "where 0.npy, 1.npy ... are written, in the order of the model's results; without it, "
+             "only "
+             "their types and shapes are printed"},
+            device_option(),
+            reshape_option(),
+            {"--compare-with", "DIR",
+             "instead: each layer's error against the plain C++ version, and the outputs' against "
+             "DIR/0.npy ..."},
+            {"--batch", "N", "images per inference; what the model states unless given"},
+            config_option()}},
+          run};
 }
 
 }  // namespace clinfer

@@ -126,7 +126,7 @@ void run(const Arguments& arguments) {
     throw Error(ErrorCode::bad_argument,
                 "--batch 0 (AUTO) is what tuning finds: give a number, or none");
 
-  const auto model = Model::read(arguments.positional(0));
+  const auto model = read_model(arguments);
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = 1; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second Ctrl-C ends the program at once
@@ -167,6 +167,7 @@ Command tune_command() {
            {"MODEL.xml"},
            {{"--tuning-file", "F", "JSON file; made, or extended by what it lacks"},
             device_option(),
+            reshape_option(),
             {"--seconds", "S", "about how long to measure (until the search is through)"},
             {"--batch", "N", "images per inference; what the model states unless given"},
             {"--pipeline", "", "also find the best streams, requests and batch; AUTO uses them"},

@@ -138,7 +138,7 @@ class Element final : public Readings {
 
   // Set by state changes.
   std::shared_ptr<const Model> model_;
-  std::string model_path_;
+  std::string model_path_, model_reshape_;
   Settings compile_settings_;
   Network network_;
   bool take_surfaces_ = false;  // read VA surfaces on the device, as the properties say

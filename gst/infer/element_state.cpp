@@ -106,14 +106,16 @@ void Element::open() {
   engine_config(network, current);  // complains about config= before data flows
   model_ = network.model;
   model_path_ = current.model;
+  model_reshape_ = current.reshape;
 }
 
 void Element::prepare() {
   const Settings current = settings();
-  if (model_ == nullptr || model_path_ != current.model) {
+  if (model_ == nullptr || model_path_ != current.model || model_reshape_ != current.reshape) {
     if (current.model.empty()) throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
-    model_ = Model::read(model_file(current.model));
+    model_ = Model::read(model_file(current.model), input_shapes(current));
     model_path_ = current.model;
+    model_reshape_ = current.reshape;
   }
   Network network = describe_network(model_, current);
   say_what_was_settled(self_, network, current);

@@ -123,6 +123,12 @@ const std::vector<ElementProperty>& element_properties() {
       text<&S::model_proc>("model-proc", "Model description",
                            "DL Streamer's JSON description of the model: preprocessing, labels, "
                            "attribute names; what it says wins over the model"),
+      engine(text<&S::reshape>(
+          "reshape", "Reshape",
+          "Size of the picture that the network gets, WIDTHxHEIGHT, for models that leave it open "
+          "or "
+          "allow another one; or INDEX_OR_NAME=D,D,... for all dimensions of an input; several "
+          "separated by ';' (unset: as the model states)")),
       engine<&Config::device>(
           text<&S::device>("device", "Device",
                            "GPU (the first GPU, else a CPU), GPU.N or CPU, by the names that "

@@ -156,7 +156,7 @@ CORRUPT = {
     "attribute_impossible": (replace('axis="0"', 'axis="5"'), same, '"target"'),
     "operation_unknown": (replace('type="Transpose"', 'type="Teleport"'), same, '1 layer is not supported: "turned" (Teleport, opset1)'),
     "opset_unknown": (replace('type="Transpose" version="opset1"', 'type="Transpose" version="extension"'), same, "(Transpose, extension"),
-    "parameter_open": (replace('shape="2,6"', 'shape="2,?"'), same, "static shape"),
+    "parameter_open": (replace('shape="2,6"', 'shape="2,?"'), same, "set all of its dimensions by reshape=0=D,D,..."),
     "parameter_of_any_rank": (replace('shape="2,6"', 'shape="..."'), same, "static shape"),
     "no_result": (lambda text: text.replace('type="Result"', 'type="Reshape"'), same, ""),
     "no_layers": (lambda text: '<net name="a" version="11"><layers/><edges/></net>', same, "no layers"),

@@ -1,0 +1,182 @@
+// Which input takes the picture, which of its dimensions are height and width, and what was asked
+// for.
+#include "engine/ir/input_shapes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace clinfer {
+
+namespace {
+
+constexpr int64_t kOpen = -1;
+constexpr int kLargestSide = 16384;
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::bad_argument, what); }
+
+// The place of a letter in "[N,C,H,W]".
+std::optional<size_t> place_in(const std::string& layout, char letter) {
+  const size_t at = layout.find(letter);
+  if (at == std::string::npos) return {};
+  return static_cast<size_t>(
+      std::count(layout.begin(), layout.begin() + static_cast<ptrdiff_t>(at), ','));
+}
+
+struct PictureAxes {
+  size_t height = 0, width = 0;
+};
+
+// Where the layout says nothing, the channels (1 or 3) do: a picture or a clip, with channels
+// before or after height and width.
+std::optional<PictureAxes> picture_axes(const StatedInput& input) {
+  const Shape& shape = input.shape;
+  const auto h = place_in(input.layout, 'H'), w = place_in(input.layout, 'W');
+  if (h && w && *h < shape.size() && *w < shape.size()) return PictureAxes{*h, *w};
+  if (shape.size() != 4 && shape.size() != 5) return {};
+  const auto is_channels = [](int64_t d) { return d == 1 || d == 3; };
+  const size_t last = shape.size() - 1;
+  if (is_channels(shape[1]) || (shape.size() == 5 && is_channels(shape[2])))
+    return PictureAxes{last - 1, last};
+  if (is_channels(shape[last])) return PictureAxes{last - 2, last - 1};
+  return {};
+}
+
+std::optional<size_t> picture_among(std::span<const StatedInput> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (picture_axes(inputs[i])) return i;
+  return {};
+}
+
+// "[1,3,?,?]"
+std::string shape_text(const Shape& shape) {
+  std::string text;
+  for (const int64_t dim : shape)
+    text += (text.empty() ? "" : ",") + (dim == kOpen ? "?" : std::to_string(dim));
+  return "[" + text + "]";
+}
+
+std::string describe(std::span<const StatedInput> inputs) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(i) + " = \"" + inputs[i].name + "\" " +
+            shape_text(inputs[i].shape);
+  return text;
+}
+
+// By number, else by the name of the layer, else by a tensor name.
+size_t find_input(std::span<const StatedInput> inputs, const std::string& key) {
+  size_t index = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (error == std::errc() && end == key.data() + key.size() && index < inputs.size()) return index;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].name == key) return i;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (std::find(inputs[i].tensor_names.begin(), inputs[i].tensor_names.end(), key) !=
+        inputs[i].tensor_names.end())
+      return i;
+  refuse("reshape: the model has no input \"" + key + "\"; it has " + describe(inputs));
+}
+
+// `shapes` where `replaces` says so for a dimension's present size, what is wanted.
+template <typename Replaces>
+void apply(std::span<const StatedInput> inputs, const InputShapes& wanted,
+           std::vector<Shape>& shapes, Replaces replaces) {
+  const auto set = [&](int64_t& dim, int64_t value) {
+    if (replaces(dim)) dim = value;
+  };
+  for (const auto& [key, shape] : wanted.inputs) {
+    const size_t i = find_input(inputs, key);
+    if (shape.size() != shapes[i].size())
+      refuse("reshape: input \"" + inputs[i].name + "\" has the shape " +
+             shape_text(inputs[i].shape) + ", " + to_string(shape) +
+             " has another number of dimensions");
+    for (size_t d = 0; d < shape.size(); ++d) set(shapes[i][d], shape[d]);
+  }
+  if (wanted.width == 0) return;
+  const auto picture = picture_among(inputs);
+  if (!picture)
+    refuse("reshape=" + std::to_string(wanted.width) + "x" + std::to_string(wanted.height) +
+           ": no input takes a picture ([N,3,H,W] or [N,H,W,3], 1 or 3 channels); give all "
+           "dimensions as INDEX=D,D,...; inputs are " +
+           describe(inputs));
+  const PictureAxes axes = *picture_axes(inputs[*picture]);
+  set(shapes[*picture][axes.height], wanted.height);
+  set(shapes[*picture][axes.width], wanted.width);
+}
+
+}  // namespace
+
+void InputShapes::add(const std::string& text) {
+  const auto number = [](std::string_view digits) -> std::optional<int64_t> {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 1) return {};
+    return value;
+  };
+  const std::string_view all = text;
+  // Names may hold '=' themselves, dimensions do not.
+  if (const size_t equals = all.rfind('='); equals != std::string_view::npos) {
+    Shape shape;
+    for (size_t at = equals + 1; at <= all.size();) {
+      const size_t comma = std::min(all.find(',', at), all.size());
+      const auto dim = number(all.substr(at, comma - at));
+      if (!dim) refuse("reshape " + text + ": the dimensions are numbers from 1");
+      shape.push_back(*dim);
+      at = comma + 1;
+    }
+    inputs.emplace_back(all.substr(0, equals), shape);
+    return;
+  }
+  const size_t by = all.find('x');
+  const auto w = by == std::string_view::npos ? std::nullopt : number(all.substr(0, by));
+  const auto h = w ? number(all.substr(by + 1)) : std::nullopt;
+  if (!h || *w > kLargestSide || *h > kLargestSide)
+    refuse("reshape " + text + ": WIDTHxHEIGHT (up to " + std::to_string(kLargestSide) +
+           " each) or INDEX_OR_NAME=D,D,... is needed");
+  width = static_cast<int>(*w);
+  height = static_cast<int>(*h);
+}
+
+std::vector<StatedInput> stated_inputs(const Graph& graph) {
+  std::vector<StatedInput> inputs;
+  for (const Node* node : graph.parameters)
+    inputs.push_back({node->name, node->outputs[0].names, node->attributes.get_string("layout", ""),
+                      node->outputs[0].shape});
+  return inputs;
+}
+
+std::vector<Shape> fill_open(std::span<const StatedInput> inputs, const InputShapes& wanted,
+                             std::vector<std::string>& notes) {
+  std::vector<Shape> shapes;
+  for (const StatedInput& input : inputs) shapes.push_back(input.shape);
+  const auto is_open = [](int64_t dim) { return dim == kOpen; };
+  apply(inputs, wanted, shapes, is_open);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const size_t batch = place_in(inputs[i].layout, 'N').value_or(0);
+    if (shapes[i].size() >= 2 && batch < shapes[i].size() && is_open(shapes[i][batch])) {
+      shapes[i][batch] = 1;
+      notes.push_back("input \"" + inputs[i].name + "\": the open batch dimension is taken as 1");
+    }
+    if (std::none_of(shapes[i].begin(), shapes[i].end(), is_open)) continue;
+    const auto axes = picture_axes(inputs[i]);
+    const bool sizes_suffice =
+        axes && std::count(shapes[i].begin(), shapes[i].end(), kOpen) ==
+                    is_open(shapes[i][axes->height]) + is_open(shapes[i][axes->width]);
+    throw Error(ErrorCode::unsupported,
+                "input \"" + inputs[i].name + "\" is open in its shape " +
+                    shape_text(inputs[i].shape) + "; set " +
+                    (sizes_suffice ? "reshape=WIDTHxHEIGHT (--reshape WIDTHxHEIGHT)"
+                                   : "all of its dimensions by reshape=" + std::to_string(i) +
+                                         "=D,D,... (--reshape " + std::to_string(i) + "=D,D,...)"));
+  }
+  return shapes;
+}
+
+std::vector<Shape> with_wanted(std::span<const StatedInput> inputs, std::vector<Shape> shapes,
+                               const InputShapes& wanted) {
+  apply(inputs, wanted, shapes, [](int64_t) { return true; });
+  return shapes;
+}
+
+}  // namespace clinfer

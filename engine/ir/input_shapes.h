@@ -1,0 +1,36 @@
+// The shapes that a model's inputs get: what its file states, with open dimensions filled in and
+// with what the user asks for instead.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/graph/graph.h"
+
+namespace clinfer {
+
+// An input as a file states it; -1 where a dimension is open.
+struct StatedInput {
+  std::string name;
+  std::vector<std::string> tensor_names;
+  std::string layout;  // "[N,C,H,W]", or "" where the file has none
+  Shape shape;
+};
+
+// Of a graph's Parameters, in their order: "layout" is an attribute.
+std::vector<StatedInput> stated_inputs(const Graph& graph);
+
+// Fills open dimensions in: from `wanted`, else 1 for the batch, which adds a line to `notes`. What
+// the file states stays. Throws Error{unsupported} for another dimension that is open, and says how
+// to set it; Error{bad_argument} where `wanted` names no input or has another rank.
+std::vector<Shape> fill_open(std::span<const StatedInput> inputs, const InputShapes& wanted,
+                             std::vector<std::string>& notes);
+
+// `shapes`, which have no open dimensions, with what is wanted in place of what the file states.
+// Throws Error{bad_argument} as above, also for a size where no input takes a picture.
+std::vector<Shape> with_wanted(std::span<const StatedInput> inputs, std::vector<Shape> shapes,
+                               const InputShapes& wanted);
+
+}  // namespace clinfer

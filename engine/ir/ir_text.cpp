@@ -66,7 +66,7 @@ std::optional<StoredType> parse_element_type(std::string_view text) {
       {"u32", "U32", {32, u32, u32}},  {"i64", "I64", {64, i64, i64}},
       {"u64", "U64", {64, u64, u64}},  {"boolean", "BOOL", {8, boolean, boolean}},
       {"u1", "BIN", {1, u8, u8}},      {"u4", "U4", {4, u8, u8}},
-      {"i4", "I4", {4, i8, i8}},
+      {"i4", "I4", {4, i8, i8}},       {"nf4", "NF4", {4, f32, f32}},
   };
   text = trimmed(text);
   for (const Name& name : names)

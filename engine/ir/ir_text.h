@@ -21,7 +21,8 @@ std::optional<Shape> parse_shape(std::string_view text);
 // How elements lie in the .bin and what they become in the graph.
 struct StoredType {
   unsigned bits = 32;
-  ElementType type = ElementType::f32;  // as stored; of u1, u4, i4 what one element is unpacked to
+  // As stored; of u1, u4, i4 and nf4 (4 bits, f32) what one element is unpacked to.
+  ElementType type = ElementType::f32;
   ElementType in_graph = ElementType::f32;  // f16 and f64 become f32
 };
 

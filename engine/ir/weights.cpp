@@ -18,17 +18,32 @@ constexpr size_t kFreeBytes = size_t{64} << 20;
 
 [[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
 
+// NormalFloat 4: quantiles of the normal distribution, scaled to -1..1 (Dettmers and others,
+// "QLoRA", 2023, appendix E).
+constexpr float kNormalFloat4[16] = {-1.0f,        -0.69619280f, -0.52507305f, -0.39491749f,
+                                     -0.28444138f, -0.18477343f, -0.09105004f, 0.0f,
+                                     0.07958030f,  0.16093020f,  0.24611230f,  0.33791524f,
+                                     0.44070983f,  0.56261700f,  0.72295684f,  1.0f};
+
 // Elements of fewer than 8 bits begin at the low end of a byte (u1: the weights of
 // BinaryConvolution, which alone takes them).
-void unpack(const StoredType& type, const std::byte* from, int64_t elements, uint8_t* to) {
+void unpack(const StoredType& type, const std::byte* from, Tensor& to) {
+  const int64_t elements = to.elements();
+  if (type.type == ElementType::f32) {
+    auto* floats = to.mutable_data<float>();
+    for (int64_t i = 0; i < elements; ++i)
+      floats[i] = kNormalFloat4[static_cast<unsigned>(from[i / 2]) >> (i % 2 * 4) & 15];
+    return;
+  }
+  auto* bytes = to.mutable_data<uint8_t>();
   for (int64_t i = 0; i < elements; ++i) {
     const auto byte = static_cast<unsigned>(from[i * type.bits / 8]);
     if (type.bits == 1) {
-      to[i] = byte >> (i % 8) & 1;
+      bytes[i] = byte >> (i % 8) & 1;
     } else {
       const unsigned nibble = byte >> (i % 2 * 4) & 15;
       const bool negative = type.type == ElementType::i8 && nibble >= 8;
-      to[i] = static_cast<uint8_t>(negative ? nibble | 0xf0 : nibble);
+      bytes[i] = static_cast<uint8_t>(negative ? nibble | 0xf0 : nibble);
     }
   }
 }
@@ -72,7 +87,7 @@ Tensor Weights::convert(const StoredType& type, const Shape& shape, size_t offse
   if (type.bits < 8) {
     std::vector<std::byte> packed(size);
     file_.read(offset, packed);
-    unpack(type, packed.data(), copy.elements(), copy.mutable_data<uint8_t>());
+    unpack(type, packed.data(), copy);
   } else {
     file_.read(offset, {static_cast<std::byte*>(copy.raw_mutable()), size});
   }

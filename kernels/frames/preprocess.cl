@@ -3,7 +3,7 @@
 // chroma sample that covers the pixel), resizing is OpenCV's INTER_LINEAR on 8-bit pixels, both to
 // the bit: a network sees the same picture whoever prepares it.
 // Defines: V, ROWS; GROUP_X, GROUP_Y; YUV 1 or 0; IMAGES 1: the planes Y and UV are images of 8-bit
-// UNORM texels (surfaces of a decoder, tiled as they may be), 0: buffers; OUT_T: float, half or uchar.
+// UNORM texels (surfaces of a decoder, tiled as they may be), 0: buffers; OUT_T: float, half, uchar, char or int.
 
 struct FN(Args) {
   int component_offset[3], row_stride[3], step[3];  // bytes; Y, U, V or R, G, B
@@ -20,6 +20,16 @@ struct FN(Args) {
 #define STORED_float(v) (v)
 #define STORED_half(v) (v)
 #define STORED_uchar(v) clamp(rint(v), 0.0f, 255.0f)
+#define STORED_char(v) clamp(rint(v), -128.0f, 127.0f)
+#define STORED_int(v) rint(v)
+#define STORE_char_1(v, p) (*(p) = convert_char(v))
+#define STORE_char_4(v, p) vstore4(convert_char4(v), 0, p)
+#define STORE_char_8(v, p) vstore8(convert_char8(v), 0, p)
+#define STORE_char_16(v, p) vstore16(convert_char16(v), 0, p)
+#define STORE_int_1(v, p) (*(p) = convert_int(v))
+#define STORE_int_4(v, p) vstore4(convert_int4(v), 0, p)
+#define STORE_int_8(v, p) vstore8(convert_int8(v), 0, p)
+#define STORE_int_16(v, p) vstore16(convert_int16(v), 0, p)
 
 // One macro a width: some compilers have conversions as macros of their own, so the names cannot be pasted together.
 #define LANES_1 0

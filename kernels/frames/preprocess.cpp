@@ -57,6 +57,24 @@ Layout layout_of(PixelFormat format) {
   return {};
 }
 
+// What the kernel calls the type of the network's input; nullptr: it stores no such type.
+const char* stored_name(ElementType type) {
+  switch (type) {
+    case ElementType::f32:
+      return "float";
+    case ElementType::f16:
+      return "half";
+    case ElementType::u8:
+      return "uchar";
+    case ElementType::i8:
+      return "char";
+    case ElementType::i32:
+      return "int";
+    default:
+      return nullptr;
+  }
+}
+
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(ErrorCode::bad_argument, "video frame: " + why);
 }
@@ -296,11 +314,8 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
   const Mixing m = mixing(transform, channels);
   const Layout layout = layout_of(frame.format);
   const std::array<PlaneSize, 3> sizes = plane_sizes(frame);
-  const char* type = out.type == ElementType::f32   ? "float"
-                     : out.type == ElementType::f16 ? "half"
-                                                    : "uchar";
-  if (out.type != ElementType::f32 && out.type != ElementType::f16 && out.type != ElementType::u8)
-    refuse("a network input of type " + std::string(name_of(out.type)));
+  const char* type = stored_name(out.type);
+  if (type == nullptr) refuse("a network input of type " + std::string(name_of(out.type)));
 
   DeviceArgs args{};
   KernelPlan plan;
@@ -446,8 +461,7 @@ Frame typical_picture(PictureKind kind) {
 std::optional<OpDesc> preprocess_op(PictureKind kind, const TensorDesc& out) {
   const Shape& shape = out.shape;
   if (shape.size() != 4 || out.elements() == 0 ||
-      (!is_channels(shape[1]) && !is_channels(shape[3])) ||
-      (out.type != ElementType::f32 && out.type != ElementType::f16 && out.type != ElementType::u8))
+      (!is_channels(shape[1]) && !is_channels(shape[3])) || stored_name(out.type) == nullptr)
     return {};
   OpDesc desc;
   desc.name = std::string("frames (") + kKindNames[static_cast<size_t>(kind)] + ")";

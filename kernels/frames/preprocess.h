@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/kernel.h"
 #include "kernels/base/tensor.h"
+#include "kernels/kernel.h"
 
 namespace clinfer {
 
@@ -94,13 +94,13 @@ struct PlaneRows {
 std::array<PlaneRows, 3> rows_of_region(const Frame& frame);
 
 // The launch that fills image `image` of `out` (logical [N,C,H,W] or [N,H,W,C] by transform.nhwc;
-// any strides; f32, f16 or u8) from the planes, which are Argument inputs 0..2 (u8; only those that
-// the format has are used); planes[i].offset counts from the input's first element. To the bit what
-// a video converter and a resizer would hand on: colours as GStreamer's videoconvert computes them
-// in 8 bits (chroma: the sample that covers the pixel), then bilinear as OpenCV's INTER_LINEAR on
-// 8-bit images (half-pixel centres, no antialias, edges clamped to the region). 1 channel gives
-// gray, whatever the colour order. Throws Error{bad_argument} for what cannot be (region outside
-// the picture, scale 0, channels other than 1 or 3, sizes).
+// any strides; f32, f16, u8, i8 or i32) from the planes, which are Argument inputs 0..2 (u8; only
+// those that the format has are used); planes[i].offset counts from the input's first element. To
+// the bit what a video converter and a resizer would hand on: colours as GStreamer's videoconvert
+// computes them in 8 bits (chroma: the sample that covers the pixel), then bilinear as OpenCV's
+// INTER_LINEAR on 8-bit images (half-pixel centres, no antialias, edges clamped to the region). 1
+// channel gives gray, whatever the colour order. Throws Error{bad_argument} for what cannot be
+// (region outside the picture, scale 0, channels other than 1 or 3, sizes).
 KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
                            const FrameTransform& transform, const TensorDesc& out, int image,
                            const TuningPoint& point);

@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
-#include "engine/ocl/device.h"
 #include "engine/measure/op_runner.h"
+#include "engine/ocl/device.h"
 #include "tests/kernels/op_test.h"
 #include "tuning/op_key.h"
 #include "tuning/tuner.h"
@@ -175,7 +175,7 @@ TEST(Preprocess, IsAnOperationForTheTuner) {
       preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::f32, {1, 4, 9, 9})));
   EXPECT_FALSE(preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::f32, {3, 9, 9})));
   EXPECT_FALSE(
-      preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::i32, {1, 3, 9, 9})));
+      preprocess_op(PictureKind::yuv, TensorDesc::row_major(ElementType::i64, {1, 3, 9, 9})));
 }
 
 TEST(Preprocess, RangesAndMatrices) {
@@ -196,6 +196,13 @@ TEST(Preprocess, LayoutsAndTypes) {
   check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 16, 24}));
   check(picture, transform, TensorDesc::row_major(ElementType::f16, {1, 3, 16, 24}), 1e-3f);
   check(picture, transform, TensorDesc::channels_last(ElementType::u8, {1, 3, 16, 24}));
+  check(picture, transform, TensorDesc::channels_last(ElementType::i32, {1, 3, 16, 24}));
+  FrameTransform centred;
+  centred.mean = {128};
+  for (const ElementType type : {ElementType::i8, ElementType::i32}) {
+    check(picture, centred, TensorDesc::channels_last(type, {1, 3, 16, 24}));
+    check(picture, centred, TensorDesc::row_major(type, {1, 3, 16, 24}));
+  }
   check(picture, transform,
         test::with_gaps(TensorDesc::channels_last(ElementType::f32, {1, 3, 16, 24})));
   transform.nhwc = true;

@@ -18,10 +18,12 @@ struct PassContext {
   ElementType activations = ElementType::f32;  // f32 or f16: what float tensors are stored in
   bool unroll_loops = true;
   bool expose_layers = false;  // every layer's value becomes a further Result, for comparisons
+  bool integers = true;        // quantised models compute in integers where the device can
   bool half_outputs = false;   // results in f16 leave the device as they are
 };
 
 // Whether float tensors of this model are stored in f16, on a device that computes f16 or not.
+// Never where products of integers are summed up, whatever the configuration says.
 bool half_activations(const Config& config, const Graph& graph, bool device_has_fp16);
 
 struct Pass {

@@ -367,7 +367,7 @@ class Quantizer {
 }  // namespace
 
 void quantize(Graph& graph, const PassContext& context) {
-  if (context.traits.dot != DotProduct::none) Quantizer(graph, context).run();
+  if (context.integers && context.traits.dot != DotProduct::none) Quantizer(graph, context).run();
 }
 
 }  // namespace clinfer

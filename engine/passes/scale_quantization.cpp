@@ -147,7 +147,8 @@ void scale(Graph& graph, Node* node) {
 }  // namespace
 
 void scale_quantization(Graph& graph, const PassContext& context) {
-  if (context.traits.dot != DotProduct::none || context.activations != ElementType::f32) return;
+  const bool in_integers = context.integers && context.traits.dot != DotProduct::none;
+  if (in_integers || context.activations != ElementType::f32) return;
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes)
     if (node->is("FakeQuantize") && node->outputs[0].type == ElementType::f32)

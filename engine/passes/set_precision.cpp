@@ -227,7 +227,17 @@ class FloatsToSort {
 
 }  // namespace
 
+// Whether the node adds up products of integers. Their sums, which are floats on the device, go far
+// beyond what f16 holds.
+static bool sums_integers(const Node& node) {
+  return (node.is("Convolution") || node.is("GroupConvolution") || node.is("MatMul")) &&
+         !is_float(node.outputs[0].type);
+}
+
 bool half_activations(const Config& config, const Graph& graph, bool device_has_fp16) {
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                  [](const auto& node) { return sums_integers(*node); }))
+    return false;
   if (config.precision != Precision::automatic) return config.precision == Precision::f16;
   const bool quantised = std::any_of(graph.nodes.begin(), graph.nodes.end(),
                                      [](const auto& node) { return node->is("FakeQuantize"); });

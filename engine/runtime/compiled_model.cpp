@@ -153,6 +153,8 @@ std::unique_ptr<Graph> DeviceModel::make_graph(bool expose_layers) {
   auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
   const bool half = half_activations(config_, *graph, traits_.fp16 && context_->device.info.fp16);
   precision_ = half ? Precision::f16 : Precision::f32;
+  if (config_.precision == Precision::f16 && !half)
+    warnings_.push_back("the model adds up products of integers, which f16 cannot hold: f32");
   if (config_.batch) set_batch(*graph, config_.batch);
   network_inputs_ = inputs_ = input_ports(*graph);
   if (config_.nv12_two_inputs) {
@@ -166,9 +168,11 @@ std::unique_ptr<Graph> DeviceModel::make_graph(bool expose_layers) {
 }
 
 void DeviceModel::optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const {
-  const PassContext passes{traits_,
-                           precision_ == Precision::f16 ? ElementType::f16 : ElementType::f32,
-                           config_.unroll_loops, expose_layers, config_.half_outputs};
+  PassContext passes{traits_, precision_ == Precision::f16 ? ElementType::f16 : ElementType::f32};
+  passes.unroll_loops = config_.unroll_loops;
+  passes.expose_layers = expose_layers;
+  passes.half_outputs = config_.half_outputs;
+  passes.integers = config_.quantized_in_integers;
   run_passes(graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
     if (!dumps_dir.empty()) write_dump(dumps_dir, index, name, g);
   });

@@ -79,6 +79,8 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string& k, const std::string& v) {
          c.fp16_for_quantized_models = yes_no(k, v);
        }},
+      {"LP_TRANSFORMS_MODE", [](Config& c, const std::string& k,
+                                const std::string& v) { c.quantized_in_integers = yes_no(k, v); }},
       {"TUNING_MODE",
        [](Config& c, const std::string& k, const std::string& v) {
          static const std::pair<const char*, TuningMode> kModes[] = {

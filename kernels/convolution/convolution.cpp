@@ -4,6 +4,7 @@
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
+#include "kernels/expand.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
 
@@ -27,7 +28,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const ConvShape s =
       resolve_convolution(desc.type, desc.attributes, inputs[0].shape(), inputs[1].shape());
   const std::vector<float> data = data_values(desc, inputs[0]), filter = inputs[1].to_floats();
-  float* out = outputs[0].mutable_data<float>();
+  Tensor result = Tensor::allocate(ElementType::f32, outputs[0].shape());
+  float* out = result.mutable_data<float>();
   const int64_t plane = s.in[0] * s.in[1] * s.in[2];
   std::vector<double> sums(static_cast<size_t>(s.out[2]));
   for (int64_t n = 0; n < s.batch; ++n)
@@ -59,6 +61,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
           for (double sum : sums) *out++ = static_cast<float>(sum);
         }
     }
+  outputs[0] = result.convert(outputs[0].type());
 }
 
 ConvShape resolve(const OpDesc& desc) {
@@ -179,6 +182,10 @@ std::vector<OpDef> convolution_ops() {
   convolution.evaluate = evaluate;
   convolution.families = {&wgmma_family(), &kMma, &kTile, &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
+  // Sums of integers, as dynamic quantisation writes them (ConvInteger).
+  convolution.expand = [](Expansion& x) {
+    if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);
+  };
   OpDef grouped = convolution;
   grouped.type = "GroupConvolution";
   grouped.families = {

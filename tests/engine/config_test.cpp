@@ -33,6 +33,7 @@ TEST(Config, SetsValues) {
   config.set("CACHE_DIR", "some where");
   config.set("INFERENCE_PRECISION", "f32");
   config.set("CLDNN_ENABLE_FP16_FOR_QUANTIZED_MODELS", "NO");
+  config.set("LP_TRANSFORMS_MODE", "NO");
   config.set("CLDNN_PLUGIN_PRIORITY", "3");
   config.set("GPU_QUEUE_THROTTLE", "LOW");
   config.set("KEY_EXCLUSIVE_ASYNC_REQUESTS", "YES");
@@ -41,6 +42,7 @@ TEST(Config, SetsValues) {
   EXPECT_EQ(config.cache_dir, "some where");
   EXPECT_EQ(config.precision, Precision::f32);
   EXPECT_FALSE(config.fp16_for_quantized_models);
+  EXPECT_FALSE(config.quantized_in_integers);
   EXPECT_EQ(config.priority, QueueHint::high);
   EXPECT_EQ(config.throttle, QueueHint::low);
   EXPECT_TRUE(config.exclusive);

@@ -170,6 +170,15 @@ std::vector<int64_t> constant_values(const std::string& type, const std::string&
   return model.graph->results[0]->inputs[0].node->constant.to_ints();
 }
 
+TEST(IrReader, UnpacksNormalFloats) {
+  const std::vector<uint8_t> bytes{0x70, 0xf8, 0x01};
+  const IrModel model = read_ir(constant_model("nf4", "NF4", 5, static_cast<int>(bytes.size())),
+                                std::as_bytes(std::span(bytes)), "m.xml");
+  const Tensor& value = model.graph->results[0]->inputs[0].node->constant;
+  EXPECT_EQ(value.type(), ElementType::f32);
+  EXPECT_EQ(value.to_floats(), (std::vector<float>{-1, 0, 0.0795803f, 1, -0.6961928f}));
+}
+
 TEST(IrReader, UnpacksElementsOfFewBits) {
   EXPECT_EQ(constant_values("u1", "BIN", 10, {0xa0, 0x02}),
             (std::vector<int64_t>{0, 0, 0, 0, 0, 1, 0, 1, 0, 1}));

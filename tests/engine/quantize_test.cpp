@@ -234,6 +234,31 @@ TEST(Quantize, NeedsADotProduct) {
   EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
 }
 
+TEST(Quantize, StaysInFloatsWhereAskedTo) {
+  GraphBuilder b;
+  b.result(conv_on_grids(b, fake_quantize(b, b.parameter({1, 3, 6, 6}), 0, 2), "Convolution",
+                         {4, 3, 3, 3}));
+  auto graph = b.finish();
+  PassContext context = dot_context();
+  context.integers = false;
+  run_passes(*graph, context, "quantize");
+  EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
+  EXPECT_EQ(convolutions_of_bytes(*graph), 0u);
+}
+
+TEST(Precision, SumsOfIntegersAreFloats) {
+  GraphBuilder b;
+  const Edge filter = b.constant(test::random_ints(ElementType::i32, {4, 3, 3, 3}, -127, 127, 5));
+  b.result(
+      b.op("Convolution", 1, {b.parameter({1, 3, 6, 6}, ElementType::i32), filter},
+           {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}}));
+  const auto graph = b.finish();
+  Config config;
+  EXPECT_FALSE(half_activations(config, *graph, true)) << "127 * 127 * 27 is no f16";
+  config.precision = Precision::f16;
+  EXPECT_FALSE(half_activations(config, *graph, true));
+}
+
 TEST(Precision, OfQuantisedModels) {
   GraphBuilder b;
   b.result(fake_quantize(b, b.parameter({1, 3}), 0, 2));

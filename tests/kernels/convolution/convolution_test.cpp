@@ -113,6 +113,20 @@ TEST(Convolution, ReferenceByHand) {
             (std::vector<float>{2100, 3200, 300, 8754, 9865, 906}));
 }
 
+// Kernels take these sums as floats, by the operation's expansion.
+TEST(Convolution, ReferenceOfIntegers) {
+  std::vector<Tensor> inputs{Tensor::of<int>(ElementType::i32, {1, 1, 1, 3}, {-3, 200, 5}),
+                             Tensor::of<int>(ElementType::i32, {1, 1, 1, 2}, {7, -100})};
+  const OpDesc desc = make_desc(
+      "Convolution", 1,
+      attributes(
+          {{"strides", "1,1"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}, {"dilations", "1,1"}}),
+      inputs, {false, true});
+  const Tensor sums = reference(desc, inputs)[0];
+  EXPECT_EQ(sums.type(), ElementType::i32);
+  EXPECT_EQ(sums.to_ints(), (std::vector<int64_t>{-20021, 900}));
+}
+
 TEST(Convolution, Pointwise) {
   std::vector<Tensor> inputs;
   OpDesc desc =

@@ -23,6 +23,7 @@
 #include "gst/frames/frame_input.h"
 #include "gst/infer/frame_queue.h"
 #include "gst/infer/model_loader.h"
+#include "gst/infer/object_rules.h"
 #include "gst/infer/properties.h"
 #include "gst/infer/settings.h"
 #include "gst/infer/statistics.h"
@@ -45,7 +46,9 @@ struct Job {
   std::shared_ptr<const Session> session;  // null: passes while the model is not ready
   std::unique_ptr<FrameInput> input;
   std::list<Inference> inferences;  // one for the whole frame, or one per region
-  DecodeSettings decode;            // when the frame came
+  // As the properties were when the frame came.
+  DecodeSettings decode;
+  std::shared_ptr<const ObjectRules> rules;
   unsigned hold_results = 0;
   Outcome outcome = Outcome::run;
   Rect visible;
@@ -111,6 +114,10 @@ class Element final : public Readings {
   bool set_caps(const GstEvent* event);
   void compile_for(std::shared_ptr<const SurfaceDisplay> display);
   void change_model(const Settings& settings);
+  void change_rules(const Settings& settings);
+  void warn_of_unknown_classes(const Network& network, const ObjectRules& rules);
+  void decode(Job& job, FrameResult& result,
+              const std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>& finished);
   void warn_of_copies(const std::string& why);
   size_t frames_in_flight_for(const Settings& settings, const Session* session) const;
   bool fed_live();
@@ -134,6 +141,7 @@ class Element final : public Readings {
   GstPad* src_;
   // Object lock.
   Settings settings_;
+  std::shared_ptr<const ObjectRules> rules_ = std::make_shared<const ObjectRules>();
   std::optional<Settings> in_force_;  // from READY to PAUSED on: those that do not change meanwhile
 
   // Set by state changes.
@@ -153,6 +161,7 @@ class Element final : public Readings {
   uint64_t frame_number_ = 0;
   bool dropped_ = false;  // frames were dropped since the last one that was passed on
   bool asked_live_ = false;
+  bool warned_of_fields_ = false;
   ModelBatcher::Stream stream_;
 
   FrameQueue<Item> queue_;
@@ -169,6 +178,7 @@ class Element final : public Readings {
     FrameResult result;
     unsigned remaining = 0;
   };
+  bool warned_of_tiles_ = false;
   std::optional<Held> held_;  // results of the last inferred frame
 
   // Quality of service; object lock.

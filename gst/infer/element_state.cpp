@@ -1,4 +1,7 @@
 // State changes of the element: reading and compiling the model, and the statistics about it.
+#include <set>
+#include <string_view>
+
 #include "gst/base/guard.h"
 #include "gst/infer/element.h"
 #include "gst/infer/tuning_messages.h"
@@ -67,8 +70,13 @@ void Element::set_property(const ElementProperty& property, const GValue* value)
   const std::optional<Settings> in_force = in_force_;
   GST_OBJECT_UNLOCK(self_);
   if (!in_force) return;
-  if (wanted.model != in_force->model && std::string_view(property.spec->name) == "model")
+  const std::string_view name = property.spec->name;
+  static const std::set<std::string_view> of_rules = {
+      "classes", "thresholds", "min-size", "max-size", "regions", "tiles", "inference-region"};
+  if (name == "model" && wanted.model != in_force->model)
     change_model(wanted);
+  else if (of_rules.count(name) != 0)
+    change_rules(wanted);
   else
     warn_unless_in_force<Settings>(self_, property, wanted, *in_force,
                                    "until the element starts again or takes another model");
@@ -82,6 +90,30 @@ void Element::change_model(const Settings& settings) {
                        "starts again: %s",
                        model_path_.c_str()),
                       (nullptr));
+}
+
+// Takes new rules for objects, or says why not and keeps the old ones.
+void Element::change_rules(const Settings& settings) {
+  try {
+    auto rules = std::make_shared<const ObjectRules>(settings);
+    if (const std::shared_ptr<const Session> session = loader_.session())
+      warn_of_unknown_classes(session->network, *rules);
+    GST_OBJECT_LOCK(self_);
+    rules_ = std::move(rules);
+    GST_OBJECT_UNLOCK(self_);
+  } catch (const Error& error) {
+    GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS, ("%s; the old value stays", error.what()),
+                        (nullptr));
+  }
+}
+
+void Element::warn_of_unknown_classes(const Network& network, const ObjectRules& rules) {
+  for (const std::string& name : rules.unknown_names(network.labels))
+    GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS,
+                        ("%s in classes or thresholds is none of the %zu labels of %s",
+                         name.c_str(), network.labels.size(), network.name.c_str()),
+                        ("the first labels are %s, %s", network.labels[0].c_str(),
+                         network.labels[network.labels.size() > 1 ? 1 : 0].c_str()));
 }
 
 size_t Element::frames_in_flight_for(const Settings& settings, const Session* session) const {
@@ -119,11 +151,13 @@ void Element::prepare() {
   }
   Network network = describe_network(model_, current);
   say_what_was_settled(self_, network, current);
+  const auto rules = std::make_shared<const ObjectRules>(current);
+  warn_of_unknown_classes(network, *rules);
   statistics_.clear();
   service_time_.clear();
   live_ = false;
   frame_number_ = 0;
-  dropped_ = asked_live_ = false;
+  dropped_ = asked_live_ = warned_of_fields_ = warned_of_tiles_ = false;
   has_caps_ = has_surfaces_ = has_dmabuf_ = false;
   warned_of_copies_ = asked_early_ = false;
   take_dmabufs_ = engine_config(network, current).nv12_two_inputs;
@@ -131,6 +165,7 @@ void Element::prepare() {
   network_ = network;
   GST_OBJECT_LOCK(self_);
   in_force_ = current;
+  rules_ = rules;
   GST_OBJECT_UNLOCK(self_);
 
   std::shared_ptr<const Session> session = loader_.session();

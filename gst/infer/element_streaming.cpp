@@ -34,6 +34,26 @@ constexpr auto kQuiet = std::chrono::milliseconds(100);
 // Of live sources whose caps have no frame rate.
 constexpr auto kUnknownInterval = std::chrono::milliseconds(40);
 
+// Puts the fixed regions on the buffer as regions of interest, for the results of each part.
+void add_regions(GstBuffer* buffer, const std::vector<Rect>& regions, FrameResult& result) {
+  const Rect& visible = result.visible;
+  int id = 0;
+  for (const RegionView& known : read_regions(buffer, visible.width, visible.height))
+    id = std::max(id, known.id);
+  const int first = id;
+  for (const Rect& rect : regions) {
+    GstVideoRegionOfInterestMeta* roi = gst_buffer_add_video_region_of_interest_meta(
+        buffer, "region", static_cast<guint>(rect.x - visible.x),
+        static_cast<guint>(rect.y - visible.y), static_cast<guint>(rect.width),
+        static_cast<guint>(rect.height));
+    roi->id = ++id;
+  }
+  const std::vector<RegionView> all = read_regions(buffer, visible.width, visible.height);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].id > first && all[i].id <= id)
+      result.parts[static_cast<size_t>(all[i].id - first - 1)].region = i;
+}
+
 }  // namespace
 
 // ---- activation and flushing
@@ -177,6 +197,8 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
   std::vector<InferenceRegion> regions{{std::nullopt, whole}};
   if (settings.inference_region == RegionChoice::roi_list)
     regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
+  if (job.rules->has_regions() || job.rules->has_tiles()) regions.clear();
+  for (const Rect& part : job.rules->parts(job.visible)) regions.push_back({std::nullopt, part});
   ModelBatcher& batcher = *job.session->shared->batcher;
   const ModelBatcher::BatchWait wait = batch_wait(settings);
   const ModelBatcher::Clock::duration longest_wait = frame_interval().value_or(kUnknownInterval);
@@ -233,6 +255,9 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
       job->session->shared->compiled->wants_frame_memory())
     gst_pad_push_event(sink_, gst_event_new_reconfigure());
   if (is_ready) job->decode = decode_settings(job->session->network, settings);
+  GST_OBJECT_LOCK(self_);
+  job->rules = rules_;
+  GST_OBJECT_UNLOCK(self_);
   job->hold_results = settings.hold_results;
   job->outcome = wanted_outcome(buffer.get());
   job->buffer = std::move(buffer);
@@ -303,6 +328,11 @@ bool Element::set_caps(const GstEvent* event) {
   info_ = info;
   has_dmabuf_ = is_dmabuf_caps(caps);
   has_caps_ = true;
+  if (mode != GST_VIDEO_INTERLACE_MODE_PROGRESSIVE && !std::exchange(warned_of_fields_, true))
+    GST_ELEMENT_WARNING(self_, STREAM, FORMAT,
+                        ("frames are interlaced (%s); both fields are inferred as one picture",
+                         gst_video_interlace_mode_to_string(mode)),
+                        ("put a deinterlacer before clinfer where objects move"));
   // What upstream says of its display saves the wait for the first frame.
   std::shared_ptr<const SurfaceDisplay> display;
   if constexpr (kHaveSurfaces)
@@ -445,17 +475,10 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   result.model = network.name;
   result.visible = job->visible;
   const Clock::time_point waited = Clock::now();
-  for (const auto& [inference, outputs] : finished) {
-    PartResult& part = result.parts.emplace_back();
-    const std::string contradiction =
-        read_outputs(network, outputs, job->decode, false, part.results);
-    if (!contradiction.empty())
-      GST_ELEMENT_WARNING(self_, STREAM, DECODE,
-                          ("%s: %s", network.name.c_str(), contradiction.c_str()), (nullptr));
-    part.placement = inference->placement;
-    part.region = inference->region.index;
-  }
-  hold_results(result, job->hold_results);
+  if (session != nullptr) decode(*job, result, finished);
+  const std::vector<Rect> new_regions =
+      job->rules->has_regions() ? job->rules->parts(result.visible) : std::vector<Rect>();
+  hold_results(result, new_regions.empty() ? job->hold_results : 0);
   const bool timed = !finished.empty();
   const double queued = timed ? milliseconds_between(job->arrived, finished[0].first->begun) : 0;
   const double inferred = timed ? milliseconds_between(finished[0].first->begun, waited) : 0;
@@ -471,6 +494,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
 
   buffer = writable(std::move(buffer));
   if (discont) GST_BUFFER_FLAG_SET(buffer.get(), GST_BUFFER_FLAG_DISCONT);
+  if (result.parts.size() == new_regions.size()) add_regions(buffer.get(), new_regions, result);
   attach_result(buffer.get(), result, network.labels);
   if (timed) {
     statistics_.add(Statistics::kQueue, queued);
@@ -492,6 +516,39 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   }
   GstFlowReturn fine = GST_FLOW_OK;
   flow_.compare_exchange_strong(fine, flow);
+}
+
+// From the tensors of each part to the results that the application wants.
+void Element::decode(Job& job, FrameResult& result,
+                     const std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>& finished) {
+  const Network& network = job.session->network;
+  const DecodeSettings relaxed = job.rules->decoding(job.decode);
+  std::vector<Rect> rects;
+  bool other_results = false;
+  for (const auto& [inference, outputs] : finished) {
+    PartResult& part = result.parts.emplace_back();
+    const std::string contradiction =
+        read_outputs(network, outputs, relaxed, false, part.results);
+    if (!contradiction.empty())
+      GST_ELEMENT_WARNING(self_, STREAM, DECODE,
+                          ("%s: %s", network.name.c_str(), contradiction.c_str()), (nullptr));
+    part.placement = inference->placement;
+    part.region = inference->region.index;
+    rects.push_back(inference->region.rect);
+    if (!job.rules->has_tiles()) continue;
+    // What is said of a tile is not said of the picture.
+    Results objects;
+    std::swap(objects.detections, part.results.detections);
+    std::swap(objects, part.results);
+    other_results = other_results || !objects.classifications.empty() || !objects.maps.empty();
+  }
+  if (other_results && !std::exchange(warned_of_tiles_, true))
+    GST_ELEMENT_WARNING(
+        self_, STREAM, FORMAT,
+        ("tiles are for networks that find objects; other results of %s are dropped",
+         network.name.c_str()),
+        ("unset tiles, or set regions to get results for parts of the picture"));
+  job.rules->keep_wanted(result.parts, rects, result.visible, network.labels, job.decode);
 }
 
 // Remembers the results of an inferred frame, and repeats them on frames without inference as often

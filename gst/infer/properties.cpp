@@ -258,6 +258,31 @@ const std::vector<ElementProperty>& element_properties() {
           "With inference-region=roi-list: take only regions with these labels, comma separated "
           "(unset: all)",
           kPlaying),
+      text<&S::classes>("classes", "Classes",
+                        "Objects wanted: labels or their numbers, comma separated (unset: all)",
+                        kPlaying),
+      text<&S::thresholds>("thresholds", "Thresholds by class",
+                           "Least confidence by label or number, as in person=0.6,car=0.4; other "
+                           "classes have threshold",
+                           kPlaying),
+      text<&S::min_size>("min-size", "Minimum size",
+                         "Least size of an object, WxH or one number for both: whole numbers are "
+                         "pixels, numbers with a point shares of the picture",
+                         kPlaying),
+      text<&S::max_size>("max-size", "Maximum size",
+                         "Largest size of an object, written as min-size is", kPlaying),
+      text<&S::regions>(
+          "regions", "Regions",
+          "Parts of the picture to infer instead of the whole, as X,Y,WIDTH,HEIGHT;... "
+          "in pixels, or with a point in shares; each becomes a region of interest "
+          "with the results",
+          kPlaying),
+      text<&S::tiles>(
+          "tiles", "Tiles",
+          "Infer the picture in COLUMNSxROWS tiles, for small objects, and merge objects "
+          "across their seams; after a comma the overlap as a share of a tile "
+          "(3x2 is 3x2,0.2)",
+          kPlaying),
       choice<&S::overload_policy>(
           "overload-policy", "Overload policy",
           "Treatment of frames of a live source that arrive while the device is busy or the model "

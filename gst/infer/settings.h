@@ -33,6 +33,8 @@ struct Settings : ModelOptions {
   unsigned inference_interval = 1;
   RegionChoice inference_region = RegionChoice::full_frame;
   std::string object_class;  // labels, comma separated; empty: all
+  // Parsed by ObjectRules; empty: no rule.
+  std::string classes, thresholds, min_size, max_size, regions, tiles;
   OverloadPolicy overload_policy = OverloadPolicy::block;
   unsigned share = 1;         // weight among live streams of one model-instance-id
   unsigned hold_results = 0;  // frames

@@ -168,6 +168,78 @@ TEST(Clinfer, TwoInARowEachAddTheirs) {
   EXPECT_EQ(results[1].model, "other");
 }
 
+TEST(Clinfer, FixedRegionsGetResultsOfTheirOwn) {
+  Harness harness(Harness::clinfer_launch("regions=0.0,0.0,0.5,1.0;32,0,32,48"));
+  harness.set_caps("BGR", 64, 48);
+  GstBuffer* buffer = frame_of(harness.info(), kRed, 0);
+  GstVideoFrame frame;
+  ASSERT_TRUE(gst_video_frame_map(&frame, &harness.info(), buffer, GST_MAP_WRITE));
+  Canvas(&frame, 0, 0, 64, 48).fill(32, 0, 32, 48, kBlue);
+  gst_video_frame_unmap(&frame);
+  ASSERT_EQ(gst_harness_push(harness.get(), buffer), GST_FLOW_OK);
+  const auto out = harness.pull();
+  const auto regions = read_regions(out.get(), 64, 48);
+  ASSERT_EQ(regions.size(), 2u);
+  ASSERT_EQ(regions[0].classifications.size(), 1u);
+  EXPECT_EQ(regions[0].classifications[0].label, "red");
+  EXPECT_EQ(regions[1].classifications[0].label, "blue");
+  EXPECT_EQ(regions[1].x, 32);
+  EXPECT_EQ(regions[1].width, 32);
+  // Another value takes effect with the next frame; one that cannot be read changes nothing.
+  g_object_set(harness.clinfer(), "regions", "0,0,16,16", nullptr);
+  g_object_set(harness.clinfer(), "regions", "0,0", nullptr);
+  ASSERT_EQ(harness.push(kGreen, 1), GST_FLOW_OK);
+  const auto next = read_regions(harness.pull().get(), 64, 48);
+  ASSERT_EQ(next.size(), 1u);
+  EXPECT_EQ(next[0].width, 16);
+}
+
+// A ball of 40 pixels in a picture of 1920x1440 is 3 pixels high in the network's input.
+TEST(Clinfer, TilesFindWhatIsTooSmallInTheWholePicture) {
+  const auto balls = [](const std::string& properties) {
+    Pipeline pipeline(
+        "videotestsrc pattern=ball num-buffers=12 ! video/x-raw,format=NV12,width=1920,height=1440 "
+        "! clinfer model=" CLINFER_SOURCE_DIR "/pipelines/models/ball.xml " +
+        properties + " ! appsink name=sink sync=false wait-on-eos=false");
+    gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+    EXPECT_EQ(error_on(pipeline.element, std::chrono::minutes(2)), "");
+    const Handle<GstElement> sink(gst_bin_get_by_name(GST_BIN(pipeline.element), "sink"));
+    std::vector<size_t> counts;
+    for (int i = 0; i < 12; ++i) {
+      GstSample* sample = nullptr;
+      g_signal_emit_by_name(sink.get(), "pull-sample", &sample);
+      if (sample == nullptr) break;
+      counts.push_back(read_regions(gst_sample_get_buffer(sample), 1920, 1440).size());
+      gst_sample_unref(sample);
+    }
+    return counts;
+  };
+  EXPECT_EQ(balls("tiles=4x3"), std::vector<size_t>(12, 1));
+  EXPECT_EQ(balls("tiles=4x3 classes=other"), std::vector<size_t>(12, 0));
+}
+
+TEST(Clinfer, InterlacedFramesAreToldOnce) {
+  Harness harness;
+  GstBus* bus = gst_bus_new();
+  gst_element_set_bus(harness.get()->element, bus);
+  for (int i = 0; i < 2; ++i) {
+    harness.set_caps("NV12", 64, 48 + 2 * i, ",interlace-mode=interleaved");
+    ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
+    EXPECT_EQ(answer_of(harness.pull().get()), "red");
+  }
+  int told = 0;
+  while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_WARNING)) {
+    GError* error = nullptr;
+    gst_message_parse_warning(message, &error, nullptr);
+    told += std::string(error->message).find("interlaced") != std::string::npos;
+    g_error_free(error);
+    gst_message_unref(message);
+  }
+  EXPECT_EQ(told, 1);
+  gst_element_set_bus(harness.get()->element, nullptr);
+  gst_object_unref(bus);
+}
+
 TEST(Clinfer, RawTensorsAreAttached) {
   Harness harness("clinfer post-process=none model=" + color_model());
   harness.set_caps("RGB", 16, 16);

@@ -1,0 +1,373 @@
+// Wanted objects, regions and tiles.
+#include "gst/infer/object_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "engine/heads/labels.h"
+
+namespace clinfer {
+namespace {
+
+[[noreturn]] void refuse(const char* property, const std::string& text, const char* takes) {
+  throw Error{ErrorCode::bad_argument, std::string(property) + "=" + text + ": " + takes};
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  size_t at = 0;
+  for (;;) {
+    const size_t end = std::min(text.find(separator, at), text.size());
+    const size_t first = text.find_first_not_of(" \t", at);
+    const size_t last = end == 0 ? std::string::npos : text.find_last_not_of(" \t", end - 1);
+    parts.push_back(first < end && last != std::string::npos && last >= first
+                        ? text.substr(first, last - first + 1)
+                        : "");
+    if (end == text.size()) return parts;
+    at = end + 1;
+  }
+}
+
+std::optional<double> number_in(const std::string& text) {
+  char* end = nullptr;
+  const double value = g_ascii_strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// Whole numbers are pixels, numbers with a point are shares.
+std::optional<Extent> extent_in(const std::string& text) {
+  const std::optional<double> value = number_in(text);
+  if (!value || *value < 0) return std::nullopt;
+  const Extent extent{*value, text.find('.') != std::string::npos};
+  if (extent.is_share && extent.value > 1) return std::nullopt;
+  return extent;
+}
+
+// A whole number from 1 to 32, or 0.
+int count_in(const std::string& text) {
+  const double value = number_in(text).value_or(0);
+  return value >= 1 && value <= 32 && value == std::floor(value) ? static_cast<int>(value) : 0;
+}
+
+std::optional<std::pair<Extent, Extent>> size_in(const char* property, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  std::vector<std::string> parts = split(text, 'x');
+  if (parts.size() == 1) parts.push_back(parts[0]);
+  const auto width = extent_in(parts[0]), height = extent_in(parts[1]);
+  if (parts.size() != 2 || !width || !height)
+    refuse(property, text,
+           "takes WxH, or one number for both: whole numbers are pixels (20x40), numbers with a "
+           "point are shares of the picture (0.05x0.1)");
+  return std::pair(*width, *height);
+}
+
+std::string name_of(const Detection& detection, const std::vector<std::string>& labels) {
+  if (!detection.label.empty()) return detection.label;
+  const auto id = static_cast<size_t>(detection.label_id);
+  return id < labels.size() ? labels[id] : "";
+}
+
+// A box in pixels of the frame.
+struct Box {
+  double x_min, y_min, x_max, y_max;
+  double area() const { return std::max(0.0, x_max - x_min) * std::max(0.0, y_max - y_min); }
+};
+
+Box to_frame(const Detection& d, const Placement& p) {
+  const auto x = [&](float v) {
+    return (static_cast<double>(v) - p.left) * p.x_scale + p.origin_x;
+  };
+  const auto y = [&](float v) { return (static_cast<double>(v) - p.top) * p.y_scale + p.origin_y; };
+  return {x(d.x_min), y(d.y_min), x(d.x_max), y(d.y_max)};
+}
+
+void set_box(Detection& d, const Placement& p, const Box& box) {
+  const auto x = [&](double v) {
+    return static_cast<float>((v - p.origin_x) / p.x_scale + p.left);
+  };
+  const auto y = [&](double v) { return static_cast<float>((v - p.origin_y) / p.y_scale + p.top); };
+  d.x_min = x(box.x_min), d.x_max = x(box.x_max);
+  d.y_min = y(box.y_min), d.y_max = y(box.y_max);
+}
+
+double overlap(double a_min, double a_max, double b_min, double b_max) {
+  return std::max(0.0, std::min(a_max, b_max) - std::max(a_min, b_min));
+}
+
+// Overlap of two stretches as a share of what they cover together.
+double likeness(double a_min, double a_max, double b_min, double b_max) {
+  const double both = std::max(a_max, b_max) - std::min(a_min, b_min);
+  return both > 0 ? overlap(a_min, a_max, b_min, b_max) / both : 0;
+}
+
+struct Found {
+  size_t part;
+  const Detection* detection;
+  Box box;
+  float confidence;
+  // Which inner edges of its tile it touches: it may go on beyond them.
+  bool left = false, top = false, right = false, bottom = false;
+  bool is_cut() const { return left || top || right || bottom; }
+  bool gone = false, grown = false;
+};
+
+// Whether `a`, cut at an edge of its tile, and `b`, cut at the facing edge of another tile, are
+// halves of one object.
+bool are_halves(const Found& a, const Found& b) {
+  constexpr double kAlike = 0.6;
+  const bool beside = likeness(a.box.y_min, a.box.y_max, b.box.y_min, b.box.y_max) >= kAlike &&
+                      overlap(a.box.x_min, a.box.x_max, b.box.x_min, b.box.x_max) > 0 &&
+                      ((a.right && b.left) || (a.left && b.right));
+  const bool above = likeness(a.box.x_min, a.box.x_max, b.box.x_min, b.box.x_max) >= kAlike &&
+                     overlap(a.box.y_min, a.box.y_max, b.box.y_min, b.box.y_max) > 0 &&
+                     ((a.bottom && b.top) || (a.top && b.bottom));
+  return beside || above;
+}
+
+}  // namespace
+
+ObjectRules::ObjectRules(const Settings& settings) : classes_(parse_labels(settings.classes)) {
+  if (!settings.thresholds.empty())
+    for (const std::string& part : split(settings.thresholds, ',')) {
+      const size_t equals = part.rfind('=');
+      const auto value =
+          equals == std::string::npos ? std::nullopt : number_in(part.substr(equals + 1));
+      if (!value || equals == 0 || *value < 0 || *value > 1)
+        refuse("thresholds", settings.thresholds,
+               "takes NAME=VALUE,... with labels or their numbers and values from 0 to 1, as in "
+               "person=0.6,car=0.4");
+      thresholds_[split(part.substr(0, equals), '\n')[0]] = *value;
+    }
+  least_ = size_in("min-size", settings.min_size);
+  most_ = size_in("max-size", settings.max_size);
+  if (!settings.regions.empty())
+    for (const std::string& part : split(settings.regions, ';')) {
+      if (part.empty()) continue;
+      const std::vector<std::string> numbers = split(part, ',');
+      std::vector<Extent> extents;
+      for (const std::string& number : numbers)
+        if (const auto extent = extent_in(number)) extents.push_back(*extent);
+      if (numbers.size() != 4 || extents.size() != 4 || extents[2].value <= 0 ||
+          extents[3].value <= 0)
+        refuse("regions", settings.regions,
+               "takes X,Y,WIDTH,HEIGHT;...: whole numbers are pixels, numbers with a point are "
+               "shares of the picture, as in 0.0,0.5,1.0,0.5");
+      regions_.push_back({extents[0], extents[1], extents[2], extents[3]});
+    }
+  if (!settings.tiles.empty()) {
+    const std::vector<std::string> parts = split(settings.tiles, ',');
+    const std::vector<std::string> counts = split(parts[0], 'x');
+    const auto overlap = parts.size() == 2 ? number_in(parts[1]) : std::optional(Tiles{}.overlap);
+    tiles_ = {count_in(counts.front()), count_in(counts.back()), overlap.value_or(-1)};
+    if (parts.size() > 2 || counts.size() != 2 || tiles_->columns == 0 || tiles_->rows == 0 ||
+        tiles_->overlap < 0 || tiles_->overlap > 0.9)
+      refuse("tiles", settings.tiles,
+             "takes COLUMNSxROWS, each from 1 to 32, and after a comma the overlap of neighbours "
+             "as a share of a tile, from 0 to 0.9, as in 3x2 or 3x2,0.1");
+  }
+  if (int{!regions_.empty()} + int{tiles_.has_value()} +
+          int{settings.inference_region == RegionChoice::roi_list} >
+      1)
+    throw Error{ErrorCode::bad_argument,
+                "regions, tiles and inference-region=roi-list exclude each other: set one of them"};
+}
+
+std::vector<Rect> ObjectRules::parts(const Rect& visible) const {
+  std::vector<Rect> parts;
+  const auto add = [&](double x, double y, double width, double height) {
+    const auto limited = [](double v, int most) {
+      return static_cast<int>(std::lround(std::clamp(v, 0.0, static_cast<double>(most))));
+    };
+    const int left = limited(x, visible.width), right = limited(x + width, visible.width);
+    const int top = limited(y, visible.height), bottom = limited(y + height, visible.height);
+    if (right > left && bottom > top)
+      parts.push_back({visible.x + left, visible.y + top, right - left, bottom - top});
+  };
+  for (const Area& area : regions_)
+    add(area.x.pixels(visible.width), area.y.pixels(visible.height),
+        area.width.pixels(visible.width), area.height.pixels(visible.height));
+  if (tiles_) {
+    // n tiles of size s with an overlap of o * s each cover s * (n - (n - 1) * o).
+    const double width =
+        visible.width / (tiles_->columns - (tiles_->columns - 1) * tiles_->overlap);
+    const double height = visible.height / (tiles_->rows - (tiles_->rows - 1) * tiles_->overlap);
+    for (int row = 0; row < tiles_->rows; ++row)
+      for (int column = 0; column < tiles_->columns; ++column)
+        add(column * width * (1 - tiles_->overlap), row * height * (1 - tiles_->overlap), width,
+            height);
+  }
+  return parts;
+}
+
+bool ObjectRules::filters() const {
+  return !classes_.empty() || !thresholds_.empty() || least_ || most_;
+}
+
+DecodeSettings ObjectRules::decoding(const DecodeSettings& settings) const {
+  DecodeSettings decode = settings;
+  for (const auto& [name, value] : thresholds_)
+    decode.threshold = std::min(decode.threshold, static_cast<float>(value));
+  if (filters() || tiles_) decode.max_detections = 0;  // applied to what is left
+  return decode;
+}
+
+bool ObjectRules::is_wanted(const Detection& detection, const Placement& placement,
+                            const Rect& visible, const std::vector<std::string>& labels,
+                            float threshold) const {
+  const std::string name = name_of(detection, labels), id = std::to_string(detection.label_id);
+  if (!classes_.empty() && std::none_of(classes_.begin(), classes_.end(), [&](const auto& wanted) {
+        return wanted == name || wanted == id;
+      }))
+    return false;
+  auto own = thresholds_.find(name);
+  if (own == thresholds_.end()) own = thresholds_.find(id);
+  if (detection.confidence <
+      (own != thresholds_.end() ? static_cast<float>(own->second) : threshold))
+    return false;
+  if (!least_ && !most_) return true;
+  const std::optional<PictureBox> box = to_picture(detection, placement, visible);
+  if (!box) return false;
+  // A pixel's rounding is no reason to lose an object.
+  constexpr double kRounding = 1e-3;
+  const double width = static_cast<double>(box->x_max - box->x_min) * visible.width;
+  const double height = static_cast<double>(box->y_max - box->y_min) * visible.height;
+  const auto reaches = [&](const std::pair<Extent, Extent>& size, double sign) {
+    return sign * (width - size.first.pixels(visible.width)) >= -kRounding &&
+           sign * (height - size.second.pixels(visible.height)) >= -kRounding;
+  };
+  return (!least_ || reaches(*least_, 1)) && (!most_ || reaches(*most_, -1));
+}
+
+void ObjectRules::keep_wanted(std::vector<PartResult>& parts, const std::vector<Rect>& rects,
+                              const Rect& visible, const std::vector<std::string>& labels,
+                              const DecodeSettings& settings) const {
+  if (tiles_) merge_tiles(parts, rects, settings.iou_threshold);
+  if (filters())
+    for (PartResult& part : parts)
+      std::erase_if(part.results.detections, [&](const Detection& detection) {
+        return !is_wanted(detection, part.placement, visible, labels, settings.threshold);
+      });
+  if (settings.max_detections == 0 || (!filters() && !tiles_)) return;
+  if (!tiles_) {
+    for (PartResult& part : parts)
+      if (part.results.detections.size() > settings.max_detections)
+        part.results.detections.resize(settings.max_detections);
+    return;
+  }
+  // The best of all tiles.
+  std::vector<float> confidences;
+  for (const PartResult& part : parts)
+    for (const Detection& detection : part.results.detections)
+      confidences.push_back(detection.confidence);
+  if (confidences.size() <= settings.max_detections) return;
+  std::sort(confidences.begin(), confidences.end(), std::greater<>());
+  const float least = confidences[settings.max_detections - 1];
+  size_t left = settings.max_detections;
+  for (PartResult& part : parts)
+    std::erase_if(part.results.detections, [&](const Detection& detection) {
+      return detection.confidence < least || left-- == 0;
+    });
+}
+
+std::vector<std::string> ObjectRules::unknown_names(const std::vector<std::string>& labels) const {
+  std::vector<std::string> names = classes_, unknown;
+  for (const auto& [name, value] : thresholds_) names.push_back(name);
+  for (const std::string& name : names)
+    if (!labels.empty() && std::find(labels.begin(), labels.end(), name) == labels.end() &&
+        name.find_first_not_of("0123456789") != std::string::npos)
+      unknown.push_back(name);
+  return unknown;
+}
+
+void merge_tiles(std::vector<PartResult>& parts, const std::vector<Rect>& tiles,
+                 float iou_threshold) {
+  // An object that ends this near to an edge, as a share of the tile, may go on beyond it.
+  constexpr double kTouch = 0.02;
+  // Part of an object that another tile sees whole.
+  constexpr double kInside = 0.7;
+  Box all{1e9, 1e9, -1e9, -1e9};
+  for (const Rect& tile : tiles) {
+    all.x_min = std::min<double>(all.x_min, tile.x);
+    all.y_min = std::min<double>(all.y_min, tile.y);
+    all.x_max = std::max<double>(all.x_max, tile.x + tile.width);
+    all.y_max = std::max<double>(all.y_max, tile.y + tile.height);
+  }
+  std::vector<Found> found;
+  for (size_t p = 0; p < parts.size(); ++p)
+    for (const Detection& detection : parts[p].results.detections) {
+      Found one{p, &detection, to_frame(detection, parts[p].placement), detection.confidence};
+      const Rect& tile = tiles[p];
+      const double near_x = kTouch * tile.width, near_y = kTouch * tile.height;
+      one.left = tile.x > all.x_min && one.box.x_min <= tile.x + near_x;
+      one.top = tile.y > all.y_min && one.box.y_min <= tile.y + near_y;
+      one.right = tile.x + tile.width < all.x_max && one.box.x_max >= tile.x + tile.width - near_x;
+      one.bottom =
+          tile.y + tile.height < all.y_max && one.box.y_max >= tile.y + tile.height - near_y;
+      found.push_back(one);
+    }
+  // Whole objects first, then large pieces: smaller ones give way to them or become part of them.
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    if (a.is_cut() != b.is_cut()) return !a.is_cut();
+    return a.is_cut() ? a.box.area() > b.box.area()
+                      : a.detection->confidence > b.detection->confidence;
+  });
+  const auto is_same_kind = [](const Found& a, const Found& b) {
+    return a.detection->label_id == b.detection->label_id &&
+           a.detection->label == b.detection->label;
+  };
+  const auto shared_area = [](const Found& a, const Found& b) {
+    return overlap(a.box.x_min, a.box.x_max, b.box.x_min, b.box.x_max) *
+           overlap(a.box.y_min, a.box.y_max, b.box.y_min, b.box.y_max);
+  };
+  for (size_t i = 0; i < found.size(); ++i) {
+    Found& kept = found[i];
+    if (kept.gone) continue;
+    // Growing may bring it to further halves: an object across three tiles.
+    for (bool again = true; again;) {
+      again = false;
+      for (size_t j = i + 1; j < found.size(); ++j) {
+        Found& other = found[j];
+        if (other.gone || other.part == kept.part || !is_same_kind(kept, other)) continue;
+        const double both = shared_area(kept, other);
+        if (kept.is_cut() && are_halves(kept, other)) {
+          kept.box = {
+              std::min(kept.box.x_min, other.box.x_min), std::min(kept.box.y_min, other.box.y_min),
+              std::max(kept.box.x_max, other.box.x_max), std::max(kept.box.y_max, other.box.y_max)};
+          kept.left = kept.left && other.left;
+          kept.right = kept.right && other.right;
+          kept.top = kept.top && other.top;
+          kept.bottom = kept.bottom && other.bottom;
+          kept.confidence = std::max(kept.confidence, other.confidence);
+          kept.grown = other.gone = again = true;
+        } else if (both > iou_threshold * (kept.box.area() + other.box.area() - both) ||
+                   (other.is_cut() && both > kInside * other.box.area())) {
+          other.gone = true;
+        }
+      }
+    }
+  }
+  // Pieces inside of an object that has grown since.
+  for (Found& piece : found)
+    for (const Found& whole : found)
+      if (&piece != &whole && piece.is_cut() && !piece.gone && !whole.gone && whole.grown &&
+          is_same_kind(piece, whole) && whole.box.area() > piece.box.area() &&
+          shared_area(piece, whole) > kInside * piece.box.area())
+        piece.gone = true;
+  for (size_t p = 0; p < parts.size(); ++p) {
+    std::vector<Detection> left;
+    for (const Found& one : found)
+      if (one.part == p && !one.gone) {
+        left.push_back(*one.detection);
+        left.back().confidence = one.confidence;
+        if (one.grown) set_box(left.back(), parts[p].placement, one.box);
+      }
+    std::stable_sort(left.begin(), left.end(), [](const Detection& a, const Detection& b) {
+      return a.confidence > b.confidence;
+    });
+    parts[p].results.detections = std::move(left);
+  }
+}
+
+}  // namespace clinfer

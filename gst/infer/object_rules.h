@@ -1,0 +1,70 @@
+// Which objects the application wants, which parts of a frame the network gets, and how the results
+// of tiles become those of one picture.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gst/infer/settings.h"
+#include "gst/meta/meta.h"
+
+namespace clinfer {
+
+// A length in pixels, or as a share of the visible picture's width or height.
+struct Extent {
+  double value = 0;
+  bool is_share = false;
+  double pixels(int of) const { return is_share ? value * of : value; }
+};
+
+// Parsed from the properties classes, thresholds, min-size, max-size, regions and tiles. Immutable.
+class ObjectRules {
+ public:
+  ObjectRules() = default;  // every object, the whole frame
+  // Throws Error{bad_argument} that names the property and what it takes.
+  explicit ObjectRules(const Settings& settings);
+
+  // What the network gets of a frame, in pixels of it: tiles or regions, else nothing, which means
+  // the whole frame or the regions on the buffer.
+  std::vector<Rect> parts(const Rect& visible) const;
+  bool has_regions() const { return !regions_.empty(); }
+  bool has_tiles() const { return tiles_.has_value(); }
+
+  // Thresholds for decoding that let through what keep_wanted() decides on.
+  DecodeSettings decoding(const DecodeSettings& settings) const;
+  // Merges objects across tiles and removes what is not wanted. rects: what each part was made of;
+  // settings: as the user has them. label_id without a name in `labels` counts by its number.
+  void keep_wanted(std::vector<PartResult>& parts, const std::vector<Rect>& rects,
+                   const Rect& visible, const std::vector<std::string>& labels,
+                   const DecodeSettings& settings) const;
+
+  // Names in classes and thresholds that are none of these labels.
+  std::vector<std::string> unknown_names(const std::vector<std::string>& labels) const;
+
+ private:
+  struct Area {
+    Extent x, y, width, height;
+  };
+  struct Tiles {
+    int columns = 1, rows = 1;
+    double overlap = 0.2;  // of a tile's size
+  };
+  bool is_wanted(const Detection& detection, const Placement& placement, const Rect& visible,
+                 const std::vector<std::string>& labels, float threshold) const;
+  bool filters() const;
+
+  std::vector<std::string> classes_;
+  std::map<std::string, double> thresholds_;
+  std::optional<std::pair<Extent, Extent>> least_, most_;
+  std::vector<Area> regions_;
+  std::optional<Tiles> tiles_;
+};
+
+// Objects that a seam cut in two, or that two tiles both saw, become one. Each part is of a tile of
+// the picture, overlapping its neighbours.
+void merge_tiles(std::vector<PartResult>& parts, const std::vector<Rect>& tiles,
+                 float iou_threshold);
+
+}  // namespace clinfer

@@ -1,0 +1,198 @@
+// Which objects are kept, what regions and tiles a frame is cut into, and how objects across seams
+// become one.
+#include "gst/infer/object_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+namespace clinfer {
+namespace {
+
+const Rect kPicture{0, 0, 1000, 500};
+// A network of 100x50 pixels over the whole picture.
+const Placement kWhole{0, 0, 10, 10, 0, 0};
+
+Settings with(const std::function<void(Settings&)>& change) {
+  Settings settings;
+  change(settings);
+  return settings;
+}
+
+Detection object(float x, float y, float width, float height, float confidence, int label) {
+  Detection d;
+  d.x_min = x, d.y_min = y, d.x_max = x + width, d.y_max = y + height;
+  d.confidence = confidence, d.label_id = label;
+  return d;
+}
+
+// Label ids of what is kept of some objects in the whole picture.
+std::vector<int> kept(const std::function<void(Settings&)>& change, DecodeSettings decode = {}) {
+  const ObjectRules rules(with(change));
+  std::vector<PartResult> parts(1);
+  parts[0].placement = kWhole;
+  // Sizes in the picture: 20x40, 200x100, 500x400, 60x60.
+  for (const Detection& d : {object(10, 10, 2, 4, 0.95f, 0), object(30, 10, 20, 10, 0.8f, 1),
+                             object(50, 0, 50, 40, 0.6f, 2), object(80, 40, 6, 6, 0.4f, 3)})
+    if (d.confidence >= rules.decoding(decode).threshold) parts[0].results.detections.push_back(d);
+  rules.keep_wanted(parts, {kPicture}, kPicture, {"person", "car", "bus", "dog"}, decode);
+  std::vector<int> ids;
+  for (const Detection& d : parts[0].results.detections) ids.push_back(d.label_id);
+  return ids;
+}
+
+TEST(ObjectRules, ClassesAndThresholds) {
+  using Ids = std::vector<int>;
+  EXPECT_EQ(kept([](Settings&) {}), (Ids{0, 1, 2}));
+  EXPECT_EQ(kept([](Settings& s) { s.classes = "bus, person"; }), (Ids{0, 2}));
+  EXPECT_EQ(kept([](Settings& s) { s.classes = "1,dog"; }), (Ids{1}));
+  // A lower threshold of one class lets no others through, and the names may be numbers.
+  EXPECT_EQ(kept([](Settings& s) { s.thresholds = "dog=0.3,car=0.9"; }), (Ids{0, 2, 3}));
+  EXPECT_EQ(kept([](Settings& s) { s.thresholds = "3=0.3, 0=0.99"; }), (Ids{1, 2, 3}));
+  // The limit counts wanted objects.
+  DecodeSettings one;
+  one.max_detections = 1;
+  EXPECT_EQ(kept([](Settings& s) { s.classes = "bus"; }, one), (Ids{2}));
+}
+
+TEST(ObjectRules, Sizes) {
+  using Ids = std::vector<int>;
+  EXPECT_EQ(kept([](Settings& s) { s.min_size = "21x40"; }), (Ids{1, 2}));
+  EXPECT_EQ(kept([](Settings& s) { s.min_size = "20x40"; }), (Ids{0, 1, 2}));
+  EXPECT_EQ(kept([](Settings& s) { s.min_size = "0.2"; }), (Ids{1, 2}));
+  EXPECT_EQ(kept([](Settings& s) { s.max_size = "0.3x0.5"; }), (Ids{0, 1}));
+  EXPECT_EQ(kept([](Settings& s) { s.min_size = "50", s.max_size = "300"; }), (Ids{1}));
+}
+
+TEST(ObjectRules, WhatCannotBeReadIsRefused) {
+  const auto error = [](const std::function<void(Settings&)>& change) {
+    try {
+      ObjectRules rules(with(change));
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  for (const char* text : {"person", "person=2", "=0.5", "person=x", "a=0.5,,b=0.5"})
+    EXPECT_NE(error([&](Settings& s) { s.thresholds = text; }).find("NAME=VALUE"),
+              std::string::npos)
+        << text;
+  for (const char* text : {"x", "20x", "1.5", "-3", "1x2x3", "nan", "1e999"})
+    EXPECT_NE(error([&](Settings& s) { s.min_size = text; }).find("min-size="), std::string::npos)
+        << text;
+  for (const char* text : {"1,2,3", "0,0,0,5", "1,2,3,x", "1,2,3,4,5", "0.0,0.0,1.5,1.0"})
+    EXPECT_NE(error([&](Settings& s) { s.regions = text; }).find("X,Y,WIDTH,HEIGHT"),
+              std::string::npos)
+        << text;
+  for (const char* text : {"3", "0x2", "3x33", "2x2,1", "2x2,", "x", "2x2x2", "1.5x2", "2x2,0.1,3"})
+    EXPECT_NE(error([&](Settings& s) { s.tiles = text; }).find("COLUMNSxROWS"), std::string::npos)
+        << text;
+  EXPECT_NE(error([](Settings& s) { s.tiles = "2x2", s.regions = "0,0,9,9"; }).find("exclude"),
+            std::string::npos);
+}
+
+TEST(ObjectRules, NamesThatNoLabelHasAreTold) {
+  const ObjectRules rules(with([](Settings& s) {
+    s.classes = "person,perso,7";
+    s.thresholds = "cat=0.4";
+  }));
+  EXPECT_EQ(rules.unknown_names({"person", "car"}), (std::vector<std::string>{"perso", "cat"}));
+  EXPECT_TRUE(rules.unknown_names({}).empty());
+}
+
+void expect_rect(const Rect& rect, int x, int y, int width, int height) {
+  EXPECT_EQ(rect.x, x);
+  EXPECT_EQ(rect.y, y);
+  EXPECT_EQ(rect.width, width);
+  EXPECT_EQ(rect.height, height);
+}
+
+TEST(ObjectRules, RegionsInPixelsAndShares) {
+  const ObjectRules rules(
+      with([](Settings& s) { s.regions = "10,20,30,40; 0.5,0.0,0.5,1.0;900,400,500,500"; }));
+  // Of a visible part that begins at 100, 50.
+  const std::vector<Rect> parts = rules.parts({100, 50, 1000, 500});
+  ASSERT_EQ(parts.size(), 3u);
+  expect_rect(parts[0], 110, 70, 30, 40);
+  expect_rect(parts[1], 600, 50, 500, 500);
+  expect_rect(parts[2], 1000, 450, 100, 100);  // clipped
+}
+
+TEST(ObjectRules, TilesCoverThePictureAndOverlap) {
+  for (const char* text : {"1x1", "2x1", "3x2", "4x4,0.5", "5x3,0", "32x32,0.9"}) {
+    const ObjectRules rules(with([&](Settings& s) { s.tiles = text; }));
+    for (const Rect& picture : {Rect{0, 0, 1000, 500}, {7, 3, 641, 359}, {0, 0, 33, 31}}) {
+      std::vector<bool> covered(static_cast<size_t>(picture.width) * picture.height);
+      for (const Rect& tile : rules.parts(picture))
+        for (int y = tile.y; y < tile.y + tile.height; ++y)
+          for (int x = tile.x; x < tile.x + tile.width; ++x)
+            covered.at(static_cast<size_t>(y - picture.y) * picture.width + x - picture.x) = true;
+      EXPECT_EQ(std::count(covered.begin(), covered.end(), false), 0) << text;
+    }
+  }
+  const ObjectRules rules(with([](Settings& s) { s.tiles = "2x1,0.25"; }));
+  const std::vector<Rect> two = rules.parts({0, 0, 700, 100});
+  ASSERT_EQ(two.size(), 2u);
+  expect_rect(two[0], 0, 0, 400, 100);
+  expect_rect(two[1], 300, 0, 400, 100);
+}
+
+// Boxes [x, y, width, height] of the picture after merging what each tile sees of objects.
+std::vector<Rect> merged(const char* tiles, const std::vector<Rect>& objects) {
+  const ObjectRules rules(with([&](Settings& s) { s.tiles = tiles; }));
+  const std::vector<Rect> rects = rules.parts(kPicture);
+  std::vector<PartResult> parts(rects.size());
+  for (size_t p = 0; p < rects.size(); ++p) {
+    const Rect& tile = rects[p];
+    // A network of half the tile's size.
+    parts[p].placement = {0, 0, 2, 2, static_cast<float>(tile.x), static_cast<float>(tile.y)};
+    for (const Rect& o : objects) {
+      const int left = std::max(o.x, tile.x), right = std::min(o.x + o.width, tile.x + tile.width);
+      const int top = std::max(o.y, tile.y),
+                bottom = std::min(o.y + o.height, tile.y + tile.height);
+      // A detector does not see slivers.
+      if (right - left < o.width / 5 || bottom - top < o.height / 5) continue;
+      parts[p].results.detections.push_back(
+          object(static_cast<float>(left - tile.x) / 2, static_cast<float>(top - tile.y) / 2,
+                 static_cast<float>(right - left) / 2, static_cast<float>(bottom - top) / 2,
+                 0.6f + 0.01f * static_cast<float>(p), 1));
+    }
+  }
+  rules.keep_wanted(parts, rects, kPicture, {}, {});
+  std::vector<Rect> boxes;
+  for (const PartResult& part : parts)
+    for (const Detection& d : part.results.detections) {
+      const auto box = to_picture(d, part.placement, kPicture);
+      boxes.push_back({static_cast<int>(std::lround(box->x_min * 1000)),
+                       static_cast<int>(std::lround(box->y_min * 500)),
+                       static_cast<int>(std::lround((box->x_max - box->x_min) * 1000)),
+                       static_cast<int>(std::lround((box->y_max - box->y_min) * 500))});
+    }
+  std::sort(boxes.begin(), boxes.end(),
+            [](const Rect& a, const Rect& b) { return std::pair(a.x, a.y) < std::pair(b.x, b.y); });
+  return boxes;
+}
+
+TEST(ObjectRules, ObjectsAcrossSeamsBecomeOne) {
+  for (const std::vector<Rect>& objects :
+       {std::vector<Rect>{{20, 20, 50, 50}},        // inside of one tile
+        {{480, 100, 40, 60}},                       // in the overlap: both see it whole
+        {{350, 100, 300, 80}},                      // cut by the seam
+        {{100, 200, 60, 120}},                      // between two rows
+        {{420, 200, 160, 100}},                     // where four tiles meet
+        {{350, 60, 300, 80}, {350, 160, 300, 80}},  // two, one above the other
+        {{300, 20, 90, 90}, {610, 20, 90, 90}},     // beside the seam, both whole
+        {{10, 10, 980, 40}}}) {                     // through all columns
+    const std::vector<Rect> found = merged("2x2", objects);
+    ASSERT_EQ(found.size(), objects.size()) << objects[0].x;
+    for (size_t i = 0; i < found.size(); ++i)
+      expect_rect(found[i], objects[i].x, objects[i].y, objects[i].width, objects[i].height);
+  }
+  const std::vector<Rect> through = merged("3x1", {{10, 100, 980, 90}});
+  ASSERT_EQ(through.size(), 1u);
+  expect_rect(through[0], 10, 100, 980, 90);
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -18,7 +18,7 @@ GraphBody::GraphBody(std::unique_ptr<const Graph> graph) : graph_(std::move(grap
   for (const Node* node : graph_->parameters)
     parameters_.push_back({node->outputs[0].type, node->shape(), {}});
   std::unordered_set<const Node*> varying(graph_->parameters.begin(), graph_->parameters.end());
-  for (const auto& node : graph_->nodes)
+  for (const auto& node : graph_->nodes())
     if (std::any_of(node->inputs.begin(), node->inputs.end(),
                     [&](const Edge& edge) { return varying.contains(edge.node); }))
       varying.insert(node.get());
@@ -54,7 +54,7 @@ std::vector<Tensor> GraphBody::evaluate(std::span<const Tensor> parameters) cons
     graph = instance(infos);
   }
   size_t bytes = 0;
-  for (const auto& node : graph->nodes) bytes += bytes_of_outputs(*node);
+  for (const auto& node : graph->nodes()) bytes += bytes_of_outputs(*node);
   if (bytes > kMostBytes)
     throw Error(ErrorCode::unsupported, "its body would take " + std::to_string(bytes) +
                                             " bytes of the host's memory; the most is " +

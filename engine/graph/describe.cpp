@@ -73,7 +73,7 @@ OpDesc describe(const Node& node) {
 std::string to_dot(const Graph& graph) {
   std::ostringstream dot;
   dot << "digraph \"" << quoted(graph.name) << "\" {\n  node [shape=box, fontname=\"sans\"];\n";
-  for (const auto& node : graph.nodes) {
+  for (const auto& node : graph.nodes()) {
     dot << "  n" << node->id << " [label=\"" << quoted(printable(node->name)) << "\\n"
         << quoted(printable(node->type));
     if (node->def) dot << "-" << node->opset;
@@ -84,7 +84,7 @@ std::string to_dot(const Graph& graph) {
     if (node->is("Constant")) dot << ", color=gray, fontcolor=gray40";
     dot << "];\n";
   }
-  for (const auto& node : graph.nodes)
+  for (const auto& node : graph.nodes())
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       const Edge& input = node->inputs[i];
       dot << "  n" << input.node->id << " -> n" << node->id << " [label=\"" << input.port << ":"

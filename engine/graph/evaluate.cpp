@@ -84,12 +84,12 @@ std::vector<Tensor> evaluate_graph(const Graph& graph, std::span<const Tensor> i
     values[&node] = {as_type(inputs[i], host_type(node.outputs[0].type))};
   }
   std::unordered_map<const Node*, size_t> uses;
-  for (const auto& node : graph.nodes)
+  for (const auto& node : graph.nodes())
     for (const Edge& input : node->inputs) ++uses[input.node];
 
   std::unordered_map<const Node*, Tensor> results;
   std::unordered_set<const Node*> varying;
-  for (const auto& node : graph.nodes) {
+  for (const auto& node : graph.nodes()) {
     std::vector<Tensor> arguments;
     arguments.reserve(node->inputs.size());
     for (const Edge& input : node->inputs) {

@@ -1,8 +1,12 @@
 // The graph between the reader and the plan: nodes in topological order, edges by node and port.
-// Passes rewrite it.
+// Passes rewrite it through Insertion (insertion.h). Each edit takes constant time: the graph keeps
+// its nodes in a list, and each node knows its users.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,54 +30,134 @@ struct NodeOutput {
   ElementType type = ElementType::f32;
   Shape shape;
   std::vector<std::string> names;
-  TensorDesc
-      desc;  // memory layout, set by the layout pass; the offset counts from the start of `storage`
-  Edge storage;  // whose memory this is: a null node for its own, else that output's (views, parts
-                 // of a concat)
+  // Memory layout, set by the layout pass. The offset counts from the start of `storage`.
+  TensorDesc desc;
+  // The output in whose memory this one lies (views, parts of a concat); a null node: its own.
+  Edge storage;
 };
 
-// Types "Parameter", "Result" and "Constant" are the graph's own; all others have a def.
+// The edges that a node reads. Once the node is in a graph, every change updates the users of the
+// producers. A copy belongs to no graph.
+class Inputs {
+ public:
+  Inputs() = default;
+  Inputs(const Inputs& other) : edges_(other.edges_) {}
+  Inputs& operator=(const Inputs& other) { return *this = std::vector<Edge>(other.edges_); }
+  Inputs& operator=(std::vector<Edge> edges);
+  Inputs& operator=(std::initializer_list<Edge> edges) { return *this = std::vector<Edge>(edges); }
+  void set(size_t i, const Edge& edge);
+  void push_back(const Edge& edge);
+
+  const Edge& operator[](size_t i) const { return edges_[i]; }
+  const Edge& at(size_t i) const { return edges_.at(i); }
+  size_t size() const { return edges_.size(); }
+  bool empty() const { return edges_.empty(); }
+  auto begin() const { return edges_.begin(); }
+  auto end() const { return edges_.end(); }
+  operator const std::vector<Edge>&() const { return edges_; }
+
+ private:
+  friend class Graph;
+  void register_use(size_t i);
+  void remove_use(size_t i);
+
+  std::vector<Edge> edges_;
+  std::vector<uint32_t> places_;  // of each use in the producer's list of uses
+  Node* owner_ = nullptr;         // the node in the graph; nullptr: in no graph
+};
+
+// Types "Parameter", "Result" and "Constant" are the graph's own; all others have a def. A copy of
+// a node belongs to no graph; assigning to a node leaves it at its position, with its users.
 struct Node {
-  int id = 0;  // unique within the graph; the IR's layer id while it comes from there
+  int id = 0;  // unique within the graph; the IR's layer id where the node comes from there
   std::string name;
   std::string type;
   int opset = 1;
   Attributes attributes;
   const OpDef* def = nullptr;
-  std::vector<Edge> inputs;
+  Inputs inputs;
   std::vector<NodeOutput> outputs;
   Tensor constant;           // of a Constant
-  std::vector<PostOp> tail;  // fused; operands are among inputs, from own_inputs on
+  std::vector<PostOp> tail;  // fused operations; their operands are the inputs from own_inputs on
   size_t own_inputs = 0;     // inputs of the operation itself (set by the fusion pass)
   // Of TensorIterator, Loop and If: GraphBody.
   std::vector<std::shared_ptr<const Body>> bodies = {};
 
   bool is(std::string_view t) const { return type == t; }
   const Shape& shape(int port = 0) const { return outputs[port].shape; }
+
+ private:
+  friend class Graph;
+  friend class Inputs;
+  struct Use {
+    Node* reader;
+    uint32_t input;
+  };
+  struct Membership {
+    Membership() = default;
+    Membership(const Membership&) {}
+    Membership& operator=(const Membership&) { return *this; }
+    std::list<std::unique_ptr<Node>>::iterator place;
+    uint64_t order = 0;                  // ascends along the list
+    std::vector<std::vector<Use>> uses;  // by output, in no order
+    bool needed = false;                 // used by remove_dead() alone
+  };
+  Membership graph_;
 };
 
-// Owns its nodes. `nodes` is a topological order; passes keep it so.
+// Owns its nodes. They are in topological order, which passes keep.
 class Graph {
  public:
+  using Nodes = std::list<std::unique_ptr<Node>>;
+
+  Graph() = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
   std::string name;
-  std::vector<std::unique_ptr<Node>> nodes;
   std::vector<Node*> parameters;  // in the order of the file
   std::vector<Node*> results;     // in the order of the file
 
+  // A node inserted in front of the current one during a walk is not visited.
+  const Nodes& nodes() const { return nodes_; }
+
   // Inserts before `before` (nullptr: at the end) a new node with a fresh id.
   Node* insert(const Node* before, std::string type, std::string name);
-  Node* insert_constant(const Node* before, std::string name, Tensor value);
-  // All consumers of an edge, once per use.
+  // Adds a finished node with its own id at the end.
+  Node* append(std::unique_ptr<Node> node);
+  // The node that follows, or nullptr at the end.
+  Node* next(const Node* node) const;
+  bool is_before(const Node* a, const Node* b) const { return a->graph_.order < b->graph_.order; }
+  // Moves a node to the position right after another.
+  void move_after(Node* node, const Node* other);
+
+  // All readers of an edge or a node in the order of the nodes, once per use.
   std::vector<Node*> users(const Edge& edge) const;
   std::vector<Node*> users(const Node* node) const;
+  size_t use_count(const Edge& edge) const;
+  bool has_users(const Node* node) const;
+  // The node that reads this value, if exactly one does, once; else nullptr.
+  Node* only_user(const Edge& edge) const;
+
   // Every use of `from` reads `to` instead.
   void replace_uses(const Edge& from, const Edge& to);
+  // The node reads nothing any more, so its producers lose a user. It must have no users itself:
+  // remove_dead() then removes it.
+  void disconnect(Node* node) { node->inputs = {}; }
   // Removes nodes that no Result needs. Parameters stay.
   void remove_dead();
-  // Sorts `nodes` topologically (stable); throws Error{bad_model} that names a node on a cycle.
+  // Sorts the nodes topologically (stable); throws Error{bad_model} that names a node on a cycle.
   void sort();
   // Deep copy; constants share their data.
   std::unique_ptr<Graph> clone() const;
+
+ private:
+  Node* add(Nodes::iterator before, std::unique_ptr<Node> node);
+  void set_order(Nodes::iterator at);
+  void make_room(Nodes::iterator at);
+
+  Nodes nodes_;
+  int last_id_ = -1;  // the largest
 };
 
 // The network inside a TensorIterator, Loop or If. Its graph's shapes are those that the file
@@ -81,7 +165,7 @@ class Graph {
 // (-1: open); infer_shapes and evaluate work on copies.
 struct GraphBody final : Body {
   explicit GraphBody(std::unique_ptr<const Graph> graph);
-  size_t node_count() const override { return graph_->nodes.size(); }
+  size_t node_count() const override { return graph_->nodes().size(); }
   size_t parameter_count() const override { return parameters_.size(); }
   const ValueInfo& parameter(size_t i) const override { return parameters_.at(i); }
   bool is_constant(size_t result) const override { return !varying_.contains(result); }
@@ -97,6 +181,10 @@ struct GraphBody final : Body {
 };
 
 const Tensor* constant_value(const Edge& edge);  // of a Constant node, else nullptr
+// The output that owns the memory in which this one lies.
+Edge storage_root(Edge edge);
+// Reshape, Squeeze and Unsqueeze: another shape for the elements in their order.
+bool reshapes(const Node& node);
 size_t own_inputs(const Node& node);  // inputs of the operation itself, without those of its tail
 
 // Whether the node's shapes depend on values that only an inference has: an input comes from an

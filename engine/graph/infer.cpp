@@ -93,14 +93,14 @@ bool infer_own(Node& node) {
 class KnownValues {
  public:
   KnownValues(const Graph& graph, std::span<const ValueInfo> parameters) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) position_[graph.nodes[i].get()] = i;
-    determined_.resize(graph.nodes.size());
     for (size_t i = 0; i < parameters.size(); ++i)
       if (!parameters[i].value.empty()) values_[graph.parameters[i]] = {parameters[i].value};
   }
 
   // To be called for every node in order, after its shapes are known.
-  void add(const Node& node) { determined_[position_.at(&node)] = is_determined(node); }
+  void add(const Node& node) {
+    if (is_determined(node)) determined_.insert(&node);
+  }
 
   // The inputs with the values of all of them that are determined; false if these are no more than
   // the constants.
@@ -122,7 +122,7 @@ class KnownValues {
   }
 
  private:
-  bool determined(const Node* node) const { return determined_[position_.at(node)]; }
+  bool determined(const Node* node) const { return determined_.contains(node); }
 
   bool is_determined(const Node& node) const {
     if (node.is("Constant")) return true;
@@ -170,8 +170,7 @@ class KnownValues {
     return evaluate_node(node, inputs);
   }
 
-  std::unordered_map<const Node*, size_t> position_;
-  std::vector<bool> determined_;
+  std::unordered_set<const Node*> determined_;
   std::unordered_map<const Node*, std::vector<Tensor>> values_;
 };
 
@@ -207,7 +206,7 @@ Tensor shape_value(const Node& node) {
 
 std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueInfo> parameters) {
   KnownValues known(graph, parameters);
-  for (const auto& node : graph.nodes) known.add(*node);
+  for (const auto& node : graph.nodes()) known.add(*node);
   std::vector<ValueInfo> results;
   for (const Node* result : graph.results) {
     const Edge& from = result->inputs[0];
@@ -226,7 +225,7 @@ void infer_node_shapes(Node& node) {
 void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters) {
   IterationLimit limit(IterationLimit::kToInferShapes);
   KnownValues known(graph, parameters);
-  for (const auto& node : graph.nodes) {
+  for (const auto& node : graph.nodes()) {
     naming(*node, [&] {
       if (infer_own(*node)) return;
       std::vector<ValueInfo> infos = known_inputs(*node);

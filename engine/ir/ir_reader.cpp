@@ -246,7 +246,7 @@ class NetReader {
       check_port_counts(*node, layer);
       read_bodies(layer);
     });
-    node->inputs.resize(layer.inputs.list.size());
+    node->inputs = std::vector<Edge>(layer.inputs.list.size());
     for (const StatedPort& port : layer.outputs.list) {
       NodeOutput output;
       output.names = port.names;
@@ -258,7 +258,7 @@ class NetReader {
       graph_->results.push_back(node.get());
     else if (!node->is("Constant"))
       node->def = find_op(node->type, node->opset);
-    graph_->nodes.push_back(std::move(node));
+    graph_->append(std::move(node));
     layers_.push_back(std::move(layer));
   }
 
@@ -347,11 +347,11 @@ class NetReader {
       const Layer& target = layer_of(to);
       const size_t output = port_of(source, source.outputs, from_port, "output");
       const size_t input = port_of(target, target.inputs, to_port, "input");
-      Edge& edge = target.node->inputs[input];
       naming(target, [&] {
-        if (edge.node) bad("two edges lead to input port " + std::to_string(to_port));
+        if (target.node->inputs[input].node)
+          bad("two edges lead to input port " + std::to_string(to_port));
       });
-      edge = {source.node, static_cast<int>(output)};
+      target.node->inputs.set(input, {source.node, static_cast<int>(output)});
     }
     for (const Layer& layer : layers_)
       naming(layer, [&] {

@@ -19,7 +19,7 @@ constexpr unsigned kMost = 1024;  // streams, requests, images: more is no hones
 std::string pipeline_key(const Model& model, const Config& config, const DeviceInfo& device,
                          unsigned batch) {
   uint64_t hash = fnv1a("");
-  for (const auto& node : dynamic_cast<const ReadModel&>(model).graph().nodes) {
+  for (const auto& node : dynamic_cast<const ReadModel&>(model).graph().nodes()) {
     hash = fnv1a(node->type, hash);
     for (const auto& [name, value] : node->attributes.all())
       hash = fnv1a(name + "=" + value + ";", hash);

@@ -7,10 +7,12 @@
 // lies in.
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <optional>
-#include <set>
+#include <unordered_map>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -18,12 +20,6 @@ namespace clinfer {
 namespace {
 
 TensorDesc& desc_of(const Edge& edge) { return edge.node->outputs[edge.port].desc; }
-
-// The output that owns the memory in which this one lies.
-Edge root_of(Edge edge) {
-  while (edge.node->outputs[edge.port].storage.node) edge = edge.node->outputs[edge.port].storage;
-  return edge;
-}
 
 bool is_image_rank(const Shape& shape) { return shape.size() == 4 || shape.size() == 5; }
 
@@ -84,73 +80,92 @@ bool cuts(const Node& node) {
          node.is("Slice");
 }
 
-bool reshapes(const Node& node) {
-  return node.is("Reshape") || node.is("Squeeze") || node.is("Unsqueeze");
-}
+// What tensors are made for, by the nearest reader that decides it: an image operation
+// (channels-last) or anything else (row-major: transposes of NHWC models, sequences). Operations
+// that take any layout pass the question on to their own readers.
+class Wishes {
+ public:
+  explicit Wishes(const Graph& graph) {
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node)
+      for (const bool image : {false, true}) find(graph, **node, image);
+  }
 
-// Walks through operations that take any layout to find what a tensor is made for: an image
-// operation (channels-last) or anything else (row-major: transposes of NHWC models, sequences).
-bool wants_channels_last(const Graph& graph, const Node* producer) {
-  if (!has_channels_last(LayoutRule::image, producer->shape())) return false;
-  const bool image = is_image_rank(producer->shape());
-  std::set<const Node*> seen;
-  std::vector<const Node*> open{producer};
-  for (size_t i = 0; i < open.size(); ++i)
-    for (const Node* user : graph.users(open[i])) {
-      if (!user->def || !seen.insert(user).second) continue;
-      if (cuts(*user) && is_image_rank(user->shape())) {
-        open.push_back(user);
-        continue;
-      }
-      if (user->def->view) return false;
-      if (user->def->layout == LayoutRule::image || (user->is("Concat") && image)) return true;
-      if (user->def->layout == LayoutRule::follow) open.push_back(user);
+  bool channels_last(const Node& producer) const {
+    if (!has_channels_last(LayoutRule::image, producer.shape())) return false;
+    const auto& found = nearest_[is_image_rank(producer.shape())];
+    const auto at = found.find(&producer);
+    return at != found.end() && at->second.channels_last;
+  }
+
+ private:
+  struct Wish {
+    bool channels_last;
+    size_t distance;  // in operations
+  };
+
+  // `image`: the tensor that is asked about is one, which a concat then takes for an image.
+  void find(const Graph& graph, const Node& producer, bool image) {
+    std::optional<Wish> nearest;
+    for (const Node* user : graph.users(&producer)) {
+      const auto wish = wish_of(*user, image);
+      if (wish && (!nearest || wish->distance < nearest->distance)) nearest = wish;
     }
-  return false;
-}
+    if (nearest) nearest_[image][&producer] = *nearest;
+  }
+
+  std::optional<Wish> wish_of(const Node& user, bool image) const {
+    if (!user.def) return {};
+    const bool asks_on = cuts(user) && is_image_rank(user.shape());
+    if (!asks_on) {
+      if (user.def->view) return Wish{false, 0};
+      if (user.def->layout == LayoutRule::image || (user.is("Concat") && image))
+        return Wish{true, 0};
+      if (user.def->layout != LayoutRule::follow) return {};
+    }
+    const auto further = nearest_[image].find(&user);
+    if (further == nearest_[image].end()) return {};
+    return Wish{further->second.channels_last, further->second.distance + 1};
+  }
+
+  std::unordered_map<const Node*, Wish> nearest_[2];  // by `image`
+};
 
 class Layouts {
  public:
-  Layouts(Graph& graph, const PassContext& context) : graph_(graph), context_(context) {}
+  Layouts(Graph& graph, const PassContext& context)
+      : graph_(graph), context_(context), wishes_(graph) {}
 
   void run() {
     first_walk();
     place_concats();
+    wishes_ = Wishes(graph_);
     last_walk();
   }
 
  private:
   // A copy of `edge` in the layout `desc`, right before `before`.
   Edge reorder(const Edge& edge, TensorDesc desc, Node* before) {
-    Node* node = graph_.insert(before, "Reorder", edge.node->name);
-    node->def = find_op("Reorder", 1);
-    node->inputs = {edge};
-    node->outputs.resize(1);
-    node->outputs[0].type = desc.type;
-    node->outputs[0].shape = desc.shape;
-    node->outputs[0].desc = std::move(desc);
-    return {node, 0};
+    const Edge copy = Insertion(graph_, before, edge.node->name).op("Reorder", 1, {edge});
+    NodeOutput& output = copy.node->outputs[0];
+    output.type = desc.type;
+    output.shape = desc.shape;
+    output.desc = std::move(desc);
+    reorders_[{edge.node, edge.port}].push_back(copy.node);
+    return copy;
   }
 
   void reorder_input(Node* node, size_t index, TensorDesc desc) {
     const Edge from = node->inputs[index];
     desc.type = from.node->outputs[from.port].type;
     // A copy made for an earlier user serves this one, too.
-    for (Node* user : graph_.users(from))
-      if (user->is("Reorder") && !user->outputs[0].storage.node && user->outputs[0].desc == desc &&
-          before(user, node)) {
-        node->inputs[index] = {user, 0};
-        return;
-      }
-    node->inputs[index] = reorder(from, desc, node);
-  }
-
-  bool before(const Node* a, const Node* b) const {
-    for (const auto& node : graph_.nodes) {
-      if (node.get() == a) return true;
-      if (node.get() == b) return false;
-    }
-    return false;
+    std::vector<Node*>& copies = reorders_[{from.node, from.port}];
+    std::erase_if(copies, [](const Node* copy) { return copy->outputs[0].storage.node; });
+    Node* first = nullptr;
+    for (Node* copy : copies)
+      if (copy->outputs[0].desc == desc && graph_.is_before(copy, node) &&
+          (!first || graph_.is_before(copy, first)))
+        first = copy;
+    node->inputs.set(index, first ? Edge{first, 0} : reorder(from, desc, node));
   }
 
   // The layout of a reshape's input whose view is `wanted`, where there is one.
@@ -170,7 +185,7 @@ class Layouts {
     if (!views) {
       const Edge in = node->inputs[0];
       std::optional<TensorDesc> copy;
-      if (reshapes(*node) && wants_channels_last(graph_, node))
+      if (reshapes(*node) && wishes_.channels_last(*node))
         copy = behind(*node, TensorDesc::channels_last(node->outputs[0].type, node->shape()));
       reorder_input(
           node, 0,
@@ -194,21 +209,20 @@ class Layouts {
   }
 
   void first_walk() {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      Node* node = graph_.nodes[i].get();
+    for (const auto& owned : graph_.nodes()) {
+      Node* node = owned.get();
       for (NodeOutput& output : node->outputs) {
         output.storage = {};
         output.desc = TensorDesc::row_major(output.type, output.shape);
       }
       if (node->is("Constant") || node->is("Result")) continue;
       if (node->is("Parameter")) {
-        if (wants_channels_last(graph_, node))
+        if (wishes_.channels_last(*node))
           desc_of({node, 0}) = TensorDesc::channels_last(node->outputs[0].type, node->shape());
         continue;
       }
       if (node->def->view) {
         make_view(node);
-        while (graph_.nodes[i].get() != node) ++i;  // reorders went in front
         continue;
       }
       for (NodeOutput& output : node->outputs) output.desc = natural(*node, output);
@@ -251,8 +265,9 @@ class Layouts {
   }
 
   void place_concats() {
-    for (size_t i = graph_.nodes.size(); i-- > 0;) {
-      Node* concat = graph_.nodes[i].get();
+    std::vector<Node*> nodes = nodes_of(graph_);
+    for (; !nodes.empty(); nodes.pop_back()) {
+      Node* concat = nodes.back();
       if (!concat->is("Concat")) continue;
       const TensorDesc whole = desc_of({concat, 0});
       const int64_t rank = static_cast<int64_t>(whole.shape.size());
@@ -269,15 +284,14 @@ class Layouts {
         if (!place(concat, input, slot)) {
           const Edge copy = reorder(input, slot, concat);
           copy.node->outputs[0].storage = {concat, 0};
-          concat->inputs[k] = copy;
-          ++i;
+          concat->inputs.set(k, copy);
         }
       }
     }
   }
 
   bool place(Node* concat, const Edge& input, const TensorDesc& slot) {
-    const Edge root = root_of(input);
+    const Edge root = storage_root(input);
     if (!placeable(root) || root.node == concat || root.node->outputs[root.port].type != slot.type)
       return false;
     TensorDesc moved;
@@ -314,8 +328,8 @@ class Layouts {
   }
 
   void last_walk() {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      Node* node = graph_.nodes[i].get();
+    for (const auto& owned : graph_.nodes()) {
+      Node* node = owned.get();
       if (node->is("Constant") || node->is("Parameter") || node->is("Concat")) continue;
       if (node->is("Result"))
         finish_result(node);
@@ -323,7 +337,6 @@ class Layouts {
         make_view(node);
       else if (node->def->host_reason.empty())
         satisfy(node);
-      while (graph_.nodes[i].get() != node) ++i;
     }
   }
 
@@ -335,9 +348,10 @@ class Layouts {
     const NodeOutput& from = in.node->outputs[in.port];
     const bool widen =
         from.type == ElementType::f16 && count(from.shape) > kSmall && !context_.half_outputs;
-    if (from.desc.is_row_major() && !widen && !root_of(in).node->is("Parameter")) return;
-    node->inputs[0] =
-        reorder(in, TensorDesc::row_major(widen ? ElementType::f32 : from.type, from.shape), node);
+    if (from.desc.is_row_major() && !widen && !storage_root(in).node->is("Parameter")) return;
+    node->inputs.set(
+        0,
+        reorder(in, TensorDesc::row_major(widen ? ElementType::f32 : from.type, from.shape), node));
   }
 
   void satisfy(Node* node) {
@@ -370,6 +384,8 @@ class Layouts {
 
   Graph& graph_;
   const PassContext& context_;
+  Wishes wishes_;
+  std::map<std::pair<const Node*, int>, std::vector<Node*>> reorders_;  // of outputs
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // these are fused and computed like any others; and steps of that kind by theirs.
 #include <algorithm>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/expand.h"
 
@@ -31,7 +32,7 @@ std::vector<Node*> expand(Graph& graph, Node* node) {
   const auto edge_of = [&](size_t value) {
     if (value >= values.size()) values.resize(value + 1);
     if (!values[value].node)
-      values[value] = {graph.insert_constant(node, node->name, expansion.info(value).value), 0};
+      values[value] = Insertion(graph, node).constant(expansion.info(value).value);
     return values[value];
   };
   for (const Expansion::Step& step : expansion.steps()) {
@@ -39,14 +40,11 @@ std::vector<Node*> expand(Graph& graph, Node* node) {
     for (size_t value : step.inputs) inputs.push_back(edge_of(value));
     // The operation's name stays with what computes its result.
     const bool last = &step == &expansion.steps().back();
-    Node* part = graph.insert(node, step.type, last ? node->name : node->name + "/" + step.type);
-    part->opset = step.opset;
-    part->attributes = step.attributes;
-    part->def = find_op(step.type, step.opset);
+    Insertion add(graph, node, last ? node->name : node->name + "/" + step.type);
+    Node* part =
+        add.op(step.type, step.opset, std::move(inputs), step.attributes.all(), step.output_count)
+            .node;
     if (part->def->expand) expandable.push_back(part);
-    part->inputs = std::move(inputs);
-    part->outputs.resize(step.output_count);
-    infer_node_shapes(*part);
     values.resize(std::max(values.size(), step.first_output + step.output_count));
     for (size_t k = 0; k < step.output_count; ++k)
       values[step.first_output + k] = {part, static_cast<int>(k)};
@@ -65,7 +63,7 @@ std::vector<Node*> expand(Graph& graph, Node* node) {
 
 void expand_operations(Graph& graph, const PassContext& context) {
   std::vector<Node*> expandable;
-  for (const auto& node : graph.nodes)
+  for (const auto& node : graph.nodes())
     if (node->def && node->def->expand) expandable.push_back(node.get());
   if (expandable.empty()) return;
   while (!expandable.empty()) {

@@ -2,10 +2,10 @@
 // converted weights). What would take far more memory than the model does stays for the device: a
 // few bytes of a file can ask for a broadcast to gigabytes.
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "engine/graph/evaluate.h"
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/recurrent/loop.h"
 
@@ -19,7 +19,7 @@ constexpr size_t kMostGrowth = 8, kFreeBytes = size_t{64} << 20;
 
 size_t bytes_of_constants(const Graph& graph) {
   size_t bytes = 0;
-  for (const auto& node : graph.nodes)
+  for (const auto& node : graph.nodes())
     if (node->is("Constant")) bytes += node->constant.bytes();
   return bytes;
 }
@@ -57,40 +57,21 @@ std::vector<Tensor> known_values(const Node& node, size_t& left) {
 void fold_constants(Graph& graph, const PassContext&) {
   size_t left = kMostGrowth * bytes_of_constants(graph) + kFreeBytes;
   IterationLimit limit(IterationLimit::kToSimplify);
-  int last_id = 0;
-  std::unordered_map<const Node*, std::unordered_set<int>> used;  // outputs; there may be very many
-  for (const auto& node : graph.nodes) {
-    last_id = std::max(last_id, node->id);
-    for (const Edge& input : node->inputs) used[input.node].insert(input.port);
-  }
   std::unordered_set<const Node*> dependent;
-  std::unordered_map<const Node*, std::unordered_map<int, Node*>> folded;  // constant, by output
-  std::vector<std::unique_ptr<Node>> nodes;
-  for (auto& node : graph.nodes) {
-    for (Edge& input : node->inputs)
-      if (const auto found = folded.find(input.node); found != folded.end())
-        input = {found->second.at(input.port), 0};
+  for (Node* node : nodes_of(graph)) {
     if (depends_on_values(*node, dependent)) {
-      dependent.insert(node.get());  // not even its shape is known
-    } else {
-      const std::vector<Tensor> values = known_values(*node, left);
-      for (size_t i = 0; i < values.size(); ++i) {
-        const auto port = static_cast<int>(i);
-        if (!used[node.get()].contains(port)) continue;
-        auto constant = std::make_unique<Node>();
-        constant->id = ++last_id;
-        constant->name = node->name;
-        constant->type = "Constant";
-        constant->constant = values[i];
-        infer_node_shapes(*constant);
-        constant->outputs[0].names = node->outputs[i].names;
-        folded[node.get()][port] = constant.get();
-        nodes.push_back(std::move(constant));
-      }
+      dependent.insert(node);  // not even its shape is known
+      continue;
     }
-    nodes.push_back(std::move(node));
+    const std::vector<Tensor> values = known_values(*node, left);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Edge output{node, static_cast<int>(i)};
+      if (graph.use_count(output) == 0) continue;
+      const Edge constant = Insertion(graph, node).constant(values[i]);
+      constant.node->outputs[0].names = node->outputs[i].names;
+      graph.replace_uses(output, constant);
+    }
   }
-  graph.nodes = std::move(nodes);
   graph.remove_dead();
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -96,7 +97,7 @@ void fold_behind(Graph& graph, Node* node) {
   std::vector<Node*> chain;
   bool scaled = false, shifted = false;
   for (;;) {
-    Node* user = only_user(graph, end);
+    Node* user = graph.only_user(end);
     if (!user || user->is("Result")) break;
     const auto affine =
         as_affine(*user, end, shape->output_rank, shape->channel_axis, shape->outputs);
@@ -112,32 +113,20 @@ void fold_behind(Graph& graph, Node* node) {
   }
   if (chain.empty() || (!scaled && chain.size() == 1)) return;
   if (scaled) {
-    Node* weights = graph.insert_constant(node, node->inputs[1].node->name,
-                                          scaled_outputs(*node, *shape->weights, scale));
-    node->inputs[1] = {weights, 0};
+    Insertion add(graph, node, node->inputs[1].node->name);
+    node->inputs.set(1, add.constant(scaled_outputs(*node, *shape->weights, scale)));
   }
   const std::vector<std::string> names = end.node->outputs[0].names;
-  const auto unlink = [&] {  // what was folded reads nothing any more
-    for (Node* folded : chain) folded->inputs.clear();
-  };
-  if (!shifted) {
-    graph.replace_uses(end, {node, 0});
-    node->outputs[0].names = names;
-    unlink();
-    return;
+  Edge result{node, 0};
+  if (shifted) {
+    Shape bias_shape(shape->output_rank, 1);
+    bias_shape[shape->channel_axis] = shape->outputs;
+    Insertion add(graph, end.node);
+    result = add.op("Add", 1, {result, add.floats(bias_shape, shift)});
   }
-  Shape bias_shape(shape->output_rank, 1);
-  bias_shape[shape->channel_axis] = shape->outputs;
-  Node* bias = graph.insert_constant(end.node, end.node->name,
-                                     Tensor::of(ElementType::f32, bias_shape, shift));
-  Node* add = graph.insert(end.node, "Add", end.node->name);
-  add->def = find_op("Add", 1);
-  add->opset = 1;
-  add->inputs = {{node, 0}, {bias, 0}};
-  infer_node_shapes(*add);
-  add->outputs[0].names = names;
-  graph.replace_uses(end, {add, 0});
-  unlink();
+  result.node->outputs[0].names = names;
+  graph.replace_uses(end, result);
+  for (Node* folded : chain) graph.disconnect(folded);
 }
 
 // conv(x * s): the multiplication in front of a convolution that is its only user.
@@ -145,7 +134,7 @@ void fold_before(Graph& graph, Node* node) {
   const auto shape = weighted(*node);
   if (!shape || node->is("MatMul")) return;
   const Edge x = node->inputs[0];
-  if (!x.node->is("Multiply") || graph.users(x).size() != 1 || !x.node->tail.empty()) return;
+  if (!x.node->is("Multiply") || graph.use_count(x) != 1 || !x.node->tail.empty()) return;
   const int64_t channels = x.node->shape()[1];
   for (int side : {0, 1}) {
     const Edge data = x.node->inputs[1 - side];
@@ -165,9 +154,9 @@ void fold_before(Graph& graph, Node* node) {
           for (int64_t t = 0; t < taps; ++t)
             w[((g * outputs + o) * inputs + i) * taps + t] *=
                 (*scale)[static_cast<size_t>(g * inputs + i)];
-    node->inputs[1] = {graph.insert_constant(node, node->inputs[1].node->name, weights), 0};
-    x.node->inputs.clear();
-    node->inputs[0] = data;
+    node->inputs.set(1, Insertion(graph, node, node->inputs[1].node->name).constant(weights));
+    graph.disconnect(x.node);
+    node->inputs.set(0, data);
     return;
   }
 }
@@ -175,9 +164,7 @@ void fold_before(Graph& graph, Node* node) {
 }  // namespace
 
 void fold_into_weights(Graph& graph, const PassContext&) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes) nodes.push_back(node.get());
-  for (Node* node : nodes) {
+  for (Node* node : nodes_of(graph)) {
     fold_before(graph, node);
     fold_behind(graph, node);
   }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/elementwise/elementwise.h"
 
@@ -126,7 +127,7 @@ void fold(Node* node) {
     pads.begin[i] += more->begin[i];
     pads.end[i] += more->end[i];
   }
-  trial.inputs[0] = pad.inputs[0];
+  trial.inputs.set(0, pad.inputs[0]);
   trial.attributes.set("auto_pad", "explicit");
   trial.attributes.set("pads_begin", list_text(pads.begin));
   trial.attributes.set("pads_end", list_text(pads.end));
@@ -145,7 +146,7 @@ void quantize_before(Graph& graph, Node* node) {
   const Edge padded = node->inputs[0];
   const Node& pad = *padded.node;
   if (!pad.is("Pad") || pad.attributes.get_string("pad_mode") != "constant" ||
-      graph.users(padded).size() != 1)
+      graph.use_count(padded) != 1)
     return;
   const Tensor* fill = pad.inputs.size() > 3 ? constant_value(pad.inputs[3]) : nullptr;
   if (pad.inputs.size() > 3 && (!fill || fill->elements() != 1 || fill->to_floats()[0] != 0))
@@ -159,26 +160,22 @@ void quantize_before(Graph& graph, Node* node) {
   const float zero = fake_quantize(0, limits[0], limits[1], limits[2], limits[3],
                                    static_cast<float>(node->attributes.get_int("levels")));
   if (std::fabs(zero) > 1e-6f * std::fabs(limits[3] - limits[2])) return;
-  Node* quantized = graph.insert(node, node->type, node->name);
-  quantized->opset = node->opset;
-  quantized->def = node->def;
-  quantized->attributes = node->attributes;
-  quantized->inputs = node->inputs;
-  quantized->inputs[0] = pad.inputs[0];
-  infer_node_shapes(*quantized);
+  std::vector<Edge> inputs = node->inputs;
+  inputs[0] = pad.inputs[0];
+  const Edge quantized =
+      Insertion(graph, node).op(node->type, node->opset, inputs, node->attributes.all());
   node->type = pad.type;
   node->opset = pad.opset;
   node->def = pad.def;
   node->attributes = pad.attributes;
   node->inputs = pad.inputs;
-  node->inputs[0] = {quantized, 0};
+  node->inputs.set(0, quantized);
 }
 
 }  // namespace
 
 void fold_padding(Graph& graph, const PassContext&) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes) nodes.push_back(node.get());
+  const std::vector<Node*> nodes = nodes_of(graph);
   for (Node* node : nodes) quantize_before(graph, node);
   for (Node* node : nodes) fold(node);
   graph.remove_dead();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/elementwise/elementwise.h"
 
@@ -44,9 +45,7 @@ class Shuffles {
   explicit Shuffles(Graph& graph) : graph_(graph) {}
 
   void run() {
-    std::vector<Node*> nodes;
-    for (const auto& node : graph_.nodes) nodes.push_back(node.get());
-    for (Node* node : nodes) {
+    for (Node* node : nodes_of(graph_)) {
       if (node->is("Gather")) fold_gather(node);
       if (const auto shuffle = shuffle_at(node)) fold(*shuffle);
     }
@@ -68,22 +67,22 @@ class Shuffles {
     const int64_t half = whole[1] / 2;
     for (const Edge& input : concat->inputs)
       if (input.node->shape(input.port)[1] != half) return {};
-    Node* end = only_user(graph_, {concat, 0});
+    Node* end = graph_.only_user({concat, 0});
     if (!end || half % 2 != 0) return {};
     if (end->is("ShuffleChannels")) {
       const int64_t axis = end->attributes.get_int("axis", 1);
       if ((axis != 1 && axis != -3) || end->attributes.get_int("group", 1) != 2) return {};
     } else {
       const Node* apart = end;
-      Node* transpose = only_user(graph_, {end, 0});
+      Node* transpose = graph_.only_user({end, 0});
       if (!apart->is("Reshape") || apart->shape() != Shape{whole[0], 2, half, whole[2], whole[3]} ||
           !transpose || !transpose->is("Transpose") || !constant_value(transpose->inputs[1]) ||
           constant_value(transpose->inputs[1])->to_ints() != Order{0, 2, 1, 3, 4})
         return {};
-      end = only_user(graph_, {transpose, 0});
+      end = graph_.only_user({transpose, 0});
       if (!end || !end->is("Reshape") || end->shape() != whole) return {};
     }
-    Node* split = only_user(graph_, {end, 0});
+    Node* split = graph_.only_user({end, 0});
     if (!split || !(split->is("Split") || split->is("VariadicSplit")) ||
         split->outputs.size() != 2 || split->shape(0) != split->shape(1) ||
         split->shape(0)[1] != half)
@@ -131,7 +130,7 @@ class Shuffles {
   bool permute(Edge edge, const Order& order, std::vector<NewConstant>& made) const {
     for (;;) {
       Node* node = edge.node;
-      if (graph_.users(edge).size() != 1) return false;
+      if (graph_.use_count(edge) != 1) return false;
       if (node->is("Convolution")) {
         const Tensor* weights = constant_value(node->inputs[1]);
         if (!weights || !node->tail.empty()) return false;
@@ -146,8 +145,8 @@ class Shuffles {
 
   void replace(std::vector<NewConstant>& made) {
     for (NewConstant& constant : made)
-      constant.node->inputs[constant.input] = {
-          graph_.insert_constant(constant.node, constant.node->name, constant.value), 0};
+      constant.node->inputs.set(constant.input,
+                                Insertion(graph_, constant.node).constant(constant.value));
   }
 
   // Where each channel of the data is found among those that a Gather gives, if it gives them all.
@@ -175,7 +174,7 @@ class Shuffles {
     if (!order) return;
     std::vector<NewConstant> made;
     for (Edge edge{gather, 0};;) {
-      Node* user = only_user(graph_, edge);
+      Node* user = graph_.only_user(edge);
       if (!user) return;
       const Tensor* weights = user->is("Convolution") ? constant_value(user->inputs[1]) : nullptr;
       if (weights && user->tail.empty()) {
@@ -211,43 +210,21 @@ class Shuffles {
 
     // The concat is a1, a2, b2, b1.
     const Shape whole = shuffle.concat->shape();
-    const Node* next = shuffle.split;
-    const Edge quarters =
-        reshape(next, {shuffle.concat, 0}, {whole[0], 4, quarter, whole[2], whole[3]});
-    const Edge inner = slice(next, quarters, 1, 3, 1), outer = slice(next, quarters, 0, 4, 3);
-    const Edge order = integers(next, {0, 2, 1, 3, 4});
-    const Edge turned = make(next, "Transpose", 1, {outer, order});
+    Insertion add(graph_, shuffle.split);
+    const auto reshape = [&](const Edge& x, const Shape& shape) {
+      return add.op("Reshape", 1, {x, add.ints(shape)});
+    };
+    const auto slice = [&](const Edge& x, int64_t start, int64_t stop, int64_t step) {
+      return add.op("Slice", 8,
+                    {x, add.ints({start}), add.ints({stop}), add.ints({step}), add.ints({1})});
+    };
+    const Edge quarters = reshape({shuffle.concat, 0}, {whole[0], 4, quarter, whole[2], whole[3]});
+    const Edge inner = slice(quarters, 1, 3, 1), outer = slice(quarters, 0, 4, 3);
+    const Edge turned = add.op("Transpose", 1, {outer, add.ints({0, 2, 1, 3, 4})});
     const Shape part{whole[0], half, whole[2], whole[3]};
-    graph_.replace_uses({shuffle.split, 0}, reshape(next, turned, part));
-    graph_.replace_uses(second, reshape(next, inner, part));
-    shuffle.split->inputs.clear();
-  }
-
-  Edge integers(const Node* before, const Order& values) {
-    return {graph_.insert_constant(
-                before, before->name,
-                Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values)),
-            0};
-  }
-
-  Edge make(const Node* before, const char* type, int opset, std::vector<Edge> inputs) {
-    Node* node = graph_.insert(before, type, before->name);
-    node->opset = opset;
-    node->def = find_op(type, opset);
-    node->inputs = std::move(inputs);
-    infer_node_shapes(*node);
-    return {node, 0};
-  }
-
-  Edge reshape(const Node* before, const Edge& x, const Shape& shape) {
-    return make(before, "Reshape", 1, {x, integers(before, shape)});
-  }
-
-  // Along dimension 1.
-  Edge slice(const Node* before, const Edge& x, int64_t start, int64_t stop, int64_t step) {
-    return make(before, "Slice", 8,
-                {x, integers(before, {start}), integers(before, {stop}), integers(before, {step}),
-                 integers(before, {1})});
+    graph_.replace_uses({shuffle.split, 0}, reshape(turned, part));
+    graph_.replace_uses(second, reshape(inner, part));
+    graph_.disconnect(shuffle.split);
   }
 
   Graph& graph_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/convolution/convolution_tile.h"
 
@@ -26,18 +27,23 @@ struct Blocks {
 
 // The edge that views lead back to, and how its row-major elements are seen.
 std::optional<std::pair<Edge, TensorDesc>> seen(const Edge& edge) {
-  const Node& node = *edge.node;
-  if (!node.def || !node.def->view) {
-    const NodeOutput& output = node.outputs[edge.port];
-    return {{edge, TensorDesc::row_major(output.type, output.shape)}};
+  constexpr size_t kMostViews = 16;  // one after the other; two take every other row and column
+  std::vector<Edge> views{edge};     // from the last one on
+  while (views.back().node->def && views.back().node->def->view) {
+    if (views.size() > kMostViews) return {};
+    views.push_back(views.back().node->inputs[0]);
   }
-  const auto from = seen(node.inputs[0]);
-  if (!from) return {};
-  OpDesc desc = describe(node);
-  desc.inputs[0] = from->second;
-  const auto views = node.def->view(desc);
-  if (!views) return {};
-  return {{from->first, views->at(static_cast<size_t>(edge.port))}};
+  const Edge root = views.back();
+  const NodeOutput& output = root.node->outputs[root.port];
+  TensorDesc desc = TensorDesc::row_major(output.type, output.shape);
+  for (views.pop_back(); !views.empty(); views.pop_back()) {
+    OpDesc view = describe(*views.back().node);
+    view.inputs[0] = desc;
+    const auto found = views.back().node->def->view(view);
+    if (!found) return {};
+    desc = found->at(static_cast<size_t>(views.back().port));
+  }
+  return {{root, desc}};
 }
 
 std::optional<Blocks> of_slices(const Node& concat) {
@@ -133,8 +139,7 @@ void fold(Graph& graph, Node& convolution, const Blocks& blocks) {
                   begin.back());
   }
   const Tensor larger = spread(weights, blocks);
-  convolution.inputs = {blocks.picture,
-                        {graph.insert_constant(&convolution, convolution.name, larger), 0}};
+  convolution.inputs = {blocks.picture, Insertion(graph, &convolution).constant(larger)};
   for (const auto& [name, value] :
        {std::pair{"strides", strides}, {"pads_begin", begin}, {"pads_end", end}})
     convolution.attributes.set(name, list_text(value));
@@ -145,9 +150,7 @@ void fold(Graph& graph, Node& convolution, const Blocks& blocks) {
 }  // namespace
 
 void fold_space_to_depth(Graph& graph, const PassContext&) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes) nodes.push_back(node.get());
-  for (Node* node : nodes) {
+  for (Node* node : nodes_of(graph)) {
     if (!node->is("Convolution") || node->shape().size() != 4 || !node->tail.empty()) continue;
     const Node& before = *node->inputs[0].node;
     const Tensor* weights = constant_value(node->inputs[1]);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/scalar_functions.h"
@@ -26,10 +27,16 @@ constexpr float kSaturated = 50, kLeast = 1e-16f;
 
 using Values = std::vector<float>;
 
-// Those within reach, in order; others between them that lie on no grid, since floor(16 * x) / 16
-// is x on one; then some far ones on either side: min(max(x, 0), 300) is no ReLU.
-Values probes() {
-  Values x;
+// The first two of all probes are these; parameters follow from the values there.
+enum Probe { at_one, at_minus_one };
+
+// Few, which nearly everything that is no activation fails at.
+const Values kFirstProbes{1, -1, 0, 0.4f, 2.3f, -3.1f, 7.7f, -60};
+
+// All: those within reach on a grid; others between them that lie on none, since floor(16 * x) / 16
+// is x on one; then some far ones on either side, since min(max(x, 0), 300) is no ReLU.
+Values all_probes() {
+  Values x{1, -1};
   for (int i = -kReach * kProbesPerUnit; i <= kReach * kProbesPerUnit; ++i)
     x.push_back(static_cast<float>(i) / kProbesPerUnit);
   constexpr float kGoldenRatio = 0.618034f;
@@ -40,10 +47,6 @@ Values probes() {
   }
   for (float far = 1.5f * kReach; far < kFarthest; far *= 4) x.insert(x.end(), {-far, far});
   return x;
-}
-
-float at(const Values& values, int x) {
-  return values[static_cast<size_t>((x + kReach) * kProbesPerUnit)];
 }
 
 struct Activation {
@@ -68,10 +71,10 @@ std::vector<Activation> candidates(const Values& y) {
       {"Gelu", 7, "gelu_tanh", 0, {}, {"approximation_mode", "TANH"}},
       {"Swish", 4, "swish", 1},
   };
-  const float gate = at(y, 1), beta = std::log(gate / (1 - gate));
+  const float gate = y[at_one], beta = std::log(gate / (1 - gate));
   if (std::isfinite(beta) && std::fabs(beta) > 0.01f && std::fabs(beta - 1) > 1e-5f)
     all.push_back({"Swish", 4, "swish", beta, beta});
-  const float slope = -at(y, -1);
+  const float slope = -y[at_minus_one];
   if (std::isfinite(slope) && slope != 1) all.push_back({"PReLU", 1, "prelu", slope, slope});
   return all;
 }
@@ -139,14 +142,10 @@ std::optional<ElementFunction> scalar_function(const Node& node) {
 
 class Activations {
  public:
-  explicit Activations(Graph& graph) : graph_(graph), probes_(probes()) {
-    for (size_t i = 0; i < graph.nodes.size(); ++i) position_[graph.nodes[i].get()] = i;
-  }
+  explicit Activations(Graph& graph) : graph_(graph), probes_(all_probes()) {}
 
   void run() {
-    std::vector<Node*> nodes;
-    for (const auto& node : graph_.nodes) nodes.push_back(node.get());
-    for (Node* node : nodes) fuse(node);
+    for (Node* node : nodes_of(graph_)) fuse(node);
     graph_.remove_dead();
   }
 
@@ -157,10 +156,9 @@ class Activations {
     std::vector<Node*> inside;  // from `node` upwards
     std::vector<Edge> open{{node, 0}};
     while (inside.size() < kMostOperations) {
-      const auto last =
-          std::max_element(open.begin(), open.end(), [&](const Edge& a, const Edge& b) {
-            return position_.at(a.node) < position_.at(b.node);
-          });
+      const auto last = std::max_element(
+          open.begin(), open.end(),
+          [&](const Edge& a, const Edge& b) { return graph_.is_before(a.node, b.node); });
       Node* next = last->node;
       if (!scalar_function(*next)) return;
       open.erase(last);
@@ -172,7 +170,8 @@ class Activations {
         if (open.empty()) return;
         continue;
       }
-      const auto activation = recognised(probes_, values_of(inside, open[0]));
+      if (!recognised(kFirstProbes, values_of(inside, open[0], kFirstProbes))) continue;
+      const auto activation = recognised(probes_, values_of(inside, open[0], probes_));
       if (!activation) continue;
       // What is one operation already is not to swallow a small bias in front of it, too.
       if (inside.size() > 1) replace(node, *activation, open[0]);
@@ -180,19 +179,19 @@ class Activations {
     }
   }
 
-  Values values_of(const std::vector<Node*>& inside, const Edge& x) const {
-    std::unordered_map<const Node*, Values> values{{x.node, probes_}};
+  static Values values_of(const std::vector<Node*>& inside, const Edge& x, const Values& probes) {
+    std::unordered_map<const Node*, Values> values{{x.node, probes}};
     for (size_t i = inside.size(); i-- > 0;) {
       const Node& node = *inside[i];
       const ElementFunction function = *scalar_function(node);
       std::vector<Values> operands;
       for (const Edge& input : node.inputs)
         operands.push_back(input.node->is("Constant")
-                               ? Values(probes_.size(), constant_value(input)->to_floats()[0])
+                               ? Values(probes.size(), constant_value(input)->to_floats()[0])
                                : values.at(input.node));
       const bool unary = function.operands == 1;
       const Scalar compute(function.name, unary);
-      Values result(probes_.size());
+      Values result(probes.size());
       for (size_t k = 0; k < result.size(); ++k)
         result[k] = compute(operands[0][k], unary ? function.alpha : operands[1][k], function.beta);
       values[&node] = std::move(result);
@@ -208,14 +207,12 @@ class Activations {
     if (activation.attribute.first)
       node->attributes.set(activation.attribute.first, activation.attribute.second);
     node->inputs = {x};
-    if (!activation.second_input) return;
-    const Tensor value = Tensor::of<float>(ElementType::f32, {}, {*activation.second_input});
-    node->inputs.push_back({graph_.insert_constant(node, node->name, value), 0});
+    if (activation.second_input)
+      node->inputs.push_back(Insertion(graph_, node).floats({}, {*activation.second_input}));
   }
 
   Graph& graph_;
   const Values probes_;
-  std::unordered_map<const Node*, size_t> position_;  // Constants made here are not asked for
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // where the convolutions agree in all but their weights.
 #include <algorithm>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -40,11 +41,11 @@ void fuse(Graph& graph, Node* concat) {
   const Node* model = nullptr;
   for (size_t g = 0; g < groups; ++g) {
     Edge end = concat->inputs[g];
-    if (only_user(graph, end) != concat) return;
+    if (graph.only_user(end) != concat) return;
     if (end.node->is("Add"))
       for (const Edge& input : end.node->inputs) {
         const Tensor* bias = input.node->is("Convolution") ? bias_of(*end.node, input) : nullptr;
-        if (!bias || only_user(graph, input) != end.node) continue;
+        if (!bias || graph.only_user(input) != end.node) continue;
         biases.push_back(bias);
         end = input;
         break;
@@ -54,7 +55,7 @@ void fuse(Graph& graph, Node* concat) {
     const Tensor* filter = constant_value(conv.inputs[1]);
     const Edge& part = conv.inputs[0];
     if (!filter || !is_float(filter->type()) || part.port != static_cast<int>(g) ||
-        only_user(graph, part) != &conv)
+        graph.only_user(part) != &conv)
       return;
     if (g == 0) {
       split = part.node;
@@ -74,33 +75,23 @@ void fuse(Graph& graph, Node* concat) {
 
   Shape shape = weights[0]->shape();
   shape.insert(shape.begin(), static_cast<int64_t>(groups));
-  Node* grouped = graph.insert(concat, "GroupConvolution", concat->name);
-  grouped->def = find_op("GroupConvolution", 1);
-  grouped->attributes = model->attributes;
-  grouped->inputs = {split->inputs[0],
-                     {graph.insert_constant(grouped, model->name, joined(weights, shape)), 0}};
-  infer_node_shapes(*grouped);
-  Node* last = grouped;
+  Insertion add(graph, concat);
+  const Edge filters = Insertion(graph, concat, model->name).constant(joined(weights, shape));
+  Edge result = add.op("GroupConvolution", 1, {split->inputs[0], filters}, model->attributes.all());
   if (!biases.empty()) {
     Shape channels(rank, 1);
-    channels[1] = grouped->shape()[1];
-    last = graph.insert(concat, "Add", concat->name);
-    last->def = find_op("Add", 1);
-    last->inputs = {{grouped, 0},
-                    {graph.insert_constant(last, concat->name, joined(biases, channels)), 0}};
-    infer_node_shapes(*last);
+    channels[1] = result.node->shape()[1];
+    result = add.op("Add", 1, {result, add.constant(joined(biases, channels))});
   }
-  last->outputs[0].names = concat->outputs[0].names;
-  graph.replace_uses({concat, 0}, {last, 0});
-  concat->inputs.clear();
+  result.node->outputs[0].names = concat->outputs[0].names;
+  graph.replace_uses({concat, 0}, result);
+  graph.disconnect(concat);
 }
 
 }  // namespace
 
 void fuse_groups(Graph& graph, const PassContext&) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes) nodes.push_back(node.get());
-  for (Node* node : nodes) fuse(graph, node);
+  for (Node* node : nodes_of(graph)) fuse(graph, node);
   graph.remove_dead();
 }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -163,7 +164,7 @@ class Normalizations {
 
   void run() {
     std::vector<Node*> nodes;
-    for (const auto& node : graph_.nodes) nodes.push_back(node.get());
+    for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
     for (Node* node : nodes)
       if (node->outputs.size() == 1 && node->tail.empty() && is_float(node->outputs[0].type))
         fuse(node);
@@ -192,7 +193,7 @@ class Normalizations {
     if (!normalized || normalized->node->shape() != node->shape()) return false;
     graph_.replace_uses({node, 0}, *normalized);
     normalized->node->outputs[0].names = node->outputs[0].names;
-    node->inputs.clear();
+    graph_.disconnect(node);
     return true;
   }
 
@@ -237,7 +238,8 @@ class Normalizations {
         if (!divisor || !divisor->center || divisor->axes != mean->axes) continue;
         auto normalized = normalize(node, x, *divisor, true);
         if (!normalized) continue;
-        if (scaled) normalized = {make(node, "Multiply", 1, {*normalized, scaled->scale}), 0};
+        if (scaled)
+          normalized = Insertion(graph_, node).op("Multiply", 1, {*normalized, scaled->scale});
         if (normalized->node->shape() != node->shape()) continue;
         node->inputs = {*normalized, shift};
         return true;
@@ -261,32 +263,25 @@ class Normalizations {
     int64_t elements = 1;
     for (int64_t axis : divisor.axes) elements *= shape[static_cast<size_t>(axis)];
     const float n = static_cast<float>(elements), epsilon = divisor.epsilon;
-    const Edge axes{graph_.insert_constant(
-                        node, node->name,
-                        Tensor::of(ElementType::i64, {static_cast<int64_t>(divisor.axes.size())},
-                                   divisor.axes)),
-                    0};
+    Insertion add(graph_, node);
+    const Edge axes = add.ints(divisor.axes);
     if (divisor.center) {
       if (!divisor.mean || divisor.where == Divisor::at_least) return {};
-      Node* mvn =
-          make(node, "MVN", 6, {divisor.x, axes},
-               {{"normalize_variance", "true"},
-                {"eps_mode", divisor.where == Divisor::inside ? "INSIDE_SQRT" : "OUTSIDE_SQRT"},
-                {"eps", text(epsilon)}});
-      return taken(mvn) ? std::optional(Edge{mvn, 0}) : std::nullopt;
+      const Edge mvn =
+          add.op("MVN", 6, {divisor.x, axes},
+                 {{"normalize_variance", "true"},
+                  {"eps_mode", divisor.where == Divisor::inside ? "INSIDE_SQRT" : "OUTSIDE_SQRT"},
+                  {"eps", text(epsilon)}});
+      return taken(mvn) ? std::optional(mvn) : std::nullopt;
     }
     if (divisor.where == Divisor::outside) return {};
     const float squared = divisor.where == Divisor::at_least ? epsilon * epsilon : epsilon;
-    Node* norm = make(node, "NormalizeL2", 1, {divisor.x, axes},
-                      {{"eps_mode", divisor.where == Divisor::at_least ? "max" : "add"},
-                       {"eps", text(divisor.mean ? squared * n : squared)}});
+    const Edge norm = add.op("NormalizeL2", 1, {divisor.x, axes},
+                             {{"eps_mode", divisor.where == Divisor::at_least ? "max" : "add"},
+                              {"eps", text(divisor.mean ? squared * n : squared)}});
     if (!taken(norm)) return {};
-    if (!divisor.mean) return Edge{norm, 0};
-    const Edge factor{
-        graph_.insert_constant(node, node->name,
-                               Tensor::of<float>(ElementType::f32, {}, {std::sqrt(n)})),
-        0};
-    return Edge{make(node, "Multiply", 1, {{norm, 0}, factor}), 0};
+    if (!divisor.mean) return norm;
+    return add.op("Multiply", 1, {norm, add.floats({}, {std::sqrt(n)})});
   }
 
   static std::string text(float value) {
@@ -295,19 +290,8 @@ class Normalizations {
     return digits;
   }
 
-  Node* make(const Node* before, const char* type, int opset, std::vector<Edge> inputs,
-             std::initializer_list<std::pair<const char*, std::string>> attributes = {}) {
-    Node* made = graph_.insert(before, type, before->name);
-    made->opset = opset;
-    made->def = find_op(type, opset);
-    made->inputs = std::move(inputs);
-    for (const auto& [name, value] : attributes) made->attributes.set(name, value);
-    infer_node_shapes(*made);
-    return made;
-  }
-
-  bool taken(const Node* node) const {
-    return !accepting_families(*node->def, describe(*node), context_.traits).empty();
+  bool taken(const Edge& made) const {
+    return !accepting_families(*made.node->def, describe(*made.node), context_.traits).empty();
   }
 
   Graph& graph_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/tail.h"
 
@@ -12,11 +13,8 @@ namespace clinfer {
 
 namespace {
 
-size_t position(const Graph& graph, const Node* node) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i)
-    if (graph.nodes[i].get() == node) return i;
-  return graph.nodes.size();
-}
+// What no sensible network reaches: each step more costs all that are fused after it.
+constexpr size_t kLongestTail = 64;
 
 // An operand that is a Pad of zeros behind the channels is read without them.
 void take_unpadded(Edge& operand, PostOp& step) {
@@ -114,9 +112,10 @@ void shorten(Node& node, Constants& made) {
       std::vector<float> product(std::max(values.size(), scale.size()));
       for (size_t k = 0; k < product.size(); ++k)
         product[k] = values[values.size() == 1 ? 0 : k] * scale[scale.size() == 1 ? 0 : k];
-      node.inputs[input] = make_constant(
-          Tensor::of(ElementType::f32, values.size() == 1 ? scale_shape : old.shape(), product),
-          made);
+      node.inputs.set(
+          input, make_constant(Tensor::of(ElementType::f32,
+                                          values.size() == 1 ? scale_shape : old.shape(), product),
+                               made));
     }
     node.tail.erase(node.tail.begin() + static_cast<std::ptrdiff_t>(factor));
     return;
@@ -223,11 +222,12 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
     return false;
   // For others who read it the producer stays in its place, where no operand but constants exists
   // yet.
-  const bool others = graph.users(x).size() != 1, stays = others || keeps_one;
+  const bool others = graph.use_count(x) != 1, stays = others || keeps_one;
   if ((others && keeps_one) || (stays && !computes_with_constants(*user, main))) return false;
   const OpDesc desc = describe(*user);
   TailSteps fused = user->def->as_tail(desc, main);
-  if (fused.steps.empty()) return false;
+  if (fused.steps.empty() || producer->tail.size() + fused.steps.size() > kLongestTail)
+    return false;
 
   // The producer as it would be: its inputs, then the operands of the new steps in the order of
   // their use.
@@ -249,9 +249,10 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
       const size_t operand = static_cast<size_t>(step.operand);
       step.operand = static_cast<int>(candidate.inputs.size());
       if (operand < user->inputs.size()) {
-        candidate.inputs.push_back(user->inputs[operand]);
-        take_unpadded(candidate.inputs.back(), step);
-        take_bytes(candidate.inputs.back(), step);
+        Edge read = user->inputs[operand];
+        take_unpadded(read, step);
+        take_bytes(read, step);
+        candidate.inputs.push_back(read);
       } else {
         candidate.inputs.push_back(
             make_constant(fused.constants.at(operand - user->inputs.size()), made));
@@ -270,24 +271,21 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
     return std::any_of(made.begin(), made.end(), is_made) ||
            (stays && input.node->is("Constant") && !among(*producer, input));
   };
-  for (Edge& input : candidate.inputs)
-    if (is_new(input))
-      input = {graph.insert_constant(stays ? producer : user, user->name, input.node->constant), 0};
+  Insertion add(graph, stays ? producer : user, user->name);
+  for (size_t i = 0; i < candidate.inputs.size(); ++i)
+    if (const Edge& input = candidate.inputs[i]; is_new(input))
+      candidate.inputs.set(i, add.constant(input.node->constant));
   producer->inputs = candidate.inputs;
   producer->tail = candidate.tail;
   producer->own_inputs = candidate.own_inputs;
   producer->outputs = candidate.outputs;
   producer->outputs[x.port].names = user->outputs[0].names;
   if (others) graph.replace_uses({producer, 0}, {producer, 1});
-  if (!stays) {
-    // The operands exist where the user stands, so the producer moves there; only the user needed
-    // it before.
-    const auto from = graph.nodes.begin() + static_cast<std::ptrdiff_t>(position(graph, producer)),
-               to = graph.nodes.begin() + static_cast<std::ptrdiff_t>(position(graph, user));
-    std::rotate(from, from + 1, to + 1);
-  }
+  // The operands exist at the user's position, so the producer moves there; only the user needed it
+  // before.
+  if (!stays) graph.move_after(producer, user);
   graph.replace_uses({user, 0}, {producer, x.port});
-  user->inputs.clear();  // it reads nothing any more, so the producer has the user's users only
+  graph.disconnect(user);
   return true;
 }
 
@@ -303,7 +301,7 @@ void spell_out(Graph& graph, Node& node, const PassContext& context) {
   product.def = find_op("Multiply", 1);
   product.attributes = {};
   product.own_inputs = 2;
-  product.inputs.resize(1);
+  product.inputs = {node.inputs[0]};
   product.tail.clear();
   const auto take = [&](PostOp step, const Edge& operand) {
     if (!step.is_unary()) {
@@ -313,17 +311,13 @@ void spell_out(Graph& graph, Node& node, const PassContext& context) {
     product.tail.push_back(step);
   };
   const bool scaled = steps.steps[0].function == "multiply";
-  if (!scaled)
-    product.inputs.push_back(
-        {graph.insert_constant(&node, node.name, Tensor::of<float>(ElementType::f32, {}, {1})), 0});
+  Insertion add(graph, &node);
+  if (!scaled) product.inputs.push_back(add.floats({}, {1}));
+  const auto constant_of = [&](const PostOp& step) -> const Tensor& {
+    return steps.constants.at(static_cast<size_t>(step.operand) - node.inputs.size());
+  };
   for (const PostOp& step : steps.steps)
-    take(step,
-         step.is_unary()
-             ? Edge{}
-             : Edge{graph.insert_constant(
-                        &node, node.name,
-                        steps.constants.at(static_cast<size_t>(step.operand) - node.inputs.size())),
-                    0});
+    take(step, step.is_unary() ? Edge{} : add.constant(constant_of(step)));
   if (scaled) product.tail.erase(product.tail.begin());  // the product itself
   for (const PostOp& step : node.tail)
     take(step, step.is_unary() ? Edge{} : node.inputs[step.operand]);
@@ -334,8 +328,7 @@ void spell_out(Graph& graph, Node& node, const PassContext& context) {
 }  // namespace
 
 void fuse_tails(Graph& graph, const PassContext& context) {
-  std::vector<Node*> order;
-  for (const auto& node : graph.nodes) order.push_back(node.get());
+  const std::vector<Node*> order = nodes_of(graph);
   for (Node* user : order) {
     if (!user->def || !user->def->as_tail || user->outputs.size() != 1 || !user->tail.empty())
       continue;
@@ -347,7 +340,7 @@ void fuse_tails(Graph& graph, const PassContext& context) {
     std::sort(inputs.begin(), inputs.end(), [&](int a, int b) {
       const Node *first = user->inputs[a].node, *second = user->inputs[b].node;
       if (first->is("Dequantize") != second->is("Dequantize")) return second->is("Dequantize");
-      return position(graph, first) > position(graph, second);
+      return graph.is_before(second, first);
     });
     for (int main : inputs)
       if (fuse(graph, user, main, context)) break;

@@ -1,9 +1,10 @@
 // What is computed from as many rows as an operation finds (NonMaxSuppression, NonZero) has shapes
 // that no plan knows: it becomes one operation with a body, which runs on the host, in the shapes
 // that come out.
-#include <algorithm>
+#include <map>
 #include <unordered_map>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -34,11 +35,9 @@ class Grouping {
   void take(const Node& member) {
     std::vector<Edge> inputs;
     for (const Edge& input : member.inputs) inputs.push_back(inside(input));
-    Node* node = body_->insert(nullptr, member.type, member.name);
-    const int id = node->id;
-    *node = member;
-    node->id = id;
-    node->inputs = std::move(inputs);
+    Node twin = member;
+    twin.inputs = std::move(inputs);
+    Node* node = Insertion(*body_, nullptr, member.name).copy(twin);
     inner_[&member] = node;
   }
 
@@ -47,14 +46,16 @@ class Grouping {
     if (const auto member = inner_.find(edge.node); member != inner_.end())
       return {member->second, edge.port};
     if (const Tensor* value = constant_value(edge))
-      return {body_->insert_constant(nullptr, edge.node->name, *value), 0};
-    const auto found = std::find(outer_.begin(), outer_.end(), edge);
-    if (found != outer_.end()) return {body_->parameters[found - outer_.begin()], 0};
-    outer_.push_back(edge);
-    Node* parameter = body_->insert(nullptr, "Parameter", edge.node->name);
-    parameter->outputs = {edge.node->outputs[edge.port]};
-    body_->parameters.push_back(parameter);
-    return {parameter, 0};
+      return Insertion(*body_, nullptr, edge.node->name).constant(*value);
+    const auto [found, is_new] = parameters_.try_emplace({edge.node, edge.port});
+    if (is_new) {
+      outer_.push_back(edge);
+      const NodeOutput& output = edge.node->outputs[edge.port];
+      Insertion add(*body_, nullptr, edge.node->name);
+      found->second = add.parameter(output.type, output.shape);
+      found->second.node->outputs[0] = output;
+    }
+    return found->second;
   }
 
   // Members are read by members and by results alone.
@@ -63,10 +64,8 @@ class Grouping {
       const Edge from = result->inputs[0];
       const auto member = inner_.find(from.node);
       if (member == inner_.end()) continue;
-      Node* inner = body_->insert(nullptr, "Result", result->name);
-      inner->inputs = {{member->second, from.port}};
-      body_->results.push_back(inner);
-      result->inputs[0] = {host, static_cast<int>(host->outputs.size())};
+      Insertion(*body_, nullptr, result->name).result({member->second, from.port});
+      result->inputs.set(0, {host, static_cast<int>(host->outputs.size())});
       host->outputs.push_back(from.node->outputs[from.port]);
     }
   }
@@ -74,8 +73,9 @@ class Grouping {
   Graph& graph_;
   const std::vector<Node*>& members_;
   std::unique_ptr<Graph> body_ = std::make_unique<Graph>();
-  std::unordered_map<const Node*, Node*> inner_;  // of the members
-  std::vector<Edge> outer_;                       // inputs, in the order of the body's parameters
+  std::unordered_map<const Node*, Node*> inner_;            // of the members
+  std::vector<Edge> outer_;                                 // the operation's inputs
+  std::map<std::pair<const Node*, int>, Edge> parameters_;  // of the body, by outer edge
 };
 
 }  // namespace
@@ -84,7 +84,7 @@ void group_by_values(Graph& graph, const PassContext&) {
   graph.remove_dead();
   std::vector<Node*> members;
   std::unordered_set<const Node*> dependent;
-  for (const auto& node : graph.nodes) {
+  for (const auto& node : graph.nodes()) {
     if (node->is("Result") || !depends_on_values(*node, dependent)) continue;
     dependent.insert(node.get());
     members.push_back(node.get());

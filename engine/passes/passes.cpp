@@ -60,11 +60,6 @@ std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDe
   return accepting;
 }
 
-Node* only_user(const Graph& graph, const Edge& edge) {
-  const std::vector<Node*> users = graph.users(edge);
-  return users.size() == 1 ? users[0] : nullptr;
-}
-
 std::string list_text(const std::vector<int64_t>& values) {
   std::string list;
   for (int64_t value : values) list += (list.empty() ? "" : ",") + std::to_string(value);

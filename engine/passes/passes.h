@@ -71,9 +71,6 @@ std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDe
                                                     const DeviceTraits& traits,
                                                     std::string* reasons = nullptr);
 
-// The node that reads this value, if it is a single one that does so once; else nullptr.
-Node* only_user(const Graph& graph, const Edge& edge);
-
 // Numbers as an attribute lists them.
 std::string list_text(const std::vector<int64_t>& values);
 

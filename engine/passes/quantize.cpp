@@ -8,7 +8,9 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <tuple>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -111,7 +113,7 @@ class Quantizer {
   Quantizer(Graph& graph, const PassContext& context) : graph_(graph), context_(context) {}
 
   void run() {
-    for (Node* node : all_nodes()) {
+    for (Node* node : nodes_of(graph_)) {
       if (node->is("FakeQuantize"))
         split(node);
       else if (moves(*node))
@@ -121,41 +123,35 @@ class Quantizer {
       else
         absorb(node);
     }
-    keep_floats_that_nobody_counts();
+    keep_unused_bytes_as_floats();
     one_dequantize_each();
   }
 
  private:
   struct Bytes {
     Grid grid;
-    Edge floats;  // what the Dequantize stands for, computed without bytes
+    Edge floats;  // the value of the Dequantize, computed without bytes
   };
+  using Output = std::pair<const Node*, int>;
+  // Floats, levels, scale and shift of a Quantize.
+  using QuantizedKey = std::tuple<Output, int64_t, std::vector<float>, std::vector<float>>;
 
-  std::vector<Node*> all_nodes() const {
-    std::vector<Node*> nodes;
-    for (const auto& node : graph_.nodes) nodes.push_back(node.get());
-    return nodes;
-  }
-
-  Node* make(const Node* before, const char* type, const std::string& name,
-             std::vector<Edge> inputs) {
-    Node* node = graph_.insert(before, type, name);
-    node->def = find_op(type, 1);
-    node->inputs = std::move(inputs);
-    return node;
+  static QuantizedKey key_of(const Edge& floats, const ByteRange& range) {
+    const auto once_if_equal = [](std::vector<float> values) {
+      if (std::equal(values.begin() + 1, values.end(), values.begin())) values.resize(1);
+      return values;
+    };
+    return {{floats.node, floats.port},
+            range.levels,
+            once_if_equal(range.scale),
+            once_if_equal(range.shift)};
   }
 
   // One number, or one per channel of a tensor of `rank` dimensions.
   Edge numbers(const Node* before, const std::vector<float>& values, size_t rank) {
     Shape shape(values.size() == 1 ? 0 : rank, 1);
     if (values.size() > 1) shape[1] = static_cast<int64_t>(values.size());
-    return {graph_.insert_constant(before, "", Tensor::of(ElementType::f32, shape, values)), 0};
-  }
-
-  const Node* after(const Node* node) const {
-    for (size_t i = 0; i + 1 < graph_.nodes.size(); ++i)
-      if (graph_.nodes[i].get() == node) return graph_.nodes[i + 1].get();
-    return nullptr;
+    return Insertion(graph_, before, "").floats(shape, values);
   }
 
   // The bytes behind an edge of floats: its Dequantize made by this pass.
@@ -169,17 +165,18 @@ class Quantizer {
     const size_t rank = floats.node->shape(floats.port).size();
     std::vector<float> shift = grid.step;
     for (size_t c = 0; c < shift.size(); ++c) shift[c] *= -grid.zero[c];
-    Node* node = make(before, "Dequantize", floats.node->name,
-                      {bytes, numbers(before, grid.step, rank), numbers(before, shift, rank)});
-    infer_node_shapes(*node);
-    graph_.replace_uses(floats, {node, 0});
-    bytes_[node] = {grid, floats};
+    const Edge made =
+        Insertion(graph_, before, floats.node->name)
+            .op("Dequantize", 1,
+                {bytes, numbers(before, grid.step, rank), numbers(before, shift, rank)});
+    graph_.replace_uses(floats, made);
+    bytes_[made.node] = {grid, floats};
   }
 
   void split(Node* node) {
     const auto range = byte_range(*node);
     if (!range || !is_float(node->outputs[0].type)) return;
-    const Node* next = after(node);
+    const Node* next = graph_.next(node);
     if (const Bytes* from = bytes_of(node->inputs[0]); from && from->grid.same(range->grid)) {
       bool keeps = true;
       for (size_t c = 0; c < range->scale.size(); ++c)
@@ -189,42 +186,39 @@ class Quantizer {
         return stand_in({node, 0}, node->inputs[0].node->inputs[0], range->grid,
                         next);  // quantised so already
     }
-    const Shape& shape = node->shape();
-    Edge bytes;
-    for (Node* user : graph_.users(node->inputs[0]))
-      if (user->is("Quantize") && user->attributes.get_int("levels") == range->levels &&
-          values_of(user->inputs[1], shape) == range->scale &&
-          values_of(user->inputs[2], shape) == range->shift)
-        bytes = {user, 0};
-    if (!bytes.node) bytes = quantized(node->inputs[0], *range, node->name, next);
+    const auto made = quantized_.find(key_of(node->inputs[0], *range));
+    const Edge bytes = made != quantized_.end()
+                           ? made->second
+                           : quantized(node->inputs[0], *range, node->name, next);
     stand_in({node, 0}, bytes, range->grid, next);
   }
 
-  // Bytes made of `floats`. Maxima come after it where nobody needs them as floats.
-  Edge quantized(const Edge& floats, const ByteRange& range, const std::string& name,
-                 const Node* next) {
-    Node* producer = floats.node;
-    if (producer->is("MaxPool") && producer->outputs.size() == 1 && producer->tail.empty() &&
-        graph_.users(floats).size() == 1) {
-      Node trial = *producer;
-      trial.inputs[0] = quantized(producer->inputs[0], range, name, next);
-      trial.outputs[0].type = ElementType::u8;
-      Node* maxima = graph_.insert(next, producer->type, producer->name);
-      trial.id = maxima->id;
-      *maxima = std::move(trial);
-      return {maxima, 0};
-    }
+  // Bytes made of `floats`. Maxima that nothing else reads are computed from the bytes instead.
+  Edge quantized(Edge floats, const ByteRange& range, const std::string& name, const Node* next) {
     const bool no_shift =
         std::all_of(range.shift.begin(), range.shift.end(), [](float s) { return s == 0; });
-    if (producer->is("ReLU") && no_shift &&
-        graph_.users(floats).size() == 1)  // bytes from 0 on stand for nothing negative
-      return quantized(producer->inputs[0], range, name, next);
-    const size_t rank = producer->shape(floats.port).size();
-    Node* node = make(next, "Quantize", name,
-                      {floats, numbers(next, range.scale, rank), numbers(next, range.shift, rank)});
-    node->attributes.set("levels", std::to_string(range.levels));
-    infer_node_shapes(*node);
-    return {node, 0};
+    std::vector<const Node*> pools;  // from the last one on
+    for (; graph_.use_count(floats) == 1; floats = floats.node->inputs[0]) {
+      const Node& producer = *floats.node;
+      if (producer.is("MaxPool") && producer.outputs.size() == 1 && producer.tail.empty())
+        pools.push_back(&producer);
+      else if (!producer.is("ReLU") || !no_shift)  // bytes without shift hold no negative values
+        break;
+    }
+    const size_t rank = floats.node->shape(floats.port).size();
+    Edge bytes =
+        Insertion(graph_, next, name)
+            .op("Quantize", 1,
+                {floats, numbers(next, range.scale, rank), numbers(next, range.shift, rank)},
+                {{"levels", std::to_string(range.levels)}});
+    quantized_[key_of(floats, range)] = bytes;
+    for (; !pools.empty(); pools.pop_back()) {
+      Node trial = *pools.back();
+      trial.inputs.set(0, bytes);
+      trial.outputs[0].type = ElementType::u8;
+      bytes = {Insertion(graph_, next, "").copy(trial), 0};
+    }
+    return bytes;
   }
 
   static bool moves(const Node& node) {
@@ -250,10 +244,8 @@ class Quantizer {
     if (!trial.def->view && !trial.is("Concat") &&
         accepting_families(*trial.def, describe(trial), context_.traits).empty())
       return;
-    const Node* next = after(node);
-    Node* moved = graph_.insert(next, node->type, node->name);
-    trial.id = moved->id;
-    *moved = std::move(trial);
+    const Node* next = graph_.next(node);
+    Node* moved = Insertion(graph_, next, "").copy(trial);
     for (size_t port = 0; port < node->outputs.size(); ++port)
       stand_in({node, static_cast<int>(port)}, {moved, static_cast<int>(port)}, grid, next);
   }
@@ -262,7 +254,7 @@ class Quantizer {
   void drop_relu(Node* node) {
     const Bytes* from = bytes_of(node->inputs[0]);
     if (from && from->grid.zero == std::vector<float>(from->grid.zero.size(), 0))
-      stand_in({node, 0}, node->inputs[0].node->inputs[0], from->grid, after(node));
+      stand_in({node, 0}, node->inputs[0].node->inputs[0], from->grid, graph_.next(node));
   }
 
   void absorb(Node* node) {
@@ -301,67 +293,65 @@ class Quantizer {
                     [](int16_t w) { return w >= -128 && w <= 127; }))
       grid = grid.convert(ElementType::i8);
 
-    const Node* next = after(node);
-    Node* constant = graph_.insert_constant(next, node->inputs[1].node->name, std::move(grid));
+    const Node* next = graph_.next(node);
     Node trial = *node;
-    trial.inputs = {node->inputs[0].node->inputs[0], {constant, 0}};
+    trial.inputs = {node->inputs[0].node->inputs[0],
+                    Insertion(graph_, next, node->inputs[1].node->name).constant(std::move(grid))};
     std::string zeros;
     for (float zero : from->grid.zero)
       zeros += (zeros.empty() ? "" : ",") + std::to_string(static_cast<int>(zero));
     trial.attributes.set("zero_point", zeros);
     if (accepting_families(*trial.def, describe(trial), context_.traits).empty()) return;
-    Node* sums = graph_.insert(next, node->type, node->name);
-    trial.id = sums->id;
-    *sums = std::move(trial);
+    Insertion add(graph_, next, node->name);
+    const Edge sums{add.copy(trial), 0};
     Shape factor_shape(node->shape().size(), 1);
     factor_shape[product ? factor_shape.size() - 1 : 1] = channels;
-    const Edge factor{graph_.insert_constant(next, node->name,
-                                             Tensor::of(ElementType::f32, factor_shape, factors)),
-                      0};
-    Node* scaled = make(next, "Multiply", node->name, {{sums, 0}, factor});
-    infer_node_shapes(*scaled);
-    scaled->outputs[0].names = node->outputs[0].names;
-    graph_.replace_uses({node, 0}, {scaled, 0});
+    const Edge scaled = add.op("Multiply", 1, {sums, add.floats(factor_shape, factors)});
+    scaled.node->outputs[0].names = node->outputs[0].names;
+    graph_.replace_uses({node, 0}, scaled);
   }
 
-  // From the last one on: a Dequantize whose bytes nobody else reads gives way to the floats.
-  void keep_floats_that_nobody_counts() {
-    const std::vector<Node*> nodes = all_nodes();
+  // From the last one on: a Dequantize gives way to the floats where nothing computes with its
+  // bytes.
+  void keep_unused_bytes_as_floats() {
+    const std::vector<Node*> nodes = nodes_of(graph_);
+    std::map<Output, size_t> uses;  // of each output, those by a Dequantize left out
+    for (const Node* node : nodes)
+      for (const Edge& input : node->inputs)
+        if (!node->is("Dequantize")) ++uses[{input.node, input.port}];
     for (size_t i = nodes.size(); i-- > 0;) {
       const auto found = bytes_.find(nodes[i]);
       if (found == bytes_.end()) continue;
-      const std::vector<Node*> users = graph_.users(nodes[i]->inputs[0]);
-      if (!std::all_of(users.begin(), users.end(),
-                       [](const Node* user) { return user->is("Dequantize"); }))
-        continue;
-      Node* bytes = nodes[i]->inputs[0].node;
+      const Edge quantized = nodes[i]->inputs[0];
+      if (uses[{quantized.node, quantized.port}] != 0) continue;
+      Node* bytes = quantized.node;
       graph_.replace_uses({nodes[i], 0}, found->second.floats);
-      nodes[i]->inputs.clear();
-      if (graph_.users(bytes).empty()) bytes->inputs.clear();
+      graph_.disconnect(nodes[i]);
+      if (graph_.has_users(bytes)) continue;
+      for (const Edge& input : bytes->inputs) --uses[{input.node, input.port}];
+      graph_.disconnect(bytes);
     }
     graph_.remove_dead();
   }
 
   // A Dequantize is cheap in the kernel of its user; for that each user has its own.
   void one_dequantize_each() {
-    for (Node* node : all_nodes()) {
+    for (Node* node : nodes_of(graph_)) {
       if (!node->is("Dequantize")) continue;
       const std::vector<Node*> users = graph_.users({node, 0});
-      for (size_t u = 1; u < users.size(); ++u)
-        for (Edge& input : users[u]->inputs) {
-          if (!(input == Edge{node, 0})) continue;
-          Node* copy = graph_.insert(after(node), node->type, node->name);
-          const int id = copy->id;
-          *copy = *node;
-          copy->id = id;
-          input = {copy, 0};
-        }
+      for (size_t u = 1; u < users.size(); ++u) {
+        if (u > 1 && users[u] == users[u - 1]) continue;
+        for (size_t i = 0; i < users[u]->inputs.size(); ++i)
+          if (users[u]->inputs[i] == Edge{node, 0})
+            users[u]->inputs.set(i, {Insertion(graph_, graph_.next(node), "").copy(*node), 0});
+      }
     }
   }
 
   Graph& graph_;
   const PassContext& context_;
   std::map<const Node*, Bytes> bytes_;  // by Dequantize
+  std::map<QuantizedKey, Edge> quantized_;
 };
 
 }  // namespace

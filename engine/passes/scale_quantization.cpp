@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 
 namespace clinfer {
@@ -52,7 +53,7 @@ bool has_constant_weights(const Node& node) {
 
 // Whether a factor per channel of `edge` can go into weights in front of it.
 bool weights_in_front(const Graph& graph, Edge edge) {
-  while (only_user(graph, edge)) {
+  while (graph.only_user(edge)) {
     const Node& node = *edge.node;
     if (has_constant_weights(node)) return true;
     const size_t data = !node.inputs.empty() && constant_value(node.inputs[0]) ? 1 : 0;
@@ -89,15 +90,8 @@ bool limits_less(const Node& node, const Limits& limits) {
 
 Edge multiplied(Graph& graph, const Node* before, const Edge& x, const std::vector<float>& factor,
                 const Shape& shape) {
-  Node* constant = graph.insert_constant(
-      before, x.node->name,
-      Tensor::of(ElementType::f32, factor.size() == 1 ? Shape{} : shape, factor));
-  Node* node = graph.insert(before, "Multiply", x.node->name);
-  node->def = find_op("Multiply", 1);
-  node->opset = 1;
-  node->inputs = {x, {constant, 0}};
-  infer_node_shapes(*node);
-  return {node, 0};
+  Insertion add(graph, before, x.node->name);
+  return add.op("Multiply", 1, {x, add.floats(factor.size() == 1 ? Shape{} : shape, factor)});
 }
 
 void scale(Graph& graph, Node* node) {
@@ -111,10 +105,10 @@ void scale(Graph& graph, Node* node) {
     for (const float f : {factor.back(), step.back()})
       if (!std::isfinite(f) || f <= 0 || !std::isfinite(1 / f)) return;
   }
-  while (only_user(graph, node->inputs[0]) && limits_less(*node->inputs[0].node, *limits)) {
+  while (graph.only_user(node->inputs[0]) && limits_less(*node->inputs[0].node, *limits)) {
     Node* less = node->inputs[0].node;
-    node->inputs[0] = less->inputs[0];
-    less->inputs.clear();
+    node->inputs.set(0, less->inputs[0]);
+    graph.disconnect(less);
   }
 
   const auto set = [&](Limit low, const std::vector<float>& by) {
@@ -124,22 +118,20 @@ void scale(Graph& graph, Node* node) {
     }
     for (const size_t i : {size_t{low}, size_t{low} + 1}) {
       const Shape shape = by.size() == 1 ? Shape{} : limits->shape;
-      node->inputs[i + 1] = {
-          graph.insert_constant(node, node->name,
-                                Tensor::of(ElementType::f32, shape, limits->values[i])),
-          0};
+      node->inputs.set(i + 1, Insertion(graph, node).floats(shape, limits->values[i]));
     }
   };
   const Edge result{node, 0};
   if (weights_behind(graph, result)) {
     const std::vector<Node*> users = graph.users(result);
-    for (Node* user : users) user->inputs[0] = multiplied(graph, user, result, step, limits->shape);
+    for (Node* user : users)
+      user->inputs.set(0, multiplied(graph, user, result, step, limits->shape));
     std::vector<float> inverse = step;
     for (float& f : inverse) f = 1 / f;
     set(out_low, inverse);
   }
   if (weights_in_front(graph, node->inputs[0])) {
-    node->inputs[0] = multiplied(graph, node, node->inputs[0], factor, limits->shape);
+    node->inputs.set(0, multiplied(graph, node, node->inputs[0], factor, limits->shape));
     set(in_low, factor);
   }
 }
@@ -149,11 +141,8 @@ void scale(Graph& graph, Node* node) {
 void scale_quantization(Graph& graph, const PassContext& context) {
   const bool in_integers = context.integers && context.traits.dot != DotProduct::none;
   if (in_integers || context.activations != ElementType::f32) return;
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes)
-    if (node->is("FakeQuantize") && node->outputs[0].type == ElementType::f32)
-      nodes.push_back(node.get());
-  for (Node* node : nodes) scale(graph, node);
+  for (Node* node : nodes_of(graph))
+    if (node->is("FakeQuantize") && node->outputs[0].type == ElementType::f32) scale(graph, node);
   graph.remove_dead();
 }
 

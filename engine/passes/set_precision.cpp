@@ -56,8 +56,10 @@ bool is_narrow_probability_map(const Graph& graph, const Node& result) {
     return std::any_of(types.begin(), types.end(), [&](const char* type) { return node.is(type); });
   };
   Edge at = result.inputs[0];
+  constexpr int kMostSteps = 64;  // between the map and the output
+  int steps = 0;
   const auto go_back_through = [&](std::initializer_list<const char*> types) {
-    while (is_one_of(*at.node, types)) {
+    for (; is_one_of(*at.node, types) && steps < kMostSteps; ++steps) {
       const auto& inputs = at.node->inputs;
       const bool first = inputs.size() < 2 || !inputs[0].node->is("Constant");
       at = inputs[first ? 0 : 1];
@@ -140,16 +142,16 @@ class FloatsBeforeBytes {
     const auto makes_bytes = [](const auto& node) {
       return node->is("Quantize") || quantizes(node->tail);
     };
-    if (std::none_of(graph.nodes.begin(), graph.nodes.end(), makes_bytes)) return;
+    if (std::none_of(graph.nodes().begin(), graph.nodes().end(), makes_bytes)) return;
     std::set<Place> summed;
-    for (const auto& node : graph.nodes)
+    for (const auto& node : graph.nodes())
       if (node->def && !is_wide(*node)) together_.unite(*node);
-    for (const auto& node : graph.nodes) {
+    for (const auto& node : graph.nodes()) {
       if (!node->def || node->inputs.empty() || !is_data(node->inputs[0])) continue;
       const int64_t most = node->inputs[0].node->is("Parameter") ? 0 : kShortSum;
       if (terms_of_a_sum(*node) > most) summed.insert(together_.root(place(node->inputs[0])));
     }
-    for (const auto& node : graph.nodes) {
+    for (const auto& node : graph.nodes()) {
       if (!makes_bytes(node)) continue;
       for (const Edge& input : node->inputs)
         if (const Place at = together_.root(place(input)); is_data(input) && !summed.contains(at))
@@ -175,13 +177,13 @@ class FloatsToSort {
  public:
   explicit FloatsToSort(const Graph& graph) {
     std::vector<const Node*> ahead;
-    for (const auto& node : graph.nodes)
+    for (const auto& node : graph.nodes())
       if (sorts(*node)) ahead.push_back(node.get());
     if (ahead.empty()) return;
     std::set<Place> narrow;
-    for (const auto& node : graph.nodes)
+    for (const auto& node : graph.nodes())
       if (moves(*node)) together_.unite(*node);
-    for (const auto& node : graph.nodes) {
+    for (const auto& node : graph.nodes()) {
       if (node->is("Result") || moves(*node) || converts(*node)) continue;
       for (const Edge& input : node->inputs) narrow.insert(together_.root(place(input)));
       for (size_t port = 0; port < node->outputs.size(); ++port)
@@ -239,7 +241,7 @@ bool half_activations(const Config& config, const Graph& graph, bool device_has_
                   [](const auto& node) { return sums_integers(*node); }))
     return false;
   if (config.precision != Precision::automatic) return config.precision == Precision::f16;
-  const bool quantised = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+  const bool quantised = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                      [](const auto& node) { return node->is("FakeQuantize"); });
   return device_has_fp16 && (config.fp16_for_quantized_models || !quantised) &&
          std::none_of(graph.results.begin(), graph.results.end(), [&](const Node* result) {
@@ -250,7 +252,7 @@ bool half_activations(const Config& config, const Graph& graph, bool device_has_
 void set_precision(Graph& graph, const PassContext& context) {
   FloatsBeforeBytes before_bytes(graph);
   FloatsToSort to_sort(graph);
-  for (const auto& node : graph.nodes)
+  for (const auto& node : graph.nodes())
     for (size_t port = 0; port < node->outputs.size(); ++port) {
       NodeOutput& output = node->outputs[port];
       const int at = static_cast<int>(port);

@@ -4,16 +4,13 @@
 // nothing reads from operations that can leave them out.
 #include <algorithm>
 
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
 
 namespace {
-
-bool reshapes(const Node& node) {
-  return node.is("Reshape") || node.is("Squeeze") || node.is("Unsqueeze");
-}
 
 std::vector<int64_t> order_of(const Node& transpose) {
   std::vector<int64_t> order = constant_value(transpose.inputs[1])->to_ints();
@@ -34,8 +31,7 @@ bool moves_nothing(const Node& node) {
 }
 
 void set_second_input(Graph& graph, Node& node, const std::vector<int64_t>& values) {
-  const Tensor tensor = Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values);
-  node.inputs = {node.inputs[0], {graph.insert_constant(&node, node.name, tensor), 0}};
+  node.inputs = {node.inputs[0], Insertion(graph, &node).ints(values)};
 }
 
 void merge(Graph& graph, Node& node) {
@@ -52,13 +48,13 @@ void merge(Graph& graph, Node& node) {
   const Node& before = *node.inputs[0].node;
   if (reshapes(node) && reshapes(before)) {
     become_reshape();
-    node.inputs[0] = before.inputs[0];
+    node.inputs.set(0, before.inputs[0]);
   } else if (node.is("Transpose") && before.is("Transpose") && constant_value(node.inputs[1]) &&
              constant_value(before.inputs[1])) {
     const std::vector<int64_t> first = order_of(before);
     std::vector<int64_t> order = order_of(node);
     for (int64_t& d : order) d = first[static_cast<size_t>(d)];
-    node.inputs[0] = before.inputs[0];
+    node.inputs.set(0, before.inputs[0]);
     set_second_input(graph, node, order);
   }
 }
@@ -68,9 +64,7 @@ bool is_identity(const Node& node) {
   const NodeOutput& in = node.inputs[0].node->outputs[node.inputs[0].port];
   const NodeOutput& out = node.outputs[0];
   if (in.type != out.type || in.shape != out.shape) return false;
-  if (node.is("Convert") || node.is("ConvertLike") || node.is("Reshape") || node.is("Squeeze") ||
-      node.is("Unsqueeze"))
-    return true;
+  if (node.is("Convert") || node.is("ConvertLike") || reshapes(node)) return true;
   if (node.is("Concat")) return node.inputs.size() == 1;
   if (node.is("Transpose")) {
     if (!constant_value(node.inputs[1])) return false;
@@ -83,7 +77,7 @@ bool is_identity(const Node& node) {
 // The indices of a MaxPool, say: shapes inferred for one output less must come out as one less.
 void drop_unread_outputs(const Graph& graph, Node& node) {
   while (node.def && node.outputs.size() > 1 &&
-         graph.users({&node, static_cast<int>(node.outputs.size()) - 1}).empty()) {
+         graph.use_count({&node, static_cast<int>(node.outputs.size()) - 1}) == 0) {
     Node trial = node;
     trial.outputs.pop_back();
     try {
@@ -99,14 +93,12 @@ void drop_unread_outputs(const Graph& graph, Node& node) {
 }  // namespace
 
 void simplify(Graph& graph, const PassContext&) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes) nodes.push_back(node.get());
-  for (Node* node : nodes) {
+  for (Node* node : nodes_of(graph)) {
     merge(graph, *node);
     if (is_identity(*node)) graph.replace_uses({node, 0}, node->inputs[0]);
   }
   graph.remove_dead();
-  for (const auto& node : graph.nodes) drop_unread_outputs(graph, *node);
+  for (const auto& node : graph.nodes()) drop_unread_outputs(graph, *node);
 }
 
 }  // namespace clinfer

@@ -2,11 +2,11 @@
 // number of times, once for the branch of an If whose condition is constant. States and slices
 // become edges and views. Loops that would grow too long stay, and run as loops.
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <unordered_map>
 
 #include "engine/graph/evaluate.h"
+#include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 #include "kernels/recurrent/loop.h"
 
@@ -26,9 +26,7 @@ struct Iterations {
 class Unroller {
  public:
   Unroller(Graph& graph, Node* node, const GraphBody& body)
-      : graph_(graph), node_(node), body_(body) {
-    for (const auto& other : graph.nodes) next_id_ = std::max(next_id_, other->id + 1);
-  }
+      : graph_(graph), node_(node), body_(body) {}
 
   void write_out(const std::vector<std::unique_ptr<Graph>>& iterations) {
     std::vector<Edge> parameters(body_.parameter_count());
@@ -73,7 +71,6 @@ class Unroller {
                                                 ", and comes out as " +
                                                 to_string(to.node->shape(to.port)) + " after " +
                                                 std::to_string(count) + " iterations");
-    splice();
     for (const auto& [from, to] : replaced) graph_.replace_uses(from, to);
   }
 
@@ -83,65 +80,34 @@ class Unroller {
                                              : port.axis);
   }
 
-  Node* fresh(std::string type, const std::string& name) {
-    fresh_.push_back(std::make_unique<Node>());
-    Node* node = fresh_.back().get();
-    node->id = next_id_++;
-    node->type = std::move(type);
-    node->name = node_->name + "/" + name;
-    return node;
-  }
+  Insertion add(const std::string& name) { return {graph_, node_, node_->name + "/" + name}; }
 
-  Edge constant(Tensor value) {
-    Node* node = fresh("Constant", "constant");
-    node->constant = std::move(value);
-    infer_node_shapes(*node);
-    return {node, 0};
-  }
+  Edge constant(Tensor value) { return add("constant").constant(std::move(value)); }
 
   // The body has been told of integers as it states them.
   Edge as_stated(const Edge& edge, size_t parameter) {
     const ElementType stated = body_.parameter(parameter).type,
                       type = edge.node->outputs[edge.port].type;
     if (type == stated || is_float(type) || is_float(stated)) return edge;
-    Node* node = fresh("Convert", "stated");
-    node->attributes.set("destination_type", std::string(name_of(stated)));
-    node->inputs = {edge};
-    return finished(node);
+    return add("stated").op("Convert", 1, {edge},
+                            {{"destination_type", std::string(name_of(stated))}});
   }
 
   Edge slice(const Body::Port& port, int64_t i) {
     const Edge whole = node_->inputs[port.outer];
     const size_t axis = axis_of(port, whole.node->shape(whole.port));
     const int64_t begin = part_begin(port, whole.node->shape(whole.port)[axis], i);
-    const auto number = [&](size_t v) {
-      return constant(
-          Tensor::of(ElementType::i64, {1}, std::vector<int64_t>{static_cast<int64_t>(v)}));
-    };
-    const auto first = static_cast<size_t>(begin);
-    const std::vector<Edge> inputs{whole, number(first),
-                                   number(first + static_cast<size_t>(port.part)), number(1),
-                                   number(axis)};
-    Node* node = fresh("Slice", "part" + std::to_string(i));
-    node->opset = 8;
-    node->inputs = inputs;
-    return finished(node);
+    const auto number = [&](int64_t v) { return add("constant").ints({v}); };
+    const std::vector<Edge> inputs{whole, number(begin), number(begin + port.part), number(1),
+                                   number(static_cast<int64_t>(axis))};
+    return add("part" + std::to_string(i)).op("Slice", 8, inputs);
   }
 
   Edge together(const Body::Port& port, const std::vector<Edge>& parts) {
     const NodeOutput& output = node_->outputs[port.outer];
     if (parts.empty()) return constant(Tensor::allocate(output.type, output.shape));
-    Node* node = fresh("Concat", "together");
-    node->attributes.set("axis", std::to_string(axis_of(port, output.shape)));
-    node->inputs = parts;
-    return finished(node);
-  }
-
-  static Edge finished(Node* node) {
-    node->def = find_op(node->type, node->opset);
-    node->outputs.resize(1);
-    infer_node_shapes(*node);
-    return {node, 0};
+    return add("together")
+        .op("Concat", 1, parts, {{"axis", std::to_string(axis_of(port, output.shape))}});
   }
 
   // Copies the body's nodes, with its parameters as given; constants only once.
@@ -153,45 +119,29 @@ class Unroller {
       const Edge to = first.at(edge.node);
       return Edge{to.node, to.port + edge.port};
     };
-    std::vector<Edge> results(pattern.results.size());
-    for (const auto& node : pattern.nodes) {
-      if (node->is("Parameter")) continue;
-      if (node->is("Result")) {
-        const auto at = std::find(pattern.results.begin(), pattern.results.end(), node.get());
-        results[static_cast<size_t>(at - pattern.results.begin())] = mapped(node->inputs[0]);
-        continue;
-      }
+    for (const auto& node : pattern.nodes()) {
+      if (node->is("Parameter") || node->is("Result")) continue;
       if (node->is("Constant")) {
         Edge& shared = constants_[node->id];
         if (!shared.node) shared = constant(node->constant);
         first[node.get()] = shared;
         continue;
       }
-      Node* copy = fresh(node->type, node->name + "/" + std::to_string(i));
-      const int id = copy->id;
-      std::string name = std::move(copy->name);
-      *copy = *node;
-      copy->id = id;
-      copy->name = std::move(name);
-      for (Edge& input : copy->inputs) input = mapped(input);
-      first[node.get()] = {copy, 0};
+      Node twin = *node;
+      twin.name = node_->name + "/" + node->name + "/" + std::to_string(i);
+      std::vector<Edge> inputs;
+      for (const Edge& input : node->inputs) inputs.push_back(mapped(input));
+      twin.inputs = std::move(inputs);
+      first[node.get()] = {add("").copy(twin), 0};
     }
+    std::vector<Edge> results;
+    for (const Node* result : pattern.results) results.push_back(mapped(result->inputs[0]));
     return results;
-  }
-
-  void splice() {
-    const auto at = std::find_if(graph_.nodes.begin(), graph_.nodes.end(),
-                                 [&](const auto& n) { return n.get() == node_; });
-    graph_.nodes.insert(at, std::make_move_iterator(fresh_.begin()),
-                        std::make_move_iterator(fresh_.end()));
-    fresh_.clear();
   }
 
   Graph& graph_;
   Node* node_;
   const GraphBody& body_;
-  int next_id_ = 0;
-  std::vector<std::unique_ptr<Node>> fresh_;
   std::unordered_map<int, Edge> constants_;  // of the body, by id
 };
 
@@ -241,11 +191,8 @@ void unroll_loops(Graph& graph, const PassContext& context) {
   // are constants once the round is over.
   for (bool changed = true; changed;) {
     changed = false;
-    int last = 0;
-    for (const auto& node : graph.nodes) last = std::max(last, node->id);
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      Node* node = graph.nodes[i].get();
-      if (node->bodies.empty() || node->id > last) continue;
+    for (Node* node : nodes_of(graph)) {
+      if (node->bodies.empty()) continue;
       const auto all = iterations_of(*node, context.unroll_loops, std::min(kMostNodes, left));
       if (!all) continue;
       left -= static_cast<int64_t>(all->graphs.size() * all->body->node_count());

@@ -5,11 +5,6 @@
 
 namespace clinfer {
 
-Edge storage_root(Edge edge) {
-  while (edge.node->outputs[edge.port].storage.node) edge = edge.node->outputs[edge.port].storage;
-  return edge;
-}
-
 const Region& Plan::region_of(const Edge& edge) const {
   const Edge root = storage_root(edge);
   for (const Region& region : regions)
@@ -56,7 +51,7 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
   plan.graph = std::move(graph);
   std::string unsupported;
   size_t unsupported_layers = 0;
-  for (const auto& owned : plan.graph->nodes) {
+  for (const auto& owned : plan.graph->nodes()) {
     Node* node = owned.get();
     if (!node->def || node->def->view || node->is("Concat")) continue;
     Step step;

@@ -66,6 +66,4 @@ void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser&
 // where that has them.
 void plan_memory(Plan& plan, const Plan* whole = nullptr);
 
-Edge storage_root(Edge edge);
-
 }  // namespace clinfer

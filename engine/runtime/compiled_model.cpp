@@ -330,7 +330,7 @@ void DeviceModel::add_partial_batches(HostWeights& weights, const Progress& prog
       if (step.on_host)
         for (const Edge& input : step.node->inputs) needed.insert(input.node);
     for (const Node* result : sized.plan.graph->results) needed.insert(result->inputs[0].node);
-    for (const auto& node : sized.plan.graph->nodes)
+    for (const auto& node : sized.plan.graph->nodes())
       if (!needed.contains(node.get())) node->constant = {};
     for (Step& step : sized.plan.steps)
       if (!step.on_host) step.desc = {};

@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "engine/graph/insertion.h"
 #include "engine/ir/input_shapes.h"
 #include "engine/ir/ir_reader.h"
 
@@ -139,9 +140,7 @@ std::optional<BatchStated> batch_stated(const Node& node, size_t rank) {
 }
 
 void rebatch_constants(Graph& graph, int64_t before, int64_t batch) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes) nodes.push_back(node.get());
-  for (Node* node : nodes) {
+  for (Node* node : nodes_of(graph)) {
     if (node->inputs.size() < 2 || node->inputs[0].node->is("Constant")) continue;
     const Shape& in = node->inputs[0].node->shape(node->inputs[0].port);
     if (in.empty() || in[0] != before) continue;
@@ -149,9 +148,9 @@ void rebatch_constants(Graph& graph, int64_t before, int64_t batch) {
     auto values = stated ? constant_ints(*node, stated->input) : std::nullopt;
     if (!values || stated->index >= values->size() || (*values)[stated->index] != before) continue;
     (*values)[stated->index] = batch;
-    Edge& edge = node->inputs[stated->input];
+    const Edge edge = node->inputs[stated->input];
     const Tensor value = Tensor::of(ElementType::i64, edge.node->shape(edge.port), *values);
-    edge = {graph.insert_constant(node, edge.node->name, value), 0};
+    node->inputs.set(stated->input, Insertion(graph, node, edge.node->name).constant(value));
   }
 }
 

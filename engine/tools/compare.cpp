@@ -92,7 +92,7 @@ void compare_layers(std::shared_ptr<const Model> model, const Config& config,
   print("largest", "own error", "error", "layer");
   std::string worst;
   double most = 0;
-  for (const auto& node : graph.nodes) {
+  for (const auto& node : graph.nodes()) {
     if (!node->def || node->is("Reorder")) continue;
     const std::vector<Tensor> own = own_reference(*node, device);
     for (size_t port = 0; port < node->outputs.size(); ++port) {

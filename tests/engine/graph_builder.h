@@ -2,52 +2,52 @@
 #pragma once
 
 #include <algorithm>
-#include <initializer_list>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/graph/graph.h"
+#include "engine/graph/insertion.h"
 
 namespace clinfer::test {
 
 inline size_t count_of(const Graph& graph, const std::string& type) {
-  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+  return static_cast<size_t>(std::count_if(graph.nodes().begin(), graph.nodes().end(),
                                            [&](const auto& n) { return n->is(type); }));
 }
 
+// The first node of a type, or nullptr.
+inline Node* find(const Graph& graph, const std::string& type) {
+  for (const auto& node : graph.nodes())
+    if (node->is(type)) return node.get();
+  return nullptr;
+}
+
+// Adds to the end of its own graph. Nodes are called in0, in1, ..., out0, ..., and by their type.
 class GraphBuilder {
  public:
   Edge parameter(const Shape& shape, ElementType type = ElementType::f32) {
-    Node* node =
-        graph_->insert(nullptr, "Parameter", "in" + std::to_string(graph_->parameters.size()));
-    node->outputs = {{type, shape, {}, {}, {}}};
-    graph_->parameters.push_back(node);
-    return {node, 0};
+    return add("in" + std::to_string(graph_->parameters.size())).parameter(type, shape);
   }
-  Edge constant(const Tensor& value) {
-    return {graph_->insert_constant(nullptr, "constant", value), 0};
+  Edge constant(const Tensor& value) { return add("constant").constant(value); }
+  Edge number(float value, const Shape& shape = {}) {
+    return constant(Tensor::of<float>(ElementType::f32, shape, {value}));
   }
-  Edge op(const std::string& type, int opset, std::initializer_list<Edge> inputs,
-          std::initializer_list<std::pair<const char*, const char*>> attributes = {},
-          size_t outputs = 1) {
-    Node* node = graph_->insert(nullptr, type, type + std::to_string(graph_->nodes.size()));
-    node->opset = opset;
-    node->def = find_op(type, opset);
-    if (!node->def) throw Error(ErrorCode::unsupported, "no " + type);
-    node->inputs = inputs;
-    node->outputs.resize(outputs);
-    for (const auto& [name, value] : attributes) node->attributes.set(name, value);
-    infer_node_shapes(*node);
-    return {node, 0};
+  Edge ints(const std::vector<int64_t>& values) { return add("constant").ints(values); }
+  Edge op(const std::string& type, int opset, std::vector<Edge> inputs,
+          const std::map<std::string, std::string>& attributes = {}, size_t outputs = 1) {
+    return add(type + std::to_string(graph_->nodes().size()))
+        .op(type, opset, std::move(inputs), attributes, outputs);
   }
   void result(const Edge& edge) {
-    Node* node = graph_->insert(nullptr, "Result", "out" + std::to_string(graph_->results.size()));
-    node->inputs = {edge};
-    graph_->results.push_back(node);
+    add("out" + std::to_string(graph_->results.size())).result(edge);
   }
+  Graph& graph() { return *graph_; }
   std::unique_ptr<Graph> finish() { return std::move(graph_); }
 
  private:
+  Insertion add(std::string name) { return {*graph_, nullptr, std::move(name)}; }
+
   std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
 };
 

@@ -3,7 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "engine/graph/evaluate.h"
+#include "engine/graph/insertion.h"
+#include "tests/engine/graph_builder.h"
+#include "tests/kernels/op_test.h"
 
 namespace clinfer {
 namespace {
@@ -53,23 +59,15 @@ Node* add(Graph& graph, const OpDef& def, const std::string& name, std::vector<E
   return node;
 }
 
-Node* add_parameter(Graph& graph, Shape shape) {
-  Node* node = graph.insert(nullptr, "Parameter", "data");
-  node->outputs.resize(1);
-  node->outputs[0].shape = std::move(shape);
-  graph.parameters.push_back(node);
-  return node;
+Node* add_parameter(Graph& graph, const Shape& shape) {
+  return Insertion(graph, nullptr, "data").parameter(ElementType::f32, shape).node;
 }
 
-void add_result(Graph& graph, Edge edge) {
-  Node* node = graph.insert(nullptr, "Result", "result");
-  node->inputs = {edge};
-  graph.results.push_back(node);
-}
+void add_result(Graph& graph, Edge edge) { Insertion(graph, nullptr, "result").result(edge); }
 
 std::vector<std::string> names(const Graph& graph) {
   std::vector<std::string> all;
-  for (const auto& node : graph.nodes) all.push_back(node->name);
+  for (const auto& node : graph.nodes()) all.push_back(node->name);
   return all;
 }
 
@@ -87,10 +85,15 @@ struct Chain : testing::Test {
 };
 
 TEST_F(Chain, InsertsWithAFreshIdBeforeANode) {
-  a->id = 40;
   Node* added = graph.insert(b, "AddOne", "new");
-  EXPECT_EQ(added->id, 41);
-  EXPECT_EQ(names(graph), (std::vector<std::string>{"data", "a", "new", "b", "result"}));
+  EXPECT_EQ(added->id, 4);
+  auto numbered = std::make_unique<Node>();
+  numbered->id = 40;
+  numbered->name = "numbered";
+  graph.append(std::move(numbered));
+  EXPECT_EQ(graph.insert(nullptr, "AddOne", "last")->id, 41);
+  EXPECT_EQ(names(graph),
+            (std::vector<std::string>{"data", "a", "new", "b", "result", "numbered", "last"}));
 }
 
 TEST_F(Chain, FindsAndReplacesUses) {
@@ -111,14 +114,68 @@ TEST_F(Chain, RemovesWhatNoResultNeedsButKeepsParameters) {
 }
 
 TEST_F(Chain, SortsStably) {
-  std::swap(graph.nodes[1], graph.nodes[3]);  // result, b, a
-  graph.insert_constant(graph.nodes[0].get(), "c", Tensor::allocate(ElementType::f32, {1}));
+  graph.move_after(a, graph.results[0]);
+  graph.move_after(b, data);
+  Insertion(graph, data, "c").constant(Tensor::allocate(ElementType::f32, {1}));
+  EXPECT_EQ(names(graph), (std::vector<std::string>{"c", "data", "b", "result", "a"}));
   graph.sort();
   EXPECT_EQ(names(graph), (std::vector<std::string>{"c", "data", "a", "b", "result"}));
 }
 
+// Against the answers that a search through all nodes gives.
+TEST(Graph, KnowsItsOrderAndUsersAfterManyEdits) {
+  std::mt19937 random(1);
+  Graph graph;
+  std::vector<Node*> nodes{add_parameter(graph, {2})};
+  const auto any = [&] { return nodes[random() % nodes.size()]; };
+  for (int edit = 0; edit < 3000; ++edit) {
+    switch (random() % 4) {
+      case 0:  // mostly in one place, where numbers of positions run out
+        nodes.push_back(graph.insert(random() % 8 ? nodes[nodes.size() / 2] : any(), "AddOne", ""));
+        nodes.back()->inputs = {{any(), static_cast<int>(random() % 2)}, {any(), 0}};
+        break;
+      case 1:
+        if (Node* node = any(), *other = any(); node != other) graph.move_after(node, other);
+        break;
+      case 2:
+        if (Node* node = any(); !node->inputs.empty()) node->inputs.set(0, {any(), 0});
+        break;
+      case 3:
+        if (random() % 20 == 0) graph.replace_uses({any(), 0}, {any(), 1});
+    }
+  }
+  const std::vector<Node*> order = nodes_of(graph);
+  ASSERT_EQ(order.size(), nodes.size());
+  for (size_t i = 0; i + 1 < order.size(); ++i) {
+    ASSERT_TRUE(graph.is_before(order[i], order[i + 1])) << i;
+    ASSERT_EQ(graph.next(order[i]), order[i + 1]);
+  }
+  for (Node* node : order)
+    for (int port : {0, 1}) {
+      std::vector<Node*> users;
+      for (Node* reader : order)
+        for (const Edge& input : reader->inputs)
+          if (input == Edge{node, port}) users.push_back(reader);
+      ASSERT_EQ(graph.users(Edge{node, port}), users);
+      ASSERT_EQ(graph.use_count({node, port}), users.size());
+      ASSERT_EQ(graph.only_user({node, port}), users.size() == 1 ? users[0] : nullptr);
+    }
+}
+
+// As when each of many copies goes right behind the same node.
+TEST(Graph, NodesBeforeTheLastInsertedOneKeepTheirOrder) {
+  Graph graph;
+  Node* first = graph.insert(nullptr, "AddOne", "");
+  Node* before = graph.insert(nullptr, "AddOne", "");
+  for (int i = 0; i < 5000; ++i) before = graph.insert(before, "AddOne", "");
+  const std::vector<Node*> order = nodes_of(graph);
+  EXPECT_EQ(order[0], first);
+  for (size_t i = 0; i + 1 < order.size(); ++i)
+    ASSERT_TRUE(graph.is_before(order[i], order[i + 1])) << i;
+}
+
 TEST_F(Chain, NamesANodeOnACycle) {
-  a->inputs[0] = {b, 0};
+  a->inputs.set(0, {b, 0});
   try {
     graph.sort();
     FAIL();
@@ -133,16 +190,19 @@ TEST_F(Chain, NamesANodeOnACycle) {
 TEST_F(Chain, ClonesDeeply) {
   b->outputs[0].storage = {a, 0};
   const auto copy = graph.clone();
-  ASSERT_EQ(copy->nodes.size(), graph.nodes.size());
-  for (size_t i = 0; i < copy->nodes.size(); ++i) {
-    EXPECT_NE(copy->nodes[i].get(), graph.nodes[i].get());
-    for (const Edge& input : copy->nodes[i]->inputs) EXPECT_EQ(graph.users(input.node).size(), 0u);
+  ASSERT_EQ(copy->nodes().size(), graph.nodes().size());
+  const std::vector<Node*> copies = nodes_of(*copy), originals = nodes_of(graph);
+  for (size_t i = 0; i < copies.size(); ++i) {
+    EXPECT_NE(copies[i], originals[i]);
+    EXPECT_EQ(copy->users(copies[i]).size(), graph.users(originals[i]).size());
+    for (const Edge& input : copies[i]->inputs)
+      EXPECT_EQ(std::count(originals.begin(), originals.end(), input.node), 0);
   }
-  EXPECT_EQ(copy->nodes[2]->outputs[0].storage, (Edge{copy->nodes[1].get(), 0}));
-  copy->nodes[1]->name = "changed";
+  EXPECT_EQ(copies[2]->outputs[0].storage, (Edge{copies[1], 0}));
+  copies[1]->name = "changed";
   EXPECT_EQ(a->name, "a");
-  EXPECT_EQ(copy->parameters[0], copy->nodes[0].get());
-  EXPECT_EQ(copy->results[0], copy->nodes[3].get());
+  EXPECT_EQ(copy->parameters[0], copies[0]);
+  EXPECT_EQ(copy->results[0], copies[3]);
 }
 
 TEST_F(Chain, Evaluates) {
@@ -185,9 +245,7 @@ TEST_F(Chain, ComputesNothingWithoutElements) {
 TEST_F(Chain, EvaluatesTails) {
   a->tail = {{.function = "multiply", .operand = 1}};
   a->own_inputs = 1;
-  a->inputs.push_back(
-      {graph.insert_constant(a, "two", Tensor::of(ElementType::f32, {1}, std::vector<float>{2})),
-       0});
+  a->inputs.push_back(Insertion(graph, a, "two").floats({1}, {2}));
   infer_shapes(graph);
   const Tensor input = Tensor::of(ElementType::f32, {2}, std::vector<float>{5, 7});
   EXPECT_EQ(evaluate_graph(graph, std::vector<Tensor>{input}).at(0).to_floats(),
@@ -223,14 +281,38 @@ TEST(Graph, NamesTheLayerWhoseShapeDependsOnData) {
   }
 }
 
+TEST(Graph, RefusesValuesThatTakeTooMuchMemory) {
+  const auto shape = [](int64_t n) {
+    test::GraphBuilder b;
+    const auto ones = [&](const Shape& of, ElementType type = ElementType::f32) {
+      return b.constant(Tensor::of(type, of, std::vector<int>(static_cast<size_t>(count(of)), 1)));
+    };
+    const Edge row = ones({n});
+    const Edge sum = b.op("Einsum", 7, {row, row, ones({1, 1})}, {{"equation", "a,b,ab->"}});
+    const Edge wanted = b.op("Convert", 1, {sum}, {{"destination_type", "i64"}});
+    const Edge any = ones({1}, ElementType::i64);
+    const Edge target = b.op("Reshape", 1, {wanted, any}), one = ones({1});
+    auto graph = b.finish();
+    Node* made = graph->insert(nullptr, "Broadcast", "made");
+    made->opset = 3;
+    made->def = find_op("Broadcast", 3);
+    made->inputs = {one, target};
+    made->outputs.resize(1);
+    infer_shapes(*graph);
+    return made->shape();
+  };
+  EXPECT_EQ(shape(3), (Shape{9}));
+  EXPECT_THROW(shape(30000), Error);
+}
+
 TEST(Graph, RefusesImpossibleAndHugeShapes) {
   for (const std::vector<int64_t>& shape :
        {std::vector<int64_t>{1 << 20, 1 << 20}, {int64_t{1} << 62, 0, int64_t{1} << 62}, {-2, 3}}) {
     Graph graph;
     Node* data = add_parameter(graph, {2});
     const Tensor target = Tensor::of(ElementType::i64, {static_cast<int64_t>(shape.size())}, shape);
-    Node* constant = graph.insert_constant(nullptr, "target", target);
-    add(graph, add_one(), "huge", {{data, 0}, {constant, 0}});
+    const Edge constant = Insertion(graph, nullptr, "target").constant(target);
+    add(graph, add_one(), "huge", {{data, 0}, constant});
     EXPECT_THROW(infer_shapes(graph), Error) << to_string(shape);
   }
 }
@@ -239,16 +321,7 @@ TEST(Graph, LongChainsNeedNoStack) {
   Graph graph;
   Node* data = add_parameter(graph, {2});
   Node* last = add(graph, shape_of(), "shape", {{data, 0}});
-  for (int i = 0; i < 20000; ++i) {
-    auto node = std::make_unique<Node>();
-    node->id = i + 10;
-    node->type = "AddOne";
-    node->def = &add_one();
-    node->inputs = {{last, 0}};
-    node->outputs.resize(1);
-    last = node.get();
-    graph.nodes.push_back(std::move(node));
-  }
+  for (int i = 0; i < 20000; ++i) last = add(graph, add_one(), "", {{last, 0}});
   Node* reshaped = add(graph, add_one(), "reshaped", {{data, 0}, {last, 0}});
   infer_shapes(graph);
   EXPECT_EQ(reshaped->shape(), (Shape{20002}));

@@ -39,7 +39,7 @@ TEST(Model, BatchThatConstantsState) {
     return b.constant(Tensor::of(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
   };
   const Edge x = b.parameter({1, 2, 4, 4});
-  const std::initializer_list<std::pair<const char*, const char*>> nearest = {
+  const std::map<std::string, std::string> nearest = {
       {"mode", "nearest"},
       {"shape_calculation_mode", "sizes"},
       {"coordinate_transformation_mode", "asymmetric"},

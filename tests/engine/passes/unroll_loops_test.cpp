@@ -72,7 +72,7 @@ std::unique_ptr<Graph> scan_graph(int64_t steps, int64_t stride) {
 TEST(UnrollLoops, WritesIterationsOut) {
   for (const int64_t stride : {1, -1}) {
     auto graph = scan_graph(4, stride);
-    EXPECT_EQ(graph->nodes.at(2)->shape(), (Shape{2, 4, 3}));
+    EXPECT_EQ(nodes_of(*graph).at(2)->shape(), (Shape{2, 4, 3}));
     expect_same_values(*graph);
     EXPECT_EQ(count_of(*graph, "TensorIterator"), 0u);
     EXPECT_EQ(count_of(*graph, "Add"), 4u);
@@ -237,7 +237,7 @@ TEST(UnrollLoops, BodiesSliceAtACounter) {
       EXPECT_EQ(evaluate_graph(*graph, inputs)[0].to_floats(), want);
       EXPECT_EQ(count_of(*graph, "Loop"), 0u);
       EXPECT_EQ(count_of(*graph, "Multiply"), c.rows.size());
-      EXPECT_EQ(std::count_if(graph->nodes.begin(), graph->nodes.end(),
+      EXPECT_EQ(std::count_if(graph->nodes().begin(), graph->nodes().end(),
                               [](const auto& node) {
                                 return node->is("Constant") &&
                                        node->constant.type() == ElementType::f32;
@@ -292,7 +292,7 @@ TEST(UnrollLoops, LoopsInsideDependOnCountersAround) {
   const Edge i = inner.parameter({}, ElementType::i64), s = inner.parameter({2}),
              x = inner.parameter({6, 2});
   Node* two_rows = slicing_loop(inner, innermost.finish(), 2, 0, s, x);
-  two_rows->inputs[2] = inner.op("Multiply", 1, {i, ints(inner, {}, {2})});
+  two_rows->inputs.set(2, inner.op("Multiply", 1, {i, ints(inner, {}, {2})}));
   const Edge next = inner.op("Add", 1, {i, ints(inner, {}, {1})});
   inner.result(next);
   inner.result({two_rows, 0});
@@ -320,7 +320,7 @@ TEST(UnrollLoops, LoopsThatStaySliceAtACounter) {
   Node* loop =
       slicing_loop(b, inner.finish(), 1, 0, b.constant(Tensor::allocate(ElementType::f32, {2})),
                    b.parameter({3, 2}));
-  loop->inputs[0] = b.parameter({}, ElementType::i64);
+  loop->inputs.set(0, b.parameter({}, ElementType::i64));
   b.result({loop, 0});
   const auto graph = b.finish();
   graph->sort();
@@ -353,14 +353,14 @@ TEST(UnrollLoops, ShapesThatDependOnDataOrVaryAreRefused) {
   {
     GraphBuilder b;
     Node* loop = slicing_loop(b, body(), 4, 0, b.parameter({1, 2}), b.parameter({4, 2}));
-    loop->inputs[2] = b.parameter({}, ElementType::i64);
+    loop->inputs.set(2, b.parameter({}, ElementType::i64));
     EXPECT_NE(error_of([&] { infer_node_shapes(*loop); }).find("(Slice"), std::string::npos);
   }
   {
     GraphBuilder b;
     Node* loop =
         slicing_loop(b, growing_body({4, 2}, 4), -1, 0, b.parameter({1, 2}), b.parameter({4, 2}));
-    loop->inputs[0] = b.parameter({}, ElementType::i64);
+    loop->inputs.set(0, b.parameter({}, ElementType::i64));
     EXPECT_NE(error_of([&] { infer_node_shapes(*loop); }).find("from [2,2] to [3,2]"),
               std::string::npos);
   }
@@ -383,19 +383,18 @@ TEST(UnrollLoops, ShapesThatDependOnDataOrVaryAreRefused) {
 
 TEST(UnrollLoops, SlicedInputsThatRunOutAreRefused) {
   auto graph = scan_graph(4, 1);
-  Node* loop = graph->nodes.at(2).get();
+  Node* loop = nodes_of(*graph).at(2);
   loop->type = "Loop";
   loop->opset = 5;
   loop->def = find_op("Loop", 5);
-  Node* go =
-      graph->insert_constant(loop, "go", Tensor::of(ElementType::boolean, {}, std::vector<int>{1}));
-  Node* trips = graph->insert_constant(loop, "trips",
-                                       Tensor::of(ElementType::i64, {}, std::vector<int64_t>{5}));
+  Insertion add(*graph, loop);
+  const Edge go = add.constant(Tensor::of(ElementType::boolean, {}, std::vector<int>{1})),
+             trips = add.constant(Tensor::of(ElementType::i64, {}, std::vector<int64_t>{5}));
   auto body = scan_body({2, 1, 3});
   body->inputs = {{2, 0, true, 1}, {3, 1}};
   body->outputs = {{0, 0, true, 1}, {1, 0}};
   loop->bodies = {body};
-  loop->inputs.insert(loop->inputs.begin(), {{trips, 0}, {go, 0}});
+  loop->inputs = {trips, go, loop->inputs[0], loop->inputs[1]};
   infer_node_shapes(*loop);
   EXPECT_NE(error_of([&] { unroll_loops(*graph, {}); }).find("behind the end"), std::string::npos);
 }
@@ -526,7 +525,7 @@ TEST(UnrollLoops, LoopsInsideOfLoopsStopGrowing) {
   graph->sort();
   infer_node_shapes(*outer);
   expect_same_values(*graph);
-  EXPECT_LT(graph->nodes.size(), 50'000u);
+  EXPECT_LT(graph->nodes().size(), 50'000u);
   EXPECT_GT(count_of(*graph, "Loop"), 0u);
 }
 

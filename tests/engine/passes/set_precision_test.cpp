@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/passes/passes.h"
-#include "tests/engine/graph_builder.h"
+#include "tests/engine/quantized_models.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer {
@@ -216,6 +216,31 @@ TEST(HalfActivations, NotForNarrowMapsOfProbabilities) {
   EXPECT_TRUE(half_activations(config, *map_of(24, 1, "ReLU"), true));  // a picture
   config.precision = Precision::f16;
   EXPECT_TRUE(half_activations(config, *map_of(24, 1, "Sigmoid"), true));
+}
+
+TEST(HalfActivations, OfQuantisedModels) {
+  GraphBuilder b;
+  b.result(test::fake_quantize(b, b.parameter({1, 3}), 0, 2));
+  const auto graph = b.finish();
+  Config config;
+  EXPECT_TRUE(half_activations(config, *graph, true));
+  config.fp16_for_quantized_models = false;
+  EXPECT_FALSE(half_activations(config, *graph, true));
+  config.precision = Precision::f16;
+  EXPECT_TRUE(half_activations(config, *graph, true));
+}
+
+TEST(HalfActivations, SumsOfIntegersAreFloats) {
+  GraphBuilder b;
+  const Edge filter = b.constant(test::random_ints(ElementType::i32, {4, 3, 3, 3}, -127, 127, 5));
+  b.result(
+      b.op("Convolution", 1, {b.parameter({1, 3, 6, 6}, ElementType::i32), filter},
+           {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}}));
+  const auto graph = b.finish();
+  Config config;
+  EXPECT_FALSE(half_activations(config, *graph, true)) << "127 * 127 * 27 is no f16";
+  config.precision = Precision::f16;
+  EXPECT_FALSE(half_activations(config, *graph, true));
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+// Memory layouts, views and reorders.
+#include "tests/engine/pass_test.h"
+
+namespace clinfer {
+namespace {
+
+using test::conv;
+using test::count_of;
+using test::cpu_context;
+using test::expect_same_values;
+using test::find;
+using test::GraphBuilder;
+using test::random_tensor;
+
+// What convolves signals has their channels last, from the input on; a transpose behind it then is
+// a sequence as it lies.
+TEST(AssignLayouts, SignalsAreImagesOfOneRow) {
+  GraphBuilder b;
+  const auto convolve = [&](Edge x, unsigned seed) {
+    return b.op("Convolution", 1, {x, b.constant(random_tensor({8, 8, 3}, -1, 1, seed))},
+                {{"strides", "1"}, {"dilations", "1"}, {"pads_begin", "1"}, {"pads_end", "1"}});
+  };
+  const Edge pooled = b.op("MaxPool", 1, {convolve(b.parameter({1, 8, 20}), 1)},
+                           {{"kernel", "2"},
+                            {"strides", "2"},
+                            {"pads_begin", "0"},
+                            {"pads_end", "0"},
+                            {"rounding_type", "floor"}});
+  const Edge signal = convolve(pooled, 2);
+  b.result(b.op("Transpose", 1,
+                {signal, b.constant(Tensor::of<int>(ElementType::i64, {3}, {0, 2, 1}))}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "assign_layouts");
+  EXPECT_EQ(count_of(*graph, "Reorder"), 0u);
+  EXPECT_TRUE(graph->parameters[0]->outputs[0].desc.is_channels_last());
+}
+
+TEST(AssignLayouts, ConcatAlongChannelsCostsNothing) {
+  GraphBuilder b;
+  const Edge in = b.parameter({1, 8, 6, 6});
+  const Edge inner =
+      b.op("Concat", 1, {conv(b, in, 8, 16, 1, "0,0", 1), conv(b, in, 8, 32, 1, "0,0", 2)},
+           {{"axis", "1"}});
+  const Edge outer = b.op("Concat", 1, {inner, conv(b, in, 8, 16, 1, "0,0", 3)}, {{"axis", "1"}});
+  b.result(conv(b, outer, 64, 16, 1, "0,0", 4));
+  auto graph = b.finish();
+  run_passes(*graph, cpu_context(), "");
+  EXPECT_EQ(count_of(*graph, "Reorder"), 1u);  // of the result, to NCHW
+  // All four parts lie in the outer concat's memory, at their channels.
+  Node* first = find(*graph, "Convolution");
+  EXPECT_EQ(storage_root({first, 0}).node->type, "Concat");
+  EXPECT_EQ(first->outputs[0].desc.strides, (Shape{64 * 36, 1, 64 * 6, 64}));
+}
+
+TEST(AssignLayouts, SsdHeadsWriteStraightIntoTheirConcat) {
+  GraphBuilder b;
+  const Edge in = b.parameter({1, 8, 6, 6});
+  std::vector<Edge> heads;
+  for (unsigned i = 0; i < 2; ++i) {
+    Edge x = conv(b, in, 8, 12, 1, "0,0", 1 + i);
+    x = b.op("Transpose", 1, {x, b.constant(Tensor::of<int>(ElementType::i64, {4}, {0, 2, 3, 1}))});
+    heads.push_back(b.op("Reshape", 1,
+                         {x, b.constant(Tensor::of<int>(ElementType::i64, {2}, {1, -1}))},
+                         {{"special_zero", "true"}}));
+  }
+  b.result(b.op("Concat", 1, {heads[0], heads[1]}, {{"axis", "1"}}));
+  auto graph = b.finish();
+  run_passes(*graph, cpu_context(), "");
+  EXPECT_EQ(count_of(*graph, "Reorder"), 0u);
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -1,0 +1,88 @@
+// Channel shuffles and reordered channels in front of convolutions.
+#include "tests/engine/pass_test.h"
+
+namespace clinfer {
+namespace {
+
+using test::add;
+using test::convolved;
+using test::count_of;
+using test::expect_same_values;
+using test::GraphBuilder;
+using test::mul;
+using test::random_tensor;
+using test::reshape;
+using test::sub;
+using test::transpose;
+using test::unary;
+
+Edge pointwise(GraphBuilder& b, Edge x, int64_t in, int64_t out, unsigned seed) {
+  return b.op(
+      "Convolution", 1, {x, b.constant(random_tensor({out, in, 1, 1}, -1, 1, seed))},
+      {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}});
+}
+
+// Two units of a ShuffleNet.
+std::unique_ptr<Graph> shuffle_net(const std::vector<int64_t>& order, bool second_reader = false) {
+  GraphBuilder b;
+  const Edge in = b.parameter({2, 8, 5, 6});
+  Edge around = unary(b, "ReLU", pointwise(b, in, 8, 8, 1)), y = in;
+  for (unsigned unit = 0; unit < 2; ++unit) {
+    y = pointwise(b, y, 8, 8, 2 + unit);
+    y = add(b, y, b.constant(random_tensor({1, 8, 1, 1}, -1, 1, 7)));
+    y = b.op("PReLU", 1, {y, b.constant(random_tensor({8}, 0, 1, 8))});
+    y = b.op("Concat", 1, {around, y}, {{"axis", "1"}});
+    y = reshape(b, transpose(b, reshape(b, y, {2, 2, 8, 5, 6}), order), {2, 16, 5, 6});
+    y = b.op("VariadicSplit", 1, {y, b.ints({1}), b.ints({8, 8})}, {}, 2);
+    around = y;
+    y = {y.node, 1};
+    if (second_reader) b.result(y);
+  }
+  b.result(b.op("Concat", 1, {around, pointwise(b, y, 8, 8, 9)}, {{"axis", "1"}}));
+  return b.finish();
+}
+
+TEST(FoldShuffles, OneCopyAUnit) {
+  auto graph = shuffle_net({0, 2, 1, 3, 4});
+  expect_same_values(*graph, "fold_shuffles");
+  EXPECT_EQ(count_of(*graph, "VariadicSplit"), 0u);
+  expect_same_values(*graph, "");
+  EXPECT_EQ(count_of(*graph, "Reorder"), 3u);  // two units, and the result
+}
+
+TEST(FoldShuffles, NotOtherOrdersOrReaders) {
+  auto other = shuffle_net({0, 2, 1, 4, 3});
+  expect_same_values(*other, "fold_shuffles");
+  EXPECT_EQ(count_of(*other, "VariadicSplit"), 2u);
+  auto read = shuffle_net({0, 2, 1, 3, 4}, true);
+  expect_same_values(*read, "fold_shuffles");
+  EXPECT_EQ(count_of(*read, "VariadicSplit"), 2u);
+}
+
+// Channels in another order, on the way to a convolution.
+TEST(FoldShuffles, OrdersOfChannels) {
+  for (const int what : {0, 1, 2, 3, 4}) {
+    GraphBuilder b;
+    // 1: a channel twice; 2: not the channels; 3: a further reader; 4: a norm across channels.
+    const Edge in = b.parameter({2, 3, 3, 5});
+    const Edge picked = b.op(
+        "Gather", 8,
+        {in, b.ints(what == 1 ? std::vector<int64_t>{2, 0, 2} : std::vector<int64_t>{2, 0, -2}),
+         b.constant(Tensor::of<int>(ElementType::i64, {}, {what == 2 ? 2 : 1}))},
+        {{"batch_dims", "0"}});
+    Edge x = b.op("PReLU", 1, {picked, b.constant(random_tensor({3}, -1, 1, 2))});
+    x = sub(b, b.constant(random_tensor({1, 3, 1, 1}, -1, 1, 3)), x);
+    x = b.op("MVN", 6,
+             {x, b.ints(what == 4 ? std::vector<int64_t>{1, 2, 3} : std::vector<int64_t>{-1, 2})},
+             {{"normalize_variance", "true"}, {"eps", "0.1"}, {"eps_mode", "inside_sqrt"}});
+    x = mul(b, x, b.constant(random_tensor({3, 1, 1}, -1, 1, 4)));
+    if (what == 3) b.result(unary(b, "Tanh", x));
+    b.result(convolved(b, x, 4, 3, "1,1", "1,1", "1,1"));
+    auto graph = b.finish();
+    expect_same_values(*graph, "fold_shuffles");
+    EXPECT_EQ(count_of(*graph, "Gather"), what == 0 ? 0u : 1u) << what;
+  }
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -1,0 +1,152 @@
+// Quantised models in integers: each graph keeps its values, except those in the middle between two
+// steps.
+#include "tests/engine/quantized_models.h"
+
+namespace clinfer {
+namespace {
+
+using test::conv;
+using test::conv_on_grids;
+using test::count_of;
+using test::cpu_context;
+using test::expect_same_values_but;
+using test::fake_quantize;
+using test::functions_of;
+using test::GraphBuilder;
+using test::numbers;
+using test::random_tensor;
+
+PassContext dot_context() {
+  PassContext context = cpu_context();
+  context.traits.vector_width = 16;
+  context.traits.dot = DotProduct::avx512;
+  return context;
+}
+
+size_t convolutions_of_bytes(const Graph& graph) {
+  return static_cast<size_t>(
+      std::count_if(graph.nodes().begin(), graph.nodes().end(), [](const auto& n) {
+        return n->type.ends_with("Convolution") &&
+               n->inputs[0].node->outputs[n->inputs[0].port].type == ElementType::u8;
+      }));
+}
+
+TEST(Quantize, ConvolutionsTakeBytes) {
+  GraphBuilder b;
+  Edge x = fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f);  // zero at 128
+  x = b.op("ReLU", 1, {conv_on_grids(b, x, "Convolution", {4, 3, 3, 3})});
+  x = b.op("MaxPool", 1, {x},
+           {{"kernel", "2,2"},
+            {"strides", "1,1"},
+            {"pads_begin", "0,0"},
+            {"pads_end", "0,0"},
+            {"rounding_type", "floor"}});
+  x = fake_quantize(b, x, 0, 10.2f);
+  x = conv_on_grids(b, x, "GroupConvolution", {4, 1, 1, 3, 3});
+  b.result(fake_quantize(b, x, -10, 9.921875f));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 20.f / 256 * 1.01f, dot_context());
+  EXPECT_EQ(convolutions_of_bytes(*graph), 2u);
+  EXPECT_EQ(count_of(*graph, "Quantize"), 1u);  // of the input; the other one is in the convolution
+  EXPECT_EQ(count_of(*graph, "ReLU"), 0u);      // bytes from 0 on
+  EXPECT_EQ(count_of(*graph, "Dequantize"), 0u);
+  EXPECT_EQ(count_of(*graph, "FakeQuantize"),
+            0u);  // in the tail, as floats: nobody computes with those bytes
+}
+
+// Weights that are no bytes without their zero point: integers all the same.
+TEST(Quantize, WeightsMayHaveZeroPoints) {
+  const Shape filter{4, 3, 3, 3};
+  const auto convolve = [&](float span) {
+    std::vector<float> values = random_tensor(filter, -127, 127, 5).to_floats();
+    values[0] = -128, values[1] = values[0] + span;
+    for (float& value : values) value = 0.25f * (std::floor(value) + 50);
+    GraphBuilder b;
+    b.result(b.op(
+        "Convolution", 1,
+        {fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f),
+         b.constant(numbers(filter, values))},
+        {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}}));
+    auto graph = b.finish();
+    expect_same_values_but(*graph, 1e-3f, dot_context());
+    return convolutions_of_bytes(*graph);
+  };
+  EXPECT_EQ(convolve(255), 1u);
+  EXPECT_EQ(convolve(256), 0u);  // too far apart for bytes
+}
+
+TEST(Quantize, SumsReadBytes) {
+  GraphBuilder b;
+  const Edge x = fake_quantize(b, b.parameter({1, 4, 6, 6}), -2, 1.984375f);
+  const Edge y = fake_quantize(b, conv_on_grids(b, x, "Convolution", {4, 4, 3, 3}), -10, 9.921875f);
+  const Edge sum = fake_quantize(b, b.op("Add", 1, {x, y}), -12, 11.90625f);
+  b.result(conv_on_grids(b, sum, "Convolution", {4, 4, 3, 3}));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 24.f / 256 * 0.508f * 4,
+                         dot_context());  // a few in the middle between two bytes go the other way
+  EXPECT_EQ(convolutions_of_bytes(*graph), 2u);
+  EXPECT_EQ(count_of(*graph, "Add"), 0u);
+  EXPECT_EQ(count_of(*graph, "Dequantize"), 0u);
+}
+
+// Floats between two quantisations, the second in the tail of the first: the first becomes its
+// steps as well, which make an exact 0 of what lies at the zero point.
+TEST(Quantize, FloatsInBetweenAreSpelledOut) {
+  GraphBuilder b;
+  const Edge x = fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f);
+  const Edge product = b.op("Multiply", 1, {x, b.parameter({1, 3, 6, 6})});
+  b.result(conv_on_grids(b, fake_quantize(b, product, -4, 3.96875f), "Convolution", {4, 3, 3, 3}));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 8.f / 256 * 0.508f * 4, dot_context());  // as in SumsReadBytes
+  EXPECT_EQ(convolutions_of_bytes(*graph), 1u);
+  EXPECT_EQ(count_of(*graph, "FakeQuantize"), 0u);
+  EXPECT_EQ(functions_of(*graph, "Multiply"),
+            (std::vector<std::string>{"add", "to_level", "multiply", "add", "multiply", "multiply",
+                                      "add", "to_byte"}));
+}
+
+TEST(Quantize, LeavesFloatsThatNobodyCounts) {
+  GraphBuilder b;
+  const Edge x = fake_quantize(b, b.parameter({1, 3, 6, 6}), -2, 1.984375f);
+  b.result(conv(b, x, 3, 4, 3, "1,1", 9));  // weights on no grid
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 1e-4f, dot_context());
+  EXPECT_EQ(convolutions_of_bytes(*graph), 0u);
+  EXPECT_EQ(functions_of(*graph, "Multiply"),
+            (std::vector<std::string>{"add", "to_level", "multiply", "add"}));
+  EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
+}
+
+TEST(Quantize, LeavesVectors) {
+  GraphBuilder b;
+  const Edge low = b.constant(numbers({5}, {-1, -2, -3, -4, -5})),
+             high = b.constant(numbers({5}, {1, 2, 3, 4, 5}));
+  b.result(b.op("FakeQuantize", 1, {b.parameter({5}), low, high, low, high}, {{"levels", "256"}}));
+  auto graph = b.finish();
+  expect_same_values_but(*graph, 1e-4f, dot_context());
+  EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
+}
+
+TEST(Quantize, NeedsADotProduct) {
+  GraphBuilder b;
+  b.result(conv_on_grids(b, fake_quantize(b, b.parameter({1, 3, 6, 6}), 0, 2), "Convolution",
+                         {4, 3, 3, 3}));
+  auto graph = b.finish();
+  run_passes(*graph, cpu_context(), "quantize");
+  EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
+}
+
+TEST(Quantize, StaysInFloatsWhereAskedTo) {
+  GraphBuilder b;
+  b.result(conv_on_grids(b, fake_quantize(b, b.parameter({1, 3, 6, 6}), 0, 2), "Convolution",
+                         {4, 3, 3, 3}));
+  auto graph = b.finish();
+  PassContext context = dot_context();
+  context.integers = false;
+  run_passes(*graph, context, "quantize");
+  EXPECT_EQ(count_of(*graph, "Quantize"), 0u);
+  EXPECT_EQ(convolutions_of_bytes(*graph), 0u);
+}
+
+}  // namespace
+}  // namespace clinfer

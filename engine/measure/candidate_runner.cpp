@@ -245,8 +245,8 @@ void CandidateRunner::make_part(Ready& ready, const std::vector<cl::Buffer>& pac
     return cl::Buffer(context_.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data);
   };
   ready.list = buffer_of(list.data(), list.size() * sizeof(int32_t));
-  ready.meetings = buffer_of(&ready.met, sizeof ready.met);
-  bind_persistent(ready.kernels.back(), buffers, ready.list, ready.meetings);
+  ready.barrier_counter = buffer_of(&ready.barriers_passed, sizeof ready.barriers_passed);
+  bind_persistent(ready.kernels.back(), buffers, ready.list, ready.barrier_counter);
 }
 
 void CandidateRunner::want(std::span<const KernelPlan> plans) {
@@ -287,7 +287,7 @@ void CandidateRunner::launch(Ready& ready, unsigned times, std::vector<cl::Event
   if (part_) {
     const auto launches = static_cast<unsigned>(ready.plan.launches.size());
     enqueue_persistent(queue_, ready.kernels[0], times * ready.words, part_->groups, ready.items,
-                       times * launches - 1, ready.met, next_event());
+                       times * launches - 1, ready.barriers_passed, next_event());
     return;
   }
   for (unsigned i = 0; i < times; ++i)

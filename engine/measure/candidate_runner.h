@@ -49,8 +49,8 @@ class CandidateRunner final : public KernelRunner {
     // Of the persistent one: work-items of a work-group, words of the list for one execution, and
     // how far work-groups will have counted.
     size_t items = 0, words = 0;
-    cl_uint met = 0;
-    cl::Buffer list, meetings;
+    cl_uint barriers_passed = 0;
+    cl::Buffer list, barrier_counter;
   };
   // An output as the kernel in use wrote it, with whatever lies between its elements. Copies stay
   // on the device: networks have outputs of many megabytes, and each candidate is verified.

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <limits>
 
-#include "engine/passes/passes.h"
-#include "engine/measure/by_turns.h"
+#include "engine/measure/ab_comparison.h"
 #include "engine/measure/candidate_runner.h"
-#include "engine/runtime/infer_request.h"
 #include "engine/measure/noise.h"
 #include "engine/measure/trial_picture.h"
+#include "engine/passes/passes.h"
+#include "engine/runtime/infer_request.h"
 #include "kernels/frames/preprocess.h"
 #include "tuning/op_key.h"
 #include "tuning/shipped.h"
@@ -24,14 +24,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kSaveInterval = std::chrono::seconds(2);
-constexpr int kTimedWalks = 3;
+constexpr int kTimedRuns = 3;
 constexpr double kLeastSeconds = 0.25;  // less of a budget is not worth starting on an operation
 constexpr size_t kAhead = 4;            // operations whose kernels are compiled in advance
 constexpr size_t kRelatives = 6;        // best points of earlier operations that a search tries
 constexpr unsigned kInFlight = 2;       // requests a stream while the whole network is compared
 constexpr double kWholeSeconds = 2;     // of comparing the whole network, each time
 // Kernels that gained less than this alone are taken back, by the number of the attempt.
-constexpr std::array kTakenBackBelow = {1.05, 1.2, std::numeric_limits<double>::infinity()};
+constexpr std::array kRevertedBelow = {1.05, 1.2, std::numeric_limits<double>::infinity()};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -98,7 +98,7 @@ double run_preprocess(DeviceModel& model, const OpDesc& desc, const TuningPoint&
 double seconds_of_preprocess(DeviceModel& model, const OpDesc& desc, const TuningPoint& point) {
   const TrialPicture picture(model.context(), desc);
   run_preprocess(model, desc, point, picture, 1);  // builds it
-  return run_preprocess(model, desc, point, picture, kTimedWalks);
+  return run_preprocess(model, desc, point, picture, kTimedRuns);
 }
 
 }  // namespace
@@ -267,10 +267,10 @@ bool Tuning::measure(DeviceModel& model, const std::vector<bool>& parts,
   // Time is spent where time can be saved: what takes longest goes first and gets most of the
   // budget.
   std::vector<double> least(plan.steps.size(), std::numeric_limits<double>::infinity());
-  request.walk([&](size_t) { must_go_on(); });
-  for (int i = 0; i < kTimedWalks; ++i) {
+  request.run_step_by_step([&](size_t) { must_go_on(); });
+  for (int i = 0; i < kTimedRuns; ++i) {
     auto last = Clock::now();
-    request.walk([&](size_t s) {
+    request.run_step_by_step([&](size_t s) {
       least[s] = std::min(least[s], seconds_since(last));
       must_go_on();
       last = Clock::now();
@@ -391,7 +391,7 @@ bool Tuning::measure(DeviceModel& model, const std::vector<bool>& parts,
         continue;
       }
       Node* node = plan.steps[task.step].node;
-      request.walk([&](size_t s) {
+      request.run_step_by_step([&](size_t s) {
         if (s == task.step)
           measure_task(task, [&](const Argument& argument) {
             return argument.kind == Argument::Kind::input
@@ -417,7 +417,8 @@ void Tuning::stop() {
                                         config_.tuning_file + ", TUNING_CREATE goes on from there");
 }
 
-bool Tuning::pays(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver& observer) {
+bool Tuning::is_not_slower(DeviceModel& tuned, DeviceModel& untuned,
+                           const TuningObserver& observer) {
   status_.layer = "the whole network";
   status_.index = status_.layers;
   status_.tried = 0;
@@ -434,7 +435,7 @@ bool Tuning::pays(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver
   const auto start = Clock::now();
   bool stopped = false;
   const double before = seconds_;
-  const ByTurns whole = compare_by_turns(without, with, kWholeSeconds, [&] {
+  const ABComparison whole = compare_alternately(without, with, kWholeSeconds, [&] {
     status_.seconds = seconds_ = before + seconds_since(start);
     stopped = stopped || (observer && !observer(status_));
     return !stopped;
@@ -444,10 +445,10 @@ bool Tuning::pays(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver
   return !whole.second_is_slower();
 }
 
-bool Tuning::take_back(const Plan& plan) {
+bool Tuning::revert_least_gains(const Plan& plan) {
   bool changed = false;
-  while (!changed && take_backs_ < kTakenBackBelow.size()) {
-    const double below = kTakenBackBelow[take_backs_++];
+  while (!changed && reverts_ < kRevertedBelow.size()) {
+    const double below = kRevertedBelow[reverts_++];
     for (const Step& step : plan.steps) {
       if (step.on_host) continue;
       Problem& problem = problems_.at(op_key(step.desc));
@@ -456,7 +457,7 @@ bool Tuning::take_back(const Plan& plan) {
         continue;
       problem.choice = problem.fallback;
       problem.ns = problem.default_ns;
-      problem.taken_back = changed = true;
+      problem.reverted = changed = true;
       fresh_.emplace_back(problem.hash, record_of(problem, step.desc));
     }
   }
@@ -497,7 +498,7 @@ TuningReport Tuning::finish(const Plan& plan) {
     report.lapsed += !problem.lapsed.empty();
     report.shipped += problem.source == LayerTuning::Source::shipped;
     report.measured += problem.measured;
-    report.taken_back += problem.taken_back;
+    report.taken_back += problem.reverted;
     if (!problem.lapsed.empty()) lapsed.push_back(problem.hash);
     if (const TuningRecord* record = file_.find(units_, problem.hash);
         hit && record && record->op.empty())

@@ -28,7 +28,7 @@ class Tuning {
   // The same for the kernel that makes an input of frames (preprocess_op).
   TuningPoint choose_preprocess(const OpDesc& desc);
 
-  // Measures what the mode wants measured, on a realised model whose plan was made by choose(), and
+  // Measures what the mode wants measured, on a built model whose plan was made by choose(), and
   // writes the file. `parts`: steps whose kernels will be parts of persistent kernels, which the
   // model has its share of the device for. True when choose() gives other kernels now. Throws
   // Error; what was measured before is in the file.
@@ -38,11 +38,11 @@ class Tuning {
   // Kernels that are faster alone can be slower beside the others: whether a model with the
   // measured ones is no slower as a whole than one without tuning, each with two requests in flight
   // a stream. Throws as measure() does.
-  bool pays(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver& observer);
+  bool is_not_slower(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver& observer);
 
   // Goes back to the untuned kernels for those layers of the plan that gained least alone, for more
   // at each call, here and in the file. False when nothing is left that measure() has changed.
-  bool take_back(const Plan& plan);
+  bool revert_least_gains(const Plan& plan);
 
   // What happened to the layers of the plan. Removes lapsed records from the file in mode update.
   TuningReport finish(const Plan& plan);
@@ -54,7 +54,7 @@ class Tuning {
     KernelChoice fallback, choice;
     std::vector<KernelChoice> guesses;
     LayerTuning::Source source = LayerTuning::Source::untuned;
-    bool has_choice = false, partial = false, measured = false, taken_back = false;
+    bool has_choice = false, partial = false, measured = false, reverted = false;
     std::string lapsed;
     double ns = 0, default_ns = 0;
     size_t tried = 0;
@@ -88,7 +88,7 @@ class Tuning {
   std::vector<OpDesc> pictures_;                             // by choose_preprocess()
   std::vector<std::pair<std::string, TuningRecord>> fresh_;  // measured and not yet written
   TuningStatus status_;                                      // of measure()
-  size_t take_backs_ = 0;
+  size_t reverts_ = 0;
   double gain_ = 0, seconds_ = 0;
 };
 

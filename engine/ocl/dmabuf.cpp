@@ -30,10 +30,10 @@ DmabufSharing::DmabufSharing(const Device& device) {
     }
   functions_.acquire_name = "clEnqueueAcquireExternalMemObjectsKHR";
   functions_.release_name = "clEnqueueReleaseExternalMemObjectsKHR";
-  functions_.acquire =
-      extension_function<HandOverFunctions::Enqueue>(device.platform, functions_.acquire_name);
-  functions_.release =
-      extension_function<HandOverFunctions::Enqueue>(device.platform, functions_.release_name);
+  functions_.acquire = extension_function<AcquireReleaseFunctions::Enqueue>(
+      device.platform, functions_.acquire_name);
+  functions_.release = extension_function<AcquireReleaseFunctions::Enqueue>(
+      device.platform, functions_.release_name);
   if (functions_.acquire == nullptr || functions_.release == nullptr)
     problem_ = "the OpenCL driver names cl_khr_external_memory but lacks functions of it";
 }
@@ -58,7 +58,7 @@ std::shared_ptr<ExternalMemory> DmabufSharing::import(const cl::Context& context
 // the innermost event stands for all.
 void DmabufSharing::with_acquired(const cl::CommandQueue& queue,
                                   std::span<ExternalMemory* const> memories,
-                                  const HandOver::Use& use) const {
+                                  const AcquireRelease::Use& use) const {
   const auto use_with_others = [&](const cl::Event& acquired) {
     if (memories.size() == 1) return use(acquired);
     cl::Event used;

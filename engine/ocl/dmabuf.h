@@ -8,8 +8,8 @@
 #include <string>
 
 #include "engine/engine.h"
+#include "engine/ocl/acquire_release.h"
 #include "engine/ocl/device.h"
-#include "engine/ocl/hand_over.h"
 
 namespace clinfer::ocl {
 
@@ -35,7 +35,7 @@ class ExternalMemory final : public ImportedMemory {
   int fd_;  // drivers borrow it: it is open as long as the buffer
   size_t bytes_;
   cl::Buffer buffer_;
-  HandOver uses_;
+  AcquireRelease uses_;
 };
 
 // The extensions on one device. Immutable.
@@ -49,11 +49,11 @@ class DmabufSharing {
   std::shared_ptr<ExternalMemory> import(const cl::Context& context, int fd, size_t bytes) const;
   // `memories`: one or more, each once, in an order that is the same for all uses.
   void with_acquired(const cl::CommandQueue& queue, std::span<ExternalMemory* const> memories,
-                     const HandOver::Use& use) const;
+                     const AcquireRelease::Use& use) const;
 
  private:
   std::string problem_;
-  HandOverFunctions functions_;
+  AcquireReleaseFunctions functions_;
 };
 
 }  // namespace clinfer::ocl

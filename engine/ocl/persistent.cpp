@@ -160,7 +160,7 @@ PersistentKernel make_persistent(
       throw std::logic_error("the list of a persistent kernel is not as its arguments are");
     ++count;
   }
-  result.meetings = count ? static_cast<unsigned>(count - 1) : 0;
+  result.barriers = count ? static_cast<unsigned>(count - 1) : 0;
 
   std::string text =
       "#define PK_PTX " + std::to_string(!single) +

@@ -26,7 +26,7 @@ struct PersistentKernel {
   // which work-groups count themselves (0 at first, kept from launch to launch), and that count
   // before this launch.
   std::vector<int32_t> list;
-  unsigned meetings = 0;  // of all work-groups: a launch raises the count by as many for each group
+  unsigned barriers = 0;  // of all work-groups: a launch raises the count by as many for each group
   size_t items = 0;       // work-items of a work-group
 };
 

@@ -71,9 +71,9 @@ VaSharing::VaSharing(const cl::Platform& platform) {
   functions_.acquire_name = "clEnqueueAcquireVA_APIMediaSurfacesINTEL";
   functions_.release_name = "clEnqueueReleaseVA_APIMediaSurfacesINTEL";
   functions_.acquire =
-      extension_function<HandOverFunctions::Enqueue>(platform, functions_.acquire_name);
+      extension_function<AcquireReleaseFunctions::Enqueue>(platform, functions_.acquire_name);
   functions_.release =
-      extension_function<HandOverFunctions::Enqueue>(platform, functions_.release_name);
+      extension_function<AcquireReleaseFunctions::Enqueue>(platform, functions_.release_name);
   if (create_ == nullptr || functions_.acquire == nullptr || functions_.release == nullptr)
     throw Error(ErrorCode::unsupported, std::string("the OpenCL driver names ") + kExtension +
                                             " but lacks functions of it");
@@ -95,7 +95,7 @@ std::shared_ptr<Surface> VaSharing::import(const cl::Context& context, unsigned 
 }
 
 void VaSharing::with_acquired(const cl::CommandQueue& queue, Surface& surface,
-                              const HandOver::Use& use) const {
+                              const AcquireRelease::Use& use) const {
   const cl_mem images[] = {surface.planes_[0](), surface.planes_[1]()};
   surface.uses_.with_acquired(functions_, queue, images, use);
 }

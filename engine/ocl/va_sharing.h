@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/ocl/acquire_release.h"
 #include "engine/ocl/device.h"
-#include "engine/ocl/hand_over.h"
 
 namespace clinfer::ocl {
 
@@ -32,7 +32,7 @@ class Surface final : public ImportedSurface {
   cl::Context context_;
   unsigned id_;  // drivers keep a pointer to it: it lives as long as the images
   std::array<cl::Image2D, 2> planes_;
-  HandOver uses_;
+  AcquireRelease uses_;
 };
 
 // The extension on one platform. Thread-safe.
@@ -45,12 +45,12 @@ class VaSharing {
   std::shared_ptr<Surface> import(const cl::Context& context, unsigned id) const;
 
   void with_acquired(const cl::CommandQueue& queue, Surface& surface,
-                     const HandOver::Use& use) const;
+                     const AcquireRelease::Use& use) const;
 
  private:
   using Create = cl_mem(CL_API_CALL*)(cl_context, cl_mem_flags, unsigned*, cl_uint, cl_int*);
   Create create_ = nullptr;
-  HandOverFunctions functions_;
+  AcquireReleaseFunctions functions_;
 };
 
 // The device for a model, and the VA display that it is to share surfaces with.

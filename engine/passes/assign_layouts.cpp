@@ -281,7 +281,7 @@ class Layouts {
         slot.offset += at * whole.strides[axis];
         at += slot.shape[axis];
         if (count(slot.shape) == 0) continue;
-        if (!place(concat, input, slot)) {
+        if (!put_into(concat, input, slot)) {
           const Edge copy = reorder(input, slot, concat);
           copy.node->outputs[0].storage = {concat, 0};
           concat->inputs.set(k, copy);
@@ -290,7 +290,7 @@ class Layouts {
     }
   }
 
-  bool place(Node* concat, const Edge& input, const TensorDesc& slot) {
+  bool put_into(Node* concat, const Edge& input, const TensorDesc& slot) {
     const Edge root = storage_root(input);
     if (!placeable(root) || root.node == concat || root.node->outputs[root.port].type != slot.type)
       return false;

@@ -97,9 +97,9 @@ int64_t terms_of_a_sum(const Node& node) {
   return s.taps() * s.in_channels;
 }
 
-using Place = std::pair<const Node*, int>;
+using Output = std::pair<const Node*, int>;
 
-Place place(const Edge& edge) { return {edge.node, edge.port}; }
+Output output_of(const Edge& edge) { return {edge.node, edge.port}; }
 bool is_data(const Edge& edge) { return is_float(edge.node->outputs[edge.port].type); }
 
 // Sets of float tensors that are to be of one storage type.
@@ -107,18 +107,18 @@ class OfOneType {
  public:
   // What the operation reads and writes.
   void unite(const Node& node) {
-    std::vector<Place> places;
+    std::vector<Output> places;
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (is_data(node.inputs[i]) &&
           (i < own_inputs(node) || !node.inputs[i].node->is("Constant")))  // f32 in tails anyhow
-        places.push_back(place(node.inputs[i]));
+        places.push_back(output_of(node.inputs[i]));
     for (size_t port = 0; port < node.outputs.size(); ++port)
       if (is_float(node.outputs[port].type)) places.push_back({&node, static_cast<int>(port)});
-    for (const Place& other : places) above_[root(other)] = root(places[0]);
+    for (const Output& other : places) above_[root(other)] = root(places[0]);
   }
 
   // What stands for the set. Halves the way for the next one who asks.
-  Place root(Place place) {
+  Output root(Output place) {
     for (auto at = above_.find(place); at != above_.end() && at->second != place;
          at = above_.find(place)) {
       if (const auto next = above_.find(at->second); next != above_.end())
@@ -129,7 +129,7 @@ class OfOneType {
   }
 
  private:
-  std::map<Place, Place> above_;  // towards the root
+  std::map<Output, Output> above_;  // towards the root
 };
 
 // Float tensors on their way into a layer of integers. Rounded to f16 they give other bytes, and
@@ -143,18 +143,19 @@ class FloatsBeforeBytes {
       return node->is("Quantize") || quantizes(node->tail);
     };
     if (std::none_of(graph.nodes().begin(), graph.nodes().end(), makes_bytes)) return;
-    std::set<Place> summed;
+    std::set<Output> summed;
     for (const auto& node : graph.nodes())
       if (node->def && !is_wide(*node)) together_.unite(*node);
     for (const auto& node : graph.nodes()) {
       if (!node->def || node->inputs.empty() || !is_data(node->inputs[0])) continue;
       const int64_t most = node->inputs[0].node->is("Parameter") ? 0 : kShortSum;
-      if (terms_of_a_sum(*node) > most) summed.insert(together_.root(place(node->inputs[0])));
+      if (terms_of_a_sum(*node) > most) summed.insert(together_.root(output_of(node->inputs[0])));
     }
     for (const auto& node : graph.nodes()) {
       if (!makes_bytes(node)) continue;
       for (const Edge& input : node->inputs)
-        if (const Place at = together_.root(place(input)); is_data(input) && !summed.contains(at))
+        if (const Output at = together_.root(output_of(input));
+            is_data(input) && !summed.contains(at))
           wide_.insert(at);
     }
   }
@@ -165,7 +166,7 @@ class FloatsBeforeBytes {
   static constexpr int64_t kShortSum = 512;
 
   OfOneType together_;
-  std::set<Place> wide_;
+  std::set<Output> wide_;
 };
 
 // Floats on their way to where they are sorted, or read by the host, which decides by them. Scores
@@ -173,19 +174,19 @@ class FloatsBeforeBytes {
 // suppresses which would be chance. They are wide from the last operation on that reads one type
 // and writes the other, as far as all that read them take it; what is only moved on the way is of
 // one type.
-class FloatsToSort {
+class KeepSortedInF32 {
  public:
-  explicit FloatsToSort(const Graph& graph) {
+  explicit KeepSortedInF32(const Graph& graph) {
     std::vector<const Node*> ahead;
     for (const auto& node : graph.nodes())
       if (sorts(*node)) ahead.push_back(node.get());
     if (ahead.empty()) return;
-    std::set<Place> narrow;
+    std::set<Output> narrow;
     for (const auto& node : graph.nodes())
       if (moves(*node)) together_.unite(*node);
     for (const auto& node : graph.nodes()) {
       if (node->is("Result") || moves(*node) || converts(*node)) continue;
-      for (const Edge& input : node->inputs) narrow.insert(together_.root(place(input)));
+      for (const Edge& input : node->inputs) narrow.insert(together_.root(output_of(input)));
       for (size_t port = 0; port < node->outputs.size(); ++port)
         narrow.insert(together_.root({node.get(), static_cast<int>(port)}));
     }
@@ -194,7 +195,7 @@ class FloatsToSort {
       const Node* node = ahead.back();
       ahead.pop_back();
       for (const Edge& input : node->inputs) {
-        const Place at = together_.root(place(input));
+        const Output at = together_.root(output_of(input));
         if (!is_data(input) || narrow.contains(at)) continue;
         wide_.insert(at);
         if (seen.insert(input.node).second) ahead.push_back(input.node);
@@ -224,7 +225,7 @@ class FloatsToSort {
   }
 
   OfOneType together_;
-  std::set<Place> wide_;
+  std::set<Output> wide_;
 };
 
 }  // namespace
@@ -251,7 +252,7 @@ bool half_activations(const Config& config, const Graph& graph, bool device_has_
 
 void set_precision(Graph& graph, const PassContext& context) {
   FloatsBeforeBytes before_bytes(graph);
-  FloatsToSort to_sort(graph);
+  KeepSortedInF32 to_sort(graph);
   for (const auto& node : graph.nodes())
     for (size_t port = 0; port < node->outputs.size(); ++port) {
       NodeOutput& output = node->outputs[port];

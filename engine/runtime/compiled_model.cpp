@@ -25,7 +25,7 @@ constexpr size_t kWeightAlignment = 256;
 // brings so much.
 constexpr unsigned kTriedStreams[] = {1, 2, 4};
 constexpr auto kTrial = std::chrono::milliseconds(60);
-constexpr double kWorthIt = 1.03;
+constexpr double kWorthMoreStreams = 1.03;
 // A persistent kernel holds compute units that launches of other streams could have: it has to save
 // so much of all time, and this many work-groups. A launch that takes so many microseconds longer
 // in it may still be a part: it would cut one kernel into two.
@@ -75,7 +75,7 @@ std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Mode
 
 DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& config,
                          const Progress& progress, const TuningObserver& observer,
-                         const SpecialModel& special)
+                         const InternalOptions& special)
     : model_(std::move(model)), config_(config) {
   const auto start = std::chrono::steady_clock::now();
   open_device();
@@ -97,7 +97,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   // What measures kernels looks at one after the other; so do layers that are to be seen.
   const bool persistent = traits_.grid_barrier != GridBarrier::none && !special.expose_layers;
   const auto* by_turns_with = dynamic_cast<const DeviceModel*>(config_.by_turns_with.get());
-  HostWeights weights = realise(progress, persistent && !tuning.measures(), by_turns_with);
+  HostWeights weights = build_for_device(progress, persistent && !tuning.measures(), by_turns_with);
   if (tuning.measures()) {
     std::vector<bool> parts(whole_.plan.steps.size());
     if (persistent) parts = find_parts(by_turns_with);
@@ -108,8 +108,9 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
       const auto untuned = changed ? make_untuned(progress) : nullptr;
       do {
         choose_kernels(whole_.plan, traits_, choose);
-        weights = realise(progress, persistent, untuned ? untuned.get() : by_turns_with);
-      } while (untuned && !tuning.pays(*this, *untuned, observer) && tuning.take_back(whole_.plan));
+        weights = build_for_device(progress, persistent, untuned ? untuned.get() : by_turns_with);
+      } while (untuned && !tuning.is_not_slower(*this, *untuned, observer) &&
+               tuning.revert_least_gains(whole_.plan));
     }
   }
   tuning_ = tuning.finish(whole_.plan);
@@ -206,7 +207,7 @@ std::unique_ptr<DeviceModel> DeviceModel::make_untuned(const Progress& progress)
   config.graph_dumps_dir = config.sources_dumps_dir = "";
   try {
     return std::make_unique<DeviceModel>(model_, config, progress, TuningObserver{},
-                                         SpecialModel{.one_stream = true});
+                                         InternalOptions{.one_stream = true});
   } catch (const std::exception& problem) {
     const auto* error = dynamic_cast<const Error*>(&problem);
     if (error && error->code() == ErrorCode::cancelled) throw;
@@ -217,8 +218,8 @@ std::unique_ptr<DeviceModel> DeviceModel::make_untuned(const Progress& progress)
   }
 }
 
-DeviceModel::HostWeights DeviceModel::realise(const Progress& progress, bool persistent,
-                                              const DeviceModel* by_turns_with) {
+DeviceModel::HostWeights DeviceModel::build_for_device(const Progress& progress, bool persistent,
+                                                       const DeviceModel* by_turns_with) {
   HostWeights weights;
   const std::string directory =
       config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
@@ -267,7 +268,7 @@ void DeviceModel::build(SizedPlan& sized, const Progress& progress) {
                             progress, &sized == &whole_ ? nullptr : whole_.programs.get()});
 }
 
-size_t DeviceModel::HostWeights::place(const std::string& name, std::span<const std::byte> piece) {
+size_t DeviceModel::HostWeights::add(const std::string& name, std::span<const std::byte> piece) {
   auto& [offset, size] = places[name];
   if (size != piece.size() || std::memcmp(bytes.data() + offset, piece.data(), size) != 0) {
     offset = aligned(bytes.size());
@@ -289,14 +290,13 @@ void DeviceModel::collect_weights(SizedPlan& sized, HostWeights& weights) const 
     if (region.memory != Memory::weights) continue;
     std::vector<std::byte> bytes(region.bytes);
     scatter_to(region.root.node->constant, region.root.node->outputs[0].desc, bytes.data());
-    region.offset = weights.place(region.root.node->name, bytes);
+    region.offset = weights.add(region.root.node->name, bytes);
   }
   sized.packed_offsets.clear();
   for (size_t s = 0; s < steps.size(); ++s) {
     std::vector<size_t> offsets;
     for (size_t i = 0; i < packed[s].size(); ++i)
-      offsets.push_back(
-          weights.place(steps[s].node->name + "\n" + std::to_string(i), packed[s][i]));
+      offsets.push_back(weights.add(steps[s].node->name + "\n" + std::to_string(i), packed[s][i]));
     sized.packed_offsets.push_back(std::move(offsets));
     steps[s].kernels.packed.clear();  // they hold the unpacked weights
   }
@@ -407,8 +407,9 @@ void DeviceModel::make_streams(unsigned count) {
     stream->memory =
         cl::Buffer(context_->context, CL_MEM_READ_WRITE, std::max<size_t>(stream_bytes, 4));
     if (!whole_.persistent.empty())
-      stream->meetings = cl::Buffer(context_->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                                    sizeof stream->met, &stream->met);
+      stream->barrier_counter =
+          cl::Buffer(context_->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                     sizeof stream->barriers_passed, &stream->barriers_passed);
     streams_.push_back(std::move(stream));
   }
 }
@@ -559,7 +560,7 @@ void DeviceModel::choose_streams(const Progress& progress) {
         throw Error(ErrorCode::cancelled, "compiling was cancelled");
       make_streams(streams);
       const double rate = measure_throughput();
-      if (rate < most * kWorthIt) break;  // more streams will not bring it back
+      if (rate < most * kWorthMoreStreams) break;  // more streams will not bring it back
       best = streams;
       most = rate;
     }

@@ -14,9 +14,9 @@
 #include "engine/ocl/queue.h"
 #include "engine/ocl/va_sharing.h"
 #include "engine/plan/plan.h"
+#include "engine/runtime/frames/picture_planes.h"
 #include "engine/runtime/launch.h"
 #include "engine/runtime/model.h"
-#include "engine/runtime/frames/picture_planes.h"
 #include "kernels/frames/preprocess.h"
 
 namespace clinfer {
@@ -28,9 +28,10 @@ struct Stream {
   cl::CommandQueue queue;
   cl::Buffer memory;
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
-  // Of persistent kernels: where work-groups count themselves, and how far they will have counted.
-  cl::Buffer meetings;
-  cl_uint met = 0;
+  // Of persistent kernels: the arrival counter of their grid-wide barrier, and its value once all
+  // launches so far have run.
+  cl::Buffer barrier_counter;
+  cl_uint barriers_passed = 0;
 };
 
 // Steps that one persistent kernel computes.
@@ -58,17 +59,17 @@ struct SizedPlan {
   size_t kernel_count() const;
 };
 
-// What sets a model apart from a user's.
-struct SpecialModel {
-  bool expose_layers = false;  // outputs() goes on with all layers' values, in the order of
-                               // plan().graph->results
-  bool one_stream = false;     // streams on AUTO are not measured
+// Options of compilations that the engine does for itself (layer comparison, A/B timing).
+struct InternalOptions {
+  // All layers' values follow the outputs, in the order of plan().graph->results.
+  bool expose_layers = false;
+  bool one_stream = false;  // streams on AUTO are not measured
 };
 
 class DeviceModel final : public CompiledModel, public std::enable_shared_from_this<DeviceModel> {
  public:
   DeviceModel(std::shared_ptr<const Model> model, const Config& config, const Progress& progress,
-              const TuningObserver& observer, const SpecialModel& special = {});
+              const TuningObserver& observer, const InternalOptions& special = {});
   ~DeviceModel() override;
 
   const Model& model() const override { return *model_; }
@@ -141,7 +142,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
     std::map<std::string, std::pair<size_t, size_t>> places;  // offset and size
 
     // Where `piece` lies, which is added unless the same is there under this name.
-    size_t place(const std::string& name, std::span<const std::byte> piece);
+    size_t add(const std::string& name, std::span<const std::byte> piece);
   };
 
   // Runs a preprocess kernel for a picture of this size, whose use of others' memory `with` wraps
@@ -149,7 +150,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::string check_picture(
       const KernelPlan& plan, const TensorDesc& out,
       const std::function<BoundBuffer(const Argument&)>& find,
-      const std::function<void(const cl::CommandQueue&, const ocl::HandOver::Use&)>& with,
+      const std::function<void(const cl::CommandQueue&, const ocl::AcquireRelease::Use&)>& with,
       const Frame& expected);
   void open_device();
   std::unique_ptr<Graph> make_graph(bool expose_layers);
@@ -160,7 +161,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   void warm_up();
   // From the whole plan: weights, programs, streams. Without `persistent`, each step by itself.
   // `by_turns_with` (or nullptr): Config::by_turns_with.
-  HostWeights realise(const Progress& progress, bool persistent, const DeviceModel* by_turns_with);
+  HostWeights build_for_device(const Progress& progress, bool persistent,
+                               const DeviceModel* by_turns_with);
   std::unique_ptr<DeviceModel> make_untuned(const Progress& progress);
   void make_persistent_steps(const DeviceModel* by_turns_with);
   std::vector<bool> find_parts(const DeviceModel* by_turns_with);

@@ -64,7 +64,7 @@ void DeviceRequest::bind(const SizedPlan& sized) {
     if (const PersistentSteps* steps = sized.persistent_at(s)) {
       cl::Kernel kernel = sized.programs->kernel(steps->kernel.program.kernel_name);
       bind_persistent(kernel, {stream_.memory, memory_, model_.weights()}, steps->list,
-                      stream_.meetings);
+                      stream_.barrier_counter);
       all[s] = {std::move(kernel)};
       s = steps->end - 1;
       continue;
@@ -287,7 +287,7 @@ void DeviceRequest::abandon() noexcept {
   }
 }
 
-void DeviceRequest::walk(const std::function<void(size_t step)>& visit) {
+void DeviceRequest::run_step_by_step(const std::function<void(size_t step)>& visit) {
   visit_ = visit;
   start(0);
   wait({});
@@ -301,8 +301,8 @@ void DeviceRequest::run_segment() {
   for (; next_step_ < plan.steps.size() && !plan.steps[next_step_].on_host; ++next_step_) {
     if (const PersistentSteps* steps = sized_->persistent_at(next_step_)) {
       enqueue_persistent(stream_.queue, kernels.at(next_step_)[0], steps->kernel.list.size(),
-                         model_.persistent_groups(), steps->kernel.items, steps->kernel.meetings,
-                         stream_.met);
+                         model_.persistent_groups(), steps->kernel.items, steps->kernel.barriers,
+                         stream_.barriers_passed);
       next_step_ = steps->end - 1;
       continue;
     }
@@ -325,7 +325,7 @@ void DeviceRequest::run_segment() {
   stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
   signal_.reset();
   stream_.queue.flush();
-  nap_.begin(next_step_, Clock::now());
+  wait_estimator_.begin(next_step_, Clock::now());
 }
 
 void DeviceRequest::read_back(const Edge& edge) {
@@ -406,9 +406,9 @@ void DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline, b
   try {
     const bool awaited = !model_.context().traits.is_cpu &&
                          done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() > CL_COMPLETE;
-    if (awaited) std::this_thread::sleep_until(nap_.until());
+    if (awaited) std::this_thread::sleep_until(wait_estimator_.until());
     done_.wait();
-    if (awaited) nap_.end(Clock::now());
+    if (awaited) wait_estimator_.end(Clock::now());
   } catch (const cl::Error& error) {
     // Which of the events failed, and how, is in the event's own status.
     const cl_int status = done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();

@@ -11,7 +11,7 @@
 #include "engine/ocl/host_memory.h"
 #include "engine/runtime/compiled_model.h"
 #include "engine/runtime/launch.h"
-#include "engine/runtime/nap.h"
+#include "engine/runtime/wait_estimator.h"
 
 namespace clinfer {
 
@@ -35,7 +35,7 @@ class DeviceRequest final : public InferRequest {
 
   // One inference that stops behind each step the device computes: the step has finished, what it
   // read and wrote is still in memory. For measuring kernels.
-  void walk(const std::function<void(size_t step)>& visit);
+  void run_step_by_step(const std::function<void(size_t step)>& visit);
   // Where a tensor of the whole batch's plan lies.
   BoundBuffer buffer_of(const Edge& edge) const;
 
@@ -109,8 +109,8 @@ class DeviceRequest final : public InferRequest {
 
   bool running_ = false;
   size_t next_step_ = 0;
-  cl::Event done_;  // of the last command of the segment
-  Nap nap_;         // by the step that the segment ends before
+  cl::Event done_;                // of the last command of the segment
+  WaitEstimator wait_estimator_;  // by the step that the segment ends before
   // The same for a thread that sleeps.
   struct Signal {
     std::mutex mutex;
@@ -120,7 +120,7 @@ class DeviceRequest final : public InferRequest {
   std::shared_ptr<Signal> signal_;              // none: nobody sleeps on this segment
   std::vector<std::vector<cl::Event>> events_;  // by step, when times are wanted
   std::vector<double> host_ns_;
-  std::function<void(size_t)> visit_;  // of walk()
+  std::function<void(size_t)> visit_;  // of run_step_by_step()
 };
 
 }  // namespace clinfer

@@ -36,20 +36,20 @@ void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const Kern
 }
 
 void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
-                     const cl::Buffer& list, const cl::Buffer& meetings) {
+                     const cl::Buffer& list, const cl::Buffer& barrier_counter) {
   for (cl_uint i = 0; i < buffers.size(); ++i) kernel.setArg(i, buffers[i]);
   kernel.setArg(3, list);
-  kernel.setArg(5, meetings);
+  kernel.setArg(5, barrier_counter);
 }
 
 void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
-                        unsigned groups, size_t items, unsigned times, cl_uint& met,
+                        unsigned groups, size_t items, unsigned times, cl_uint& barriers_passed,
                         cl::Event* event) {
   kernel.setArg(4, static_cast<cl_int>(words));
-  kernel.setArg(6, met);
+  kernel.setArg(6, barriers_passed);
   queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups * items), cl::NDRange(items),
                              nullptr, event);
-  met += times * groups;
+  barriers_passed += times * groups;
 }
 
 }  // namespace clinfer

@@ -23,14 +23,14 @@ void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const Kern
              cl::Event* event = nullptr, const std::vector<cl::Event>* after = nullptr);
 
 // The arguments of a persistent kernel that stay; `buffers` are those that hold all tensors, `list`
-// what it does, `meetings` where its work-groups count themselves (ocl/persistent.h).
+// what it does, `barrier_counter` where its work-groups count themselves (ocl/persistent.h).
 void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
-                     const cl::Buffer& list, const cl::Buffer& meetings);
+                     const cl::Buffer& list, const cl::Buffer& barrier_counter);
 
-// The first `words` of the list, on so many work-groups of so many work-items, which count to `met`
+// The first `words` of the list, on so many work-groups of so many work-items, which count to `barriers_passed`
 // before, and meet `times` times.
 void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
-                        unsigned groups, size_t items, unsigned times, cl_uint& met,
+                        unsigned groups, size_t items, unsigned times, cl_uint& barriers_passed,
                         cl::Event* event = nullptr);
 
 }  // namespace clinfer

@@ -70,8 +70,9 @@ std::vector<Tensor> own_reference(const Node& node, const Values& device) {
 void compare_layers(std::shared_ptr<const Model> model, const Config& config,
                     const std::vector<Tensor>& inputs, const std::string& directory) {
   const size_t outputs = model->outputs().size();
-  const auto compiled = std::make_shared<DeviceModel>(
-      std::move(model), config, Progress{}, TuningObserver{}, SpecialModel{.expose_layers = true});
+  const auto compiled =
+      std::make_shared<DeviceModel>(std::move(model), config, Progress{}, TuningObserver{},
+                                    InternalOptions{.expose_layers = true});
   const auto request = compiled->create_request();
   for (size_t i = 0; i < inputs.size(); ++i) request->set_input(i, inputs[i]);
   request->start();

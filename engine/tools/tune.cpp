@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "engine/measure/by_turns.h"
+#include "engine/measure/ab_comparison.h"
 #include "engine/measure/noise.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/tune_pipeline.h"
@@ -76,14 +76,15 @@ class ProgressBar {
 };
 
 // With as many requests in flight as users have unless they say otherwise: two a stream.
-ByTurns compare(CompiledModel& untuned, CompiledModel& tuned) {
+ABComparison compare(CompiledModel& untuned, CompiledModel& tuned) {
   Requests requests[2];
   for (const auto& [compiled, of] : {std::pair{&untuned, &requests[0]}, {&tuned, &requests[1]}})
     for (unsigned i = 0; i < 2 * compiled->streams(); ++i) {
       of->push_back(compiled->create_request());
       set_noise(*of->back(), compiled->inputs());
     }
-  return compare_by_turns(requests[0], requests[1], kCompareSeconds, [] { return !interrupted; });
+  return compare_alternately(requests[0], requests[1], kCompareSeconds,
+                             [] { return !interrupted; });
 }
 
 void print_table(const TuningReport& report) {
@@ -145,7 +146,7 @@ void run(const Arguments& arguments) {
   plain.tuning_db = false;
   plain.by_turns_with = tuned;
   const auto untuned = CompiledModel::compile(model, plain, unless_interrupted);
-  const ByTurns all = compare(*untuned, *tuned);
+  const ABComparison all = compare(*untuned, *tuned);
   if (all.rounds == 0)
     throw Error(ErrorCode::cancelled,
                 "stopped before the whole network was compared; what was measured is in " + *file);

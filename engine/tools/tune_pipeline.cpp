@@ -14,7 +14,8 @@ namespace {
 
 constexpr double kFirstSeconds = 0.25;  // of one measurement; doubles as the field gets smaller
 constexpr int kRounds = 2;              // measurements of each before the worse two thirds leave
-constexpr double kWorthIt = 1.02;  // of one stream's throughput: what another choice must reach
+constexpr double kWorthSwitching =
+    1.02;  // of one stream's throughput: what another choice must reach
 
 struct Contender {
   PipelineChoice choice;
@@ -108,8 +109,8 @@ void tune_pipeline(const std::shared_ptr<const Model>& model, const Config& conf
                 all[i].choice.batch, all[i].choice.images_per_second, gain(i));
     // Another choice must be clearly better than the first of its batch.
     const auto [entry, fresh] = best_of_batch.try_emplace(all[i].choice.batch, i);
-    if (!fresh && gain(i) > kWorthIt * gain(entry->second)) entry->second = i;
-    if (gain(i) > kWorthIt * gain(best)) best = i;
+    if (!fresh && gain(i) > kWorthSwitching * gain(entry->second)) entry->second = i;
+    if (gain(i) > kWorthSwitching * gain(best)) best = i;
   }
   for (const auto& [images, i] : best_of_batch)
     store_pipeline(*model, config, all[0].compiled->device(), all[i].choice,

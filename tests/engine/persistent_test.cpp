@@ -143,7 +143,7 @@ TEST(Persistent, ListSaysWhatToDo) {
   size_t count = 0;
   const ocl::PersistentKernel kernel = ocl::make_persistent(launches, place, gpu(), count);
   EXPECT_EQ(count, 3u);
-  EXPECT_EQ(kernel.meetings, 2u);
+  EXPECT_EQ(kernel.barriers, 2u);
   EXPECT_EQ(kernel.items, 256u);
   const std::vector<int32_t> first{0, 10, 10, 1, 14, 0, 3, 1, 3, 0x3fc00000, 1, 2, 3, 4};
   ASSERT_EQ(kernel.list.size(), 3 * first.size());

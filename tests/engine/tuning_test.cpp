@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
-#include "engine/ocl/device.h"
-#include "engine/passes/passes.h"
 #include "engine/measure/noise.h"
 #include "engine/measure/pipeline.h"
+#include "engine/ocl/device.h"
+#include "engine/passes/passes.h"
 #include "tests/engine/test_files.h"
 #include "tuning/op_key.h"
 #include "tuning/tuning_cache.h"
@@ -120,13 +120,13 @@ TEST_F(Tuned, WhatDoesNotPayIsTakenBackHereAndInTheFile) {
       tuning.choose(step.desc,
                     accepting_families(*step.node->def, step.desc, untuned.context().traits));
   tuning.measure(untuned, std::vector<bool>(plan.steps.size()), nullptr, {});
-  EXPECT_TRUE(tuning.pays(untuned, untuned, {})) << "a model is not slower than itself";
+  EXPECT_TRUE(tuning.is_not_slower(untuned, untuned, {})) << "a model is not slower than itself";
   size_t changed = 0;
   for (const LayerTuning& layer : tuning.finish(plan).layers)
     changed += layer.kernel != layer.default_kernel;
 
   size_t times = 0;
-  while (tuning.take_back(plan)) ++times;
+  while (tuning.revert_least_gains(plan)) ++times;
   EXPECT_LE(times, 3u);
   const TuningReport report = tuning.finish(plan);
   EXPECT_EQ(report.taken_back, changed);

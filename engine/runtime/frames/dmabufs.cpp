@@ -79,7 +79,7 @@ std::string DeviceModel::check_memory(const ImportedPlanes& imported, const Fram
       [&](const Argument& argument) -> BoundBuffer {
         return {own.memories[argument.index]->buffer(), 0};
       },
-      [&](const cl::CommandQueue& queue, const ocl::HandOver::Use& use) {
+      [&](const cl::CommandQueue& queue, const ocl::AcquireRelease::Use& use) {
         dmabufs_->with_acquired(queue, distinct(own.memories), use);
       },
       expected);

@@ -51,7 +51,7 @@ std::string DeviceModel::check_surface(const std::shared_ptr<ImportedSurface>& i
       [&](const Argument& argument) -> BoundBuffer {
         return {{}, 0, surface.plane(argument.index)};
       },
-      [&](const cl::CommandQueue& queue, const ocl::HandOver::Use& use) {
+      [&](const cl::CommandQueue& queue, const ocl::AcquireRelease::Use& use) {
         context_->va->with_acquired(queue, surface, use);
       },
       expected);
@@ -62,7 +62,7 @@ std::string DeviceModel::check_surface(const std::shared_ptr<ImportedSurface>& i
 std::string DeviceModel::check_picture(
     const KernelPlan& plan, const TensorDesc& out,
     const std::function<BoundBuffer(const Argument&)>& find,
-    const std::function<void(const cl::CommandQueue&, const ocl::HandOver::Use&)>& with,
+    const std::function<void(const cl::CommandQueue&, const ocl::AcquireRelease::Use&)>& with,
     const Frame& expected) {
   const FrameTransform transform;
   const KernelSpec& spec = plan.launches.at(0);

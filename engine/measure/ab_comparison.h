@@ -12,7 +12,7 @@ namespace clinfer {
 // How much faster the second of two models is than the first. A round is both twice, in the order
 // first, second, second, first: who follows the other one finds its program gone from the device's
 // caches, once each.
-struct ByTurns {
+struct ABComparison {
   double first_ms = 0, second_ms = 0;  // medians
   double gain = 0, low = 0, high = 0;  // first over second: median and quartiles of the rounds
   size_t rounds = 0;
@@ -31,7 +31,7 @@ using Requests = std::vector<std::unique_ptr<InferRequest>>;
 // than `slow_ms`, a turn is one inference, layer by layer. Goes on for about `seconds`,
 // for three rounds at least; `go_on` is asked between turns, or layers. Throws what an inference
 // throws.
-ByTurns compare_by_turns(Requests& first, Requests& second, double seconds,
-                         const std::function<bool()>& go_on, double slow_ms = 250);
+ABComparison compare_alternately(Requests& first, Requests& second, double seconds,
+                                 const std::function<bool()>& go_on, double slow_ms = 250);
 
 }  // namespace clinfer

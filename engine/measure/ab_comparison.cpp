@@ -1,5 +1,5 @@
 // Rounds of inferences in turn.
-#include "engine/measure/by_turns.h"
+#include "engine/measure/ab_comparison.h"
 
 #include <algorithm>
 #include <chrono>
@@ -21,7 +21,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-ByTurns summarise(std::vector<double> (&ms)[2], std::vector<double>& gains) {
+ABComparison summarise(std::vector<double> (&ms)[2], std::vector<double>& gains) {
   if (gains.empty()) return {};
   for (std::vector<double>* values : {&ms[0], &ms[1], &gains})
     std::sort(values->begin(), values->end());
@@ -35,7 +35,7 @@ struct Stopped {};
 double milliseconds_of_layers(InferRequest& request, const std::function<bool()>& go_on) {
   const auto start = Clock::now();
   if (auto* of_device = dynamic_cast<DeviceRequest*>(&request)) {
-    of_device->walk([&](size_t) {
+    of_device->run_step_by_step([&](size_t) {
       if (!go_on()) throw Stopped{};
     });
   } else {
@@ -58,13 +58,13 @@ double milliseconds_of_turn(Requests& requests, size_t cycles) {
 
 }  // namespace
 
-bool ByTurns::second_is_slower() const {
+bool ABComparison::second_is_slower() const {
   const double error = 0.93 * (high - low) / std::sqrt(static_cast<double>(rounds));
   return rounds > 0 && gain + 2 * error < kAlike;
 }
 
-ByTurns compare_by_turns(Requests& first, Requests& second, double seconds,
-                         const std::function<bool()>& go_on, double slow_ms) {
+ABComparison compare_alternately(Requests& first, Requests& second, double seconds,
+                                 const std::function<bool()>& go_on, double slow_ms) {
   Requests* const models[] = {&first, &second};
   std::vector<double> ms[2], gains;
   try {

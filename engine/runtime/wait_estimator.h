@@ -10,7 +10,7 @@ namespace clinfer {
 // Drivers of GPUs may spin in their wait: a whole core for each thread that waits. A thread that
 // sleeps through most of it first costs nothing, and is there in time when it goes by the shortest
 // of late. Not thread-safe.
-class Nap {
+class WaitEstimator {
  public:
   using Time = std::chrono::steady_clock::time_point;
 

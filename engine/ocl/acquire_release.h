@@ -15,7 +15,7 @@ Function extension_function(const cl::Platform& platform, const char* name) {
 }
 
 // The functions of an extension that acquire and release, and their names for messages.
-struct HandOverFunctions {
+struct AcquireReleaseFunctions {
   using Enqueue = cl_int(CL_API_CALL*)(cl_command_queue, cl_uint, const cl_mem*, cl_uint,
                                        const cl_event*, cl_event*);
   Enqueue acquire = nullptr, release = nullptr;
@@ -24,14 +24,14 @@ struct HandOverFunctions {
 };
 
 // The uses of one piece of memory, one after the other. Thread-safe.
-class HandOver {
+class AcquireRelease {
  public:
   // Enqueues the use of acquired memory behind `acquired`, and returns the event of its end.
   using Use = std::function<cl::Event(const cl::Event& acquired)>;
 
   // Acquires the objects on `queue`, calls `use`, and releases them behind that, all by events.
   // While another queue uses them, the device waits. Throws cl::Error.
-  void with_acquired(const HandOverFunctions& functions, const cl::CommandQueue& queue,
+  void with_acquired(const AcquireReleaseFunctions& functions, const cl::CommandQueue& queue,
                      std::span<const cl_mem> objects, const Use& use);
   void wait();  // until the last use is over; sleeps
   // Calls `drop`, which gives the objects up, beside no use.

@@ -1,5 +1,5 @@
 // Comparing two models by turns, with requests that take a time of their own.
-#include "engine/measure/by_turns.h"
+#include "engine/measure/ab_comparison.h"
 
 #include <gtest/gtest.h>
 
@@ -47,9 +47,9 @@ Requests sleepers(size_t count, int ms) {
   return requests;
 }
 
-TEST(ByTurns, TheSlowerOneIsFound) {
+TEST(ABComparison, TheSlowerOneIsFound) {
   Requests fast = sleepers(1, 5), slow = sleepers(1, 20);
-  const ByTurns whole = compare_by_turns(fast, slow, 0.3, [] { return true; });
+  const ABComparison whole = compare_alternately(fast, slow, 0.3, [] { return true; });
   EXPECT_GE(whole.rounds, 3u);
   EXPECT_GE(whole.first_ms, 5);
   EXPECT_GE(whole.second_ms, 20);
@@ -57,26 +57,26 @@ TEST(ByTurns, TheSlowerOneIsFound) {
   EXPECT_LE(whole.low, whole.gain);
   EXPECT_GE(whole.high, whole.gain);
   EXPECT_TRUE(whole.second_is_slower());
-  EXPECT_FALSE(compare_by_turns(slow, fast, 0.3, [] { return true; }).second_is_slower());
+  EXPECT_FALSE(compare_alternately(slow, fast, 0.3, [] { return true; }).second_is_slower());
 }
 
-TEST(ByTurns, RequestsInFlightShareATurn) {
+TEST(ABComparison, RequestsInFlightShareATurn) {
   Requests one = sleepers(1, 20), two = sleepers(2, 20);
-  const ByTurns whole = compare_by_turns(one, two, 0.3, [] { return true; });
+  const ABComparison whole = compare_alternately(one, two, 0.3, [] { return true; });
   EXPECT_GT(whole.gain, 1.4);
 }
 
-TEST(ByTurns, StopsBetweenTurns) {
+TEST(ABComparison, StopsBetweenTurns) {
   Requests first = sleepers(1, 1), second = sleepers(1, 1);
   size_t asked = 0;
-  const ByTurns whole = compare_by_turns(first, second, 3600, [&] { return ++asked < 10; });
+  const ABComparison whole = compare_alternately(first, second, 3600, [&] { return ++asked < 10; });
   EXPECT_EQ(asked, 10u);
   EXPECT_EQ(whole.rounds, 2u);
-  EXPECT_EQ(compare_by_turns(first, second, 3600, [] { return false; }).rounds, 0u);
+  EXPECT_EQ(compare_alternately(first, second, 3600, [] { return false; }).rounds, 0u);
 }
 
 // So that who stops a slow one waits for a layer, not for inferences.
-TEST(ByTurns, SlowInferencesAreAskedForByLayers) {
+TEST(ABComparison, SlowInferencesAreAskedForByLayers) {
   Config config;
   config.persistent = Config::Persistent::no;
   const auto compiled = CompiledModel::compile(Model::read(test::ball_model()), config);
@@ -85,7 +85,7 @@ TEST(ByTurns, SlowInferencesAreAskedForByLayers) {
     Requests first, second;
     for (Requests* requests : {&first, &second}) requests->push_back(compiled->create_request());
     size_t asked = 0;
-    const ByTurns whole = compare_by_turns(
+    const ABComparison whole = compare_alternately(
         first, second, 3600, [&] { return ++asked < 2 * layers + 40; }, slow_ms);
     EXPECT_EQ(asked, 2 * layers + 40);
     EXPECT_EQ(whole.rounds >= 9, slow_ms > 0) << whole.rounds;

@@ -1,12 +1,13 @@
 // Acquiring and releasing memory of others.
-#include "engine/ocl/hand_over.h"
+#include "engine/ocl/acquire_release.h"
 
 namespace clinfer::ocl {
 
-void HandOver::with_acquired(const HandOverFunctions& functions, const cl::CommandQueue& queue,
-                             std::span<const cl_mem> objects, const Use& use) {
+void AcquireRelease::with_acquired(const AcquireReleaseFunctions& functions,
+                                   const cl::CommandQueue& queue, std::span<const cl_mem> objects,
+                                   const Use& use) {
   const std::lock_guard lock(mutex_);
-  const auto hand_over = [&](HandOverFunctions::Enqueue function, const char* name,
+  const auto hand_over = [&](AcquireReleaseFunctions::Enqueue function, const char* name,
                              const cl::Event& after) {
     const cl_event wait = after();
     cl::Event done;
@@ -29,7 +30,7 @@ void HandOver::with_acquired(const HandOverFunctions& functions, const cl::Comma
   queue.flush();  // what waits for it on another queue must not wait for ever
 }
 
-void HandOver::wait() {
+void AcquireRelease::wait() {
   cl::Event released;
   {
     const std::lock_guard lock(mutex_);
@@ -42,7 +43,7 @@ void HandOver::wait() {
   }
 }
 
-void HandOver::close(const std::function<void()>& drop) {
+void AcquireRelease::close(const std::function<void()>& drop) {
   const std::lock_guard lock(mutex_);
   drop();
   released_ = {};

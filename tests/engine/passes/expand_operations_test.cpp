@@ -229,8 +229,8 @@ TEST(ExpandOperations, TextOfAnAttention) {
       y = ScaledDotProductAttention-13(q, k, v) causal=false
       result y)",
                  "expand_operations",
-                 "a = Multiply(in0, 0.5)\n"
-                 "b = MatMul(a, in1)\n"
+                 "a = MatMul(in0, in1)\n"
+                 "b = Multiply(a, 0.5)\n"
                  "c = SoftMax(b)\n"
                  "d = MatMul(c, in2)\n"
                  "result d\n");

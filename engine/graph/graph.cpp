@@ -180,14 +180,16 @@ void Graph::remove_dead() {
     for (const Edge& input : node->inputs)
       if (!std::exchange(input.node->graph_.needed, true)) open.push_back(input.node);
   }
-  for (const auto& node : nodes_)
-    if (!node->graph_.needed) disconnect(node.get());
-  std::erase_if(nodes_, [](const auto& node) { return !node->graph_.needed; });
   last_id_ = -1;
+  std::vector<Node*> dead;
   for (const auto& node : nodes_) {
-    node->graph_.needed = false;
-    last_id_ = std::max(last_id_, node->id);
+    if (!std::exchange(node->graph_.needed, false))
+      dead.push_back(node.get());
+    else
+      last_id_ = std::max(last_id_, node->id);
   }
+  for (Node* node : dead) disconnect(node);
+  for (Node* node : dead) nodes_.erase(node->graph_.place);
 }
 
 void Graph::sort() {

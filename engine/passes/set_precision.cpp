@@ -238,7 +238,7 @@ static bool sums_integers(const Node& node) {
 }
 
 bool half_activations(const Config& config, const Graph& graph, bool device_has_fp16) {
-  if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
+  if (std::any_of(graph.nodes().begin(), graph.nodes().end(),
                   [](const auto& node) { return sums_integers(*node); }))
     return false;
   if (config.precision != Precision::automatic) return config.precision == Precision::f16;

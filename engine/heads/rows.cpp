@@ -268,6 +268,9 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
       find_rows(facts, wanted, prototypes ? std::optional(prototypes->output) : std::nullopt);
   if (!rows) return {Fit::no, std::string("needs one output [1,N,6] for ") + head_of(task), {}};
   EndToEnd head{facts, *rows, task, prototypes, {}, false, {}, {}};
+  // Columns for cells are a head before suppression.
+  if (rows->columns > 400 || grid_levels(facts, static_cast<int64_t>(rows->columns), 1))
+    return {Fit::no, "has too many columns for rows of objects", {}};
   const Shape& shape = facts.outputs[rows->output].shape;
   head.is_yolo =
       lower(info(facts, "model_type")).rfind("yolo", 0) == 0 || !info(facts, "task").empty();

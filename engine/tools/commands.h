@@ -18,6 +18,7 @@ Command run_command();
 Command bench_command();
 Command tune_command();
 Command graph_command();
+Command heads_command();
 
 // Options that several commands take, and what they mean.
 OptionSpec device_option();

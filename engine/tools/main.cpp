@@ -62,7 +62,8 @@ std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>&
 namespace {
 
 std::vector<Command> commands() {
-  return {devices_command(), run_command(), bench_command(), tune_command(), graph_command()};
+  return {devices_command(), run_command(), bench_command(), tune_command(), graph_command(),
+          heads_command()};
 }
 
 std::string overview() {

@@ -32,7 +32,8 @@ std::optional<Pair> find_pair(const ModelFacts& facts, size_t box_index) {
   Pair pair;
   size_t columns = 0;
   const OutputFacts& boxes = facts.outputs[box_index];
-  if (!is_float_output(boxes) || !as_table(boxes.shape, pair.rows, columns) || columns != 4)
+  if (!is_float_output(boxes) || !as_table(boxes.shape, pair.rows, columns) || columns != 4 ||
+      pair.rows < 2)
     return std::nullopt;
   if (name_has(boxes, {"score", "conf", "cls", "prob", "anchor", "pred_boxes"}))
     return std::nullopt;

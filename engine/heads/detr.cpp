@@ -200,7 +200,7 @@ Match match_detr_rows(const ModelFacts& facts) {
   if (facts.outputs.size() != 1) return {Fit::no, "needs one output [1,queries,4+classes]", {}};
   const auto table = table_of(facts.outputs[0]);
   if (!table || facts.outputs[0].shape.size() != 3 || table->columns < 5 || table->columns == 6 ||
-      table->rows > 2000)
+      table->rows > 2000 || table->rows < 10)
     return {Fit::no, "needs one output [1,queries,4+classes]", {}};
   const size_t labels = facts.labels.size(), classes = table->columns - 4;
   auto decode = [facts, table = *table, classes](std::span<const Tensor> outputs,

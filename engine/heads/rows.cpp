@@ -30,7 +30,7 @@ std::optional<RowsOutput> find_rows(const ModelFacts& facts, size_t columns,
       continue;
     }
     const auto table = table_of(output);
-    if (!table || found) return std::nullopt;
+    if (!table || found || table->rows < 2) return std::nullopt;  // [1,C] are classes
     if (columns != 0 ? table->columns != columns : table->columns < 6) return std::nullopt;
     found = RowsOutput{i, table->rows, table->columns, {}};
   }
@@ -272,8 +272,7 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   if (rows->columns > 400 || grid_levels(facts, static_cast<int64_t>(rows->columns), 1))
     return {Fit::no, "has too many columns for rows of objects", {}};
   const Shape& shape = facts.outputs[rows->output].shape;
-  head.is_yolo =
-      lower(info(facts, "model_type")).rfind("yolo", 0) == 0 || !info(facts, "task").empty();
+  head.is_yolo = lower(info(facts, "model_type")).rfind("yolo", 0) == 0 || stated_task(facts);
   if (task == RowTask::pose) {
     const size_t elements = rows->columns - 6;
     head.points = points_of(facts, elements);

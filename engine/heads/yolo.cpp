@@ -198,6 +198,12 @@ Match match_yolov5_rows(const ModelFacts& facts) {
   match.fit = Fit::certain;
   match.reason = "three rows of " + std::to_string(columns) + " a cell";
   layout.classes = columns - 5;
+  // Beside it there are the maps that it was made of, and prototypes; boxes apart are another
+  // head's.
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    if (i != table->output && facts.outputs[i].shape.size() < 5 &&
+        !(head.prototypes && i == head.prototypes->output))
+      match.fit = Fit::possible;
   const bool pose = columns == 57 && labels <= 1;
   const bool face = columns == 16 && labels <= 1;
   if (head.prototypes && head.prototypes->channels + 5 < columns) {

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Runs models with known objects in their outputs through the element, and compares what clpublish writes.
+
+    run.py [--seeds N,N] [--config KEY=VALUE] [FAMILY ...]      the plug-in is found by the environment (GST_PLUGIN_PATH)
+
+families.py writes the models; it needs openvino and numpy. Without them the test is skipped (exit status 77), unless
+CLINFER_PYTHON names a Python that has them. Ends with `N right, N wrong`.
+"""
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def run(folder, name, truth, config):
+    width, height = truth["frame"]
+    caps = f"video/x-raw,format=BGR,width={width},height={height}"
+    command = ["gst-launch-1.0", "-q", "videotestsrc", "pattern=black", "num-buffers=1", "!", caps, "!", "clinfer",
+               f"model={folder}/{name}.xml", *truth["properties"].split(), *config, "!", "clpublish", "!", "fakesink"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        raise ValueError((result.stderr.strip().splitlines() or ["no line came out"])[-1])
+    return json.loads(lines[0])
+
+
+def box_of(item):
+    box = item["detection"]["bounding_box"]
+    return [box[key] for key in ("x_min", "y_min", "x_max", "y_max")]
+
+
+def farthest(ours, right):
+    return max(abs(a - b) for a, b in zip(ours, right))
+
+
+def pixels_of(mask):
+    """The places (column by column) that a mask in run lengths covers."""
+    at, covered = 0, set()
+    for i, length in enumerate(mask["counts"]):
+        if i % 2:
+            covered.update(range(at, at + length))
+        at += length
+    if at != mask["size"][0] * mask["size"][1]:
+        raise ValueError("the run lengths do not add up to the frame")
+    return covered
+
+
+def mask_overlap(mask, rectangle, width, height):
+    covered, (x0, y0, x1, y1) = pixels_of(mask), rectangle
+    inside = {x * height + y for x in range(width) for y in range(height)
+              if x0 <= (x + .5) / width <= x1 and y0 <= (y + .5) / height <= y1}
+    return len(covered & inside) / max(len(covered | inside), 1)
+
+
+def compare_object(ours, right, frame):
+    """What is wrong with an object, or ''."""
+    if farthest(box_of(ours), right["box"]) > .01:
+        return f"box {[round(v, 3) for v in box_of(ours)]}, right is {[round(v, 3) for v in right['box']]}"
+    if ours["detection"].get("label_id") != right["label_id"]:
+        return f"label_id {ours['detection'].get('label_id')}, right is {right['label_id']}"
+    if abs(ours["detection"]["confidence"] - right["confidence"]) > .01:
+        return f"confidence {ours['detection']['confidence']}, right is {right['confidence']:.3f}"
+    for kind in ("keypoints", "landmarks"):
+        points = ours.get(kind, [])
+        if len(points) != len(right.get(kind, points)):
+            return f"{len(points)} {kind}, right are {len(right[kind])}"
+        for point, (x, y, *confidence) in zip(points, right.get(kind, [])):
+            if abs(point["x"] - x) > .01 or abs(point["y"] - y) > .01:
+                return f"{kind}: {point}, right is {x:.3f} {y:.3f}"
+            if confidence and abs(point["confidence"] - confidence[0]) > .01:
+                return f"{kind}: confidence {point['confidence']}, right is {confidence[0]:.3f}"
+    if "mask" in right:
+        if "mask" not in ours:
+            return "no mask"
+        overlap = mask_overlap(ours["mask"], right["mask"], *frame)
+        if overlap < .85:
+            return f"mask: intersection over union {overlap:.2f}"
+    return ""
+
+
+def compare(line, truth):
+    """What is wrong with a line, or ''."""
+    ours = [item for item in line.get("objects", []) if "detection" in item]
+    if len(ours) != len(truth["objects"]):
+        return f"{len(ours)} objects, right are {len(truth['objects'])}: {[o['detection'] for o in ours][:2]}"
+    for right in truth["objects"]:
+        nearest = min(ours, key=lambda item: farthest(box_of(item), right["box"]))
+        ours.remove(nearest)
+        if why := compare_object(nearest, right, truth["frame"]):
+            return why
+    for right in truth.get("labels", []):
+        answers = [value for item in line["objects"] if "detection" not in item for value in item.values()
+                   if isinstance(value, dict) and "label_id" in value]
+        best = max(answers, key=lambda answer: answer["confidence"], default=None)
+        if best is None or best["label_id"] != right["label_id"] or abs(best["confidence"] - right["confidence"]) > .01:
+            return f"class {best}, right is {right}"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", default="1")
+    parser.add_argument("--config", default="")
+    parser.add_argument("families", nargs="*")
+    arguments = parser.parse_args()
+    python = os.environ.get("CLINFER_PYTHON", sys.executable)
+    known = importlib.util.find_spec("openvino") and importlib.util.find_spec("numpy")
+    if "CLINFER_PYTHON" not in os.environ and not known:
+        print("skipped: needs openvino and numpy (CLINFER_PYTHON names a Python that has them)")
+        return 77
+    config = [f"config={arguments.config}"] if arguments.config else []
+    right = wrong = 0
+    for seed in arguments.seeds.split(","):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([python, f"{HERE}/families.py", "--seed", seed, "--out", folder, *arguments.families], check=True)
+            for name in sorted(os.listdir(folder)):
+                with open(f"{folder}/{name}/truth.json", encoding="utf-8") as file:
+                    truth = json.load(file)
+                try:
+                    why = compare(run(f"{folder}/{name}", name, truth, config), truth)
+                except (ValueError, subprocess.TimeoutExpired) as error:
+                    why = str(error)
+                right, wrong = right + (not why), wrong + bool(why)
+                print((f"FAIL {name} (seed {seed}): {why}" if why else f"ok   {name}"), flush=True)
+    print(f"{right} right, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -42,6 +42,19 @@ Match match_retinanet(const ModelFacts& facts);
 Match match_efficientdet(const ModelFacts& facts);
 Match match_detectnet(const ModelFacts& facts);
 Match match_classification(const ModelFacts& facts);
+Match match_segmentation(const ModelFacts& facts);
+Match match_saliency(const ModelFacts& facts);
+Match match_depth(const ModelFacts& facts);
+Match match_anomaly(const ModelFacts& facts);
+Match match_part_fields(const ModelFacts& facts);
+Match match_heatmaps(const ModelFacts& facts);
+Match match_simcc(const ModelFacts& facts);
+Match match_movenet(const ModelFacts& facts);
+Match match_landmarks(const ModelFacts& facts);
+Match match_mtcnn(const ModelFacts& facts);
+Match match_text_detection(const ModelFacts& facts);
+Match match_text_recognition(const ModelFacts& facts);
+Match match_embedding(const ModelFacts& facts);
 Match match_tensors(const ModelFacts& facts);  // fits every model
 
 }  // namespace clinfer

@@ -118,6 +118,33 @@ Labels settle_labels(const ModelOptions& options, const BesideFacts& proc, const
   return {beside.labels, beside.labels_source, beside.sure_labels};
 }
 
+// The gallery, if there is one, must be of vectors that the model gives.
+std::shared_ptr<const Gallery> read_gallery(const ModelOptions& options, const ModelFacts& facts,
+                                            const HeadChoice& head) {
+  if (options.gallery.empty()) return nullptr;
+  auto gallery = std::make_shared<const Gallery>(options.gallery);
+  if (head.name != "embedding")
+    throw Error{ErrorCode::bad_argument,
+                "gallery=" + options.gallery + ": the outputs are read as " + head.name +
+                    ", which gives no vectors; set post-process=embedding where they are"};
+  if (std::none_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& output) {
+        return gallery->has_vectors_of(static_cast<size_t>(count(output.shape)));
+      }))
+    throw Error{ErrorCode::bad_argument,
+                "gallery=" + options.gallery +
+                    ": its vectors are of another model; the outputs are " + describe(facts)};
+  return gallery;
+}
+
+// What a vector is nearest to, as an attribute beside it.
+void look_up(const Gallery& gallery, const DecodeSettings& settings, Results& results) {
+  for (const Embedding& embedding : results.embeddings)
+    if (const auto nearest = gallery.nearest(embedding.values);
+        nearest && nearest->cosine >= settings.threshold)
+      results.classifications.push_back(
+          {"identity", static_cast<int>(nearest->number), nearest->name, nearest->cosine});
+}
+
 }  // namespace
 
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options) {
@@ -186,6 +213,10 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
                                         network.head.picture, network.origins, network.warnings);
   network.model_defaults.threshold =
       share_of(stated, "confidence_threshold", 0.5f, network.origins);
+  network.gallery = read_gallery(options, facts, network.head);
+  // The nearest name, however far, unless a threshold is set.
+  if (network.gallery && stated.info.count("confidence_threshold") == 0)
+    network.model_defaults.threshold = 0;
   network.model_defaults.iou_threshold = share_of(stated, "iou_threshold", 0.45f, network.origins);
   return network;
 }
@@ -214,6 +245,7 @@ std::string read_outputs(const Network& network, std::span<const Tensor> outputs
     return {};
   }
   run_head(head, network.facts, outputs, settings, attach_tensors, results);
+  if (network.gallery) look_up(*network.gallery, settings, results);
   const bool contradicted = !results.contradiction.empty();
   const bool first = contradicted && network.trust->contradictions() == 0;
   if (network.trust->note(contradicted))

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/heads/beside.h"
 #include "engine/heads/decoder.h"
+#include "engine/heads/gallery.h"
 
 namespace clinfer {
 
@@ -24,6 +25,7 @@ struct ModelOptions {
   std::string reshape;     // "WxH" or "INDEX_OR_NAME=D,D,...", several separated by ';'
   std::string model_proc;  // path of DL Streamer's description
   std::string labels, labels_file;
+  std::string gallery;  // path of known vectors by name (gallery.h)
   ResizeChoice resize_mode = ResizeChoice::automatic;
   ColorChoice color_format = ColorChoice::automatic;
   std::string mean, scale;  // numbers, comma separated
@@ -46,6 +48,7 @@ struct Network {
   std::vector<std::pair<size_t, Tensor>> constants;  // inputs that are the same for all frames
   ModelFacts facts;                                  // what the head was chosen by
   HeadChoice head;
+  std::shared_ptr<const Gallery> gallery;  // or none
   std::vector<Fact> origins;          // of labels, resize-mode, colours, mean, scale, thresholds
   std::vector<std::string> warnings;  // for the user: what was guessed, and how to set it
   std::shared_ptr<HeadTrust> trust = std::make_shared<HeadTrust>();  // since the model was loaded

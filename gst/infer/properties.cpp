@@ -113,16 +113,20 @@ MemberRow<Member> queue_hint(const char* name, const char* nick, const char* blu
 const std::vector<ElementProperty>& element_properties() {
   using S = Settings;
   static const std::vector<ElementProperty> rows = {
-      engine(
-          text<&S::model>("model", "Model",
-                          "OpenVINO IR model, the .xml file (its .bin lies beside it), or a folder "
-                          "that holds one. Set while playing, the new model compiles beside the old "
-                          "one and takes over between two frames, with an element message "
-                          "clinfer-model",
-                          kPlaying)),
+      engine(text<&S::model>(
+          "model", "Model",
+          "OpenVINO IR model, the .xml file (its .bin lies beside it), or a folder "
+          "that holds one. Set while playing, the new model compiles beside the old "
+          "one and takes over between two frames, with an element message "
+          "clinfer-model",
+          kPlaying)),
       text<&S::model_proc>("model-proc", "Model description",
                            "DL Streamer's JSON description of the model: preprocessing, labels, "
                            "attribute names; what it says wins over the model"),
+      text<&S::gallery>("gallery", "Gallery",
+                        "JSON file {name: [[numbers], ...]} of known vectors: embeddings get the "
+                        "nearest name with its cosine as the attribute identity, from threshold on "
+                        "where that is set"),
       engine(text<&S::reshape>(
           "reshape", "Reshape",
           "Size of the picture that the network gets, WIDTHxHEIGHT, for models that leave it open "
@@ -222,7 +226,8 @@ const std::vector<ElementProperty>& element_properties() {
       choice<&S::resize_mode>(
           "resize-mode", "Resize mode", "How a frame is fitted to the input of the network",
           "GstClinferResizeMode",
-          {{ResizeChoice::automatic, "As the model, files beside it or its family say, else stretch", "auto"},
+          {{ResizeChoice::automatic,
+            "As the model, files beside it or its family say, else stretch", "auto"},
            {ResizeChoice::stretch, "Fill the input, whatever the aspect ratio", "stretch"},
            {ResizeChoice::letterbox, "Keep the aspect ratio, pad the rest", "letterbox"},
            {ResizeChoice::crop, "Keep the aspect ratio, take the middle", "crop"}}),
@@ -230,7 +235,8 @@ const std::vector<ElementProperty>& element_properties() {
           "color-format", "Colour format", "Order of the channels of the network's input",
           "GstClinferColorFormat",
           {{ColorChoice::automatic,
-            "As the model, files beside it or its family say, else BGR (gray for one channel)", "auto"},
+            "As the model, files beside it or its family say, else BGR (gray for one channel)",
+            "auto"},
            {ColorChoice::bgr, "Blue first", "bgr"},
            {ColorChoice::rgb, "Red first", "rgb"},
            {ColorChoice::gray, "Luma", "gray"}}),

@@ -1,0 +1,167 @@
+// Points of one face, hand or body that fills the picture: vectors of coordinates.
+#include <algorithm>
+#include <cmath>
+
+#include "engine/heads/heads.h"
+#include "engine/heads/keypoints.h"
+#include "engine/heads/maps.h"
+#include "engine/heads/points.h"
+
+namespace clinfer {
+namespace {
+
+// Networks whose vectors are of a size that no others have. Coordinates in network pixels.
+struct MeshKind {
+  size_t elements, points, stride;
+  Skeleton skeleton;
+  const char* family;
+  ColorOrder color = ColorOrder::rgb;
+  float mean = 0, scale = 255;
+};
+
+constexpr MeshKind kMeshes[] = {
+    {1404, 468, 3, Skeleton::other, "FaceMesh", ColorOrder::rgb, 127.5f, 127.5f},
+    {1434, 478, 3, Skeleton::other, "FaceMesh with irises"},
+    {63, 21, 3, Skeleton::hand21, "MediaPipe's hand landmarks"},
+    {195, 33, 5, Skeleton::body33, "BlazePose"},
+    {155, 31, 5, Skeleton::other, "BlazePose of the upper body"},
+    {213, 71, 3, Skeleton::other, "MediaPipe's irises", ColorOrder::rgb, 127.5f, 127.5f},
+};
+
+// Whether a score beside the points is a logit is seen by its operation, else by values.
+float presence(float value, bool squashed) { return squashed ? value : sigmoid(value); }
+
+std::optional<size_t> score_output(const ModelFacts& facts, size_t points) {
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    if (i != points && count(facts.outputs[i].shape) == 1) return i;
+  return {};
+}
+
+Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
+  Match match;
+  match.fit = Fit::certain;
+  match.reason = std::to_string(kind.points) + " points of " + kind.family;
+  const auto score = score_output(facts, output);
+  // All of these give a logit, unless the graph goes on to a sigmoid.
+  const bool squashed = score && facts.outputs[*score].op == "Sigmoid";
+  match.decode = [facts, output, kind, score, squashed](std::span<const Tensor> outputs,
+                                                        const DecodeSettings& settings,
+                                                        Results& results) {
+    const Floats values(output_of(outputs, output, kind.elements));
+    Detection whole;
+    whole.confidence = score ? presence(Floats(output_of(outputs, *score, 1))[0], squashed) : 1;
+    if (!(whole.confidence >= -0.01f && whole.confidence <= 1.01f)) {
+      results.contradiction = "the score of the points is not from 0 to 1";
+      return;
+    }
+    whole.skeleton = kind.skeleton;
+    const bool sure = kind.stride >= 5;  // x, y, z, visibility, presence
+    for (size_t k = 0; k < kind.points; ++k) {
+      const size_t at = k * kind.stride;
+      if (sure)
+        whole.keypoints.push_back({values[at], values[at + 1], sigmoid(values[at + 3])});
+      else
+        whole.landmarks.push_back({values[at], values[at + 1]});
+    }
+    add_whole(facts, std::move(whole), settings, results);
+  };
+  PictureDefaults picture;
+  picture.family = kind.family;
+  picture.color = kind.color;
+  picture.mean = {kind.mean};
+  picture.scale = {kind.scale};
+  match.picture = picture;
+  return match;
+}
+
+}  // namespace
+
+Match match_landmarks(const ModelFacts& facts) {
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const size_t elements = vector_size(facts.outputs[i].shape);
+    for (const MeshKind& kind : kMeshes)
+      if (elements == kind.elements && is_float_output(facts.outputs[i]))
+        return mesh(facts, i, kind);
+  }
+  // x, y of points as shares of the picture.
+  const std::string needs = "needs a vector of coordinates (x, y of each point)";
+  std::optional<size_t> found;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const size_t elements = vector_size(facts.outputs[i].shape);
+    if (elements >= 8 && elements <= 2048 && elements % 2 == 0 && !found &&
+        is_float_output(facts.outputs[i]))
+      found = i;
+  }
+  if (!found || facts.outputs.size() > 2) return {Fit::no, needs, {}};
+  const OutputFacts& output = facts.outputs[*found];
+  const size_t points = vector_size(output.shape) / 2;
+  Match match;
+  const bool named =
+      is_called(facts, output, {"landmark", "landmarks", "keypoints", "alignment", "pfld"});
+  match.fit = named ? Fit::certain : Fit::against;
+  match.reason = std::to_string(points) + " points as x, y" +
+                 (named ? "" : ", which nothing says (a name with \"landmark\")");
+  match.decode = [facts, index = *found, points, unit = Decided()](std::span<const Tensor> outputs,
+                                                                   const DecodeSettings& settings,
+                                                                   Results& results) {
+    const Floats values(output_of(outputs, index, 2 * points));
+    float reach = 0;
+    for (size_t i = 0; i < 2 * points; ++i) reach = std::max(reach, std::fabs(values[i]));
+    const bool shares = unit.settle(unit_seen(reach), Decided::first) == Decided::first;
+    const float width = shares ? static_cast<float>(facts.width) : 1,
+                height = shares ? static_cast<float>(facts.height) : 1;
+    Detection whole;
+    whole.confidence = 1;  // the network gives none
+    whole.skeleton = skeleton_for(points);
+    for (size_t k = 0; k < points; ++k)
+      whole.landmarks.push_back({values[2 * k] * width, values[2 * k + 1] * height});
+    add_whole(facts, std::move(whole), settings, results);
+  };
+  return match;
+}
+
+// R-Net and O-Net of MTCNN: whether the region is a face, how its box is to move, and where five
+// points are, all in shares of the region.
+Match match_mtcnn(const ModelFacts& facts) {
+  const std::string needs = "needs probabilities [1,2], offsets [1,4] and perhaps points [1,10]";
+  std::optional<size_t> scores, offsets, points;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const size_t n = vector_size(facts.outputs[i].shape);
+    (n == 2 ? scores : n == 4 ? offsets : points) = i;
+    if ((n != 2 && n != 4 && n != 10) || !is_float_output(facts.outputs[i]))
+      return {Fit::no, needs, {}};
+  }
+  if (!scores || !offsets || facts.outputs.size() != (points ? 3u : 2u))
+    return {Fit::no, needs, {}};
+  Match match;
+  match.fit = facts.width == facts.height && (facts.width == 24 || facts.width == 48) ? Fit::certain
+                                                                                      : Fit::likely;
+  match.reason = points ? "a face, its offsets and five points" : "a face and its offsets";
+  match.decode = [facts, scores = *scores, offsets = *offsets, points](
+                     std::span<const Tensor> outputs, const DecodeSettings& settings,
+                     Results& results) {
+    const Floats probability(output_of(outputs, scores, 2)), move(output_of(outputs, offsets, 4));
+    const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
+    Candidates candidates(settings);
+    candidates.expect_probability(probability[0]);
+    candidates.expect_probability(probability[1]);
+    candidates.add(move[0] * width, move[1] * height, width + move[2] * width,
+                   height + move[3] * height, probability[1], 0);
+    finish(settings, Suppression::none, candidates, results,
+           [&](const Candidate&, Detection& detection) {
+             if (!points) return;
+             const Floats values(output_of(outputs, *points, 10));
+             detection.skeleton = Skeleton::face5;
+             for (size_t k = 0; k < 5; ++k)  // five x, then five y
+               detection.landmarks.push_back({values[k] * width, values[k + 5] * height});
+           });
+  };
+  PictureDefaults picture;
+  picture.family = "MTCNN";
+  picture.mean = {127.5f};
+  picture.scale = {128};
+  match.picture = picture;
+  return match;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,281 @@
+// Maps of the whole picture: classes of pixels, saliency and mattes, depth, anomalies. The four
+// look alike where a pixel has one number; names decide then, else the reading is a guess and said
+// to be.
+#include "engine/heads/maps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "engine/heads/heads.h"
+
+namespace clinfer {
+namespace {
+
+constexpr size_t kMostClasses = 4096;
+
+bool covers(const ModelFacts& facts, int64_t rows, int64_t columns) {
+  if (rows < 2 || columns < 2 || rows > 4 * int64_t{facts.height} ||
+      columns > 4 * int64_t{facts.width})
+    return false;
+  // One cell more or less, as strides round.
+  return std::llabs(rows * facts.width - columns * facts.height) <=
+         std::max(facts.width, facts.height);
+}
+
+PictureMap empty_map(const ModelFacts& facts, const MapLayout& layout, MapKind kind) {
+  PictureMap map;
+  map.name = facts.outputs[layout.index].name;
+  map.kind = kind;
+  map.columns = static_cast<int>(layout.columns);
+  map.rows = static_cast<int>(layout.rows);
+  map.x_max = static_cast<float>(facts.width);
+  map.y_max = static_cast<float>(facts.height);
+  return map;
+}
+
+// The class with the largest number at each cell. NaN is never the largest.
+void largest_channels(const Floats& values, const MapLayout& layout, std::vector<uint16_t>& to) {
+  to.assign(layout.cells(), 0);
+  if (layout.channels_last) {
+    std::vector<float> buffer;
+    for (size_t cell = 0; cell < layout.cells(); ++cell) {
+      const float* v = values.run(cell * layout.channels, layout.channels, buffer);
+      size_t best = 0;
+      for (size_t c = 1; c < layout.channels; ++c)
+        if (v[c] > v[best] || std::isnan(v[best])) best = c;
+      to[cell] = static_cast<uint16_t>(best);
+    }
+    return;
+  }
+  std::vector<float> buffer, most(layout.cells(), -INFINITY);
+  for (size_t c = 0; c < layout.channels; ++c) {
+    const float* v = values.run(c * layout.cells(), layout.cells(), buffer);
+    for (size_t cell = 0; cell < layout.cells(); ++cell)
+      if (v[cell] > most[cell]) {
+        most[cell] = v[cell];
+        to[cell] = static_cast<uint16_t>(c);
+      }
+  }
+}
+
+// Class numbers as they are; false where one is none.
+bool class_numbers(const Tensor& tensor, std::vector<uint16_t>& to) {
+  Floats values(tensor);
+  const float* v = values.data();
+  to.resize(values.size());
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (!(v[i] >= 0 && v[i] < 65536) || v[i] != std::floor(v[i])) return false;
+    to[i] = static_cast<uint16_t>(v[i]);
+  }
+  return true;
+}
+
+// The finest of the outputs that are maps of so many channels; the first where several are.
+template <typename Takes>
+std::optional<MapLayout> finest_map(const ModelFacts& facts, Takes takes) {
+  std::optional<MapLayout> best;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const auto layout = map_layout(facts, i);
+    if (layout && takes(*layout, facts.outputs[i]) && (!best || layout->cells() > best->cells()))
+      best = layout;
+  }
+  return best;
+}
+
+bool is_model_type(const ModelFacts& facts, std::initializer_list<const char*> words) {
+  const std::string text = lower(info(facts, "model_type")) + " " + lower(info(facts, "task"));
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return text.find(word) != std::string::npos; });
+}
+
+// A map of one float a cell.
+bool is_plain(const MapLayout& layout, const OutputFacts& output) {
+  return layout.channels == 1 && is_float_output(output);
+}
+
+struct PlainKind {
+  MapKind kind;
+  std::initializer_list<const char*> words;
+};
+
+// Which of the kinds a map of one float a cell is by its names; nullopt: they do not say.
+std::optional<MapKind> named_kind(const ModelFacts& facts, const OutputFacts& output) {
+  static const PlainKind kKinds[] = {
+      {MapKind::depth, {"depth", "disp", "disparity", "midas", "dpt", "monodepth", "zoedepth"}},
+      {MapKind::anomaly, {"anomaly", "patchcore", "padim", "efficientad", "stfpm", "fastflow"}},
+      {MapKind::saliency,
+       {"saliency", "matte", "matting", "alpha", "pha", "alphas", "modnet", "rvm", "rembg", "isnet",
+        "birefnet", "unet", "portrait", "foreground"}}};
+  for (const PlainKind& kind : kKinds)
+    if (is_called(facts, output, kind.words)) return kind.kind;
+  for (const char* word : {"u2net", "u2netp", "u2-net"})
+    if (is_called(facts, output, {word})) return MapKind::saliency;
+  if (is_model_type(facts, {"depth"})) return MapKind::depth;
+  if (is_model_type(facts, {"anomaly"})) return MapKind::anomaly;
+  if (is_model_type(facts, {"saliency", "matting"})) return MapKind::saliency;
+  return {};
+}
+
+void decode_plain(const ModelFacts& facts, const MapLayout& layout, MapKind kind, bool squash,
+                  std::span<const Tensor> outputs, Results& results) {
+  Floats values(output_of(outputs, layout.index, layout.elements()));
+  PictureMap map = empty_map(facts, layout, kind);
+  const float* v = values.data();
+  map.values.assign(v, v + values.size());
+  size_t odd = 0;
+  for (float& value : map.values) {
+    if (squash) value = sigmoid(value);
+    const bool shares = kind != MapKind::depth;
+    odd += !std::isfinite(value) || (shares && (value < -0.01f || value > 1.01f));
+    if (!std::isfinite(value)) value = 0;
+  }
+  // A few pixels are noise; most are another head.
+  if (odd * 10 > map.values.size())
+    results.contradiction = std::to_string(odd) + " of " + std::to_string(map.values.size()) +
+                            " values of a map are not from 0 to 1";
+  results.maps.push_back(std::move(map));
+}
+
+// Words of names that speak for text detection, whose probability maps look like saliency.
+bool is_called_text(const ModelFacts& facts, const OutputFacts& output) {
+  return is_called(facts, output, {"ocr", "ppocr", "text", "dbnet", "db", "det"});
+}
+
+Match match_plain(const ModelFacts& facts, MapKind kind, const char* what) {
+  const auto layout = finest_map(facts, [&](const MapLayout& map, const OutputFacts& output) {
+    return is_plain(map, output) && map.rows <= static_cast<size_t>(facts.height);
+  });
+  if (!layout)
+    return {Fit::no, "needs an output with one number for each pixel ([1,1,h,w], [1,h,w])", {}};
+  const OutputFacts& output = facts.outputs[layout->index];
+  const auto named = named_kind(facts, output);
+  Match match;
+  match.reason = std::string(what) + ", " + std::to_string(layout->columns) + "x" +
+                 std::to_string(layout->rows);
+  const bool sigmoid_op = output.op == "Sigmoid" || output.op == "Clamp";
+  const bool one_kind_of_output =
+      std::all_of(facts.outputs.begin(), facts.outputs.end(),
+                  [&](const OutputFacts& other) { return is_float_output(other); });
+  if (named == kind)
+    match.fit = Fit::certain;
+  else if (named || is_called_text(facts, output) || !one_kind_of_output)
+    match.fit = Fit::against;
+  else if (kind == MapKind::saliency)
+    match.fit = sigmoid_op ? Fit::possible : Fit::against;
+  else
+    match.fit = kind == MapKind::depth && !sigmoid_op && facts.outputs.size() == 1 ? Fit::possible
+                                                                                   : Fit::against;
+  if (match.fit == Fit::against)
+    match.reason += named ? " of another kind by its name" : ", which nothing says";
+  const bool squash = kind != MapKind::depth && !sigmoid_op && output.op.find("Convolution") == 0;
+  match.decode = [facts, layout = *layout, kind, squash](std::span<const Tensor> outputs,
+                                                         const DecodeSettings&, Results& results) {
+    decode_plain(facts, layout, kind, squash, outputs, results);
+  };
+  match.picture = kind == MapKind::depth ? imagenet_picture("depth estimation")
+                                         : imagenet_picture("saliency detection");
+  return match;
+}
+
+}  // namespace
+
+std::optional<MapLayout> map_layout(const ModelFacts& facts, size_t output) {
+  const Shape shape = squeeze_front(facts.outputs[output].shape);
+  MapLayout layout;
+  layout.index = output;
+  if (shape.size() == 2 && covers(facts, shape[0], shape[1])) {
+    layout.rows = static_cast<size_t>(shape[0]);
+    layout.columns = static_cast<size_t>(shape[1]);
+    return layout;
+  }
+  if (shape.size() != 3 || std::any_of(shape.begin(), shape.end(), [](auto d) { return d < 1; }))
+    return {};
+  const bool first = covers(facts, shape[1], shape[2]), last = covers(facts, shape[0], shape[1]);
+  if (!first && !last) return {};
+  layout.channels_last = last && (!first || shape[2] < shape[0]);
+  layout.channels = static_cast<size_t>(layout.channels_last ? shape[2] : shape[0]);
+  layout.rows = static_cast<size_t>(layout.channels_last ? shape[0] : shape[1]);
+  layout.columns = static_cast<size_t>(layout.channels_last ? shape[1] : shape[2]);
+  return layout;
+}
+
+bool is_called(const ModelFacts& facts, const OutputFacts& output,
+               std::initializer_list<const char*> words) {
+  OutputFacts file;
+  file.name = facts.name;
+  return has_word(output, words) || has_word(file, words);
+}
+
+Match match_segmentation(const ModelFacts& facts) {
+  const auto numbers = finest_map(facts, [](const MapLayout& layout, const OutputFacts& output) {
+    return layout.channels == 1 && !is_float(output.type) && output.type != ElementType::boolean;
+  });
+  const auto scores = finest_map(facts, [](const MapLayout& layout, const OutputFacts& output) {
+    return layout.channels >= 2 && layout.channels <= kMostClasses && is_float_output(output);
+  });
+  const bool stated = is_model_type(facts, {"segmentation"}) && !is_model_type(facts, {"instance"});
+  // An ArgMax that was converted back to floats.
+  const auto floats = stated ? finest_map(facts, is_plain) : std::nullopt;
+  const auto layout = scores ? scores : numbers ? numbers : floats;
+  if (!layout)
+    return {Fit::no,
+            "needs scores for each pixel ([1,C,h,w], [1,h,w,C]) or class numbers ([1,h,w])",
+            {}};
+  const OutputFacts& output = facts.outputs[layout->index];
+  Match match;
+  match.classes = scores ? layout->channels : 0;
+  match.reason =
+      (scores ? std::to_string(layout->channels) + " classes" : std::string("class numbers")) +
+      " for each of " + std::to_string(layout->columns) + "x" + std::to_string(layout->rows) +
+      " cells";
+  const bool whole = layout->rows * 2 > static_cast<size_t>(facts.height);
+  const bool picture = scores && (layout->channels == 3 || layout->channels == 1) &&
+                       layout->rows >= static_cast<size_t>(facts.height);
+  const bool labelled = scores && facts.own_labels && facts.labels.size() == layout->channels;
+  if (stated || labelled || is_called(facts, output, {"seg", "segm", "segmentation", "parsing"}))
+    match.fit = Fit::certain;
+  else if (facts.outputs.size() > 1 &&
+           !std::all_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
+             return map_layout(facts, static_cast<size_t>(&other - facts.outputs.data()))
+                 .has_value();
+           }))
+    match.fit = Fit::against;
+  else if (picture)
+    match.fit = Fit::against;
+  else if (numbers && !scores)
+    match.fit = Fit::likely;
+  else
+    match.fit =
+        whole || output.op == "SoftMax" || output.op == "Softmax" ? Fit::likely : Fit::possible;
+  if (match.fit == Fit::against)
+    match.reason += picture ? "; three numbers for each pixel are a picture, too"
+                            : "; other outputs are no maps";
+  match.decode = [facts, layout = *layout, by_score = scores.has_value()](
+                     std::span<const Tensor> outputs, const DecodeSettings&, Results& results) {
+    const Tensor& tensor = output_of(outputs, layout.index, layout.elements());
+    PictureMap map = empty_map(facts, layout, MapKind::classes);
+    map.labels = facts.labels;
+    if (by_score)
+      largest_channels(Floats(tensor), layout, map.classes);
+    else if (!class_numbers(tensor, map.classes))
+      results.contradiction = "values of a map of class numbers are no whole numbers from 0";
+    results.maps.push_back(std::move(map));
+  };
+  match.picture = imagenet_picture("semantic segmentation");
+  return match;
+}
+
+Match match_saliency(const ModelFacts& facts) {
+  return match_plain(facts, MapKind::saliency, "a share of foreground for each pixel");
+}
+
+Match match_depth(const ModelFacts& facts) {
+  return match_plain(facts, MapKind::depth, "a depth for each pixel");
+}
+
+Match match_anomaly(const ModelFacts& facts) {
+  return match_plain(facts, MapKind::anomaly, "an anomaly score for each pixel");
+}
+
+}  // namespace clinfer

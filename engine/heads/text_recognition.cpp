@@ -1,0 +1,203 @@
+// What a line of text, or a license plate, says: scores of characters in steps from left to right,
+// where a character that repeats counts once and the blank separates (CTC); or characters that the
+// graph has picked already. The dictionary is the labels, one character each.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "engine/heads/heads.h"
+#include "engine/heads/maps.h"
+
+namespace clinfer {
+namespace {
+
+constexpr size_t kFewestSteps = 4, kMostSteps = 4096;
+
+struct Dictionary {
+  std::vector<std::string> characters;  // by class; the blank's is empty
+  size_t blank = 0;
+  bool assumed = false;  // nothing says which class the blank is
+};
+
+bool is_blank_name(const std::string& label) {
+  const std::string text = lower(label);
+  return text == "blank" || text == "<blank>" || text == "[blank]" || text == "<ctc>" ||
+         text == "<blk>";
+}
+
+// The characters of `classes` classes; nullopt: the labels are for another number of them.
+std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels, size_t classes) {
+  Dictionary dictionary;
+  const auto named = std::find_if(labels.begin(), labels.end(), is_blank_name);
+  if (named != labels.end() && labels.size() == classes) {
+    dictionary.characters = labels;
+    dictionary.blank = static_cast<size_t>(named - labels.begin());
+    dictionary.characters[dictionary.blank].clear();
+    return dictionary;
+  }
+  // PP-OCR: the blank first, then the dictionary, and a space where it was trained with spaces.
+  if (labels.empty() || (labels.size() + 1 != classes && labels.size() + 2 != classes)) return {};
+  dictionary.characters = {""};
+  dictionary.characters.insert(dictionary.characters.end(), labels.begin(), labels.end());
+  if (labels.size() + 2 == classes) dictionary.characters.push_back(" ");
+  dictionary.assumed = labels.size() + 1 == classes;
+  return dictionary;
+}
+
+// Scores [steps, classes], with ones between or before.
+struct StepScores {
+  size_t index = 0, steps = 0, classes = 0;
+};
+
+std::optional<StepScores> step_scores(const ModelFacts& facts) {
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    Shape dims;
+    for (const int64_t d : facts.outputs[i].shape)
+      if (d != 1) dims.push_back(d);
+    if (dims.size() != 2 || !is_float_output(facts.outputs[i]) || dims[0] < 1 || dims[1] < 2)
+      continue;
+    const auto steps = static_cast<size_t>(dims[0]), classes = static_cast<size_t>(dims[1]);
+    if (steps >= kFewestSteps && steps <= kMostSteps) return StepScores{i, steps, classes};
+  }
+  return {};
+}
+
+// The most likely class of a step, and how sure that is: of probabilities as they are, else by the
+// softmax.
+std::pair<size_t, float> pick(const float* scores, size_t classes, bool probabilities) {
+  size_t best = 0;
+  for (size_t c = 1; c < classes; ++c)
+    if (scores[c] > scores[best] || std::isnan(scores[best])) best = c;
+  if (probabilities) return {best, scores[best]};
+  double sum = 0;
+  for (size_t c = 0; c < classes; ++c)
+    if (!std::isnan(scores[c])) sum += std::exp(static_cast<double>(scores[c]) - scores[best]);
+  return {best, static_cast<float>(1 / sum)};
+}
+
+bool are_probabilities(const float* scores, size_t classes) {
+  double sum = 0;
+  for (size_t c = 0; c < classes; ++c) {
+    if (!(scores[c] >= -1e-3f && scores[c] <= 1.001f)) return false;
+    sum += scores[c];
+  }
+  return std::fabs(sum - 1) < 0.02;
+}
+
+void add_text(const ModelFacts& facts, size_t output, std::string text, float confidence,
+              const DecodeSettings& settings, Results& results) {
+  if (text.empty() || !(confidence >= settings.threshold)) return;
+  results.texts.push_back(
+      {facts.outputs[output].name, std::move(text), std::clamp(confidence, 0.0f, 1.0f)});
+}
+
+Match match_scores(const ModelFacts& facts) {
+  const auto found = step_scores(facts);
+  if (!found) return {Fit::no, "needs scores of characters in steps ([1,T,C] or [T,1,C])", {}};
+  const OutputFacts& output = facts.outputs[found->index];
+  const auto dictionary = dictionary_for(facts.labels, found->classes);
+  const std::string shape =
+      std::to_string(found->steps) + " steps of " + std::to_string(found->classes) + " classes";
+  const bool named = is_called(
+      facts, output, {"rec", "ocr", "ppocr", "text", "crnn", "lpr", "lprnet", "plate", "svtr"});
+  if (!dictionary) {
+    if (!named) return {Fit::no, "needs the dictionary as labels, one character a class", {}};
+    return {
+        Fit::no,
+        shape + " but " + std::to_string(facts.labels.size()) +
+            " labels: set labels-file to the dictionary, a character a line (without the blank, "
+            "or with it as <blank>)",
+        {}};
+  }
+  Match match;
+  match.classes = facts.labels.size();  // the blank and the space may be no labels
+  const bool short_labels = std::all_of(facts.labels.begin(), facts.labels.end(),
+                                        [](const std::string& label) { return label.size() <= 4; });
+  match.fit = named || facts.labels.size() > 200 ? Fit::certain
+              : short_labels                     ? Fit::likely
+                                                 : Fit::possible;
+  match.reason = shape;
+  if (dictionary->assumed)
+    match.assumptions.push_back(
+        "the dictionary has no blank; the first class is taken for it, as PP-OCR has it; put a "
+        "line "
+        "<blank> into the dictionary where it is another");
+  match.decode = [facts, scores = *found, dictionary = *dictionary](std::span<const Tensor> outputs,
+                                                                    const DecodeSettings& settings,
+                                                                    Results& results) {
+    const Floats values(output_of(outputs, scores.index, scores.steps * scores.classes));
+    std::vector<float> buffer;
+    std::string text;
+    size_t before = dictionary.blank, characters = 0;
+    double sure = 0;
+    for (size_t step = 0; step < scores.steps; ++step) {
+      const float* row = values.run(step * scores.classes, scores.classes, buffer);
+      const auto [best, probability] =
+          pick(row, scores.classes, are_probabilities(row, scores.classes));
+      if (best != dictionary.blank && best != before) {
+        text += dictionary.characters[best];
+        sure += probability;
+        ++characters;
+      }
+      before = best;
+    }
+    add_text(facts, scores.index, std::move(text),
+             characters ? static_cast<float>(sure / static_cast<double>(characters)) : 0, settings,
+             results);
+  };
+  PictureDefaults picture;
+  picture.family = "PP-OCR's text recognition";
+  picture.color = ColorOrder::bgr;
+  picture.resize = ResizeMode::letterbox;
+  picture.centered = false;
+  picture.pad_value = 127.5f;  // 0 for the network
+  picture.mean = {127.5f};
+  picture.scale = {127.5f};
+  match.picture = picture;
+  return match;
+}
+
+// Characters that CTCGreedyDecoder has picked: class numbers, and -1 after the last.
+Match match_picked(const ModelFacts& facts, size_t index) {
+  const size_t most = vector_size(facts.outputs[index].shape);
+  if (facts.labels.empty())
+    return {Fit::no,
+            "characters that CTCGreedyDecoder picks need the dictionary: set labels-file to it, a "
+            "character a line",
+            {}};
+  Match match;
+  match.fit = Fit::certain;
+  match.reason = "up to " + std::to_string(most) + " characters that CTCGreedyDecoder picks";
+  match.decode = [facts, index, most](std::span<const Tensor> outputs,
+                                      const DecodeSettings& settings, Results& results) {
+    const Floats values(output_of(outputs, index, most));
+    std::string text;
+    for (size_t i = 0; i < most && values[i] >= 0; ++i) {
+      if (values[i] != std::floor(values[i]) ||
+          !(values[i] < static_cast<float>(facts.labels.size()))) {
+        results.contradiction = "the outputs name a character that the dictionary of " +
+                                std::to_string(facts.labels.size()) + " does not have";
+        return;
+      }
+      text += facts.labels[static_cast<size_t>(values[i])];
+    }
+    add_text(facts, index, std::move(text), 1, settings, results);
+  };
+  PictureDefaults picture;
+  picture.family = "license plate recognition";
+  picture.color = ColorOrder::bgr;
+  match.picture = picture;
+  return match;
+}
+
+}  // namespace
+
+Match match_text_recognition(const ModelFacts& facts) {
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    if (facts.outputs[i].op.rfind("CTCGreedyDecoder", 0) == 0 &&
+        vector_size(facts.outputs[i].shape) > 1)
+      return match_picked(facts, i);
+  return match_scores(facts);
+}
+
+}  // namespace clinfer

@@ -1,12 +1,14 @@
 // The plug-in: registers the elements.
 #include <gst/gst.h>
 
+#include "gst/filter/filter.h"
 #include "gst/infer/clinfer.h"
 #include "gst/overlay/overlay.h"
 #include "gst/publish/publish.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
   gboolean registered = GST_ELEMENT_REGISTER(clinfer, plugin);
+  registered |= GST_ELEMENT_REGISTER(clinferfilter, plugin);
   registered |= GST_ELEMENT_REGISTER(cloverlay, plugin);
   registered |= GST_ELEMENT_REGISTER(clpublish, plugin);
   return registered;

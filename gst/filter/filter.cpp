@@ -1,0 +1,261 @@
+// clinferfilter: frames in, the network's pictures out (RGB), of the size that the network makes.
+#include "gst/filter/filter.h"
+
+#include <gst/base/gstbasetransform.h>
+#include <gst/video/video.h>
+
+#include <memory>
+
+#include "gst/base/guard.h"
+#include "gst/base/properties.h"
+#include "gst/filter/picture_model.h"
+#include "gst/frames/mapped_frame.h"
+
+GST_DEBUG_CATEGORY_STATIC(clinferfilter_debug);
+#define GST_CAT_DEFAULT clinferfilter_debug
+
+namespace {
+
+struct FilterState {
+  clinfer::FilterSettings settings;  // under the object lock
+  // Of the streaming thread:
+  std::unique_ptr<clinfer::PictureModel> model;
+  GstVideoInfo in, out;
+};
+
+}  // namespace
+
+struct GstClinferFilter {
+  GstBaseTransform parent;
+  FilterState* state;
+};
+
+struct GstClinferFilterClass {
+  GstBaseTransformClass parent_class;
+};
+
+G_DEFINE_TYPE(GstClinferFilter, gst_clinfer_filter, GST_TYPE_BASE_TRANSFORM)
+GST_ELEMENT_REGISTER_DEFINE(clinferfilter, "clinferfilter", GST_RANK_NONE,
+                            gst_clinfer_filter_get_type())
+
+#define CLINFER_FILTER(object) (reinterpret_cast<GstClinferFilter*>(object))
+
+namespace {
+
+using clinfer::FilterSettings;
+using clinfer::PictureModel;
+using clinfer::PictureSize;
+using clinfer::Property;
+
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
+GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
+    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE("RGB")));
+
+const std::vector<Property<FilterSettings>>& properties() {
+  using S = FilterSettings;
+  using clinfer::choice, clinfer::ColorChoice, clinfer::OutputRange, clinfer::ResizeChoice,
+      clinfer::text;
+  static const std::vector<Property<S>> rows = {
+      text<&S::model>("model", "Model", "Model whose output is a picture"),
+      text<&S::device>("device", "Device",
+                       "GPU (the first GPU, else a CPU), GPU.N or CPU, by the names that `clinfer "
+                       "devices` lists"),
+      text<&S::reshape>(
+          "reshape", "Reshape",
+          "Size of the picture that the network gets: WIDTHxHEIGHT, or frame for that "
+          "of the frames (unset: as the model states)"),
+      choice<&S::color_format>("color-format", "Colour format",
+                               "Order of the channels that the network takes and gives",
+                               "GstClinferFilterColorFormat",
+                               {{ColorChoice::automatic, "As the model says, else BGR", "auto"},
+                                {ColorChoice::bgr, "BGR", "bgr"},
+                                {ColorChoice::rgb, "RGB", "rgb"},
+                                {ColorChoice::gray, "Grey, of one channel", "gray"}}),
+      text<&S::mean>("mean", "Mean",
+                     "Subtracted from pixel values 0..255: a number, or one per channel"),
+      text<&S::scale>("scale", "Scale",
+                      "Pixel values minus mean are divided by this: a number, or one per channel"),
+      choice<&S::output_range>(
+          "output-range", "Output range", "What the numbers of the network's picture mean",
+          "GstClinferFilterOutputRange",
+          {{OutputRange::automatic, "By the values of the first picture", "auto"},
+           {OutputRange::byte, "0 to 255", "byte"},
+           {OutputRange::unit, "0 to 1", "unit"},
+           {OutputRange::signed_unit, "-1 to 1", "signed"}}),
+      text<&S::config>("config", "Configuration",
+                       "Engine options as KEY=VALUE,... with the GPU plug-in's key names"),
+      text<&S::cache_dir>(
+          "cache-dir", "Cache folder",
+          "Folder for built OpenCL programs (unset: the user's cache folder; empty: "
+          "no cache)")};
+  return rows;
+}
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
+  GST_OBJECT_LOCK(object);
+  clinfer::property_of(properties(), id).set(CLINFER_FILTER(object)->state->settings, value);
+  GST_OBJECT_UNLOCK(object);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
+  GST_OBJECT_LOCK(object);
+  clinfer::property_of(properties(), id).get(CLINFER_FILTER(object)->state->settings, value);
+  GST_OBJECT_UNLOCK(object);
+}
+
+void finalize(GObject* object) {
+  delete CLINFER_FILTER(object)->state;
+  G_OBJECT_CLASS(gst_clinfer_filter_parent_class)->finalize(object);
+}
+
+FilterSettings settings_of(GstBaseTransform* transform) {
+  GST_OBJECT_LOCK(transform);
+  FilterSettings settings = CLINFER_FILTER(transform)->state->settings;
+  GST_OBJECT_UNLOCK(transform);
+  return settings;
+}
+
+// The size that comes out for frames of this size; nullopt while it is open.
+std::optional<PictureSize> output_size(GstBaseTransform* transform, const GstStructure* in) {
+  const FilterSettings settings = settings_of(transform);
+  if (settings.model.empty()) return {};
+  PictureSize frame;
+  const bool known = gst_structure_get_int(in, "width", &frame.width) &&
+                     gst_structure_get_int(in, "height", &frame.height);
+  if (!known && clinfer::follows_frame(settings)) return {};
+  return PictureModel(settings, frame).output();
+}
+
+// What both sides share, for caps of the other one.
+GstStructure* other_side(const GstStructure* one) {
+  GstStructure* other = gst_structure_new_empty("video/x-raw");
+  for (const char* field : {"framerate", "pixel-aspect-ratio", "interlace-mode"})
+    if (const GValue* value = gst_structure_get_value(one, field))
+      gst_structure_set_value(other, field, value);
+  return other;
+}
+
+GstCaps* transform_caps(GstBaseTransform* transform, GstPadDirection direction, GstCaps* caps,
+                        GstCaps* filter) {
+  GstCaps* made = gst_caps_new_empty();
+  clinfer::guard(GST_ELEMENT(transform), [&] {
+    for (guint i = 0; i < gst_caps_get_size(caps); ++i) {
+      GstStructure* other = other_side(gst_caps_get_structure(caps, i));
+      if (direction == GST_PAD_SINK) {
+        gst_structure_set(other, "format", G_TYPE_STRING, "RGB", nullptr);
+        if (const auto size = output_size(transform, gst_caps_get_structure(caps, i)))
+          gst_structure_set(other, "width", G_TYPE_INT, size->width, "height", G_TYPE_INT,
+                            size->height, nullptr);
+        gst_caps_append_structure(made, other);
+      } else {
+        GstCaps* any = gst_static_pad_template_get_caps(&sink_template);
+        GstCaps* limits = gst_caps_new_full(other, nullptr);
+        gst_caps_append(made, gst_caps_intersect(any, limits));
+        gst_caps_unref(any);
+        gst_caps_unref(limits);
+      }
+    }
+  });
+  made = gst_caps_simplify(made);
+  if (filter == nullptr) return made;
+  GstCaps* filtered = gst_caps_intersect_full(filter, made, GST_CAPS_INTERSECT_FIRST);
+  gst_caps_unref(made);
+  return filtered;
+}
+
+void tell(GstBaseTransform* transform, PictureModel& model) {
+  for (const std::string& notice : model.take_notices())
+    GST_ELEMENT_WARNING(transform, STREAM, FORMAT, ("%s", notice.c_str()), (nullptr));
+}
+
+gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps* out) {
+  return clinfer::guard(GST_ELEMENT(transform), gboolean{FALSE}, [&]() -> gboolean {
+    FilterState& state = *CLINFER_FILTER(transform)->state;
+    if (!clinfer::read_caps(in, state.in) || !gst_video_info_from_caps(&state.out, out))
+      return FALSE;
+    const FilterSettings settings = settings_of(transform);
+    auto model = std::make_unique<PictureModel>(
+        settings, PictureSize{GST_VIDEO_INFO_WIDTH(&state.in), GST_VIDEO_INFO_HEIGHT(&state.in)});
+    // Another format of frames needs no other model.
+    if (state.model == nullptr || clinfer::follows_frame(settings)) {
+      model->compile();
+      tell(transform, *model);
+      state.model = std::move(model);
+    }
+    return TRUE;
+  });
+}
+
+gboolean start(GstBaseTransform* transform) {
+  return clinfer::guard(GST_ELEMENT(transform), gboolean{FALSE}, [&]() -> gboolean {
+    const FilterSettings settings = settings_of(transform);
+    if (settings.model.empty())
+      throw clinfer::Error{clinfer::ErrorCode::bad_argument, "no model: set model=FILE.xml"};
+    if (!clinfer::follows_frame(settings)) PictureModel(settings, {});  // complains in time
+    return TRUE;
+  });
+}
+
+gboolean stop(GstBaseTransform* transform) {
+  CLINFER_FILTER(transform)->state->model.reset();
+  return TRUE;
+}
+
+gboolean get_unit_size(GstBaseTransform*, GstCaps* caps, gsize* size) {
+  GstVideoInfo info;
+  if (!gst_video_info_from_caps(&info, caps)) return FALSE;
+  *size = info.size;
+  return TRUE;
+}
+
+GstFlowReturn transform_frame(GstBaseTransform* transform, GstBuffer* in, GstBuffer* out) {
+  return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
+    FilterState& state = *CLINFER_FILTER(transform)->state;
+    const clinfer::MappedFrame mapped(in, state.in);
+    GstVideoFrame frame;
+    if (!gst_video_frame_map(&frame, &state.out, out, GST_MAP_WRITE))
+      throw clinfer::Error{clinfer::ErrorCode::bad_argument, "a picture cannot be mapped"};
+    struct Unmap {
+      GstVideoFrame* frame;
+      ~Unmap() { gst_video_frame_unmap(frame); }
+    } unmap{&frame};
+    state.model->run(mapped.frame(), static_cast<uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, 0)),
+                     GST_VIDEO_FRAME_PLANE_STRIDE(&frame, 0));
+    tell(transform, *state.model);
+    return GST_FLOW_OK;
+  });
+}
+
+}  // namespace
+
+static void gst_clinfer_filter_class_init(GstClinferFilterClass* klass) {
+  GST_DEBUG_CATEGORY_INIT(clinferfilter_debug, "clinferfilter", 0,
+                          "networks whose output is a picture");
+  auto* object = G_OBJECT_CLASS(klass);
+  auto* element = GST_ELEMENT_CLASS(klass);
+  auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
+  object->set_property = set_property;
+  object->get_property = get_property;
+  object->finalize = finalize;
+  clinfer::install_properties(object, properties());
+  gst_element_class_set_static_metadata(
+      element, "Neural picture filter", "Filter/Effect/Video",
+      "Runs a network whose output is a picture (super-resolution, denoising, style) on video",
+      "clinfer developers");
+  gst_element_class_add_static_pad_template(element, &sink_template);
+  gst_element_class_add_static_pad_template(element, &src_template);
+  transform->transform_caps = transform_caps;
+  transform->set_caps = set_caps;
+  transform->start = start;
+  transform->stop = stop;
+  transform->get_unit_size = get_unit_size;
+  transform->transform = transform_frame;
+}
+
+static void gst_clinfer_filter_init(GstClinferFilter* self) {
+  self->state = new FilterState;
+  gst_video_info_init(&self->state->in);
+  gst_video_info_init(&self->state->out);
+}

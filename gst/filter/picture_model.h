@@ -1,0 +1,65 @@
+// A network whose output is a picture: super-resolution, denoising, style. No GStreamer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/heads/network.h"
+
+namespace clinfer {
+
+// What the numbers of the output picture mean.
+enum class OutputRange { automatic, byte, unit, signed_unit };  // 0..255, 0..1, -1..1
+
+struct FilterSettings : ModelOptions {
+  std::string device = "GPU";
+  std::string config;  // KEY=VALUE,...
+  std::optional<std::string> cache_dir;
+  OutputRange output_range = OutputRange::automatic;
+};
+
+struct PictureSize {
+  int width = 0, height = 0;
+};
+
+// Used by one thread at a time.
+class PictureModel {
+ public:
+  // Reads the model for frames of this size (FilterSettings::reshape may be "frame") and says what
+  // comes out. Throws Error, also where the model's output is no picture.
+  PictureModel(const FilterSettings& settings, PictureSize frame);
+
+  PictureSize output() const { return output_; }
+  // What was guessed, for the user, with how to set it; more may come with the first picture.
+  std::vector<std::string> take_notices();
+
+  // Builds the programs. Throws Error.
+  void compile();
+  // Makes a picture from a frame: `rows` of R, G, B bytes, `stride` bytes apart. Where the network
+  // makes the luma alone, colours are those of the frame.
+  void run(const Frame& frame, uint8_t* rows, int stride);
+
+ private:
+  void find_output();
+  // Factor and summand from the output's numbers to 0..255.
+  std::pair<float, float> scaling(const float* values, size_t count);
+
+  FilterSettings settings_;
+  Network network_;
+  size_t output_index_ = 0;
+  PictureSize output_;
+  int channels_ = 3;
+  bool channels_last_ = false;
+  OutputRange range_ = OutputRange::automatic;
+  std::shared_ptr<CompiledModel> compiled_;
+  std::unique_ptr<InferRequest> request_;
+  std::vector<std::string> notices_;
+};
+
+// Whether the output's size depends on the frame's.
+bool follows_frame(const FilterSettings& settings);
+
+}  // namespace clinfer

@@ -1,0 +1,258 @@
+// What is known of a model besides its outputs: files beside it, model-proc, and which of them
+// wins.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/heads/beside.h"
+#include "engine/heads/network.h"
+#include "engine/heads/yaml.h"
+
+namespace clinfer {
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "clinfer-facts-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) path = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path + "/" + name, std::ios::binary) << text;
+    return path + "/" + name;
+  }
+  std::string path;
+};
+
+class FakeModel final : public Model {
+ public:
+  const std::string& path() const override { return path_; }
+  const std::string& name() const override { return path_; }
+  const std::vector<Port>& inputs() const override { return inputs_; }
+  const std::vector<Port>& outputs() const override { return outputs_; }
+  const std::map<std::string, std::string>& rt_info() const override { return rt_info_; }
+  const std::string& output_op(size_t) const override { return op_; }
+  const std::map<std::string, std::string>& output_op_attributes(size_t) const override {
+    return attributes_;
+  }
+
+  std::string path_ = "m.xml", op_ = "Add";
+  std::vector<Port> inputs_{{"images", ElementType::f32, {1, 3, 64, 64}, {}}};
+  std::vector<Port> outputs_{{"output0", ElementType::f32, {1, 84, 84}, {}}};
+  std::map<std::string, std::string> rt_info_, attributes_;
+};
+
+TEST(Yaml, ReadsWhatExportersWrite) {
+  const YamlNode root = parse_yaml(
+      "# comment\n---\ntask: pose\nimgsz:\n- 640\n- 640\nnames:\n  0: person\n  1: 'it''s: a # "
+      "car'\n"
+      "kpt_shape: [17, 3]\nargs: {nms: false, note: \"a, b\"}\ndescription: a long text that\n"
+      "  goes on\nsteps:\n- type: Resize\n  size:\n  - 1\n- type: Pad\nempty:\n");
+  EXPECT_EQ(root.text_of("task"), "pose");
+  ASSERT_NE(root.find("imgsz"), nullptr);
+  EXPECT_EQ(root.find("imgsz")->items.size(), 2u);
+  EXPECT_EQ(root.find("names")->text_of("1"), "it's: a # car");
+  EXPECT_EQ(root.find("kpt_shape")->items.at(1).text, "3");
+  EXPECT_EQ(root.find("args")->text_of("note"), "a, b");
+  EXPECT_EQ(root.text_of("description"), "a long text that goes on");
+  EXPECT_EQ(root.find("steps")->items.at(1).text_of("type"), "Pad");
+  EXPECT_EQ(root.find("steps")->items.at(0).find("size")->items.size(), 1u);
+  EXPECT_EQ(root.text_of("empty"), "");
+}
+
+TEST(Yaml, RefusesTheRestWithItsLine) {
+  for (const char* text : {"a: &x 1\n", "a: [1, 2\n", "a\n", "a: 1\n   b: 2\nc", "\tb: 1\n",
+                           "a: {b\n", "a: 'x\n", "- 1\nb: 2\n"}) {
+    try {
+      parse_yaml(text);
+      // What is no error here is read as a text; it must not be read as more.
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::bad_argument) << text;
+      EXPECT_NE(std::string(error.what()).find("line "), std::string::npos) << text;
+    }
+  }
+  EXPECT_THROW(parse_yaml("a: &x 1\n"), Error);
+  EXPECT_THROW(parse_yaml("a: [1, 2\n"), Error);
+  EXPECT_THROW(parse_yaml(std::string(100, '[') + "\n"), Error);
+}
+
+TEST(Beside, UltralyticsSettlesTaskLabelsAndPicture) {
+  const Folder folder;
+  folder.write("m.xml", "");
+  folder.write("metadata.yaml",
+               "task: pose\nnames:\n  0: person\nkpt_shape:\n- 21\n- 2\nend2end: false\n");
+  const BesideFacts facts = read_beside(folder.path + "/m.xml");
+  EXPECT_EQ(facts.info.at("task"), "pose");
+  EXPECT_EQ(facts.info.at("kpt_shape"), "21,2");
+  EXPECT_EQ(facts.info.at("resize_type"), "fit_to_window_letterbox");
+  EXPECT_EQ(facts.labels, std::vector<std::string>{"person"});
+  EXPECT_TRUE(facts.sure_labels);
+}
+
+TEST(Beside, HuggingFacesPictureIsInPixels) {
+  const Folder folder;
+  folder.write("m.xml", "");
+  folder.write("config.json", R"({"model_type": "detr", "id2label": {"0": "N/A", "2": "car"}})");
+  folder.write(
+      "preprocessor_config.json",
+      R"({"do_normalize": true, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.25, 0.25, 0.25]})");
+  const BesideFacts facts = read_beside(folder.path + "/m.xml");
+  EXPECT_EQ(facts.labels, (std::vector<std::string>{"N/A", "", "car"}));
+  EXPECT_EQ(facts.info.at("mean_values"), "127.500000,127.500000,127.500000");
+  EXPECT_EQ(facts.info.at("scale_values"), "63.750000,63.750000,63.750000");
+  EXPECT_EQ(facts.info.at("model_type"), "detr");
+}
+
+TEST(Beside, OthersAreReadToo) {
+  const Folder folder;
+  folder.write("m.xml", "");
+  folder.write(
+      "infer_cfg.yml",
+      "arch: YOLO\nPreprocess:\n- type: Resize\n  keep_ratio: false\n- type: NormalizeImage\n  "
+      "is_scale: "
+      "true\n  mean: [0.5, 0.5, 0.5]\n  std: [0.5, 0.5, 0.5]\nlabel_list:\n- person\n- car\n");
+  BesideFacts facts = read_beside(folder.path + "/m.xml");
+  EXPECT_EQ(facts.info.at("model_type"), "paddle");
+  EXPECT_EQ(facts.info.at("mean_values").substr(0, 5), "127.5");
+  EXPECT_EQ(facts.labels.size(), 2u);
+  const Folder deploy;
+  deploy.write("m.xml", "");
+  deploy.write("pipeline.json",
+               R"({"pipeline": {"tasks": [{"transforms": [{"type": "Resize", "keep_ratio": true},
+                  {"type": "Normalize", "mean": [1, 2, 3], "std": [4, 5, 6], "to_rgb": true}]}]}})");
+  deploy.write(
+      "m.pbtxt",
+      "item {\n  id: 1\n  name: 'n1'\n  display_name: \"person\"\n}\nitem { id: 3 name: 'car' }\n");
+  deploy.write("m.modelinfo", "[input]\ndir=input\nranges=-1.0,1.0\n");
+  facts = read_beside(deploy.path + "/m.xml");
+  EXPECT_EQ(facts.info.at("resize_type"), "fit_to_window");
+  EXPECT_EQ(facts.labels, (std::vector<std::string>{"", "person", "", "car"}));
+  EXPECT_EQ(facts.info.at("mean_values"), "127.500000");  // .modelinfo has the model's name
+}
+
+TEST(Beside, WhatCannotBeReadIsAWarning) {
+  const Folder folder;
+  folder.write("m.xml", "");
+  folder.write("metadata.yaml", "task: [\n");
+  folder.write("config.json", "{");
+  const BesideFacts facts = read_beside(folder.path + "/m.xml");
+  ASSERT_EQ(facts.warnings.size(), 2u);
+  EXPECT_NE(facts.warnings[0].find("metadata.yaml: line 1"), std::string::npos)
+      << facts.warnings[0];
+  // A folder of several models: whose are its files?
+  folder.write("n.xml", "");
+  EXPECT_TRUE(read_beside(folder.path + "/m.xml").warnings.empty());
+}
+
+TEST(Beside, AFolderIsItsModel) {
+  const Folder folder;
+  EXPECT_THROW(model_file(folder.path), Error);
+  const std::string model = folder.write("yolov8n.xml", "");
+  EXPECT_EQ(model_file(folder.path), model);
+  EXPECT_EQ(model_file(model), model);
+  folder.write("other.xml", "");
+  EXPECT_THROW(model_file(folder.path), Error);
+}
+
+TEST(ModelProc, DescribesPictureHeadAndLabels) {
+  const Folder folder;
+  const std::string path = folder.write("proc.json", R"({"json_schema_version": "2.2.0",
+      "input_preproc": [{"format": "image", "params": {"resize": "aspect-ratio", "color_space": "RGB",
+                         "range": [0.0, 1.0], "mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}}],
+      "output_postproc": [{"converter": "label", "layer_name": "output0", "attribute_name": "emotion",
+                           "labels": ["sad", "glad"]}]})");
+  const BesideFacts facts = read_model_proc(path);
+  EXPECT_EQ(facts.info.at("mean_values").substr(0, 5), "127.5");
+  EXPECT_EQ(facts.info.at("scale_values").substr(0, 5), "63.75");
+  EXPECT_EQ(facts.info.at("model_type"), "label");
+  auto model = std::make_shared<FakeModel>();
+  model->outputs_ = {{"output0", ElementType::f32, {1, 2}, {}}};
+  ModelOptions options;
+  options.model_proc = path;
+  const Network network = describe_network(model, options);
+  EXPECT_EQ(network.head.name, "classification");
+  EXPECT_EQ(network.transform.color, ColorOrder::rgb);
+  EXPECT_EQ(network.transform.resize, ResizeMode::letterbox);
+  Results results;
+  read_outputs(network, std::vector{Tensor::of<float>(ElementType::f32, {1, 2}, {0.1f, 0.9f})}, {},
+               false, results);
+  ASSERT_EQ(results.classifications.size(), 1u);
+  EXPECT_EQ(results.classifications[0].attribute, "emotion");
+  EXPECT_EQ(results.classifications[0].label, "glad");
+  EXPECT_THROW(read_model_proc(folder.write("bad.json", "{}")), Error);
+  EXPECT_THROW(read_model_proc(folder.path + "/none.json"), Error);
+}
+
+TEST(Picture, ThePropertyWinsThenTheModelThenFilesThenTheFamily) {
+  const Folder folder;
+  auto model = std::make_shared<FakeModel>();
+  model->path_ = folder.write("m.xml", "");
+  ModelOptions options;
+  Network network = describe_network(model, options);
+  EXPECT_EQ(network.head.name, "yolov8");
+  EXPECT_EQ(network.transform.scale, std::vector<float>{255});
+  EXPECT_EQ(network.transform.resize, ResizeMode::letterbox);
+  ASSERT_EQ(network.warnings.size(), 1u);  // the family is said
+  EXPECT_NE(network.warnings[0].find("YOLO"), std::string::npos) << network.warnings[0];
+  folder.write("preprocessor_config.json", R"({"rescale_factor": 0.5})");
+  network = describe_network(model, options);
+  EXPECT_EQ(network.transform.scale, std::vector<float>{2});
+  EXPECT_EQ(network.transform.resize, ResizeMode::stretch);
+  EXPECT_TRUE(network.warnings.empty());
+  model->rt_info_["model_info/scale_values"] = "3";
+  EXPECT_EQ(describe_network(model, options).transform.scale, std::vector<float>{3});
+  options.scale = "4";
+  network = describe_network(model, options);
+  EXPECT_EQ(network.transform.scale, std::vector<float>{4});
+  EXPECT_NE(explain(network).find("scale               4 (property)"), std::string::npos)
+      << explain(network);
+}
+
+TEST(Picture, LabelsOfAnotherModelAreSaidAndDropNoClass) {
+  auto model = std::make_shared<FakeModel>();
+  ModelOptions options;
+  options.labels = "a,b,c";
+  const Network network = describe_network(model, options);
+  EXPECT_EQ(network.head.name, "yolov8");
+  ASSERT_FALSE(network.warnings.empty());
+  EXPECT_NE(network.warnings[0].find("3 labels, but the outputs tell 80 classes"),
+            std::string::npos)
+      << network.warnings[0];
+  std::vector<float> values(84 * 84, 0.0f);
+  const float row[] = {30, 30, 20, 20};
+  for (size_t k = 0; k < 4; ++k) values[k * 84 + 5] = row[k];
+  values[(4 + 77) * 84 + 5] = 0.9f;
+  Results results;
+  read_outputs(network, std::vector{Tensor::of<float>(ElementType::f32, {1, 84, 84}, values)}, {},
+               false, results);
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_EQ(results.detections[0].label_id, 77);
+}
+
+TEST(Choice, PriorsAreSaid) {
+  auto model = std::make_shared<FakeModel>();
+  const auto choose = [&](int64_t columns) {
+    model->outputs_ = {{"logits", ElementType::f32, {1, 100, columns}, {}},
+                       {"pred_boxes", ElementType::f32, {1, 100, 4}, {}}};
+    return describe_network(model, ModelOptions{}).head;
+  };
+  EXPECT_EQ(choose(92).name, "detr");
+  EXPECT_EQ(choose(91).name, "rtdetr");
+  EXPECT_EQ(choose(80).name, "rtdetr");
+  ASSERT_FALSE(choose(92).warnings.empty());
+  EXPECT_NE(choose(92).warnings[0].find("post-process=rtdetr"), std::string::npos);
+  model->outputs_ = {{"output0", ElementType::f32, {1, 56, 84}, {}}};
+  EXPECT_EQ(describe_network(model, ModelOptions{}).head.name, "yolov8-pose");
+  // Vectors are no classes unless something says so.
+  model->outputs_ = {{"logits_of_what", ElementType::f32, {1, 7}, {}}};
+  EXPECT_EQ(describe_network(model, ModelOptions{}).head.name, "none");
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -5,6 +5,7 @@
 #include "gst/base/guard.h"
 #include "gst/frames/frame_memory.h"
 #include "gst/infer/element.h"
+#include "gst/infer/quality.h"
 #include "gst/meta/meta.h"
 
 GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
@@ -158,7 +159,7 @@ void Element::report_quality(GstBuffer* buffer) {
                           GST_BUFFER_PTS(buffer), GST_BUFFER_DURATION(buffer));
   const GstClockTimeDiff jitter =
       GST_CLOCK_TIME_IS_VALID(qos.earliest) && GST_CLOCK_TIME_IS_VALID(running_time)
-          ? GST_CLOCK_DIFF(running_time, qos.earliest)
+          ? difference(running_time, qos.earliest)
           : 0;
   gst_message_set_qos_values(message, jitter, qos.proportion, 1000000);
   gst_message_set_qos_stats(message, GST_FORMAT_BUFFERS, qos.processed, qos.dropped);
@@ -655,8 +656,9 @@ bool Element::answer_latency(GstQuery* query) {
                                                static_cast<guint64>(GST_VIDEO_INFO_FPS_D(&info)),
                                                static_cast<guint64>(GST_VIDEO_INFO_FPS_N(&info))));
   }
-  least += own;
-  if (GST_CLOCK_TIME_IS_VALID(most)) most += room;
+  constexpr GstClockTime kMost = GST_CLOCK_TIME_NONE - 1;
+  least = std::min(least, kMost - own) + own;
+  if (GST_CLOCK_TIME_IS_VALID(most)) most = std::min(most, kMost - room) + room;
   gst_query_set_latency(query, live, least, most);
   return true;
 }
@@ -674,13 +676,9 @@ bool Element::src_event(Handle<GstEvent> event) {
     GstClockTime timestamp = GST_CLOCK_TIME_NONE;
     gst_event_parse_qos(event.get(), &type, &proportion, &jitter, &timestamp);
     if (GST_CLOCK_TIME_IS_VALID(timestamp)) {
-      // As late again as this frame was: frames until then would come too late as well.
-      const GstClockTimeDiff step = jitter > 0 ? 2 * jitter : jitter;
       GST_OBJECT_LOCK(self_);
       qos_.proportion = proportion;
-      qos_.earliest = step < 0 && static_cast<GstClockTime>(-step) > timestamp
-                          ? 0
-                          : timestamp + static_cast<GstClockTime>(step);
+      qos_.earliest = earliest_in_time(timestamp, jitter);
       GST_OBJECT_UNLOCK(self_);
     }
   } else if (GST_EVENT_TYPE(event.get()) == GST_EVENT_RECONFIGURE) {

@@ -112,6 +112,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     arguments = parser.parse_args()
     random.seed(arguments.seed)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs this beside others ignores it
     print(f"seed {arguments.seed}")
     wrong, times = [], []
     for number in range(arguments.times):

@@ -1,0 +1,30 @@
+// What quality-of-service events mean for frames to come.
+#pragma once
+
+#include <gst/gst.h>
+
+#include <algorithm>
+
+namespace clinfer {
+
+// The running time up to which frames would come too late, after one of `timestamp` came `jitter`
+// nanoseconds late: as late again as that one was. A negative jitter is how much too early it was.
+// Whatever the event says, the result is a valid time.
+inline GstClockTime earliest_in_time(GstClockTime timestamp, GstClockTimeDiff jitter) {
+  if (jitter < 0) {
+    const GstClockTime early = GST_CLOCK_TIME_NONE - static_cast<GstClockTime>(jitter) + 1;
+    return timestamp - std::min(early, timestamp);
+  }
+  const GstClockTime late = 2 * static_cast<GstClockTime>(jitter);
+  constexpr GstClockTime kLast = GST_CLOCK_TIME_NONE - 1;
+  return late > kLast - timestamp ? kLast : timestamp + late;
+}
+
+// The difference as GStreamer's messages have it.
+inline GstClockTimeDiff difference(GstClockTime from, GstClockTime to) {
+  constexpr auto kMost = static_cast<GstClockTime>(G_MAXINT64);
+  return to >= from ? static_cast<GstClockTimeDiff>(std::min(to - from, kMost))
+                    : -static_cast<GstClockTimeDiff>(std::min(from - to, kMost));
+}
+
+}  // namespace clinfer

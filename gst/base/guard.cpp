@@ -1,4 +1,4 @@
-// Error codes as GStreamer's domains and codes.
+// Maps error codes to GStreamer's error domains and codes.
 #include "gst/base/guard.h"
 
 namespace clinfer {

@@ -13,10 +13,10 @@
 
 namespace clinfer {
 
-// Posts `what` as an error of `element`, in the domain and code that ErrorCode stands for.
+// Posts `what` as an error of `element`; `code` decides its domain and code.
 void post_error(GstElement* element, ErrorCode code, const char* what);
 
-// Returns what `body` returns, or `failed` after tell(ErrorCode, const char*) of what it threw.
+// Returns the value of `body`. If it throws, calls tell(ErrorCode, const char*) and returns `failed`.
 template <typename Tell, typename Body, typename Result>
 Result guard(Tell&& tell, Result failed, Body&& body) noexcept {
   try {

@@ -1,4 +1,4 @@
-// Owning pointers for GStreamer's and GLib's reference-counted things.
+// Owning pointers for reference-counted objects of GStreamer and GLib.
 #pragma once
 
 #include <gst/gst.h>

@@ -15,8 +15,8 @@
 namespace clinfer {
 namespace {
 
-// The buffers of one DMA-BUF, hung on its memory as qdata: the memory's end is their end, while the
-// number of its descriptor comes back with the next one.
+// The OpenCL buffers of one DMA-BUF, attached to its memory as qdata. They are freed with the memory;
+// a descriptor number cannot be the key, since the next DMA-BUF may get the same one.
 class MemoryBuffers {
  public:
   std::shared_ptr<ImportedMemory> get(GstMemory* memory,
@@ -37,7 +37,7 @@ class MemoryBuffers {
 
 constexpr int kPatience = 1000;  // ms
 
-// The kernel's fences of a DMA-BUF: readable is what nobody writes any more.
+// Waits for the kernel's fences of a DMA-BUF: it polls as readable when no writer is active.
 void wait_for_writer(int fd) {
   pollfd readable{fd, POLLIN, 0};
   int ready = 0;

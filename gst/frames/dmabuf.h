@@ -1,5 +1,5 @@
-// Frames in DMA-BUFs that the device reads where they lie: whether it can, and their buffers, which
-// live as long as the frames' memory.
+// Frames in DMA-BUFs that the device reads without a copy. The OpenCL buffers made for them live as
+// long as the frames' memory.
 #pragma once
 
 #include <gst/video/video.h>
@@ -13,7 +13,7 @@
 
 namespace clinfer {
 
-// Of one compiled model, which outlives it. Thread-safe.
+// Imports for one compiled model, which outlives it. Thread-safe.
 class DmabufImporter {
  public:
   struct Picture {
@@ -24,12 +24,12 @@ class DmabufImporter {
 
   explicit DmabufImporter(std::shared_ptr<CompiledModel> model) : model_(std::move(model)) {}
 
-  // The frame in the buffers of its memories, made at a memory's first frame. Waits until who wrote
-  // the frame is done. The first one is also mapped, and what the device reads of it is compared.
-  // Nothing where the device imports none: problem() says why. Throws what is wrong with this one,
-  // or with all since the first.
+  // The frame in the OpenCL buffers of its memories, which are made at a memory's first frame. Waits
+  // until the writer of the frame has finished. The first frame is also mapped and compared with what
+  // the device reads. Empty if the device imports no DMA-BUFs: problem() gives the reason. Throws Error
+  // if this frame cannot be imported, or none since the first could.
   std::optional<Picture> import(GstBuffer* buffer, const GstVideoInfo& info);
-  // "" while nothing is known against it.
+  // Why DMA-BUFs are not imported; "" while no reason is known.
   std::string problem() const;
 
  private:

@@ -1,5 +1,5 @@
-// A frame as infer requests take it: a VA surface or a DMA-BUF that the device reads where it lies,
-// else memory that is mapped.
+// A frame as infer requests take it: a VA surface or DMA-BUF that the device reads without a copy, or
+// mapped memory.
 #pragma once
 
 #include <gst/video/video.h>
@@ -15,9 +15,8 @@
 
 namespace clinfer {
 
-// Keeps the buffer; destroying it waits until no request reads the surface. fill() may be called by
-// any threads (regions of a frame are filled side by side), everything else by any but not beside
-// it.
+// Holds a reference to the buffer. The destructor waits until no request reads the surface. Several
+// threads may call fill() at the same time (for the regions of a frame), but no other function.
 class FrameInput {
  public:
   // Maps the buffer; `model` fetches it from there if it lies in its frame memory. Throws
@@ -33,11 +32,11 @@ class FrameInput {
   FrameInput(const FrameInput&) = delete;
   FrameInput& operator=(const FrameInput&) = delete;
 
-  const Rect& visible() const { return visible_; }  // what viewers see
+  const Rect& visible() const { return visible_; }  // the part that viewers see
   const Rect& region() const { return frame_.region; }
   bool zero_copy() const { return surface_ != nullptr || planes_.memories[0] != nullptr; }
   bool in_frame_memory() const { return memory_ != nullptr; }
-  // Why a surface or a DMA-BUF was mapped after all; "" when it was not.
+  // Why a surface or DMA-BUF was mapped instead; "" if it was not.
   const std::string& problem() const { return problem_; }
 
   // Gives `region` of the frame to a request as one image of its input.
@@ -46,8 +45,8 @@ class FrameInput {
 
  private:
   void map();
-  void wait();                           // until no request reads it where it lies
-  void give_up(const std::string& why);  // on reading it there
+  void wait();                           // until no request reads the surface or DMA-BUF
+  void give_up(const std::string& why);  // maps the buffer from now on
 
   Handle<GstBuffer> buffer_;
   GstVideoInfo info_;

@@ -12,8 +12,8 @@ using clinfer::FrameMemory;
 
 constexpr const char* kMemoryType = "clinfer-frame-memory";
 
-// Memory that the device fetches from cannot be swapped out: a queue of raw frames, or a pool that
-// keeps growing, must not take the host's.
+// Pinned memory cannot be swapped out: a queue of raw frames, or a pool that keeps growing, must not
+// use up the host's memory.
 constexpr gsize kMostBytes = gsize{1} << 29;
 
 struct Memory {
@@ -98,7 +98,8 @@ GstMemory* share(GstMemory* memory, gssize offset, gssize size) {
   return &part->base;
 }
 
-// Copies are for others than the device: allocating what it fetches from takes long.
+// Copies are read by other elements, not by the device, so they need no pinned memory, whose allocation
+// is slow.
 GstMemory* copy(GstMemory* memory, gssize offset, gssize size) {
   const gsize bytes =
       size == -1 ? memory->size - static_cast<gsize>(offset) : static_cast<gsize>(size);

@@ -14,15 +14,14 @@ namespace clinfer {
 // much is in use already, they are of plain system memory. The caller's reference. Thread-safe.
 GstAllocator* new_frame_allocator(const std::shared_ptr<CompiledModel>& model);
 
-// What all of a buffer lies in, where that is one memory of such an allocator; else null. The
-// buffer's.
+// The memory of such an allocator that holds the whole buffer, or null. The buffer owns it.
 const FrameMemory* frame_memory_of(GstBuffer* buffer);
 
-// Whether an ALLOCATION query's answer so far asks for no particular memory: frames may lie in
-// ours.
+// Whether the answer to an ALLOCATION query asks for no particular memory so far, so that ours may be
+// proposed.
 bool takes_any_memory(GstQuery* query);
 
-// Puts an allocator into the answer, in the place that upstream elements look at.
+// Adds an allocator to the answer, first in the list, where upstream elements look for it.
 void propose_allocator(GstQuery* query, GstAllocator* allocator);
 
 }  // namespace clinfer

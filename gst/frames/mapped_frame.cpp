@@ -1,4 +1,4 @@
-// A GstBuffer as the engine sees a frame.
+// Maps buffers, and checks that their metadata match their memory.
 #include "gst/frames/mapped_frame.h"
 
 #include <optional>

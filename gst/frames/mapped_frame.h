@@ -1,5 +1,5 @@
-// A GstBuffer as the engine sees a frame: planes, strides, crop, colorimetry. In system memory, or
-// mapped to it.
+// A GstBuffer that is mapped to system memory, as a frame of the engine: planes, strides, crop and
+// colorimetry.
 #pragma once
 
 #include <gst/video/video.h>
@@ -26,7 +26,7 @@ namespace clinfer {
   GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS) \
   ";" GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:DMABuf", CLINFER_VIDEO_FORMATS) CLINFER_DMA_DRM_CAPS
 
-// What caps say of frames that are mapped; false where they say no picture.
+// Reads the caps of mapped frames; false if they do not describe a picture.
 bool read_caps(const GstCaps* caps, GstVideoInfo& info);
 bool is_dmabuf_caps(const GstCaps* caps);
 

@@ -1,5 +1,5 @@
-// What the element keeps with a GstMemory for as long as that lives. Its address, and the surface
-// id or descriptor behind it, come back with the next memory; what hangs on it does not.
+// Data that the element attaches to a GstMemory and that is freed with it. Neither the address of a
+// memory nor its surface id or descriptor can be a key instead: a later memory may have the same.
 #pragma once
 
 #include <gst/gst.h>
@@ -8,7 +8,8 @@
 
 namespace clinfer {
 
-// The T of a memory under this name, made at the first call. Thread-safe; it goes with the memory.
+// The T that is attached to a memory under this name; made at the first call, freed with the memory.
+// Thread-safe.
 template <typename T>
 T& data_of(GstMemory* memory, const char* name) {
   static std::mutex mutex;

@@ -42,7 +42,7 @@ void check(VAStatus status, const char* what) {
     throw Error{ErrorCode::device_failed, std::string(what) + ": " + vaErrorStr(status)};
 }
 
-// A surface of our own.
+// A surface that this object creates and destroys.
 class OwnSurface {
  public:
   OwnSurface(VADisplay display, unsigned width, unsigned height, VASurfaceAttrib* attributes,
@@ -70,8 +70,8 @@ VASurfaceAttrib attribute(VASurfaceAttribType type, int value) {
   return result;
 }
 
-// A second surface over the memory of `id`, of even size: Intel's OpenCL rounds the UV plane of odd
-// ones down, and so loses a column or row that the memory has.
+// A second surface of even size over the memory of `id`: for odd sizes Intel's OpenCL rounds the UV
+// plane down, and loses a column or row that the memory has.
 std::unique_ptr<OwnSurface> even_alias(VADisplay display, VASurfaceID id, int width, int height) {
   VADRMPRIMESurfaceDescriptor memory{};
   check(vaExportSurfaceHandle(display, id, VA_SURFACE_ATTRIB_MEM_TYPE_DRM_PRIME_2,
@@ -96,8 +96,8 @@ std::unique_ptr<OwnSurface> even_alias(VADisplay display, VASurfaceID id, int wi
                                       static_cast<unsigned>(std::size(attributes)));
 }
 
-// The images of one surface, hung on its memory as qdata: the memory's end is the surface's end,
-// while its id comes back with the next one.
+// The OpenCL images of one surface, attached to its memory as qdata: the memory is freed with the
+// surface, whereas a later surface may have the same id.
 class SurfaceImages {
  public:
   std::shared_ptr<ImportedSurface> get(VADisplay display, VASurfaceID id, const Frame& picture,
@@ -125,7 +125,7 @@ class SurfaceImages {
   std::vector<Entry> entries_;
 };
 
-// A pattern in which no plane's column or row is another's.
+// A pattern in which all columns and all rows differ.
 std::vector<uint8_t> make_pattern() {
   std::vector<uint8_t> bytes(kPatternWidth * kPatternHeight * 3 / 2);
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -227,7 +227,7 @@ std::shared_ptr<ImportedSurface> import_surface(GstBuffer* buffer, const Surface
                                                 const Frame& picture,
                                                 const std::shared_ptr<CompiledModel>& model) {
   const VASurfaceID id = gst_va_buffer_get_surface(buffer);
-  // Drivers wait for the decoder when a surface is acquired; here no lock is held meanwhile.
+  // Wait for the decoder here, where no lock is held; otherwise acquiring the surface would wait.
   check(vaSyncSurface(display.display.handle, id), "vaSyncSurface");
   return data_of<SurfaceImages>(gst_buffer_peek_memory(buffer, 0), "clinfer-surface-images")
       .get(display.display.handle, id, picture, model);

@@ -1,6 +1,6 @@
-// Frames that are VA-API surfaces: where their display comes from, whether OpenCL can share them,
-// and their images, which live as long as the surface's memory. va_surface.cpp is built where
-// GStreamer's VA library is; without it no caps of surfaces are offered.
+// Frames that are VA-API surfaces: finding their display, testing whether OpenCL can share them, and
+// their images, which live as long as the surface's memory. Needs GStreamer's VA library; without it no
+// caps for surfaces are offered.
 #pragma once
 
 #include <gst/video/video.h>
@@ -22,7 +22,7 @@ inline constexpr bool kHaveSurfaces = false;
 
 bool is_surface_caps(const GstCaps* caps);
 
-// Whether upstream may still come to agree on surfaces.
+// Whether negotiation with upstream may still result in surfaces.
 bool may_send_surfaces(GstPad* sink);
 
 // A VA display, kept open.
@@ -31,28 +31,28 @@ struct SurfaceDisplay {
   std::shared_ptr<void> owner;
 };
 
-// From a neighbour or the application, by GstContext; null when nobody has one.
+// The display that a neighbour or the application provides as a GstContext, or null.
 std::shared_ptr<const SurfaceDisplay> find_display(GstElement* element, GstPad* sink);
-// Of a frame; `known` itself where it is that. Throws Error{bad_argument} when the buffer holds no
-// surface, whatever its caps say.
+// The display of the buffer's surface; returns `known` if it is the same one. Throws
+// Error{bad_argument} if the buffer holds no surface, whatever its caps say.
 std::shared_ptr<const SurfaceDisplay> display_of(
     GstBuffer* buffer, const std::shared_ptr<const SurfaceDisplay>& known);
 
-// Writes a pattern into a surface through VA and reads both planes through OpenCL. "" when it comes
-// back right, else what went wrong.
+// Writes a pattern into a surface through VA and reads both planes through OpenCL. Returns "" if both
+// agree, else the reason of the failure.
 std::string test_sharing(const SurfaceDisplay& display, CompiledModel& model);
 
-// The picture in a surface: size, crop and colours, without planes. Throws Error{bad_argument} for
-// metas that lie, Error{unsupported} for a frame of two fields.
+// The picture in a surface: size, crop and colours, without planes. Throws Error{bad_argument} if a
+// meta contradicts the surface, Error{unsupported} for an interlaced frame.
 struct SurfacePicture {
   Frame frame;
   Rect visible;  // the part that viewers see
 };
 SurfacePicture surface_picture(GstBuffer* buffer, const GstVideoInfo& info);
 
-// The surface's images for `model`, which compiled for its display: made at the surface's first
-// frame, kept as long as its memory. Waits until what the decoder or others do to it is done.
-// Throws what the drivers have against it.
+// The OpenCL images of the surface for `model`, which was compiled for its display. They are made at
+// the surface's first frame and kept as long as its memory. Waits until the decoder or another writer
+// has finished. Throws Error if a driver refuses the surface.
 std::shared_ptr<ImportedSurface> import_surface(GstBuffer* buffer, const SurfaceDisplay& display,
                                                 const Frame& picture,
                                                 const std::shared_ptr<CompiledModel>& model);

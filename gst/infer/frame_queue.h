@@ -44,8 +44,8 @@ class FrameQueue {
     return in_flight_;
   }
 
-  // Waits for room for one more frame; when there is none, until a third of all room is free: a
-  // change of threads costs as much as a small frame. False: flushing, nothing was taken.
+  // Blocks while the queue is full. Once blocked, wakes when a third is free: a thread switch costs as
+  // much as a small frame. False while flushing; nothing was admitted then.
   bool admit() {
     std::unique_lock lock(mutex_);
     if (in_flight_ >= capacity_) room_.wait(lock, [&] { return flushing_ || is_third_free(); });
@@ -53,14 +53,14 @@ class FrameQueue {
     ++in_flight_;
     return true;
   }
-  // The same without waiting; false also when there is no room.
+  // As admit(), but does not block; false also when the queue is full.
   bool try_admit() {
     const std::lock_guard lock(mutex_);
     if (flushing_ || in_flight_ >= capacity_) return false;
     ++in_flight_;
     return true;
   }
-  // Gives an admitted frame's room back: after pop(), or instead of push_frame().
+  // Frees the place of an admitted frame: after pop(), or instead of push_frame().
   void leave() {
     bool enough = false;
     {
@@ -71,7 +71,7 @@ class FrameQueue {
     if (enough) room_.notify_one();
   }
 
-  // Append. False, with the item left to the caller, while flushing.
+  // Appends an item. False while flushing; the caller keeps the item then.
   bool push_frame(Item& item) { return push(item, true); }
   bool push_other(Item& item) { return push(item, false); }
 
@@ -90,7 +90,7 @@ class FrameQueue {
     return generation == generation_ && !flushing_;
   }
 
-  // Everybody who waits returns; what is pushed before stop_flush() is refused.
+  // Wakes all waiting threads; items that are pushed before stop_flush() are refused.
   void start_flush() {
     std::vector<Popped> dropped;
     {

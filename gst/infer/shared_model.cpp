@@ -1,4 +1,4 @@
-// Compiled models, the requests on them, and who shares them.
+// Compiled models with their requests, and the registry of those that elements share.
 #include "gst/infer/shared_model.h"
 
 #include <condition_variable>
@@ -42,7 +42,7 @@ Tensor rows_of(const Tensor& value, const Shape& shape, size_t image) {
   return mine;
 }
 
-// One model for each id. An entry lives as long as somebody uses or compiles its model.
+// One model per id. An entry lives as long as an element uses or compiles its model.
 class Registry {
  public:
   std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,

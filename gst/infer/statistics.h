@@ -56,9 +56,9 @@ class Statistics {
   std::array<SampleWindow, kStages> windows_;
 };
 
-// How long frames take from arrival to departure, for LATENCY queries: the 95th percentile, told
-// anew only when it has grown by a quarter or fallen by half, so that pipelines do not keep
-// re-timing themselves. Safe to use from any thread.
+// How long frames take from arrival to departure, for LATENCY queries: the 95th percentile. The
+// reported value changes only if it has grown by a quarter or fallen by half, so that pipelines do not
+// recompute their latency all the time. Safe to use from any thread.
 class ServiceTime {
  public:
   // True when the figure that reported_ns() gives has changed.

@@ -20,12 +20,11 @@
 
 namespace clinfer {
 
-// ---- devices
-// -------------------------------------------------------------------------------------------------------
+// ---- devices -----------------------------------------------------------------------------------
 
 struct DeviceInfo {
-  std::string id;    // "GPU.0", "GPU.1", "CPU": integrated GPUs first, then discrete ones, in the
-                     // platforms' order
+  // "GPU.0", "GPU.1", "CPU": integrated GPUs first, then discrete ones, in the platforms' order.
+  std::string id;
   std::string name;  // CL_DEVICE_NAME
   std::string vendor, platform, driver, version;
   bool is_cpu = false, is_integrated = false;
@@ -41,42 +40,43 @@ struct DeviceList {
 
 DeviceList list_devices();
 
-// ---- configuration
-// -------------------------------------------------------------------------------------------------
+// ---- configuration -----------------------------------------------------------------------------
 
 enum class Precision { automatic, f32, f16 };
 enum class QueueHint { automatic, low, medium, high };
 
-// A VA-API display (VADisplay) whose surfaces are to be read where they lie. It outlives every
+// A VA-API display (VADisplay) whose surfaces requests read without a copy. It must outlive every
 // model compiled for it.
 struct VaDisplay {
   void* handle = nullptr;  // null: none
   std::string name;        // for messages
 };
 
-// What is done about kernels, by the GPU plug-in's names. disabled: the engine's own choice, helped
-// by the records shipped with it. use_existing: records of a tuning file are used, the file must be
-// there. update: the same, and records that have lapsed are removed from it. create: what the file
-// lacks is measured and added. retune: all is measured, whatever the file says.
+// How kernels are chosen, by the GPU plug-in's names:
+//   disabled      the engine's own choice, helped by the records shipped with it
+//   use_existing  the records of a tuning file, which must exist
+//   update        as use_existing; removes lapsed records from the file
+//   create        as use_existing; measures kernels without a record and adds them to the file
+//   retune        measures all kernels, whether the file has a record or not
 enum class TuningMode { disabled, create, use_existing, update, retune };
 
-// As Config::batch: what `clinfer tune --pipeline` found best of all batches and kept in the tuning
-// file, else as the model states.
+// Config::batch: the best batch size that `clinfer tune --pipeline` found and kept in the tuning
+// file, else the one that the model states.
 inline constexpr unsigned kAutoBatch = ~0u;
 
 struct Config {
-  std::string device =
-      "GPU";  // "GPU" = "GPU.0"; a CPU device is taken when there is no GPU; "CPU"; "GPU.N"
-  // 0: AUTO: what the tuning file says, else by a short measurement kept in the cache folder
+  // "GPU" (which is "GPU.0", or a CPU device if there is no GPU), "GPU.N" or "CPU".
+  std::string device = "GPU";
+  // 0: AUTO: as the tuning file says, else by a short measurement, kept in the cache folder.
   unsigned streams = 1;
   unsigned batch = 0;  // images per inference; 0: as the model states; or kAutoBatch
   Precision precision = Precision::automatic;
-  // false: what a quantised model computes in floats is f32 unless `precision` says f16
+  // false: the floats of a quantised model are f32 unless `precision` says f16.
   bool fp16_for_quantized_models = true;
   // false: FakeQuantize and what is around it compute in floats, as the model states them
   bool quantized_in_integers = true;
-  // Writes loops out that run a known, not too large number of times; the others, or without this
-  // all of them, run on the host.
+  // Unrolls loops whose number of iterations is known and not too large. All other loops run on the
+  // host.
   bool unroll_loops = true;
   // One launch for many kernels (a persistent kernel). automatic: where the device can and launches
   // cost more than what they compute. yes: also where it does not pay; a device whose work-groups
@@ -87,12 +87,11 @@ struct Config {
   // share memory, kernels and weights with the whole one. Not with perf_count, whose times are of
   // whole batches.
   bool partial_batches = false;
-  // Outputs that lie on the device in f16 are given in f16: who needs few of their elements as
-  // floats saves widening all of them.
+  // Outputs stored in f16 are given in f16, which saves converting all elements where few are read.
   bool half_outputs = false;
-  // Among the work of the device (cl_khr_priority_hints).
+  // Priority among the work of the device (cl_khr_priority_hints).
   QueueHint priority = QueueHint::automatic;
-  // Of the driver's own use of the host (cl_khr_throttle_hints); low: wait() sleeps.
+  // The driver's use of the host (cl_khr_throttle_hints); low: wait() sleeps.
   QueueHint throttle = QueueHint::automatic;
   // A model of this process that never runs at the same time as this one, to compare them: both
   // get the same of the device for persistent kernels.
@@ -117,13 +116,12 @@ struct Config {
   void set(const std::string& key, const std::string& value);
 };
 
-// ---- models
-// --------------------------------------------------------------------------------------------------------
+// ---- models ------------------------------------------------------------------------------------
 
 // One input or output. Shapes and types are as the IR states them (NCHW mostly).
 struct Port {
-  std::string
-      name;  // the layer's name: of the Parameter; for an output the layer that feeds the Result
+  // The name of the Parameter, or of the layer that feeds the Result.
+  std::string name;
   ElementType type = ElementType::f32;
   Shape shape;
   std::vector<std::string> tensor_names;  // further names the IR gives to this tensor (v11 "names")
@@ -144,8 +142,8 @@ struct InputShapes {
 // A model as read: immutable, shareable between threads.
 class Model {
  public:
-  // Reads xml and, beside it, the .bin of the same stem; what is alive and whose files have not
-  // changed since, is given again. All other shapes follow from those of the inputs. Throws
+  // Reads xml and, beside it, the .bin of the same stem. Returns the same model again while it is
+  // alive and its files have not changed. All other shapes follow from those of the inputs. Throws
   // Error{not_found, bad_model, unsupported}, and Error{bad_argument} for shapes that name no
   // input.
   static std::shared_ptr<const Model> read(const std::string& xml_path,
@@ -154,10 +152,9 @@ class Model {
 
   virtual const std::string& path() const = 0;
   virtual const std::string& name() const = 0;
-  virtual const std::vector<Port>& inputs()
-      const = 0;  // in the order of the Parameter layers in the file
-  virtual const std::vector<Port>& outputs()
-      const = 0;  // in the order of the Result layers in the file
+  // In the order of the Parameter and Result layers in the file.
+  virtual const std::vector<Port>& inputs() const = 0;
+  virtual const std::vector<Port>& outputs() const = 0;
   // The leaf values below <rt_info>, keys joined by '/': "model_info/labels" -> "background face".
   virtual const std::map<std::string, std::string>& rt_info() const = 0;
   // Type of the operation that produces output i ("DetectionOutput"), for choosing a decoder.
@@ -166,11 +163,10 @@ class Model {
   virtual const std::map<std::string, std::string>& output_op_attributes(size_t i) const = 0;
 };
 
-// ---- compiled models
-// -----------------------------------------------------------------------------------------------
+// ---- compiled models ---------------------------------------------------------------------------
 
-// Called while a model compiles: what is done, and of how many. Return false to cancel: compile
-// throws Error{cancelled}.
+// Called while a model compiles, with the current activity, the number of parts done and of all
+// parts. Return false to cancel: compile throws Error{cancelled}.
 using Progress = std::function<bool(const std::string& what, size_t done, size_t of)>;
 
 struct StepProfile {
@@ -179,7 +175,7 @@ struct StepProfile {
   double host_us = 0;               // of steps that run on the host
 };
 
-// Where a tuning run stands. Times are of one execution of the layer.
+// The progress of a tuning run. Times are of one execution of the layer.
 struct TuningStatus {
   std::string layer;
   // Of the layers that are to be measured, from 0. index == layers: all are, and the whole network
@@ -187,14 +183,14 @@ struct TuningStatus {
   size_t index = 0, layers = 0;
   size_t tried = 0;                    // kernels timed for this layer
   double default_ns = 0, best_ns = 0;  // 0: not known yet
-  double seconds = 0,
-         seconds_left = 0;  // since the start; left: an estimate, 0 while there is none
+  double seconds = 0;                  // since the start
+  double seconds_left = 0;             // an estimate; 0 while there is none
 };
-// Called several times a second while kernels are measured. Returning false ends that: what was
-// measured is in the file, and compile throws Error{cancelled}.
+// Called several times a second while kernels are measured. Returning false ends that: the file
+// keeps the results so far, and compile throws Error{cancelled}.
 using TuningObserver = std::function<bool(const TuningStatus&)>;
 
-// What is known about the kernel of one layer that has a choice.
+// The kernel of one layer that has a choice of kernels.
 struct LayerTuning {
   enum class Source { untuned, file, shipped, measured };
   std::string layer, type;
@@ -203,7 +199,8 @@ struct LayerTuning {
   std::string kernel, default_kernel;  // family and point: in use, and without tuning
   double ns = 0, default_ns = 0;       // of both, as measured side by side; 0 where not known
   size_t tried = 0;                    // kernels timed, by this run
-  std::string lapsed;  // why a record in the file does not count any more; "" where none lapsed
+  // Why a record in the file no longer counts; "" where none lapsed.
+  std::string lapsed;
   std::vector<std::string> failed;  // kernels that did not build, run or verify, and why
 };
 
@@ -213,12 +210,12 @@ struct TuningReport {
   TuningMode mode = TuningMode::disabled;
   std::string file;
   size_t hits = 0, misses = 0;  // layers whose record was in the file, and others
-  size_t lapsed = 0,
-         shipped =
-             0;  // of the misses: with a record that does not count any more; with a shipped one
-  size_t measured = 0;    // layers measured by this run
-  size_t taken_back = 0;  // of these: faster alone, but untuned again for the whole network's sake
-  // Of the whole network over the untuned one, by turns; 0 where no kernel changed.
+  size_t lapsed = 0;            // misses with a record that no longer counts
+  size_t shipped = 0;           // misses with a shipped record
+  size_t measured = 0;          // layers measured by this run
+  // Measured layers that are untuned again: their kernels are faster alone, but not in the network.
+  size_t taken_back = 0;
+  // Time of the untuned network over the tuned one's, measured alternately; 0: no kernel changed.
   double gain = 0;
   double seconds = 0;               // that measuring took
   std::vector<LayerTuning> layers;  // in the order of execution
@@ -226,7 +223,7 @@ struct TuningReport {
 
 class InferRequest;
 
-// A VA-API surface as OpenCL images, read where it lies. Holds nothing of VA-API: it must not be
+// A VA-API surface as OpenCL images, read without a copy. Holds nothing of VA-API: it must not be
 // used once its surface is destroyed. Thread-safe.
 class ImportedSurface {
  public:
@@ -238,8 +235,8 @@ class ImportedSurface {
   virtual void wait() = 0;  // until no request reads it; sleeps
 };
 
-// Memory behind a DMA-BUF as an OpenCL buffer, read where it lies. Holds a reference to the
-// DMA-BUF. Thread-safe.
+// A DMA-BUF as an OpenCL buffer, read without a copy. Holds a reference to the DMA-BUF.
+// Thread-safe.
 class ImportedMemory {
  public:
   virtual ~ImportedMemory() = default;
@@ -247,15 +244,15 @@ class ImportedMemory {
   virtual void wait() = 0;  // until no request reads it; sleeps
 };
 
-// Where the planes of a picture lie: plane p begins at byte offsets[p] of memories[p]. One memory
-// may hold several planes; those that the format lacks have none.
+// The planes of a picture in imported memory: plane p begins at byte offsets[p] of memories[p]. One
+// memory may hold several planes; planes that the format lacks have none.
 struct ImportedPlanes {
   std::array<std::shared_ptr<ImportedMemory>, 3> memories;
   std::array<size_t, 3> offsets{};
 };
 
-// Host memory that a device fetches frames from while it does other work, where frames elsewhere
-// are copied first. Holds nothing of the model. Thread-safe.
+// Host memory from which the device fetches frames while it does other work; frames elsewhere are
+// copied first. Holds nothing of the model. Thread-safe.
 class FrameMemory {
  public:
   virtual ~FrameMemory() = default;
@@ -263,8 +260,8 @@ class FrameMemory {
   virtual size_t bytes() const = 0;
 };
 
-// Immutable result of compilation for one device; shareable between threads. Lives as long as
-// anyone holds it, requests do.
+// The immutable result of compilation for one device; shareable between threads. Its requests keep
+// it alive.
 class CompiledModel {
  public:
   static std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model,
@@ -283,10 +280,10 @@ class CompiledModel {
   virtual unsigned streams() const = 0;
   virtual unsigned optimal_requests() const = 0;  // 2 x streams, or what the tuning file says
   virtual Precision precision() const = 0;        // f32 or f16, what activations are stored in
-  // In force on the device; automatic where it has no such hint.
+  // The hints in force; automatic where the device has no such hint.
   virtual QueueHint priority() const = 0;
   virtual QueueHint throttle() const = 0;
-  // What was asked for and has no effect, one line each.
+  // Settings that have no effect on this device, one line each.
   virtual const std::vector<std::string>& warnings() const = 0;
   virtual size_t kernel_count() const = 0;  // launches of one inference
   virtual double load_ms() const = 0;       // time compile() took
@@ -297,24 +294,24 @@ class CompiledModel {
   virtual std::unique_ptr<InferRequest> create_request() = 0;
   // Why surfaces of Config::va_display cannot be imported; "" when they can, or when there is none.
   virtual const std::string& sharing_problem() const = 0;
-  // An NV12 surface of that display, by VASurfaceID, for requests of this model. Its images go when
-  // the last holder lets go, at the latest with the model. Throws Error{device_failed,
-  // bad_argument}.
+  // Imports an NV12 surface of that display, by VASurfaceID, for requests of this model. Its images
+  // live until the last holder releases them, at most as long as the model. Throws
+  // Error{device_failed, bad_argument}.
   virtual std::shared_ptr<ImportedSurface> import_surface(unsigned id) = 0;
-  // Reads the picture as a network would get it and compares with `expected`, the same picture in
-  // host memory. "" when they agree within 1 of 255, else the first difference.
+  // Reads the picture as a network would and compares it with `expected`, the same picture in host
+  // memory. "" if they agree within 1 of 255, else the first difference.
   virtual std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
                                     const Frame& expected) = 0;
   // Why DMA-BUFs cannot be imported; "" when they can.
   virtual const std::string& dmabuf_problem() const = 0;
-  // The first `bytes` of the memory behind a DMA-BUF, for requests of this model. `fd` remains the
-  // caller's. The buffer goes when the last holder lets go, at the latest with the model. Throws
+  // Imports the first `bytes` of a DMA-BUF for requests of this model. `fd` remains the caller's.
+  // The buffer lives until the last holder releases it, at most as long as the model. Throws
   // Error{device_failed, bad_argument}.
   virtual std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) = 0;
   // As check_surface(), with the strides of `picture`; `expected` may have others.
   virtual std::string check_memory(const ImportedPlanes& planes, const Frame& picture,
                                    const Frame& expected) = 0;
-  // Whether the device fetches frames sooner from frame memory than from other host memory.
+  // Whether the device fetches frames faster from frame memory than from other host memory.
   virtual bool wants_frame_memory() const = 0;
   // Throws Error{out_of_memory, device_failed}.
   virtual std::shared_ptr<FrameMemory> allocate_frame_memory(size_t bytes) = 0;
@@ -325,46 +322,45 @@ class CompiledModel {
   virtual std::vector<StepProfile> profile() const = 0;
 };
 
-// ---- infer requests
-// ------------------------------------------------------------------------------------------------
+// ---- infer requests ----------------------------------------------------------------------------
 
 // One inference in flight, with buffers of its own. Used by one thread at a time. Cycle: inputs,
 // start(), wait(), outputs.
 class InferRequest {
  public:
-  virtual ~InferRequest() = default;  // waits for what is in flight
+  virtual ~InferRequest() = default;  // waits for an inference in flight
 
   // Input `index` as the IR states it (type converted where it differs). Copies; may be called
   // while idle only.
   virtual void set_input(size_t index, const Tensor& value) = 0;
-  // Makes image `image` of the batch of input `index` from a video frame in host memory, on the
+  // Converts a video frame in host memory into image `image` of the batch of input `index`, on the
   // device: crop, resize, colours, mean and scale, layout and type in one kernel. The frame's
-  // memory must stay valid until wait() has returned. `memory`: the frame memory that all planes
-  // lie in, if they do; throws Error{bad_argument} where they do not, or the model does not fetch
-  // from it. Returns where the frame lies in the network's input, for mapping results back.
+  // memory must stay valid until wait() has returned. `memory`: the frame memory that holds all
+  // planes, or nullptr; throws Error{bad_argument} if it does not hold them or the model does not
+  // fetch from it. Returns the frame's position in the network's input, for mapping results back.
   virtual Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                               size_t image = 0, const FrameMemory* memory = nullptr) = 0;
 
-  // The same from a surface that the request's own model imported; `picture` says format (NV12),
-  // size, colours and region, its planes do not count. Enqueues the kernel at once, with the
+  // As set_frame(), from a surface that the request's own model imported. `picture` gives format
+  // (NV12), size, colours and region; its planes are ignored. Enqueues the kernel at once, with the
   // surface acquired for it alone; the surface must not be destroyed before ImportedSurface::wait()
-  // has returned. Throws also what the driver has against the surface.
+  // has returned. Also throws the driver's errors about the surface.
   virtual Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                                 const Frame& picture, const FrameTransform& transform,
                                 size_t image = 0) = 0;
 
-  // The same from memory that the request's own model imported; the pointers of `picture` do not
-  // count. The memory must not be written or given back before ImportedMemory::wait() has returned.
-  // Throws Error{bad_argument} where the picture does not lie in it.
+  // As set_frame(), from memory that the request's own model imported; the pointers of `picture`
+  // are ignored. The memory must not be written or released before ImportedMemory::wait() has
+  // returned. Throws Error{bad_argument} if the picture exceeds the memory.
   virtual Placement set_memory(size_t index, const ImportedPlanes& planes, const Frame& picture,
                                const FrameTransform& transform, size_t image = 0) = 0;
 
-  // Enqueues and returns at once. `images`: how many of the batch, from the first on, are wanted;
-  // 0: all. With Config::partial_batches no more than the next power of two is computed, and
-  // outputs are those of so many images; else all are.
+  // Enqueues the inference and returns at once. `images`: the number of images of the batch that
+  // are wanted, from the first on; 0: all. With Config::partial_batches no more than the next power
+  // of two is computed, and the outputs are of that many images; else all images are computed.
   virtual void start(size_t images = 0) = 0;
-  // True when finished (results are readable), false after `timeout`. Sleeps. Throws what the
-  // inference failed with; the request is idle and usable again afterwards.
+  // True when finished (results are readable), false after `timeout`. Sleeps. Throws the error of a
+  // failed inference; the request is idle and usable again afterwards.
   virtual bool wait(std::optional<std::chrono::milliseconds> timeout = {}) = 0;
 
   // Output `index` after wait(): dense row-major, as the IR states it but floats always f32, or

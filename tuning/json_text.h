@@ -5,7 +5,7 @@
 
 namespace clinfer {
 
-// Quoted and escaped. What is not UTF-8 (names that drivers give) gets '?' for its bytes above
+// Quoted and escaped. Text that is not UTF-8 (names that drivers give) gets '?' for its bytes above
 // ASCII.
 std::string json_text(const std::string& text);
 

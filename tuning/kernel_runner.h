@@ -1,4 +1,4 @@
-// What the tuner asks of the engine: to run one step of a network by other kernels than the chosen
+// The tuner's interface to the engine: runs one step of a network by other kernels than the chosen
 // one.
 #pragma once
 

@@ -10,7 +10,7 @@ struct ShippedRecord {
   bool same_device = false;              // else of a relative: a guess, not a choice
 };
 
-// What is known of an operation: records of this device (of this kind, for CPUs), else of its
+// The shipped records of an operation: of this device (of this kind, for CPUs), else of its
 // relatives. Thread-safe.
 std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTraits& traits);
 

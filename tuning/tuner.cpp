@@ -25,7 +25,7 @@ constexpr int kFirstSamples = 2;
 constexpr double kHopeless = 1.4;  // who took this many times the best in all first samples is out
 constexpr double kSampleNs = 200e3;  // a sample is repeated to take about this long
 constexpr unsigned kMostRepeats = 16;
-constexpr double kNoRival = 1.25;  // behind the best family by this, see points_of_rivals()
+constexpr double kNoRival = 1.25;  // slower than the best family by this factor, see points_of_rivals()
 constexpr int kFirstRounds = 3, kMostRounds = 12;
 constexpr size_t kFinalists = 3;
 constexpr int kFinalRounds = 15;

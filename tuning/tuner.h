@@ -45,9 +45,9 @@ struct SearchResult {
       failed;  // what did not build, run or verify, and why
 };
 
-// What a search tries first: `guesses`, each family's own choice, and the points that the families'
-// models find cheapest (where a family has none: the head of its space and some spread over it).
-// May name a point twice.
+// The first candidates of a search: `guesses`, each family's own choice, and the points that the
+// families' models find cheapest (where a family has none: the head of its space and some spread
+// over it). May name a point twice.
 std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTraits& traits,
                                            std::span<const KernelFamily* const> families,
                                            std::span<const KernelChoice> guesses);

@@ -1,6 +1,6 @@
 // Tuning files: which kernel and point was best for which operation on which device. JSON as the
 // GPU plug-in's documentation has it, compute units -> hash -> [kernel, index], with an object
-// behind that says what the record is about:
+// after it says what the record is about:
 //   { "132": { "9f86d081884c7d65": ["conv_tile", 17, { "op": "Convolution in=1x56x56x64:f16 ...",
 //   "point": {"TILE_P": 6, ...},
 //     "family_version": 3, "device": "NVIDIA H200", "driver": "580.159.04", "ns": 5123,
@@ -23,7 +23,7 @@ struct TuningRecord {
   std::string family;
   int index = -1;  // of the point in the family's space; -1: the family's own choice. Counts where
                    // `point` is absent.
-  // What follows is absent in records of two elements.
+  // The following members are absent in records of two elements.
   std::string op;  // op_key()
   std::optional<TuningPoint> point;
   int family_version = 0;            // 0: not said
@@ -53,8 +53,8 @@ class TuningCache {
   void erase(unsigned compute_units, const std::string& hash);
   size_t size() const;
 
-  // One record a line. What was read and not changed, members unknown here included, is written as
-  // it was.
+  // One record a line. Records that were read and not changed are written as they were, with
+  // members unknown here.
   std::string to_text() const;
 
  private:

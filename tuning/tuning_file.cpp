@@ -77,7 +77,7 @@ class FileLock {
       file_.emplace(path_, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
       if (!*file_) fail(path, "cannot make " + path_ + " beside it", errno);
       if (flock(file_->fd(), LOCK_EX | LOCK_NB) == 0) {
-        // Whoever held it before may have removed the name since we opened it.
+        // The former holder may have removed the file since we opened it.
         struct stat ours {
         }, named{};
         if (fstat(file_->fd(), &ours) == 0 && stat(path_.c_str(), &named) == 0 &&

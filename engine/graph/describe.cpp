@@ -1,5 +1,4 @@
-// What a node looks like from outside: as an OpDesc for kernels, and as a Graphviz drawing for
-// people.
+// Describes nodes: as an OpDesc for kernels, and as a Graphviz drawing for people.
 #include <sstream>
 
 #include "engine/graph/graph.h"

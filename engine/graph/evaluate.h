@@ -11,7 +11,7 @@
 namespace clinfer {
 
 // Outputs of one node, its tail included, from the values of all its inputs. Floats are f32,
-// integers as the node states them. Behind an operation whose output's size depends on values
+// integers as the node states them. After an operation whose output's size depends on values
 // (`sizes_vary`), the outputs' shapes follow from the inputs given: these have other shapes than
 // were inferred or, computed from those, other values. Throws what the operation throws,
 // Error{unsupported} where it has no host version.
@@ -25,10 +25,10 @@ size_t bytes_to_evaluate(const Node& node, std::span<const Tensor> inputs);
 // Types and shapes of the inputs of the operation itself, and the values of those that are
 // Constants.
 std::vector<ValueInfo> known_inputs(const Node& node);
-// What a ShapeOf gives: no value is needed for it, but the input's shape is to be inferred before.
+// The value of a ShapeOf. It needs the inferred shape of the input, not its value.
 Tensor shape_value(const Node& node);
-// What is known of the Results in their order: values where constants, shapes and the values of
-// `parameters` determine them. Shapes are to be inferred before.
+// Types, shapes and known values of the Results, in their order. A value is known where constants,
+// shapes and the values of `parameters` determine it. Shapes must be inferred before.
 std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueInfo> parameters);
 
 // Called with each node that has been computed, and its outputs.

@@ -138,7 +138,8 @@ class KnownValues {
            });
   }
 
-  // All that `wanted` depends on first; without recursion, for a chain may be long.
+  // Computes the nodes that `wanted` depends on, then `wanted`; without recursion, since a chain
+  // may be long.
   void compute(const Node* wanted) {
     std::vector<const Node*> open{wanted};
     while (!open.empty()) {

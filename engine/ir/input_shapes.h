@@ -22,9 +22,10 @@ struct StatedInput {
 // Of a graph's Parameters, in their order: "layout" is an attribute.
 std::vector<StatedInput> stated_inputs(const Graph& graph);
 
-// Fills open dimensions in: from `wanted`, else 1 for the batch, which adds a line to `notes`. What
-// the file states stays. Throws Error{unsupported} for another dimension that is open, and says how
-// to set it; Error{bad_argument} where `wanted` names no input or has another rank.
+// Fills in open dimensions: from `wanted`, else 1 for the batch, which adds a line to `notes`.
+// Dimensions that the file states stay. Throws Error{unsupported} for another dimension that is
+// open, and says how to set it; Error{bad_argument} where `wanted` names no input or has another
+// rank.
 std::vector<Shape> fill_open(std::span<const StatedInput> inputs, const InputShapes& wanted,
                              std::vector<std::string>& notes);
 

@@ -157,7 +157,7 @@ pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& f
   return root;
 }
 
-// What a network and the bodies inside it have in common.
+// State shared by the readers of a network and of the bodies inside it.
 struct Shared {
   std::function<ByteSource()> open_weights;
   const InputShapes& wanted;
@@ -396,7 +396,7 @@ class NetReader {
     }
   }
 
-  // What a Parameter or Constant states about itself.
+  // Sets type, shape and value that the file states for a Parameter or Constant.
   void fill(Layer& layer) {
     Node& node = *layer.node;
     if (!node.is("Parameter") && !node.is("Constant")) return;

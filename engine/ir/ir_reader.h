@@ -31,7 +31,7 @@ struct IrModel {
 IrModel read_ir(const std::string& xml_path, const InputShapes& wanted = {});
 // `<stem>.bin`.
 std::string weights_path(const std::string& xml_path);
-// The same from memory (fuzzing, tests); `weights` is copied.
+// Reads a model from memory (fuzzing, tests); copies `weights`.
 IrModel read_ir(std::string_view xml, std::span<const std::byte> weights, const std::string& where,
                 const InputShapes& wanted = {});
 

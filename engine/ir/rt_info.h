@@ -1,4 +1,4 @@
-// What a model's file says about itself beside the network: <rt_info> (v11), <meta_data> (v10).
+// Reads the metadata in a model's file: <rt_info> (v11), <meta_data> (v10).
 #pragma once
 
 #include <map>

@@ -89,7 +89,7 @@ ABComparison compare_alternately(Requests& first, Requests& second, double secon
       gains.push_back(sums[0] / sums[1]);
     }
   } catch (Stopped) {
-    // What was measured counts.
+    // The rounds measured so far count.
   }
   return summarise(ms, gains);
 }

@@ -27,9 +27,9 @@ class CandidateRunner final : public KernelRunner {
   // Where the operation's inputs, outputs and images lie.
   using Find = std::function<BoundBuffer(const Argument&)>;
 
-  // The kernel in use has just run: what lies in the outputs is taken as right. `go_on` returning
-  // false makes prepare() end early. `part`: candidates are parts of a persistent kernel; nullptr:
-  // launches. What is given by reference outlives the runner.
+  // The kernel in use has just run: its outputs are the reference. `go_on` returning false makes
+  // prepare() end early. `part`: candidates are parts of a persistent kernel; nullptr: launches.
+  // Arguments passed by reference must outlive the runner.
   CandidateRunner(const ocl::Context& context, const OpDesc& desc, Find find,
                   const PersistentPart* part, ocl::ProgramBuilder& programs, unsigned threads,
                   const std::function<bool()>& go_on);

@@ -102,7 +102,7 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
     queue.enqueueReadBuffer(placed.buffer, CL_TRUE, 0, after.size(), after.data());
     const ElementType type = is_float(placed.desc.type) ? ElementType::f32 : placed.desc.type;
     run.outputs.push_back(gather_from(placed.desc, after.data(), type));
-    // What lies between and around the outputs must still be poison: overwrite the outputs with
+    // The bytes between and around the outputs must still be poison: overwrite the outputs with
     // poison and compare.
     const size_t size = size_of(placed.desc.type);
     Tensor poison = Tensor::allocate(placed.desc.type, placed.desc.shape);

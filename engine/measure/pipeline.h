@@ -1,5 +1,6 @@
-// Streams, requests in flight and images an inference that together give the most images per
-// second, as measured by `clinfer tune --pipeline` and kept in tuning files beside the kernels.
+// Pipeline settings: the streams, requests in flight and batch size that together give the most
+// images per second. `clinfer tune --pipeline` measures them; tuning files keep them beside the
+// kernels.
 #pragma once
 
 #include <optional>
@@ -13,13 +14,13 @@ struct PipelineChoice {
   double images_per_second = 0;
 };
 
-// What the tuning file of `config` says for this model at this batch, or for the best of all
-// batches (0). Nothing where the file or the mode does not give it. Throws as compile() for files
-// that cannot serve.
+// Reads the settings for this model at this batch, or at the best of all batches (0), from the
+// tuning file of `config`. Gives nothing where the file has none or the mode does not read it.
+// Throws as compile() does for unusable files.
 std::optional<PipelineChoice> find_pipeline(const Model& model, const Config& config,
                                             const DeviceInfo& device, unsigned batch);
 
-// Keeps it in the tuning file: for its batch, and as the best of all where `best`. Throws
+// Writes the settings to the tuning file: for their batch, and as the best of all if `best`. Throws
 // Error{io}.
 void store_pipeline(const Model& model, const Config& config, const DeviceInfo& device,
                     const PipelineChoice& choice, bool best);

@@ -124,7 +124,7 @@ Tuning::Tuning(const Config& config, const ocl::Context& context, const DeviceTr
     file_ = TuningCache::read(config_.tuning_file);
     return;
   }
-  // What is malformed is said now, whatever of it counts.
+  // A malformed file is an error in every mode that writes it, also where its records do not count.
   TuningCache read = TuningCache::read_or_empty(config_.tuning_file);
   if (reads_file(config_.tuning_mode)) file_ = std::move(read);
 }
@@ -181,7 +181,7 @@ void Tuning::look_up(Problem& problem, const OpDesc& desc,
     const Resolved resolved = resolve(*shipped.record, desc, families, traits_);
     if (!resolved.choice.family) continue;
     problem.guesses.push_back(resolved.choice);
-    // What will be measured starts from the untuned kernel.
+    // A kernel that will be measured starts from the untuned one.
     if (!shipped.same_device || problem.source != LayerTuning::Source::untuned || measures())
       continue;
     problem.source = LayerTuning::Source::shipped;
@@ -292,7 +292,7 @@ bool Tuning::measure(DeviceModel& model, const std::vector<bool>& parts,
                    [](const Task& a, const Task& b) { return a.seconds > b.seconds; });
 
   ocl::ProgramBuilder programs(context_, {cache, config_.max_num_threads, "", {}});
-  // What was best for operations of the same type often is for this one.
+  // The best kernel of an earlier operation of the same type often is the best of this one.
   std::map<std::string, std::vector<KernelChoice>> winners;
   const auto guesses_of = [&](const Task& task) {
     std::vector<KernelChoice> guesses = task.problem->guesses;

@@ -1,4 +1,4 @@
-// Tuning of one model on one device: which records count, what is measured, what is written.
+// Tunes one model on one device: selects valid records, measures kernels, writes the file.
 #pragma once
 
 #include <map>
@@ -13,25 +13,25 @@ namespace clinfer {
 
 class Tuning {
  public:
-  // Reads the file where the mode wants it, and checks that it can be written where that will be
-  // needed. `traits`: the context's, as kernels are chosen. Throws Error{bad_argument, not_found,
-  // io}. `context` and `traits` outlive it.
+  // Reads the file in modes that use it, and checks that it is writable in modes that write it.
+  // `traits`: the context's, as kernels are chosen. Throws Error{bad_argument, not_found, io}.
+  // `context` and `traits` outlive it.
   Tuning(const Config& config, const ocl::Context& context, const DeviceTraits& traits);
 
   // Whether measure() may have something to do.
   bool measures() const;
 
-  // The kernel for an operation: a measured one, the file's, a shipped one, else the best family's
-  // own choice.
+  // The kernel for an operation: the measured one, else the file's, else a shipped one, else the
+  // best family's own choice.
   KernelChoice choose(const OpDesc& desc, std::span<const KernelFamily* const> families);
 
-  // The same for the kernel that makes an input of frames (preprocess_op).
+  // The tuning point of the kernel that converts frames into an input (preprocess_op).
   TuningPoint choose_preprocess(const OpDesc& desc);
 
-  // Measures what the mode wants measured, on a built model whose plan was made by choose(), and
-  // writes the file. `parts`: steps whose kernels will be parts of persistent kernels, which the
-  // model has its share of the device for. True when choose() gives other kernels now. Throws
-  // Error; what was measured before is in the file.
+  // Measures the kernels that the mode asks for, on a built model whose plan was made by choose(),
+  // and writes the file. `parts`: steps whose kernels will be parts of persistent kernels, for
+  // which the model holds its share of the device. True if choose() gives other kernels from now
+  // on. Throws Error; the file then has the results so far.
   bool measure(DeviceModel& model, const std::vector<bool>& parts, const ocl::ProgramCache* cache,
                const TuningObserver& observer);
 
@@ -40,11 +40,11 @@ class Tuning {
   // a stream. Throws as measure() does.
   bool is_not_slower(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver& observer);
 
-  // Goes back to the untuned kernels for those layers of the plan that gained least alone, for more
-  // at each call, here and in the file. False when nothing is left that measure() has changed.
+  // Reverts the layers of the plan that gained least alone to their untuned kernels, here and in
+  // the file; each call reverts more. False if no layer is left that measure() has changed.
   bool revert_least_gains(const Plan& plan);
 
-  // What happened to the layers of the plan. Removes lapsed records from the file in mode update.
+  // Reports on the layers of the plan. In mode update it removes lapsed records from the file.
   TuningReport finish(const Plan& plan);
 
  private:

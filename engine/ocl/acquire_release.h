@@ -1,4 +1,4 @@
-// Memory of others that OpenCL acquires for each use and releases behind it.
+// Acquire and release of external memory around each use by OpenCL.
 #pragma once
 
 #include <CL/opencl.hpp>
@@ -26,10 +26,10 @@ struct AcquireReleaseFunctions {
 // The uses of one piece of memory, one after the other. Thread-safe.
 class AcquireRelease {
  public:
-  // Enqueues the use of acquired memory behind `acquired`, and returns the event of its end.
+  // Enqueues the use of the memory after the event `acquired`; returns the event of its end.
   using Use = std::function<cl::Event(const cl::Event& acquired)>;
 
-  // Acquires the objects on `queue`, calls `use`, and releases them behind that, all by events.
+  // Acquires the objects on `queue`, calls `use` and releases them afterwards, ordered by events.
   // While another queue uses them, the device waits. Throws cl::Error.
   void with_acquired(const AcquireReleaseFunctions& functions, const cl::CommandQueue& queue,
                      std::span<const cl_mem> objects, const Use& use);

@@ -1,4 +1,4 @@
-// What is known of a device without any OpenCL type, for code that plans but does not run.
+// Selects a device and describes it without OpenCL types, for code that plans but does not run.
 #pragma once
 
 #include <string>

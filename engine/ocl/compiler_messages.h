@@ -1,5 +1,4 @@
-// What the application and its compilers' processes say to each other: messages of bytes, each
-// after its length.
+// Messages between the application and its compiler processes: bytes, preceded by their number.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@ namespace clinfer::ocl {
 bool send_message(int socket, const std::string& message);
 bool receive_message(int socket, std::string& message);
 
-// What a process says first. Both sides have to agree on it.
+// The first message of a process. Both sides must have the same one.
 std::string greeting_of(const DeviceInfo& device);
 
 // unpack() returns false for what pack() did not make.

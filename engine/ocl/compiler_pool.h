@@ -29,8 +29,8 @@ class CompilerPool {
   unsigned most() const { return most_; }
   unsigned worth_it() const { return worth_it_; }
 
-  // Blocks. What crashed once is tried again without its launches. `owner` and `abandoned`: what
-  // abandon() is called with, and whether it was.
+  // Blocks. A program whose compiler crashed is tried again without its launches. `owner`: the
+  // argument of a later abandon(); `abandoned`: whether that was called.
   CompileAnswer compile(const CompileRequest& request, const void* owner,
                         const std::atomic<bool>& abandoned);
   // Ends the processes that work for `owner`, whose compile() then answers `stopped`.

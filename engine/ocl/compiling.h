@@ -9,9 +9,9 @@ namespace clinfer::ocl {
 // be torn down before. False where no thread can be had. Throws std::bad_alloc.
 bool start_compiling(std::function<void()> work);
 
-// Called whenever a driver has compiled something in this process. What runs at the end of a
-// process runs in the opposite order of its registration; what drivers registered meanwhile (LLVM
-// does at the first use of many of its parts) must not go before the threads are through.
+// Called whenever a driver has compiled something in this process. Exit handlers run in the
+// opposite order of their registration. Handlers that drivers registered meanwhile (LLVM does at
+// the first use of many of its parts) must not run before the threads have ended.
 void wait_for_compilers_at_exit();
 
 // The process ends: nothing more is to be begun.

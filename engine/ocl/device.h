@@ -35,7 +35,8 @@ int pocl_version(const Device& device);
 
 bool host_has_avx_vnni();  // the processor that we run on
 
-// What kernels may rely on. Probes by compiling where an extension list cannot be trusted.
+// The device features that kernels may rely on. Probes by compiling where an extension list cannot
+// be trusted.
 DeviceTraits query_traits(const Device& device, const cl::Context& context);
 
 class VaSharing;

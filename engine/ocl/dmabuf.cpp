@@ -1,4 +1,4 @@
-// Memory behind DMA-BUFs as OpenCL buffers.
+// Import of DMA-BUFs as OpenCL buffers.
 #include "engine/ocl/dmabuf.h"
 
 #include <CL/cl_ext.h>

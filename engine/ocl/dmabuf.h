@@ -1,4 +1,4 @@
-// Memory behind DMA-BUFs as OpenCL buffers, without a copy: cl_khr_external_memory with
+// Imports DMA-BUFs as OpenCL buffers, without a copy: cl_khr_external_memory with
 // cl_khr_external_memory_dma_buf.
 #pragma once
 

@@ -62,7 +62,7 @@ std::shared_ptr<HostMemory> HostMemoryPool::take(const Context& context,
                                  [](const auto& block) { return block.use_count() == 1; });
   if (free == blocks_.end())
     return blocks_.emplace_back(std::make_shared<HostMemory>(context, queue, bytes));
-  // Whoever let go has finished reading before the device writes.
+  // The releasing thread's reads happen before the device writes.
   std::atomic_thread_fence(std::memory_order_acquire);
   return *free;
 }

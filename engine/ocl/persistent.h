@@ -21,10 +21,10 @@ struct ArgumentPlace {
 
 struct PersistentKernel {
   Instantiation program;
-  // What its work-groups do in turn: per launch which kernel, its work-groups and its arguments.
-  // The kernel's arguments: the three buffers, this list as a buffer, the buffer of one uint in
-  // which work-groups count themselves (0 at first, kept from launch to launch), and that count
-  // before this launch.
+  // The program of the work-groups: for each launch the kernel, the number of its work-groups and
+  // its arguments. The kernel's arguments: the three buffers, this list as a buffer, the arrival
+  // counter (a buffer of one uint, 0 at first, kept from launch to launch), and its value before
+  // this launch.
   std::vector<int32_t> list;
   unsigned barriers = 0;  // of all work-groups: a launch raises the count by as many for each group
   size_t items = 0;       // work-items of a work-group

@@ -66,8 +66,8 @@ class Builder {
                 info.driver + "|" + info.version + "|" + flags_ + "\n";
   }
 
-  // By one of the compilers' processes, or in this one where there is none. What is abandoned
-  // meanwhile is not kept: to make a binary takes some compilers as long again.
+  // By one of the compilers' processes, or in this one where there is none. A job that is abandoned
+  // meanwhile is not cached: to make a binary takes some compilers as long again.
   void run(Job& job, CompilerPool& compilers, const void* owner,
            const std::atomic<bool>& abandoned) const {
     CompileRequest request{
@@ -146,8 +146,8 @@ class Builder {
   }
 
   // PoCL 5.0 aborts the process when it is asked for a binary while another thread runs the same
-  // kernel, as elements that start together do, and 6.0 when the program has inline assembly. What
-  // they keep themselves saves most of the time to build it again.
+  // kernel, as elements that start together do, and 6.0 when the program has inline assembly. Their
+  // own caches save most of the time to build it again.
   bool has_binary(const Job& job) const {
     const int version = pocl_version(context_.device);
     const auto defines = [&](const char* name) {
@@ -182,7 +182,7 @@ class Builder {
   std::string identity_;
 };
 
-// What all kernels of a program share stands before the first of them, so none may undefine it.
+// Text that all kernels of a program share precedes the first of them, so none may undefine it.
 void refuse_common_names(const KernelSpec& spec, const std::set<std::string>& macros) {
   static const std::set<std::string> common = [] {
     std::set<std::string> names;

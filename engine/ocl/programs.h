@@ -24,8 +24,8 @@ struct Instantiation {
   std::vector<TrialLaunch> launches{};
 };
 Instantiation instantiate(const KernelSpec& spec);
-// The same as a function of a persistent kernel (kernels/persistent.cl), which `caller` behind it
-// calls; may use the source's macros.
+// A kernel as a function of a persistent kernel (kernels/persistent.cl). `caller` follows it, calls
+// it and may use the source's macros.
 Instantiation instantiate_function(const KernelSpec& spec, const std::string& caller);
 // A whole program of one instantiation, and the compiler's options for it, for any device.
 std::string program_source(const Instantiation& instantiation);

@@ -9,7 +9,7 @@
 
 namespace clinfer::ocl {
 
-// What a queue was made with. A hint that the device does not have is not applied.
+// The hints with which a queue was made. Hints that the device lacks are not applied.
 struct QueueHints {
   QueueHint priority = QueueHint::automatic, throttle = QueueHint::automatic;
 };

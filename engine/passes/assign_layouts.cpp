@@ -1,10 +1,10 @@
-// Gives every tensor its place: memory order, views onto other tensors, parts of a concat; inserts
-// a Reorder wherever an operation cannot read what is there. Three walks:
+// Assigns each tensor its memory order, as a tensor of its own, a view or a part of a concat, and
+// inserts a Reorder wherever an operation cannot read its input. Three walks:
 //   forward   dense layouts by each operation's rule; views follow their inputs
 //   backward  inputs of a concat become slices of its output, outermost concat first
 //   forward   views and rules again on the final strides
-// After it a Concat has no work of its own, and each NodeOutput's `storage` says whose memory it
-// lies in.
+// Afterwards a Concat has no work of its own, and NodeOutput::storage names the output in whose
+// memory a tensor lies.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -66,7 +66,7 @@ bool is_image_layout(const TensorDesc& desc) {
   if (desc.shape[1] != 1 && desc.strides[1] != 1) return false;
   int64_t below = desc.shape[1];
   for (size_t i = desc.shape.size(); i-- > 1;) {
-    const size_t d = i == 1 ? 0 : i;  // the last ones first, the batch behind them all
+    const size_t d = i == 1 ? 0 : i;  // the last ones first, the batch after all others
     if (desc.shape[d] == 1) continue;
     if (desc.strides[d] < below) return false;
     below = desc.strides[d] * desc.shape[d];
@@ -80,9 +80,9 @@ bool cuts(const Node& node) {
          node.is("Slice");
 }
 
-// What tensors are made for, by the nearest reader that decides it: an image operation
-// (channels-last) or anything else (row-major: transposes of NHWC models, sequences). Operations
-// that take any layout pass the question on to their own readers.
+// The layouts that readers want: the nearest reader with a preference decides, an image operation
+// for channels-last, others (transposes of NHWC models, sequences) for row-major. Operations that
+// take any layout pass on the preference of their own readers.
 class Wishes {
  public:
   explicit Wishes(const Graph& graph) {
@@ -340,7 +340,7 @@ class Layouts {
     }
   }
 
-  // What leaves the device is row-major; large f16 results are widened there as well, if wanted.
+  // Makes a result row-major; converts large f16 results to f32 on the device, if wanted.
   void finish_result(Node* node) {
     constexpr int64_t kSmall = 4096;  // elements the host converts at once
     const Edge in = node->inputs[0];

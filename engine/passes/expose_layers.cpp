@@ -1,5 +1,5 @@
-// Adds a Result for every layer that is left after fusion, behind the model's own, so that what the
-// device computes can be compared layer by layer.
+// Adds a Result for every layer that is left after fusion, after the model's own, so that the
+// device's values can be compared layer by layer.
 #include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
 

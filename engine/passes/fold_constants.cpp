@@ -1,6 +1,6 @@
-// Computes at load what does not depend on the network's inputs (prior boxes, ShapeOf chains,
-// converted weights). What would take far more memory than the model does stays for the device: a
-// few bytes of a file can ask for a broadcast to gigabytes.
+// Computes values that do not depend on the network's inputs when the model is loaded (prior boxes,
+// ShapeOf chains, converted weights). Values that would take far more memory than the model are
+// left to the device: a few bytes of a file can ask for a broadcast to gigabytes.
 #include <algorithm>
 #include <unordered_set>
 
@@ -13,8 +13,8 @@ namespace clinfer {
 
 namespace {
 
-// All values computed here, in bytes: so many times those of the model's constants, and so many
-// besides.
+// Limit for all values computed here: kMostGrowth times the bytes of the model's constants, plus
+// kFreeBytes.
 constexpr size_t kMostGrowth = 8, kFreeBytes = size_t{64} << 20;
 
 size_t bytes_of_constants(const Graph& graph) {
@@ -24,7 +24,7 @@ size_t bytes_of_constants(const Graph& graph) {
   return bytes;
 }
 
-// A tensor without elements has its value, whatever gives it: kernels need not take such.
+// A tensor without elements counts as constant, so that kernels need not support it.
 Tensor value_of(const Edge& edge) {
   const NodeOutput& output = edge.node->outputs[edge.port];
   const Tensor* constant = constant_value(edge);

@@ -3,8 +3,8 @@
 //   y = shuffle(concat(a, b)),  first half -> around the unit,  second half -> convolution
 // the second half is made of the second halves of a and b. With the halves of b swapped, which its
 // convolution's weights see to, these are neighbours in concat(a, b), and the next convolution
-// reads them there, its weights in their order. What remains is one copy of the other half.
-// A Gather that only orders channels anew costs nothing in front of a convolution.
+// reads them there, its weights in their order. One copy of the other half remains. A Gather that
+// only orders channels anew costs nothing in front of a convolution.
 #include <cstring>
 #include <optional>
 
@@ -33,7 +33,7 @@ Tensor permuted(const Tensor& value, size_t axis, const Order& order) {
   return result;
 }
 
-// A concat of two equal halves, the operations that shuffle them, and the split behind.
+// A concat of two equal halves, the operations that shuffle them, and the split after them.
 struct Shuffle {
   Node* concat = nullptr;
   Node* split = nullptr;
@@ -168,7 +168,8 @@ class Shuffles {
     return order;
   }
 
-  // RGB for BGR in front of a network: as well its first convolution reads them in that order.
+  // Channels reordered before a network (RGB for BGR): the first convolution's weights are
+  // reordered instead.
   void fold_gather(Node* gather) {
     const auto order = order_behind(*gather);
     if (!order) return;

@@ -134,7 +134,7 @@ void fold(Graph& graph, Node& convolution, const Blocks& blocks) {
     const int64_t size = d == 1 ? blocks.height : blocks.width;
     strides.push_back(s.stride[d] * size);
     begin.push_back(s.pad[d] * size);
-    // As much as the last position sees beyond the picture; less than nothing where it ends before.
+    // The last position's reach beyond the picture; negative where it ends before the border.
     end.push_back((s.out[d] - 1) * strides.back() + s.kernel[d] * size - whole[d + 1] -
                   begin.back());
   }

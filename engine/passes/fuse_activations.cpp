@@ -1,6 +1,6 @@
-// An activation that is written out in several operations, as x * tanh(log(1 + exp(x))) for Mish,
-// becomes the one operation that it is. It is recognised by its values, not by how it is written:
-// exporters order, nest and scale the parts in many ways.
+// Replaces an activation that is written out in several operations, such as x * tanh(log(1 +
+// exp(x))) for Mish, by the one operation. It is recognised by its values, not by how it is
+// written: exporters order, nest and scale the parts in many ways.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -22,7 +22,7 @@ constexpr float kTolerance = 3e-4f;
 constexpr int kProbesPerUnit = 8, kReach = 10;  // x = -10 ... 10, with all kinks of activations
 constexpr float kFarthest = 1e30f;
 // From here on, and at 0, an activation that gives 0 gives it exactly: a small number added to it
-// keeps a quotient or a logarithm behind it finite.
+// keeps a later quotient or logarithm finite.
 constexpr float kSaturated = 50, kLeast = 1e-16f;
 
 using Values = std::vector<float>;
@@ -30,7 +30,7 @@ using Values = std::vector<float>;
 // The first two of all probes are these; parameters follow from the values there.
 enum Probe { at_one, at_minus_one };
 
-// Few, which nearly everything that is no activation fails at.
+// A few that nearly all other functions fail at.
 const Values kFirstProbes{1, -1, 0, 0.4f, 2.3f, -3.1f, 7.7f, -60};
 
 // All: those within reach on a grid; others between them that lie on none, since floor(16 * x) / 16
@@ -58,7 +58,7 @@ struct Activation {
   std::pair<const char*, const char*> attribute = {nullptr, nullptr};
 };
 
-// What `y` could be; where an activation has a parameter, the one that fits at one point.
+// Activations that `y` could be, each with the parameter that fits at one point.
 std::vector<Activation> candidates(const Values& y) {
   std::vector<Activation> all{
       {"Sigmoid", 1, "sigmoid"},
@@ -94,7 +94,7 @@ class Scalar {
   const BinaryFunction* binary_;
 };
 
-// What the difference of a value at `x` is measured by.
+// The scale by which a difference at `x` is judged.
 float scale_at(float x, float wanted) {
   const bool exact = x == 0 || std::fabs(x) > kSaturated;
   return std::max(std::fabs(wanted), exact ? kLeast : 1.f);
@@ -173,7 +173,7 @@ class Activations {
       if (!recognised(kFirstProbes, values_of(inside, open[0], kFirstProbes))) continue;
       const auto activation = recognised(probes_, values_of(inside, open[0], probes_));
       if (!activation) continue;
-      // What is one operation already is not to swallow a small bias in front of it, too.
+      // A single operation must not absorb a small bias before it.
       if (inside.size() > 1) replace(node, *activation, open[0]);
       return;
     }

@@ -1,5 +1,5 @@
-// A split, a convolution of each part and a concat of what they give are one grouped convolution,
-// where the convolutions agree in all but their weights.
+// Replaces a split, a convolution of each part and a concat of the results by one grouped
+// convolution, if the convolutions differ in nothing but their weights.
 #include <algorithm>
 
 #include "engine/graph/insertion.h"
@@ -21,7 +21,7 @@ Tensor joined(const std::vector<const Tensor*>& parts, Shape shape) {
   return all;
 }
 
-// What `add` adds to `x`: a constant with one number a channel, or nullptr.
+// The constant that `add` adds to `x` if it has one number per channel, else nullptr.
 const Tensor* bias_of(const Node& add, const Edge& x) {
   if (!add.is("Add") || add.inputs.size() != 2 || !add.tail.empty()) return nullptr;
   const Tensor* value = constant_value(add.inputs[add.inputs[0] == x ? 1 : 0]);

@@ -1,9 +1,9 @@
-// Normalisations that are written out become the operations that they are, with d = x - mean(x):
+// Replaces normalisations that are written out by single operations, with d = x - mean(x):
 //   d / sqrt(mean(d^2) + eps)   ->  MVN                      (layer and instance normalisation)
 //   x / sqrt(mean(x^2) + eps)   ->  NormalizeL2 * sqrt(n)    (RMS over n elements)
 //   x / sqrt(sum(x^2) + eps), x / max(|x|, eps)  ->  NormalizeL2
-// Scale and shift behind them are left to the tail. Also where they are multiplied in further in
-// front, as TensorFlow does: x * (g / s) + (b - mean(x) * (g / s)).
+// Later scale and shift become part of the tail. Also recognises them multiplied in earlier, as
+// TensorFlow does: x * (g / s) + (b - mean(x) * (g / s)).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -32,7 +32,7 @@ std::optional<float> number(const Edge& edge) {
   return constant->to_floats()[0];
 }
 
-// What `edge` reduces by operation `type`, keeping the dimensions.
+// Operand and axes of a reduction that keeps the dimensions.
 struct Reduced {
   Edge x;
   Axes axes;  // ascending
@@ -56,7 +56,7 @@ std::optional<Reduced> centred(const Edge& edge) {
   return mean && mean->x == input(edge, 0) ? mean : std::nullopt;
 }
 
-// What the square is of: values (a null edge for x - mean(x)), and the mean's x and axes.
+// The operand of a square: `values`, or x - mean(x), given by the mean's x and axes.
 struct Squared {
   std::optional<Reduced> centred;
   Edge values;
@@ -77,7 +77,7 @@ std::optional<Squared> squared(const Edge& edge) {
   return Squared{{}, input(edge, 0)};
 }
 
-// What is divided by: the root of a mean or a sum of squares.
+// A divisor: the root of a mean or a sum of squares.
 struct Divisor {
   Edge x;
   Axes axes;
@@ -247,8 +247,8 @@ class Normalizations {
     return false;
   }
 
-  // What `node` stands for: x normalised, before `node`. `centred_later`: the mean is not
-  // subtracted from the dividend, but the caller has found it elsewhere.
+  // Inserts the normalisation of x before `node`, whose value it computes. `centred_later`: the
+  // mean is not subtracted from the dividend, but the caller has found it elsewhere.
   std::optional<Edge> normalize(Node* node, const Edge& dividend, const Divisor& divisor,
                                 bool centred_later = false) {
     const Shape& shape = divisor.x.node->shape(divisor.x.port);

@@ -1,7 +1,7 @@
-// Attaches element functions to the operation that produces their input, as long as one of its
-// kernel families takes the longer tail. So one launch computes convolution + bias + activation +
-// residual sum. Where others read that input as well, the producer keeps it as a second output,
-// whose only reader it can take in as well.
+// Fuses element functions into the operation that produces their input, as long as one of its
+// kernel families accepts the longer tail: one launch computes convolution + bias + activation +
+// residual sum. If other operations read that input too, the producer also stores it as a second
+// output, and can fuse that output's only reader.
 #include <algorithm>
 #include <cmath>
 
@@ -13,10 +13,10 @@ namespace clinfer {
 
 namespace {
 
-// What no sensible network reaches: each step more costs all that are fused after it.
+// Far more than real networks need. The time to fuse a step grows with the length of the tail.
 constexpr size_t kLongestTail = 64;
 
-// An operand that is a Pad of zeros behind the channels is read without them.
+// Reads the operand of a Pad that adds zeros after the channels, instead of the Pad's output.
 void take_unpadded(Edge& operand, PostOp& step) {
   const Node& pad = *operand.node;
   if (!pad.is("Pad") || pad.attributes.get_string("pad_mode") != "constant") return;
@@ -36,7 +36,7 @@ void take_unpadded(Edge& operand, PostOp& step) {
   operand = pad.inputs[0];
 }
 
-// An operand that is a Dequantize is read as the bytes it is made of.
+// Reads the bytes of a Dequantize instead of its floats.
 void take_bytes(Edge& operand, PostOp& step) {
   const Node& node = *operand.node;
   if (!node.is("Dequantize") || !node.tail.empty() ||
@@ -47,7 +47,7 @@ void take_bytes(Edge& operand, PostOp& step) {
   operand = node.inputs[0];
 }
 
-// Constants of a node as it would be; they join the graph when it becomes so.
+// Constants of a candidate node; they are added to the graph if the candidate is accepted.
 using Constants = std::vector<std::unique_ptr<Node>>;
 
 Edge make_constant(Tensor value, Constants& made) {

@@ -1,6 +1,6 @@
-// What is computed from as many rows as an operation finds (NonMaxSuppression, NonZero) has shapes
-// that no plan knows: it becomes one operation with a body, which runs on the host, in the shapes
-// that come out.
+// Moves operations whose shapes depend on values (those after NonMaxSuppression or NonZero, whose
+// number of rows depends on the data) into one operation with a body, which runs on the host with
+// the actual shapes.
 #include <map>
 #include <unordered_map>
 
@@ -41,7 +41,7 @@ class Grouping {
     inner_[&member] = node;
   }
 
-  // The edge in the body: a member's, a constant's, or a parameter for what comes from outside.
+  // The edge in the body: a member's, a constant's, or a parameter for an outer edge.
   Edge inside(const Edge& edge) {
     if (const auto member = inner_.find(edge.node); member != inner_.end())
       return {member->second, edge.port};
@@ -58,7 +58,7 @@ class Grouping {
     return found->second;
   }
 
-  // Members are read by members and by results alone.
+  // Only members and results read members.
   void give_results(Node* host) {
     for (Node* result : graph_.results) {
       const Edge from = result->inputs[0];

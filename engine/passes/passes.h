@@ -48,7 +48,7 @@ void simplify(Graph&, const PassContext&);           // removes operations that 
 void fuse_activations(Graph&, const PassContext&);   // x * sigmoid(x) -> Swish, and the like
 void fuse_normalizations(Graph&,
                          const PassContext&);   // (x - mean) / deviation -> MVN, and the like
-void fold_padding(Graph&, const PassContext&);  // Pad into the convolution or pooling behind it
+void fold_padding(Graph&, const PassContext&);  // Pad into the following convolution or pooling
 void fold_space_to_depth(Graph&, const PassContext&);  // blocks as channels into larger kernels
 void scale_quantization(Graph&, const PassContext&);   // of FakeQuantize into multiplications
 void fold_into_weights(

@@ -1,7 +1,7 @@
 // Lets quantised models compute in integers: a FakeQuantize becomes Quantize (floats to bytes) and
 // Dequantize (bytes to floats), operations that only move values do so with bytes, and convolutions
 // and products whose weights lie on a grid of at most 256 values take the bytes as they are, with a
-// factor per output channel behind the exact sums. Where in the end nobody computes with the bytes,
+// factor per output channel after the exact sums. Where in the end nobody computes with the bytes,
 // the FakeQuantize stays. For devices that add up products of bytes in one instruction; others keep
 // the floats.
 #include <algorithm>
@@ -22,7 +22,7 @@ bool close(std::span<const float> a, std::span<const float> b) {
                     [](float x, float y) { return std::fabs(x - y) <= 1e-6f * std::fabs(x); });
 }
 
-// What bytes stand for: (byte - zero) * step. One of each, or as many as channels (dimension 1).
+// The values of bytes: (byte - zero) * step. One step and zero, or one per channel (dimension 1).
 struct Grid {
   std::vector<float> step, zero;
   bool same(const Grid& other) const { return zero == other.zero && close(step, other.step); }
@@ -154,13 +154,13 @@ class Quantizer {
     return Insertion(graph_, before, "").floats(shape, values);
   }
 
-  // The bytes behind an edge of floats: its Dequantize made by this pass.
+  // The bytes of an edge of floats, if it is a Dequantize made by this pass.
   const Bytes* bytes_of(const Edge& edge) const {
     const auto found = bytes_.find(edge.node);
     return found == bytes_.end() ? nullptr : &found->second;
   }
 
-  // All who read `floats` read a Dequantize of `bytes` instead.
+  // Replaces all uses of `floats` by a Dequantize of `bytes`.
   void stand_in(const Edge& floats, const Edge& bytes, const Grid& grid, const Node* before) {
     const size_t rank = floats.node->shape(floats.port).size();
     std::vector<float> shift = grid.step;

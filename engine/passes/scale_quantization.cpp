@@ -1,9 +1,9 @@
 // Lets a FakeQuantize that stays in floats round and limit, and nothing else, where convolutions
 // around it can do the rest:
 //   FakeQuantize(x) = step * FakeQuantize'(x * scale)    both limits of FakeQuantize' last apart
-// The multiplications in front and behind go into the weights there (fold_into_weights). What the
-// limits do anyway, a ReLU or a clamp in front, goes. For devices that compute quantised models in
-// floats; f16 would lose what small steps make of weights.
+// The multiplications before and after go into the weights there (fold_into_weights). A ReLU or
+// clamp before it that the limits make superfluous goes. For devices that compute quantised models
+// in floats; f16 would lose what small steps make of weights.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -51,7 +51,7 @@ bool has_constant_weights(const Node& node) {
          node.inputs.size() == 2 && constant_value(node.inputs[1]);
 }
 
-// Whether a factor per channel of `edge` can go into weights in front of it.
+// Whether a factor per channel of `edge` can be folded into earlier weights.
 bool weights_in_front(const Graph& graph, Edge edge) {
   while (graph.only_user(edge)) {
     const Node& node = *edge.node;
@@ -63,7 +63,7 @@ bool weights_in_front(const Graph& graph, Edge edge) {
   return false;
 }
 
-// Whether all that read `edge` are convolutions of it.
+// Whether all readers of `edge` are convolutions of it.
 bool weights_behind(const Graph& graph, const Edge& edge) {
   const std::vector<Node*> users = graph.users(edge);
   return !users.empty() && std::all_of(users.begin(), users.end(), [&](const Node* user) {
@@ -71,7 +71,7 @@ bool weights_behind(const Graph& graph, const Edge& edge) {
   });
 }
 
-// A ReLU or clamp that the limits behind it make superfluous.
+// A ReLU or clamp that the following limits make superfluous.
 bool limits_less(const Node& node, const Limits& limits) {
   if (!node.tail.empty()) return false;
   double from = 0, to = std::numeric_limits<double>::infinity();

@@ -1,9 +1,9 @@
 // Decides what tensors are stored in: floats as the device computes best, 64-bit integers as 32
 // bits, booleans as bytes. Constants keep their values; only the type in which a kernel would see
-// them changes. What the host computes, or the application gives, for operations that run on the
-// host stays f32, and so do boxes and scores (Proposal, NonMaxSuppression, DetectionOutput)
-// wherever they are computed: f16 is too coarse for pixels, and the order of scores would change.
-// So do floats that become bytes, and those that are sorted by, where that is cheap.
+// them changes. Operands of operations that run on the host stay f32, whether the host or the
+// application provides them, and so do boxes and scores (Proposal, NonMaxSuppression,
+// DetectionOutput) wherever they are computed: f16 is too coarse for pixels, and the order of
+// scores would change. Floats that become bytes, and sort keys, stay f32 where that is cheap.
 #include <algorithm>
 #include <initializer_list>
 #include <map>
@@ -105,7 +105,7 @@ bool is_data(const Edge& edge) { return is_float(edge.node->outputs[edge.port].t
 // Sets of float tensors that are to be of one storage type.
 class OfOneType {
  public:
-  // What the operation reads and writes.
+  // Puts the operation's inputs and outputs into one set.
   void unite(const Node& node) {
     std::vector<Output> places;
     for (size_t i = 0; i < node.inputs.size(); ++i)
@@ -117,7 +117,7 @@ class OfOneType {
     for (const Output& other : places) above_[root(other)] = root(places[0]);
   }
 
-  // What stands for the set. Halves the way for the next one who asks.
+  // The representative of the set. Halves the path for later calls.
   Output root(Output place) {
     for (auto at = above_.find(place); at != above_.end() && at->second != place;
          at = above_.find(place)) {
@@ -133,7 +133,7 @@ class OfOneType {
 };
 
 // Float tensors on their way into a layer of integers. Rounded to f16 they give other bytes, and
-// the layers behind make more of these: scores of detectors move by a tenth. Tensors that one
+// later layers amplify the difference: scores of detectors move by a tenth. Tensors that one
 // operation reads and writes are of one type, so they stay wide together; but not where sums are so
 // long that matrix instructions count, nor where pictures, of few digits, are summed up themselves.
 class FloatsBeforeBytes {
@@ -169,11 +169,10 @@ class FloatsBeforeBytes {
   std::set<Output> wide_;
 };
 
-// Floats on their way to where they are sorted, or read by the host, which decides by them. Scores
-// near 1, those that count, are steps of 0.0005 apart in f16: many would be equal, and which box
-// suppresses which would be chance. They are wide from the last operation on that reads one type
-// and writes the other, as far as all that read them take it; what is only moved on the way is of
-// one type.
+// Floats that reach a sort, or the host, which decides by them. Scores near 1, those that count,
+// are steps of 0.0005 apart in f16: many would be equal, and which box suppresses which would be
+// chance. They are wide from the last operation on that reads one type and writes the other, as far
+// as all that read them take it; what is only moved on the way is of one type.
 class KeepSortedInF32 {
  public:
   explicit KeepSortedInF32(const Graph& graph) {

@@ -1,6 +1,6 @@
-// Writes the bodies of loops out: once per iteration of a TensorIterator or Loop that runs a known
-// number of times, once for the branch of an If whose condition is constant. States and slices
-// become edges and views. Loops that would grow too long stay, and run as loops.
+// Unrolls loops: inserts the body of a TensorIterator or Loop once per iteration if their number is
+// known, and the branch of an If whose condition is constant. States and slices become edges and
+// views. Loops that would grow too long stay loops.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kMostNodes = 4096;       // that one loop may become
 constexpr int64_t kMostWritten = 1 << 14;  // that all may become, those inside of others too
 
-// What is to be written instead of a node: the body of each iteration with its shapes.
+// The replacement of a node: the body of each iteration with its shapes.
 struct Iterations {
   const GraphBody* body;
   std::vector<std::unique_ptr<Graph>> graphs;
@@ -63,7 +63,7 @@ class Unroller {
                                                                       : together(port, {}));
       }
     }
-    // Shapes may vary from one iteration to the next, and layers behind have been told of one.
+    // Shapes may vary from one iteration to the next, and later layers expect a certain one.
     for (const auto& [from, to] : replaced)
       if (to.node->shape(to.port) != from.node->shape(from.port))
         throw Error(ErrorCode::unsupported, label(*node_) + ": its output was to have the shape " +
@@ -84,7 +84,7 @@ class Unroller {
 
   Edge constant(Tensor value) { return add("constant").constant(std::move(value)); }
 
-  // The body has been told of integers as it states them.
+  // Converts an integer to the type that the body states for it.
   Edge as_stated(const Edge& edge, size_t parameter) {
     const ElementType stated = body_.parameter(parameter).type,
                       type = edge.node->outputs[edge.port].type;

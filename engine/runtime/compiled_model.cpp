@@ -94,7 +94,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   };
   whole_.plan = make_plan(std::move(graph), traits_, choose);
   choose_preprocess(tuning);
-  // What measures kernels looks at one after the other; so do layers that are to be seen.
+  // Measuring and exposing layers both need each step launched by itself.
   const bool persistent = traits_.grid_barrier != GridBarrier::none && !special.expose_layers;
   const auto* by_turns_with = dynamic_cast<const DeviceModel*>(config_.by_turns_with.get());
   HostWeights weights = build_for_device(progress, persistent && !tuning.measures(), by_turns_with);
@@ -198,8 +198,8 @@ void DeviceModel::warm_up() {
   warm.wait({});
 }
 
-// The same model with the kernels that it has without tuning, to compare with; nullptr, and a
-// warning, where the device has no room for both.
+// The model with its untuned kernels, to compare with. nullptr, and a warning, if the device has no
+// room for both.
 std::unique_ptr<DeviceModel> DeviceModel::make_untuned(const Progress& progress) {
   Config config = config_;
   config.tuning_mode = TuningMode::disabled;
@@ -528,7 +528,7 @@ bool DeviceModel::take_share(const DeviceModel* other) {
   return share_->groups() > 0;
 }
 
-// What decides how many streams are best: the device and what is launched on it.
+// Key of the best number of streams: the device and the launches of one inference.
 std::string DeviceModel::stream_key() const {
   std::string launches;
   for (size_t s = 0; s < whole_.plan.steps.size(); ++s) {

@@ -1,4 +1,4 @@
-// A plan made real on one device: programs, weights, streams.
+// A model compiled for one device: plan, programs, weights, streams.
 #pragma once
 
 #include <atomic>
@@ -128,7 +128,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   bool half_outputs() const { return config_.half_outputs; }
   bool waits_asleep() const { return config_.throttle == QueueHint::low; }
   const cl::CommandQueue& queue(size_t stream) const { return streams_[stream]->queue; }
-  // How frames of a kind are best made to a network input.
+  // The best tuning point to convert frames of a kind into a network input.
   TuningPoint preprocess_point(size_t input, PictureKind kind) const;
   // A kernel outside the plan (preprocessing), built at its first use and kept. Thread-safe.
   cl::Kernel extra_kernel(const KernelSpec& spec);
@@ -209,11 +209,11 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   std::vector<std::weak_ptr<ocl::ExternalMemory>> memories_;  // the same
 };
 
-// The surface of a request's model behind the public type. Throws Error{bad_argument} for one of
+// The surface of this model that the public type refers to. Throws Error{bad_argument} for one of
 // another context.
 ocl::Surface& own_surface(const DeviceModel& model, ImportedSurface& surface);
 
-// What a picture's planes lie in; null for planes that its format lacks.
+// The memory of each plane of a picture; null for planes that its format lacks.
 using PlaneMemories = std::array<ocl::ExternalMemory*, 3>;
 
 }  // namespace clinfer

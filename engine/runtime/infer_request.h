@@ -33,8 +33,8 @@ class DeviceRequest final : public InferRequest {
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   const Tensor& output(size_t index) const override;
 
-  // One inference that stops behind each step the device computes: the step has finished, what it
-  // read and wrote is still in memory. For measuring kernels.
+  // One inference that stops after each device step and calls `visit`: the step has finished, its
+  // operands and results are still in memory. For measuring kernels.
   void run_step_by_step(const std::function<void(size_t step)>& visit);
   // Where a tensor of the whole batch's plan lies.
   BoundBuffer buffer_of(const Edge& edge) const;
@@ -63,7 +63,7 @@ class DeviceRequest final : public InferRequest {
     std::array<int, 3> offsets{};  // of the planes in imported memory
     bool pending = false;
   };
-  // A range of device memory read back behind a segment.
+  // A range of device memory that is read back after a segment.
   struct Readback {
     ocl::HostMemoryPool pool;
     std::shared_ptr<const ocl::HostMemory> memory;  // none: not read in this segment
@@ -80,7 +80,8 @@ class DeviceRequest final : public InferRequest {
   void prepare(FrameInput& input);
   void upload(FrameInput& input);
   void bind_frame(FrameInput& input, const ocl::Surface* surface, const PlaneMemories* memories);
-  // The kernels of a frame in memory of others, behind `acquired`; the event of the last one.
+  // Enqueues the kernels of a frame in external memory after `acquired`; returns the event of the
+  // last one.
   cl::Event enqueue_frame(FrameInput& input, const cl::Event& acquired);
   void run_segment();  // enqueues from next_step_ to a host step or the end; stream_ is locked
   void read_back(const Edge& edge);
@@ -111,7 +112,7 @@ class DeviceRequest final : public InferRequest {
   size_t next_step_ = 0;
   cl::Event done_;                // of the last command of the segment
   WaitEstimator wait_estimator_;  // by the step that the segment ends before
-  // The same for a thread that sleeps.
+  // Wakes a thread that sleeps until the segment has ended.
   struct Signal {
     std::mutex mutex;
     std::condition_variable changed;

@@ -201,7 +201,7 @@ void set_batch(Graph& graph, int64_t batch) {
   std::vector<Shape> shapes;
   for (const Node* parameter : graph.parameters) {
     shapes.push_back(parameter->shape());
-    // Sequences have the batch behind the time.
+    // Sequences have the batch after the time.
     const auto found = std::find(shapes.back().begin(), shapes.back().end(), before);
     if (found != shapes.back().end()) *found = batch;
   }

@@ -34,7 +34,7 @@ std::vector<Port> output_ports(const Graph& graph);
 // Gives the inputs these shapes, one each, and infers all others anew. Throws Error{bad_argument}
 // for a shape of another rank, Error{unsupported} where the model does not allow it.
 void reshape(Graph& graph, const std::vector<Shape>& shapes);
-// The same for what a user asks for; shapes that are so already stay.
+// reshape() by the names that a user gives; other inputs keep their shapes.
 void set_input_shapes(Graph& graph, const InputShapes& wanted);
 // The first dimension of the first picture, else of the first input that has dimensions; 1 where
 // there is none.

@@ -27,7 +27,7 @@ class WaitEstimator {
   // It was over at `now`, and waited for until then.
   void end(Time now) {
     const auto [usual, first] = usual_.try_emplace(kind_, now - begun_);
-    // What takes longer now is believed slowly: among requests that share a device some take long.
+    // A longer time raises the estimate slowly: among requests that share a device some take long.
     if (!first) usual->second = std::min(now - begun_, usual->second + usual->second / 256);
   }
 

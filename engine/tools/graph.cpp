@@ -58,7 +58,7 @@ void run(const Arguments& arguments) {
     run_passes(*graph, context, until);
   }
   draw(to_dot(*graph), arguments.value("-o"));
-  // What no kernel takes is an error, as it is when the model runs.
+  // Layers without a kernel are an error, as when the model runs.
   if (until.empty()) make_plan(std::move(graph), device->traits);
 }
 

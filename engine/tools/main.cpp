@@ -98,7 +98,7 @@ void dispatch(const std::vector<std::string>& words) {
               "there is no command \"" + words[0] + "\"; there are " + names);
 }
 
-// What was thrown as one line, however long a compiler's log it carries.
+// Prints an error as one line, also where it carries a compiler's log.
 int report(const std::string& what, int status) {
   std::string line;
   for (const char c : what) {
@@ -122,7 +122,7 @@ int main(const std::vector<std::string>& words) {
     return 0;
   } catch (const Error& error) {
     const int status = report(error.what(), error.code() == ErrorCode::bad_argument ? 2 : 1);
-    // Who stops us does not wait for a compiler that is still at work, as an orderly exit would.
+    // An interrupted program ends at once; an orderly exit would wait for running compilers.
     if (error.code() == ErrorCode::cancelled) std::_Exit(status);
     return status;
   } catch (const std::bad_alloc&) {

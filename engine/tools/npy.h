@@ -1,4 +1,4 @@
-// NumPy's .npy files as tensors. What is read is untrusted.
+// NumPy's .npy files as tensors. Files are untrusted input.
 #pragma once
 
 #include <cstddef>

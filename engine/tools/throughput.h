@@ -18,7 +18,7 @@ struct Measured {
   double percentile(double p) const;  // nearest rank
 };
 
-// What every inference is fed with: tensors set once, or a frame before each start.
+// The inputs of every inference: tensors set once, or a frame before each start.
 struct Feed {
   explicit Feed(const CompiledModel& compiled);  // noise for every input
 

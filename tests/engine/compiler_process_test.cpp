@@ -106,7 +106,7 @@ TEST(CompilerProcess, IsStoppedWhileItCompiles) {
   EXPECT_EQ(process.compile(request("__kernel void k() {}")).outcome, Outcome::stopped);
 }
 
-// What PoCL compiles when it sees the first launch is in the binary.
+// The binary holds the code that PoCL would else compile at the first launch.
 TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
   if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
   if (pocl_version(select_device("CPU")) == 0) GTEST_SKIP() << "the device is not PoCL's";
@@ -114,7 +114,7 @@ TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
   const std::string now =
       std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
   const auto compile = [&](const std::vector<TrialLaunch>& launches) {
-    // Nothing that PoCL has in its own cache.
+    // A source that is not in PoCL's own cache.
     const std::string source = "// " + now + " " + std::to_string(launches.size()) +
                                "\n__attribute__((reqd_work_group_size(4, 1, 1)))\n"
                                "__kernel void k(__global int* a, int at, int n) { if "

@@ -162,7 +162,7 @@ TEST(Graph, KnowsItsOrderAndUsersAfterManyEdits) {
     }
 }
 
-// As when each of many copies goes right behind the same node.
+// As when many copies are each inserted right after the same node.
 TEST(Graph, NodesBeforeTheLastInsertedOneKeepTheirOrder) {
   Graph graph;
   Node* first = graph.insert(nullptr, "AddOne", "");

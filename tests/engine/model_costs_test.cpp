@@ -1,4 +1,4 @@
-// What one inference of each open model costs: device kernels launched, operations on the host,
+// The cost of one inference of each open model: device kernels launched, operations on the host,
 // bytes that kernels read and write. A lost fusion or view shows here. Plans are free of any
 // device, so the figures are the same everywhere.
 #include <gtest/gtest.h>

@@ -51,7 +51,8 @@ inline void expect_same_values(Graph& graph, const std::string& until, float low
   }
 }
 
-// What a pass makes of a graph, both in the text form; the values must stay what they were.
+// Expects the passes up to `until` to turn one graph into the other, both in the text form, with
+// the same values.
 inline void expect_becomes(const std::string& before, const std::string& until,
                            const std::string& after) {
   const auto graph = graph_of(before);

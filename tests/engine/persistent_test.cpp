@@ -161,7 +161,7 @@ TEST(Persistent, ListSaysWhatToDo) {
   EXPECT_EQ(count, 0u) << "beyond what an int counts";
 }
 
-// Kernels stand behind each other in one program: what one undefined, those behind it would lack.
+// Kernels follow each other in one program: a macro that one undefines is missing in later ones.
 TEST(Persistent, NoKernelDefinesWhatAllOfThemUse) {
   KernelSpec spec;
   spec.source = "softmax.cl";

@@ -320,7 +320,8 @@ TEST(Requests, TakeFramesAsWellAsTensors) {
   for (size_t i = 0; i < by_frame.size(); ++i) EXPECT_NEAR(by_frame[i], by_tensor[i], 1e-4) << i;
 }
 
-// Parts of a block of frame memory, one frame behind the other, give what frames elsewhere give.
+// Frames that follow each other in one block of frame memory give the same results as frames
+// elsewhere.
 TEST(Requests, TakeFramesInFrameMemory) {
   const auto compiled = compile(1);
   const auto request = compiled->create_request();

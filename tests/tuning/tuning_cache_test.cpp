@@ -273,8 +273,8 @@ TEST(TuningFile, AKillLeavesTheOldOrTheNewFile) {
     ASSERT_EQ(kill(child, SIGKILL), 0);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
-    // Whatever was in the middle of being written: the file is whole, has all it had, and the next
-    // process can write it.
+    // Whenever the writer was killed: the file is complete, keeps its records, and the next process
+    // can write it.
     update_tuning_file(path, [&](TuningCache& cache) {
       EXPECT_GE(cache.size(), least);
       least = cache.size();

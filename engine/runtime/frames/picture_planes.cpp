@@ -69,8 +69,8 @@ Frame PicturePlanes::frame(int64_t image) {
                                              " are no picture: UV has half the height and width");
   pending_ = false;
   Frame frame;
-  frame.format = PixelFormat::i420;  // U and V lie one behind the other in the tensor
-  // What no int holds is no picture size either; the preprocess refuses it by its own limits.
+  frame.format = PixelFormat::i420;  // U precedes V in the tensor
+  // Sizes beyond an int are no picture sizes; the preprocessing refuses them by its own limits.
   frame.width = static_cast<int>(std::min<int64_t>(w, INT32_MAX));
   frame.height = static_cast<int>(std::min<int64_t>(h, INT32_MAX));
   const auto* y = static_cast<const uint8_t*>(planes_[0].raw());

@@ -15,8 +15,8 @@ ocl::Surface& own_surface(const DeviceModel& model, ImportedSurface& surface) {
 }
 
 DeviceModel::~DeviceModel() {
-  // Who holds surfaces still, holds memory whose owner may be gone next; no request is left to use
-  // the images.
+  // Surfaces that applications still hold must let go of memory whose owner may disappear now. No
+  // request is left that uses the images.
   for (const auto& weak : surfaces_)
     if (const auto surface = weak.lock()) surface->drop();
   for (const auto& weak : memories_)

@@ -12,8 +12,8 @@ using test::find;
 using test::GraphBuilder;
 using test::random_tensor;
 
-// What convolves signals has their channels last, from the input on; a transpose behind it then is
-// a sequence as it lies.
+// Convolutions of signals have channels last, from the input on. A following transpose then is a
+// view.
 TEST(AssignLayouts, SignalsAreImagesOfOneRow) {
   GraphBuilder b;
   const auto convolve = [&](Edge x, unsigned seed) {

@@ -66,7 +66,7 @@ TEST(FuseTails, WhatIsKeptGoesOnByItself) {
   EXPECT_EQ(count_of(*graph, "ReLU"), 1u);  // what it reads has another reader
 }
 
-// The other operand exists only behind the producer, which has to stay where it is.
+// The other operand is computed after the producer, which must stay at its position.
 TEST(FuseTails, NothingIsKeptForWhatWaitsForOthers) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 16, 6, 6});
@@ -104,7 +104,7 @@ TEST(FuseTails, FactorsAndShiftsThatFollowOneAnotherMerge) {
   EXPECT_EQ(graph->results[0]->inputs[0].node->inputs.size(), 6u);  // with the data
 }
 
-// The steps of one that is nobody's tail, with its own tail behind them.
+// The steps of a FakeQuantize that is in no tail, followed by its own tail.
 TEST(FuseTails, FakeQuantizesAreSpelledOut) {
   GraphBuilder b;
   const Edge in = b.parameter({1, 6, 4, 4});

@@ -10,7 +10,7 @@ namespace {
 
 using test::GraphBuilder;
 
-// What is built so far, as a device that computes in f16 stores it.
+// The graph so far, with the storage types of a device that computes in f16.
 std::unique_ptr<Graph> in_half(GraphBuilder& b) {
   auto graph = b.finish();
   PassContext context;
@@ -134,7 +134,7 @@ TEST(SetPrecision, PlacesOfMaximaAreFoundInWideFloats) {
     EXPECT_EQ(edge.node->outputs[0].type, ElementType::f32);
 }
 
-// What the application gives to the host alone never sees f16.
+// An input that only the host reads never becomes f16.
 TEST(SetPrecision, InputsOfTheHostStayWide) {
   GraphBuilder b;
   const Edge boxes = b.parameter({1, 8, 4}), scores = b.parameter({1, 2, 8}),
@@ -167,7 +167,7 @@ std::vector<ElementType> types_between_bytes(int64_t terms, bool quantized, bool
   return types;
 }
 
-// Rounded to f16, they would become other bytes, which the layers behind make more of.
+// Rounded to f16, they would become other bytes, a difference that later layers amplify.
 TEST(SetPrecision, FloatsBeforeBytesStayWide) {
   const ElementType f16 = ElementType::f16, f32 = ElementType::f32;
   EXPECT_EQ(types_between_bytes(512, true), (std::vector{f32, f32, f32, f32, f32, f32}));
@@ -177,7 +177,7 @@ TEST(SetPrecision, FloatsBeforeBytesStayWide) {
   EXPECT_EQ(types_between_bytes(512, true, true), (std::vector{f16, f32, f32, f32, f32, f32}));
 }
 
-// What is added in the kernel that makes the bytes is rounded there like all else.
+// A summand in the kernel that makes the bytes is rounded there like the sum.
 TEST(SetPrecision, SummandsOfBytesStayWide) {
   GraphBuilder b;
   const auto floats = [&] { return floats_of(b, bytes_of(b, b.parameter({1, 3, 4, 4}))); };
@@ -192,7 +192,7 @@ TEST(SetPrecision, SummandsOfBytesStayWide) {
   EXPECT_EQ(alone.node->outputs[0].type, ElementType::f16);
 }
 
-// A convolution of `channels` at every `step`-th pixel of a picture, `last` behind it.
+// A convolution of `channels` at every `step`-th pixel of a picture, followed by `last`.
 std::unique_ptr<Graph> map_of(int64_t channels, int64_t step, const char* last) {
   GraphBuilder b;
   const std::string strides = std::to_string(step) + "," + std::to_string(step);

@@ -195,7 +195,7 @@ std::string error_of(const std::function<void()>& call) {
   return "";
 }
 
-// What is sliced at a counter has a shape that only the iterations know.
+// A slice at a counter has a shape that only the iterations determine.
 TEST(UnrollLoops, BodiesSliceAtACounter) {
   struct Case {
     int64_t start, step;
@@ -246,7 +246,7 @@ TEST(UnrollLoops, BodiesSliceAtACounter) {
     }
 }
 
-// A body that puts x[i:i+1] behind its state while i is below the limit.
+// A body that appends x[i:i+1] to its state while i is below the limit.
 std::unique_ptr<Graph> growing_body(const Shape& whole, int64_t limit) {
   GraphBuilder inner;
   const Edge i = inner.parameter({}, ElementType::i64), s = inner.parameter({1, 2}),
@@ -364,7 +364,7 @@ TEST(UnrollLoops, ShapesThatDependOnDataOrVaryAreRefused) {
     EXPECT_NE(error_of([&] { infer_node_shapes(*loop); }).find("from [2,2] to [3,2]"),
               std::string::npos);
   }
-  {  // behind row 3 there is nothing
+  {  // row 3 is the last one
     GraphBuilder b;
     const Edge before = b.parameter({1, 2}), data = b.parameter({4, 2});
     Node* loop = slicing_loop(b, body(), 5, 0, before, data);

@@ -37,8 +37,8 @@ TEST(PlanMemory, RegionsAliveTogetherDoNotOverlap) {
   EXPECT_LT(plan.stream_bytes, sum) << "nothing was reused";
 }
 
-// Rows that a kernel fills up behind those it found are cut off on the way to the host; another
-// kernel would read them.
+// A kernel may fill up the rows after those it found. The host trims them; another kernel would
+// read them.
 TEST(Plan, FilledUpRowsReachNoKernel) {
   for (const bool read_on_device : {false, true}) {
     GraphBuilder b;

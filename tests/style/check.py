@@ -4,6 +4,8 @@
 layers   which folder includes what (the table RULES below)
 text     blanks at line ends, tabs, last newline, long files, words that mark unfinished work
 ops      each word in kernels/meson.build has its source and its test
+prose    comments whose subject is a bare clause ("What is measured ...", "Who waits ...", "The same ..."), in the folders PLAIN
+commits  subjects of the commits since this check exists: `area: imperative`, at most 72 characters (77: no git history)
 headers  each header compiles alone (needs a configured build folder, for the flags)
 """
 import concurrent.futures
@@ -44,6 +46,17 @@ LIBRARIES = {
     r"(gst/|glib|gio/|gmodule|gobject/|cairo|pango|va/)": ["gst/", "pipelines/examples/", "tests/gst/", "tests/rig/"],
     r"(gtest|gmock)/": ["tests/"],
 }
+# Folders whose comments are held to plain words, and those inside them that are not yet.
+PLAIN = ("engine", "tuning", "tests/engine", "tests/tuning")
+NOT_PLAIN = ("engine/heads", "engine/onnx", "tests/engine/heads", "tests/engine/onnx")
+HEADLESS = re.compile(r"(What|Who|Whatever|Whoever|Those (that|who)|All (that|who)|Nothing (that|who)|The same)\b(?!.*\?$)")
+# Words that open a subject and are no imperative, besides those that their ending tells.
+NO_VERBS = set("a an the what who how why when where which that this these those it its one two no not all any each every some more "
+               "less most of in on at by for from with without to as and or but if is are was were has have had does did can may "
+               "must will would should new old only also fewer faster slower".split())
+VERBS_LIKE_OTHERS = set("address bring bypass compress cross discuss embed exceed express feed focus guess miss need pass press "
+                        "proceed process seed speed string suppress swing weed".split())
+LONGEST_SUBJECT = 72
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
 
 
@@ -161,6 +174,71 @@ def check_ops(root):
     return findings, f"{len(words)} operations"
 
 
+def comments(text):
+    """(line number, text) of each run of // comment lines, and of each comment behind code."""
+    start, run = 0, []
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        whole = re.match(r"\s*//+ ?(.*)", line)
+        if whole:
+            start = start if run else number
+            run.append(whole.group(1))
+            continue
+        if run:
+            yield start, " ".join(run)
+            run = []
+        trailing = re.match(r'(?:[^"/]|"(?:[^"\\]|\\.)*"|/(?!/))*//+ (.*)', line)
+        if trailing:
+            yield number, trailing.group(1)
+
+
+def check_prose(root):
+    findings, seen = [], 0
+    for path in files(root, (".h", ".cpp")):
+        folders = [folder.as_posix() for folder in path.parents]
+        if not set(folders) & set(PLAIN) or set(folders) & set(NOT_PLAIN):
+            continue
+        seen += 1
+        for number, comment in comments((root / path).read_text()):
+            for sentence in re.split(r"(?<=[.:;])\s+", comment):
+                if HEADLESS.match(sentence):
+                    findings.append(f'{path.as_posix()}:{number}: say what it is or does, with a noun or verb: "{sentence[:60]}"')
+    return findings, f"{seen} files"
+
+
+def subject_problem(subject):
+    """Why a commit's subject breaks the rules, or None."""
+    if len(subject) > LONGEST_SUBJECT:
+        return f"{len(subject)} characters, {LONGEST_SUBJECT} are the limit"
+    found = re.match(r"[a-z][a-z0-9/, _-]*: ([A-Za-z][\w'-]*)", subject)
+    if not found:
+        return "not of the form `area: imperative`"
+    word = found.group(1).lower()
+    if word in VERBS_LIKE_OTHERS:
+        return None
+    if word in NO_VERBS or re.search(r"(ed|ing|[^s]s)$", word):
+        return f'"{word}" is no imperative'
+    return None
+
+
+def check_commits(root):
+    """None without the history since this check was added."""
+    def git(*arguments):
+        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+        return done.stdout.splitlines() if done.returncode == 0 else []
+
+    first = git("log", "-S" + "def check_" + "commits", "--format=%H", "--reverse", "--", "tests/style/check.py")
+    if not first or git("rev-parse", "--is-shallow-repository") != ["false"]:
+        return None, ""
+    subjects = git("log", "--no-merges", "--format=%h %s", first[0] + "..HEAD")
+    findings = []
+    for line in subjects:
+        commit, _, subject = line.partition(" ")
+        problem = subject_problem(subject)
+        if problem:
+            findings.append(f"commit {commit}: {problem}: {subject}")
+    return findings, f"{len(subjects)} commits"
+
+
 def check_headers(root, build):
     with open(build / "compile_commands.json", encoding="utf-8") as file:
         commands = json.load(file)
@@ -204,13 +282,17 @@ def check_headers(root, build):
 
 
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] not in ("layers", "text", "ops", "headers"):
+    if len(sys.argv) < 3 or sys.argv[1] not in ("layers", "text", "ops", "prose", "commits", "headers"):
         sys.exit(__doc__)
     check, root = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     if check == "headers":
         findings, what = check_headers(root, pathlib.Path(sys.argv[3]).resolve())
     else:
-        findings, what = {"layers": check_layers, "text": check_text, "ops": check_ops}[check](root)
+        findings, what = {"layers": check_layers, "text": check_text, "ops": check_ops, "prose": check_prose,
+                          "commits": check_commits}[check](root)
+    if findings is None:
+        print(f"{check}: skipped, there is no git history")
+        return 77
     for finding in findings:
         print(finding)
     print(f"{check}: checked {what}: {len(findings) or 'no'} finding{'s' if len(findings) != 1 else ''}")

@@ -9,16 +9,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import check  # noqa: E402
 
 GOOD = {
-    "kernels/op.h": "// What.\n#pragma once\n#include <vector>\n",
-    "kernels/base/tensor.h": "// What.\n#pragma once\n",
-    "kernels/relu.cpp": '// What.\n#include "kernels/op.h"\n',
+    "kernels/op.h": "// Why.\n#pragma once\n#include <vector>\n",
+    "kernels/base/tensor.h": "// Why.\n#pragma once\n",
+    "kernels/relu.cpp": '// Why.\n#include "kernels/op.h"\n',
     "kernels/meson.build": "# ops = ['none']\nops = [\n  'relu',  # 'other'\n]\n",
-    "tests/kernels/relu_test.cpp": '// What.\n#include <gtest/gtest.h>\n#include "kernels/op.h"\nTEST(A, B) {}\n',
-    "engine/engine.h": '// What.\n#pragma once\n#include "kernels/base/tensor.h"\n',
-    "engine/graph/graph.h": "// What.\n#pragma once\n",
-    "engine/ir/read.cpp": '// What.\n#include <pugixml.hpp>\n#include "engine/graph/graph.h"\n',
-    "engine/runtime/run.cpp": '// What.\n#include <CL/opencl.hpp>\n#include "kernels/op.h"\n',
-    "gst/plugin.cpp": '// What.\n#include <gst/gst.h>\n#include "engine/engine.h"\n#include "kernels/base/tensor.h"\n',
+    "tests/kernels/relu_test.cpp": '// Why.\n#include <gtest/gtest.h>\n#include "kernels/op.h"\nTEST(A, B) {}\n',
+    "engine/engine.h": '// Why.\n#pragma once\n#include "kernels/base/tensor.h"\n',
+    "engine/graph/graph.h": "// Why.\n#pragma once\n",
+    "engine/ir/read.cpp": '// Why.\n#include <pugixml.hpp>\n#include "engine/graph/graph.h"\n',
+    "engine/runtime/run.cpp": '// Why.\n#include <CL/opencl.hpp>\n#include "kernels/op.h"\n',
+    "gst/plugin.cpp": '// Why.\n#include <gst/gst.h>\n#include "engine/engine.h"\n#include "kernels/base/tensor.h"\n',
 }
 
 
@@ -39,21 +39,43 @@ class Style(unittest.TestCase):
         self.assertIn(message, found[0])
 
     def test_good_tree_passes(self):
-        for name in ("layers", "text", "ops"):
+        for name in ("layers", "text", "ops", "prose"):
             self.assertEqual(self.findings(name), [])
+
+    def test_prose_headless_subjects(self):
+        for comment in ("// What is measured.", "int a;  // Who waits.", "// Fine.\n// The same for b.", "// Fine: what it is.\n// What is read",
+                        "/// Whatever comes."):
+            self.refused("prose", "engine/a.cpp", f"// Opens.\n\n{comment}\n", "noun or verb")
+
+    def test_prose_accepts(self):
+        for comment in ("// The sums, whatever their type.", "// What is it?", 'f("// What is this");', "// Says what is measured."):
+            self.assertEqual(self.findings("prose", {"engine/a.cpp": f"// Opens.\n\n{comment}\n"}), [])
+        self.assertEqual(self.findings("prose", {"kernels/a.cpp": "// Opens.\n\n// What is done.\n"}), [])
+
+    def test_subjects(self):
+        for subject in ("engine: edit graphs in constant time", "gst/infer: pass frames on", "all: move operations into rooms",
+                        "docs: say what a term means", "engine, tuning: embed records"):
+            self.assertIsNone(check.subject_problem(subject), subject)
+        for subject in ("engine: what loading a model may take", "engine: edits graphs", "engine: edited graphs", "no area at all",
+                        "engine: editing graphs", "engine: the graph", "engine: " + "edit " * 14):
+            self.assertIsNotNone(check.subject_problem(subject), subject)
+
+    def test_commits_without_history(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(check.check_commits(pathlib.Path(folder)), (None, ""))
 
     def test_layers_upward(self):
         for path, target in (("kernels/a.cpp", "engine/engine.h"), ("tuning/a.h", "engine/engine.h"),
                              ("engine/a.cpp", "gst/plugin.cpp"), ("engine/graph/a.h", "engine/engine.h"),
                              ("gst/a.cpp", "engine/graph/graph.h"), ("gst/a.cpp", "kernels/op.h"),
                              ("engine/ir/a.cpp", "engine/runtime/run.cpp"), ("kernels/a.cl", "engine/engine.h")):
-            self.refused("layers", path, f'// What.\n#include "{target}"\n', f'may not include "{target}"')
+            self.refused("layers", path, f'// Why.\n#include "{target}"\n', f'may not include "{target}"')
 
     def test_layers_upward_in_angle_brackets(self):
-        self.refused("layers", "kernels/a.cpp", "// What.\n#  include <engine/engine.h>\n", "may not include")
+        self.refused("layers", "kernels/a.cpp", "// Why.\n#  include <engine/engine.h>\n", "may not include")
 
     def test_layers_relative_path(self):
-        self.refused("layers", "kernels/a.cpp", '// What.\n#include "op.h"\n', "is no file")
+        self.refused("layers", "kernels/a.cpp", '// Why.\n#include "op.h"\n', "is no file")
 
     def test_layers_libraries(self):
         for path, header in (("engine/graph/a.cpp", "pugixml.hpp"), ("kernels/a.cpp", "CL/cl.h"),
@@ -61,25 +83,25 @@ class Style(unittest.TestCase):
                              ("engine/runtime/a.cpp", "glib.h"), ("tests/engine/a.cpp", "gst/gst.h"),
                              ("tuning/a.h", "json-glib/json-glib.h"), ("engine/a.cpp", "json-glib/json-glib.h"),
                              ("kernels/a.cpp", "gtest/gtest.h")):
-            self.refused("layers", path, f"// What.\n#include <{header}>\n", f"<{header}> belongs in")
+            self.refused("layers", path, f"// Why.\n#include <{header}>\n", f"<{header}> belongs in")
 
     def test_text(self):
-        for text, message in (("// What.\nint a; \n", "blanks at the end"), ("// What.\n\tint a;\n", "a tab"),
-                              ("// What.\nint a;", "has no end"), ("// What.\r\n", "carriage return"),
-                              ("int a;\n", "does not open with a comment"), ("// What.\n\n", "blank lines at the end"),
-                              ("// What.\n// TO" + "DO: all\n", "unfinished"),
-                              ("// What.\n" + "int a;\n" * 800, "801 lines")):
+        for text, message in (("// Why.\nint a; \n", "blanks at the end"), ("// Why.\n\tint a;\n", "a tab"),
+                              ("// Why.\nint a;", "has no end"), ("// Why.\r\n", "carriage return"),
+                              ("int a;\n", "does not open with a comment"), ("// Why.\n\n", "blank lines at the end"),
+                              ("// Why.\n// TO" + "DO: all\n", "unfinished"),
+                              ("// Why.\n" + "int a;\n" * 800, "801 lines")):
             found = self.findings("text", {"kernels/a.cpp": text})
             self.assertTrue(any(f.startswith("kernels/a.cpp") and message in f for f in found), (message, found))
 
     def test_text_header_without_once(self):
-        self.refused("text", "gst/a.h", "// What.\n", "#pragma once")
+        self.refused("text", "gst/a.h", "// Why.\n", "#pragma once")
 
     def test_text_scripts(self):
         self.refused("text", "pipelines/start", "#!/bin/sh\necho a \n", "blanks at the end")
 
     def test_ops(self):
-        self.refused("ops", "tests/kernels/relu_test.cpp", "// What.\n", "holds no test")
+        self.refused("ops", "tests/kernels/relu_test.cpp", "// Why.\n", "holds no test")
         self.assertIn("tests/kernels/relu_test.cpp", self.findings("ops", {"tests/kernels/relu_test.cpp": None})[0])
         self.assertIn("kernels/relu.cpp", self.findings("ops", {"kernels/relu.cpp": None})[0])
         self.assertIn("twice", self.findings("ops", {"kernels/meson.build": "ops = ['relu', 'relu']\n"})[0])

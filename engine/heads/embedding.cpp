@@ -10,11 +10,12 @@ namespace {
 
 constexpr size_t kShortest = 32, kLongest = 8192;
 
-// A float vector that is no set of probabilities.
+// A float vector that is neither a set of probabilities nor a row of characters.
 size_t embedding_size(const OutputFacts& output) {
   const size_t elements = vector_size(output.shape);
-  const bool squashed = output.op == "SoftMax" || output.op == "Softmax" || output.op == "Sigmoid";
-  return is_float_output(output) && !squashed && elements >= kShortest && elements <= kLongest
+  const bool other = output.op == "SoftMax" || output.op == "Softmax" || output.op == "Sigmoid" ||
+                     output.op.rfind("CTCGreedyDecoder", 0) == 0;
+  return is_float_output(output) && !other && elements >= kShortest && elements <= kLongest
              ? elements
              : 0;
 }

@@ -51,6 +51,8 @@ std::vector<std::pair<std::string, ModelFacts>> every_head() {
     for (const int64_t side : {8, 4, 2})
       fcos.push_back(output(kind + std::to_string(side), {1, channels, side, side}));
   const OutputFacts proto = output("proto", {1, 8, 16, 16});
+  ModelFacts text = facts_of(320, 48, {output("out", {1, 40, 97}, ElementType::f32, "SoftMax")});
+  text.labels.assign(95, "a");
   return {
       {"ssd", facts_of(64, 64, {output("out", {1, 1, 9, 7}, ElementType::f32, "DetectionOutput")})},
       {"boxes-scores",
@@ -118,6 +120,22 @@ std::vector<std::pair<std::string, ModelFacts>> every_head() {
       {"detectnet",
        facts_of(64, 64,
                 {output("output_cov", {1, 3, 4, 4}), output("output_bbox", {1, 12, 4, 4})})},
+      {"segmentation", facts_of(64, 64, {output("out", {1, 5, 64, 64})})},
+      {"saliency", facts_of(64, 64, {output("saliency", {1, 1, 64, 64})})},
+      {"depth", facts_of(64, 64, {output("predicted_depth", {1, 64, 64})})},
+      {"anomaly", facts_of(64, 64, {output("anomaly_map", {1, 1, 64, 64})})},
+      {"openpose", facts_of(64, 64, {output("a", {1, 38, 8, 8}), output("b", {1, 19, 8, 8})})},
+      {"heatmaps", facts_of(64, 64, {output("out", {1, 17, 16, 16})})},
+      {"simcc",
+       facts_of(64, 64, {output("simcc_x", {1, 17, 128}), output("simcc_y", {1, 17, 128})})},
+      {"movenet", facts_of(192, 192, {output("out", {1, 1, 17, 3})})},
+      {"landmarks", facts_of(64, 64, {output("landmarks", {1, 10})})},
+      {"mtcnn", facts_of(48, 48,
+                         {output("box", {1, 4}), output("points", {1, 10}),
+                          output("prob", {1, 2}, ElementType::f32, "SoftMax")})},
+      {"text-detection", facts_of(64, 64, {output("out", {1, 1, 64, 64})})},
+      {"text-recognition", text},
+      {"embedding", facts_of(64, 64, {output("embedding", {1, 256})})},
       {"classification", facts_of(64, 64, {output("p", {1, 9}, ElementType::f32, "SoftMax")})},
   };
 }

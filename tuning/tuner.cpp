@@ -22,7 +22,7 @@ constexpr size_t kSpread = 10;      // as many spread over it
 constexpr size_t kBatch = 8;        // kernels made ready at once
 constexpr size_t kAnchorEvery = 4;  // candidates timed between two timings of the fallback
 constexpr int kFirstSamples = 2;
-constexpr double kHopeless = 1.4;  // who took this many times the best in all first samples is out
+constexpr double kHopeless = 1.4;  // slower than the best by this factor in all first samples: out
 constexpr double kSampleNs = 200e3;  // a sample is repeated to take about this long
 constexpr unsigned kMostRepeats = 16;
 constexpr double kNoRival = 1.25;  // slower than the best family by this factor, see points_of_rivals()
@@ -134,8 +134,8 @@ class Search {
   }
 
   // All points of the families that can win. Where the first candidates of a family, which are
-  // those that its model finds cheapest, are this far behind those of another one, its other points
-  // are.
+  // those that its model finds cheapest, are this much slower than those of another one, its other
+  // points are.
   std::vector<KernelChoice> points_of_rivals() const {
     std::map<const KernelFamily*, double> best{{fallback_.choice.family, 1.0}};
     for (const Candidate& candidate : candidates_) {
@@ -230,7 +230,7 @@ class Search {
       }
       next_number_ += batch.size();
       for (int i = 0; i < kFirstSamples; ++i) sample(ready);
-      // Checking takes far longer than running: those who cannot win are not worth it.
+      // Checking takes far longer than running, so only candidates that can win are checked.
       drop_hopeless(ready);
       for (const size_t i : ready) {
         if (!go_on()) break;

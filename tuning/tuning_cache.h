@@ -43,7 +43,7 @@ class TuningCache {
   static TuningCache read(const std::string& path);
   static TuningCache read_or_empty(
       const std::string& path);  // the same, but a file that is not there is empty
-  // `where` stands for the file in messages.
+  // `where` names the file in messages.
   static TuningCache parse(const std::string& text, const std::string& where);
 
   const TuningRecord* find(unsigned compute_units, const std::string& hash) const;

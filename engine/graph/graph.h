@@ -194,8 +194,8 @@ bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& 
 // Set element types and shapes of the outputs (floats are f32). Throw with the layer's name, type
 // and opset in front. For one node: only Constant inputs have values. For a graph, in order: folds
 // nothing, but where a shape depends on values that constants and shapes determine (a ShapeOf
-// chain), or the values that `parameters` have, these are computed on the way, so that a re-batched
-// graph can be inferred.
+// chain), or the values that `parameters` have, these are computed too, so that a re-batched graph
+// can be inferred.
 void infer_node_shapes(Node& node);
 void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters = {});
 

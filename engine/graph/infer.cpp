@@ -1,5 +1,5 @@
 // Element types and shapes of all outputs, front to back. Where a shape depends on values that
-// constants and shapes determine (ShapeOf chains), those values are computed on the way.
+// constants and shapes determine (ShapeOf chains), those values are computed too.
 #include <algorithm>
 #include <unordered_map>
 

@@ -1,4 +1,4 @@
-// Two models compared by inferences in turn, so that both meet the same machine.
+// Compares two models by alternating inferences, so that both run under the same conditions.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 namespace clinfer {
 
 // How much faster the second of two models is than the first. A round is both twice, in the order
-// first, second, second, first: who follows the other one finds its program gone from the device's
-// caches, once each.
+// first, second, second, first: the model that follows the other one finds its program evicted from
+// the device's caches, once each.
 struct ABComparison {
   double first_ms = 0, second_ms = 0;  // medians
   double gain = 0, low = 0, high = 0;  // first over second: median and quartiles of the rounds
@@ -26,10 +26,10 @@ struct ABComparison {
 
 using Requests = std::vector<std::unique_ptr<InferRequest>>;
 
-// A turn starts all requests of a model, whose inputs are set, each again as soon as it is through,
-// up to eight times where an inference is short; its time is by inference. Where one takes longer
-// than `slow_ms`, a turn is one inference, layer by layer. Goes on for about `seconds`,
-// for three rounds at least; `go_on` is asked between turns, or layers. Throws what an inference
+// A turn starts all requests of a model, whose inputs are set, and restarts each when it finishes,
+// up to eight times where an inference is short; its time is given per inference. Where one takes
+// longer than `slow_ms`, a turn is one inference, layer by layer. Goes on for about `seconds`, for
+// three rounds at least; `go_on` is asked between turns, or layers. Throws what an inference
 // throws.
 ABComparison compare_alternately(Requests& first, Requests& second, double seconds,
                                  const std::function<bool()>& go_on, double slow_ms = 250);

@@ -88,7 +88,7 @@ std::vector<ocl::Instantiation> instantiate(const KernelPlan& plan, const Persis
     const auto anywhere = [](const Argument&) { return ocl::ArgumentPlace{}; };
     programs.push_back(make_in_a_row(plan, *part, anywhere).program);
   } catch (const Error&) {
-    // It has none; who makes it ready learns why.
+    // It has none; making it ready gives the reason.
   }
   return programs;
 }

@@ -190,7 +190,7 @@ void serve_as_compiler(const std::string& device_id) {
   CompileRequest request;
   while (receive_message(STDIN_FILENO, message) && unpack(message, request))
     if (!send_message(STDIN_FILENO, pack(compile(context, device, request)))) break;
-  _exit(0);  // nobody waits for drivers to tidy up
+  _exit(0);  // without waiting for the drivers to clean up
 }
 
 }  // namespace clinfer::ocl

@@ -55,7 +55,7 @@ std::shared_ptr<ExternalMemory> DmabufSharing::import(const cl::Context& context
 }
 
 // One within the other: each memory has uses of its own to wait for. The queue is in order, so that
-// the innermost event stands for all.
+// the innermost event represents all.
 void DmabufSharing::with_acquired(const cl::CommandQueue& queue,
                                   std::span<ExternalMemory* const> memories,
                                   const AcquireRelease::Use& use) const {

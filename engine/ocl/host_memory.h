@@ -36,8 +36,8 @@ class HostMemory final : public FrameMemory {
   std::byte* data_ = nullptr;
 };
 
-// Blocks of one size that are used again once nobody but the pool holds them. One thread takes,
-// any thread lets go.
+// Blocks of one size that are reused once only the pool holds them. One thread takes them, any
+// thread may release them.
 class HostMemoryPool {
  public:
   std::shared_ptr<HostMemory> take(const Context& context, const cl::CommandQueue& queue,

@@ -33,7 +33,7 @@ std::string common_text() {
   return text;
 }
 
-// Names that a piece of source defines, to undefine them behind it.
+// Names that a piece of source defines, to undefine them after it.
 void collect_macros(std::string_view source, std::set<std::string>& names) {
   std::istringstream lines{std::string(source)};
   for (std::string line; std::getline(lines, line);) {
@@ -285,7 +285,7 @@ struct ProgramBuilder::State {
     --threads;
   }
 
-  // Under the mutex, which it lets go meanwhile.
+  // Called with the mutex locked; releases it meanwhile.
   void run(Job& job, std::unique_lock<std::mutex>& lock) {
     job.begun = true;
     lock.unlock();
@@ -325,7 +325,7 @@ ProgramBuilder::~ProgramBuilder() {
   {
     const std::lock_guard lock(state_->mutex);
     state_->queue.clear();
-    // Programs go now, not when a thread ends: oclgrind counts who uses them without atomics.
+    // Programs go now, not when a thread ends: oclgrind counts their users without atomics.
     state_->jobs.clear();
   }
   state_->compilers->abandon(state_.get());

@@ -46,7 +46,7 @@ struct BuildCounts {
 
 // Compiles by processes (CompilerPool), each of which has a thread here that waits for it. Where
 // there are none, a thread compiles in this process, which cannot be interrupted: what it works on
-// when nobody wants the result any more, it finishes without us, and only the end of the process
+// when its result is no longer wanted, it finishes without us, and only the end of the process
 // waits for it. Thread-safe.
 class ProgramBuilder {
  public:

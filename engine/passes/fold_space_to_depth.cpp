@@ -1,7 +1,7 @@
 // The first layer of a YOLOv5 or YOLOX ("focus") puts each block of pixels into the channels of
 // one, by slices with steps and a concat or by SpaceToDepth, and a convolution follows. Its weights
-// for a block's pixels are as well those of a larger kernel, which steps by blocks over the picture
-// itself; nothing is copied then.
+// for a block's pixels equal those of a larger kernel that strides by blocks over the picture
+// itself, without a copy.
 #include <algorithm>
 #include <optional>
 

@@ -220,8 +220,8 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
       !(is_float(user->outputs[0].type) || (user->is("Quantize") && !branch)) ||
       producer->shape() != user->shape())
     return false;
-  // For others who read it the producer stays in its place, where no operand but constants exists
-  // yet.
+  // Where others read it too, the producer stays at its position, where no operand but constants
+  // exists yet.
   const bool others = graph.use_count(x) != 1, stays = others || keeps_one;
   if ((others && keeps_one) || (stays && !computes_with_constants(*user, main))) return false;
   const OpDesc desc = describe(*user);

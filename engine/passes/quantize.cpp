@@ -1,9 +1,9 @@
 // Lets quantised models compute in integers: a FakeQuantize becomes Quantize (floats to bytes) and
 // Dequantize (bytes to floats), operations that only move values do so with bytes, and convolutions
 // and products whose weights lie on a grid of at most 256 values take the bytes as they are, with a
-// factor per output channel after the exact sums. Where in the end nobody computes with the bytes,
-// the FakeQuantize stays. For devices that add up products of bytes in one instruction; others keep
-// the floats.
+// factor per output channel after the exact sums. Where no operation computes with the bytes in the
+// end, the FakeQuantize stays. For devices that add up products of bytes in one instruction; others
+// keep the floats.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -250,7 +250,7 @@ class Quantizer {
       stand_in({node, static_cast<int>(port)}, {moved, static_cast<int>(port)}, grid, next);
   }
 
-  // Bytes whose zero is 0 stand for nothing negative.
+  // Bytes whose zero is 0 hold no negative values.
   void drop_relu(Node* node) {
     const Bytes* from = bytes_of(node->inputs[0]);
     if (from && from->grid.zero == std::vector<float>(from->grid.zero.size(), 0))

@@ -172,7 +172,7 @@ class FloatsBeforeBytes {
 // Floats that reach a sort, or the host, which decides by them. Scores near 1, those that count,
 // are steps of 0.0005 apart in f16: many would be equal, and which box suppresses which would be
 // chance. They are wide from the last operation on that reads one type and writes the other, as far
-// as all that read them take it; what is only moved on the way is of one type.
+// as all that read them take it; tensors that are only moved keep one type.
 class KeepSortedInF32 {
  public:
   explicit KeepSortedInF32(const Graph& graph) {

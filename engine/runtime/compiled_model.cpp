@@ -149,7 +149,7 @@ void DeviceModel::open_device() {
   dmabufs_ = std::make_unique<const ocl::DmabufSharing>(context_->device);
 }
 
-// The model's graph as kernels will compute it; notes inputs and outputs on the way.
+// Makes the graph that kernels will compute; sets the inputs and outputs.
 std::unique_ptr<Graph> DeviceModel::make_graph(bool expose_layers) {
   auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
   const bool half = half_activations(config_, *graph, traits_.fp16 && context_->device.info.fp16);

@@ -118,7 +118,7 @@ class DeviceRequest final : public InferRequest {
     std::condition_variable changed;
     bool over = false;
   };
-  std::shared_ptr<Signal> signal_;              // none: nobody sleeps on this segment
+  std::shared_ptr<Signal> signal_;              // null: no thread sleeps on it
   std::vector<std::vector<cl::Event>> events_;  // by step, when times are wanted
   std::vector<double> host_ns_;
   std::function<void(size_t)> visit_;  // of run_step_by_step()

@@ -11,7 +11,7 @@ namespace clinfer {
 
 struct OptionSpec {
   std::string name;   // "--device"
-  std::string value;  // what stands for its value in the help ("D"); "" for a flag
+  std::string value;  // placeholder of its value in the help ("D"); "" for a flag
   std::string help;
 };
 

@@ -8,7 +8,7 @@
 
 namespace clinfer {
 
-// Which input the planes stand for, and what becomes of the picture.
+// The input that the planes replace, and the conversion of the picture.
 struct PictureInput {
   size_t index = 0;  // of the model's inputs
   FrameTransform transform;

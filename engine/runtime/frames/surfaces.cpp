@@ -15,7 +15,7 @@ ocl::Surface& own_surface(const DeviceModel& model, ImportedSurface& surface) {
 }
 
 DeviceModel::~DeviceModel() {
-  // Surfaces that applications still hold must let go of memory whose owner may disappear now. No
+  // Surfaces that applications still hold must release memory whose owner may disappear now. No
   // request is left that uses the images.
   for (const auto& weak : surfaces_)
     if (const auto surface = weak.lock()) surface->drop();

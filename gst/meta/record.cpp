@@ -91,7 +91,7 @@ Affine scaled(const GstVideoInfo& in, const GstVideoInfo& out, const Rect& pictu
           picture.height * y / out_height, (top + picture.y * y) / out_height};
 }
 
-// Regions of interest of the converted frame get back what GStreamer leaves behind.
+// Regions of interest of the converted frame get back the parameters that GStreamer drops.
 void restore_regions(GstBuffer* buffer, const Record& record) {
   for (const RecordedRegion& region : record.regions) {
     const RegionView& view = region.view;

@@ -102,7 +102,7 @@ def main():
                             ("videoscale ! video/x-raw,width=640,height=240,pixel-aspect-ratio=1/1", 0.5)):
         lines = lines_of(f"{clinfer} ! {elements} ! clpublish")
         moved = [[0.5 + (v - 0.5) * scale if i % 2 == 0 else v for i, v in enumerate(box(line))] for line in plain]
-        expect(f"objects behind {elements}", all(near(box(line), right) and line["objects"][0]["detection"]["confidence"] > 0.9
+        expect(f"objects after {elements}", all(near(box(line), right) and line["objects"][0]["detection"]["confidence"] > 0.9
                                                  for line, right in zip(lines, moved)))
 
 

@@ -126,6 +126,7 @@ struct DecodeSettings {
   float threshold = 0.5f;       // least confidence
   float iou_threshold = 0.45f;  // boxes of one label that overlap more are one object
   unsigned max_detections = 0;  // 0: no limit
+  bool attach_tensors = false;  // the raw tensors beside what was decoded
 };
 
 // What is known of a model before it runs.

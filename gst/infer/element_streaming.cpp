@@ -529,7 +529,7 @@ void Element::decode(Job& job, FrameResult& result,
   for (const auto& [inference, outputs] : finished) {
     PartResult& part = result.parts.emplace_back();
     const std::string contradiction =
-        read_outputs(network, outputs, relaxed, false, part.results);
+        read_outputs(network, outputs, relaxed, relaxed.attach_tensors, part.results);
     if (!contradiction.empty())
       GST_ELEMENT_WARNING(self_, STREAM, DECODE,
                           ("%s: %s", network.name.c_str(), contradiction.c_str()), (nullptr));

@@ -33,6 +33,7 @@ DecodeSettings decode_settings(const Network& network, const Settings& settings)
   if (settings.threshold) decode.threshold = static_cast<float>(*settings.threshold);
   if (settings.iou_threshold) decode.iou_threshold = static_cast<float>(*settings.iou_threshold);
   decode.max_detections = settings.max_detections;
+  decode.attach_tensors = settings.attach_tensors;
   return decode;
 }
 

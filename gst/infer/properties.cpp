@@ -219,6 +219,10 @@ const std::vector<ElementProperty>& element_properties() {
           "max-detections", "Maximum detections",
           "Most objects per frame, those of highest confidence (0: no limit)", 0, 100000,
           kControllable),
+      flag<&S::attach_tensors>(
+          "attach-tensors", "Attach tensors",
+          "Attach the network's outputs by name, with their data, beside what was decoded of them",
+          kControllable),
       text<&S::labels>("labels", "Labels",
                        "Names of the classes, comma separated, in the order of their ids"),
       text<&S::labels_file>("labels-file", "Labels file",

@@ -30,6 +30,7 @@ struct Settings : ModelOptions {
   bool nv12_two_inputs = true;
   std::optional<double> threshold, iou_threshold;
   unsigned max_detections = 0;
+  bool attach_tensors = false;
   unsigned inference_interval = 1;
   RegionChoice inference_region = RegionChoice::full_frame;
   std::string object_class;  // labels, comma separated; empty: all

@@ -25,7 +25,7 @@ bool is_same_object(const RegionView& a, const RegionView& b);
 // Adds to the buffer's relation meta and, where there are tensors, its tensor meta. Makes them only
 // when there is something to add.
 void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView>& objects);
-// What is said of `object`, which is on the buffer already; null: of the whole picture.
+// Adds answers about `object`, which is on the buffer already; null: about the whole picture.
 void add_analytics_answers(GstBuffer* buffer, const RegionView* object, const Answers& answers,
                            int width, int height);
 

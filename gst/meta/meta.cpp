@@ -141,7 +141,7 @@ Rect visible_in(GstBuffer* buffer, int width, int height) {
 }
 
 // The record, seen from the part of the frame that is visible now: an element in between may have
-// cropped the frame in place. What is no longer visible has no box left.
+// cropped the frame in place. Regions that are no longer visible get an empty box.
 std::optional<Record> visible_record(GstBuffer* buffer, const Rect& visible) {
   std::optional<Record> record = read_record(buffer);
   if (!record || gst_buffer_get_video_crop_meta(buffer) == nullptr) return record;

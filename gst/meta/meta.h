@@ -32,7 +32,7 @@ struct InferenceRegion {
 std::vector<InferenceRegion> regions_to_infer(GstBuffer* buffer, const Rect& visible,
                                               const std::string& object_class);
 
-// What the network says of one part.
+// The network's results for one part.
 struct PartResult {
   Results results;
   Placement placement;

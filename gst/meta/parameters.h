@@ -24,7 +24,7 @@ struct TypeName {
 // By the engine's name; null: unknown.
 const TypeName* type_named(const std::string& engine_name);
 
-// What is known of a region, `detection` first. width, height: of the picture, in pixels.
+// The parameters of a region, `detection` first. width, height: of the picture, in pixels.
 std::vector<Structure> parameters_of(const RegionView& region, int width, int height);
 std::vector<Structure> parameters_of(const Answers& answers);
 

@@ -31,7 +31,7 @@ struct Record {
 // Registers the meta; once, before use.
 void register_result_meta();
 
-// What is on the buffer. Of several metas (where buffers were joined) all of it.
+// Reads the record of a buffer. The contents of several metas (of joined buffers) are merged.
 std::optional<Record> read_record(GstBuffer* buffer);
 
 // Replaces what is on a writable buffer. It becomes the last of the buffer's metas, because a

@@ -1,4 +1,4 @@
-// What can be read back from a buffer: objects and what is known of them. Coordinates are shares of
+// The results that can be read back from a buffer, as plain data. Coordinates are shares of
 // the picture that viewers see (0 left or top, 1 right or bottom) unless they are said to be
 // pixels.
 #pragma once
@@ -87,7 +87,7 @@ struct MapView : GridView {  // values: uint16_t (label_id) of kind `classes`, e
   std::vector<std::string> labels;  // by label_id; empty: unknown
 };
 
-// What networks say of a picture, or of a part of it, besides objects.
+// Results about a picture, or about a part of it, other than objects.
 struct Answers {
   std::vector<ClassificationView> classifications;
   std::vector<TextView> texts;
@@ -128,7 +128,7 @@ enum class Outcome { run, skipped, late, held };
 std::string_view name_of(Outcome outcome);  // "run", "skipped", "late", "held"
 std::optional<Outcome> outcome_named(std::string_view name);
 
-// What one element did with a frame.
+// The results of one element for a frame.
 struct ResultView : Answers {
   Outcome outcome = Outcome::skipped;
   std::string model;

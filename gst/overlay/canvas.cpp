@@ -94,7 +94,7 @@ void Canvas::blend(int x, int y, const Mask& mask, Rgb color, int opacity) {
 }
 
 void Canvas::line(float x0, float y0, float x1, float y1, float width, Rgb color) {
-  // What is far outside is cut off before it becomes an integer.
+  // Lines far outside are skipped, since their ends do not fit into integers.
   const float most = 4.0f * static_cast<float>(std::max(width_, height_)) + 100;
   for (const float v : {x0, y0, x1, y1})
     if (!(std::fabs(v) < most)) return;

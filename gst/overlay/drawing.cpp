@@ -1,4 +1,4 @@
-// What an overlay looks like.
+// Draws the results of a frame.
 #include "gst/overlay/drawing.h"
 
 #include <algorithm>

@@ -62,7 +62,7 @@ class Trails {
 // Whether drawing this frame would change it.
 bool has_drawing(const FrameView& frame);
 
-// What has to be hidden first, then maps and masks, trails, boxes and skeletons, and tags on top;
+// Draws privacy boxes first, then maps and masks, trails, boxes and skeletons, and tags on top;
 // what is said of the whole picture stands at the top left.
 void draw_results(Canvas& canvas, const FrameView& frame, const DrawingStyle& style,
                   TextCache& text, Palette& palette, Trails& trails);

@@ -106,7 +106,7 @@ void LineFile::open() {
                     " is no regular file, which rotate-size and rotate-interval need"};
   opened_ = Clock::now();
   if (!is_regular_) return;
-  // Who writes holds a shared lock, who rotates an exclusive one.
+  // A publisher holds a shared lock; one that rotates the file holds an exclusive lock.
   const bool alone = flock(file_, LOCK_EX | LOCK_NB) == 0;
   if (!alone && (rotates || flock(file_, LOCK_SH | LOCK_NB) != 0)) {
     const std::string path = settings_.path;
@@ -226,7 +226,7 @@ bool LineFile::write_waiting(std::unique_lock<std::mutex>& lock) {
   // Pipes take what they say they have room for without blocking: PIPE_BUF bytes.
   const size_t most = is_regular_ ? std::string::npos : PIPE_BUF;
   while (!waiting_.empty()) {
-    // What is written of a line cannot be taken back; its rest goes first next time.
+    // The written part of a line cannot be taken back; the rest goes first in the next call.
     if (!is_regular_ && !wait_for_room(lock)) return false;
     const ssize_t written = write_quietly(file_, waiting_.data(), std::min(waiting_.size(), most));
     if (written >= 0) {

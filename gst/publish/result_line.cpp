@@ -256,7 +256,7 @@ void write_region(JsonWriter& json, const RegionView& region, const FrameFacts& 
   json.end_object();
 }
 
-// What is said of the whole frame, as an object of its size.
+// Writes the answers about the whole frame as an object of the frame's size.
 void write_whole_frame(JsonWriter& json, const std::vector<ResultView>& results,
                        const FrameFacts& facts) {
   Keys keys(json);

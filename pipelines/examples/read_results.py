@@ -38,7 +38,7 @@ def values(tensor):
 
 
 def show(parameter, indent):
-    """What one parameter says, ours or another network's."""
+    """Prints one parameter of a region or frame."""
     found, name = fields(parameter), parameter.get_name()
     kind = found.get("type")
     if name == "detection":

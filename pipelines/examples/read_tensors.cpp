@@ -47,7 +47,7 @@ std::vector<float> floats_of(const GstStructure* tensor) {
 }
 
 void show_tensor(const GstStructure* tensor) {
-  // What was decoded says its type; raw tensors do not.
+  // Decoded results have a field `type`; raw tensors do not.
   if (gst_structure_has_field(tensor, "type") || !gst_structure_has_field(tensor, "dims")) return;
   std::printf("%s [", gst_structure_get_string(tensor, "tensor_name"));
   for (const guint dimension : dimensions_of(tensor)) std::printf(" %u", dimension);

@@ -177,7 +177,7 @@ TEST_F(ResultsOnBuffers, SurviveConversionsAndScaling) {
     const Handle<GstBuffer> out = through(elements, frame_with(all_kinds()));
     ASSERT_TRUE(out);
     expect_all_kinds(read_frame(out.get(), width, height), width, height);
-    // What reads regions of interest without knowing of our meta finds the same there.
+    // Readers of regions of interest that do not know our meta find the same there.
     GstVideoRegionOfInterestMeta* roi =
         gst_buffer_get_video_region_of_interest_meta_id(out.get(), 1);
     ASSERT_NE(roi, nullptr);

@@ -12,10 +12,10 @@ namespace clinfer {
 // For one thread. The most recently used few hundred masks are kept.
 class TextCache {
  public:
-  // Returns the mask of `text` (UTF-8; one line, from right to left where its script wants that) in a
-  // sans-serif font of `size` pixels, with no margin but the font's own. Other fonts are used for
-  // letters that the font lacks. Text wider than `most` pixels is shortened in its middle, because a
-  // tag ends with its score. The mask is at least 1x1 and valid until the next call.
+  // Returns the mask of `text` (UTF-8; one line, from right to left where its script wants that) in
+  // a sans-serif font of `size` pixels, with no margin but the font's own. Other fonts are used for
+  // letters that the font lacks. Text wider than `most` pixels is shortened in its middle, because
+  // a tag ends with its score. The mask is at least 1x1 and valid until the next call.
   const Mask& mask(const std::string& text, int size, int most = 4096);
 
  private:

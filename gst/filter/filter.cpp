@@ -17,7 +17,9 @@ GST_DEBUG_CATEGORY_STATIC(clinferfilter_debug);
 namespace {
 
 struct FilterState {
-  clinfer::FilterSettings settings;  // under the object lock
+  // Under the object lock:
+  clinfer::FilterSettings settings;
+  std::shared_ptr<const clinfer::Model> read;  // last, since negotiation asks many times
   // Of the streaming thread:
   std::unique_ptr<clinfer::PictureModel> model;
   GstVideoInfo in, out;
@@ -117,6 +119,12 @@ FilterSettings settings_of(GstBaseTransform* transform) {
   return settings;
 }
 
+void remember(GstBaseTransform* transform, const PictureModel& model) {
+  GST_OBJECT_LOCK(transform);
+  CLINFER_FILTER(transform)->state->read = model.model();
+  GST_OBJECT_UNLOCK(transform);
+}
+
 // The size that comes out for frames of this size; nullopt while it is open.
 std::optional<PictureSize> output_size(GstBaseTransform* transform, const GstStructure* in) {
   const FilterSettings settings = settings_of(transform);
@@ -125,7 +133,9 @@ std::optional<PictureSize> output_size(GstBaseTransform* transform, const GstStr
   const bool known = gst_structure_get_int(in, "width", &frame.width) &&
                      gst_structure_get_int(in, "height", &frame.height);
   if (!known && clinfer::follows_frame(settings)) return {};
-  return PictureModel(settings, frame).output();
+  const PictureModel model(settings, frame);
+  remember(transform, model);
+  return model.output();
 }
 
 // What both sides share, for caps of the other one.
@@ -193,13 +203,27 @@ gboolean start(GstBaseTransform* transform) {
     const FilterSettings settings = settings_of(transform);
     if (settings.model.empty())
       throw clinfer::Error{clinfer::ErrorCode::bad_argument, "no model: set model=FILE.xml"};
-    if (!clinfer::follows_frame(settings)) PictureModel(settings, {});  // complains in time
+    // What is wrong with the model is told before data flow.
+    if (!clinfer::follows_frame(settings)) remember(transform, PictureModel(settings, {}));
     return TRUE;
   });
 }
 
 gboolean stop(GstBaseTransform* transform) {
-  CLINFER_FILTER(transform)->state->model.reset();
+  FilterState& state = *CLINFER_FILTER(transform)->state;
+  state.model.reset();
+  GST_OBJECT_LOCK(transform);
+  state.read.reset();
+  GST_OBJECT_UNLOCK(transform);
+  return TRUE;
+}
+
+// Whatever the buffers of the other side hold: planes may be padded.
+gboolean transform_size(GstBaseTransform*, GstPadDirection, GstCaps*, gsize, GstCaps* other,
+                        gsize* size) {
+  GstVideoInfo info;
+  if (!gst_video_info_from_caps(&info, other)) return FALSE;
+  *size = info.size;
   return TRUE;
 }
 
@@ -251,6 +275,7 @@ static void gst_clinfer_filter_class_init(GstClinferFilterClass* klass) {
   transform->start = start;
   transform->stop = stop;
   transform->get_unit_size = get_unit_size;
+  transform->transform_size = transform_size;
   transform->transform = transform_frame;
 }
 

@@ -33,6 +33,8 @@ class PictureModel {
   PictureModel(const FilterSettings& settings, PictureSize frame);
 
   PictureSize output() const { return output_; }
+  // Who holds it spares others who read the same file the reading.
+  std::shared_ptr<const Model> model() const { return network_.model; }
   // What was guessed, for the user, with how to set it; more may come with the first picture.
   std::vector<std::string> take_notices();
 

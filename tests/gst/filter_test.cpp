@@ -1,0 +1,148 @@
+// clinferfilter: pictures out of networks.
+#include <cmath>
+#include <fstream>
+
+#include "gst/filter/picture_model.h"
+#include "tests/gst/harness.h"
+
+namespace clinfer {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A network that gives its picture back.
+std::string same_picture(int channels, int height, int width) {
+  std::string dims;
+  for (const int d : {1, channels, height, width}) dims += "<dim>" + std::to_string(d) + "</dim>";
+  const std::string shape =
+      "1," + std::to_string(channels) + "," + std::to_string(height) + "," + std::to_string(width);
+  const std::string name = "same" + std::to_string(channels) + ".xml";
+  testing_models::write_file(name.substr(0, 5) + ".bin", "");
+  return testing_models::write_file(name, R"(<net name="same" version="11"><layers>
+    <layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape=")" +
+                                              shape + R"("/>
+      <output><port id="0" precision="FP32">)" +
+                                              dims +
+                                              R"(</port></output></layer>
+    <layer id="1" name="out" type="Clamp" version="opset1"><data min="-1000" max="1000"/>
+      <input><port id="0">)" + dims + R"(</port></input>
+      <output><port id="1" precision="FP32">)" +
+                                              dims + R"(</port></output></layer>
+    <layer id="2" name="result" type="Result" version="opset1"><input><port id="0">)" +
+                                              dims + R"(</port></input></layer></layers><edges>
+    <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+    <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>)");
+}
+
+FilterSettings settings_for(const std::string& model) {
+  FilterSettings settings;
+  settings.model = model;
+  settings.device = "CPU";
+  settings.cache_dir = "";
+  settings.config = "INFERENCE_PRECISION=f32";
+  return settings;
+}
+
+struct Picture {
+  std::vector<uint8_t> rgb;
+  Frame frame;
+
+  Picture(int width, int height, int brightest = 255)
+      : rgb(static_cast<size_t>(3 * width * height)) {
+    for (size_t i = 0; i < rgb.size(); ++i)
+      rgb[i] = static_cast<uint8_t>((i * 53 + i / 7) % static_cast<size_t>(brightest + 1));
+    frame.format = PixelFormat::rgb;
+    frame.width = width;
+    frame.height = height;
+    frame.planes[0] = rgb.data();
+    frame.strides[0] = 3 * width;
+  }
+};
+
+// Rows further apart than they are long, as a GstVideoFrame may have them.
+std::vector<uint8_t> run(PictureModel& model, const Picture& picture) {
+  const PictureSize size = model.output();
+  const int stride = 3 * size.width + 5;
+  std::vector<uint8_t> rows(static_cast<size_t>(stride * size.height)), dense;
+  model.run(picture.frame, rows.data(), stride);
+  for (int y = 0; y < size.height; ++y)
+    dense.insert(dense.end(), rows.begin() + y * stride,
+                 rows.begin() + y * stride + 3 * size.width);
+  return dense;
+}
+
+TEST(PictureModel, GivesWhatTheNetworkMakes) {
+  const std::string path = same_picture(3, 6, 8);
+  const Picture picture(8, 6);
+  for (const char* scale : {"", "255", "127.5"})
+    for (const ColorChoice color : {ColorChoice::automatic, ColorChoice::rgb}) {
+      FilterSettings settings = settings_for(path);
+      settings.scale = scale;
+      settings.mean = std::string(scale) == "127.5" ? "127.5" : "";
+      settings.color_format = color;
+      PictureModel model(settings, {});
+      EXPECT_EQ(model.output().width, 8);
+      EXPECT_EQ(model.output().height, 6);
+      model.compile();
+      model.take_notices();
+      EXPECT_EQ(run(model, picture), picture.rgb) << scale;
+      EXPECT_EQ(model.take_notices().size(), 1u) << "the range of values is a guess";
+      run(model, picture);
+      EXPECT_TRUE(model.take_notices().empty()) << "said once";
+    }
+}
+
+TEST(PictureModel, FollowsTheFrame) {
+  FilterSettings settings = settings_for(same_picture(3, 6, 8));
+  settings.reshape = "frame";
+  settings.output_range = OutputRange::byte;
+  PictureModel model(settings, {10, 4});
+  EXPECT_EQ(model.output().width, 10);
+  model.compile();
+  const Picture picture(10, 4);
+  EXPECT_EQ(run(model, picture), picture.rgb);
+}
+
+// A dark picture must not decide that values go to 1.
+TEST(PictureModel, DecidesByAPictureThatIsNotBlack) {
+  PictureModel model(settings_for(same_picture(3, 6, 8)), {});
+  model.compile();
+  model.take_notices();
+  run(model, Picture(8, 6, 0));
+  EXPECT_TRUE(model.take_notices().empty());
+  const Picture picture(8, 6);
+  EXPECT_EQ(run(model, picture), picture.rgb);
+}
+
+TEST(PictureModel, KeepsTheColoursAroundALuma) {
+  FilterSettings settings = settings_for(same_picture(1, 6, 8));
+  settings.output_range = OutputRange::byte;
+  PictureModel model(settings, {});
+  model.compile();
+  const Picture picture(8, 6);
+  const std::vector<uint8_t> out = run(model, picture);
+  for (size_t i = 0; i < out.size(); ++i) EXPECT_NEAR(out[i], picture.rgb[i], 1) << i;
+}
+
+TEST(PictureModel, RefusesOtherNetworks) {
+  try {
+    PictureModel(settings_for(testing_models::color_model()), {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no output is a picture"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(ClinferFilter, MakesVideoOfTheNetworksSize) {
+  Pipeline pipeline(
+      "videotestsrc num-buffers=3 ! video/x-raw,format=NV12,width=64,height=48,framerate=30/1 ! "
+      "clinferfilter device=CPU cache-dir=\"\" output-range=byte model=" +
+      same_picture(3, 6, 8) +
+      " ! video/x-raw,format=RGB,width=8,height=6,framerate=30/1 ! fakesink");
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  EXPECT_EQ(error_on(pipeline.element, 60000ms), "");
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -42,9 +42,8 @@ Tensor constant_input(const Port& port, const ImageShape& image, const Model& mo
     values.assign(static_cast<size_t>(n), 1.0f);
   } else if (has("scale") && n == 2) {
     values = {1, 1};
-  } else if (has("seq") && n >= 1 && n <= 4096) {
+  } else if (has("seq") && n >= 1 && n <= 4096) {  // CTCGreedyDecoder ends at the first 0
     values.assign(static_cast<size_t>(n), 1.0f);
-    values[0] = 0;
   } else {
     throw Error{ErrorCode::unsupported, model.path() + ": nothing is known to feed input " +
                                             port.name + " " + to_string(port.shape) +

@@ -51,6 +51,15 @@ TEST(Network, FindsTheImageInput) {
   EXPECT_NE(error_of(model).find("more than one input"), std::string::npos) << error_of(model);
 }
 
+// A sequence indicator that begins with 0 would end the text before its first character.
+TEST(Network, FeedsWholeSequencesToRecognisers) {
+  auto model = std::make_shared<FakeModel>();
+  model->inputs_.push_back({"seq_ind", ElementType::f32, {88, 1}, {}});
+  const Network network = describe_network(model, Settings{});
+  ASSERT_EQ(network.constants.size(), 1u);
+  EXPECT_EQ(network.constants[0].second.to_floats(), std::vector<float>(88, 1.0f));
+}
+
 TEST(Network, FeedsThePictureSizeToDetectors) {
   auto model = std::make_shared<FakeModel>();
   model->inputs_.push_back({"im_info", ElementType::f32, {1, 6}, {}});

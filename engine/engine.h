@@ -142,12 +142,11 @@ struct InputShapes {
 // A model as read: immutable, shareable between threads.
 class Model {
  public:
-  // Reads xml and, beside it, the .bin of the same stem. Returns the same model again while it is
-  // alive and its files have not changed. All other shapes follow from those of the inputs. Throws
-  // Error{not_found, bad_model, unsupported}, and Error{bad_argument} for shapes that name no
-  // input.
-  static std::shared_ptr<const Model> read(const std::string& xml_path,
-                                           const InputShapes& shapes = {});
+  // Reads an OpenVINO IR (.xml, and the .bin beside it) or an ONNX model (.onnx, and the weights
+  // that it names). Returns the same model again while it is alive and its files have not changed.
+  // Other shapes follow from those of the inputs. Throws Error{not_found, bad_model, unsupported},
+  // and Error{bad_argument} for shapes that name no input.
+  static std::shared_ptr<const Model> read(const std::string& path, const InputShapes& shapes = {});
   virtual ~Model() = default;
 
   virtual const std::string& path() const = 0;

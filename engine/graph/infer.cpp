@@ -1,10 +1,9 @@
 // Element types and shapes of all outputs, front to back. Where a shape depends on values that
 // constants and shapes determine (ShapeOf chains), those values are computed too.
 #include <algorithm>
-#include <unordered_map>
 
 #include "engine/graph/evaluate.h"
-#include "engine/graph/graph.h"
+#include "engine/graph/inference.h"
 #include "kernels/recurrent/loop.h"
 
 namespace clinfer {
@@ -88,94 +87,101 @@ bool infer_own(Node& node) {
   return false;
 }
 
-// Values that need no input of the network, or only those whose values are given: computed when a
-// shape asks for them, and kept.
-class KnownValues {
- public:
-  KnownValues(const Graph& graph, std::span<const ValueInfo> parameters) {
-    for (size_t i = 0; i < parameters.size(); ++i)
-      if (!parameters[i].value.empty()) values_[graph.parameters[i]] = {parameters[i].value};
-  }
-
-  // To be called for every node in order, after its shapes are known.
-  void add(const Node& node) {
-    if (is_determined(node)) determined_.insert(&node);
-  }
-
-  // The inputs with the values of all of them that are determined; false if these are no more than
-  // the constants.
-  bool complete(const Node& node, std::vector<ValueInfo>& infos) {
-    bool more = false;
-    for (size_t i = 0; i < infos.size(); ++i) {
-      if (!infos[i].value.empty()) continue;
-      infos[i].value = value(node.inputs[i]);
-      more |= !infos[i].value.empty();
-    }
-    return more;
-  }
-
-  // Empty where it is not determined.
-  Tensor value(const Edge& edge) {
-    if (!determined(edge.node)) return {};
-    compute(edge.node);
-    return values_.at(edge.node)[edge.port];
-  }
-
- private:
-  bool determined(const Node* node) const { return determined_.contains(node); }
-
-  bool is_determined(const Node& node) const {
-    if (node.is("Constant")) return true;
-    if (node.is("Parameter")) return values_.contains(&node);
-    if (!node.def || !node.def->evaluate || node.inputs.empty()) return false;
-    const auto small = [](const NodeOutput& output) {
-      return count(output.shape) <= kMostShapeElements;
-    };
-    if (!std::all_of(node.outputs.begin(), node.outputs.end(), small)) return false;
-    return node.is("ShapeOf") ||
-           std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& e) {
-             return determined(e.node) && small(e.node->outputs[e.port]);
-           });
-  }
-
-  // Computes the nodes that `wanted` depends on, then `wanted`; without recursion, since a chain
-  // may be long.
-  void compute(const Node* wanted) {
-    std::vector<const Node*> open{wanted};
-    while (!open.empty()) {
-      const Node* node = open.back();
-      if (values_.count(node)) {
-        open.pop_back();
-        continue;
-      }
-      const size_t before = open.size();
-      if (!node->is("ShapeOf"))
-        for (const Edge& input : node->inputs)
-          if (!values_.count(input.node)) open.push_back(input.node);
-      if (open.size() != before) continue;
-      open.pop_back();
-      naming(*node, [&] { values_[node] = values_of(*node); });
-    }
-  }
-
-  std::vector<Tensor> values_of(const Node& node) {
-    if (node.is("Constant")) return {node.constant};
-    if (node.is("ShapeOf")) return {shape_value(node)};
-    std::vector<Tensor> inputs;
-    for (const Edge& input : node.inputs) inputs.push_back(values_.at(input.node)[input.port]);
-    const size_t bytes = bytes_to_evaluate(node, inputs);
-    if (bytes > kMostShapeBytes)
-      throw Error(ErrorCode::unsupported, "computing a shape would take " + std::to_string(bytes) +
-                                              " bytes of the host's memory; the most is " +
-                                              std::to_string(kMostShapeBytes));
-    return evaluate_node(node, inputs);
-  }
-
-  std::unordered_set<const Node*> determined_;
-  std::unordered_map<const Node*, std::vector<Tensor>> values_;
-};
-
 }  // namespace
+
+Inference::Inference(const Graph& graph, std::span<const ValueInfo> parameters) {
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (!parameters[i].value.empty()) values_[graph.parameters[i]] = {parameters[i].value};
+}
+
+void Inference::infer(Node& node) {
+  if (!infer_own(node)) {
+    std::vector<ValueInfo> infos = known_inputs(node);
+    // How much is found in known values is known as well.
+    if (node.def->upper_bounds) complete(node, infos);
+    try {
+      infer_with(node, infos);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported || !complete(node, infos)) throw;
+      infer_with(node, infos);
+    }
+  }
+  note(node);
+}
+
+void Inference::note(const Node& node) {
+  if (is_determined(node)) determined_.insert(&node);
+}
+
+void Inference::set_value(const Node& parameter, Tensor value) {
+  values_[&parameter] = {std::move(value)};
+  note(parameter);
+}
+
+Tensor Inference::value(const Edge& edge) {
+  if (!determined_.contains(edge.node)) return {};
+  compute(edge.node);
+  return values_.at(edge.node)[edge.port];
+}
+
+// Gives the inputs the values of all of them that are determined; false if these are no more than
+// the constants.
+bool Inference::complete(const Node& node, std::vector<ValueInfo>& infos) {
+  bool more = false;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (!infos[i].value.empty()) continue;
+    infos[i].value = value(node.inputs[i]);
+    more |= !infos[i].value.empty();
+  }
+  return more;
+}
+
+bool Inference::is_determined(const Node& node) const {
+  if (node.is("Constant")) return true;
+  if (node.is("Parameter")) return values_.contains(&node);
+  if (!node.def || !node.def->evaluate || node.inputs.empty()) return false;
+  const auto small = [](const NodeOutput& output) {
+    return count(output.shape) <= kMostShapeElements;
+  };
+  if (!std::all_of(node.outputs.begin(), node.outputs.end(), small)) return false;
+  return node.is("ShapeOf") ||
+         std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& e) {
+           return determined_.contains(e.node) && small(e.node->outputs[e.port]);
+         });
+}
+
+// Computes the nodes that `wanted` depends on, then `wanted`; without recursion, since a chain may
+// be long.
+void Inference::compute(const Node* wanted) {
+  std::vector<const Node*> open{wanted};
+  while (!open.empty()) {
+    const Node* node = open.back();
+    if (values_.count(node)) {
+      open.pop_back();
+      continue;
+    }
+    const size_t before = open.size();
+    if (!node->is("ShapeOf"))
+      for (const Edge& input : node->inputs)
+        if (!values_.count(input.node)) open.push_back(input.node);
+    if (open.size() != before) continue;
+    open.pop_back();
+    naming(*node, [&] { values_[node] = values_of(*node); });
+  }
+}
+
+std::vector<Tensor> Inference::values_of(const Node& node) {
+  if (node.is("Constant")) return {node.constant};
+  if (node.is("ShapeOf")) return {shape_value(node)};
+  std::vector<Tensor> inputs;
+  for (const Edge& input : node.inputs) inputs.push_back(values_.at(input.node)[input.port]);
+  const size_t bytes = bytes_to_evaluate(node, inputs);
+  if (bytes > kMostShapeBytes)
+    throw Error(ErrorCode::unsupported, "computing a shape would take " + std::to_string(bytes) +
+                                            " bytes of the host's memory; the most is " +
+                                            std::to_string(kMostShapeBytes));
+  return evaluate_node(node, inputs);
+}
 
 size_t own_inputs(const Node& node) {
   return node.tail.empty() ? node.inputs.size() : std::min(node.own_inputs, node.inputs.size());
@@ -206,8 +212,8 @@ Tensor shape_value(const Node& node) {
 }
 
 std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueInfo> parameters) {
-  KnownValues known(graph, parameters);
-  for (const auto& node : graph.nodes()) known.add(*node);
+  Inference known(graph, parameters);
+  for (const auto& node : graph.nodes()) known.note(*node);
   std::vector<ValueInfo> results;
   for (const Node* result : graph.results) {
     const Edge& from = result->inputs[0];
@@ -225,22 +231,8 @@ void infer_node_shapes(Node& node) {
 
 void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters) {
   IterationLimit limit(IterationLimit::kToInferShapes);
-  KnownValues known(graph, parameters);
-  for (const auto& node : graph.nodes()) {
-    naming(*node, [&] {
-      if (infer_own(*node)) return;
-      std::vector<ValueInfo> infos = known_inputs(*node);
-      // How much is found in known values is known as well.
-      if (node->def->upper_bounds) known.complete(*node, infos);
-      try {
-        infer_with(*node, infos);
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::unsupported || !known.complete(*node, infos)) throw;
-        infer_with(*node, infos);
-      }
-    });
-    known.add(*node);
-  }
+  Inference inference(graph, parameters);
+  for (const auto& node : graph.nodes()) naming(*node, [&] { inference.infer(*node); });
 }
 
 }  // namespace clinfer

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "engine/graph/insertion.h"
 #include "engine/ir/input_shapes.h"
 #include "engine/ir/ir_reader.h"
+#include "engine/onnx/onnx_reader.h"
 
 namespace clinfer {
 
@@ -28,30 +30,56 @@ std::string state_of(const std::string& path) {
   return text.str();
 }
 
+bool is_onnx(const std::string& path) { return std::filesystem::path(path).extension() == ".onnx"; }
+
 }  // namespace
 
-std::shared_ptr<const Model> Model::read(const std::string& xml_path, const InputShapes& shapes) {
+std::shared_ptr<const Model> Model::read(const std::string& path, const InputShapes& shapes) {
+  struct Known {
+    std::weak_ptr<const ReadModel> model;
+    std::string states;  // of its files
+  };
   static std::mutex mutex;
-  // By the state of both files, and the shapes.
-  static std::map<std::string, std::weak_ptr<const Model>> all;
-  std::string key = state_of(xml_path) + "\n" + state_of(weights_path(xml_path)) + "\n" +
-                    std::to_string(shapes.width) + "x" + std::to_string(shapes.height);
+  static std::map<std::string, Known> all;  // by path and shapes
+  std::string key =
+      path + "\n" + std::to_string(shapes.width) + "x" + std::to_string(shapes.height);
   for (const auto& [input, shape] : shapes.inputs) key += "\n" + input + "=" + to_string(shape);
+  const auto states_of = [](const std::vector<std::string>& files) {
+    std::string states;
+    for (const std::string& file : files) states += state_of(file) + "\n";
+    return states;
+  };
   {
     const std::lock_guard lock(mutex);
-    if (auto known = all[key].lock()) return known;
+    if (const auto found = all.find(key); found != all.end())
+      if (auto model = found->second.model.lock();
+          model && states_of(model->files()) == found->second.states)
+        return model;
   }
-  auto model = std::make_shared<ReadModel>(xml_path, shapes);
+  const std::string before = state_of(path) + state_of(weights_path(path));
+  const auto model = std::make_shared<ReadModel>(path, shapes);
+  const std::string states = states_of(model->files());
+  const bool changed = state_of(path) + state_of(weights_path(path)) != before;
   const std::lock_guard lock(mutex);
-  std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
-  all[key] = model;
+  std::erase_if(all, [](const auto& entry) { return entry.second.model.expired(); });
+  if (!changed) all[key] = {model, states};  // else what was read is of no state of the files
   return model;
 }
 
 ReadModel::ReadModel(const std::string& path, const InputShapes& shapes) : path_(path) {
-  IrModel model = read_ir(path, shapes);
-  graph_ = std::move(model.graph);
-  rt_info_ = std::move(model.rt_info);
+  const auto take = [this](auto&& model) {
+    graph_ = std::move(model.graph);
+    rt_info_ = std::move(model.rt_info);
+  };
+  if (!is_onnx(path)) {
+    take(read_ir(path, shapes));
+    files_ = {path, weights_path(path)};
+  } else {
+    OnnxModel model = read_onnx(path, shapes);
+    files_ = std::move(model.files);
+    files_.push_back(path);
+    take(std::move(model));
+  }
   set_input_shapes(*graph_, shapes);
   inputs_ = input_ports(*graph_);
   outputs_ = output_ports(*graph_);

@@ -19,9 +19,11 @@ class ReadModel final : public Model {
   const std::map<std::string, std::string>& output_op_attributes(size_t i) const override;
 
   const Graph& graph() const { return *graph_; }
+  const std::vector<std::string>& files() const { return files_; }  // that it was read from
 
  private:
   std::string path_;
+  std::vector<std::string> files_;
   std::unique_ptr<Graph> graph_;
   std::map<std::string, std::string> rt_info_;
   std::vector<Port> inputs_, outputs_;

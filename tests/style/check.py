@@ -33,6 +33,7 @@ RULES = {
     "engine/graph": ["kernels/", "engine/graph/"],
     "engine/heads": PUBLIC + ["engine/heads/"],
     "engine/ir": ["kernels/", "engine/engine.h", "engine/graph/", "engine/ir/"],
+    "engine/onnx": ["kernels/", "engine/engine.h", "engine/graph/", "engine/ir/", "engine/onnx/"],
     "engine/passes": ["kernels/", "engine/engine.h", "engine/graph/", "engine/passes/"],
     "gst": PUBLIC + ["engine/heads/", "gst/"],
     "tests": ["kernels/", "tuning/", "engine/", "gst/", "tests/"],
@@ -41,6 +42,7 @@ RULES = {
 # Library header -> where alone it may be included. A leading "*" stands for .cpp files only.
 LIBRARIES = {
     r"pugixml": ["engine/ir/", "tests/"],
+    r"(google/protobuf|onnx\.pb)": ["engine/onnx/", "tests/"],
     r"CL/": ["engine/measure/", "engine/ocl/", "engine/runtime/", "tests/"],
     r"json-glib/": ["*tuning/", "*engine/heads/", "*gst/", "*tests/"],
     r"(gst/|glib|gio/|gmodule|gobject/|cairo|pango|va/)": ["gst/", "pipelines/examples/", "tests/gst/", "tests/rig/"],

@@ -1,0 +1,18 @@
+// Stands for the reader where the engine is built without ONNX.
+#include "engine/onnx/onnx_reader.h"
+
+namespace clinfer {
+
+OnnxModel read_onnx(const std::string& path, const InputShapes&) {
+  throw Error(ErrorCode::unsupported,
+              path +
+                  ": built without ONNX, which needs libonnx-dev, libprotobuf-dev and "
+                  "protobuf-compiler; or convert the model to OpenVINO IR");
+}
+
+OnnxModel read_onnx(std::span<const std::byte>, const std::string& where,
+                    const InputShapes& wanted) {
+  return read_onnx(where, wanted);
+}
+
+}  // namespace clinfer

@@ -1,0 +1,77 @@
+// The nodes of a graph, of a function that is called, or of a body inside an operation: which value
+// has which name, and what is seen of the graph around it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/onnx/onnx_node.h"
+
+namespace clinfer {
+
+bool is_own_domain(std::string_view domain);  // ONNX's own, by either name
+bool is_control(std::string_view type);       // If, Loop, Scan: operations with bodies
+
+// The functions that a model defines.
+class OnnxFunctions {
+ public:
+  explicit OnnxFunctions(const onnx::ModelProto& model);
+  const onnx::FunctionProto* find(const onnx::NodeProto& node) const;  // null: no function
+
+ private:
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> all_;
+};
+
+class GraphReader {
+ public:
+  // `outer`: what is around a body; its values are seen inside. With the same writer the body is
+  // written in place, with another one it becomes a graph of its own.
+  GraphReader(GraphWriter& writer, OnnxTensors& tensors, const OnnxFunctions& functions,
+              GraphReader* outer);
+
+  void import_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
+  void define(const std::string& name, const Edge& edge);
+  void read(const onnx::GraphProto& graph);  // its initialisers and nodes
+  Edge edge(const std::string& name);        // Error{bad_model} where nothing has that name
+
+  // Values from outside that became Parameters: where they come from, and which Parameter it is.
+  struct Captured {
+    Edge from;
+    size_t parameter = 0;
+  };
+  const std::vector<Captured>& captured() const { return captured_; }
+
+ private:
+  std::optional<Edge> find(const std::string& name);
+  Edge capture(const Edge& from, const std::string& name);
+  void read_node(const onnx::NodeProto& node);
+  OnnxNode::Attributes resolve(const onnx::NodeProto& node) const;
+  std::vector<Edge> call(const onnx::FunctionProto& function, const std::vector<Edge>& inputs,
+                         const OnnxNode::Attributes& attributes);
+  // subgraphs.cpp
+  void read_control(OnnxNode& node);
+  void read_if(OnnxNode& node);
+  void read_loop(OnnxNode& node);
+  void read_scan(OnnxNode& node);
+
+  GraphWriter& writer_;
+  OnnxTensors& tensors_;
+  const OnnxFunctions& functions_;
+  GraphReader* outer_;
+  int depth_ = 0;
+  std::unordered_map<std::string, Edge> values_;
+  std::unordered_map<std::string, std::function<Tensor()>> initialisers_;
+  std::set<std::string> absent_;       // inputs of a function that the call leaves out
+  std::map<std::string, int> opsets_;  // by domain
+  OnnxNode::Attributes call_attributes_;
+  std::map<std::pair<const Node*, int>, QuantizedFrom> quantized_;
+  std::vector<Captured> captured_;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,50 @@
+// Writes the graph's nodes one after the other. Shapes are inferred at once, so that who writes the
+// next node sees them, and what follows from shapes and constants is known.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/inference.h"
+
+namespace clinfer {
+
+// Values of attributes as the engine's text.
+std::string text_of(double value);  // shortest that reads back the same
+std::string text_of(const std::vector<int64_t>& values);
+std::string text_of(const std::vector<float>& values);
+inline std::string text_of(bool value) { return value ? "true" : "false"; }
+
+using AttributePairs = std::vector<std::pair<const char*, std::string>>;
+
+class GraphWriter {
+ public:
+  GraphWriter() : graph_(std::make_unique<Graph>()), inference_(*graph_) {}
+
+  // `value`: where it is known, in the body of a loop or branch.
+  Edge parameter(const std::string& name, ElementType type, const Shape& shape, Tensor value = {});
+  Edge constant(const std::string& name, Tensor value);
+  // Gives the first output. Throws what the operation throws, without a name.
+  Edge add(const std::string& name, const std::string& type, int opset, std::vector<Edge> inputs,
+           const AttributePairs& attributes = {}, size_t outputs = 1,
+           std::vector<std::shared_ptr<const Body>> bodies = {});
+  void result(const std::string& name, const Edge& value);
+
+  // The value of an edge, where it is determined and small, or a constant; else empty.
+  Tensor known(const Edge& edge);
+  Graph& graph() { return *graph_; }
+  std::unique_ptr<Graph> finish();
+
+ private:
+  Node* append(const std::string& name, const std::string& type);
+
+  std::unique_ptr<Graph> graph_;
+  Inference inference_;
+  int next_id_ = 0;
+};
+
+}  // namespace clinfer

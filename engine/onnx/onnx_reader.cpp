@@ -1,0 +1,234 @@
+// The whole model: what is supported, inputs with their shapes, results, metadata.
+#include "engine/onnx/onnx_reader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "engine/ir/input_shapes.h"
+#include "engine/ir/ir_text.h"
+#include "engine/onnx/graph_reader.h"
+#include "engine/onnx/metadata.h"
+#include "engine/onnx/op_table.h"
+#include "kernels/recurrent/loop.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr size_t kMostNamed = 200;  // operations in one message about unsupported ones
+
+// ---- what is not supported ----------------------------------------------------------------------
+
+// Goes through all nodes, those of bodies and of the functions that are called as well.
+class Survey {
+ public:
+  Survey(const onnx::ModelProto& model, const OnnxFunctions& functions) : functions_(functions) {
+    std::map<std::string, int> opsets;
+    for (const auto& import : model.opset_import())
+      opsets[import.domain()] = static_cast<int>(import.version());
+    walk(model.graph().node(), opsets);
+  }
+
+  // Throws where there is something to name.
+  void refuse() const {
+    if (missing_.empty()) return;
+    std::string list;
+    size_t named = 0;
+    for (const auto& [op, where] : missing_) {
+      if (++named > kMostNamed) break;
+      list += (list.empty() ? "" : ", ") + op + where.text +
+              (where.count > 1 ? " and " + std::to_string(where.count - 1) + " more" : "") + ")";
+    }
+    if (missing_.size() > kMostNamed)
+      list += " and " + std::to_string(missing_.size() - kMostNamed) + " more";
+    unsupported_node(std::to_string(missing_.size()) +
+                     (missing_.size() == 1 ? " operation is" : " operations are") +
+                     " not supported: " + list);
+  }
+
+ private:
+  struct Where {
+    std::string text;
+    size_t count = 0;
+  };
+
+  template <typename Nodes>
+  void walk(const Nodes& nodes, const std::map<std::string, int>& opsets) {
+    for (const onnx::NodeProto& node : nodes) {
+      if (const auto* function = functions_.find(node)) {
+        if (seen_.insert(function).second) {
+          std::map<std::string, int> own;
+          for (const auto& import : function->opset_import())
+            own[import.domain()] = static_cast<int>(import.version());
+          walk(function->node(), own);
+        }
+      } else if (!(is_own_domain(node.domain()) && is_control(node.op_type())) &&
+                 !find_onnx_op(node.domain(), node.op_type())) {
+        Where& where = missing_[printable(node.op_type())];
+        if (where.count++ == 0) {
+          const auto opset = opsets.find(node.domain());
+          where.text =
+              " (" + (node.domain().empty() ? "" : printable(node.domain()) + " ") + "opset " +
+              (opset == opsets.end() ? "not stated" : std::to_string(opset->second)) + ", node \"" +
+              printable(node.name().empty() && node.output_size() ? node.output(0) : node.name()) +
+              "\"";
+        }
+      }
+      for (const onnx::AttributeProto& a : node.attribute()) {
+        if (a.has_g()) walk(a.g().node(), opsets);
+        for (const onnx::GraphProto& g : a.graphs()) walk(g.node(), opsets);
+      }
+    }
+  }
+
+  const OnnxFunctions& functions_;
+  std::map<std::string, Where> missing_;
+  std::set<const onnx::FunctionProto*> seen_;
+};
+
+// ---- inputs -------------------------------------------------------------------------------------
+
+StatedInput stated_input(const onnx::ValueInfoProto& info) {
+  if (!info.type().has_tensor_type())
+    unsupported_node("input \"" + printable(info.name()) +
+                     "\" is no tensor; sequences, maps and optional values are not supported");
+  const auto& tensor = info.type().tensor_type();
+  if (!tensor.has_shape())
+    unsupported_node("input \"" + printable(info.name()) +
+                     "\" states no shape, not even how many dimensions it has");
+  StatedInput input{printable(info.name()), {info.name()}, "", {}};
+  for (const auto& dim : tensor.shape().dim())
+    input.shape.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : kDynamic);
+  return input;
+}
+
+// A picture that is open in height and width has the size that the model was exported for.
+void fill_picture(std::vector<StatedInput>& inputs, const InputShapes& wanted,
+                  const std::map<std::string, std::string>& info, std::vector<std::string>& notes) {
+  const auto size = picture_size(info);
+  if (!size || !wanted.empty()) return;
+  for (StatedInput& input : inputs) {
+    Shape& shape = input.shape;
+    if (shape.size() != 4 || shape[2] != kDynamic || shape[3] != kDynamic) continue;
+    shape[2] = size->first;
+    shape[3] = size->second;
+    notes.push_back("input \"" + input.name + "\": the open size is taken as " +
+                    std::to_string(size->second) + "x" + std::to_string(size->first) +
+                    ", as the model's metadata say");
+  }
+}
+
+// ---- the model ----------------------------------------------------------------------------------
+
+class Reader {
+ public:
+  Reader(const std::shared_ptr<const onnx::ModelProto>& proto, const std::string& folder)
+      : proto_(*proto), functions_(*proto), tensors_(proto, folder) {}
+
+  OnnxModel read(const InputShapes& wanted) {
+    check_opset();
+    Survey(proto_, functions_).refuse();
+    OnnxModel model;
+    model.rt_info = onnx_info(proto_);
+    IterationLimit limit(IterationLimit::kToInferShapes);
+    GraphWriter writer;
+    writer.graph().name = proto_.graph().name();
+    GraphReader reader(writer, tensors_, functions_, nullptr);
+    reader.import_opsets(proto_.opset_import());
+    add_inputs(writer, reader, wanted, model);
+    reader.read(proto_.graph());
+    add_results(writer, reader);
+    model.graph = writer.finish();
+    for (const auto& [file, weights] : tensors_.files()) model.files.push_back(file);
+    return model;
+  }
+
+ private:
+  void check_opset() const {
+    for (const auto& import : proto_.opset_import())
+      if (is_own_domain(import.domain()) &&
+          (import.version() < kLeastOpset || import.version() > kMostOpset))
+        unsupported_node("opset " + std::to_string(import.version()) +
+                         " of ONNX's operations is not supported, " + std::to_string(kLeastOpset) +
+                         " to " + std::to_string(kMostOpset) + " are");
+    if (proto_.opset_import().empty() && proto_.ir_version() >= 3) bad_node("states no opset");
+  }
+
+  void add_inputs(GraphWriter& writer, GraphReader& reader, const InputShapes& wanted,
+                  OnnxModel& model) {
+    std::set<std::string> initialised;
+    for (const auto& tensor : proto_.graph().initializer()) initialised.insert(tensor.name());
+    for (const auto& tensor : proto_.graph().sparse_initializer())
+      initialised.insert(tensor.values().name());
+    std::vector<const onnx::ValueInfoProto*> infos;
+    std::vector<StatedInput> stated;
+    for (const onnx::ValueInfoProto& info : proto_.graph().input()) {
+      if (initialised.contains(info.name())) continue;  // files before IR version 4 list weights
+      infos.push_back(&info);
+      stated.push_back(stated_input(info));
+    }
+    fill_picture(stated, wanted, model.rt_info, model.notes);
+    const std::vector<Shape> shapes = fill_open(stated, wanted, model.notes);
+    for (size_t i = 0; i < infos.size(); ++i) {
+      const std::string& name = infos[i]->name();
+      const ElementType type = onnx_type(infos[i]->type().tensor_type().elem_type());
+      const Edge edge = writer.parameter(name, type, shapes[i]);
+      edge.node->attributes.set("element_type", std::string(name_of(type)));
+      edge.node->outputs[0].names = {name};
+      reader.define(name, edge);
+    }
+  }
+
+  void add_results(GraphWriter& writer, GraphReader& reader) {
+    if (proto_.graph().output().empty()) bad_node("has no outputs, so nothing to compute");
+    for (const onnx::ValueInfoProto& info : proto_.graph().output()) {
+      const Edge edge = reader.edge(info.name());
+      auto& names = edge.node->outputs[edge.port].names;
+      if (std::find(names.begin(), names.end(), info.name()) == names.end())
+        names.push_back(info.name());
+      // The name that a user knows, unless the node has several outputs.
+      if (edge.node->outputs.size() == 1 && !edge.node->is("Parameter"))
+        edge.node->name = info.name();
+      writer.result(info.name(), edge);
+    }
+  }
+
+  const onnx::ModelProto& proto_;
+  OnnxFunctions functions_;
+  OnnxTensors tensors_;
+};
+
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
+
+OnnxModel read(const ByteSource& file, const std::string& folder, const std::string& where,
+               const InputShapes& wanted) {
+  try {
+    return Reader(parse_onnx(file), folder).read(wanted);
+  } catch (const Error& error) {
+    throw Error(error.code(), where + ": " + one_line(error.what()));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, where + ": not enough memory to read the model");
+  }
+}
+
+}  // namespace
+
+OnnxModel read_onnx(const std::string& path, const InputShapes& wanted) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return read(open_file(path), folder.empty() ? "." : folder, path, wanted);
+}
+
+OnnxModel read_onnx(std::span<const std::byte> bytes, const std::string& where,
+                    const InputShapes& wanted) {
+  const ByteSource source{"the model", bytes.size(), [bytes](size_t offset, auto to) {
+                            std::copy_n(bytes.data() + offset, to.size(), to.data());
+                          }};
+  return read(source, "", where, wanted);
+}
+
+}  // namespace clinfer

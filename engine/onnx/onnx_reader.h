@@ -1,0 +1,36 @@
+// ONNX to Graph. The file is untrusted: every name, size and reference is checked, nothing is
+// repaired.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/graph/graph.h"
+
+namespace clinfer {
+
+struct OnnxModel {
+  std::unique_ptr<Graph> graph;  // shapes inferred
+  // metadata_props as the heads know them: "model_info/labels" -> "person bicycle"; and as the file
+  // has them, below "metadata_props/".
+  std::map<std::string, std::string> rt_info;
+  std::vector<std::string> notes;  // one line each: what was chosen where the file leaves it open
+  std::vector<std::string> files;  // that weights came from, besides the model's own
+};
+
+// Reads the model and, from its folder, its external data. Floats of all types are f32 in the
+// graph. Open dimensions of inputs get what `wanted` says; else the batch becomes 1 and a picture
+// the size that the model's metadata say (Ultralytics' imgsz), and a note says so; others are
+// refused. What the file states stays. Operations
+// that are not supported are collected and named in one Error{unsupported}. Throws
+// Error{not_found, bad_model, unsupported}: `file: node "x" (Conv, opset 13): what is wrong`.
+OnnxModel read_onnx(const std::string& path, const InputShapes& wanted = {});
+// The same from memory (fuzzing, tests); external data are refused.
+OnnxModel read_onnx(std::span<const std::byte> bytes, const std::string& where,
+                    const InputShapes& wanted = {});
+
+}  // namespace clinfer

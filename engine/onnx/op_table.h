@@ -1,0 +1,47 @@
+// The one table of ONNX operations: how each is written as operations of the engine.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/onnx/onnx_node.h"
+
+namespace clinfer {
+
+// Sets the node's outputs from its inputs. Throws Error{bad_model, unsupported}.
+using OnnxTranslation = void (*)(OnnxNode&);
+
+struct OnnxOp {
+  std::string_view type;
+  OnnxTranslation translate;
+  std::string_view domain = {};  // "": ONNX's own
+};
+
+inline constexpr std::string_view kMicrosoft = "com.microsoft";
+inline constexpr int kLeastOpset = 1, kMostOpset = 28;  // of ONNX's own domain
+
+// nullptr when unknown. Domain "ai.onnx" is "".
+const OnnxOp* find_onnx_op(std::string_view domain, std::string_view type);
+// All of them, for the documentation.
+std::vector<const OnnxOp*> onnx_ops();
+
+// resize.cpp, part of onnx_vision_ops().
+void onnx_resize(OnnxNode& n);
+void onnx_upsample(OnnxNode& n);
+
+// The parts of the table, a file each.
+std::vector<OnnxOp> onnx_elementwise_ops();
+std::vector<OnnxOp> onnx_matrix_ops();
+std::vector<OnnxOp> onnx_reduction_ops();
+std::vector<OnnxOp> onnx_movement_ops();
+std::vector<OnnxOp> onnx_indexing_ops();
+std::vector<OnnxOp> onnx_vision_ops();
+std::vector<OnnxOp> onnx_normalization_ops();
+std::vector<OnnxOp> onnx_recurrent_ops();
+std::vector<OnnxOp> onnx_quantization_ops();
+std::vector<OnnxOp> onnx_signal_ops();
+std::vector<OnnxOp> onnx_attention_ops();
+std::vector<OnnxOp> onnx_loss_ops();
+
+}  // namespace clinfer

@@ -1,0 +1,194 @@
+// Constants, and what picks or places values by index.
+#include <algorithm>
+#include <numeric>
+
+#include "engine/onnx/op_table.h"
+#include "kernels/expand.h"
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+// ---- constants ----------------------------------------------------------------------------------
+
+void constant(OnnxNode& n) {
+  if (n.has_attribute("value")) return n.out(n.constant(n.tensor_of("value")));
+  if (n.has_attribute("sparse_value")) return n.out(n.constant(n.tensor_of("sparse_value")));
+  if (n.has_attribute("value_float")) return n.out(n.number(n.float_of("value_float")));
+  if (n.has_attribute("value_int")) return n.out(n.integer(n.int_of("value_int")));
+  if (n.has_attribute("value_ints")) return n.out(n.ints(n.ints_of("value_ints")));
+  if (!n.has_attribute("value_floats"))
+    unsupported_node("has no value, or one of strings, which are not supported");
+  const std::vector<float> values = n.floats_of("value_floats");
+  n.out(n.constant(Tensor::of(ElementType::f32, {static_cast<int64_t>(values.size())}, values)));
+}
+
+void constant_of_shape(OnnxNode& n) {
+  Tensor value = Tensor::allocate(ElementType::f32, {1});
+  if (n.has_attribute("value")) value = n.tensor_of("value");
+  if (value.elements() != 1) bad_node("the value must be one number");
+  n.out(n.op("Broadcast", 3, {n.constant(value.reshaped({})), n.in(0)}, {{"mode", "numpy"}}));
+}
+
+void range(OnnxNode& n) {
+  const auto scalar = [&](size_t i) {
+    const Edge e = n.in(i);
+    return n.rank(e) == 0 ? e : n.reshape_to(e, n.ints({}));
+  };
+  n.out(n.op("Range", 4, {scalar(0), scalar(1), scalar(2)},
+             {{"output_type", std::string(name_of(n.type(n.in(0))))}}));
+}
+
+// Where column - row is `k` (or, with `from`, at least or at most `k`), as 0 and 1.
+Tensor diagonals(OnnxNode& n, const Shape& shape, ElementType type, auto&& is_one) {
+  if (shape.size() < 2) bad_node("needs a matrix");
+  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  const Tensor flat = table({rows, columns});
+  Tensor mask = flat;
+  auto* to = mask.mutable_data<float>();
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c) to[r * columns + c] = is_one(c - r) ? 1 : 0;
+  return mask.convert(type);
+}
+
+void eye_like(OnnxNode& n) {
+  const ElementType type =
+      n.has_attribute("dtype") ? onnx_type(static_cast<int>(n.int_of("dtype"))) : n.type(n.in(0));
+  const int64_t k = n.int_of("k", 0);
+  n.out(n.constant(diagonals(n, n.shape(n.in(0)), type, [k](int64_t d) { return d == k; })));
+}
+
+void trilu(OnnxNode& n) {
+  const Edge x = n.in(0);
+  const int64_t k = n.has(1) ? n.need_int(n.in(1), "k") : 0;
+  const bool upper = n.int_of("upper", 1) != 0;
+  const Edge mask = n.constant(diagonals(n, n.shape(x), ElementType::boolean,
+                                         [&](int64_t d) { return upper ? d >= k : d <= k; }));
+  n.out(n.op("Select", 1, {mask, x, n.number_like(x, 0)}));
+}
+
+// ---- gather -------------------------------------------------------------------------------------
+
+void gather(OnnxNode& n) {
+  n.out(n.gather(n.in(0), n.in(1), n.axis(n.int_of("axis", 0), n.rank(n.in(0)))));
+}
+
+// Indices below 0 count from the end.
+Edge wrapped(OnnxNode& n, const Edge& indices, int64_t size) {
+  const Tensor known = n.known(indices);
+  if (!known.empty()) {
+    std::vector<int64_t> values = known.to_ints();
+    for (int64_t& value : values) value += value < 0 ? size : 0;
+    return n.constant(Tensor::of(n.type(indices), known.shape(), values));
+  }
+  const Edge negative = n.op("Less", 1, {indices, n.number_like(indices, 0)});
+  return n.op(
+      "Select", 1,
+      {negative, n.add(indices, n.number_like(indices, static_cast<double>(size))), indices});
+}
+
+void gather_elements(OnnxNode& n) {
+  const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(n.in(0)));
+  n.out(n.op("GatherElements", 6,
+             {n.in(0), wrapped(n, n.in(1), n.shape(n.in(0))[static_cast<size_t>(axis)])},
+             {{"axis", std::to_string(axis)}}));
+}
+
+void gather_nd(OnnxNode& n) {
+  n.out(n.op("GatherND", 8, {n.in(0), n.in(1)},
+             {{"batch_dims", std::to_string(n.int_of("batch_dims", 0))}}));
+}
+
+void compress(OnnxNode& n) {
+  Edge x = n.in(0);
+  int64_t axis = 0;
+  if (n.has_attribute("axis"))
+    axis = n.axis(n.int_of("axis"), n.rank(x));
+  else
+    x = n.reshape_to(x, n.ints({-1}));
+  if (const auto condition = n.known_ints(n.in(1))) {
+    std::vector<int64_t> places;
+    for (size_t i = 0; i < condition->size(); ++i)
+      if ((*condition)[i]) places.push_back(static_cast<int64_t>(i));
+    return n.out(n.gather(x, n.ints(places), axis));
+  }
+  const Edge found = n.op("NonZero", 3, {n.in(1)}, {{"output_type", "i64"}});
+  n.out(n.gather(x, n.squeeze(found, {0}), axis));
+}
+
+void non_zero(OnnxNode& n) { n.out(n.op("NonZero", 3, {n.in(0)}, {{"output_type", "i64"}})); }
+
+// ---- scatter ------------------------------------------------------------------------------------
+
+std::string reduction_of(OnnxNode& n) {
+  const std::string reduction = n.string_of("reduction", "none");
+  if (reduction == "add") return "sum";
+  if (reduction == "mul") return "prod";
+  return reduction;
+}
+
+void scatter_elements(OnnxNode& n) {
+  const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(n.in(0)));
+  n.out(n.op("ScatterElementsUpdate", 12,
+             {n.in(0), wrapped(n, n.in(1), n.shape(n.in(0))[static_cast<size_t>(axis)]), n.in(2),
+              n.integer(axis)},
+             {{"reduction", reduction_of(n)}, {"use_init_val", "true"}}));
+}
+
+void scatter_nd(OnnxNode& n) {
+  n.out(n.op("ScatterNDUpdate", 15, {n.in(0), n.in(1), n.in(2)}, {{"reduction", reduction_of(n)}}));
+}
+
+// Caches: updates go where `write_indices` says, each batch at a place of its own.
+void tensor_scatter(OnnxNode& n) {
+  const Edge cache = n.in(0), update = n.in(1);
+  const int64_t rank = n.rank(cache), axis = n.axis(n.int_of("axis", -2), rank);
+  const bool circular = n.string_of("mode", "linear") == "circular";
+  const int64_t size = n.shape(cache)[static_cast<size_t>(axis)],
+                steps = n.shape(update)[static_cast<size_t>(axis)];
+  std::vector<int64_t> numbers(static_cast<size_t>(steps));
+  std::iota(numbers.begin(), numbers.end(), int64_t{0});
+  Edge places = n.along(n.ints(numbers), axis, rank);
+  if (n.has(2)) {
+    std::vector<int64_t> first(static_cast<size_t>(rank), 1);
+    first[0] = -1;
+    places = n.add(places, n.reshape_to(n.convert(n.in(2), ElementType::i64), n.ints(first)));
+  }
+  if (circular) places = n.op("FloorMod", 1, {places, n.integer(size)});
+  places = n.op("Broadcast", 3, {places, n.shape_of(update)}, {{"mode", "numpy"}});
+  n.out(n.op("ScatterElementsUpdate", 12, {cache, places, update, n.integer(axis)},
+             {{"reduction", "none"}, {"use_init_val", "true"}}));
+}
+
+void one_hot(OnnxNode& n) {
+  const Edge indices = n.convert(n.in(0), ElementType::i64);
+  const int64_t depth = n.need_int(n.in(1), "the depth");
+  const Edge values = n.in(2);
+  const auto value = [&](int64_t i) { return n.gather(values, n.integer(i), 0); };
+  n.out(n.op("OneHot", 1, {wrapped(n, indices, depth), n.integer(depth), value(1), value(0)},
+             {{"axis", std::to_string(n.int_of("axis", -1))}}));
+}
+
+}  // namespace
+
+std::vector<OnnxOp> onnx_indexing_ops() {
+  return {{"Compress", compress},
+          {"Constant", constant},
+          {"ConstantOfShape", constant_of_shape},
+          {"EyeLike", eye_like},
+          {"Gather", gather},
+          {"GatherElements", gather_elements},
+          {"GatherND", gather_nd},
+          {"NonZero", non_zero},
+          {"OneHot", one_hot},
+          {"Range", range},
+          {"Scatter", scatter_elements},
+          {"ScatterElements", scatter_elements},
+          {"ScatterND", scatter_nd},
+          {"TensorScatter", tensor_scatter},
+          {"Trilu", trilu},
+          {"Trilu", trilu, kMicrosoft}};
+}
+
+}  // namespace clinfer

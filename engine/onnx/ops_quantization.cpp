@@ -1,0 +1,301 @@
+// Quantised operations. Between two of them, QuantizeLinear and DequantizeLinear with one scale and
+// zero point are one FakeQuantize, which the passes turn into integers where the device is faster
+// with them; alone they are what the specification says, step by step.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/onnx/op_table.h"
+#include "engine/onnx/windows.h"
+
+namespace clinfer {
+
+namespace {
+
+struct Range {
+  double low, high;
+};
+
+Range range_of(ElementType type) {
+  switch (type) {
+    case ElementType::u8:
+      return {0, 255};
+    case ElementType::i8:
+      return {-128, 127};
+    case ElementType::u16:
+      return {0, 65535};
+    case ElementType::i16:
+      return {-32768, 32767};
+    default:
+      unsupported_node("quantised values of the type " + std::string(name_of(type)) +
+                       " are not supported");
+  }
+}
+
+// Scale and zero point of a value; the zero point may be absent.
+struct Grid {
+  Edge scale, zero;
+  int64_t axis = 1;
+  int64_t block = 0;
+};
+
+Grid grid_at(OnnxNode& n, size_t scale, size_t zero, int64_t axis = 1) {
+  return {n.in(scale), n.has(zero) ? n.in(zero) : Edge{}, axis, 0};
+}
+
+// A parameter as it is broadcast to a value of this shape: one number, one per index of the axis,
+// or one per block of them.
+Edge spread(OnnxNode& n, const Edge& e, const Shape& shape, const Grid& grid) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (n.rank(e) == 0) return e;
+  if (grid.block == 0) return n.rank(e) == 1 ? n.along(e, n.axis(grid.axis, rank), rank) : e;
+  const auto at = static_cast<size_t>(n.axis(grid.axis, rank));
+  if (n.rank(e) != rank) bad_node("scales of blocks have as many dimensions as the value");
+  Shape repeated = n.shape(e);
+  repeated.insert(repeated.begin() + static_cast<ptrdiff_t>(at) + 1, grid.block);
+  const Edge wide =
+      n.op("Broadcast", 3, {n.unsqueeze(e, {static_cast<int64_t>(at) + 1}), n.ints(repeated)},
+           {{"mode", "numpy"}});
+  Shape joined = n.shape(e);
+  joined[at] *= grid.block;
+  const Edge whole = n.reshape_to(wide, n.ints(joined));
+  return joined[at] == shape[at] ? whole : n.slice(whole, static_cast<int64_t>(at), 0, shape[at]);
+}
+
+bool same_values(const Tensor& a, const Tensor& b) {
+  return !a.empty() && !b.empty() && a.shape() == b.shape() && a.to_floats() == b.to_floats();
+}
+
+bool same_grid(OnnxNode& n, const QuantizedFrom& from, const Grid& grid) {
+  if (!same_values(n.known(from.scale), n.known(grid.scale))) return false;
+  if (!from.zero_point.node || !grid.zero.node) return from.zero_point.node == grid.zero.node;
+  return same_values(n.known(from.zero_point), n.known(grid.zero));
+}
+
+// Both in one, where scale and zero point are constant.
+Edge fake_quantized(OnnxNode& n, const QuantizedFrom& from, ElementType type) {
+  const Tensor scale = n.known(from.scale);
+  std::vector<float> low = scale.to_floats(), high = low;
+  std::vector<float> zero(low.size(), 0.f);
+  if (from.zero_point.node) zero = n.known(from.zero_point).to_floats();
+  const Range range = range_of(type);
+  for (size_t i = 0; i < low.size(); ++i) {
+    const float step = low[i];
+    if (!(step > 0) || !std::isfinite(step) || zero.size() != low.size())
+      bad_node("a scale is not above 0, or scales and zero points differ in number");
+    low[i] = static_cast<float>((range.low - double{zero[i]}) * double{step});
+    high[i] = static_cast<float>((range.high - double{zero[i]}) * double{step});
+  }
+  const Shape& shape = n.shape(from.source);
+  const auto limit = [&](const std::vector<float>& values) {
+    return spread(n, n.constant(Tensor::of(ElementType::f32, scale.shape(), values)), shape,
+                  {{}, {}, from.axis, 0});
+  };
+  const Edge lowest = limit(low), highest = limit(high);
+  return n.op("FakeQuantize", 1, {from.source, lowest, highest, lowest, highest},
+              {{"levels", "256"}});
+}
+
+Edge dequantized(OnnxNode& n, const Edge& x, const Grid& grid) {
+  const ElementType type = n.type(x);
+  const auto from = n.quantized.find({x.node, x.port});
+  if (from != n.quantized.end() && grid.block == 0 && from->second.axis == grid.axis &&
+      (type == ElementType::u8 || type == ElementType::i8) && same_grid(n, from->second, grid))
+    return fake_quantized(n, from->second, type);
+  const Shape& shape = n.shape(x);
+  Edge y = n.convert(x, ElementType::f32);
+  if (grid.zero.node) {
+    const Tensor zero = n.known(grid.zero);
+    const std::vector<float> values = zero.empty() ? std::vector<float>{1} : zero.to_floats();
+    if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }))
+      y = n.subtract(y, spread(n, n.convert(grid.zero, ElementType::f32), shape, grid));
+  }
+  return n.multiply(y, spread(n, grid.scale, shape, grid));
+}
+
+Edge quantized(OnnxNode& n, const Edge& x, const Grid& grid, ElementType type) {
+  const Shape& shape = n.shape(x);
+  Edge y = n.round(n.divide(n.convert(x, ElementType::f32), spread(n, grid.scale, shape, grid)));
+  if (grid.zero.node) y = n.add(y, spread(n, n.convert(grid.zero, ElementType::f32), shape, grid));
+  const Range range = range_of(type);
+  y = n.convert(n.clamp(y, range.low, range.high), type);
+  if (grid.block == 0) n.quantized[{y.node, y.port}] = {x, grid.scale, grid.zero, grid.axis};
+  return y;
+}
+
+ElementType quantized_type(OnnxNode& n, const Grid& grid) {
+  if (grid.zero.node) return n.type(grid.zero);
+  const int64_t stated = n.int_of("output_dtype", 0);
+  return stated ? onnx_type(static_cast<int>(stated)) : ElementType::u8;
+}
+
+void quantize_linear(OnnxNode& n) {
+  Grid grid = grid_at(n, 1, 2, n.int_of("axis", 1));
+  grid.block = n.int_of("block_size", 0);
+  if (n.rank(grid.scale) == 1 && n.shape(grid.scale)[0] != 1)
+    grid.axis = n.axis(grid.axis, n.rank(n.in(0)));
+  n.out(quantized(n, n.in(0), grid, quantized_type(n, grid)));
+}
+
+void dequantize_linear(OnnxNode& n) {
+  Grid grid = grid_at(n, 1, 2, n.int_of("axis", 1));
+  grid.block = n.int_of("block_size", 0);
+  if (n.rank(grid.scale) == 1 && n.shape(grid.scale)[0] != 1)
+    grid.axis = n.axis(grid.axis, n.rank(n.in(0)));
+  n.out(dequantized(n, n.in(0), grid));
+}
+
+// Scale and zero point of u8 from the values at hand; x as numbers 0..255 with that zero point.
+struct Dynamic {
+  Edge integers, scale, zero;  // integers and zero as f32
+};
+
+Dynamic dynamically_quantized(OnnxNode& n, const Edge& x) {
+  std::vector<int64_t> axes;
+  for (int64_t d = 0; d < n.rank(x); ++d) axes.push_back(d);
+  const Edge none = n.number(0);
+  const Edge high = n.op("Maximum", 1, {n.reduce("ReduceMax", x, axes, false), none}),
+             low = n.op("Minimum", 1, {n.reduce("ReduceMin", x, axes, false), none});
+  const Edge scale = n.divide(n.subtract(high, low), n.number(255));
+  const Edge zero = n.round(n.clamp(n.divide(n.subtract(none, low), scale), 0, 255));
+  const Edge integers = n.clamp(n.add(n.round(n.divide(x, scale)), zero), 0, 255);
+  return {integers, scale, zero};
+}
+
+void dynamic_quantize_linear(OnnxNode& n) {
+  const Dynamic q = dynamically_quantized(n, n.in(0));
+  n.out(0, n.convert(q.integers, ElementType::u8));
+  n.out(1, q.scale);
+  n.out(2, n.convert(q.zero, ElementType::u8));
+}
+
+// ---- operations in integers ---------------------------------------------------------------------
+
+// x, scale, zero, w, scale, zero, y scale, y zero, bias
+void qlinear_conv(OnnxNode& n) {
+  const Edge x = dequantized(n, n.in(0), grid_at(n, 1, 2)),
+             w = dequantized(n, n.in(3), grid_at(n, 4, 5, 0));
+  Edge bias;
+  if (n.has(8)) {
+    Edge scale = n.multiply(n.in(1), n.in(4));
+    if (n.rank(scale) == 1 && n.shape(scale)[0] == 1) scale = n.reshape_to(scale, n.ints({}));
+    bias = n.multiply(n.convert(n.in(8), ElementType::f32), scale);
+  }
+  n.out(quantized(n, convolved(n, x, w, bias), grid_at(n, 6, 7), n.type(n.in(7))));
+}
+
+// a, scale, zero, b, scale, zero, y scale, y zero
+void qlinear_matmul(OnnxNode& n) {
+  const auto rows = std::max<int64_t>(n.rank(n.in(0)) - 2, 0), columns = n.rank(n.in(3)) - 1;
+  const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2, rows)),
+             b = dequantized(n, n.in(3), grid_at(n, 4, 5, columns));
+  const Edge y = n.matmul(a, b);
+  n.out(quantized(n, y, grid_at(n, 6, 7, std::max<int64_t>(n.rank(y) - 2, 0)), n.type(n.in(7))));
+}
+
+// com.microsoft: a, scale, zero, b, scale, zero, c, y scale, y zero
+void qgemm(OnnxNode& n) {
+  const bool turn_a = n.int_of("transA", 0) != 0, turn_b = n.int_of("transB", 0) != 0;
+  const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2)),
+             b = dequantized(n, n.in(3), grid_at(n, 4, 5, turn_b ? 0 : 1));
+  Edge y = n.matmul(a, b, turn_a, turn_b);
+  const float alpha = n.float_of("alpha", 1.f);
+  if (alpha != 1) y = n.multiply(y, n.number(alpha));
+  if (n.has(6)) {
+    const Edge scale = n.multiply(n.multiply(n.in(1), n.in(4)), n.number(alpha));
+    y = n.add(y, n.multiply(n.convert(n.in(6), ElementType::f32), scale));
+  }
+  n.out(n.has(7) ? quantized(n, y, grid_at(n, 7, 8), n.has(8) ? n.type(n.in(8)) : ElementType::u8)
+                 : y);
+}
+
+// com.microsoft: a, scale, zero, b, scale, zero, c scale, c zero
+void qlinear_binary(OnnxNode& n) {
+  const Edge a = dequantized(n, n.in(0), grid_at(n, 1, 2)),
+             b = dequantized(n, n.in(3), grid_at(n, 4, 5));
+  const Edge c = n.type() == "QLinearAdd" ? n.add(a, b) : n.multiply(a, b);
+  n.out(quantized(n, c, grid_at(n, 6, 7), n.type(n.in(0))));
+}
+
+// com.microsoft: x, scale, zero, y scale, y zero
+void qlinear_unary(OnnxNode& n) {
+  const Edge x = dequantized(n, n.in(0), grid_at(n, 1, 2));
+  const std::string type = n.type();
+  Edge y;
+  if (type == "QLinearSigmoid") {
+    y = n.op("Sigmoid", 1, {x});
+  } else if (type == "QLinearLeakyRelu") {
+    y = n.op("PReLU", 1, {x, n.number(n.float_of("alpha", 0.01f))});
+  } else if (type == "QLinearSoftmax") {
+    if (n.int_of("opset", 13) < 13) unsupported_node("opset below 13 is not supported");
+    y = n.softmax(x, n.axis(n.int_of("axis", -1), n.rank(x)));
+  } else {
+    if (n.int_of("channels_last", 0)) unsupported_node("channels_last=1 is not supported");
+    if (type == "QLinearGlobalAveragePool") {
+      std::vector<int64_t> axes;
+      for (int64_t d = 2; d < n.rank(x); ++d) axes.push_back(d);
+      y = n.reduce("ReduceMean", x, axes);
+    } else {
+      const Window window = window_of(n, x, n.ints_of("kernel_shape"));
+      AttributePairs attributes = window.attributes();
+      attributes.emplace_back("kernel", text_of(window.kernel));
+      attributes.emplace_back("rounding_type", n.int_of("ceil_mode", 0) ? "ceil_torch" : "floor");
+      attributes.emplace_back("exclude-pad", text_of(n.int_of("count_include_pad", 0) == 0));
+      y = n.op("AvgPool", 14, {x}, attributes);
+    }
+  }
+  n.out(quantized(n, y, grid_at(n, 3, 4), n.type(n.in(0))));
+}
+
+// com.microsoft: y scale, y zero, then each part with scale and zero
+void qlinear_concat(OnnxNode& n) {
+  std::vector<Edge> parts;
+  for (size_t i = 2; i + 2 < n.input_count(); i += 3)
+    parts.push_back(dequantized(n, n.in(i), grid_at(n, i + 1, i + 2)));
+  if (parts.empty()) bad_node("has no parts");
+  const Edge y = n.concat(parts, n.axis(n.int_of("axis"), n.rank(parts[0])));
+  n.out(quantized(n, y, grid_at(n, 0, 1), n.type(n.in(1))));
+}
+
+// com.microsoft: a, b, scale, scale, zero, zero, bias: integers in, floats out
+void matmul_integer_to_float(OnnxNode& n) {
+  const Edge a = dequantized(n, n.in(0), grid_at(n, 2, 4)),
+             b = dequantized(n, n.in(1), grid_at(n, 3, 5, n.rank(n.in(1)) - 1));
+  const Edge y = n.matmul(a, b);
+  n.out(n.has(6) ? n.add(y, n.in(6)) : y);
+}
+
+// com.microsoft: floats times integers; the floats are quantised by the values at hand.
+void dynamic_quantize_matmul(OnnxNode& n) {
+  const Dynamic q = dynamically_quantized(n, n.in(0));
+  const Edge a = n.multiply(n.subtract(q.integers, q.zero), q.scale),
+             b = dequantized(n, n.in(1), grid_at(n, 2, 3, n.rank(n.in(1)) - 1));
+  const Edge y = n.matmul(a, b);
+  n.out(n.has(4) ? n.add(y, n.in(4)) : y);
+}
+
+}  // namespace
+
+std::vector<OnnxOp> onnx_quantization_ops() {
+  return {{"DequantizeLinear", dequantize_linear},
+          {"DynamicQuantizeLinear", dynamic_quantize_linear},
+          {"QLinearConv", qlinear_conv},
+          {"QLinearMatMul", qlinear_matmul},
+          {"QuantizeLinear", quantize_linear},
+          {"DequantizeLinear", dequantize_linear, kMicrosoft},
+          {"DynamicQuantizeMatMul", dynamic_quantize_matmul, kMicrosoft},
+          {"MatMulIntegerToFloat", matmul_integer_to_float, kMicrosoft},
+          {"QGemm", qgemm, kMicrosoft},
+          {"QLinearAdd", qlinear_binary, kMicrosoft},
+          {"QLinearAveragePool", qlinear_unary, kMicrosoft},
+          {"QLinearConcat", qlinear_concat, kMicrosoft},
+          {"QLinearConv", qlinear_conv, kMicrosoft},
+          {"QLinearGlobalAveragePool", qlinear_unary, kMicrosoft},
+          {"QLinearLeakyRelu", qlinear_unary, kMicrosoft},
+          {"QLinearMul", qlinear_binary, kMicrosoft},
+          {"QLinearSigmoid", qlinear_unary, kMicrosoft},
+          {"QLinearSoftmax", qlinear_unary, kMicrosoft},
+          {"QuantizeLinear", quantize_linear, kMicrosoft}};
+}
+
+}  // namespace clinfer

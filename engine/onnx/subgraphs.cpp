@@ -1,0 +1,207 @@
+// If, Loop and Scan: operations with graphs inside. What runs a known number of times is written
+// out later, by the passes; a branch that is known is written in place here.
+#include "engine/onnx/graph_reader.h"
+
+namespace clinfer {
+
+namespace {
+
+const onnx::GraphProto& body_of(const OnnxNode& node, const char* name) {
+  const onnx::AttributeProto& a = node.attribute(name);
+  if (!a.has_g()) bad_node(std::string("attribute ") + name + " is no graph");
+  return a.g();
+}
+
+Tensor scalar(ElementType type, int64_t value) {
+  return Tensor::of(type, {}, std::vector<int64_t>{value});
+}
+
+void expect(int have, size_t need, const char* what) {
+  if (static_cast<size_t>(have) != need)
+    bad_node("its body has " + std::to_string(have) + " " + what + ", not " + std::to_string(need));
+}
+
+// Ties what the body takes from outside to further inputs of the operation.
+void tie_captured(const GraphReader& reader, GraphBody& body, std::vector<Edge>& inputs) {
+  for (const GraphReader::Captured& captured : reader.captured()) {
+    body.inputs.push_back({inputs.size(), captured.parameter});
+    inputs.push_back(captured.from);
+  }
+}
+
+}  // namespace
+
+void GraphReader::read_control(OnnxNode& node) {
+  if (node.type() == "If")
+    read_if(node);
+  else if (node.type() == "Loop")
+    read_loop(node);
+  else
+    read_scan(node);
+}
+
+void GraphReader::read_if(OnnxNode& node) {
+  const Edge condition = node.in(0);
+  if (const auto known = node.known_ints(condition)) {
+    if (known->size() != 1) bad_node("the condition must be one value");
+    const onnx::GraphProto& branch = body_of(node, (*known)[0] ? "then_branch" : "else_branch");
+    GraphReader reader(writer_, tensors_, functions_, this);
+    reader.read(branch);
+    expect(branch.output_size(), node.output_count(), "outputs");
+    for (int i = 0; i < branch.output_size(); ++i)
+      node.out(static_cast<size_t>(i), reader.edge(branch.output(i).name()));
+    return;
+  }
+  std::vector<Edge> inputs{condition};
+  std::vector<std::shared_ptr<const Body>> bodies;
+  for (const char* name : {"then_branch", "else_branch"}) {
+    const onnx::GraphProto& branch = body_of(node, name);
+    expect(branch.output_size(), node.output_count(), "outputs");
+    GraphWriter writer;
+    GraphReader reader(writer, tensors_, functions_, this);
+    reader.read(branch);
+    for (const auto& output : branch.output())
+      writer.result(output.name(), reader.edge(output.name()));
+    auto body = std::make_shared<GraphBody>(writer.finish());
+    tie_captured(reader, *body, inputs);
+    for (size_t i = 0; i < node.output_count(); ++i) body->outputs.push_back({i, i});
+    bodies.push_back(std::move(body));
+  }
+  const Edge first = node.op("If", 8, inputs, {}, node.output_count(), std::move(bodies));
+  for (size_t i = 0; i < node.output_count(); ++i) node.out(i, port(first, static_cast<int>(i)));
+}
+
+// Body: iteration, condition, states -> condition, states, what is put together.
+void GraphReader::read_loop(OnnxNode& node) {
+  const onnx::GraphProto& graph = body_of(node, "body");
+  const size_t states = node.input_count() < 2 ? 0 : node.input_count() - 2;
+  expect(graph.input_size(), states + 2, "inputs");
+  if (static_cast<size_t>(graph.output_size()) < states + 1)
+    bad_node("its body has fewer outputs than states");
+  const size_t parts = static_cast<size_t>(graph.output_size()) - states - 1;
+  if (node.output_count() > states + parts) bad_node("has more outputs than its body");
+  const Edge trips = node.has(0) ? node.in(0) : node.constant(scalar(ElementType::i64, -1));
+  const Edge go_on = node.has(1) ? node.in(1) : node.constant(scalar(ElementType::boolean, 1));
+  std::vector<Edge> inputs{trips, go_on};
+
+  GraphWriter writer;
+  GraphReader reader(writer, tensors_, functions_, this);
+  const auto name = [&](size_t i) { return graph.input(static_cast<int>(i)).name(); };
+  reader.define(name(0), writer.parameter(name(0), ElementType::i64, {}));
+  reader.define(name(1), writer.parameter(name(1), ElementType::boolean, {}));
+  for (size_t i = 0; i < states; ++i) {
+    const Edge state = node.in(2 + i);
+    inputs.push_back(state);
+    reader.define(name(2 + i), writer.parameter(name(2 + i), node.type(state), node.shape(state)));
+  }
+  reader.read(graph);
+  for (int i = 0; i < graph.output_size(); ++i) {
+    const std::string& output = graph.output(i).name();
+    Edge value = reader.edge(output);
+    if (static_cast<size_t>(i) > states) {
+      const Edge axes =
+          writer.constant(output, Tensor::of(ElementType::i64, {1}, std::vector<int64_t>{0}));
+      value = writer.add(output, "Unsqueeze", 1, {value, axes});
+    }
+    writer.result(output, value);
+  }
+  auto body = std::make_shared<GraphBody>(writer.finish());
+  body->counter = 0;
+  body->condition = 0;
+  body->inputs.push_back({1, 1});
+  body->back_edges.push_back({0, 1});
+  for (size_t i = 0; i < states; ++i) {
+    body->inputs.push_back({2 + i, 2 + i});
+    body->back_edges.push_back({1 + i, 2 + i});
+  }
+  for (size_t i = 0; i < states + parts; ++i) {
+    Body::Port out{i, 1 + i};
+    out.sliced = i >= states;
+    body->outputs.push_back(out);
+  }
+  tie_captured(reader, *body, inputs);
+  const Edge first = node.op("Loop", 5, inputs, {}, states + parts, {std::move(body)});
+  for (size_t i = 0; i < node.output_count(); ++i) node.out(i, port(first, static_cast<int>(i)));
+}
+
+// Body: states, parts of the inputs -> states, what is put together. Before opset 9 all of them
+// have a batch in front.
+void GraphReader::read_scan(OnnxNode& node) {
+  if (node.opset() < 9) unsupported_node("the first version, with a batch, is not supported");
+  const onnx::GraphProto& graph = body_of(node, "body");
+  const int64_t scanned = node.int_of("num_scan_inputs");
+  if (scanned < 1 || static_cast<size_t>(scanned) > node.input_count())
+    bad_node("num_scan_inputs is " + std::to_string(scanned));
+  const auto parts_in = static_cast<size_t>(scanned), states = node.input_count() - parts_in;
+  expect(graph.input_size(), node.input_count(), "inputs");
+  if (static_cast<size_t>(graph.output_size()) < states)
+    bad_node("its body has fewer outputs than states");
+  const size_t parts_out = static_cast<size_t>(graph.output_size()) - states;
+  const auto list = [&](const char* attribute, size_t size) {
+    std::vector<int64_t> values = node.ints_of(attribute, std::vector<int64_t>(size, 0));
+    if (values.size() != size)
+      bad_node(std::string("attribute ") + attribute + " must list " + std::to_string(size));
+    return values;
+  };
+  const std::vector<int64_t> in_axes = list("scan_input_axes", parts_in),
+                             in_back = list("scan_input_directions", parts_in),
+                             out_axes = list("scan_output_axes", parts_out),
+                             out_back = list("scan_output_directions", parts_out);
+  const auto sliced = [](Body::Port port, int64_t axis, bool back) {
+    port.sliced = true;
+    port.axis = axis;
+    if (back) {
+      port.start = -1;
+      port.end = 0;
+      port.stride = -1;
+    }
+    return port;
+  };
+  GraphWriter writer;
+  GraphReader reader(writer, tensors_, functions_, this);
+  std::vector<Edge> inputs;
+  std::vector<Body::Port> in_ports, out_ports;
+  for (size_t i = 0; i < node.input_count(); ++i) {
+    const std::string& name = graph.input(static_cast<int>(i)).name();
+    const Edge outer = node.in(i);
+    inputs.push_back(outer);
+    Shape shape = node.shape(outer);
+    if (i < states) {
+      reader.define(name, writer.parameter(name, node.type(outer), shape));
+      in_ports.push_back({i, i});
+      continue;
+    }
+    const int64_t axis = node.axis(in_axes[i - states], node.rank(outer));
+    shape[static_cast<size_t>(axis)] = 1;
+    const Edge part = writer.parameter(name, node.type(outer), shape);
+    const Edge axes =
+        writer.constant(name, Tensor::of(ElementType::i64, {1}, std::vector<int64_t>{axis}));
+    reader.define(name, writer.add(name, "Squeeze", 1, {part, axes}));
+    in_ports.push_back(sliced({i, i}, axis, in_back[i - states] != 0));
+  }
+  reader.read(graph);
+  for (size_t i = 0; i < states + parts_out; ++i) {
+    const std::string& name = graph.output(static_cast<int>(i)).name();
+    Edge value = reader.edge(name);
+    Body::Port out{i, i};
+    if (i >= states) {
+      const int64_t axis = node.axis(out_axes[i - states], node.rank(value) + 1);
+      const Edge axes =
+          writer.constant(name, Tensor::of(ElementType::i64, {1}, std::vector<int64_t>{axis}));
+      value = writer.add(name, "Unsqueeze", 1, {value, axes});
+      out = sliced(out, axis, out_back[i - states] != 0);
+    }
+    out_ports.push_back(out);
+    writer.result(name, value);
+  }
+  auto body = std::make_shared<GraphBody>(writer.finish());
+  body->inputs = std::move(in_ports);
+  body->outputs = std::move(out_ports);
+  for (size_t i = 0; i < states; ++i) body->back_edges.push_back({i, i});
+  tie_captured(reader, *body, inputs);
+  const Edge first =
+      node.op("TensorIterator", 1, inputs, {}, states + parts_out, {std::move(body)});
+  for (size_t i = 0; i < node.output_count(); ++i) node.out(i, port(first, static_cast<int>(i)));
+}
+
+}  // namespace clinfer

@@ -1,0 +1,43 @@
+// ONNX's tensors as the engine's: any type, dense or sparse, inside the model or in files beside
+// it. All sizes are checked against the shape.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/ir/weights.h"
+#include "engine/onnx/model_proto.h"
+
+namespace clinfer {
+
+// What the graph makes of TensorProto's data_type: f16, bf16 and f64 become f32, 4-bit integers
+// bytes. Throws Error{unsupported} for strings, complex numbers and floats of 8 bits.
+ElementType onnx_type(int data_type);
+
+class OnnxTensors {
+ public:
+  // `folder`: where external data may lie; "" where there is none.
+  OnnxTensors(std::shared_ptr<const onnx::ModelProto> model, std::string folder)
+      : model_(std::move(model)), folder_(std::move(folder)) {}
+
+  // `tensor` is part of the model, whose memory the result shares where it can. Throws
+  // Error{bad_model, unsupported, not_found}.
+  Tensor read(const onnx::TensorProto& tensor);
+  Tensor read(const onnx::SparseTensorProto& tensor);
+
+  // The files that external data came from.
+  std::map<std::string, Weights>& files() { return files_; }
+
+ private:
+  Tensor convert(const onnx::TensorProto& tensor);
+  Tensor external(const onnx::TensorProto& tensor, const Shape& shape);
+
+  std::shared_ptr<const onnx::ModelProto> model_;
+  std::string folder_;
+  std::map<const void*, Tensor> read_;
+  std::map<std::string, Weights> files_;
+};
+
+}  // namespace clinfer

@@ -1,5 +1,5 @@
-// Shapes node by node, and the values that they follow from: what needs no input of the network, or
-// only inputs whose values are given, is computed when a shape asks for it, and kept.
+// Infers shapes node by node. Computes and keeps the values that shapes follow from, if they depend
+// on no input of the network or on given values alone.
 #pragma once
 
 #include <span>
@@ -19,9 +19,9 @@ class Inference {
   // Sets element types and shapes of the node's outputs. To be called for every node in a
   // topological order. Throws what the operation throws, without the node's name.
   void infer(Node& node);
-  // The same for a node whose shapes are known.
+  // Notes a node whose shapes are known already.
   void note(const Node& node);
-  // What a Parameter is known to hold.
+  // Sets the known value of a Parameter.
   void set_value(const Node& parameter, Tensor value);
   // The value of an edge, where it is determined and small enough for a shape to follow from it;
   // else empty.

@@ -5,8 +5,7 @@
 
 namespace clinfer {
 
-// Quoted and escaped. Text that is not UTF-8 (names that drivers give) gets '?' for its bytes above
-// ASCII.
+// Quoted and escaped. Bytes that are not UTF-8 (in names that drivers give) become U+FFFD.
 std::string json_text(const std::string& text);
 
 }  // namespace clinfer

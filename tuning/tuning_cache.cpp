@@ -16,7 +16,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr int kDeepest = 32;  // levels of a file; the parser below recurses
+constexpr int kDeepest = 32;            // levels of a file
+constexpr size_t kMostValues = 500000;  // 20,000 records have fewer
 
 struct Unref {
   void operator()(JsonParser* parser) const { g_object_unref(parser); }
@@ -32,29 +33,26 @@ struct Place {
   }
 };
 
-std::string printable(const std::string& text) {
-  constexpr size_t kLongest = 80;
-  std::string out;
-  for (const char c : text.substr(0, kLongest))
-    out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-  return text.size() > kLongest ? out + "..." : out;
-}
-
-void check_depth(const std::string& text, const Place& place) {
+// Before a parser allocates: it recurses, and takes some hundred bytes for each value.
+void check_limits(const std::string& text, const Place& place) {
   int depth = 0;
+  size_t values = 0;
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted) {
       if (c == '\\') ++i;
       if (c == '"') quoted = false;
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
+      continue;
+    }
+    if (c == '"') quoted = true;
+    if (c == '{' || c == '[') {
       if (++depth > kDeepest) place.fail("more than " + std::to_string(kDeepest) + " levels");
     } else if (c == '}' || c == ']') {
       --depth;
     }
+    if ((c == '{' || c == '[' || c == ',') && ++values > kMostValues)
+      place.fail("more than " + std::to_string(kMostValues) + " values");
   }
 }
 
@@ -229,7 +227,8 @@ bool is_number(const std::string& text) {
 
 TuningCache TuningCache::parse(const std::string& text, const std::string& where) {
   const Place file{where, ""};
-  check_depth(text, file);
+  check_limits(text, file);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return {};  // a new file
   const std::unique_ptr<JsonParser, Unref> parser(json_parser_new());
   GError* error = nullptr;
   if (!json_parser_load_from_data(parser.get(), text.c_str(), static_cast<gssize>(text.size()),

@@ -38,8 +38,10 @@ struct TuningRecord {
 
 class TuningCache {
  public:
+  static constexpr size_t kLargest = size_t{16} << 20;  // bytes of a file
+
   // Throws Error{not_found} where there is no readable regular file, Error{io} that names what is
-  // malformed.
+  // malformed, larger than kLargest or has more values than any tuning file.
   static TuningCache read(const std::string& path);
   static TuningCache read_or_empty(
       const std::string& path);  // the same, but a file that is not there is empty

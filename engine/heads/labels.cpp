@@ -4,11 +4,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 
 #include "kernels/base/error.h"
+#include "kernels/base/files.h"
 
 namespace clinfer {
 namespace {
@@ -92,13 +92,13 @@ std::vector<std::string> labels_of_text(const std::string& text, const std::stri
 std::vector<std::string> read_labels(const std::string& path) {
   struct stat status = {};
   if (stat(path.c_str(), &status) != 0)
-    throw Error{ErrorCode::not_found, "labels-file " + path + ": " + std::strerror(errno)};
+    throw Error{ErrorCode::not_found, "labels-file " + path + ": " + system_reason(errno)};
   if (!S_ISREG(status.st_mode))
     throw Error{ErrorCode::not_found, "labels-file " + path + " is not a file"};
   if (status.st_size > kLargestFile)
     throw Error{ErrorCode::bad_argument, "labels-file " + path + " is larger than 16 MiB"};
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error{ErrorCode::not_found, "labels-file " + path + ": " + std::strerror(errno)};
+  if (!file) throw Error{ErrorCode::not_found, "labels-file " + path + ": " + system_reason(errno)};
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (text.rfind("\xef\xbb\xbf", 0) == 0) text.erase(0, 3);
   std::vector<std::string> labels = labels_of_text(text, "labels-file " + path);

@@ -17,6 +17,7 @@
 #include "engine/ir/model_file.h"
 #include "engine/ir/rt_info.h"
 #include "engine/ir/weights.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -121,6 +122,21 @@ StatedPorts read_ports(const pugi::xml_node& xml) {
   return ports;
 }
 
+// Names and labels go to GStreamer, JSON and drawings, which take UTF-8 only: what is no UTF-8 is
+// made so here, once.
+struct MakeValid : pugi::xml_tree_walker {
+  template <typename Named>
+  static void mend(Named item) {
+    if (!is_utf8(item.name())) item.set_name(valid_utf8(item.name()).c_str());
+    if (!is_utf8(item.value())) item.set_value(valid_utf8(item.value()).c_str());
+  }
+  bool for_each(pugi::xml_node& node) override {
+    mend(node);
+    for (const pugi::xml_attribute& attribute : node.attributes()) mend(attribute);
+    return true;
+  }
+};
+
 // The <net> element, or an error that says what the file is instead.
 pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& format) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) bad("the file is empty");
@@ -130,6 +146,8 @@ pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& f
     bad("not XML but binary data; an OpenVINO IR .xml is needed (convert ONNX, TensorFlow and "
         "other models first)");
   const pugi::xml_parse_result result = document.load_buffer(text.data(), text.size());
+  MakeValid make_valid;
+  document.traverse(make_valid);
   const pugi::xml_node root = document.document_element();
   const bool is_net = std::strcmp(root.name(), "net") == 0;
   if (!result) {
@@ -484,19 +502,12 @@ IrModel read_model(std::string_view text, std::function<ByteSource()> open_weigh
   return model;
 }
 
-// Operations quote attributes as the file has them, with whatever control characters.
-std::string one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text;
-}
-
 IrModel read(std::string_view xml, std::function<ByteSource()> open_weights,
              const std::string& where, const InputShapes& wanted) {
   try {
     return read_model(xml, std::move(open_weights), wanted);
   } catch (const Error& error) {
-    throw Error(error.code(), where + ": " + one_line(error.what()));
+    throw Error(error.code(), where + ": " + error.what());
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, where + ": not enough memory to read the model");
   }

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 
 #include "kernels/base/error.h"
+#include "kernels/base/files.h"
 
 namespace clinfer {
 
@@ -24,11 +24,11 @@ class File {
  public:
   explicit File(const std::string& path)
       : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (fd_ < 0) fail(path, std::strerror(errno));
+    if (fd_ < 0) fail(path, system_reason(errno));
     struct stat info {};
     std::string wrong;
     if (fstat(fd_, &info) != 0)
-      wrong = std::strerror(errno);
+      wrong = system_reason(errno);
     else if (S_ISDIR(info.st_mode))
       wrong = "is a folder, not a file";
     else if (!S_ISREG(info.st_mode))
@@ -51,7 +51,7 @@ class File {
       const ssize_t n = pread(fd_, static_cast<char*>(to) + done, count - done,
                               static_cast<off_t>(offset + done));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail(path_, std::strerror(errno));
+      if (n < 0) fail(path_, system_reason(errno));
       if (n == 0) break;
       done += static_cast<size_t>(n);
     }

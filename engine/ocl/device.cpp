@@ -12,19 +12,21 @@
 #include <mutex>
 #include <thread>
 
+#include "engine/ocl/pocl_cache.h"
+#include "kernels/base/text.h"
 #include "kernels/base/threads.h"
 
 namespace clinfer::ocl {
 
 namespace {
 
-// Driver strings come with padding and stray NULs.
+// Driver strings come with padding, stray NULs and in any encoding.
 std::string clean(std::string text) {
   text = text.c_str();
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   size_t start = 0;
   while (start < text.size() && std::isspace(static_cast<unsigned char>(text[start]))) ++start;
-  return text.substr(start);
+  return valid_utf8(text.substr(start));
 }
 
 // "OpenCL 3.0 ..." -> 30
@@ -74,7 +76,9 @@ void check_threads() {
     }));
 }
 
-Devices enumerate() {
+constexpr const char* kPocl = "Portable Computing Language";
+
+Devices enumerate(const std::string& cache_folder) {
   check_threads();
   Devices found;
   std::vector<cl::Platform> platforms;
@@ -89,12 +93,18 @@ Devices enumerate() {
     std::vector<cl::Device> devices;
     try {
       name = clean(platform.getInfo<CL_PLATFORM_NAME>());
+      if (name == kPocl) found.pocl_note = provide_pocl_cache(cache_folder);
       platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
     } catch (const cl::Error& error) {
-      found.refused.push_back(name + ": no device (" + error_name(error.err()) + ")");
-      continue;
+      if (error.err() != CL_DEVICE_NOT_FOUND) {
+        found.refused.push_back(name + ": no device (" + error_name(error.err()) + ")");
+        continue;
+      }
     }
-    if (devices.empty()) found.refused.push_back(name + ": no device");
+    if (devices.empty())
+      found.refused.push_back(
+          name + ": no device" +
+          (name == kPocl && !found.pocl_note.empty() ? " (" + found.pocl_note + ")" : ""));
     for (const cl::Device& device : devices) {
       try {
         Device entry{platform, device, describe(platform, device)};
@@ -179,11 +189,11 @@ bool has_wgmma(const cl::Device& device) {
 
 }  // namespace
 
-const Devices& devices() {
+const Devices& devices(const std::string& cache_folder) {
   static std::mutex mutex;
   static std::unique_ptr<const Devices> all;
   const std::lock_guard lock(mutex);
-  if (!all) all = std::make_unique<Devices>(enumerate());
+  if (!all) all = std::make_unique<Devices>(enumerate(cache_folder));
   return *all;
 }
 
@@ -239,7 +249,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   const auto contains = [](const std::string& text, const char* part) {
     return text.find(part) != std::string::npos;
   };
-  if (contains(entry.info.platform, "Portable Computing Language"))
+  if (contains(entry.info.platform, kPocl))
     traits.vendor = Vendor::pocl;
   else if (contains(entry.info.vendor, "NVIDIA"))
     traits.vendor = Vendor::nvidia;

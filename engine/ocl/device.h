@@ -21,11 +21,12 @@ struct Device {
 struct Devices {
   std::vector<Device> usable;        // in the order of their names
   std::vector<std::string> refused;  // "name (platform): reason"
+  std::string pocl_note;             // what provide_pocl_cache() did; "": nothing
 };
 
 // Asks all platforms once per process (first use of some drivers is not thread-safe, so under a
-// lock).
-const Devices& devices();
+// lock). The first call's `cache_folder`, where it has one, is also for what drivers keep.
+const Devices& devices(const std::string& cache_folder = "");
 
 // By name: "GPU", "GPU.1", "CPU", "CPU.1". Throws Error{no_device} that says what was looked at.
 const Device& select_device(const std::string& name);

@@ -1,13 +1,19 @@
 // Program binaries on disk.
 #include "engine/ocl/program_cache.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <mutex>
+
+#include "kernels/base/error.h"
+#include "kernels/base/files.h"
 
 namespace clinfer::ocl {
 
@@ -23,6 +29,55 @@ struct Header {
 };
 constexpr char kMagic[8] = {'c', 'l', 'i', 'n', 'f', 'e', 'r', '1'};
 
+constexpr off_t kLargest = off_t{1} << 30;  // bytes of a file
+
+constexpr const char* kAdvice =
+    "; programs are compiled at each start. Name a folder of your own (cache-dir, CACHE_DIR), or "
+    "\"\" for none";
+
+// The whole file; nullopt where it ends early.
+std::optional<std::string> read_all(const Descriptor& file, size_t size) {
+  std::string text(size, '\0');
+  for (size_t done = 0; done < size;) {
+    const ssize_t n = read(file.get(), text.data() + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return {};
+    done += static_cast<size_t>(n);
+  }
+  return text;
+}
+
+constexpr const char* kSuffix = ".clbin";
+
+// Removes programs, those first that were not used for the longest time, until the others have no
+// more than nine tenths of `most` bytes.
+void keep_newest(const std::string& directory, uint64_t most) {
+  struct Entry {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() != kSuffix) continue;
+    std::error_code gone;
+    const uint64_t bytes = at->file_size(gone);
+    const fs::file_time_type used = gone ? fs::file_time_type() : at->last_write_time(gone);
+    if (gone) continue;
+    entries.push_back({used, bytes, at->path()});
+    total += bytes;
+  }
+  if (total <= most) return;
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (const Entry& entry : entries) {
+    if (total <= most / 10 * 9) break;
+    if (fs::remove(entry.path, error)) total -= entry.bytes;
+  }
+}
+
 uint64_t checksum(std::string_view key, std::string_view binary) {
   return fnv1a(binary, fnv1a(key));
 }
@@ -36,53 +91,123 @@ std::string ProgramCache::default_directory() {
   return home && *home == '/' ? std::string(home) + "/.cache/clinfer" : "";
 }
 
-std::string ProgramCache::path(const std::string& key) const {
-  return directory_ + "/" + hex(fnv1a(key)) + ".clbin";
-}
+struct ProgramCache::State {
+  State(const std::string& folder, uint64_t most) : directory(folder), most_bytes(most) {}
+
+  std::string path(const std::string& key) const {
+    return directory + "/" + hex(fnv1a(key)) + kSuffix;
+  }
+
+  // Whether files of the folder may be read; one that is not there has none.
+  bool may_read() {
+    const std::lock_guard lock(mutex);
+    if (!trusted) {
+      struct stat status {};
+      if (stat(directory.c_str(), &status) != 0) return false;
+      const std::string who = who_else_writes(directory);
+      trusted = who.empty();
+      if (!who.empty())
+        note("the program cache " + directory + " is not used, because " + who + kAdvice);
+    }
+    return *trusted;
+  }
+
+  bool may_write() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!made) {
+        made = true;
+        make_folders(directory, 0700);
+        remove_abandoned_files(directory);
+      }
+    }
+    return may_read();
+  }
+
+  // Other processes write as well, so what there is is counted anew: at first, and whenever this
+  // one has written a tenth of what there may be.
+  void make_room(uint64_t written) {
+    const std::lock_guard lock(mutex);
+    since_counted += written;
+    if (counted && since_counted <= most_bytes / 10) return;
+    counted = true;
+    since_counted = 0;
+    keep_newest(directory, most_bytes);
+  }
+
+  void note_locked(const std::string& what) {
+    const std::lock_guard lock(mutex);
+    note(what);
+  }
+
+  const std::string directory;
+  const uint64_t most_bytes;
+  std::mutex mutex;  // guards what follows
+  std::string problem;
+
+ private:
+  void note(const std::string& what) {
+    if (problem.empty()) problem = what;
+  }
+  std::optional<bool> trusted;  // nothing: not looked at yet
+  bool made = false, counted = false;
+  uint64_t since_counted = 0;
+};
+
+ProgramCache::ProgramCache(const std::string& directory, uint64_t most_bytes)
+    : state_(std::make_shared<State>(directory, most_bytes)) {}
 
 std::optional<std::vector<unsigned char>> ProgramCache::load(const std::string& key) const {
-  std::error_code error;
-  const std::string file = path(key);
-  const auto size = fs::file_size(file, error);
+  if (!state_->may_read()) return {};
+  const std::string path = state_->path(key);
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return {};
+  if (const std::string who = who_else_writes(path, file); !who.empty()) {
+    state_->note_locked("a file of the program cache is not read, because " + who +
+                        "; remove it, and look who wrote it");
+    return {};
+  }
+  struct stat status {};
   Header header;
-  if (error || size < sizeof header) return {};
-  std::ifstream in(file, std::ios::binary);
-  if (!in.read(reinterpret_cast<char*>(&header), sizeof header)) return {};
+  if (fstat(file.get(), &status) != 0 || status.st_size < off_t{sizeof header} ||
+      status.st_size > kLargest)
+    return {};
+  const auto text = read_all(file, static_cast<size_t>(status.st_size));
+  if (!text) return {};
+  std::memcpy(&header, text->data(), sizeof header);
+  std::string_view rest = std::string_view(*text).substr(sizeof header);
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.key_length != key.size() ||
-      size - sizeof header < key.size() ||
-      header.binary_length != size - sizeof header - key.size())
+      rest.size() < key.size() || header.binary_length != rest.size() - key.size() ||
+      rest.substr(0, key.size()) != key)
     return {};
-  std::string stored(key.size(), '\0');
-  std::vector<unsigned char> binary(header.binary_length);
-  if (!in.read(stored.data(), static_cast<std::streamsize>(stored.size())) ||
-      !in.read(reinterpret_cast<char*>(binary.data()), static_cast<std::streamsize>(binary.size())))
-    return {};
-  const std::string_view bytes(reinterpret_cast<const char*>(binary.data()), binary.size());
-  if (stored != key || checksum(key, bytes) != header.checksum) return {};
-  return binary;
+  rest.remove_prefix(key.size());
+  if (checksum(key, rest) != header.checksum) return {};
+  (void)!futimens(file.get(), nullptr);  // used now; where that cannot be written, it is no matter
+  return std::vector<unsigned char>(rest.begin(), rest.end());
 }
 
 void ProgramCache::store(const std::string& key, const std::vector<unsigned char>& binary) const {
-  std::error_code error;
-  fs::create_directories(directory_, error);
-  std::string temporary = directory_ + "/.program-XXXXXX";
-  const int fd = mkstemp(temporary.data());
-  if (fd < 0) return;
   const std::string_view bytes(reinterpret_cast<const char*>(binary.data()), binary.size());
   Header header{{}, key.size(), binary.size(), checksum(key, bytes)};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
-  std::string file(reinterpret_cast<const char*>(&header), sizeof header);
-  file += key;
-  file += bytes;
-  size_t done = 0;
-  while (done < file.size()) {
-    const ssize_t n = write(fd, file.data() + done, file.size() - done);
-    if (n <= 0) break;
-    done += static_cast<size_t>(n);
+  try {
+    if (!state_->may_write()) return;
+    NewFile file(state_->path(key), 0600);
+    for (const std::string_view part :
+         {std::string_view(reinterpret_cast<const char*>(&header), sizeof header),
+          std::string_view(key), bytes})
+      file.write(part);
+    file.replace();
+    state_->make_room(sizeof header + key.size() + bytes.size());
+  } catch (const Error& error) {
+    state_->note_locked("the program cache cannot be written: " + std::string(error.what()) +
+                        kAdvice);
   }
-  if (close(fd) != 0 || done != file.size() ||
-      std::rename(temporary.c_str(), path(key).c_str()) != 0)
-    unlink(temporary.c_str());
+}
+
+std::string ProgramCache::problem() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->problem;
 }
 
 }  // namespace clinfer::ocl

@@ -1,8 +1,10 @@
 // Program binaries on disk, one file per program. A file that is not exactly what was written is
-// ignored and replaced.
+// ignored and replaced. What is read is run, so folder and files count only where nobody but this
+// user and root can change them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,11 +14,14 @@
 
 namespace clinfer::ocl {
 
-// Thread-safe, also between processes: files are written under a temporary name and renamed.
+// Thread-safe, also between processes: files are written under a temporary name and renamed. Copies
+// are the same cache.
 class ProgramCache {
  public:
-  // `directory` is made (with parents) at the first store; "" is refused by the caller.
-  explicit ProgramCache(std::string directory) : directory_(std::move(directory)) {}
+  // `directory` is made (with parents, for this user alone) at the first store; "" is refused by
+  // the caller. Of files that together have more than `most_bytes` those go that were not used for
+  // the longest time.
+  explicit ProgramCache(const std::string& directory, uint64_t most_bytes = uint64_t{2} << 30);
 
   // The user's cache folder for this program: $XDG_CACHE_HOME/clinfer or ~/.cache/clinfer; "" when
   // neither is known.
@@ -25,12 +30,16 @@ class ProgramCache {
   // `key` is the full text that decides the binary (source, options, device, driver, engine
   // version).
   std::optional<std::vector<unsigned char>> load(const std::string& key) const;
-  void store(const std::string& key,
-             const std::vector<unsigned char>& binary) const;  // failures are silent: a cache
+  // What cannot be written is no failure, but a problem().
+  void store(const std::string& key, const std::vector<unsigned char>& binary) const;
+
+  // The first reason why something was not read or not written, with advice; "" where there is
+  // none.
+  std::string problem() const;
 
  private:
-  std::string path(const std::string& key) const;
-  std::string directory_;
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace clinfer::ocl

@@ -2,13 +2,12 @@
 #include "engine/ocl/programs.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -16,6 +15,7 @@
 #include <thread>
 
 #include "engine/ocl/compiling.h"
+#include "kernels/base/files.h"
 
 namespace clinfer::ocl {
 
@@ -77,6 +77,7 @@ class Builder {
       const auto binary = cache_->load(key);
       if (binary && from_binary(job, *binary)) {
         job.cached = true;
+        dump(job, request.source, "not built: it was in the program cache");
         return;
       }
     }
@@ -168,11 +169,9 @@ class Builder {
 
   void dump(const Job& job, const std::string& source, const std::string& log) const {
     if (sources_dumps_dir_.empty()) return;
-    std::error_code error;
-    std::filesystem::create_directories(sources_dumps_dir_, error);
-    std::ofstream out(sources_dumps_dir_ + "/clDNN_program_" + job.instantiation.kernel_name +
-                      ".cl");
-    out << source << "\n/* Build Log:\n" << log << "\n*/\n";
+    make_folders(sources_dumps_dir_);
+    replace_file(sources_dumps_dir_ + "/clDNN_program_" + job.instantiation.kernel_name + ".cl",
+                 std::array<std::string_view, 4>{source, "\n/* Build Log:\n", log, "\n*/\n"});
   }
 
   const std::shared_ptr<const Context> held_;

@@ -2,16 +2,16 @@
 #include "engine/runtime/compiled_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "engine/measure/pipeline.h"
 #include "engine/measure/tuning.h"
 #include "engine/passes/passes.h"
 #include "engine/runtime/infer_request.h"
+#include "kernels/base/files.h"
 #include "kernels/base/hash.h"
 #include "kernels/base/threads.h"
 #include "tuning/op_key.h"
@@ -46,16 +46,17 @@ size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
 }
 
+// MODEL_03_pass.dot: several models may be drawn into one folder.
 void write_dump(const std::string& directory, size_t index, const std::string& name,
                 const Graph& graph) {
-  std::error_code ignored;
-  std::filesystem::create_directories(directory, ignored);
+  make_folders(directory);
   char number[8];
   std::snprintf(number, sizeof number, "%02zu", index);
-  const std::string path = directory + "/" + number + "_" + name + ".dot";
-  std::ofstream out(path);
-  out << to_dot(graph);
-  if (!out.flush()) throw Error(ErrorCode::io, "cannot write the graph dump " + path);
+  const std::string dot = to_dot(graph);
+  std::string model = printable(graph.name);
+  std::replace(model.begin(), model.end(), '/', '_');
+  replace_file(directory + "/" + model + "_" + number + "_" + name + ".dot",
+               std::array{std::string_view(dot)});
 }
 
 }  // namespace
@@ -119,6 +120,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   if (std::string why = compilers->take_problem(); !why.empty()) warnings_.push_back(why);
   warm_up();
   if (config_.streams == 0 && !special.one_stream) choose_streams(progress);
+  if (cache_) warn_once(cache_->problem());
   std::fill(device_ns_.begin(), device_ns_.end(), 0);
   std::fill(host_ns_.begin(), host_ns_.end(), 0);
   inferences_ = 0;
@@ -126,7 +128,16 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
+// What concerns the process is no news when the next model is compiled.
+void DeviceModel::warn_once(const std::string& warning) {
+  static std::mutex mutex;
+  static auto& said = *new std::set<std::string>;  // never destroyed
+  const std::lock_guard lock(mutex);
+  if (!warning.empty() && said.insert(warning).second) warnings_.push_back(warning);
+}
+
 void DeviceModel::open_device() {
+  const ocl::Devices& devices = ocl::devices(config_.cache_dir.value_or(""));
   const ocl::DisplayMatch match = ocl::match_display(config_.device, config_.va_display);
   const ocl::Device& device = *match.device;
   hints_ = ocl::applicable_hints({config_.priority, config_.throttle}, device.info.name,
@@ -140,6 +151,7 @@ void DeviceModel::open_device() {
     config_.streams = 1;
   }
   context_ = exclusive_ ? exclusive_->context : ocl::create_context(match);
+  if (context_->traits.vendor == Vendor::pocl) warn_once(devices.pocl_note);
   traits_ = context_->traits;
   if (config_.persistent == Config::Persistent::no || config_.perf_count)
     traits_.grid_barrier = GridBarrier::none;
@@ -224,6 +236,10 @@ DeviceModel::HostWeights DeviceModel::build_for_device(const Progress& progress,
   const std::string directory =
       config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
   if (!directory.empty()) cache_ = std::make_unique<ocl::ProgramCache>(directory);
+  if (directory.empty() && !config_.cache_dir)
+    warn_once(
+        "compiled programs are not kept, because neither XDG_CACHE_HOME nor HOME names a folder; "
+        "name one (cache-dir, CACHE_DIR)");
   collect_weights(whole_, weights);
   upload(weights);
   whole_.persistent.clear();

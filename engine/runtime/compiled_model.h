@@ -153,6 +153,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
       const std::function<void(const cl::CommandQueue&, const ocl::AcquireRelease::Use&)>& with,
       const Frame& expected);
   void open_device();
+  void warn_once(const std::string& warning);
   std::unique_ptr<Graph> make_graph(bool expose_layers);
   void optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const;
   void choose_preprocess(Tuning& tuning);

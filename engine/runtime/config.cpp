@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <thread>
 
 #include "engine/engine.h"
 
@@ -52,7 +53,10 @@ const std::vector<Key>& keys() {
        }},
       {"MAX_NUM_THREADS",
        [](Config& c, const std::string& k, const std::string& v) {
-         c.max_num_threads = number(k, v, "a number");
+         // More than there are cores are as many as there are cores, which 0 stands for, too.
+         const bool large = v.size() > 9 && v.find_first_not_of("0123456789") == v.npos;
+         c.max_num_threads = v == "-1" || large ? 0 : number(k, v, "a number, or -1 for all cores");
+         if (c.max_num_threads > std::thread::hardware_concurrency()) c.max_num_threads = 0;
        }},
       {"ENABLE_LOOP_UNROLLING", [](Config& c, const std::string& k,
                                    const std::string& v) { c.unroll_loops = yes_no(k, v); }},

@@ -52,7 +52,9 @@ void run(const Arguments& arguments) {
   if (list.devices.empty())
     throw Error(
         ErrorCode::no_device,
-        "no OpenCL device can be used; install the GPU's OpenCL driver, or PoCL to run on the CPU");
+        std::string("no OpenCL device can be used; ") +
+            (list.refused.empty() ? "install the GPU's OpenCL driver, or PoCL to run on the CPU"
+                                  : "what was refused, and why, is said above"));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 // clinfer graph: the network as a Graphviz drawing, as read or after a pass.
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <array>
 #include <iostream>
 #include <optional>
 
@@ -10,6 +8,7 @@
 #include "engine/plan/plan.h"
 #include "engine/runtime/model.h"
 #include "engine/tools/commands.h"
+#include "kernels/base/files.h"
 
 namespace clinfer {
 
@@ -28,10 +27,7 @@ void draw(const std::string& dot, const std::optional<std::string>& path) {
     std::cout << dot;
     return;
   }
-  std::ofstream file(*path);
-  file << dot;
-  if (!file.flush())
-    throw Error(ErrorCode::io, *path + ": cannot be written: " + std::strerror(errno));
+  write_named_file(*path, std::array{std::string_view(dot)});
 }
 
 void run(const Arguments& arguments) {

@@ -3,11 +3,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 
 #include "engine/ocl/compiler_process.h"
 #include "engine/tools/commands.h"
+#include "kernels/base/files.h"
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -55,7 +56,7 @@ std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>&
                                              const Config& config) {
   auto compiled = CompiledModel::compile(model, config);
   for (const std::string& warning : compiled->warnings())
-    std::fprintf(stderr, "clinfer: %s\n", warning.c_str());
+    std::fprintf(stderr, "clinfer: %s\n", message_line(warning).c_str());
   return compiled;
 }
 
@@ -98,17 +99,9 @@ void dispatch(const std::vector<std::string>& words) {
               "there is no command \"" + words[0] + "\"; there are " + names);
 }
 
-// Prints an error as one line, also where it carries a compiler's log.
 int report(const std::string& what, int status) {
-  std::string line;
-  for (const char c : what) {
-    if (c == '\n')
-      line += " | ";
-    else if (static_cast<unsigned char>(c) >= 0x20)
-      line += c;
-  }
   std::cout.flush();
-  std::cerr << "clinfer: " << line << std::endl;
+  std::cerr << "clinfer: " << what << std::endl;
   return status;
 }
 
@@ -117,18 +110,15 @@ int report(const std::string& what, int status) {
 int main(const std::vector<std::string>& words) {
   try {
     dispatch(words);
-    if (!std::cout.flush())
-      return report(std::string("cannot write to stdout: ") + std::strerror(errno), 1);
+    if (!std::cout.flush()) return report("cannot write to stdout: " + system_reason(errno), 1);
     return 0;
   } catch (const Error& error) {
     const int status = report(error.what(), error.code() == ErrorCode::bad_argument ? 2 : 1);
     // An interrupted program ends at once; an orderly exit would wait for running compilers.
     if (error.code() == ErrorCode::cancelled) std::_Exit(status);
     return status;
-  } catch (const std::bad_alloc&) {
-    return report("not enough memory", 1);
   } catch (const std::exception& error) {
-    return report(error.what(), 1);
+    return report(explain(error), 1);
   }
 }
 

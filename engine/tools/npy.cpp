@@ -1,17 +1,16 @@
 // The .npy format: magic, version, length of a header that is a Python dict, then the elements.
 #include "engine/tools/npy.h"
 
-#include <cerrno>
+#include <array>
 #include <charconv>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "engine/ir/model_file.h"
 #include "kernels/base/error.h"
+#include "kernels/base/files.h"
 
 namespace clinfer {
 
@@ -180,13 +179,8 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   head += {'\1', '\0', static_cast<char>(dict.size() & 255), static_cast<char>(dict.size() >> 8)};
   head += dict;
 
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-      std::fopen(path.c_str(), "wb"), [](std::FILE* f) { return f ? std::fclose(f) : 0; });
-  const bool written = file &&
-                       std::fwrite(head.data(), 1, head.size(), file.get()) == head.size() &&
-                       std::fwrite(tensor.raw(), 1, tensor.bytes(), file.get()) == tensor.bytes() &&
-                       std::fflush(file.get()) == 0;
-  if (!written) throw Error(ErrorCode::io, path + ": cannot be written: " + std::strerror(errno));
+  const std::string_view elements(reinterpret_cast<const char*>(tensor.raw()), tensor.bytes());
+  write_named_file(path, std::array{std::string_view(head), elements});
 }
 
 }  // namespace clinfer

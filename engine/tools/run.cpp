@@ -7,6 +7,7 @@
 
 #include "engine/tools/commands.h"
 #include "engine/tools/npy.h"
+#include "kernels/base/files.h"
 
 namespace clinfer {
 
@@ -95,9 +96,7 @@ void run(const Arguments& arguments) {
   request->start();
   request->wait();
 
-  std::error_code problem;
-  if (folder) std::filesystem::create_directories(*folder, problem);
-  if (problem) throw Error(ErrorCode::io, *folder + ": " + problem.message());
+  if (folder) make_folders(*folder);
   for (size_t i = 0; i < compiled->outputs().size(); ++i) {
     const Tensor& output = request->output(i);
     if (folder)

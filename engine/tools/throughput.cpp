@@ -61,14 +61,15 @@ Measured measure(std::vector<std::unique_ptr<InferRequest>>& requests, const Fee
   const auto cycle = [&](InferRequest& request) {
     std::vector<double> mine;
     try {
-      for (auto start = Clock::now(); start < end;) {
+      auto start = Clock::now();
+      do {  // at least one, however short the time
         feed.before_start(request);
         request.start();
         request.wait();
         const auto done = Clock::now();
         mine.push_back(ms_between(start, done));
         start = done;
-      }
+      } while (start < end);
     } catch (...) {
       const std::lock_guard lock(mutex);
       failure = std::current_exception();

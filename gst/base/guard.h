@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/base/files.h"
 
 namespace clinfer {
 
@@ -26,7 +27,11 @@ Result guard(Tell&& tell, Result failed, Body&& body) noexcept {
   } catch (const std::bad_alloc&) {
     tell(ErrorCode::out_of_memory, "not enough memory");
   } catch (const std::exception& error) {
-    tell(ErrorCode::device_failed, error.what());
+    try {
+      tell(ErrorCode::device_failed, explain(error).c_str());
+    } catch (const std::bad_alloc&) {
+      tell(ErrorCode::out_of_memory, "not enough memory");
+    }
   }
   return failed;
 }

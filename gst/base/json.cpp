@@ -1,12 +1,11 @@
 // Writing JSON.
 #include "gst/base/json.h"
 
-#include <glib.h>
-
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <memory>
+
+#include "kernels/base/text.h"
 
 namespace clinfer {
 
@@ -50,11 +49,9 @@ JsonWriter& JsonWriter::key(std::string_view name) {
 
 JsonWriter& JsonWriter::value(std::string_view text) {
   separate();
-  const std::unique_ptr<char, decltype(&g_free)> valid(
-      g_utf8_make_valid(text.data(), static_cast<gssize>(text.size())), g_free);
   text_ += '"';
-  for (const char* c = valid.get(); *c != '\0'; ++c) {
-    switch (*c) {
+  for (const char c : valid_utf8(text)) {
+    switch (c) {
       case '"':
         text_ += "\\\"";
         break;
@@ -68,12 +65,12 @@ JsonWriter& JsonWriter::value(std::string_view text) {
         text_ += "\\t";
         break;
       default:
-        if (static_cast<unsigned char>(*c) < 0x20) {
+        if (static_cast<unsigned char>(c) < 0x20) {
           char escape[8];
-          std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned char>(*c));
+          std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned char>(c));
           text_ += escape;
         } else {
-          text_ += *c;
+          text_ += c;
         }
     }
   }

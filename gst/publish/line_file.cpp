@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <ctime>
 
 #include "kernels/base/error.h"
+#include "kernels/base/files.h"
 
 namespace clinfer {
 namespace {
@@ -57,7 +57,7 @@ ssize_t write_quietly(int file, const char* data, size_t size) {
 void LineFile::fail(const std::string& what, int code) const {
   const std::string where =
       settings_.path == "-" ? "standard output" : "file-path " + settings_.path;
-  throw Error{ErrorCode::io, where + " " + what + ": " + std::strerror(code)};
+  throw Error{ErrorCode::io, where + " " + what + ": " + system_reason(code)};
 }
 
 LineFile::LineFile(LineFileSettings settings, Notice notice)

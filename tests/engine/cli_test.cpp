@@ -194,6 +194,73 @@ TEST_F(Cli, Measures) {
   EXPECT_EQ(run({"bench", model_, "--seconds", "0.1", "--sync"}).status, 0);
 }
 
+TEST_F(Cli, MeasuresAtLeastOneInference) {
+  const Outcome outcome = run({"bench", model_, "--seconds", "1e-6", "--nireq", "2"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("2 inferences in"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("latency p50"), std::string::npos);
+}
+
+// PoCL finds no device where it can write no cache.
+TEST_F(Cli, RunsWhereHomeCannotBeWritten) {
+  const std::string program = std::getenv("CLINFER_PROGRAM");
+  const std::string command =
+      "TMPDIR=" + (folder_ / "t") + " env -u XDG_CACHE_HOME -u POCL_CACHE_DIR";
+  std::filesystem::create_directory(folder_ / "t");
+  for (const std::string home :
+       {"HOME=/proc", "HOME=/dev/null", "-u HOME POCL_CACHE_DIR=/proc/x"}) {
+    const Outcome outcome = run_line(command + " " + home + " " + program + " run " + model_ +
+                                     " --input 0=" + input_ + " --output-dir " + (folder_ / "out"));
+    ASSERT_EQ(outcome.status, 0) << home << ": " << outcome.err;
+    EXPECT_EQ(read_npy(folder_ / "out/1.npy").to_floats(), (std::vector<float>{0.5, -2}));
+    EXPECT_NE(outcome.err.find("PoCL keeps what it compiles in " + (folder_ / "t/clinfer-")),
+              std::string::npos)
+        << outcome.err;
+    EXPECT_NE(outcome.err.find("cache-dir"), std::string::npos) << "how to keep what is compiled";
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 2) << outcome.err;
+  }
+  // The cache's folder of the user's own serves PoCL as well.
+  const std::string own = folder_ / "own";
+  const Outcome outcome = run_line(command + " HOME=/proc " + program + " bench " + model_ +
+                                   " --seconds 1e-6 --config CACHE_DIR=" + own);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_directory(own + "/pocl")) << outcome.err;
+}
+
+TEST_F(Cli, DumpsWhateverTheCacheHolds) {
+  const auto dump = [&](const std::string& folder) {
+    return run({"bench", test_data("models/tunable.xml"), "--seconds", "1e-6", "--config",
+                "CACHE_DIR=" + (folder_ / "cache"), "--config", "SOURCES_DUMPS_DIR=" + folder,
+                "--config", "GRAPH_DUMPS_DIR=" + folder});
+  };
+  const auto sources = [](const std::string& folder) {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      count += entry.path().extension() == ".cl";
+    return count;
+  };
+  ASSERT_EQ(dump(folder_ / "built").status, 0);
+  const Outcome cached = dump(folder_ / "cached");
+  ASSERT_EQ(cached.status, 0) << cached.err;
+  EXPECT_GT(sources(folder_ / "built"), 0u);
+  EXPECT_EQ(sources(folder_ / "cached"), sources(folder_ / "built")) << cached.out;
+  size_t drawings = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cached"))
+    drawings += entry.path().filename().string().starts_with("tunable_0");
+  EXPECT_GT(drawings, 0u) << "several models may be drawn into one folder";
+  const Outcome refused = dump("/proc/nowhere");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("/proc/nowhere cannot be made"), std::string::npos) << refused.err;
+}
+
+TEST_F(Cli, WritesIntoPipesAndThroughLinks) {
+  const Outcome piped = run({"graph", model_, "--after", "read", "-o", "/dev/stdout"});
+  EXPECT_EQ(piped.status, 0) << piped.err;
+  EXPECT_TRUE(piped.out.starts_with("digraph"));
+  expect_refused({"graph", model_, "--after", "read", "-o", "/dev/full"}, "No space left", 1);
+  expect_refused({"graph", model_, "--after", "read", "-o", folder_ / "no/such"}, "folder", 1);
+}
+
 TEST_F(Cli, TunesIntoAFile) {
   const std::string model = test_data("models/tunable.xml"), file = folder_ / "t.json",
                     cache = "CACHE_DIR=" + (folder_ / "cache");

@@ -48,6 +48,18 @@ TEST(Config, SetsValues) {
   EXPECT_TRUE(config.exclusive);
 }
 
+TEST(Config, TakesAsManyThreadsAsThereAre) {
+  Config config;
+  config.set("GPU_MAX_NUM_THREADS", "1");
+  EXPECT_EQ(config.max_num_threads, 1u);
+  for (const char* value : {"-1", "0", "4294967295", "99999999999999999999", "100000"}) {
+    config.max_num_threads = 1;
+    config.set("GPU_MAX_NUM_THREADS", value);
+    EXPECT_EQ(config.max_num_threads, 0u) << value << ": 0 is all cores";
+  }
+  EXPECT_NE(refusal("GPU_MAX_NUM_THREADS", "-2").find("-1 for all cores"), std::string::npos);
+}
+
 TEST(Config, RefusesWithWhatIsAllowed) {
   EXPECT_NE(refusal("PERF_COUNT", "maybe").find("YES or NO"), std::string::npos);
   EXPECT_NE(refusal("GPU_THROUGHPUT_STREAMS", "0").find("number"), std::string::npos);

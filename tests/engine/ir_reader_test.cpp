@@ -7,6 +7,7 @@
 
 #include "engine/graph/evaluate.h"
 #include "engine/ir/ir_text.h"
+#include "kernels/base/text.h"
 #include "tests/engine/test_files.h"
 
 namespace clinfer {
@@ -55,6 +56,45 @@ TEST(IrReader, ReadsWhatTheFileSaysBesideTheNetwork) {
   EXPECT_EQ(info.at("a key"), "a value");
   const auto old = read_ir(test_data("models/reshape_v10.xml")).rt_info;
   EXPECT_EQ(old.at("cli_parameters/data_type"), "FP32");
+}
+
+// GStreamer, JSON and Graphviz take UTF-8 only.
+TEST(IrReader, MakesTextValidUtf8) {
+  std::string xml = read_file(test_data("models/reshape.xml"));
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    ASSERT_NE(xml.find(from), std::string::npos) << from;
+    for (size_t at = 0; (at = xml.find(from, at)) != std::string::npos; at += to.size())
+      xml.replace(at, from.size(), to);
+  };
+  replace("background face", "caf\xe9 &#xD800; \xf0\x9f\x98\x80");
+  replace("turned_tensor", "t\xff");
+  replace("name=\"data\"", "name=\"d\xc0\xaf\"");
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(test_data("models/reshape.bin"), folder / "m.bin");
+  const IrModel model = read_ir(folder.write("m.xml", xml));
+  const std::string r = "\xef\xbf\xbd";
+  EXPECT_EQ(model.rt_info.at("model_info/labels"),
+            "caf" + r + " " + r + r + r + " \xf0\x9f\x98\x80");
+  EXPECT_EQ(model.graph->results[0]->inputs[0].node->outputs[0].names,
+            (std::vector<std::string>{"t" + r}));
+  EXPECT_EQ(model.graph->parameters[0]->name, "d" + r + r);
+  EXPECT_TRUE(is_utf8(to_dot(*model.graph)));
+  model.graph->parameters[0]->name = std::string(199, 'x') + "\xc3\xa9";  // cut in a drawing
+  EXPECT_TRUE(is_utf8(to_dot(*model.graph)));
+}
+
+TEST(IrReader, BoundsItsMessages) {
+  std::string xml = read_file(test_data("models/reshape.xml"));
+  std::string dims;
+  for (int i = 0; i < 100000; ++i) dims += "<dim>1</dim>";
+  const size_t at = xml.find("<dim>");
+  ASSERT_NE(at, std::string::npos);
+  xml.insert(at, dims);
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(test_data("models/reshape.bin"), folder / "m.bin");
+  const std::string what = error_of(folder.write("m.xml", xml));
+  EXPECT_NE(what, "");
+  EXPECT_LE(what.size(), 5000u);
 }
 
 TEST(IrReader, TakesAnOpenBatchAsOne) {

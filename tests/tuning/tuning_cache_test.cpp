@@ -96,7 +96,7 @@ TEST(TuningCache, WritesAllThatARecordHolds) {
   const TuningCache again = TuningCache::parse(cache.to_text(), "t.json");
   const TuningRecord* read = again.find(2, "0000000000000001");
   ASSERT_NE(read, nullptr);
-  EXPECT_EQ(read->op, "Convolution \"quoted\" \n?");  // not UTF-8
+  EXPECT_EQ(read->op, "Convolution \"quoted\" \n\xef\xbf\xbd");  // was not UTF-8
   EXPECT_TRUE(read->partial);
   EXPECT_EQ(read->default_ns, 1200);
   EXPECT_EQ(read->kind, "pocl cpu");
@@ -107,7 +107,6 @@ TEST(TuningCache, WritesAllThatARecordHolds) {
 
 TEST(TuningCache, RefusesWhatIsMalformed) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "is not a JSON object"},
       {"[]", "is not a JSON object"},
       {"{", "is not JSON"},
       {"{\"2\": {\"a\": [\"k\", 1]}", "is not JSON"},
@@ -133,6 +132,22 @@ TEST(TuningCache, RefusesWhatIsMalformed) {
     EXPECT_NE(refusal(text).find(part), std::string::npos) << text << ": " << refusal(text);
   // Depth that would overflow a recursive parser's stack.
   EXPECT_NE(refusal("{\"2\":" + std::string(1000000, '[')).find("levels"), std::string::npos);
+}
+
+TEST(TuningCache, BoundsWhatIsRead) {
+  std::string many = "{\"comment\": [";
+  for (int i = 0; i < 600000; ++i) many += "0,";
+  EXPECT_NE(refusal(many + "0]}").find("values"), std::string::npos);
+  std::string empty_sections = "{";  // the smallest that cost most to read
+  for (int i = 0; i < 600000; ++i) empty_sections += "\"1\":{},";
+  EXPECT_NE(refusal(empty_sections + "\"2\":{}}").find("values"), std::string::npos);
+  EXPECT_EQ(TuningCache::parse("", "t.json").size(), 0u) << "an empty file is a new one";
+  EXPECT_EQ(TuningCache::parse(" \n", "t.json").size(), 0u);
+  const TemporaryFolder folder;
+  const std::string path = folder.write("t.json", "{}" + std::string(16 << 20, ' '));
+  EXPECT_THROW(TuningCache::read(path), Error);
+  EXPECT_THROW(check_tuning_file(path), Error);
+  EXPECT_EQ(std::filesystem::file_size(path), (16u << 20) + 2) << "left as it is";
 }
 
 TEST(TuningFile, IsMadeAndExtended) {
@@ -191,6 +206,34 @@ TEST(TuningFile, RefusesWhatIsNoFile) {
   EXPECT_THROW(check_tuning_file(folder / "no/such/folder/t.json"), Error);
 }
 
+// Names that an attacker could know: the former FILE.tmp<pid> and FILE.lock.
+TEST(TuningFile, WritesThroughNoLinkAndRemovesNoForeignFile) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "t.json", victim = folder.write("victim", "precious");
+  const std::string lock = folder.write("t.json.lock", "a foreign file");
+  ASSERT_EQ(symlink(victim.c_str(), (path + ".tmp" + std::to_string(getpid())).c_str()), 0);
+  ASSERT_EQ(chmod(victim.c_str(), 0600), 0);
+  for (int i = 0; i < 3; ++i) {
+    check_tuning_file(path);
+    update_tuning_file(
+        path, [&](TuningCache& cache) { cache.set(2, "000000000000000a", record("x", i)); });
+  }
+  EXPECT_EQ(read_file(victim), "precious");
+  struct stat status {};
+  ASSERT_EQ(stat(victim.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  EXPECT_EQ(read_file(lock), "a foreign file");
+  EXPECT_EQ(TuningCache::read(path).size(), 1u);
+}
+
+TEST(TuningFile, LeavesNoTraceOfWhatFailed) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "t.json";
+  EXPECT_THROW(update_tuning_file(path, [](TuningCache&) { throw Error(ErrorCode::io, "no"); }),
+               Error);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 // A file-size limit stands for a full disk: the write fails half-way.
 TEST(TuningFile, SurvivesAFullDisk) {
   const TemporaryFolder folder;
@@ -222,7 +265,8 @@ TEST(TuningFile, SurvivesAFullDisk) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(read_file(path), before);
-  EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
+  const std::filesystem::directory_iterator files(folder / ""), end;
+  EXPECT_EQ(std::distance(files, end), 1) << "what was begun is gone";
 }
 
 TEST(TuningFile, TwoProcessesLoseNothing) {
@@ -281,6 +325,8 @@ TEST(TuningFile, AKillLeavesTheOldOrTheNewFile) {
     });
   }
   EXPECT_GT(least, 0u);
+  const std::filesystem::directory_iterator files(folder / ""), end;
+  EXPECT_EQ(std::distance(files, end), 1) << "what the killed processes left is gone";
 }
 
 TEST(OpKey, SaysWhatDecides) {

@@ -1,0 +1,260 @@
+// POSIX calls, with descriptors rather than names wherever a name could have come to mean another
+// file meanwhile.
+#include "kernels/base/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/base/hash.h"
+#include "kernels/base/text.h"
+
+namespace clinfer {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kPrefix = ".clinfer-", kSuffix = ".tmp";
+constexpr int kMostNames = 100;
+
+// "/a/b" -> "/a"; "b" -> "."
+std::string folder_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+std::string unguessable_name() {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    throw Error(ErrorCode::io, "the system gives no random numbers: " + system_reason(errno));
+  return std::string(kPrefix) + hex(number) + std::string(kSuffix);
+}
+
+// Locks a new temporary file, so that nobody takes it for one of a dead process. False: somebody
+// already did.
+bool hold(int file) {
+  if (flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;  // not every system locks
+  struct stat status {};
+  return fstat(file, &status) == 0 && status.st_nlink > 0;
+}
+
+// The permissions of `old` for a file that takes its place: nobody gains any.
+void take_permissions(int file, const struct stat& old) {
+  mode_t mode = old.st_mode & 0777;
+  if (old.st_uid != geteuid()) mode &= 0644;
+  struct stat status {};
+  if (fstat(file, &status) != 0) return;
+  if (status.st_gid != old.st_gid && fchown(file, static_cast<uid_t>(-1), old.st_gid) != 0)
+    mode &= 0707 | (mode & 07) << 3;  // another group: what everybody may
+  (void)!fchmod(file, mode);
+}
+
+int write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+// Permissions of one file or folder. A group of the user's own (the same number) is no other.
+std::string who_else_writes(const std::string& name, const struct stat& status) {
+  if (status.st_uid != geteuid() && status.st_uid != 0)
+    return name + " belongs to user " + std::to_string(status.st_uid);
+  const bool own_group = status.st_gid == 0 || status.st_gid == geteuid();
+  if ((status.st_mode & S_IWOTH) || ((status.st_mode & S_IWGRP) && !own_group))
+    return name + " can be written by others (chmod go-w changes that)";
+  return "";
+}
+
+}  // namespace
+
+std::string system_reason(int error) {
+  const char* advice = "";
+  switch (error) {
+    case EACCES:
+    case EPERM:
+      advice = " (check the permissions of it and of its folders)";
+      break;
+    case ENOENT:
+      advice = " (check its name; its folder has to be there)";
+      break;
+    case ENOTDIR:
+      advice = " (a part of its path is a file, not a folder)";
+      break;
+    case EROFS:
+      advice = " (name another folder)";
+      break;
+    case ENOSPC:
+    case EDQUOT:
+      advice = " (free some, or name another folder)";
+      break;
+    case EFBIG:
+      advice = " (raise the limit: ulimit -f)";
+      break;
+    case EMFILE:
+      advice = " (raise the limit: ulimit -n)";
+      break;
+    case ENFILE:
+      advice = " (raise the limit: sysctl fs.file-max)";
+      break;
+    case EAGAIN:
+      advice = " (too many threads or processes; end some, or raise the limit: ulimit -u)";
+      break;
+    case ENOMEM:
+      advice = " (end other programs, or raise the limit: ulimit -v)";
+      break;
+    case ELOOP:
+      advice = " (links lead in a circle, or a link stands where none may)";
+      break;
+    default:
+      break;
+  }
+  return std::strerror(error) + std::string(advice);
+}
+
+std::string explain(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error)) return "not enough memory";
+  const auto* refused = dynamic_cast<const std::system_error*>(&error);
+  if (!refused) return message_line(error.what());
+  // A thread that cannot be made says no more than what the system says.
+  const std::string bare = refused->code().message(),
+                    reason = system_reason(refused->code().value());
+  std::string text = error.what();
+  if (const size_t at = text.find(bare); at != std::string::npos)
+    text.replace(at, bare.size(), reason);
+  return message_line("the system refused what was needed: " + text);
+}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+NewFile::NewFile(std::string path, mode_t mode) : path_(std::move(path)) {
+  struct stat old {};
+  const bool replaces = lstat(path_.c_str(), &old) == 0 && S_ISREG(old.st_mode);
+  for (int names = 0;; ++names) {
+    name_ = folder_of(path_) + "/" + unguessable_name();
+    file_ = Descriptor(open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                            replaces ? 0600 : mode));
+    if (!file_ && (errno != EEXIST || names == kMostNames)) fail(errno);
+    if (file_ && hold(file_.get())) break;
+  }
+  if (replaces) take_permissions(file_.get(), old);
+}
+
+NewFile::~NewFile() {
+  if (!name_.empty()) unlink(name_.c_str());
+}
+
+void NewFile::fail(int error) const {
+  throw Error(ErrorCode::io, path_ + " cannot be written: " + system_reason(error));
+}
+
+void NewFile::write(std::string_view bytes) {
+  if (const int error = write_all(file_.get(), bytes)) fail(error);
+}
+
+void NewFile::flush() {
+  // Not every file system can (EINVAL), and none need for what is no regular file.
+  if (fsync(file_.get()) != 0 && errno != EINVAL) fail(errno);
+}
+
+void NewFile::replace() {
+  if (rename(name_.c_str(), path_.c_str()) != 0) fail(errno);
+  name_.clear();
+}
+
+void remove_abandoned_files(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()),
+                                                    [](DIR* d) { return d ? closedir(d) : 0; });
+  if (!listing) return;
+  const int at = dirfd(listing.get());
+  while (const dirent* entry = readdir(listing.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
+    const Descriptor file(
+        openat(at, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat status {};
+    if (file && fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) &&
+        status.st_uid == geteuid() && flock(file.get(), LOCK_EX | LOCK_NB) == 0)
+      unlinkat(at, entry->d_name, 0);
+  }
+}
+
+void replace_file(const std::string& path, std::span<const std::string_view> parts) {
+  NewFile file(path);
+  for (const std::string_view part : parts) file.write(part);
+  file.replace();
+}
+
+void write_named_file(const std::string& path, std::span<const std::string_view> parts) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
+    return replace_file(resolve_links(path), parts);
+  const auto check = [&](int error) {
+    if (error != 0)
+      throw Error(ErrorCode::io, path + " cannot be written: " + system_reason(error));
+  };
+  const Descriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  check(file ? 0 : errno);
+  for (const std::string_view part : parts) check(write_all(file.get(), part));
+}
+
+std::string resolve_links(const std::string& path) {
+  std::error_code error;
+  const fs::path resolved = fs::weakly_canonical(path, error);
+  return error ? path : resolved.string();
+}
+
+void make_folders(const std::string& path, mode_t mode) {
+  fs::path made;
+  for (const fs::path& part : fs::path(path)) {
+    made /= part;
+    if (mkdir(made.c_str(), mode) == 0 || errno == EEXIST) continue;
+    const int error = errno;
+    std::error_code ignored;
+    if (!fs::is_directory(made, ignored))  // one may be there in which nothing can be made
+      throw Error(ErrorCode::io,
+                  "the folder " + made.string() + " cannot be made: " + system_reason(error));
+  }
+  std::error_code ignored;
+  if (!made.empty() && !fs::is_directory(made, ignored))
+    throw Error(ErrorCode::io, made.string() + " is no folder");
+}
+
+std::string who_else_writes(const std::string& folder) {
+  struct stat status {};
+  if (stat(folder.c_str(), &status) != 0) return folder + ": " + system_reason(errno);
+  if (!S_ISDIR(status.st_mode)) return folder + " is no folder";
+  return who_else_writes(folder, status);
+}
+
+std::string who_else_writes(const std::string& name, const Descriptor& file) {
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return name + ": " + system_reason(errno);
+  if (!S_ISREG(status.st_mode)) return name + " is no regular file";
+  return who_else_writes(name, status);
+}
+
+}  // namespace clinfer

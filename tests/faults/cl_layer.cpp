@@ -1,0 +1,222 @@
+// An OpenCL layer (OPENCL_LAYERS) in which every entry point that the engine calls can fail, and
+// which counts objects that are alive. What waits for the device waits before it fails: its
+// commands run, and a caller may free what they write to.
+#include <CL/cl_icd.h>
+#include <CL/cl_layer.h>
+
+#include <atomic>
+#include <cstring>
+#include <type_traits>
+
+#include "tests/faults/points.h"
+
+namespace {
+
+std::atomic<int> g_kind{kNoFault};
+std::atomic<long> g_target{0}, g_passed{0}, g_live{0};
+std::atomic<int> g_struck{0};
+thread_local int t_depth = 0;           // calls of OpenCL that this thread is in
+thread_local bool t_of_driver = false;  // it was made by the driver
+
+const cl_icd_dispatch* g_next;
+cl_icd_dispatch g_table;
+
+struct InDriver {
+  InDriver() { ++t_depth; }
+  ~InDriver() { --t_depth; }
+};
+
+// What a call that succeeded created, for the last of its arguments.
+void count_created(cl_event* event) {
+  if (event != nullptr && *event != nullptr) ++g_live;
+}
+template <typename Other>
+void count_created(Other) {}
+
+template <typename First>
+First last_of(First only) {
+  return only;
+}
+template <typename First, typename... Rest>
+auto last_of(First, Rest... rest) {
+  return last_of(rest...);
+}
+
+template <auto Member, typename Function = std::remove_cvref_t<decltype(g_next->*Member)>>
+struct Call;
+
+// Functions that return a status.
+template <auto Member, typename... Arguments>
+struct Call<Member, cl_int(CL_API_CALL*)(Arguments...)> {
+  static cl_int CL_API_CALL before(Arguments... arguments) {
+    if (fault_strikes(kOpenCl)) return CL_OUT_OF_RESOURCES;
+    const InDriver in_driver;
+    const cl_int status = (g_next->*Member)(arguments...);
+    if (status == CL_SUCCESS) count_created(last_of(arguments...));
+    return status;
+  }
+  static cl_int CL_API_CALL after(Arguments... arguments) {
+    const int strikes = fault_strikes(kOpenCl);
+    const InDriver in_driver;
+    const cl_int status = (g_next->*Member)(arguments...);
+    return strikes ? CL_OUT_OF_RESOURCES : status;
+  }
+  template <int Change>
+  static cl_int CL_API_CALL counted(Arguments... arguments) {
+    const InDriver in_driver;
+    const cl_int status = (g_next->*Member)(arguments...);
+    if (status == CL_SUCCESS) g_live += Change;
+    return status;
+  }
+};
+
+// Functions that return an object or an address, and a status by their last argument.
+template <auto Member, typename Object, typename... Arguments>
+struct Call<Member, Object*(CL_API_CALL*)(Arguments...)> {
+  static Object* CL_API_CALL created(Arguments... arguments) {
+    Object* const object = mapped(arguments...);
+    if (object != nullptr) ++g_live;
+    return object;
+  }
+  static Object* CL_API_CALL mapped(Arguments... arguments) {
+    if (fault_strikes(kOpenCl)) {
+      if (cl_int* error = last_of(arguments...)) *error = CL_OUT_OF_RESOURCES;
+      return nullptr;
+    }
+    const InDriver in_driver;
+    return (g_next->*Member)(arguments...);
+  }
+};
+
+cl_int CL_API_CALL create_kernels(cl_program program, cl_uint count, cl_kernel* kernels,
+                                  cl_uint* made) {
+  if (fault_strikes(kOpenCl)) return CL_OUT_OF_RESOURCES;
+  const InDriver in_driver;
+  cl_uint ignored = 0;
+  if (made == nullptr) made = &ignored;
+  const cl_int status = g_next->clCreateKernelsInProgram(program, count, kernels, made);
+  if (status == CL_SUCCESS && kernels != nullptr) g_live += *made;
+  return status;
+}
+
+cl_int CL_API_CALL create_sub_devices(cl_device_id device,
+                                      const cl_device_partition_property* properties, cl_uint count,
+                                      cl_device_id* devices, cl_uint* made) {
+  if (fault_strikes(kOpenCl)) return CL_OUT_OF_RESOURCES;
+  const InDriver in_driver;
+  return g_next->clCreateSubDevices(device, properties, count, devices, made);  // kept for ever
+}
+
+cl_int CL_API_CALL release_device(cl_device_id device) {
+  const InDriver in_driver;
+  return g_next->clReleaseDevice(device);
+}
+
+cl_int CL_API_CALL retain_device(cl_device_id device) {
+  const InDriver in_driver;
+  return g_next->clRetainDevice(device);
+}
+
+void* CL_API_CALL function_address(cl_platform_id platform, const char* name) {
+  if (fault_strikes(kOpenCl)) return nullptr;
+  const InDriver in_driver;
+  return g_next->clGetExtensionFunctionAddressForPlatform(platform, name);
+}
+
+}  // namespace
+
+#define FAULTS_EXPORT extern "C" __attribute__((visibility("default")))
+
+FAULTS_EXPORT void fault_arm(FaultKind kind, long n) {
+  g_kind = kNoFault;
+  g_target = n;
+  g_passed = 0;
+  g_struck = 0;
+  g_kind = kind;
+}
+
+FAULTS_EXPORT long fault_passed() { return g_passed; }
+FAULTS_EXPORT int fault_struck() { return g_struck; }
+FAULTS_EXPORT int fault_in_driver() { return t_of_driver || t_depth > 0; }
+FAULTS_EXPORT void fault_set_driver_thread() { t_of_driver = true; }
+FAULTS_EXPORT long fault_live_objects() { return g_live; }
+
+FAULTS_EXPORT int fault_strikes(FaultKind kind) {
+  if (g_kind != kind || fault_in_driver()) return 0;
+  if (++g_passed != g_target) return 0;
+  g_struck = 1;
+  return 1;
+}
+
+FAULTS_EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* out,
+                                                size_t* needed) {
+  if (what != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
+  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
+  if (needed != nullptr) *needed = sizeof version;
+  if (out == nullptr) return CL_SUCCESS;
+  if (size < sizeof version) return CL_INVALID_VALUE;
+  std::memcpy(out, &version, sizeof version);
+  return CL_SUCCESS;
+}
+
+FAULTS_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* target,
+                                             cl_uint* own_count, const cl_icd_dispatch** own) {
+  if (target == nullptr || own_count == nullptr || own == nullptr) return CL_INVALID_VALUE;
+  constexpr cl_uint kHave = sizeof(cl_icd_dispatch) / sizeof(void*);
+  g_next = target;
+  *own_count = count < kHave ? count : kHave;
+  std::memcpy(&g_table, target, *own_count * sizeof(void*));
+#define FAULTS_FAIL(name) g_table.name = Call<&cl_icd_dispatch::name>::before
+#define FAULTS_WAIT(name) g_table.name = Call<&cl_icd_dispatch::name>::after
+#define FAULTS_CREATE(name) g_table.name = Call<&cl_icd_dispatch::name>::created
+#define FAULTS_COUNT(name)                                                              \
+  g_table.clRetain##name = Call<&cl_icd_dispatch::clRetain##name>::template counted<1>; \
+  g_table.clRelease##name = Call<&cl_icd_dispatch::clRelease##name>::template counted<-1>
+  FAULTS_FAIL(clGetPlatformInfo);
+  FAULTS_FAIL(clGetDeviceIDs);
+  FAULTS_FAIL(clGetDeviceInfo);
+  FAULTS_FAIL(clBuildProgram);
+  FAULTS_FAIL(clGetProgramInfo);
+  FAULTS_FAIL(clGetProgramBuildInfo);
+  FAULTS_FAIL(clSetKernelArg);
+  FAULTS_FAIL(clGetKernelInfo);
+  FAULTS_FAIL(clGetKernelWorkGroupInfo);
+  FAULTS_FAIL(clGetEventInfo);
+  FAULTS_FAIL(clGetEventProfilingInfo);
+  FAULTS_FAIL(clSetEventCallback);
+  FAULTS_FAIL(clGetMemObjectInfo);
+  FAULTS_FAIL(clGetImageInfo);
+  FAULTS_FAIL(clFlush);
+  FAULTS_FAIL(clEnqueueReadBuffer);
+  FAULTS_FAIL(clEnqueueWriteBuffer);
+  FAULTS_FAIL(clEnqueueCopyBuffer);
+  FAULTS_FAIL(clEnqueueFillBuffer);
+  FAULTS_FAIL(clEnqueueNDRangeKernel);
+  FAULTS_FAIL(clEnqueueUnmapMemObject);
+  FAULTS_FAIL(clEnqueueMarkerWithWaitList);
+  FAULTS_WAIT(clFinish);
+  FAULTS_WAIT(clWaitForEvents);
+  FAULTS_CREATE(clCreateContext);
+  FAULTS_CREATE(clCreateCommandQueue);
+  FAULTS_CREATE(clCreateCommandQueueWithProperties);
+  FAULTS_CREATE(clCreateBuffer);
+  FAULTS_CREATE(clCreateBufferWithProperties);
+  FAULTS_CREATE(clCreateImage);
+  FAULTS_CREATE(clCreateProgramWithSource);
+  FAULTS_CREATE(clCreateProgramWithBinary);
+  FAULTS_CREATE(clCreateKernel);
+  FAULTS_COUNT(Context);
+  FAULTS_COUNT(CommandQueue);
+  FAULTS_COUNT(MemObject);
+  FAULTS_COUNT(Program);
+  FAULTS_COUNT(Kernel);
+  FAULTS_COUNT(Event);
+  g_table.clEnqueueMapBuffer = Call<&cl_icd_dispatch::clEnqueueMapBuffer>::mapped;
+  g_table.clCreateKernelsInProgram = create_kernels;
+  g_table.clCreateSubDevices = create_sub_devices;
+  g_table.clReleaseDevice = release_device;
+  g_table.clRetainDevice = retain_device;
+  g_table.clGetExtensionFunctionAddressForPlatform = function_address;
+  *own = &g_table;
+  return CL_SUCCESS;
+}

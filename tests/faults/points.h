@@ -1,0 +1,23 @@
+// Points where a fault can be put. Each time one is passed it is counted, and the one that was
+// chosen fails. The counters live in the OpenCL layer's library, which the test programs link, so
+// that both are one.
+#pragma once
+
+extern "C" {
+
+enum FaultKind { kNoFault, kAllocation, kThread, kFile, kOpenCl };
+
+// From now on the `n`th point of that kind fails, once; 0: they are only counted.
+void fault_arm(FaultKind kind, long n);
+long fault_passed();  // points of the kind since then
+int fault_struck();   // whether one failed
+
+// To be asked at a point: 1: fail now. Never inside the driver, whose own faults are not ours, nor
+// in its threads.
+int fault_strikes(FaultKind kind);
+int fault_in_driver();
+void fault_set_driver_thread();  // the calling thread is the driver's
+
+// OpenCL objects that were created or retained and not released.
+long fault_live_objects();
+}

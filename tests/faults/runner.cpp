@@ -1,0 +1,167 @@
+// Crashes and hangs are seen by the parent process, through a page that both share.
+#include "tests/faults/runner.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "kernels/base/error.h"
+
+namespace clinfer {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(120);  // for one run; the machine may be busy
+constexpr auto kLetGo = std::chrono::seconds(20);      // for threads that still hold objects
+constexpr int kMostFailures = 5;
+
+struct Shared {
+  long n = 0;       // the point that fails now
+  long total = 0;   // points of a run without faults
+  long struck = 0;  // runs in which one failed
+  long errors = 0;  // of these, those that ended in an error; the others had the right result
+  char wrong[1000] = {};
+};
+
+long stride_of(long total, long most) {
+  const char* all = std::getenv("CLINFER_TEST_ALL");
+  return all && *all == '1' ? 1 : std::max(1L, (total + most - 1) / std::max(1L, most));
+}
+
+// Result of one run: "" or what was wrong; `failed`: it ended in an error.
+std::string outcome(const Scenario& scenario, bool& failed) {
+  failed = true;
+  try {
+    std::string wrong = scenario.run();
+    failed = false;
+    return wrong;
+  } catch (const std::exception& error) {
+    return *error.what() ? "" : "an error without a message";
+  }
+}
+
+bool objects_are(long live) {
+  const auto give_up = std::chrono::steady_clock::now() + kLetGo;
+  while (fault_live_objects() != live) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// What stays alive: threads of a run before let go of their objects a little later.
+long settled_objects() {
+  long live = fault_live_objects();
+  for (int quiet = 0; quiet < 100; ++quiet) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (fault_live_objects() < live) quiet = 0;
+    live = std::min(live, fault_live_objects());
+  }
+  return live;
+}
+
+// One point in the child's process. False: the run passed fewer points.
+bool fail_one(FaultKind kind, const Scenario& scenario, long live, Shared& shared) {
+  bool failed = false;
+  fault_arm(kind, shared.n);
+  std::string wrong = outcome(scenario, failed);
+  const bool struck = fault_struck();
+  fault_arm(kNoFault, 0);
+  shared.struck += struck;
+  shared.errors += struck && failed;
+  if (wrong.empty() && failed && !struck) wrong = "an error without a fault";
+  if (wrong.empty() && !objects_are(live))
+    wrong = std::to_string(fault_live_objects() - live) + " OpenCL objects are left alive";
+  if (wrong.empty() && failed) {
+    wrong = outcome(scenario, failed);
+    if (wrong.empty() && failed) wrong = "it does not work any more after the failure";
+  }
+  std::snprintf(shared.wrong, sizeof shared.wrong, "%s", wrong.c_str());
+  return struck;
+}
+
+[[noreturn]] void child(FaultKind kind, long most, const Scenario& scenario, Shared& shared) {
+  bool failed = false;
+  scenario.prepare();
+  outcome(scenario, failed);  // what is made once in a process
+  if (failed) _exit(3);
+  fault_arm(kind, 0);
+  const std::string wrong = outcome(scenario, failed);
+  shared.total = fault_passed();
+  fault_arm(kNoFault, 0);
+  if (failed || !wrong.empty()) _exit(3);
+  const long live = settled_objects();
+  const long stride = stride_of(shared.total, most);
+  // Threads make the number of points vary: it is over when several in a row are not reached.
+  int missed = 0;
+  for (shared.n = std::max(1L, shared.n + stride); missed < 3; shared.n += stride) {
+    missed = fail_one(kind, scenario, live, shared) ? 0 : missed + 1;
+    if (shared.wrong[0] != '\0') _exit(2);
+  }
+  _exit(0);
+}
+
+// Waits for the child as long as it comes from one point to the next. Its status; -1: it hung.
+int watch(pid_t process, const Shared& shared) {
+  long seen = -1;
+  auto since = std::chrono::steady_clock::now();
+  for (int status = 0;;) {
+    if (waitpid(process, &status, WNOHANG) == process) return status;
+    const auto now = std::chrono::steady_clock::now();
+    const long at = const_cast<const volatile long&>(shared.n);
+    if (at != seen) {
+      seen = at;
+      since = now;
+    } else if (now - since > kPatience) {
+      kill(process, SIGKILL);
+      waitpid(process, &status, 0);
+      return -1;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace
+
+void fail_each(FaultKind kind, long most, const Scenario& scenario) {
+  static constexpr const char* kNames[] = {"", "allocation", "thread", "file operation",
+                                           "OpenCL call"};
+  void* page =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto& shared = *new (page) Shared;
+  for (int failures = 0; failures < kMostFailures;) {
+    std::fflush(nullptr);
+    const pid_t process = fork();
+    ASSERT_GE(process, 0);
+    if (process == 0) child(kind, most, scenario, shared);
+    const int status = watch(process, shared);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 3) {
+      ADD_FAILURE() << "the scenario does not work without faults";
+      break;
+    }
+    ++failures;
+    const std::string how = status == -1          ? "it hangs"
+                            : WIFSIGNALED(status) ? strsignal(WTERMSIG(status))
+                                                  : shared.wrong;
+    ADD_FAILURE() << kNames[kind] << " " << shared.n << " of about " << shared.total
+                  << " fails: " << how;
+    shared.wrong[0] = '\0';
+  }
+  std::printf(
+      "%ld %ss failed of about %ld: %ld ended in an error, the others in the right result\n",
+      shared.struck, kNames[kind], shared.total, shared.errors);
+  EXPECT_GT(shared.struck, 0) << "no point of this kind was passed";
+  munmap(page, sizeof(Shared));
+}
+
+}  // namespace clinfer

@@ -1,0 +1,25 @@
+// Runs a scenario again and again, each time with another of its points failing.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tests/faults/points.h"
+
+namespace clinfer {
+
+// What is tried. Both run in a process of their own, which begins without OpenCL and GStreamer.
+struct Scenario {
+  std::function<void()> prepare;  // once, without faults
+  // "": the right result; else what is wrong. Throws Error or what the C++ library throws when
+  // something failed.
+  std::function<std::string()> run;
+};
+
+// Fails the 1st, then the 2nd ... point of `kind` until a run passes fewer; where there are more
+// than `most`, as many of them at even distances. CLINFER_TEST_ALL=1: all of them. After each
+// failure the scenario has to succeed without one. A crash, a hang, a wrong result or an OpenCL
+// object left alive fails the test and names the point.
+void fail_each(FaultKind kind, long most, const Scenario& scenario);
+
+}  // namespace clinfer

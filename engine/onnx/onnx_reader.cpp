@@ -10,6 +10,7 @@
 #include "engine/onnx/graph_reader.h"
 #include "engine/onnx/metadata.h"
 #include "engine/onnx/op_table.h"
+#include "kernels/base/text.h"
 #include "kernels/recurrent/loop.h"
 
 namespace clinfer {
@@ -199,18 +200,27 @@ class Reader {
   OnnxTensors tensors_;
 };
 
-std::string one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text;
+// GStreamer, JSON and drawings take UTF-8 only, and a file may hold any bytes.
+void make_text_valid(OnnxModel& model) {
+  model.graph->name = valid_utf8(model.graph->name);
+  for (const auto& node : model.graph->nodes()) {
+    node->name = valid_utf8(node->name);
+    for (NodeOutput& output : node->outputs)
+      for (std::string& name : output.names) name = valid_utf8(name);
+  }
+  std::map<std::string, std::string> info;
+  for (const auto& [key, value] : model.rt_info) info.emplace(valid_utf8(key), valid_utf8(value));
+  model.rt_info = std::move(info);
 }
 
 OnnxModel read(const ByteSource& file, const std::string& folder, const std::string& where,
                const InputShapes& wanted) {
   try {
-    return Reader(parse_onnx(file), folder).read(wanted);
+    OnnxModel model = Reader(parse_onnx(file), folder).read(wanted);
+    make_text_valid(model);
+    return model;
   } catch (const Error& error) {
-    throw Error(error.code(), where + ": " + one_line(error.what()));
+    throw Error(error.code(), where + ": " + error.what());
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, where + ": not enough memory to read the model");
   }

@@ -57,6 +57,18 @@ OnnxBuilder perceptron(int64_t batch = 1) {
   return b;
 }
 
+// GStreamer, JSON and drawings take UTF-8 only.
+TEST(OnnxReader, MakesTextValidUtf8) {
+  OnnxBuilder b;
+  b.input("x\xff", {1, 2});
+  b.node("Relu", {"x\xff"}, {"caf\xe9"});
+  b.output("caf\xe9");
+  const OnnxModel model = b.read();
+  EXPECT_EQ(model.graph->parameters[0]->name, "x\xef\xbf\xbd");
+  EXPECT_EQ(model.graph->results[0]->inputs[0].node->name, "caf\xef\xbf\xbd");
+  EXPECT_EQ(first_result(model, {floats({1, 2}, {-1, 2})}), (std::vector<float>{0, 2}));
+}
+
 TEST(OnnxReader, ComputesAndKeepsNames) {
   const OnnxModel model = perceptron().read();
   EXPECT_EQ(first_result(model, {floats({1, 2}, {1, 2})}), (std::vector<float>{0, 11}));

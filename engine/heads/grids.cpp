@@ -265,7 +265,7 @@ Match match_centernet(const ModelFacts& facts) {
   match.reason = "heat map, sizes and offsets at a quarter of the input";
   match.fit = named ? Fit::certain : heat->channels == 80 ? Fit::likely : Fit::possible;
   match.picture = PictureDefaults{"CenterNet",
-                                  ResizeMode::letterbox,
+                                  ResizeMode::stretch,
                                   0,
                                   true,
                                   ColorOrder::bgr,

@@ -95,7 +95,7 @@ std::optional<MaskGrids> find_mask_grids(const ModelFacts& facts, size_t count) 
     Shape s = output.shape;
     if (s.size() >= 4 && s[0] == 1 && static_cast<size_t>(s[1]) == count) s.erase(s.begin());
     if (s.size() == 4 && s[1] == 1) s.erase(s.begin() + 1);
-    if (s.size() != 3 || s[0] < 1 || static_cast<size_t>(s[0]) != count || s[1] < 2 || s[2] < 2)
+    if (s.size() != 3 || s[0] < 1 || static_cast<size_t>(s[0]) != count || s[1] < 8 || s[2] < 8)
       continue;
     const bool whole = s[1] * 4 >= facts.height && s[2] * 4 >= facts.width && s[1] > 64;
     return MaskGrids{i, count, static_cast<size_t>(s[1]), static_cast<size_t>(s[2]), whole};

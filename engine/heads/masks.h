@@ -24,7 +24,8 @@ std::shared_ptr<const ObjectMask> prototype_mask(const Prototypes& prototypes, c
                                                  const float* coefficients, const Detection& box,
                                                  int width, int height);
 
-// An output of a grid for each row: [N,h,w], [N,1,h,w], [1,N,h,w] or [1,N,1,h,w] with h, w > 1.
+// An output of a grid for each row: [N,h,w], [N,1,h,w], [1,N,h,w] or [1,N,1,h,w] with h, w of 8 or more (less
+// are points).
 struct MaskGrids {
   size_t output = 0, count = 0, rows = 0, columns = 0;
   // As large as the input, whose places it covers; else it covers the object's box.

@@ -189,7 +189,8 @@ Origin origin_of(const ModelFacts& facts, const Triple& triple) {
   const bool float_labels = is_float(labels.type);
   if (name_has(boxes, {"detection_boxes"}))
     return float_labels ? Origin::tensorflow : Origin::nvidia;
-  if (float_labels && triple.named == 0 && triple.count && boxes.shape.size() == 3)
+  const bool nms_plugin = name_has(boxes, {"nms"});  // TensorRT's: x before y
+  if (float_labels && triple.named == 0 && triple.count && boxes.shape.size() == 3 && !nms_plugin)
     return Origin::lite;
   if (name_has(boxes, {"pred_boxes"}) && triple.count) return Origin::nas;
   if (triple.by_type && boxes.shape.size() == 2 && labels.shape.size() == 1 && !triple.count)
@@ -205,13 +206,14 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
   TripleHead head;
   head.facts = facts;
   head.triple = *triple;
+  head.classes_may_swap = triple->named == 0 && !triple->by_type;
   Match match;
   match.reason = "boxes " + facts.outputs[triple->boxes].name + ", scores " +
                  facts.outputs[triple->scores].name + ", classes " +
                  facts.outputs[triple->labels].name;
-  match.fit = triple->named == 3                      ? Fit::certain
-              : triple->by_type || triple->named == 2 ? Fit::likely
-                                                      : Fit::possible;
+  match.fit = triple->named == 3 || name_has(facts.outputs[triple->boxes], {"nms"}) ? Fit::certain
+              : triple->by_type || triple->named == 2 || triple->count              ? Fit::likely
+                                                                                    : Fit::possible;
   match.picture = unit_picture("detectors with their suppression inside");
   switch (origin_of(facts, *triple)) {
     case Origin::tensorflow:
@@ -231,7 +233,6 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
       break;
     case Origin::lite:
       head.y_first = true;
-      head.classes_may_swap = triple->named == 0;
       match.fit = std::max(match.fit, triple->count ? Fit::likely : Fit::possible);
       match.reason += "; TensorFlow Lite's: y before x";
       match.picture = PictureDefaults{"TensorFlow Lite's detectors",

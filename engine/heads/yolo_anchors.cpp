@@ -304,7 +304,7 @@ Match match_v2_map(const ModelFacts& facts) {
   match.fit = level.classes == 20 || level.classes == 80 ? Fit::likely : Fit::possible;
   match.reason = "a map of five boxes a cell";
   match.classes = level.classes;
-  match.picture = unit_picture("YOLOv2");
+  match.picture = yolo_picture("YOLOv2");
   match.assumptions.push_back(
       "nothing says which anchors the network was trained with; those published are used");
   return match;

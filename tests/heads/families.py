@@ -159,7 +159,7 @@ def yolo_rows(rng, write, per_cell=3, names=("output",), extra=None, classes=Non
 def yolo_maps(rng, write, kind):
     """Raw maps with anchors: v5 [1,3,h,w,85], v3 [1,255,h,w] coarse first, v2 [1,125,13,13]."""
     size, classes = (416, 416), {"v2": 20}.get(kind, 80)
-    scene = Scene(rng, size, "letterbox" if kind != "v2" else "stretch", classes)
+    scene = Scene(rng, size, "letterbox", classes)
     v3 = [[(10, 13), (16, 30), (33, 23)], [(30, 61), (62, 45), (59, 119)], [(116, 90), (156, 198), (373, 326)]]
     v2 = [[(32 * a, 32 * b) for a, b in ((1.08, 1.19), (3.42, 4.41), (6.63, 11.38), (9.42, 5.11), (16.62, 10.52))]]
     strides, anchors = ((32,), v2) if kind == "v2" else ((8, 16, 32), v3)
@@ -428,8 +428,7 @@ def nine(rng, write, kind):
 
 def centers(rng, write, face):
     size = (384, 384) if face else (512, 512)
-    # Frames of CenterNet are letterboxed by its authors, those of CenterFace stretched.
-    scene = Scene(rng, size, "stretch" if face else "letterbox", 1 if face else 80, points=5 if face else 0)
+    scene = Scene(rng, size, "stretch", 1 if face else 80, points=5 if face else 0)
     g = size[0] // 4
     heat, wh, off, marks = (np.zeros((1, c, g, g), F) for c in (1 if face else 80, 2, 2, 10))
     heat += .005
@@ -571,6 +570,7 @@ FAMILIES = {
     "tflite": lambda r, w: triple(r, w, ("TFLite_Detection_PostProcess", "TFLite_Detection_PostProcess:2", "TFLite_Detection_PostProcess:1", "TFLite_Detection_PostProcess:3"), y_first=True, unit="shares", label_type=F, count=np.zeros(1, F), nhwc=True),
     "tflite-renamed": lambda r, w: triple(r, w, ("StatefulPartitionedCall:3", "StatefulPartitionedCall:1", "StatefulPartitionedCall:2", "StatefulPartitionedCall:0"), y_first=True, unit="shares", label_type=F, count=np.zeros(1, F), nhwc=True),
     "batchednms": lambda r, w: triple(r, w, ("nmsed_boxes", "nmsed_scores", "nmsed_classes", "num_detections"), label_type=F, unit="shares", count=np.zeros((1, 1), np.int32)),
+    "batchednms-tao": lambda r, w: triple(r, w, ("BatchedNMS_1", "BatchedNMS_2", "BatchedNMS_3", "BatchedNMS"), label_type=F, unit="shares", count=np.zeros((1, 1), np.int32)),
     "trt-yolo": lambda r, w: triple(r, w, ("bboxes", "scores", "labels", "num_dets"), count=np.zeros((1, 1), np.int32)),
     "mask-rcnn": lambda r, w: triple(r, w, ("boxes", "scores", "labels"), first=1, label_type=np.int64, batch=False, masks=28),
     "keypoint-rcnn": lambda r, w: triple(r, w, ("boxes", "scores", "labels"), first=1, label_type=np.int64, batch=False, points="keypoints"),

@@ -67,16 +67,16 @@ def compare_object(ours, right, frame):
         return f"confidence {ours['detection']['confidence']}, right is {right['confidence']:.3f}"
     for kind in ("keypoints", "landmarks"):
         points = ours.get(kind, [])
-        if len(points) != len(right.get(kind, points)):
-            return f"{len(points)} {kind}, right are {len(right[kind])}"
+        if len(points) != len(right.get(kind, [])):
+            return f"{len(points)} {kind}, right are {len(right.get(kind, []))}"
         for point, (x, y, *confidence) in zip(points, right.get(kind, [])):
             if abs(point["x"] - x) > .01 or abs(point["y"] - y) > .01:
                 return f"{kind}: {point}, right is {x:.3f} {y:.3f}"
             if confidence and abs(point["confidence"] - confidence[0]) > .01:
                 return f"{kind}: confidence {point['confidence']}, right is {confidence[0]:.3f}"
+    if ("mask" in right) != ("mask" in ours):
+        return "no mask" if "mask" in right else "a mask where there is none"
     if "mask" in right:
-        if "mask" not in ours:
-            return "no mask"
         overlap = mask_overlap(ours["mask"], right["mask"], *frame)
         if overlap < .85:
             return f"mask: intersection over union {overlap:.2f}"

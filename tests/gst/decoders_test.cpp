@@ -465,7 +465,7 @@ TEST(Choice, FitsKnownModels) {
       {"imagenet logits", facts_of(224, 224, {output("out", {1, 1000}, "MatMul")}),
        "classification"},
       {"segmentation", facts_of(257, 257, {output("69", {1, 257, 257, 21}, "Interpolate")}),
-       "none"},
+       "segmentation"},
       {"head pose",
        facts_of(
            60, 60,
@@ -478,22 +478,22 @@ TEST(Choice, FitsKnownModels) {
 }
 
 TEST(Choice, SaysWhatElseThereIs) {
-  const ModelFacts embedding = facts_of(128, 128, {output("658", {1, 256, 1, 1}, "Convolution")});
-  const HeadChoice unsaid = choose_head(embedding, "auto");
+  const ModelFacts vector = facts_of(128, 128, {output("658", {1, 23, 1, 1}, "Convolution")});
+  const HeadChoice unsaid = choose_head(vector, "auto");
   EXPECT_EQ(unsaid.name, "none");
   EXPECT_NE(unsaid.reason.find("post-process=classification"), std::string::npos) << unsaid.reason;
   Results results;
-  unsaid.decode(std::vector<Tensor>{filled({1, 256, 1, 1}, 0.5f)}, {}, results);
+  unsaid.decode(std::vector<Tensor>{filled({1, 23, 1, 1}, 0.5f)}, {}, results);
   EXPECT_TRUE(results.classifications.empty());
   ASSERT_EQ(results.tensors.size(), 1u);
-  EXPECT_EQ(results.tensors[0].value.elements(), 256);
-  EXPECT_EQ(choose_head(embedding, "none").name, "none");
-  EXPECT_EQ(choose_head(embedding, "classification").name, "classification");
+  EXPECT_EQ(results.tensors[0].value.elements(), 23);
+  EXPECT_EQ(choose_head(vector, "none").name, "none");
+  EXPECT_EQ(choose_head(vector, "classification").name, "classification");
   try {
-    choose_head(embedding, "ssd");
+    choose_head(vector, "ssd");
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("[1,256,1,1]"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("[1,23,1,1]"), std::string::npos) << error.what();
   }
 }
 

@@ -1,5 +1,5 @@
-// Kernel families as plain data: what a family refuses, its tuning points, and what has to be
-// launched for one of them.
+// Kernel families as plain data: the operations that a family rejects, its tuning points, and the
+// launches for one point.
 #pragma once
 
 #include <algorithm>
@@ -16,23 +16,23 @@
 
 namespace clinfer {
 
-// How a device adds up four products of bytes: in one instruction by inline PTX (dp4a),
-// cl_khr_integer_dot_product, AVX-512 VNNI or AVX-VNNI (of 8 fours at most); or in four of AVX2 or
-// AVX-512BW, by pairs. The x86 ones are inline assembly.
+// How a device computes dot products of four bytes. In one instruction: inline PTX (dp4a),
+// cl_khr_integer_dot_product, AVX-512 VNNI, or AVX-VNNI (`avx`: vectors of up to 8 dot products).
+// In four instructions of AVX2 or AVX-512BW: `pairs`. The x86 variants are inline assembly.
 enum class DotProduct { none, ptx, khr, avx512, avx, pairs };
 
-// How warps of 32 work-items of a device multiply matrices (16 x 8 sums of 32 bytes a row, f16 or
-// bytes): inline PTX (mma.sync), or plain C that acts the same out, for tests on any device.
+// How a warp of 32 work-items multiplies matrices (a tile of 16 x 8 sums; each row has 32 bytes,
+// f16 or bytes): inline PTX (mma.sync), or plain C that emulates it, for tests on any device.
 enum class MatrixUnit { none, ptx, emulated };
 
-// How all work-groups of a launch, which are on the device together, wait for each other: fences
-// and atomics by inline PTX, or there is a single work-group, for tests on any device.
+// The grid-wide barrier of a launch whose work-groups are all resident on the device: fences and
+// atomics in inline PTX, or a launch with a single work-group, for tests on any device.
 enum class GridBarrier { none, ptx, single };
 
 enum class Vendor { other, intel, nvidia, amd, arm, pocl };
 
-// What kernels may know of a device. Filled by engine/ocl from queries and probes; a test may make
-// up its own.
+// The properties of a device that families may use. engine/ocl fills them from queries and probes;
+// a test may set its own.
 struct DeviceTraits {
   Vendor vendor = Vendor::other;
   std::string name;
@@ -48,8 +48,9 @@ struct DeviceTraits {
   MatrixUnit matrix = MatrixUnit::none;
   bool wgmma = false;  // warpgroup matrix instructions by marked PTX (KernelSpec::marked_ptx)
   GridBarrier grid_barrier = GridBarrier::none;
-  // Kernels run one after the other: only one stream's. Else others' run beside them, and what a
-  // kernel issues counts for more than how long it takes.
+  // True if only one stream runs, so that kernels run one after the other. Otherwise kernels of
+  // other streams run at the same time, and the number of instructions that a kernel issues matters
+  // more than its latency.
   bool alone = true;
 };
 
@@ -66,18 +67,20 @@ struct TuningPoint {
 
 // One argument of a launch, in the kernel's order. A tensor argument becomes two kernel arguments:
 // the buffer that holds the tensor (cl_mem) and an int, the offset of its first element in elements
-// of `unit` bytes (macros IN/OUT in common/types.cl). An image is one kernel argument: an image2d_t
-// that something outside the plan provides. So kernels see few base buffers, and plans can be
-// walked by a persistent kernel.
+// of `unit` bytes (macros IN/OUT in common/types.cl). Kernels thus use few base buffers, and a
+// persistent kernel can run several steps of a plan. An image becomes one kernel argument, an
+// image2d_t that the caller of the plan provides.
 struct Argument {
   enum class Kind { input, output, packed, workspace, value, image };
   Kind kind = Kind::value;
-  size_t index =
-      0;            // input, output: of the OpDesc; packed: of KernelPlan::packed; image: the plane
-  size_t unit = 4;  // bytes of one element in the kernel's eyes
-  std::vector<std::byte>
-      bytes{};  // value: passed by value (struct of ints and floats, or one scalar)
-  std::string_view type = "FN(Args)";  // value: its type in the source
+  // input, output: index in the OpDesc; packed: index in KernelPlan::packed; image: the plane.
+  size_t index = 0;
+  // Bytes of one element as the kernel accesses it.
+  size_t unit = 4;
+  // value: a struct of ints and floats, or one scalar, passed by value.
+  std::vector<std::byte> bytes{};
+  // value: its type in the source.
+  std::string_view type = "FN(Args)";
 
   static Argument input(size_t i, size_t unit) { return {Kind::input, i, unit}; }
   static Argument output(size_t i, size_t unit) { return {Kind::output, i, unit}; }
@@ -98,36 +101,45 @@ struct Argument {
   }
 };
 
-// Work-groups along the second and third dimension that all devices can start (NVIDIA's limit).
+// The number of work-groups along the second and third dimension that every device can start
+// (NVIDIA's limit).
 inline constexpr int64_t kMaxGroups = 65535;
 
-// Instantiates one `KERNEL` of a source file. The engine emits: the common sources once per
-// program, then per distinct spec the defines, `#define KERNEL_NAME <unique>`, the prologue, the
-// file, and #undefs; equal (source, defines, prologue) share one kernel. So whatever differs
-// between layers but not between machine codes belongs into `arguments`.
+// Instantiates one `KERNEL` of a source file. The engine emits the common sources once per program,
+// then for each distinct spec: the defines, `#define KERNEL_NAME <unique>`, the prologue, the file,
+// and #undefs. Specs with equal source, defines and prologue share one kernel; values that differ
+// between layers without changing the machine code therefore belong in `arguments`.
 struct KernelSpec {
-  std::string source;                                        // "convolution.cl"
-  std::vector<std::pair<std::string, std::string>> defines;  // NAME -> text
-  std::string prologue;                   // generated OpenCL C (the tail), may use KERNEL_NAME
-  std::array<size_t, 3> global{1, 1, 1};  // work-items; a multiple of local
-  std::array<size_t, 3> local{1, 1, 1};   // work-group; the source states it by WORK_GROUP
-  size_t shared = 0;                      // bytes of local memory that it declares (SHARED)
-  // Its inline PTX holds instructions that the driver refuses in OpenCL C, as comments `//@...`; the
-  // engine makes instructions of them in the PTX that comes out (engine/ocl/marked_ptx.h).
+  // File name below kernels/: "convolution.cl".
+  std::string source;
+  // NAME -> text.
+  std::vector<std::pair<std::string, std::string>> defines;
+  // Generated OpenCL C (the tail); may use KERNEL_NAME.
+  std::string prologue;
+  // Work-items; a multiple of `local`.
+  std::array<size_t, 3> global{1, 1, 1};
+  // Size of a work-group; the source states it by WORK_GROUP.
+  std::array<size_t, 3> local{1, 1, 1};
+  // Bytes of local memory that the kernel declares (SHARED).
+  size_t shared = 0;
+  // The inline PTX contains instructions that the driver rejects in OpenCL C, as comments `//@...`.
+  // The engine turns them into instructions in the compiled PTX (engine/ocl/marked_ptx.h).
   bool marked_ptx = false;
   std::vector<Argument> arguments;
 };
 
-// What runs one OpDesc: launches in order, constants repacked at load, scratch that lives for this
-// step only.
+// The execution of one OpDesc: launches in order, constants packed when the model is loaded, and
+// scratch memory that is valid during this step only.
 struct KernelPlan {
   std::vector<KernelSpec> launches;
-  std::vector<std::function<std::vector<std::byte>()>>
-      packed;            // called once at load, possibly on another thread
-  size_t workspace = 0;  // bytes
+  // Each is called once when the model is loaded, possibly on another thread.
+  std::vector<std::function<std::vector<std::byte>()>> packed;
+  // Bytes of scratch memory.
+  size_t workspace = 0;
 };
 
-// The point of least cost, the first of equals: by the points' costs, or by `cost(point)`.
+// The point with the lowest cost, the first one if several are equal. The costs are given as a
+// list, or computed by `cost(point)`.
 inline TuningPoint cheapest(const std::vector<TuningPoint>& points,
                             const std::vector<double>& costs) {
   return points[static_cast<size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin())];
@@ -139,19 +151,23 @@ TuningPoint cheapest(const std::vector<TuningPoint>& points, const Cost& cost) {
   return cheapest(points, costs);
 }
 
-// One way to compute an op. Plain functions, no state. `reject` comes first: the others may assume
-// that it said nothing.
+// One way to compute an operation. Plain functions without state. `reject` is called first: the
+// others may assume that it returned "".
 struct KernelFamily {
-  std::string name;  // stored in tuning records
-  int version = 1;   // raised when old records would no longer mean the same
-  std::string (*reject)(const OpDesc&, const DeviceTraits&) = nullptr;  // reason, or ""
-  std::vector<TuningPoint> (*space)(const OpDesc&, const DeviceTraits&) =
-      nullptr;  // all points worth trying; never empty
-  TuningPoint (*heuristic)(const OpDesc&,
-                           const DeviceTraits&) = nullptr;  // untuned choice; a member of the space
+  // Stored in tuning records.
+  std::string name;
+  // Must be raised when the meaning of existing records changes.
+  int version = 1;
+  // Returns the reason why the family cannot compute this operation on this device, or "".
+  std::string (*reject)(const OpDesc&, const DeviceTraits&) = nullptr;
+  // Returns all points worth measuring; never empty.
+  std::vector<TuningPoint> (*space)(const OpDesc&, const DeviceTraits&) = nullptr;
+  // Returns the point used without measurements; it is a member of the space.
+  TuningPoint (*heuristic)(const OpDesc&, const DeviceTraits&) = nullptr;
+  // Returns the launches for a point.
   KernelPlan (*plan)(const OpDesc&, const DeviceTraits&, const TuningPoint&) = nullptr;
-  // Times of the points of space() as a model sees them, in any unit: a search tries the cheapest
-  // first. Without it, the space goes from the most promising point to the least.
+  // Returns the times of the points of space() as a cost model predicts them, in any unit: a search
+  // measures the cheapest first. If null, space() is ordered from the most to the least promising.
   std::vector<double> (*costs)(const OpDesc&, const DeviceTraits&) = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// What an operation is to the rest of the engine: attributes as read, shapes, a plain reference,
-// and its kernels.
+// The description of an operation that the rest of the engine uses: attributes as read, inference
+// of shapes, a reference implementation in plain C++, and the kernel families.
 #pragma once
 
 #include <functional>
@@ -30,8 +30,8 @@ class Attributes {
 
   int64_t get_int(const std::string& name, std::optional<int64_t> otherwise = {}) const;
   double get_float(const std::string& name, std::optional<double> otherwise = {}) const;
-  bool get_bool(const std::string& name,
-                std::optional<bool> otherwise = {}) const;  // true/false/1/0/yes/no
+  // Accepts true, false, 1, 0, yes and no.
+  bool get_bool(const std::string& name, std::optional<bool> otherwise = {}) const;
   std::string get_string(const std::string& name, std::optional<std::string> otherwise = {}) const;
   std::vector<int64_t> get_ints(const std::string& name,
                                 std::optional<std::vector<int64_t>> otherwise = {}) const;
@@ -43,15 +43,23 @@ class Attributes {
   std::map<std::string, std::string> values_;
 };
 
-// One step of the chain that a kernel applies to each output element in its registers before it
-// stores it. unary:  v = f(v; alpha, beta), f by name from scalar_functions.h ("relu", "clamp",
-// "sigmoid", ...) binary: v = g(v, other) by name ("add", "multiply", "prelu", ...); `other` is
-// input number `operand` of the OpDesc,
-//         broadcast to the output's shape as numpy does; swapped: v = g(other, v). An operand of
-//         bytes (u8, quantised) counts as alpha * byte + beta. padded: the operand may have fewer
-//         channels (dimension 1) than the output; it is 0 behind them.
-// "keep":  writes v to output 1, of the shape of output 0, and goes on with it. Once.
-// "fork":  in front of keep: what lies between is for output 1 alone, behind keep v is as it was.
+// One step of a tail: the chain of functions that a kernel applies to each output element v in
+// registers before it stores the element.
+//
+//   step    function                     effect
+//   ------  ---------------------------  ---------------------------------------------------------
+//   unary   "relu", "clamp", "sigmoid",  v = f(v; alpha, beta); f is in scalar_functions.h
+//           ...
+//   binary  "add", "multiply", "prelu",  v = g(v, other), or g(other, v) if `swapped`. `other` is
+//           ...                          input `operand` of the OpDesc, broadcast to the output's
+//                                        shape as numpy does. An operand of bytes (u8, quantised)
+//                                        has the value alpha * byte + beta. If `padded`, it may
+//                                        have fewer channels (dimension 1) than the output; the
+//                                        missing ones are 0.
+//   keep    "keep"                       stores v to output 1, which has the shape of output 0;
+//                                        the next step continues with v. At most once in a tail.
+//   fork    "fork"                       stands before a keep: the steps between the two apply to
+//                                        output 1 only; after the keep, v is the value at the fork.
 struct PostOp {
   std::string function;
   float alpha = 0, beta = 0;
@@ -74,15 +82,15 @@ struct OpDesc {
   std::vector<TensorDesc> outputs;
   std::vector<PostOp> tail;
   size_t own_inputs = 0;
-  std::vector<std::shared_ptr<const Body>> bodies =
-      {};  // of TensorIterator, Loop (one), If (then, else)
+  // TensorIterator and Loop have one body; If has two (then, else).
+  std::vector<std::shared_ptr<const Body>> bodies = {};
 };
 
-// What infer_shapes sees of an input, and says of an output.
+// An input as infer_shapes receives it, and an output as infer_shapes returns it.
 struct ValueInfo {
   ElementType type = ElementType::f32;
   Shape shape;
-  Tensor value = {};  // of an input: its constant value, or empty
+  Tensor value = {};  // the constant value; empty if it is not constant
 };
 
 struct ShapeContext {
@@ -94,12 +102,12 @@ struct ShapeContext {
   std::span<const std::shared_ptr<const Body>> bodies = {};
 };
 
-// A network inside an operation, and how it is tied to the operation's inputs and outputs.
-// Immutable, so that copies of a graph share it; engine/graph has the one that holds a Graph.
+// A network inside an operation, and its connections to the operation's inputs and outputs.
+// Immutable, so that copies of a graph share it. engine/graph implements it with a Graph.
 struct Body {
-  // A parameter or result of the body and an input or output of the operation. `sliced`: iteration
-  // i sees (writes) the part of `part` elements at start + i * stride along `axis`; with a negative
-  // stride parts come from the end.
+  // Connects a parameter (or result) of the body with an input (or output) of the operation.
+  // `sliced`: iteration i reads (or writes) the `part` elements from start + i * stride on along
+  // `axis`; a negative stride takes the parts from the end.
   struct Port {
     size_t outer = 0, inner = 0;
     bool sliced = false;
@@ -110,31 +118,33 @@ struct Body {
   };
   std::vector<Port> inputs, outputs;
   std::vector<BackEdge> back_edges;
-  std::optional<size_t> counter;    // parameter that is the number of the iteration
-  std::optional<size_t> condition;  // result that says whether to go on
+  std::optional<size_t> counter;    // parameter that receives the number of the iteration
+  std::optional<size_t> condition;  // result that is true if another iteration follows
 
   virtual ~Body() = default;
   virtual size_t node_count() const = 0;
   virtual size_t parameter_count() const = 0;
   virtual const ValueInfo& parameter(size_t i) const = 0;  // as the file states it
-  virtual bool is_constant(size_t result) const = 0;       // no parameter leads to it
+  virtual bool is_constant(size_t result) const = 0;       // depends on no parameter
   // Types and shapes of the results; with values where these are constant.
   virtual std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> parameters) const = 0;
   virtual std::vector<Tensor> evaluate(std::span<const Tensor> parameters) const = 0;
 };
 
-// How an operation's outputs relate to memory, for the layout pass.
+// The memory layouts that an operation accepts and produces, for the layout pass.
 enum class LayoutRule {
-  image,      // rank-3/4/5 tensors channels-last (activations; constants are packed by the
-              // family), others row-major
-  follow,     // takes any strides; outputs are laid out like the largest non-constant input of the
-              // same rank
-  row_major,  // takes and gives dense row-major
-  any_to_rows,  // takes any strides, gives dense row-major
+  // Activations of rank 3 to 5 are channels-last, others row-major. The family packs constants.
+  image,
+  // Accepts any strides. Outputs have the layout of the largest non-constant input of their rank.
+  follow,
+  // Accepts and produces dense row-major tensors.
+  row_major,
+  // Accepts any strides, produces dense row-major tensors.
+  any_to_rows,
 };
 
-// Whether an operation of this rule gives tensors of this shape with their channels last. What only
-// follows others is an image if its rank is 4 or 5, of rank 3 it rather is a sequence.
+// True if an operation with this rule produces tensors of this shape channels-last. With `follow`,
+// tensors of rank 4 and 5 count as images; a tensor of rank 3 is more likely a sequence.
 inline bool has_channels_last(LayoutRule rule, const Shape& shape) {
   const bool image = shape.size() == 4 || shape.size() == 5;
   return rule == LayoutRule::image ? image || shape.size() == 3
@@ -152,34 +162,35 @@ struct OpDef {
   // Element types and shapes of the outputs. Throws Error{bad_model} when inputs or attributes are
   // impossible and Error{unsupported} when the shape would depend on values that are not constant.
   std::vector<ValueInfo> (*infer_shapes)(const ShapeContext&) = nullptr;
-  // Plain C++: test oracle, constant folder, host fall-back. Tensors are row-major; outputs are
-  // allocated to the inferred shapes. Ignores layouts and tail. Floats arrive as f32, integers as
-  // in the IR.
+  // Reference implementation in plain C++, used as test oracle, for constant folding and for steps
+  // on the host. Tensors are row-major; outputs are allocated with the inferred shapes. Ignores
+  // layouts and tail. Floats arrive as f32, integers in the IR's type.
   void (*evaluate)(const OpDesc&, std::span<const Tensor> inputs,
                    std::span<Tensor> outputs) = nullptr;
   std::vector<const KernelFamily*> families = {};  // best first
   LayoutRule layout = LayoutRule::row_major;
-  // Operations that only rename elements: outputs as views of input 0, given its layout; nullopt
-  // where that is impossible for this layout (then input 0 is made row-major and asked again, after
-  // which it must succeed). Null: not a view.
+  // Set for operations that move no data: returns the outputs as views of input 0, whose layout
+  // OpDesc states. Returns nullopt if this layout allows no view; the caller then makes input 0
+  // row-major and calls again, which must succeed. Null: not a view.
   std::optional<std::vector<TensorDesc>> (*view)(const OpDesc&) = nullptr;
-  // Element functions: the operation as steps applied to its input `main`, for fusing it into the
-  // producer of that input. Operands of the steps number the OpDesc's inputs, from
-  // desc.inputs.size() on `constants`. No steps: cannot be expressed so. Null: not an element
-  // function.
+  // Set for element functions: returns the operation as steps applied to its input `main`, for
+  // fusing it into the producer of that input. PostOp::operand is an index into the OpDesc's inputs
+  // or, from desc.inputs.size() on, into `constants`. Returns no steps if these inputs or
+  // attributes cannot be expressed as a tail. Null: not an element function.
   TailSteps (*as_tail)(const OpDesc&, int main) = nullptr;
-  // Set for operations that are run as a combination of others, always or in some cases (expand.h).
+  // Set for operations that are computed by a combination of others, always or in some cases
+  // (expand.h).
   void (*expand)(Expansion&) = nullptr;
-  // Set for operations that run on the host, by design or where all families refuse; says why.
+  // Reason why the operation runs on the host: by design, or because all families reject it.
   std::string host_reason = {};
-  // How many rows (or columns) there are depends on values: infer_shapes states the most, and
-  // evaluate() replaces its outputs by tensors of the shape that came out. A kernel fills up the
-  // rows behind them with -1, which no row of theirs starts with.
+  // The number of output rows (or columns) depends on values: infer_shapes states the maximum, and
+  // evaluate() replaces its outputs by tensors with the actual number. A kernel writes -1 into the
+  // unused rows; no valid row starts with -1.
   bool upper_bounds = false;
-  // Boxes and scores: floats that the application or a constant gives, and those that come out,
-  // stay f32 (passes/set_precision.cpp).
+  // For boxes and scores: float inputs that come from the application or a constant, and float
+  // outputs, stay f32 (passes/set_precision.cpp).
   bool stays_wide = false;
-  // Kernels read floats of one storage type and write the other as well.
+  // Kernels can read floats of one storage type (f16, f32) and write those of the other.
   bool converts = false;
 };
 
@@ -187,10 +198,10 @@ struct OpDef {
 // unknown.
 const OpDef* find_op(const std::string& type, int opset);
 const std::vector<OpDef>& op_registry();
-// Text of a source below kernels/ by its file name ("convolution.cl", "common/types.cl"); throws
-// std::out_of_range.
+// Text of a source below kernels/ by its file name ("convolution.cl", "common/types.cl"). Throws
+// std::out_of_range for an unknown name.
 std::string_view kernel_source(std::string_view file);
-const std::vector<std::string_view>&
-common_sources();  // names, in the order in which they are to be included
+// Names of the common sources, in the order in which a program must include them.
+const std::vector<std::string_view>& common_sources();
 
 }  // namespace clinfer

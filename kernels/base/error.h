@@ -1,4 +1,5 @@
-// The one exception type of the project. Thrown below the element border, translated once at it.
+// The exception type of the project. The GStreamer elements catch it and post it as a GStreamer
+// error; code below them only throws it.
 #pragma once
 
 #include <stdexcept>
@@ -10,8 +11,8 @@ namespace clinfer {
 enum class ErrorCode {
   bad_model,      // the model's files are malformed or contradict themselves
   not_found,      // a file that was named is not there or cannot be read
-  unsupported,    // well-formed, but nothing here can run it
-  bad_argument,   // the caller asked for something that cannot be (wrong shape, unknown key)
+  unsupported,    // well-formed, but this software cannot run it
+  bad_argument,   // the caller asked for something impossible (wrong shape, unknown key)
   no_device,      // no OpenCL device fits the request
   out_of_memory,  // host or device memory is not enough
   device_failed,  // the device or its driver reported a failure
@@ -19,11 +20,11 @@ enum class ErrorCode {
   cancelled,      // the caller asked to stop
 };
 
-// Text from a file as part of a message: no control characters, not longer than a line or two.
+// Makes text from a file fit for a message: without control characters, at most a line or two.
 std::string printable(std::string_view text);
 
-// what() is one line that says what is wrong, where, and what to do where that is known: control
-// characters that a message took from a file are not in it.
+// what() is one line: what is wrong, where, and what to do about it if that is known. The
+// constructor removes control characters, which a message may have taken from a file.
 class Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message);

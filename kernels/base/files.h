@@ -1,6 +1,6 @@
-// Files that are written whole or not at all, and folders that only their owner can change. All
-// writing of files but streams goes through here. Errors are Error{io}: what cannot be done with
-// which file, why, and what to do about it.
+// Writes files atomically and checks that other users cannot change a folder. All files except
+// streams are written through these functions. They throw Error{io}, which states the failed
+// operation, the file, the cause, and what to do about it.
 #pragma once
 
 #include <sys/types.h>
@@ -12,15 +12,15 @@
 
 namespace clinfer {
 
-// What the system says about an errno, with advice where there is any: "No space left on device
-// (free some, or name another folder)".
+// The system's text for an errno, with advice if there is any: "No space left on device (free some,
+// or name another folder)".
 std::string system_reason(int error);
 
-// What an exception of any type says, in one line: where a library threw what the system refused,
-// with what to do about it.
+// The message of an exception of any type, in one line. For an error of the system that a library
+// threw, with advice.
 std::string explain(const std::exception& error);
 
-// A descriptor that closes itself; -1 where opening failed.
+// Owns a file descriptor and closes it; -1 if opening failed.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -34,13 +34,13 @@ class Descriptor {
   int fd_;
 };
 
-// A file under a name that cannot be guessed in the folder of `path`. It vanishes unless replace()
-// puts it in the place of `path` in one step. What `path` is before, a link included, is neither
-// opened nor followed; the new file may be read and written by no more users than the old one. For
-// one thread.
+// A file with an unpredictable name in the folder of `path`. replace() renames it to `path`
+// atomically; without that, the destructor deletes it. An existing `path` is neither opened nor, if
+// it is a link, followed. The new file is accessible to no more users than the old one. Not
+// thread-safe.
 class NewFile {
  public:
-  // `mode` counts where there is no file yet, less the process's umask.
+  // `mode`, less the process's umask, applies if `path` does not exist yet.
   explicit NewFile(std::string path, mode_t mode = 0666);
   ~NewFile();
   NewFile(const NewFile&) = delete;
@@ -56,29 +56,30 @@ class NewFile {
   Descriptor file_;
 };
 
-// Files that processes left which died between making a NewFile and replace(). Those of living
-// processes stay, they hold a lock.
+// Deletes the files of processes that died between creating a NewFile and replace(). Files of
+// running processes stay; a lock identifies them.
 void remove_abandoned_files(const std::string& folder);
 
-// `parts` one after the other as the new content of `path`.
+// Atomically replaces the content of `path` by the concatenated `parts`.
 void replace_file(const std::string& path, std::span<const std::string_view> parts);
 
-// The same for a file that the user named: where it is a link, what it leads to; pipes, terminals
-// and devices are written as they are.
+// Like replace_file(), for a file that the user named: replaces the target of a link, and writes to
+// pipes, terminals and devices directly.
 void write_named_file(const std::string& path, std::span<const std::string_view> parts);
 
-// The file that `path` leads to, which need not be there.
+// The file that `path` refers to after following links; it need not exist.
 std::string resolve_links(const std::string& path);
 
-// Makes a folder and its parents, with `mode` less the umask.
+// Creates a folder and its parents, with `mode` less the umask.
 void make_folders(const std::string& path, mode_t mode = 0777);
 
-// Who could write into a folder that is there but this user and root: "/a/b belongs to user 1000".
-// "": nobody. Who can only put another folder in its place cannot forge what is in it, provided
-// that the files are looked at as well.
+// Reports users besides this one and root who could write into an existing folder: "/a/b belongs to
+// user 1000"; "" if there are none. A user who can only replace the whole folder by another one
+// cannot forge its files, provided that the caller checks the files as well.
 std::string who_else_writes(const std::string& folder);
 
-// The same for an open file, which has to be a regular one.
+// Reports users besides this one and root who could write to an open file, which must be a regular
+// file.
 std::string who_else_writes(const std::string& name, const Descriptor& file);
 
 }  // namespace clinfer

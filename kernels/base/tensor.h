@@ -1,5 +1,4 @@
-// Element types, shapes, strided tensor descriptions and host tensors: the vocabulary of all
-// layers.
+// Element types, shapes, strided tensor descriptions and host tensors, which all layers use.
 #pragma once
 
 #include <bit>
@@ -29,9 +28,9 @@ Shape row_major_strides(const Shape& shape);  // in elements, innermost dimensio
 // [N,D,H,W,C] for rank 3 to 5; row-major for any other rank.
 Shape channels_last_strides(const Shape& shape);
 
-// Where the elements of a logical tensor lie in a buffer: element [i0, i1, ...] is at
+// The location of a tensor's elements in a buffer: element [i0, i1, ...] is at
 // offset + i0 * strides[0] + i1 * strides[1] + ... (in elements). Views (crop, channel slice of a
-// concat, transpose) differ only in these numbers.
+// concat, transpose) differ only in shape, strides and offset.
 struct TensorDesc {
   ElementType type = ElementType::f32;
   Shape shape;
@@ -43,18 +42,19 @@ struct TensorDesc {
 
   int64_t elements() const { return count(shape); }
   int64_t span() const;  // elements from the first to the last one inclusive; 0 when empty
-  // First and one past the last byte, counted from where `offset` counts from. Not of empty ones.
+  // The first byte and one past the last, from the start of the buffer. Not for empty tensors.
   std::pair<int64_t, int64_t> byte_range() const;
-  bool is_row_major()
-      const;  // dense, innermost dimension last (dimensions of size 1 do not matter)
-  bool is_channels_last()
-      const;              // dense, channels_last_strides (dimensions of size 1 do not matter)
-  bool is_dense() const;  // some permutation of the dimensions is dense: no gaps, no overlap
+  // Dense, innermost dimension last; strides of dimensions of size 1 do not matter.
+  bool is_row_major() const;
+  // Dense, with channels_last_strides(); strides of dimensions of size 1 do not matter.
+  bool is_channels_last() const;
+  // Some permutation of the dimensions is dense: no gaps, no overlap.
+  bool is_dense() const;
   friend bool operator==(const TensorDesc&, const TensorDesc&) = default;
 };
 
 // A tensor in host memory, always dense and row-major. Copies share the data (reference-counted);
-// treat it as immutable once it has been handed on.
+// it must not be changed once another holder has a copy.
 class Tensor {
  public:
   Tensor() = default;
@@ -72,9 +72,10 @@ class Tensor {
   bool empty() const { return data_ == nullptr; }  // no tensor at all
 
   const void* raw() const { return data_; }
-  void* raw_mutable() { return const_cast<void*>(data_); }  // only on what this holder allocated
-  // The elements as T. Throw Error{unsupported} where they have fewer bytes: an operation that does
-  // not look at its types must not go beyond their memory.
+  // Only for memory from allocate() that no other holder shares.
+  void* raw_mutable() { return const_cast<void*>(data_); }
+  // The elements as T. Throws Error{unsupported} if the elements are smaller than T, so that an
+  // operation that does not check its types cannot access memory beyond them.
   template <typename T>
   const T* data() const {
     check_size(sizeof(T));
@@ -88,9 +89,9 @@ class Tensor {
 
   std::vector<float> to_floats() const;  // any element type
   std::vector<int64_t> to_ints() const;  // any element type; floats are truncated
-  Tensor convert(
-      ElementType type) const;         // as the Convert operation does: floats to integers truncate
-  Tensor reshaped(Shape shape) const;  // same elements, same memory
+  // Converts as the Convert operation does: floats to integers are truncated.
+  Tensor convert(ElementType type) const;
+  Tensor reshaped(Shape shape) const;  // shares the memory
 
  private:
   void check_size(size_t bytes) const;
@@ -103,11 +104,11 @@ class Tensor {
 
 // IEEE 754 binary16, with subnormals, infinities and NaN.
 uint16_t float_to_half(float value);  // round to nearest even
-// Without branches and inline, so that loops over it become vectors.
+// Inline and without branches, so that the compiler vectorises loops over it.
 inline float half_to_float(uint16_t bits) {
-  constexpr uint32_t kBias = 112u << 23;  // of the exponent, between the two formats
+  constexpr uint32_t kBias = 112u << 23;  // difference of the formats' exponent biases
   const uint32_t magnitude = (bits & 0x7fffu) << 13;
-  // The leading one that a subnormal lacks is put in front and subtracted again.
+  // A subnormal has no implicit leading one: adds it, then subtracts its value.
   const float subnormal = std::bit_cast<float>(magnitude + kBias + (1u << 23)) - 0x1p-14f;
   const uint32_t is_normal = 0u - static_cast<uint32_t>(magnitude >= 0x00800000u),
                  has_end = 0u - static_cast<uint32_t>(magnitude < 0x0f800000u);

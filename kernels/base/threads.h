@@ -1,4 +1,4 @@
-// Threads, which may not be had: users and containers have a limit of them.
+// Starts threads and handles failures to start them: users and containers have thread limits.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace clinfer {
 
-// A std::thread or std::jthread that runs `work`. Throws Error{out_of_memory} that says what to do
-// where none can be had.
+// Starts a std::thread or std::jthread that runs `work`. Throws Error{out_of_memory} with advice if
+// the system starts no thread.
 template <typename Thread = std::thread, typename Work>
 Thread start_thread(Work&& work) {
   try {
@@ -27,8 +27,8 @@ Thread start_thread(Work&& work) {
   }
 }
 
-// Runs work() on up to `threads` threads at a time, this one among them; on fewer where no more can
-// be had. `work` must not throw.
+// Runs work() on up to `threads` threads at a time, including the calling one, or on fewer if the
+// system starts no more. `work` must not throw.
 template <typename Work>
 void on_threads(size_t threads, const Work& work) {
   std::vector<std::jthread> others;
@@ -36,13 +36,13 @@ void on_threads(size_t threads, const Work& work) {
     others.reserve(threads);
     while (others.size() + 1 < threads) others.emplace_back(work);
   } catch (const std::exception&) {
-    // These are enough.
+    // Continues with the threads that did start.
   }
   work();
 }
 
-// Runs f(i) for 0 <= i < n on up to `threads` threads (0: as many as there are cores); rethrows the
-// first failure.
+// Runs f(i) for 0 <= i < n on up to `threads` threads (0: one per core). Rethrows the first
+// exception.
 template <typename F>
 void parallel_for(size_t n, unsigned threads, const F& f) {
   if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());

@@ -16,7 +16,7 @@ void identity(Expansion& x) {
   x.outputs = {0};
 }
 
-// ---- Roll: data, shift, axes --------------------------------------------------------------------
+// ---- Roll: data, shift, axes -------------------------------------------------------------------
 
 void roll(Expansion& x) {
   check_inputs(x.context(), 3, 3);
@@ -41,7 +41,7 @@ void roll(Expansion& x) {
   x.outputs = {value};
 }
 
-// ---- SliceScatter: data, updates, start, stop, step, axes ---------------------------------------
+// ---- SliceScatter: data, updates, start, stop, step, axes --------------------------------------
 
 struct Cut {
   size_t axis;
@@ -99,7 +99,7 @@ void slice_scatter(Expansion& x) {
   x.outputs = {replaced(x, 0, 1, cuts, 0)};
 }
 
-// ---- Col2Im: columns, size of the output, size of the kernel ------------------------------------
+// ---- Col2Im: columns, size of the output, size of the kernel -----------------------------------
 
 // What a transposed convolution does whose filters put each value of a column in its place.
 void col2im(Expansion& x) {
@@ -159,7 +159,7 @@ void col2im(Expansion& x) {
   x.outputs = {x.reshape(sum, out)};
 }
 
-// ---- numbers that are none ----------------------------------------------------------------------
+// ---- numbers that are none ---------------------------------------------------------------------
 
 size_t compared(Expansion& x, const char* type, size_t a, size_t b) {
   return x.step(type, 1, {a, b});
@@ -189,7 +189,7 @@ void is_inf(Expansion& x) {
   x.outputs = {compared(x, "Equal", value, x.number(positive ? infinity : -infinity))};
 }
 
-// ---- ConvertPromoteTypes: two values of one type ------------------------------------------------
+// ---- ConvertPromoteTypes: two values of one type -----------------------------------------------
 
 int category(ElementType type) { return is_float(type) ? 2 : type == ElementType::boolean ? 0 : 1; }
 

@@ -62,7 +62,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   } while (next_index(at, outputs[0].shape()));
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (desc.constants[1].empty()) return "the weights are not constant";

@@ -69,7 +69,7 @@ ConvShape resolve(const OpDesc& desc) {
                              desc.inputs[1].shape);
 }
 
-// ---- tile
+// ---- tile --------------------------------------------------------------------------------------
 
 std::string reject_conv_tile(const OpDesc& desc, const DeviceTraits& traits) {
   if (desc.constants[1].empty()) return "the weights are not constant";
@@ -93,7 +93,7 @@ const KernelFamily kTile{
       return tile_costs(desc, convolution_problem(desc), traits);
     }};
 
-// ---- general
+// ---- general -----------------------------------------------------------------------------------
 
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const ConvShape s = resolve(desc);
@@ -112,7 +112,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
 const KernelFamily kGeneral{"conv_general", 1,           reject_general_convolution, item_space,
                             item_heuristic, general_plan};
 
-// ---- bytes
+// ---- bytes -------------------------------------------------------------------------------------
 
 const KernelFamily kInt8{
     "conv_int8",
@@ -133,7 +133,7 @@ const KernelFamily kInt8{
       return int8_costs(desc, convolution_problem(desc), traits);
     }};
 
-// ---- matrix instructions
+// ---- matrix instructions -----------------------------------------------------------------------
 
 const KernelFamily kMma{
     "conv_mma",

@@ -98,7 +98,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     }
 }
 
-// ---- tile ---------------------------------------------------------------------------------------
+// ---- tile --------------------------------------------------------------------------------------
 
 bool is_depthwise(const ConvShape& s) {
   return s.in_channels == 1 && s.out_channels == 1 && s.groups > 1;
@@ -222,7 +222,7 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
 
 const KernelFamily kTile{"deconv_tile", 1, reject_tile, tile_space, tile_heuristic, tile_plan};
 
-// ---- general ------------------------------------------------------------------------------------
+// ---- general -----------------------------------------------------------------------------------
 
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   // Constants are packed as the model has them.

@@ -114,7 +114,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
       }
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (desc.constants[2].empty()) return "the weights are not constant";

@@ -332,7 +332,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   if (left > 0) *out = -1;  // ends the list
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 constexpr int64_t kMostImages = 1024;  // each has a counter in local memory
 

@@ -48,7 +48,7 @@ Settings read_settings(const Attributes& a, bool is_matrix) {
   return s;
 }
 
-// ---- shapes -------------------------------------------------------------------------------------
+// ---- shapes ------------------------------------------------------------------------------------
 
 struct Sizes {
   int64_t images, classes, boxes;  // boxes: of an image, or of all where images share a list
@@ -80,7 +80,7 @@ std::vector<ValueInfo> infer(const ShapeContext& context, bool is_matrix) {
   return {{ElementType::f32, {rows, 6}}, {type, {rows, 1}}, {type, {sizes.images}}};
 }
 
-// ---- selection ----------------------------------------------------------------------------------
+// ---- selection ---------------------------------------------------------------------------------
 
 struct Row {
   float score;

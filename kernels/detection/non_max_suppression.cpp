@@ -164,7 +164,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   if (outputs.size() > 2) store_ints(std::vector<int64_t>{count}, outputs[2]);
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 // How many lists there are and how long they are, and where they lie.
 struct Lists {

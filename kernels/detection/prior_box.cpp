@@ -77,7 +77,7 @@ void fill_variances(const std::vector<float>& variance, Tensor& out) {
     row[i] = variance[variance.size() == 1 ? 0 : static_cast<size_t>(i % 4)];
 }
 
-// ---- PriorBox -----------------------------------------------------------------------------------
+// ---- PriorBox ----------------------------------------------------------------------------------
 
 struct Priors {
   std::vector<float> min_size, max_size, ratios, fixed_size,
@@ -233,7 +233,7 @@ void evaluate_prior_box(const OpDesc& desc, std::span<const Tensor> inputs,
   fill_variances(variance_of(desc.attributes), outputs[0]);
 }
 
-// ---- PriorBoxClustered --------------------------------------------------------------------------
+// ---- PriorBoxClustered -------------------------------------------------------------------------
 
 struct Clusters {
   std::vector<float> width, height;

@@ -212,7 +212,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   }
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 // How long the lists are, and where they lie: one for each image.
 struct Lists {

@@ -11,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-// ---- RegionYolo ---------------------------------------------------------------------------------
+// ---- RegionYolo --------------------------------------------------------------------------------
 
 struct Region {
   int64_t regions, coords, classes;
@@ -141,7 +141,7 @@ KernelPlan plan_region(const OpDesc& desc, const DeviceTraits&, const TuningPoin
 const KernelFamily kRegion{"region_yolo",   1,          reject_region, group_space,
                            group_heuristic, plan_region};
 
-// ---- ReorgYolo ----------------------------------------------------------------------------------
+// ---- ReorgYolo ---------------------------------------------------------------------------------
 
 int64_t reorg_stride(const Attributes& attributes, const Shape& in) {
   check_rank(in, 4, 4, "the input");

@@ -99,7 +99,7 @@ Span bin_of(int64_t i, int64_t bins, int64_t start, int64_t size, int64_t limit)
   return {std::clamp<int64_t>(begin + start, 0, limit), std::clamp<int64_t>(end + start, 0, limit)};
 }
 
-// ---- ROIPooling ---------------------------------------------------------------------------------
+// ---- ROIPooling --------------------------------------------------------------------------------
 
 struct Pooled {
   int64_t height, width;
@@ -180,7 +180,7 @@ void evaluate_pooling(const OpDesc& desc, std::span<const Tensor> inputs,
   }
 }
 
-// ---- PSROIPooling -------------------------------------------------------------------------------
+// ---- PSROIPooling ------------------------------------------------------------------------------
 
 struct Sensitive {
   int64_t channels, group, bins_x, bins_y;
@@ -275,7 +275,7 @@ void evaluate_sensitive(const OpDesc& desc, std::span<const Tensor> inputs,
   }
 }
 
-// ---- DeformablePSROIPooling ---------------------------------------------------------------------
+// ---- DeformablePSROIPooling --------------------------------------------------------------------
 
 struct Deformable {
   int64_t channels, group, bins_x, bins_y, part;
@@ -364,7 +364,7 @@ void evaluate_deformable(const OpDesc& desc, std::span<const Tensor> inputs,
   }
 }
 
-// ---- ROIAlign -----------------------------------------------------------------------------------
+// ---- ROIAlign ----------------------------------------------------------------------------------
 
 struct Align {
   int64_t height, width, samples;
@@ -478,7 +478,7 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
   }
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 // All kinds in the kernel's terms.
 struct Regions {

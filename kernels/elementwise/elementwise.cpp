@@ -114,7 +114,7 @@ const Entry& entry_of(const std::string& type) {
   throw Error(ErrorCode::unsupported, type + " is not an element function");
 }
 
-// ---- integers -----------------------------------------------------------------------------------
+// ---- integers ----------------------------------------------------------------------------------
 
 int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
 
@@ -192,7 +192,7 @@ constexpr IntegerFunction kInteger[] = {
      "(y < 0 || y > 31 ? 0 : x >> y)"},
 };
 
-// ---- parameters ---------------------------------------------------------------------------------
+// ---- parameters --------------------------------------------------------------------------------
 
 // A parameter that the specification allows as an input, but that is one number in every model.
 float parameter(const OpDesc& desc, std::span<const Tensor> values, size_t i, const char* what) {
@@ -251,7 +251,7 @@ void widen(Shape& shape, const Shape& other) {
   }
 }
 
-// ---- shapes -------------------------------------------------------------------------------------
+// ---- shapes ------------------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
   const Entry& entry = entry_of(context.type);
@@ -337,7 +337,7 @@ std::vector<ValueInfo> infer_elementwise(const ShapeContext& context) {
   return {{type, shape}};
 }
 
-// ---- reference ----------------------------------------------------------------------------------
+// ---- reference ---------------------------------------------------------------------------------
 
 // Calls f(output index, offsets of the operands) for all elements, in row-major order.
 template <typename F>
@@ -450,7 +450,7 @@ void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs,
     evaluate_integers(function, strides, inputs, out);
 }
 
-// ---- as a tail ----------------------------------------------------------------------------------
+// ---- as a tail ---------------------------------------------------------------------------------
 
 // x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol within the
 // limits, as steps with constants computed per channel (or whatever shape the ranges have), so that

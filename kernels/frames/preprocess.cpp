@@ -386,7 +386,7 @@ KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& tra
   return make_plan(frame, nullptr, transform, out, image, point);
 }
 
-// ---- tuning
+// ---- tuning ------------------------------------------------------------------------------------
 
 namespace {
 

@@ -137,8 +137,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   outputs[0] = Tensor::of<float>(outputs[0].type(), outputs[0].shape(), out);
 }
 
-// ---- fully connected
-// -----------------------------------------------------------------------------------------------
+// ---- fully connected ---------------------------------------------------------------------------
 
 // Strides of the output as [batch..., m, n]; 0 where a vector dropped the dimension.
 Operand output_operand(const OpDesc& desc, const Product& p) {
@@ -274,8 +273,7 @@ const KernelFamily kInt8{
       return int8_costs(desc, tile_problem(desc), traits);
     }};
 
-// ---- gemv
-// ----------------------------------------------------------------------------------------------------------
+// ---- gemv --------------------------------------------------------------------------------------
 
 // Members as in matmul_gemv.cl.
 struct GemvArgs {
@@ -369,8 +367,7 @@ KernelPlan gemv_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
 
 const KernelFamily kGemv{"fc_gemv", 1, reject_gemv, gemv_space, gemv_heuristic, gemv_plan};
 
-// ---- general
-// -------------------------------------------------------------------------------------------------------
+// ---- general -----------------------------------------------------------------------------------
 
 // Members as in matmul.cl.
 struct GeneralArgs {

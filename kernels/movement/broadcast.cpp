@@ -9,7 +9,7 @@ namespace clinfer {
 
 namespace {
 
-// ---- Broadcast ----------------------------------------------------------------------------------
+// ---- Broadcast ---------------------------------------------------------------------------------
 
 enum class Mode { numpy, bidirectional, explicit_axes };
 
@@ -104,7 +104,7 @@ std::optional<std::vector<TensorDesc>> view_broadcast(const OpDesc& desc) {
   return {{broadcast(in, out, axes_of(desc, in.shape, out, desc.constants))}};
 }
 
-// ---- Tile ---------------------------------------------------------------------------------------
+// ---- Tile --------------------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_tile(const ShapeContext& context) {
   check_inputs(context, 2, 2);

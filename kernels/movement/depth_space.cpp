@@ -17,7 +17,7 @@ struct Memory {
   std::vector<int64_t> blocks, begin;
 };
 
-// ---- DepthToSpace, SpaceToDepth -----------------------------------------------------------------
+// ---- DepthToSpace, SpaceToDepth ----------------------------------------------------------------
 
 struct Blocks {
   int64_t size, all;  // along one dimension, and of all spatial ones together
@@ -94,7 +94,7 @@ StridedCopy to_depth(const OpDesc& desc, const Memory& m) {
   return copy;
 }
 
-// ---- BatchToSpace, SpaceToBatch -----------------------------------------------------------------
+// ---- BatchToSpace, SpaceToBatch ----------------------------------------------------------------
 
 struct BatchBlocks {
   std::vector<int64_t> blocks, begin, end;
@@ -189,7 +189,7 @@ StridedCopy space_to_batch(const OpDesc&, const Memory& m) {
   return copy;
 }
 
-// ---- ShuffleChannels ----------------------------------------------------------------------------
+// ---- ShuffleChannels ---------------------------------------------------------------------------
 
 struct Shuffle {
   size_t axis;
@@ -226,7 +226,7 @@ StridedCopy shuffle(const OpDesc& desc, const Memory& m) {
   return copy;
 }
 
-// ---- shared -------------------------------------------------------------------------------------
+// ---- shared ------------------------------------------------------------------------------------
 
 using Describe = StridedCopy (*)(const OpDesc&, const Memory&);
 

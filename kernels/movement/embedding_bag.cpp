@@ -85,7 +85,7 @@ const Tensor* optional_input(std::span<const Tensor> inputs, size_t i) {
   return i < inputs.size() ? &inputs[i] : nullptr;
 }
 
-// ---- offsets: table, indices, offsets, default, weights -----------------------------------------
+// ---- offsets: table, indices, offsets, default, weights ----------------------------------------
 
 std::vector<ValueInfo> infer_offsets(const ShapeContext& context) {
   check_inputs(context, 3, 5);
@@ -112,7 +112,7 @@ void evaluate_offsets(const OpDesc& desc, std::span<const Tensor> inputs,
   sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 4), outputs[0]);
 }
 
-// ---- packed: table, indices [bags, each], weights -----------------------------------------------
+// ---- packed: table, indices [bags, each], weights ----------------------------------------------
 
 std::vector<ValueInfo> infer_packed(const ShapeContext& context) {
   check_inputs(context, 2, 3);
@@ -132,7 +132,7 @@ void evaluate_packed(const OpDesc& desc, std::span<const Tensor> inputs,
   sum_bags(bags, inputs[0], inputs[1], optional_input(inputs, 2), outputs[0]);
 }
 
-// ---- segments: table, indices, ids, number of segments, default, weights ------------------------
+// ---- segments: table, indices, ids, number of segments, default, weights -----------------------
 
 std::vector<ValueInfo> infer_segments(const ShapeContext& context) {
   check_inputs(context, 4, 6);

@@ -216,7 +216,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   } while (next_index(index, outer));
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 // Constant indices are packed row-major as i32, so the kernel reads those with other strides than
 // run-time ones.

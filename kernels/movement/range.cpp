@@ -61,7 +61,7 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
   with_number(outputs[0].type(), fill);
 }
 
-// ---- Eye: rows, columns, diagonal, sizes of the batch -------------------------------------------
+// ---- Eye: rows, columns, diagonal, sizes of the batch ------------------------------------------
 
 std::vector<ValueInfo> infer_eye(const ShapeContext& context) {
   check_inputs(context, 3, 4);

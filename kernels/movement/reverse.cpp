@@ -9,7 +9,7 @@ namespace clinfer {
 
 namespace {
 
-// ---- Reverse ------------------------------------------------------------------------------------
+// ---- Reverse -----------------------------------------------------------------------------------
 
 std::vector<bool> reversed_axes(const Attributes& attributes, const std::vector<int64_t>& values,
                                 size_t rank) {
@@ -58,7 +58,7 @@ std::optional<std::vector<TensorDesc>> view_reverse(const OpDesc& desc) {
   return {{reversed(desc, desc.inputs[0], desc.constants[1])}};
 }
 
-// ---- ReverseSequence ----------------------------------------------------------------------------
+// ---- ReverseSequence ---------------------------------------------------------------------------
 
 struct SequenceAxes {
   size_t batch, sequence;

@@ -77,7 +77,7 @@ bool can_be_picked(const Expansion& x, int64_t rows) {
   return x.is_constant(1) && count(x.shape(0)) > 0 && count(x.shape(2)) > 0 && rows <= kMostPicked;
 }
 
-// ---- ScatterUpdate ------------------------------------------------------------------------------
+// ---- ScatterUpdate -----------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_update(const ShapeContext& context) {
   check_inputs(context, 4, 4);
@@ -124,7 +124,7 @@ void expand_update(Expansion& x) {
   x.outputs = {replaced_rows(x, 0, x.reshape(2, rows), axis, targets)};
 }
 
-// ---- how an update meets what is there ----------------------------------------------------------
+// ---- how an update meets what is there ---------------------------------------------------------
 
 enum class Reduction { none, sum, sub, prod, min, max, mean };
 
@@ -160,7 +160,7 @@ T combined(Reduction reduction, T old, T update) {
   return update;
 }
 
-// ---- ScatterElementsUpdate ----------------------------------------------------------------------
+// ---- ScatterElementsUpdate ---------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_elements(const ShapeContext& context) {
   check_inputs(context, 4, 4);
@@ -232,7 +232,7 @@ void expand_elements(Expansion& x) {
                 shape)};
 }
 
-// ---- ScatterNDUpdate ----------------------------------------------------------------------------
+// ---- ScatterNDUpdate ---------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_nd(const ShapeContext& context) {
   check_inputs(context, 3, 3);

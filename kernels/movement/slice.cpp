@@ -56,7 +56,7 @@ TensorDesc selected(const TensorDesc& in, const Selection& selection) {
   return out;
 }
 
-// ---- Slice: start, stop, step, axes -------------------------------------------------------------
+// ---- Slice: start, stop, step, axes ------------------------------------------------------------
 
 Selection select_slice(const Shape& shape, const std::vector<int64_t>& start,
                        const std::vector<int64_t>& stop, const std::vector<int64_t>& step,
@@ -118,7 +118,7 @@ std::optional<std::vector<TensorDesc>> view_slice(const OpDesc& desc) {
   return {{selected(desc.inputs[0], slice_selection(desc.inputs[0].shape, inputs))}};
 }
 
-// ---- StridedSlice: begin, end, strides and five masks -------------------------------------------
+// ---- StridedSlice: begin, end, strides and five masks ------------------------------------------
 
 Selection select_strided(const Shape& shape, const Attributes& attributes, const Bounds& b) {
   const auto mask = [&](const char* name) {

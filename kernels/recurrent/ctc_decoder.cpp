@@ -24,7 +24,7 @@ std::vector<int64_t> decode(const float* scores, int64_t steps, int64_t step, in
   return decoded;
 }
 
-// ---- CTCGreedyDecoder: scores [steps, batch, classes], mask [steps, batch] ----------------------
+// ---- CTCGreedyDecoder: scores [steps, batch, classes], mask [steps, batch] ---------------------
 
 std::vector<ValueInfo> infer_masked(const ShapeContext& context) {
   check_inputs(context, 2, 2);
@@ -53,7 +53,7 @@ void evaluate_masked(const OpDesc& desc, std::span<const Tensor> inputs,
   }
 }
 
-// ---- CTCGreedyDecoderSeqLen: scores [batch, steps, classes], lengths [batch] --------------------
+// ---- CTCGreedyDecoderSeqLen: scores [batch, steps, classes], lengths [batch] -------------------
 
 std::vector<ValueInfo> infer_lengths(const ShapeContext& context) {
   check_inputs(context, 2, 3);

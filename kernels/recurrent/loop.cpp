@@ -349,7 +349,7 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   }
 }
 
-// ---- If -----------------------------------------------------------------------------------------
+// ---- If ----------------------------------------------------------------------------------------
 
 std::vector<ValueInfo> infer_branch(const Body& body, const ShapeContext& context) {
   const std::vector<ValueInfo> results = body.infer_shapes(first_parameters(body, context.inputs));
@@ -385,7 +385,7 @@ void evaluate_if(const OpDesc& desc, std::span<const Tensor> inputs, std::span<T
   for (const Body::Port& port : body.outputs) outputs[port.outer] = results.at(port.inner);
 }
 
-// ---- Subgraph, the engine's own: a part of the network whose shapes depend on values ------------
+// ---- Subgraph, the engine's own: a part of the network whose shapes depend on values -----------
 
 std::vector<ValueInfo> infer_subgraph(const ShapeContext& context) {
   if (context.bodies.size() != 1 || !context.bodies[0]) fail_model("needs a body");

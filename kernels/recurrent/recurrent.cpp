@@ -96,7 +96,7 @@ Settings read_settings(const std::string& type, const Attributes& a) {
   return s;
 }
 
-// ---- one step -----------------------------------------------------------------------------------
+// ---- one step ----------------------------------------------------------------------------------
 
 // One direction's weights: w [gates * hidden, in], r [gates * hidden, hidden], b [bias rows *
 // hidden] or null.
@@ -174,7 +174,7 @@ class Stepper {
   std::vector<float> gates_, reset_;
 };
 
-// ---- cells: X, H, (C), W, R, B ------------------------------------------------------------------
+// ---- cells: X, H, (C), W, R, B -----------------------------------------------------------------
 
 void expect(const ShapeContext& context, size_t i, const Shape& shape, const char* what) {
   if (has_input(context, i) && context.inputs[i].shape != shape)
@@ -221,7 +221,7 @@ void evaluate_cell(const OpDesc& desc, std::span<const Tensor> inputs, std::span
     std::copy(states[i].begin(), states[i].end(), outputs[i].mutable_data<float>());
 }
 
-// ---- sequences: X, H, (C), lengths, W, R, B -----------------------------------------------------
+// ---- sequences: X, H, (C), lengths, W, R, B ----------------------------------------------------
 
 struct Directions {
   int64_t count;
@@ -288,7 +288,7 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
     std::copy(states[i].begin(), states[i].end(), outputs[i + 1].mutable_data<float>());
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 bool is_sequence_type(const std::string& type) { return type.ends_with("Sequence"); }
 // Number of the input W.

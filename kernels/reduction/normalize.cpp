@@ -170,8 +170,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   }
 }
 
-// ---- loops
-// ---------------------------------------------------------------------------------------------------------
+// ---- loops -------------------------------------------------------------------------------------
 
 // A dimension as a loop of the kernels.
 struct Loop {
@@ -242,8 +241,7 @@ std::string reject_loops(const OpDesc& desc, const Loops& loops) {
   return reject_tail(desc, loops.unit() ? 16 : 1, loops.axes());
 }
 
-// ---- rows
-// ----------------------------------------------------------------------------------------------------------
+// ---- rows --------------------------------------------------------------------------------------
 
 std::string reject_rows(const OpDesc& desc, const DeviceTraits&) {
   if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
@@ -389,8 +387,7 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
 
 const KernelFamily kRows{"normalize", 1, reject_rows, rows_space, rows_heuristic, rows_plan};
 
-// ---- LRN
-// -----------------------------------------------------------------------------------------------------------
+// ---- LRN ---------------------------------------------------------------------------------------
 
 // The sum reaches `near` elements to either side along the dimensions marked.
 struct Lrn {
@@ -526,8 +523,7 @@ KernelPlan lrn_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& 
 
 const KernelFamily kLrn{"lrn", 1, reject_lrn, lrn_space, lrn_heuristic, lrn_plan};
 
-// ---- batch normalisation
-// ------------------------------------------------------------------------------------------
+// ---- batch normalisation -----------------------------------------------------------------------
 
 // Inputs by role: the first version has gamma and beta in front of the data.
 struct BatchNormInputs {

@@ -122,7 +122,7 @@ void evaluate_reduce(const OpDesc& desc, std::span<const Tensor> inputs,
   outputs[0] = Tensor::of(ElementType::f64, outputs[0].shape(), acc).convert(outputs[0].type());
 }
 
-// ---- the kernel ---------------------------------------------------------------------------------
+// ---- the kernel --------------------------------------------------------------------------------
 
 constexpr size_t kKept = 4, kReduced = 3;
 

@@ -85,7 +85,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   if (outputs.size() > 1) store_ints(indices, outputs[1]);
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 constexpr int64_t kMostSelected = 8;     // kept in registers
 constexpr int64_t kLongestAlone = 4096;  // a row longer than this needs company to fill a device

@@ -117,7 +117,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   outputs[0] = Tensor::of(outputs[0].type(), out, sampled);
 }
 
-// ---- kernel -------------------------------------------------------------------------------------
+// ---- kernel ------------------------------------------------------------------------------------
 
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (std::string why = reject_storage(desc, 2); !why.empty()) return why;

@@ -447,8 +447,7 @@ TailAxes tail_axes(size_t rank) {
   return {0, rank >= 4 ? last - 1 : -1, last, 1};
 }
 
-// ---- tile
-// ----------------------------------------------------------------------------------------------------------
+// ---- tile --------------------------------------------------------------------------------------
 
 // How many columns of the input a tile keeps for its next pixels. Only an axis that grows uses them
 // again. They want the channels outermost; where a CPU has many vectors of them, writing pixels one
@@ -627,8 +626,7 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
 
 const KernelFamily kTile{"interpolate_tile", 2, reject_tile, tile_space, tile_heuristic, tile_plan};
 
-// ---- general
-// -------------------------------------------------------------------------------------------------------
+// ---- general -----------------------------------------------------------------------------------
 
 bool moves_only(const OpDesc& desc) { return !is_float(desc.inputs[0].type); }
 

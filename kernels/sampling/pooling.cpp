@@ -232,8 +232,7 @@ void add_tail(const OpDesc& desc, int vector, KernelSpec& spec, KernelPlan& plan
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
 }
 
-// ---- tile
-// ----------------------------------------------------------------------------------------------------------
+// ---- tile --------------------------------------------------------------------------------------
 
 // Members as in pooling.cl.
 struct TileArgs {
@@ -368,8 +367,7 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
 const KernelFamily kTile{"pool_tile",   1, reject_tile_pool, pool_tile_space, pool_tile_heuristic,
                          pool_tile_plan};
 
-// ---- wide
-// ----------------------------------------------------------------------------------------------------------
+// ---- wide --------------------------------------------------------------------------------------
 
 // Members as in pooling_wide.cl.
 struct WideArgs {
@@ -442,8 +440,7 @@ KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
 
 const KernelFamily kWide{"pool_wide", 1, reject_wide, wide_space, wide_heuristic, wide_plan};
 
-// ---- general
-// -------------------------------------------------------------------------------------------------------
+// ---- general -----------------------------------------------------------------------------------
 
 // Members as in pooling_general.cl.
 struct GeneralArgs {

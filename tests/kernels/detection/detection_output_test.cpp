@@ -181,7 +181,7 @@ TEST(DetectionOutput, Refuses) {
   EXPECT_NE(refused({}, floats({1, 2, 0}, {})), "");
 }
 
-// ---- the kernel against evaluate() --------------------------------------------------------------
+// ---- the kernel against evaluate() -------------------------------------------------------------
 
 struct Random {
   int64_t images = 1, priors = 40, classes = 3;

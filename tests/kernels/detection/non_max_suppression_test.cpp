@@ -60,7 +60,7 @@ TEST(NonMaxSuppression, SoftLowersScores) {
   EXPECT_NEAR(out[1].to_floats()[8], 0.8f * std::exp(-0.36f), 1e-5f);
 }
 
-// ---- the kernel against evaluate() --------------------------------------------------------------
+// ---- the kernel against evaluate() -------------------------------------------------------------
 
 struct Random {
   int64_t images = 1, classes = 2, boxes = 50, most = 10;

@@ -78,7 +78,7 @@ TEST(Proposal, EqualScoresKeepTheirOrder) {
   EXPECT_EQ((std::vector<float>{rows[1], rows[6], rows[11]}), (std::vector<float>{0, 20, 40}));
 }
 
-// ---- the kernel against evaluate() --------------------------------------------------------------
+// ---- the kernel against evaluate() -------------------------------------------------------------
 
 void check_random(const Attributes& more, Shape grid, unsigned seed, int opset = 4,
                   const DeviceTraits& traits = gpu_traits(),

@@ -1,4 +1,4 @@
-// Shapes and plain evaluation of operations that are written as steps.
+// Shapes and evaluation of operations that are written as steps.
 #include "kernels/expand.h"
 
 #include <numeric>
@@ -143,7 +143,7 @@ void compute_in_floats(Expansion& x, size_t count, bool rounded) {
   x.outputs[0] = x.convert(x.outputs[0], type);
 }
 
-constexpr int64_t kMostElements = 1 << 24;  // of what a model's few numbers ask for
+constexpr int64_t kMostElements = 1 << 24;  // elements that a few numbers in a model can ask for
 
 Tensor table(const Shape& shape) {
   if (checked_count(shape) > kMostElements)

@@ -1,6 +1,6 @@
-// Operations that are combinations of others are written once, as steps: shapes, evaluate() and
-// what runs on a device all follow from these. Operations with kernels write so what these do not
-// take, and leave the outputs unset in all other cases.
+// Operations that are combinations of others are written once, as steps, from which shapes,
+// evaluate() and the device's execution follow. An operation with kernels of its own may also write
+// the cases that its kernels do not support as steps; it leaves `outputs` empty in all other cases.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace clinfer {
 
-// The steps of one operation, under construction. Values are numbered: the operation's inputs
-// first, then what constant() and step() add.
+// The steps of one operation, under construction. Values have numbers: first the operation's
+// inputs, then the results of constant() and step().
 class Expansion {
  public:
   struct Step {
@@ -24,7 +24,7 @@ class Expansion {
     size_t output_count = 1;
   };
 
-  // Runs the operation's `expand`. Throws what that throws, Error{bad_model} where a step refuses
+  // Runs the operation's `expand`. Throws its exceptions, and Error{bad_model} if a step rejects
   // its inputs.
   Expansion(const OpDef& def, const ShapeContext& context);
 
@@ -32,12 +32,12 @@ class Expansion {
   size_t constant(Tensor value);
   size_t ints(const std::vector<int64_t>& values);  // a constant of i64, one dimension
   size_t number(float value);                       // a constant of f32, no dimensions
-  // Adds a step; gives the number of its first output.
+  // Adds a step and returns the number of its first output.
   size_t step(std::string type, int opset, std::vector<size_t> inputs, const Pairs& attributes = {},
               size_t output_count = 1);
   size_t step(std::string type, int opset, std::vector<size_t> inputs, Attributes attributes,
               size_t output_count);
-  // Steps that most need. They give their input where nothing is to be done.
+  // Frequent steps. They return their input if nothing is to be done.
   size_t reshape(size_t value, const Shape& shape);
   size_t transpose(size_t value, const std::vector<int64_t>& order);
   size_t slice(size_t value, size_t axis, int64_t begin, int64_t end, int64_t step = 1);
@@ -57,22 +57,21 @@ class Expansion {
   std::vector<Step> steps_;
 };
 
-// A constant to be filled in, zeros of f32. Throws Error{unsupported} where it would be out of
-// proportion to what a model says (more than 2^24 numbers).
+// A constant for the caller to fill in, zeros of f32. Throws Error{unsupported} if it would be out
+// of proportion to the model's own numbers (more than 2^24 elements).
 Tensor table(const Shape& shape);
-// Indices to be filled in; refused as tables are.
+// Indices for the caller to fill in, with the same limit.
 std::vector<int64_t> index_list(int64_t count);
 
-// The operation itself where its data, which are the first `count` inputs, are integers: computed
-// in floats, and its first output brought back to integers, `rounded` to the nearest ones or cut
-// off.
+// The operation itself for integer data, which are the first `count` inputs: computes in floats and
+// converts the first output back to integers, `rounded` to the nearest or truncated.
 void compute_in_floats(Expansion& x, size_t count, bool rounded);
 
-// Bytes of host memory that evaluate() takes for what the steps give; 0 where the operation has an
-// evaluate() of its own. Throws what its `expand` throws.
+// Bytes of host memory that evaluate() uses for the results of the steps; 0 if the operation has
+// its own evaluate(). Throws the exceptions of its `expand`.
 size_t bytes_of_steps(const OpDef& def, const ShapeContext& context);
 
-// An entry of the registry for an operation that is nothing but steps.
+// A registry entry for an operation that consists of steps only.
 OpDef expanded_op(std::string type, std::vector<int> opsets, void (*expand)(Expansion&));
 
 }  // namespace clinfer

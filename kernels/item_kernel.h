@@ -1,5 +1,5 @@
-// Kernels without tiles: a work-item computes one element (or one small thing), and the size of the
-// work-group is all there is to tune.
+// Kernels without tiles: a work-item computes one element (or one small unit), and the only tuning
+// parameter is the size of the work-group.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace clinfer {
 
 std::vector<TuningPoint> item_space(const OpDesc& desc, const DeviceTraits& traits);
 TuningPoint item_heuristic(const OpDesc& desc, const DeviceTraits& traits);
-// Sets the work sizes for `items` work-items, rounded up to whole groups (a kernel returns at once
-// in those beyond), and defines LOCAL, the size of the group.
+// Sets the work sizes for `items` work-items, rounded up to whole groups, and defines LOCAL, the
+// size of the group. A kernel returns at once in work-items past `items`.
 void set_items(KernelSpec& spec, int64_t items, const TuningPoint& point);
 
 }  // namespace clinfer

@@ -1,11 +1,12 @@
-// How the text of kernels becomes functions that a persistent kernel calls: one launch whose
+// Turns the text of kernels into functions that a persistent kernel calls: one launch whose
 // work-groups stay on the device and compute the work-groups of one kernel after the other, with
-// PK_MEET_ALL between them. A work-group consists of teams, each the size of the called kernel's
-// own work-group; PK_X, PK_Y, PK_Z are the sizes of that, PK_SHARED its bytes of local memory.
-// Defines: PK_PTX (barriers by inline PTX; else there is one work-group and one team in it).
+// PK_MEET_ALL between kernels. A work-group consists of teams, each of the size of the called
+// kernel's own work-group (PK_X, PK_Y, PK_Z); PK_SHARED is the kernel's local memory in bytes.
+// Defines: PK_PTX (barriers in inline PTX; without it, one work-group with one team).
 
-// All work-groups of the launch meet: what they wrote before, all of them see behind it. `meetings`
-// counts who came, `all` is its value when everyone has.
+// Grid-wide barrier of all work-groups of the launch: writes before it are visible to all of them
+// after it. `meetings` is the counter of arrivals, `all` its value when every work-group has
+// arrived.
 #if PK_PTX
 void pk_meet_all(volatile __global uint *meetings, uint all) {
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
@@ -37,7 +38,7 @@ inline __attribute__((always_inline)) void pk_meet_team(int team, int size) {
 #undef SHARED
 #undef RESTRICT
 #define WORK_GROUP(x, y, z)
-// In place of KERNEL and its opening parenthesis.
+// Replaces KERNEL and its opening parenthesis.
 #define PK_FUNCTION                                              \
   inline __attribute__((always_inline)) void FN(body)(           \
       const int4 pk_group, const int pk_item, const int pk_team, \
@@ -45,12 +46,12 @@ inline __attribute__((always_inline)) void pk_meet_team(int team, int size) {
 #define SHARED(type, name, count)                                             \
   typedef char FN(name##_fits)[sizeof(type) * (count) <= PK_SHARED ? 1 : -1]; \
   __local type *const name = (__local type *)pk_shared
-#define RESTRICT  // what other work-groups wrote must not come from a cache of constants
+#define RESTRICT  // the cache for constants does not see what other work-groups wrote
 
 #define get_group_id(d) ((d) == 0 ? pk_group.s0 : (d) == 1 ? pk_group.s1 : pk_group.s2)
 #define get_local_id(d) \
   ((d) == 0 ? pk_item % PK_X : (d) == 1 ? pk_item / PK_X % PK_Y : pk_item / (PK_X * PK_Y))
 #define get_local_size(d) ((d) == 0 ? PK_X : (d) == 1 ? PK_Y : PK_Z)
 #define get_global_id(d) (get_group_id(d) * get_local_size(d) + get_local_id(d))
-#define get_global_size(d) (pk_group.s3 * PK_X)  // of dimension 0
+#define get_global_size(d) (pk_group.s3 * PK_X)  // for dimension 0 only
 #define barrier(flags) pk_meet_team(pk_team, PK_X *PK_Y *PK_Z)

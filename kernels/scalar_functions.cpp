@@ -1,5 +1,5 @@
-// The table of element functions. Formulas: OpenVINO's operation specifications of the operations
-// of the same name.
+// The table of element functions. The formulas are those of OpenVINO's specifications of the
+// operations with the same names.
 #include "kernels/scalar_functions.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ float nearest_level(float x, float, float last) {
 }
 constexpr const char* kNearestLevel = "round_even(fmin(fmax(x, 0.0f), BETA))";
 
-// f(x) with the rounding of x as given; the OpenCL text is the same formula on float or floatN.
+// f(x), with x rounded as given; the OpenCL text is the same formula for float or floatN.
 constexpr UnaryFunction kUnary[] = {
     {"abs", [](float x, float, float) { return std::fabs(x); }, "fabs(x)"},
     {"acos", [](float x, float, float) { return std::acos(x); }, "acos(x)"},
@@ -79,9 +79,9 @@ constexpr UnaryFunction kUnary[] = {
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
      "x / (1.0f + gate_exp(-ALPHA * x))"},
     {"square", [](float x, float, float) { return x * x; }, "x * x"},
-    // the nearest integer in 0..beta (< 2^22), as a quantised value is stored
+    // the nearest integer in 0..beta (< 2^22), as quantised values are stored
     {"to_byte", nearest_level, kNearestLevel},
-    // the same where it stays a float
+    // the nearest integer in 0..beta, as a float
     {"to_level", nearest_level, kNearestLevel},
     {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
     {"tanh", [](float x, float, float) { return std::tanh(x); }, "tanh(x)"},

@@ -1,14 +1,14 @@
-// Unary and binary functions of one element: one table serves evaluate(), the elementwise kernels
-// and the post-op tails.
+// Unary and binary functions of one element: evaluate(), the elementwise kernels and the tails use
+// the same table.
 #pragma once
 
 #include <string_view>
 
 namespace clinfer {
 
-// The OpenCL expression computes in float; x and y stand for the operands, ALPHA and BETA for the
-// parameters, which are spliced in as exact float literals. Expressions hold for float and floatN
-// alike (use select(), not ?:).
+// The OpenCL expression computes in float. x and y are the operands; ALPHA and BETA are the
+// parameters, inserted as exact float literals. Expressions must be valid for float and floatN (use
+// select(), not ?:).
 struct UnaryFunction {
   std::string_view name;
   float (*apply)(float x, float alpha, float beta);

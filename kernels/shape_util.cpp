@@ -126,7 +126,7 @@ void copy_loops(const std::vector<Loop>& loops, const T* from, T* to) {
 void copy_strided(size_t element_size, const Shape& shape, const void* from,
                   const Shape& from_strides, void* to, const Shape& to_strides) {
   if (count(shape) == 0) return;
-  std::vector<Loop> loops;  // neighbours that are one run in both places are merged
+  std::vector<Loop> loops;  // adjacent dimensions that are contiguous on both sides are merged
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 1) continue;
     const Loop loop{shape[d], from_strides[d], to_strides[d]};

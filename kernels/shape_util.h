@@ -1,5 +1,6 @@
-// What the operations that move data share: reading axes and constant inputs of untrusted models,
-// typed dispatch, strided copies on the host, and evaluate() for operations that are views.
+// Code shared by operations that move data: reading axes and constant inputs of untrusted models,
+// dispatch by element type, strided copies on the host, and evaluate() for operations that are
+// views.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@
 
 namespace clinfer {
 
-// Elements that kernels, which index by int, can reach in one tensor.
+// The largest number of elements of a tensor that kernels, which index by int, can address.
 inline constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
 
-// In which values of type T are added up and multiplied: integers wrap.
+// The type in which values of type T are added and multiplied: integers wrap.
 template <typename T>
 using Wrapping = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
 
@@ -25,46 +26,47 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  //
 [[noreturn]] void fail_model(const std::string& what);        // Error{bad_model}
 [[noreturn]] void fail_unsupported(const std::string& what);  // Error{unsupported}
 
-// The versions first..last in which an operation is the same.
+// The operation's versions first..last, which do not differ.
 std::vector<int> opset_range(int first, int last = 16);
 
 // Throws unless the operation has `least` to `most` inputs.
 void check_inputs(const ShapeContext& context, size_t least, size_t most);
 void check_rank(const Shape& shape, size_t least, size_t most, const char* what);
 
-// `axis` in 0..rank-1; negative ones count from the end. Throws Error{bad_model} that names `what`.
+// Returns `axis` in 0..rank-1; negative ones count from the end. Throws Error{bad_model} that names
+// `what`.
 size_t checked_axis(int64_t axis, size_t rank, const char* what);
-// Product without overflow; throws Error{unsupported} above 2^31 - 1 and Error{bad_model} below 0.
-// Dimensions beside a 0 count as well.
+// The product without overflow. Throws Error{unsupported} above 2^31 - 1 and Error{bad_model} below
+// 0. Also counts dimensions next to a 0.
 int64_t checked_count(const Shape& shape);
 int64_t checked_product(int64_t a, int64_t b);
 
-// Whether input `i` is there at all.
+// True if input `i` exists.
 inline bool has_input(const ShapeContext& context, size_t i) { return i < context.inputs.size(); }
-// The integers of constant input `i`. Throws Error{unsupported} where it is not constant and
-// Error{bad_model} where it is not of integers or has more than one dimension.
+// The integers of constant input `i`. Throws Error{unsupported} if it is not constant, and
+// Error{bad_model} if it is not of integers or has more than one dimension.
 std::vector<int64_t> constant_ints(const ShapeContext& context, size_t i, const char* what);
 int64_t constant_int(const ShapeContext& context, size_t i, const char* what);  // of one element
-// The integers or the one number of a tensor, where evaluate() reads its inputs; Error{bad_model}
-// where there is none.
+// The integers, or the single number, of a tensor that evaluate() reads; Error{bad_model} if there
+// is none.
 int64_t one_int(const Tensor& tensor, const char* what);
 float one_float(const Tensor& tensor, const char* what);
 
-// Elements from `from` to `to`, both at index 0 of `shape`, with strides in elements of
+// Copies elements between `from` and `to`, the addresses of index 0, with strides in elements of
 // `element_size` bytes (1, 2, 4, 8).
 void copy_strided(size_t element_size, const Shape& shape, const void* from,
                   const Shape& from_strides, void* to, const Shape& to_strides);
-// A dense copy of `view`, which lies in the row-major tensor `from`, into the row-major tensor
+// Makes a dense copy of `view`, which lies in the row-major tensor `from`, in the row-major tensor
 // `to`.
 void copy_view(const Tensor& from, const TensorDesc& view, Tensor& to);
-// Copies all bytes; both hold as many elements of one type.
+// Copies all bytes; both must have the same type and number of elements.
 void copy_all(const Tensor& from, Tensor& to);
 
-// The rows of a matrix before those that a kernel has filled up (OpDef::upper_bounds); any other
-// tensor as it is.
+// The rows of a matrix before the unused ones that a kernel has filled (OpDef::upper_bounds); any
+// other tensor unchanged.
 Tensor found_rows(const Tensor& filled);
 
-// Steps `index` to the next one in row-major order; false after the last.
+// Advances `index` to the next one in row-major order; returns false after the last.
 inline bool next_index(Shape& index, const Shape& shape) {
   for (size_t d = shape.size(); d-- > 0;) {
     if (++index[d] < shape[d]) return true;
@@ -73,7 +75,7 @@ inline bool next_index(Shape& index, const Shape& shape) {
   return false;
 }
 
-// Calls f with a value of the unsigned type of an element's size, for code that only moves
+// Calls f with a value of the unsigned type of the element's size, for code that only moves
 // elements.
 template <typename F>
 void with_size(ElementType type, F&& f) {
@@ -89,8 +91,7 @@ void with_size(ElementType type, F&& f) {
   }
 }
 
-// Calls f with a value of the C++ type of an element, for code that computes. Floats come as f32
-// (or f64).
+// Calls f with a value of the element's C++ type, for code that computes. Floats are f32 (or f64).
 template <typename F>
 void with_number(ElementType type, F&& f) {
   switch (type) {
@@ -121,7 +122,7 @@ void with_number(ElementType type, F&& f) {
   fail_unsupported("computing on f16 values on the host");
 }
 
-// Writes integers in whatever type the tensor has.
+// Writes integers in the tensor's own type.
 template <typename Values>
 void store_ints(const Values& values, Tensor& tensor) {
   with_number(tensor.type(), [&](auto zero) {
@@ -130,9 +131,9 @@ void store_ints(const Values& values, Tensor& tensor) {
   });
 }
 
-// The element type that an attribute names ("i32", "f32", ...).
+// The element type that an attribute states ("i32", "f32", ...).
 ElementType parse_type(const std::string& name);
-// The same where only i32 and i64 are possible.
+// Like the function above, for attributes that allow only i32 and i64.
 ElementType index_type(const Attributes& attributes, const char* name,
                        ElementType otherwise = ElementType::i64);
 

@@ -1,4 +1,4 @@
-// Generates the OpenCL C of a post-op tail, and applies one in plain C++.
+// Generates the OpenCL C of a tail, and applies a tail in plain C++.
 #include "kernels/tail.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kChannelPadding = 16;  // widest vector a kernel loads
 
-// Exact spelling of a float; decimal text would round.
+// Exact text of a float; decimal text would round.
 std::string literal(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
@@ -29,8 +29,8 @@ std::string spliced(std::string_view expression, const PostOp& op) {
   return text;
 }
 
-// Size and stride of an operand along logical dimension `dim` of the output, as numpy aligns them;
-// stride 0 where broadcast.
+// Size and stride of an operand along logical dimension `dim` of the output, aligned as in numpy;
+// the stride is 0 if the operand is broadcast.
 struct Dim {
   int64_t size = 1, stride = 0;
 };
@@ -41,10 +41,11 @@ Dim dim_of(const TensorDesc& operand, size_t out_rank, int dim) {
   return {operand.shape[at], operand.shape[at] == 1 ? 0 : operand.strides[at]};
 }
 
-// n, h, w, c order of the strides that kernels see.
+// The kernels' order of strides: n, h, w, c.
 std::array<int, 4> walked(const TailAxes& axes) { return {axes.n, axes.h, axes.w, axes.c}; }
 
-// A constant operand packed f32 in memory order n, h, w, c, channels padded for whole vectors.
+// A constant operand packed as f32 in the memory order n, h, w, c, with channels padded to whole
+// vectors.
 struct PackedConstant {
   std::array<int, 4> strides{};
   std::vector<std::byte> bytes;
@@ -78,7 +79,7 @@ PackedConstant pack_constant(const Tensor& value, size_t out_rank, const TailAxe
   return packed;
 }
 
-// Strides of a tensor as kernels see them.
+// Strides of a tensor in the kernels' order.
 std::array<int, 4> walked_strides(const TensorDesc& tensor, size_t out_rank, const TailAxes& axes) {
   std::array<int, 4> strides{};
   for (size_t i = 0; i < 4; ++i)
@@ -86,9 +87,8 @@ std::array<int, 4> walked_strides(const TensorDesc& tensor, size_t out_rank, con
   return strides;
 }
 
-// Whether what is read or written at c lies at a multiple of the vector's size: then it is one
-// access on GPUs, too. Memory itself is aligned far better. `offset`: of the tensor, 0 of
-// constants.
+// True if vectors at c are aligned to their size: each is then one access on GPUs as well. The
+// memory itself has a larger alignment. `offset`: of the tensor; 0 for constants.
 bool aligned(const OpDesc& desc, int64_t offset, int vector, const TailAxes& axes,
              const std::array<int, 4>& strides) {
   return axes.c >= 0 && desc.outputs[0].shape[axes.c] % vector == 0 && offset % vector == 0 &&
@@ -98,7 +98,7 @@ bool aligned(const OpDesc& desc, int64_t offset, int vector, const TailAxes& axe
 
 std::string operand_name(size_t i) { return "tail" + std::to_string(i); }
 
-// Where position n, h, w, c of a tensor of run-time strides lies.
+// The index of position n, h, w, c in a tensor with run-time strides.
 std::string place_of(const std::string& name) {
   const std::string by = name + "_strides";
   return "AT(" + name + ") + n * " + by + ".s0 + h * " + by + ".s1 + w * " + by + ".s2 + c * " +
@@ -220,7 +220,7 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
         strides = walked_strides(operand, desc.outputs[0].shape.size(), axes);
         pass_tensor("IN", type, name, Argument::input(op.operand, size_of(operand.type)));
       }
-      std::string at = "AT(" + name + ") + c";  // what differs by channel only needs no strides
+      std::string at = "AT(" + name + ") + c";  // operands by channel need no strides
       if (constant.empty() || strides != std::array<int, 4>{0, 0, 0, 1}) {
         pass("int4", name + "_strides", strides);
         at = place_of(name);
@@ -244,8 +244,8 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
         left = "here";
         body += "    const int here = min(left, " + name + "_channels - c);\n";
       }
-      // Channel strides are 0 or 1 for vectors; which of them is known now, so the kernel need not
-      // ask.
+      // With vectors, channel strides are 0 or 1; the value is known here, so the kernel need not
+      // test it.
       if (vector == 1 || strides[3] == 0) {
         body += "    y = (" + float_v + ")(" + (op.padded ? "here < 1 ? 0.0f : " : "") +
                 load("1", "p") + ");\n";

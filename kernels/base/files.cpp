@@ -1,5 +1,5 @@
-// POSIX calls, with descriptors rather than names wherever a name could have come to mean another
-// file meanwhile.
+// POSIX calls. They use descriptors rather than names wherever the name could refer to another file
+// in the meantime.
 #include "kernels/base/files.h"
 
 #include <dirent.h>
@@ -43,22 +43,22 @@ std::string unguessable_name() {
   return std::string(kPrefix) + hex(number) + std::string(kSuffix);
 }
 
-// Locks a new temporary file, so that nobody takes it for one of a dead process. False: somebody
-// already did.
+// Locks a new temporary file, so that remove_abandoned_files() does not delete it. Returns false if
+// another process already holds the lock, in order to delete the file.
 bool hold(int file) {
-  if (flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;  // not every system locks
+  if (flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;  // some file systems lack locks
   struct stat status {};
   return fstat(file, &status) == 0 && status.st_nlink > 0;
 }
 
-// The permissions of `old` for a file that takes its place: nobody gains any.
+// The permissions of a file that replaces `old`: no user gains any.
 void take_permissions(int file, const struct stat& old) {
   mode_t mode = old.st_mode & 0777;
   if (old.st_uid != geteuid()) mode &= 0644;
   struct stat status {};
   if (fstat(file, &status) != 0) return;
   if (status.st_gid != old.st_gid && fchown(file, static_cast<uid_t>(-1), old.st_gid) != 0)
-    mode &= 0707 | (mode & 07) << 3;  // another group: what everybody may
+    mode &= 0707 | (mode & 07) << 3;  // another group: only permissions that everyone has
   (void)!fchmod(file, mode);
 }
 
@@ -72,7 +72,8 @@ int write_all(int file, std::string_view bytes) {
   return 0;
 }
 
-// Permissions of one file or folder. A group of the user's own (the same number) is no other.
+// Checks the permissions of one file or folder. The user's own group (with the user's number) does
+// not count as another user.
 std::string who_else_writes(const std::string& name, const struct stat& status) {
   if (status.st_uid != geteuid() && status.st_uid != 0)
     return name + " belongs to user " + std::to_string(status.st_uid);
@@ -132,7 +133,7 @@ std::string explain(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "not enough memory";
   const auto* refused = dynamic_cast<const std::system_error*>(&error);
   if (!refused) return message_line(error.what());
-  // A thread that cannot be made says no more than what the system says.
+  // If no thread can be started, the system's reason is all that is known.
   const std::string bare = refused->code().message(),
                     reason = system_reason(refused->code().value());
   std::string text = error.what();
@@ -176,7 +177,7 @@ void NewFile::write(std::string_view bytes) {
 }
 
 void NewFile::flush() {
-  // Not every file system can (EINVAL), and none need for what is no regular file.
+  // Not every file system supports fsync (EINVAL), and only regular files need it.
   if (fsync(file_.get()) != 0 && errno != EINVAL) fail(errno);
 }
 
@@ -234,7 +235,7 @@ void make_folders(const std::string& path, mode_t mode) {
     if (mkdir(made.c_str(), mode) == 0 || errno == EEXIST) continue;
     const int error = errno;
     std::error_code ignored;
-    if (!fs::is_directory(made, ignored))  // one may be there in which nothing can be made
+    if (!fs::is_directory(made, ignored))  // it may exist, in a folder that does not allow new ones
       throw Error(ErrorCode::io,
                   "the folder " + made.string() + " cannot be made: " + system_reason(error));
   }

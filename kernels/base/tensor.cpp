@@ -176,13 +176,12 @@ struct Half {
   uint16_t bits;
 };
 
-// A model's bytes may hold anything, and a C++ bool only 0 or 1.
+// A model's bytes may have any value, but a C++ bool must be 0 or 1.
 struct Boolean {
   uint8_t byte;
 };
 
-// Calls f with a null pointer of the C++ type that stands for `type`; f's generic body does the
-// work.
+// Calls f with a null pointer of the C++ type of `type`, from which a generic f takes the type.
 template <typename F>
 void with_type(ElementType type, F&& f) {
   switch (type) {
@@ -226,7 +225,7 @@ To convert_one(From value) {
   } else if constexpr (std::is_same_v<To, Boolean>) {
     return Boolean{static_cast<uint8_t>(value != From{0})};
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // C++ leaves out-of-range conversions undefined; saturate instead, NaN is 0.
+    // Out-of-range conversions are undefined in C++: saturates, and turns NaN into 0.
     if (std::isnan(value)) return To{0};
     if (value <= static_cast<From>(std::numeric_limits<To>::min()))
       return std::numeric_limits<To>::min();
@@ -238,7 +237,7 @@ To convert_one(From value) {
   }
 }
 
-// Elements that lie side by side have a loop of their own, which compilers turn into vectors.
+// Adjacent elements have a separate loop, which compilers vectorise.
 template <typename From, typename To>
 void convert_run(const From* __restrict from, int64_t from_stride, To* __restrict to,
                  int64_t to_stride, int64_t n) {
@@ -249,7 +248,7 @@ void convert_run(const From* __restrict from, int64_t from_stride, To* __restric
   for (int64_t i = 0; i < n; ++i) to[i * to_stride] = convert_one<To>(from[i * from_stride]);
 }
 
-// Neighbouring dimensions that both sides walk with one stride, as one.
+// Merges adjacent dimensions with one common stride on both sides.
 void merge_runs(Shape& shape, Shape& from_strides, Shape& to_strides) {
   for (size_t d = shape.size(); d-- > 1;) {
     const bool one_run = from_strides[d - 1] == from_strides[d] * shape[d] &&

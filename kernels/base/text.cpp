@@ -10,8 +10,8 @@ constexpr size_t kLongestHead = 3000, kLongestTail = 1000;  // bytes
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// Bytes of the character that `text` starts with; 0: there is none. `wrong` is then how many bytes
-// one replacement stands for.
+// The length in bytes of the character at the start of `text`; 0 if it is invalid. `wrong` is then
+// the number of bytes that one U+FFFD replaces.
 size_t character(std::string_view text, size_t& wrong) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
@@ -19,7 +19,8 @@ size_t character(std::string_view text, size_t& wrong) {
   if (lead < 0x80) return 1;
   const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
   if (lead < 0xc2 || lead > 0xf4) return 0;
-  // The second byte's range keeps out overlong forms, surrogates and what is above U+10FFFF.
+  // The range of the second byte excludes overlong forms, surrogates and code points above
+  // U+10FFFF.
   const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
   const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
   if (text.size() < 2 || byte(1) < low || byte(1) > high) return 0;

@@ -1,20 +1,21 @@
-// Lists of boxes by score, as a work-group of LOCAL work-items (a multiple of 32) sorts them. A list
-// is one of keys in global memory; of two keys the larger goes first: that of the better score or,
-// of equal scores, of the smaller index. 0 is no box. PART: keys sorted at a time in local memory.
+// Sorts lists of boxes by score, with a work-group of LOCAL work-items (a multiple of 32). A list
+// consists of keys in global memory, larger keys first: a larger key has a higher score or, with an
+// equal score, a smaller index. Key 0 is no box. PART: keys that are sorted at a time in local
+// memory.
 
-// Local memory of a list; WORDS: ints that the source has a use for.
+// Local memory of a list; WORDS: number of ints for the including source.
 typedef struct {
   ulong part[PART];
   float4 near_boxes[32];
   ulong near_keys[32];
   uint beats[32];  // bit j of [i]: i would suppress j, which comes later
-  uint beaten;     // suppressed by one that was found before
+  uint beaten;     // suppressed by a box found earlier
   int found, count;
   int words[WORDS];
 } FN(List);
 
 ulong FN(key)(float score, int index) {
-  const uint bits = score == 0 ? 0 : as_uint(score);  // -0 is no less than 0
+  const uint bits = score == 0 ? 0 : as_uint(score);  // makes -0 equal to 0
   return (ulong)(bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u)) << 32 | ~(uint)index;
 }
 float FN(score)(ulong key) {
@@ -22,10 +23,10 @@ float FN(score)(ulong key) {
   return as_float(bits ^ (bits >> 31 ? 0x80000000u : 0xffffffffu));
 }
 int FN(index)(ulong key) { return (int)~(uint)key; }
-// Keys for an order of two integers, smaller ones first.
+// Keys that order two integers, smaller ones first.
 ulong FN(rank)(int first, int second) { return (ulong)~(uint)first << 32 | ~(uint)second; }
 
-// Keys that there has to be room for to sort `count`: a power of two.
+// The number of keys for which memory is needed to sort `count`: a power of two.
 int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
 
 // One step of a bitonic sort, on `length` keys from number `first` of the list on.
@@ -38,9 +39,10 @@ int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
     (keys)[j] = swap ? a : b;                                        \
   }
 
-// Sorts a list of `count` keys with room behind them. Its loops run at least once: of loops with
-// barriers that might not, PoCL takes a copy of all that follows. First parts are sorted; from then
-// on, keys closer than a part are compared part by part.
+// Sorts a list of `count` keys, after which there must be room (see above). Its loops run at least
+// once, because PoCL duplicates all code after a loop with barriers that might not run. First sorts
+// parts; then compares keys that are closer than the length of a part within parts, in local
+// memory.
 #define SORT(keys, count)                                                                        \
   {                                                                                              \
     const int item = (int)get_local_id(0), room = FN(room)(count), length = min(room, PART);     \
@@ -79,12 +81,12 @@ int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
 
 float4 FN(corners)(float2 low, float2 high) { return (float4)(low.x, low.y, high.x, high.y); }
 
-// a / b rounded to nearest, which OpenCL does not promise.
+// a / b rounded to nearest, which OpenCL does not guarantee.
 float FN(quotient)(float a, float b) {
   const float q = a / b, rest = fma(-q, b, a), better = fma(rest, 1.0f / b, q);
   return isfinite(better) ? better : q;
 }
-// std::min, std::max and std::clamp: of a NaN they make what these make of it.
+// Give the same results for a NaN as std::min, std::max and std::clamp.
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
 #define MAX(a, b) ((a) < (b) ? (b) : (a))
 #define CLAMP(v, low, high) ((v) < (low) ? (low) : (high) < (v) ? (high) : (v))

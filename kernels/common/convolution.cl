@@ -1,5 +1,5 @@
-// What the arguments of all kinds of convolution have: sizes of input, output and kernel, strides,
-// dilations and pads, as geometry() lists them.
+// Arguments of all kinds of convolution: sizes of input, output and kernel, strides, dilations and
+// pads, in the order of geometry().
 #define GEOMETRY \
   int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
 

@@ -5,11 +5,13 @@
 #define round_even(x) rint(x)
 #endif
 
-// exp(x) for gates (sigmoid, swish), saturated for |x| > 87, never infinite or 0, and exp(x) - 1 of x <= 0: within 2 units in the last place on CPUs, where
-// native_exp() may be off by 1e-4 (Intel's), on GPUs as close as their instruction.
+// exp(x) for gates (sigmoid, swish), saturated for |x| > 87 (never infinite or 0), and exp(x) - 1
+// for x <= 0. Within 2 units in the last place on CPUs, where native_exp() may be off by 1e-4
+// (Intel's); on GPUs as accurate as their instruction.
 #ifdef ON_CPU
-// exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, ln 2 in two parts; exp(r) - 1 as a polynomial of degree 7 by Cephes (expf).
-// PoCL's own exp handles every special case and costs about twice as much.
+// exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, with ln 2 in two parts. exp(r) - 1
+// is a polynomial of degree 7 by Cephes (expf). PoCL's own exp handles every special case and takes
+// about twice as long.
 #define DEFINE_GATE_EXP(F, I)                                                   \
   inline F __attribute__((overloadable)) split_exp(F x, F *power) {             \
     x = fmin(fmax(x, (F)-87.0f), (F)87.0f);                                     \

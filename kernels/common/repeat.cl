@@ -1,6 +1,6 @@
-// REPEAT(N, M) expands M(0) M(1) ... M(N-1): accumulators with names of their own, which every
-// compiler keeps in registers (arrays indexed in loops are not always taken apart). REPEAT_WITH
-// passes one more argument through.
+// REPEAT(N, M) expands M(0) M(1) ... M(N-1), for accumulators with separate names, which every
+// compiler keeps in registers (some do not for arrays indexed in loops). REPEAT_WITH passes one
+// more argument.
 #define REPEAT_1(M) M(0)
 #define REPEAT_2(M) REPEAT_1(M) M(1)
 #define REPEAT_3(M) REPEAT_2(M) M(2)

@@ -1,7 +1,12 @@
-// Goes through a sorted list, 32 boxes at a time, and keeps those that no better one suppresses.
-// The kernel has `list`, its local memory, `keys`, of which `listed` count, `most` (boxes to keep at most), `places` (room in
-// global memory for the boxes that are kept), BOX(key), a float4, and SUPPRESSES(key, box, better
-// key, better box). Leaves `found` keys at the front of the list.
+// Processes a sorted list, 32 boxes at a time, and keeps the boxes that no better one suppresses.
+// The including kernel defines:
+//   list       its local memory
+//   keys       the list, with `listed` keys
+//   most       maximum number of boxes to keep
+//   places     room in global memory for the boxes that are kept
+//   BOX(key)   the box as float4
+//   SUPPRESSES(key, box, better key, better box)
+// Leaves `found` keys at the front of the list.
 #define BIT(i) (0x80000000u >> (i))
 #define LANES (LOCAL / 32)
   const int candidate = (int)get_local_id(0) / LANES, lane = (int)get_local_id(0) % LANES;

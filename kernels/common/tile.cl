@@ -1,6 +1,6 @@
-// What the tile kernels have in common: arguments, where a tile's pixels are, and how vectors of sums
-// are stored. A kernel defines T (of the output), VECTOR, VECTORS, TILE_P, LANES, ROLLED,
-// POINTWISE, FLAT_TAIL and DEPTH, and RESULT(v), a vector of sums as floats.
+// Code shared by the tile kernels: arguments, positions of a tile's pixels, and stores of vectors
+// of sums. A kernel defines T (of the output), VECTOR, VECTORS, TILE_P, LANES, ROLLED, POINTWISE,
+// FLAT_TAIL and DEPTH, and RESULT(v), which converts a vector of sums to floats.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
@@ -8,15 +8,18 @@ typedef struct {
   int in_channels, out_channels, blocks;  // of one group
   int depth;                              // packed rows of weights of one output
   int pixels, tiles, tiles_per_item;
-  int merged;   // a row of the kernel meets adjacent memory: kw * in_channels elements at a stretch
-  int outside;  // where in the weights starts what stands for pixels outside the input
+  // A row of the kernel reads adjacent memory: kw * in_channels elements.
+  int merged;
+  // The index, in the weights, of the values that are read for pixels outside the input.
+  int outside;
   int blocks_first;  // blocks of channels are dimension 1 of the launch, runs of tiles dimension 2
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
 #define BLOCK (VECTORS * LANES * VECTOR)
 
-// Which tiles and which block of channels; only the programs of CPUs can take blocks first.
+// The tiles and the block of channels of this work-item. Only programs for CPUs support
+// blocks_first.
 #if ROLLED
 #define RUN_OF_TILES (int)(a.blocks_first ? get_global_id(2) : get_global_id(1))
 #define BLOCK_NUMBER (int)(a.blocks_first ? get_group_id(1) : get_group_id(2))
@@ -25,8 +28,8 @@ typedef struct {
 #define BLOCK_NUMBER (int)get_group_id(2)
 #endif
 
-// Places of the pixels of a tile: n0, y0, x0, ... in the output, at0, ... in the input; `inside` where
-// all of them see nothing but input. Steps n, y, x on to the next tile.
+// Positions of the pixels of a tile: n0, y0, x0, ... in the output, at0, ... in the input.
+// `inside`: all their taps lie inside the input. Advances n, y, x to the next tile.
 #if DEPTH
 #define PLACE_Z(p) const int z##p = z, iz##p = z * a.sd - a.pd;
 #define NEXT_Y         \

@@ -1,7 +1,7 @@
 // Stores the sums of a tile.
 #if ROLLED
-    // A loop over all results: written out for each of them, the tail is most of what a CPU's driver
-    // has to compile.
+    // A loop over all results: unrolled, the copies of the tail would be most of the code that a
+    // CPU's driver compiles.
     FV results[TILE_P * VECTORS];
 #define KEEP_(p, k) results[p * VECTORS + k] = RESULT(acc##p##_##k);
 #if POINTWISE && FLAT_TAIL
@@ -23,7 +23,7 @@
 #endif
     REPEAT(TILE_P, KEEP)
     const int stored = min(left, TILE_P);
-    // Pixels innermost: what the tail reads for each channel is read once for all of them.
+    // Pixels are the inner loop: the tail's values per channel are then read once for all pixels.
 #pragma unroll 1
     for (int k = 0; k < VECTORS; ++k) {
       const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;

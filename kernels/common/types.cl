@@ -1,4 +1,5 @@
-// Storage and compute types, and the macros by which kernels name their tensors. Included once at the top of every program.
+// Storage and compute types, and the macros by which kernels name their tensors. Included once at
+// the top of every program.
 // T is the storage type of activations (float or half); all arithmetic is in float.
 #pragma OPENCL FP_CONTRACT ON
 #ifdef USE_HALF
@@ -7,16 +8,19 @@
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
-// A function of this instantiation: FN(load) -> load_<KERNEL_NAME>, so that several instantiations share a program.
+// A function of this instantiation: FN(load) -> load_<KERNEL_NAME>, so that several instantiations
+// can be in one program.
 #define FN(name) CAT(CAT(name, _), KERNEL_NAME)
 
-// A kernel is WORK_GROUP(x, y, z), then on a line of its own KERNEL(parameters) { body }, with at most one SHARED array of
-// local memory in use at a time. persistent.cl makes a function of the same text.
+// A kernel is written as WORK_GROUP(x, y, z), then on a line of its own KERNEL(parameters) { body
+// }, with at most one SHARED array of local memory in use at a time. persistent.cl makes a function
+// of the same text.
 #define WORK_GROUP(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 #define KERNEL __kernel void KERNEL_NAME
 #define SHARED(type, name, count) __local type name[count]
 #define RESTRICT restrict
-// A tensor argument is a base buffer and an element offset (see Argument in kernel.h); AT gives the tensor's first element.
+// A tensor argument is a base buffer and an element offset (see Argument in kernel.h); AT is the
+// address of the tensor's first element.
 #define IN(type, name) __global const type *RESTRICT name##_base, const int name##_offset
 #define OUT(type, name) __global type *RESTRICT name##_base, const int name##_offset
 #define AT(name) (name##_base + name##_offset)
@@ -27,7 +31,8 @@
 #define INTV(V) CAT(int, V)
 #define convert_float1(x) convert_float(x)
 
-// Vectors at any element alignment. PoCL's own functions move two floats at a time, and bytes one by one.
+// Vectors at any element alignment. PoCL's own functions move two floats at a time, and bytes one
+// by one.
 #ifdef POCL_DEVICE_ADDRESS_BITS
 #define DEFINE_MOVES_IN(SPACE, T, V)                                                                   \
   static inline T##V __attribute__((overloadable)) load##V(SPACE const T *p) {                         \
@@ -60,8 +65,9 @@ DEFINE_MOVES(uchar, 16)
 #define store16(v, p) vstore16(v, 0, p)
 #endif
 
-// Loads and stores of V elements of type float or half as floats, at any element alignment.
-// One macro a width: some compilers have vload and vstore as macros of their own, so the names cannot be pasted together.
+// Loads and stores of V elements of type float or half as floats, at any element alignment. One
+// macro per width: some compilers define vload and vstore as macros, so that names cannot be pasted
+// together.
 #define LOAD_float_1(p) (*(p))
 #define STORE_float_1(v, p) (*(p) = (v))
 #define LOAD_float_2(p) load2(p)
@@ -78,7 +84,7 @@ DEFINE_MOVES(uchar, 16)
 #define STORE_half_2(v, p) vstore_half2_rte(v, 0, p)
 #define LOAD_half_4(p) vload_half4(0, p)
 #define STORE_half_4(v, p) vstore_half4_rte(v, 0, p)
-// Quantised values; what is stored is an integer from 0 to 255 already.
+// Quantised values; the value to store is already an integer from 0 to 255.
 #define LOAD_uchar_1(p) convert_float(*(p))
 #define STORE_uchar_1(v, p) (*(p) = convert_uchar(v))
 #define LOAD_uchar_2(p) convert_float2(load2(p))
@@ -113,8 +119,8 @@ void store_half16(float16 v, __global half *p) {
 #define LOADV_PRIVATE(V, p) LOADV(float, V, p)
 #define STOREV_PRIVATE(V, v, p) STOREV(float, V, v, p)
 
-// The same for elements at a multiple of the vector's own size. Loads of halves at any alignment are made of single elements
-// by some compilers; these are one instruction.
+// Loads and stores of vectors aligned to their own size. Some compilers split loads of halves at
+// any alignment into single elements; these are one instruction.
 #define LOAD_ALIGNED_float_1(p) (*(p))
 #define LOAD_ALIGNED_float_2(p) (*(__global const float2 *)(p))
 #define LOAD_ALIGNED_float_4(p) (*(__global const float4 *)(p))

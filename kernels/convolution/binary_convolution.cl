@@ -6,7 +6,7 @@ typedef struct {
   int in_n, in_c, in_h, in_w, out_n, out_c, out_h, out_w;  // strides
   int ih, iw, oh, ow, kh, kw, sh, sw, dh, dw, ph, pw;
   int in_channels, out_channels, words;  // words of 32 channels
-  int pad;                               // what lies outside: -1, 0 or 1
+  int pad;                               // value of pixels outside the input: -1, 0 or 1
   int items;
 } FN(Args);
 
@@ -47,7 +47,7 @@ KERNEL(IN(uint, signs), IN(uint, weights), OUT(T, out), const FN(Args) a TAIL_PA
       int differing = 0;
       for (int i = 0; i < a.words; ++i) differing += popcount(w[i] ^ (inside ? s[i] : 0));
       const int equal = a.in_channels - differing;
-      // Outside, the words are all -1; a pad of 1 is the opposite.
+      // Outside the image, the words are all -1; a pad of 1 is the opposite.
       const int total = equal - differing;
       sum += inside || a.pad < 0 ? total : -total;
     }

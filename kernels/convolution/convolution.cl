@@ -1,14 +1,15 @@
 // Direct convolution on channels-last activations: a work-item computes TILE_P neighbouring pixels
-// x VECTORS vectors of VECTOR output channels in registers. Weights are packed [group][block][kd]
-// [kh][kw][input channel][VECTORS][LANES][VECTOR]; a row of zeros behind them stands for every
-// pixel outside the input. Defines beside T, VECTOR, VECTORS and TILE_P:
-// IN_T                 of the input and the weights
-// LANES, ROWS, SLICES  work-group: lanes along output channels x rows of tiles x slices of the
-//                      input channels, whose sums are added up in local memory
-// UNROLL, ALIGNED      input channels loaded at once, 1 or 4 (1: broadcasts); fours are aligned
-// ROLLED               for a CPU: results are stored in a loop, blocks may be dimension 1
-// POINTWISE, FLAT_TAIL 1x1, both tensors are one long row of pixels; so are the tail's operands
-// DEPTH                there is a third spatial dimension
+// x VECTORS vectors of VECTOR output channels in registers. Weights are packed as
+// [group][block][kd] [kh][kw][input channel][VECTORS][LANES][VECTOR]; a row of zeros after the
+// weights is read for every pixel outside the input. Defines besides T, VECTOR, VECTORS and TILE_P:
+//   IN_T                 type of the input and the weights
+//   LANES, ROWS, SLICES  work-group: lanes along output channels x rows of tiles x slices of the
+//                        input channels, whose sums are added in local memory
+//   UNROLL, ALIGNED      input channels per load, 1 or 4 (1: broadcasts); ALIGNED: aligned fours
+//   ROLLED               for a CPU: results are stored in a loop; blocks may be dimension 1
+//   POINTWISE            1x1; input and output are each one long row of pixels
+//   FLAT_TAIL            the tail's operands are long rows of pixels as well
+//   DEPTH                there is a third spatial dimension
 
 #define RESULT(v) v
 #include "kernels/common/tile.cl"
@@ -17,7 +18,7 @@
   const FV w##k = LOADV_ALIGNED(IN_T, VECTOR, w + (j)*BLOCK + (k)*LANES * VECTOR);
 #define FMA_(p, k) acc##p##_##k = fma((FV)(x##p), w##k, acc##p##_##k);
 
-// One input channel of every pixel at r0, r1, ... times its row of weights.
+// Adds the products of one input channel of every pixel at r0, r1, ... and its row of weights.
 #define LOAD_ONE(p) const float x##p = LOADV(IN_T, 1, r##p + i);
 #define FMA(p) REPEAT_WITH(VECTORS, p, FMA_)
 #define STEP_ONE                     \
@@ -62,7 +63,8 @@
   for (int i = from; i < (n); ++i) STEP_ONE
 #endif
 
-// All of n input elements with their n rows of weights, or this work-item's slice of them.
+// Adds the products of all n input elements, or this work-item's slice of them, and their n rows of
+// weights.
 #if SLICES > 1
 #define RUN(n)                                                           \
   {                                                                      \
@@ -81,8 +83,8 @@ WORK_GROUP(LANES, ROWS, SLICES)
 KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = RUN_OF_TILES * a.tiles_per_item;
 #if SLICES > 1
-  // All work-items of a group pass the barriers equally often; tiles past the end repeat the last
-  // pixel and store nothing.
+  // All work-items of a group must pass the barriers equally often: tiles past the end repeat the
+  // last pixel and store nothing.
   const int last = first + a.tiles_per_item;
   const int slice = get_local_id(2);
   SHARED(float, sums, SLICES * LANES * ROWS * TILE_P * VECTORS * VECTOR);
@@ -106,7 +108,7 @@ KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAM
     __global const IN_T *w = block;
 
 #if POINTWISE
-    // Pixels past the end repeat the last one; they are not stored.
+    // Pixels past the end repeat the last one and are not stored.
 #define POINT(p) \
   __global const IN_T *const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
     REPEAT(TILE_P, POINT)
@@ -143,7 +145,7 @@ KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAM
 #endif
 
 #if SLICES > 1
-// Slices take turns at the pixels.
+// The slices share the pixels between them.
 #define SPILL_(p, k) STOREV(float, VECTOR, acc##p##_##k, own + (p * VECTORS + k) * VECTOR);
 #define SPILL(p) REPEAT_WITH(VECTORS, p, SPILL_)
 #define GATHER_(p, k)                                                    \

@@ -19,7 +19,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
       resolve_convolution(context.type, context.attributes, data, context.inputs[1].shape);
   Shape out{s.batch, s.groups * s.out_channels};
   for (size_t i = 5 - data.size(); i < 3; ++i) out.push_back(s.out[i]);
-  const ElementType type = context.inputs[0].type;  // sums of bytes are floats to what follows
+  const ElementType type = context.inputs[0].type;  // the sums of bytes have the type float
   return {{type == ElementType::u8 ? ElementType::f32 : type, std::move(out), {}}};
 }
 
@@ -50,7 +50,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
                   const int64_t iy = y * s.stride[1] - s.pad[1] + ky * s.dilation[1];
                   if (iz < 0 || iz >= s.in[0] || iy < 0 || iy >= s.in[1]) continue;
                   const float* row = channel + (iz * s.in[1] + iy) * s.in[2];
-                  // Outputs whose input column ix = x * stride + shift lies inside.
+                  // The outputs whose input column ix = x * stride + shift lies inside the input.
                   const int64_t shift = kx * s.dilation[2] - s.pad[2], step = s.stride[2];
                   const int64_t low = shift < 0 ? ceil_div(-shift, step) : 0;
                   const int64_t high =
@@ -182,7 +182,7 @@ std::vector<OpDef> convolution_ops() {
   convolution.evaluate = evaluate;
   convolution.families = {&wgmma_family(), &kMma, &kTile, &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
-  // Sums of integers, as dynamic quantisation writes them (ConvInteger).
+  // Integer sums, as models with dynamic quantisation use them (ConvInteger).
   convolution.expand = [](Expansion& x) {
     if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);
   };

@@ -1,13 +1,16 @@
 // Depthwise convolution on channels-last activations: a work-item computes TILE_P neighbouring
-// pixels of a row x VECTOR channels. Weights are packed [kh][kw][channel]. The last vector of
-// channels overlaps the one before where needed. Defines: T (of the output), IN_T, VECTOR, TILE_P,
-// LANES, ROWS (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where the
-// loops are to be unrolled, else members of `a`).
-// BYTES     the input is bytes, the weights are floats: exact sums in f32. All channels' zero points
-//           stand for every pixel outside the input; without it, VECTOR zeros behind the weights
-// LOAD, SAVE of vectors in input, weights and output, aligned or not
-// SPLIT     tiles between the edges have code of their own
-// HAS_ZERO  with BYTES: zero points are not all 0
+// pixels of a row x VECTOR channels. Weights are packed as [kh][kw][channel]. The last vector of
+// channels overlaps the one before it if the channels are no multiple of VECTOR. Defines:
+//   T, IN_T         types of the output and of the input
+//   VECTOR, TILE_P  channels and pixels of a work-item
+//   LANES, ROWS     work-group: lanes along channels x rows of tiles
+//   KH, KW, SW, DW  numbers if the loops are unrolled, else members of `a`
+//   BYTES           the input is bytes, the weights are floats: f32 sums are exact. The zero points
+//                   of all channels are read for pixels outside the input; without BYTES, VECTOR
+//                   zeros, which follow the weights
+//   LOAD, SAVE      read and write vectors of input, weights and output, aligned or not
+//   SPLIT           tiles that do not touch the edges have their own code
+//   HAS_ZERO        with BYTES: not all zero points are 0
 
 typedef struct {
   int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
@@ -56,7 +59,7 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
   y -= n * a.oh;
   for (int tile = first; tile < last; ++tile) {
     const int iy = y * a.sh - a.ph, ix0 = x * SW - a.pw;
-    // Rows of the kernel that meet the input.
+    // The rows of the kernel that lie inside the input.
     const int ky_first = iy < 0 ? min((a.dh - 1 - iy) / a.dh, KH) : 0;
     const int ky_last = min(KH, iy < a.ih ? (a.ih - iy + a.dh - 1) / a.dh : 0);
     const int left = a.ow - x;
@@ -72,7 +75,7 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
       __global const WEIGHT_T *const outside = AT(weights) + a.zeros;
 #endif
 #if SPLIT
-      // Between the edges addresses follow from one another.
+      // Away from the edges, each address follows from the one before.
       if (ix0 >= 0 && ix0 + (TILE_P - 1) * SW + (KW - 1) * DW < a.iw) {
         ROWS_OF_TAPS(TAP_INSIDE)
       } else {

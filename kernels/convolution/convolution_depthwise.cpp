@@ -45,7 +45,7 @@ std::string reject_int8(const OpDesc& desc, const DeviceTraits&) {
   return reject_tail(desc, 16, problem.axes);
 }
 
-// On a GPU with work-groups of each of these sizes.
+// Points for a GPU, for each of these sizes of work-group.
 std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
                                 std::initializer_list<int> group_sizes) {
   const int64_t channels = convolution_problem(desc).shape.groups;
@@ -79,15 +79,15 @@ std::vector<TuningPoint> space_int8(const OpDesc& desc, const DeviceTraits& trai
   return points(desc, traits, {128});
 }
 
-// In vector multiply-adds: what is multiplied and loaded, what registers do not hold, and where the
-// activations do not stay in the last cache, waiting for memory: a load that goes on where it ended
-// at the pixel before is fetched ahead, one that jumps over the other pixels of its tile is not.
-// The constants are fitted to 4,640 timings of 236 layers of eleven networks on PoCL with AVX2 (32
-// MiB of cache, batches 1 and 8): the point of least cost takes 1.07 times as long as the best one,
-// on average, and 1.06 times by the sum of times.
+// Cost in vector multiply-adds: multiplications, loads and register spills, and the waits for
+// memory if the activations do not stay in the last-level cache. The CPU prefetches a load that
+// continues where the previous pixel's load ended, but not one that skips the other pixels of its
+// tile. The constants are fitted to 4,640 timings of 236 layers of eleven networks on PoCL with
+// AVX2 (32 MiB of cache, batches 1 and 8): the point with the lowest cost takes 1.07 times as long
+// as the best one on average, and 1.06 times by the sum of times.
 double cost_on_cpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits& traits) {
-  constexpr double kCached = 12 << 20;  // bytes; half of it stays, half as much again does not
-  constexpr double kApart = 900;        // channels of a tile; more are no worse
+  constexpr double kCached = 12 << 20;  // bytes; half of it stays, 1.5 times as much does not
+  constexpr double kApart = 900;        // channels of a tile; more do not cost more
   const int vector = p["VECTOR"], tile_p = p["TILE_P"];
   const double channels = static_cast<double>(s.groups), lanes = traits.vector_width;
   const double items = static_cast<double>(ceil_div(s.groups, vector) * ceil_div(s.out[2], tile_p) *
@@ -104,12 +104,12 @@ double cost_on_cpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits&
          13 * beyond * values / lanes * std::min(1.0, tile_p * channels / kApart);
 }
 
-// Time on a GPU in cycles: what is read, what the slowest work-group waits, what all warps issue
-// (four schedulers a compute unit), what starting work-groups takes. Work-groups beside each other
-// along the channels share lines of memory; an unaligned vector is as many loads as it has
-// channels. The constants are fitted to 15,576 timings of 48 layers of detection, segmentation and
+// Time on a GPU in cycles: memory reads, the wait of the slowest work-group, the instructions of
+// all warps (four schedulers per compute unit), and starting work-groups. Work-groups that are
+// neighbours along the channels share cache lines; an unaligned vector takes one load per channel.
+// The constants are fitted to 15,576 timings of 48 layers of detection, segmentation and
 // classification networks on an H200 (f16, batches 1 and 8), twelve of them also unaligned: the
-// point of least cost takes 1.12 times as long as the best one, on average.
+// point with the lowest cost takes 1.12 times as long as the best one on average.
 double cost_on_gpu(const ConvShape& s, const TuningPoint& p, const DeviceTraits& traits,
                    bool aligned) {
   constexpr double kWarp = 32, kLine = 128, kHalf = 2;
@@ -148,7 +148,8 @@ std::vector<double> costs(const OpDesc& desc, const DeviceTraits& traits) {
   return values;
 }
 
-// Multiply-adds, loads and conversions of all work-items; on a GPU also too few of them.
+// Multiply-adds, loads and conversions of all work-items; on a GPU also a penalty for too few
+// work-items.
 std::vector<double> costs_int8(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = convolution_problem(desc).shape;
   const auto cost = [&](const TuningPoint& p) {
@@ -230,7 +231,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   spec.arguments.push_back(int_struct(values));
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.prologue = tail.prologue;
-  // The usual kernels get loops of their own; all others share one program.
+  // Common kernel sizes are compiled with unrolled loops; all others share one program.
   const bool usual =
       s.kernel[1] == s.kernel[2] && (s.kernel[2] == 3 || s.kernel[2] == 5) && s.stride[2] <= 2;
   const auto define = [&](const char* name, int64_t value) {

@@ -1,4 +1,5 @@
-// Families of convolution beside the tile kernels: depthwise, and the one that takes everything.
+// Families of convolution besides the tile kernels: depthwise, and the general one for all other
+// convolutions.
 #pragma once
 
 #include <array>
@@ -16,16 +17,17 @@ const KernelFamily& depthwise_int8_family();
 // Convolution of halves by warpgroup matrix instructions (convolution_wgmma.cl).
 const KernelFamily& wgmma_family();
 
-// Weights as the general kernel (convolution_general.cl) finds them.
+// Weights in the layout that the general kernel (convolution_general.cl) reads.
 struct GeneralWeights {
   std::array<int64_t, 6> strides{};  // group, output channel, input channel, depth, height, width
-  std::function<std::vector<float>()> constants;  // none: input 1 as it is
+  // Packs the weights; unset: the kernel reads input 1 in place.
+  std::function<std::vector<float>()> constants;
 };
 // Strides of a filter [groups where grouped][output, input; input, output where
 // transposed][kernel].
 std::array<int64_t, 6> filter_strides(const TensorDesc& filter, bool grouped, bool transposed);
 
-// One work-item an output, plain or transposed; points are those of item_kernel.h.
+// One work-item computes one output, plain or transposed. Points are those of item_kernel.h.
 std::string reject_general_convolution(const OpDesc& desc, const DeviceTraits& traits);
 KernelPlan general_convolution(const OpDesc& desc, const ConvShape& shape, bool transposed,
                                const GeneralWeights& weights, const TuningPoint& point);

@@ -1,7 +1,9 @@
-// Convolution, plain or transposed, with any strides, groups and up to three spatial dimensions;
-// weights may be a run-time tensor. One work-item computes one element of the output. Defines: T, WT
-// (type of the weights), LOCAL (work-group), TRANSPOSED, CHANNELS_INNER (neighbouring work-items are
-// neighbouring channels, else pixels).
+// Convolution, plain or transposed, with any strides, groups and up to three spatial dimensions.
+// Weights may be a run-time tensor. One work-item computes one element of the output. Defines:
+//   T, WT           types of the activations and of the weights
+//   LOCAL           size of the work-group
+//   TRANSPOSED      the convolution is transposed
+//   CHANNELS_INNER  neighbouring work-items compute neighbouring channels, else pixels
 
 typedef struct {
   int in_n, in_c, in_d, in_h, in_w, out_n, out_c, out_d, out_h, out_w;  // strides
@@ -12,7 +14,7 @@ typedef struct {
   int elements;
 } FN(Args);
 
-// The input position that output `o` meets at tap `k`; below 0 or past the end where there is none.
+// The input position that output `o` reads at tap `k`; below 0 or past the end if there is none.
 inline int FN(meets)(int o, int k, int stride, int dilation, int pad) {
 #if TRANSPOSED
   const int t = o + pad - k * dilation;

@@ -1,4 +1,4 @@
-// Arguments of the convolution that takes everything (convolution_general.cl).
+// Arguments of the general convolution (convolution_general.cl).
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/item_kernel.h"
 #include "kernels/movement/strided_copy.h"

@@ -1,17 +1,18 @@
-// Direct convolution of bytes on channels-last activations: exact integer sums of four products at
-// a time. A work-item computes TILE_P neighbouring pixels x VECTORS vectors of VECTOR output
-// channels. Weights are packed [group][block][kh][kw][four input channels][VECTORS][LANES][VECTOR]
-// [4], channels that are not there as zeros; a row of bytes behind them, the activation's zero
-// point, stands for every pixel outside the input. Defines beside T (of the output), VECTOR,
-// VECTORS and TILE_P:
-// ROW_OF_BYTES          few input channels: fours are of a row of the kernel, across its pixels
-// LANES, ROWS           work-group: lanes along output channels x rows of tiles
-// DOT_AVX512, DOT_AVX, DOT_PTX, DOT_KHR  the instruction that adds up four products
-// DOT_PAIRS             instructions that add up two and two; none of these: plain arithmetic
-// ALIGNED               each pixel's channels start at a multiple of four bytes
-// SHIFTED               to each sum comes its channel's shift times the sum of the pixel's bytes
-// ROLLED                for a CPU: results are stored in a loop, blocks may be dimension 1
-// POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
+// Direct convolution of bytes on channels-last activations, with exact integer sums of four
+// products at a time. A work-item computes TILE_P neighbouring pixels x VECTORS vectors of VECTOR
+// output channels. Weights are packed as [group][block][kh][kw][four input
+// channels][VECTORS][LANES][VECTOR] [4], with zeros for missing channels. A row of bytes after the
+// weights, filled with the activation's zero point, is read for every pixel outside the input.
+// Defines besides T (of the output), VECTOR, VECTORS and TILE_P:
+//   ROW_OF_BYTES          few input channels: fours come from a row of the kernel, across pixels
+//   LANES, ROWS           work-group: lanes along output channels x rows of tiles
+//   DOT_AVX512, DOT_AVX, DOT_PTX, DOT_KHR  the instruction that adds four products
+//   DOT_PAIRS             instructions that add pairs; with none of these: plain arithmetic
+//   ALIGNED               each pixel's channels start at a multiple of four bytes
+//   SHIFTED               adds the channel's shift times the sum of the pixel's bytes to each sum
+//   ROLLED                for a CPU: results are stored in a loop; blocks may be dimension 1
+//   POINTWISE             1x1; input and output are each one long row of pixels
+//   FLAT_TAIL             the tail's operands are long rows of pixels as well
 
 #define RESULT(v) CAT(convert_, FV)(v)
 #include "kernels/common/tile.cl"
@@ -23,7 +24,8 @@
 #define WIDE_4(f, x, w, acc) (int4)(WIDE_2(f, x, (w).lo, (acc).lo), WIDE_2(f, x, (w).hi, (acc).hi))
 #define WIDE_8(f, x, w, acc) (int8)(WIDE_4(f, x, (w).lo, (acc).lo), WIDE_4(f, x, (w).hi, (acc).hi))
 
-// acc + the four unsigned bytes of x times the four signed bytes of each element of w.
+// acc + the dot product of the four unsigned bytes of x and the four signed bytes of each element
+// of w.
 #if DOT_AVX512
 inline IV FN(dot)(uint x, IV w, IV acc) {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"((IV)(x)), "v"(w));
@@ -47,8 +49,8 @@ inline IV FN(magnitudes)(IV w) {
   __asm__("vpabsb %1, %0" : "=v"(w) : "v"(w));
   return w;
 }
-// 127 for each byte below 0, else 128. In assembly, since a compiler would rather flip the 128 of
-// each pixel.
+// 127 for each byte below 0, else 128. In assembly, because compilers otherwise subtract the 128
+// from each pixel.
 inline IV FN(flips)(IV w) {
   IV flips;
 #if VECTOR == 16
@@ -60,8 +62,8 @@ inline IV FN(flips)(IV w) {
 #endif
   return flips;
 }
-// |w| times x - 128, or 127 - x where w < 0: two such products always fit 16 bits, where w times x
-// would not. The start sums hold the rest, 128 w or 127 w.
+// |w| times x - 128, or 127 - x if w < 0: the sum of two such products always fits 16 bits, that of
+// w times x may not. The start sums contain the difference, 128 w or 127 w.
 inline IV FN(dot)(uint x, IV w, IV acc) {
   return ADD_PAIRS(FN(byte_products)(FN(magnitudes)(w), (IV)(x) ^ FN(flips)(w)), acc);
 }
@@ -90,7 +92,7 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 #if DOT_PTX || DOT_KHR
 #define SUM int
 #define ADD_UP(x, total) FN_DOT(x, 0x01010101, total)
-#else  // in all lanes: a register takes no longer
+#else  // in all lanes, which takes a register no longer
 #define SUM IV
 #if DOT_PAIRS
 #define ADD_UP(x, total) ADD_PAIRS(FN(byte_products)((IV)(x), (IV)(0x01010101)), total)
@@ -123,8 +125,8 @@ inline uint FN(some)(__global const uchar *p, int n) {
 }
 
 #if ROW_OF_BYTES
-// Bytes i .. i+3 of a row of `run` bytes of which those in from .. to-1 lie inside; others count as
-// `zero`.
+// Bytes i .. i+3 of a row of `run` bytes, of which bytes from .. to-1 lie inside the input; the
+// others are read as `zero`.
 inline uint FN(across_border)(__global const uchar *row, int i, int run, int from, int to,
                               uint zero) {
   if (i >= from && i + 4 <= to) return LOAD_FOUR(row + i);
@@ -148,7 +150,7 @@ inline uint FN(across_border)(__global const uchar *row, int i, int run, int fro
     REPEAT(TILE_P, TOTALS)           \
     w += BLOCK;                      \
   }
-// n bytes of every pixel at r0, r1, ... times their rows of weights.
+// Adds the products of n bytes of every pixel at r0, r1, ... and their rows of weights.
 #define RUN(n)                              \
   {                                         \
     int i = 0;                              \
@@ -185,7 +187,7 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
     __global const int *w = block;
 
 #if POINTWISE
-    // Pixels past the end repeat the last one; they are not stored.
+    // Pixels past the end repeat the last one and are not stored.
 #define POINT(p) \
   __global const uchar *const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
     REPEAT(TILE_P, POINT)

@@ -51,8 +51,8 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   return points;
 }
 
-// The bytes that meet a kernel for one output, in runs of which each is a whole number of fours:
-// the channels of a pixel, or where those are few a row of the kernel.
+// The bytes that one output reads, in runs whose lengths are multiples of four: the channels of a
+// pixel, or with few channels a row of the kernel.
 struct Runs {
   int64_t count = 0, length = 0;
   int64_t fours() const { return ceil_div(length, 4); }
@@ -71,8 +71,8 @@ Runs runs_of(const TileProblem& problem) {
   return {s.taps(), s.in_channels};
 }
 
-// In units of one dot product of a register: per step the products, the broadcasts of the pixels
-// and the loads of the weights; per tile positions, tail and stores.
+// Cost in dot products of one register: per step the products, the broadcasts of the pixels and the
+// loads of the weights; per tile the positions, the tail and the stores.
 double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const double tiles = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()) *
@@ -86,7 +86,7 @@ double cpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
   return tiles * (depth * step * (sums > 26 ? 1.5 : 1) + own);
 }
 
-// As that of the f16 tile kernel, with a quarter of the steps.
+// Like the cost of the f16 tile kernel, with a quarter of the steps.
 double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const double items = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()) *
@@ -116,7 +116,7 @@ const char* dot_define(DotProduct dot) {
   return "DOT_PLAIN";
 }
 
-// A number made of the weights of each output channel.
+// Computes one number per output channel from the channel's weights.
 template <typename Make>
 std::vector<std::byte> for_each_channel(const std::vector<float>& weights, const ConvShape& s,
                                         int64_t padded, const Make& make) {
@@ -163,7 +163,7 @@ std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem) {
   if (std::string why = reject_byte_storage(desc); !why.empty()) return why;
   if (zero_points(desc).size() != 1) return "a zero point for each channel";
   if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
-  // The sums must fit 32 bits; with shifts, of products, of shifts, of zero points.
+  // The sums of products, of shifts and of zero points must fit 32 bits.
   const int64_t largest = has_shifts(desc) ? 255 * (128 + 128 + 255) : 255 * 128;
   if (s.taps() * (s.in_channels + 3) > kMaxIndex / largest) return "sums of too many products";
   if (!has_shifts(desc)) return "";
@@ -218,7 +218,8 @@ TuningPoint int8_heuristic(const OpDesc& desc, const TileProblem& problem,
   const auto cost = [&](const Point& p) {
     return traits.is_cpu ? cpu_cost(problem, p, traits) : gpu_cost(problem, p, traits);
   };
-  // On a CPU the first points serve most layers; another program must be worth its compilation.
+  // On a CPU the first points suit most layers; another program must save more than its compilation
+  // costs.
   const Point* best = &points[0];
   double least = cost(*best);
   for (const Point& point : points)

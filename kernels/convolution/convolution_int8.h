@@ -1,7 +1,7 @@
-// Convolutions and products of bytes: u8 activations with a zero point, constant integers as
-// weights, exact sums in 32 bits that the tail turns into floats or bytes again. Weights are i8; or
-// i16, of which those of one output channel lie less than 256 apart: less the channel's shift they
-// are bytes, too, and the sum of the data's bytes times the shift makes up for it.
+// Convolutions and matrix products of bytes: u8 activations with a zero point and constant integer
+// weights. The sums are exact in 32 bits; the tail turns them into floats or bytes. Weights are i8,
+// or i16 if those of one output channel span less than 256: subtracting the channel's shift makes
+// them bytes, and the kernel adds the shift times the sum of the data's bytes.
 #pragma once
 
 #include <span>
@@ -12,23 +12,24 @@
 
 namespace clinfer {
 
-// Whether the operation's data are bytes: then its attribute "zero_point" (0 unless given) is the
-// byte that stands for 0, and its outputs are sum of weight * (byte - zero_point). There may be one
-// for each channel of the data.
+// True if the operation's data are bytes. Its attribute "zero_point" (default 0) is then the byte
+// that represents 0, and its outputs are the sums of weight * (byte - zero_point). The data may
+// have one zero point per channel.
 bool takes_bytes(const OpDesc& desc);
 std::vector<float> zero_points(const OpDesc& desc);
-// The data as what they stand for, row-major with channels as dimension 1; as they are where they
-// are no bytes.
+// The data with the zero point subtracted, as floats, row-major with channels as dimension 1. Data
+// that are not bytes are returned unchanged.
 std::vector<float> data_values(const OpDesc& desc, const Tensor& data);
 
-// Why sums of products of bytes would not be exact or are not supported, or "".
+// Returns the reason why sums of products of bytes would not be exact or are not supported, or "".
 std::string reject_byte_sums(const OpDesc& desc, const TileProblem& problem);
-// Whether the weights have shifts; that of one output channel's weights, which may be 0.
+// has_shifts(): true if the weights have shifts. shift_of(): the shift of one output channel's
+// weights, which may be 0.
 bool has_shifts(const OpDesc& desc);
 int shift_of(std::span<const float> weights);
-// Constants of the kernels, i32 for each output channel; groups have `padded` channels each. What
-// the zero point's share of each output is, negative, and what the device's products leave out:
-// products are added to that.
+// Constants of the kernels, one i32 per output channel; each group has `padded` channels.
+// start_sums() returns the initial values of the sums: minus the contribution of the zero point,
+// plus the correction for the way in which `dot` computes products.
 std::vector<std::byte> start_sums(const std::vector<float>& weights, const ConvShape& s,
                                   int64_t padded, int zero, DotProduct dot);
 std::vector<std::byte> shifts(const std::vector<float>& weights, const ConvShape& s,

@@ -1,21 +1,22 @@
 // Convolution by matrix instructions on channels-last activations of halves or bytes: a warp of 32
-// work-items multiplies TILE_P x 16 pixels by VECTORS x 4 x VECTOR output channels, straight from
-// global memory into registers. All data are words of 32 bits, two halves or four bytes each. One
-// step of the sum takes 4 x WORDS words (of one tap) from each pixel: work-item t of four has WORDS
-// neighbouring ones, and the weights are packed to match, [group][block][step][tile of eight
-// channels][work-item][WORDS]; where there is no channel or no tap, they are zeros.
-// Which channels make up a tile of eight is chosen so that a work-item ends up with VECTOR adjacent
-// channels of a pixel. Defines beside T (of the output), WORDS, VECTOR, VECTORS and TILE_P:
-// BYTES                 the data are bytes and add up to integers, from start_sums on; else halves
-// SHIFTED               of bytes: to each sum comes its channel's shift times the sum of the bytes
-// AHEAD                 steps whose words are on the way at a time
-// WARPS_P, WARPS_C, SLICES  warps of a work-group: along pixels x blocks of channels x slices of
-//                       the steps, whose sums are added up in local memory
-// ROWS                  a tap is a whole row of the kernel, whose elements lie one behind the other
-//                       and are read one by one: in_channels are those of the row, x counts elements
-// POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
-// ALIGNED               an output vector lies at a multiple of its size
-// MMA_PTX               inline PTX; else the instruction is acted out through local memory
+// work-items multiplies TILE_P x 16 pixels by VECTORS x 4 x VECTOR output channels, loading
+// directly from global memory into registers. All data are words of 32 bits with two halves or four
+// bytes each. One step of the sum uses 4 x WORDS words (of one tap) of each pixel: work-item t of
+// four loads WORDS adjacent ones. The weights are packed to match, as [group][block][step][tile of
+// eight channels][work-item][WORDS], with zeros for missing channels and taps. The channels of a
+// tile of eight are chosen so that a work-item ends up with VECTOR adjacent channels of a pixel.
+// Defines besides T (of the output), WORDS, VECTOR, VECTORS and TILE_P:
+//   BYTES      the data are bytes with integer sums that begin with start_sums; else halves
+//   SHIFTED    of bytes: adds the channel's shift times the sum of the bytes to each sum
+//   AHEAD      number of steps whose words are being loaded
+//   WARPS_P, WARPS_C, SLICES  warps of a work-group: along pixels x blocks of channels x slices of
+//              the steps, whose sums are added in local memory
+//   ROWS       a tap is a whole row of the kernel, whose elements are adjacent in memory and read
+//              one by one: in_channels are those of the row, x counts elements
+//   POINTWISE  1x1; input and output are each one long row of pixels
+//   FLAT_TAIL  the tail's operands are long rows of pixels as well
+//   ALIGNED    an output vector lies at a multiple of its size
+//   MMA_PTX    inline PTX; else local memory is used to emulate the instruction
 
 typedef struct {
   int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
@@ -23,7 +24,7 @@ typedef struct {
   int in_channels, out_channels, blocks;  // of one group
   int parts, steps;                       // steps of one tap, of one slice
   int pixels;
-  int outside;  // four bytes that stand for pixels outside the input
+  int outside;  // four bytes with the value of pixels outside the input
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
@@ -43,9 +44,9 @@ typedef struct {
 #endif
 #define STEP (4 * WORDS * PER_WORD)  // input channels
 
-// sum += a * b: rows (pixels) lane / 4 and 8 more; columns (channels) lane % 4 * 2 and 1 more. a:
-// words lane % 4 of both rows, then the words four further on; b: the same words of column lane
-// / 4.
+// sum += a * b. The sums of a lane are rows (pixels) lane / 4 and lane / 4 + 8, columns (channels)
+// lane % 4 * 2 and the next. a: word lane % 4 of both rows, then the words four further on; b: the
+// same words of column lane / 4.
 #if MMA_PTX
 #define UNROLL _Pragma("unroll")
 #define SCRATCH_PARAM
@@ -94,7 +95,7 @@ inline void FN(mma)(SUM* sum, uint a0, uint a1, uint a2, uint a3, uint b0, uint 
 
 #if SHIFTED
 #define SHIFTS IN(int, shifts),
-// Four ones, or zeros where there are not `left` bytes: words that add up bytes.
+// Four bytes of 1, or zeros from byte `left` on: factors that sum up bytes.
 inline uint FN(ones)(int left) {
   return left >= 4 ? 0x01010101 : left <= 0 ? 0 : 0x01010101 >> (8 * (4 - left));
 }
@@ -103,7 +104,8 @@ inline uint FN(ones)(int left) {
 #endif
 
 #if ROWS
-// The word of elements at .. of `row`; those before `first` and from `last` on are `outside`.
+// The word of the elements from `at` on of `row`; elements before `first` and from `last` on are
+// `outside`.
 inline uint FN(gather)(__global const D* row, int at, int first, int last, uint outside) {
   uint word = 0;
   UNROLL for (int e = 0; e < PER_WORD; ++e) {
@@ -133,7 +135,8 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
   const int warp = get_local_id(1), slice = get_local_id(2);
   const int groups_c = (a.blocks + WARPS_C - 1) / WARPS_C;
   const int group = (int)get_group_id(1) / groups_c;
-  // Warps past the last block repeat it, rows past the last pixel that; neither is stored.
+  // Warps past the last block repeat it, and rows past the last pixel repeat that pixel; neither is
+  // stored.
   const int wanted_block = ((int)get_group_id(1) - group * groups_c) * WARPS_C + warp % WARPS_C;
   const int block = min(wanted_block, a.blocks - 1);
   const int first_pixel =
@@ -147,7 +150,7 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
   const int first_channel = block * (4 * VECTOR * VECTORS) + quarter * VECTOR;
   UNROLL for (int j = 0; j < TILES; ++j) {
 #if BYTES
-// Tile j gives two of the channels of one vector.
+// Tile j contributes two channels of one vector.
 #define FIRST_OF_TILE(j)                                                                         \
   (group * a.blocks * (4 * VECTOR * VECTORS) + first_channel + j / (VECTOR / 2) * (4 * VECTOR) + \
    j % (VECTOR / 2) * 2)
@@ -191,7 +194,7 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
   ((channel < channels) & (ky < a.kh) & ((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
    ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
 #define PLACE(i) at[i] + ky* a.dh* a.in_h + kx* a.dw* a.in_w + channel
-// Without branches: PoCL 3.1 gets them wrong in loops with barriers where slices take them apart.
+// Without branches: PoCL 3.1 miscompiles them in loops with barriers when SLICES > 1.
 #define NEXT_TAP                       \
   channel -= channel >= all ? all : 0; \
   kx += channel == 0;                  \
@@ -203,7 +206,8 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
       ((group * a.blocks + block) * SLICES + slice) * a.steps * (TILES * 32) + lane;
 
 #if ROWS
-// The words of this step are elements `channel` and on behind the row's first one, at `ix`.
+// The words of this step hold the elements from `channel` on, counted from the first one of the row
+// at `ix`.
 #define WORD(k)                                                                                \
   FN(gather)                                                                                   \
   (data + at[i] + ky * a.dh * a.in_h, channel + k * PER_WORD, -(ix[i] + row), last, a.outside)
@@ -229,7 +233,7 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
   if (INSIDE(i)) pixel_words[s][i] = *(__global const WORDV*)(data + (PLACE(i)));
 #endif
 
-  // AHEAD steps are being read while one is multiplied.
+  // Loads AHEAD steps while multiplying one.
   WORDV pixel_words[AHEAD][2 * TILE_P], weight_words[AHEAD][TILES];
 #if SHIFTED
   int totals[TILE_P][4], left_bytes[AHEAD];

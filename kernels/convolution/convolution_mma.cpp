@@ -47,17 +47,17 @@ struct Point {
   int64_t block() const { return int64_t{4} * vector * vectors; }
   int tiles() const { return vectors * vector / 2; }
   int warps() const { return warps_p * warps_c * slices; }
-  // Local memory by which slices add up.
+  // Local memory in which the slices are added.
   size_t shared_bytes() const {
     return static_cast<size_t>((slices - 1) * warps_p * warps_c * 32 * tile_p * tiles() * 16);
   }
 };
 
-// How the sum over input channels and taps is cut into steps.
+// The division of the sum over input channels and taps into steps.
 struct Steps {
   int64_t channels;   // of one step
   int64_t parts;      // steps of one tap
-  int64_t per_slice;  // the last ones of the last slice may be empty
+  int64_t per_slice;  // steps of a slice; those at the end of the last slice may be empty
 
   Steps(const OpDesc& desc, const ConvShape& s, const Point& p)
       : channels(16 * p.words / static_cast<int64_t>(size_of(desc.inputs[0].type))),
@@ -65,15 +65,16 @@ struct Steps {
         per_slice(ceil_div(s.taps() * parts, p.slices)) {}
 };
 
-// Whether all that a work-item reads at once, `bytes`, starts at a multiple of its size and is
-// there as a whole or not at all.
+// True if the memory that a work-item reads at once, `bytes`, is aligned to its size and lies
+// entirely inside or entirely outside the data.
 bool aligned(const OpDesc& desc, const TileProblem& problem, int64_t bytes) {
   const int64_t elements = bytes / static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
   return problem.shape.in_channels % elements == 0 && input_aligned(desc, problem, elements);
 }
 
-// Pixels whose channels cannot be read in words, few ones above all: a row of the kernel is one tap
-// then. Its elements lie one behind the other, like the channels of one wide pixel.
+// For pixels whose channels cannot be read in words, in particular pixels with few channels: a tap
+// is then a row of the kernel, whose elements are adjacent in memory, like the channels of one wide
+// pixel.
 bool wants_rows(const OpDesc& desc, const TileProblem& problem) {
   const auto size = static_cast<int64_t>(size_of(desc.inputs[problem.data].type));
   return problem.shape.in_channels * size < 16 || !aligned(desc, problem, 8);
@@ -99,7 +100,7 @@ std::string reject_rows(const TileProblem& problem) {
   return "";
 }
 
-// Warps of a work-group: along pixels, along blocks of channels, slices of the steps.
+// Warps of a work-group: along pixels, along blocks of channels, and slices of the steps.
 constexpr std::array<int, 3> kWarps[] = {{1, 1, 1}, {4, 1, 1}, {2, 2, 1}, {1, 4, 1}, {1, 1, 2},
                                          {1, 1, 4}, {1, 1, 8}, {2, 1, 2}, {2, 1, 4}};
 
@@ -126,7 +127,7 @@ std::vector<Point> points_of(const OpDesc& desc, const Problem& given, const Dev
       if (tiles > 1 && 4 * tiles >= s.out_channels) continue;  // half of a block would be empty
       for (int tile_p : {1, 2, 4})
         for (int ahead : {1, 2, 4}) {
-          // Registers: sums, and words on the way.
+          // Registers: sums, and words being loaded.
           const auto fits = [&, words = words, tile_p = tile_p](int steps) {
             return 4 * tile_p * tiles + steps * words * (2 * tile_p + tiles) <= 200;
           };
@@ -145,16 +146,16 @@ std::vector<Point> points_of(const OpDesc& desc, const Problem& given, const Dev
   return points;
 }
 
-// What the terms of cost() take, in cycles.
+// The costs of the terms of cost(), in cycles.
 struct Cycles {
-  double sum, tile_p, tiles, near, step;                        // issued
-  double item, item_sum, item_tile_p, scattered;                // to start a work-item, to write
-  double slices, slices_sum;                                    // to add slices up
+  double sum, tile_p, tiles, near, step;                        // per instruction issued
+  double item, item_sum, item_tile_p, scattered;                // per work-item started and result written
+  double slices, slices_sum;                                    // for adding slices
   double registers, registers_sum;                              // (registers, not cycles)
-  double latency, hidden, starting, ahead, waves, grow, group;  // waited for
+  double latency, hidden, starting, ahead, waves, grow, group;  // for waiting
 };
 // Fitted to all points of 238 layers of detection, segmentation and re-identification networks on
-// an H200 (53,653 timings, f16, batches 1 and 8), one launch at a time.
+// an H200 (53,653 timings, f16, batches 1 and 8), with one launch at a time.
 constexpr Cycles kAlone{.sum = 3.5,
                         .tile_p = 15,
                         .tiles = 2,
@@ -175,9 +176,10 @@ constexpr Cycles kAlone{.sum = 3.5,
                         .waves = 4.3,
                         .grow = 0.937,
                         .group = 412};
-// To the whole networks on two streams, from 2134 timings of such layers (f16 and bytes) and, for
-// what reading far ahead costs at first, 1244 of batch 8. kAlone does 20 % fewer images a second
-// there with face-detection-retail-0004 at batch 8, and needs 8 % less time for them on one stream.
+// Fitted to whole networks on two streams: 2134 timings of such layers (f16 and bytes) and, for the
+// initial cost of reading far ahead, 1244 timings of batch 8. kAlone reaches 20 % fewer images per
+// second there with face-detection-retail-0004 at batch 8, but needs 8 % less time for them on one
+// stream.
 constexpr Cycles kBeside{.sum = 5.9,
                          .tile_p = 6.8,
                          .tiles = 3.4,
@@ -199,9 +201,9 @@ constexpr Cycles kBeside{.sum = 5.9,
                          .grow = 0.71,
                          .group = 86};
 
-// Time on a GPU in cycles: what the slowest work-group waits, what all warps issue (four schedulers
-// a compute unit), what starting work-groups takes. Warps of a group that read the same words find
-// them near by.
+// Time on a GPU in cycles: the wait of the slowest work-group, the instructions of all warps (four
+// schedulers per compute unit), and starting work-groups. Warps of a group that read the same words
+// find them in the cache.
 double cost(const OpDesc& desc, const Problem& problem, const Point& p,
             const DeviceTraits& traits) {
   const Cycles& c = traits.alone ? kAlone : kBeside;
@@ -314,7 +316,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
     for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
       const int64_t group = o / s.out_channels, channel = o % s.out_channels;
       const float shift = bytes ? static_cast<float>(shift_of({from, depth})) : 0;
-      // Which vector of which of four work-items, and which pair of channels in it.
+      // The vector of one of four work-items, and the pair of channels in it.
       const int64_t in_block = channel % point.block(), in_vector = in_block % point.vector;
       const int64_t vector = in_block / (4 * point.vector);
       const int64_t quarter = in_block / point.vector % 4;

@@ -1,5 +1,5 @@
-// Convolutions and products by matrix instructions (convolution_mma.cl): f16 data that add up in
-// f32, and bytes that add up exactly in 32 bits.
+// Convolutions and matrix products by matrix instructions (convolution_mma.cl): f16 data with sums
+// in f32, and bytes with exact sums in 32 bits.
 #pragma once
 
 #include <string>

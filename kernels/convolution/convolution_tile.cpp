@@ -14,7 +14,7 @@ namespace {
 
 struct Point : TileShape {
   int unroll;
-  int shares;  // of the tiles on a CPU, for each core; 1 on a GPU
+  int shares;  // shares of the tiles per CPU core; 1 on a GPU
 
   explicit Point(const TuningPoint& p)
       : TileShape{p["VECTOR"], p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], p["SLICES"]},
@@ -34,8 +34,8 @@ struct Point : TileShape {
   }
 };
 
-// All pixels at one stride: rows, slices and images follow one another without gaps. Only
-// dimensions that exist count.
+// Requires one stride between all pixels: rows, slices and images follow one another without gaps.
+// Ignores missing dimensions.
 bool is_row(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
   int64_t expected = s.w, seen = size[2];
   const auto follows = [&](int64_t count, int64_t stride) {
@@ -51,22 +51,23 @@ bool is_row(const std::array<int64_t, 3>& size, int64_t batch, const PixelStride
   return follows(size[1], s.h) && follows(size[0], s.d) && follows(batch, s.n);
 }
 
-// A point on a CPU (one work-item a work-group walks many tiles) with the speed of its inner loop.
+// A point on a CPU, where a work-group has one work-item that loops over many tiles, and the speed
+// of its inner loop.
 struct CpuShape {
   int vector, vectors, tile_p;
   double rate;
 };
 
-// Speeds relative to the best, with which the choice comes closest to the best one over the layers
-// of five networks: PoCL on one core of a Sapphire Rapids. Few accumulators wait for one another,
-// many spill, narrow vectors leave parts of the registers empty. The first shape serves most
-// layers.
+// Speeds relative to the best one. With these values the choice comes closest to the best one over
+// the layers of five networks: PoCL on one core of a Sapphire Rapids. Few accumulators wait for one
+// another, many spill, and narrow vectors leave parts of the registers empty. The first shape suits
+// most layers.
 constexpr CpuShape kShapes512[] = {
     {16, 2, 8, 0.94}, {16, 4, 6, 1.00}, {16, 4, 4, 0.98}, {16, 3, 6, 0.97}, {16, 1, 8, 0.80},
     {16, 4, 2, 0.80}, {16, 2, 3, 0.67}, {16, 4, 1, 0.58}, {16, 1, 3, 0.48}, {16, 2, 1, 0.37},
     {8, 5, 4, 0.55},  {8, 4, 6, 0.53},  {8, 3, 4, 0.50},  {8, 2, 8, 0.50},  {8, 1, 12, 0.41},
     {4, 2, 8, 0.26},  {4, 1, 12, 0.23}};
-// The same with the 16 registers of AVX2: medians over 22 layers, PoCL on two cores of an EPYC.
+// Speeds with the 16 registers of AVX2: medians over 22 layers, PoCL on two cores of an EPYC.
 constexpr CpuShape kShapes256[] = {
     {16, 1, 6, 1.00}, {8, 3, 4, 0.96},  {8, 2, 6, 0.92},  {16, 1, 3, 0.78}, {8, 1, 8, 0.69},
     {8, 1, 12, 0.61}, {16, 4, 1, 0.60}, {16, 2, 1, 0.58}, {16, 4, 2, 0.56}, {16, 2, 3, 0.55},
@@ -83,14 +84,14 @@ std::vector<CpuShape> cpu_shapes(const OpDesc& desc, const TileProblem& problem,
 }
 
 constexpr int kUsualShares = 8;
-constexpr double kUnknownRate = 0.7;  // of shapes that are not in the tables
+constexpr double kUnknownRate = 0.7;  // for shapes that are not in the tables
 
 Point point_of(const CpuShape& c) {
   return {c.vector, c.vectors, c.tile_p, 1, 1, 1, 1, kUsualShares};
 }
 
-// What the untuned choice is made from, and what only measuring finds out: more points cost a
-// tuning run time and nobody else anything.
+// `usual` points are candidates for the choice without measurements; the others are only measured.
+// More points lengthen a tuning run but change nothing else.
 enum class Points { usual, all };
 
 std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem,
@@ -107,7 +108,7 @@ std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem,
         std::none_of(points.begin(), points.end(),
                      [&](const Point& p) { return p.tuning() == point_of(further).tuning(); }))
       points.push_back(point_of(further));
-  // The same programs, with fewer and more work-groups.
+  // More points with the same programs, with fewer and more work-groups.
   const size_t shapes = points.size();
   for (const int shares : {2, 32})
     for (size_t i = 0; i < shapes; ++i) {
@@ -117,9 +118,10 @@ std::vector<Point> cpu_points(const OpDesc& desc, const TileProblem& problem,
   return points;
 }
 
-// What few multiply-adds make and the cache does not hold waits for memory: each pixel of a tile is
-// written somewhere else, in vectors. The constants are fitted to 265 layers of five networks (PoCL
-// with AVX2, 32 MiB of cache, batches 1 and 8): five choices change, to 0.69 to 0.97 of their time.
+// The cost of waiting for memory, in layers with few multiply-adds per output and more data than
+// the cache holds: each pixel of a tile is written to a different place, in vectors. The constants
+// are fitted to 265 layers of five networks (PoCL with AVX2, 32 MiB of cache, batches 1 and 8):
+// five choices change, and take 0.69 to 0.97 of their previous time.
 double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTraits& traits) {
   constexpr double kCached = 8e6, kApart = 5;  // bytes; multiply-adds of a vector
   constexpr int kLine = 16;                    // floats
@@ -138,8 +140,8 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
   return channels * pixels * ((1 + own / work) / c.rate + memory);
 }
 
-// Points on a GPU: one tile a work-item; lanes of a work-group take neighbouring channels and share
-// the pixels' loads. Slices of the input channels make up for layers with few outputs.
+// Points on a GPU: one tile per work-item. Lanes of a work-group compute neighbouring channels and
+// share the pixels' loads. Slices of the input channels make up for few outputs.
 std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits, Points which) {
   const ConvShape& s = problem.shape;
@@ -171,15 +173,15 @@ std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
         for (int slices : {1, 2, 4})
           for (int items : {64, 128}) add(vector, 2, lanes, tile_p, slices, items);
     }
-  // Also where there is no usual point, so that the untuned choice is one of all.
+  // Also without a usual point, so that the untuned choice is a member of the space.
   if (points.empty() || traits.max_work_group < 128) points.emplace_back(2, 1, 1, 1, 1, 1, 1, 1);
   return points;
 }
 
-// Time on a GPU: instructions that the schedulers (four a compute unit, one warp each a cycle)
-// issue for all work-items, plus what one work-item waits. The constants are fitted to some 700
-// timings of layers of detection networks on an H200 (f16, batches 1 and 16); the points chosen are
-// 10 % off the best of the space there.
+// Time on a GPU: the instructions of all work-items that the schedulers issue (four per compute
+// unit, each one warp per cycle), plus the wait of one work-item. The constants are fitted to some
+// 700 timings of layers of detection networks on an H200 (f16, batches 1 and 16); the chosen points
+// are 10 % slower than the best of the space there.
 double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const double blocks = static_cast<double>(s.groups * ceil_div(s.out_channels, p.block()));
@@ -199,7 +201,7 @@ double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
   return value;
 }
 
-// The step between pixels of what is_row() accepts.
+// The step between the pixels of activations that is_row() accepts.
 int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelStrides& s) {
   if (size[2] > 1) return s.w;
   if (size[1] > 1) return s.h;
@@ -207,7 +209,7 @@ int64_t row_step(const std::array<int64_t, 3>& size, int64_t batch, const PixelS
   return batch > 1 ? s.n : s.w;
 }
 
-// 1x1 whose input and output are one long row of pixels each, row_step() apart.
+// A 1x1 convolution whose input and output are each one long row of pixels, row_step() apart.
 bool is_pointwise(const TileProblem& problem) {
   const ConvShape& s = problem.shape;
   for (int i = 0; i < 3; ++i)
@@ -224,8 +226,8 @@ bool aligned(int64_t offset, const PixelStrides& strides, const std::array<int64
          fits(size[1], strides.h) && fits(size[2], strides.w) && fits(s.groups, channels);
 }
 
-// The axes that walk the output as one long row, and whether the tail's operands allow that: each
-// varies along channels only or lies in memory as a long row, too.
+// The axes along which the output is one long row, and whether the tail's operands allow that: each
+// varies along channels only, or is a long row in memory as well.
 bool flat_tail(const OpDesc& desc, const TileProblem& problem, TailAxes& axes) {
   const ConvShape& s = problem.shape;
   if (s.out[0] > 1) return false;
@@ -309,10 +311,11 @@ std::string reject_size(const OpDesc& desc, size_t data_inputs) {
   return "";
 }
 
-// How many tiles of all channels stay in a CPU core's cache while one work-group after the other
-// computes a block of channels of them: what they read, and the lines of the output beside theirs,
-// need not come from memory again. 0: blocks are no neighbours, as on GPUs; there is one of them,
-// or the weights do not stay in the cache, and a block of them had better be used for all tiles.
+// The number of tiles with all channels that stay in a CPU core's cache while work-groups compute
+// them block of channels by block of channels: their inputs, and the output's cache lines, then
+// need not be loaded from memory again. Returns 0 if launches should not put blocks first: on GPUs,
+// with a single block, or if the weights do not stay in the cache, so that all tiles should use one
+// block of them first.
 int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TileShape& shape) {
   constexpr int64_t kCached = 128 << 10;
@@ -322,7 +325,7 @@ int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const Devic
   const auto out = static_cast<int64_t>(size_of(desc.outputs[0].type));
   if (!traits.is_cpu || blocks == 1) return 0;
   if (blocks * shape.block() * s.taps() * s.in_channels * in > kCached) return 0;
-  // Beside the output there may be an operand of the tail.
+  // Besides the output, the tail may have an operand.
   const int64_t pixel = s.groups * (s.in_channels * in + 2 * s.out_channels * out);
   return std::max<int64_t>(1, kCached / (pixel * shape.tile_p));
 }
@@ -360,7 +363,8 @@ std::string reject_byte_storage(const OpDesc& desc) {
 
 int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits,
                        int shares_a_core) {
-  // Each share takes at least some microseconds (a core does roughly 50 flops a nanosecond).
+  // Each share should take at least some microseconds (a core computes roughly 50 flops per
+  // nanosecond).
   const double shares =
       static_cast<double>(shares_a_core) * traits.compute_units / static_cast<double>(blocks);
   const double least = 4000.0 * 50.0 / std::max(flops, 1.0);
@@ -470,7 +474,7 @@ TuningPoint tile_heuristic(const OpDesc& desc, const TileProblem& problem,
   if (traits.is_cpu) {
     const std::vector<CpuShape> shapes = cpu_shapes(desc, problem, traits);
     const CpuShape* best = &shapes[0];
-    // The first shape serves most layers; another program must be worth its compilation.
+    // The first shape suits most layers; another program must save more than its compilation costs.
     double least = cpu_cost(problem, *best, traits) * 0.97;
     for (const CpuShape& shape : shapes)
       if (const double cost = cpu_cost(problem, shape, traits); cost < least)

@@ -1,19 +1,20 @@
 // Convolution of halves by the warpgroup matrix instructions of NVIDIA's compute capability 9.0
-// (wgmma): a work-group multiplies 64 * WARPGROUPS pixels by COLUMNS output channels. Both tiles lie
-// in local memory, filled by asynchronous copies STAGES - 1 steps ahead. A step is four chunks of 8
-// halves (16 bytes) a row: 32 input channels of one tap, with WHOLE_STEPS, else chunks as they come.
-// Chunk c of row r lies at r * 4 + (c ^ (r / 2) % 4), the 64-byte swizzle of the matrix descriptors,
-// so that neither copies nor multiplications meet bank conflicts. Chunks outside the input, and past
-// the last tap, are zeros. The weights are packed as [block of channels][step][row][chunk],
-// swizzled; the order of a block's channels is that of convolution_mma.cl: a work-item ends up with
-// VECTOR adjacent channels of a pixel. Defines beside T (of the output), VECTOR, COLUMNS,
-// WARPGROUPS and STAGES:
-// WHOLE_STEPS           the input channels are a multiple of 32. The taps of 32 channels follow each
-//                       other then, since they read pixels that the first-level cache still holds
-// POINTWISE, FLAT_TAIL  1x1, both tensors are one long row of pixels; so are the tail's operands
-// ALIGNED               an output vector lies at a multiple of its size
-// WGMMA_PTX             PTX (see engine/ocl/ptx.h); else plain C computes the same
-// MULTIPLY(sums, a, b)  with WGMMA_PTX: sums += tile a * tile b, for descriptors a and b
+// (wgmma): a work-group multiplies 64 * WARPGROUPS pixels by COLUMNS output channels. Both tiles
+// lie in local memory, which asynchronous copies fill STAGES - 1 steps ahead. A step has four
+// chunks of 8 halves (16 bytes) per row: 32 input channels of one tap with WHOLE_STEPS, else any
+// four consecutive chunks. Chunk c of row r lies at r * 4 + (c ^ (r / 2) % 4), the 64-byte swizzle
+// of the matrix descriptors, which avoids bank conflicts of copies and multiplications. Chunks
+// outside the input, and past the last tap, are zeros. The weights are packed as [block of
+// channels][step][row][chunk], swizzled; a block's channels are ordered as in convolution_mma.cl: a
+// work-item ends up with VECTOR adjacent channels of a pixel. Defines besides T (of the output),
+// VECTOR, COLUMNS, WARPGROUPS and STAGES:
+//   WHOLE_STEPS           the input channels are a multiple of 32. The taps of 32 channels are then
+//                         adjacent steps, since they read pixels still in the first-level cache
+//   POINTWISE             1x1; input and output are each one long row of pixels
+//   FLAT_TAIL             the tail's operands are long rows of pixels as well
+//   ALIGNED               an output vector lies at a multiple of its size
+//   WGMMA_PTX             PTX (see engine/ocl/ptx.h); else plain C computes the same values
+//   MULTIPLY(sums, a, b)  with WGMMA_PTX: sums += tile a * tile b, for descriptors a and b
 
 typedef struct {
   int in_n, in_h, in_w;     // strides in chunks
@@ -32,8 +33,8 @@ typedef struct {
 
 #if WGMMA_PTX
 #define UNROLL _Pragma("unroll")
-// 16 bytes from global to local memory, or zeros. Pixels are kept in the first-level cache for the
-// other taps; weights pass by it.
+// Copies 16 bytes, or zeros, from global to local memory. Pixels stay in the first-level cache for
+// the other taps; weights bypass it.
 inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"(from),
                "r"(inside ? 16 : 0)
@@ -125,8 +126,8 @@ KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PAR
   (((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
    ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
 #else
-  // Carries from channels to taps, from taps to rows of taps; without branches, which PoCL 3.1 gets
-  // wrong in loops with barriers.
+  // Carries from channels to taps, and from taps to rows of taps; without branches, which PoCL 3.1
+  // miscompiles in loops with barriers.
 #define CARRY                          \
   {                                    \
     const int taps = channel / a.chunks; \
@@ -147,7 +148,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PAR
 #define PLACE(i) at[i] + ky* a.dh* a.in_h + kx* a.dw* a.in_w + channel
 #endif
   __global const uint4* weight = AT(weights) + (size_t)block * a.steps * (COLUMNS * 4) + item;
-  const int own = SWIZZLED(row, chunk);  // PIXELS / 2 rows further on the swizzle is the same
+  const int own = SWIZZLED(row, chunk);  // the swizzle is the same PIXELS / 2 rows further on
 #define READ(stage)                                                                         \
   {                                                                                         \
     __local uint4* const to = tiles + (stage) * STAGE;                                      \
@@ -175,7 +176,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PAR
   for (int step = 0; step < a.steps; ++step) {
     WAIT(COPIES_LEFT);
     PUBLISH;
-    barrier(CLK_LOCAL_MEM_FENCE);  // all have copied this step, and multiplied the one before
+    barrier(CLK_LOCAL_MEM_FENCE);  // all have copied this step and multiplied the previous one
     if (step + STAGES - 1 < a.steps) READ(next)
     COMMIT_COPIES;
     __local const uint4* const pixels = tiles + stage * STAGE + warpgroup * (64 * 4);

@@ -14,8 +14,9 @@ namespace {
 constexpr int64_t kChunk = 8;       // halves that are copied at once: 16 bytes
 constexpr int kVector = 8;          // channels that a work-item stores at once
 constexpr int64_t kStepChunks = 4;  // of a row of a tile, each step
-// Layers with less work than this are left to conv_mma where it can be part of a persistent kernel,
-// which cannot hold these instructions: launches would cost more than the multiplications gain.
+// Layers with less work than this are left to conv_mma if it can be part of a persistent kernel,
+// which cannot contain these instructions: launches would cost more than the faster multiplications
+// save.
 constexpr double kLeastProducts = 1e9;
 
 struct Point {
@@ -41,9 +42,9 @@ double products_of(const ConvShape& s) {
          static_cast<double>(s.taps() * s.in_channels);
 }
 
-// The most promising first, from timings of the 3x3 and 1x1 layers of YOLOv8 and ResNet-50 on an
-// H200 at batch 32: wide tiles of one warpgroup, several of which share a compute unit, and more
-// stages where there are too few of them to hide each other's waits.
+// Ordered from the most promising on, by timings of the 3x3 and 1x1 layers of YOLOv8 and ResNet-50
+// on an H200 at batch 32: wide tiles of one warpgroup, several of which share a compute unit, and
+// more stages if there are too few work-groups to hide each other's waits.
 std::vector<Point> points_of(const ConvShape& s, const DeviceTraits& traits) {
   std::vector<Point> points;
   const int wide = s.out_channels > 64 ? 128 : 64;
@@ -96,7 +97,8 @@ TuningPoint wgmma_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
 }
 
 // The statement that multiplies a step's tiles, as marked PTX: two instructions of 16 channels, and
-// the wait for them. One statement, so that the compiler moves no sum while they are under way.
+// the wait for them. It is one statement, so that the compiler moves no sum while the instructions
+// run.
 std::string multiply_text(int columns) {
   const int sums = columns / 2;
   std::string list, operands;
@@ -133,7 +135,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
     const int64_t row = kStepChunks * kChunk, depth = s.taps() * s.in_channels;
     std::vector<float> packed(static_cast<size_t>(blocks * steps * point.columns * row), 0.f);
     for (int64_t o = 0; o < s.out_channels; ++o) {
-      // Which vector of which of four work-items, and which pair of channels in it.
+      // The vector of one of four work-items, and the pair of channels in it.
       const int64_t in_block = o % point.columns, in_vector = in_block % kVector;
       const int64_t vector = in_block / (4 * kVector);
       const int64_t quarter = in_block / kVector % 4;

@@ -1,9 +1,9 @@
 // Transposed convolution on channels-last activations: a work-item computes TILE_P pixels of a row
-// that lie a stride apart, so that the same taps of the kernel reach all of them, x VECTOR output
-// channels. Weights are packed [group][block][kd][kh][kw][input channel][VECTOR]; a row of zeros
-// behind them stands for every pixel outside the input.
-// Defines: T, VECTOR, TILE_P, GROUP (work-group), DEPTHWISE (one input and one output channel in
-// each group: weights are packed [kd][kh][kw][channel]).
+// that lie a stride apart, so that they use the same taps of the kernel, x VECTOR output channels.
+// Weights are packed as [group][block][kd][kh][kw][input channel][VECTOR]; a row of zeros after the
+// weights is read for every pixel outside the input.
+// Defines: T, VECTOR, TILE_P, GROUP (work-group), DEPTHWISE (one input and one output channel per
+// group: weights are packed as [kd][kh][kw][channel]).
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides

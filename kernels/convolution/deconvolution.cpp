@@ -13,8 +13,8 @@ namespace {
 
 bool is_grouped(const std::string& type) { return type.starts_with("Group"); }
 
-// Everything that follows from the attributes, the shapes of data and filter, and the spatial sizes
-// of the output where the model states them (else empty). pad: what is cut off before the output.
+// Resolves the operation from its attributes, the shapes of data and filter, and the spatial sizes
+// of the output if the model states them (else empty). pad: the part cut off before the output.
 ConvShape resolve(const std::string& type, const Attributes& attributes, const Shape& data,
                   const Shape& filter, const std::vector<int64_t>& stated) {
   const ConvAttributes read = read_convolution(is_grouped(type), true, attributes, data, filter);
@@ -40,7 +40,7 @@ ConvShape resolve(const std::string& type, const Attributes& attributes, const S
   return s;
 }
 
-// The output carries the sizes, whether stated by an input or not.
+// The output has the stated sizes, whether an input states them or not.
 ConvShape resolve(const OpDesc& desc) {
   const Shape& out = desc.outputs[0].shape;
   return resolve(desc.type, desc.attributes, desc.inputs[0].shape, desc.inputs[1].shape,
@@ -59,7 +59,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{context.inputs[0].type, std::move(out), {}}};
 }
 
-// Each input element times the kernel is added to the output, in double.
+// Adds the kernel times each input element to the output, in double.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Shape& shape = outputs[0].shape();
   const ConvShape s = resolve(desc.type, desc.attributes, inputs[0].shape(), inputs[1].shape(),
@@ -104,8 +104,8 @@ bool is_depthwise(const ConvShape& s) {
   return s.in_channels == 1 && s.out_channels == 1 && s.groups > 1;
 }
 
-// A vector of channels stays within its group where a tail looks at whole vectors; depthwise, it
-// reads as many input channels as it writes.
+// With a tail, which processes whole vectors, a vector of channels stays within its group.
+// Depthwise, a work-item reads as many input channels as it writes.
 bool fits(const OpDesc& desc, const ConvShape& s, int vector) {
   return is_depthwise(s) ? s.groups % vector == 0 : fits_groups(desc, s, vector);
 }
@@ -137,8 +137,8 @@ std::vector<TuningPoint> tile_space(const OpDesc& desc, const DeviceTraits& trai
   return space;
 }
 
-// Multiply-adds with the pixels and channels beyond the ends, dearer where few share a load. A GPU
-// needs many work-items besides.
+// Cost: multiply-adds including the pixels and channels past the ends, weighted higher if few share
+// a load. A GPU also needs many work-items.
 TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = resolve(desc);
   const int64_t channels = is_depthwise(s) ? s.groups : s.out_channels;
@@ -164,7 +164,7 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   const ElementType type = desc.inputs[0].type;
   const int vector = point["VECTOR"], tile = point["TILE_P"], group = point["GROUP"];
   const bool depthwise = is_depthwise(s);
-  // Depthwise, all groups are one of as many channels.
+  // Depthwise, all groups together form one group of as many channels.
   const int64_t groups = depthwise ? 1 : s.groups, in_channels = s.in_channels,
                 out_channels = depthwise ? s.groups : s.out_channels;
   const int64_t blocks = ceil_div(out_channels, vector),
@@ -225,7 +225,7 @@ const KernelFamily kTile{"deconv_tile", 1, reject_tile, tile_space, tile_heurist
 // ---- general -----------------------------------------------------------------------------------
 
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
-  // Constants are packed as the model has them.
+  // Constants are packed in the model's order.
   TensorDesc filter = desc.inputs[1];
   if (!desc.constants[1].empty()) filter = TensorDesc::row_major(desc.inputs[0].type, filter.shape);
   GeneralWeights weights{filter_strides(filter, is_grouped(desc.type), true), {}};

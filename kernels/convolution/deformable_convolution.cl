@@ -1,8 +1,9 @@
-// Convolution whose taps are moved by offsets computed at run time, between four pixels. A
-// work-item computes one pixel x VECTOR output channels of a group, so that each sample serves them
-// all. Weights are packed [group][block][kh][kw][input channel][VECTOR]. Defines: T, VECTOR, LOCAL
-// (work-group), MASK (samples are weighted by a third input), BORDER (samples may lie up to a pixel
-// outside, where there are zeros; else those outside count nothing and those at the edge are held).
+// Convolution whose taps are displaced by offsets computed at run time, and interpolated between
+// four pixels. A work-item computes one pixel x VECTOR output channels of a group, which share each
+// sample. Weights are packed as [group][block][kh][kw][input channel][VECTOR]. Defines: T, VECTOR,
+// LOCAL (work-group), MASK (a third input weights the samples), BORDER (samples may lie up to a
+// pixel outside, where the input is 0; otherwise samples outside are 0 and those at the edge are
+// clamped to it).
 
 typedef struct {
   int in_n, in_c, in_h, in_w, off_n, off_c, off_h, off_w, mask_n, mask_c, mask_h, mask_w;
@@ -15,7 +16,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-// Where the four pixels around (y, x) lie and how much each counts.
+// The addresses of the four pixels around (y, x) and their weights.
 typedef struct {
   int at[4];
   float share[4];

@@ -46,7 +46,8 @@ std::string unguessable_name() {
 // Locks a new temporary file, so that remove_abandoned_files() does not delete it. Returns false if
 // another process already holds the lock, in order to delete the file.
 bool hold(int file) {
-  if (flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;  // some file systems lack locks
+  // Some file systems lack locks; the file then counts as locked.
+  if (flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
   struct stat status {};
   return fstat(file, &status) == 0 && status.st_nlink > 0;
 }

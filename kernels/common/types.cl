@@ -95,7 +95,8 @@ DEFINE_MOVES(uchar, 16)
 #define STORE_uchar_8(v, p) store8(convert_uchar8(v), p)
 #define LOAD_uchar_16(p) convert_float16(load16(p))
 #define STORE_uchar_16(v, p) store16(convert_uchar16(v), p)
-#ifdef POCL_DEVICE_ADDRESS_BITS  // PoCL's wide half loads and stores fault at addresses that only an element is aligned to
+// PoCL's wide half loads and stores fault at addresses that are aligned to one element only.
+#ifdef POCL_DEVICE_ADDRESS_BITS
 void store_half8(float8 v, __global half *p) {
   vstore_half4_rte(v.lo, 0, p);
   vstore_half4_rte(v.hi, 1, p);

@@ -1,7 +1,7 @@
-// AdaptiveAvgPool and AdaptiveMaxPool: output i of n is over the inputs floor(i * size / n) to
-// ceil((i + 1) * size / n) of a dimension. Equal windows are an ordinary pooling. Else averages are
-// products with constant matrices, and for maxima the windows are laid side by side first, the
-// shorter ones with their last element twice.
+// AdaptiveAvgPool and AdaptiveMaxPool: output i of n covers the inputs floor(i * size / n) to
+// ceil((i + 1) * size / n) of a dimension. With equal windows they are an ordinary pooling.
+// Otherwise averages are products with constant matrices; for maxima the windows are first copied
+// next to each other, with the last element of shorter ones repeated.
 #include <algorithm>
 
 #include "kernels/expand.h"
@@ -59,7 +59,7 @@ std::vector<int64_t> lengths(const std::vector<Windows>& windows) {
   return kernel;
 }
 
-// The mean over the windows of one dimension: a product with a matrix.
+// The mean over the windows of one dimension, as a product with a matrix.
 size_t averaged(Expansion& x, size_t value, size_t axis, const Windows& w) {
   Tensor matrix = table({w.size, w.count});
   for (int64_t o = 0; o < w.count; ++o)
@@ -93,7 +93,7 @@ void maximum(Expansion& x) {
   const std::vector<Windows> windows = windows_of(x);
   const std::string type = x.context().attributes.get_string("index_element_type", "i64");
   const std::vector<int64_t> kernel = lengths(windows);
-  // Where in the data each element of the windows side by side comes from.
+  // The source position of each element of the copied windows.
   size_t value = 0;
   std::vector<int64_t> origin{0};
   int64_t places = 1;

@@ -9,7 +9,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr float kNever = -65504;  // the least value of f16: exp(x + kNever) is 0 for any score
+constexpr float kNever = -65504;  // the lowest value of f16: exp(x + kNever) is 0 for any score
 
 void attention(Expansion& x) {
   const ShapeContext& context = x.context();

@@ -1,5 +1,5 @@
-// NV12toRGB, NV12toBGR, I420toRGB, I420toBGR: pictures of planes as models take them whose
-// preprocessing is part of the file. Channels last, BT.601 of limited range.
+// NV12toRGB, NV12toBGR, I420toRGB, I420toBGR: conversions of pictures in planes, in models that
+// include their preprocessing. Channels last, BT.601 of limited range.
 #include <array>
 
 #include "kernels/expand.h"
@@ -51,7 +51,7 @@ std::vector<size_t> planes_of(Expansion& x, bool interleaved, Picture& p) {
   return planes;
 }
 
-// Each value of a plane of half the size, for the four pixels that share it.
+// Repeats each value of a plane of half the size for the four pixels that share it.
 size_t doubled(Expansion& x, size_t plane, const Picture& p) {
   const int64_t channels = x.shape(plane)[3];
   const size_t apart = x.reshape(plane, {p.images, p.height / 2, 1, p.width / 2, 1, channels});
@@ -69,7 +69,7 @@ void convert_color(Expansion& x) {
   for (size_t& part : parts) part = x.convert(part, ElementType::f32);
   for (size_t i = 1; i < parts.size(); ++i) parts[i] = doubled(x, parts[i], p);
   const size_t yuv = x.step("Concat", 1, parts, {{"axis", "3"}});
-  // Rows: what Y - 16, U - 128 and V - 128 add to red, green and blue.
+  // Rows: the contributions of Y - 16, U - 128 and V - 128 to red, green and blue.
   std::array<std::array<float, 3>, 3> by{
       {{1.164f, 1.164f, 1.164f}, {0, -0.391f, 2.018f}, {1.596f, -0.813f, 0}}};
   std::vector<float> matrix;

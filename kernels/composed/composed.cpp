@@ -1,5 +1,5 @@
-// Small operations that are a few others: Roll, SliceScatter, Col2Im, Identity, the tests for
-// numbers that are none (IsNaN, IsInf, IsFinite), and ConvertPromoteTypes.
+// Small operations that are combinations of a few others: Roll, SliceScatter, Col2Im, Identity, the
+// tests for special numbers (IsNaN, IsInf, IsFinite), and ConvertPromoteTypes.
 #include <limits>
 #include <numeric>
 
@@ -101,7 +101,8 @@ void slice_scatter(Expansion& x) {
 
 // ---- Col2Im: columns, size of the output, size of the kernel -----------------------------------
 
-// What a transposed convolution does whose filters put each value of a column in its place.
+// Col2Im is a transposed convolution with constant filters that put each value of a column in its
+// place.
 void col2im(Expansion& x) {
   const ShapeContext& context = x.context();
   check_inputs(context, 3, 3);

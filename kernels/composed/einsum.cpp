@@ -1,5 +1,5 @@
-// Einsum: products of tensors summed over the labels that the result does not have, from left to
-// right in pairs: each pair is one MatMul, or a broadcast product where nothing is summed.
+// Einsum: products of tensors, summed over the labels that the result lacks. Terms are combined in
+// pairs from left to right: each pair is one MatMul, or a broadcast product if nothing is summed.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -61,7 +61,7 @@ Equation parse(std::string text, const ShapeContext& context) {
   }
   if (arrow != std::string::npos) {
     equation.output = with_ellipsis(text.substr(arrow + 2), most);
-  } else {  // what "..." stands for, then the labels that occur once, by name
+  } else {  // the dimensions of "...", then the labels that occur once, by name
     std::map<char, int> uses;
     for (const Labels& labels : equation.inputs)
       for (char c : labels) ++uses[c];
@@ -86,7 +86,7 @@ struct Term {
 
 bool has(const Labels& labels, char c) { return labels.find(c) != Labels::npos; }
 
-// Equal labels of one term are its diagonal.
+// Equal labels of one term select its diagonal.
 void take_diagonals(Expansion& x, Term& term) {
   for (size_t i = 0; i < term.labels.size(); ++i) {
     const size_t other = term.labels.find(term.labels[i], i + 1);
@@ -107,7 +107,7 @@ void take_diagonals(Expansion& x, Term& term) {
   }
 }
 
-// Sums over the labels that nothing else needs.
+// Sums over the labels that neither other terms nor the result use.
 void sum_out(Expansion& x, Term& term, const Labels& needed) {
   std::vector<int64_t> axes;
   Labels left;
@@ -132,7 +132,7 @@ size_t ordered(Expansion& x, const Term& term, const Labels& order) {
   return x.transpose(term.value, axes);
 }
 
-// The term with its dimensions as in `order`, ones for labels that it lacks.
+// The term with its dimensions in the order of `order`, and size 1 for missing labels.
 size_t spread(Expansion& x, const Term& term, const Labels& order) {
   Labels own;
   Shape shape;
@@ -156,7 +156,7 @@ Term multiplied(Expansion& x, const Term& a, const Term& b, const Labels& needed
   for (char c : b.labels)
     if (!has(a.labels, c)) columns += c;
   const Labels all = batch + rows + columns;
-  // Dimensions of 1 stretch: a label's size is the larger one.
+  // Dimensions of size 1 are broadcast: a label has the larger size.
   bool stretched = false;
   Shape out;
   for (char c : all) {
@@ -190,7 +190,7 @@ Term multiplied(Expansion& x, const Term& a, const Term& b, const Labels& needed
     }
     return x.reshape(ordered(x, term, batch + first + second), shape);
   };
-  // Both with the summed dimensions last, where they are read in order.
+  // Both have the summed dimensions last, where memory is read in order.
   const size_t product = x.step("MatMul", 1, {joined(a, rows, summed), joined(b, columns, summed)},
                                 {{"transpose_b", "true"}});
   return {x.reshape(product, out), all};
@@ -207,7 +207,7 @@ void einsum(Expansion& x) {
     terms.push_back({i, equation.inputs[i]});
     take_diagonals(x, terms.back());
   }
-  // A dimension of 1 under "..." that the others stretch stays until the product.
+  // A dimension of size 1 under "..." that other terms broadcast stays until the product.
   const auto needed_besides = [&](size_t from) {
     Labels needed = equation.output;
     for (size_t i = from; i < terms.size(); ++i) needed += terms[i].labels;

@@ -1,5 +1,5 @@
-// DFT, IDFT, RDFT and IRDFT as products with matrices: one a dimension, with the real and the
-// imaginary part of a value side by side. STFT is an RDFT of overlapping frames.
+// DFT, IDFT, RDFT and IRDFT as products with matrices, one per dimension, with adjacent real and
+// imaginary parts. STFT is an RDFT of overlapping frames.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -17,9 +17,9 @@ struct Transform {
   bool real_in = false, real_out = false;
 };
 
-// Factors from `rows` values to `columns` values of a transform over n, as [rows * a, columns * b]
-// with a and b 1 for real values and 2 for complex ones. A real output counts each value of the
-// half spectrum that it is given together with its mirror image.
+// The factors from `rows` values to `columns` values of a transform over n, as [rows * a, columns *
+// b], with a and b 1 for real values and 2 for complex ones. For a real output, each value of the
+// half spectrum also counts for its mirror image.
 Tensor factors(int64_t rows, int64_t columns, int64_t n, const Transform& t) {
   const int64_t a = t.real_in ? 1 : 2, b = t.real_out ? 1 : 2;
   const Shape shape{checked_product(rows, a), checked_product(columns, b)};
@@ -106,8 +106,7 @@ void fourier(Expansion& x) {
   x.outputs = {value};
 }
 
-// Signal, window, size of a frame, step from one to the next. The window lies in the middle of a
-// frame.
+// Signal, window, size of a frame, step between frames. The window is centred in a frame.
 void short_time(Expansion& x) {
   const ShapeContext& context = x.context();
   check_inputs(context, 4, 4);

@@ -13,7 +13,7 @@
 //   POINTWISE             1x1; input and output are each one long row of pixels
 //   FLAT_TAIL             the tail's operands are long rows of pixels as well
 //   ALIGNED               an output vector lies at a multiple of its size
-//   WGMMA_PTX             PTX (see engine/ocl/ptx.h); else plain C computes the same values
+//   WGMMA_PTX             PTX (see engine/ocl/marked_ptx.h); else plain C computes the same values
 //   MULTIPLY(sums, a, b)  with WGMMA_PTX: sums += tile a * tile b, for descriptors a and b
 
 typedef struct {

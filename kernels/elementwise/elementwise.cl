@@ -1,7 +1,7 @@
-// One function of the elements of up to N strided operands, chain of further functions included.
-// The prologue holds what differs: OPERANDS (parameters), FN(single) and FN(wide) (the function of
-// one element and of V), SINGLE(i) and WIDE(i) (the same on the elements at position i of the
-// innermost loop).
+// One function of the elements of up to N strided operands, including the tail. The prologue
+// defines the parts that differ between functions: OPERANDS (parameters), FN(single) and FN(wide)
+// (the function of one element and of V elements), SINGLE(i) and WIDE(i) (these functions applied
+// to the elements at position i of the innermost loop).
 // Defines: V; DIMS loops, innermost first; N operands; OUT_T; STORE_ONE; GROUP.
 
 WORK_GROUP(GROUP, 1, 1)
@@ -22,7 +22,7 @@ KERNEL(OUT(OUT_T, out), const FN(Args) walk OPERANDS) {
     to += i * walk.out[d];
     for (int k = 0; k < N; ++k) from[k] += i * walk.in[k][d];
   }
-  if (rest > 0) return;  // beyond the last run
+  if (rest > 0) return;  // past the last run
 
   for (int row = first; row < last; ++row) {
     __global OUT_T *target = AT(out) + to;

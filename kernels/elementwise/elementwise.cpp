@@ -1,6 +1,6 @@
-// Functions of one element and their broadcasting: activations, arithmetic, comparisons, Convert,
-// Select, FakeQuantize, and the engine's own Quantize and Dequantize. One table says which function
-// of scalar_functions.h an operation is; shapes, reference and kernels follow from it.
+// Functions of one element with broadcasting: activations, arithmetic, comparisons, Convert,
+// Select, FakeQuantize, and the engine's own Quantize and Dequantize. A table maps each operation
+// to a function of scalar_functions.h, from which shapes, reference and kernels follow.
 #include "kernels/elementwise/elementwise.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Entry {
   const char* type;
   int first_opset;
   Kind kind;
-  const char* function;  // where it does not depend on attributes
+  const char* function;  // if it does not depend on attributes
 };
 
 constexpr Entry kTable[] = {
@@ -118,7 +118,7 @@ const Entry& entry_of(const std::string& type) {
 
 int64_t wrapped(uint64_t value) { return static_cast<int64_t>(value); }
 
-// Division that rounds down; what has no result (by 0) is 0.
+// Division that rounds down; 0 if there is no result (division by 0).
 int64_t floor_divide(int64_t x, int64_t y) {
   if (y == 0) return 0;
   if (y == -1) return wrapped(0 - static_cast<uint64_t>(x));
@@ -194,7 +194,8 @@ constexpr IntegerFunction kInteger[] = {
 
 // ---- parameters --------------------------------------------------------------------------------
 
-// A parameter that the specification allows as an input, but that is one number in every model.
+// A parameter that the specification allows as an input and that is a constant scalar in every
+// model.
 float parameter(const OpDesc& desc, std::span<const Tensor> values, size_t i, const char* what) {
   if (i >= values.size())
     fail_model(std::string("has no input ") + std::to_string(i) + " (" + what + ")");
@@ -207,8 +208,8 @@ std::string broadcast_mode(const Attributes& attributes) {
   return attributes.get_string("auto_broadcast", "numpy");
 }
 
-// The dimensions of a PReLU slope as numpy would align them to `shape`: one value a channel, or as
-// it is.
+// The dimensions of a PReLU slope, aligned to `shape` as in numpy: one value per channel, or
+// unchanged.
 Shape slope_shape(const Shape& slope, const Shape& shape) {
   if (slope.size() != 1 || slope[0] == 1 || shape.size() < 2) return slope;
   Shape aligned(shape.size() - 1, 1);
@@ -216,8 +217,8 @@ Shape slope_shape(const Shape& slope, const Shape& shape) {
   return aligned;
 }
 
-// The same for the second operand of "pdpd": it starts at dimension `axis`; ones behind it are
-// dropped.
+// The dimensions of the second operand of "pdpd", which starts at dimension `axis`; dimensions past
+// the end are dropped.
 Shape pdpd_shape(Shape shape, size_t rank, int64_t axis) {
   if (axis == -1) axis = static_cast<int64_t>(rank) - static_cast<int64_t>(shape.size());
   while (!shape.empty() && shape.back() == 1) shape.pop_back();
@@ -436,7 +437,7 @@ void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs,
   if (function.name == "identity") return copy_all(inputs[0].convert(out.type()), out);
   std::vector<Shape> strides;
   bool floats = is_float(out.type());
-  OpDesc plain = desc;  // row-major, whatever the layouts on the device
+  OpDesc plain = desc;  // row-major, independent of the layouts on the device
   plain.outputs[0] = TensorDesc::row_major(out.type(), out.shape());
   for (size_t i = 0; i < function.operands; ++i) {
     plain.inputs[i] = TensorDesc::row_major(inputs[i].type(), inputs[i].shape());
@@ -452,11 +453,11 @@ void evaluate_elementwise(const OpDesc& desc, std::span<const Tensor> inputs,
 
 // ---- as a tail ---------------------------------------------------------------------------------
 
-// x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol within the
-// limits, as steps with constants computed per channel (or whatever shape the ranges have), so that
-// layers with other ranges share a kernel. The limits are those of the integers.
+// x -> round((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol, with x clamped
+// to the limits, as steps with constants computed per channel (or in the shape of the ranges), so
+// that layers with different ranges share a kernel. Values are clamped as integers.
 TailSteps fake_quantize_tail(const OpDesc& desc) {
-  constexpr float kMostLevels = 1 << 22;  // that "to_level" rounds to
+  constexpr float kMostLevels = 1 << 22;  // the range in which "to_level" rounds
   Shape shape, aligned[4];
   for (size_t i = 0; i < 4; ++i) {
     const Tensor& range = desc.constants[i + 1];
@@ -483,7 +484,7 @@ TailSteps fake_quantize_tail(const OpDesc& desc) {
   for (size_t k = 0; k < ranges[0].size(); ++k) {
     const float width = ranges[1][k] - ranges[0][k];
     if (!(width > 0))
-      return {};  // limits the other way round, or a step: the operation's own kernel knows what to
+      return {};  // Inverted limits, or a step: only the operation's own kernel handles them.
                   // do
     scale.push_back(last / width);
     shift.push_back(-ranges[0][k] * scale.back());
@@ -592,7 +593,7 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
     f.alpha = static_cast<float>(attributes.get_float("min"));
     f.beta = static_cast<float>(attributes.get_float("max"));
     if (const ElementType type = desc.inputs[0].type; !is_float(type)) {
-      // The integers between the bounds, as far as the type has them.
+      // The integers between the bounds, limited to those of the type.
       const auto of_type = [&](float bound) {
         return Tensor::of(type, {1}, std::vector{bound}).to_floats()[0];
       };
@@ -654,7 +655,7 @@ ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> val
     default:
       break;
   }
-  // The usual exponents have functions of their own.
+  // Common exponents have separate functions.
   if (f.name == "power" && is_float(desc.inputs[0].type) && values.size() > 1 &&
       !values[1].empty() && values[1].elements() == 1 &&
       desc.outputs[0].shape == desc.inputs[0].shape) {
@@ -674,8 +675,8 @@ TensorDesc aligned_operand(const OpDesc& desc, size_t i) {
   const Shape wanted =
       own ? shape_for_numpy(entry, desc.attributes, operand.shape, desc.inputs[0].shape, i)
           : operand.shape;
-  // `wanted` has the operand's dimensions in their order, with ones in between or dropped: find
-  // each one's stride.
+  // `wanted` has the operand's dimensions in order, with ones inserted or dropped: finds the stride
+  // of each.
   if (wanted.size() > out.size())
     fail_model("shape " + to_string(operand.shape) + " does not fit " + to_string(out));
   TensorDesc aligned{operand.type, out, Shape(out.size(), 0), operand.offset};
@@ -692,8 +693,8 @@ TensorDesc aligned_operand(const OpDesc& desc, size_t i) {
   return aligned;
 }
 
-// What has a meaning of its own for booleans says so in its type or attributes: on the device they
-// are bytes like any others.
+// Operations that treat booleans differently state it in their type or attributes: on the device
+// booleans are bytes.
 static void expand_by_type(Expansion& x) {
   if (x.context().type == "ConvertLike")
     x.outputs = {x.convert(0, x.info(1).type)};

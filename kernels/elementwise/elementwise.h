@@ -1,5 +1,5 @@
-// What the operations of elementwise.cpp compute on one element: shared by shapes, reference and
-// kernels.
+// The functions that the operations of elementwise.cpp compute on one element, which shapes,
+// reference and kernels share.
 #pragma once
 
 #include <span>
@@ -10,30 +10,31 @@
 
 namespace clinfer {
 
-// An operation with its parameters read: a function of the elements of its first `operands` inputs.
-// name: one of scalar_functions.h, of the integer table below, or
-//   identity, to_boolean; select (condition, then, else);
-//   fake_quantize (x, input low, input high, output low, output high; alpha: levels)
+// An operation with its parameters: a function of the elements of its first `operands` inputs.
+// `name` is one of scalar_functions.h, of the integer table below, or
+//   identity, to_boolean
+//   select         (condition, then, else)
+//   fake_quantize  (x, input low, input high, output low, output high; alpha: levels)
 struct ElementFunction {
   std::string name;
   float alpha = 0, beta = 0;
   size_t operands = 1;
 };
 
-// `values`: the inputs where they are constant, else empty tensors. Parameters given as inputs (of
-// Selu, HardSigmoid) must be constant: Error{unsupported}.
+// `values`: the inputs that are constant, else empty tensors. Parameters that are inputs (of Selu,
+// HardSigmoid) must be constant, else throws Error{unsupported}.
 ElementFunction element_function(const OpDesc& desc, std::span<const Tensor> values);
 
-// Input `i` as the output's elements see it: the output's rank, stride 0 along dimensions where it
-// is broadcast. Follows numpy, and the rules of their own that PReLU and auto_broadcast="pdpd"
-// have. Throws Error{bad_model} where shapes disagree.
+// Input `i` broadcast to the output's shape: has the output's rank, with stride 0 along broadcast
+// dimensions. Follows numpy, and the separate rules of PReLU and of auto_broadcast="pdpd". Throws
+// Error{bad_model} if shapes disagree.
 TensorDesc aligned_operand(const OpDesc& desc, size_t i);
 
 // Functions on integers, exact. The OpenCL expressions are for int x, y and use the macros of
 // kIntegerHelpers.
 struct IntegerFunction {
   std::string_view name;
-  int64_t (*apply)(int64_t x, int64_t y);  // y is not looked at by functions of one operand
+  int64_t (*apply)(int64_t x, int64_t y);  // functions of one operand ignore y
   std::string_view opencl;
 };
 extern const std::string_view kIntegerHelpers;

@@ -1,4 +1,4 @@
-// The kernel family of the element functions: merges loops, decides on vectors, generates the
+// The kernel family of the element functions: merges loops, chooses vectors, and generates the
 // function's OpenCL C.
 #include <algorithm>
 #include <cstdlib>
@@ -19,7 +19,8 @@ constexpr size_t kMostDims = 8, kMostOperands = 16;
 
 bool is_bool(ElementType type) { return type == ElementType::boolean || type == ElementType::u8; }
 
-// OpenCL C name of the type in which a run-time tensor is stored; "" where kernels never see it.
+// OpenCL C name of the type in which a run-time tensor is stored; "" for types that kernels do not
+// support.
 std::string stored_type(ElementType type) {
   if (is_bool(type)) return "uchar";
   switch (type) {
@@ -37,7 +38,7 @@ std::string stored_type(ElementType type) {
 }
 
 struct Operand {
-  TensorDesc view;   // as the output's elements see it
+  TensorDesc view;   // broadcast to the output's shape
   Tensor constant;   // or empty
   size_t input = 0;  // of the OpDesc
   // of a quantised operand of the tail: what its bytes stand for
@@ -50,13 +51,13 @@ struct Loop {
   std::vector<int64_t> in;
 };
 
-// What the kernel does, before it is put into text.
+// The kernel's loops and operands, before the text is generated.
 struct Program {
   ElementFunction function;
   std::vector<Operand> operands;  // of the function, then of the tail in the order of use
   std::vector<Loop> loops;        // outermost first, merged
   bool floats = false;            // computes in float, else in int
-  bool vectors = false;           // the innermost loop can go in vectors
+  bool vectors = false;           // the innermost loop can be computed in vectors
 };
 
 TensorDesc numpy_aligned(const TensorDesc& operand, const Shape& out) {
@@ -67,8 +68,7 @@ TensorDesc numpy_aligned(const TensorDesc& operand, const Shape& out) {
   return aligned;
 }
 
-// Constants are uploaded densely in the order of the output's memory, without the dimensions along
-// which they repeat.
+// Constants are uploaded densely in the order of the output's memory, without broadcast dimensions.
 Tensor packed_constant(const Operand& operand, const std::vector<size_t>& order, Shape& strides) {
   Shape shape, from, out_strides(operand.view.shape.size(), 0);
   for (size_t d : order) {
@@ -85,8 +85,8 @@ Tensor packed_constant(const Operand& operand, const std::vector<size_t>& order,
                      operand.constant.type());
 }
 
-// Few channels (BGR pictures) leave vectors mostly empty: where the tensors are dense rows of
-// pixels, several pixels count as one of many channels, and per-channel constants are repeated as
+// With few channels (BGR pictures), vectors would be mostly empty. If the tensors are dense rows of
+// pixels, several pixels count as one with many channels, and constants per channel are repeated as
 // often.
 void widen_channels(Program& program) {
   if (program.loops.size() < 2) return;
@@ -122,8 +122,8 @@ void widen_channels(Program& program) {
   inner.size *= pixels;
 }
 
-// Whether the output is of quantised values (not of booleans): integers from 0 to 255 before they
-// are stored.
+// True if the output holds quantised values (not booleans): integers from 0 to 255 before they are
+// stored.
 bool makes_bytes(const OpDesc& desc) { return desc.type == "Quantize" || quantizes(desc.tail); }
 
 Program make_program(const OpDesc& desc) {
@@ -152,7 +152,7 @@ Program make_program(const OpDesc& desc) {
       if (operand.view.type == ElementType::u8) operand.scale = {op.alpha, op.beta};
     }
 
-  // Loops in the order of the output's memory; dimensions of size 1 drop out.
+  // Loops in the order of the output's memory, without dimensions of size 1.
   std::vector<size_t> order;
   for (size_t d = 0; d < out.shape.size(); ++d)
     if (out.shape[d] != 1) order.push_back(d);
@@ -241,8 +241,8 @@ std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
 
 TuningPoint point_of(int vector, int run) { return {{{"V", vector}, {"RUN", run}}}; }
 
-// RUN: elements that one work-item makes: part of the innermost loop, or several rows where that is
-// short.
+// RUN: the number of elements that one work-item computes: part of the innermost loop, or several
+// rows if that loop is short.
 std::vector<TuningPoint> elementwise_space(const OpDesc& desc, const DeviceTraits&) {
   std::vector<TuningPoint> points;
   if (!make_program(desc).vectors) {
@@ -261,7 +261,7 @@ TuningPoint elementwise_heuristic(const OpDesc& desc, const DeviceTraits& traits
   if (!wide) return point_of(4, 4);
   std::vector<TuningPoint> points{point_of(8, 8 * 64), point_of(4, 4 * 64)};
   if (traits.vector_width >= 16) points.insert(points.begin(), point_of(16, 16 * 64));
-  // What is left over of a loop goes one by one.
+  // The remainder of a loop is computed element by element.
   const int64_t size = program.loops.back().size;
   return cheapest(points, [size](const TuningPoint& point) {
     return static_cast<double>(size / point["V"] + size % point["V"]);
@@ -282,14 +282,14 @@ std::string spliced(std::string_view expression, float alpha, float beta) {
   return text;
 }
 
-// Whether integers go through a float function, whose result is rounded.
+// True if integers are computed by a float function, whose result is rounded.
 bool is_rounded(const Program& program) {
   const std::string& name = program.function.name;
   return !program.floats && name != "clamp" && !find_integer(name) && find_unary(name);
 }
 
-// The function as an expression of x, y, and z0.. for the further operands; of floats (any width)
-// or ints.
+// The function as an expression of x, y, and z0.. for the other operands, which are floats (of any
+// width) or ints.
 std::string base_expression(const Program& program) {
   const ElementFunction& f = program.function;
   if (f.name == "identity") return "x";
@@ -318,7 +318,7 @@ std::string base_expression(const Program& program) {
 
 std::string operand_name(size_t i) { return "in" + std::to_string(i); }
 
-// FN(single) or FN(wide): the function of its operands, then the tail.
+// FN(single) or FN(wide): applies the function to its operands, then the tail.
 std::string function_text(const char* name, const std::string& type, const Program& program,
                           const std::vector<PostOp>& tail) {
   std::string text = type + " FN(" + name + ")(";
@@ -350,7 +350,7 @@ std::string load_text(const std::string& stored, bool floats, const std::string&
   return floats ? "convert_float(" + value + ")" : "convert_int(" + value + ")";
 }
 
-// Integers wrap around, but for what float functions make of them.
+// Integers wrap around, except for results of float functions.
 std::string store_text(const OpDesc& desc, const Program& program) {
   const std::string stored = stored_type(desc.outputs[0].type);
   if (stored == "half") return "vstore_half_rte(v, 0, p)";
@@ -367,7 +367,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
   const size_t n = program.operands.size(), group = traits.is_cpu ? 16 : 64;
   const size_t dims = program.loops.size() <= 2   ? 2
                       : program.loops.size() <= 4 ? 4
-                                                  : kMostDims;  // few kernels
+                                                  : kMostDims;  // limits the number of programs
   const std::string compute = program.floats ? "float" : "int";
 
   KernelPlan plan;
@@ -380,7 +380,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
                   {"STORE_ONE(v, p)", store_text(desc, program)},
                   {"GROUP", std::to_string(group)}};
   std::reverse(program.loops.begin(),
-               program.loops.end());  // the kernel counts the innermost first
+               program.loops.end());  // the kernel numbers loops from the innermost
   program.loops.resize(dims, {1, 0, std::vector<int64_t>(n, 0)});
   const int64_t rows = std::clamp<int64_t>(run / program.loops[0].size, 1, program.loops[1].size);
   int64_t items = 1;

@@ -1,22 +1,23 @@
-// From the planes of a video frame to one image of a network input. Each work-item makes ROWS rows
-// of V neighbouring pixels. Colours are those of GStreamer's videoconvert (8-bit coefficients, the
-// chroma sample that covers the pixel), resizing is OpenCV's INTER_LINEAR on 8-bit pixels, both to
-// the bit: a network sees the same picture whoever prepares it.
+// Converts the planes of a video frame to one image of a network input. Each work-item computes
+// ROWS rows of V neighbouring pixels. Colours are bit-exact with GStreamer's videoconvert (8-bit
+// coefficients, the chroma sample that covers the pixel), resizing with OpenCV's INTER_LINEAR on
+// 8-bit pixels: a network receives the same picture from either.
 // Defines: V, ROWS; GROUP_X, GROUP_Y; YUV 1 or 0; IMAGES 1: the planes Y and UV are images of 8-bit
-// UNORM texels (surfaces of a decoder, tiled as they may be), 0: buffers; OUT_T: float, half, uchar, char or int.
+// UNORM texels (surfaces of a decoder, in any tiling), 0: buffers; OUT_T: float, half, uchar, char
+// or int.
 
 struct FN(Args) {
   int component_offset[3], row_stride[3], step[3];  // bytes; Y, U, V or R, G, B
   int shift_x, shift_y;                             // log2 of the subsampling of U and V
-  int from_x, from_y, from_width, from_height;      // what is taken of the frame, pixels
-  int to_x, to_y, to_width, to_height;              // where it lies in the network's input
+  int from_x, from_y, from_width, from_height;      // the part of the frame that is used, pixels
+  int to_x, to_y, to_width, to_height;              // its position in the network's input
   int width, height, channels;                      // of the network's input
   int stride_x, stride_y, stride_c, out_offset;     // elements
   int coefficient[5];                               // Y; V to R; U to B; U to G; V to G (times 256)
   float weight[9], bias[3], pad[3];                 // from 8-bit R, G, B to the network's channels
 };
 
-// What is stored, by its type.
+// Conversions to the stored type.
 #define STORED_float(v) (v)
 #define STORED_half(v) (v)
 #define STORED_uchar(v) clamp(rint(v), 0.0f, 255.0f)
@@ -31,7 +32,8 @@ struct FN(Args) {
 #define STORE_int_8(v, p) vstore8(convert_int8(v), 0, p)
 #define STORE_int_16(v, p) vstore16(convert_int16(v), 0, p)
 
-// One macro a width: some compilers have conversions as macros of their own, so the names cannot be pasted together.
+// One macro per width: some compilers define conversions as macros, so that names cannot be pasted
+// together.
 #define LANES_1 0
 #define LANES_4 (int4)(0, 1, 2, 3)
 #define LANES_8 (int8)(0, 1, 2, 3, 4, 5, 6, 7)
@@ -120,7 +122,7 @@ void FN(pixels)(PLANES, const struct FN(Args) * a, int y, INTV(V) x, INTV(V) * r
 #endif
 }
 
-// Two weighted rows to one 8-bit value. Weights are shares of 2048.
+// Combines two weighted rows to one 8-bit value. Weights are in units of 1/2048.
 #define BLEND(top, bottom, w0, w1) \
   (((((w0) * ((top) >> 4)) >> 16) + (((w1) * ((bottom) >> 4)) >> 16) + 2) >> 2)
 
@@ -140,7 +142,7 @@ KERNEL(
   __global const uchar *c2 = AT(p2) + a.component_offset[2];
 #endif
 
-  // The columns between which each pixel lies; exact in integers, then rounded as OpenCV rounds.
+  // The columns on either side of each pixel; exact in integers, then rounded as OpenCV rounds.
   const INTV(V) lane = CAT(LANES_, V);
   const INTV(V) x = clamp(column + lane - a.to_x, 0, a.to_width - 1);
   const INTV(V) numerator = max((2 * x + 1) * a.from_width - a.to_width, 0);
@@ -175,7 +177,7 @@ KERNEL(
       b = BLEND(bt, ba * wx0 + bb * wx1, wy0, wy1);
     }
     const int end = min(V, a.width - column);
-    // Lanes from begin to stop are picture, the others border.
+    // Lanes from begin to stop are inside the picture, the others in the border.
     const int begin = in_picture ? clamp(a.to_x - column, 0, end) : end;
     const int stop = in_picture ? clamp(a.to_x + a.to_width - column, begin, end) : end;
     __global OUT_T *o = AT(out) + a.out_offset + row * a.stride_y + column * a.stride_x;

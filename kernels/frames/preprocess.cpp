@@ -1,5 +1,5 @@
-// Video frame to network input: placement, the launch, and the plain C++ reference of the kernel in
-// preprocess.cl.
+// Video frame to network input: placement, the launch, and the reference implementation in plain
+// C++ of the kernel in preprocess.cl.
 #include "kernels/frames/preprocess.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMaxFrame = 32767, kMaxNetwork = 16384;  // 2 * network * frame stays below 2^31
 
-// Where the samples of one component lie in a plane.
+// The location of the samples of one component in a plane.
 struct Component {
   int plane = 0, offset = 0, step = 1;  // bytes
 };
@@ -57,7 +57,7 @@ Layout layout_of(PixelFormat format) {
   return {};
 }
 
-// What the kernel calls the type of the network's input; nullptr: it stores no such type.
+// The kernel's name of the type of the network's input; nullptr for unsupported types.
 const char* stored_name(ElementType type) {
   switch (type) {
     case ElementType::f32:
@@ -79,12 +79,12 @@ const char* stored_name(ElementType type) {
   throw Error(ErrorCode::bad_argument, "video frame: " + why);
 }
 
-// The part of the frame that is taken, and where it lies in the network's input.
+// The part of the frame that is used, and its position in the network's input.
 struct Fit {
   Rect from, to;
 };
 
-// The part of the region that lies in the picture.
+// The part of the region inside the picture.
 Rect region_in_picture(const Frame& frame) {
   const Rect& r = frame.region;
   if (r.width == 0) return {0, 0, frame.width, frame.height};
@@ -131,7 +131,7 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
   return {from, to};
 }
 
-// Times 256, as videoconvert rounds them: Y; V to R; U to B; U to G; V to G.
+// Coefficients times 256, rounded as in videoconvert: Y; V to R; U to B; U to G; V to G.
 std::array<int, 5> coefficients(YuvMatrix matrix, bool full_range) {
   double kr = 0.299, kb = 0.114;
   if (matrix == YuvMatrix::bt709) kr = 0.2126, kb = 0.0722;
@@ -144,7 +144,7 @@ std::array<int, 5> coefficients(YuvMatrix matrix, bool full_range) {
           rounded(-chroma * 2 * (1 - kb) * kb / kg), rounded(-chroma * 2 * (1 - kr) * kr / kg)};
 }
 
-// From 8-bit R, G, B to the network's channels: colour order, mean and scale in one.
+// From 8-bit R, G, B to the network's channels: combines colour order, mean and scale.
 struct Mixing {
   std::array<float, 9> weight{};
   std::array<float, 3> bias{}, pad{};
@@ -177,7 +177,7 @@ Mixing mixing(const FrameTransform& transform, int channels) {
   return m;
 }
 
-// As struct Args in preprocess.cl.
+// Members as in struct Args of preprocess.cl.
 struct DeviceArgs {
   int component_offset[3], row_stride[3], step[3];
   int shift_x, shift_y;
@@ -195,7 +195,8 @@ int checked(int64_t value, const char* what) {
   return static_cast<int>(value);
 }
 
-// Position i of the resized axis: the two source positions and their weights in shares of 2048.
+// For position i of the resized axis: the two source positions and their weights in units of
+// 1/2048.
 struct Tap {
   int first, second, weight_first, weight_second;
 };
@@ -292,14 +293,14 @@ std::array<PlaneRows, 3> rows_of_region(const Frame& frame) {
   const std::array<PlaneSize, 3> sizes = plane_sizes(frame);
   for (size_t p = 0; p < rows.size(); ++p) {
     if (sizes[p].rows == 0) continue;
-    const int step = sizes[p].rows < frame.height ? 2 : 1;  // rows of the picture to one of chroma
+    const int step = sizes[p].rows < frame.height ? 2 : 1;  // rows of the picture per row of chroma
     rows[p].first = begin / step;
     rows[p].count = (end + step - 1) / step - rows[p].first;
   }
   return rows;
 }
 
-// Planes in buffers, or in images where `planes` is null.
+// Planes are in buffers, or in images if `planes` is null.
 static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>* planes,
                             const FrameTransform& transform, const TensorDesc& out, int image,
                             const TuningPoint& point) {
@@ -394,7 +395,7 @@ constexpr const char* kKindNames[] = {"yuv", "rgb", "surface"};
 
 bool is_channels(int64_t size) { return size == 1 || size == 3; }
 
-// Vectors over pixels on a CPU, one pixel or few a work-item on a GPU.
+// Vectors over pixels on a CPU; one or a few pixels per work-item on a GPU.
 bool is_wide(const DeviceTraits& traits) { return traits.is_cpu || traits.vector_width > 1; }
 
 TuningPoint point_of(int vector, int rows, int group_x, int group_y) {
@@ -468,7 +469,7 @@ std::optional<OpDesc> preprocess_op(PictureKind kind, const TensorDesc& out) {
   desc.type = "preprocess";
   desc.attributes.set("picture", kKindNames[static_cast<size_t>(kind)]);
   desc.outputs = {out};
-  desc.outputs[0].shape[0] = 1;  // a launch makes one image of a batch
+  desc.outputs[0].shape[0] = 1;  // a launch fills one image of a batch
   return desc;
 }
 

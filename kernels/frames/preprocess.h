@@ -1,5 +1,5 @@
-// From a video frame to a network input: the description shared by the device kernel, its plain C++
-// reference and the elements.
+// From a video frame to a network input: the description that the device kernel, its reference
+// implementation in plain C++ and the elements share.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace clinfer {
 
-// Memory layouts of 8-bit video frames, GStreamer's names. x: unused byte, a: alpha (ignored).
+// Memory layouts of 8-bit video frames, by GStreamer's names. x: unused byte, a: alpha (ignored).
 enum class PixelFormat {
   nv12,
   nv21,
@@ -36,8 +36,8 @@ struct Rect {
   int x = 0, y = 0, width = 0, height = 0;
 };
 
-// A frame in host memory. Planes that the format lacks are null. Strides in bytes, any value >= the
-// row's bytes. Chroma of odd sizes is rounded up: width 5 has 3 chroma columns.
+// A frame in host memory. Planes that the format lacks are null. Strides are in bytes and at least
+// the row's bytes. Chroma of odd sizes is rounded up: width 5 has 3 chroma columns.
 struct Frame {
   PixelFormat format = PixelFormat::nv12;
   int width = 0, height = 0;  // of the picture, in pixels
@@ -51,7 +51,8 @@ struct Frame {
 enum class ResizeMode { stretch, letterbox, crop };
 enum class ColorOrder { bgr, rgb, gray };
 
-// The network gets (value - mean[c]) / scale[c], values 0..255, c in network channel order.
+// The network receives (value - mean[c]) / scale[c], with values 0..255 and c in network channel
+// order.
 struct FrameTransform {
   ResizeMode resize = ResizeMode::stretch;
   ColorOrder color = ColorOrder::bgr;
@@ -61,18 +62,19 @@ struct FrameTransform {
   bool nhwc = false;     // the input's logical shape is [N,H,W,C], not [N,C,H,W]
 };
 
-// Where the picture lies in the network's input: frame_x = (x - left) * x_scale + origin_x, x in
-// network input pixels (continuous coordinates: pixel i covers [i, i+1)); the same for y.
+// The mapping between the picture and the network's input: frame_x = (x - left) * x_scale +
+// origin_x, with x in network input pixels (continuous coordinates: pixel i covers [i, i+1));
+// likewise for y.
 struct Placement {
   float left = 0, top = 0;           // network pixels
   float x_scale = 1, y_scale = 1;    // frame pixels per network pixel
   float origin_x = 0, origin_y = 0;  // frame pixels
 };
 
-// Where the picture lands for a network input of width x height.
+// Computes the placement of the picture for a network input of width x height.
 Placement place(const Frame& frame, const FrameTransform& transform, int width, int height);
 
-// One plane of a frame on the device: which Argument input it is, and its layout there.
+// One plane of a frame on the device: the number of its Argument input, and its layout there.
 struct DevicePlane {
   int offset = 0;  // bytes
   int stride = 0;  // bytes
@@ -81,49 +83,51 @@ struct DevicePlane {
 // Bytes and rows of each plane of a frame (rows x row bytes), for uploads.
 struct PlaneSize {
   int rows = 0, row_bytes = 0;
-  // From the first byte to the last, rows being `stride` bytes apart.
+  // The bytes from the first to the last, with rows `stride` bytes apart.
   int64_t bytes(int stride) const { return int64_t{stride} * (rows - 1) + row_bytes; }
 };
 std::array<PlaneSize, 3> plane_sizes(const Frame& frame);
 
-// The rows of each plane that the frame's region, as far as it lies in the picture, is made from;
-// none of planes that the format lacks. Throws Error{bad_argument} for a region outside of it.
+// For each plane, the rows that the part of the frame's region inside the picture needs; none for
+// planes that the format lacks. Throws Error{bad_argument} if the region lies outside the picture.
 struct PlaneRows {
   int first = 0, count = 0;
 };
 std::array<PlaneRows, 3> rows_of_region(const Frame& frame);
 
-// The launch that fills image `image` of `out` (logical [N,C,H,W] or [N,H,W,C] by transform.nhwc;
-// any strides; f32, f16, u8, i8 or i32) from the planes, which are Argument inputs 0..2 (u8; only
-// those that the format has are used); planes[i].offset counts from the input's first element. To
-// the bit what a video converter and a resizer would hand on: colours as GStreamer's videoconvert
-// computes them in 8 bits (chroma: the sample that covers the pixel), then bilinear as OpenCV's
-// INTER_LINEAR on 8-bit images (half-pixel centres, no antialias, edges clamped to the region). 1
-// channel gives gray, whatever the colour order. Throws Error{bad_argument} for what cannot be
-// (region outside the picture, scale 0, channels other than 1 or 3, sizes).
+// Makes the launch that fills image `image` of `out` (logical [N,C,H,W] or [N,H,W,C] by
+// transform.nhwc; any strides; f32, f16, u8, i8 or i32) from the planes, which are Argument inputs
+// 0..2 (u8; only those that the format has are used). planes[i].offset counts from the input's
+// first element. The result is bit-exact with a video converter followed by a resizer: colours as
+// GStreamer's videoconvert computes them in 8 bits (chroma: the sample that covers the pixel), then
+// bilinear as OpenCV's INTER_LINEAR on 8-bit images (half-pixel centres, no antialias, edges
+// clamped to the region). With 1 channel the result is gray, for any colour order. Throws
+// Error{bad_argument} for impossible values (region outside the picture, scale 0, channels other
+// than 1 or 3, sizes).
 KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
                            const FrameTransform& transform, const TensorDesc& out, int image,
                            const TuningPoint& point);
 
-// The same for an NV12 picture in a surface: Argument images 0 (Y: 8-bit UNORM, one component) and
-// 1 (UV: two components, half the size rounded up), which may be larger than the picture. Planes
-// and strides of `frame` do not count.
+// Makes the launch for an NV12 picture in a surface: Argument images 0 (Y: 8-bit UNORM, one
+// component) and 1 (UV: two components, half the size rounded up), which may be larger than the
+// picture. Ignores planes and strides of `frame`.
 KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& transform,
                                    const TensorDesc& out, int image, const TuningPoint& point);
 
-// What differs in machine code: pictures of one kind that fill inputs of one shape share a point.
+// The kind of a picture determines the machine code: pictures of one kind that fill inputs of one
+// shape share a tuning point.
 enum class PictureKind { yuv, rgb, surface };
 PictureKind kind_of(PixelFormat format);  // of frames in buffers
 
-// The same as an operation to be tuned: a typical picture of a kind (HD, in planes that are
-// Arguments as above) to image 0 of `out`. Its key names the kind and `out` alone. Nothing for
-// inputs that are no pictures.
+// Preprocessing as an operation to be tuned: a typical picture of a kind (HD, in planes that are
+// Arguments as above) to image 0 of `out`. Its key contains only the kind and `out`. Returns
+// nothing for inputs that are not pictures.
 std::optional<OpDesc> preprocess_op(PictureKind kind, const TensorDesc& out);
-PictureKind kind_of(const OpDesc& desc);  // that preprocess_op() gave
+PictureKind kind_of(const OpDesc& desc);  // of an operation from preprocess_op()
 Frame typical_picture(PictureKind kind);  // without planes
 extern const KernelFamily kPreprocessFamily;
 
-// Plain C++ reference of the same: writes [1,C,H,W] or [1,H,W,C] floats.
+// Reference implementation in plain C++ of plan_preprocess(): writes [1,C,H,W] or [1,H,W,C] floats.
 Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, int width,
                            int height, int channels);
 

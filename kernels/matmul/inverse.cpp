@@ -19,8 +19,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{context.inputs[0].type, shape, {}}};
 }
 
-// `rows` is a matrix beside the unit matrix, n by 2 n; leaves the inverse there. One without an
-// inverse gives infinities.
+// `rows` is a matrix next to the unit matrix, n by 2 n; the inverse replaces the unit matrix. A
+// matrix without an inverse gives infinities.
 void eliminate(std::vector<double>& rows, int64_t n) {
   const int64_t width = 2 * n;
   const auto at = [&](int64_t row, int64_t column) -> double& {

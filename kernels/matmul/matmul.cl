@@ -1,14 +1,13 @@
-// Product of two activations with any strides, batched. Two forms:
-// DOT 0: a work-item computes TILE_M rows x VECTOR columns; rows of B are loaded as vectors where
-// its
-//        columns are adjacent (B_VECTOR), else gathered.
-// DOT 1: both operands are adjacent along k (Q times K transposed): TILE_M rows x TILE_N columns,
-//        VECTOR products at a time.
-// Defines beside these: T, LANES, ROWS (work-group: columns x tiles of rows).
+// Batched product of two activations with any strides. Defines:
+//   DOT 0           a work-item computes TILE_M rows x VECTOR columns; rows of B are loaded as
+//                   vectors if its columns are adjacent (B_VECTOR), else element by element
+//   DOT 1           both operands are adjacent along k (Q times K transposed): TILE_M rows x TILE_N
+//                   columns, VECTOR products at a time
+//   T, LANES, ROWS  storage type; work-group: columns x tiles of rows
 
 typedef struct {
   int m, n, k;
-  int size1, size2, size3;  // batch dimensions but the outermost
+  int size1, size2, size3;  // batch dimensions without the outermost
   int a0, a1, a2, a3, a_m, a_k;
   int b0, b1, b2, b3, b_k, b_n;
   int o0, o1, o2, o3, o_m;

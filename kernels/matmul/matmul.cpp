@@ -1,4 +1,4 @@
-// MatMul: shapes, plain reference, and the families fully connected (the tile kernel of
+// MatMul: shapes, reference implementation, and the families fully connected (the tile kernel of
 // convolution.cl), gemv and general.
 #include <algorithm>
 #include <cmath>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kMaxRank = 6;
 
-// One operand as [batch..., rows, columns] with the strides of a view; vectors get the dimension
-// that they lack.
+// One operand as [batch..., rows, columns] with the strides of a view; a vector gets the missing
+// dimension.
 struct Operand {
   Shape batch, batch_strides;
   int64_t rows = 1, columns = 1, row_stride = 0, column_stride = 0;
@@ -25,7 +25,7 @@ struct Operand {
 Operand operand(const TensorDesc& desc, bool transpose, bool is_left) {
   Operand o;
   const size_t rank = desc.shape.size();
-  if (rank == 1) {  // a row on the left, a column on the right; transposing changes nothing
+  if (rank == 1) {  // a row on the left, a column on the right; transposing has no effect
     (is_left ? o.columns : o.rows) = desc.shape[0];
     (is_left ? o.column_stride : o.row_stride) = desc.strides[0];
     return o;
@@ -41,13 +41,13 @@ Operand operand(const TensorDesc& desc, bool transpose, bool is_left) {
   return o;
 }
 
-// A product with everything resolved. Batch dimensions are those of the output, outermost first;
-// strides 0 where broadcast.
+// A product with all sizes resolved. Batch dimensions are those of the output, outermost first;
+// strides are 0 along broadcast dimensions.
 struct Product {
   Operand a, b;
   Shape batch, a_batch, b_batch;
   bool has_m = true,
-       has_n = true;  // whether the output has the dimension (vectors on either side drop one)
+       has_n = true;  // false if the output lacks the dimension (a vector operand has none)
 
   Shape out_shape() const {
     Shape shape = batch;
@@ -104,11 +104,11 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   };
   const Shape shape = resolve(context.attributes, desc(0), desc(1)).out_shape();
   checked_count(shape);
-  const ElementType type = context.inputs[0].type;  // sums of bytes are floats to what follows
+  const ElementType type = context.inputs[0].type;  // the sums of bytes have the type float
   return {{type == ElementType::u8 ? ElementType::f32 : type, shape, {}}};
 }
 
-// Sums in double.
+// Sums are in double.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const auto dense = [&](size_t i) {
     return TensorDesc::row_major(inputs[i].type(), inputs[i].shape());
@@ -139,7 +139,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 
 // ---- fully connected ---------------------------------------------------------------------------
 
-// Strides of the output as [batch..., m, n]; 0 where a vector dropped the dimension.
+// Strides of the output as [batch..., m, n]; 0 for a dimension that a vector operand lacks.
 Operand output_operand(const OpDesc& desc, const Product& p) {
   const TensorDesc& out = desc.outputs[0];
   Operand o;
@@ -152,7 +152,7 @@ Operand output_operand(const OpDesc& desc, const Product& p) {
   return o;
 }
 
-// Weights as [n][k], which is what one pixel's convolution wants.
+// Weights as [n][k], the order in which a 1x1 convolution reads them.
 std::vector<float> weights_by_column(const Tensor& value, const Product& p) {
   const std::vector<float> from = value.to_floats();
   std::vector<float> to(from.size());
@@ -163,7 +163,8 @@ std::vector<float> weights_by_column(const Tensor& value, const Product& p) {
   return to;
 }
 
-// Why the second input is no matrix of constant weights that all rows of the first share, or "".
+// Returns the reason why the second input is not a matrix of constant weights that all rows of the
+// first input share, or "".
 std::string reject_shared_weights(const OpDesc& desc, const Product& p) {
   if (desc.constants[1].empty()) return "the second input is not constant";
   if (!desc.constants[0].empty()) return "both inputs are constant";
@@ -177,7 +178,7 @@ std::string reject_weights(const OpDesc& desc, const Product& p) {
   return reject_storage(desc, 1);
 }
 
-// Rows are pixels: the innermost dimension walks m, the others the batch.
+// Rows are pixels: m is the innermost dimension, the batch the others.
 TileProblem tile_problem(const OpDesc& desc) {
   const Product p = resolve(desc.attributes, desc.inputs[0],
                             TensorDesc::row_major(desc.inputs[1].type, desc.inputs[1].shape));
@@ -233,7 +234,7 @@ const KernelFamily kMma{
     "fc_mma",
     1,
     [](const OpDesc& desc, const DeviceTraits& traits) {
-      // What floats add up to stays floats, as in the other families.
+      // Sums of floats stay floats, as in the other families.
       const auto reject_second = takes_bytes(desc) ? reject_shared_weights : reject_weights;
       if (std::string why = reject_second(desc, resolve_constant(desc)); !why.empty()) return why;
       return reject_mma(desc, tile_problem(desc), traits);
@@ -312,7 +313,8 @@ std::vector<TuningPoint> gemv_space(const OpDesc&, const DeviceTraits& traits) {
 
 TuningPoint gemv_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const TileProblem problem = tile_problem(desc);
-  // Enough work-groups for the machine, then wide rows of weights, and no slice without work.
+  // Prefers enough work-groups for the device, then wide rows of weights, then no slice without
+  // work.
   const auto cost = [&](const TuningPoint& p) {
     const int64_t groups =
         ceil_div(problem.shape.out_channels, p["VECTOR"] * p["LANES"]) * problem.shape.pixels();
@@ -379,7 +381,7 @@ struct GeneralArgs {
   int tiles, tiles_per_item;
 };
 
-// Layouts as the kernel sees them: constants are packed row-major.
+// Layouts in the kernel's terms: constants are packed row-major.
 Product resolve_packed(const OpDesc& desc) {
   const auto layout = [&](size_t i) {
     return desc.constants[i].empty()
@@ -466,7 +468,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
   const bool dot = point["DOT"] != 0;
   const int tile_n = dot ? point["TILE_N"] : vector;
   const auto i32 = [](int64_t v) { return static_cast<int>(v); };
-  // Batch dimensions right-aligned to four.
+  // Batch dimensions, aligned to the right of four.
   const auto batch = [&](const Shape& values, int at, int64_t none) {
     const int i = at - (4 - static_cast<int>(p.batch.size()));
     return i32(i < 0 ? none : values[i]);

@@ -1,5 +1,5 @@
-// Few rows times constant weights: a work-group computes LANES x VECTOR columns of one row, its
-// SLICES share the sum over k. Weights are packed [k][columns], columns padded to whole
+// Few rows times constant weights: a work-group computes LANES x VECTOR columns of one row, and its
+// SLICES share the sum over k. Weights are packed as [k][columns], with columns padded to whole
 // work-groups. Defines: T, VECTOR, LANES, SLICES.
 
 typedef struct {

@@ -1,4 +1,5 @@
-// CumSum: running sums along an axis, maybe without the element itself, maybe from the end.
+// CumSum: running sums along an axis, optionally without the element itself, optionally from the
+// end.
 #include "kernels/shape_util.h"
 
 namespace clinfer {

@@ -1,5 +1,5 @@
-// LRN: x * (bias + alpha * sum of the squares around x) ^ -beta. A tensor is four loops c, w, h, n, innermost first; one
-// work-item computes VECTOR elements along c.
+// LRN: x * (bias + alpha * sum of the squares around x) ^ -beta. A tensor is four loops c, w, h, n,
+// innermost first; one work-item computes VECTOR elements along c.
 // Defines: T, THREE_QUARTERS (1: beta is 0.75), VECTOR, LOCAL (work-group).
 
 typedef struct {
@@ -12,7 +12,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-// `p` points at c = 0; elements beyond the ends are 0.
+// `p` points at c = 0; elements past the ends are 0.
 FV FN(part_of)(__global const T *p, int c, int size, int stride) {
   if (c >= 0 && c + VECTOR <= size) return LOADV(T, VECTOR, p + c * stride);
   float part[VECTOR];

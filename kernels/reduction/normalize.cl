@@ -1,17 +1,23 @@
-// MVN, NormalizeL2, GRN and GroupNormalization: rows are brought to a mean of 0 and a variance or length of 1. A tensor is four
-// loops c, w, h, n, innermost first, each of which runs along the rows or counts them. LANES work-items share a row. Vectors
-// run along c: they are parts of a row where c does, else VECTOR rows side by side.
-// Defines: T, ROW_C, ROW_W, ROW_H, ROW_N (1: the loop runs along the rows), CENTER (1: subtract the mean), SCALE (0 none,
-// 1 by 1 / sqrt(v + epsilon), 2 by 1 / (sqrt(v) + epsilon), 3 by 1 / sqrt(max(v, epsilon))), AFFINE (0 none, 1 gamma and beta
-// along c, 2 one of each for all c),
-// VECTOR, LANES, ROWS (work-group).
+// MVN, NormalizeL2, GRN and GroupNormalization: normalise rows to a mean of 0 and a variance or
+// length of 1. A tensor is four loops c, w, h, n, innermost first; each either runs along the rows
+// or counts them. LANES work-items share a row. Vectors run along c: they are parts of a row if c
+// runs along it, else VECTOR adjacent rows. Defines:
+//   T                           storage type
+//   ROW_C, ROW_W, ROW_H, ROW_N  1: the loop runs along the rows
+//   CENTER                      1: subtract the mean
+//   SCALE                       factor: 0 none, 1 1 / sqrt(v + epsilon), 2 1 / (sqrt(v) + epsilon),
+//                               3 1 / sqrt(max(v, epsilon))
+//   AFFINE                      gamma and beta: 0 none, 1 along c, 2 one of each for all c
+//   VECTOR, LANES, ROWS         elements of a vector; work-group
 
 typedef struct {
   int size_c, size_w, size_h, size_n;
   int in_c, in_w, in_h, in_n, out_c, out_w, out_h, out_n;  // strides
   int affine_c, affine_w, affine_h, affine_n;              // strides of gamma and beta
-  int items, items_per_group;  // vectors of rows (rows, where c runs along them); a work-group walks these
-  float epsilon, share;        // share: of one element in the variance
+  // `items`: vectors of rows (rows, if c runs along them). A work-group loops over items_per_group
+  // of them.
+  int items, items_per_group;
+  float epsilon, share;        // share: weight of one element in the variance
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
@@ -25,7 +31,7 @@ typedef struct {
 #define WHOLE(v) (v)
 #endif
 #if ROW_C && VECTOR > 1
-// Of the last vector, which overlaps the one before, the elements that are new.
+// The new elements of the last vector, which overlaps the one before it.
 #define FRESH(v) select((FV)(0.0f), v, COUNTED(VECTOR) >= (IV)(c_wanted - c))
 #else
 #define FRESH(v) (v)
@@ -46,7 +52,8 @@ typedef struct {
 #define MEET(mine, all) const SUM all = mine;
 #endif
 
-// Runs STATEMENT for every vector of the row: c, w, h, n say where it is; c_wanted is where it would start without overlap.
+// Runs STATEMENT for every vector of the row: c, w, h, n are its position; c_wanted is its start if
+// vectors did not overlap.
 #if LANES > 1
 #define VISIT(STATEMENT)                                                    \
   for (int step = lane; step < steps; step += LANES) {                      \
@@ -90,7 +97,8 @@ KERNEL(IN(T, in), OUT(T, out),
   const int first = (int)get_group_id(0) * a.items_per_group;
   const int last = min(first + a.items_per_group, a.items);
   for (int base = first; base < last; base += ROWS) {
-    int left = min(base + row, last - 1);  // work-items beyond the last row help with nothing, but meet the barriers
+    // Work-items past the last row contribute nothing, but must reach the barriers.
+    int left = min(base + row, last - 1);
 #if ROW_C
     const int c0 = 0;
 #else

@@ -1,5 +1,5 @@
 // MVN, NormalizeL2, GRN and GroupNormalization (normalize.cl), LRN (lrn.cl), and
-// BatchNormInference, which is an element function with one scale and shift a channel. Formulas:
+// BatchNormInference, which is an element function with one scale and shift per channel. Formulas:
 // OpenVINO's specifications of these operations.
 #include <algorithm>
 #include <cmath>
@@ -14,11 +14,11 @@ namespace clinfer {
 
 namespace {
 
-// SCALE of normalize.cl: by what a row is divided.
+// SCALE of normalize.cl: the divisor of a row.
 enum Divisor { kNone = 0, kRootOfSum = 1, kRootThenSum = 2, kRootOfMaximum = 3 };
 
-// A normalisation as rows of a tensor: `view` is its shape (a group normalisation has the channels
-// split in two), rows run along the dimensions marked.
+// A normalisation as rows of a tensor. `view` is the tensor's shape (a group normalisation splits
+// the channels into two dimensions); rows run along the marked dimensions.
 struct Rows {
   Shape view;
   std::vector<bool> along;
@@ -26,7 +26,7 @@ struct Rows {
   Divisor divisor = kNone;
   float epsilon = 0;
   std::vector<int64_t>
-      channel_steps;  // of gamma and beta along the dimensions of `view`; empty without these
+      channel_steps;  // of gamma and beta along the dimensions of `view`; empty if there are none
 };
 
 void mark(Rows& rows, const std::vector<int64_t>& axes) {
@@ -44,7 +44,7 @@ bool has_axes_input(const std::string& type, int opset) {
   return type == "NormalizeL2" || (type == "MVN" && opset >= 6);
 }
 
-// `axes`: the value of input 1 of operations that have it there.
+// `axes`: the value of input 1, for operations that have their axes there.
 Rows rows_of(const std::string& type, int opset, const Attributes& attributes, const Shape& data,
              const std::vector<int64_t>& axes) {
   Rows rows;
@@ -106,7 +106,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   const size_t inputs = context.type == "GroupNormalization" ? 3 : axes_input ? 2 : 1;
   check_inputs(context, inputs, inputs);
   const ValueInfo& data = context.inputs[0];
-  // Without the value of the axes the shape is known all the same.
+  // The shape is known even if the value of the axes is not.
   const bool known = axes_input && !context.inputs[1].value.empty();
   rows_of(context.type, context.opset, context.attributes, data.shape,
           known ? constant_ints(context, 1, "the axes") : std::vector<int64_t>{});
@@ -131,7 +131,7 @@ int64_t row_length(const Rows& rows) {
   return length;
 }
 
-// Sums in double; every element adds to the sums of its row.
+// Sums are in double; every element is added to the sums of its row.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Rows rows = rows_of(desc, inputs);
   const std::vector<float> data = inputs[0].to_floats();
@@ -180,8 +180,7 @@ struct Loop {
   int dim = -1;         // of the output
 };
 
-// The kernels' loops c, w, h, n. Fewer dimensions leave loops of size 1; `fits` is false where
-// there are more than four.
+// The kernels' loops c, w, h, n. Unused loops have size 1; `fits` is false if four are not enough.
 struct Loops {
   std::array<Loop, 4> loop;
   bool fits = true;
@@ -189,8 +188,8 @@ struct Loops {
   TailAxes axes() const { return {loop[3].dim, loop[2].dim, loop[1].dim, loop[0].dim}; }
 };
 
-// Sorted from the innermost in the output's memory to the outermost; merged where nothing needs
-// them apart.
+// Sorted from the innermost in the output's memory to the outermost; merged unless a loop must stay
+// separate.
 Loops arrange(std::vector<Loop> loops, bool may_merge) {
   std::erase_if(loops, [](const Loop& l) { return l.size == 1; });
   std::stable_sort(loops.begin(), loops.end(),
@@ -280,7 +279,7 @@ std::vector<TuningPoint> rows_space(const OpDesc& desc, const DeviceTraits& trai
   return points;
 }
 
-// Vectors of rows, or rows where the vectors run along them.
+// The number of vectors of rows, or of rows if vectors run along them.
 int64_t items_of(const Loops& loops, int vector) {
   int64_t items = 1;
   for (size_t i = 0; i < loops.loop.size(); ++i)
@@ -304,8 +303,8 @@ TuningPoint rows_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
               (along ? 2.0 * vector : 4.0) + 20);
     const double wanted = 256.0 * traits.compute_units;
     const double meeting = lanes > 1 ? 12.0 * std::log2(lanes) : 0.0;
-    // Neighbouring work-items read what lies side by side: enough lanes along the row, or rows next
-    // to each other.
+    // Neighbouring work-items should read adjacent memory: needs enough lanes along the row, or
+    // adjacent rows.
     const double side_by_side = static_cast<double>((along ? lanes : point["ROWS"]) * vector);
     return items * (steps * (6.0 + vector) * (side_by_side < 16 ? 2.0 : 1.0) + meeting + 20) *
            (items < wanted ? wanted / items : 1.0) * (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
@@ -313,7 +312,7 @@ TuningPoint rows_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return cheapest(rows_space(desc, traits), cost);
 }
 
-// Sizes and strides, as both kernels begin their arguments.
+// Sizes and strides, the first arguments of both kernels.
 std::vector<int64_t> loop_arguments(const Loops& loops) {
   std::vector<int64_t> args;
   for (const Loop& loop : loops.loop) args.push_back(loop.size);
@@ -322,7 +321,7 @@ std::vector<int64_t> loop_arguments(const Loops& loops) {
   return args;
 }
 
-// Floats behind the integers of a struct.
+// Appends floats to the integers of a struct.
 Argument with_floats(Argument argument, std::initializer_list<float> values) {
   const size_t size = argument.bytes.size();
   argument.bytes.resize(size + values.size() * sizeof(float));
@@ -389,7 +388,7 @@ const KernelFamily kRows{"normalize", 1, reject_rows, rows_space, rows_heuristic
 
 // ---- LRN ---------------------------------------------------------------------------------------
 
-// The sum reaches `near` elements to either side along the dimensions marked.
+// The sum reaches `near` elements to either side along the marked dimensions.
 struct Lrn {
   std::vector<bool> along;
   int64_t near = 0;
@@ -421,7 +420,7 @@ std::vector<ValueInfo> infer_lrn(const ShapeContext& context) {
   return {{data.type, data.shape, {}}};
 }
 
-// One dimension after the other: sums of squares in double.
+// Processes one dimension at a time: sums of squares in double.
 void evaluate_lrn(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
   const Lrn lrn = lrn_of(desc.attributes, shape.size(), inputs[1].to_ints());
@@ -459,7 +458,7 @@ Loops lrn_loops(const OpDesc& desc) {
     loop.size = desc.inputs[0].shape[d], loop.in = desc.inputs[0].strides[d],
     loop.out = desc.outputs[0].strides[d];
     loop.marked = lrn.along[d];
-    loop.channel = lrn.along[d];  // these stay apart
+    loop.channel = lrn.along[d];  // these loops stay separate
     loop.dim = static_cast<int>(d);
     loops.push_back(loop);
   }
@@ -485,7 +484,7 @@ std::vector<TuningPoint> lrn_space(const OpDesc& desc, const DeviceTraits& trait
   return points;
 }
 
-// On a CPU the widest vector that a native one holds.
+// On a CPU, the widest vector that fits a native one.
 TuningPoint lrn_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   TuningPoint best;
   for (const TuningPoint& point : lrn_space(desc, traits))
@@ -525,7 +524,7 @@ const KernelFamily kLrn{"lrn", 1, reject_lrn, lrn_space, lrn_heuristic, lrn_plan
 
 // ---- batch normalisation -----------------------------------------------------------------------
 
-// Inputs by role: the first version has gamma and beta in front of the data.
+// Inputs by role: in the first version gamma and beta come before the data.
 struct BatchNormInputs {
   size_t data, gamma, beta;
   static constexpr size_t mean = 3, variance = 4;
@@ -603,8 +602,8 @@ TailSteps batch_norm_as_tail(const OpDesc& desc, int main) {
           {std::move(scale), std::move(shift)}};
 }
 
-// The same as a product whose tail begins with the sum, for the element kernels. Inputs keep their
-// numbers but for the data, which comes first.
+// The operation as a product whose tail begins with the sum, for the element kernels. Inputs keep
+// their numbers, except that the data comes first.
 OpDesc as_product(const OpDesc& desc) {
   OpDesc product = desc;
   product.type = "Multiply";
@@ -644,7 +643,8 @@ const KernelFamily kBatchNorm{
       return plan;
     }};
 
-// GroupNormalization whose scale and bias are no constants: without them, which follow.
+// GroupNormalization with scale and bias that are not constant: normalises without them, then
+// applies them.
 void expand_affine(Expansion& x) {
   if (x.context().type != "GroupNormalization" || (x.is_constant(1) && x.is_constant(2))) return;
   const int64_t channels = x.shape(0)[1];

@@ -1,12 +1,13 @@
-// Reductions over any dimensions. A work-group of GROUP makes V elements of the output (ALONG 0:
-// lanes are neighbouring outputs, dense in input and output) or one (ALONG 1: lanes are neighbours
-// in the innermost reduced loop, dense there); its work-items share the innermost reduced loop.
+// Reductions over any dimensions. A work-group of GROUP work-items computes V elements of the
+// output (ALONG 0: lanes are neighbouring outputs, dense in input and output) or one element (ALONG
+// 1: lanes are neighbours in the innermost reduced loop, dense there). The work-items share the
+// innermost reduced loop.
 // Defines: V, GROUP, ALONG; IN_T, OUT_T; ACC float or int (V = 1); LOAD_ONE(p), STORE_ONE(v, p);
-// FIRST, TAKE(acc, x), JOIN(a, b), FINISH(acc): the reduction; `scale` is at hand in FINISH.
+// FIRST, TAKE(acc, x), JOIN(a, b), FINISH(acc): the reduction; FINISH may use `scale`.
 
 typedef struct {
   int kept[4], kept_from[4], kept_to[4];  // loops over the output, innermost first
-  int reduced[3], reduced_from[3];        // loops that are reduced, innermost first
+  int reduced[3], reduced_from[3];        // reduced loops, innermost first
   float scale;
 } FN(Args);
 
@@ -23,7 +24,7 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) walk TAIL_PARAMS) {
   const int lanes = ALONG ? 1 : V;
   const int blocks = (walk.kept[0] + lanes - 1) / lanes;
   int rest = (int)get_group_id(0);
-  // The last vector overlaps the one before.
+  // The last vector overlaps the one before it.
   const int c = min(rest % blocks * lanes, walk.kept[0] - lanes);
   rest /= blocks;
   const int w = rest % walk.kept[1];

@@ -66,7 +66,7 @@ std::vector<ValueInfo> infer_reduce(const ShapeContext& context) {
   return {{x.type, shape}};
 }
 
-// Strides of the output by the input's dimensions; 0 along those that are reduced.
+// Strides of the output by the input's dimensions; 0 along reduced dimensions.
 Shape output_steps(const TensorDesc& out, const std::vector<bool>& reduced) {
   const bool keep = out.shape.size() == reduced.size();
   Shape steps;
@@ -95,7 +95,7 @@ double neutral(const std::string& type) {
   return type == "ReduceProd" || type == "ReduceLogicalAnd" ? 1 : 0;
 }
 
-// In double: exact for integers up to 2^53.
+// Sums are in double: exact for integers up to 2^53.
 void evaluate_reduce(const OpDesc& desc, std::span<const Tensor> inputs,
                      std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
@@ -128,7 +128,7 @@ constexpr size_t kKept = 4, kReduced = 3;
 
 struct Walk {
   std::vector<CopyDim> kept, reduced;  // innermost last
-  TailAxes axes;                       // logical dimensions of the output that the kept loops walk
+  TailAxes axes;                       // logical dimensions of the output that the kept loops index
   bool tail_fits = true;               // each kept loop is one dimension
 };
 
@@ -209,7 +209,7 @@ std::string reject_reduce(const OpDesc& desc, const DeviceTraits&) {
                         : "takes a tail on at most " + std::to_string(kKept) + " dimensions";
 }
 
-// Widest vectors across outputs and along the reduced loop.
+// The widest vectors across outputs and along the reduced loop.
 struct Widths {
   int across = 1, along = 1;
 };
@@ -249,13 +249,13 @@ TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const Widths widths = widths_of(desc);
   const bool wide = traits.is_cpu || traits.vector_width > 1;
   const int wanted = !wide ? 4 : traits.vector_width >= 16 ? 16 : 8;
-  // Two registers of AVX2 do not wait for each other: 1.4 times as fast as one.
+  // Two registers of AVX2 do not wait for each other: measured 1.4 times as fast as one.
   const int most = traits.is_cpu ? 16 : wanted;
   int across = 1;
   for (int v : {4, 8, 16})
     if (v <= widths.across && v <= most) across = v;
   int group = 1;
-  if (!wide) {  // as many work-items as the reduced elements feed
+  if (!wide) {  // as many work-items as the reduced elements keep busy
     const int64_t reduced = desc.inputs[0].elements() / desc.outputs[0].elements();
     for (int g : {16, 64, 256})
       if (g * 2 <= reduced && static_cast<size_t>(g) <= traits.max_work_group) group = g;
@@ -290,7 +290,7 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
   spec.prologue = tail.prologue;
 
   const int lanes = along ? 1 : vector;
-  std::reverse(walk.kept.begin(), walk.kept.end());  // the kernel counts the innermost first
+  std::reverse(walk.kept.begin(), walk.kept.end());  // the kernel numbers loops from the innermost
   std::reverse(walk.reduced.begin(), walk.reduced.end());
   walk.kept.resize(kKept);
   walk.reduced.resize(kReduced);

@@ -1,14 +1,16 @@
-// SoftMax and LogSoftmax of any strides. ALONG 0: a work-item computes VECTOR neighbouring rows at once, walking the axis
-// step by step. ALONG 1: LANES work-items share a row and walk the axis in vectors, side by side in memory when VECTOR > 1.
-// Defines: IN_T, OUT_T, LOGARITHM, KEEP (1: exponentials wait in the output instead of being computed twice; both types are
-// float), ALONG, VECTOR, LANES, ROWS (work-group), UNIT (1: the elements of a vector are adjacent in both tensors).
+// SoftMax and LogSoftmax of any strides. ALONG 0: a work-item computes VECTOR neighbouring rows at
+// once, stepping along the axis. ALONG 1: LANES work-items share a row and step along the axis in
+// vectors, which are adjacent in memory with VECTOR > 1.
+// Defines: IN_T, OUT_T, LOGARITHM, KEEP (1: exponentials are kept in the output instead of being
+// computed twice; both types are float), ALONG, VECTOR, LANES, ROWS (work-group), UNIT (1: the
+// elements of a vector are adjacent in both tensors).
 
 typedef struct {
   int axis, in_axis, out_axis;           // size and strides
   int inner, in_inner, out_inner;        // ALONG 0: the rows of a vector; ALONG 1: one more loop
   int vectors;                           // of the inner dimension
   int size[4], in[4], out[4];            // all other loops, innermost first
-  int items, items_per_group;            // vectors of rows; rows of work-items walk these
+  int items, items_per_group;            // vectors of rows; those of one row of work-items
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
@@ -33,7 +35,7 @@ void FN(put)(FV v, __global OUT_T *p, int stride) {
 #endif
 
 #if ALONG && VECTOR > 1
-// Of the last vector, which overlaps the one before, the elements that are new.
+// The new elements of the last vector, which overlaps the one before it.
 #define NEW(v, old) select((FV)(0.0f), v, COUNTED(VECTOR) >= (IV)(old))
 #else
 #define NEW(v, old) (v)
@@ -50,7 +52,8 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
   const int last = min(first + a.items_per_group, a.items);
   for (int base = first; base < last; base += ROWS) {
     const int item = base + (int)get_local_id(1);
-    int rest = min(item, last - 1);  // work-items beyond the last one help with nothing, but meet the barriers
+    // Work-items past the last one contribute nothing, but must reach the barriers.
+    int rest = min(item, last - 1);
 #if ALONG
     const int inner = rest % a.inner;
     rest /= a.inner;
@@ -133,7 +136,8 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
         PUT(GET(from + AXIS(a.in_axis), a.in_inner) - largest - below, to + AXIS(a.out_axis), a.out_inner);
 #else
       const FV scale = (FV)(1.0f / sum);
-#if KEEP && ALONG  // the last vector overlaps the one before, but each value is to be scaled once
+// The last vector overlaps the one before it, but each value must be scaled once.
+#if KEEP && ALONG
       int i = 0;
       for (; i + VECTOR <= a.axis; i += VECTOR)
         PUT(GET(to + i * a.out_axis, a.out_inner) * scale, to + i * a.out_axis, a.out_inner);

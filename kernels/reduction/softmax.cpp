@@ -1,5 +1,5 @@
-// SoftMax and LogSoftmax: shapes, plain reference, and one family whose points say whether vectors
-// and work-items run along the axis or across it.
+// SoftMax and LogSoftmax: shapes, reference implementation, and one family, whose points choose
+// whether vectors and work-items run along the axis or across it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,7 +27,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{in.type, in.shape, {}}};
 }
 
-// Sums in double.
+// Sums are in double.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
   const size_t axis = axis_of(desc.type, desc.attributes, shape.size());
@@ -78,7 +78,7 @@ Rows rows_of(const OpDesc& desc) {
 
 bool is_unit(const CopyDim& dim) { return dim.from == 1 && dim.to == 1; }
 
-// The loop whose steps become the elements of a vector across the axis: the one with adjacent
+// The loop along which the elements of a vector across the axis lie: the one with adjacent
 // elements, else the longest.
 size_t inner_loop(const std::vector<CopyDim>& loops) {
   size_t best = 0;
@@ -91,7 +91,7 @@ size_t inner_loop(const std::vector<CopyDim>& loops) {
 
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (!desc.tail.empty()) return "takes no tail";
-  // Either side may be wide.
+  // Input and output may each be f32.
   OpDesc same = desc;
   if (is_float(desc.outputs[0].type)) same.outputs[0].type = desc.inputs[0].type;
   if (std::string why = reject_storage(same, 1); !why.empty()) return why;
@@ -136,8 +136,8 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const auto cost = [&](const TuningPoint& point) {
     const int vector = point["VECTOR"], lanes = point["LANES"];
     const bool along = point["ALONG"];
-    // Vectors of exponentials that one work-item computes, and what it costs to have its elements
-    // together.
+    // The number of vectors of exponentials that one work-item computes, and the cost of gathering
+    // their elements.
     const double axis = static_cast<double>(rows.axis.size);
     const double steps = along ? std::ceil(axis / (lanes * vector)) : axis;
     const double items = along ? static_cast<double>(rows.count) * lanes
@@ -151,8 +151,8 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     }
     const double wanted = 512.0 * traits.compute_units;
     const double meeting = along ? 12.0 * std::log2(std::max(2, lanes)) : 0.0;
-    // Work-items that read apart fetch a sector of memory each: 9 times as slow with the 16 bins of
-    // YOLOv8 on an H200.
+    // Work-items that read at a distance each load a sector of memory: 9 times as slow with the 16
+    // bins of YOLOv8 on an H200.
     const double spread = (along ? unit || lanes == 1 : is_unit(inner)) ? 1.0 : 8.0;
     return items * (steps * spread * (8.0 + vector) + meeting + 20) *
            (items < wanted ? wanted / items : 1.0) * (lanes * point["ROWS"] == 128 ? 1.0 : 1.02);
@@ -174,7 +174,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   const int64_t vectors = along ? inner.size : ceil_div(inner.size, vector),
                 items = rows.count / inner.size * vectors;
   const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
-  // Vectors across the axis that overlap would scale what is kept twice.
+  // Overlapping vectors across the axis would scale stored exponentials twice.
   const bool keep = traits.is_cpu && from == ElementType::f32 && to == ElementType::f32 &&
                     (along || inner.size % vector == 0);
   const double work = 60.0 * static_cast<double>(rows.axis.size) * (along ? 1 : vector);

@@ -1,6 +1,6 @@
-// The K first values of each row by size, in registers: one work-item walks one row. INTEGER: T is
-// int, else a storage type of floats; LARGEST: largest first; BY_INDEX: what was selected is written
-// in the order of the row.
+// The first K values of each row in sorted order, in registers: one work-item processes one row.
+// INTEGER: T is int, else a storage type of floats; LARGEST: largest first; BY_INDEX: writes the
+// selected values in the order of the row.
 typedef struct {
   int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
   int length, from_step, to_step, at_step;
@@ -30,10 +30,10 @@ KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Args) r) {
     to += i * r.to[d];
     at += i * r.at[d];
   }
-  if (rest > 0) return;  // beyond the last row
+  if (rest > 0) return;  // past the last row
 
   VALUE best[K];
-  int where[K];  // -1: nothing there yet
+  int where[K];  // -1: empty
   for (int k = 0; k < K; ++k) {
     best[k] = 0;
     where[k] = -1;
@@ -41,7 +41,7 @@ KERNEL(IN(T, in), OUT(T, out), OUT(INDEX, indices), const FN(Args) r) {
   for (int i = 0; i < r.length; ++i) {
     VALUE v = LOAD_VALUE(AT(in) + from + i * r.from_step);
     int index = i;
-    bool placed = false;  // behind what it does not beat; all from there on moves one down
+    bool placed = false;  // true from the entry that v precedes: later entries move down by one
 #pragma unroll
     for (int k = 0; k < K; ++k) {
       placed = placed || where[k] < 0 || BEFORE(v, best[k]);

@@ -1,6 +1,6 @@
-// TopK: the k largest or smallest values along an axis and where they were. Equal values keep their
-// order; NaN comes last. Few values are selected on the device, one work-item per row; long lists
-// are sorted on the host.
+// TopK: the k largest or smallest values along an axis and their positions. Equal values keep their
+// order; NaN comes last. Few values are selected on the device, by one work-item per row; long
+// lists are sorted on the host.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -36,7 +36,7 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
           {index_type(context.attributes, "index_element_type", ElementType::i32), out}};
 }
 
-// Whether a goes before b.
+// True if a comes before b.
 template <typename T>
 bool is_before(T a, T b, bool largest) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -88,9 +88,9 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 // ---- kernel ------------------------------------------------------------------------------------
 
 constexpr int64_t kMostSelected = 8;     // kept in registers
-constexpr int64_t kLongestAlone = 4096;  // a row longer than this needs company to fill a device
+constexpr int64_t kLongestAlone = 4096;  // a longer row needs other rows to fill a device
 
-// All dimensions but the axis: steps through the input, the values and (along[0]) the indices.
+// All dimensions except the axis: steps through the input, the values and (along[0]) the indices.
 std::vector<CopyDim> rows_of(const OpDesc& desc, size_t axis) {
   std::vector<CopyDim> dims;
   for (size_t d = 0; d < desc.inputs[0].shape.size(); ++d)

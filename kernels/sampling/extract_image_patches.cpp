@@ -1,5 +1,5 @@
-// ExtractImagePatches: the elements of a sliding window as channels. A strided copy; what lies
-// outside the picture is 0.
+// ExtractImagePatches: the elements of a sliding window as channels. It is a strided copy; elements
+// outside the picture are 0.
 #include <algorithm>
 
 #include "kernels/shape_util.h"

@@ -1,6 +1,7 @@
-// The data between the pixels around places of a grid. A work-item computes VECTOR channels of one
-// point. Defines: T, GRID (what data and grid are stored in), VECTOR, LOCAL (work-group), TAPS (pixels of a dimension: 1 the
-// nearest, 2 linear, 4 cubic), PADDING (0 zeros, 1 border, 2 reflection), ALIGN (-1 and 1 are the centres of the corners).
+// Samples the data at the points of a grid, interpolating between pixels. A work-item computes
+// VECTOR channels of one point. Defines: T, GRID (storage types of the data and of the grid),
+// VECTOR, LOCAL (work-group), TAPS (pixels per dimension: 1 nearest, 2 linear, 4 cubic), PADDING (0
+// zeros, 1 border, 2 reflection), ALIGN (-1 and 1 are the centres of the corners).
 
 typedef struct {
   int in_n, in_c, in_h, in_w, grid_n, grid_c, grid_h, grid_w, out_n, out_c, out_h, out_w;  // strides

@@ -1,4 +1,5 @@
-// GridSample: the data at places that a grid of coordinates in -1..1 names, between the pixels.
+// GridSample: samples the data at points given by a grid of coordinates in -1..1, interpolating
+// between pixels.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,7 +50,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{context.inputs[0].type, out, {}}};
 }
 
-// The pixel that index `i` of `size` reads; -1: none, which counts 0.
+// The pixel that index `i` of `size` reads; -1: none, which has the value 0.
 int64_t placed(int64_t i, int64_t size, const Sampling& s) {
   if (i >= 0 && i < size) return i;
   if (s.padding == Padding::zeros) return -1;
@@ -59,7 +60,7 @@ int64_t placed(int64_t i, int64_t size, const Sampling& s) {
   return i < size ? i : (s.align_corners ? period : period - 1) - i;
 }
 
-// Of one coordinate: the pixels around it and how much each counts.
+// For one coordinate: the pixels around it and their weights.
 struct Taps {
   std::array<int64_t, 4> at;
   std::array<float, 4> share;
@@ -69,7 +70,7 @@ Taps taps_of(float coordinate, int64_t size, const Sampling& s) {
   const float extent = static_cast<float>(size);
   float place =
       s.align_corners ? (coordinate + 1) / 2 * (extent - 1) : ((coordinate + 1) * extent - 1) / 2;
-  // Far outside (or no number at all), any far pixel will do.
+  // Far outside (or for a NaN), the result is the same for any distant pixel.
   constexpr float kFar = 1 << 24;
   place = place > -kFar ? std::min(place, kFar) : -kFar;
   Taps taps{};
@@ -126,7 +127,7 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
   return reject_tail(desc, 4, spatial_axes(4));
 }
 
-// Vectors of channels where these lie side by side.
+// Uses vectors of channels if channels are adjacent.
 std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   const bool adjacent = desc.inputs[0].strides[1] == 1 && desc.outputs[0].strides[1] == 1;
   std::vector<TuningPoint> points;

@@ -1,16 +1,18 @@
-// Interpolate on channels-last tensors: TILE_P neighbouring pixels of a row x VECTOR channels. Every mode is a table: of each
-// output position along each axis the first input position and the weights of the KW (KH, kd) positions from there on.
-// Columns of the input are kept for as long as a tile's pixels lie between the same ones: an axis that grows eightfold reads
-// each but once or twice a tile.
-// Defines: T, NEAREST (1: one position of weight 1), VECTOR, TILE_P, LANES, ROWS (work-group: lanes along channels x rows of
-// tiles), KH, KW (numbers up to 4, else members of `a`), COLUMNS (those kept: KW where it is a number and they are used again,
-// else 0), LOAD and SAVE (of vectors, aligned or not). The last vector of channels overlaps the one before
-// where needed.
+// Interpolate on channels-last tensors: TILE_P neighbouring pixels of a row x VECTOR channels.
+// Every mode is a table: for each output position along each axis, the first input position and the
+// weights of the KW (KH, kd) positions from there on. Columns of the input stay in registers while
+// the tile's pixels lie between the same ones: with an axis that grows eightfold, a tile reads each
+// column only once or twice.
+// Defines: T, NEAREST (1: one position of weight 1), VECTOR, TILE_P, LANES, ROWS (work-group: lanes
+// along channels x rows of tiles), KH, KW (numbers up to 4, else members of `a`), COLUMNS (number
+// of columns kept: KW if it is a number and they are reused, else 0), LOAD and SAVE (of vectors,
+// aligned or not). The last vector of channels overlaps the one before it if the channels are no
+// multiple of VECTOR.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
   int od, oh, ow;
-  int start_d, start_h, start_w, weight_d, weight_h, weight_w;  // where the tables of the axes lie
+  int start_d, start_h, start_w, weight_d, weight_h, weight_w;  // offsets of the axes' tables
   int kd, kh, kw;
   int channels, vectors;
   int row_tiles, tiles, tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item

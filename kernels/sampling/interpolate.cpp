@@ -1,7 +1,7 @@
-// Interpolate: shapes, plain reference, and the families tile (interpolate.cl) and general. All
-// modes are separable, so each is one table an axis: which input positions an output position is
-// the weighted sum of. Coordinates and weights: OpenVINO's specification of Interpolate-4 and -11;
-// the pillow modes as in Pillow's resize.
+// Interpolate: shapes, reference implementation, and the families tile (interpolate.cl) and
+// general. All modes are separable: a table per axis lists, for each output position, the input
+// positions and weights of its sum. Coordinates and weights follow OpenVINO's specification of
+// Interpolate-4 and -11; the pillow modes follow Pillow's resize.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@ namespace clinfer {
 namespace {
 
 constexpr int64_t kMaxPad = 1 << 24;
-constexpr int64_t kMostPlaces = 1 << 22;  // along an axis: each has an entry in a table
+constexpr int64_t kMostPlaces = 1 << 22;  // positions along an axis, each with an entry in a table
 constexpr float kLeastScale = 1e-9f;  // any tensor is smaller; positions divided by it fit 64 bits
 constexpr size_t kMostDims = 5;       // of the general kernel
 
@@ -41,13 +41,13 @@ T pick(const std::string& name, const std::string& text,
   fail_model("unknown " + name + " \"" + text + "\"");
 }
 
-// How positions correspond, from the attributes of any version.
+// The mapping of positions, from the attributes of any version.
 struct Style {
   Mode mode = Mode::nearest;
   Coordinates coordinates = Coordinates::asymmetric;
   Rounding rounding = Rounding::floor;
   bool antialias = false;  // of linear only, as in the specification
-  bool by_scales = false;  // scales are given, sizes follow
+  bool by_scales = false;  // scales are given; the sizes follow from them
   double cube_coeff = -0.75;
 };
 
@@ -62,7 +62,7 @@ Style style_of(int opset, const Attributes& attributes) {
                            {"bilinear_pillow", Mode::pillow_linear},
                            {"bicubic_pillow", Mode::pillow_cubic}});
   style.antialias = attributes.get_bool("antialias", false) && mode == "linear";
-  if (opset < 4) {  // as OpenVINO reads the first version, which left this open
+  if (opset < 4) {  // as OpenVINO does; the first version does not specify it
     style.rounding = Rounding::simple;
     if (attributes.get_bool("align_corners", true))
       style.coordinates = Coordinates::align_corners;
@@ -92,7 +92,7 @@ Style style_of(int opset, const Attributes& attributes) {
   return style;
 }
 
-// Inputs by role; -1 where a version has none.
+// Inputs by role; -1 if a version lacks the input.
 int scales_input(int opset) { return opset < 4 ? -1 : opset < 11 ? 2 : 1; }
 int axes_input(int opset) { return opset < 4 ? -1 : opset < 11 ? 3 : 2; }
 
@@ -101,23 +101,23 @@ std::vector<int64_t> pads_of(const Attributes& attributes, const char* name, siz
   for (int64_t pad : pads)
     if (pad < 0 || pad > kMaxPad)
       fail_model(std::string("attribute ") + name + " is out of range: " + std::to_string(pad));
-  pads.resize(rank, 0);  // a short list goes on with zeros
+  pads.resize(rank, 0);  // a short list is padded with zeros
   return pads;
 }
 
-// One dimension: sizes, and the scale where the model states it.
+// One dimension: its sizes, and the scale if the model states it.
 struct Axis {
   int64_t in = 1, pad = 0, padded = 1, out = 1;
   float scale = 1;
 };
 
-// The weighted sum that an output position is: `taps` input positions from start[o] on, with
-// weight[o * taps ...].
+// For each output position o: a weighted sum of `taps` input positions from start[o] on, with the
+// weights from weight[o * taps] on.
 struct Table {
   int64_t taps = 1;
   std::vector<int32_t> start;
   std::vector<float> weight;
-  bool is_plain() const {  // positions are only picked
+  bool is_plain() const {  // each position copies one input position
     return taps == 1 && std::all_of(weight.begin(), weight.end(), [](float w) { return w == 1; });
   }
 };
@@ -178,7 +178,8 @@ void normalize(std::vector<Term>& terms) {
   for (Term& term : terms) term.weight = sum != 0 ? term.weight / sum : 0;
 }
 
-// What output position `at` is made of. Positions may repeat; all are inside the padded input.
+// Computes the input positions and weights of output position `at`. Positions may repeat; all are
+// inside the padded input.
 void terms_of(const Style& style, const Axis& axis, int64_t at, std::vector<Term>& terms) {
   terms.clear();
   const int64_t last = axis.padded - 1;
@@ -221,7 +222,7 @@ void terms_of(const Style& style, const Axis& axis, int64_t at, std::vector<Term
   }
 }
 
-// Pads have no position in the input: their weight is left out, as they are 0.
+// Pads do not exist in the input. As their value is 0, their weight is left out.
 Table make_table(const Style& style, const Axis& axis) {
   const auto exists = [&](const Term& term) {
     return term.weight != 0 && term.at >= axis.pad && term.at < axis.pad + axis.in;
@@ -248,8 +249,8 @@ Table make_table(const Style& style, const Axis& axis) {
   return table;
 }
 
-// All dimensions but for their output sizes, which follow by axes_with_outputs() or are known
-// already.
+// All dimensions without their output sizes, which axes_with_outputs() computes unless they are
+// known already.
 std::vector<Axis> padded_axes(const Attributes& attributes, const Shape& data) {
   const std::vector<int64_t> begin = pads_of(attributes, "pads_begin", data.size()),
                              end = pads_of(attributes, "pads_end", data.size());
@@ -325,7 +326,8 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{context.inputs[0].type, std::move(out), {}}};
 }
 
-// Whether the scales that the model states are at hand; sizes are, as the output has its shape.
+// True if the scales that the model states are available. Sizes always are, from the output's
+// shape.
 bool knows_scales(const OpDesc& desc) {
   if (!style_of(desc.opset, desc.attributes).by_scales) return true;
   const size_t scales = static_cast<size_t>(scales_input(desc.opset)),
@@ -363,8 +365,8 @@ std::vector<Table> tables_of(const OpDesc& desc) {
   return tables_of(desc, std::span(desc.constants).first(desc.own_inputs));
 }
 
-// One dimension after the other; those that shrink first, so that no step has more elements than
-// both the input and the output.
+// Processes one dimension at a time, first those that shrink, so that no intermediate result has
+// more elements than both the input and the output.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const std::vector<Table> tables = tables_of(desc, inputs);
   Shape shape = inputs[0].shape();
@@ -413,7 +415,8 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   });
 }
 
-// All tables as two packed constants, the first `starts` and then `weights`, and where each begins.
+// All tables as two packed constants, first `starts` and then `weights`, and the offset of each
+// table.
 struct PackedTables {
   std::vector<int32_t> starts;
   std::vector<float> weights;
@@ -449,9 +452,9 @@ TailAxes tail_axes(size_t rank) {
 
 // ---- tile --------------------------------------------------------------------------------------
 
-// How many columns of the input a tile keeps for its next pixels. Only an axis that grows uses them
-// again. They want the channels outermost; where a CPU has many vectors of them, writing pixels one
-// behind the other is worth more.
+// The number of columns of the input that a tile keeps in registers for its next pixels. Only an
+// axis that grows reuses them. Keeping them requires channels as the outer loop; on a CPU with many
+// vectors of channels, writing pixels in the order of memory saves more.
 int64_t kept_columns(const OpDesc& desc, const Table& along_row, int64_t vectors,
                      const DeviceTraits& traits) {
   constexpr int64_t kMostColumns = 4, kMostVectorsOnCpu = 3;
@@ -522,14 +525,15 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     const double wanted = 512.0 * traits.compute_units;
     const int64_t groups = ceil_div(ceil_div(channels, vector), p["LANES"]);
     const double lanes = static_cast<double>(groups * p["LANES"]);
-    // As timed on an H200: eight halves, read one by one, take longer than two times four.
+    // Measured on an H200: eight halves, read one by one, take longer than two times four.
     double item = tile_p * (vector + 2.0 + 4.0 / tile_p) *
                   (vector == 4   ? 0.9
                    : vector == 8 ? 1.5
                                  : 1.0);
     if (keeps) {
       // Fitted on an H200 (21 channels of f16, 33 to 257 pixels). Vectors of halves are read and
-      // written element by element, and each access of a warp touches all that its vectors span.
+      // written element by element, and each access of a warp touches all memory that its vectors
+      // span.
       const double accesses = tile_p + taps * (1 + (tile_p - 1) / growth);
       const double adjacent = static_cast<double>(p["LANES"] * vector) *
                               static_cast<double>(size_of(desc.inputs[0].type));
@@ -547,7 +551,7 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const size_t rank = in.shape.size();
   const std::vector<Table> tables = tables_of(desc);
-  // Depth, height, width; dimensions that are not there have size 1.
+  // Depth, height, width; missing dimensions have size 1.
   const Table one{1, {0}, {1.f}};
   std::array<const Table*, 3> used{&one, &one, &one};
   std::array<int64_t, 3> size{1, 1, 1}, in_stride{}, out_stride{};
@@ -712,7 +716,7 @@ const KernelFamily kGeneral{
     [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
     general_plan};
 
-// To the size that it has.
+// True if the operation has no pads and its output has the input's size.
 bool resizes_nothing(const ShapeContext& context) {
   const Shape& from = context.inputs[0].shape;
   for (const char* name : {"pads_begin", "pads_end"})
@@ -722,8 +726,8 @@ bool resizes_nothing(const ShapeContext& context) {
          infer_shapes(context)[0].shape == from;
 }
 
-// Of [N, H, W, C], as TensorFlow has pictures: turned to [N, C, H, W] and back, which are views of
-// the same memory, so that channels are what the kernels take them for.
+// For [N, H, W, C], TensorFlow's layout: transposes to [N, C, H, W] and back. Both are views of the
+// same memory, and make dimension 1 the channels, as the kernels require.
 void expand_channels_last(Expansion& x) {
   const ShapeContext& context = x.context();
   const int opset = context.opset;

@@ -1,12 +1,13 @@
-// Interpolate along any axes of tensors of up to five dimensions and any strides. One work-item computes one element of the
-// output. The tables are those of interpolate.cl, for all dimensions; dimensions are numbered from the innermost in memory.
-// Defines: T, MOVE (1: elements of any type are moved by the table, T their unsigned type; a weight of 0 stands for a pad),
-// LOCAL (work-group).
+// Interpolate along any axes of tensors with up to five dimensions and any strides. One work-item
+// computes one element of the output. The tables are those of interpolate.cl, for all dimensions;
+// dimensions are numbered from the innermost in memory.
+// Defines: T, MOVE (1: the table moves elements of any type, and T is the unsigned type of their
+// size; a weight of 0 marks a pad), LOCAL (work-group).
 
 typedef struct {
   int size[5], in[5], out[5];             // of the output; strides
-  int start[5], weight[5], taps[5];       // where the tables lie; lengths
-  int n, h, w, c;                         // which dimensions these are, for the tail; -1: none
+  int start[5], weight[5], taps[5];       // offsets of the tables; lengths
+  int n, h, w, c;                         // the numbers of these dimensions, for the tail; -1: none
   int elements;
 } FN(Args);
 

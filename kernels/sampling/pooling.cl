@@ -1,19 +1,23 @@
-// MaxPool and AvgPool on channels-last tensors: a tile of TILE_P neighbouring pixels of a row x VECTOR channels.
-// Defines: T and OUT_T (what is read and written), MODE (0 maximum, 1 average of what is inside, 2 average that counts pads), VECTOR, TILE_P, LANES, ROWS
-// (work-group: lanes along channels x rows of tiles), KH, KW, SW, DW (numbers where UNROLL is 1, else members of `a`).
-// The last vector of channels overlaps the one before where needed. LOAD and SAVE: of vectors, aligned or not.
+// MaxPool and AvgPool on channels-last tensors: a tile of TILE_P neighbouring pixels of a row x
+// VECTOR channels.
+// Defines: T and OUT_T (types of input and output), MODE (0 maximum, 1 average of the elements
+// inside the input, 2 average including pads), VECTOR, TILE_P, LANES, ROWS (work-group: lanes along
+// channels x rows of tiles), KH, KW, SW, DW (numbers if UNROLL is 1, else members of `a`), LOAD and
+// SAVE (of vectors, aligned or not). The last vector of channels overlaps the one before it if the
+// channels are no multiple of VECTOR.
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
   int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-  int end_d, end_h, end_w;  // sizes with the pads behind
+  int end_d, end_h, end_w;  // sizes with the end pads
   int channels, vectors;
   int row_tiles, tiles, tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
 
-// Taps of a window that starts at `start` before position `size`: first and one past the last.
+// The taps, of a window that starts at `start`, that lie before position `size`: first and one past
+// the last.
 int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }
 int FN(last)(int start, int step, int taps, int size) {
   return start < size ? min(taps, (size - start + step - 1) / step) : 0;

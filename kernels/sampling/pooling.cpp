@@ -1,5 +1,5 @@
-// MaxPool and AvgPool: shapes, plain reference, and the families tile (pooling.cl), wide and
-// general.
+// MaxPool and AvgPool: shapes, reference implementation, and the families tile (pooling.cl), wide
+// and general.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,14 +14,14 @@ namespace {
 
 constexpr int64_t kMaxSize = 1 << 30;  // of a dimension, so that positions with pads fit 32 bits
 
-// MODE of the kernels.
+// The kernels' define MODE.
 enum Mode { kMaximum = 0, kAverageInside = 1, kAverageWithPads = 2 };
 
-// The geometry in the convolution's terms (one group, in_channels = channels), and what only
-// pooling has.
+// The geometry in the terms of a convolution (one group, in_channels = channels), and the members
+// that only pooling has.
 struct PoolShape : ConvShape {
   std::array<int64_t, 3> end{
-      1, 1, 1};  // sizes with the pads behind: averages that count pads count up to here
+      1, 1, 1};  // sizes with the end pads, up to which averages that include pads count
   Mode mode = kMaximum;
 };
 
@@ -87,13 +87,13 @@ PoolShape resolve(const std::string& type, const Attributes& attributes, const S
     s.out[d] = (rounding == "floor" ? (padded - extent) / s.stride[d]
                                     : ceil_div(padded - extent, s.stride[d])) +
                1;
-    // The last window has to start before the pads behind.
+    // The last window must start before the end pads.
     if (rounding == "ceil_torch" && (s.out[d] - 1) * s.stride[d] >= s.in[d] + begin[i]) --s.out[d];
     s.pad[d] = begin[i];
     s.end[d] = s.in[d] + end[i];
   }
-  // Rounded up, the last window may reach beyond the pads. Where there are pads, and they count, it
-  // counts whole all the same, as in OpenVINO.
+  // With rounding up, the last window may reach past the pads. If there are pads and averages
+  // include them, it counts as a whole nevertheless, as in OpenVINO.
   if (std::any_of(begin.begin(), begin.end(), [](int64_t v) { return v != 0; }) ||
       std::any_of(end.begin(), end.end(), [](int64_t v) { return v != 0; }))
     for (size_t d = first; d < 3; ++d)
@@ -106,7 +106,7 @@ PoolShape resolve(const OpDesc& desc) {
   return resolve(desc.type, desc.attributes, desc.inputs[0].shape);
 }
 
-// Indices count modulo the product of the dimensions from `axis` on.
+// Indices are taken modulo the product of the dimensions from `axis` on.
 int64_t index_range(const Attributes& attributes, const Shape& data) {
   const size_t axis = checked_axis(attributes.get_int("axis", 0), data.size(), "axis");
   return count(Shape(data.begin() + static_cast<std::ptrdiff_t>(axis), data.end()));
@@ -127,7 +127,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return outputs;
 }
 
-// Averages sum in double; of equal maxima the first one counts.
+// Averages are summed in double; of equal maxima the first one is chosen.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const PoolShape s = resolve(desc.type, desc.attributes, inputs[0].shape());
   const std::vector<float> data = inputs[0].to_floats();
@@ -173,7 +173,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 
 int i32(int64_t v) { return static_cast<int>(v); }
 
-// What all kernels have in common, in their order.
+// The arguments common to all kernels, in their order.
 struct Geometry {
   int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw, end_d, end_h, end_w;
   explicit Geometry(const PoolShape& s)
@@ -200,7 +200,7 @@ struct Geometry {
         end_w(i32(s.end[2])) {}
 };
 
-// Strides of input and output with the channels side by side.
+// Strides of input and output with adjacent channels.
 struct ImageStrides {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;
   explicit ImageStrides(const OpDesc& desc) {
@@ -210,7 +210,7 @@ struct ImageStrides {
   }
 };
 
-// Maxima of bytes are bytes; the tail may make bytes of floats.
+// The maxima of bytes are bytes; the tail may convert floats to bytes.
 std::string reject_stored(const OpDesc& desc) {
   const bool bytes = desc.type == "MaxPool" && desc.inputs[0].type == ElementType::u8;
   if (bytes && desc.tail.empty() && desc.outputs.size() == 1) return reject_bytes(desc);
@@ -278,12 +278,12 @@ TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
     const int vector = p["VECTOR"], tile_p = p["TILE_P"];
     const int64_t vectors = ceil_div(channels, vector);
     const int64_t tiles = ceil_div(s.out[2], tile_p) * s.out[1] * s.out[0] * s.batch;
-    // Neighbouring windows of small kernels share the columns that they load.
+    // Adjacent windows of small kernels share the columns that they load.
     const bool shares = s.kernel[2] <= 5 && s.stride[2] <= 2;
     const double columns = static_cast<double>(shares ? (tile_p - 1) * s.stride[2] + s.kernel[2]
                                                       : tile_p * s.kernel[2]);
     const double inside = columns + 0.3 * static_cast<double>(tile_p * s.kernel[2]);
-    // Tiles at the ends of a row take their pixels one by one.
+    // Tiles at the ends of a row compute their pixels one by one.
     const int64_t row_tiles = ceil_div(s.out[2], tile_p);
     const int64_t ends = (s.pad[2] > 0) + (s.end[2] > s.in[2] || s.out[2] % tile_p != 0);
     const double slow =
@@ -291,7 +291,7 @@ TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) 
     const double work =
         (1 - slow) * inside + slow * 2.0 * static_cast<double>(tile_p * s.kernel[2]);
     if (traits.is_cpu) {
-      // As measured: AVX-512 gains nothing from its width, AVX2 from two registers side by side.
+      // Measured: AVX-512 gains nothing from its width, AVX2 gains from two adjacent registers.
       const bool avx512 = traits.vector_width >= 16;
       const double registers = std::max(1.0, vector / static_cast<double>(traits.vector_width));
       const double each = vector <= 8 ? 1 : avx512 ? 2.1 : 0.9;
@@ -326,7 +326,7 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "pooling.cl";
-  // The usual kernels get loops of their own; all others share one program.
+  // Common kernel sizes are compiled with unrolled loops; all others share one program.
   const bool usual =
       s.dilation[2] == 1 && s.kernel[1] == s.kernel[2] && s.kernel[2] <= 5 && s.stride[2] <= 2;
   const auto define = [&](const char* name, int64_t value) {
@@ -353,7 +353,7 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
   add_tail(desc, vector, spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
   const int64_t rows_of_items = ceil_div(tiles, per_item);
-  // Few pixels of many channels: cores share the channels instead.
+  // With few pixels of many channels, cores share the channels instead.
   const int64_t columns =
       traits.is_cpu
           ? std::clamp<int64_t>(4 * traits.compute_units / rows_of_items, 1, ceil_div(vectors, 8))
@@ -382,7 +382,7 @@ std::string reject_wide(const OpDesc& desc, const DeviceTraits& traits) {
   if (traits.max_work_group < 64) return "work-groups are too small";
   const PoolShape s = resolve(desc);
   if (s.taps() < 32) return "the window has fewer than 32 pixels";
-  // One work-item a vector of channels and pixel is enough where there are many of these.
+  // One work-item per vector of channels and pixel is enough if there are many of these.
   if (s.pixels() * ceil_div(s.in_channels, 4) > static_cast<int64_t>(256) * traits.compute_units)
     return "there are enough outputs for one work-item each";
   return reject_image(desc, 4);
@@ -397,13 +397,13 @@ std::vector<TuningPoint> wide_space(const OpDesc& desc, const DeviceTraits& trai
         if (vector <= s.in_channels && (lanes == 1 || lanes * vector < 2 * s.in_channels) &&
             static_cast<size_t>(lanes * slices) <= traits.max_work_group && lanes * slices >= 64)
           space.push_back({{{"VECTOR", vector}, {"LANES", lanes}, {"SLICES", slices}}});
-  return space;  // 1 x 1 x 64 is always there
+  return space;  // 1 x 1 x 64 is always a point
 }
 
 TuningPoint wide_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const PoolShape s = resolve(desc);
   std::vector<TuningPoint> space = wide_space(desc, traits);
-  // Of the widest vectors the most slices that all have a few pixels each.
+  // With the widest vectors, chooses the largest number of slices that all have a few pixels.
   TuningPoint best = space[0];
   for (const TuningPoint& point : space)
     if (point["VECTOR"] == best["VECTOR"] && point["LANES"] == best["LANES"] &&

@@ -1,14 +1,16 @@
-// MaxPool and AvgPool on any strides, and the positions of the maxima. One work-item computes one element of the output.
-// Defines: T and OUT_T (what is read and written), MODE as in pooling.cl, INDICES (1: the second output is written), LOCAL (work-group), CHANNELS_INNER
-// (neighbouring work-items are neighbouring channels, else pixels).
+// MaxPool and AvgPool on any strides, and the positions of the maxima. One work-item computes one
+// element of the output.
+// Defines: T and OUT_T (types of input and output), MODE as in pooling.cl, INDICES (1: writes the
+// second output), LOCAL (work-group), CHANNELS_INNER (neighbouring work-items compute neighbouring
+// channels, else pixels).
 
 typedef struct {
   int in_n, in_c, in_d, in_h, in_w, out_n, out_c, out_d, out_h, out_w;  // strides
   int index_n, index_c, index_d, index_h, index_w;
   int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-  int end_d, end_h, end_w;  // sizes with the pads behind
+  int end_d, end_h, end_w;  // sizes with the end pads
   int channels;
-  int index_range;  // indices count modulo this
+  int index_range;  // indices are taken modulo this
   int elements;
 } FN(Args);
 

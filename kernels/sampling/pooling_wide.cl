@@ -1,19 +1,20 @@
-// MaxPool and AvgPool over windows of many pixels with few outputs, as over a whole image: SLICES work-items share the
-// window of one output pixel, LANES vectors of channels side by side.
-// Defines: T and OUT_T (what is read and written), MODE as in pooling.cl, VECTOR, LANES, SLICES (a power of 2),
-// LOAD and SAVE (of vectors, aligned or not).
+// MaxPool and AvgPool over windows of many pixels with few outputs, such as a whole image: SLICES
+// work-items share the window of one output pixel, with LANES adjacent vectors of channels.
+// Defines: T and OUT_T (types of input and output), MODE as in pooling.cl, VECTOR, LANES, SLICES (a
+// power of 2), LOAD and SAVE (of vectors, aligned or not).
 
 typedef struct {
   int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
   int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-  int end_d, end_h, end_w;  // sizes with the pads behind
+  int end_d, end_h, end_w;  // sizes with the end pads
   int channels, vectors;
   int pixels, pixels_per_group;
 } FN(Args);
 
 #define FV FLOATV(VECTOR)
 
-// Taps of a window that starts at `start` before position `size`: first and one past the last.
+// The taps, of a window that starts at `start`, that lie before position `size`: first and one past
+// the last.
 int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }
 int FN(last)(int start, int step, int taps, int size) {
   return start < size ? min(taps, (size - start + step - 1) / step) : 0;
@@ -32,7 +33,8 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
   SHARED(FV, part, SLICES * LANES);
   const int lane = get_local_id(0), slice = get_local_id(1);
   const int vector = get_global_id(0);
-  const int c = min(vector * VECTOR, a.channels - VECTOR);  // beyond the last vector: its values again, not stored
+  // Lanes past the last vector compute its values again, and do not store them.
+  const int c = min(vector * VECTOR, a.channels - VECTOR);
   const int pixel_first = (int)get_group_id(1) * a.pixels_per_group;
   const int pixel_last = min(pixel_first + a.pixels_per_group, a.pixels);
   for (int pixel = pixel_first; pixel < pixel_last; ++pixel) {

@@ -1,15 +1,11 @@
-#!/ usr / bin / env python3
-""
-    "ONNX's own backend tests: the cases that the package `onnx` makes, run by the program onnx_cases.
+#!/usr/bin/env python3
+"""ONNX's own backend tests: the cases that the package `onnx` makes, run by the program onnx_cases.
 
-    backend.py-- cases build /
-    tests /
-    onnx_cases[--device CPU][--folder DIR][--only PART][--sample N][--verbose]
+    backend.py --cases build/tests/onnx_cases [--device CPU] [--folder DIR] [--only PART] [--sample N] [--verbose]
 
-    Needs the Python packages onnx and numpy.Without-- device each case is computed by the
-        operations' plain C++ versions;
-with it by kernels.A case whose model takes what shapes follow from(axes, sizes, counts)
-as inputs is refused as it is; it is then run with those inputs as constants, as models from exporters have them, and counted apart.
+Needs the Python packages onnx and numpy. Without --device each case is computed by the operations' plain C++
+versions; with it by kernels. A case whose model takes what shapes follow from (axes, sizes, counts) as inputs is
+refused as it is; it is then run with those inputs as constants, as models from exporters have them, and counted apart.
 """
 import argparse
 import collections
@@ -24,8 +20,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-#What the issue leaves out : strings, sequences, optional values, training, random numbers, \
-    small floats and integers.
+# What the issue leaves out: strings, sequences, optional values, training, random numbers, small floats and integers.
 LEFT_OUT = {
     'strings': lambda m, ops, types: onnx.TensorProto.STRING in types or bool(ops & {
         'StringNormalizer', 'StringConcat', 'StringSplit', 'RegexFullMatch', 'TfIdfVectorizer'}),
@@ -175,7 +170,7 @@ def main():
         open_cases = [c for c, _ in cases if results.get(c.name, ('', 'x'))[1]]
         folders = []
         for case in open_cases:
-#The newest data set last; one suffices.
+            # The newest data set last; one suffices.
             inputs, outputs = case.data_sets[0]
             model, inputs = case.model, [np.asarray(v) for v in inputs]
             if attempt:
@@ -192,7 +187,7 @@ def main():
             wrong = judge(root / case.name, [np.asarray(v) for v in case.data_sets[0][1]],
                           getattr(case, 'rtol', 1e-3) or 1e-3, getattr(case, 'atol', 1e-7) or 1e-7)
             before = results.get(case.name)
-#What was wrong, not refused, stays wrong.
+            # What was wrong, not refused, stays wrong.
             if before and before[1].startswith('WRONG'):
                 continue
             results[case.name] = (how, wrong)

@@ -149,7 +149,7 @@ std::vector<Point> points_of(const OpDesc& desc, const Problem& given, const Dev
 // The costs of the terms of cost(), in cycles.
 struct Cycles {
   double sum, tile_p, tiles, near, step;                        // per instruction issued
-  double item, item_sum, item_tile_p, scattered;                // per work-item started, and written
+  double item, item_sum, item_tile_p, scattered;                // per work-item, per write
   double slices, slices_sum;                                    // for adding slices
   double registers, registers_sum;                              // (registers, not cycles)
   double latency, hidden, starting, ahead, waves, grow, group;  // for waiting

@@ -11,13 +11,13 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kMostLocal = 512;   // more wait longer for one another than they save
-constexpr size_t kBeside = 6 << 10;  // bytes of local memory for other things than keys
+constexpr size_t kMostLocal = 512;   // more work-items wait longer for each other than they save
+constexpr size_t kBeside = 6 << 10;  // bytes of local memory for other data than keys
 constexpr size_t kLeastPart = 256;   // keys
 constexpr size_t kMostPart = 4096;
 constexpr size_t kMostMemory = 256 << 20;  // bytes
 
-// Keys sorted at a time in local memory.
+// The number of keys sorted at a time in local memory.
 size_t part(const DeviceTraits& traits) {
   const size_t keys = traits.local_memory < kBeside ? 0 : (traits.local_memory - kBeside) / 8;
   return std::min(std::bit_floor(keys), kMostPart);
@@ -37,7 +37,7 @@ int64_t list_room(int64_t count) {
 
 std::string reject_lists(const OpDesc& desc, const DeviceTraits& traits, size_t inputs,
                          int64_t boxes, const ListMemory& memory) {
-  // PoCL on two cores takes 0.5 to 50 times as long as evaluate() (BoxLists.Speed of the tests).
+  // PoCL on two cores takes 0.5 to 50 times as long as evaluate() (test BoxLists.Speed).
   if (traits.is_cpu) return "a CPU is faster at it on the host";
   if (!desc.tail.empty()) return "takes no tail";
   for (size_t i = 0; i < inputs; ++i)

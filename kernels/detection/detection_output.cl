@@ -1,11 +1,12 @@
-// DetectionOutput in two launches. The first (MERGE 0) has a work-group for each list: that of a
-// class of an image, or of an image where TOGETHER. It collects the candidates, sorts them,
-// suppresses, and leaves what is found at the front of the list. The second (MERGE 1) has one for
-// each image: it keeps the best of its lists and writes them by label. Defines: T, BOX_T, SCORE_T,
-// PRIOR_T, OBJECT_T, FIRST_T (storage types), CODE (0 corner, 1 centre and size, 2 corner in sizes),
-// VARIANCES (behind the priors), NORMALIZED, OBJECTNESS (two more inputs), CLIP_BEFORE, CLIP_AFTER,
-// TOGETHER,
-// IMAGES, LOCAL, PART, WORDS.
+// DetectionOutput in two launches. The first (MERGE 0) has a work-group for each list: one per
+// class of an image, or one per image if TOGETHER. It collects the candidates, sorts and suppresses
+// them, and leaves the remaining ones at the front of the list. The second (MERGE 1) has one
+// work-group per image: it keeps the best of the image's lists and writes them by label. Defines:
+//   T, BOX_T, SCORE_T, PRIOR_T, OBJECT_T, FIRST_T  storage types
+//   CODE        0 corner, 1 centre and size, 2 corner in sizes
+//   VARIANCES   variances follow the priors
+//   OBJECTNESS  there are two more inputs
+//   NORMALIZED, CLIP_BEFORE, CLIP_AFTER, TOGETHER, IMAGES, LOCAL, PART, WORDS
 #include "kernels/common/boxes.cl"
 
 typedef struct {
@@ -13,9 +14,9 @@ typedef struct {
   int object_n, object_i, first_n, first_i;
   int priors, classes, lists, background, rows;  // lists: of an image
   int most, keep;                                // of a list, of an image
-  int own_boxes;                                 // each class has its own
-  int room, merged_room;          // keys of a list, of those of an image together
-  int merged, places, counts;     // where in the workspace, in keys
+  int own_boxes;                                 // each class has its own boxes
+  int room, merged_room;          // keys of a list; keys of all lists of an image
+  int merged, places, counts;     // positions in the workspace, in keys
   float width, height, confidence, objectness, overlap;
 } FN(Args);
 
@@ -38,7 +39,7 @@ float4 FN(decoded)(float4 prior, float4 delta) {
   return CLIP_BEFORE ? FN(clipped)(box) : box;
 }
 
-// The box of an element of the scores as [class][prior]; pointers are those of its image.
+// The box of an element of the scores as [class][prior]; the pointers are those of its image.
 float4 FN(box)(int index, __global const BOX_T *boxes, __global const PRIOR_T *priors,
 #if OBJECTNESS
                __global const FIRST_T *first,
@@ -63,7 +64,7 @@ float4 FN(box)(int index, __global const BOX_T *boxes, __global const PRIOR_T *p
 float FN(area)(float4 b) { return (b.z - b.x) * (b.w - b.y); }
 
 bool FN(suppresses)(ulong key, float4 b, ulong better_key, float4 better, const FN(Args) * a) {
-#pragma OPENCL FP_CONTRACT OFF  // decided with the roundings of evaluate()
+#pragma OPENCL FP_CONTRACT OFF  // comparisons need the roundings of evaluate()
   const float width = MIN(b.z, better.z) - MAX(b.x, better.x);
   const float height = MIN(b.w, better.w) - MAX(b.y, better.y);
   const float shared = MAX(width, 0.0f) * MAX(height, 0.0f);
@@ -115,7 +116,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   const int candidates = !TOGETHER && label == a.background ? 0 : *ends;
   for (int p = item; p < candidates; p += LOCAL) {
 #if OBJECTNESS
-    // What is no object is background for certain and nothing else.
+    // A prior that is not an object is background with certainty.
     const bool is_object =
         !(LOADV(OBJECT_T, 1, AT(objects) + n * a.object_n + (2 * p + 1) * a.object_i) <
           a.objectness);
@@ -149,7 +150,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
 #include "kernels/common/suppress.cl"
   if (item == 0) counts[group] = found;
 #else
-  // How many detections there are in the images up to this one.
+  // The number of detections in the images up to this one.
   __local int *const sums = list->words;
   for (int i = item; i < IMAGES; i += LOCAL) sums[i] = 0;
   list->count = 0;
@@ -160,7 +161,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   int row = 0;
   for (int i = 0; i < n; ++i) row += min(sums[i], a.keep);
 
-  // The lists together, by score.
+  // All lists of the image, by score.
   __global ulong *const keys = AT(work) + a.merged + n * 2 * a.merged_room;
   for (int other = n * a.lists + item / 16; other < (n + 1) * a.lists; other += LOCAL / 16)
     for (int i = item % 16; i < counts[other]; i += 16)
@@ -169,7 +170,7 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   const int count = list->count;
   SORT(keys, count)
 
-  // The best of them, by label.
+  // The best boxes, by label.
   __global ulong *const order = keys + a.merged_room;
   const int kept = min(count, a.keep);
   for (int i = item; i < kept; i += LOCAL)

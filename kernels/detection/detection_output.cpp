@@ -1,6 +1,6 @@
 // DetectionOutput: decodes the boxes of a single-shot detector, suppresses overlapping ones and
-// lists the best. On a GPU in two launches. On the host, thresholding the scores as they arrive and
-// decoding only candidates takes some microseconds.
+// lists the best. A GPU needs two launches. The host takes a few microseconds, because it compares
+// the scores with the threshold in memory order and decodes only candidates.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -107,8 +107,8 @@ struct Box {
   float area() const { return (x1 - x0) * (y1 - y0); }
 };
 
-// Boxes that stay, side by side as vector instructions want them: comparing each candidate with all
-// of them is most of the work where many pass the confidence threshold.
+// The selected boxes, stored in one array per coordinate for vector instructions: comparing each
+// candidate with all of them dominates the time if many exceed the confidence threshold.
 class KeptBoxes {
  public:
   void clear() {
@@ -119,8 +119,7 @@ class KeptBoxes {
     x0_.push_back(box.x0), y0_.push_back(box.y0), x1_.push_back(box.x1), y1_.push_back(box.y1);
     area_.push_back(box.area()), label_.push_back(label);
   }
-  // Whether the intersection of `box` with one of the same label is more than this part of the
-  // union.
+  // True if the intersection of `box` with a box of equal label exceeds this part of the union.
   bool overlaps(const Box& box, int32_t label, float threshold) const {
     constexpr size_t kBlock = 32;
     const float area = box.area();
@@ -207,8 +206,8 @@ class Image {
     const int64_t at = c.prior * s_.location_classes() + (s_.share_location ? 0 : c.label);
     const float* p = priors_ + c.prior * s_.prior_size + (s_.normalized ? 0 : 1);
     Box prior = relative({p[0], p[1], p[2], p[3]});
-    // The refined boxes pass through the same scaling again, as in the OpenVINO versions that
-    // models were checked with.
+    // The refined boxes are scaled again, as in the OpenVINO versions with which models were
+    // checked.
     if (s_.has_objectness) prior = relative(decode(prior, first_boxes_ + at * 4, c.prior));
     return decode(prior, boxes_ + at * 4, c.prior);
   }
@@ -239,8 +238,7 @@ class Image {
     return s_.clip_before ? clipped(box) : box;
   }
 
-  // Scores of all classes of a prior. One that is no object is background for certain and nothing
-  // else.
+  // Scores of all classes of a prior. A prior that is not an object is background with certainty.
   const float* scores_of(int64_t prior) const {
     const bool is_object =
         !s_.has_objectness || !(objectness_[prior * 2 + 1] < s_.objectness_threshold);
@@ -257,7 +255,8 @@ class Image {
     std::sort(list.begin(), list.end(), is_better);
   }
 
-  // Candidates in order of score; one that overlaps one of its class in this list too much goes.
+  // Candidates in order of score; removes those that overlap one of their class in this list too
+  // much.
   void suppress(const std::vector<Candidate>& sorted) {
     kept_boxes_.clear();
     for (const Candidate& c : sorted) {
@@ -283,7 +282,7 @@ class Image {
     }
   }
 
-  // As MXNet does: each prior stands for its best class only, and all classes share top_k.
+  // As in MXNet: each prior counts for its best class only, and all classes share top_k.
   void suppress_together() {
     std::vector<Candidate> list;
     for (int64_t p = 0; p < count_; ++p) {
@@ -342,7 +341,7 @@ Settings settings_of(const OpDesc& desc) {
   return read_settings(desc.attributes, desc.opset, shapes);
 }
 
-// How many lists there are and how long they are, and where they lie.
+// The number, lengths and positions of the lists.
 struct Lists {
   Lists(const Settings& s, int64_t images)
       : each(s.decrease_label ? 1 : s.classes),
@@ -355,7 +354,7 @@ struct Lists {
     places = memory.add(images * each * most * kBox);
     counts = memory.add(images * each * kCount);
   }
-  int64_t each, most;  // of an image; boxes that a list can be left with
+  int64_t each, most;  // each: of an image; most: boxes that may remain in a list
   int64_t room, merged_room;
   ListMemory memory;
   int64_t merged, places, counts;

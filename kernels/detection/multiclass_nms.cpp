@@ -1,5 +1,5 @@
-// MulticlassNms and MatrixNms: boxes of all classes of an image, suppressed within their class, of
-// which the best are kept. Like NonMaxSuppression, evaluate() replaces the outputs by tensors with
+// MulticlassNms and MatrixNms: suppress boxes of each class of an image within the class, and keep
+// the best of all classes. As in NonMaxSuppression, evaluate() replaces the outputs by tensors with
 // as many rows as were selected.
 #include <algorithm>
 #include <cmath>
@@ -51,11 +51,11 @@ Settings read_settings(const Attributes& a, bool is_matrix) {
 // ---- shapes ------------------------------------------------------------------------------------
 
 struct Sizes {
-  int64_t images, classes, boxes;  // boxes: of an image, or of all where images share a list
+  int64_t images, classes, boxes;  // boxes: of an image, or of all images if they share a list
 };
 
-// Two forms: boxes [images, boxes, 4] with scores [images, classes, boxes], or [classes, boxes, 4]
-// with [classes, boxes] and the number of boxes of each image.
+// Two forms: boxes [images, boxes, 4] with scores [images, classes, boxes], or boxes [classes,
+// boxes, 4] with scores [classes, boxes] and the number of boxes of each image.
 Sizes sizes_of(const Shape& boxes, const Shape& scores, const Shape* numbers) {
   check_rank(boxes, 3, 3, "the boxes");
   const size_t rank = numbers ? 2 : 3;
@@ -95,7 +95,7 @@ bool is_better(const Row& a, const Row& b) {
 }
 
 float overlap(const float* a, const float* b, bool normalized) {
-  const float more = normalized ? 0.0f : 1.0f;  // pixels: a box ends behind its last one
+  const float more = normalized ? 0.0f : 1.0f;  // in pixels, a box includes its last pixel
   const auto area = [&](const float* v) { return (v[2] - v[0] + more) * (v[3] - v[1] + more); };
   if (area(a) <= 0 || area(b) <= 0) return 0;
   const float width = std::min(a[2], b[2]) - std::max(a[0], b[0]) + more;
@@ -104,12 +104,13 @@ float overlap(const float* a, const float* b, bool normalized) {
   return shared / (area(a) + area(b) - shared);
 }
 
-// MatrixNms takes boxes less than a pixel apart for disjoint, MulticlassNms does not.
+// MatrixNms treats boxes less than a pixel apart as disjoint, MulticlassNms does not.
 bool are_apart(const float* a, const float* b) {
   return a[0] > b[2] || b[0] > a[2] || a[1] > b[3] || b[1] > a[3];
 }
 
-// `list`: candidates of one class, best first. Appends those that overlap no better one too much.
+// `list`: candidates of one class, best first. Appends those that do not overlap a better one too
+// much.
 void suppress(const Settings& s, const std::vector<Row>& list, std::vector<Row>& result) {
   float threshold = s.overlap_threshold;
   const size_t first = result.size();
@@ -123,8 +124,8 @@ void suppress(const Settings& s, const std::vector<Row>& list, std::vector<Row>&
   }
 }
 
-// Lowers the score of each by its overlap with better ones, which counts less where these are
-// themselves overlapped.
+// Lowers the score of each box by its overlap with better ones; overlaps with boxes that are
+// themselves overlapped have less effect.
 void decay(const Settings& s, const std::vector<Row>& list, std::vector<Row>& result) {
   std::vector<float> largest(list.size(), 0.0f), shared(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
@@ -167,7 +168,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 
   std::vector<Row> rows;
   std::vector<int64_t> counts;
-  int64_t first = 0;  // box of the shared list
+  int64_t first = 0;  // first box in the shared list
   for (int64_t n = 0; n < sizes.images; ++n) {
     const int64_t begin = shared_list ? first : 0;
     const int64_t end = shared_list ? begin + std::clamp<int64_t>(numbers[static_cast<size_t>(n)],

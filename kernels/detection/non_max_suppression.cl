@@ -1,15 +1,16 @@
 // NonMaxSuppression in two launches. The first (MERGE 0) has a work-group for each class of each
-// image: it collects the candidates, sorts them, suppresses, and leaves what is found at the front
-// of its list. The second (MERGE 1) is one work-group, which writes the rows: by score (SORTED),
-// else list after list. Rows that are not found are -1. Defines: BOX_T, SCORE_T (storage types),
-// INDEX, DETAILS (outputs with scores, of type T, and the number of rows), CENTER, LOCAL, PART, WORDS.
+// image: it collects the candidates, sorts and suppresses them, and leaves the remaining ones at
+// the front of its list. The second (MERGE 1) is one work-group, which writes the rows: by score
+// (SORTED), else list after list. Unused rows are -1. Defines: BOX_T, SCORE_T (storage types),
+// INDEX, DETAILS (outputs with scores, of type T, and the number of rows), CENTER, LOCAL, PART,
+// WORDS.
 #include "kernels/common/boxes.cl"
 
 typedef struct {
   int box_n, box_b, box_i, score_n, score_c, score_b;  // strides
-  int lists, classes, boxes, most;                     // lists: of all images; most: rows of one
+  int lists, classes, boxes, most;                     // lists: of all images; most: rows of a list
   int room;                                            // keys of a list
-  int merged, places, counts;                          // where in the workspace, in keys
+  int merged, places, counts;                          // positions in the workspace, in keys
   float overlap, threshold;
 } FN(Args);
 
@@ -20,12 +21,12 @@ float4 FN(box)(__global const BOX_T *p, int step) {
 #if CENTER
   return FN(corners)(v.yx - v.wz / 2, v.yx + v.wz / 2);
 #else
-  return (float4)(MIN(v.x, v.z), MIN(v.y, v.w), MAX(v.x, v.z), MAX(v.y, v.w));  // any two corners
+  return (float4)(MIN(v.x, v.z), MIN(v.y, v.w), MAX(v.x, v.z), MAX(v.y, v.w));  // unordered corners
 #endif
 }
 
 bool FN(suppresses)(float4 b, float4 better, float threshold) {
-#pragma OPENCL FP_CONTRACT OFF  // decided with the roundings of evaluate()
+#pragma OPENCL FP_CONTRACT OFF  // comparisons need the roundings of evaluate()
   const float area = (b.z - b.x) * (b.w - b.y);
   const float other = (better.z - better.x) * (better.w - better.y);
   const float height = MIN(b.z, better.z) - MAX(b.x, better.x);

@@ -1,6 +1,6 @@
-// NonMaxSuppression: per image and class the best boxes that do not overlap better ones. How many
-// there are depends on values: infer_shapes states the most there can be, and evaluate() replaces
-// its outputs by tensors with as many rows as were selected; a kernel fills up with rows of -1.
+// NonMaxSuppression: for each image and class, the best boxes that do not overlap better ones.
+// Their number depends on values: infer_shapes states the maximum, evaluate() replaces its outputs
+// by tensors with as many rows as were selected, and a kernel writes -1 into unused rows.
 #include <algorithm>
 #include <cmath>
 #include <queue>
@@ -21,7 +21,7 @@ struct Box {
 Box read_box(const float* v, bool is_center) {
   if (is_center) return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};
   return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]),
-          std::max(v[1], v[3])};  // any two corners
+          std::max(v[1], v[3])};  // corners in any order
 }
 
 float overlap(const Box& a, const Box& b) {
@@ -35,10 +35,10 @@ float overlap(const Box& a, const Box& b) {
 struct Candidate {
   float score;
   int64_t image, label, box;
-  size_t checked = 0;  // of the boxes selected so far, how many it has been compared with
+  size_t checked = 0;  // number of the selected boxes with which it has been compared
 };
 
-// In order of score; equal ones in order of image, class and box.
+// In order of score; equal scores in order of image, class and box.
 bool is_better(const Candidate& a, const Candidate& b) {
   if (a.score != b.score) return a.score > b.score;
   if (a.image != b.image) return a.image < b.image;
@@ -48,10 +48,10 @@ bool is_better(const Candidate& a, const Candidate& b) {
 struct Thresholds {
   int64_t most;  // per class
   float overlap, score,
-      soft_scale;  // soft_scale 0: boxes that overlap too much go; else their scores fall
+      soft_scale;  // 0: boxes that overlap too much are removed; else their scores decrease
 };
 
-// Appends what one image and class gives. A soft-suppressed candidate goes back into the queue with
+// Appends the boxes of one image and class. A soft-suppressed candidate returns to the queue with
 // its lower score.
 void select(const float* boxes, const float* scores, int64_t count, bool is_center,
             const Thresholds& t, Candidate proto, std::vector<Candidate>& result) {
@@ -166,7 +166,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 
 // ---- kernel ------------------------------------------------------------------------------------
 
-// How many lists there are and how long they are, and where they lie.
+// The number, lengths and positions of the lists.
 struct Lists {
   Lists(const Shape& scores, int64_t rows)
       : count(scores[0] * scores[1]),
@@ -178,7 +178,7 @@ struct Lists {
     places = memory.add(rows * kBox);
     counts = memory.add(count * kCount);
   }
-  int64_t count, most;  // most: boxes that a list can be left with
+  int64_t count, most;  // most: boxes that may remain in a list
   int64_t room;
   ListMemory memory;
   int64_t merged, places, counts;

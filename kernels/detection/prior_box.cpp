@@ -1,5 +1,5 @@
 // PriorBox and PriorBoxClustered: the default boxes of single-shot detectors, from the sizes of a
-// feature map and of the picture. These are known when a model is compiled, so what remains is a
+// feature map and of the picture. These are known when a model is compiled, so the result is a
 // constant.
 #include <algorithm>
 #include <cmath>
@@ -45,14 +45,13 @@ std::vector<float> variance_of(const Attributes& attributes) {
   return variance;
 }
 
-// Writes boxes one after the other, never beyond the first row of the output.
+// Writes consecutive boxes, never past the first row of the output.
 class BoxWriter {
  public:
   BoxWriter(Tensor& out, Size image, bool clip)
       : next_(out.mutable_data<float>()), left_(out.shape()[1] / 4), image_(image), clip_(clip) {}
 
-  // Centre and half sizes in pixels of the picture. `cut`: what leaves the picture at its near
-  // sides.
+  // Centre and half sizes in pixels of the picture. `cut`: clips boxes at the top and left sides.
   void put(float x, float y, float half_width, float half_height, bool cut) {
     if (left_-- <= 0) return;
     const float width = 1.0f / static_cast<float>(image_.width),
@@ -92,7 +91,7 @@ Priors read_priors(const Attributes& attributes, int opset) {
   p.min_size = float_list(attributes, "min_size");
   p.max_size = float_list(attributes, "max_size");
   p.fixed_size = float_list(attributes, "fixed_size");
-  for (float size : p.fixed_size)  // is rounded to whole pixels
+  for (float size : p.fixed_size)  // rounded to whole pixels
     if (!(size >= 0 && size <= static_cast<float>(kMostPixels)))
       fail_model("a fixed_size is not from 0 to " + std::to_string(kMostPixels));
   p.fixed_ratio = float_list(attributes, "fixed_ratio");
@@ -147,7 +146,7 @@ std::vector<ValueInfo> infer_prior_box(const ShapeContext& context) {
   return priors_shape(context, read_priors(context.attributes, context.opset).count);
 }
 
-// A fixed box repeated density x density times within its own area.
+// A fixed box, repeated density x density times within its area.
 void put_dense(BoxWriter& boxes, float x, float y, float size, int64_t density, float half_width,
                float half_height) {
   const int64_t shift = static_cast<int64_t>(size / static_cast<float>(density));

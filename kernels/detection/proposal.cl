@@ -1,30 +1,32 @@
-// Proposal: a work-group for each image moves the anchors by their deltas, sorts the boxes by score,
-// suppresses, and writes what is found. A picture of negative size has no regions. Defines: T,
-// SCORE_T, DELTA_T, SIZE_T (storage types), PROBABILITIES (an output with the scores),
-// CLIP_BEFORE, CLIP_AFTER, NORMALIZE, TENSORFLOW, LOCAL, PART, WORDS.
+// Proposal: a work-group for each image moves the anchors by their deltas, sorts the boxes by
+// score, suppresses overlapping ones, and writes the remaining ones. A picture of negative size has
+// no regions. Defines: T, SCORE_T, DELTA_T, SIZE_T (storage types), PROBABILITIES (an output with
+// the scores), CLIP_BEFORE, CLIP_AFTER, NORMALIZE, TENSORFLOW, LOCAL, PART, WORDS.
 #include "kernels/common/boxes.cl"
 
 typedef struct {
   int score_n, score_c, score_h, score_w, delta_n, delta_c, delta_h, delta_w;  // strides
-  int anchors, rows, columns, scale_x, before, after;  // scale_x: which number of the picture
-  int most;                                            // boxes that can be left of an image
-  int room, places;  // keys of a list; where in the workspace, in keys
+  // scale_x: index of the scale in the numbers of the picture.
+  int anchors, rows, columns, scale_x, before, after;
+  int most;                                            // boxes that may remain of an image
+  int room, places;  // keys of a list; position in the workspace, in keys
   float stride, least, overlap, size_scale, coordinate_scale;
 } FN(Args);
 
-#define PIXEL (TENSORFLOW ? 0.0f : 1.0f)  // a box includes its last pixel, but for TensorFlow's
+// A box includes its last pixel, except in TensorFlow's form.
+#define PIXEL (TENSORFLOW ? 0.0f : 1.0f)
 
 float4 FN(clipped)(float4 box, float2 size) {  // size: width, height
   const float4 v = MIN(box, size.xyxy);
   return MAX((float4)0.0f, v);
 }
 
-// Box `index`, of anchors the last dimension; delta: of the image.
+// Box `index`; anchors are the last dimension. delta: of the image.
 float4 FN(box)(int index, __global const float *anchors, __global const DELTA_T *delta, float2 size,
                const FN(Args) * a) {
   const int anchor = index % a->anchors, cell = index / a->anchors;
   const int h = cell / a->columns, w = cell % a->columns;
-  // TensorFlow's deltas are y, x, height, width.
+  // TensorFlow's deltas are in the order y, x, height, width.
   const float2 shift = (TENSORFLOW ? (float2)((float)h, (float)w) : (float2)((float)w, (float)h)) * a->stride;
   const float4 start = vload4(anchor, anchors) + shift.xyxy;
   const float4 box = TENSORFLOW ? CLAMP(start, (float4)0.0f, size.xyxy) : start;
@@ -43,7 +45,7 @@ float4 FN(box)(int index, __global const float *anchors, __global const DELTA_T 
 float FN(area)(float4 b) { return (b.z - b.x + PIXEL) * (b.w - b.y + PIXEL); }
 
 bool FN(suppresses)(float4 b, float4 better, float threshold) {
-#pragma OPENCL FP_CONTRACT OFF  // decided with the roundings of evaluate()
+#pragma OPENCL FP_CONTRACT OFF  // comparisons need the roundings of evaluate()
   const float width = MIN(b.z, better.z) - MAX(b.x, better.x) + PIXEL;
   const float height = MIN(b.w, better.w) - MAX(b.y, better.y) + PIXEL;
   const float shared = MAX(width, 0.0f) * MAX(height, 0.0f);
@@ -64,7 +66,7 @@ KERNEL(IN(SCORE_T, scores), IN(DELTA_T, deltas), IN(SIZE_T, picture), IN(float, 
   const int item = (int)get_local_id(0), n = (int)get_group_id(0);
   const float first_size = LOADV(SIZE_T, 1, AT(picture));
   const float second_size = LOADV(SIZE_T, 1, AT(picture) + 1);
-  // x runs along the rows in TensorFlow's.
+  // In TensorFlow's form, x runs along the rows.
   const float2 size = TENSORFLOW ? (float2)(first_size, second_size) : (float2)(second_size, first_size);
   const float2 least = a.least * (float2)(LOADV(SIZE_T, 1, AT(picture) + a.scale_x),
                                           LOADV(SIZE_T, 1, AT(picture) + 2));

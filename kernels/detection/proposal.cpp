@@ -1,5 +1,5 @@
-// Proposal: the regions that a region proposal network suggests: anchors moved by its deltas, the
-// best by score, suppressed. Of equal scores, what comes first in (row, column, anchor) counts.
+// Proposal: the regions of a region proposal network: moves anchors by the deltas, selects the best
+// by score, and suppresses overlapping ones. Equal scores are ordered by (row, column, anchor).
 #include <algorithm>
 #include <cmath>
 
@@ -12,13 +12,13 @@ namespace clinfer {
 namespace {
 
 struct Settings {
-  int64_t before, after;  // most boxes before and after suppression
+  int64_t before, after;  // maximum numbers of boxes before and after suppression
   float base, stride, least, overlap, size_scale, coordinate_scale;
   std::vector<float> ratios, scales;
   bool clip_before, clip_after, normalize, tensorflow;
   float pixel() const {
     return tensorflow ? 0.0f : 1.0f;
-  }  // a box includes its last pixel, but for TensorFlow's
+  }  // a box includes its last pixel, except in TensorFlow's form
   int64_t anchors() const { return static_cast<int64_t>(ratios.size() * scales.size()); }
 };
 
@@ -79,7 +79,7 @@ struct Box {
   int32_t index = 0;
 };
 
-// Boxes around (0, 0)'s cell, by ratio, then scale.
+// The boxes around the cell at (0, 0), by ratio, then scale.
 std::vector<Box> make_anchors(const Settings& s) {
   std::vector<Box> anchors;
   const float area = s.base * s.base,
@@ -136,7 +136,7 @@ std::vector<Box> propose(const Settings& s, const Picture& picture, const std::v
   const int64_t plane = rows * columns;
   for (int64_t h = 0; h < rows; ++h)
     for (int64_t w = 0; w < columns; ++w) {
-      // TensorFlow's deltas are y, x, height, width.
+      // TensorFlow's deltas are in the order y, x, height, width.
       const float x = static_cast<float>(s.tensorflow ? h : w) * s.stride,
                   y = static_cast<float>(s.tensorflow ? w : h) * s.stride;
       for (size_t a = 0; a < anchors.size(); ++a) {
@@ -185,7 +185,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const Shape& shape = inputs[0].shape();
   const std::vector<float> size = inputs[2].to_floats();
   Picture picture{size[0], size[1], size[2], size.size() == 4 ? size[3] : size[2]};
-  if (s.tensorflow) std::swap(picture.height, picture.width);  // x runs along the rows there
+  if (s.tensorflow) std::swap(picture.height, picture.width);  // there, x runs along the rows
   if (!(picture.height >= 0 && picture.width >= 0))
     throw Error(ErrorCode::bad_argument, "the picture's size is negative");
   const std::vector<Box> anchors = make_anchors(s);
@@ -193,7 +193,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   for (Tensor& output : outputs) std::fill_n(output.mutable_data<float>(), output.elements(), 0.0f);
   for (int64_t n = 0; n < shape[0]; ++n) {
     const float* scores =
-        inputs[0].data<float>() + (n * 2 + 1) * s.anchors() * plane;  // of being an object
+        inputs[0].data<float>() + (n * 2 + 1) * s.anchors() * plane;  // scores of being an object
     const float* deltas = inputs[1].data<float>() + n * 4 * s.anchors() * plane;
     const std::vector<Box> kept =
         suppressed(s, propose(s, picture, anchors, scores, deltas, shape[2], shape[3]));
@@ -214,7 +214,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 
 // ---- kernel ------------------------------------------------------------------------------------
 
-// How long the lists are, and where they lie: one for each image.
+// The lengths and positions of the lists, one for each image.
 struct Lists {
   Lists(const Settings& s, const Shape& scores)
       : boxes(s.anchors() * scores[2] * scores[3]),
@@ -224,7 +224,7 @@ struct Lists {
     memory.add(scores[0] * room * kKey);
     places = memory.add(scores[0] * most * kBox);
   }
-  int64_t boxes, most;  // most: boxes that a list can be left with
+  int64_t boxes, most;  // most: boxes that may remain in a list
   int64_t room;
   ListMemory memory;
   int64_t places;

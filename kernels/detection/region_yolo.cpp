@@ -1,6 +1,6 @@
-// RegionYolo: the activations of YOLO v2 and v3 heads. ReorgYolo: YOLO v2's pass-through layer,
-// which as in Darknet reads its input as if it had stride^2 times fewer channels on a finer grid,
-// so it works on row-major memory.
+// RegionYolo: the activations of YOLO v2 and v3 heads. ReorgYolo: YOLO v2's pass-through layer. As
+// in Darknet, it reads its input as if it had stride^2 times fewer channels on a finer grid, so it
+// needs row-major memory.
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +16,7 @@ namespace {
 struct Region {
   int64_t regions, coords, classes;
   bool softmax;
-  size_t axis, end_axis;  // dimensions that become one, with softmax
+  size_t axis, end_axis;  // with softmax, the dimensions that are joined into one
   int64_t entries() const { return coords + 1 + classes; }
 };
 
@@ -81,7 +81,7 @@ void evaluate_region(const OpDesc& desc, std::span<const Tensor> inputs,
   }
 }
 
-// Steps through the output along the input's dimensions, some of which it joins.
+// Strides of the output along the input's dimensions, some of which are joined.
 std::array<int64_t, 4> region_steps(const Region& r, const Shape& in, const TensorDesc& out) {
   std::array<int64_t, 4> steps{};
   for (size_t d = 0; d < 4; ++d) {

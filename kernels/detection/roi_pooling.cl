@@ -1,8 +1,10 @@
 // Grids of values from regions of a feature map: a work-item computes one element of the output.
-// Regions may be any numbers, in f32. Defines: T, ET (type of the third input), KIND
-// (0 the largest of each bin, 1 between the pixels at its place, 2 and 3 position-sensitive: average and
-// bilinear, 4 position-sensitive with offsets, 5 samples weighted between pixels), EXTRA (there is a
-// third input: offsets of kind 4, image numbers of kind 5), LOCAL (work-group).
+// Regions may have any values, in f32. Defines:
+//   T, ET  storage type; type of the third input
+//   KIND   0 maximum of each bin; 1 bilinear at its position; 2 and 3 position-sensitive: average
+//          and bilinear; 4 position-sensitive with offsets; 5 bilinear samples
+//   EXTRA  there is a third input: offsets of kind 4, image numbers of kind 5
+//   LOCAL  work-group
 
 typedef struct {
   int in_n, in_c, in_h, in_w, roi_n, roi_i, extra_n, extra_c, extra_h, extra_w;  // strides
@@ -10,7 +12,7 @@ typedef struct {
   int images, height, width;        // of the features
   int channels, rows, columns;      // of the output
   int group, bins_y, bins_x, part, label_channels;  // kinds 2 to 4; channels that share offsets
-  int samples, average;             // kind 5: along a bin, 0 for one a pixel
+  int samples, average;             // kind 5: samples along a bin, 0 for one per pixel
   int items;
   float scale, trans, before, after, least;
 } FN(Args);
@@ -37,7 +39,7 @@ float FN(sample_at)(int i, int n, float begin, float end, int size) {
   return n == 1 ? 0.5f * (begin + end) * last : i * ((end - begin) * last / (n - 1)) + begin * last;
 }
 
-// Pixels of bin i of `bins` equal parts of `size` pixels, rounded outwards.
+// The pixels of bin i of `bins` equal parts of `size` pixels, rounded outwards.
 int2 FN(bin)(int i, int bins, int start, int size, int limit) {
   const long begin = (long)i * size / bins + start;
   const long end = ((long)(i + 1) * size + bins - 1) / bins + start;

@@ -1,6 +1,6 @@
 // ROIPooling, PSROIPooling, DeformablePSROIPooling and ROIAlign: a small grid of values from each
-// region of a feature map. Regions are untrusted numbers computed at run time: one of an image that
-// is not there gives zeros.
+// region of a feature map. Regions are untrusted numbers computed at run time: a region of a
+// missing image gives zeros.
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +28,8 @@ int64_t positive(const Attributes& a, const char* name, std::optional<int64_t> o
   return value;
 }
 
-// To an integer that any further arithmetic can bear; NaN becomes the lowest.
+// Converts to an integer small enough for further arithmetic without overflow; NaN becomes the
+// lowest.
 int64_t to_index(float v) {
   return std::isnan(v) ? static_cast<int64_t>(-1e8f)
                        : static_cast<int64_t>(std::clamp(v, -1e8f, 1e8f));
@@ -40,7 +41,7 @@ struct Plane {
   int64_t height, width;
   float at(int64_t y, int64_t x) const { return data[y * width + x]; }
 
-  // Between four pixels; y and x within the plane.
+  // Interpolates between four pixels; y and x are within the plane.
   float between(float y, float x) const {
     const auto top = static_cast<int64_t>(std::floor(y)),
                left = static_cast<int64_t>(std::floor(x));
@@ -88,7 +89,7 @@ ValueInfo grid(const ShapeContext& context, int64_t channels, int64_t height, in
   return {context.inputs[0].type, out};
 }
 
-// Range of pixels of bin i of `bins` equal parts of `size` pixels from `start` on; each bin is
+// The range of pixels of bin i of `bins` equal parts of `size` pixels from `start` on; each bin is
 // rounded outwards.
 struct Span {
   int64_t begin, end;
@@ -137,7 +138,7 @@ float largest_of(const Plane& plane, Span rows, Span columns) {
   return largest;
 }
 
-// Where sample i of n lies between the two ends of a region (relative coordinates) on `size`
+// The position of sample i of n between the two ends of a region (relative coordinates) on `size`
 // pixels.
 float sample_at(int64_t i, int64_t n, float begin, float end, int64_t size) {
   const float last = static_cast<float>(size - 1);
@@ -370,13 +371,13 @@ struct Align {
   int64_t height, width, samples;
   bool average;
   float scale, before, after,
-      least;  // region = (given + before) * scale + after; no smaller than `least` a side
+      least;  // region = (given + before) * scale + after, with sides of at least `least`
 };
 
 Align read_align(const Attributes& a, int opset) {
   const std::string mode = a.get_string("mode");
   if (mode != "avg" && mode != "max") fail_model("mode \"" + mode + "\"");
-  // PyTorch says "as many as a bin has pixels" by -1, ONNX and the specification by 0.
+  // For "as many as a bin has pixels", PyTorch uses -1, ONNX and the specification 0.
   const int64_t samples = std::max<int64_t>(a.get_int("sampling_ratio"), 0);
   if (samples > kMostSamples) fail_model("sampling_ratio is " + std::to_string(samples));
   Align align{positive(a, "pooled_h"),
@@ -420,7 +421,7 @@ struct Sample {
 Sample sample_of(float y, float x, int64_t height, int64_t width) {
   Sample s{};
   if (!(y >= -1 && x >= -1 && y <= static_cast<float>(height) && x <= static_cast<float>(width)))
-    return s;  // counts as 0
+    return s;  // has the value 0
   const auto split = [](float v, int64_t size, int64_t& low, int64_t& high) {
     v = std::max(v, 0.0f);
     low = std::min(static_cast<int64_t>(v), size - 1);
@@ -446,8 +447,8 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
     const float left = place(0), top = place(1);
     const float bin_width = std::max(place(2) - left, a.least) / static_cast<float>(a.width);
     const float bin_height = std::max(place(3) - top, a.least) / static_cast<float>(a.height);
-    // One sample a pixel unless stated; of a bin far larger than the map, as many as tell its
-    // pixels apart.
+    // One sample per pixel unless stated; for a bin far larger than the map, as many as distinguish
+    // its pixels.
     const auto samples = [&](float size, int64_t pixels) {
       return a.samples ? a.samples : std::clamp<int64_t>(to_index(std::ceil(size)), 0, 4 * pixels);
     };
@@ -470,7 +471,7 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
               float value = 0;
               for (int i = 0; i < 4; ++i) value += pixels[s.pixels[i]] * s.weights[i];
               float& bin = to[(c * a.height + y) * a.width + x];
-              // Outputs begin at 0, and so does the search for the largest, as in OpenVINO.
+              // The initial maximum is 0, as in OpenVINO.
               bin = a.average ? bin + value / static_cast<float>(rows * columns)
                               : std::max(bin, value);
             }
@@ -480,7 +481,7 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
 
 // ---- kernel ------------------------------------------------------------------------------------
 
-// All kinds in the kernel's terms.
+// All kinds, as arguments of the kernel.
 struct Regions {
   int64_t kind = 0, group = 1, bins_y = 1, bins_x = 1, part = 1, samples = 0, average = 0;
   float scale = 1, trans = 0, before = 0, after = 0, least = 0;

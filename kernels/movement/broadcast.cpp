@@ -1,5 +1,5 @@
-// Broadcast: a view whose repeated dimensions have stride 0. Tile: repeats that are not of a single
-// element need a copy.
+// Broadcast: a view whose repeated dimensions have stride 0. Tile: needs a copy, except for repeats
+// of a single element.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -18,12 +18,12 @@ Mode mode_of(const Attributes& attributes, int opset) {
   std::transform(mode.begin(), mode.end(), mode.begin(),
                  [](unsigned char c) { return std::tolower(c); });
   if (mode == "numpy") return Mode::numpy;
-  if (mode == "explicit" || mode == "none") return Mode::explicit_axes;  // IR writes either
+  if (mode == "explicit" || mode == "none") return Mode::explicit_axes;  // an IR may contain either
   if (mode == "bidirectional" && opset >= 3) return Mode::bidirectional;
   fail_unsupported("mode \"" + mode + "\" of opset" + std::to_string(opset));
 }
 
-// Output dimension of each input dimension.
+// The output dimension of each input dimension.
 std::vector<size_t> aligned(const Shape& in, const Shape& out) {
   std::vector<size_t> axes;
   for (size_t d = 0; d < in.size(); ++d) axes.push_back(out.size() - in.size() + d);
@@ -31,7 +31,7 @@ std::vector<size_t> aligned(const Shape& in, const Shape& out) {
 }
 
 std::vector<size_t> mapped(const std::vector<int64_t>& mapping, const Shape& in, const Shape& out) {
-  // A scalar or one-element input may come with an axis or without one.
+  // The axis is optional for a scalar or one-element input.
   if (mapping.size() != in.size() && !(in.empty() && mapping.size() == 1))
     fail_model("axes_mapping has " + std::to_string(mapping.size()) + " entries for " +
                std::to_string(in.size()) + " dimensions");
@@ -120,7 +120,7 @@ std::vector<ValueInfo> infer_tile(const ShapeContext& context) {
   return {{in.type, out}};
 }
 
-// Each dimension is walked by two loops: through the input, and through its repetitions.
+// Each dimension has two loops: through the input, and through its repetitions.
 StridedCopy describe_tile(const TensorDesc& in, const TensorDesc& out) {
   StridedCopy copy;
   for (size_t d = 0; d < out.shape.size(); ++d) {

@@ -1,6 +1,6 @@
-// Concat. It has no kernel: the layout pass lets the producers of its inputs write into parts of
-// the output, which are views, and inserts a copy for each input where that cannot be (an input of
-// two Concats, a constant, an input given twice).
+// Concat. It has no kernel: the layout pass makes the producers of its inputs write into parts of
+// the output, which are views. It inserts a copy for each input for which that is impossible (an
+// input of two Concats, a constant, an input given twice).
 #include "kernels/shape_util.h"
 
 namespace clinfer {

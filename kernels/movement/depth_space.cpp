@@ -1,5 +1,5 @@
-// DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch and ShuffleChannels: the elements stay,
-// their coordinates are taken apart and put together otherwise. Each is a strided copy with a loop
+// DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch and ShuffleChannels: these split the
+// coordinates of elements and join the parts in another order. Each is a strided copy with a loop
 // for every part of a coordinate.
 #include <algorithm>
 
@@ -10,8 +10,8 @@ namespace clinfer {
 
 namespace {
 
-// The copy of any of these operations between two layouts; `blocks` and `begin` are the constant
-// inputs of the batch ones.
+// The copy for any of these operations between two layouts. `blocks` and `begin` are the constant
+// inputs of BatchToSpace and SpaceToBatch.
 struct Memory {
   const TensorDesc &in, &out;
   std::vector<int64_t> blocks, begin;
@@ -20,7 +20,7 @@ struct Memory {
 // ---- DepthToSpace, SpaceToDepth ----------------------------------------------------------------
 
 struct Blocks {
-  int64_t size, all;  // along one dimension, and of all spatial ones together
+  int64_t size, all;  // along one dimension, and of all spatial dimensions
   bool depth_first;
 };
 
@@ -65,8 +65,8 @@ std::vector<ValueInfo> infer_to_depth(const ShapeContext& context) {
   return {out};
 }
 
-// `deep` has the blocks in its channels, `wide` in its spatial dimensions; the copy goes from deep
-// to wide.
+// `deep` has the blocks in its channels, `wide` in its spatial dimensions; copies from deep to
+// wide.
 std::vector<CopyDim> block_loops(const Blocks& b, const TensorDesc& deep, const TensorDesc& wide) {
   const int64_t channels = wide.shape[1];
   std::vector<CopyDim> loops{
@@ -151,8 +151,8 @@ std::vector<ValueInfo> infer_space_to_batch(const ShapeContext& context) {
   return {out};
 }
 
-// `deep` has the blocks in its batch, `wide` in its other dimensions less `begin` elements (and
-// those at the end).
+// `deep` has the blocks in its batch; `wide` has them in its other dimensions, without the first
+// `begin` elements (and without the cropped ones at the end).
 std::vector<CopyDim> batch_loops(const Memory& m, const TensorDesc& deep, const TensorDesc& wide,
                                  StridedCopy& copy, bool wide_is_input) {
   std::vector<CopyDim> loops{{wide.shape[0], deep.strides[0], wide.strides[0]}};

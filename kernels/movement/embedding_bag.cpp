@@ -1,6 +1,6 @@
 // EmbeddingBagOffsets and EmbeddingBagPacked (sums or means), their older forms
-// EmbeddingBagOffsetsSum and EmbeddingBagPackedSum, and EmbeddingSegmentsSum: rows of a table,
-// picked by indices that bags group in three different ways.
+// EmbeddingBagOffsetsSum and EmbeddingBagPackedSum, and EmbeddingSegmentsSum: these reduce rows of
+// a table, selected by indices. They differ in how the indices are grouped into bags.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -11,14 +11,14 @@ namespace {
 
 constexpr const char* kHostReason = "gathers few rows of a table";
 
-// Positions of each bag's indices; an empty bag takes row `otherwise` (none if negative).
+// The positions of each bag's indices; an empty bag takes row `otherwise` (none if negative).
 struct Bags {
   std::vector<std::pair<int64_t, int64_t>> ranges;  // begin, end
   int64_t otherwise = -1;
   bool mean = false;
 };
 
-// Sums have no attribute that says so.
+// The operations named ...Sum have no attribute for the reduction.
 bool is_mean(const Attributes& attributes) {
   const std::string reduction = attributes.get_string("reduction", "sum");
   if (reduction != "sum" && reduction != "mean")

@@ -1,13 +1,13 @@
-// Picks elements by indices (see Picking in gather.cpp). E: unsigned type of an element's size;
-// INDEX: type of the indices; DIMS loops, innermost first; INDEXED dimensions of the data that
-// indices address.
+// Gathers elements by indices (see Picking in gather.cpp). Defines: E (unsigned type of an
+// element's size), INDEX (type of the indices), DIMS (loops, innermost first), INDEXED (number of
+// data dimensions that indices address).
 typedef struct {
   int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
   int indexed_size[INDEXED], indexed_stride[INDEXED];
   int index_step, run;
 } FN(Args);
 
-// Adds to `from` where the indices lead in the data; false where one of them is out of range.
+// Adds the indexed position in the data to `from`; returns false if an index is out of range.
 static inline bool FN(locate)(__global const INDEX *at, const FN(Args) *g, int *from) {
   bool inside = true;
   for (int k = 0; k < INDEXED; ++k) {
@@ -37,7 +37,7 @@ KERNEL(IN(E, in), IN(INDEX, indices), OUT(E, out), const FN(Args) g) {
     to += i * g.to[d];
     at += i * g.at[d];
   }
-  if (rest > 0) return;  // beyond the last run
+  if (rest > 0) return;  // past the last run
 
   __global const E *data = AT(in);
   __global const INDEX *index = AT(indices) + at;

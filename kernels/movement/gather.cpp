@@ -1,6 +1,6 @@
-// Gather, GatherElements and GatherND: elements of the data picked by a tensor of indices. One
-// kernel serves all three: each output dimension walks the data, the indices or both. An index
-// below 0 counts from the end; one out of range gives 0.
+// Gather, GatherElements and GatherND: select elements of the data by a tensor of indices. They
+// share one kernel, in which each output dimension steps through the data, the indices or both. An
+// index below 0 counts from the end; one out of range gives 0.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -22,9 +22,9 @@ struct Indexed {
   int64_t size, stride;
 };
 
-// The operation as loops. An element of the output lies in the data where the `from` steps lead,
-// plus the sum over k of index[k] * indexed[k].stride, with index[k] read k * index_step behind
-// where the `at` steps lead.
+// The operation as loops. The position of an output element in the data is the sum of the loops'
+// `from` steps, plus the sum over k of index[k] * indexed[k].stride. index[k] is read at the sum of
+// the loops' `at` steps plus k * index_step.
 struct Picking {
   std::vector<Loop> loops;
   std::vector<Indexed> indexed;
@@ -138,7 +138,7 @@ std::vector<ValueInfo> infer_nd(const ShapeContext& context) {
   Shape out(indices.shape.begin(), indices.shape.end() - 1);
   out.insert(out.end(), data.shape.begin() + static_cast<int64_t>(batch + tuple), data.shape.end());
   checked_count(out);
-  if (context.opset < 8 && batch > 1) {  // the first version joins all batch dimensions to one
+  if (context.opset < 8 && batch > 1) {  // the first version joins all batch dimensions into one
     int64_t joined = 1;
     for (size_t d = 0; d < batch; ++d) joined *= out[d];
     out.erase(out.begin(), out.begin() + static_cast<int64_t>(batch));
@@ -152,7 +152,7 @@ Picking pick_nd(const OpDesc& desc, const TensorDesc& data, const TensorDesc& in
   const auto [batch, tuple] = nd_shape(desc.attributes, data.shape, indices.shape);
   Picking picking;
   const size_t joined = desc.opset < 8 && batch > 1 ? batch : 0;
-  int64_t inner = 1;  // of the batch dimensions that share an output dimension, those further in
+  int64_t inner = 1;  // elements of the inner batch dimensions that share an output dimension
   for (size_t d = joined; d-- > 0;) {
     picking.loops.push_back(
         {indices.shape[d], out.strides[0] * inner, data.strides[d], indices.strides[d]});
@@ -183,7 +183,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   Picking picking = pick(desc, rows(inputs[0]), rows(inputs[1]), rows(outputs[0]),
                          inputs.size() > 2 ? inputs[2] : Tensor());
   const std::vector<int64_t> indices = inputs[1].to_ints();
-  // The last loops that do not touch the indices are one copy.
+  // The innermost loops that do not step through the indices are one copy.
   Shape inner, inner_from, inner_to, outer;
   while (!picking.loops.empty() && picking.loops.back().at == 0) {
     const Loop loop = picking.loops.back();
@@ -218,7 +218,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
 
 // ---- kernel ------------------------------------------------------------------------------------
 
-// Constant indices are packed row-major as i32, so the kernel reads those with other strides than
+// Constant indices are packed row-major as i32, so the kernel reads them with other strides than
 // run-time ones.
 Picking pick_device(const OpDesc& desc) {
   TensorDesc indices = desc.inputs[1];
@@ -229,8 +229,8 @@ Picking pick_device(const OpDesc& desc) {
 
 constexpr size_t kMostIndexed = 4;
 
-// Loops in the output's order in memory, merged; `at` rides along as the first bounded axis of a
-// copy does.
+// Loops in the output's order in memory, merged. `at` is treated like the first bounded axis of a
+// copy.
 std::vector<CopyDim> merged_loops(const Picking& picking) {
   std::vector<CopyDim> dims;
   for (const Loop& loop : picking.loops) dims.push_back({loop.size, loop.from, loop.to, {loop.at}});
@@ -278,7 +278,7 @@ std::vector<std::byte> packed_indices(const Tensor& indices) {
   const Tensor narrow = indices.convert(ElementType::i64);
   std::vector<std::byte> bytes(static_cast<size_t>(narrow.elements()) * sizeof(int32_t));
   for (int64_t i = 0; i < narrow.elements(); ++i) {
-    // What an i32 does not hold is out of range in any case; so is the smallest one.
+    // A value that exceeds an i32 is out of range in any case; so is the smallest i32.
     const int64_t wide = narrow.data<int64_t>()[i];
     const bool fits =
         wide >= std::numeric_limits<int32_t>::min() && wide <= std::numeric_limits<int32_t>::max();

@@ -1,5 +1,5 @@
-// OneHot: each index becomes a row of `depth` values, all off but the one it names; an index out of
-// range names none.
+// OneHot: each index becomes a row of `depth` values, of which the one at the index is on and the
+// others are off. An index out of range sets none.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -31,7 +31,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const size_t axis = checked_axis(desc.attributes.get_int("axis", -1), shape.size(), "axis");
   int64_t inner = 1;
   for (size_t d = axis + 1; d < shape.size(); ++d) inner *= shape[d];
-  // From opset 16 on, negative indices may be asked to count from the end.
+  // From opset 16 on, an attribute may make negative indices count from the end.
   const bool wrap =
       desc.attributes.get_string("negative_indices_mode", "ignore_negative") == "normalize";
   const std::vector<int64_t> indices = inputs[0].to_ints();

@@ -1,16 +1,19 @@
-// Pad: every output element comes from one place of the input, or is `fill`. A tensor is five loops, innermost first; one
-// work-item makes RUN positions of the second loop, each with all of the first.
-// Defines: E (unsigned type of an element's size), INNER (1: the first loop is padded, too), VECTOR (of the first loop where it is
-// not padded and dense; the last one overlaps the one before), GROUP.
+// Pad: every output element is a copy of one input element, or `fill`. A tensor is five loops,
+// innermost first; one work-item computes RUN positions of the second loop, each with all of the
+// first.
+// Defines: E (unsigned type of an element's size), INNER (1: the first loop is padded as well),
+// VECTOR (elements of a vector of the first loop if it is dense and not padded; the last vector
+// overlaps the one before it), GROUP.
 
 typedef struct {
-  int size[5], in_size[5], begin[5], in[5], out[5];  // sizes of output and input, pads in front, strides
+  // Sizes of output and input, pads at the beginning, strides of input and output.
+  int size[5], in_size[5], begin[5], in[5], out[5];
   int runs, items, run;
   int fill_low, fill_high;                           // bits of the element
   int mode;                                          // 0 constant, 1 edge, 2 reflect, 3 symmetric
 } FN(Args);
 
-// Input position of output position `at`; negative: none. Pads may cut, that is be negative.
+// Input position of output position `at`; negative: none. Pads may be negative, which crops.
 int FN(source)(int mode, int at, int begin, int size) {
   const int i = at - begin, ends = mode == 2;  // a reflection does not repeat the ends
   if (i >= 0 && i < size) return i;

@@ -1,4 +1,4 @@
-// Pad: constant, edge, reflect and symmetric; from opset 12 on pads may be negative and cut.
+// Pad: constant, edge, reflect and symmetric. From opset 12 on, pads may be negative, which crops.
 #include <algorithm>
 #include <limits>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostLoops = 5;
 constexpr int64_t kMaxPad = int64_t{1} << 30;
 
-// As numbered in pad.cl.
+// The values of `mode` in pad.cl.
 enum class Mode { constant = 0, edge = 1, reflect = 2, symmetric = 3 };
 
 Mode mode_of(const Attributes& attributes) {
@@ -62,7 +62,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{data.type, std::move(out), {}}};
 }
 
-// Input position of output position `at`, -1 where there is none; as in pad.cl.
+// Input position of output position `at`, or -1 if there is none; as in pad.cl.
 int64_t source(Mode mode, int64_t at, int64_t begin, int64_t size) {
   const int64_t i = at - begin;
   switch (mode) {
@@ -78,7 +78,7 @@ int64_t source(Mode mode, int64_t at, int64_t begin, int64_t size) {
   return i < 0 ? -1 - i : i < size ? i : 2 * size - 1 - i;
 }
 
-// The element that pads hold, in the type of the tensor; zero by default.
+// The value of the pads, in the type of the tensor; zero by default.
 Tensor fill_of(ElementType type, std::span<const Tensor> values) {
   return values.size() > 3 && !values[3].empty() ? values[3].convert(type)
                                                  : Tensor::allocate(type, {});
@@ -113,8 +113,8 @@ struct Loop {
   bool padded() const { return begin != 0 || size != in_size; }
 };
 
-// Innermost in the output's memory first. Loops that nothing is added to or cut from are merged
-// where they are one run.
+// Ordered from the innermost in the output's memory. Loops without pads are merged if they are
+// contiguous.
 std::vector<Loop> loops_of(const OpDesc& desc) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const std::vector<int64_t> begin = desc.constants[1].to_ints();
@@ -165,7 +165,7 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   return points;
 }
 
-// The widest vectors; on a CPU as many positions a work-item as leave some work-items for each
+// The widest vectors. On a CPU, as many positions per work-item as leave some work-items for each
 // core.
 TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const std::vector<Loop> loops = loops_of(desc);

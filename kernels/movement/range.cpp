@@ -1,6 +1,5 @@
-// Range: start, start + step, ... below stop. Its length depends on its inputs, so they must be
-// known when a model is compiled, and what remains of it is a constant. The same goes for Eye,
-// ones on a diagonal.
+// Range: start, start + step, ... below stop; Eye: ones on a diagonal. The length depends on the
+// values of inputs, so these must be known when a model is compiled, and the result is a constant.
 #include <cmath>
 
 #include "kernels/shape_util.h"
@@ -14,8 +13,7 @@ ElementType type_of(const ShapeContext& context) {
   return context.inputs[0].type;
 }
 
-// One number of any type. Integers that a double does not hold exactly are far beyond what a range
-// may have.
+// One number of any type. Integers that a double cannot hold exactly far exceed any valid range.
 double number(const ShapeContext& context, size_t i, const char* what) {
   const Tensor& value = context.inputs[i].value;
   if (value.empty())
@@ -29,7 +27,7 @@ std::vector<ValueInfo> infer(const ShapeContext& context) {
   const ElementType type = type_of(context);
   double start = number(context, 0, "start"), stop = number(context, 1, "stop"),
          step = number(context, 2, "the step");
-  if (!is_float(type)) {  // fractions count only where the output has them
+  if (!is_float(type)) {  // fractions are kept only if the output's type has them
     start = std::trunc(start);
     stop = std::trunc(stop);
     step = std::trunc(step);
@@ -51,7 +49,8 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
       for (int64_t i = 0; i < outputs[0].elements(); ++i)
         to[i] = static_cast<T>(start + static_cast<double>(i) * step);
     } else {
-      // Unsigned arithmetic wraps where signed would be undefined; in-range results are the same.
+      // Unsigned arithmetic wraps, while signed overflow would be undefined; results in range are
+      // equal.
       const uint64_t start = static_cast<uint64_t>(one_int(inputs[0], "start"));
       const uint64_t step = static_cast<uint64_t>(one_int(inputs[2], "the step"));
       for (int64_t i = 0; i < outputs[0].elements(); ++i)

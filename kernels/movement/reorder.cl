@@ -1,7 +1,7 @@
-// Copies a tensor whose innermost dimensions differ in input and output (NCHW to NHWC and the
-// like), type converted on the way. Each work-item copies a block: tile_a along the dimension that
-// is dense in the output, tile_b along the one dense in the input, so that both sides use whole
-// cache lines.
+// Copies a tensor whose innermost dimensions differ in input and output (NCHW to NHWC and similar),
+// optionally converting the type. Each work-item copies a block: tile_a along the dimension that is
+// dense in the output, tile_b along the one that is dense in the input, so that both sides use
+// whole cache lines.
 // Defines: FROM, TO; LOAD_ONE(p), STORE_ONE(v, p); DIMS outer loops; GROUP.
 
 typedef struct {

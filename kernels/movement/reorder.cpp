@@ -1,4 +1,4 @@
-// "Reorder", the engine's own operation: the same tensor in other strides or another element type.
+// "Reorder", the engine's own operation: copies a tensor to other strides or another element type.
 #include <algorithm>
 #include <cstdlib>
 
@@ -54,8 +54,7 @@ Tiles tiles_of(const OpDesc& desc) {
 
 constexpr size_t kOuterLoops = 3;
 
-// OpenCL C: how an element is read and written when its value is converted; "" where that is not
-// offered.
+// OpenCL C to read and write an element whose value is converted; "" for unsupported types.
 std::string element_type(ElementType type) {
   switch (type) {
     case ElementType::f32:
@@ -93,7 +92,7 @@ std::vector<TuningPoint> tiles_space(const OpDesc&, const DeviceTraits&) {
 
 TuningPoint tiles_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const Tiles tiles = tiles_of(desc);
-  // A work-item that walks along a long dense input leaves the reading of whole lines to the cache.
+  // A work-item that reads along a long dense input relies on the cache to hold whole lines.
   if (!traits.is_cpu) {
     if (tiles.b.size >= 64) return {{{"TILE_A", 1}, {"TILE_B", 64}}};
     return {{{"TILE_A", 4}, {"TILE_B", 1}}};
@@ -133,7 +132,7 @@ KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   size_t items = covered(tiles.a.size, point["TILE_A"]) * covered(tiles.b.size, point["TILE_B"]);
   std::vector<CopyDim> outer = tiles.outer;
   for (const CopyDim& d : outer) items *= static_cast<size_t>(d.size);
-  std::reverse(outer.begin(), outer.end());  // the kernel counts the innermost first
+  std::reverse(outer.begin(), outer.end());  // the kernel numbers loops from the innermost
   outer.resize(kOuterLoops);
   std::vector<int64_t> values{point["TILE_A"], point["TILE_B"], tiles.a.size,
                               tiles.a.from,    tiles.b.size,    tiles.b.to};

@@ -1,5 +1,5 @@
-// Reshape, Squeeze and Unsqueeze: the same elements under another shape. Always a view of row-major
-// memory, and of other layouts where each new dimension walks memory with one stride.
+// Reshape, Squeeze and Unsqueeze: the same elements with another shape. A view of row-major memory
+// always, and of other layouts if each new dimension has one stride in memory.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -33,7 +33,7 @@ Shape reshaped(const Shape& in, const std::vector<int64_t>& pattern, bool specia
   }
   const int64_t elements = checked_count(in);
   if (unknown != pattern.size()) {
-    // With no elements at all, a missing dimension can be anything; 0 is what is agreed upon.
+    // Without elements, a missing dimension could have any size; by convention it is 0.
     if (known == 0 ? elements != 0 : elements % known != 0)
       fail_model("cannot reshape " + to_string(in) + " to " + to_string(pattern));
     out[unknown] = known == 0 ? 0 : elements / known;
@@ -57,8 +57,7 @@ std::vector<ValueInfo> infer_squeeze(const ShapeContext& context) {
   if (has_input(context, 1) && checked_count(context.inputs[1].shape) > 0) {
     for (int64_t axis : constant_ints(context, 1, "the axes")) {
       const size_t d = checked_axis(axis, in.shape.size(), "axis");
-      // From opset 15 on, a dimension other than 1 may be asked for and stays; before, it is an
-      // error.
+      // From opset 15 on, a requested dimension other than 1 stays; before, it is an error.
       if (in.shape[d] != 1 && context.opset < 15)
         fail_model("dimension " + std::to_string(d) + " of " + to_string(in.shape) +
                    " is not 1 and cannot be removed");
@@ -93,9 +92,9 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
   copy_all(inputs[0], outputs[0]);
 }
 
-// Walks both shapes in step: groups of old dimensions and of new ones that hold equally many
-// elements. Within a group the old dimensions must be one run in memory; the new ones divide it.
-// None where the shapes do not hold equally many.
+// Steps through both shapes: forms groups of old and of new dimensions with equal numbers of
+// elements. Within a group the old dimensions must be contiguous in memory; the new ones divide
+// them. Returns none if the numbers of elements differ.
 std::optional<Shape> divided_strides(const TensorDesc& in, const Shape& out) {
   Shape old_shape, old_strides;
   for (size_t d = 0; d < in.shape.size(); ++d)
@@ -131,7 +130,7 @@ std::optional<Shape> divided_strides(const TensorDesc& in, const Shape& out) {
     n = n_end;
   }
   if (o != old_shape.size()) return std::nullopt;
-  // A dimension of 1 takes the stride of a dense tensor, so that layouts are recognised.
+  // A dimension of 1 has the stride of a dense tensor, so that layouts are recognised.
   for (size_t d = out.size(); d-- > 0;)
     if (out[d] == 1) strides[d] = d + 1 < out.size() ? strides[d + 1] * out[d + 1] : 1;
   return strides;

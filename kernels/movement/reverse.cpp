@@ -1,5 +1,5 @@
-// Reverse: a view with negative strides. ReverseSequence: the first elements along an axis
-// reversed, per batch item as many as an input says.
+// Reverse: a view with negative strides. ReverseSequence: reverses the first elements along an
+// axis; an input states their number for each batch item.
 #include <algorithm>
 
 #include "kernels/expand.h"
@@ -106,7 +106,7 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
   }
 }
 
-// Where all items are equally long, as constants say: a Reverse of that part.
+// If constants state equal lengths for all items, it is a Reverse of that part.
 void expand_sequence(Expansion& x) {
   if (!x.is_constant(1) || count(x.shape(0)) == 0) return;
   const std::vector<int64_t> lengths = x.info(1).value.to_ints();

@@ -1,7 +1,7 @@
-// ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate: a copy of the data in which some elements
-// are replaced (or, in newer versions, combined with updates). Where indices repeat, the last
-// update counts, so updates go in order; where the indices are constant, what counts is known, and
-// the result is picked from data and updates.
+// ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate: a copy of the data in which updates
+// replace some elements (or, in newer versions, are combined with them). With repeated indices the
+// last update takes effect, so updates are applied in order. With constant indices the effective
+// updates are known, and the result is a gather from data and updates.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kHostReason =
     "repeated indices make the order of updates count; constant indices are a gather";
-constexpr int64_t kMostPicked = 1 << 22;  // rows whose origin a constant says
-constexpr size_t kMostParts = 4;          // up to so many, they are put together instead
+constexpr int64_t kMostPicked = 1 << 22;  // rows whose source a constant lists
+constexpr size_t kMostParts = 4;          // up to this number, parts are concatenated instead
 
 void check_types(const ShapeContext& context) {
   if (is_float(context.inputs[1].type)) fail_model("the indices must be integers");
@@ -30,7 +30,7 @@ std::string three(const ShapeContext& context) {
          to_string(context.inputs[1].shape) + ", updates " + to_string(context.inputs[2].shape);
 }
 
-// An index of untrusted data in 0..size-1.
+// Checks that an index of untrusted data is in 0..size-1.
 int64_t checked_index(int64_t index, int64_t size) {
   const int64_t wrapped = index < 0 ? index + size : index;
   if (wrapped < 0 || wrapped >= size)
@@ -40,12 +40,13 @@ int64_t checked_index(int64_t index, int64_t size) {
   return wrapped;
 }
 
-// The rows of `data` along the axis, replaced by those of `updates` that `targets` (in range) sends
-// there.
+// Replaces the rows of `data` along the axis that `targets` (in range) lists by the rows of
+// `updates`.
 size_t replaced_rows(Expansion& x, size_t data, size_t updates, size_t axis,
                      const std::vector<int64_t>& targets) {
   const int64_t count = x.shape(data)[axis];
-  std::vector<int64_t> origins(static_cast<size_t>(count));  // updates count on behind the data
+  // Updates have the numbers after those of the data.
+  std::vector<int64_t> origins(static_cast<size_t>(count));
   std::iota(origins.begin(), origins.end(), int64_t{0});
   for (size_t i = 0; i < targets.size(); ++i)
     origins[static_cast<size_t>(targets[i])] = count + static_cast<int64_t>(i);
@@ -72,7 +73,7 @@ size_t replaced_rows(Expansion& x, size_t data, size_t updates, size_t axis,
   return slices.size() == 1 ? slices[0] : x.step("Concat", 1, slices, {{"axis", along}});
 }
 
-// Whether the result can be picked from `rows` of data and updates.
+// True if the result can be gathered from `rows` of data and updates.
 bool can_be_picked(const Expansion& x, int64_t rows) {
   return x.is_constant(1) && count(x.shape(0)) > 0 && count(x.shape(2)) > 0 && rows <= kMostPicked;
 }
@@ -176,7 +177,7 @@ std::vector<ValueInfo> infer_elements(const ShapeContext& context) {
   return {{data.type, data.shape}};
 }
 
-// Where each update goes, in elements of the data.
+// The target of each update, in elements of the data.
 std::vector<int64_t> element_targets(const Tensor& indices, const Shape& shape, size_t axis) {
   const Shape strides = row_major_strides(shape);
   std::vector<int64_t> targets;
@@ -203,7 +204,7 @@ void evaluate_elements(const OpDesc& desc, std::span<const Tensor> inputs,
     using T = decltype(zero);
     const T* updates = inputs[2].data<T>();
     T* to = outputs[0].mutable_data<T>();
-    std::map<int64_t, int64_t> met;  // how many values each target was made of, where that counts
+    std::map<int64_t, int64_t> met;  // number of values in each target, for reductions that need it
     for (size_t i = 0; i < targets.size(); ++i) {
       T& value = to[targets[i]];
       const bool first = reduction != Reduction::none && met[targets[i]]++ == 0;
@@ -252,7 +253,7 @@ std::vector<ValueInfo> infer_nd(const ShapeContext& context) {
   return {{data.type, data.shape}};
 }
 
-// Where each update goes, in rows: the data's part behind the dimensions that are indexed.
+// The target of each update, in rows: the parts of the data after the indexed dimensions.
 std::vector<int64_t> row_targets(const Tensor& indices, const Shape& shape) {
   const auto tuple = static_cast<size_t>(indices.shape().back());
   const std::vector<int64_t> values = indices.to_ints();

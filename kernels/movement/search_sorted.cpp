@@ -1,4 +1,4 @@
-// SearchSorted and Bucketize: where values belong in sorted rows.
+// SearchSorted and Bucketize: the positions of values in sorted rows.
 #include <algorithm>
 
 #include "kernels/shape_util.h"
@@ -24,8 +24,8 @@ std::vector<ValueInfo> infer_bucketize(const ShapeContext& context) {
   return {{index_type(context.attributes, "output_type"), context.inputs[0].shape, {}}};
 }
 
-// Of each value: how many of its row are below it, or not above it. Doubles hold both kinds of
-// numbers; integers beyond 2^53 lose their last bits.
+// For each value: the number of elements of its row that are below it, or not above it. Doubles
+// hold both types of numbers; integers above 2^53 lose their last bits.
 void place(const Tensor& sorted, const Tensor& values, bool after_equals, Tensor& out) {
   const auto numbers = [](const Tensor& tensor) {
     if (is_float(tensor.type())) {

@@ -1,4 +1,4 @@
-// ShapeOf. Shapes are known when a model is compiled, so what remains of it is a constant.
+// ShapeOf. Shapes are known when a model is compiled, so its result is a constant.
 #include "kernels/shape_util.h"
 
 namespace clinfer {

@@ -1,4 +1,4 @@
-// Slice and StridedSlice: a part of the input, maybe with steps, is a view of any layout; a
+// Slice and StridedSlice: a part of the input, possibly with steps, as a view of any layout. A
 // negative step is a negative stride with an offset at the other end.
 #include "kernels/movement/slice.h"
 
@@ -30,11 +30,11 @@ SliceRange slice_range(int64_t size, std::optional<int64_t> begin, std::optional
 
 namespace {
 
-// What becomes of the input's dimensions, front to back, and which output dimensions they are.
+// The selected range of each input dimension, and the origin of each output dimension.
 struct Selection {
   std::vector<SliceRange> ranges;  // one per input dimension
   std::vector<int>
-      dimensions;  // one per output dimension: the input dimension, or -1 for a new one of 1
+      dimensions;  // one per output dimension: the input dimension, or -1 for a new one of size 1
 };
 
 TensorDesc selected(const TensorDesc& in, const Selection& selection) {
@@ -48,7 +48,7 @@ TensorDesc selected(const TensorDesc& in, const Selection& selection) {
     out.shape.push_back(d < 0 ? 1 : selection.ranges[d].count);
     out.strides.push_back(d < 0 ? 0 : in.strides[d] * selection.ranges[d].step);
   }
-  // A new dimension takes the stride of a dense tensor, so that layouts are recognised.
+  // A new dimension has the stride of a dense tensor, so that layouts are recognised.
   for (size_t i = out.shape.size(); i-- > 0;)
     if (selection.dimensions[i] < 0)
       out.strides[i] = i + 1 < out.shape.size() ? out.strides[i + 1] * out.shape[i + 1] : 1;
@@ -132,7 +132,8 @@ Selection select_strided(const Shape& shape, const Attributes& attributes, const
   };
   const size_t entries = std::max(b.begin.size(), b.end.size());
 
-  // Dimensions that the entries name; the ellipsis, or else the end, takes the others whole.
+  // The dimensions that the entries refer to; the ellipsis, or else the end, leaves the others
+  // whole.
   size_t named = 0, ellipses = 0;
   for (size_t i = 0; i < entries; ++i) {
     if (is_set(ellipsis, i))

@@ -1,4 +1,4 @@
-// The part of a dimension that a slice takes.
+// The part of a dimension that a slice selects.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 
 namespace clinfer {
 
-// `count` elements from `first` on, `step` apart; a step of 1 where there are fewer than two.
+// `count` elements from `first` on, `step` apart; step is 1 if there are fewer than two.
 struct SliceRange {
   int64_t first, count, step;
 };
 
-// Negative bounds count from the end; what lies outside is cut off, where a negative step begins at
-// the first element at the least (numpy has none then). `begin` or `end` may be left open. Throws
-// Error{bad_model} where the step is 0.
+// Negative bounds count from the end; parts outside are cut off. With a negative step, `begin` is
+// clamped to at least the first element (numpy then selects none). `begin` or `end` may be unset.
+// Throws Error{bad_model} if the step is 0.
 SliceRange slice_range(int64_t size, std::optional<int64_t> begin, std::optional<int64_t> end,
                        int64_t step);
 

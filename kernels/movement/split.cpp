@@ -52,7 +52,7 @@ std::vector<ValueInfo> infer_variadic(const ShapeContext& context) {
   return parts_of(in, axis, lengths);
 }
 
-// The outputs' shapes say how long each part is.
+// The outputs' shapes state the length of each part.
 template <typename Take>
 void for_each_part(const TensorDesc& in, const Tensor& axis_value, std::span<const Shape> shapes,
                    Take take) {

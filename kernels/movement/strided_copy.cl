@@ -1,5 +1,6 @@
-// Copies between strided places. FROM, TO: types of the elements (equal: any type of their size); CONVERT: they differ, values
-// are converted; DIMS loops, innermost first; AXES bounded axes; FILL: out of bounds is set to 0, else left alone.
+// Strided copy. Defines: FROM, TO (types of the elements; if equal, any type of their size),
+// CONVERT (they differ, and values are converted), DIMS (loops, innermost first), AXES (bounded
+// axes), FILL (elements out of bounds are set to 0, else left unchanged).
 #if CONVERT
 #define LOAD_FROM(p) CAT(LOADS_, FROM)(p)
 #define STORE_TO(v, p) CAT(STORES_, TO)(v, p)
@@ -55,7 +56,7 @@ KERNEL(IN(FROM, in), OUT(TO, out), const FN(Args) copy) {
     for (int a = 0; a < AXES; ++a) position[a] += i * copy.axis[a].along[d];
 #endif
   }
-  if (rest > 0) return;  // beyond the last run
+  if (rest > 0) return;  // past the last run
 
   __global const FROM *source = AT(in) + from;
   __global TO *target = AT(out) + to;

@@ -60,7 +60,7 @@ std::string moved_type(ElementType type) {
   }
 }
 
-// OpenCL C type of elements whose values are converted; "" where that is not offered.
+// OpenCL C type of elements whose values are converted; "" for unsupported types.
 static std::string converted_type(ElementType type) {
   switch (type) {
     case ElementType::f32:
@@ -96,7 +96,8 @@ std::vector<TuningPoint> run_space() {
 }
 
 TuningPoint run_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
-  // A work-item finds its place once a run; a GPU wants as many work-items as run at a time.
+  // A work-item computes its position once per run; a GPU needs as many work-items as it runs at a
+  // time.
   const bool many = desc.outputs[0].elements() >= int64_t{4} * 2048 * traits.compute_units;
   return {{{"RUN", traits.is_cpu ? 64 : many ? 4 : 1}}};
 }
@@ -150,7 +151,7 @@ TuningPoint copy_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
 KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits,
                      const TuningPoint& point) {
   std::vector<CopyDim> dims = merged(copy.dims);
-  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;  // two kernels instead of eight
+  const size_t loops = dims.size() <= 4 ? 4 : kMostCopyDims;  // two programs instead of eight
   const int64_t run = point["RUN"];
   const size_t group = run_group(traits);
   KernelSpec spec;
@@ -167,7 +168,7 @@ KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTr
   spec.global[0] = run_items(dims, run, group);
   spec.local[0] = group;
 
-  std::reverse(dims.begin(), dims.end());  // the kernel counts the innermost first
+  std::reverse(dims.begin(), dims.end());  // the kernel numbers loops from the innermost
   dims.resize(loops);
   std::vector<int64_t> values;
   for (const CopyDim& d : dims) values.push_back(d.size);

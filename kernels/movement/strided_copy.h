@@ -1,5 +1,5 @@
-// The device kernel of operations that only move elements: a copy between two strided places of up
-// to eight dimensions.
+// The device kernel of operations that only move elements: a strided copy of up to eight
+// dimensions.
 #pragma once
 
 #include <array>
@@ -9,16 +9,15 @@
 
 namespace clinfer {
 
-// One loop of a copy, in elements. `along`: by how much it moves along the bounded axes (see
-// StridedCopy).
+// One loop of a copy, in elements. `along`: its steps along the bounded axes (see StridedCopy).
 struct CopyDim {
   int64_t size = 1, from = 0, to = 0;
   std::array<int64_t, 4> along{};
 };
 
-// Copies input 0 of an OpDesc to its output 0. An element is copied where the position along each
-// bounded axis, start plus the sum of index * along, is in 0..limit-1; elsewhere the output is set
-// to 0 (fill) or left alone.
+// Copies input 0 of an OpDesc to its output 0. An element is copied if the position along each
+// bounded axis, start plus the sum of index * along, is in 0..limit-1; otherwise the output is set
+// to 0 (fill) or left unchanged.
 struct StridedCopy {
   std::vector<CopyDim> dims;  // any order
   int64_t from = 0, to = 0;   // at index 0, relative to the tensors' first elements
@@ -29,35 +28,35 @@ struct StridedCopy {
 
 inline constexpr size_t kMostCopyDims = 8;
 
-// Sorts the loops by their steps through the output, innermost last, and merges those that are one
-// run in both places.
+// Sorts the loops by their steps through the output, innermost last, and merges those that are
+// contiguous on both sides.
 std::vector<CopyDim> merged(std::vector<CopyDim> dims);
 
-// Does on the host what `copy` says, which must have been made of row-major layouts. Elements that
-// are left alone keep what allocate() gave them.
+// Performs on the host a copy made from row-major layouts. Elements that it does not write keep the
+// values of allocate().
 void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out);
 
-// Parts of the family below.
+// Functions of the family below.
 std::string reject_copy(const OpDesc& desc, const StridedCopy& copy);
 std::vector<TuningPoint> copy_space(const OpDesc& desc, const DeviceTraits& traits);
 TuningPoint copy_heuristic(const OpDesc& desc, const DeviceTraits& traits);
 KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits,
                      const TuningPoint& point);
 
-// Elements that one work-item copies, and work-items of a group, shared with the other kernels that
-// move elements.
+// The elements that one work-item copies, and the work-items of a group, which other kernels that
+// move elements share.
 std::vector<TuningPoint> run_space();
 TuningPoint run_heuristic(const OpDesc& desc, const DeviceTraits& traits);
 size_t run_group(const DeviceTraits& traits);
 // Work-items for runs of `run` elements, rounded up to whole groups.
 size_t run_items(const std::vector<CopyDim>& dims, int64_t run, size_t group);
-// OpenCL C type of elements that are only moved.
+// OpenCL C type of elements that are moved without conversion.
 std::string moved_type(ElementType type);
 // A struct of ints for a kernel; throws Error{unsupported} for values that an int cannot hold.
 Argument int_struct(const std::vector<int64_t>& values);
 
-// The family of an operation that `describe` turns into a copy; it may assume shapes that
-// infer_shapes has passed.
+// The family of an operation that `describe` turns into a copy. `describe` may assume shapes that
+// infer_shapes accepted.
 template <StridedCopy (*describe)(const OpDesc&)>
 KernelFamily copy_family(const char* name) {
   return {name,

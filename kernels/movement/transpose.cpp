@@ -7,7 +7,7 @@ namespace {
 
 std::vector<size_t> order_of(const std::vector<int64_t>& values, size_t rank) {
   std::vector<size_t> order;
-  if (values.empty()) {  // no order means: reversed
+  if (values.empty()) {  // an empty order reverses the dimensions
     for (size_t d = rank; d-- > 0;) order.push_back(d);
     return order;
   }

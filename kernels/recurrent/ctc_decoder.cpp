@@ -1,5 +1,5 @@
-// CTCGreedyDecoder and CTCGreedyDecoderSeqLen: the best class of each step, without blanks and, on
-// request, repetitions.
+// CTCGreedyDecoder and CTCGreedyDecoderSeqLen: the best class of each step, without blanks and
+// optionally without repetitions.
 #include <algorithm>
 
 #include "kernels/shape_util.h"

@@ -41,7 +41,7 @@ void evaluate(const OpDesc&, std::span<const Tensor> inputs, std::span<Tensor> o
           to[at + beam] = ids[at + from];
           from = parents[static_cast<size_t>(at + from)];
         }
-        bool finished = false;  // behind the first end token there are only end tokens
+        bool finished = false;  // after the first end token, all tokens are end tokens
         for (int64_t t = 0; t < length; ++t) {
           T& value = to[(t * batch + n) * beams + beam];
           if (finished) value = end;

@@ -1,6 +1,5 @@
-// TensorIterator, Loop, If and Subgraph: shapes, and the plain way to run them. Bodies that run a
-// known number of times are mostly written out by a pass before anything is run; what is left runs
-// here.
+// TensorIterator, Loop, If and Subgraph: shapes, and execution on the host. A pass unrolls most
+// bodies with a known number of iterations; the others run here.
 #include "kernels/recurrent/loop.h"
 
 #include <algorithm>
@@ -14,7 +13,8 @@ namespace {
 constexpr const char* kHostReason =
     "how often the body runs, or which one, depends on values; known counts are unrolled";
 constexpr int64_t kMostIterations = 1 << 15;
-constexpr int64_t kMostCounted = 256;  // by following them
+// The maximum number of iterations that are counted by following them.
+constexpr int64_t kMostCounted = 256;
 
 thread_local IterationLimit* outermost = nullptr;
 
@@ -23,7 +23,7 @@ const Body& only_body(std::span<const std::shared_ptr<const Body>> bodies) {
   return *bodies[0];
 }
 
-// Along the sliced axis of an input.
+// Size along the sliced axis of an input.
 int64_t slices_of(const Body::Port& port, const Shape& shape) {
   const auto axis = checked_axis(port.axis, shape.size(), "the axis of a port map");
   const int64_t size = shape[axis];
@@ -40,7 +40,7 @@ int64_t slices_of(const Body::Port& port, const Shape& shape) {
 
 bool is_true(const Tensor& value) { return one_int(value, "a condition") != 0; }
 
-// The body's parameters in the first iteration, as far as they are known.
+// The body's parameters in the first iteration, with the values that are known.
 std::vector<ValueInfo> first_parameters(const Body& body, std::span<const ValueInfo> inputs) {
   std::vector<ValueInfo> parameters(body.parameter_count());
   std::vector<bool> given(parameters.size(), false);
@@ -95,7 +95,7 @@ void check_outputs(const Body& body, size_t output_count, size_t result_count) {
     fail_model("an output is tied to no result of the body");
 }
 
-// A part of `whole` and back.
+// The view of a part of `whole`.
 TensorDesc part_of(const Tensor& whole, const Body::Port& port, int64_t begin, int64_t part) {
   TensorDesc view = TensorDesc::row_major(whole.type(), whole.shape());
   const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
@@ -104,7 +104,7 @@ TensorDesc part_of(const Tensor& whole, const Body::Port& port, int64_t begin, i
   return view;
 }
 
-// What iteration i sees of a sliced input.
+// The part of a sliced input that iteration i reads.
 Tensor nth_part(const Tensor& whole, const Body::Port& port, int64_t i) {
   const auto axis = checked_axis(port.axis, whole.shape().size(), "the axis of a port map");
   const TensorDesc view = part_of(whole, port, part_begin(port, whole.shape()[axis], i), port.part);
@@ -117,7 +117,7 @@ void check_slices(const Body::Port& port, const Shape& shape, int64_t i) {
   if (i >= slices_of(port, shape)) fail_model("the loop runs on behind the end of a sliced input");
 }
 
-// What is known of iteration i besides its states: its number, and parts of constants.
+// The known values of iteration i besides its states: its number, and parts of constants.
 void enter(const Body& body, std::span<const ValueInfo> inputs, int64_t i,
            std::vector<ValueInfo>& parameters) {
   for (const Body::Port& port : body.inputs) {
@@ -137,7 +137,7 @@ void check_back_edges(const Body& body, size_t parameter_count, size_t result_co
       fail_model("a back edge leads from or to nowhere");
 }
 
-// A state that comes out of an iteration in another shape than it went in; null if there is none.
+// A state whose shape differs at the beginning and the end of an iteration; null if there is none.
 const Body::BackEdge* changed_state(const Body& body, std::span<const ValueInfo> parameters,
                                     std::span<const ValueInfo> results) {
   check_back_edges(body, parameters.size(), results.size());
@@ -154,7 +154,7 @@ void expect_same_states(const Body& body, std::span<const ValueInfo> parameters,
                      to_string(results[edge->result].shape) + " in one iteration");
 }
 
-// From one iteration to the next: states are what came out.
+// Advances to the next iteration: its states are the results of this one.
 void advance(const Body& body, std::span<const ValueInfo> results,
              std::vector<ValueInfo>& parameters) {
   check_back_edges(body, parameters.size(), results.size());
@@ -176,9 +176,9 @@ void forget_states(const Body& body, std::vector<ValueInfo>& parameters) {
     if (edge.parameter < parameters.size()) parameters[edge.parameter].value = {};
 }
 
-// Of the second and all later iterations, whatever the states' values. The first one may turn a
-// state that is only begun (a list of tensors of no known shape, in TensorFlow) into what it is to
-// be.
+// Infers the second and all later iterations, for any values of the states. The first iteration may
+// give its final shape to a state that only begins there (in TensorFlow, a list of tensors of
+// unknown shape).
 std::vector<ValueInfo> infer_iteration(const Body& body, std::vector<ValueInfo> parameters) {
   forget_states(body, parameters);
   const std::vector<ValueInfo> first = body.infer_shapes(parameters);
@@ -191,10 +191,10 @@ std::vector<ValueInfo> infer_iteration(const Body& body, std::vector<ValueInfo> 
   return results;
 }
 
-// Where shapes depend on values that each iteration has of its own, such as a slice at a counter:
-// by those of the first iterations. States may take shape in one, or grow in all of them if it is
-// known how many there are. What comes out of later ones is compared when they are written out or
-// run.
+// Infers loops whose shapes depend on values that differ between iterations, such as a slice at a
+// counter, from the first iterations. A state's shape may become known in one of them, or may grow
+// in each if the number of iterations is known. The shapes of later iterations are checked when the
+// loop is unrolled or run.
 std::vector<ValueInfo> infer_iterations(const Body& body, const ShapeContext& context) {
   int64_t done = 0;
   std::optional<int64_t> count;  // of iterations, once a state has changed its shape
@@ -238,8 +238,7 @@ std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
     Shape& shape = outputs[port.outer].shape;
     int64_t& size = shape[checked_axis(port.axis, shape.size(), "the axis of a port map")];
     if (!count) {
-      // The trip count bounds how much is put together where the condition may end the loop
-      // earlier.
+      // The trip count limits how many parts are joined if the condition may end the loop earlier.
       if (context.type != "Loop" || context.inputs[0].value.empty() ||
           one_int(context.inputs[0].value, "the trip count") < 0)
         fail_unsupported("the size of an output depends on values computed at run time");
@@ -251,8 +250,8 @@ std::vector<ValueInfo> infer_loop(const ShapeContext& context) {
   return outputs;
 }
 
-// Puts the parts of all iterations together, first to last along the axis (last to first where the
-// stride is negative).
+// Joins the parts of all iterations along the axis, first to last (last to first with a negative
+// stride).
 Tensor together(std::vector<Tensor> parts, const Body::Port& port, const ValueInfo& stated) {
   Shape shape = stated.shape;
   const auto axis = checked_axis(port.axis, shape.size(), "the axis of a port map");
@@ -283,8 +282,7 @@ Tensor together(std::vector<Tensor> parts, const Body::Port& port, const ValueIn
   return whole;
 }
 
-// A shape that varies from one iteration to the next, or from one input to another, may come out as
-// no layer behind the loop expects it.
+// Layers after the loop may not expect a shape that varies between iterations or between inputs.
 const Tensor& as_inferred(const Tensor& value, const Shape& shape) {
   if (value.shape() != shape)
     fail_unsupported("its output was to have the shape " + to_string(shape) +
@@ -341,7 +339,7 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
       output = together(std::move(parts[k]), port, {output.type(), output.shape(), {}});
     } else if (!results.empty()) {
       output = as_inferred(results.at(port.inner), output.shape());
-    } else {  // no iteration at all: a state is what it was
+    } else {  // without iterations, a state keeps its first value
       for (const Body::BackEdge& edge : body.back_edges)
         if (edge.result == port.inner)
           output = as_inferred(parameters[edge.parameter], output.shape());
@@ -431,7 +429,7 @@ std::optional<int64_t> iterations(const std::string& type, const Body& body,
     const int64_t trips = one_int(inputs[0].value, "the trip count");
     if (trips == 0 || (trips > 0 && !body.condition)) return trips;
     if (!body.condition) return {};
-    // A condition of values that are known, such as a counter of the body's own, is followed.
+    // A condition that depends on known values only, such as a counter in the body, is followed.
     int64_t done = 0;
     std::optional<int64_t> count;
     follow_iterations(body, inputs,

@@ -1,4 +1,4 @@
-// What TensorIterator, Loop and If have in common with the pass that writes them out.
+// Code shared by TensorIterator, Loop and If, and the pass that unrolls them.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,13 @@
 
 namespace clinfer {
 
-// Bounds the nodes that loops go through on this thread while one of these lives, the loops inside
-// of others too: where each of them runs few times only, together they can still ask for more than
-// anybody waits for. The outermost one counts for all.
+// Limits the number of nodes that loops on this thread may process during the lifetime of an
+// object, including nested loops: each may have few iterations, but together they can take
+// arbitrarily long. Nested objects use the limit of the outermost one.
 class IterationLimit {
  public:
-  // Without shapes a model is refused; a loop that is not written out, or folded, runs as a loop.
+  // Past kToInferShapes the model is rejected; past kToSimplify a loop is not unrolled or folded,
+  // and runs as a loop.
   static constexpr int64_t kToInferShapes = int64_t{1} << 21, kToSimplify = int64_t{1} << 19,
                            kAtInference = int64_t{1} << 24;
 
@@ -22,24 +23,25 @@ class IterationLimit {
   IterationLimit(const IterationLimit&) = delete;
   IterationLimit& operator=(const IterationLimit&) = delete;
 
-  // One more iteration of a body of so many nodes. Throws Error{unsupported} past the limit.
+  // Counts one more iteration of a body of `nodes` nodes. Throws Error{unsupported} past the limit.
   void take(size_t nodes);
-  // Whether the limit in force has been passed: what failed then would fail again.
+  // True if the current limit has been exceeded: a failed operation would fail again.
   static bool passed();
 
  private:
-  static constexpr int64_t kOfAnIteration = 16;  // nodes take about as long
+  // An iteration takes about as long as this number of nodes.
+  static constexpr int64_t kOfAnIteration = 16;
 
   int64_t most_, left_;
 };
 
-// How often a TensorIterator or Loop runs its body; none where that depends on run-time values. The
-// inputs' shapes are enough for a TensorIterator; a Loop needs the values of its first two inputs.
+// The number of iterations of a TensorIterator or Loop; none if it depends on run-time values. A
+// TensorIterator needs only the inputs' shapes; a Loop needs the values of its first two inputs.
 // Throws Error{bad_model} for a port map that does not fit the inputs.
 std::optional<int64_t> iterations(const std::string& type, const Body& body,
                                   std::span<const ValueInfo> inputs);
-// Goes through the iterations with the values that are known in each: counters, and what follows
-// from them. `infer` sets the results from the parameters, and says whether to go on.
+// Follows the iterations with the values that are known in each: counters, and values computed from
+// them. `infer` sets the results from the parameters, and returns whether to continue.
 void follow_iterations(const Body& body, std::span<const ValueInfo> inputs,
                        const std::function<bool(std::span<const ValueInfo> parameters,
                                                 std::vector<ValueInfo>& results)>& infer);
@@ -47,7 +49,7 @@ void follow_iterations(const Body& body, std::span<const ValueInfo> inputs,
 int64_t part_begin(const Body::Port& port, int64_t size, int64_t i);
 // The value of the counter in iteration i.
 Tensor number_of(const ValueInfo& counter, int64_t i);
-// Which body an If runs; none where its condition is not constant.
+// The number of the body that an If runs; none if its condition is not constant.
 std::optional<size_t> chosen_branch(std::span<const ValueInfo> inputs);
 
 }  // namespace clinfer

@@ -1,20 +1,27 @@
-// Recurrent cells and sequences: a work-group runs one direction of one image, all its steps; its
-// work-items share the hidden units. Weights are packed [direction][input, then hidden][row], rows
-// being units of one gate after the other, so that neighbours read neighbours; biases behind all of
-// them. Defines: T, LENGTH (type of the sequences' lengths), KIND (0 RNN, 1 LSTM, 2 GRU whose reset
-// gate acts before the matrix, 3 GRU whose reset gate acts behind it), SEQUENCE (else a cell: one
-// step), MOST (hidden units there is room for), KEPT (vectors of them in local memory), GATES, BIAS_ROWS (blocks of hidden units), LOCAL
-// (work-group). The functions f0, f1, f2 are the activations.
+// Recurrent cells and sequences: a work-group computes all steps of one direction of one image; its
+// work-items share the hidden units. Weights are packed as [direction][input, then hidden][row],
+// where a row is a unit of a gate (units of one gate are adjacent), so that neighbouring work-items
+// read adjacent memory; the biases follow. Defines:
+//   T, LENGTH  storage type; type of the sequences' lengths
+//   KIND       0 RNN, 1 LSTM, 2 GRU that applies the reset gate before the matrix, 3 GRU that
+//              applies it after the matrix
+//   SEQUENCE   else a cell: one step
+//   MOST       hidden units for which there is room
+//   KEPT       vectors of hidden units in local memory
+//   GATES, BIAS_ROWS  blocks of hidden units
+//   LOCAL      work-group
+// The functions f0, f1, f2 are the activations.
 typedef struct {
   int x_n, x_t, x_i, h_n, h_d, h_i, c_n, c_d, c_i, length_n;               // strides of the inputs
   int all_n, all_d, all_t, all_i, last_n, last_d, last_i, cell_n, cell_d, cell_i;  // of the outputs
-  int steps, inputs, hidden, directions, reverse;  // bit d of reverse: direction d runs from the end
-  int biases;                              // where they start
+  // reverse: bit d is set if direction d runs from the end.
+  int steps, inputs, hidden, directions, reverse;
+  int biases;                              // offset of the biases
   float clip;                              // 0: none
 } FN(Args);
 
 #define ROWS (GATES * a.hidden)
-// Gates that see the state through the matrix at once.
+// The gates for which the matrix is multiplied with the state itself.
 #define STATED (KIND == 2 || KIND == 3 ? 2 : GATES)
 
 float FN(gate)(float v, float clip) { return clip > 0 ? clamp(v, -clip, clip) : v; }
@@ -112,7 +119,7 @@ KERNEL(IN(T, x), IN(T, first_h),
   }
   for (int i = item; i < a.hidden; i += LOCAL) {
 #if SEQUENCE
-    for (int t = length; t < a.steps; ++t)  // what lies behind the end of a sequence is 0
+    for (int t = length; t < a.steps; ++t)  // steps after the end of a sequence are 0
       STOREV(T, 1, 0.0f, AT(all) + n * a.all_n + d * a.all_d + t * a.all_t + i * a.all_i);
 #endif
     STOREV(T, 1, h[i], AT(last_h) + n * a.last_n + d * a.last_d + i * a.last_i);

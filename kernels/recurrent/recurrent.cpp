@@ -1,5 +1,5 @@
-// LSTMCell, GRUCell, RNNCell and their sequences: gates = X W^T + H R^T + B, and what each kind
-// makes of them.
+// LSTMCell, GRUCell, RNNCell and their sequences: gates = X W^T + H R^T + B, and the functions of
+// the gates for each kind.
 #include <algorithm>
 #include <bit>
 #include <cctype>
@@ -32,7 +32,7 @@ struct Settings {
   Kind kind;
   int64_t hidden;
   float clip;
-  bool reset_after;  // linear_before_reset: the reset gate acts behind the matrix
+  bool reset_after;  // linear_before_reset: the reset gate is applied after the matrix
   std::vector<Activation> activations;
   int64_t gates() const { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
   int64_t bias_rows() const { return gates() + (reset_after ? 1 : 0); }
@@ -70,8 +70,7 @@ Settings read_settings(const std::string& type, const Attributes& a) {
   s.clip = static_cast<float>(a.get_float("clip", 0));
   s.reset_after = s.kind == Kind::gru && a.get_bool("linear_before_reset", false);
   if (a.get_bool("input_forget", false)) fail_unsupported("input_forget");
-  // weights_format of the first LSTMCell is not looked at: whatever it says, weights are in the
-  // order below.
+  // Ignores weights_format of the first LSTMCell: weights are always in the order below.
   const char* usual = s.kind == Kind::lstm  ? "sigmoid,tanh,tanh"
                       : s.kind == Kind::gru ? "sigmoid,tanh"
                                             : "tanh";
@@ -84,7 +83,7 @@ Settings read_settings(const std::string& type, const Attributes& a) {
     fail_model("activations=\"" + names + "\" must name " + std::to_string(words(usual).size()));
   for (size_t i = 0; i < list.size(); ++i) {
     const bool is_hard =
-        list[i] == "hardsigmoid";  // the one with parameters that have usual values
+        list[i] == "hardsigmoid";  // the only one whose parameters have defaults
     s.activations.push_back(activation(list[i],
                                        i < alpha.size() ? static_cast<float>(alpha[i])
                                        : is_hard        ? 0.2f
@@ -98,7 +97,7 @@ Settings read_settings(const std::string& type, const Attributes& a) {
 
 // ---- one step ----------------------------------------------------------------------------------
 
-// One direction's weights: w [gates * hidden, in], r [gates * hidden, hidden], b [bias rows *
+// The weights of one direction: w [gates * hidden, in], r [gates * hidden, hidden], b [bias rows *
 // hidden] or null.
 struct Weights {
   const float *w, *r, *b;
@@ -111,7 +110,7 @@ float dot(const float* a, const float* b, int64_t n) {
   return sum;
 }
 
-// New states from x and the old ones, in place. c: of LSTM only.
+// Replaces the states by the new ones, computed from x. c: only for LSTM.
 class Stepper {
  public:
   Stepper(const Settings& s, const Weights& weights)
@@ -124,7 +123,7 @@ class Stepper {
     const int64_t n = s_.hidden;
     const int64_t with_state =
         s_.kind == Kind::gru ? 2
-                             : s_.gates();  // GRU's last gate sees the state through the reset gate
+                             : s_.gates();  // the reset gate scales the state of GRU's last gate
     for (int64_t row = 0; row < s_.gates() * n; ++row)
       gates_[static_cast<size_t>(row)] =
           dot(weights_.w + row * weights_.in, x, weights_.in) + bias(row) +
@@ -182,7 +181,8 @@ void expect(const ShapeContext& context, size_t i, const Shape& shape, const cha
                ", expected " + to_string(shape));
 }
 
-// The first LSTMCell may look at the old cell state through weights; converters always write zeros.
+// In the first LSTMCell, gates may depend on the old cell state through weights; converters always
+// write zeros.
 void check_no_peepholes(const ValueInfo& weights) {
   if (weights.value.empty()) fail_unsupported("peephole weights must be constant");
   const std::vector<float> values = weights.value.to_floats();
@@ -266,7 +266,7 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
   std::vector<std::vector<float>> states;
   for (size_t i = 1; i + 1 < first; ++i) states.push_back(inputs[i].to_floats());
   float* all = outputs[0].mutable_data<float>();
-  std::fill_n(all, outputs[0].elements(), 0.0f);  // steps behind the end of a sequence stay 0
+  std::fill_n(all, outputs[0].elements(), 0.0f);  // steps after the end of a sequence stay 0
   for (int64_t d = 0; d < directions.count; ++d) {
     const bool reverse = d == 1 || directions.first_is_reverse;
     const int64_t rows = s.gates() * s.hidden;
@@ -296,7 +296,8 @@ size_t weights_input(const OpDesc& desc, const Settings& s) {
   return (is_sequence_type(desc.type) ? 2 : 1) + s.states();
 }
 
-// Hidden units that the kernel has local memory for: few sizes, so that networks share programs.
+// The number of hidden units for which the kernel has local memory: few sizes, so that networks
+// share programs.
 int64_t room(int64_t hidden) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(hidden, 64))));
 }
@@ -322,7 +323,7 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   return desc.tail.empty() ? "" : "takes no tail";
 }
 
-// An activation as a function of the kernel.
+// An activation as a function in the kernel's source.
 std::string function_text(size_t number, const Activation& activation) {
   std::string text(activation.function->opencl);
   for (const auto& [name, value] :

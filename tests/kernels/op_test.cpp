@@ -1,5 +1,6 @@
-// The checker behind the tests of all operations. With CLINFER_KERNEL_SOURCES=FOLDER it runs
-// nothing but writes the programs there, as Intel's devices would get them (tests/kernels/ocloc).
+// Implements the checker of op_test.h, which the tests of all operations use. With
+// CLINFER_KERNEL_SOURCES=FOLDER it runs no kernels but writes the programs to the folder, as they
+// would be compiled for Intel's devices (tests/kernels/ocloc).
 #include "tests/kernels/op_test.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace clinfer::test {
 
 namespace {
 
-// Counts what has been run, over all tests of the program.
+// Counts the kernels that were run, over all tests of the program.
 class Counts : public testing::Environment {
  public:
   void add(const KernelFamily& family) {
@@ -48,9 +49,9 @@ const ocl::Context& context() {
   return *shared;
 }
 
-// PoCL 5.0, of Ubuntu 24.04, aborts the process when it compiles tiles of several slices, and
-// collects the candidates of DetectionOutput wrongly. CPUs are given neither; here they act a
-// GPU's.
+// PoCL 5.0, of Ubuntu 24.04, aborts the process when it compiles tiles with several slices, and
+// collects the candidates of DetectionOutput wrongly. CPUs get neither in use; here they are
+// planned as for a GPU.
 bool is_miscompiled(const KernelFamily& family, const TuningPoint& point) {
   if (ocl::pocl_version(context().device) != 5) return false;
   return family.name == "detection_output" ||
@@ -83,8 +84,8 @@ void compare(const Tensor& got, const Tensor& want, Tolerance tolerance, const s
                        << to_string(got.shape()) << ")";
 }
 
-// What Intel's offline compiler is to be asked for: its name of the device, and what the driver
-// would say of that.
+// Parameters for Intel's offline compiler: its name of the device, and the traits that the driver
+// would report.
 struct OfflineDevice {
   const char* name;
   unsigned compute_units;
@@ -110,8 +111,8 @@ DeviceTraits traits_of(const OfflineDevice& device) {
   return traits;
 }
 
-// Writes the programs of one operation, in f32 and f16, to FOLDER/DEVICE/default (the points that
-// are chosen untuned) and, for the first device, to FOLDER/DEVICE/extreme.
+// Writes the programs of one operation, in f32 and f16, to FOLDER/DEVICE/default (the untuned
+// points) and, for the first device, to FOLDER/DEVICE/extreme.
 size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder) {
   size_t written = 0;
   for (const OfflineDevice& device : kOffline)
@@ -207,7 +208,7 @@ OpDesc make_desc(const std::string& type, int opset, const Attributes& attribute
 }
 
 TensorDesc with_gaps(TensorDesc desc, int64_t gap, int64_t offset) {
-  // All but the innermost stride grow: the next larger one by `gap`, the others in proportion.
+  // All strides except the innermost grow: the next larger one by `gap`, the others in proportion.
   int64_t inner = 0;
   for (size_t i = 0; i < desc.shape.size(); ++i)
     if (desc.shape[i] > 1 && (inner == 0 || desc.strides[i] < inner)) inner = desc.strides[i];

@@ -1,6 +1,6 @@
-// What computes with bytes: convolutions, products, maxima, sums of quantised activations, each
-// against the plain reference. Sums are exact, so only rounding at the very middle between two
-// bytes may differ, by one.
+// Operations on bytes: convolutions, products, maxima and sums of quantised activations, each
+// against the reference. Sums are exact, so results may differ only in rounding half-way between
+// two bytes, by one.
 #include "engine/ocl/device.h"
 #include "engine/ocl/program_cache.h"
 #include "engine/ocl/programs.h"
@@ -41,7 +41,7 @@ void add_constant(OpDesc& desc, std::vector<Tensor>& inputs, const char* functio
   desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
 }
 
-// A factor and a shift per channel, then bytes of `levels` steps.
+// A factor and a shift per channel, then a conversion to bytes with `levels` steps.
 void quantize_output(OpDesc& desc, std::vector<Tensor>& inputs, float scale, int levels) {
   Shape channels(desc.outputs[0].shape.size(), 1);
   const size_t axis = desc.type == "MatMul" ? channels.size() - 1 : 1;
@@ -52,7 +52,7 @@ void quantize_output(OpDesc& desc, std::vector<Tensor>& inputs, float scale, int
   desc.outputs[0].type = ElementType::u8;
 }
 
-// An activation of bytes, laid out with gaps, that counts as 0.25 * byte - 30.
+// An activation of bytes, in a layout with gaps, whose values are 0.25 * byte - 30.
 void add_bytes(OpDesc& desc, std::vector<Tensor>& inputs) {
   inputs.push_back(random_ints(ElementType::u8, desc.outputs[0].shape, 0, 255, 5));
   desc.inputs.push_back(
@@ -75,7 +75,7 @@ const Case kCases[] = {
     {"Convolution", {1, 5, 4, 3}, {9, 5, 5, 6}, "1,1", "3,4", "1,1", "200"},
 };
 
-// Every other one on views.
+// Every second case runs on views.
 TEST(Quantized, ConvolutionsAddUpExactly) {
   bool view = false;
   for (const Case& c : kCases) {
@@ -91,7 +91,7 @@ TEST(Quantized, ConvolutionsAddUpExactly) {
   }
 }
 
-// Weights that had a zero point of their own.
+// Weights that originally had a zero point.
 TEST(Quantized, ConvolutionsMakeUpForShifts) {
   bool view = true;
   for (const Case& c : kCases) {
@@ -122,7 +122,7 @@ void check_with(const DeviceTraits& traits) {
     }
 }
 
-// Processors with AVX-512 may have the other encoding besides, that of smaller ones.
+// Processors with AVX-512 may also have the other encoding, that of smaller processors.
 TEST(Quantized, ConvolutionsOfAvxVnni) {
   if (device_traits().dot != DotProduct::avx512 || !ocl::host_has_avx_vnni())
     GTEST_SKIP() << "the processor has AVX-VNNI alone (all tests use it), or not at all";
@@ -132,7 +132,7 @@ TEST(Quantized, ConvolutionsOfAvxVnni) {
   check_with(traits);
 }
 
-// Each processor with such an instruction can also do without, in vectors of each width.
+// Each processor with such an instruction can also compute without it, in vectors of each width.
 TEST(Quantized, ConvolutionsByPairs) {
   DeviceTraits traits = device_traits();
   if (traits.dot != DotProduct::avx512 && traits.dot != DotProduct::avx &&
@@ -143,7 +143,7 @@ TEST(Quantized, ConvolutionsByPairs) {
     if (width > device_traits().vector_width) continue;
     traits.vector_width = width;
     check_with(traits);
-    // The largest pairs that there are.
+    // The largest possible pairs.
     std::vector<Tensor> inputs;
     OpDesc desc = describe(kCases[3], inputs);
     for (auto [tensor, low, high] : {std::tuple(0, 0.f, 255.f), std::tuple(1, -128.f, 127.f)}) {
@@ -156,7 +156,8 @@ TEST(Quantized, ConvolutionsByPairs) {
   }
 }
 
-// Some compilers abort the process when asked for the binary of a program with such instructions.
+// Some compilers abort the process when they are asked for the binary of a program with such
+// instructions.
 TEST(Quantized, ProgramsWithInstructionsOfTheProcessorGoThroughTheCache) {
   const auto context = ocl::Context::create(ocl::select_device("GPU"));
   std::vector<DeviceTraits> kinds{device_traits()};
@@ -181,7 +182,7 @@ TEST(Quantized, ProgramsWithInstructionsOfTheProcessorGoThroughTheCache) {
   }
 }
 
-// A layer of floats in front of a quantised one, for others besides or not.
+// A layer of floats before a quantised one; optionally, other layers read it as well.
 TEST(Quantized, ConvolutionsOfFloatsMakeBytes) {
   const DeviceTraits gpu = gpu_traits();
   for (size_t i : {1, 2, 4, 5, 6})
@@ -301,7 +302,7 @@ TEST(Quantized, RefusesWhatIsNotBytes) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe(kCases[1], inputs);
   const OpDef* def = find_op("Convolution", 1);
-  desc.outputs[0].type = ElementType::u8;  // without a tail that makes bytes
+  desc.outputs[0].type = ElementType::u8;  // without a tail that converts to bytes
   for (const KernelFamily* family : def->families)
     EXPECT_NE(family->reject(desc, gpu_traits()), "") << family->name;
   desc = describe(kCases[1], inputs);

@@ -1,5 +1,5 @@
-// Operands of tails with fewer channels than the output: 0 behind them, in every kernel that takes
-// them.
+// Operands of tails with fewer channels than the output: missing channels are 0, in every kernel
+// that accepts them.
 #include "kernels/tail.h"
 
 #include "tests/kernels/op_test.h"
@@ -60,8 +60,8 @@ TEST(Tail, PaddedOperandOfAReference) {
             plain.data<float>()[i] + (c < 5 ? inputs[2].data<float>()[(n * 5 + c) * 35 + p] : 0.f));
 }
 
-// Adds something channel by channel, keeps that where there are gaps, and goes on with a clamp.
-// Then the same where what is kept goes on by itself.
+// Adds a value per channel, keeps the sum in a layout with gaps, and continues with a clamp. Then
+// the same steps with a fork, where the kept value has steps of its own.
 void check_kept(OpDesc desc, std::vector<Tensor> inputs, int64_t gap, int64_t offset) {
   Shape channels(desc.outputs[0].shape.size(), 1);
   const size_t axis = desc.type == "MatMul" ? channels.size() - 1 : 1;
@@ -109,7 +109,8 @@ TEST(Tail, KeptValues) {
   check_kept(make_desc("MatMul", 1, {}, inputs, {false, true}), inputs, 2, 1);
 }
 
-// Who has outputs of its own keeps nothing, and only floats of the output's shape are kept.
+// An operation with several outputs cannot have a keep, and only floats of the output's shape can
+// be kept.
 TEST(Tail, WhatCannotBeKept) {
   std::vector<Tensor> inputs;
   OpDesc desc = convolution(inputs);

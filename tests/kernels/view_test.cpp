@@ -1,4 +1,4 @@
-// The checker behind the tests of operations that move data.
+// Implements the checkers of view_test.h for operations that move data.
 #include "tests/kernels/view_test.h"
 
 #include <numeric>

@@ -1,26 +1,26 @@
-// Checks of operations that only rename elements: what a view of the input shows against
-// evaluate(); and of those that are nothing but infer_shapes and evaluate().
+// Checks operations that move no data: compares the elements of a view of the input with
+// evaluate(). Also runs operations that consist of infer_shapes and evaluate() only.
 #pragma once
 
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
 
-// Puts inputs[0] into memory as desc.inputs[0] says and reads the outputs through the op's view.
-// False where the op has no view of that layout; fails the test where a view shows something else
-// than evaluate() gives.
+// Stores inputs[0] in memory with the layout desc.inputs[0] and reads the outputs through the
+// operation's view. Returns false if the operation has no view of that layout; fails the test if
+// the view's elements differ from evaluate()'s.
 bool check_view(OpDesc desc, const std::vector<Tensor>& inputs);
-// The same for row-major memory, channels-last memory and memory with gaps; the first must have a
-// view.
+// Checks the view of row-major memory, of channels-last memory and of memory with gaps; the first
+// must exist.
 void check_views(const std::string& type, int opset, const Attributes& attributes,
                  const std::vector<Tensor>& inputs, size_t output_count = 1);
 
-// infer_shapes() and evaluate() of an operation all of whose inputs after the first `variable` ones
-// are constant.
+// infer_shapes() and evaluate() of an operation whose inputs after the first `variable` ones are
+// constant.
 std::vector<Tensor> run(const std::string& type, int opset, const Attributes& attributes,
                         const std::vector<Tensor>& inputs, size_t output_count = 1,
                         size_t variable = 1);
-// What run() throws: its message; "" if nothing.
+// Returns the message of the exception that run() throws; "" if it throws none.
 std::string error_of(const std::string& type, int opset, const Attributes& attributes,
                      const std::vector<Tensor>& inputs, size_t output_count = 1,
                      size_t variable = 1);

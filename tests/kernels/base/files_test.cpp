@@ -1,4 +1,4 @@
-// Files written whole or not at all; folders and files that others can change.
+// Files that are written atomically; folders and files that other users can change.
 #include "kernels/base/files.h"
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ TEST(Files, AreNotWrittenThroughPlantedLinks) {
   EXPECT_EQ(read_file(victim), "precious");
   EXPECT_FALSE(fs::is_symlink(path));
   EXPECT_EQ(read_file(path), "text");
-  // What the user named is what it leads to.
+  // A link that the user named is followed.
   const std::string link = folder / "link";
   ASSERT_EQ(symlink("victim", link.c_str()), 0);
   write_named_file(link, std::array{std::string_view("new")});
@@ -133,7 +133,7 @@ TEST(Files, RefusalsSayWhatToDo) {
   EXPECT_TRUE(fs::is_directory(folder / "a/b/c"));
 }
 
-// The limit of a file's size stands for a full disk.
+// A limit of file sizes simulates a full disk.
 TEST(Files, AFullDiskLeavesTheOldFile) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.txt", "old");

@@ -1,4 +1,4 @@
-// Tensors by themselves: what conversions of types give.
+// Tensors: conversions between types.
 #include "kernels/base/tensor.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace clinfer {
 namespace {
 
-// By the definition of binary16; a NaN keeps its bits.
+// Follows the definition of binary16; a NaN keeps its bits.
 TEST(Tensor, EveryHalfAsAFloat) {
   std::vector<uint16_t> halves(1 << 16);
   std::iota(halves.begin(), halves.end(), uint16_t{0});

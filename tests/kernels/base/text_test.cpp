@@ -1,4 +1,4 @@
-// Text made fit for messages: against the Unicode standard's table, and against cuts at every byte.
+// Text for messages: checked against the Unicode standard's table, and cut at every byte.
 #include "kernels/base/text.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace clinfer {
 namespace {
 
-// Code points by arithmetic; a surrogate or what is above 10FFFF gives bytes that are no UTF-8.
+// Encodes code points by arithmetic; surrogates and values above 10FFFF give invalid UTF-8.
 std::string encoded(unsigned point) {
   const auto tail = [&](int shift) { return static_cast<char>(0x80 | ((point >> shift) & 0x3f)); };
   if (point < 0x80) return {static_cast<char>(point)};

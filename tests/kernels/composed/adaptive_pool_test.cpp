@@ -1,4 +1,4 @@
-// AdaptiveAvgPool, AdaptiveMaxPool: values by hand, equal windows and others, refusals.
+// AdaptiveAvgPool, AdaptiveMaxPool: values computed by hand, equal and unequal windows, refusals.
 #include "tests/kernels/view_test.h"
 
 namespace clinfer::test {

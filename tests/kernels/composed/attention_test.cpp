@@ -1,4 +1,4 @@
-// ScaledDotProductAttention: values by hand, masks, refusals.
+// ScaledDotProductAttention: values computed by hand, masks, refusals.
 #include <cmath>
 
 #include "tests/kernels/view_test.h"

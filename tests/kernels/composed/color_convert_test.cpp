@@ -8,9 +8,10 @@ Tensor bytes(Shape shape, const std::vector<int64_t>& values) {
   return Tensor::of(ElementType::u8, std::move(shape), values);
 }
 
-// Two pixels by four: black, white and two greys that share one colour, then another colour.
+// A picture of two by four pixels: black, white and two greys with one pair of U and V, then
+// another colour.
 const std::vector<int64_t> kLuma{16, 235, 81, 81, 100, 150, 81, 81};
-// 1.164 * (y - 16) and the colours by hand: U, V of 128, 128 and of 90, 240 (red).
+// 1.164 * (y - 16) and the colours computed by hand, with U, V of 128, 128 and of 90, 240 (red).
 const std::vector<int64_t> kRgb{0,  0,  0,  255, 255, 255, 254, 0, 0, 254, 0, 0,
                                 98, 98, 98, 156, 156, 156, 254, 0, 0, 254, 0, 0};
 
@@ -41,7 +42,7 @@ TEST(ColorConvert, OnePlane) {
 
 TEST(ColorConvert, Refuses) {
   const Tensor y = bytes({1, 2, 4, 1}, kLuma), uv = bytes({1, 1, 2, 2}, {128, 128, 90, 240});
-  EXPECT_NE(error_of("NV12toRGB", 8, {}, {y}), "");  // two rows are no plane of three halves
+  EXPECT_NE(error_of("NV12toRGB", 8, {}, {y}), "");  // two rows cannot hold three half planes
   EXPECT_NE(error_of("I420toRGB", 8, {}, {y, uv}), "");
   EXPECT_NE(error_of("NV12toRGB", 8, {}, {y, y}), "");
   EXPECT_NE(error_of("NV12toRGB", 8, {}, {y, uv.convert(ElementType::f32)}), "");

@@ -1,4 +1,4 @@
-// Small operations made of others: values by hand, refusals.
+// Small operations made of others: values computed by hand, refusals.
 #include <limits>
 
 #include "tests/kernels/view_test.h"
@@ -45,11 +45,11 @@ TEST(SliceScatter, Values) {
 }
 
 TEST(Col2Im, SumsWhatOverlaps) {
-  // Two places of a window of 2 on a row of 3.
+  // Two positions of a window of 2 on a row of 3.
   const Tensor columns = floats({1, 2, 2}, {1, 2, 3, 4});
   EXPECT_EQ(run("Col2Im", 15, {}, {columns, ints({1, 3}), ints({1, 2})})[0].to_floats(),
             (Floats{1, 5, 4}));
-  // Of four columns that the stride leaves over, and of pads, nothing comes.
+  // Columns that the stride skips, and pads, contribute nothing.
   const Tensor one = run("Col2Im", 15, attributes({{"strides", "2,2"}, {"pads_begin", "0,1"}}),
                          {floats({2, 1}, {5, 7}), ints({1, 2}), ints({1, 2})})[0];
   EXPECT_EQ(one.shape(), (Shape{1, 1, 2}));

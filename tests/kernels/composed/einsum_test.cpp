@@ -1,4 +1,4 @@
-// Einsum: values by hand and against MatMul, refusals.
+// Einsum: values computed by hand and compared with MatMul, refusals.
 #include "tests/kernels/view_test.h"
 
 namespace clinfer::test {

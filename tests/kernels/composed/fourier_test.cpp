@@ -1,4 +1,4 @@
-// DFT, IDFT, RDFT, IRDFT: values by hand, back and forth, sizes, refusals.
+// DFT, IDFT, RDFT, IRDFT: values computed by hand, round trips, sizes, refusals.
 #include "tests/kernels/view_test.h"
 
 namespace clinfer::test {
@@ -41,7 +41,7 @@ TEST(Fourier, FramesOfASignal) {
   const Attributes as_is = attributes({{"transpose_frames", "false"}}),
                    transposed = attributes({{"transpose_frames", "true"}});
   const Tensor signal = floats({7}, {1, 2, 3, 4, 0, -1, 5}), window = floats({2}, {1, 0.5f});
-  // Frames of 4 at 0 and 2, of which the window leaves the two values in the middle.
+  // Frames of 4 at 0 and 2; the window keeps the two values in the middle of each.
   const std::vector<float> first{3.5f, 0, -1.5f, -2, -0.5f, 0}, second{4, 0, 0, -4, -4, 0};
   std::vector<float> both = first;
   both.insert(both.end(), second.begin(), second.end());
@@ -55,7 +55,7 @@ TEST(Fourier, FramesOfASignal) {
   EXPECT_NE(error_of("STFT", 15, as_is, {signal, window, scalar(8), scalar(1)}), "");
   EXPECT_NE(error_of("STFT", 15, as_is, {signal, window, scalar(1), scalar(1)}), "");
   EXPECT_NE(error_of("STFT", 15, as_is, {signal, window, scalar(4), scalar(0)}), "");
-  // More places of frames in the signal than anybody has memory for, in a model of a few bytes.
+  // A model of a few bytes asks for more frames than fit into memory.
   EXPECT_NE(error_of("STFT", 15, as_is,
                      {counted({1 << 14}), counted({1 << 13}), scalar(1 << 13), scalar(1)})
                 .find("indices"),

@@ -1,4 +1,5 @@
-// BinaryConvolution: by hand, as a convolution of signs, and the kernel against the reference.
+// BinaryConvolution: values computed by hand as a convolution of signs, and the kernel against the
+// reference.
 #include "tests/kernels/op_test.h"
 #include "tests/kernels/view_test.h"
 

@@ -1,4 +1,4 @@
-// Convolutions and products by matrix instructions. Devices without them act them out, so that
+// Convolutions and products by matrix instructions. Devices without these emulate them, so that
 // every index of packing, reading and storing is checked without the hardware.
 #include "kernels/tail.h"
 #include "tests/kernels/op_test.h"
@@ -85,7 +85,7 @@ TEST(MatrixInstructions, HalvesAddUpInFloats) {
   }
 }
 
-// Tiles in local memory, for warpgroups.
+// Kernels with tiles in local memory, for warpgroups.
 TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
   const Case cases[] = {
       {"Convolution", {2, 16, 5, 7}, {64, 16, 1, 1}, "1,1", "0,0", "1,1", "0"},
@@ -95,7 +95,7 @@ TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
       {"Convolution", {1, 64, 7, 9}, {264, 64, 3, 2}, "1,2", "1,0", "1,2", "0"},
   };
   DeviceTraits traits = matrix_traits();
-  traits.grid_barrier = GridBarrier::none;  // else small layers are left to persistent kernels
+  traits.grid_barrier = GridBarrier::none;  // otherwise small layers are left to persistent kernels
   if (!traits.wgmma) traits.local_memory = 48 << 10;
   bool view = false;
   for (const Case& c : cases) {
@@ -135,7 +135,7 @@ TEST(MatrixInstructions, BytesMakeUpForShifts) {
   }
 }
 
-// Pixels that are no words are read by rows of the kernel.
+// Pixels whose channels are not whole words are read as rows of the kernel.
 TEST(MatrixInstructions, ReadRowsOfFewChannels) {
   const Case halves[] = {{"Convolution", {2, 3, 9, 11}, {20, 3, 7, 7}, "2,2", "3,3", "1,1", "0"},
                          {"Convolution", {1, 18, 5, 6}, {24, 18, 3, 3}, "2,1", "1,1", "2,1", "0"}};
@@ -212,7 +212,7 @@ TEST(MatrixInstructions, RefusesWhatTheyCannotRead) {
   EXPECT_FALSE(given({"Convolution", {1, 4, 5, 7}, {8, 4, 1, 1}, "1,1", "0,0", "1,1", "0"}, 0, 0));
   const Case few{"Convolution", {1, 3, 5, 7}, {8, 3, 3, 3}, "1,1", "1,1", "1,1", "0"};
   EXPECT_TRUE(given(few, 0, 1));
-  EXPECT_FALSE(given(few, 1, 0));  // something lies between two pixels
+  EXPECT_FALSE(given(few, 1, 0));  // there is a gap between two pixels
   EXPECT_FALSE(given({"Convolution", {1, 3, 5, 7}, {8, 3, 3, 3}, "1,1", "1,1", "1,2", "0"}, 0, 0));
   std::vector<Tensor> inputs;
   const OpDesc desc = describe(good, false, inputs);

@@ -1,5 +1,5 @@
-// Convolution and GroupConvolution: every family against the plain reference, on layouts as the
-// engine makes them and on views.
+// Convolution and GroupConvolution: every family against the reference, with the engine's layouts
+// and on views.
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
@@ -38,7 +38,7 @@ void add_bias_relu(OpDesc& desc, std::vector<Tensor>& inputs) {
   desc.tail.push_back({"relu"});
 }
 
-// An activation of the output's shape, laid out with gaps.
+// An activation with the output's shape, in a layout with gaps.
 void add_residual(OpDesc& desc, std::vector<Tensor>& inputs) {
   inputs.push_back(random_tensor(desc.outputs[0].shape, -1, 1, 4));
   desc.inputs.push_back(
@@ -98,7 +98,7 @@ TEST(Convolution, RefusesWhatCannotBe) {
       "");  // groups
 }
 
-// The reference on numbers that can be checked by hand.
+// The reference, on values that can be checked by hand.
 TEST(Convolution, ReferenceByHand) {
   std::vector<Tensor> inputs{
       Tensor::of<float>(ElementType::f32, {1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
@@ -113,7 +113,7 @@ TEST(Convolution, ReferenceByHand) {
             (std::vector<float>{2100, 3200, 300, 8754, 9865, 906}));
 }
 
-// Kernels take these sums as floats, by the operation's expansion.
+// Kernels compute these sums as floats, by the operation's expansion.
 TEST(Convolution, ReferenceOfIntegers) {
   std::vector<Tensor> inputs{Tensor::of<int>(ElementType::i32, {1, 1, 1, 3}, {-3, 200, 5}),
                              Tensor::of<int>(ElementType::i32, {1, 1, 1, 2}, {7, -100})};
@@ -138,7 +138,7 @@ TEST(Convolution, Pointwise) {
   EXPECT_GE(check_op(desc, inputs), 3u);
 }
 
-// The residual is not one long row of pixels, so that its positions have to be computed.
+// The residual is not one long row of pixels, so the kernel must compute its positions.
 TEST(Convolution, PointwiseWithPositions) {
   std::vector<Tensor> inputs;
   OpDesc desc =
@@ -150,7 +150,7 @@ TEST(Convolution, PointwiseWithPositions) {
   check_op(desc, inputs);
 }
 
-// Height alone walks the pixels.
+// The height is the only dimension along which pixels are stepped through.
 TEST(Convolution, PointwiseOfOneColumn) {
   std::vector<Tensor> inputs;
   OpDesc desc =
@@ -196,8 +196,8 @@ TEST(Convolution, SameLowerAndNegativePads) {
   check_op(desc, inputs);
 }
 
-// On a CPU, blocks of channels take turns at runs of pixels where the weights stay in its cache
-// (the first case), else runs at blocks.
+// On a CPU, the loop over blocks of channels is the inner one if the weights stay in the cache (the
+// first case); otherwise the loop over runs of pixels is.
 TEST(Convolution, ManyPixelsAndBlocks) {
   std::vector<Tensor> inputs;
   OpDesc desc =
@@ -210,7 +210,7 @@ TEST(Convolution, ManyPixelsAndBlocks) {
   EXPECT_GE(check_op(desc, inputs), 3u);
 }
 
-// Kernel larger than the input: no tile is ever inside.
+// The kernel is larger than the input: no tile lies entirely inside.
 TEST(Convolution, KernelLargerThanInput) {
   std::vector<Tensor> inputs;
   OpDesc desc =
@@ -244,7 +244,7 @@ TEST(Convolution, WeightsThatAreAnInput) {
 
 TEST(Convolution, HalfStorage) {
   const DeviceTraits gpu = gpu_traits();
-  for (int64_t channels : {9, 16}) {  // fours of channels aligned or not
+  for (int64_t channels : {9, 16}) {  // groups of four channels, aligned or not
     std::vector<Tensor> inputs;
     OpDesc desc = describe(
         {"Convolution", {1, channels, 7, 9}, {20, channels, 3, 3}, "1,1", "1,1", "1,1", "1,1"},
@@ -256,7 +256,7 @@ TEST(Convolution, HalfStorage) {
   }
 }
 
-// Work-groups of many lanes, one tile each.
+// Work-groups with many lanes, one tile each.
 TEST(Convolution, TilesForGpus) {
   const DeviceTraits gpu = gpu_traits();
   std::vector<Tensor> inputs;
@@ -302,7 +302,7 @@ TEST(GroupConvolution, Groups) {
       {"GroupConvolution", {2, 12, 7, 8}, {2, 12, 6, 3, 3}, "1,1", "1,1", "1,1", "1,1"}, inputs);
   add_bias_relu(desc, inputs);
   check_op(desc, inputs);
-  // Vectors would straddle the groups, so that only the general family takes the tail.
+  // Vectors would straddle the groups, so only the general family accepts the tail.
   desc = describe({"GroupConvolution", {1, 6, 7, 8}, {2, 7, 3, 1, 1}, "1,1", "0,0", "0,0", "1,1"},
                   inputs);
   check_op(desc, inputs);

@@ -1,5 +1,5 @@
-// ConvolutionBackpropData and GroupConvolutionBackpropData: shapes, the reference by hand, and
-// every family against it.
+// ConvolutionBackpropData and GroupConvolutionBackpropData: shapes, reference values computed by
+// hand, and every family against the reference.
 #include "tests/kernels/op_test.h"
 #include "tests/kernels/view_test.h"
 
@@ -94,7 +94,7 @@ TEST(Deconvolution, RefusesWhatCannotBe) {
 }
 
 TEST(Deconvolution, ReferenceByHand) {
-  // Each of two pixels leaves the kernel 1 10 100, two apart; the first column is cut off.
+  // Each of two pixels adds the kernel 1 10 100, two apart; the first column is cut off.
   std::vector<Tensor> inputs{floats({1, 1, 1, 2}, {1, 2}), floats({1, 1, 1, 3}, {1, 10, 100})};
   const OpDesc desc = make_desc(
       kPlain, 1,
@@ -104,7 +104,7 @@ TEST(Deconvolution, ReferenceByHand) {
   EXPECT_EQ(reference(desc, inputs)[0].to_floats(), (std::vector<float>{10, 102, 20, 200}));
 }
 
-// An uneven cut: same_upper takes the larger part off the front.
+// An odd number of columns to cut: same_upper cuts the larger part at the beginning.
 TEST(Deconvolution, UnevenCut) {
   for (const auto& [mode, want] : {std::pair{"same_upper", std::vector<float>{10, 102, 20}},
                                    std::pair{"same_lower", std::vector<float>{10, 102, 20}}}) {

@@ -1,5 +1,5 @@
-// DeformableConvolution: refusals, what follows from its definition, and the family against the
-// reference.
+// DeformableConvolution: refusals, values that follow from the definition, and the family against
+// the reference.
 #include "tests/kernels/op_test.h"
 #include "tests/kernels/view_test.h"
 
@@ -49,7 +49,7 @@ TEST(DeformableConvolution, WithoutOffsetsIsAConvolution) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5);
 }
 
-// One pixel of value 8, a 1x1 kernel; the sample is moved by (y, x).
+// One pixel of value 8, and a 1x1 kernel whose sample is moved by (y, x).
 float sampled(float y, float x, bool border, float mask = 1) {
   std::vector<Tensor> inputs{floats({1, 1, 1, 1}, {8}), floats({1, 2, 1, 1}, {y, x}),
                              floats({1, 1, 1, 1}, {1}), floats({1, 1, 1, 1}, {mask})};
@@ -61,7 +61,7 @@ float sampled(float y, float x, bool border, float mask = 1) {
 }
 
 TEST(DeformableConvolution, SamplesAtTheBorder) {
-  EXPECT_EQ(sampled(0.5f, 0.25f, false), 8);  // the edge is held
+  EXPECT_EQ(sampled(0.5f, 0.25f, false), 8);  // clamped to the edge
   EXPECT_EQ(sampled(0.5f, 0.25f, true), 3);   // zeros outside
   EXPECT_EQ(sampled(-0.5f, 0, false), 0);
   EXPECT_EQ(sampled(-0.5f, 0, true), 4);

@@ -1,5 +1,5 @@
-// The operations that sort and suppress boxes: what cuts off filled-up rows, and their speed on the
-// device at hand beside evaluate().
+// The operations that sort and suppress boxes: removal of unused rows, and speed on this device
+// compared with evaluate().
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -20,7 +20,7 @@ TEST(BoxLists, FilledUpRowsAreCutOff) {
   EXPECT_EQ(found_rows(ints({-1})).shape(), (Shape{1}));  // no rows
 }
 
-// Objects in a picture, each seen by some boxes, most of them weakly.
+// Objects in a picture, each covered by several boxes, most with low scores.
 struct Scene {
   explicit Scene(int64_t count)
       : boxes(random_tensor({1, count, 4}, 0, 1, 1)),
@@ -86,7 +86,7 @@ std::vector<Case> cases(int64_t count) {
   return cases;
 }
 
-// Disabled because times need a quiet machine; prints them. On a GPU the kernels must be faster
+// Disabled because timings need an idle machine; prints them. On a GPU the kernels must be faster
 // than the host from 1,000 boxes on.
 TEST(BoxLists, DISABLED_Speed) {
   DeviceTraits traits = device_traits();

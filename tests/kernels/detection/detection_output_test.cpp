@@ -1,4 +1,4 @@
-// DetectionOutput: detections worked out by hand, in all of its forms, and what it refuses.
+// DetectionOutput: detections computed by hand, in all forms of the operation, and refusals.
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
@@ -8,7 +8,7 @@ namespace {
 
 using Rows = std::vector<std::vector<float>>;
 
-// Rows up to the one that ends the list.
+// The rows up to the one that ends the list.
 Rows rows_of(const Tensor& out) {
   Rows rows;
   const std::vector<float> v = out.to_floats();
@@ -31,7 +31,7 @@ Attributes settings(std::initializer_list<std::pair<const char*, const char*>> m
   return a;
 }
 
-// Three priors; the first two overlap by 0.6 / 1.4 after nothing is added, variances 1.
+// Three priors, with variances 1. With deltas of 0, the first two overlap by 0.6 / 1.4.
 const std::vector<float> kPriors{0, 0, 1, 1, 0.25f, 0, 1.25f, 1, 0.5f, 2, 1, 3};
 
 Tensor priors(std::vector<float> boxes = kPriors) {
@@ -60,7 +60,7 @@ TEST(DetectionOutput, ThresholdSortAndSuppress) {
   EXPECT_EQ(detect(settings({{"top_k", "2"}}), kStill, scores).size(),
             1u);  // the second best overlaps the best
   EXPECT_EQ(detect(settings({{"confidence_threshold", "0.31"}}), kStill, scores).size(),
-            1u);  // equal does not count
+            1u);  // an equal score is not enough
   EXPECT_EQ(detect(settings({{"background_label_id", "-1"}}), kStill, scores).size(),
             3u);  // class 0: 0.7
   EXPECT_TRUE(detect(settings({{"confidence_threshold", "1"}}), kStill, scores).empty());
@@ -110,7 +110,7 @@ TEST(DetectionOutput, VariancesScaleUnlessInTarget) {
 }
 
 TEST(DetectionOutput, ClippingBeforeChangesOverlaps) {
-  // Beyond the picture the two boxes differ; within it they are one.
+  // Outside the picture the two boxes differ; clipped to it they are equal.
   const Tensor prior = priors({0, 0, 1, 1, 0, 0, 3, 3});
   const std::vector<float> still(8, 0.0f), scores{0, 0.9f, 0, 0.8f};
   EXPECT_EQ(detect(settings(), still, scores, prior).size(), 2u);
@@ -125,7 +125,7 @@ TEST(DetectionOutput, OwnLocations) {
 }
 
 TEST(DetectionOutput, DecreasedLabels) {
-  // Each prior stands for its best class; classes do not suppress each other.
+  // Each prior counts for its best class; classes do not suppress each other.
   const Attributes a = settings({{"num_classes", "3"}, {"decrease_label_id", "true"}});
   const Rows rows = detect(a, kStill, {0.9f, 0.5f, 0.4f, 0, 0.3f, 0.6f, 0, 0.2f, 0.1f});
   EXPECT_EQ(rows, (Rows{{0, 0, 0.5f, 0, 0, 1, 1}, {0, 1, 0.6f, 0.25f, 0, 1.25f, 1}}));
@@ -186,7 +186,7 @@ TEST(DetectionOutput, Refuses) {
 struct Random {
   int64_t images = 1, priors = 40, classes = 3;
   bool five_inputs = false;
-  int levels = 8;  // different scores: few of them tie
+  int levels = 8;  // different scores: few levels give many ties
 };
 
 std::vector<Tensor> random_inputs(const Random& r, const Attributes& a, unsigned seed) {
@@ -277,7 +277,7 @@ TEST(DetectionOutput, KernelOfManyBoxes) {
   check_random({.images = 2, .priors = 300, .classes = 91, .levels = 1000}, a, 43);
 }
 
-// A CPU's work-groups are its cores.
+// On a CPU, each work-group is one core.
 TEST(DetectionOutput, CpusUseTheHost) {
   DeviceTraits cpu = gpu_traits();
   cpu.is_cpu = true;

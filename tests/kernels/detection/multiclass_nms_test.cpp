@@ -4,7 +4,7 @@
 namespace clinfer::test {
 namespace {
 
-// x0, y0, x1, y1: boxes 0 and 1 overlap by 0.6, box 2 stands alone.
+// x0, y0, x1, y1: boxes 0 and 1 overlap by 0.6, box 2 overlaps none.
 const std::vector<float> kBoxes{0, 0, 1, 1, 0.25f, 0, 1.25f, 1, 2, 2, 3, 3};
 
 Attributes settings(std::initializer_list<std::pair<const char*, const char*>> more = {}) {
@@ -42,7 +42,7 @@ TEST(MulticlassNms, RowsAndLimits) {
 }
 
 TEST(MulticlassNms, SharedList) {
-  // Two classes with boxes of their own; the first image has two of the three.
+  // Two classes with separate boxes; the first image has two of the three.
   std::vector<float> boxes = kBoxes;
   boxes.insert(boxes.end(), kBoxes.begin(), kBoxes.end());
   const std::vector<Tensor> out = run(

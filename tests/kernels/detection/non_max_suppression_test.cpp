@@ -1,5 +1,4 @@
-// NonMaxSuppression: selection, order, encodings, soft suppression, the shapes that come out,
-// refusals.
+// NonMaxSuppression: selection, order, encodings, soft suppression, resulting shapes, refusals.
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
@@ -7,7 +6,7 @@
 namespace clinfer::test {
 namespace {
 
-// Boxes 0 and 1 overlap by 0.6, box 2 stands alone (y0, x0, y1, x1).
+// Boxes 0 and 1 overlap by 0.6, box 2 overlaps none (y0, x0, y1, x1).
 const std::vector<float> kBoxes{0, 0, 1, 1, 0, 0.25f, 1, 1.25f, 2, 2, 3, 3};
 
 Tensor number(float v) { return floats({}, {v}); }
@@ -65,7 +64,7 @@ TEST(NonMaxSuppression, SoftLowersScores) {
 struct Random {
   int64_t images = 1, classes = 2, boxes = 50, most = 10;
   float overlap = 0.5f, score = 0.2f;
-  int levels = 8;  // different scores: few of them tie
+  int levels = 8;  // different scores: few levels give many ties
 };
 
 OpDesc random_desc(const Random& r, int opset, const Attributes& a, unsigned seed,
@@ -74,7 +73,7 @@ OpDesc random_desc(const Random& r, int opset, const Attributes& a, unsigned see
   std::vector<float> boxes, scores;
   for (int64_t i = 0; i < r.images * r.boxes; ++i) {
     const float* v = noise.data<float>() + i * 4;
-    // Corners in any order; some boxes are empty, one is no box at all.
+    // Corners in any order; some boxes are empty, one has invalid numbers.
     boxes.insert(boxes.end(), {v[0], v[1], v[0] + 0.4f * v[2] - 0.1f,
                                i % 11 == 5 ? v[1] : v[1] + 0.4f * v[3] - 0.1f});
     if (i == 7) boxes[28] = NAN;

@@ -40,7 +40,7 @@ TEST(PriorBox, StepOffsetClipAndFlip) {
                                    {"step", "16"},
                                    {"offset", "0"}});
   const std::vector<float> boxes = priors("PriorBox", 1, a, {2, 2}, {32, 32});
-  ASSERT_EQ(boxes.size(), 2u * 4 * 3 * 4);  // 1, 2 and 1/2: repetitions do not count
+  ASSERT_EQ(boxes.size(), 2u * 4 * 3 * 4);  // 1, 2 and 1/2: repeated ratios are ignored
   expect_near({boxes.begin(), boxes.begin() + 4}, {0, 0, 0.625f, 0.625f});
   expect_near({boxes.begin() + 12 * 3, boxes.begin() + 12 * 3 + 4}, {0, 0, 1, 1});
 }

@@ -1,4 +1,4 @@
-// Proposal: anchors and deltas by hand, the end of the list, refusals.
+// Proposal: anchors and deltas computed by hand, the end of the list, refusals.
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
@@ -35,8 +35,8 @@ TEST(Proposal, MovesAnchors) {
 }
 
 TEST(Proposal, SortsSuppressesAndNormalizes) {
-  // Two cells side by side; the right one is better. Twice as high anchors of both overlap within a
-  // cell.
+  // Two adjacent cells, of which the right one has the better score. The anchors of a cell, one
+  // twice as high as the other, overlap within the cell.
   const std::vector<float> scores{0, 0, 0, 0, 0.3f, 0.8f, 0.2f, 0.7f};
   const Attributes a = settings({{"scale", "1,1.1"}, {"normalize", "true"}});
   const std::vector<Tensor> out = run(
@@ -56,19 +56,19 @@ TEST(Proposal, ClipsAndSwapsAsTheFrameworksDo) {
     rows.resize(5);
     return rows;
   };
-  // Afterwards, boxes end at the picture's size, not at its last pixel.
+  // Clipped afterwards, boxes end at the picture's size, not at its last pixel.
   EXPECT_EQ(first(settings({{"clip_before_nms", "false"}, {"clip_after_nms", "true"}}),
                   floats({1, 2, 1, 1}, {0.1f, 0.9f}), floats({1, 4, 1, 1}, {0.25f, 0, 0, 0}),
                   floats({3}, {10, 18, 1})),
             (std::vector<float>{0, 4, 0, 18, 10}));
-  // TensorFlow's x runs along the rows: two of them, in a picture twice as high as it is wide.
+  // TensorFlow's x runs along the rows: two rows, in a picture twice as high as it is wide.
   EXPECT_EQ(first(settings({{"framework", "tensorflow"}}), floats({1, 2, 2, 1}, {0, 0, 0.2f, 0.8f}),
                   floats({1, 4, 2, 1}, std::vector<float>(8)), floats({3}, {32, 16, 1})),
             (std::vector<float>{0, 8, 0, 24, 8}));
 }
 
 TEST(Proposal, EqualScoresKeepTheirOrder) {
-  // Three cells far apart, of equal scores: row by row, anchor by anchor.
+  // Three distant cells with equal scores: ordered by row, then by anchor.
   const std::vector<Tensor> out =
       run("Proposal", 4, settings({{"post_nms_topn", "3"}, {"feat_stride", "20"}}),
           {floats({1, 2, 1, 3}, {0, 0, 0, 0.5f, 0.5f, 0.5f}),

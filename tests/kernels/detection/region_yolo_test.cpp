@@ -66,7 +66,7 @@ TEST(RegionYolo, Refuses) {
 
 TEST(ReorgYolo, ValuesAndKernel) {
   const Attributes stride = attributes({{"stride", "2"}});
-  // Four channels of one finer grid: rows of the picture read as if it were 1 x 4 x 4.
+  // Four channels of a finer grid: the rows are read as if the picture were 1 x 4 x 4.
   EXPECT_EQ(run("ReorgYolo", 2, stride, {counted({1, 4, 2, 2})})[0].to_floats(),
             (std::vector<float>{0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15}));
   EXPECT_EQ(run("ReorgYolo", 2, stride, {counted({1, 4, 2, 4})})[0].shape(), (Shape{1, 16, 1, 2}));

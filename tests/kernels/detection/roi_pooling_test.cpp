@@ -1,5 +1,5 @@
-// ROIPooling, PSROIPooling, DeformablePSROIPooling, ROIAlign: small grids by hand, hostile regions,
-// refusals.
+// ROIPooling, PSROIPooling, DeformablePSROIPooling, ROIAlign: small grids computed by hand, hostile
+// regions, refusals.
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
@@ -53,7 +53,7 @@ TEST(RoiPooling, PositionSensitive) {
                                    {"mode", "bilinear"},
                                    {"spatial_bins_x", "2"},
                                    {"spatial_bins_y", "2"}});
-  // The middle of each quarter of the map, from the channel of that quarter.
+  // The centre of each quarter of the map, from the channel of that quarter.
   EXPECT_EQ(roi("PSROIPooling", 1, b, map, {0, 0, 0, 1, 1}),
             (std::vector<float>{(0.75f + 5.25f + 9.75f + 14.25f) / 4}));
 }
@@ -123,7 +123,7 @@ TEST(RoiPooling, Refuses) {
       "");
 }
 
-// The kernel on regions inside, across and outside the map, and on images that are not there.
+// The kernel on regions inside, across and outside the map, and on missing images.
 void check_kernel(const std::string& type, int opset, int64_t channels, const Attributes& a,
                   int64_t offsets = 0) {
   std::vector<Tensor> inputs{random_tensor({2, channels, 9, 8}, -1, 1, 1)};

@@ -1,5 +1,5 @@
-// Element functions: hand values of the specifications, broadcasting, integers, tails, and the
-// kernel against the reference.
+// Element functions: values of the specifications, broadcasting, integers, tails, and the kernel
+// against the reference.
 #include <climits>
 #include <cmath>
 #include <tuple>
@@ -70,7 +70,7 @@ TEST(Elementwise, Integers) {
          {-3, 3, 3, -3, 0, -2});
   expect(evaluated("Mod", 1, {}, {x, ints({6}, {2, 2, -2, -2, 5, 4})}), {-1, 1, -1, 1, 1, -2});
   expect(evaluated("FloorMod", 1, {}, {x, ints({6}, {2, 2, -2, -2, 5, 4})}), {1, 1, -1, -1, 1, 2});
-  // Beyond what a float holds exactly.
+  // Above the largest integer that a float holds exactly.
   expect(evaluated("Power", 1, {}, {ints({3}, {-3, 2, 2}), ints({3}, {3, 0, -1})}), {-27, 1, 0});
   expect(evaluated("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {x}),
          {-1, 2, -1, 2, 2, -1});
@@ -85,7 +85,7 @@ TEST(Elementwise, Integers) {
   }
   const Tensor a = random_ints(ElementType::i32, {4, 9}, 0, 5);
   for (const char* type : {"Abs", "Sqrt"}) check_op(make_desc(type, 1, {}, {a}, {}), {a}, {0, 0});
-  // What float functions make of integers is rounded, and kept within their range.
+  // Integer results of float functions are rounded and saturated to the type's range.
   EXPECT_EQ(reference(make_desc("Sqrt", 1, {}, {ints({5}, {0, 3, 6, 7, -1})}, {}),
                       {ints({5}, {0, 3, 6, 7, -1})})[0]
                 .to_ints(),
@@ -97,7 +97,7 @@ TEST(Elementwise, Integers) {
   }
   check_op(make_desc("Clamp", 1, attributes({{"min", "-1.5"}, {"max", "2.5"}}), {a}, {}), {a},
            {0, 0});
-  // Bounds beyond the type are its own.
+  // Bounds outside the type's range become the type's own.
   for (const auto& [type, lowest, highest] : {std::tuple{ElementType::u8, 0, 255},
                                               {ElementType::i8, -128, 127},
                                               {ElementType::i32, INT_MIN, INT_MAX}}) {
@@ -146,7 +146,7 @@ TEST(Elementwise, FakeQuantize) {
                                    range(10), range(20)};
   expect(evaluated("FakeQuantize", 1, attributes({{"levels", "5"}}), inputs),
          {10, 10, 15, 17.5f, 20});
-  // A step where the limits meet.
+  // A step function, if the limits are equal.
   const std::vector<Tensor> step{floats({3}, {-1, 0, 1}), range(0), range(0), range(-1), range(1)};
   expect(evaluated("FakeQuantize", 1, attributes({{"levels", "2"}}), step), {-1, -1, 1});
   const Tensor x = random_tensor({1, 24, 5, 3}, -3, 3);
@@ -157,7 +157,7 @@ TEST(Elementwise, FakeQuantize) {
            wide);
 }
 
-// The steps that stand for an operation in another one's tail give what the operation gives.
+// The steps that replace an operation in another one's tail give the operation's results.
 TEST(Elementwise, AsTail) {
   const Tensor x = random_tensor({1, 6, 4, 4}, -3, 3);
   const auto check = [&](const std::string& type, const Attributes& attrs, std::vector<Tensor> more,
@@ -242,7 +242,7 @@ TEST(Elementwise, LayoutsAndTypes) {
   desc = make_desc("Swish", 4, {}, {x}, {});
   desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
   check_op(desc, {x}, {1e-3, 1e-3});
-  // Scores that are sorted behind it stay wide, whatever it reads.
+  // Scores that are sorted later stay f32, whatever type the operation reads.
   desc = make_desc("Multiply", 1, {}, {x, y}, {});
   for (const auto& [first, second, out] :
        {std::tuple{ElementType::f16, ElementType::f16, ElementType::f32},
@@ -280,7 +280,7 @@ TEST(Elementwise, ConvertsComparesSelects) {
       {4});
 }
 
-// The functions of the table on the device, many in one kernel; values stay where each of them is
+// The functions of the table on the device, many in one kernel, at values where each of them is
 // smooth.
 TEST(Elementwise, Functions) {
   const std::vector<std::vector<PostOp>> chains{{{"soft_sign"},
@@ -358,7 +358,7 @@ TEST(Elementwise, Functions) {
 namespace clinfer::test {
 namespace {
 
-// Pictures of three channels are computed several pixels at a time where memory allows it.
+// In pictures of three channels, several pixels are computed at a time if their layout allows it.
 TEST(Elementwise, FewChannels) {
   const Tensor scale = random_tensor({1, 3, 1, 1}, 0.5, 2, 2),
                shift = random_tensor({3, 1, 1}, -1, 1, 3);

@@ -1,5 +1,5 @@
-// The preprocess kernel against its plain C++ reference, and that against hand values and the two
-// programs it mimics.
+// The preprocess kernel against its reference, and the reference against values computed by hand
+// and the two programs that it reproduces.
 #include "kernels/frames/preprocess.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ const ocl::Context& context() {
   return *shared;
 }
 
-// A frame of noise with gaps behind its rows, in memory of its own.
+// A frame of noise, with gaps after its rows, that owns its memory.
 struct Picture {
   Frame frame;
   std::array<std::vector<uint8_t>, 3> memory;
@@ -135,7 +135,7 @@ TEST(Preprocess, RegionsAreMadeFromTheirRowsAlone) {
     }
 }
 
-// Of CPUs and of GPUs, on pictures that no vector or group divides.
+// Points of CPUs and of GPUs, on pictures whose sizes are no multiple of a vector or group.
 TEST(Preprocess, AllPoints) {
   const Picture yuv = noise(PixelFormat::nv12, 131, 67, 3), rgb = noise(PixelFormat::bgr, 77, 45);
   FrameTransform boxed;
@@ -162,7 +162,7 @@ TEST(Preprocess, IsAnOperationForTheTuner) {
     const auto op = preprocess_op(kind, out);
     ASSERT_TRUE(op);
     EXPECT_EQ(kind_of(*op), kind);
-    EXPECT_EQ(op->outputs[0].shape, (Shape{1, 3, 20, 30}));  // what one launch makes
+    EXPECT_EQ(op->outputs[0].shape, (Shape{1, 3, 20, 30}));  // the shape that one launch fills
     keys.insert(op_key(*op));
     const KernelPlan plan =
         kPreprocessFamily.plan(*op, context().traits, kPreprocessFamily.heuristic(*op, {}));
@@ -231,7 +231,7 @@ TEST(Preprocess, ResizeModes) {
       }
 }
 
-// The second image of a batch lies where the strides say.
+// The second image of a batch is located by the strides.
 TEST(Preprocess, PlaceOfImage) {
   const Picture picture = noise(PixelFormat::gray8, 8, 8);
   const TensorDesc out = TensorDesc::row_major(ElementType::f32, {2, 1, 8, 8});

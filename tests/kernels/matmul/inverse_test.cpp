@@ -1,4 +1,4 @@
-// Inverse: values by hand, pivots, transposed.
+// Inverse: values computed by hand, pivots, transposed.
 #include <cmath>
 
 #include "tests/kernels/view_test.h"

@@ -1,4 +1,4 @@
-// MatMul: every family against the plain reference, with constant weights and with two activations.
+// MatMul: every family against the reference, with constant weights and with two activations.
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {

@@ -1,4 +1,4 @@
-// Concat: shapes and values; there is no kernel to check.
+// Concat: shapes and values; it has no kernel.
 #include "tests/kernels/view_test.h"
 
 namespace clinfer::test {

@@ -1,4 +1,4 @@
-// Pad: every mode checked by hand, and the family on many layouts and element types.
+// Pad: values of every mode computed by hand, and the family with many layouts and element types.
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {

@@ -1,4 +1,4 @@
-// Reshape, Squeeze, Unsqueeze: shapes, views of all layouts, and what they refuse.
+// Reshape, Squeeze, Unsqueeze: shapes, views of all layouts, and refusals.
 #include "tests/kernels/view_test.h"
 
 namespace clinfer::test {
@@ -54,7 +54,7 @@ TEST(Reshape, Views) {
     check_views("Reshape", 1, a, {counted(in), ints(out)});
 }
 
-// What a pass asks for about shapes of its own making.
+// The check that passes call for shapes that they generate.
 TEST(Reshape, ShapesOfDifferentCountsHaveNoView) {
   for (const auto& [in, out] : std::vector<std::pair<Shape, Shape>>{{{2, 3}, {2, 4}},
                                                                     {{2, 3}, {2}},
@@ -69,7 +69,7 @@ TEST(Reshape, ShapesOfDifferentCountsHaveNoView) {
   }
 }
 
-// These must not cost a copy: flattening of a pooled map, splitting of channels, pixels of
+// Reshapes that must not need a copy: flattening of a pooled map, splitting of channels, pixels of
 // channels-last memory.
 TEST(Reshape, ChannelsLastNeedsNoCopyWhereStridesAllow) {
   const auto has_view = [](const Shape& in, const std::vector<int64_t>& out) {

@@ -4,7 +4,7 @@
 namespace clinfer::test {
 namespace {
 
-// Scores of one sequence whose best classes are given; the last of three classes is blank.
+// Scores of one sequence with the given best classes; the last of three classes is blank.
 std::vector<float> best(const std::vector<int>& classes) {
   std::vector<float> scores;
   for (int c : classes)

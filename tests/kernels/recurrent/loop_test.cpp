@@ -1,5 +1,5 @@
-// TensorIterator, Loop and If by themselves, on bodies written here: port maps, trip counts,
-// refusals. Bodies that are graphs are tested with the pass that writes them out.
+// TensorIterator, Loop and If alone, with bodies written here: port maps, trip counts, refusals.
+// The pass that unrolls loops is tested with bodies that are graphs.
 #include "kernels/recurrent/loop.h"
 
 #include "tests/kernels/view_test.h"
@@ -7,7 +7,7 @@
 namespace clinfer::test {
 namespace {
 
-// Parameters x and s; results s + x (the next s), 10 * x and whether s + x stays below a limit.
+// Parameters x and s; results: s + x (the next s), 10 * x, and whether s + x is below a limit.
 struct SumBody final : Body {
   Shape shape;
   float limit;
@@ -93,7 +93,7 @@ TEST(Loop, CountsTripsAndObeysConditions) {
   early->condition = 2;
   out = run_loop("Loop", 5, early, inputs, 2);
   EXPECT_EQ(out[0].to_floats(), std::vector<float>{7});
-  EXPECT_EQ(out[1].to_floats(), (std::vector<float>{20, 20, 20}));  // at most 5 were planned for
+  EXPECT_EQ(out[1].to_floats(), (std::vector<float>{20, 20, 20}));  // planned for at most 5
 
   std::vector<Tensor> never = inputs;
   never[0] = scalar(0);
@@ -124,7 +124,7 @@ TEST(Loop, BodiesGetTheTypesThatTheyState) {
   EXPECT_EQ(run_loop("TensorIterator", 1, body, {narrowed}, 1)[0].type(), ElementType::i64);
 }
 
-// Goes on for ever, and cannot be inferred without the value of its first parameter.
+// Never ends, and cannot be inferred without the value of its first parameter.
 struct ValueBody final : Body {
   std::vector<ValueInfo> stated{{ElementType::i64, {}, {}}, {ElementType::f32, {2}, {}}};
   ValueBody() {
@@ -155,7 +155,7 @@ TEST(Loop, ConditionsOfConstantsLeaveValuesKnown) {
   EXPECT_EQ(trips(-1), std::nullopt);
 }
 
-// Its results are those of a loop of `trips` over `inner`.
+// Its results are those of a loop with `trips` iterations of `inner`.
 struct LoopBody final : Body {
   std::shared_ptr<const Body> inner;
   int trips;
@@ -178,7 +178,7 @@ struct LoopBody final : Body {
   }
 };
 
-// What each loop may do does not multiply to hours.
+// The limits of nested loops do not multiply: together they must not take hours.
 TEST(Loop, LoopsInsideOfLoopsAreCountedTogether) {
   const std::vector<Tensor> values{floats({1}, {2}), floats({1}, {1})};
   auto sum = std::make_shared<SumBody>(Shape{1});
@@ -205,13 +205,13 @@ TEST(Loop, RefusesPortMapsThatDoNotFit) {
   const Body::Port state{1, 1}, sum{0, 0};
   EXPECT_FALSE(fails({sliced(0, 0, 1, 2, 2), state}, {sum}));
   EXPECT_TRUE(fails({sliced(0, 0, 2, 2, 2), state}, {sum}));     // no such axis
-  EXPECT_TRUE(fails({sliced(0, 0, 1, 0, 2), state}, {sum}));     // never gets on
+  EXPECT_TRUE(fails({sliced(0, 0, 1, 0, 2), state}, {sum}));     // never advances
   EXPECT_TRUE(fails({sliced(0, 0, 1, 1, 2), state}, {sum}));     // parts overlap
   EXPECT_TRUE(fails({sliced(7, 0, 1, 2, 2), state}, {sum}));     // no such input
   EXPECT_TRUE(fails({sliced(0, 0, 1, 2, 2)}, {sum}));            // the state has no first value
-  EXPECT_TRUE(fails({{0, 0}, state}, {sum}));                    // nothing says how often
+  EXPECT_TRUE(fails({{0, 0}, state}, {sum}));                    // the trip count is missing
   EXPECT_TRUE(fails({sliced(0, 0, 1, 2, 2), state}, {{5, 0}}));  // no such output
-  EXPECT_TRUE(fails({sliced(0, 0, 1, 2, 2), state}, {}));        // what is the output?
+  EXPECT_TRUE(fails({sliced(0, 0, 1, 2, 2), state}, {}));        // the output is missing
   EXPECT_TRUE(fails({sliced(0, 0, 1, 2, 2), state}, {sum, {0, 1}}));
 }
 

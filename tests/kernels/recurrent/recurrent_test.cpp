@@ -1,4 +1,5 @@
-// LSTM, GRU and RNN cells and sequences: single steps by hand, sequences against cells, refusals.
+// LSTM, GRU and RNN cells and sequences: single steps computed by hand, sequences against cells,
+// refusals.
 #include <cmath>
 
 #include "tests/kernels/view_test.h"

@@ -23,7 +23,7 @@ void expect_near(const std::vector<float>& got, const std::vector<float>& want) 
   for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;
 }
 
-// On the device as it is, and planned as for a GPU.
+// Runs on the device with its own traits, and with points planned for a GPU.
 void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
   const DeviceTraits gpu = gpu_traits();
   check_op(desc, inputs, tolerance);
@@ -89,7 +89,7 @@ TEST(Normalizations, OthersByHand) {
                   {data, Tensor::of<float>(ElementType::f32, {2}, {1, 2}),
                    Tensor::of<float>(ElementType::f32, {2}, {0, 10})}),
               {1, -1, 12, 8});
-  // Squares 9 0 16 1; across the channels each sum has both.
+  // The squares are 9 0 16 1; across the channels each sum contains both.
   expect_near(
       run("LRN", 1, attributes({{"alpha", "3"}, {"beta", "0.5"}, {"bias", "11"}, {"size", "3"}}),
           {data, axes_of({1})}),
@@ -132,7 +132,7 @@ TEST(Normalizations, RefuseWhatCannotBe) {
       Error);
 }
 
-// As layer normalisation, with what follows it fused.
+// Layer normalisation with the following operations fused.
 TEST(Mvn, LastAxis) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe_mvn({2, 7, 51}, {-1}, inputs);

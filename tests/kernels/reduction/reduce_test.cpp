@@ -1,4 +1,4 @@
-// Reductions: hand values, all axes and layouts, integers and booleans, tails.
+// Reductions: values computed by hand, all axes and layouts, integers and booleans, tails.
 #include "tests/kernels/op_test.h"
 
 namespace clinfer {

@@ -1,5 +1,5 @@
-// SoftMax and LogSoftmax: values checked by hand, and the family along and across the axis on many
-// layouts.
+// SoftMax and LogSoftmax: values computed by hand, and the family along and across the axis with
+// many layouts.
 #include <cmath>
 
 #include "tests/kernels/op_test.h"
@@ -13,7 +13,7 @@ OpDesc describe(const char* type, const Shape& shape, const char* axis,
   return make_desc(type, 8, attributes({{"axis", axis}}), inputs, {});
 }
 
-// On the device as it is, and planned as for a GPU.
+// Runs on the device with its own traits, and with points planned for a GPU.
 void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
   const DeviceTraits gpu = gpu_traits();
   check_op(desc, inputs, tolerance);
@@ -41,7 +41,7 @@ TEST(SoftMax, ReferenceByHand) {
 TEST(SoftMax, TakesFloatsOnly) {
   const std::vector<Tensor> bytes{test::random_ints(ElementType::u8, {2, 3}, 0, 9)};
   EXPECT_THROW(make_desc("SoftMax", 8, attributes({{"axis", "1"}}), bytes, {}), Error);
-  // Who forgets to ask does not get beyond the memory.
+  // An operation that does not check its types must not access memory past the elements.
   EXPECT_THROW(bytes[0].data<float>(), Error);
   EXPECT_NO_THROW(bytes[0].data<uint8_t>());
 }
@@ -97,7 +97,7 @@ TEST(SoftMax, HalfStorage) {
   check_both(desc, inputs, {1e-3, 1e-3});
 }
 
-// Scores that are sorted behind it stay wide, whatever it reads.
+// Scores that are sorted later stay f32, whatever type the operation reads.
 TEST(SoftMax, OneSideHalf) {
   std::vector<Tensor> inputs;
   for (const char* axis : {"1", "2"}) {

@@ -32,7 +32,7 @@ TEST(TopK, Values) {
 TEST(TopK, Kernel) {
   for (const auto& [axis, k] :
        std::vector<std::pair<const char*, int64_t>>{{"1", 1}, {"1", 5}, {"-1", 3}}) {
-    // Few different values: many ties.
+    // Few different values give many ties.
     const std::vector<Tensor> inputs{
         random_ints(ElementType::i32, {2, 21, 4, 5}, 0, 9).convert(ElementType::f32), scalar(k)};
     OpDesc desc = make_desc("TopK", 3, settings(axis, "max", k == 5 ? "index" : "value"), inputs,

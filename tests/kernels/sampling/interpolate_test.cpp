@@ -1,5 +1,4 @@
-// Interpolate: values checked by hand for every mode, and both families against the plain
-// reference.
+// Interpolate: values of every mode computed by hand, and both families against the reference.
 #include "tests/kernels/op_test.h"
 #include "tests/kernels/view_test.h"
 
@@ -75,7 +74,7 @@ TEST(Interpolate, FirstVersionByHand) {
                {data, size})[0]
         .to_floats();
   };
-  // Down to 3 of 5: places 0, 1.67 and 3.33 are rounded up.
+  // Down to 3 of 5: positions 0, 1.67 and 3.33 are rounded up.
   EXPECT_EQ(first("nearest", "2", counted({1, 1, 5}), ints({3})), (std::vector<float>{0, 2, 4}));
   EXPECT_EQ(first("linear", "2,3", counted({1, 1, 1, 2}), ints({1, 4})),
             (std::vector<float>{0, 0.5f, 1, 1}));
@@ -84,7 +83,7 @@ TEST(Interpolate, FirstVersionByHand) {
 }
 
 TEST(Interpolate, AntialiasByHand) {
-  // Scale 1/2: triangles over four positions each way, weights 1 - |x| / 2 at 0.5 and 2.5.
+  // Scale 1/2: triangles over four positions on each side, weights 1 - |x| / 2 at 0.5 and 2.5.
   expect_row(
       {"linear", "half_pixel", "floor", "true"}, {0, 1, 2, 3},
       {(0.75f * 0 + 0.75f * 1 + 0.25f * 2) / 1.75f, (0.25f * 1 + 0.75f * 2 + 0.75f * 3) / 1.75f});
@@ -157,7 +156,7 @@ TEST(Interpolate, IntegersAreRounded) {
   EXPECT_EQ(reference(desc, inputs)[0].to_ints(), (std::vector<int64_t>{0, 102, 255, 252, 250}));
 }
 
-// On the device as it is, and planned as for a GPU.
+// Runs on the device with its own traits, and with points planned for a GPU.
 void check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
   const DeviceTraits gpu = gpu_traits();
   check_op(desc, inputs, tolerance);
@@ -173,7 +172,7 @@ void add_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
   desc.tail = {{"add", 0, 0, static_cast<int>(operand)}, {"relu"}};
 }
 
-// 2^22 columns become one before one row becomes as many: 2^44 elements are not to be had.
+// 2^22 columns shrink to one before one row grows to 2^22: 2^44 elements would not fit memory.
 TEST(Interpolate, ShrinksBeforeItGrows) {
   constexpr int kMany = 1 << 22;
   const Tensor data =

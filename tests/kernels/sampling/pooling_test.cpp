@@ -1,5 +1,4 @@
-// MaxPool and AvgPool: shapes, values checked by hand, and every family against the plain
-// reference.
+// MaxPool and AvgPool: shapes, values computed by hand, and every family against the reference.
 #include "tests/kernels/op_test.h"
 
 namespace clinfer::test {
@@ -43,7 +42,7 @@ std::vector<float> run(const Case& c, const std::vector<float>& values) {
   return reference(make_desc(c.type, c.opset, attributes_of(c), inputs, {}), inputs)[0].to_floats();
 }
 
-// A bias by channel and an activation of the output's shape.
+// A bias per channel and an activation with the output's shape.
 void add_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
   Shape bias(desc.outputs[0].shape.size(), 1);
   bias[1] = desc.outputs[0].shape[1];
@@ -57,7 +56,7 @@ void add_tail(OpDesc& desc, std::vector<Tensor>& inputs) {
   desc.tail = {{"add", 0, 0, 1}, {"relu"}, {"add", 0, 0, 2}};
 }
 
-// On the device as it is, and planned as for a GPU.
+// Runs on the device with its own traits, and with points planned for a GPU.
 size_t check_both(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance = {}) {
   const DeviceTraits gpu = gpu_traits();
   return check_op(desc, inputs, tolerance) + check_op(desc, inputs, tolerance, &gpu);
@@ -88,7 +87,7 @@ TEST(Pooling, Shapes) {
   EXPECT_EQ(shape_of({"AvgPool", 1, {1, 3, 7}, "3", "2", "1", "1"}), (Shape{1, 3, 4}));
   EXPECT_EQ(shape_of({"MaxPool", 1, {1, 3, 4, 6, 8}, "2,2,2", "2,2,2", "0,0,0", "0,0,0"}),
             (Shape{1, 3, 2, 3, 4}));
-  // 5 with a pad behind: windows at 0, 2, 4 and 6, of which the last one starts in the pad behind.
+  // 5 elements and an end pad: windows start at 0, 2, 4 and 6, the last one in the end pad.
   EXPECT_EQ(shape_of({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil"}),
             (Shape{1, 1, 3, 3}));
   EXPECT_EQ(shape_of({"MaxPool", 14, {1, 1, 5, 5}, "1,1", "3,3", "0,0", "2,2", "ceil_torch"}),
@@ -140,7 +139,7 @@ TEST(MaxPool, ReferenceByHand) {
   EXPECT_EQ(
       run({"MaxPool", 1, {1, 1, 3, 3}, "2,2", "1,2", "0,1", "0,1"}, {1, 2, 3, 4, 9, 5, 6, 7, 8}),
       (std::vector<float>{4, 9, 6, 9}));
-  // Pads never win.
+  // Pads are never the maximum.
   EXPECT_EQ(run({"MaxPool", 1, {1, 1, 2, 2}, "3,3", "1,1", "1,1", "1,1"}, {-4, -3, -2, -1}),
             (std::vector<float>{-1, -1, -1, -1}));
 }
@@ -172,7 +171,7 @@ TEST(AvgPool, ReferenceByHand) {
       run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "1,1", "0,0", "floor", "explicit", "false"},
           data),
       (std::vector<float>{0.25f, 1.25f, 2.75f, 7}));
-  // Without pads, what rounding up adds does not count; with pads it does.
+  // Without pads, elements added by rounding up do not count; with pads they do.
   EXPECT_EQ(
       run({"AvgPool", 1, {1, 1, 3, 3}, "2,2", "2,2", "0,0", "0,0", "ceil", "explicit", "false"},
           data),
@@ -192,7 +191,7 @@ TEST(MaxPool, Families) {
   EXPECT_GE(check_both(desc, inputs), 8u);
 }
 
-// As in spatial pyramids: large windows at every pixel.
+// Large windows at every pixel, as in spatial pyramids.
 TEST(MaxPool, StrideOneSame) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe(

@@ -1,10 +1,14 @@
-// The persistent kernel: does what its list says, one kernel after the other (see persistent.cl).
-// b0, b1, b2 are the buffers that hold all tensors. Work-groups have counted to `met` in `meetings`
-// before this launch.
-// Defines: PK_NAME; PK_ITEMS (work-items); PK_ROOM (words the list may have), PK_LOCAL (bytes of
-// local memory for all teams); PK_LENGTH, PK_GROUPS (where in the entry of a launch its length and
-// its number of work-groups are); PK_CASES, which calls the kernel of an entry for work-groups from
-// `me` to `groups`, `all` at a time.
+// The persistent kernel: runs the launches of a list one after the other (see persistent.cl).
+// b0, b1, b2 are the buffers that contain all tensors. `met` is the value of the arrival counter
+// `meetings` before this launch. Defines:
+//   PK_NAME               name of the kernel
+//   PK_ITEMS              work-items of a work-group
+//   PK_ROOM               maximum number of words of the list
+//   PK_LOCAL              bytes of local memory for all teams
+//   PK_LENGTH, PK_GROUPS  positions, in the entry of a launch, of its length and of its number of
+//                         work-groups
+//   PK_CASES              calls the kernel of an entry for work-groups `me` to `groups`, in steps
+//                         of `all`
 #undef get_group_id
 #undef get_local_id
 #undef get_local_size

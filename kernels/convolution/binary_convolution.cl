@@ -1,5 +1,5 @@
 // Convolution of signs: sums of +1 and -1 by xnor and popcount. Two steps, by the define STEP: 0
-// packs the signs of 32 input channels of a pixel into a word (bits beyond the last channel are 0,
+// packs the signs of 32 input channels of a pixel into a word (bits past the last channel are 0,
 // as in the weights), 1 computes one element of the output. Other defines: T, LOCAL (work-group).
 
 typedef struct {

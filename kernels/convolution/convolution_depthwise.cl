@@ -16,9 +16,9 @@ typedef struct {
   int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
   GEOMETRY
   int channels, vectors;
-  int row_tiles, tiles,
-      tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item
-  int zeros;           // where the zeros start
+  // Tiles of a row, of all rows of all images, of a work-item.
+  int row_tiles, tiles, tiles_per_item;
+  int zeros;  // index of the first zero
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

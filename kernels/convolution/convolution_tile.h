@@ -43,7 +43,7 @@ struct ConvAttributes {
   std::vector<int64_t> begin, end;  // pads for each spatial dimension; 0 unless stated
   bool same() const { return auto_pad == "same_upper" || auto_pad == "same_lower"; }
 };
-// The filter is [groups where grouped][output, input; input, output where transposed][kernel].
+// The filter is [groups, if grouped][output, input; or input, output if transposed][kernel].
 ConvAttributes read_convolution(bool grouped, bool transposed, const Attributes& attributes,
                                 const Shape& data, const Shape& filter);
 // Resolves a (Group)Convolution from its attributes and the shapes of its two inputs. Throws
@@ -51,8 +51,9 @@ ConvAttributes read_convolution(bool grouped, bool transposed, const Attributes&
 ConvShape resolve_convolution(const std::string& type, const Attributes& attributes,
                               const Shape& data, const Shape& filter);
 PixelStrides pixel_strides(const TensorDesc& desc);  // of rank 3, 4 or 5
-// Whether all channels of a pixel come in whole vectors of so many elements at multiples of their
-// size, in the first input and the output; to a CPU f32 is all the same.
+// True if the channels of each pixel form whole vectors of `elements` elements, aligned to their
+// size, in the first input and the output. Always true for f32 on a CPU, where alignment does not
+// matter.
 bool vectors_aligned(const OpDesc& desc, const DeviceTraits& traits, int64_t elements);
 // The macros LOAD and SAVE, with which a kernel reads and writes vectors of channels.
 void define_access(KernelSpec& spec, bool aligned);

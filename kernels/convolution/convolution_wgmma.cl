@@ -26,7 +26,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 #define ITEMS (128 * WARPGROUPS)
-#define PIXELS (64 * WARPGROUPS)  // of a tile
+#define PIXELS (64 * WARPGROUPS)  // pixels of a tile
 #define STAGE ((PIXELS + COLUMNS) * 4)
 #define VECTORS (COLUMNS / (4 * VECTOR))
 #define SWIZZLED(row, chunk) ((row) * 4 + ((chunk) ^ (((row) >> 1) & 3)))

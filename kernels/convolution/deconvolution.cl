@@ -11,7 +11,7 @@ typedef struct {
   int in_channels, out_channels, blocks;  // of one group; blocks of VECTOR output channels
   int all_blocks;                         // of all groups
   int row_tiles, tiles, tiles_per_item;   // tiles of one phase of a row, of everything
-  int zeros;                              // where the zeros start
+  int zeros;                              // index of the first zero
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

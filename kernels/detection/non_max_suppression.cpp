@@ -47,8 +47,8 @@ bool is_better(const Candidate& a, const Candidate& b) {
 
 struct Thresholds {
   int64_t most;  // per class
-  float overlap, score,
-      soft_scale;  // 0: boxes that overlap too much are removed; else their scores decrease
+  // soft_scale 0: boxes that overlap too much are removed; else their scores decrease.
+  float overlap, score, soft_scale;
 };
 
 // Appends the boxes of one image and class. A soft-suppressed candidate returns to the queue with

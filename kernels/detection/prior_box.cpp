@@ -79,8 +79,8 @@ void fill_variances(const std::vector<float>& variance, Tensor& out) {
 // ---- PriorBox ----------------------------------------------------------------------------------
 
 struct Priors {
-  std::vector<float> min_size, max_size, ratios, fixed_size,
-      fixed_ratio;  // ratios: 1 first, without repetitions
+  // ratios: 1 first, without repetitions.
+  std::vector<float> min_size, max_size, ratios, fixed_size, fixed_ratio;
   std::vector<int64_t> density;
   bool scale_all, ratios_last;
   int64_t count;  // boxes at each position

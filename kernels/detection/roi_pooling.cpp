@@ -370,8 +370,8 @@ void evaluate_deformable(const OpDesc& desc, std::span<const Tensor> inputs,
 struct Align {
   int64_t height, width, samples;
   bool average;
-  float scale, before, after,
-      least;  // region = (given + before) * scale + after, with sides of at least `least`
+  // The region is (given + before) * scale + after, with sides of at least `least`.
+  float scale, before, after, least;
 };
 
 Align read_align(const Attributes& a, int opset) {

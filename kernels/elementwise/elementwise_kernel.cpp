@@ -41,7 +41,7 @@ struct Operand {
   TensorDesc view;   // broadcast to the output's shape
   Tensor constant;   // or empty
   size_t input = 0;  // of the OpDesc
-  // of a quantised operand of the tail: what its bytes stand for
+  // For a quantised operand of the tail: its bytes represent scale[0] * byte + scale[1].
   std::optional<std::array<float, 2>> scale{};
 };
 

@@ -46,8 +46,8 @@ Operand operand(const TensorDesc& desc, bool transpose, bool is_left) {
 struct Product {
   Operand a, b;
   Shape batch, a_batch, b_batch;
-  bool has_m = true,
-       has_n = true;  // false if the output lacks the dimension (a vector operand has none)
+  // False if the output lacks the dimension (a vector operand has none).
+  bool has_m = true, has_n = true;
 
   Shape out_shape() const {
     Shape shape = batch;

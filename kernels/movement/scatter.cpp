@@ -125,7 +125,7 @@ void expand_update(Expansion& x) {
   x.outputs = {replaced_rows(x, 0, x.reshape(2, rows), axis, targets)};
 }
 
-// ---- how an update meets what is there ---------------------------------------------------------
+// ---- reductions --------------------------------------------------------------------------------
 
 enum class Reduction { none, sum, sub, prod, min, max, mean };
 

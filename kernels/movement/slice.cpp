@@ -32,9 +32,10 @@ namespace {
 
 // The selected range of each input dimension, and the origin of each output dimension.
 struct Selection {
-  std::vector<SliceRange> ranges;  // one per input dimension
-  std::vector<int>
-      dimensions;  // one per output dimension: the input dimension, or -1 for a new one of size 1
+  // One per input dimension.
+  std::vector<SliceRange> ranges;
+  // One per output dimension: the input dimension, or -1 for a new dimension of size 1.
+  std::vector<int> dimensions;
 };
 
 TensorDesc selected(const TensorDesc& in, const Selection& selection) {

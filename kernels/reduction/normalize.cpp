@@ -25,8 +25,8 @@ struct Rows {
   bool center = false;
   Divisor divisor = kNone;
   float epsilon = 0;
-  std::vector<int64_t>
-      channel_steps;  // of gamma and beta along the dimensions of `view`; empty if there are none
+  // Strides of gamma and beta along the dimensions of `view`; empty without gamma and beta.
+  std::vector<int64_t> channel_steps;
 };
 
 void mark(Rows& rows, const std::vector<int64_t>& axes) {

@@ -15,7 +15,8 @@ typedef struct {
   int start_d, start_h, start_w, weight_d, weight_h, weight_w;  // offsets of the axes' tables
   int kd, kh, kw;
   int channels, vectors;
-  int row_tiles, tiles, tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item
+  // Tiles of a row, of all rows of all images, of a work-item.
+  int row_tiles, tiles, tiles_per_item;
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

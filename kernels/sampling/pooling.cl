@@ -11,7 +11,8 @@ typedef struct {
   int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
   int end_d, end_h, end_w;  // sizes with the end pads
   int channels, vectors;
-  int row_tiles, tiles, tiles_per_item;  // tiles of a row, of all rows of all images, of a work-item
+  // Tiles of a row, of all rows of all images, of a work-item.
+  int row_tiles, tiles, tiles_per_item;
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

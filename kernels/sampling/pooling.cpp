@@ -20,8 +20,8 @@ enum Mode { kMaximum = 0, kAverageInside = 1, kAverageWithPads = 2 };
 // The geometry in the terms of a convolution (one group, in_channels = channels), and the members
 // that only pooling has.
 struct PoolShape : ConvShape {
-  std::array<int64_t, 3> end{
-      1, 1, 1};  // sizes with the end pads, up to which averages that include pads count
+  // Sizes including the end pads; averages that include pads count elements up to here.
+  std::array<int64_t, 3> end{1, 1, 1};
   Mode mode = kMaximum;
 };
 

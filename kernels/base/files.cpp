@@ -44,7 +44,7 @@ std::string unguessable_name() {
 }
 
 // Locks a new temporary file, so that remove_abandoned_files() does not delete it. Returns false if
-// another process already holds the lock, in order to delete the file.
+// that function, in another process, was faster: it has locked the file or deleted it.
 bool hold(int file) {
   // Some file systems lack locks; the file then counts as locked.
   if (flock(file, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;

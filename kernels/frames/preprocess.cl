@@ -1,7 +1,7 @@
 // Converts the planes of a video frame to one image of a network input. Each work-item computes
 // ROWS rows of V neighbouring pixels. Colours are bit-exact with GStreamer's videoconvert (8-bit
 // coefficients, the chroma sample that covers the pixel), resizing with OpenCV's INTER_LINEAR on
-// 8-bit pixels: a network receives the same picture from either.
+// 8-bit pixels: a network receives the same picture from this kernel as from those two.
 // Defines: V, ROWS; GROUP_X, GROUP_Y; YUV 1 or 0; IMAGES 1: the planes Y and UV are images of 8-bit
 // UNORM texels (surfaces of a decoder, in any tiling), 0: buffers; OUT_T: float, half, uchar, char
 // or int.

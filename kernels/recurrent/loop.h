@@ -14,7 +14,7 @@ namespace clinfer {
 class IterationLimit {
  public:
   // Past kToInferShapes the model is rejected; past kToSimplify a loop is not unrolled or folded,
-  // and runs as a loop.
+  // and runs as a loop; past kAtInference the inference fails.
   static constexpr int64_t kToInferShapes = int64_t{1} << 21, kToSimplify = int64_t{1} << 19,
                            kAtInference = int64_t{1} << 24;
 

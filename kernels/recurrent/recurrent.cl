@@ -21,7 +21,8 @@ typedef struct {
 } FN(Args);
 
 #define ROWS (GATES * a.hidden)
-// The gates for which the matrix is multiplied with the state itself.
+// The gates to which the product of matrix and state is added directly. GRU's last gate needs the
+// reset gate first.
 #define STATED (KIND == 2 || KIND == 3 ? 2 : GATES)
 
 float FN(gate)(float v, float clip) { return clip > 0 ? clamp(v, -clip, clip) : v; }

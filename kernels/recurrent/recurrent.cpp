@@ -121,9 +121,8 @@ class Stepper {
 
   void step(const float* x, float* h, float* c) {
     const int64_t n = s_.hidden;
-    const int64_t with_state =
-        s_.kind == Kind::gru ? 2
-                             : s_.gates();  // the reset gate scales the state of GRU's last gate
+    // GRU's last gate needs the reset gate before the state is added.
+    const int64_t with_state = s_.kind == Kind::gru ? 2 : s_.gates();
     for (int64_t row = 0; row < s_.gates() * n; ++row)
       gates_[static_cast<size_t>(row)] =
           dot(weights_.w + row * weights_.in, x, weights_.in) + bias(row) +

@@ -29,6 +29,7 @@ struct ModelOptions {
   ResizeChoice resize_mode = ResizeChoice::automatic;
   ColorChoice color_format = ColorChoice::automatic;
   std::string mean, scale;  // numbers, comma separated
+  ColorArithmetic color_arithmetic = ColorArithmetic::exact;
   std::string post_process = "auto";
 };
 

@@ -71,6 +71,7 @@ class Picture {
   FrameTransform settle() {
     FrameTransform transform;
     transform.nhwc = image_.nhwc;
+    transform.color_arithmetic = options_.color_arithmetic;
     settle_resize(transform);
     settle_color(transform);
     transform.mean = per_channel(options_.mean, {"mean_values", "mean"}, "mean", 0,

@@ -16,11 +16,15 @@ struct FormatName {
   PixelFormat format;
 };
 constexpr FormatName kFormats[] = {
-    {"NV12", PixelFormat::nv12},   {"NV21", PixelFormat::nv21}, {"I420", PixelFormat::i420},
-    {"YV12", PixelFormat::yv12},   {"YUY2", PixelFormat::yuy2}, {"UYVY", PixelFormat::uyvy},
-    {"RGB", PixelFormat::rgb},     {"BGR", PixelFormat::bgr},   {"RGBX", PixelFormat::rgbx},
-    {"BGRX", PixelFormat::bgrx},   {"XRGB", PixelFormat::xrgb}, {"XBGR", PixelFormat::xbgr},
-    {"GRAY8", PixelFormat::gray8},
+    {"NV12", PixelFormat::nv12},      {"NV21", PixelFormat::nv21},
+    {"I420", PixelFormat::i420},      {"YV12", PixelFormat::yv12},
+    {"YUY2", PixelFormat::yuy2},      {"UYVY", PixelFormat::uyvy},
+    {"RGB", PixelFormat::rgb},        {"BGR", PixelFormat::bgr},
+    {"RGBX", PixelFormat::rgbx},      {"BGRX", PixelFormat::bgrx},
+    {"XRGB", PixelFormat::xrgb},      {"XBGR", PixelFormat::xbgr},
+    {"GRAY8", PixelFormat::gray8},    {"NV16", PixelFormat::nv16},
+    {"Y42B", PixelFormat::y42b},      {"Y444", PixelFormat::y444},
+    {"P010_10LE", PixelFormat::p010}, {"I420_10LE", PixelFormat::i420_10},
 };
 
 PixelFormat parse_format(std::string name) {

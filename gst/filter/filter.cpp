@@ -51,14 +51,14 @@ using clinfer::Property;
 
 GstStaticPadTemplate sink_template =
     GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
+                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_INPUT_FORMATS)));
 GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
     "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE("RGB")));
 
 const std::vector<Property<FilterSettings>>& properties() {
   using S = FilterSettings;
-  using clinfer::choice, clinfer::ColorChoice, clinfer::OutputRange, clinfer::ResizeChoice,
-      clinfer::text;
+  using clinfer::choice, clinfer::ColorArithmetic, clinfer::ColorChoice, clinfer::OutputRange,
+      clinfer::ResizeChoice, clinfer::text;
   static const std::vector<Property<S>> rows = {
       text<&S::model>("model", "Model", "Model whose output is a picture"),
       text<&S::device>("device", "Device",
@@ -75,6 +75,13 @@ const std::vector<Property<FilterSettings>>& properties() {
                                 {ColorChoice::bgr, "BGR", "bgr"},
                                 {ColorChoice::rgb, "RGB", "rgb"},
                                 {ColorChoice::gray, "Grey, of one channel", "gray"}}),
+      choice<&S::color_arithmetic>(
+          "color-arithmetic", "Colour arithmetic", "How Y'CbCr frames become RGB",
+          "GstClinferFilterColorArithmetic",
+          {{ColorArithmetic::exact, "By the matrix and range of the caps, rounded once", "exact"},
+           {ColorArithmetic::videoconvert,
+            "To the bit as GStreamer's videoconvert, whose coefficients have 8 bits",
+            "videoconvert"}}),
       text<&S::mean>("mean", "Mean",
                      "Subtracted from pixel values 0..255: a number, or one per channel"),
       text<&S::scale>("scale", "Scale",

@@ -125,6 +125,7 @@ void PictureModel::run(const Frame& frame, uint8_t* rows, int stride) {
   FrameTransform plain;
   plain.resize = network_.transform.resize;
   plain.color = ColorOrder::rgb;
+  plain.color_arithmetic = network_.transform.color_arithmetic;
   plain.nhwc = true;
   const bool keeps_colors = network_.channels == 1 && frame.format != PixelFormat::gray8;
   Tensor colors;

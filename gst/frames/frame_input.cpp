@@ -20,6 +20,8 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const Surfac
     frame_ = picture.frame;
     visible_ = picture.visible;
     try {
+      if (frame_.format != PixelFormat::nv12)
+        throw Error{ErrorCode::unsupported, "only NV12 surfaces are read on the device"};
       surface_ = import_surface(buffer, display, frame_, model);
       return;
     } catch (const Error& error) {

@@ -41,6 +41,16 @@ std::optional<PixelFormat> pixel_format(GstVideoFormat format) {
       return PixelFormat::xbgr;
     case GST_VIDEO_FORMAT_GRAY8:
       return PixelFormat::gray8;
+    case GST_VIDEO_FORMAT_NV16:
+      return PixelFormat::nv16;
+    case GST_VIDEO_FORMAT_Y42B:
+      return PixelFormat::y42b;
+    case GST_VIDEO_FORMAT_Y444:
+      return PixelFormat::y444;
+    case GST_VIDEO_FORMAT_P010_10LE:
+      return PixelFormat::p010;
+    case GST_VIDEO_FORMAT_I420_10LE:
+      return PixelFormat::i420_10;
     default:
       return std::nullopt;
   }
@@ -107,7 +117,8 @@ void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer) {
     const int64_t columns = GST_VIDEO_FRAME_COMP_WIDTH(&mapped, c);
     const int64_t stride = GST_VIDEO_FRAME_PLANE_STRIDE(&mapped, plane);
     const int64_t row_bytes = GST_VIDEO_FORMAT_INFO_POFFSET(format, c) +
-                              (columns - 1) * GST_VIDEO_FORMAT_INFO_PSTRIDE(format, c) + 1;
+                              (columns - 1) * GST_VIDEO_FORMAT_INFO_PSTRIDE(format, c) +
+                              (GST_VIDEO_FORMAT_INFO_BITS(format) + 7) / 8;
     const int64_t start = static_cast<const guint8*>(GST_VIDEO_FRAME_PLANE_DATA(&mapped, plane)) -
                           static_cast<const guint8*>(map.data);
     const int64_t end = start + (rows - 1) * stride + row_bytes;

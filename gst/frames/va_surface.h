@@ -15,9 +15,13 @@ namespace clinfer {
 #ifdef CLINFER_HAVE_VA
 inline constexpr bool kHaveSurfaces = true;
 #define CLINFER_SURFACE_CAPS GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:VAMemory", "NV12") ";"
+// Of clinfer: surfaces of 10 bits are mapped.
+#define CLINFER_INPUT_SURFACE_CAPS \
+  GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:VAMemory", "{ NV12, P010_10LE }") ";"
 #else
 inline constexpr bool kHaveSurfaces = false;
 #define CLINFER_SURFACE_CAPS
+#define CLINFER_INPUT_SURFACE_CAPS
 #endif
 
 bool is_surface_caps(const GstCaps* caps);

@@ -39,9 +39,10 @@ using clinfer::Handle;
 
 GstStaticPadTemplate sink_template =
     GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
-GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
+                            GST_STATIC_CAPS(CLINFER_INPUT_SURFACE_CAPS CLINFER_INPUT_CAPS));
+GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
+                            GST_STATIC_CAPS(CLINFER_INPUT_SURFACE_CAPS CLINFER_INPUT_CAPS));
 
 Element& element_of(GstObject* object) { return *GST_CLINFER(object)->element; }
 

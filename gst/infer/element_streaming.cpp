@@ -240,6 +240,7 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
     return GST_FLOW_NOT_NEGOTIATED;
   }
   statistics_.count_in();
+  GST_LOG_OBJECT(self_, "frame in: %" GST_TIME_FORMAT, GST_TIME_ARGS(GST_BUFFER_PTS(buffer.get())));
   if constexpr (kHaveSurfaces)
     if (has_surfaces_ && take_surfaces_) compile_for(display_of(buffer.get(), loader_.display()));
   auto job = std::make_unique<Job>();
@@ -288,6 +289,8 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   GST_OBJECT_UNLOCK(self_);
   if (degraded) report_quality(job->buffer.get());
   if (dropped) {
+    GST_LOG_OBJECT(self_, "frame dropped: %" GST_TIME_FORMAT,
+                   GST_TIME_ARGS(GST_BUFFER_PTS(job->buffer.get())));
     statistics_.count_dropped();
     dropped_ = true;
     return GST_FLOW_OK;
@@ -344,6 +347,7 @@ bool Element::set_caps(const GstEvent* event) {
 
 GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
   const auto flow_of = [](bool done) { return done ? GST_FLOW_OK : GST_FLOW_ERROR; };
+  GST_LOG_OBJECT(self_, "event: %" GST_PTR_FORMAT, event.get());
   switch (GST_EVENT_TYPE(event.get())) {
     case GST_EVENT_FLUSH_START: {
       const bool sent = gst_pad_push_event(src_, event.release());
@@ -507,6 +511,8 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   }
   if (outcome == Outcome::late) statistics_.count_late();
   statistics_.count_out(outcome == Outcome::run);
+  GST_LOG_OBJECT(self_, "frame out: %" GST_TIME_FORMAT ", %s",
+                 GST_TIME_ARGS(GST_BUFFER_PTS(buffer.get())), name_of(outcome).data());
 
   const GstFlowReturn flow = gst_pad_push(src_, buffer.release());
   if (flow == GST_FLOW_OK || !queue_.is_current(generation)) return;

@@ -244,6 +244,13 @@ const std::vector<ElementProperty>& element_properties() {
            {ColorChoice::bgr, "Blue first", "bgr"},
            {ColorChoice::rgb, "Red first", "rgb"},
            {ColorChoice::gray, "Luma", "gray"}}),
+      choice<&S::color_arithmetic>(
+          "color-arithmetic", "Colour arithmetic", "How Y'CbCr frames become RGB",
+          "GstClinferColorArithmetic",
+          {{ColorArithmetic::exact, "By the matrix and range of the caps, rounded once", "exact"},
+           {ColorArithmetic::videoconvert,
+            "To the bit as GStreamer's videoconvert, whose coefficients have 8 bits",
+            "videoconvert"}}),
       text<&S::mean>("mean", "Mean",
                      "Subtracted from pixel values 0..255: one number, or one per channel, comma "
                      "separated (unset: as the model, files beside it or its family say, else 0)"),

@@ -1,10 +1,10 @@
 // Converts the planes of a video frame to one image of a network input. Each work-item computes
-// ROWS rows of V neighbouring pixels. Colours are bit-exact with GStreamer's videoconvert (8-bit
-// coefficients, the chroma sample that covers the pixel), resizing with OpenCV's INTER_LINEAR on
-// 8-bit pixels: a network receives the same picture from this kernel as from those two.
-// Defines: V, ROWS; GROUP_X, GROUP_Y; YUV 1 or 0; IMAGES 1: the planes Y and UV are images of 8-bit
-// UNORM texels (surfaces of a decoder, in any tiling), 0: buffers; OUT_T: float, half, uchar, char
-// or int.
+// ROWS rows of V neighbouring pixels. Colours are computed exactly, or bit-exact with GStreamer's
+// videoconvert (8-bit coefficients); both use the chroma sample that covers the pixel. Resizing is
+// bit-exact with OpenCV's INTER_LINEAR on 8-bit pixels.
+// Defines: V, ROWS; GROUP_X, GROUP_Y; YUV 1 or 0; EXACT 1 or 0; SAMPLE_BYTES 1, or 2 for 10 bits;
+// IMAGES 1: the planes Y and UV are images of 8-bit UNORM texels (surfaces of a decoder, in any
+// tiling), 0: buffers; OUT_T: float, half, uchar, char or int.
 
 struct FN(Args) {
   int component_offset[3], row_stride[3], step[3];  // bytes; Y, U, V or R, G, B
@@ -13,7 +13,8 @@ struct FN(Args) {
   int to_x, to_y, to_width, to_height;              // its position in the network's input
   int width, height, channels;                      // of the network's input
   int stride_x, stride_y, stride_c, out_offset;     // elements
-  int coefficient[5];                               // Y; V to R; U to B; U to G; V to G (times 256)
+  int coefficient[5];                               // Y; V to R; U to B; U to G; V to G
+  int down, black, middle, fraction_bits;           // see SAMPLE, EXACT
   float weight[9], bias[3], pad[3];                 // from 8-bit R, G, B to the network's channels
 };
 
@@ -76,19 +77,38 @@ INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second
 #define PLANES __global const uchar *p0, __global const uchar *p1, __global const uchar *p2
 #define PLANE_NAMES c0, c1, c2
 
-// Samples of one component at V columns of one row.
+// The sample at byte x of a row; its address need not be even.
+#if SAMPLE_BYTES == 1
+#define BYTES(p, x) (p)[x]
+#else
+#define BYTES(p, x) ((p)[x] | ((p)[(x) + 1] << 8))
+#endif
+
+// Samples of one component at V columns of one row, x in bytes.
 INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
 #if V == 1
-  return p[x];
+  return BYTES(p, x);
 #elif V == 4
-  return (int4)(p[x.s0], p[x.s1], p[x.s2], p[x.s3]);
+  return (int4)(BYTES(p, x.s0), BYTES(p, x.s1), BYTES(p, x.s2), BYTES(p, x.s3));
 #elif V == 8
-  return (int8)(p[x.s0], p[x.s1], p[x.s2], p[x.s3], p[x.s4], p[x.s5], p[x.s6], p[x.s7]);
+  return (int8)(BYTES(p, x.s0), BYTES(p, x.s1), BYTES(p, x.s2), BYTES(p, x.s3), BYTES(p, x.s4),
+                BYTES(p, x.s5), BYTES(p, x.s6), BYTES(p, x.s7));
 #else
-  return (int16)(p[x.s0], p[x.s1], p[x.s2], p[x.s3], p[x.s4], p[x.s5], p[x.s6], p[x.s7],
-                 p[x.s8], p[x.s9], p[x.sa], p[x.sb], p[x.sc], p[x.sd], p[x.se], p[x.sf]);
+  return (int16)(BYTES(p, x.s0), BYTES(p, x.s1), BYTES(p, x.s2), BYTES(p, x.s3), BYTES(p, x.s4),
+                 BYTES(p, x.s5), BYTES(p, x.s6), BYTES(p, x.s7), BYTES(p, x.s8), BYTES(p, x.s9),
+                 BYTES(p, x.sa), BYTES(p, x.sb), BYTES(p, x.sc), BYTES(p, x.sd), BYTES(p, x.se),
+                 BYTES(p, x.sf));
 #endif
 }
+#endif
+
+// What is computed with: 10 bits for exact colours, else 8.
+#if SAMPLE_BYTES == 1
+#define SAMPLE(v) (v)
+#elif EXACT
+#define SAMPLE(v) (((v) >> a->down) & 1023)
+#else
+#define SAMPLE(v) ((((v) >> a->down) & 1023) >> 2)
 #endif
 
 // (a - 128 as both bytes of a 16-bit number) * c / 65536: the arithmetic of videoconvert's colour
@@ -103,18 +123,28 @@ void FN(pixels)(PLANES, const struct FN(Args) * a, int y, INTV(V) x, INTV(V) * r
   const int cy = y >> a->shift_y;
   const INTV(V) cx = x >> a->shift_x;
 #if IMAGES
-  INTV(V) cr, none;
-  const INTV(V) l = FN(load)(luma, x, y, &none), cb = FN(load)(chroma, cx, cy, &cr);
-  const INTV(V) u = SPREAD(cb), v = SPREAD(cr);
+  INTV(V) second, none;
+  const INTV(V) first = FN(load)(chroma, cx, cy, &second);
+  const INTV(V) l = SAMPLE(FN(load)(luma, x, y, &none)), cb = SAMPLE(first), cr = SAMPLE(second);
 #else
-  const INTV(V) l = FN(load)(p0 + y * a->row_stride[0], x * a->step[0]);
-  const INTV(V) u = SPREAD(FN(load)(p1 + cy * a->row_stride[1], cx * a->step[1]));
-  const INTV(V) v = SPREAD(FN(load)(p2 + cy * a->row_stride[2], cx * a->step[2]));
+  const INTV(V) l = SAMPLE(FN(load)(p0 + y * a->row_stride[0], x * a->step[0]));
+  const INTV(V) cb = SAMPLE(FN(load)(p1 + cy * a->row_stride[1], cx * a->step[1]));
+  const INTV(V) cr = SAMPLE(FN(load)(p2 + cy * a->row_stride[2], cx * a->step[2]));
 #endif
+#if EXACT
+  // Fixed point with `fraction_bits` of fraction, rounded to 8 bits.
+  const INTV(V) u = cb - a->middle, v = cr - a->middle;
+  const INTV(V) grey = (l - a->black) * a->coefficient[0] + (1 << (a->fraction_bits - 1));
+  *r = clamp((grey + v * a->coefficient[1]) >> a->fraction_bits, 0, 255);
+  *g = clamp((grey + u * a->coefficient[3] + v * a->coefficient[4]) >> a->fraction_bits, 0, 255);
+  *b = clamp((grey + u * a->coefficient[2]) >> a->fraction_bits, 0, 255);
+#else
+  const INTV(V) u = SPREAD(cb), v = SPREAD(cr);
   const INTV(V) grey = SCALED(SPREAD(l), a->coefficient[0]);
   *r = clamp(grey + SCALED(v, a->coefficient[1]), -128, 127) + 128;
   *g = clamp(grey + SCALED(u, a->coefficient[3]) + SCALED(v, a->coefficient[4]), -128, 127) + 128;
   *b = clamp(grey + SCALED(u, a->coefficient[2]), -128, 127) + 128;
+#endif
 #else
   *r = FN(load)(p0 + y * a->row_stride[0], x * a->step[0]);
   *g = FN(load)(p1 + y * a->row_stride[1], x * a->step[1]);

@@ -23,6 +23,8 @@ struct Layout {
   bool yuv = false;
   int shift_x = 0, shift_y = 0;           // of the second and third component
   std::array<Component, 3> components{};  // Y, U, V or R, G, B
+  int down = 0;                           // of samples of 10 bits in two bytes: their place
+  int depth = 8;                          // bits of a sample
 };
 
 Layout layout_of(PixelFormat format) {
@@ -53,6 +55,16 @@ Layout layout_of(PixelFormat format) {
       return {false, 0, 0, {{{0, 3, 4}, {0, 2, 4}, {0, 1, 4}}}};
     case PixelFormat::gray8:
       return {false, 0, 0, {{{0, 0, 1}, {0, 0, 1}, {0, 0, 1}}}};
+    case PixelFormat::nv16:
+      return {true, 1, 0, {{{0, 0, 1}, {1, 0, 2}, {1, 1, 2}}}};
+    case PixelFormat::y42b:
+      return {true, 1, 0, {{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}}};
+    case PixelFormat::y444:
+      return {true, 0, 0, {{{0, 0, 1}, {1, 0, 1}, {2, 0, 1}}}};
+    case PixelFormat::p010:
+      return {true, 1, 1, {{{0, 0, 2}, {1, 0, 4}, {1, 2, 4}}}, 6, 10};
+    case PixelFormat::i420_10:
+      return {true, 1, 1, {{{0, 0, 2}, {1, 0, 2}, {2, 0, 2}}}, 0, 10};
   }
   return {};
 }
@@ -131,17 +143,31 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
   return {from, to};
 }
 
-// Coefficients times 256, rounded as in videoconvert: Y; V to R; U to B; U to G; V to G.
-std::array<int, 5> coefficients(YuvMatrix matrix, bool full_range) {
+// From Y'CbCr to RGB in integers. Coefficients: Y; V to R; U to B; U to G; V to G.
+struct ColorMatrix {
+  std::array<int, 5> coefficient{};
+  int black = 0, middle = 0, fraction_bits = 0;  // of exact colours
+};
+
+ColorMatrix color_matrix(const Frame& frame, int depth, ColorArithmetic arithmetic) {
   double kr = 0.299, kb = 0.114;
-  if (matrix == YuvMatrix::bt709) kr = 0.2126, kb = 0.0722;
-  if (matrix == YuvMatrix::bt2020) kr = 0.2627, kb = 0.0593;
+  if (frame.matrix == YuvMatrix::bt709) kr = 0.2126, kb = 0.0722;
+  if (frame.matrix == YuvMatrix::bt2020) kr = 0.2627, kb = 0.0593;
   const double kg = 1 - kr - kb;
-  const double luma = full_range ? 256 : 256 * 255.0 / 219;
-  const double chroma = full_range ? 256 : 256 * 255.0 / 224;
+  // Times 256 on 8-bit samples, as videoconvert rounds them. Exact: with as many bits of fraction as
+  // 32-bit integers have room for; luma and chroma together stay below 1.3e9.
+  const bool exact = arithmetic == ColorArithmetic::exact;
+  const int fraction_bits = exact ? depth + 11 : 8;
+  const int unit = exact ? 1 << (depth - 8) : 1;  // samples are this much finer than 8 bits
+  const double full = frame.full_range && exact ? (1 << depth) - 1 : 255;
+  const double luma = (1 << fraction_bits) * 255.0 / (frame.full_range ? full : 219 * unit);
+  const double chroma = (1 << fraction_bits) * 255.0 / (frame.full_range ? full : 224 * unit);
   const auto rounded = [](double v) { return static_cast<int>(std::rint(v)); };
-  return {rounded(luma), rounded(chroma * 2 * (1 - kr)), rounded(chroma * 2 * (1 - kb)),
-          rounded(-chroma * 2 * (1 - kb) * kb / kg), rounded(-chroma * 2 * (1 - kr) * kr / kg)};
+  return {{rounded(luma), rounded(chroma * 2 * (1 - kr)), rounded(chroma * 2 * (1 - kb)),
+           rounded(-chroma * 2 * (1 - kb) * kb / kg), rounded(-chroma * 2 * (1 - kr) * kr / kg)},
+          frame.full_range ? 0 : 16 * unit,
+          128 * unit,
+          fraction_bits};
 }
 
 // From 8-bit R, G, B to the network's channels: combines colour order, mean and scale.
@@ -186,6 +212,7 @@ struct DeviceArgs {
   int width, height, channels;
   int stride_x, stride_y, stride_c, out_offset;
   int coefficient[5];
+  int down, black, middle, fraction_bits;
   float weight[9], bias[3], pad[3];
 };
 
@@ -215,37 +242,51 @@ Tap tap(int i, int from, int from_size, int to_size) {
 // R, G, B of one pixel of a frame.
 class PixelReader {
  public:
-  explicit PixelReader(const Frame& frame)
+  PixelReader(const Frame& frame, ColorArithmetic arithmetic)
       : frame_(frame),
         layout_(layout_of(frame.format)),
-        coefficient_(coefficients(frame.matrix, frame.full_range)) {}
+        exact_(arithmetic == ColorArithmetic::exact),
+        matrix_(color_matrix(frame, layout_.depth, arithmetic)) {}
 
   std::array<int, 3> operator()(int x, int y) const {
     const int a = sample(0, x, y);
     const int b = sample(1, x >> layout_.shift_x, y >> layout_.shift_y);
     const int c = sample(2, x >> layout_.shift_x, y >> layout_.shift_y);
     if (!layout_.yuv) return {a, b, c};
+    const std::array<int, 5>& k = matrix_.coefficient;
+    if (exact_) {
+      const int u = b - matrix_.middle, v = c - matrix_.middle;
+      const int luma = (a - matrix_.black) * k[0] + (1 << (matrix_.fraction_bits - 1));
+      const auto limited = [&](int value) {
+        return std::clamp(value >> matrix_.fraction_bits, 0, 255);
+      };
+      return {limited(luma + v * k[1]), limited(luma + u * k[3] + v * k[4]),
+              limited(luma + u * k[2])};
+    }
     const auto scaled = [](int value, int k) {  // both bytes are value - 128, as videoconvert does
       const int centered = value - 128;
       return (((centered * 256) | (centered & 255)) * k) >> 16;
     };
     const auto limited = [](int value) { return std::clamp(value, -128, 127) + 128; };
-    const int luma = scaled(a, coefficient_[0]);
-    return {limited(luma + scaled(c, coefficient_[1])),
-            limited(luma + scaled(b, coefficient_[3]) + scaled(c, coefficient_[4])),
-            limited(luma + scaled(b, coefficient_[2]))};
+    const int luma = scaled(a, k[0]);
+    return {limited(luma + scaled(c, k[1])), limited(luma + scaled(b, k[3]) + scaled(c, k[4])),
+            limited(luma + scaled(b, k[2]))};
   }
 
  private:
   int sample(int component, int x, int y) const {
     const Component& c = layout_.components[component];
-    return frame_
-        .planes[c.plane][int64_t{y} * frame_.strides[c.plane] + int64_t{x} * c.step + c.offset];
+    const uint8_t* at = frame_.planes[c.plane] + int64_t{y} * frame_.strides[c.plane] +
+                        int64_t{x} * c.step + c.offset;
+    if (layout_.depth == 8) return *at;
+    const int value = ((at[0] | at[1] << 8) >> layout_.down) & 1023;
+    return exact_ ? value : value >> 2;
   }
 
   const Frame& frame_;
   Layout layout_;
-  std::array<int, 5> coefficient_;
+  bool exact_;
+  ColorMatrix matrix_;
 };
 
 }  // namespace
@@ -282,6 +323,16 @@ std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
       return {{{h, 4 * w}, {}, {}}};
     case PixelFormat::gray8:
       return {{{h, w}, {}, {}}};
+    case PixelFormat::nv16:
+      return {{{h, w}, {h, 2 * half_w}, {}}};
+    case PixelFormat::y42b:
+      return {{{h, w}, {h, half_w}, {h, half_w}}};
+    case PixelFormat::y444:
+      return {{{h, w}, {h, w}, {h, w}}};
+    case PixelFormat::p010:
+      return {{{h, 2 * w}, {half_h, 4 * half_w}, {}}};
+    case PixelFormat::i420_10:
+      return {{{h, 2 * w}, {half_h, 2 * half_w}, {half_h, 2 * half_w}}};
   }
   return {};
 }
@@ -352,7 +403,12 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
   args.stride_c = checked(out.strides[c_dim], "a stride of the network's input");
   args.out_offset = checked(out.strides[0] * image, "the place of an image in the network's input");
   checked(out.offset + out.span(), "the size of the network's input");
-  std::copy_n(coefficients(frame.matrix, frame.full_range).begin(), 5, args.coefficient);
+  const ColorMatrix matrix = color_matrix(frame, layout.depth, transform.color_arithmetic);
+  std::copy_n(matrix.coefficient.begin(), 5, args.coefficient);
+  args.down = layout.down;
+  args.black = matrix.black;
+  args.middle = matrix.middle;
+  args.fraction_bits = matrix.fraction_bits;
   std::copy_n(m.weight.begin(), 9, args.weight);
   std::copy_n(m.bias.begin(), 3, args.bias);
   std::copy_n(m.pad.begin(), 3, args.pad);
@@ -363,6 +419,9 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
   for (const auto& [name, value] : point.values)
     spec.defines.emplace_back(name, std::to_string(value));
   spec.defines.emplace_back("YUV", layout.yuv ? "1" : "0");
+  spec.defines.emplace_back("EXACT",
+                            transform.color_arithmetic == ColorArithmetic::exact ? "1" : "0");
+  spec.defines.emplace_back("SAMPLE_BYTES", layout.depth == 8 ? "1" : "2");
   spec.defines.emplace_back("IMAGES", planes == nullptr ? "1" : "0");
   spec.defines.emplace_back("OUT_T", type);
   const auto covered = [](int size, int step, size_t group) {
@@ -480,7 +539,7 @@ Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, 
                            int height, int channels) {
   const Fit f = fit(frame, transform, width, height);
   const Mixing m = mixing(transform, channels);
-  const PixelReader pixel(frame);
+  const PixelReader pixel(frame, transform.color_arithmetic);
   Tensor out =
       Tensor::allocate(ElementType::f32, transform.nhwc ? Shape{1, height, width, channels}
                                                         : Shape{1, channels, height, width});

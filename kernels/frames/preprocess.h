@@ -12,7 +12,9 @@
 
 namespace clinfer {
 
-// Memory layouts of 8-bit video frames, by GStreamer's names. x: unused byte, a: alpha (ignored).
+// Memory layouts of video frames, by GStreamer's names. x: unused byte, a: alpha (ignored). Samples
+// have 8 bits, except in p010 (laid out as nv12) and i420_10 (as i420): these have 10 bits in two
+// bytes, little endian, p010 in the upper bits and i420_10 in the lower ones.
 enum class PixelFormat {
   nv12,
   nv21,
@@ -26,7 +28,12 @@ enum class PixelFormat {
   bgrx,
   xrgb,
   xbgr,
-  gray8
+  gray8,
+  nv16,
+  y42b,
+  y444,
+  p010,
+  i420_10
 };
 
 // From Y'CbCr to RGB; ignored for RGB formats. range: video (16..235) or full.
@@ -48,6 +55,10 @@ struct Frame {
   Rect region;  // the part of the picture to take; width 0: all of it
 };
 
+// How Y'CbCr becomes RGB. exact: by the matrix and range of the frame, rounded to 8 bits once.
+// videoconvert: with the 8-bit coefficients of GStreamer's videoconvert, to the bit.
+enum class ColorArithmetic { exact, videoconvert };
+
 enum class ResizeMode { stretch, letterbox, crop };
 enum class ColorOrder { bgr, rgb, gray };
 
@@ -60,6 +71,7 @@ struct FrameTransform {
   float pad_value = 0;   // 0..255, around a letterboxed picture (before mean and scale)
   bool centered = true;  // letterbox: picture in the middle, else at the top left
   bool nhwc = false;     // the input's logical shape is [N,H,W,C], not [N,C,H,W]
+  ColorArithmetic color_arithmetic = ColorArithmetic::exact;
 };
 
 // The mapping between the picture and the network's input: frame_x = (x - left) * x_scale +
@@ -98,12 +110,11 @@ std::array<PlaneRows, 3> rows_of_region(const Frame& frame);
 // Makes the launch that fills image `image` of `out` (logical [N,C,H,W] or [N,H,W,C] by
 // transform.nhwc; any strides; f32, f16, u8, i8 or i32) from the planes, which are Argument inputs
 // 0..2 (u8; only those that the format has are used). planes[i].offset counts from the input's
-// first element. The result is bit-exact with a video converter followed by a resizer: colours as
-// GStreamer's videoconvert computes them in 8 bits (chroma: the sample that covers the pixel), then
-// bilinear as OpenCV's INTER_LINEAR on 8-bit images (half-pixel centres, no antialias, edges
-// clamped to the region). With 1 channel the result is gray, for any colour order. Throws
-// Error{bad_argument} for impossible values (region outside the picture, scale 0, channels other
-// than 1 or 3, sizes).
+// first element. Colours follow transform.color_arithmetic (chroma: the sample that covers the
+// pixel); resizing is bilinear as OpenCV's INTER_LINEAR on 8-bit images (half-pixel centres, no
+// antialias, edges clamped to the region). With 1 channel the result is gray, for any colour order.
+// Throws Error{bad_argument} for impossible values (region outside the picture, scale 0, channels
+// other than 1 or 3, sizes).
 KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>& planes,
                            const FrameTransform& transform, const TensorDesc& out, int image,
                            const TuningPoint& point);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -218,6 +219,57 @@ TEST(Clinfer, TilesFindWhatIsTooSmallInTheWholePicture) {
   EXPECT_EQ(balls("tiles=4x3 classes=other"), std::vector<size_t>(12, 0));
 }
 
+// 4:2:2, 4:4:4 and 10 bits show the same ball as 8 bits of 4:2:0.
+TEST(Clinfer, FindsTheBallInEveryLayoutOfSamples) {
+  const auto ball_in = [](const std::string& format) {
+    Pipeline pipeline("videotestsrc pattern=ball num-buffers=1 ! video/x-raw,format=" + format +
+                      ",width=322,height=242 ! clinfer model=" CLINFER_SOURCE_DIR
+                      "/pipelines/models/ball.xml ! appsink name=sink sync=false "
+                      "wait-on-eos=false");
+    gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+    EXPECT_EQ(error_on(pipeline.element, std::chrono::minutes(2)), "") << format;
+    const Handle<GstElement> sink(gst_bin_get_by_name(GST_BIN(pipeline.element), "sink"));
+    GstSample* sample = nullptr;
+    g_signal_emit_by_name(sink.get(), "pull-sample", &sample);
+    if (sample == nullptr) return std::vector<RegionView>{};
+    const auto regions = read_regions(gst_sample_get_buffer(sample), 322, 242);
+    gst_sample_unref(sample);
+    return regions;
+  };
+  const auto expected = ball_in("NV12");
+  ASSERT_EQ(expected.size(), 1u);
+  for (const char* format : {"NV16", "Y42B", "Y444", "P010_10LE", "I420_10LE"}) {
+    const auto found = ball_in(format);
+    ASSERT_EQ(found.size(), 1u) << format;
+    EXPECT_EQ(found[0].label, "ball") << format;
+    EXPECT_NEAR(found[0].x, expected[0].x, 2) << format;
+    EXPECT_NEAR(found[0].y, expected[0].y, 2) << format;
+    EXPECT_NEAR(found[0].width, expected[0].width, 2) << format;
+    EXPECT_NEAR(found[0].height, expected[0].height, 2) << format;
+  }
+}
+
+// The colour model's tensor is a tenth of the mean blue, green and red. White is 235 in limited
+// range.
+TEST(Clinfer, ColoursAreExactOrVideoconverts) {
+  const auto white = [](const std::string& properties) {
+    Harness harness("clinfer post-process=none model=" + color_model() + " " + properties);
+    harness.set_caps("I420", 16, 16);
+    EXPECT_EQ(harness.push({255, 255, 255}, 0), GST_FLOW_OK);
+    const auto out = harness.pull();
+    const auto results = read_results(out.get());
+    if (results.size() != 1 || results[0].tensors.size() != 1) return std::vector<float>{};
+    gsize bytes = 0;
+    const auto* data =
+        static_cast<const float*>(g_bytes_get_data(results[0].tensors[0].data.get(), &bytes));
+    std::vector<float> values(data, data + bytes / sizeof(float));
+    for (float& value : values) value = std::round(value * 100) / 10;
+    return values;
+  };
+  EXPECT_EQ(white(""), (std::vector<float>{255, 255, 255}));
+  EXPECT_EQ(white("color-arithmetic=videoconvert"), (std::vector<float>{253, 253, 253}));
+}
+
 TEST(Clinfer, InterlacedFramesAreToldOnce) {
   Harness harness;
   GstBus* bus = gst_bus_new();
@@ -250,6 +302,37 @@ TEST(Clinfer, RawTensorsAreAttached) {
   ASSERT_EQ(results[0].tensors.size(), 1u);
   EXPECT_EQ(results[0].tensors[0].name, "color");
   EXPECT_EQ(results[0].tensors[0].dims, (std::vector<int>{1, 3}));
+}
+
+TEST(Clinfer, LogsEachFrame) {
+  struct Counts {
+    std::atomic<int> in = 0, out = 0, caps = 0;
+    static void take(GstDebugCategory* category, GstDebugLevel, const char*, const char*, int,
+                     GObject*, GstDebugMessage* message, gpointer user) {
+      if (std::string(gst_debug_category_get_name(category)) != "clinfer") return;
+      auto& counts = *static_cast<Counts*>(user);
+      const std::string text = gst_debug_message_get(message);
+      counts.in += text.rfind("frame in: 0:00:0", 0) == 0;
+      counts.out += text.rfind("frame out: 0:00:0", 0) == 0 && text.find(", run") != text.npos;
+      counts.caps += text.rfind("event: caps", 0) == 0;
+    }
+  } counts;
+  gst_debug_add_log_function(Counts::take, &counts, nullptr);
+  gst_debug_set_active(TRUE);
+  gst_debug_set_threshold_for_name("clinfer", GST_LEVEL_LOG);
+  {
+    Harness harness;
+    harness.set_caps("NV12", 64, 48);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(harness.push(kGreen, i), GST_FLOW_OK);
+      harness.pull();
+    }
+  }
+  gst_debug_unset_threshold_for_name("clinfer");
+  gst_debug_remove_log_function_by_data(&counts);
+  EXPECT_EQ(counts.in, 3);
+  EXPECT_EQ(counts.out, 3);
+  EXPECT_EQ(counts.caps, 1);
 }
 
 // ---- order, flushes, end of stream

@@ -87,9 +87,10 @@ void check(const Picture& picture, const FrameTransform& transform, TensorDesc o
 }
 
 constexpr PixelFormat kFormats[] = {
-    PixelFormat::nv12, PixelFormat::nv21, PixelFormat::i420, PixelFormat::yv12, PixelFormat::yuy2,
-    PixelFormat::uyvy, PixelFormat::rgb,  PixelFormat::bgr,  PixelFormat::rgbx, PixelFormat::bgrx,
-    PixelFormat::xrgb, PixelFormat::xbgr, PixelFormat::gray8};
+    PixelFormat::nv12, PixelFormat::nv21, PixelFormat::i420,   PixelFormat::yv12, PixelFormat::yuy2,
+    PixelFormat::uyvy, PixelFormat::rgb,  PixelFormat::bgr,    PixelFormat::rgbx, PixelFormat::bgrx,
+    PixelFormat::xrgb, PixelFormat::xbgr, PixelFormat::gray8,  PixelFormat::nv16, PixelFormat::y42b,
+    PixelFormat::y444, PixelFormat::p010, PixelFormat::i420_10};
 
 TEST(Preprocess, AllFormatsOfOddSizes) {
   for (PixelFormat format : kFormats)
@@ -100,7 +101,10 @@ TEST(Preprocess, AllFormatsOfOddSizes) {
       FrameTransform transform;
       transform.mean = {104, 117, 123};
       transform.scale = {58.5f, 57.1f, 57.4f};
-      check(picture, transform, TensorDesc::channels_last(ElementType::f32, {1, 3, 13, 19}));
+      for (const auto arithmetic : {ColorArithmetic::exact, ColorArithmetic::videoconvert}) {
+        transform.color_arithmetic = arithmetic;
+        check(picture, transform, TensorDesc::channels_last(ElementType::f32, {1, 3, 13, 19}));
+      }
     }
 }
 
@@ -130,7 +134,8 @@ TEST(Preprocess, RegionsAreMadeFromTheirRowsAlone) {
           << static_cast<int>(format) << " from row " << region.y;
       if (region.width != 0) {
         EXPECT_EQ(rows[0].count, std::min(region.y + region.height, 13) - std::max(region.y, 0));
-        EXPECT_LE(rows[1].count, region.height / 2 + 1);
+        const bool halved = sizes[1].rows == 7;  // chroma of 4:2:0
+        EXPECT_LE(rows[1].count, halved ? region.height / 2 + 1 : rows[0].count);
       }
     }
 }
@@ -186,8 +191,68 @@ TEST(Preprocess, RangesAndMatrices) {
       picture.frame.full_range = full;
       FrameTransform transform;
       transform.color = ColorOrder::rgb;
-      check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 10, 20}));
+      for (const auto arithmetic : {ColorArithmetic::exact, ColorArithmetic::videoconvert}) {
+        transform.color_arithmetic = arithmetic;
+        check(picture, transform, TensorDesc::row_major(ElementType::f32, {1, 3, 10, 20}));
+      }
     }
+}
+
+// The colours that the standards' formulas give in floating point, of any sample.
+TEST(Preprocess, ColoursAreExact) {
+  const struct {
+    std::array<uint8_t, 3> yuv;
+    std::array<float, 3> bgr;
+  } cases[] = {{{128, 90, 160}, {54, 119, 181}},
+               {{235, 128, 128}, {255, 255, 255}},
+               {{200, 128, 128}, {214, 214, 214}},
+               {{16, 128, 128}, {0, 0, 0}}};
+  for (const auto& c : cases) {
+    const Picture picture = flat(PixelFormat::i420, 4, 4, c.yuv);
+    const Tensor out = evaluate_preprocess(picture.frame, {}, 1, 1, 3);
+    for (int k = 0; k < 3; ++k) EXPECT_EQ(out.data<float>()[k], c.bgr[k]);
+  }
+  for (const PixelFormat format : {PixelFormat::y444, PixelFormat::p010})
+    for (const YuvMatrix matrix : {YuvMatrix::bt601, YuvMatrix::bt709, YuvMatrix::bt2020})
+      for (const bool full : {false, true}) {
+        Picture picture = noise(format, 32, 16);
+        picture.frame.matrix = matrix;
+        picture.frame.full_range = full;
+        FrameTransform transform;
+        transform.color = ColorOrder::rgb;
+        transform.nhwc = true;
+        const Tensor out = evaluate_preprocess(picture.frame, transform, 32, 16, 3);
+        const double kr = matrix == YuvMatrix::bt601   ? 0.299
+                          : matrix == YuvMatrix::bt709 ? 0.2126
+                                                       : 0.2627;
+        const double kb = matrix == YuvMatrix::bt601   ? 0.114
+                          : matrix == YuvMatrix::bt709 ? 0.0722
+                                                       : 0.0593;
+        for (int y = 0; y < 16; ++y)
+          for (int x = 0; x < 32; ++x) {
+            std::array<double, 3> yuv{};
+            const bool deep = format == PixelFormat::p010;
+            for (int i = 0; i < 3; ++i) {
+              const int plane = deep ? std::min(i, 1) : i;
+              const uint8_t* row = picture.memory[plane].data() +
+                                   (deep && i > 0 ? y / 2 : y) * picture.frame.strides[plane];
+              const int at = !deep ? x : i == 0 ? 2 * x : x / 2 * 4 + 2 * (i - 1);
+              yuv[i] = deep ? (row[at] | row[at + 1] << 8) >> 6 : row[at];
+            }
+            const double unit = deep ? 4 : 1, most = deep ? 1023 : 255;
+            const double l = full ? yuv[0] / most : (yuv[0] - 16 * unit) / (219 * unit);
+            const double u = (yuv[1] - 128 * unit) / (full ? most : 224 * unit);
+            const double v = (yuv[2] - 128 * unit) / (full ? most : 224 * unit);
+            const double r = l + 2 * (1 - kr) * v, b = l + 2 * (1 - kb) * u;
+            const double rgb[] = {r, (l - kr * r - kb * b) / (1 - kr - kb), b};
+            for (int k = 0; k < 3; ++k) {
+              const double value = std::clamp(rgb[k] * 255, 0.0, 255.0);
+              // Halves may be rounded either way.
+              EXPECT_NEAR(out.data<float>()[(y * 32 + x) * 3 + k], value, 0.5005)
+                  << static_cast<int>(format) << " " << x << "," << y;
+            }
+          }
+      }
 }
 
 TEST(Preprocess, LayoutsAndTypes) {
@@ -262,7 +327,9 @@ TEST(Preprocess, ColoursOfVideoconvert) {
                {{100, 60, 200}, {0, 63, 211}}};
   for (const auto& c : cases) {
     const Picture picture = flat(PixelFormat::i420, 4, 4, c.yuv);
-    const Tensor out = evaluate_preprocess(picture.frame, {}, 1, 1, 3);
+    FrameTransform transform;
+    transform.color_arithmetic = ColorArithmetic::videoconvert;
+    const Tensor out = evaluate_preprocess(picture.frame, transform, 1, 1, 3);
     for (int k = 0; k < 3; ++k)
       EXPECT_EQ(out.data<float>()[k], c.bgr[k]) << static_cast<int>(c.yuv[0]);
   }

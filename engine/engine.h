@@ -98,6 +98,9 @@ struct Config {
   std::shared_ptr<const class CompiledModel> by_turns_with;
   // Never runs beside another exclusive model of the process on this device; one stream.
   bool exclusive = false;
+  // How long the device may take for one inference, counted from when it is done with those before
+  // it; then wait() throws NoAnswer, as does compile() of the first one. 0: for ever.
+  std::chrono::milliseconds device_timeout{10000};
   unsigned max_num_threads = 0;          // of program builds; 0: all cores
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
   bool nv12_two_inputs = false;          // the picture input is two: see CompiledModel::inputs()
@@ -327,7 +330,9 @@ class CompiledModel {
 // start(), wait(), outputs.
 class InferRequest {
  public:
-  virtual ~InferRequest() = default;  // waits for an inference in flight
+  // Waits for what is in flight, but not for long: what a device that does not answer still uses
+  // stays in memory until the end of the process.
+  virtual ~InferRequest() = default;
 
   // Input `index` as the IR states it (type converted where it differs). Copies; may be called
   // while idle only.
@@ -358,8 +363,10 @@ class InferRequest {
   // are wanted, from the first on; 0: all. With Config::partial_batches no more than the next power
   // of two is computed, and the outputs are of that many images; else all images are computed.
   virtual void start(size_t images = 0) = 0;
-  // True when finished (results are readable), false after `timeout`. Sleeps. Throws the error of a
-  // failed inference; the request is idle and usable again afterwards.
+  // True when finished (results are readable), false after `timeout`. Sleeps. Throws what the
+  // inference failed with; the request is idle and usable again afterwards. But after NoAnswer
+  // (kernels/base/no_answer.h) it is still in flight, frames must stay valid, and wait() is true,
+  // without results, once the device is done.
   virtual bool wait(std::optional<std::chrono::milliseconds> timeout = {}) = 0;
 
   // Output `index` after wait(): dense row-major, as the IR states it but floats always f32, or

@@ -178,6 +178,11 @@ void CompilerPool::stop_all() {
   }
 }
 
+bool CompilerPool::has_problem() {
+  const std::lock_guard lock(mutex_);
+  return !problem_.empty();
+}
+
 std::string CompilerPool::take_problem() {
   static std::atomic<bool> said{false};
   const std::lock_guard lock(mutex_);

@@ -41,6 +41,8 @@ class CompilerPool {
 
   // Why no process could be had although one was wanted; "" the second time in a process.
   std::string take_problem();
+  // Whether there was one, be it said or not.
+  bool has_problem();
 
  private:
   std::unique_ptr<CompilerProcess> take(const void* owner, const std::atomic<bool>& abandoned);

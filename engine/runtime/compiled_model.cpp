@@ -10,6 +10,7 @@
 #include "engine/measure/pipeline.h"
 #include "engine/measure/tuning.h"
 #include "engine/passes/passes.h"
+#include "engine/plan/work.h"
 #include "engine/runtime/infer_request.h"
 #include "kernels/base/files.h"
 #include "kernels/base/hash.h"
@@ -33,14 +34,8 @@ constexpr double kWorthHolding = 0.07;
 constexpr unsigned kFewestGroups = 16;
 constexpr double kInterruption = 2.2;
 
-// Of an operation that multiplies by constant weights, each of which serves one channel.
-double multiply_adds(const OpDesc& desc) {
-  const Shape& out = desc.outputs[0].shape;
-  if (desc.constants.size() < 2 || desc.constants[1].empty() || out.size() < 2) return 0;
-  return static_cast<double>(desc.outputs[0].elements()) *
-         static_cast<double>(desc.constants[1].elements()) /
-         static_cast<double>(std::max<int64_t>(out[1], 1));
-}
+// A device of 100 GFLOP/s, a CPU of a few cores, takes ten seconds for so many multiply-adds.
+constexpr double kAbsurdWork = 5e11;
 
 size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
@@ -94,6 +89,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
     return tuning.choose(desc, families);
   };
   whole_.plan = make_plan(std::move(graph), traits_, choose);
+  add_up_work();
   choose_preprocess(tuning);
   // Measuring and exposing layers both need each step launched by itself.
   const bool persistent = traits_.grid_barrier != GridBarrier::none && !special.expose_layers;
@@ -118,7 +114,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
   weights = {};
   if (std::string why = compilers->take_problem(); !why.empty()) warnings_.push_back(why);
-  warm_up();
+  warm_up(progress, compilers->has_problem());
   if (config_.streams == 0 && !special.one_stream) choose_streams(progress);
   if (cache_) warn_once(cache_->problem());
   std::fill(device_ns_.begin(), device_ns_.end(), 0);
@@ -202,12 +198,38 @@ void DeviceModel::use_measured_pipeline() {
   }
 }
 
+// Finds the layer that computes most, and warns where one inference is absurdly much work.
+void DeviceModel::add_up_work() {
+  double all = 0, most = 0;
+  for (const Step& step : whole_.plan.steps) {
+    const double work = step.on_host ? 0 : multiply_adds(step.desc);
+    all += work;
+    if (work <= most) continue;
+    most = work;
+    char number[32];
+    std::snprintf(number, sizeof number, "%.2g", work);
+    largest_layer_ = label(*step.node) + ", " + number + " multiply-adds";
+  }
+  if (all < kAbsurdWork) return;
+  char text[128];
+  std::snprintf(text, sizeof text,
+                "one inference is %.2g multiply-adds, %.0f s for a device of 100 GFLOP/s", all,
+                2 * all / 1e11);
+  warnings_.push_back(text + ("; its largest layer is " + largest_layer_));
+}
+
 // One inference, so that what drivers compile or allocate at the first launch does not delay the
-// first frame.
-void DeviceModel::warm_up() {
+// first frame. It has all the time where kernels are compiled in this process, then perhaps by it.
+void DeviceModel::warm_up(const Progress& progress, bool driver_compiles) {
+  constexpr auto kAskAgain = std::chrono::milliseconds(50);
+  const auto timeout = config_.device_timeout;
+  if (driver_compiles) config_.device_timeout = {};
   DeviceRequest warm(*this, *streams_[0]);
   warm.start(0);
-  warm.wait({});
+  while (!warm.wait(kAskAgain))
+    if (progress && !progress("running the first inference", 0, 1))
+      throw Error(ErrorCode::cancelled, "the first inference was cancelled");
+  config_.device_timeout = timeout;
 }
 
 // The model with its untuned kernels, to compare with. nullptr, and a warning, if the device has no

@@ -32,6 +32,9 @@ struct Stream {
   // launches so far have run.
   cl::Buffer barrier_counter;
   cl_uint barriers_passed = 0;
+  // When an inference on it was last seen to be finished, and whether one was given up since.
+  std::atomic<std::chrono::steady_clock::time_point> last_finished{};
+  std::atomic<bool> given_up{false};
 };
 
 // Steps that one persistent kernel computes.
@@ -125,6 +128,9 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
     return share_ ? share_->groups() / static_cast<unsigned>(streams_.size()) : 1;
   }
   bool perf_count() const { return config_.perf_count; }
+  std::chrono::milliseconds device_timeout() const { return config_.device_timeout; }
+  // The layer that computes most, with its work, for messages; empty where none is known.
+  const std::string& largest_layer() const { return largest_layer_; }
   bool half_outputs() const { return config_.half_outputs; }
   bool waits_asleep() const { return config_.throttle == QueueHint::low; }
   const cl::CommandQueue& queue(size_t stream) const { return streams_[stream]->queue; }
@@ -159,7 +165,8 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   void choose_preprocess(Tuning& tuning);
   TuningPoint default_preprocess_point() const;
   void use_measured_pipeline();
-  void warm_up();
+  void add_up_work();
+  void warm_up(const Progress& progress, bool driver_compiles);
   // From the whole plan: weights, programs, streams. Without `persistent`, each step by itself.
   // `by_turns_with` (or nullptr): Config::by_turns_with.
   HostWeights build_for_device(const Progress& progress, bool persistent,
@@ -185,6 +192,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   DeviceTraits traits_;  // the context's, as kernels are chosen for this model's streams
   std::unique_ptr<const ocl::DmabufSharing> dmabufs_;
   ocl::QueueHints hints_;
+  std::string largest_layer_;
   std::vector<std::string> warnings_;
   std::unique_ptr<ocl::ProgramCache> cache_;
   Precision precision_ = Precision::f32;

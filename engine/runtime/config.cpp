@@ -51,6 +51,11 @@ const std::vector<Key>& keys() {
          c.streams = v == "GPU_THROUGHPUT_AUTO" || v == "AUTO" ? 0 : number(k, v, allowed);
          if (c.streams == 0 && v.find("AUTO") == std::string::npos) refuse(k, v, allowed);
        }},
+      {"DEVICE_TIMEOUT",
+       [](Config& c, const std::string& k, const std::string& v) {
+         c.device_timeout =
+             std::chrono::milliseconds(number(k, v, "milliseconds, or 0 for no limit"));
+       }},
       {"MAX_NUM_THREADS",
        [](Config& c, const std::string& k, const std::string& v) {
          // More than there are cores are as many as there are cores, which 0 stands for, too.

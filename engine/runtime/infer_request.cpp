@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <tuple>
 
 #include "engine/graph/evaluate.h"
+#include "engine/runtime/left_work.h"
+#include "kernels/base/no_answer.h"
+#include "kernels/base/work_limit.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -264,6 +268,8 @@ void DeviceRequest::start(size_t images) try {
       enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);
   }
   next_step_ = 0;
+  given_up_ = false;
+  begun_ = Clock::now();
   host_ns_.assign(sized_->plan.steps.size(), 0);
   events_.resize(sized_->plan.steps.size());
   run_segment();
@@ -277,12 +283,30 @@ void DeviceRequest::start(size_t images) try {
 }
 
 void DeviceRequest::abandon() noexcept {
-  running_ = false;
+  running_ = given_up_ = false;
   for (auto& [where, frame] : frames_) frame.pending = false;
   host_values_.clear();
   try {
-    stream_.queue.finish();
-  } catch (const cl::Error&) {
+    stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
+    signal_.reset();
+    stream_.queue.flush();
+    constexpr auto kPatience = std::chrono::milliseconds(200);
+    // Where one was given up already, the others of the stream wait for the same.
+    const bool over = done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE ||
+                      (!stream_.given_up && sleep_until_over(Clock::now() + kPatience));
+    if (over) return;
+    stream_.given_up = true;
+    std::vector<std::vector<std::byte>> uploads;
+    for (HostInput& input : host_inputs_) uploads.push_back(std::exchange(input.bytes, {}));
+    leave_in_memory(
+        done_, std::make_shared<std::tuple<decltype(keep_), decltype(uploads), decltype(frames_),
+                                           decltype(readbacks_), decltype(outputs_)>>(
+                   keep_, std::move(uploads), std::move(frames_), std::move(readbacks_),
+                   std::move(outputs_)));
+    frames_.clear();
+    readbacks_.clear();
+    outputs_.clear();
+  } catch (const std::exception&) {
     // The device failed: nothing is in flight any more.
   }
 }
@@ -373,59 +397,96 @@ bool DeviceRequest::lies_as_half(const Edge& edge) const {
          edge.node->outputs[edge.port].desc.type == ElementType::f16;
 }
 
-// Drivers have no wait with a deadline; they call back from threads that sleep. That takes longer
-// than their own wait, in which they may spin.
-void DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline, bool& finished) {
-  finished = true;
-  if ((deadline || model_.waits_asleep()) &&
-      done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() > CL_COMPLETE) {
-    if (signal_ == nullptr) {
-      signal_ = std::make_shared<Signal>();
-      auto called = std::make_unique<std::shared_ptr<Signal>>(signal_);
-      done_.setCallback(
-          CL_COMPLETE,
-          [](cl_event, cl_int, void* data) {
-            const std::unique_ptr<std::shared_ptr<Signal>> owner(
-                static_cast<std::shared_ptr<Signal>*>(data));
-            Signal& signal = **owner;
-            const std::lock_guard lock(signal.mutex);
-            signal.over = true;
-            signal.changed.notify_all();
-          },
-          called.get());
-      called.release();  // the callback's
-    }
-    std::unique_lock lock(signal_->mutex);
-    const auto over = [this] { return signal_->over; };
-    if (deadline)
-      finished = signal_->changed.wait_until(lock, *deadline, over);
-    else
-      signal_->changed.wait(lock, over);
-    if (!finished) return;
+// Drivers have no wait with a deadline; they call back from threads that sleep. On devices other
+// than CPUs that takes longer than to ask again and again, as drivers do themselves while they
+// wait.
+bool DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline) {
+  constexpr auto kAsking = std::chrono::milliseconds(5);
+  const auto over = [this] {
+    return done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
+  };
+  const bool awaited = !model_.context().traits.is_cpu && !model_.waits_asleep() && !over();
+  if (awaited) {
+    const auto most = deadline.value_or(Clock::time_point::max());
+    std::this_thread::sleep_until(std::min(wait_estimator_.until(), most));
+    const auto expected = std::max({wait_estimator_.until(), begun_, stream_.last_finished.load()});
+    const auto end = std::min(expected + kAsking, most);
+    while (!over() && Clock::now() < end) std::this_thread::yield();
   }
+  if (!over() && !sleep_until_over(deadline)) return false;
+  if (awaited) wait_estimator_.end(Clock::now());
   try {
-    const bool awaited = !model_.context().traits.is_cpu &&
-                         done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() > CL_COMPLETE;
-    if (awaited) std::this_thread::sleep_until(wait_estimator_.until());
     done_.wait();
-    if (awaited) wait_estimator_.end(Clock::now());
   } catch (const cl::Error& error) {
     // Which of the events failed, and how, is in the event's own status.
     const cl_int status = done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
     if (error.err() != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST || status >= 0) throw;
     throw cl::Error(status, error.what());
   }
+  return true;
+}
+
+bool DeviceRequest::sleep_until_over(std::optional<Clock::time_point> deadline) {
+  if (signal_ == nullptr) {
+    signal_ = std::make_shared<Signal>();
+    auto called = std::make_unique<std::shared_ptr<Signal>>(signal_);
+    done_.setCallback(
+        CL_COMPLETE,
+        [](cl_event, cl_int, void* data) {
+          const std::unique_ptr<std::shared_ptr<Signal>> owner(
+              static_cast<std::shared_ptr<Signal>*>(data));
+          Signal& signal = **owner;
+          const std::lock_guard lock(signal.mutex);
+          signal.over = true;
+          signal.changed.notify_all();
+        },
+        called.get());
+    called.release();  // the callback's
+  }
+  std::unique_lock lock(signal_->mutex);
+  const auto over = [this] { return signal_->over; };
+  if (deadline) return signal_->changed.wait_until(lock, *deadline, over);
+  signal_->changed.wait(lock, over);
+  return true;
+}
+
+std::optional<Clock::time_point> DeviceRequest::deadline() const {
+  if (model_.device_timeout().count() == 0) return std::nullopt;
+  // Others of the stream that were before it had their own time.
+  return std::max(begun_, stream_.last_finished.load()) + model_.device_timeout();
+}
+
+void DeviceRequest::give_up() {
+  given_up_ = true;
+  stream_.given_up = true;
+  const std::string& layer = model_.largest_layer();
+  throw NoAnswer("the device does not answer: " + model_.device().name +
+                 " has not finished an inference of " + model_.model().name() + " in " +
+                 std::to_string(model_.device_timeout().count()) + " ms" +
+                 (layer.empty() ? "" : "; its largest layer is " + layer) +
+                 " (device-timeout, DEVICE_TIMEOUT: 0 waits for ever)");
 }
 
 bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
   if (!running_) return true;
-  std::optional<Clock::time_point> deadline;
-  if (timeout) deadline = Clock::now() + *timeout;
+  std::optional<Clock::time_point> until;
+  if (timeout) until = Clock::now() + *timeout;
+  if (given_up_) begun_ = Clock::now();
   try {
     for (;;) {
-      bool finished = true;
-      wait_for_device(deadline, finished);
-      if (!finished) return false;
+      const std::optional<Clock::time_point> most = deadline();
+      if (!wait_for_device(until && most ? std::min(*until, *most) : until ? until : most)) {
+        if (until && Clock::now() >= *until) return false;
+        if (Clock::now() >= *deadline()) give_up();
+        continue;
+      }
+      stream_.last_finished = Clock::now();
+      stream_.given_up = false;
+      if (given_up_) {
+        running_ = given_up_ = false;
+        host_values_.clear();
+        return true;
+      }
       if (next_step_ >= sized_->plan.steps.size()) break;
       run_host_step();
     }
@@ -435,6 +496,9 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
   } catch (const cl::Error& error) {
     abandon();
     ocl::rethrow(error, "an inference");
+  } catch (const Error& error) {
+    if (!given_up_) abandon();
+    throw;
   } catch (...) {
     abandon();
     throw;
@@ -457,6 +521,12 @@ void DeviceRequest::run_host_step() {
     outputs.push_back(
         Tensor::allocate(is_float(output.type) ? ElementType::f32 : output.type, output.shape));
   try {
+    const WorkLimit limit([&] {
+      if (const auto most = deadline(); most && Clock::now() > *most)
+        throw NoAnswer("the host has not finished it in " +
+                       std::to_string(model_.device_timeout().count()) +
+                       " ms (device-timeout, DEVICE_TIMEOUT: 0 waits for ever)");
+    });
     step.node->def->evaluate(step.desc, inputs, outputs);
   } catch (const Error& error) {
     throw Error(error.code(), label(*step.node) + ": " + error.what());

@@ -89,9 +89,15 @@ class DeviceRequest final : public InferRequest {
   void collect_outputs();
   Tensor value_of(const Edge& edge, ElementType type) const;
   bool lies_as_half(const Edge& edge) const;  // what was read back
-  void wait_for_device(std::optional<std::chrono::steady_clock::time_point> deadline,
-                       bool& finished);
-  void abandon() noexcept;  // afterwards nothing is in flight, nothing is pending
+  // False where the segment was not over at the deadline.
+  bool wait_for_device(std::optional<std::chrono::steady_clock::time_point> deadline);
+  bool sleep_until_over(std::optional<std::chrono::steady_clock::time_point> deadline);
+  // When the device ought to have finished; none: it has all the time.
+  std::optional<std::chrono::steady_clock::time_point> deadline() const;
+  [[noreturn]] void give_up();
+  // Afterwards nothing is pending, and nothing is in flight that uses this request: what does not
+  // end soon keeps copies of all that it needs.
+  void abandon() noexcept;
 
   std::shared_ptr<DeviceModel> keep_;
   DeviceModel& model_;
@@ -109,6 +115,8 @@ class DeviceRequest final : public InferRequest {
   std::vector<Tensor> outputs_;
 
   bool running_ = false;
+  bool given_up_ = false;  // while it runs: nobody wants the results any more
+  std::chrono::steady_clock::time_point begun_;
   size_t next_step_ = 0;
   cl::Event done_;                // of the last command of the segment
   WaitEstimator wait_estimator_;  // by the step that the segment ends before

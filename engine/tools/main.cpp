@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "engine/ocl/compiler_process.h"
+#include "engine/runtime/left_work.h"
 #include "engine/tools/commands.h"
 #include "kernels/base/files.h"
 #include "kernels/base/text.h"
@@ -124,4 +125,11 @@ int main(const std::vector<std::string>& words) {
 
 }  // namespace clinfer
 
-int main(int argc, char** argv) { return clinfer::main({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  const int status = clinfer::main({argv + 1, argv + argc});
+  if (!clinfer::left_work_is_over(std::chrono::seconds(1))) {
+    std::fflush(nullptr);
+    std::_Exit(status);
+  }
+  return status;
+}

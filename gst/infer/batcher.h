@@ -11,6 +11,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "gst/infer/fair_share.h"
+#include "kernels/base/no_answer.h"
 #include "kernels/base/threads.h"
 
 namespace clinfer {
@@ -30,7 +32,11 @@ namespace clinfer {
 // other, whatever the order of the frames. A stream that stands still therefore holds up no other.
 // The lock is never held over a call of a request.
 //
-// Request: start(images) runs the first `images` of them; wait(). Used by one thread at a time.
+// A request that does not answer in time (NoAnswer) stays in flight: its frames fail, their
+// memory is kept, and its stream of the device gets nothing more until the device is through.
+//
+// Request: start(images) runs the first `images` of them; wait(milliseconds) is false where it was
+// not over by then. Used by one thread at a time.
 template <typename Request, typename Result>
 class Batcher {
   struct Batch;
@@ -50,8 +56,8 @@ class Batcher {
   };
 
   // The place of a frame in a batch. The destructor takes the frame out of a batch that has not
-  // been launched, and waits for one that has; the memory of the frame may be freed afterwards.
-  // Must not outlive the batcher.
+  // been launched, and waits a while for one that has: what its Fill holds is kept for as long as
+  // the device may need it. Must not outlive the batcher.
   class Ticket {
    public:
     Ticket() = default;
@@ -66,7 +72,8 @@ class Batcher {
     }
     explicit operator bool() const { return entry_ != nullptr; }
     // Sleeps until the results are there and returns them, or throws the error of the inference.
-    // Nothing when the stream was interrupted before the frame was launched. To be called once.
+    // Nothing when the stream was interrupted before the frame was launched, or when the device
+    // takes long after it was interrupted. To be called once.
     std::optional<Result> wait() {
       const std::shared_ptr<Entry> entry = std::exchange(entry_, nullptr);
       return batcher_->wait(*entry);
@@ -103,6 +110,18 @@ class Batcher {
           [this, &worker](const std::stop_token& stop) { work(worker, stop); }));
   }
 
+  // Does not wait long for a device that does not answer.
+  ~Batcher() {
+    threads_.clear();
+    const Clock::time_point until = Clock::now() + kPatience;
+    for (const Worker& worker : workers_)
+      for (const auto& batch : worker.batches)
+        if (batch->filled) keep_if_needed(batch->request, batch->entries, until);
+    for (const auto& [request, entries] : lost_) keep_if_needed(request, entries, until);
+  }
+  Batcher(const Batcher&) = delete;
+  Batcher& operator=(const Batcher&) = delete;
+
   size_t requests() const { return requests_.size(); }
   size_t device_streams() const { return device_.size(); }
   size_t batch_size() const { return batch_size_; }
@@ -129,8 +148,9 @@ class Batcher {
   Ticket try_submit(const Stream& stream, Fill fill, const BatchWait& batch_wait,
                     Clock::duration longest) {
     std::unique_lock lock(mutex_);
+    revive();
     launch_due(lock);
-    if (stream.interrupted) return {};
+    if (stream.interrupted || none_answers()) return {};
     const Clock::time_point now = Clock::now();
     // Streams that block keep the device busy at all times; beside them a live frame takes its turn
     // in the batch that is being formed.
@@ -144,6 +164,8 @@ class Batcher {
   Ticket submit_more(const Stream& stream, Fill fill, const BatchWait& batch_wait) {
     std::unique_lock lock(mutex_);
     fair_.charge(&stream, stream.share);
+    revive();
+    if (none_answers()) return {};
     return submit(lock, stream, std::move(fill), batch_wait, false);
   }
 
@@ -170,12 +192,19 @@ class Batcher {
   }
 
  private:
+  // How long an interrupted frame waits for the device before it leaves its memory to it.
+  static constexpr std::chrono::milliseconds kPatience{200};
+
+  // How often threads that wait for the device look whether they have been interrupted.
+  static constexpr std::chrono::milliseconds kAskAgain{100};
+
   enum class State { forming, launched, offered, done };  // offered: a waiter may take the results
 
   struct Batch {
     State state = State::forming;
     std::condition_variable changed;  // wakes the threads that wait for its frames
     size_t waiting = 0;               // number of such threads
+    bool filled = false;              // the request has its frames
     std::vector<std::shared_ptr<Entry>> entries;
     Clock::time_point timeout_at = Clock::time_point::max();  // the first entry's time-out
     Clock::time_point quiet_at = Clock::time_point::max();
@@ -197,6 +226,8 @@ class Batcher {
   };
   struct DeviceStream {
     size_t load = 0;               // batches launched and not done
+    size_t lost = 0;               // of them: those that do not answer
+    bool slow = false;             // an interrupted frame has left it: others leave at once
     Clock::time_point busy_until;  // estimate
     Clock::time_point last_done;
   };
@@ -216,7 +247,9 @@ class Batcher {
   std::optional<size_t> idle_request() {
     std::optional<size_t> best;
     for (size_t i = 0; i < requests_.size(); ++i)
-      if (idle_[i] && (!best || device_of(i).load < device_of(*best).load)) best = i;
+      if (idle_[i] && device_of(i).lost == 0 &&
+          (!best || device_of(i).load < device_of(*best).load))
+        best = i;
     return best;
   }
 
@@ -225,6 +258,7 @@ class Batcher {
     Clock::time_point free_at = Clock::time_point::max();
     bool is_idle = false;
     for (const DeviceStream& stream : device_) {
+      if (stream.lost != 0) continue;
       free_at = std::min(free_at, stream.load == 0 ? now : std::max(stream.busy_until, now));
       is_idle = is_idle || stream.load == 0;
     }
@@ -240,7 +274,11 @@ class Batcher {
 
   Ticket submit(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
                 const BatchWait& batch_wait, bool blocking) {
-    while (!stream.interrupted && full(device_.size())) {
+    while (!stream.interrupted) {
+      revive();
+      if (none_answers())
+        throw NoAnswer("the device still works on an inference that was given up");
+      if (!full(device_.size())) break;
       if (idle_request())
         launch_due(lock);
       else
@@ -320,6 +358,7 @@ class Batcher {
       failure = std::current_exception();
     }
     lock.lock();
+    batch.filled = true;
     if (any && !failure) return true;
     finish(lock, batch, failure);
     return false;
@@ -333,42 +372,113 @@ class Batcher {
       if (!worker.batches.empty()) {
         const std::shared_ptr<Batch> batch = worker.batches.front();
         worker.batches.pop_front();
-        complete(lock, *batch);
+        if (!complete(lock, *batch, stop)) {
+          worker.batches.push_front(batch);
+          return;
+        }
       }
       launch_due(lock);
     }
   }
 
   // A worker's part: fills if that is its task, and takes the results unless a waiter can.
-  void complete(std::unique_lock<std::mutex>& lock, Batch& batch) {
-    if (workers_fill_) {
-      if (!start(lock, batch)) return;
+  // False when it is stopped before the device is through.
+  bool complete(std::unique_lock<std::mutex>& lock, Batch& batch, const std::stop_token& stop) {
+    if (workers_fill_ && !batch.filled) {
+      if (!start(lock, batch)) return true;
       if (batch.waiting != 0) {
         batch.state = State::offered;
-        return batch.changed.notify_one();
+        batch.changed.notify_one();
+        return true;
       }
     }
-    take_results(lock, batch);
+    return take_results(lock, batch, [&] { return stop.stop_requested(); });
   }
 
-  void take_results(std::unique_lock<std::mutex>& lock, Batch& batch) {
+  // False when `gives_up` said so first; then the device still works on it.
+  template <typename GivesUp>
+  bool take_results(std::unique_lock<std::mutex>& lock, Batch& batch, const GivesUp& gives_up) {
     lock.unlock();
+    bool lost = false;
     std::exception_ptr failure;
     std::vector<Result> results;
     try {
       Request& request = *requests_[batch.request];
-      request.wait();
+      while (!request.wait(kAskAgain)) {
+        if (!gives_up()) continue;
+        lock.lock();
+        return false;
+      }
       for (size_t image = 0; image < batch.entries.size(); ++image)
         results.push_back(batch.entries[image]->error ? Result() : read_(request, image));
+    } catch (const NoAnswer&) {
+      failure = std::current_exception();
+      lost = true;
+      results.clear();
     } catch (...) {
       failure = std::current_exception();
       results.clear();
     }
     lock.lock();
     if (!failure) measure(batch);
+    if (lost) lose(batch, failure);
     for (size_t image = 0; image < results.size(); ++image)
       batch.entries[image]->result = std::move(results[image]);
     finish(lock, batch, failure);
+    return true;
+  }
+
+  // The frames of a batch whose request does not answer are kept until it does. Where no other
+  // stream of the device is left, the frames of batches that are not launched fail as well.
+  void lose(const Batch& batch, const std::exception_ptr& failure) {
+    lost_[batch.request] = batch.entries;
+    ++device_of(batch.request).lost;
+    if (!none_answers()) return;
+    for (const auto& formed : formed_) {
+      end(*formed, failure);
+      formed->changed.notify_all();
+    }
+    formed_.clear();
+  }
+  bool none_answers() const {
+    return std::all_of(device_.begin(), device_.end(),
+                       [](const DeviceStream& stream) { return stream.lost != 0; });
+  }
+  // Takes back requests that the device is through with after all.
+  void revive() {
+    for (auto lost = lost_.begin(); lost != lost_.end();) {
+      const size_t request = lost->first;
+      bool over = true;
+      try {
+        over = requests_[request]->wait(std::chrono::milliseconds(0));
+      } catch (const std::exception&) {
+        // It failed: over, too.
+      }
+      if (!over) {
+        ++lost;
+        continue;
+      }
+      lost = lost_.erase(lost);
+      idle_[request] = true;
+      device_of(request).slow = false;
+      --device_of(request).load;
+      --device_of(request).lost;
+    }
+  }
+
+  // Frames that the device may still read stay in memory until the end of the process.
+  void keep_if_needed(size_t request, const std::vector<std::shared_ptr<Entry>>& entries,
+                      Clock::time_point until) {
+    bool over = true;
+    try {
+      over = requests_[request]->wait(std::chrono::ceil<std::chrono::milliseconds>(
+          std::max(until - Clock::now(), Clock::duration{})));
+    } catch (const NoAnswer&) {
+      over = false;
+    } catch (const std::exception&) {
+      // It failed: over, too.
+    }
+    if (!over) new auto(entries);
   }
 
   // How long the device took: since the launch, or since it was done with the batch before.
@@ -384,15 +494,24 @@ class Batcher {
 
   // The caller launches the next batches that are due, which makes room for submitters.
   void finish(std::unique_lock<std::mutex>& lock, Batch& batch, const std::exception_ptr& failure) {
+    end(batch, failure);
+    const bool lost = lost_.contains(batch.request);
+    if (!lost) {
+      idle_[batch.request] = true;
+      device_of(batch.request).slow = false;
+      --device_of(batch.request).load;
+    }
+    wake(lock, batch.changed);
+    if (lost) wake(lock, room_);
+  }
+
+  void end(Batch& batch, const std::exception_ptr& failure) {
     for (const auto& entry : batch.entries) {
       if (failure && !entry->error) entry->error = failure;
       if (entry->blocking) --blocking_;
     }
     batch.entries.clear();
     batch.state = State::done;
-    idle_[batch.request] = true;
-    --device_of(batch.request).load;
-    wake(lock, batch.changed);
   }
 
   // Notifies without the lock held: the woken threads would only wait for it.
@@ -402,15 +521,19 @@ class Batcher {
     lock.lock();
   }
 
-  // A waiter's part: takes the results if they are offered, launches if that is due, else sleeps.
-  void advance(std::unique_lock<std::mutex>& lock, Batch& batch) {
+  // A waiter's part: takes the results if they are offered, launches if that is due, else sleeps,
+  // but not long while the device is at work. `gives_up` is called without the lock held.
+  template <typename GivesUp>
+  void advance(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& shared,
+               const GivesUp& gives_up) {
+    Batch& batch = *shared;
     if (batch.state == State::offered) {
       batch.state = State::launched;  // other waiters go on waiting
-      take_results(lock, batch);
+      if (!take_results(lock, batch, gives_up)) return leave_to_worker(shared);
       // This thread goes on with its results; a worker launches the next batch.
       return worker_of(batch.request).changed.notify_one();
     }
-    Clock::time_point until = Clock::time_point::max();
+    Clock::time_point until = batch.filled ? Clock::now() + kAskAgain : Clock::time_point::max();
     if (batch.state == State::forming && &batch == formed_.front().get()) {
       if (!due())
         until = std::min(batch.timeout_at, batch.quiet_at);
@@ -427,16 +550,46 @@ class Batcher {
     --batch.waiting;
   }
 
+  void leave_to_worker(const std::shared_ptr<Batch>& batch) {
+    batch->state = State::launched;
+    Worker& worker = worker_of(batch->request);
+    worker.batches.push_front(batch);
+    worker.changed.notify_one();
+  }
+
+  // Waits until the batch is done. False where the frame left it before: at once where it is not
+  // launched, else after kPatience, counted from when `interrupted` is first true.
+  template <typename Interrupted>
+  bool wait_until_done(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& batch,
+                       const Entry& entry, const Interrupted& interrupted) {
+    std::optional<Clock::time_point> since;
+    while (batch->state != State::done) {
+      if (batch->state == State::forming && interrupted()) {
+        leave(*batch, entry);
+        return false;
+      }
+      const bool slow = batch->state != State::forming && device_of(batch->request).slow;
+      const auto gives_up = [&] {
+        if (!interrupted()) return false;
+        if (!since) since = Clock::now();
+        return slow || Clock::now() >= *since + kPatience;
+      };
+      if (batch->filled && gives_up()) {
+        device_of(batch->request).slow = true;
+        if (batch->state == State::offered) leave_to_worker(batch);
+        return false;
+      }
+      advance(lock, batch, gives_up);
+    }
+    return true;
+  }
+
   std::optional<Result> wait(Entry& entry) {
     std::unique_lock lock(mutex_);
     const std::shared_ptr<Batch> batch = std::move(entry.batch);
-    while (batch->state != State::done) {
-      if (batch->state == State::forming && entry.stream->interrupted) {
-        leave(*batch, entry);
-        return std::nullopt;
-      }
-      advance(lock, *batch);
-    }
+    const Stream& stream = *entry.stream;
+    if (!wait_until_done(lock, batch, entry, [&] { return stream.interrupted.load(); }))
+      return std::nullopt;
     lock.unlock();
     if (entry.error) std::rethrow_exception(entry.error);
     return std::move(entry.result);
@@ -445,8 +598,7 @@ class Batcher {
   void forget(Entry& entry) {
     std::unique_lock lock(mutex_);
     const std::shared_ptr<Batch> batch = std::move(entry.batch);
-    if (batch->state == State::forming) return leave(*batch, entry);
-    while (batch->state != State::done) advance(lock, *batch);
+    wait_until_done(lock, batch, entry, [] { return true; });
   }
 
   // Takes a frame out of the batch that is being formed.
@@ -475,6 +627,7 @@ class Batcher {
   const size_t batch_size_;
   const Read read_;
   std::vector<bool> idle_;
+  std::map<size_t, std::vector<std::shared_ptr<Entry>>> lost_;  // requests that do not answer
   std::vector<DeviceStream> device_;
   const bool workers_fill_;
   std::deque<Worker> workers_;  // request i belongs to worker i mod their number

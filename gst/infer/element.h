@@ -44,8 +44,8 @@ struct Job {
   };
   Handle<GstBuffer> buffer;
   std::shared_ptr<const Session> session;  // null: passes while the model is not ready
-  std::unique_ptr<FrameInput> input;
-  std::list<Inference> inferences;  // one for the whole frame, or one per region
+  std::shared_ptr<FrameInput> input;  // the batcher keeps it for as long as the device needs it
+  std::list<Inference> inferences;    // one for the whole frame, or one per region
   // As the properties were when the frame came.
   DecodeSettings decode;
   std::shared_ptr<const ObjectRules> rules;
@@ -127,6 +127,7 @@ class Element final : public Readings {
   std::optional<std::chrono::nanoseconds> frame_interval() const;
   ModelBatcher::BatchWait batch_wait(const Settings& settings) const;
   void hold_results(FrameResult& result, unsigned most);
+  bool goes_on_without(const Job& job, const std::exception& error);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();
   std::unique_ptr<FrameInput> make_input(const Job& job) const;
@@ -170,6 +171,7 @@ class Element final : public Readings {
   std::atomic<bool> flow_reported_{false};   // upstream or the application knows of flow_
   std::atomic<unsigned> pending_starts_{0};  // SEGMENT and STREAM_START events in the queue
   std::atomic<bool> warned_of_copies_{false};
+  std::atomic<bool> unanswered_{false};   // the device, and the application was told
   std::atomic<bool> asked_early_{false};  // upstream asked for memory before the device was known
   std::atomic<bool> has_dmabuf_{false};   // the caps have the feature memory:DMABuf
   // Used by the task only.

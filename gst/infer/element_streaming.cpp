@@ -7,6 +7,7 @@
 #include "gst/infer/element.h"
 #include "gst/infer/quality.h"
 #include "gst/meta/meta.h"
+#include "kernels/base/no_answer.h"
 
 GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
 #define GST_CAT_DEFAULT clinfer_debug
@@ -207,11 +208,12 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
   for (const InferenceRegion& region : regions) {
     Job::Inference& inference = job.inferences.emplace_back();
     inference.region = region;
-    const auto fill = [&job, &inference](InferRequest& request, size_t image) {
+    // The device may need the input for longer than the job lives.
+    const auto fill = [input = job.input, &job, &inference](InferRequest& request, size_t image) {
       inference.begun = Clock::now();
       const Network& network = job.session->network;
-      inference.placement = job.input->fill(request, network.image_input, network.transform,
-                                            inference.region.rect, image);
+      inference.placement = input->fill(request, network.image_input, network.transform,
+                                        inference.region.rect, image);
     };
     if (waits)
       inference.ticket = batcher.submit(stream_, fill, wait);
@@ -464,9 +466,11 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
       if (!outputs) return;  // a flush
       finished.emplace_back(&inference, std::move(*outputs));
     } catch (const std::exception& error) {
-      const auto* known = dynamic_cast<const Error*>(&error);
-      if (known != nullptr && known->code() == ErrorCode::device_failed)
-        job->session->shared->failed = true;
+      if (goes_on_without(*job, error)) {
+        job->outcome = Outcome::skipped;
+        finished.clear();
+        break;
+      }
       if (queue_.is_current(generation) && flow_.load() == GST_FLOW_OK) throw;
       return;  // frames that fail together give one error
     }
@@ -485,6 +489,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
       job->rules->has_regions() ? job->rules->parts(result.visible) : std::vector<Rect>();
   hold_results(result, new_regions.empty() ? job->hold_results : 0);
   const bool timed = !finished.empty();
+  if (timed) unanswered_ = false;
   const double queued = timed ? milliseconds_between(job->arrived, finished[0].first->begun) : 0;
   const double inferred = timed ? milliseconds_between(finished[0].first->begun, waited) : 0;
   const Clock::time_point admitted = job->admitted;
@@ -556,6 +561,22 @@ void Element::decode(Job& job, FrameResult& result,
          network.name.c_str()),
         ("unset tiles, or set regions to get results for parts of the picture"));
   job.rules->keep_wanted(result.parts, rects, result.visible, network.labels, job.decode);
+}
+
+// Whether a frame passes without the inference that failed: frames of a live source do when the
+// device does not answer, if they would when it is busy.
+bool Element::goes_on_without(const Job& job, const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  if (known == nullptr) return false;
+  const bool no_answer = dynamic_cast<const NoAnswer*>(&error) != nullptr;
+  if (known->code() == ErrorCode::device_failed) job.session->shared->failed = true;
+  if (!no_answer || !live_.load() || settings().overload_policy == OverloadPolicy::block)
+    return false;
+  if (!unanswered_.exchange(true))
+    GST_ELEMENT_WARNING(self_, RESOURCE, BUSY,
+                        ("%s; frames go on without inference until it answers", known->what()),
+                        (nullptr));
+  return true;
 }
 
 // Remembers the results of an inferred frame, and repeats them on frames without inference as often

@@ -19,7 +19,10 @@ template <auto Key, auto Member>
 ElementProperty engine(const MemberRow<Member>& row) {
   ElementProperty made(row);
   made.of_engine = true;
-  made.configure = [](const Settings& settings, Config& config) { config.*Key = settings.*Member; };
+  made.configure = [](const Settings& settings, Config& config) {
+    using Value = std::remove_reference_t<decltype(config.*Key)>;
+    config.*Key = Value(settings.*Member);
+  };
   return made;
 }
 
@@ -176,6 +179,14 @@ const std::vector<ElementProperty>& element_properties() {
       engine<&Config::perf_count>(flag<&S::perf_count>(
           "perf-count", "Performance counters",
           "Time every layer on the device; stats show the times in the field layers")),
+      engine<&Config::device_timeout>(number<&S::device_timeout>(
+          "device-timeout", "Device time-out",
+          "Milliseconds that the device may take for one inference; beyond, it does not answer, "
+          "which "
+          "is an error, or with a live source and overload-policy=skip-inference or drop a "
+          "warning, "
+          "and frames go on without inference until the device answers (0: no limit)",
+          0, G_MAXINT)),
       engine<&Config::max_num_threads>(number<&S::max_num_threads>(
           "max-num-threads", "Build threads",
           "Threads that build OpenCL programs (0: one per core)", 0, 1024)),

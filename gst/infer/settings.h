@@ -21,7 +21,8 @@ struct Settings : ModelOptions {
   QueueHint priority = QueueHint::automatic, throttle = QueueHint::automatic;
   bool exclusive = false;
   bool perf_count = false;
-  unsigned max_num_threads = 0;  // 0: all cores
+  unsigned device_timeout = 10000;  // milliseconds; 0: none
+  unsigned max_num_threads = 0;     // 0: all cores
   std::optional<std::string> cache_dir;
   std::string graph_dumps_dir, sources_dumps_dir;
   TuningMode tuning_mode = TuningMode::disabled;

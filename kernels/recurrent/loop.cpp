@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/work_limit.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -316,6 +317,7 @@ void evaluate_loop(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   IterationLimit limit(IterationLimit::kAtInference);
   for (int64_t i = 0; i < count && go_on; ++i) {
     limit.take(body.node_count());
+    WorkLimit::may_go_on();
     for (const Body::Port& port : body.inputs) {
       if (!port.sliced) continue;
       const Tensor& whole = inputs[port.outer];

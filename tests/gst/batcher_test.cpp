@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 // Gives each number back, plus 1000, after a while. Counts misuse.
 class FakeRequest {
  public:
-  static constexpr int kBad = -1, kBroken = -2;
+  static constexpr int kBad = -1, kBroken = -2, kSilent = -3;
+  inline static std::atomic<bool> answers{false};  // to kSilent, at last
 
   void set(size_t image, int value) {
     EXPECT_FALSE(running_);
@@ -33,14 +34,24 @@ class FakeRequest {
     ready_ = std::chrono::steady_clock::now() + duration;
     users_.fetch_sub(1);
   }
-  void wait() {
+  bool wait(std::chrono::milliseconds timeout) {
     EXPECT_EQ(users_.fetch_add(1), 0);
     waited_by = std::this_thread::get_id();
-    std::this_thread::sleep_until(ready_);
+    const auto until = std::chrono::steady_clock::now() + timeout;
+    std::this_thread::sleep_until(std::min(until, ready_));
+    if (ready_ > until) {
+      users_.fetch_sub(1);
+      return false;
+    }
     const std::vector<int> inputs = inputs_;
+    if (std::count(inputs.begin(), inputs.end(), kSilent) != 0 && !answers) {
+      users_.fetch_sub(1);
+      if (timeout.count() == 0) return false;
+      throw NoAnswer("no answer");
+    }
     running_ = false;
     users_.fetch_sub(1);
-    if (std::count(inputs.begin(), inputs.end(), kBroken) == 0) return;
+    if (std::count(inputs.begin(), inputs.end(), kBroken) == 0) return true;
     inputs_.clear();
     throw std::runtime_error("broken device");
   }
@@ -437,6 +448,48 @@ TEST(Batcher, ManyStreamsInAStorm) {
     }
     for (std::thread& stream : streams) stream.join();
     EXPECT_GT(batcher->counts().frames, 0u);
+  }
+}
+
+// What a device that does not answer was given stays, and it gets nothing more until it does.
+TEST(Batcher, ADeviceThatDoesNotAnswer) {
+  FakeRequest::answers = false;
+  const auto batcher = make(1, 1, 0us);
+  TestBatcher::Stream stream;
+  const auto memory = std::make_shared<int>(0);
+  const auto submit = [&](int value) {
+    return batcher->try_submit(
+        stream, [value, memory](FakeRequest& request, size_t image) { request.set(image, value); },
+        {}, 1s);
+  };
+  {
+    auto ticket = submit(FakeRequest::kSilent);
+    ASSERT_TRUE(ticket);
+    EXPECT_THROW(ticket.wait(), NoAnswer);
+  }
+  EXPECT_EQ(memory.use_count(), 2);  // the request's
+  EXPECT_FALSE(submit(1));
+  FakeRequest::answers = true;
+  auto ticket = submit(1);
+  ASSERT_TRUE(ticket);
+  EXPECT_EQ(*ticket.wait(), 1001);
+  EXPECT_EQ(memory.use_count(), 1);
+}
+
+TEST(Batcher, EndsSoonWhateverTheDeviceDoes) {
+  for (const bool filling_is_work : {false, true}) {
+    const auto memory = std::make_shared<int>(0);
+    const auto begin = std::chrono::steady_clock::now();
+    {
+      const auto batcher = make(2, 1, 100s, 1, filling_is_work);
+      TestBatcher::Stream stream;
+      std::vector<TestBatcher::Ticket> tickets;
+      for (int i = 0; i < 2; ++i)
+        tickets.push_back(batcher->submit(
+            stream, [memory](FakeRequest& request, size_t image) { request.set(image, 1); }, {}));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+    EXPECT_EQ(memory.use_count(), 3);  // the device has them still
   }
 }
 

@@ -1,0 +1,11 @@
+// How much an operation computes, roughly.
+#pragma once
+
+#include "kernels/op.h"
+
+namespace clinfer {
+
+// Of convolutions and products; 0 for others, and where the description was dropped.
+double multiply_adds(const OpDesc& desc);
+
+}  // namespace clinfer

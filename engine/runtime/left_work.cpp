@@ -1,0 +1,61 @@
+// Work that a device did not finish in time, and what it uses.
+#include "engine/runtime/left_work.h"
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace clinfer {
+
+namespace {
+
+struct Left {
+  std::mutex mutex;
+  std::vector<std::pair<cl::Event, std::shared_ptr<void>>> all;
+};
+
+Left& left() {
+  static Left* const work = new Left;  // never destroyed: the device uses what is in it
+  return *work;
+}
+
+bool is_over(const cl::Event& event) {
+  try {
+    return event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
+  } catch (const cl::Error&) {
+    return true;  // the device is lost
+  }
+}
+
+// Of those that are over nothing stays.
+bool nothing_left() {
+  std::vector<std::pair<cl::Event, std::shared_ptr<void>>> gone;  // destroyed without the lock
+  const std::lock_guard lock(left().mutex);
+  auto& all = left().all;
+  const auto over =
+      std::partition(all.begin(), all.end(), [](const auto& work) { return !is_over(work.first); });
+  std::move(over, all.end(), std::back_inserter(gone));
+  all.erase(over, all.end());
+  return all.empty();
+}
+
+}  // namespace
+
+void leave_in_memory(const cl::Event& until, std::shared_ptr<void> used) {
+  nothing_left();
+  const std::lock_guard lock(left().mutex);
+  left().all.emplace_back(until, std::move(used));
+}
+
+bool left_work_is_over(std::chrono::milliseconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  while (!nothing_left()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,14 @@
+// The error of a device that takes too long.
+#pragma once
+
+#include "kernels/base/error.h"
+
+namespace clinfer {
+
+// It did not finish in time, and may still be at work, with all the memory that it was given.
+class NoAnswer : public Error {
+ public:
+  explicit NoAnswer(const std::string& what) : Error(ErrorCode::device_failed, what) {}
+};
+
+}  // namespace clinfer

@@ -18,6 +18,7 @@ const std::vector<Pass>& passes() {
       {"fold_into_weights", fold_into_weights},
       {"fold_shuffles", fold_shuffles},
       {"fuse_groups", fuse_groups},
+      {"join_splits", join_splits},
       {"quantize", quantize},
       {"fuse_tails", fuse_tails},
       {"expose_layers", expose_layers},

@@ -57,6 +57,7 @@ void fold_into_weights(
 void fold_shuffles(Graph&,
                    const PassContext&);        // half of a channel shuffle into the weights around
 void fuse_groups(Graph&, const PassContext&);  // split, convolutions, concat: a grouped convolution
+void join_splits(Graph&, const PassContext&);  // concats of all parts of a split read its input
 void quantize(Graph&, const PassContext&);     // FakeQuantize models in integers
 void fuse_tails(
     Graph&,

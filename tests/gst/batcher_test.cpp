@@ -278,7 +278,8 @@ TEST(Batcher, LiveStreamsGetEqualSharesOfADeviceThatIsTooSlow) {
     const std::vector<int> inferred = drive_cameras(*batcher, 8, c.same_phase, c.regions,
                                                     {std::chrono::nanoseconds(10ms), 1h}, 1000ms);
     const auto [least, most] = std::minmax_element(inferred.begin(), inferred.end());
-    EXPECT_GE(*least, 0.9 * *most - 1) << c.what;
+    // The first and the last turns of so short a run may miss a stream.
+    EXPECT_GE(*least, 0.9 * *most - 3) << c.what;
     EXPECT_GE(*least, 8) << c.what;
   }
 }

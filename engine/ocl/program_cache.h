@@ -1,5 +1,5 @@
 // Program binaries on disk, one file per program. A file that is not exactly what was written is
-// ignored and replaced. What is read is run, so folder and files count only where nobody but this
+// ignored and replaced. Programs from the cache are run, so its folder and files count only where nobody but this
 // user and root can change them.
 #pragma once
 
@@ -30,7 +30,7 @@ class ProgramCache {
   // `key` is the full text that decides the binary (source, options, device, driver, engine
   // version).
   std::optional<std::vector<unsigned char>> load(const std::string& key) const;
-  // What cannot be written is no failure, but a problem().
+  // A failure to write is not an error, but a problem().
   void store(const std::string& key, const std::vector<unsigned char>& binary) const;
 
   // The first reason why something was not read or not written, with advice; "" where there is

@@ -124,7 +124,7 @@ DeviceModel::DeviceModel(std::shared_ptr<const Model> model, const Config& confi
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What concerns the process is no news when the next model is compiled.
+// Says warnings that concern the whole process once, not again for the next model.
 void DeviceModel::warn_once(const std::string& warning) {
   static std::mutex mutex;
   static auto& said = *new std::set<std::string>;  // never destroyed

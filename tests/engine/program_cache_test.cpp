@@ -82,7 +82,7 @@ TEST_F(ProgramCacheTest, IsMadeForThisUserAlone) {
   EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
-// What is read is run.
+// Programs from the cache are run, so only trusted ones are read.
 TEST_F(ProgramCacheTest, NeitherReadsNorWritesWhereOthersCanWrite) {
   ProgramCache(directory_).store("key", binary_);
   fs::permissions(directory_, fs::perms::others_write, fs::perm_options::add);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "gst/meta/meta.h"
 #include "tests/gst/harness.h"
 
 namespace clinfer {
@@ -37,19 +38,12 @@ inline GstBuffer* watermarked(const GstVideoInfo& info, unsigned number) {
 
 // The number that the network of blocks_model() saw, or -1.
 inline int number_in(GstBuffer* buffer) {
-  GstCustomMeta* meta = gst_buffer_get_custom_meta(buffer, kResultMeta);
-  if (meta == nullptr) return -1;
-  const GValue* list = gst_structure_get_value(gst_custom_meta_get_structure(meta), "tensors");
-  if (list == nullptr) return -1;
-  GBytes* data = nullptr;
-  gst_structure_get(gst_value_get_structure(gst_value_list_get_value(list, 0)), "data",
-                    G_TYPE_BYTES, &data, nullptr);
-  gsize size = 0;
-  const auto* values = static_cast<const float*>(g_bytes_get_data(data, &size));
+  const std::vector<ResultView> results = read_results(buffer);
+  if (results.empty() || results[0].tensors.empty()) return -1;
+  const Bytes& data = results[0].tensors[0].data;
   int number = 0;
-  for (int bit = 0; bit < kBits && size == kBits * sizeof(float); ++bit)
-    if (values[bit] > 130) number |= 1 << bit;
-  g_bytes_unref(data);
+  for (int bit = 0; bit < kBits && count_of<float>(data) == kBits; ++bit)
+    if (values_of<float>(data)[bit] > 130) number |= 1 << bit;
   return number;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gst/infer/clinfer.h"
+#include "gst/meta/meta.h"
 #include "tests/gst/harness.h"
 #include "tests/rig/counters.h"
 
@@ -23,18 +24,10 @@ struct Played {
 };
 
 inline std::vector<float> tensor_of(GstBuffer* buffer) {
-  GstCustomMeta* meta = gst_buffer_get_custom_meta(buffer, kResultMeta);
-  if (meta == nullptr) return {};
-  const GValue* list = gst_structure_get_value(gst_custom_meta_get_structure(meta), "tensors");
-  if (list == nullptr || gst_value_list_get_size(list) == 0) return {};
-  GBytes* bytes = nullptr;
-  gst_structure_get(gst_value_get_structure(gst_value_list_get_value(list, 0)), "data",
-                    G_TYPE_BYTES, &bytes, nullptr);
-  gsize size = 0;
-  const auto* values = static_cast<const float*>(g_bytes_get_data(bytes, &size));
-  const std::vector<float> result(values, values + size / sizeof(float));
-  g_bytes_unref(bytes);
-  return result;
+  const std::vector<ResultView> results = read_results(buffer);
+  if (results.empty() || results[0].tensors.empty()) return {};
+  const Bytes& data = results[0].tensors[0].data;
+  return std::vector<float>(values_of<float>(data), values_of<float>(data) + count_of<float>(data));
 }
 
 inline void read_bus(GstElement* pipeline, Played& played) {
@@ -139,7 +132,9 @@ inline const std::string& echo_model() {
 }
 
 inline std::string net(const std::string& properties = "") {
-  return " ! clinfer name=net post-process=none model=" + echo_model() + " " + properties;
+  return " ! clinfer name=net post-process=none color-format=bgr mean=0 scale=1 "
+         "resize-mode=stretch model=" +
+         echo_model() + " " + properties;
 }
 // Of the last sample GStreamer 1.22 makes a copy, and unmaps there what it did not map.
 inline constexpr const char* kSink = " ! fakesink name=sink enable-last-sample=false";

@@ -78,7 +78,7 @@ def run(model, video, properties, arguments):
         if arguments.format:
             command += ["videoconvert", "!", f"video/x-raw,format={arguments.format}", "!"]
         command += ["clinfer", f"model={arguments.shared}/data/models/{model}/{model}.xml", "threshold=0.3", "iou-threshold=0.45",
-                    *properties]
+                    "color-arithmetic=videoconvert", *properties]  # the references' frames were converted by it
         for name, value in (("device", arguments.device), ("cache-dir", arguments.cache_dir), ("config", arguments.config)):
             if value is not None:
                 command.append(f"{name}={value}")

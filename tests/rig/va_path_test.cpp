@@ -91,25 +91,6 @@ TEST(VaPath, PoisonedWhereItIsNotAcquired) {
 // ---- failures
 // ------------------------------------------------------------------------------------------------------
 
-// Of libva's calls each nth fails, for every n until none does any more. play() looks that nothing
-// is left behind.
-TEST(VaPath, EveryCallOfLibvaMayFail) {
-  const Played memory = play(source(320, 240) + net() + kSink);
-  int untouched = 0, errors = 0, n = 1;
-  for (; untouched < 10 && n < 200; ++n) {
-    const std::string fault = "va:" + std::to_string(n);
-    const Setting setting("RIG_FAIL", fault.c_str());
-    const Played surfaces = play(source(320, 240) + " ! vatestupload" + net() + kSink);
-    errors += !surfaces.error.empty();
-    if (surfaces.error.empty()) expect_same(surfaces, memory, fault);
-    const bool as_ever =
-        surfaces.error.empty() && surfaces.path == "zero-copy" && surfaces.warnings.empty();
-    untouched = as_ever ? untouched + 1 : 0;
-  }
-  EXPECT_GT(errors, 0);
-  EXPECT_LT(n, 200);
-}
-
 // ---- displays and devices
 // ------------------------------------------------------------------------------------------
 

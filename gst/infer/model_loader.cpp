@@ -66,7 +66,8 @@ void ModelLoader::start(Task task) {
 void ModelLoader::begin(Task task) try {
   const std::lock_guard control(control_);
   if (thread_.joinable()) thread_.join();  // it has ended its loop
-  thread_ = start_thread([this, task = std::move(task)] { loop(task); });
+  // The task is moved, since nothing on the thread would catch a failure to copy it.
+  thread_ = start_thread([this, task = std::move(task)]() mutable { loop(std::move(task)); });
 } catch (...) {
   {
     const std::lock_guard lock(mutex_);

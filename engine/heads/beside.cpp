@@ -194,14 +194,22 @@ void read_modelinfo(const std::string& text, const std::string& source, BesideFa
   take();
 }
 
-// The only model in its folder: what has no model's name belongs to it.
+// The files of a folder whose names end so; none where it cannot be read. The forms of the library
+// that return errors would end the process where memory runs out.
+std::vector<fs::path> files_ending(const fs::path& folder, const fs::path& extension) {
+  std::vector<fs::path> found;
+  try {
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == extension) found.push_back(entry.path());
+  } catch (const fs::filesystem_error&) {
+  }
+  return found;
+}
+
+// Whether the model is the only one in its folder, so that files without a model's name belong to it.
 bool is_alone(const fs::path& model) {
-  std::error_code error;
-  size_t models = 0;
-  for (const auto& entry :
-       fs::directory_iterator(model.parent_path().empty() ? "." : model.parent_path(), error))
-    models += entry.path().extension() == model.extension();
-  return models <= 1;
+  const fs::path folder = model.parent_path().empty() ? "." : model.parent_path();
+  return files_ending(folder, model.extension()).size() <= 1;
 }
 
 using Reader = void (*)(const std::string& text, const std::string& source, BesideFacts& facts);
@@ -288,9 +296,7 @@ std::string model_file(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return path;
   for (const char* extension : {".xml", ".onnx"}) {
-    std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(path, error))
-      if (entry.path().extension() == extension) found.push_back(entry.path().string());
+    const std::vector<fs::path> found = files_ending(path, extension);
     if (found.size() == 1) return found[0];
     if (found.size() > 1)
       throw Error{ErrorCode::not_found, path + " is a folder with " + std::to_string(found.size()) +

@@ -74,7 +74,10 @@ CompilerProcess::CompilerProcess(const std::string& program, const DeviceInfo& d
   }
 }
 
-CompilerProcess::~CompilerProcess() { end(); }
+CompilerProcess::~CompilerProcess() {
+  end();
+  if (socket_ >= 0) close(socket_);
+}
 
 std::string CompilerProcess::end() {
   if (socket_ >= 0) shutdown(socket_, SHUT_RDWR);  // it ends by itself

@@ -46,6 +46,8 @@ Counts& counts = *static_cast<Counts*>(testing::AddGlobalTestEnvironment(new Cou
 
 const ocl::Context& context() {
   static const auto shared = ocl::Context::create(ocl::select_device("GPU"));
+  // Compilers start once, not for each kernel.
+  static const auto compilers = ocl::CompilerPool::of(*shared);
   return *shared;
 }
 

@@ -49,7 +49,7 @@ LIBRARIES = {
     r"(gtest|gmock)/": ["tests/"],
 }
 # Folders whose comments are held to plain words, and those inside them that are not yet.
-PLAIN = ("engine", "tuning", "tests/engine", "tests/tuning")
+PLAIN = ("kernels", "tests/kernels", "engine", "tuning", "tests/engine", "tests/tuning")
 NOT_PLAIN = ("engine/heads", "engine/onnx", "tests/engine/heads", "tests/engine/onnx")
 HEADLESS = re.compile(r"(What|Who|Whatever|Whoever|Those (that|who)|All (that|who)|Nothing (that|who)|The same)\b(?!.*\?$)")
 # Words that open a subject and are no imperative, besides those that their ending tells.

@@ -50,7 +50,7 @@ class Style(unittest.TestCase):
     def test_prose_accepts(self):
         for comment in ("// The sums, whatever their type.", "// What is it?", 'f("// What is this");', "// Says what is measured."):
             self.assertEqual(self.findings("prose", {"engine/a.cpp": f"// Opens.\n\n{comment}\n"}), [])
-        self.assertEqual(self.findings("prose", {"kernels/a.cpp": "// Opens.\n\n// What is done.\n"}), [])
+        self.assertEqual(self.findings("prose", {"gst/a.cpp": "// Opens.\n\n// What is done.\n"}), [])
 
     def test_subjects(self):
         for subject in ("engine: edit graphs in constant time", "gst/infer: pass frames on", "all: move operations into rooms",

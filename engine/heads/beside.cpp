@@ -1,4 +1,4 @@
-// What files beside a model say about it: YAML, labels and .modelinfo. JSON files are read in
+// Reads facts from files beside a model: YAML, labels and .modelinfo. JSON files are read in
 // beside_json.cpp.
 #include "engine/heads/beside.h"
 

@@ -1,4 +1,4 @@
-// What files beside a model say about it: those that exporters leave there, and labels.
+// Facts from files beside a model: those that exporters leave there, and labels.
 #pragma once
 
 #include <map>

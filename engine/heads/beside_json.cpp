@@ -119,7 +119,7 @@ void each_object(JsonNode* array, const std::function<void(JsonObject*)>& use) {
 
 // ---- model-proc
 
-// What its converters are called here, as a model_type; "" for those that say nothing of the head.
+// The model_type that its converters stand for; "" for those that say nothing of the head.
 std::string type_of_converter(const std::string& converter) {
   static const std::vector<std::pair<const char*, const char*>> kConverters = {
       {"detection_output", "detection_output"},

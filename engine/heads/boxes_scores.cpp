@@ -72,7 +72,8 @@ struct ScoreTable {
   }
 };
 
-// What the scores of all rows tell: logits, or probabilities, of which those of a row sum to 1.
+// Tells from the scores of all rows whether they are logits or probabilities, and whether those of a
+// row sum to 1.
 struct ScoreScan {
   bool logits = false, sums_to_one = false;
 };

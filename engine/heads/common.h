@@ -91,7 +91,7 @@ class Candidates {
   float lowest_ = 0, highest_ = 1;
 };
 
-// What of boxes that overlap is left to the decoder.
+// Which suppression of overlapping boxes is left to the decoder.
 enum class Suppression { none, per_class, across_classes };
 
 // per_class unless the model says otherwise (`agnostic_nms`).

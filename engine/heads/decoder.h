@@ -1,4 +1,4 @@
-// What a network's outputs mean. A head is one way to read them: pure functions of tensors, without
+// The meaning of a network's outputs. A head is one way to read them: pure functions of tensors, without
 // GStreamer, safe for any values (NaN, infinities, nonsense counts).
 #pragma once
 
@@ -32,7 +32,7 @@ struct KeyPoint {
   float confidence = 0;  // 0..1
 };
 
-// What key points are, in which order. Names and bones: skeleton_of().
+// The kinds of key points, by their order. Names and bones: skeleton_of().
 enum class Skeleton { none, coco17, body25, body18, face5, hand21, body33, other };
 
 struct SkeletonFacts {

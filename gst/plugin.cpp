@@ -5,12 +5,16 @@
 #include "gst/infer/clinfer.h"
 #include "gst/overlay/overlay.h"
 #include "gst/publish/publish.h"
+#include "gst/track/track.h"
+#include "gst/zones/zones.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
   gboolean registered = GST_ELEMENT_REGISTER(clinfer, plugin);
   registered |= GST_ELEMENT_REGISTER(clinferfilter, plugin);
   registered |= GST_ELEMENT_REGISTER(cloverlay, plugin);
   registered |= GST_ELEMENT_REGISTER(clpublish, plugin);
+  registered |= GST_ELEMENT_REGISTER(cltrack, plugin);
+  registered |= GST_ELEMENT_REGISTER(clzones, plugin);
   return registered;
 }
 

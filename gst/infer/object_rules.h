@@ -7,17 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "gst/base/extents.h"
 #include "gst/infer/settings.h"
 #include "gst/meta/meta.h"
 
 namespace clinfer {
-
-// A length in pixels, or as a share of the visible picture's width or height.
-struct Extent {
-  double value = 0;
-  bool is_share = false;
-  double pixels(int of) const { return is_share ? value * of : value; }
-};
 
 // Parsed from the properties classes, thresholds, min-size, max-size, regions and tiles. Immutable.
 class ObjectRules {

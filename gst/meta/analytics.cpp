@@ -289,6 +289,19 @@ void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView>& obj
   }
 }
 
+void add_analytics_track(GstBuffer* buffer, const RegionView& object, uint64_t id,
+                         uint64_t first_seen, uint64_t last_seen, int width, int height) {
+  GstAnalyticsRelationMeta* meta = relations_of(buffer);
+  GstAnalyticsODMtd mtd;
+  GstAnalyticsTrackingMtd track;
+  if (!find_object(meta, object, width, height, &mtd) ||
+      !gst_analytics_relation_meta_add_tracking_mtd(meta, id, first_seen, &track))
+    return;
+  gst_analytics_tracking_mtd_update_last_seen(&track, last_seen);
+  gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, mtd.id,
+                                           track.id);
+}
+
 void add_analytics_answers(GstBuffer* buffer, const RegionView* object, const Answers& answers,
                            [[maybe_unused]] int width, [[maybe_unused]] int height) {
   if (!answers.classifications.empty()) {
@@ -312,6 +325,7 @@ void add_analytics_answers(GstBuffer* buffer, const RegionView* object, const An
 std::vector<RegionView> read_analytics_objects(GstBuffer*, int, int) { return {}; }
 std::vector<ClassificationView> read_analytics_answers(GstBuffer*) { return {}; }
 void add_analytics_objects(GstBuffer*, const std::vector<RegionView>&) {}
+void add_analytics_track(GstBuffer*, const RegionView&, uint64_t, uint64_t, uint64_t, int, int) {}
 void add_analytics_answers(GstBuffer*, const RegionView*, const Answers&, int, int) {}
 
 #endif

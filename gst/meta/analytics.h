@@ -25,6 +25,10 @@ bool is_same_object(const RegionView& a, const RegionView& b);
 // Adds to the buffer's relation meta and, where there are tensors, its tensor meta. Makes them only
 // when there is something to add.
 void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView>& objects);
+// Relates an object that is on the buffer already to a track, whose first frame had the time
+// `first_seen` and whose last one has `last_seen`.
+void add_analytics_track(GstBuffer* buffer, const RegionView& object, uint64_t id,
+                         uint64_t first_seen, uint64_t last_seen, int width, int height);
 // Adds answers about `object`, which is on the buffer already; null: about the whole picture.
 void add_analytics_answers(GstBuffer* buffer, const RegionView* object, const Answers& answers,
                            int width, int height);

@@ -149,6 +149,7 @@ std::optional<Record> visible_record(GstBuffer* buffer, const Rect& visible) {
   for (RecordedRegion& region : record->regions)
     if (!move_region(region.view, affine, visible.width, visible.height)) region.view.box = {};
   for (ResultView& result : record->results) move_answers(result, affine);
+  for (ZoneView& zone : record->zones) move_zone(zone, affine);
   return record;
 }
 
@@ -281,60 +282,106 @@ GstVideoRegionOfInterestMeta* add_roi(GstBuffer* buffer, const RegionView& view)
 
 class Attachment {
  public:
-  Attachment(GstBuffer* buffer, const FrameResult& result, const std::vector<std::string>& labels)
+  Attachment(GstBuffer* buffer, const Rect& visible)
       : buffer_(buffer),
-        result_(result),
-        labels_(labels),
-        old_(visible_record(buffer, result.visible)),
+        visible_(visible),
+        old_(visible_record(buffer, visible)),
+        record_(old_.value_or(Record{})),
         ids_(buffer, old_) {
-    record_ = old_.value_or(Record{});
-    record_.picture = result.visible;
-    if (std::any_of(result.parts.begin(), result.parts.end(),
-                    [](const PartResult& part) { return part.region.has_value(); }))
-      found_ = find_regions(buffer, old_, result.visible);
+    record_.picture = visible;
   }
 
-  void run() {
+  void add(const FrameResult& result, const std::vector<std::string>& labels) {
+    if (std::any_of(result.parts.begin(), result.parts.end(),
+                    [](const PartResult& part) { return part.region.has_value(); }))
+      found_ = find_regions(buffer_, old_, visible_);
     ResultView whole;
-    whole.outcome = result_.outcome;
-    whole.model = result_.model;
-    for (const PartResult& part : result_.parts) {
-      const Affine affine = affine_of(part.placement, result_.visible);
-      Answers answers = answers_of(part.results, result_.model);
+    whole.outcome = result.outcome;
+    whole.model = result.model;
+    for (const PartResult& part : result.parts) {
+      const Affine affine = affine_of(part.placement, visible_);
+      Answers answers = answers_of(part.results, result.model);
       move_answers(answers, affine);
       if (!part.region) {
-        add_objects(part, affine, 0);
+        add_objects(part, affine, 0, result.model, labels);
         add_analytics_answers(buffer_, nullptr, answers, width(), height());
         append(whole, answers);
       } else if (*part.region < found_.size()) {
-        const int id = add_to_region(found_[*part.region], answers);
-        add_objects(part, affine, id);
+        Found& found = found_[*part.region];
+        append(found.view, answers);
+        write(found);
+        add_analytics_answers(buffer_, &found.view, answers, width(), height());
+        add_objects(part, affine, found.view.id, result.model, labels);
       }  // else the copy of the buffer lost it
     }
     record_.results.push_back(std::move(whole));
     write_record(buffer_, record_);
   }
 
- private:
-  int width() const { return result_.visible.width; }
-  int height() const { return result_.visible.height; }
+  void add(const std::vector<TrackedObject>& objects) {
+    found_ = find_regions(buffer_, old_, visible_);
+    for (const TrackedObject& object : objects) {
+      RegionView view;
+      if (!object.region) {
+        view = object.expected;
+        if (!move_region(view, {}, width(), height())) continue;
+        view.predicted = true;
+        view.track_id = object.id;
+        add_object(view);
+        view.track_id.reset();  // which GstAnalytics gets with its times
+        add_analytics_objects(buffer_, {view});
+      } else if (*object.region < found_.size()) {
+        Found& found = found_[*object.region];
+        found.view.track_id = object.id;
+        write(found);
+        view = found.view;
+      } else {
+        continue;
+      }
+      add_analytics_track(buffer_, view, object.id, object.first_seen, object.now, width(),
+                          height());
+    }
+    write_record(buffer_, record_);
+  }
 
-  void add_objects(const PartResult& part, const Affine& affine, int parent) {
+  void add(const ZoneResult& result) {
+    found_ = find_regions(buffer_, old_, visible_);
+    for (const auto& [region, zones] : result.objects) {
+      if (region >= found_.size()) continue;
+      found_[region].view.zones.insert(found_[region].view.zones.end(), zones.begin(), zones.end());
+      write(found_[region]);
+    }
+    record_.zones.insert(record_.zones.end(), result.zones.begin(), result.zones.end());
+    record_.events.insert(record_.events.end(), result.events.begin(), result.events.end());
+    write_record(buffer_, record_);
+  }
+
+ private:
+  int width() const { return visible_.width; }
+  int height() const { return visible_.height; }
+
+  // As a new region, which gets its id.
+  void add_object(RegionView& view) {
+    view.id = ids_.next();
+    add_parameters(add_roi(buffer_, view), view, visible_);
+    record_.regions.push_back({view, {}});
+  }
+
+  void add_objects(const PartResult& part, const Affine& affine, int parent,
+                   const std::string& model, const std::vector<std::string>& labels) {
     std::vector<RegionView> added;
     for (const Detection& detection : part.results.detections) {
-      RegionView view = region_of(detection, labels_, result_.model);
+      RegionView view = region_of(detection, labels, model);
       if (!move_region(view, affine, width(), height())) continue;
-      view.id = ids_.next();
       view.parent_id = parent;
-      add_parameters(add_roi(buffer_, view), view, result_.visible);
-      record_.regions.push_back({view, {}});
+      add_object(view);
       added.push_back(std::move(view));
     }
     add_analytics_objects(buffer_, added);
   }
 
-  // Returns the region's id.
-  int add_to_region(Found& found, const Answers& answers) {
+  // What is new in the view of a region; an id if it had none.
+  void write(Found& found) {
     if (found.roi == nullptr) {
       found.view.id = ids_.next();
       found.roi = add_roi(buffer_, found.view);
@@ -342,8 +389,7 @@ class Attachment {
       // Others leave 0 or count anew; nothing could be said of a region that is not told apart.
       found.roi->id = found.view.id = ids_.next();
     }
-    append(found.view, answers);
-    add_parameters(found.roi, found.view, result_.visible);
+    add_parameters(found.roi, found.view, visible_);
     const auto recorded =
         std::find_if(record_.regions.begin(), record_.regions.end(),
                      [&](const RecordedRegion& region) { return region.view.id == found.view.id; });
@@ -351,13 +397,10 @@ class Attachment {
       record_.regions.push_back({found.view, {}});
     else
       recorded->view = found.view;
-    add_analytics_answers(buffer_, &found.view, answers, width(), height());
-    return found.view.id;
   }
 
   GstBuffer* buffer_;
-  const FrameResult& result_;
-  const std::vector<std::string>& labels_;
+  Rect visible_;
   std::optional<Record> old_;
   Record record_;
   Ids ids_;
@@ -376,6 +419,11 @@ std::optional<PictureBox> to_picture(const Detection& detection, const Placement
   return view.box;
 }
 
+bool is_among(const RegionView& region, const std::vector<std::string>& labels) {
+  const std::string& label = region.label.empty() ? region.roi_type : region.label;
+  return labels.empty() || std::find(labels.begin(), labels.end(), label) != labels.end();
+}
+
 std::vector<InferenceRegion> regions_to_infer(GstBuffer* buffer, const Rect& visible,
                                               const std::string& object_class) {
   const std::vector<std::string> wanted = parse_labels(object_class);
@@ -383,8 +431,7 @@ std::vector<InferenceRegion> regions_to_infer(GstBuffer* buffer, const Rect& vis
   const std::vector<RegionView> all = read_regions(buffer, visible.width, visible.height);
   for (size_t nth = 0; nth < all.size(); ++nth) {
     const RegionView& view = all[nth];
-    const std::string& label = view.label.empty() ? view.roi_type : view.label;
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), label) == wanted.end()) continue;
+    if (!is_among(view, wanted)) continue;
     const int left = std::min(view.x, visible.width), top = std::min(view.y, visible.height);
     const int right = std::min(view.x + view.width, visible.width);
     const int bottom = std::min(view.y + view.height, visible.height);
@@ -396,7 +443,16 @@ std::vector<InferenceRegion> regions_to_infer(GstBuffer* buffer, const Rect& vis
 
 void attach_result(GstBuffer* buffer, const FrameResult& result,
                    const std::vector<std::string>& labels) {
-  Attachment(buffer, result, labels).run();
+  Attachment(buffer, result.visible).add(result, labels);
+}
+
+void attach_tracks(GstBuffer* buffer, const Rect& visible,
+                   const std::vector<TrackedObject>& objects) {
+  if (!objects.empty()) Attachment(buffer, visible).add(objects);
+}
+
+void attach_zones(GstBuffer* buffer, const Rect& visible, const ZoneResult& result) {
+  Attachment(buffer, visible).add(result);
 }
 
 FrameView read_frame(GstBuffer* buffer, int width, int height) {
@@ -407,6 +463,8 @@ FrameView read_frame(GstBuffer* buffer, int width, int height) {
     frame.regions.push_back(std::move(found.view));
   if (record) {
     frame.results = std::move(record->results);
+    frame.zones = std::move(record->zones);
+    frame.events = std::move(record->events);
   } else if (auto answers = read_analytics_answers(buffer); !answers.empty()) {
     ResultView others;
     others.outcome = Outcome::run;

@@ -6,6 +6,7 @@
 
 #include <gst/video/video.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,34 @@ struct FrameResult {
 // said of a region becomes parameters of it.
 void attach_result(GstBuffer* buffer, const FrameResult& result,
                    const std::vector<std::string>& labels);
+
+// What a tracker says of an object.
+struct TrackedObject {
+  uint64_t id = 0;
+  std::optional<size_t> region;  // among the regions that read_regions() gives
+  RegionView expected;           // without `region`: the object, where it should be
+  // Times of frames, nanoseconds.
+  uint64_t first_seen = 0, now = 0;
+};
+
+// Gives regions of a writable buffer their tracks, and adds those that are expected but were not
+// looked for on this frame.
+void attach_tracks(GstBuffer* buffer, const Rect& visible,
+                   const std::vector<TrackedObject>& objects);
+
+// Whether a region's label is among these; without any, each is.
+bool is_among(const RegionView& region, const std::vector<std::string>& labels);
+
+// What happened at lines and in zones.
+struct ZoneResult {
+  std::vector<ZoneView> zones;
+  std::vector<EventView> events;
+  // Names of the zones that a region is in, by its place among those that read_regions() gives.
+  std::map<size_t, std::vector<std::string>> objects;
+};
+
+// Adds it to a writable buffer.
+void attach_zones(GstBuffer* buffer, const Rect& visible, const ZoneResult& result);
 
 // Everything known of a frame. width, height: of the visible picture.
 FrameView read_frame(GstBuffer* buffer, int width, int height);

@@ -25,6 +25,7 @@ constexpr char kEmbedding[] = "embedding";
 constexpr char kMask[] = "mask";
 constexpr char kKeyPoints[] = "keypoints";
 constexpr char kLandmarks[] = "landmarks";
+constexpr char kZones[] = "zones";
 constexpr std::pair<MapKind, const char*> kMaps[] = {{MapKind::classes, "segmentation"},
                                                      {MapKind::depth, "depth"},
                                                      {MapKind::saliency, "saliency"},
@@ -382,6 +383,13 @@ std::vector<Structure> parameters_of(const RegionView& region, int width, int he
     list.emplace_back(gst_structure_new_empty("object_id"));
     set(list.back().get(), "id",
         static_cast<int>(std::min<uint64_t>(*region.track_id, std::numeric_limits<int>::max())));
+    if (region.predicted)
+      gst_structure_set(list.back().get(), "predicted", G_TYPE_BOOLEAN, TRUE, nullptr);
+  }
+  if (!region.zones.empty()) {
+    list.push_back(named(kZones));
+    set(list.back().get(), "type", kZones);
+    set_texts(list.back().get(), "names", region.zones);
   }
   if (!region.keypoints.empty()) {
     Structure s = named(kKeyPoints);
@@ -451,8 +459,12 @@ void read_parameter(const GstStructure* parameter, RegionView& region) {
     gint id = 0;
     if (gst_structure_get_int(parameter, "id", &id) && id >= 0)
       region.track_id = static_cast<uint64_t>(id);
+    gboolean predicted = FALSE;
+    region.predicted = gst_structure_get_boolean(parameter, "predicted", &predicted) && predicted;
   } else if (type == kKeyPoints || type == kLandmarks) {
     read_points(parameter, type == kKeyPoints, region);
+  } else if (type == kZones) {
+    region.zones = texts(parameter, "names");
   } else if (type == kMask) {
     MaskView mask;
     mask.level = static_cast<float>(number(parameter, "level", 0.5));

@@ -2,6 +2,7 @@
 #include "gst/meta/record.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "gst/base/guard.h"
@@ -56,6 +57,57 @@ ResultView read_result(const GstStructure* s) {
   for_each_item(s, "parameters",
                 [&](const GstStructure* parameter) { read_parameter(parameter, view); });
   return view;
+}
+
+Structure zone_structure(const ZoneView& zone) {
+  Structure s(gst_structure_new("zone", "name", G_TYPE_STRING, zone.name.c_str(), "is_line",
+                                G_TYPE_BOOLEAN, zone.is_line, "in", G_TYPE_UINT64, zone.in, "out",
+                                G_TYPE_UINT64, zone.out, "inside", G_TYPE_UINT64, zone.inside,
+                                nullptr));
+  std::vector<Structure> points;
+  for (const Point& point : zone.points)
+    points.emplace_back(gst_structure_new("point", "x", G_TYPE_DOUBLE, static_cast<double>(point.x),
+                                          "y", G_TYPE_DOUBLE, static_cast<double>(point.y),
+                                          nullptr));
+  set_list(s.get(), "points", std::move(points));
+  return s;
+}
+
+ZoneView read_zone(const GstStructure* s) {
+  ZoneView zone;
+  zone.name = text_of(s, "name");
+  gboolean is_line = FALSE;
+  guint64 in = 0, out = 0, inside = 0;
+  gst_structure_get(s, "is_line", G_TYPE_BOOLEAN, &is_line, "in", G_TYPE_UINT64, &in, "out",
+                    G_TYPE_UINT64, &out, "inside", G_TYPE_UINT64, &inside, nullptr);
+  zone.is_line = is_line;
+  zone.in = in, zone.out = out, zone.inside = inside;
+  for_each_item(s, "points", [&](const GstStructure* point) {
+    gdouble x = 0, y = 0;
+    gst_structure_get(point, "x", G_TYPE_DOUBLE, &x, "y", G_TYPE_DOUBLE, &y, nullptr);
+    if (std::isfinite(x) && std::isfinite(y))
+      zone.points.push_back({static_cast<float>(x), static_cast<float>(y)});
+  });
+  return zone;
+}
+
+Structure event_structure(const EventView& event) {
+  Structure s(gst_structure_new("event", "type", G_TYPE_STRING, event.type.c_str(), "zone",
+                                G_TYPE_STRING, event.zone.c_str(), "direction", G_TYPE_STRING,
+                                event.direction.c_str(), "id", G_TYPE_UINT64, event.track_id,
+                                "label", G_TYPE_STRING, event.label.c_str(), nullptr));
+  if (event.seconds) gst_structure_set(s.get(), "seconds", G_TYPE_DOUBLE, *event.seconds, nullptr);
+  return s;
+}
+
+EventView read_event(const GstStructure* s) {
+  EventView event{text_of(s, "type"),  text_of(s, "zone"), text_of(s, "direction"), 0,
+                  text_of(s, "label"), std::nullopt};
+  guint64 id = 0;
+  gdouble seconds = 0;
+  if (gst_structure_get_uint64(s, "id", &id)) event.track_id = id;
+  if (gst_structure_get_double(s, "seconds", &seconds)) event.seconds = seconds;
+  return event;
 }
 
 // ---- what a converter does to the picture
@@ -121,6 +173,7 @@ void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& c
     return !move_region(region.view, affine, record->picture.width, record->picture.height);
   });
   for (ResultView& result : record->results) move_answers(result, affine);
+  for (ZoneView& zone : record->zones) move_zone(zone, affine);
   write_record(to, *record);
   restore_regions(to, *record);
 }
@@ -188,6 +241,10 @@ std::optional<Record> read_record(GstBuffer* buffer) {
     for_each_item(s, "inferences", [&](const GstStructure* result) {
       record->results.push_back(read_result(result));
     });
+    for_each_item(s, "zones",
+                  [&](const GstStructure* zone) { record->zones.push_back(read_zone(zone)); });
+    for_each_item(s, "events",
+                  [&](const GstStructure* event) { record->events.push_back(read_event(event)); });
   });
   return record;
 }
@@ -206,6 +263,11 @@ void write_record(GstBuffer* buffer, const Record& record) {
   for (const ResultView& result : record.results) results.push_back(result_structure(result));
   set_list(s, "regions", std::move(regions));
   set_list(s, "inferences", std::move(results));
+  std::vector<Structure> zones, events;
+  for (const ZoneView& zone : record.zones) zones.push_back(zone_structure(zone));
+  for (const EventView& event : record.events) events.push_back(event_structure(event));
+  set_list(s, "zones", std::move(zones));
+  set_list(s, "events", std::move(events));
 }
 
 void add_parameters(GstVideoRegionOfInterestMeta* roi, const RegionView& view,

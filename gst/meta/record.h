@@ -26,6 +26,8 @@ struct Record {
   Rect picture;  // the part of the frame that the shares are of, in pixels of the frame
   std::vector<RecordedRegion> regions;
   std::vector<ResultView> results;
+  std::vector<ZoneView> zones;
+  std::vector<EventView> events;
 };
 
 // Registers the meta; once, before use.

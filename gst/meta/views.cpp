@@ -85,6 +85,10 @@ void move_answers(Answers& answers, const Affine& affine) {
   for (MapView& map : answers.maps) map.area = moved(map.area, affine);
 }
 
+void move_zone(ZoneView& zone, const Affine& affine) {
+  for (Point& point : zone.points) move_point(point, affine);
+}
+
 OrientedBox oriented_box(const std::array<Point, 4>& corners, int width, int height) {
   const auto side = [&](size_t from, size_t to) {
     return Point{(corners[to].x - corners[from].x) * static_cast<float>(width),

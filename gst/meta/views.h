@@ -105,6 +105,8 @@ struct RegionView : Answers {
   int x = 0, y = 0, width = 0, height = 0;  // pixels of the visible picture, at least 1x1
   int id = 0, parent_id = 0;                // 0: none
   std::optional<uint64_t> track_id;
+  bool predicted = false;          // by a tracker, on a frame without inference
+  std::vector<std::string> zones;  // that the object is in
   std::string roi_type;
   bool has_detection = false;  // a network found it; else `box` is the rectangle above
   PictureBox box;
@@ -134,10 +136,31 @@ struct ResultView : Answers {
   std::string model;
 };
 
+// What happened to an object at a line or in a zone on this frame.
+struct EventView {
+  std::string type;       // "cross", "enter", "leave", "dwell"
+  std::string zone;       // the name of the line or zone
+  std::string direction;  // of "cross": "in", "out"
+  uint64_t track_id = 0;
+  std::string label;
+  std::optional<double> seconds;  // of "leave" and "dwell": in the zone
+};
+
+// A line or zone with its counts up to this frame.
+struct ZoneView {
+  std::string name;
+  bool is_line = false;
+  std::vector<Point> points;
+  uint64_t in = 0, out = 0;  // crossed in either direction, or entered and left
+  uint64_t inside = 0;       // of a zone: objects that are in it
+};
+
 // Where the picture's part that viewers see lies in the frame is not in here: all views are of it.
 struct FrameView {
   std::vector<RegionView> regions;
   std::vector<ResultView> results;  // one for each element that the frame passed
+  std::vector<ZoneView> zones;
+  std::vector<EventView> events;
 };
 
 // ---- geometry
@@ -153,6 +176,7 @@ Rect pixels_of(const PictureBox& box, int width, int height);
 // as it was.
 bool move_region(RegionView& region, const Affine& affine, int width, int height);
 void move_answers(Answers& answers, const Affine& affine);
+void move_zone(ZoneView& zone, const Affine& affine);
 
 // The rectangle with these corners in a picture of this size, in pixels; where the picture was
 // squeezed, the rectangle nearest to the slanted shape.

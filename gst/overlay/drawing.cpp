@@ -156,6 +156,9 @@ class Painter {
         for (const MapView& map : result.maps) draw_map(map);
       for (const RegionView* region : order_) draw_mask(*region);
     }
+    if (style_.show_zones)
+      for (size_t i = 0; i < frame_.zones.size(); ++i)
+        draw_zone(frame_.zones[i], color_of(static_cast<unsigned>(i)));
     for (const RegionView* region : order_) draw_trail(*region);
     if (style_.show_boxes)
       for (const RegionView* region : order_) draw_box(*region);
@@ -261,6 +264,23 @@ class Painter {
     const Rgb color = color_of_region(region);
     for (size_t i = 1; i < points.size(); ++i)
       draw_line(points[i - 1], points[i], static_cast<float>(sizes_.line), color);
+  }
+
+  // Its outline, with the counts at its first point.
+  void draw_zone(const ZoneView& zone, Rgb color) {
+    const size_t count = zone.points.size();
+    if (count == 0) return;
+    for (size_t i = 0; i + (zone.is_line ? 1 : 0) < count; ++i)
+      draw_line(zone.points[i], zone.points[(i + 1) % count], static_cast<float>(sizes_.line),
+                color);
+    if (!style_.show_labels) return;
+    const Point first = at(zone.points[0].x, zone.points[0].y);
+    const int x = static_cast<int>(std::clamp(first.x, 0.0f, static_cast<float>(canvas_.width())));
+    const int y = static_cast<int>(std::clamp(first.y, 0.0f, static_cast<float>(canvas_.height())));
+    add_tag(zone.is_line
+                ? zone.name + " in " + std::to_string(zone.in) + " out " + std::to_string(zone.out)
+                : zone.name + " " + std::to_string(zone.inside),
+            {x, y, x, y}, color);
   }
 
   void draw_box(const RegionView& region) {
@@ -397,7 +417,7 @@ const std::deque<Point>& Trails::of(uint64_t track) const {
 }
 
 bool has_drawing(const FrameView& frame) {
-  return !frame.regions.empty() ||
+  return !frame.regions.empty() || !frame.zones.empty() ||
          std::any_of(frame.results.begin(), frame.results.end(), [](const ResultView& result) {
            return !result.classifications.empty() || !result.texts.empty() || !result.maps.empty();
          });

@@ -24,6 +24,7 @@ struct DrawingStyle {
   bool show_scores = true;
   bool show_masks = true;
   bool show_points = true;
+  bool show_zones = true;
   double mask_opacity = 0.4;
   ColorBy color_by = ColorBy::label;
   unsigned trail_length = 0;  // frames
@@ -62,7 +63,7 @@ class Trails {
 // Whether drawing this frame would change it.
 bool has_drawing(const FrameView& frame);
 
-// Draws privacy boxes first, then maps and masks, trails, boxes and skeletons, and tags on top;
+// Draws privacy boxes first, then maps and masks, lines and zones, trails, boxes and skeletons, and tags on top;
 // what is said of the whole picture stands at the top left.
 void draw_results(Canvas& canvas, const FrameView& frame, const DrawingStyle& style,
                   TextCache& text, Palette& palette, Trails& trails);

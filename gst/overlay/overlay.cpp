@@ -83,6 +83,8 @@ const std::vector<Property<DrawingStyle>>& properties() {
                                0, 1, kControllable),
       flag<&S::show_points>("show-points", "Show points",
                             "Draw key points with their skeletons, and landmarks", kControllable),
+      flag<&S::show_zones>("show-zones", "Show zones",
+                           "Draw the lines and zones of clzones with their counts", kControllable),
       clinfer::choice<&S::color_by>(
           "color-by", "Colour by", "What has a colour of its own", "GstCloverlayColorBy",
           {{ColorBy::label, "Each label", "label"},

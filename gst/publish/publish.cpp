@@ -13,6 +13,7 @@
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/properties.h"
+#include "gst/base/transforms.h"
 #include "gst/meta/meta.h"
 #include "gst/publish/line_file.h"
 #include "gst/publish/result_line.h"
@@ -63,11 +64,6 @@ GST_ELEMENT_REGISTER_DEFINE(clpublish, "clpublish", GST_RANK_NONE, gst_clpublish
 namespace {
 
 using clinfer::Property;
-
-GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                                                             GST_STATIC_CAPS("video/x-raw(ANY)"));
-GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
-                                                            GST_STATIC_CAPS("video/x-raw(ANY)"));
 
 const std::vector<Property<PublishSettings>>& properties() {
   using S = PublishSettings;
@@ -189,18 +185,7 @@ gboolean sink_event(GstBaseTransform* transform, GstEvent* event) {
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
-  GstVideoInfo& info = CLPUBLISH(transform)->state->info;
-  if (gst_video_info_from_caps(&info, in)) return TRUE;
-  // Formats that only a memory feature knows (DMA_DRM) still say their size.
-  gint width = 0, height = 0;
-  const GstStructure* structure = gst_caps_get_structure(in, 0);
-  gst_video_info_init(&info);
-  if (!gst_structure_get_int(structure, "width", &width) ||
-      !gst_structure_get_int(structure, "height", &height))
-    return FALSE;
-  info.width = width;
-  info.height = height;
-  return TRUE;
+  return clinfer::read_size(in, CLPUBLISH(transform)->state->info);
 }
 
 // ---- when a frame was captured
@@ -314,8 +299,7 @@ static void gst_clpublish_class_init(GstClpublishClass* klass) {
   gst_element_class_set_static_metadata(
       element, "Inference result publisher", "Filter/Analyzer/Video",
       "Writes the results on each frame as a line of JSON", "clinfer developers");
-  gst_element_class_add_static_pad_template(element, &sink_template);
-  gst_element_class_add_static_pad_template(element, &src_template);
+  clinfer::add_any_video_pads(element);
   element->change_state = change_state;
   transform->sink_event = sink_event;
   transform->start = start;

@@ -31,10 +31,10 @@ class Keys {
 
  private:
   JsonWriter& json_;
-  std::set<std::string> used_ = {
-      "detection",    "x",       "y",    "w",         "h",         "region_id",
-      "parent_id",    "id",      "mask", "keypoints", "landmarks", "roi_type",
-      "segmentation", "tensors", "maps"};
+  std::set<std::string> used_ = {"detection", "x",         "y",         "w",         "h",
+                                 "region_id", "parent_id", "id",        "predicted", "zones",
+                                 "mask",      "keypoints", "landmarks", "roi_type",  "segmentation",
+                                 "tensors",   "maps",      "events"};
 };
 
 template <typename Value>
@@ -241,7 +241,13 @@ void write_region(JsonWriter& json, const RegionView& region, const FrameFacts& 
   json.key("region_id").value(region.id);
   if (region.parent_id > 0) json.key("parent_id").value(region.parent_id);
   if (region.track_id) json.key("id").value(*region.track_id);
+  if (region.predicted) json.key("predicted").raw("true");
   json.key("roi_type").value(region.roi_type);
+  if (!region.zones.empty()) {
+    json.key("zones").begin_array();
+    for (const std::string& zone : region.zones) json.value(zone);
+    json.end_array();
+  }
   write_points(json, region);
   if (region.mask) {
     json.key("mask").begin_object();
@@ -265,6 +271,37 @@ void write_whole_frame(JsonWriter& json, const std::vector<ResultView>& results,
   json.key("w").value(facts.width).key("h").value(facts.height);
   for (const ResultView& result : results) write_answers(json, keys, result);
   json.end_object();
+}
+
+void write_zones(JsonWriter& json, const FrameView& frame) {
+  if (!frame.zones.empty()) {
+    json.key("zones").begin_array();
+    for (const ZoneView& zone : frame.zones) {
+      json.begin_object().key("name").value(zone.name);
+      if (zone.is_line)
+        json.key("in").value(zone.in).key("out").value(zone.out);
+      else
+        json.key("inside")
+            .value(zone.inside)
+            .key("entered")
+            .value(zone.in)
+            .key("left")
+            .value(zone.out);
+      json.end_object();
+    }
+    json.end_array();
+  }
+  if (frame.events.empty()) return;
+  json.key("events").begin_array();
+  for (const EventView& event : frame.events) {
+    json.begin_object().key("type").value(event.type).key("zone").value(event.zone);
+    if (!event.direction.empty()) json.key("direction").value(event.direction);
+    json.key("id").value(event.track_id);
+    if (!event.label.empty()) json.key("label").value(event.label);
+    if (event.seconds) json.key("seconds").value(*event.seconds);
+    json.end_object();
+  }
+  json.end_array();
 }
 
 // Of several elements the one that did most speaks for the frame.
@@ -298,6 +335,7 @@ std::string result_line(const FrameFacts& facts, const FrameView& frame) {
   }
   write_maps(json, keys, maps, facts);
   write_tensors(json, tensors, facts.tensor_data);
+  write_zones(json, frame);
   json.key("resolution").begin_object();
   json.key("width").value(facts.width).key("height").value(facts.height);
   json.end_object();

@@ -1,0 +1,66 @@
+// Parts of the elements for metadata.
+#include "gst/base/transforms.h"
+
+namespace clinfer {
+namespace {
+
+GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+                                                             GST_STATIC_CAPS("video/x-raw(ANY)"));
+GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
+                                                            GST_STATIC_CAPS("video/x-raw(ANY)"));
+
+gboolean propose_allocation(GstBaseTransform* transform, GstQuery*, GstQuery* query) {
+  return gst_pad_peer_query(GST_BASE_TRANSFORM_SRC_PAD(transform), query);
+}
+
+gboolean decide_allocation(GstBaseTransform*, GstQuery* query) {
+  while (gst_query_get_n_allocation_pools(query) > 0)
+    gst_query_remove_nth_allocation_pool(query, 0);
+  return TRUE;
+}
+
+GstFlowReturn prepare_output_buffer(GstBaseTransform*, GstBuffer* in, GstBuffer** out) {
+  *out = in;
+  if (gst_buffer_is_writable(in)) return GST_FLOW_OK;
+  *out = gst_buffer_copy(in);
+  // The memory must not go back to its pool meanwhile.
+  if (gst_buffer_get_parent_buffer_meta(*out) == nullptr)
+    gst_buffer_add_parent_buffer_meta(*out, in);
+  return GST_FLOW_OK;
+}
+
+}  // namespace
+
+void add_any_video_pads(GstElementClass* element) {
+  gst_element_class_add_static_pad_template(element, &sink_template);
+  gst_element_class_add_static_pad_template(element, &src_template);
+}
+
+bool read_size(const GstCaps* caps, GstVideoInfo& info) {
+  if (gst_video_info_from_caps(&info, caps)) return true;
+  // Formats that only a memory feature knows (DMA_DRM) still say their size.
+  gint width = 0, height = 0;
+  const GstStructure* structure = gst_caps_get_structure(caps, 0);
+  gst_video_info_init(&info);
+  if (!gst_structure_get_int(structure, "width", &width) ||
+      !gst_structure_get_int(structure, "height", &height))
+    return false;
+  info.width = width;
+  info.height = height;
+  return true;
+}
+
+void write_metadata_only(GstBaseTransformClass* transform) {
+  transform->propose_allocation = propose_allocation;
+  transform->decide_allocation = decide_allocation;
+  transform->prepare_output_buffer = prepare_output_buffer;
+}
+
+void install_stats(GObjectClass* object, guint id, const char* blurb) {
+  g_object_class_install_property(
+      object, id,
+      g_param_spec_boxed("stats", "Statistics", blurb, GST_TYPE_STRUCTURE,
+                         static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
+}
+
+}  // namespace clinfer

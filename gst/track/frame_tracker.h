@@ -1,0 +1,70 @@
+// The trackers of a stream, one for each kind of object: which frames had an inference, which
+// objects are tracked, and what is known of them. Without GStreamer's element types.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gst/meta/meta.h"
+#include "gst/track/tracker.h"
+
+namespace clinfer {
+
+struct TrackSettings {
+  double high_threshold = TrackerSettings{}.high_threshold;
+  double low_threshold = TrackerSettings{}.low_threshold;
+  unsigned min_hits = TrackerSettings{}.min_hits;
+  unsigned lost_time = 2000;  // milliseconds
+  double appearance_threshold = TrackerSettings{}.appearance_threshold;
+  bool per_class = true;
+  bool predict = true;
+  unsigned max_objects = 500;  // of a kind on one frame
+  std::string object_class;
+};
+
+// For one thread.
+class FrameTracker {
+ public:
+  // What to attach to a frame that comes `seconds` after the one before. width, height: of the
+  // visible picture; time: of the frame, nanoseconds.
+  std::vector<TrackedObject> track(const FrameView& frame, const TrackSettings& settings,
+                                   double seconds, int width, int height, uint64_t time);
+  // Another stream or another part of it: ids go on, tracks do not.
+  void clear() {
+    kinds_.clear();
+    begins_ = true;
+  }
+
+  uint64_t ids() const { return last_id_; }  // given so far
+  size_t tracks() const;                     // known now
+  // Objects that got no id since their confidence was below high-threshold.
+  uint64_t unsure() const { return unsure_; }
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // model, label
+  struct Known {
+    RegionView view;  // as it was seen last, without what networks said of it
+    uint64_t first_seen = 0;
+  };
+  struct Kind {
+    Tracker tracker;
+    std::map<uint64_t, Known> known;  // by id
+    std::vector<size_t> regions;      // of this frame
+  };
+  void update(Kind& kind, const FrameView& frame, const TrackSettings& settings, double seconds,
+              int width, int height, uint64_t time, std::vector<TrackedObject>& tracked);
+  void predict(Kind& kind, const TrackSettings& settings, int width, int height, uint64_t time,
+               std::vector<TrackedObject>& tracked) const;
+  void repeat(const Kind& kind, const FrameView& frame, int width, int height, uint64_t time,
+              std::vector<TrackedObject>& tracked) const;
+
+  std::map<Key, Kind> kinds_;
+  uint64_t last_id_ = 0, unsure_ = 0;
+  bool begins_ = true;  // the next frame is the first one
+};
+
+}  // namespace clinfer

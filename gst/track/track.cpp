@@ -1,0 +1,228 @@
+// cltrack: a transform in place that adds metadata only.
+#include "gst/track/track.h"
+
+#include <gst/base/gstbasetransform.h>
+#include <gst/video/video.h>
+
+#include "gst/base/guard.h"
+#include "gst/base/handle.h"
+#include "gst/base/properties.h"
+#include "gst/base/transforms.h"
+#include "gst/frames/mapped_frame.h"
+#include "gst/meta/meta.h"
+#include "gst/track/frame_tracker.h"
+
+GST_DEBUG_CATEGORY_STATIC(cltrack_debug);
+#define GST_CAT_DEFAULT cltrack_debug
+
+namespace {
+
+struct TrackState {
+  clinfer::TrackSettings settings;  // under the object lock
+  GstStructure* stats = nullptr;    // under the object lock; null: before the first frame
+  GstVideoInfo info;
+  clinfer::FrameTracker tracker;
+  uint64_t frames = 0, predicted = 0;
+  GstClockTime last = GST_CLOCK_TIME_NONE;  // running time of the frame before
+  bool warned = false;
+};
+
+}  // namespace
+
+struct GstCltrack {
+  GstBaseTransform parent;
+  TrackState* state;
+};
+
+struct GstCltrackClass {
+  GstBaseTransformClass parent_class;
+};
+
+G_DEFINE_TYPE(GstCltrack, gst_cltrack, GST_TYPE_BASE_TRANSFORM)
+GST_ELEMENT_REGISTER_DEFINE(cltrack, "cltrack", GST_RANK_NONE, gst_cltrack_get_type())
+
+#define CLTRACK(object) (reinterpret_cast<GstCltrack*>(object))
+
+namespace {
+
+using clinfer::Property;
+using clinfer::TrackSettings;
+
+const std::vector<Property<TrackSettings>>& properties() {
+  using clinfer::flag, clinfer::kControllable, clinfer::kPlaying, clinfer::number, clinfer::text;
+  using S = TrackSettings;
+  static const std::vector<Property<S>> rows = {
+      number<&S::high_threshold>("high-threshold", "High threshold",
+                                 "Least confidence of an object that may start a track", 0, 1,
+                                 kControllable),
+      number<&S::low_threshold>("low-threshold", "Low threshold",
+                                "Least confidence of an object that may continue a track (to use "
+                                "it, set the threshold of clinfer as low)",
+                                0, 1, kControllable),
+      number<&S::min_hits>("min-hits", "Minimum of hits",
+                           "Frames on which an object must be found before it gets an id", 1, 1000,
+                           kControllable),
+      number<&S::lost_time>("lost-time", "Lost time",
+                            "Milliseconds that an object may be out of sight and keep its id", 0,
+                            G_MAXUINT, kControllable),
+      number<&S::appearance_threshold>(
+          "appearance-threshold", "Appearance threshold",
+          "Least cosine of two embeddings of one object, where a re-identification network ran on "
+          "the objects before (0: embeddings are not used)",
+          0, 1, kControllable),
+      flag<&S::per_class>("per-class", "Per class",
+                          "An object keeps its label; false: objects whose label changes from "
+                          "frame to frame keep their id",
+                          kPlaying),
+      flag<&S::predict>("predict", "Predict",
+                        "Add the expected boxes of tracked objects on frames without inference "
+                        "(inference-interval, overload-policy)",
+                        kControllable),
+      number<&S::max_objects>("max-objects", "Most objects",
+                              "Of more objects of a kind on a frame, the surest are tracked", 1,
+                              10000, kControllable),
+      text<&S::object_class>("object-class", "Object class",
+                             "Labels of the objects to track, comma separated (empty: all)",
+                             kPlaying)};
+  return rows;
+}
+
+constexpr guint kStats = 1000;  // its id, apart from the table's
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
+  GST_OBJECT_LOCK(object);
+  clinfer::property_of(properties(), id).set(CLTRACK(object)->state->settings, value);
+  GST_OBJECT_UNLOCK(object);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
+  GST_OBJECT_LOCK(object);
+  TrackState& state = *CLTRACK(object)->state;
+  if (id == kStats)
+    gst_value_set_structure(value, state.stats);
+  else
+    clinfer::property_of(properties(), id).get(state.settings, value);
+  GST_OBJECT_UNLOCK(object);
+}
+
+void finalize(GObject* object) {
+  gst_clear_structure(&CLTRACK(object)->state->stats);
+  delete CLTRACK(object)->state;
+  G_OBJECT_CLASS(gst_cltrack_parent_class)->finalize(object);
+}
+
+gboolean start(GstBaseTransform* transform) {
+  TrackState& state = *CLTRACK(transform)->state;
+  state.tracker = {};
+  state.frames = state.predicted = 0;
+  state.last = GST_CLOCK_TIME_NONE;
+  state.warned = false;
+  return TRUE;
+}
+
+gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
+  return clinfer::read_size(in, CLTRACK(transform)->state->info);
+}
+
+gboolean sink_event(GstBaseTransform* transform, GstEvent* event) {
+  TrackState& state = *CLTRACK(transform)->state;
+  if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
+      GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
+    state.tracker.clear();
+    state.last = GST_CLOCK_TIME_NONE;
+  }
+  return GST_BASE_TRANSFORM_CLASS(gst_cltrack_parent_class)->sink_event(transform, event);
+}
+
+// Seconds since the frame before: by the frames' times, else by their rate.
+double seconds_since_last(GstBaseTransform* transform, GstBuffer* buffer) {
+  TrackState& state = *CLTRACK(transform)->state;
+  const GstClockTime now =
+      GST_BUFFER_PTS_IS_VALID(buffer) && transform->segment.format == GST_FORMAT_TIME
+          ? gst_segment_to_running_time(&transform->segment, GST_FORMAT_TIME,
+                                        GST_BUFFER_PTS(buffer))
+          : GST_CLOCK_TIME_NONE;
+  const GstClockTime last = std::exchange(state.last, now);
+  if (GST_CLOCK_TIME_IS_VALID(now) && GST_CLOCK_TIME_IS_VALID(last) && now >= last)
+    return static_cast<double>(now - last) / GST_SECOND;
+  constexpr double kUnknown = 1.0 / 25;
+  const GstVideoInfo& info = state.info;
+  return GST_VIDEO_INFO_FPS_N(&info) > 0
+             ? static_cast<double>(GST_VIDEO_INFO_FPS_D(&info)) / GST_VIDEO_INFO_FPS_N(&info)
+             : kUnknown;
+}
+
+void update_stats(GstBaseTransform* transform) {
+  TrackState& state = *CLTRACK(transform)->state;
+  GstStructure* stats = gst_structure_new("cltrack-stats", "frames", G_TYPE_UINT64, state.frames,
+                                          "ids", G_TYPE_UINT64, state.tracker.ids(), "tracks",
+                                          G_TYPE_UINT, static_cast<guint>(state.tracker.tracks()),
+                                          "predicted", G_TYPE_UINT64, state.predicted, nullptr);
+  GST_OBJECT_LOCK(transform);
+  std::swap(state.stats, stats);
+  GST_OBJECT_UNLOCK(transform);
+  gst_clear_structure(&stats);
+}
+
+GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
+  return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
+    TrackState& state = *CLTRACK(transform)->state;
+    clinfer::sync_controllers(GST_ELEMENT(transform), transform->segment, buffer);
+    GST_OBJECT_LOCK(transform);
+    const TrackSettings settings = state.settings;
+    GST_OBJECT_UNLOCK(transform);
+    const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
+                                                        GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
+    const auto objects =
+        state.tracker.track(clinfer::read_frame(buffer, visible.width, visible.height), settings,
+                            seconds_since_last(transform, buffer), visible.width, visible.height,
+                            GST_BUFFER_PTS(buffer));
+    clinfer::attach_tracks(buffer, visible, objects);
+    ++state.frames;
+    for (const clinfer::TrackedObject& object : objects)
+      if (!object.region) ++state.predicted;
+    constexpr uint64_t kMany = 100;
+    if (state.tracker.ids() == 0 && state.tracker.unsure() >= kMany &&
+        !std::exchange(state.warned, true))
+      GST_ELEMENT_WARNING(
+          transform, STREAM, FORMAT,
+          ("no object gets an id: the confidence of all is below high-threshold (%g)",
+           settings.high_threshold),
+          ("lower high-threshold to the threshold of the network before"));
+    update_stats(transform);
+    return GST_FLOW_OK;
+  });
+}
+
+}  // namespace
+
+static void gst_cltrack_class_init(GstCltrackClass* klass) {
+  GST_DEBUG_CATEGORY_INIT(cltrack_debug, "cltrack", 0, "tracking of objects");
+  auto* object = G_OBJECT_CLASS(klass);
+  auto* element = GST_ELEMENT_CLASS(klass);
+  auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
+  clinfer::register_result_meta();
+  object->set_property = set_property;
+  object->get_property = get_property;
+  object->finalize = finalize;
+  clinfer::install_properties(object, properties());
+  clinfer::install_stats(object, kStats,
+                         "Frames, ids given so far, tracks known now, boxes predicted so far");
+  gst_element_class_set_static_metadata(
+      element, "Object tracker", "Filter/Analyzer/Video",
+      "Gives detected objects ids that stay the same from frame to frame, and predicts their boxes "
+      "on frames without inference",
+      "clinfer developers");
+  clinfer::add_any_video_pads(element);
+  clinfer::write_metadata_only(transform);
+  transform->start = start;
+  transform->set_caps = set_caps;
+  transform->sink_event = sink_event;
+  transform->transform_ip = transform_ip;
+}
+
+static void gst_cltrack_init(GstCltrack* self) {
+  self->state = new TrackState;
+  gst_video_info_init(&self->state->info);
+  gst_base_transform_set_in_place(GST_BASE_TRANSFORM(self), TRUE);
+}

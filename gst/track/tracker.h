@@ -1,0 +1,79 @@
+// Follows objects of one kind from frame to frame and gives them ids: association in two stages as
+// in ByteTrack (Y. Zhang et al., 2022), objects of high confidence first, with what they look like
+// where that is known. Plain C++: boxes in, ids out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gst/track/motion.h"
+
+namespace clinfer {
+
+struct TrackerSettings {
+  double high_threshold = 0.4;  // least confidence of an object that may start a track
+  double low_threshold = 0.1;   // least confidence of an object that may continue one
+  unsigned min_hits = 2;        // frames on which an object must be seen before it gets an id
+  // Seconds that an object may be out of sight and keep its id, if it was looked for meanwhile.
+  double lost_time = 2;
+  // Least cosine of two embeddings of one object; 0: embeddings are not used.
+  double appearance_threshold = 0.5;
+};
+
+struct Observation {
+  Box box;
+  double confidence = 0;
+  std::span<const float> embedding;  // empty: unknown; of the same length for all objects
+};
+
+struct Track {
+  uint64_t id = 0;  // 0: not seen often enough yet
+  Motion motion;
+  Box observed;             // where it was seen last
+  double unseen = 0;        // seconds since then
+  unsigned missed = 0;      // frames since then on which it was looked for
+  unsigned hits = 0;        // frames on which it was seen
+  std::vector<float> look;  // mean direction of its embeddings; empty: unknown
+};
+
+// For one thread.
+class Tracker {
+ public:
+  using NextId = std::function<uint64_t()>;
+
+  // next_id: called for each object that gets an id. begins: objects of the first frame get theirs
+  // at once.
+  Tracker(TrackerSettings settings, NextId next_id, bool begins = true)
+      : settings_(settings), next_id_(std::move(next_id)), begins_(begins) {}
+
+  // Goes on by `seconds` (of the frames, at least 0), then takes what was found on this frame.
+  // Returns the id of each object; 0: it has none (yet). Boxes may have any unit, the same one for
+  // all frames. What is not finite or empty is never tracked.
+  std::vector<uint64_t> update(double seconds, std::span<const Observation> objects);
+  // Goes on by `seconds` over a frame on which nothing was looked for.
+  void skip(double seconds);
+
+  // Known objects, seen on the last frame or not.
+  const std::vector<Track>& tracks() const { return tracks_; }
+  void set(const TrackerSettings& settings) { settings_ = settings; }
+
+ private:
+  struct Pairing;
+  void advance(double seconds);
+  void forget();
+  template <typename IsWanted, typename Cost>
+  void pair_up(Pairing& pairing, IsWanted&& is_wanted, bool high, Cost&& cost);
+  void pair_all(Pairing& pairing);
+  void see(Track& track, const Observation& object);
+
+  TrackerSettings settings_;
+  NextId next_id_;
+  std::vector<Track> tracks_;
+  double since_update_ = 0;  // seconds
+  bool begins_;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,89 @@
+// Counts objects that cross lines and that are inside zones, by the way of one point of each. Plain
+// C++: places and ids in, events out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace clinfer {
+
+// In pixels of the picture.
+struct Place {
+  double x = 0, y = 0;
+};
+
+// A line has two points; whoever looks from the first to the second sees objects that come in cross
+// from the left to the right. A zone is a polygon of three points or more, whose edges may cross
+// (then what is inside is as the even-odd rule says).
+struct Zone {
+  std::string name;
+  bool is_line = false;
+  std::vector<Place> points;
+};
+
+struct ZoneCounts {
+  uint64_t in = 0, out = 0;  // crossed in either direction, or entered and left
+  uint64_t inside = 0;       // objects in the zone now
+};
+
+struct SeenObject {
+  uint64_t id = 0;
+  Place at;
+  double margin = 0;  // pixels: nearer to a line than this, an object is on neither side
+};
+
+enum class Event { cross_in, cross_out, enter, leave, dwell };
+
+struct ZoneEvent {
+  Event event = Event::enter;
+  size_t zone = 0;
+  uint64_t id = 0;
+  double seconds = 0;  // that the object was in the zone: dwell, leave
+};
+
+// For one thread.
+class ZoneCounter {
+ public:
+  explicit ZoneCounter(std::vector<Zone> zones)
+      : zones_(std::move(zones)), counts_(zones_.size()) {}
+
+  // Takes the objects of a frame at `seconds`, a time that does not go back. An object that was not
+  // seen for `lost` seconds is forgotten, and leaves its zones with that. dwell: seconds in a zone
+  // after which there is an event, once a visit; 0: never.
+  std::vector<ZoneEvent> update(double seconds, std::span<const SeenObject> objects, double lost,
+                                double dwell);
+  // Zones that an object is in, by index.
+  std::vector<size_t> zones_of(uint64_t id) const;
+  bool knows(uint64_t id) const { return known_.count(id) != 0; }
+
+  const std::vector<Zone>& zones() const { return zones_; }
+  const std::vector<ZoneCounts>& counts() const { return counts_; }
+
+ private:
+  struct Presence {
+    std::optional<Place> sure;  // of a line: the last place that was on one of its sides
+    bool inside = false, dwelt = false;
+    double since = 0;
+  };
+  struct Known {
+    double seen = 0;
+    std::vector<Presence> presence;  // of each zone
+  };
+  void cross(size_t zone, const SeenObject& object, Presence& presence,
+             std::vector<ZoneEvent>& events);
+  void visit(size_t zone, const SeenObject& object, Presence& presence, double seconds,
+             double dwell, std::vector<ZoneEvent>& events);
+  void leave(size_t zone, uint64_t id, Presence& presence, double seconds,
+             std::vector<ZoneEvent>& events);
+
+  std::vector<Zone> zones_;
+  std::vector<ZoneCounts> counts_;
+  std::map<uint64_t, Known> known_;
+};
+
+}  // namespace clinfer

@@ -1,0 +1,352 @@
+// clzones: a transform in place that counts and adds metadata.
+#include "gst/zones/zones.h"
+
+#include <gst/base/gstbasetransform.h>
+#include <gst/video/video.h>
+
+#include "engine/heads/labels.h"
+#include "gst/base/guard.h"
+#include "gst/base/handle.h"
+#include "gst/base/properties.h"
+#include "gst/base/transforms.h"
+#include "gst/frames/mapped_frame.h"
+#include "gst/meta/meta.h"
+#include "gst/zones/rules.h"
+
+GST_DEBUG_CATEGORY_STATIC(clzones_debug);
+#define GST_CAT_DEFAULT clzones_debug
+
+namespace {
+
+enum class Anchor { bottom, center };
+
+struct ZonesSettings {
+  std::string lines, zones, zones_file, object_class;
+  Anchor anchor = Anchor::bottom;
+  double margin = 0.05;
+  unsigned dwell_time = 0, lost_time = 2000;
+};
+
+struct ZonesState {
+  // Under the object lock.
+  ZonesSettings settings;
+  std::optional<ZonesSettings> in_force;  // from start to stop
+  GstStructure* stats = nullptr;          // null: before the first frame
+
+  GstVideoInfo info;
+  clinfer::ZoneRules rules;
+  int width = 0, height = 0;  // that the counter was made for
+  clinfer::ZoneCounter counter{{}};
+  std::map<uint64_t, std::string> labels;  // of the objects in the counter
+  double seconds = 0;                      // since the first frame
+  GstClockTime last = GST_CLOCK_TIME_NONE;
+  uint64_t untracked = 0;
+  bool warned = false, tracked = false;
+};
+
+}  // namespace
+
+struct GstClzones {
+  GstBaseTransform parent;
+  ZonesState* state;
+};
+
+struct GstClzonesClass {
+  GstBaseTransformClass parent_class;
+};
+
+G_DEFINE_TYPE(GstClzones, gst_clzones, GST_TYPE_BASE_TRANSFORM)
+GST_ELEMENT_REGISTER_DEFINE(clzones, "clzones", GST_RANK_NONE, gst_clzones_get_type())
+
+#define CLZONES(object) (reinterpret_cast<GstClzones*>(object))
+
+namespace {
+
+using clinfer::EventView;
+using clinfer::Property;
+
+const std::vector<Property<ZonesSettings>>& properties() {
+  using clinfer::kPlaying, clinfer::number, clinfer::text;
+  using S = ZonesSettings;
+  static const std::vector<Property<S>> rows = {
+      text<&S::lines>(
+          "lines", "Lines",
+          "Lines to count at: NAME:X1,Y1,X2,Y2;... (whole numbers: pixels, with a point: "
+          "shares of the picture). Seen from the first point to the second, objects "
+          "come in from the left to the right: over a line that is drawn from left to "
+          "right they come in downwards"),
+      text<&S::zones>("zones", "Zones", "Polygons to count in: NAME:X1,Y1,X2,Y2,X3,Y3,...;..."),
+      text<&S::zones_file>("zones-file", "Zones file",
+                           "JSON file of lines and zones: {\"lines\": [{\"name\": \"door\", "
+                           "\"points\": [[0.1, 0.5], [0.9, 0.5]]}], \"zones\": [...]}"),
+      clinfer::choice<&S::anchor>("anchor", "Anchor", "Which point of an object counts",
+                                  "GstClzonesAnchor",
+                                  {{Anchor::bottom, "The middle of its lower edge", "bottom"},
+                                   {Anchor::center, "Its centre", "center"}},
+                                  kPlaying),
+      number<&S::margin>(
+          "margin", "Margin",
+          "An object nearer to a line than this share of its size is on neither side "
+          "of it, so that one that stands on the line is not counted again and again",
+          0, 10, kPlaying),
+      number<&S::dwell_time>("dwell-time", "Dwell time",
+                             "Milliseconds in a zone after which there is an event, once a visit "
+                             "(0: never)",
+                             0, G_MAXUINT, kPlaying),
+      number<&S::lost_time>("lost-time", "Lost time",
+                            "Milliseconds after which an object that is not seen has left its "
+                            "zones; not less than that of cltrack",
+                            0, G_MAXUINT, kPlaying),
+      text<&S::object_class>("object-class", "Object class",
+                             "Labels of the objects to count, comma separated (empty: all)",
+                             kPlaying)};
+  return rows;
+}
+
+constexpr guint kStats = 1000;  // its id, apart from the table's
+
+void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
+  ZonesState& state = *CLZONES(object)->state;
+  const Property<ZonesSettings>& property = clinfer::property_of(properties(), id);
+  GST_OBJECT_LOCK(object);
+  property.set(state.settings, value);
+  const ZonesSettings wanted = state.settings;
+  const std::optional<ZonesSettings> in_force = state.in_force;
+  GST_OBJECT_UNLOCK(object);
+  if (in_force) clinfer::warn_unless_in_force(GST_ELEMENT(object), property, wanted, *in_force);
+}
+
+void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
+  GST_OBJECT_LOCK(object);
+  const ZonesState& state = *CLZONES(object)->state;
+  if (id == kStats)
+    gst_value_set_structure(value, state.stats);
+  else
+    clinfer::property_of(properties(), id).get(state.settings, value);
+  GST_OBJECT_UNLOCK(object);
+}
+
+void finalize(GObject* object) {
+  gst_clear_structure(&CLZONES(object)->state->stats);
+  delete CLZONES(object)->state;
+  G_OBJECT_CLASS(gst_clzones_parent_class)->finalize(object);
+}
+
+gboolean start(GstBaseTransform* transform) {
+  return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
+    ZonesState& state = *CLZONES(transform)->state;
+    GST_OBJECT_LOCK(transform);
+    const ZonesSettings settings = state.settings;
+    GST_OBJECT_UNLOCK(transform);
+    state.rules = clinfer::ZoneRules(settings.lines, settings.zones, settings.zones_file);
+    if (state.rules.empty())
+      throw clinfer::Error{clinfer::ErrorCode::bad_argument,
+                           "there is nothing to count at: set lines, zones or zones-file"};
+    state.width = state.height = 0;
+    state.labels.clear();
+    state.seconds = 0;
+    state.last = GST_CLOCK_TIME_NONE;
+    state.untracked = 0;
+    state.warned = state.tracked = false;
+    GST_OBJECT_LOCK(transform);
+    state.in_force = settings;
+    GST_OBJECT_UNLOCK(transform);
+    return TRUE;
+  });
+}
+
+gboolean stop(GstBaseTransform* transform) {
+  GST_OBJECT_LOCK(transform);
+  CLZONES(transform)->state->in_force.reset();
+  GST_OBJECT_UNLOCK(transform);
+  return TRUE;
+}
+
+gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
+  return clinfer::read_size(in, CLZONES(transform)->state->info);
+}
+
+std::string name_of(clinfer::Event event) {
+  switch (event) {
+    case clinfer::Event::cross_in:
+    case clinfer::Event::cross_out:
+      return "cross";
+    case clinfer::Event::enter:
+      return "enter";
+    case clinfer::Event::leave:
+      return "leave";
+    case clinfer::Event::dwell:
+      return "dwell";
+  }
+  return "";
+}
+
+EventView view_of(const ZonesState& state, const clinfer::ZoneEvent& event) {
+  EventView view;
+  view.type = name_of(event.event);
+  view.zone = state.counter.zones()[event.zone].name;
+  if (event.event == clinfer::Event::cross_in) view.direction = "in";
+  if (event.event == clinfer::Event::cross_out) view.direction = "out";
+  view.track_id = event.id;
+  const auto label = state.labels.find(event.id);
+  if (label != state.labels.end()) view.label = label->second;
+  if (event.event == clinfer::Event::leave || event.event == clinfer::Event::dwell)
+    view.seconds = event.seconds;
+  return view;
+}
+
+void post(GstBaseTransform* transform, const EventView& event, GstClockTime time) {
+  GstStructure* message = gst_structure_new(
+      "clzones", "event", G_TYPE_STRING, event.type.c_str(), "zone", G_TYPE_STRING,
+      event.zone.c_str(), "id", G_TYPE_UINT64, event.track_id, "label", G_TYPE_STRING,
+      event.label.c_str(), "timestamp", G_TYPE_UINT64, time, nullptr);
+  if (!event.direction.empty())
+    gst_structure_set(message, "direction", G_TYPE_STRING, event.direction.c_str(), nullptr);
+  if (event.seconds) gst_structure_set(message, "seconds", G_TYPE_DOUBLE, *event.seconds, nullptr);
+  gst_element_post_message(GST_ELEMENT(transform),
+                           gst_message_new_element(GST_OBJECT(transform), message));
+}
+
+void update_stats(GstBaseTransform* transform, const std::vector<clinfer::ZoneView>& zones) {
+  ZonesState& state = *CLZONES(transform)->state;
+  GstStructure* stats = gst_structure_new_empty("clzones-stats");
+  for (const clinfer::ZoneView& zone : zones) {
+    GstStructure* counts =
+        zone.is_line
+            ? gst_structure_new("line", "in", G_TYPE_UINT64, zone.in, "out", G_TYPE_UINT64,
+                                zone.out, nullptr)
+            : gst_structure_new("zone", "inside", G_TYPE_UINT64, zone.inside, "entered",
+                                G_TYPE_UINT64, zone.in, "left", G_TYPE_UINT64, zone.out, nullptr);
+    gst_structure_set(stats, zone.name.c_str(), GST_TYPE_STRUCTURE, counts, nullptr);
+    gst_structure_free(counts);
+  }
+  GST_OBJECT_LOCK(transform);
+  std::swap(state.stats, stats);
+  GST_OBJECT_UNLOCK(transform);
+  gst_clear_structure(&stats);
+}
+
+// The time that frames say, which goes on where theirs goes back.
+double advance_time(GstBaseTransform* transform, GstBuffer* buffer) {
+  ZonesState& state = *CLZONES(transform)->state;
+  const GstClockTime now = GST_BUFFER_PTS(buffer), last = std::exchange(state.last, now);
+  const GstVideoInfo& info = state.info;
+  if (GST_CLOCK_TIME_IS_VALID(now) && GST_CLOCK_TIME_IS_VALID(last) && now >= last)
+    state.seconds += static_cast<double>(now - last) / GST_SECOND;
+  else if (GST_VIDEO_INFO_FPS_N(&info) > 0)
+    state.seconds += static_cast<double>(GST_VIDEO_INFO_FPS_D(&info)) / GST_VIDEO_INFO_FPS_N(&info);
+  return state.seconds;
+}
+
+std::vector<clinfer::SeenObject> objects_of(ZonesState& state, const clinfer::FrameView& frame,
+                                            const ZonesSettings& settings, int width, int height) {
+  const std::vector<std::string> wanted = clinfer::parse_labels(settings.object_class);
+  std::vector<clinfer::SeenObject> objects;
+  for (const clinfer::RegionView& region : frame.regions) {
+    if (!clinfer::is_among(region, wanted)) continue;
+    if (!region.track_id) {
+      if (region.has_detection) ++state.untracked;
+      continue;
+    }
+    state.tracked = true;
+    const double left = region.box.x_min * width, right = region.box.x_max * width;
+    const double top = region.box.y_min * height, bottom = region.box.y_max * height;
+    const double y = settings.anchor == Anchor::bottom ? bottom : (top + bottom) / 2;
+    const double size = std::min(right - left, bottom - top);
+    objects.push_back({*region.track_id, {(left + right) / 2, y}, settings.margin * size});
+    state.labels[*region.track_id] = region.label;
+  }
+  return objects;
+}
+
+void warn_without_ids(GstBaseTransform* transform) {
+  ZonesState& state = *CLZONES(transform)->state;
+  constexpr uint64_t kMany = 100;
+  if (state.tracked || state.untracked < kMany || std::exchange(state.warned, true)) return;
+  GST_ELEMENT_WARNING(transform, STREAM, FORMAT,
+                      ("nothing is counted: the objects have no ids from a tracker"),
+                      ("put cltrack in front of clzones"));
+}
+
+GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
+  return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
+    ZonesState& state = *CLZONES(transform)->state;
+    GST_OBJECT_LOCK(transform);
+    const ZonesSettings settings = state.settings;
+    GST_OBJECT_UNLOCK(transform);
+    const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
+                                                        GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
+    const double seconds = advance_time(transform, buffer);
+    if (state.width != visible.width || state.height != visible.height) {
+      state.width = visible.width;
+      state.height = visible.height;
+      state.counter = clinfer::ZoneCounter(state.rules.zones(visible.width, visible.height));
+    }
+    const clinfer::FrameView frame = clinfer::read_frame(buffer, visible.width, visible.height);
+    const auto objects = objects_of(state, frame, settings, visible.width, visible.height);
+    const auto events = state.counter.update(seconds, objects, settings.lost_time / 1000.0,
+                                             settings.dwell_time / 1000.0);
+    clinfer::ZoneResult result;
+    for (const clinfer::ZoneEvent& event : events) {
+      result.events.push_back(view_of(state, event));
+      post(transform, result.events.back(), GST_BUFFER_PTS(buffer));
+    }
+    for (size_t i = 0; i < state.counter.zones().size(); ++i) {
+      const clinfer::Zone& zone = state.counter.zones()[i];
+      const clinfer::ZoneCounts& counts = state.counter.counts()[i];
+      clinfer::ZoneView& view = result.zones.emplace_back();
+      view.name = zone.name;
+      view.is_line = zone.is_line;
+      view.in = counts.in;
+      view.out = counts.out;
+      view.inside = counts.inside;
+      for (const clinfer::Place& place : zone.points)
+        view.points.push_back({static_cast<float>(place.x / visible.width),
+                               static_cast<float>(place.y / visible.height)});
+    }
+    for (size_t i = 0; i < frame.regions.size(); ++i)
+      if (frame.regions[i].track_id)
+        for (const size_t zone : state.counter.zones_of(*frame.regions[i].track_id))
+          result.objects[i].push_back(state.counter.zones()[zone].name);
+    clinfer::attach_zones(buffer, visible, result);
+    update_stats(transform, result.zones);
+    std::erase_if(state.labels,
+                  [&](const auto& label) { return !state.counter.knows(label.first); });
+    warn_without_ids(transform);
+    return GST_FLOW_OK;
+  });
+}
+
+}  // namespace
+
+static void gst_clzones_class_init(GstClzonesClass* klass) {
+  GST_DEBUG_CATEGORY_INIT(clzones_debug, "clzones", 0, "counting at lines and in zones");
+  auto* object = G_OBJECT_CLASS(klass);
+  auto* element = GST_ELEMENT_CLASS(klass);
+  auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
+  clinfer::register_result_meta();
+  object->set_property = set_property;
+  object->get_property = get_property;
+  object->finalize = finalize;
+  clinfer::install_properties(object, properties());
+  clinfer::install_stats(object, kStats,
+                         "By name: of a line the objects that came in and out, of a zone those "
+                         "inside now and those that entered and left");
+  gst_element_class_set_static_metadata(
+      element, "Zone counter", "Filter/Analyzer/Video",
+      "Counts tracked objects that cross lines and visit zones, and says so on the bus and in the "
+      "results",
+      "clinfer developers");
+  clinfer::add_any_video_pads(element);
+  clinfer::write_metadata_only(transform);
+  transform->start = start;
+  transform->stop = stop;
+  transform->set_caps = set_caps;
+  transform->transform_ip = transform_ip;
+}
+
+static void gst_clzones_init(GstClzones* self) {
+  self->state = new ZonesState;
+  gst_video_info_init(&self->state->info);
+  gst_base_transform_set_in_place(GST_BASE_TRANSFORM(self), TRUE);
+}

@@ -1,0 +1,137 @@
+// clzones in a pipeline: events on the bus and in the results, counters in stats.
+#include <gst/check/gstharness.h>
+#include <gtest/gtest.h>
+
+#include "gst/publish/result_line.h"
+#include "tests/gst/harness.h"
+#include "tests/gst/result_frames.h"
+
+namespace clinfer {
+namespace {
+
+class Zones : public ::testing::Test {
+ protected:
+  void begin(const std::string& launch) {
+    register_result_meta();
+    harness_ = std::make_unique<Harness>(launch);
+    bus_ = gst_bus_new();
+    gst_element_set_bus(harness_->get()->element, bus_);
+    harness_->set_caps("GRAY8", kFrameWidth, kFrameHeight);
+  }
+  void TearDown() override {
+    if (bus_ == nullptr) return;
+    gst_element_set_bus(harness_->get()->element, nullptr);
+    gst_object_unref(bus_);
+    harness_.reset();
+  }
+  Handle<GstBuffer> push(Handle<GstBuffer> buffer) {
+    EXPECT_EQ(gst_harness_push(harness_->get(), buffer.release()), GST_FLOW_OK);
+    return harness_->pull();
+  }
+  // "cross door in #1 person", ...
+  std::vector<std::string> messages() {
+    std::vector<std::string> all;
+    while (GstMessage* message = gst_bus_pop_filtered(bus_, GST_MESSAGE_ELEMENT)) {
+      const GstStructure* s = gst_message_get_structure(message);
+      if (gst_structure_has_name(s, "clzones")) {
+        guint64 id = 0;
+        gst_structure_get_uint64(s, "id", &id);
+        const char* direction = gst_structure_get_string(s, "direction");
+        all.push_back(std::string(gst_structure_get_string(s, "event")) + " " +
+                      gst_structure_get_string(s, "zone") + " " +
+                      (direction != nullptr ? std::string(direction) + " " : "") + "#" +
+                      std::to_string(id) + " " + gst_structure_get_string(s, "label"));
+      }
+      gst_message_unref(message);
+    }
+    return all;
+  }
+  guint64 count(const char* zone, const char* what) {
+    GstElement* element = gst_harness_find_element(harness_->get(), "clzones");
+    GstStructure *stats = nullptr, *counts = nullptr;
+    g_object_get(element, "stats", &stats, nullptr);
+    gst_object_unref(element);
+    guint64 value = 1000;
+    if (gst_structure_get(stats, zone, GST_TYPE_STRUCTURE, &counts, nullptr)) {
+      gst_structure_get_uint64(counts, what, &value);
+      gst_structure_free(counts);
+    }
+    gst_structure_free(stats);
+    return value;
+  }
+  std::unique_ptr<Harness> harness_;
+  GstBus* bus_ = nullptr;
+};
+
+TEST_F(Zones, CountsTrackedObjects) {
+  begin("cltrack ! clzones lines=door:0.0,0.5,1.0,0.5 zones=yard:0,160,320,160,320,240,0,240");
+  std::string crossing;
+  for (int frame = 0; frame < 40; ++frame) {
+    const float y = 40 + 4.0f * frame, up = 200 - 4.0f * frame;
+    const auto out = push(
+        frame % 2 == 1
+            ? frame_with(frame, {}, Outcome::skipped)
+            : frame_with(frame, {box(50, y - 30, 80, y), box(200, up - 30, 230, up, 0.9f, 1)}));
+    const FrameView view = read_frame(out.get(), kFrameWidth, kFrameHeight);
+    ASSERT_EQ(view.zones.size(), 2u);
+    const std::string line = result_line({}, view);
+    if (line.find("\"direction\":\"in\"") != std::string::npos) crossing = line;
+    for (const RegionView& region : view.regions)
+      if (region.track_id == 2u && y > 175) {
+        EXPECT_EQ(region.zones, (std::vector<std::string>{"yard"})) << frame;
+      }
+  }
+  EXPECT_EQ(messages(), (std::vector<std::string>{
+                            "enter yard #1 car", "leave yard #1 car", "cross door out #1 car",
+                            "cross door in #2 person", "enter yard #2 person"}));
+  EXPECT_NE(crossing.find("{\"type\":\"cross\",\"zone\":\"door\",\"direction\":\"in\","
+                          "\"id\":2,\"label\":\"person\"}"),
+            std::string::npos)
+      << crossing;
+  EXPECT_NE(crossing.find("{\"name\":\"door\",\"in\":1,"), std::string::npos) << crossing;
+  EXPECT_EQ(count("door", "in"), 1u);
+  EXPECT_EQ(count("door", "out"), 1u);
+  EXPECT_EQ(count("yard", "inside"), 1u);
+  EXPECT_EQ(count("yard", "entered"), 2u);
+  EXPECT_EQ(count("yard", "left"), 1u);
+}
+
+TEST_F(Zones, CountsFollowTheFrameThroughAConverter) {
+  begin(
+      "cltrack ! clzones lines=door:0.0,0.5,1.0,0.5 ! videoscale ! "
+      "capsfilter caps=video/x-raw,width=160,height=120");
+  for (int frame = 0; frame < 30; ++frame) {
+    const float y = 60 + 4.0f * frame;
+    const auto out = push(frame_with(frame, {box(50, y - 30, 80, y)}));
+    const FrameView view = read_frame(out.get(), 160, 120);
+    ASSERT_EQ(view.zones.size(), 1u) << frame;
+    EXPECT_FLOAT_EQ(view.zones[0].points[1].x, 1);
+    if (frame == 29) {
+      EXPECT_EQ(view.zones[0].in, 1u);
+    }
+  }
+}
+
+TEST_F(Zones, SaysThatATrackerIsMissing) {
+  begin("clzones lines=door:0.0,0.5,1.0,0.5");
+  for (int frame = 0; frame < 150; ++frame) push(frame_with(frame, {box(50, 50, 80, 80)}));
+  int warnings = 0;
+  while (GstMessage* message = gst_bus_pop_filtered(bus_, GST_MESSAGE_WARNING)) {
+    ++warnings;
+    gst_message_unref(message);
+  }
+  EXPECT_EQ(warnings, 1);
+}
+
+TEST_F(Zones, RefusesToCountNothing) {
+  for (const char* launch :
+       {"videotestsrc ! clzones ! fakesink", "videotestsrc ! clzones lines=door:1 ! fakesink",
+        "videotestsrc ! clzones zones-file=/no/such/file ! fakesink"}) {
+    Pipeline pipeline(launch);
+    gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+    EXPECT_NE(error_on(pipeline.element), "") << launch;
+  }
+}
+
+}  // namespace
+}  // namespace clinfer

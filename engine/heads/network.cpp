@@ -159,7 +159,8 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
     throw Error{ErrorCode::unsupported,
                 m.path() +
                     (images.empty() ? ": no input takes a picture ([N,3,H,W] or [N,H,W,3]"
-                                      ", 1 or 3 channels); inputs are "
+                                      ", 1 or 3 channels) or a clip ([N,3,T,H,W], [N,T,3,H,W], "
+                                      "[N,T,H,W,3]); inputs are "
                                     : ": more than one input takes a picture; inputs are ") +
                     describe_inputs(m)};
   }
@@ -169,6 +170,11 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   network.width = image.width;
   network.height = image.height;
   network.channels = image.channels;
+  network.clip_length = image.frames;
+  if (options.clip_length > 1 && options.clip_length != static_cast<unsigned>(image.frames))
+    throw Error{ErrorCode::bad_argument, "clip-length=" + std::to_string(options.clip_length) +
+                                             ": the model takes " + std::to_string(image.frames) +
+                                             " frames at a time; inputs are " + describe_inputs(m)};
   for (size_t i = 0; i < m.inputs().size(); ++i)
     if (i != network.image_input)
       network.constants.emplace_back(i, constant_input(m.inputs()[i], image, m));
@@ -227,6 +233,7 @@ InputShapes input_shapes(const ModelOptions& options) {
     shapes.add(options.reshape.substr(at, end - at));
     at = end + 1;
   }
+  if (options.clip_length > 1) shapes.add("frames=" + std::to_string(options.clip_length));
   return shapes;
 }
 

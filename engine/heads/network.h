@@ -21,9 +21,11 @@ enum class ColorChoice { automatic, bgr, rgb, gray };
 // What a user says about a model. Empty and automatic: left to the model, the files beside it and
 // what its family is known for.
 struct ModelOptions {
-  std::string model;       // path of a file, or of a folder that holds one
-  std::string reshape;     // "WxH" or "INDEX_OR_NAME=D,D,...", several separated by ';'
-  std::string model_proc;  // path of DL Streamer's description
+  std::string model;  // path of a file, or of a folder that holds one
+  // "WxH", "frames=T" or "INDEX_OR_NAME=D,D,...", several separated by ';'
+  std::string reshape;
+  unsigned clip_length = 0;  // frames of a clip; 0: as the model states
+  std::string model_proc;    // path of DL Streamer's description
   std::string labels, labels_file;
   std::string gallery;  // path of known vectors by name (gallery.h)
   ResizeChoice resize_mode = ResizeChoice::automatic;
@@ -45,6 +47,7 @@ struct Network {
   std::vector<std::string> labels;
   size_t image_input = 0;
   int width = 0, height = 0, channels = 3;
+  int clip_length = 1;  // frames of one inference
   FrameTransform transform;
   std::vector<std::pair<size_t, Tensor>> constants;  // inputs that are the same for all frames
   ModelFacts facts;                                  // what the head was chosen by

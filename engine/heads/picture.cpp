@@ -6,11 +6,13 @@
 #include <cmath>
 
 #include "engine/heads/common.h"
+#include "kernels/frames/clip.h"
 
 namespace clinfer {
 namespace {
 
 constexpr int64_t kLargestSide = 16384;
+constexpr int64_t kMostFrames = 1024;  // of a clip
 
 bool truth(const std::string& text) {
   const std::string value = lower(text);
@@ -124,9 +126,10 @@ class Picture {
       transform.resize = options_.resize_mode == ResizeChoice::letterbox ? ResizeMode::letterbox
                          : options_.resize_mode == ResizeChoice::crop    ? ResizeMode::crop
                                                                          : ResizeMode::stretch;
-      // As the model pads, where it says how.
-      transform.centered = resize != "fit_to_window";
-      transform.pad_value = 114;
+      // As the model pads, where it says how, or its family is known for it.
+      const bool known = family_ && family_->resize == ResizeMode::letterbox;
+      transform.centered = known ? family_->centered : resize != "fit_to_window";
+      transform.pad_value = known ? family_->pad_value : 114;
     } else if (!resize.empty()) {
       source = facts_.source_of("resize_type");
       transform.resize = resize.rfind("fit_to_window", 0) == 0 ? ResizeMode::letterbox
@@ -243,6 +246,16 @@ ImageShape image_shape(const Port& port) {
   const Shape& s = port.shape;
   const auto is_channels = [](int64_t d) { return d == 1 || d == 3; };
   const auto fits = [](int64_t d) { return d >= 1 && d <= kLargestSide; };
+  // A picture is wider than three pixels: a last dimension of 3 is the channels.
+  for (const bool nhwc : {true, false})
+    if (const auto axes = clip_axes(s, nhwc)) {
+      const int64_t height = s[axes->height], width = s[axes->width], frames = s[axes->frames];
+      if (!fits(height) || !fits(width) || height * width == 1 || frames < 1 ||
+          frames > kMostFrames)
+        continue;
+      return {static_cast<int>(s[axes->channels]), static_cast<int>(height),
+              static_cast<int>(width), nhwc, static_cast<int>(frames)};
+    }
   if (s.size() != 4) return {};
   if (is_channels(s[1]) && fits(s[2]) && fits(s[3]) && s[2] * s[3] > 1)
     return {static_cast<int>(s[1]), static_cast<int>(s[2]), static_cast<int>(s[3]), false};

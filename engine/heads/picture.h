@@ -14,6 +14,7 @@ namespace clinfer {
 struct ImageShape {
   int channels = 0, height = 0, width = 0;
   bool nhwc = false;
+  int frames = 1;  // of a clip
 };
 ImageShape image_shape(const Port& port);
 

@@ -25,6 +25,7 @@ std::optional<size_t> place_in(const std::string& layout, char letter) {
 
 struct PictureAxes {
   size_t height = 0, width = 0;
+  std::optional<size_t> frames = {};  // of a clip
 };
 
 // Where the layout says nothing, the channels (1 or 3) do: a picture or a clip, with channels
@@ -32,12 +33,19 @@ struct PictureAxes {
 std::optional<PictureAxes> picture_axes(const StatedInput& input) {
   const Shape& shape = input.shape;
   const auto h = place_in(input.layout, 'H'), w = place_in(input.layout, 'W');
-  if (h && w && *h < shape.size() && *w < shape.size()) return PictureAxes{*h, *w};
+  if (h && w && *h < shape.size() && *w < shape.size()) {
+    auto frames = place_in(input.layout, 'D');
+    if (!frames) frames = place_in(input.layout, 'T');
+    return PictureAxes{*h, *w, frames};
+  }
   if (shape.size() != 4 && shape.size() != 5) return {};
   const auto is_channels = [](int64_t d) { return d == 1 || d == 3; };
   const size_t last = shape.size() - 1;
-  if (is_channels(shape[1]) || (shape.size() == 5 && is_channels(shape[2])))
-    return PictureAxes{last - 1, last};
+  const bool clip = shape.size() == 5;
+  if (clip && is_channels(shape[last])) return PictureAxes{last - 2, last - 1, 1};
+  if (is_channels(shape[1]) || (clip && is_channels(shape[2])))
+    return PictureAxes{last - 1, last,
+                       clip ? std::optional<size_t>(is_channels(shape[1]) ? 2 : 1) : std::nullopt};
   if (is_channels(shape[last])) return PictureAxes{last - 2, last - 1};
   return {};
 }
@@ -46,6 +54,19 @@ std::optional<size_t> picture_among(std::span<const StatedInput> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (picture_axes(inputs[i])) return i;
   return {};
+}
+
+// "frames=T" is the length of the clip that an input takes, unless an input has that name.
+std::optional<size_t> clip_among(std::span<const StatedInput> inputs, const std::string& key,
+                                 const Shape& shape) {
+  if (key != "frames" || shape.size() != 1) return {};
+  std::optional<size_t> clip;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].name == key) return {};
+    const auto axes = picture_axes(inputs[i]);
+    if (axes && axes->frames && !clip) clip = i;
+  }
+  return clip;
 }
 
 // "[1,3,?,?]"
@@ -86,6 +107,10 @@ void apply(std::span<const StatedInput> inputs, const InputShapes& wanted,
     if (replaces(dim)) dim = value;
   };
   for (const auto& [key, shape] : wanted.inputs) {
+    if (const auto clip = clip_among(inputs, key, shape)) {
+      set(shapes[*clip][*picture_axes(inputs[*clip])->frames], shape[0]);
+      continue;
+    }
     const size_t i = find_input(inputs, key);
     if (shape.size() != shapes[i].size())
       refuse("reshape: input \"" + inputs[i].name + "\" has the shape " +

@@ -10,6 +10,7 @@
 #include "engine/runtime/left_work.h"
 #include "kernels/base/no_answer.h"
 #include "kernels/base/work_limit.h"
+#include "kernels/frames/clip.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -116,8 +117,7 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
   const Port& port = model_.network_inputs()[index];
   const Shape& shape = port.shape;
-  const int64_t images = shape.empty() ? 0 : shape[0];
-  if (shape.size() != 4 || static_cast<int64_t>(image) >= images)
+  if (static_cast<int64_t>(image) >= images_of(shape, transform.nhwc))
     throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
                                              "\", " + to_string(shape) + ") has no image " +
                                              std::to_string(image));
@@ -141,8 +141,9 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
   } catch (const cl::Error& error) {
     ocl::rethrow(error, "preparing a frame");
   }
-  return place(frame, transform, static_cast<int>(transform.nhwc ? shape[2] : shape[3]),
-               static_cast<int>(transform.nhwc ? shape[1] : shape[2]));
+  const size_t width_axis = shape.size() - (transform.nhwc ? 2 : 1);
+  return place(frame, transform, static_cast<int>(shape[width_axis]),
+               static_cast<int>(shape[width_axis - 1]));
 }
 
 void DeviceRequest::prepare(FrameInput& input) {
@@ -151,8 +152,9 @@ void DeviceRequest::prepare(FrameInput& input) {
   for (size_t p = 0; p < 3; ++p) planes[p] = {input.offsets[p], input.frame.strides[p]};
   input.kernels.clear();
   input.packed.clear();
-  const TensorDesc& out = parameter->outputs[0].desc;
-  const int image = static_cast<int>(input.image);
+  int image = 0;
+  const TensorDesc out = image_in(parameter->outputs[0].desc, input.transform.nhwc,
+                                  static_cast<int64_t>(input.image), image);
   const bool surface = input.source == Source::surface;
   const TuningPoint point = model_.preprocess_point(
       input.index, surface ? PictureKind::surface : kind_of(input.frame.format));

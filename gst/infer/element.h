@@ -21,6 +21,7 @@
 
 #include "gst/base/handle.h"
 #include "gst/frames/frame_input.h"
+#include "gst/infer/clip.h"
 #include "gst/infer/frame_queue.h"
 #include "gst/infer/model_loader.h"
 #include "gst/infer/object_rules.h"
@@ -113,7 +114,8 @@ class Element final : public Readings {
   void start_task();
   bool set_caps(const GstEvent* event);
   void compile_for(std::shared_ptr<const SurfaceDisplay> display);
-  void change_model(const Settings& settings);
+  void follow_frame();
+  void change_model(Settings settings);
   void change_rules(const Settings& settings);
   void warn_of_unknown_classes(const Network& network, const ObjectRules& rules);
   void decode(Job& job, FrameResult& result,
@@ -128,6 +130,7 @@ class Element final : public Readings {
   ModelBatcher::BatchWait batch_wait(const Settings& settings) const;
   void hold_results(FrameResult& result, unsigned most);
   bool goes_on_without(const Job& job, const std::exception& error);
+  bool add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();
   std::unique_ptr<FrameInput> make_input(const Job& job) const;
@@ -150,6 +153,7 @@ class Element final : public Readings {
   std::string model_path_, model_reshape_;
   Settings compile_settings_;
   Network network_;
+  bool follows_frame_ = false;  // reshape=frame
   bool take_surfaces_ = false;  // read VA surfaces on the device, as the properties say
   bool take_dmabufs_ = false;   // read DMA-BUFs on the device, as the properties say
   ModelLoader loader_;
@@ -164,6 +168,7 @@ class Element final : public Readings {
   bool asked_live_ = false;
   bool warned_of_fields_ = false;
   ModelBatcher::Stream stream_;
+  Clip clip_;  // of a network that takes several frames
 
   FrameQueue<Item> queue_;
   std::mutex failing_;  // held while a failure is posted

@@ -82,8 +82,13 @@ void Element::set_property(const ElementProperty& property, const GValue* value)
                                    "until the element starts again or takes another model");
 }
 
+// The network gets the frame's own size, so that it is read when the caps are known.
+static bool follows_frame(const Settings& settings) { return settings.reshape == "frame"; }
+
 // Compiles another model beside the one that runs.
-void Element::change_model(const Settings& settings) {
+void Element::change_model(Settings settings) {
+  if (const auto session = loader_.session(); follows_frame(settings) && session != nullptr)
+    settings.reshape = session->settings.reshape;
   if (guard(self_, true, [&] { return loader_.replace(settings); })) return;
   GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS,
                       ("model cannot change before the first frame; in force until the element "
@@ -132,35 +137,53 @@ size_t Element::frames_in_flight_for(const Settings& settings, const Session* se
   return (requests + streams) * batch * passing;
 }
 
+// What the model was read for.
+static std::string shape_wishes(const Settings& settings) {
+  return settings.reshape + "/" + std::to_string(settings.clip_length);
+}
+
 void Element::open() {
   const Settings current = settings();
+  if (follows_frame(current)) {
+    model_file(current.model);  // complains where there is none
+    return;
+  }
   const Network network = describe_network(current);
   engine_config(network, current);  // complains about config= before data flows
   model_ = network.model;
   model_path_ = current.model;
-  model_reshape_ = current.reshape;
+  model_reshape_ = shape_wishes(current);
 }
 
 void Element::prepare() {
   const Settings current = settings();
-  if (model_ == nullptr || model_path_ != current.model || model_reshape_ != current.reshape) {
+  Network network;
+  const auto rules = std::make_shared<const ObjectRules>(current);
+  follows_frame_ = follows_frame(current);
+  if (follows_frame_)
+    model_.reset();
+  else if (model_ == nullptr || model_path_ != current.model ||
+           model_reshape_ != shape_wishes(current)) {
     if (current.model.empty()) throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
     model_ = Model::read(model_file(current.model), input_shapes(current));
     model_path_ = current.model;
-    model_reshape_ = current.reshape;
+    model_reshape_ = shape_wishes(current);
   }
-  Network network = describe_network(model_, current);
-  say_what_was_settled(self_, network, current);
-  const auto rules = std::make_shared<const ObjectRules>(current);
-  warn_of_unknown_classes(network, *rules);
+  if (!follows_frame_) {
+    network = describe_network(model_, current);
+    say_what_was_settled(self_, network, current);
+    warn_of_unknown_classes(network, *rules);
+  }
   statistics_.clear();
   service_time_.clear();
   live_ = false;
   frame_number_ = 0;
+  clip_.clear();
   dropped_ = asked_live_ = warned_of_fields_ = warned_of_tiles_ = false;
   has_caps_ = has_surfaces_ = has_dmabuf_ = false;
   warned_of_copies_ = asked_early_ = false;
-  take_dmabufs_ = engine_config(network, current).nv12_two_inputs;
+  take_dmabufs_ =
+      follows_frame_ ? current.nv12_two_inputs : engine_config(network, current).nv12_two_inputs;
   take_surfaces_ = kHaveSurfaces && take_dmabufs_;
   network_ = network;
   GST_OBJECT_LOCK(self_);
@@ -181,6 +204,7 @@ void Element::prepare() {
   }
   loader_.reset();
   compile_settings_ = current;
+  if (follows_frame_) return;
   // The OpenCL context for VA surfaces is made on their display, which comes with the first caps or
   // the first frame.
   if (!take_surfaces_ || !may_come_as_surfaces(sink_)) compile_for(nullptr);
@@ -199,6 +223,23 @@ void Element::compile_for(std::shared_ptr<const SurfaceDisplay> display) {
     loader_.start({session->settings, session->network, std::move(display)});
   else
     loader_.start({compile_settings_, network_, std::move(display)});
+}
+
+// The size that a network gets where it follows the frame: whole cells of the coarsest level that
+// networks have.
+static std::string size_for(const GstVideoInfo& info) {
+  const auto whole = [](int side) { return std::to_string((side + 31) / 32 * 32); };
+  return whole(GST_VIDEO_INFO_WIDTH(&info)) + "x" + whole(GST_VIDEO_INFO_HEIGHT(&info));
+}
+
+// Where the network follows the frame and the frame's size is a new one: what was compiled for
+// another is dropped. The loader reads and describes the model.
+void Element::follow_frame() {
+  if (!follows_frame_) return;
+  const std::string size = size_for(info_);
+  if (loader_.is_started() && compile_settings_.reshape == size) return;
+  loader_.reset();
+  compile_settings_.reshape = size;
 }
 
 void Element::warn_of_copies(const std::string& why) {

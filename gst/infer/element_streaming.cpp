@@ -201,6 +201,7 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
     regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
   if (job.rules->has_regions() || job.rules->has_tiles()) regions.clear();
   for (const Rect& part : job.rules->parts(job.visible)) regions.push_back({std::nullopt, part});
+  const Clip::Frames clip = job.session->network.clip_length > 1 ? clip_.frames() : Clip::Frames();
   ModelBatcher& batcher = *job.session->shared->batcher;
   const ModelBatcher::BatchWait wait = batch_wait(settings);
   const ModelBatcher::Clock::duration longest_wait = frame_interval().value_or(kUnknownInterval);
@@ -209,11 +210,13 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
     Job::Inference& inference = job.inferences.emplace_back();
     inference.region = region;
     // The device may need the input for longer than the job lives.
-    const auto fill = [input = job.input, &job, &inference](InferRequest& request, size_t image) {
+    const auto fill = [frames = clip.empty() ? Clip::Frames{job.input} : clip, &job, &inference](
+                          InferRequest& request, size_t image) {
       inference.begun = Clock::now();
       const Network& network = job.session->network;
-      inference.placement = input->fill(request, network.image_input, network.transform,
-                                        inference.region.rect, image);
+      for (size_t k = 0; k < frames.size(); ++k)
+        inference.placement = frames[k]->fill(request, network.image_input, network.transform,
+                                              inference.region.rect, image * frames.size() + k);
     };
     if (waits)
       inference.ticket = batcher.submit(stream_, fill, wait);
@@ -227,6 +230,13 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
     }
   }
   return true;
+}
+
+// False where the network takes clips and none ends with this frame.
+bool Element::add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings) {
+  const auto length = static_cast<size_t>(session.network.clip_length);
+  return length <= 1 ||
+         clip_.add(buffer, info_, *session.shared->compiled, length, settings.clip_stride);
 }
 
 GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
@@ -264,6 +274,9 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   GST_OBJECT_UNLOCK(self_);
   job->hold_results = settings.hold_results;
   job->outcome = wanted_outcome(buffer.get());
+  if (is_ready && !add_to_clip(buffer.get(), *job->session, settings) &&
+      job->outcome == Outcome::run)
+    job->outcome = Outcome::skipped;
   job->buffer = std::move(buffer);
   // Frames that need no inference pass without the device; only others may be dropped.
   const bool droppable = policy == OverloadPolicy::drop && job->outcome == Outcome::run;
@@ -332,6 +345,8 @@ bool Element::set_caps(const GstEvent* event) {
                                             gst_video_interlace_mode_to_string(mode) +
                                             ") are not read: put a deinterlacer before clinfer"};
   info_ = info;
+  follow_frame();
+  clip_.clear();
   has_dmabuf_ = is_dmabuf_caps(caps);
   has_caps_ = true;
   if (mode != GST_VIDEO_INTERLACE_MODE_PROGRESSIVE && !std::exchange(warned_of_fields_, true))
@@ -361,6 +376,7 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
       gst_pad_pause_task(src_);
       gst_segment_init(&segment_, GST_FORMAT_TIME);
       frame_number_ = 0;
+      clip_.clear();
       GST_OBJECT_LOCK(self_);
       qos_.earliest = GST_CLOCK_TIME_NONE;
       GST_OBJECT_UNLOCK(self_);

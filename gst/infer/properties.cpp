@@ -133,8 +133,8 @@ const std::vector<ElementProperty>& element_properties() {
       engine(text<&S::reshape>(
           "reshape", "Reshape",
           "Size of the picture that the network gets, WIDTHxHEIGHT, for models that leave it open "
-          "or "
-          "allow another one; or INDEX_OR_NAME=D,D,... for all dimensions of an input; several "
+          "or allow another one; frame: the frame's own, rounded up to multiples of 32; frames=T: "
+          "the length of a clip; or INDEX_OR_NAME=D,D,... for all dimensions of an input; several "
           "separated by ';' (unset: as the model states)")),
       engine<&Config::device>(
           text<&S::device>("device", "Device",
@@ -268,6 +268,16 @@ const std::vector<ElementProperty>& element_properties() {
       text<&S::scale>("scale", "Scale",
                       "Divisor of the pixel values, after mean: one number, or one per channel "
                       "(unset: the as the model, files beside it or its family say, else 1)"),
+      engine(
+          number<&S::clip_length>("clip-length", "Clip length",
+                                  "Frames that a network for clips (action recognition) gets at a "
+                                  "time, where its model leaves that open or allows another number "
+                                  "(0: as the model states)",
+                                  0, 1024)),
+      number<&S::clip_stride>("clip-stride", "Clip stride",
+                              "Networks for clips get every Nth frame, and run when one is taken; "
+                              "copies of clip-length frames are held",
+                              1, 1024),
       number<&S::inference_interval>("inference-interval", "Inference interval",
                                      "Run the network on every Nth frame", 1, G_MAXUINT,
                                      kControllable),

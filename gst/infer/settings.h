@@ -33,6 +33,7 @@ struct Settings : ModelOptions {
   unsigned max_detections = 0;
   bool attach_tensors = false;
   unsigned inference_interval = 1;
+  unsigned clip_stride = 1;
   RegionChoice inference_region = RegionChoice::full_frame;
   std::string object_class;  // labels, comma separated; empty: all
   // Parsed by ObjectRules; empty: no rule.

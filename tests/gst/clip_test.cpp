@@ -1,0 +1,123 @@
+// Networks that take the last frames of a stream.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/gst/harness.h"
+
+namespace clinfer {
+namespace {
+
+std::string dims_of(std::initializer_list<int> shape) {
+  std::string text;
+  for (const int d : shape) text += "<dim>" + std::to_string(d) + "</dim>";
+  return text;
+}
+
+// A network of clips that gives the mean of each of their three frames. axes: those of the mean.
+std::string clip_model(const std::string& name, std::initializer_list<int> shape,
+                       std::initializer_list<long long> axes) {
+  testing_models::write_file(name + ".bin", std::string(reinterpret_cast<const char*>(axes.begin()),
+                                                        axes.size() * sizeof(long long)));
+  std::string list;
+  for (const int d : shape) list += (list.empty() ? "" : ",") + std::to_string(d);
+  const std::string in = dims_of(shape);
+  return testing_models::write_file(
+      name + ".xml",
+      "<?xml version=\"1.0\"?>\n<net name=\"" + name +
+          "\" version=\"11\"><layers>\n"
+          "<layer id=\"0\" name=\"clip\" type=\"Parameter\" version=\"opset1\"><data shape=\"" +
+          list + "\" element_type=\"f32\"/><output><port id=\"0\" precision=\"FP32\">" + in +
+          "</port></output></layer>\n"
+          "<layer id=\"1\" name=\"axes\" type=\"Const\" version=\"opset1\"><data "
+          "element_type=\"i64\" shape=\"3\" offset=\"0\" size=\"24\"/><output><port id=\"0\" "
+          "precision=\"I64\"><dim>3</dim></port></output></layer>\n"
+          "<layer id=\"2\" name=\"means\" type=\"ReduceMean\" version=\"opset1\"><data "
+          "keep_dims=\"false\"/><input><port id=\"0\" precision=\"FP32\">" +
+          in +
+          "</port><port id=\"1\" precision=\"I64\"><dim>3</dim></port></input><output><port "
+          "id=\"2\" precision=\"FP32\"><dim>1</dim><dim>3</dim></port></output></layer>\n"
+          "<layer id=\"3\" name=\"result\" type=\"Result\" version=\"opset1\"><input><port "
+          "id=\"0\" precision=\"FP32\"><dim>1</dim><dim>3</dim></port></input></layer>\n"
+          "</layers><edges>\n"
+          "<edge from-layer=\"0\" from-port=\"0\" to-layer=\"2\" to-port=\"0\"/>\n"
+          "<edge from-layer=\"1\" from-port=\"0\" to-layer=\"2\" to-port=\"1\"/>\n"
+          "<edge from-layer=\"2\" from-port=\"2\" to-layer=\"3\" to-port=\"0\"/>\n"
+          "</edges></net>\n");
+}
+
+// The means that came with a frame; empty: it was not inferred.
+std::vector<float> means_of(GstBuffer* buffer) {
+  const auto results = read_results(buffer);
+  if (results.empty() || results[0].outcome != Outcome::run || results[0].tensors.empty())
+    return {};
+  std::vector<float> means(3);
+  const auto& bytes = results[0].tensors[0].data;
+  if (bytes == nullptr) return {};
+  gsize size = 0;
+  const void* data = g_bytes_get_data(bytes.get(), &size);
+  if (size != means.size() * sizeof(float)) return {};
+  std::memcpy(means.data(), data, size);
+  return means;
+}
+
+Rgb grey(int n) {
+  const auto level = static_cast<uint8_t>(20 + 20 * n);
+  return {level, level, level};
+}
+
+TEST(Clips, TakeEachNthFrameOldestFirst) {
+  const std::string models[] = {clip_model("ncthw", {1, 3, 3, 16, 16}, {1, 3, 4}),
+                                clip_model("nthwc", {1, 3, 16, 24, 3}, {2, 3, 4})};
+  for (const std::string& model : models)
+    for (const int stride : {1, 2}) {
+      Harness harness("clinfer model=" + model +
+                      " post-process=none clip-stride=" + std::to_string(stride));
+      harness.set_caps("BGR", 40, 30);
+      for (int n = 0; n < 9; ++n) {
+        ASSERT_EQ(harness.push(grey(n), n), GST_FLOW_OK);
+        const auto out = harness.pull();
+        const bool runs = n % stride == 0 && n >= 2 * stride;
+        const std::vector<float> means = means_of(out.get());
+        ASSERT_EQ(means.size(), runs ? 3u : 0u) << model << " frame " << n;
+        for (int k = 0; runs && k < 3; ++k)
+          EXPECT_NEAR(means[static_cast<size_t>(k)],
+                      static_cast<float>(20 + 20 * (n - (2 - k) * stride)), 0.01f)
+              << model << " frame " << n;
+      }
+    }
+}
+
+// What was before another format is no part of the clip any more.
+TEST(Clips, BeginAnewWithOtherCaps) {
+  Harness harness("clinfer model=" + clip_model("ncthw-caps", {1, 3, 3, 16, 16}, {1, 3, 4}) +
+                  " post-process=none");
+  harness.set_caps("BGR", 40, 30);
+  for (int n = 0; n < 3; ++n) {
+    ASSERT_EQ(harness.push(grey(n), n), GST_FLOW_OK);
+    EXPECT_EQ(means_of(harness.pull().get()).empty(), n < 2);
+  }
+  harness.set_caps("NV12", 64, 48);
+  for (int n = 3; n < 6; ++n) {
+    ASSERT_EQ(harness.push(grey(n), n), GST_FLOW_OK);
+    EXPECT_EQ(means_of(harness.pull().get()).empty(), n < 5);
+  }
+}
+
+// reshape=frame: the network gets the frame's size, rounded up to multiples of 32.
+TEST(Reshape, FollowsTheFrame) {
+  Harness harness("clinfer model=" + testing_models::blocks_model() +
+                  " reshape=frame post-process=none");
+  const auto dims_for = [&](int width, int height) {
+    harness.set_caps("BGR", width, height);
+    EXPECT_EQ(harness.push(kBlue, 0), GST_FLOW_OK);
+    const auto results = read_results(harness.pull().get());
+    return results.empty() || results[0].tensors.empty() ? std::vector<int>()
+                                                         : results[0].tensors[0].dims;
+  };
+  EXPECT_EQ(dims_for(60, 33), (std::vector<int>{1, 1, 16, 16}));
+  EXPECT_EQ(dims_for(128, 96), (std::vector<int>{1, 1, 24, 32}));
+}
+
+}  // namespace
+}  // namespace clinfer

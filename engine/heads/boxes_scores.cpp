@@ -187,17 +187,32 @@ Match match_boxes_scores(const ModelFacts& facts) {
     Match match;
     match.decode = head;
     match.reason = "boxes " + boxes.name + ", scores " + scores.name;
-    match.fit =
-        facts.outputs.size() == 2 && !name_has(boxes, {"regress"}) ? Fit::likely : Fit::possible;
     const bool named =
         name_has(boxes, {"box"}) && name_has(scores, {"score", "conf", "class", "cls", "prob"});
+    const bool cells =
+        pair->rows > 100 && (grid_levels(facts, static_cast<int64_t>(pair->rows), 1) ||
+                             grid_levels(facts, static_cast<int64_t>(pair->rows), 3));
+    const bool labelled =
+        facts.labels.size() == pair->classes || facts.labels.size() + 1 == pair->classes;
+    match.fit = facts.outputs.size() == 2 && !name_has(boxes, {"regress"}) &&
+                        (named || cells || labelled || head.softmax_op || head.sigmoid_op)
+                    ? Fit::likely
+                    : Fit::possible;
+    // Rows of a second stage, not of scores.
+    const bool features =
+        name_has(scores, {"feat", "embed", "hidden", "query"}) || name_has(boxes, {"roi"});
     // Names alone do not tell decoded boxes from offsets; heads that know more come first.
     if (named && facts.outputs.size() <= 3 && !name_has(boxes, {"regress"}))
       match.fit = Fit::likely;
-    // As many rows as cells, classes without background: YOLO-NAS and others of the name.
-    if (pair->rows > 100 && (grid_levels(facts, static_cast<int64_t>(pair->rows), 1) ||
-                             grid_levels(facts, static_cast<int64_t>(pair->rows), 3)))
-      match.picture = yolo_picture("YOLO with boxes and scores apart");
+    if (features) {
+      match.fit = Fit::against;
+      match.reason += ": regions and features by their names";
+    }
+    // As many rows as cells, classes without background: YOLO-NAS and others of the name; with the
+    // classes first PP-YOLOE.
+    if (cells)
+      match.picture = pair->class_major ? unit_picture("PP-YOLOE")
+                                        : yolo_picture("YOLO with boxes and scores apart");
     match.classes = pair->classes;
     return match;
   }

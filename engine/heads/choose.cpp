@@ -1,9 +1,11 @@
 // The list of heads and the choice among them.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
+#include "engine/heads/maps.h"
 
 namespace clinfer {
 namespace {
@@ -13,9 +15,10 @@ const std::array kHeads = {
     Head{"ssd", "rows of 7 as DetectionOutput makes them", match_detection_output},
     Head{"boxes-scores", "boxes [1,N,4] and scores [1,N,C]", match_boxes_scores},
     Head{"boxes-labels", "boxes with scores [N,5] and labels [N]", match_boxes_labels},
+    // Three maps with the finest first are mostly v5's; v3 and v4 differ in the activation.
+    Head{"yolov5", "YOLO v5 and v7: three anchors a cell", match_yolov5},
     Head{"yolov3", "YOLO v2 and v3: RegionYolo outputs, or raw maps", match_yolov3},
     Head{"yolov4", "YOLO v4: raw maps", match_yolov4},
-    Head{"yolov5", "YOLO v5 and v7: three anchors a cell", match_yolov5},
     Head{"yolov8", "YOLO v8, v9, v11 and later: [1,4+C,cells]", match_yolov8},
     Head{"yolov10", "end-to-end rows of 6: corners, score, label", match_end_to_end},
     Head{"yolox", "YOLOX and v6: [1,cells,5+C]", match_yolox},
@@ -194,7 +197,9 @@ HeadChoice named_head(const ModelFacts& facts, const std::string& post_process) 
   throw Error{ErrorCode::bad_argument, "post-process=" + post_process + " is not known"};
 }
 
-HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all) {
+// lacking: what would fit with labels, as "; head: what to set".
+HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
+                   const std::string& lacking) {
   const std::string model_type = info(facts, "model_type");
   const std::vector<std::string> allowed = heads_of_type(model_type);
   const auto is_allowed = [&](const Candidacy& candidate) {
@@ -219,7 +224,7 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all) {
         against += std::string("; ") + candidate.head->name + " would fit the shapes, but " +
                    candidate.match.reason + "; post-process=" + candidate.head->name +
                    " reads them so";
-    return none(facts, "no head fits the outputs " + describe(facts) + against);
+    return none(facts, "no head fits the outputs " + describe(facts) + lacking + against);
   }
   const std::string because = typed ? "model_type " + model_type + ": " : "";
   HeadChoice choice = chosen(found.front(), because);
@@ -240,6 +245,96 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all) {
   }
   check_labels(facts, found.front().match, choice);
   return choice;
+}
+
+ModelFacts with_outputs(const ModelFacts& facts, const std::vector<size_t>& wanted) {
+  ModelFacts part = facts;
+  part.outputs.clear();
+  for (const size_t i : wanted) part.outputs.push_back(facts.outputs[i]);
+  return part;
+}
+
+// The outputs without which the head reads the others just as well.
+std::vector<size_t> unread_outputs(const ModelFacts& facts, const std::string& name) {
+  std::vector<size_t> read, unread;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) read.push_back(i);
+  const auto head = std::find_if(kHeads.begin(), kHeads.end(),
+                                 [&](const Head& other) { return name == other.name; });
+  if (head == kHeads.end()) return unread;
+  const std::string reason = head->match(facts).reason;
+  // From the last on: of several that would do, heads read the first.
+  for (size_t i = facts.outputs.size(); i-- > 0 && read.size() > 1;) {
+    std::vector<size_t> others = read;
+    std::erase(others, i);
+    const Match match = head->match(with_outputs(facts, others));
+    if (match.fit < Fit::possible || match.reason != reason) continue;
+    read = std::move(others);
+    unread.insert(unread.begin(), i);
+  }
+  return unread;
+}
+
+bool reads_maps(const std::string& name) {
+  return name == "segmentation" || name == "saliency" || name == "depth" || name == "anomaly";
+}
+bool reads_boxes(const std::string& name) {
+  return !reads_maps(name) && name != "none" && name != "classification" && name != "embedding" &&
+         name != "landmarks" && name != "mtcnn" && name != "simcc" && name != "heatmaps" &&
+         name != "text-recognition" && name != "text-detection";
+}
+
+// Reads some of the outputs by a further head.
+void add_head(const Candidacy& further, const std::vector<size_t>& outputs_of_it,
+              HeadChoice& choice) {
+  choice.decode = [rest = outputs_of_it, first = choice.decode, other = further.match.decode](
+                      std::span<const Tensor> outputs, const DecodeSettings& settings,
+                      Results& results) {
+    first(outputs, settings, results);
+    std::vector<Tensor> own;
+    for (const size_t i : rest)
+      if (i < outputs.size()) own.push_back(outputs[i]);
+    other(own, settings, results);
+  };
+  choice.warnings.insert(choice.warnings.end(), further.match.assumptions.begin(),
+                         further.match.assumptions.end());
+  choice.reason += "; and " + std::string(further.head->name) + ": " + further.match.reason;
+  choice.name += std::string("+") + further.head->name;
+}
+
+template <typename Wanted>
+std::optional<Candidacy> surest(const ModelFacts& facts, Fit least, Wanted wanted) {
+  std::optional<Candidacy> best;
+  for (const Head& head : kHeads)
+    if (wanted(head.name))
+      if (Match match = head.match(facts);
+          match.fit >= least && (!best || match.fit > best->match.fit))
+        best = Candidacy{&head, std::move(match)};
+  return best;
+}
+
+// Networks of several tasks, as YOLOP: where the head leaves outputs that are surely boxes or maps,
+// they are read as well. Pictures are taken as the boxes' family takes them.
+void add_further_heads(const ModelFacts& facts, HeadChoice& choice) {
+  const bool maps_first = reads_maps(choice.name);
+  if (choice.fit < Fit::likely || !(maps_first || reads_boxes(choice.name))) return;
+  std::vector<size_t> others;
+  for (const size_t i : unread_outputs(facts, choice.name)) {
+    if (!map_layout(facts, i)) {
+      others.push_back(i);
+      continue;
+    }
+    // Its own name must say so: what speaks for the whole model speaks for auxiliary outputs, too.
+    ModelFacts alone = with_outputs(facts, {i});
+    alone.name.clear();
+    alone.model_info.clear();
+    alone.labels.clear();
+    if (const auto map = surest(alone, Fit::certain, reads_maps)) add_head(*map, {i}, choice);
+  }
+  if (!maps_first || others.empty()) return;
+  if (const auto boxes = surest(with_outputs(facts, others), Fit::likely, reads_boxes)) {
+    choice.picture = boxes->match.picture;
+    add_head(*boxes, others, choice);
+  }
 }
 
 }  // namespace
@@ -267,12 +362,15 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process)
   if (post_process != "auto") return named_head(facts, post_process);
   std::vector<Candidacy> all;
   std::vector<HeadFit> considered;
+  std::string lacking;
   for (const Head& head : kHeads) {
     Match match = head.match(facts);
     considered.push_back({head.name, match.fit, match.reason});
+    if (match.lacks_labels) lacking += std::string("; ") + head.name + ": " + match.reason;
     if (match.fit != Fit::no) all.push_back({&head, std::move(match)});
   }
-  HeadChoice choice = best_of(facts, all);
+  HeadChoice choice = best_of(facts, all, lacking);
+  add_further_heads(facts, choice);
   choice.considered = std::move(considered);
   return choice;
 }

@@ -2,9 +2,11 @@
 // labels do not exclude each other. Labels may come in groups, "type: car", one group an output.
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
+#include "engine/heads/hierarchy.h"
 
 namespace clinfer {
 namespace {
@@ -97,6 +99,14 @@ bool is_classifier(const ModelFacts& facts) {
   return type.find("classif") != std::string::npos || type == "label" ||
          task.find("classif") != std::string::npos;
 }
+// The whole name says that it holds class scores.
+bool is_called_scores(const OutputFacts& output) {
+  static const std::set<std::string> kNames = {"logits", "prob", "probs", "probabilities",
+                                               "softmax"};
+  return kNames.count(lower(output.name)) != 0 ||
+         std::any_of(output.aliases.begin(), output.aliases.end(),
+                     [](const std::string& alias) { return kNames.count(lower(alias)) != 0; });
+}
 bool is_explanation(const OutputFacts& output) { return name_has(output, {"saliency"}); }
 bool is_feature_vector(const OutputFacts& output) {
   return name_has(output, {"feature_vector", "embedding"});
@@ -121,7 +131,35 @@ size_t top_of(const ModelFacts& facts) {
 
 }  // namespace
 
+namespace {
+
+// The output whose size is that of the tree's groups together.
+Match match_tree(const ModelFacts& facts, const ClassTree& tree) {
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    if (vector_size(facts.outputs[i].shape) != tree.logits || !is_float_output(facts.outputs[i]))
+      continue;
+    Match match;
+    match.fit = Fit::certain;
+    match.reason = std::to_string(tree.groups.size()) + " groups of classes in a tree";
+    match.decode = [i, tree, attribute = attribute_of(facts, facts.outputs[i])](
+                       std::span<const Tensor> outputs, const DecodeSettings& settings,
+                       Results& results) {
+      Floats values(output_of(outputs, i, tree.logits));
+      classify_tree(tree, attribute, {values.data(), values.data() + tree.logits},
+                    settings.threshold, results);
+    };
+    return match;
+  }
+  return {
+      Fit::no,
+      "hierarchical_config has " + std::to_string(tree.logits) + " classes, which no output has",
+      {}};
+}
+
+}  // namespace
+
 Match match_classification(const ModelFacts& facts) {
+  if (const auto tree = class_tree(facts)) return match_tree(facts, *tree);
   constexpr size_t kMostClasses = 100000;
   const auto groups = label_groups(facts);
   const bool multilabel = lower(info(facts, "multilabel")) == "true";
@@ -145,7 +183,7 @@ Match match_classification(const ModelFacts& facts) {
     const bool aside = is_explanation(facts_of) || is_feature_vector(facts_of);
     const bool several = multilabel || (facts_of.op == "Sigmoid" && !output.labels.empty());
     if (output.elements >= 2 && !aside &&
-        (output.normalised || !output.labels.empty() || known ||
+        (output.normalised || !output.labels.empty() || known || is_called_scores(facts_of) ||
          (stated && name_has(facts_of, {"logit", "prob", "score", "class"})))) {
       output.kind = several ? VectorKind::any_of : VectorKind::one_of;
       sure = i;

@@ -181,8 +181,9 @@ struct Match {
   std::optional<PictureDefaults> picture = {};
   // What was taken for granted although nothing says it, one line each with how to set it.
   std::vector<std::string> assumptions = {};
-  size_t classes = 0;     // that the outputs tell apart; 0: they do not say
-  bool from_one = false;  // label_id counts from 1
+  size_t classes = 0;         // that the outputs tell apart; 0: they do not say
+  bool from_one = false;      // label_id counts from 1
+  bool lacks_labels = false;  // it would fit with the labels that `reason` asks for
 };
 
 struct Head {

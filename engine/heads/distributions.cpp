@@ -2,7 +2,7 @@
 // YOLO v8's maps as they leave the network (16 bins and class scores in one).
 #include <algorithm>
 
-#include "engine/heads/common.h"
+#include "engine/heads/grids.h"
 #include "engine/heads/heads.h"
 
 namespace clinfer {
@@ -205,63 +205,115 @@ Match match_nanodet(const ModelFacts& facts) {
   return match;
 }
 
-Match match_yolov8_maps(const ModelFacts& facts) {
-  // [1, 4 * 16 + classes, h, w] at strides 8, 16, 32, before distances are taken and joined.
-  struct Level {
-    size_t output = 0, channels = 0;
-    GridLevel grid;
-  };
-  std::vector<Level> levels;
+namespace {
+
+constexpr size_t kBins = 16, kSides = 4 * kBins;
+
+// A level of YOLO v8 before distances are taken: distributions and class scores in one map, or in
+// one each, maybe with the sums of the scores in a third.
+struct SplitLevel {
+  Map sides, classes;
+  size_t first = 0, count = 0;  // channels of the classes
+  float step = 0;
+};
+
+// nullopt where the maps of a stride are no level.
+std::optional<SplitLevel> split_level(const std::vector<Map>& maps, float step) {
+  if (maps.size() == 1 && maps[0].channels > kSides)
+    return SplitLevel{maps[0], maps[0], kSides, maps[0].channels - kSides, step};
+  if (maps.size() < 2 || maps.size() > 3) return std::nullopt;
+  std::optional<Map> sides, classes;
+  for (const Map& map : maps) {
+    if (map.channels == kSides && !sides)
+      sides = map;
+    else if (!classes)
+      classes = map;
+    else if (map.channels != 1)
+      return std::nullopt;
+  }
+  if (!sides || !classes) return std::nullopt;
+  return SplitLevel{*sides, *classes, 0, classes->channels, step};
+}
+
+std::vector<SplitLevel> split_levels(const ModelFacts& facts) {
+  std::vector<SplitLevel> levels;
+  size_t used = 0;
   for (const int stride : {8, 16, 32, 64}) {
-    for (size_t i = 0; i < facts.outputs.size(); ++i) {
-      const Shape& s = facts.outputs[i].shape;
-      if (s.size() != 4 || s[0] != 1 || !is_float_output(facts.outputs[i]) || s[1] <= 64 ||
-          s[2] * stride != facts.height || s[3] * stride != facts.width)
-        continue;
-      levels.push_back({i,
-                        static_cast<size_t>(s[1]),
-                        {static_cast<int>(s[3]), static_cast<int>(s[2]), static_cast<float>(stride),
-                         static_cast<float>(stride)}});
+    const std::vector<Map> maps = maps_of(facts, stride);
+    if (maps.empty()) continue;
+    const auto level = split_level(maps, static_cast<float>(stride));
+    if (!level || (!levels.empty() && level->count != levels[0].count)) return {};
+    levels.push_back(*level);
+    used += maps.size();
+  }
+  return levels.size() >= 3 && used == facts.outputs.size() ? levels : std::vector<SplitLevel>();
+}
+
+void decode_split(const std::vector<SplitLevel>& levels, const Decided& squashed,
+                  Suppression suppression, std::span<const Tensor> outputs,
+                  const DecodeSettings& settings, Results& results) {
+  std::vector<Floats> scores;
+  bool seen_logits = false;
+  for (const SplitLevel& level : levels) {
+    scores.emplace_back(output_of(outputs, level.classes.output, level.classes.elements()));
+    for (size_t k = 0; k < level.count; ++k)
+      for (size_t i = 0; i < level.classes.cells() && !seen_logits; ++i) {
+        const float v = scores.back()[level.classes.at(level.first + k, i)];
+        seen_logits = v < -0.01f || v > 1.01f;
+      }
+  }
+  const bool logits = squashed.settle(seen_logits ? Decided::second : Decided::first,
+                                      Decided::first) == Decided::second;
+  Candidates candidates(settings);
+  for (size_t l = 0; l < levels.size(); ++l) {
+    const SplitLevel& level = levels[l];
+    const Floats sides(output_of(outputs, level.sides.output, level.sides.elements()));
+    for (size_t i = 0; i < level.classes.cells(); ++i) {
+      const auto score_of = [&](size_t k) {
+        return scores[l][level.classes.at(level.first + k, i)];
+      };
+      size_t best = 0;
+      for (size_t k = 1; k < level.count; ++k)
+        if (score_of(k) > score_of(best)) best = k;
+      const float score = logits ? sigmoid(score_of(best)) : score_of(best);
+      if (!(score >= settings.threshold)) continue;
+      float bins[kSides];
+      for (size_t k = 0; k < kSides; ++k) bins[k] = sides[level.sides.at(k, i)];
+      const auto distance = [&](size_t side) { return expected(bins + side * kBins, kBins); };
+      const float x = static_cast<float>(i % level.sides.columns) + 0.5f;
+      const float y = static_cast<float>(i / level.sides.columns) + 0.5f;
+      candidates.add((x - distance(0)) * level.step, (y - distance(1)) * level.step,
+                     (x + distance(2)) * level.step, (y + distance(3)) * level.step, score,
+                     static_cast<double>(best), i);
     }
   }
-  if (levels.size() < 3 || levels.size() != facts.outputs.size() ||
-      std::any_of(levels.begin(), levels.end(),
-                  [&](const Level& level) { return level.channels != levels[0].channels; }))
-    return {Fit::no, "needs maps [1,64+classes,h,w] at strides 8, 16, 32", {}};
+  finish(settings, suppression, candidates, results);
+}
+
+}  // namespace
+
+Match match_yolov8_maps(const ModelFacts& facts) {
+  const std::vector<SplitLevel> levels = split_levels(facts);
+  if (levels.empty())
+    return {Fit::no,
+            "needs maps [1,64+classes,h,w] at strides 8, 16, 32, or [1,64,h,w] and [1,classes,h,w]",
+            {}};
   Match match;
-  match.decode = [levels, suppression = suppression_of(facts)](std::span<const Tensor> outputs,
-                                                               const DecodeSettings& settings,
-                                                               Results& results) {
-    Candidates candidates(settings);
-    for (const Level& level : levels) {
-      const size_t columns = static_cast<size_t>(level.grid.columns);
-      const size_t cells = columns * static_cast<size_t>(level.grid.rows);
-      const Floats values(output_of(outputs, level.output, cells * level.channels));
-      for (size_t i = 0; i < cells; ++i) {
-        size_t best = 64;
-        for (size_t k = 65; k < level.channels; ++k)
-          if (values[k * cells + i] > values[best * cells + i]) best = k;
-        const float score = sigmoid(values[best * cells + i]);
-        if (!(score >= settings.threshold)) continue;
-        float bins[64];
-        for (size_t k = 0; k < 64; ++k) bins[k] = values[k * cells + i];
-        const float x = static_cast<float>(i % columns) + 0.5f;
-        const float y = static_cast<float>(i / columns) + 0.5f;
-        const float step = level.grid.x_step;
-        candidates.add((x - expected(bins, 16)) * step, (y - expected(bins + 16, 16)) * step,
-                       (x + expected(bins + 32, 16)) * step, (y + expected(bins + 48, 16)) * step,
-                       score, static_cast<double>(best - 64), i);
-      }
-    }
-    finish(settings, suppression, candidates, results);
+  match.decode = [levels, squashed = Decided(), suppression = suppression_of(facts)](
+                     std::span<const Tensor> outputs, const DecodeSettings& settings,
+                     Results& results) {
+    decode_split(levels, squashed, suppression, outputs, settings, results);
   };
-  match.classes = levels[0].channels - 64;
+  match.classes = levels[0].count;
+  const bool apart = levels[0].sides.output != levels[0].classes.output;
   const size_t labels = facts.labels.size();
-  match.fit = labels == match.classes || (labels == 0 && match.classes == 80) ? Fit::likely
-              : labels == 0                                                   ? Fit::possible
-                                                                              : Fit::against;
+  // Maps of 64 channels apart are of no other family.
+  match.fit = apart                                                             ? Fit::certain
+              : labels == match.classes || (labels == 0 && match.classes == 80) ? Fit::likely
+              : labels == 0                                                     ? Fit::possible
+                                                                                : Fit::against;
   match.reason = "distributions of 16 bins a side and " + std::to_string(match.classes) +
-                 " class scores in maps";
+                 " class scores in maps" + (apart ? " of their own" : "");
   match.picture = yolo_picture("YOLO");
   return match;
 }

@@ -2,7 +2,7 @@
 // YuNet (cls, obj, bbox, kps). Five points where there are outputs of them.
 #include <algorithm>
 
-#include "engine/heads/common.h"
+#include "engine/heads/grids.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/points.h"
 
@@ -182,6 +182,12 @@ void decode_yunet(const std::vector<YunetLevel>& levels, std::span<const Tensor>
 }  // namespace
 
 Match match_scrfd(const ModelFacts& facts) {
+  const PictureDefaults picture{"SCRFD", ResizeMode::stretch, 0, true, ColorOrder::rgb, {127.5f},
+                                {128}};
+  if (Match maps = match_scrfd_maps(facts); maps.fit != Fit::no) {
+    maps.picture = picture;
+    return maps;
+  }
   const std::vector<ScrfdLevel> levels = scrfd_levels(facts);
   if (levels.empty())
     return {Fit::no, "needs scores [N,1], boxes [N,4] and maybe points [N,10] at each level", {}};
@@ -195,8 +201,7 @@ Match match_scrfd(const ModelFacts& facts) {
                  (levels[0].points ? " and five points" : "");
   // With one anchor a cell, others have such outputs as well.
   match.fit = levels[0].anchors == 2 ? Fit::certain : Fit::likely;
-  match.picture =
-      PictureDefaults{"SCRFD", ResizeMode::stretch, 0, true, ColorOrder::rgb, {127.5f}, {128}};
+  match.picture = picture;
   match.classes = 1;
   return match;
 }

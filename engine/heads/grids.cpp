@@ -1,26 +1,14 @@
 // Anchor-free heads on feature maps: CenterNet and CenterFace (peaks of a heat map), FCOS, and
 // TAO's DetectNet_v2.
+#include "engine/heads/grids.h"
+
 #include <algorithm>
 
-#include "engine/heads/common.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/points.h"
 
 namespace clinfer {
-namespace {
 
-// An output [1,C,h,w] of a feature map, or [1,h,w,C].
-struct Map {
-  size_t output = 0, channels = 0, rows = 0, columns = 0;
-  bool channels_last = false;
-  size_t elements() const { return channels * rows * columns; }
-  size_t at(size_t channel, size_t cell) const {
-    return channels_last ? cell * channels + channel : channel * rows * columns + cell;
-  }
-  bool same_grid(const Map& other) const { return rows == other.rows && columns == other.columns; }
-};
-
-// Rank 4 outputs whose last two (or middle two) dimensions are the input's over one stride.
 std::optional<Map> map_of(const ModelFacts& facts, size_t output, int stride) {
   const Shape& s = facts.outputs[output].shape;
   if (s.size() != 4 || s[0] != 1 || !is_float_output(facts.outputs[output])) return std::nullopt;
@@ -39,6 +27,14 @@ std::vector<Map> maps_of(const ModelFacts& facts, int stride) {
   return maps;
 }
 
+bool has_logits(const Floats& values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] < -0.01f || values[i] > 1.01f) return true;
+  return false;
+}
+
+namespace {
+
 // Whether a value is the largest of its 3 x 3 neighbours in its channel; of equal ones the first.
 bool is_peak(const Map& map, const Floats& values, size_t channel, size_t x, size_t y) {
   const float value = values[map.at(channel, y * map.columns + x)];
@@ -49,13 +45,6 @@ bool is_peak(const Map& map, const Floats& values, size_t channel, size_t x, siz
       if (other > value || (earlier && other == value)) return false;
     }
   return true;
-}
-
-// True when values are logits: some lie outside 0..1.
-bool has_logits(const Floats& values) {
-  for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] < -0.01f || values[i] > 1.01f) return true;
-  return false;
 }
 
 struct CenterHead {
@@ -253,9 +242,12 @@ Match match_centernet(const ModelFacts& facts) {
       offset = map;
   }
   const bool named = heat && size && offset;
-  if (!named && maps.size() == 3 && facts.outputs.size() == 3) {
-    // The order of the network: heat map, size, offset.
-    heat = maps[0], size = maps[1], offset = maps[2];
+  if (!named && maps.size() == facts.outputs.size()) {
+    // The order of the network: heat map, then its maximum over neighbours in some exports, sizes,
+    // offsets.
+    const bool twice = maps.size() == 4 && maps[0].channels == maps[1].channels;
+    if (maps.size() == 3 || twice)
+      heat = maps[0], size = maps[maps.size() - 2], offset = maps[maps.size() - 1];
   }
   if (!heat || !size || !offset || size->channels != 2 || offset->channels != 2)
     return {Fit::no, "needs a heat map, sizes and offsets [1,2,h/4,w/4]", {}};

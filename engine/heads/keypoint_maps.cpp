@@ -60,7 +60,67 @@ PictureDefaults pose_picture(const char* family) {
 
 }  // namespace
 
+namespace {
+
+// PoseNet: heat maps of 17 points as logits, and where in pixels a point lies from its cell (17 of
+// y, then 17 of x). Displacements between points, which tell persons apart, are not read.
+struct PoseNet {
+  ModelFacts facts;
+  MapLayout heats, offsets;
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    const Floats heat(output_of(outputs, heats.index, heats.elements()));
+    const Floats shift(output_of(outputs, offsets.index, offsets.elements()));
+    const auto step = [](int size, size_t cells) {
+      return cells > 1 ? static_cast<float>(size - 1) / static_cast<float>(cells - 1) : 0.0f;
+    };
+    const float x_step = step(facts.width, heats.columns), y_step = step(facts.height, heats.rows);
+    Detection person;
+    person.skeleton = Skeleton::coco17;
+    for (size_t c = 0; c < heats.channels; ++c) {
+      size_t best = 0;
+      for (size_t cell = 1; cell < heats.cells(); ++cell)
+        if (heat[heats.at(c, cell)] > heat[heats.at(c, best)]) best = cell;
+      const auto place = [&](size_t at, float step_of, size_t axis) {
+        return static_cast<float>(at) * step_of +
+               shift[offsets.at(axis * heats.channels + c, best)];
+      };
+      person.keypoints.push_back({place(best % heats.columns, x_step, 1),
+                                  place(best / heats.columns, y_step, 0),
+                                  sigmoid(heat[heats.at(c, best)])});
+    }
+    person.confidence = mean_confidence(person.keypoints);
+    add_whole(facts, std::move(person), settings, results);
+  }
+};
+
+std::optional<Match> match_posenet(const ModelFacts& facts) {
+  constexpr size_t kPoints = 17;
+  std::optional<MapLayout> heats, offsets;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const auto layout = map_layout(facts, i);
+    if (!layout || !is_float_output(facts.outputs[i])) return std::nullopt;
+    if (layout->channels == kPoints && !heats) heats = layout;
+    if (layout->channels == 2 * kPoints && !offsets) offsets = layout;
+  }
+  if (!heats || !offsets || heats->cells() != offsets->cells()) return std::nullopt;
+  Match match;
+  match.fit = Fit::certain;
+  match.reason = "heat maps of 17 points and their offsets (PoseNet)";
+  match.decode = PoseNet{facts, *heats, *offsets};
+  match.assumptions.push_back(
+      "one person is read from the picture; where there may be more, let a detector of persons run "
+      "before it");
+  match.picture =
+      PictureDefaults{"PoseNet", ResizeMode::stretch, 0, true, ColorOrder::rgb, {127.5f}, {127.5f}};
+  return match;
+}
+
+}  // namespace
+
 Match match_heatmaps(const ModelFacts& facts) {
+  if (auto posenet = match_posenet(facts)) return *posenet;
   if (facts.outputs.size() != 1 || !is_float_output(facts.outputs[0]))
     return {Fit::no, "needs one output of heat maps ([1,K,h,w])", {}};
   const auto layout = map_layout(facts, 0);

@@ -94,6 +94,16 @@ bool is_plain(const MapLayout& layout, const OutputFacts& output) {
   return layout.channels == 1 && is_float_output(output);
 }
 
+// Whether every other output is a map as well, of as many classes (an auxiliary head) or of one
+// number; feature maps of several channels belong to other heads.
+bool others_agree(const ModelFacts& facts, const MapLayout& layout) {
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const auto other = map_layout(facts, i);
+    if (!other || (other->channels != layout.channels && other->channels != 1)) return false;
+  }
+  return true;
+}
+
 struct PlainKind {
   MapKind kind;
   std::initializer_list<const char*> words;
@@ -235,11 +245,8 @@ Match match_segmentation(const ModelFacts& facts) {
   const bool labelled = scores && facts.own_labels && facts.labels.size() == layout->channels;
   if (stated || labelled || is_called(facts, output, {"seg", "segm", "segmentation", "parsing"}))
     match.fit = Fit::certain;
-  else if (facts.outputs.size() > 1 &&
-           !std::all_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
-             return map_layout(facts, static_cast<size_t>(&other - facts.outputs.data()))
-                 .has_value();
-           }))
+  else if (!others_agree(facts, *layout) ||
+           is_called(facts, output, {"flow", "feature", "features", "embedding", "embeddings"}))
     match.fit = Fit::against;
   else if (picture)
     match.fit = Fit::against;
@@ -250,7 +257,7 @@ Match match_segmentation(const ModelFacts& facts) {
         whole || output.op == "SoftMax" || output.op == "Softmax" ? Fit::likely : Fit::possible;
   if (match.fit == Fit::against)
     match.reason += picture ? "; three numbers for each pixel are a picture, too"
-                            : "; other outputs are no maps";
+                            : "; names or other outputs speak of something else";
   match.decode = [facts, layout = *layout, by_score = scores.has_value()](
                      std::span<const Tensor> outputs, const DecodeSettings&, Results& results) {
     const Tensor& tensor = output_of(outputs, layout.index, layout.elements());

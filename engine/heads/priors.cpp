@@ -2,7 +2,7 @@
 // step, RetinaNet, EfficientDet, and MediaPipe's detectors (BlazeFace, palms, persons).
 #include <algorithm>
 
-#include "engine/heads/common.h"
+#include "engine/heads/grids.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/points.h"
 
@@ -345,6 +345,7 @@ struct BlazeHead {
 }  // namespace
 
 Match match_retinaface(const ModelFacts& facts) {
+  if (Match maps = match_retinaface_maps(facts); maps.fit != Fit::no) return maps;
   const FaceOutputs parts = find_face_outputs(facts);
   if (!parts.boxes || !parts.scores || !(parts.points || parts.joined))
     return {Fit::no, "needs boxes [1,N,4], scores [1,N,2] and points [1,N,10]", {}};

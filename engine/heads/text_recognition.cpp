@@ -102,12 +102,14 @@ Match match_scores(const ModelFacts& facts) {
       facts, output, {"rec", "ocr", "ppocr", "text", "crnn", "lpr", "lprnet", "plate", "svtr"});
   if (!dictionary) {
     if (!named) return {Fit::no, "needs the dictionary as labels, one character a class", {}};
-    return {
+    Match lacking{
         Fit::no,
         shape + " but " + std::to_string(facts.labels.size()) +
             " labels: set labels-file to the dictionary, a character a line (without the blank, "
             "or with it as <blank>)",
         {}};
+    lacking.lacks_labels = true;
+    return lacking;
   }
   Match match;
   match.classes = facts.labels.size();  // the blank and the space may be no labels
@@ -160,11 +162,14 @@ Match match_scores(const ModelFacts& facts) {
 // Characters that CTCGreedyDecoder has picked: class numbers, and -1 after the last.
 Match match_picked(const ModelFacts& facts, size_t index) {
   const size_t most = vector_size(facts.outputs[index].shape);
-  if (facts.labels.empty())
-    return {Fit::no,
-            "characters that CTCGreedyDecoder picks need the dictionary: set labels-file to it, a "
-            "character a line",
-            {}};
+  if (facts.labels.empty()) {
+    Match lacking{Fit::no,
+                  "characters that CTCGreedyDecoder picks need the dictionary: set labels-file to "
+                  "it, a character a line",
+                  {}};
+    lacking.lacks_labels = true;
+    return lacking;
+  }
   Match match;
   match.fit = Fit::certain;
   match.reason = "up to " + std::to_string(most) + " characters that CTCGreedyDecoder picks";

@@ -34,6 +34,7 @@ struct RowLayout {
   size_t points_at = 0;
   PointShape points;
   bool landmarks = false;  // points are a face's, without confidence
+  bool guessed = false;    // that there are points: the values must agree
 };
 
 size_t best_class(const float* row, const RowLayout& layout) {
@@ -50,12 +51,26 @@ struct RowHead {
   std::optional<Prototypes> prototypes;
   Decided units;
 
+  // Whether some point of some row lies more than a pixel from the corner.
+  bool has_points(const Floats& values) const {
+    for (size_t i = 0; i < table.rows; ++i)
+      for (size_t k = layout.points_at; k < table.columns; ++k)
+        if (values[i * table.columns + k] > 1.01f) return true;
+    return false;
+  }
+
   // Rows of centre, size, objectness and class scores, decoded to pixels or shares of the input.
   void decode(const Floats& values, const RowScan& scan, std::span<const Tensor> outputs,
               const DecodeSettings& settings, Results& results) const {
     const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
     const float x_unit = shares ? static_cast<float>(facts.width) : 1;
     const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+    if (layout.guessed && !shares && !has_points(values)) {
+      results.contradiction = "no point lies inside the picture: the rows are rather those of " +
+                              std::to_string(table.columns - 5) +
+                              " classes (set labels, or labels-file)";
+      return;
+    }
     Candidates candidates(settings);
     std::vector<float> buffer;
     for (const size_t i : scan.likely) {  // class scores are at most 1
@@ -216,6 +231,7 @@ Match match_yolov5_rows(const ModelFacts& facts) {
     layout.classes = 1;
     layout.points_at = 6;
     layout.points = {17, 3, Skeleton::coco17};
+    layout.guessed = labels == 0;
     match.reason += ": one class and 17 key points";
     match.assumptions.push_back(
         "rows of 57 are read as one class and 17 key points (YOLOv7-pose); labels of 52 classes "
@@ -226,6 +242,7 @@ Match match_yolov5_rows(const ModelFacts& facts) {
     layout.classes_at = 15;
     layout.points_at = 5;
     layout.landmarks = true;
+    layout.guessed = labels == 0;
     match.reason += ": a face and its five points";
     if (!file_says(facts, "face"))
       match.assumptions.push_back(

@@ -69,9 +69,27 @@ bool grid_of(const ModelFacts& facts, int64_t cells, size_t& rows, size_t& colum
   return false;
 }
 
+// Whether the graph squashed its values: raw maps have negative ones everywhere, as objects are
+// rare.
+bool is_activated(const std::vector<AnchorLevel>& levels, std::span<const Tensor> outputs) {
+  for (const AnchorLevel& level : levels) {
+    const size_t size = level.rows * level.columns * level.anchors * (5 + level.classes);
+    const Floats values(output_of(outputs, level.output, size));
+    for (size_t i = 0; i < size; ++i)
+      if (values[i] < 0 || values[i] > 1) return false;
+  }
+  return true;
+}
+
+// squashed: first where the graph squashed everything.
 void decode_levels(const ModelFacts& facts, Version version, const std::vector<AnchorLevel>& levels,
-                   std::span<const Tensor> outputs, const DecodeSettings& settings,
-                   Results& results) {
+                   const Decided& squashed, std::span<const Tensor> outputs,
+                   const DecodeSettings& settings, Results& results) {
+  const bool activated =
+      (squashed.get() == Decided::open
+           ? squashed.settle(is_activated(levels, outputs) ? Decided::first : Decided::second,
+                             Decided::second)
+           : squashed.get()) == Decided::first;
   Candidates candidates(settings);
   for (const AnchorLevel& level : levels) {
     const size_t attributes = 5 + level.classes;
@@ -79,7 +97,7 @@ void decode_levels(const ModelFacts& facts, Version version, const std::vector<A
         output_of(outputs, level.output, level.rows * level.columns * level.anchors * attributes));
     const float x_step = static_cast<float>(facts.width) / static_cast<float>(level.columns);
     const float y_step = static_cast<float>(facts.height) / static_cast<float>(level.rows);
-    auto squash = [&](float v) { return level.activated ? v : sigmoid(v); };
+    auto squash = [&](float v) { return level.activated || activated ? v : sigmoid(v); };
     for (size_t a = 0; a < level.anchors; ++a) {
       for (size_t y = 0; y < level.rows; ++y) {
         for (size_t x = 0; x < level.columns; ++x) {
@@ -257,10 +275,12 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
   const auto levels = raw_levels(facts, anchors);
   if (!levels) return {Fit::no, "needs two or three maps [1,3*(5+classes),h,w]", {}};
   Match match;
-  match.decode = [facts, version, levels = *levels](std::span<const Tensor> outputs,
-                                                    const DecodeSettings& settings,
-                                                    Results& results) {
-    decode_levels(facts, version, levels, outputs, settings, results);
+  // Only v5 has sizes that a graph can squash with the rest.
+  match.decode = [facts, version, levels = *levels,
+                  squashed = version == Version::v5 ? Decided() : Decided(Decided::second)](
+                     std::span<const Tensor> outputs, const DecodeSettings& settings,
+                     Results& results) {
+    decode_levels(facts, version, levels, squashed, outputs, settings, results);
   };
   match.fit = Fit::possible;
   match.reason = own ? "maps with model_info's anchors" : "maps with published anchors";
@@ -299,7 +319,8 @@ Match match_v2_map(const ModelFacts& facts) {
   Match match;
   match.decode = [facts, level](std::span<const Tensor> outputs, const DecodeSettings& settings,
                                 Results& results) {
-    decode_levels(facts, Version::v2, {level}, outputs, settings, results);
+    decode_levels(facts, Version::v2, {level}, Decided(Decided::second), outputs, settings,
+                  results);
   };
   match.fit = level.classes == 20 || level.classes == 80 ? Fit::likely : Fit::possible;
   match.reason = "a map of five boxes a cell";
@@ -319,7 +340,7 @@ Match match_yolov3(const ModelFacts& facts) {
     match.decode = [facts, version, levels = *levels](std::span<const Tensor> outputs,
                                                       const DecodeSettings& settings,
                                                       Results& results) {
-      decode_levels(facts, version, levels, outputs, settings, results);
+      decode_levels(facts, version, levels, Decided(Decided::second), outputs, settings, results);
     };
     match.fit = Fit::certain;
     match.reason = "RegionYolo outputs";

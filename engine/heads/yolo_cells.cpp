@@ -37,6 +37,7 @@ struct Layout {
   size_t classes = 0, extra = 0;  // columns behind the classes
   std::string why;
   std::vector<std::string> assumptions;
+  bool guessed = false;  // by what is usual: the values must agree
 };
 
 std::optional<Task> stated_task(const ModelFacts& facts) {
@@ -118,6 +119,7 @@ Layout settle(const ModelFacts& facts, const CellOutput& cells,
     layout.assumptions.push_back(
         "56 columns are read as one class and 17 key points; post-process=yolov8 reads them as 52 "
         "classes");
+    layout.guessed = true;
     return layout;
   }
   if (columns == 20 && labels == 0 && facts.width == 1024 && facts.height == 1024 &&
@@ -173,6 +175,15 @@ CellScan scan_cells(const Floats& values, const CellOutput& cells, size_t classe
   return scan;
 }
 
+// Whether the numbers from column `from` on are at most `most` in every cell.
+bool all_below(const Floats& values, const CellOutput& cells, size_t from, float most) {
+  for (size_t k = from; k < cells.columns; ++k)
+    for (size_t i = 0; i < cells.cells; ++i)
+      if (values[cells.class_major ? k * cells.cells + i : i * cells.columns + k] > most)
+        return false;
+  return true;
+}
+
 struct CellHead {
   ModelFacts facts;
   CellOutput cells;
@@ -193,10 +204,17 @@ struct CellHead {
     const bool pixels = units.settle(unit_seen(scan.reach), Decided::second) == Decided::second;
     const float x_unit = pixels ? 1 : static_cast<float>(facts.width);
     const float y_unit = pixels ? 1 : static_cast<float>(facts.height);
+    const size_t tail = 4 + layout.classes;
+    // Some point of some cell lies more than a pixel from the corner, unless there are no points.
+    if (layout.guessed && pixels && all_below(values, cells, tail, 1.01f)) {
+      results.contradiction =
+          "no key point lies inside the picture: the columns are rather those of " +
+          std::to_string(cells.columns - 4) + " classes (post-process=yolov8)";
+      return;
+    }
     Candidates candidates(settings);
     candidates.expect_probability(scan.lowest);
     candidates.expect_probability(scan.highest);
-    const size_t tail = 4 + layout.classes;
     for (size_t i = 0; i < cells.cells; ++i) {
       if (!(scan.best[i] >= settings.threshold)) continue;
       const float x = at(i, 0) * x_unit, y = at(i, 1) * y_unit;
@@ -246,7 +264,7 @@ Match match_task(const ModelFacts& facts, Task task) {
     const auto extra = extra_of(facts, task, cells->columns, prototypes);
     if (!extra) return {Fit::no, "the columns do not fit the task", {}};
     const std::string why = std::string("is read as ") + name_of(layout.task) + ": " + layout.why;
-    layout = {task, Fit::against, cells->columns - 4 - *extra, *extra, why, {}};
+    layout = {task, Fit::against, cells->columns - 4 - *extra, *extra, why, {}, false};
   }
   // Further outputs speak for something else, unless they are of the same kind.
   for (size_t i = 0; i < facts.outputs.size(); ++i)

@@ -243,6 +243,7 @@ TEST(Yolov3, RawMapsAreAmbiguousAndCanBeNamed) {
   EXPECT_EQ(choose_head(facts, "auto").name, "yolov3");
   std::swap(facts.outputs[0], facts.outputs[2]);
   const HeadChoice guess = choose_head(facts, "auto");
+  EXPECT_EQ(guess.name, "yolov5");
   EXPECT_TRUE(guess.attach_tensors);
   ASSERT_FALSE(guess.warnings.empty());
   EXPECT_NE(guess.warnings[0].find("yolov3, yolov4"), std::string::npos) << guess.warnings[0];

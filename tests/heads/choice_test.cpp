@@ -1,0 +1,150 @@
+// What the choice of a head must not guess, and trees of classes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "engine/heads/decoder.h"
+#include "engine/heads/hierarchy.h"
+
+namespace clinfer {
+namespace {
+
+struct Case {
+  ModelFacts facts;
+  std::vector<Tensor> tensors;
+
+  explicit Case(int size) { facts.width = facts.height = size; }
+  void add(const std::string& name, Shape shape, const std::vector<float>& values,
+           const std::string& op = "Add") {
+    facts.outputs.push_back({name, {}, ElementType::f32, shape, op, {}});
+    tensors.push_back(Tensor::of<float>(ElementType::f32, shape, values));
+  }
+  void add(const std::string& name, Shape shape, float value = 0.01f) {
+    add(name, shape, std::vector<float>(static_cast<size_t>(count(shape)), value));
+  }
+  HeadChoice choose() const { return choose_head(facts, "auto"); }
+  Results decode() const {
+    Results results;
+    run_head(choose(), facts, tensors, {}, false, results);
+    return results;
+  }
+};
+
+TEST(Choice, FeatureMapsAreNoClassesOfPixels) {
+  Case c(64);
+  c.add("a", {1, 32, 16, 16});
+  c.add("b", {1, 64, 8, 8});
+  EXPECT_EQ(c.choose().name, "none");
+  Case flow(64);
+  flow.add("flow", {1, 2, 64, 64});
+  EXPECT_EQ(flow.choose().name, "none");
+}
+
+TEST(Choice, FeaturesOfRegionsAreNoScores) {
+  Case c(64);
+  c.add("rois", {50, 4});
+  c.add("roi_feats", {50, 128});
+  EXPECT_EQ(c.choose().name, "none");
+}
+
+// 56 columns that are all probabilities are 52 classes, not points of persons.
+TEST(Choice, ClassesAreNoPoints) {
+  const auto cells = static_cast<size_t>(8 * 8 + 4 * 4 + 2 * 2);
+  std::vector<float> rows(56 * cells, 0.02f);
+  for (size_t i = 0; i < 4 * cells; ++i) rows[i] = 20;
+  Case c(64);
+  c.add("out", {1, 56, static_cast<int64_t>(cells)}, rows);
+  EXPECT_EQ(c.choose().name, "yolov8-pose");
+  EXPECT_NE(c.decode().contradiction, "");
+  for (size_t i = 5 * cells; i < 56 * cells; ++i) rows[i] = 30;
+  Case pose(64);
+  pose.add("out", {1, 56, static_cast<int64_t>(cells)}, rows);
+  EXPECT_EQ(pose.decode().contradiction, "");
+}
+
+// YOLOP: rows of boxes and classes of pixels.
+TEST(Choice, ReadsBoxesAndMapsOfOneNetwork) {
+  const auto rows = static_cast<size_t>(3 * (8 * 8 + 4 * 4 + 2 * 2));
+  std::vector<float> boxes(6 * rows, 0.01f);
+  const float object[] = {32, 24, 20, 10, 0.9f, 0.9f};
+  std::copy(std::begin(object), std::end(object), boxes.begin() + 60);
+  Case c(64);
+  c.add("det_out", {1, static_cast<int64_t>(rows), 6}, boxes);
+  std::vector<float> classes(2 * 64 * 64, 0.2f);
+  std::fill(classes.begin() + 64 * 64 + 64 * 32, classes.end(), 0.8f);
+  c.add("drive_area_seg", {1, 2, 64, 64}, classes);
+  const Results results = c.decode();
+  ASSERT_EQ(results.detections.size(), 1u) << c.choose().name;
+  EXPECT_NEAR(results.detections[0].confidence, 0.81f, 1e-5f);
+  ASSERT_EQ(results.maps.size(), 1u);
+  EXPECT_EQ(results.maps[0].classes[0], 0);
+  EXPECT_EQ(results.maps[0].classes[64 * 40], 1);
+  ASSERT_TRUE(c.choose().picture);
+  EXPECT_EQ(c.choose().picture->resize, ResizeMode::letterbox);
+}
+
+TEST(Choice, AsksForTheDictionary) {
+  Case c(94);
+  c.add("decode", {1, 88, 1, 1}, std::vector<float>(88, -1), "CTCGreedyDecoder");
+  const HeadChoice choice = c.choose();
+  EXPECT_EQ(choice.name, "none");
+  EXPECT_NE(choice.reason.find("labels-file"), std::string::npos) << choice.reason;
+}
+
+TEST(Choice, NamesOfClassScoresSuffice) {
+  Case c(64);
+  c.add("logits", {1, 7}, {0, 0, 6, 0, 0, 0, 0});
+  EXPECT_EQ(c.choose().name, "classification");
+  ASSERT_EQ(c.decode().classifications.size(), 1u);
+  EXPECT_EQ(c.decode().classifications[0].label_id, 2);
+}
+
+const char* const kTree =
+    R"({"cls_heads_info": {"num_multiclass_heads": 2, "num_multilabel_classes": 2,
+  "all_groups": [["animal", "vehicle"], ["cat", "dog"], ["dirty"], ["wet"]],
+  "label_to_idx": {"animal": 0, "vehicle": 1, "cat": 2, "dog": 3, "dirty": 4, "wet": 5}},
+  "label_tree_edges": [["cat", "animal"], ["dog", "animal"], ["wet", "dirty"]]})";
+
+Case tree_of(const std::vector<float>& logits) {
+  Case c(64);
+  c.facts.model_info = {
+      {"model_type", "Classification"}, {"hierarchical", "True"}, {"hierarchical_config", kTree}};
+  c.add("logits", {1, 6}, logits);
+  return c;
+}
+
+TEST(ClassTree, EachGroupAnswersBelowItsParent) {
+  const Case c = tree_of({3, 0, -1, 4, 2, -5});
+  EXPECT_EQ(c.choose().name, "classification");
+  const auto found = c.decode().classifications;
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].label, "animal");
+  EXPECT_EQ(found[0].attribute, "logits");
+  EXPECT_NEAR(found[0].confidence, 1 / (1 + std::exp(-3.0)), 1e-5);
+  EXPECT_EQ(found[1].label, "dog");
+  EXPECT_EQ(found[1].attribute, "animal");
+  EXPECT_EQ(found[1].label_id, 3);
+  EXPECT_EQ(found[2].label, "dirty");
+}
+
+TEST(ClassTree, LeavesOutWhatLacksItsParent) {
+  const auto found = tree_of({0, 3, -1, 4, -5, 5}).decode().classifications;
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].label, "vehicle");
+}
+
+TEST(ClassTree, RefusesWhatCannotBe) {
+  for (const char* text :
+       {"no json", "{}", "[]", R"({"cls_heads_info": {"num_multiclass_heads": 9}})",
+        R"({"cls_heads_info": {"num_multiclass_heads": 1, "all_groups": [[]],
+                               "label_to_idx": {}}})"}) {
+    ModelFacts facts;
+    facts.model_info = {{"hierarchical", "True"}, {"hierarchical_config", text}};
+    EXPECT_THROW(class_tree(facts), Error) << text;
+  }
+}
+
+}  // namespace
+}  // namespace clinfer

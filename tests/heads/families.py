@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes models of many families whose outputs are constants that encode known objects.
 
-    families.py --seed N --out DIR [FAMILY ...]      needs openvino and numpy
+    families.py --seed N --out DIR [FAMILY ...]      needs numpy
 
 Each family has a folder DIR/NAME with NAME.xml and .bin, the files that exporters leave beside it, and truth.json: {"frame": [w, h],
 "properties": what clinfer is to be told, "objects": [{"label_id", "confidence", "box": shares of the frame, "keypoints", "landmarks",
@@ -10,11 +10,11 @@ Each family has a folder DIR/NAME with NAME.xml and .bin, the files that exporte
 import argparse
 import json
 import math
-import os
 
 import numpy as np
-import openvino as ov
-import openvino.opset13 as op
+
+from families_more import more_families
+from ir import write_constants
 
 F = np.float32
 FRAMES = ((640, 360), (480, 640), (332, 218), (320, 320), (800, 600))
@@ -69,26 +69,7 @@ class Writer:
         self.folder, self.name = f"{out}/{name}", name
 
     def __call__(self, scene, shape, outputs, objects, dtype=F, inputs=(), info=None, files=None, properties="", labels=None, input_name="images"):
-        os.makedirs(self.folder, exist_ok=True)
-        picture = op.parameter(list(shape), dtype, name=input_name)
-        picture.output(0).get_tensor().set_names({input_name})
-        as_float = picture if dtype == F else op.convert(picture, F)
-        zero = op.multiply(op.reduce_mean(as_float, np.arange(len(shape)), False), F(0))
-        parameters, results = [picture], []
-        for name, extra_shape, kind in inputs:
-            extra = op.parameter(list(extra_shape), kind, name=name)
-            extra.output(0).get_tensor().set_names({name})
-            parameters.append(extra)
-        for name, value in outputs:
-            node = op.add(op.constant(np.asarray(value).astype(F)), zero)
-            if np.asarray(value).dtype != F:
-                node = op.convert(node, np.asarray(value).dtype)
-            node.output(0).get_tensor().set_names({name})
-            results.append(op.result(node))
-        model = ov.Model(results, parameters, self.name)
-        for key, value in (info or {}).items():
-            model.set_rt_info(value, ["model_info", key])
-        ov.save_model(model, f"{self.folder}/{self.name}.xml", compress_to_fp16=False)
+        write_constants(self.folder, self.name, (input_name, shape, dtype), outputs, inputs, info)
         for file, text in (files or {}).items():
             with open(f"{self.folder}/{file}", "w", encoding="utf-8") as handle:
                 handle.write(text)
@@ -592,6 +573,7 @@ FAMILIES = {
     "blazeface": lambda r, w: blaze(r, w, 128, ((8, 2), (16, 6)), 6), "palms": lambda r, w: blaze(r, w, 192, ((8, 2), (16, 6)), 7),
     "yunet": lambda r, w: yunet(r, w, False), "yunet-2022": lambda r, w: yunet(r, w, True),
     "classes-huggingface": lambda r, w: classes(r, w, "huggingface"), "classes-multilabel": lambda r, w: classes(r, w, "multilabel"),
+    **more_families(Scene, metadata),
 }
 
 

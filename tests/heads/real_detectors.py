@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+"""Real detectors, pose and segmentation networks: what the element finds on frames and videos, against a decode of OpenVINO's
+outputs that is written apart from ours.
+
+    real_detectors.py SHARED [--frames N] [NAME ...]      clinfer on GST_PLUGIN_PATH; exit status 1 where something is wrong
+
+SHARED holds data/ (manifest.json, models/, frames/, videos/) and heads/real/. Of each source the first N frames are taken. Boxes and
+scores must be within 0.01 (scores of quantised models within 0.07), points within 1 % of the frame, masks above 0.9 IoU. Needs openvino and numpy (CLINFER_PYTHON names a
+Python that has them); without them it is skipped (exit status 77).
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+try:
+    import numpy as np
+    import openvino as ov
+    import real_maps
+except ImportError:
+    other = os.environ.get("CLINFER_PYTHON", "")
+    if other and os.path.realpath(other) != os.path.realpath(sys.executable) and "CLINFER_PYTHON_TRIED" not in os.environ:
+        os.environ["CLINFER_PYTHON_TRIED"] = "1"
+        os.execv(other, [other, *sys.argv])
+    print("skipped: needs openvino and numpy (CLINFER_PYTHON names a Python that has them)")
+    sys.exit(77)
+
+LEAST, SLACK = .5, .01                                               # threshold; scores this near it may be on either side
+# Of quantised models: what lies on the border of two levels goes to either side. OpenVINO's integers and its floats differ by as much.
+QUANTISED = .07
+SUPPRESS = .45
+
+
+# ---- frames and what the network is fed
+
+def reader(source):
+    kind = "pngdec" if source.endswith(".png") else "decodebin"
+    return f"filesrc location={source} ! {kind} ! videoconvert ! video/x-raw,format=BGR"
+
+
+def frames(source, limit):
+    """BGR frames [h, w, 3] of a picture or a video."""
+    process = subprocess.Popen(f"gst-launch-1.0 -v {reader(source)} ! fdsink fd=3 3>&1 1>&2", shell=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    data, said = process.communicate()
+    caps = next(line for line in said.decode().splitlines() if "format=(string)BGR" in line)
+    width, height = (int(caps.split(f"{key}=(int)")[1].split(",")[0]) for key in ("width", "height"))
+    stride = (width * 3 + 3) & ~3
+    for at in range(0, min(limit, len(data) // (stride * height))):
+        rows = np.frombuffer(data, np.uint8, stride * height, at * stride * height).reshape(height, stride)
+        yield rows[:, :width * 3].reshape(height, width, 3)
+
+
+def bilinear(frame, width, height):
+    """OpenCV's INTER_LINEAR of 8-bit pictures: half-pixel centres, no antialiasing, weights and sums of 11 bits."""
+    def places(size, wanted):
+        at = np.clip((np.arange(wanted) + .5) * size / wanted - .5, 0, size - 1).astype(np.float32)
+        low = np.minimum(at.astype(int), size - 1)
+        share = np.rint((at - low) * 2048).astype(np.int64)
+        return low, np.minimum(low + 1, size - 1), 2048 - share, share
+    x0, x1, left, right = places(frame.shape[1], width)
+    y0, y1, top, bottom = places(frame.shape[0], height)
+    values = frame.astype(np.int64)
+    rows = values[:, x0] * left[:, None] + values[:, x1] * right[:, None]
+    upper, lower = ((rows[y] >> 4) * weight[:, None, None] >> 16 for y, weight in ((y0, top), (y1, bottom)))
+    return (upper + lower + 2) >> 2
+
+
+class Fed:
+    """A frame as a network's input, and the way back from its pixels to shares of the frame."""
+
+    def __init__(self, frame, shape, take):
+        height, width = shape[2:] if shape[1] == 3 else shape[1:3]
+        self.size = np.array([width, height], float)
+        self.offset, inner = np.zeros(2), self.size
+        if take["letterbox"] is not None:
+            scale = min(width / frame.shape[1], height / frame.shape[0])
+            inner = np.array([round(frame.shape[1] * scale), round(frame.shape[0] * scale)], float)
+            self.offset = np.floor((self.size - inner) / 2)
+        self.scale = inner
+        picture = np.full((height, width, 3), take["letterbox"] or 0, np.float32)
+        left, top = self.offset.astype(int)
+        picture[top:top + int(inner[1]), left:left + int(inner[0])] = bilinear(frame, int(inner[0]), int(inner[1]))
+        if take["color"] == "RGB":
+            picture = picture[:, :, ::-1]
+        picture = (picture - np.float32(take["mean"])) / np.float32(take["scale"])
+        self.picture = np.ascontiguousarray((picture.transpose(2, 0, 1) if shape[1] == 3 else picture)[None], np.float32)
+
+    def shares(self, pixels):
+        """x, y pairs in pixels of the input (last axis: x, y, x, y ...) as shares of the frame."""
+        return ((pixels.reshape(*pixels.shape[:-1], -1, 2) - self.offset) / self.scale).reshape(pixels.shape)
+
+
+# ---- decoders: lists of (label, score, corners in pixels of the input, points or None)
+
+def overlap(a, b):
+    w, h = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    both = max(w, 0) * max(h, 0)
+    return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
+
+
+def best(corners, scores, labels, points=None, suppress=SUPPRESS):
+    kept = []
+    for i in sorted(np.flatnonzero(scores >= LEAST - SLACK), key=lambda i: -scores[i]):
+        if all(labels[i] != labels[j] or overlap(corners[i], corners[j]) <= suppress for j in kept):
+            kept.append(i)
+    return [(int(labels[i]), float(scores[i]), corners[i], None if points is None else points[i]) for i in kept]
+
+
+def centred(x, y, w, h):
+    return np.stack([x - w / 2, y - h / 2, x + w / 2, y + h / 2], -1)
+
+
+def cells(size, strides, each=1):
+    """Column, row and stride of each cell."""
+    found = [(x, y, s) for s in strides for y in range(int(size[1]) // s) for x in range(int(size[0]) // s) for _ in range(each)]
+    return np.array(found, float).T
+
+
+def ssd(outputs, size):
+    rows = next(iter(outputs.values())).reshape(-1, 7)
+    end = int(np.argmax(rows[:, 0] < 0)) if (rows[:, 0] < 0).any() else len(rows)
+    return [(int(r[1]), float(r[2]), r[3:7] * np.tile(size, 2), None) for r in rows[:end] if r[2] >= LEAST - SLACK]
+
+
+def ultraface(outputs, size):
+    scores, boxes = sorted((v[0] for v in outputs.values()), key=lambda v: v.shape[-1])
+    return best(boxes * np.tile(size, 2), scores[:, 1], np.ones(len(boxes), int))
+
+
+def yolox(outputs, size):
+    rows = next(iter(outputs.values()))[0]
+    x, y, s = cells(size, (8, 16, 32))
+    corners = centred((rows[:, 0] + x) * s, (rows[:, 1] + y) * s, np.exp(rows[:, 2]) * s, np.exp(rows[:, 3]) * s)
+    scores = rows[:, 4:5] * rows[:, 5:]
+    return best(corners, scores.max(1), scores.argmax(1))
+
+
+def nanodet(outputs, size):
+    corners, scores = [], []
+    for s in (8, 16, 32):
+        n = int(size[0] // s) * int(size[1] // s)
+        level = [v.reshape(n, -1) for v in outputs.values() if v.size in (n * 80, n * 32)]
+        score, bins = sorted(level, key=lambda v: -v.shape[1])
+        bins = np.exp(bins.reshape(n, 4, 8) - bins.reshape(n, 4, 8).max(-1, keepdims=True))
+        reach = (bins / bins.sum(-1, keepdims=True) @ np.arange(8)) * s
+        x, y, _ = cells(size, (s,))
+        x, y = (x + .5) * s, (y + .5) * s
+        corners.append(np.stack([x - reach[:, 0], y - reach[:, 1], x + reach[:, 2], y + reach[:, 3]], -1))
+        scores.append(score)
+    corners, scores = np.concatenate(corners), np.concatenate(scores)
+    corners = np.clip(corners, 0, np.tile(size, 2))
+    # One class a box, as its authors' multi-class suppression without ties would find.
+    return best(corners, scores.max(1), scores.argmax(1))
+
+
+def yunet(outputs, size):
+    corners, scores, points = [], [], []
+    for s in (8, 16, 32):
+        x, y, _ = cells(size, (s,))
+        cls, obj, box, marks = (outputs[f"{kind}_{s}"][0] for kind in ("cls", "obj", "bbox", "kps"))
+        corners.append(centred((x + box[:, 0]) * s, (y + box[:, 1]) * s, np.exp(box[:, 2]) * s, np.exp(box[:, 3]) * s))
+        scores.append(np.sqrt(np.clip(cls[:, 0], 0, 1) * np.clip(obj[:, 0], 0, 1)))
+        points.append((marks.reshape(-1, 5, 2) + np.stack([x, y], -1)[:, None]) * s)
+    corners, scores = np.concatenate(corners), np.concatenate(scores)
+    return best(corners, scores, np.zeros(len(scores), int), np.concatenate(points).reshape(-1, 10))
+
+
+def blaze(levels):
+    def decode(outputs, size):
+        scores, boxes = sorted((v[0] for v in outputs.values()), key=lambda v: v.shape[-1])
+        grid = np.concatenate([cells(size, (s,), each) for s, each in levels], 1)
+        middle = ((grid[:2] + .5) * grid[2]).T
+        scores = 1 / (1 + np.exp(-np.clip(scores[:, 0], -80, 80)))
+        points = (boxes[:, 4:].reshape(len(boxes), -1, 2) + middle[:, None]).reshape(len(boxes), -1)
+        x, y = (boxes[:, :2] + middle).T
+        return best(centred(x, y, boxes[:, 2], boxes[:, 3]), scores, np.zeros(len(scores), int), points)
+    return decode
+
+
+def scrfd(outputs, size):
+    corners, scores, points = [], [], []
+    for s in (8, 16, 32):
+        x, y, _ = cells(size, (s,), 2)
+        n, middle = len(x), np.stack([x, y], -1) * s
+        score, box, marks = (next(v.reshape(n, -1) for v in outputs.values() if v.size == n * v.shape[-1] and v.shape[-1] == width)
+                             for width in (1, 4, 10))
+        corners.append(np.concatenate([middle - box[:, :2] * s, middle + box[:, 2:] * s], 1))
+        scores.append(score[:, 0])
+        points.append((marks.reshape(n, 5, 2) * s + middle[:, None]).reshape(n, 10))
+    corners, scores = np.concatenate(corners), np.concatenate(scores)
+    return best(corners, scores, np.zeros(len(scores), int), np.concatenate(points))
+
+
+def yolo_pose(outputs, size):
+    rows = next(iter(outputs.values()))[0].T
+    corners = centred(*rows[:, :4].T)
+    points = rows[:, 5:].reshape(len(rows), 17, 3)[:, :, :2].reshape(len(rows), 34)
+    return best(corners, rows[:, 4], np.zeros(len(rows), int), points, suppress=.7)
+
+
+FACES, PEOPLE, CARS = ("faces", "faces2"), ("people", "ped", "aisle"), ("cars", "street", "drive")
+FACE_VIDEO, PEOPLE_VIDEO, CAR_VIDEO = ("face-demographics-walking-and-pause-preview.mp4", "one-by-one-person-detection.mp4",
+                                       "car-detection.mp4")
+TRAFFIC = "person-bicycle-car-detection-preview.mp4"
+SHORT = ((8, 2), (16, 6))
+# Model: decoder, frames, video, what to tell the element beside colours, padding of a letterbox or None.
+MODELS = {
+    "face-detection-adas-0001_FP16": (ssd, FACES, FACE_VIDEO), "face-detection-adas-0001_FP16-INT8": (ssd, FACES, FACE_VIDEO),
+    "face-detection-retail-0004_FP32": (ssd, FACES, FACE_VIDEO), "face-detection-retail-0004_FP16-INT8": (ssd, FACES, FACE_VIDEO),
+    "pedestrian-and-vehicle-detector-adas-0001_FP16": (ssd, ("street", "ped"), CAR_VIDEO),
+    "person-detection-retail-0013_FP32": (ssd, PEOPLE, PEOPLE_VIDEO),
+    "person-vehicle-bike-detection-2000_FP16": (ssd, ("people", "cars"), TRAFFIC),
+    "person-vehicle-bike-detection-2000_FP16-INT8": (ssd, ("people", "cars"), TRAFFIC),
+    "person-vehicle-bike-detection-crossroad-0078_FP16-INT8": (ssd, ("ped", "cars"), None),
+    "vehicle-detection-0200_FP16": (ssd, CARS, CAR_VIDEO),
+    "vehicle-license-plate-detection-barrier-0106_INT8": (ssd, ("vlp", "cars"), CAR_VIDEO),
+    "ultraface-RFB-320": (ultraface, FACES, FACE_VIDEO), "ultraface-RFB-320_INT8-nncf": (ultraface, FACES, FACE_VIDEO),
+    "yolox-nano": (yolox, ("dog", "people", "cars"), TRAFFIC),
+    "nanodet-m-416": (nanodet, ("dog", "people", "cars"), TRAFFIC), "nanodet-m-416_INT8-nncf": (nanodet, ("dog", "people"), TRAFFIC),
+    "yunet-n-640": (yunet, FACES, FACE_VIDEO),
+    "blazeface-front": (blaze(SHORT), FACES, FACE_VIDEO, 0), "blazepose-detector": (blaze(SHORT), ("people", "personA"), PEOPLE_VIDEO, 0),
+    "palm-detection-int8": (blaze(((8, 2), (16, 2), (32, 6))), ("asl", "aslbook"), "asl-again.mkv", 0),
+    "scrfd500m": (scrfd, FACES, FACE_VIDEO),
+    "yolov8n-pose_int8_openvino_model": (yolo_pose, ("people", "ped"), PEOPLE_VIDEO, 114),
+}
+STATED = {                                                           # real models that the manifest does not list
+    "scrfd500m": {"color": "RGB", "mean": 127.5, "scale": 128},
+    "yolov8n-pose_int8_openvino_model": {"color": "RGB", "mean": 0, "scale": 255},
+}
+
+
+# ---- the element
+
+def element(source, path, take, limit, more=""):
+    """The lines of JSON for the first frames of a source."""
+    def numbers(value):
+        return ",".join(map(str, value if isinstance(value, list) else [value]))
+    resize = "resize-mode=stretch" if take["letterbox"] is None else ""  # else as the family is known to take pictures
+    command = (f"gst-launch-1.0 -q {reader(source)} ! identity eos-after={limit + 1} ! clinfer model={path} threshold={LEAST - SLACK} "
+               f"config=INFERENCE_PRECISION=f32,LP_TRANSFORMS_MODE=NO color-format={take['color'].lower()} mean={numbers(take['mean'])} "
+               f"scale={numbers(take['scale'])} {resize} {more} ! clpublish ! fakesink")
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=900)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        raise ValueError(f"nothing came out: {done.stderr[-400:]}")
+    return lines
+
+
+# ---- comparing
+
+def corners_of(found):
+    box = found["detection"]["bounding_box"]
+    return np.array([box[key] for key in ("x_min", "y_min", "x_max", "y_max")])
+
+
+def nearest(label, corners, found):
+    alike = [o for o in found if o["detection"]["label_id"] == label]
+    return min(alike, key=lambda o: abs(corners_of(o) - corners).max(), default=None)
+
+
+class Worst:
+    def __init__(self, quantised):
+        self.slack = QUANTISED if quantised else SLACK
+        self.objects, self.box, self.score, self.point = 0, 0.0, 0.0, 0.0
+
+    def note(self, right, fed, found):
+        """What is wrong in a frame, or ''."""
+        left = [o for o in found if "detection" in o]
+        for label, score, corners, points in right:
+            corners = np.clip(fed.shares(np.asarray(corners, float)), 0, 1)
+            if (o := nearest(label, corners, left)) is None or abs(corners_of(o) - corners).max() > .01:
+                if score < LEAST + self.slack:
+                    continue
+                return f"class {label} {score:.3f} at {np.round(corners, 3).tolist()} is not there; {len(left)} are left"
+            left.remove(o)
+            self.objects += 1
+            self.box = max(self.box, abs(corners_of(o) - corners).max())
+            self.score = max(self.score, abs(o["detection"]["confidence"] - score))
+            if points is not None:
+                mine = o.get("keypoints") or o.get("landmarks") or []
+                points = fed.shares(np.asarray(points, float)).reshape(-1, 2)
+                if len(mine) != len(points):
+                    return f"{len(mine)} points, right are {len(points)}"
+                self.point = max(self.point, max(max(abs(p["x"] - x), abs(p["y"] - y)) for p, (x, y) in zip(mine, points)))
+        more = [o["detection"] for o in left if o["detection"]["confidence"] >= LEAST + self.slack]
+        return f"too many: {more[:2]}" if more else ""
+
+    def verdict(self):
+        text = f"{self.objects} objects, boxes within {self.box:.4f}, scores {self.score:.4f}, points {self.point:.4f}"
+        near = max(self.box, self.point) <= .01 and self.score <= self.slack
+        return ("ok: " if self.objects and near else "FAR: ") + text
+
+
+def place(shared, name):
+    if name in STATED:
+        folder = f"{shared}/heads/real/{name}"
+        return next(f"{folder}/{f}" for f in sorted(os.listdir(folder)) if f.endswith(".xml"))
+    return f"{shared}/data/models/{name}/{name}.xml"
+
+
+def compiled(path):
+    core = ov.Core()
+    # Integer kernels differ between processors; both sides evaluate FakeQuantize in floats.
+    return core.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"})
+
+
+def outputs_of(network, picture):
+    results = network([picture])
+    return {max(port.get_names(), default=str(i)): results[port] for i, port in enumerate(network.outputs)}  # cls_8, not 330
+
+
+def preprocessing(shared, name):
+    with open(f"{shared}/data/manifest.json", encoding="utf-8") as file:
+        known = {m["name"]: m["preprocess"] for m in json.load(file)["models"]}
+    return {**(STATED.get(name) or known[name]), "letterbox": (*MODELS.get(name, ()), None)[3] if len(MODELS.get(name, ())) > 3 else None}
+
+
+def sources(shared, stills, video, limit):
+    return [(f"{shared}/data/frames/{still}.png", 1) for still in stills] + ([(f"{shared}/data/videos/{video}", limit)] if video else [])
+
+
+def detector(shared, name, limit):
+    decode, stills, video = MODELS[name][:3]
+    take, network, worst = preprocessing(shared, name), compiled(place(shared, name)), Worst("int8" in name.lower())
+    for source, count in sources(shared, stills, video, limit):
+        lines = element(source, place(shared, name), take, count)
+        for number, frame in enumerate(frames(source, count)):
+            fed = Fed(frame, list(network.inputs[0].shape), take)
+            right = decode(outputs_of(network, fed.picture), fed.size)
+            if why := worst.note(right, fed, lines[number].get("objects", [])):
+                return f"FAIL: {os.path.basename(source)}, frame {number}: {why}"
+    return worst.verdict()
+
+
+def segmentation(shared, name, limit):
+    take, network, least, classes = preprocessing(shared, name), compiled(place(shared, name)), 1.0, 0
+    for source, count in sources(shared, ("people", "dog", "bottle"), "bottle-detection.mp4", min(limit, 5)):
+        lines = element(source, place(shared, name), take, count, "post-process=segmentation")
+        for number, frame in enumerate(frames(source, count)):
+            height, width = frame.shape[:2]
+            fed = Fed(frame, list(network.inputs[0].shape), take)
+            scores = next(iter(outputs_of(network, fed.picture).values()))[0]
+            best_class = scores.argmax(-1)
+            y = np.minimum(((np.arange(height) + .5) * best_class.shape[0] / height).astype(int), best_class.shape[0] - 1)
+            x = np.minimum(((np.arange(width) + .5) * best_class.shape[1] / width).astype(int), best_class.shape[1] - 1)
+            right = best_class[np.ix_(y, x)]
+            maps = lines[number]["segmentation"]
+            mine = {c["label_id"]: c for c in (maps[0] if isinstance(maps, list) else maps)["classes"]}
+            for label in np.unique(right):
+                theirs = (right == label).T.ravel()
+                if theirs.mean() < .01:
+                    continue
+                ours = np.zeros(theirs.size, bool)
+                if label in mine:
+                    ours[real_maps.ones(mine[label]["counts"])] = True
+                least, classes = min(least, (ours & theirs).sum() / (ours | theirs).sum()), classes + 1
+    return f"{'ok' if least > .9 and classes else 'FAR'}: {classes} masks of classes, IoU at least {least:.4f}"
+
+
+def pose(shared, name, limit):
+    """Every point of each whole person that the paper's grouping finds must be there."""
+    take, network, seen, near = preprocessing(shared, name), compiled(place(shared, name)), 0, []
+    for source, count in sources(shared, ("ped", "people"), PEOPLE_VIDEO, min(limit, 3)):
+        lines = element(source, place(shared, name), take, count, "threshold=0.01")
+        for number, frame in enumerate(frames(source, count)):
+            fed = Fed(frame, list(network.inputs[0].shape), take)
+            fields, heat = sorted((v[0] for v in outputs_of(network, fed.picture).values()), key=lambda v: -len(v))
+            whole = [person for person in real_maps.persons(fields, heat) if len(person) >= 8]
+            got = [[(k["x"], k["y"]) for k in o["keypoints"]] for o in lines[number].get("objects", []) if o.get("keypoints")]
+            if len(got) < len(whole):
+                return f"FAIL: {os.path.basename(source)}, frame {number}: {len(got)} persons, right are {len(whole)}"
+            seen += len(whole)
+            # Ours lie between the cells of heat maps, theirs on them: half a cell is apart at most.
+            cell = .5 / np.array([heat.shape[2], heat.shape[1]])
+            near += [min(max(abs(p[k][0] - x) - cell[0], abs(p[k][1] - y) - cell[1]) for p in got) < .01 for person in whole for k, (x, y) in person.items()]
+    share = float(np.mean(near)) if near else 0
+    return f"{'ok' if seen and share > .97 else 'FAR'}: {seen} whole persons, {share:.3f} of their {len(near)} points within 1 % and half a cell"
+
+
+OTHERS = {"deeplabv3-mnv2-257": segmentation, "human-pose-estimation-0001_FP16-INT8": pose}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shared")
+    parser.add_argument("--frames", type=int, default=30)
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_intermixed_args()
+    if not os.path.exists(f"{arguments.shared}/data/manifest.json"):
+        print("skipped: the folder of models is not here")
+        return 77
+    wrong = 0
+    for name in arguments.names or [*MODELS, *OTHERS]:
+        try:
+            result = OTHERS.get(name, detector)(arguments.shared, name, arguments.frames)
+        except (ValueError, KeyError, subprocess.TimeoutExpired) as error:
+            result = f"FAIL: {error!r}"
+        wrong += not result.startswith("ok")
+        print(f"{name}: {result}", flush=True)
+    print(f"{len(arguments.names or [*MODELS, *OTHERS]) - wrong} right, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,8 +1,3 @@
-// Arguments of all kinds of convolution: sizes of input, output and kernel, strides, dilations and
-// pads, in the order of geometry().
-#define GEOMETRY \
-  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-
 // Stores the first `left` elements of a vector of V floats.
 #define STORE_FIRST(type, V, v, to, left)                          \
   if ((left) >= V) {                                               \

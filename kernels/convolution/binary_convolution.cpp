@@ -4,7 +4,6 @@
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -70,6 +69,10 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
   return reject_tail(desc, 1, spatial_axes(4));
 }
 
+struct Args {
+#include "kernels/convolution/binary_convolution_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const ConvShape s = resolve(desc);
   const PixelStrides in = pixel_strides(desc.inputs[0]), out = pixel_strides(desc.outputs[0]);
@@ -77,13 +80,15 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   const size_t size = size_of(type);
   const int64_t words = (s.in_channels + 31) / 32, packed = s.batch * s.in[1] * s.in[2] * words;
   const auto args = [&](int64_t items) {
-    return int_struct({in.n,          in.c,           in.h,        in.w,
-                       out.n,         out.c,          out.h,       out.w,
-                       s.in[1],       s.in[2],        s.out[1],    s.out[2],
-                       s.kernel[1],   s.kernel[2],    s.stride[1], s.stride[2],
-                       s.dilation[1], s.dilation[2],  s.pad[1],    s.pad[2],
-                       s.in_channels, s.out_channels, words,       pad_sign(desc.attributes),
-                       items});
+    Args a{};
+    set_strides(a, in, out);
+    set_geometry(a, s);
+    a.in_channels = to_int(s.in_channels);
+    a.out_channels = to_int(s.out_channels);
+    a.words = to_int(words);
+    a.pad = to_int(pad_sign(desc.attributes));
+    a.items = to_int(items);
+    return Argument::value(a);
   };
   KernelPlan plan;
   plan.workspace = static_cast<size_t>(packed) * sizeof(uint32_t);

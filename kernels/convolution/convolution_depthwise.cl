@@ -13,12 +13,7 @@
 //   HAS_ZERO        with BYTES: not all zero points are 0
 
 typedef struct {
-  int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
-  GEOMETRY
-  int channels, vectors;
-  // Tiles of a row, of all rows of all images, of a work-item.
-  int row_tiles, tiles, tiles_per_item;
-  int zeros;  // index of the first zero
+#include "kernels/convolution/convolution_depthwise_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

@@ -6,7 +6,6 @@
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -184,6 +183,10 @@ TuningPoint heuristic_int8(const OpDesc& desc, const DeviceTraits& traits) {
   return cheapest(space_int8(desc, traits), costs_int8(desc, traits));
 }
 
+struct Args {
+#include "kernels/convolution/convolution_depthwise_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const TileProblem problem = convolution_problem(desc);
   const ConvShape& s = problem.shape;
@@ -197,10 +200,15 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   const double flops = 2.0 * static_cast<double>(s.taps() * channels) * tile_p * 2;
   const int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, 1, flops, traits)
                                          : ceil_div(ceil_div(tiles, rows), kMaxGroups);
-  std::vector<int64_t> values{problem.in.n,  problem.in.h,  problem.in.w,
-                              problem.out.n, problem.out.h, problem.out.w};
-  for (const int64_t v : geometry(s)) values.push_back(v);
-  values.insert(values.end(), {channels, vectors, row_tiles, tiles, per_item, s.taps() * channels});
+  Args args{};
+  set_strides(args, problem.in, problem.out);
+  set_geometry(args, s);
+  args.channels = to_int(channels);
+  args.vectors = to_int(vectors);
+  args.row_tiles = to_int(row_tiles);
+  args.tiles = to_int(tiles);
+  args.tiles_per_item = to_int(per_item);
+  args.zeros = to_int(s.taps() * channels);
 
   KernelPlan plan;
   plan.packed.push_back([weights = problem.weights, s, vector, weight_type] {
@@ -228,7 +236,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   }
   const Tail tail = make_tail(desc, vector, problem.axes, plan);
   spec.arguments.push_back(Argument::output(0, size_of(out)));
-  spec.arguments.push_back(int_struct(values));
+  spec.arguments.push_back(Argument::value(args));
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.prologue = tail.prologue;
   // Common kernel sizes are compiled with unrolled loops; all others share one program.

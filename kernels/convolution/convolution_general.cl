@@ -6,12 +6,7 @@
 //   CHANNELS_INNER  neighbouring work-items compute neighbouring channels, else pixels
 
 typedef struct {
-  int in_n, in_c, in_d, in_h, in_w, out_n, out_c, out_d, out_h, out_w;  // strides
-  int w_group, w_out, w_in, w_d, w_h, w_w;                              // strides of the weights
-  GEOMETRY
-  int in_channels, out_channels;  // of a group
-  int all_channels;               // output channels of all groups
-  int elements;
+#include "kernels/convolution/convolution_general_args.cl"
 } FN(Args);
 
 // The input position that output `o` reads at tap `k`; below 0 or past the end if there is none.

@@ -1,9 +1,16 @@
 // Arguments of the general convolution (convolution_general.cl).
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/item_kernel.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
+
+namespace {
+
+struct Args {
+#include "kernels/convolution/convolution_general_args.cl"
+};
+
+}  // namespace
 
 std::array<int64_t, 6> filter_strides(const TensorDesc& filter, bool grouped, bool transposed) {
   const Shape& strides = filter.strides;
@@ -29,10 +36,17 @@ KernelPlan general_convolution(const OpDesc& desc, const ConvShape& s, bool tran
                     weight_type = weights.constants ? type : desc.inputs[1].type;
   const size_t size = size_of(type), weight_size = size_of(weight_type);
   const int64_t elements = desc.outputs[0].elements();
-  std::vector<int64_t> values{in.n, in.c, in.d, in.h, in.w, out.n, out.c, out.d, out.h, out.w};
-  values.insert(values.end(), weights.strides.begin(), weights.strides.end());
-  for (const int64_t v : geometry(s)) values.push_back(v);
-  values.insert(values.end(), {s.in_channels, s.out_channels, s.groups * s.out_channels, elements});
+  Args args{};
+  set_strides(args, in, out);
+  args.w_group = to_int(weights.strides[0]);
+  args.w_out = to_int(weights.strides[1]), args.w_in = to_int(weights.strides[2]);
+  args.w_d = to_int(weights.strides[3]);
+  args.w_h = to_int(weights.strides[4]), args.w_w = to_int(weights.strides[5]);
+  set_geometry(args, s);
+  args.in_channels = to_int(s.in_channels);
+  args.out_channels = to_int(s.out_channels);
+  args.all_channels = to_int(s.groups * s.out_channels);
+  args.elements = to_int(elements);
 
   KernelPlan plan;
   KernelSpec spec;
@@ -40,7 +54,7 @@ KernelPlan general_convolution(const OpDesc& desc, const ConvShape& s, bool tran
   spec.arguments = {
       Argument::input(0, size),
       weights.constants ? Argument::packed(0, weight_size) : Argument::input(1, weight_size),
-      Argument::output(0, size), int_struct(values)};
+      Argument::output(0, size), Argument::value(args)};
   if (weights.constants)
     plan.packed.push_back(
         [constants = weights.constants, type] { return to_bytes(constants(), type); });

@@ -19,12 +19,7 @@
 //   MMA_PTX    inline PTX; else local memory is used to emulate the instruction
 
 typedef struct {
-  int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
-  GEOMETRY
-  int in_channels, out_channels, blocks;  // of one group
-  int parts, steps;                       // steps of one tap, of one slice
-  int pixels;
-  int outside;  // four bytes with the value of pixels outside the input
+#include "kernels/convolution/convolution_mma_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

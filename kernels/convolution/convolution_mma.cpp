@@ -7,7 +7,6 @@
 
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -239,6 +238,10 @@ std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& des
   return costs;
 }
 
+struct Args {
+#include "kernels/convolution/convolution_mma_args.cl"
+};
+
 }  // namespace
 
 std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
@@ -297,12 +300,16 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
   const auto zero = bytes ? static_cast<uint32_t>(zero_points(desc)[0]) : 0;
 
   const PixelWalk walk = walk_pixels(desc, problem);
-  const PixelStrides &in = walk.in, &to = walk.out;
-  // Members as in convolution_mma.cl.
-  std::vector<int64_t> values{in.n, in.h, in.w, to.n, to.h, to.w};
-  for (const int64_t v : geometry(s)) values.push_back(v);
-  values.insert(values.end(), {s.in_channels, s.out_channels, blocks, steps.parts, steps.per_slice,
-                               s.pixels(), static_cast<int>(zero * 0x01010101u)});
+  Args args{};
+  set_strides(args, walk.in, walk.out);
+  set_geometry(args, s);
+  args.in_channels = to_int(s.in_channels);
+  args.out_channels = to_int(s.out_channels);
+  args.blocks = to_int(blocks);
+  args.parts = to_int(steps.parts);
+  args.steps = to_int(steps.per_slice);
+  args.pixels = to_int(s.pixels());
+  args.outside = static_cast<int>(zero * 0x01010101u);
 
   KernelPlan plan;
   plan.packed.push_back([weights = problem.weights, s, point, steps, blocks, bytes] {
@@ -375,7 +382,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
                     Argument::packed(0, 4), Argument::packed(1, 4)};
   if (shifted) spec.arguments.push_back(Argument::packed(2, 4));
   spec.arguments.push_back(Argument::output(0, size_of(out)));
-  spec.arguments.push_back(int_struct(values));
+  spec.arguments.push_back(Argument::value(args));
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {32, static_cast<size_t>(point.warps_p * point.warps_c),
                 static_cast<size_t>(point.slices)};

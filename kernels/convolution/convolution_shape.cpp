@@ -53,13 +53,6 @@ TailAxes spatial_axes(size_t rank) {
   return {0, rank >= 4 ? last - 1 : -1, last, 1};
 }
 
-std::vector<int64_t> geometry(const ConvShape& s) {
-  std::vector<int64_t> values;
-  for (const auto* part : {&s.in, &s.out, &s.kernel, &s.stride, &s.dilation, &s.pad})
-    values.insert(values.end(), part->begin(), part->end());
-  return values;
-}
-
 ConvAttributes read_convolution(bool grouped, bool transposed, const Attributes& attributes,
                                 const Shape& data, const Shape& filter) {
   if (data.size() < 3 || data.size() > 5)

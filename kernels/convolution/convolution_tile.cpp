@@ -6,7 +6,6 @@
 #include <span>
 
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -396,6 +395,14 @@ std::string reject_tiling(const OpDesc& desc, const TileProblem& problem,
   return reject_tail(desc, 16, problem.axes);
 }
 
+namespace {
+
+struct TileArgs {
+#include "kernels/common/tile_args.cl"
+};
+
+}  // namespace
+
 KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem& problem,
                        const DeviceTraits& traits, const TileShape& shape, int64_t depth,
                        bool merged, const std::vector<Argument>& constants, KernelPlan& plan,
@@ -409,12 +416,19 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
                                    : ceil_div(ceil_div(tiles, shape.rows), kMaxGroups);
   if (cached) per_item = std::min(per_item, cached);
   const PixelWalk walk = walk_pixels(desc, problem);
-  const PixelStrides &in = walk.in, &out = walk.out;
-  std::vector<int64_t> values{in.n, in.d, in.h, in.w, out.n, out.d, out.h, out.w};
-  for (const int64_t v : geometry(s)) values.push_back(v);
-  values.insert(values.end(),
-                {s.in_channels, s.out_channels, blocks, depth, s.pixels(), tiles, per_item, merged,
-                 s.groups * blocks * depth * shape.block(), cached > 0});
+  TileArgs args{};
+  set_strides(args, walk.in, walk.out);
+  set_geometry(args, s);
+  args.in_channels = to_int(s.in_channels);
+  args.out_channels = to_int(s.out_channels);
+  args.blocks = to_int(blocks);
+  args.depth = to_int(depth);
+  args.pixels = to_int(s.pixels());
+  args.tiles = to_int(tiles);
+  args.tiles_per_item = to_int(per_item);
+  args.merged = merged;
+  args.outside = to_int(s.groups * blocks * depth * shape.block());
+  args.blocks_first = cached > 0;
 
   const TensorDesc& output = desc.outputs[0];
   const Tail tail = make_tail(desc, shape.vector, walk.axes, plan);
@@ -438,7 +452,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type))};
   spec.arguments.insert(spec.arguments.end(), constants.begin(), constants.end());
   spec.arguments.push_back(Argument::output(0, size_of(output.type)));
-  spec.arguments.push_back(int_struct(values));
+  spec.arguments.push_back(Argument::value(args));
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {static_cast<size_t>(shape.lanes), static_cast<size_t>(shape.rows),
                 static_cast<size_t>(shape.slices)};

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/arguments.h"
 #include "kernels/kernel.h"
 #include "kernels/tail.h"
 
@@ -58,8 +59,30 @@ bool vectors_aligned(const OpDesc& desc, const DeviceTraits& traits, int64_t ele
 // The macros LOAD and SAVE, with which a kernel reads and writes vectors of channels.
 void define_access(KernelSpec& spec, bool aligned);
 TailAxes spatial_axes(size_t rank);  // for outputs [N, C, spatial...]
-// Sizes, strides, dilations and pads in the order of GEOMETRY in common/convolution.cl.
-std::vector<int64_t> geometry(const ConvShape& s);
+
+// Set members of a kernel's arguments: the strides in_n ... out_w, and those of
+// common/geometry_args.cl. A kernel may have no depth, or no strides of channels (adjacent ones).
+template <typename Args>
+void set_strides(Args& args, const PixelStrides& in, const PixelStrides& out) {
+  args.in_n = to_int(in.n), args.out_n = to_int(out.n);
+  args.in_h = to_int(in.h), args.out_h = to_int(out.h);
+  args.in_w = to_int(in.w), args.out_w = to_int(out.w);
+  if constexpr (requires { args.in_c; }) args.in_c = to_int(in.c), args.out_c = to_int(out.c);
+  if constexpr (requires { args.in_d; }) args.in_d = to_int(in.d), args.out_d = to_int(out.d);
+}
+template <typename Args>
+void set_geometry(Args& args, const ConvShape& s) {
+  args.ih = to_int(s.in[1]), args.iw = to_int(s.in[2]);
+  args.oh = to_int(s.out[1]), args.ow = to_int(s.out[2]);
+  args.kh = to_int(s.kernel[1]), args.kw = to_int(s.kernel[2]);
+  args.sh = to_int(s.stride[1]), args.sw = to_int(s.stride[2]);
+  args.dh = to_int(s.dilation[1]), args.dw = to_int(s.dilation[2]);
+  args.ph = to_int(s.pad[1]), args.pw = to_int(s.pad[2]);
+  if constexpr (requires { args.id; }) {
+    args.id = to_int(s.in[0]), args.od = to_int(s.out[0]), args.kd = to_int(s.kernel[0]);
+    args.sd = to_int(s.stride[0]), args.dd = to_int(s.dilation[0]), args.pd = to_int(s.pad[0]);
+  }
+}
 
 // The convolution as input of the tile kernel's functions.
 struct TileProblem {

@@ -17,11 +17,7 @@
 //   MULTIPLY(sums, a, b)  with WGMMA_PTX: sums += tile a * tile b, for descriptors a and b
 
 typedef struct {
-  int in_n, in_h, in_w;     // strides in chunks
-  int out_n, out_h, out_w;  // strides
-  GEOMETRY
-  int chunks;  // of one tap
-  int out_channels, blocks, steps, pixels;
+#include "kernels/convolution/convolution_wgmma_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

@@ -4,7 +4,6 @@
 
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
-#include "kernels/movement/strided_copy.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -116,17 +115,25 @@ std::string multiply_text(int columns) {
   return text;
 }
 
+struct Args {
+#include "kernels/convolution/convolution_wgmma_args.cl"
+};
+
 KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& tuning) {
   const TileProblem problem = convolution_problem(desc);
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const int64_t blocks = ceil_div(s.out_channels, point.columns), steps = steps_of(s);
   const PixelWalk walk = walk_pixels(desc, problem);
-  const PixelStrides &in = walk.in, &to = walk.out;
-  // Members as in convolution_wgmma.cl.
-  std::vector<int64_t> values{in.n / kChunk, in.h / kChunk, in.w / kChunk, to.n, to.h, to.w};
-  for (const int64_t v : geometry(s)) values.push_back(v);
-  values.insert(values.end(), {s.in_channels / kChunk, s.out_channels, blocks, steps, s.pixels()});
+  const PixelStrides& in = walk.in;
+  Args args{};
+  set_strides(args, {.n = in.n / kChunk, .h = in.h / kChunk, .w = in.w / kChunk}, walk.out);
+  set_geometry(args, s);
+  args.chunks = to_int(s.in_channels / kChunk);
+  args.out_channels = to_int(s.out_channels);
+  args.blocks = to_int(blocks);
+  args.steps = to_int(steps);
+  args.pixels = to_int(s.pixels());
 
   KernelPlan plan;
   const bool whole = s.in_channels % (kStepChunks * kChunk) == 0;
@@ -174,7 +181,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   if (ptx) spec.defines.emplace_back("MULTIPLY(s, a, b)", multiply_text(point.columns));
   spec.prologue = tail.prologue;
   spec.arguments = {Argument::input(problem.data, 16), Argument::packed(0, 16),
-                    Argument::output(0, size_of(out)), int_struct(values)};
+                    Argument::output(0, size_of(out)), Argument::value(args)};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local = {static_cast<size_t>(128 * point.warpgroups), 1, 1};
   spec.shared = point.shared_bytes();

@@ -6,12 +6,7 @@
 // group: weights are packed as [kd][kh][kw][channel]).
 
 typedef struct {
-  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
-  GEOMETRY
-  int in_channels, out_channels, blocks;  // of one group; blocks of VECTOR output channels
-  int all_blocks;                         // of all groups
-  int row_tiles, tiles, tiles_per_item;   // tiles of one phase of a row, of everything
-  int zeros;                              // index of the first zero
+#include "kernels/convolution/deconvolution_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

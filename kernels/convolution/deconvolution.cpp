@@ -5,7 +5,6 @@
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -158,6 +157,10 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return cheapest(tile_space(desc, traits), cost);
 }
 
+struct Args {
+#include "kernels/convolution/deconvolution_args.cl"
+};
+
 KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const ConvShape s = resolve(desc);
   const PixelStrides in = pixel_strides(desc.inputs[0]), out = pixel_strides(desc.outputs[0]);
@@ -204,13 +207,20 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
                   {"GROUP", std::to_string(group)},
                   {"DEPTHWISE", depthwise ? "1" : "0"}};
   spec.prologue = tail.prologue;
-  std::vector<int64_t> values{in.n, in.d, in.h, in.w, out.n, out.d, out.h, out.w};
-  for (int64_t v : geometry(s)) values.push_back(v);
-  values.insert(values.end(), {in_channels, out_channels, blocks, groups * blocks, row_tiles, tiles,
-                               per_item, weights});
+  Args args{};
+  set_strides(args, in, out);
+  set_geometry(args, s);
+  args.in_channels = to_int(in_channels);
+  args.out_channels = to_int(out_channels);
+  args.blocks = to_int(blocks);
+  args.all_blocks = to_int(groups * blocks);
+  args.row_tiles = to_int(row_tiles);
+  args.tiles = to_int(tiles);
+  args.tiles_per_item = to_int(per_item);
+  args.zeros = to_int(weights);
   const size_t size = size_of(type);
   spec.arguments = {Argument::input(0, size), Argument::packed(0, size), Argument::output(0, size),
-                    int_struct(values)};
+                    Argument::value(args)};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   spec.local[0] = static_cast<size_t>(group);
   spec.global[0] =

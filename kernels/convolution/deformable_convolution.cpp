@@ -6,7 +6,6 @@
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -140,6 +139,10 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   return points;
 }
 
+struct Args {
+#include "kernels/convolution/deformable_convolution_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const Deformable d = resolve(desc);
   const ConvShape& s = d.shape;
@@ -178,16 +181,20 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   spec.arguments = {Argument::input(0, size), Argument::input(1, size), Argument::packed(0, size)};
   if (mask) spec.arguments.push_back(Argument::input(3, size));
   spec.arguments.push_back(Argument::output(0, size));
-  spec.arguments.push_back(
-      int_struct({in.n,          in.c,           in.h,        in.w,
-                  off.n,         off.c,          off.h,       off.w,
-                  weight.n,      weight.c,       weight.h,    weight.w,
-                  out.n,         out.c,          out.h,       out.w,
-                  s.in[1],       s.in[2],        s.out[1],    s.out[2],
-                  s.kernel[1],   s.kernel[2],    s.stride[1], s.stride[2],
-                  s.dilation[1], s.dilation[2],  s.pad[1],    s.pad[2],
-                  s.in_channels, s.out_channels, blocks,      s.groups * blocks,
-                  d.deformed,    items}));
+  Args args{};
+  set_strides(args, in, out);
+  args.off_n = to_int(off.n), args.off_c = to_int(off.c);
+  args.off_h = to_int(off.h), args.off_w = to_int(off.w);
+  args.mask_n = to_int(weight.n), args.mask_c = to_int(weight.c);
+  args.mask_h = to_int(weight.h), args.mask_w = to_int(weight.w);
+  set_geometry(args, s);
+  args.in_channels = to_int(s.in_channels);
+  args.out_channels = to_int(s.out_channels);
+  args.blocks = to_int(blocks);
+  args.all_blocks = to_int(s.groups * blocks);
+  args.deformed = to_int(d.deformed);
+  args.items = to_int(items);
+  spec.arguments.push_back(Argument::value(args));
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   set_items(spec, items, point);
   plan.launches.push_back(std::move(spec));

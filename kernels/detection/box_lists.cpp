@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -79,15 +78,6 @@ void set_lists(KernelSpec& spec, int64_t groups, const DeviceTraits& traits,
   spec.shared = (8 * part(traits) + 32 * (16 + 8 + 4) + 3 * 4 + 4 * words + 15) / 16 * 16;
   spec.local = {local, 1, 1};
   spec.global = {static_cast<size_t>(groups) * local, 1, 1};
-}
-
-Argument list_struct(const std::vector<int64_t>& ints, const std::vector<float>& floats) {
-  Argument result = int_struct(ints);
-  for (const float value : floats) {
-    const std::vector<std::byte> bytes = Argument::value(value).bytes;
-    result.bytes.insert(result.bytes.end(), bytes.begin(), bytes.end());
-  }
-  return result;
 }
 
 }  // namespace clinfer

@@ -42,7 +42,4 @@ TuningPoint list_heuristic(const OpDesc& desc, const DeviceTraits& traits);
 void set_lists(KernelSpec& spec, int64_t groups, const DeviceTraits& traits,
                const TuningPoint& point, size_t words = 1);
 
-// A struct of ints followed by floats, for a kernel.
-Argument list_struct(const std::vector<int64_t>& ints, const std::vector<float>& floats);
-
 }  // namespace clinfer

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/detection/box_lists.h"
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
+#include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -367,25 +368,45 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   return reject_lists(desc, traits, desc.own_inputs, s.priors, Lists(s, images).memory);
 }
 
+struct Args {
+#include "kernels/detection/detection_output_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const Settings s = settings_of(desc);
   const int64_t images = desc.inputs[0].shape[0];
   const Lists lists(s, images);
   const TensorDesc &priors = desc.inputs[2], &out = desc.outputs[0];
-  std::vector<int64_t> ints{desc.inputs[0].strides[0],
-                            desc.inputs[0].strides[1],
-                            desc.inputs[1].strides[0],
-                            desc.inputs[1].strides[1],
-                            priors.shape[0] == 1 ? 0 : priors.strides[0],
-                            priors.strides[1],
-                            priors.strides[2]};
-  for (size_t i : {size_t{3}, size_t{4}})
-    for (size_t d : {size_t{0}, size_t{1}})
-      ints.push_back(s.has_objectness ? desc.inputs[i].strides[d] : 0);
-  ints.insert(ints.end(),
-              {s.priors, s.classes, lists.each, s.background, out.shape[2], lists.most,
-               s.keep_top_k > 0 ? s.keep_top_k : kMaxIndex, !s.share_location, lists.room,
-               lists.merged_room, lists.merged, lists.places, lists.counts});
+  const auto stride = [&](size_t input, size_t d) { return to_int(desc.inputs[input].strides[d]); };
+  const Args args{.box_n = stride(0, 0),
+                  .box_i = stride(0, 1),
+                  .score_n = stride(1, 0),
+                  .score_i = stride(1, 1),
+                  .prior_n = priors.shape[0] == 1 ? 0 : stride(2, 0),
+                  .prior_r = stride(2, 1),
+                  .prior_i = stride(2, 2),
+                  .object_n = s.has_objectness ? stride(3, 0) : 0,
+                  .object_i = s.has_objectness ? stride(3, 1) : 0,
+                  .first_n = s.has_objectness ? stride(4, 0) : 0,
+                  .first_i = s.has_objectness ? stride(4, 1) : 0,
+                  .priors = to_int(s.priors),
+                  .classes = to_int(s.classes),
+                  .lists = to_int(lists.each),
+                  .background = to_int(s.background),
+                  .rows = to_int(out.shape[2]),
+                  .most = to_int(lists.most),
+                  .keep = to_int(s.keep_top_k > 0 ? s.keep_top_k : kMaxIndex),
+                  .own_boxes = !s.share_location,
+                  .room = to_int(lists.room),
+                  .merged_room = to_int(lists.merged_room),
+                  .merged = to_int(lists.merged),
+                  .places = to_int(lists.places),
+                  .counts = to_int(lists.counts),
+                  .width = s.width,
+                  .height = s.height,
+                  .confidence = s.confidence_threshold,
+                  .objectness = s.objectness_threshold,
+                  .overlap = s.nms_threshold};
   const auto flag = [](bool value) { return std::string(value ? "1" : "0"); };
   KernelSpec spec;
   spec.source = "detection_output.cl";
@@ -411,8 +432,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
     spec.arguments.push_back(Argument::input(i, size_of(desc.inputs[i].type)));
   spec.arguments.push_back(Argument::output(0, size_of(out.type)));
   spec.arguments.push_back(Argument::workspace(8));
-  spec.arguments.push_back(list_struct(
-      ints, {s.width, s.height, s.confidence_threshold, s.objectness_threshold, s.nms_threshold}));
+  spec.arguments.push_back(Argument::value(args));
   KernelPlan plan;
   plan.workspace = lists.memory.bytes();
   plan.launches = {spec, spec};

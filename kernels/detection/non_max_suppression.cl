@@ -7,11 +7,7 @@
 #include "kernels/common/boxes.cl"
 
 typedef struct {
-  int box_n, box_b, box_i, score_n, score_c, score_b;  // strides
-  int lists, classes, boxes, most;                     // lists: of all images; most: rows of a list
-  int room;                                            // keys of a list
-  int merged, places, counts;                          // positions in the workspace, in keys
-  float overlap, threshold;
+#include "kernels/detection/non_max_suppression_args.cl"
 } FN(Args);
 
 // y0, x0, y1, x1

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <queue>
 
-#include "kernels/detection/box_lists.h"
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
+#include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -199,15 +200,31 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
                       Lists(desc.inputs[1].shape, rows).memory);
 }
 
+struct Args {
+#include "kernels/detection/non_max_suppression_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const Thresholds t = thresholds_of(desc.constants);
   const TensorDesc &boxes = desc.inputs[0], &scores = desc.inputs[1];
   const Lists lists(scores.shape, desc.outputs[0].shape[0]);
   const bool details = desc.outputs.size() > 1;
-  std::vector<int64_t> ints = boxes.strides;
-  ints.insert(ints.end(), scores.strides.begin(), scores.strides.end());
-  ints.insert(ints.end(), {lists.count, scores.shape[1], scores.shape[2], lists.most, lists.room,
-                           lists.merged, lists.places, lists.counts});
+  const Args args{.box_n = to_int(boxes.strides[0]),
+                  .box_b = to_int(boxes.strides[1]),
+                  .box_i = to_int(boxes.strides[2]),
+                  .score_n = to_int(scores.strides[0]),
+                  .score_c = to_int(scores.strides[1]),
+                  .score_b = to_int(scores.strides[2]),
+                  .lists = to_int(lists.count),
+                  .classes = to_int(scores.shape[1]),
+                  .boxes = to_int(scores.shape[2]),
+                  .most = to_int(lists.most),
+                  .room = to_int(lists.room),
+                  .merged = to_int(lists.merged),
+                  .places = to_int(lists.places),
+                  .counts = to_int(lists.counts),
+                  .overlap = t.overlap,
+                  .threshold = t.score};
   KernelSpec spec;
   spec.source = "non_max_suppression.cl";
   spec.defines = {{"BOX_T", storage_name(boxes.type)},
@@ -222,7 +239,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   for (size_t i = 0; i < desc.outputs.size(); ++i)
     spec.arguments.push_back(Argument::output(i, size_of(desc.outputs[i].type)));
   spec.arguments.push_back(Argument::workspace(8));
-  spec.arguments.push_back(list_struct(ints, {t.overlap, t.score}));
+  spec.arguments.push_back(Argument::value(args));
   KernelPlan plan;
   plan.workspace = lists.memory.bytes();
   plan.launches = {spec, spec};

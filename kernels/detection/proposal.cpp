@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/detection/box_lists.h"
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
+#include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -236,16 +237,37 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   return reject_lists(desc, traits, desc.own_inputs, lists.boxes, lists.memory);
 }
 
+struct Args {
+#include "kernels/detection/proposal_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const Settings s = read_settings(desc.attributes);
   const TensorDesc &scores = desc.inputs[0], &deltas = desc.inputs[1], &size = desc.inputs[2];
   const Lists lists(s, scores.shape);
   const bool probabilities = desc.outputs.size() > 1;
-  std::vector<int64_t> ints = scores.strides;
-  ints.insert(ints.end(), deltas.strides.begin(), deltas.strides.end());
-  ints.insert(ints.end(),
-              {s.anchors(), scores.shape[2], scores.shape[3], size.elements() - 1,
-               std::min(s.before, kMaxIndex), s.after, lists.most, lists.room, lists.places});
+  const Args args{.score_n = to_int(scores.strides[0]),
+                  .score_c = to_int(scores.strides[1]),
+                  .score_h = to_int(scores.strides[2]),
+                  .score_w = to_int(scores.strides[3]),
+                  .delta_n = to_int(deltas.strides[0]),
+                  .delta_c = to_int(deltas.strides[1]),
+                  .delta_h = to_int(deltas.strides[2]),
+                  .delta_w = to_int(deltas.strides[3]),
+                  .anchors = to_int(s.anchors()),
+                  .rows = to_int(scores.shape[2]),
+                  .columns = to_int(scores.shape[3]),
+                  .scale_x = to_int(size.elements() - 1),
+                  .before = to_int(std::min(s.before, kMaxIndex)),
+                  .after = to_int(s.after),
+                  .most = to_int(lists.most),
+                  .room = to_int(lists.room),
+                  .places = to_int(lists.places),
+                  .stride = s.stride,
+                  .least = s.least,
+                  .overlap = s.overlap,
+                  .size_scale = s.size_scale,
+                  .coordinate_scale = s.coordinate_scale};
   const auto flag = [](bool value) { return std::string(value ? "1" : "0"); };
   KernelPlan plan;
   plan.packed.push_back([s] {
@@ -266,8 +288,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   for (size_t i = 0; i < desc.outputs.size(); ++i)
     spec.arguments.push_back(Argument::output(i, size_of(desc.outputs[i].type)));
   spec.arguments.push_back(Argument::workspace(8));
-  spec.arguments.push_back(
-      list_struct(ints, {s.stride, s.least, s.overlap, s.size_scale, s.coordinate_scale}));
+  spec.arguments.push_back(Argument::value(args));
   set_lists(spec, scores.shape[0], traits, point);
   plan.workspace = lists.memory.bytes();
   plan.launches.push_back(std::move(spec));

@@ -1,8 +1,7 @@
 // Activations of a YOLO head: one work-item processes one region of one cell. Defines: T_IN, T_OUT
 // (storage types), SOFTMAX (over the classes; else each class has a logistic function).
 typedef struct {
-  int cells, regions, height, width, coords, classes;
-  int in_n, in_c, in_h, in_w, out_n, out_c, out_h, out_w;
+#include "kernels/detection/region_yolo_args.cl"
 } FN(Args);
 
 WORK_GROUP(GROUP, 1, 1)

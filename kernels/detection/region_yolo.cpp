@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/shape_util.h"
+#include "kernels/arguments.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -117,6 +118,10 @@ TuningPoint group_heuristic(const OpDesc&, const DeviceTraits& traits) {
 
 std::string storage(ElementType type) { return type == ElementType::f16 ? "half" : "float"; }
 
+struct Args {
+#include "kernels/detection/region_yolo_args.cl"
+};
+
 KernelPlan plan_region(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const Region r = read_region(desc.attributes, in.shape);
@@ -132,9 +137,20 @@ KernelPlan plan_region(const OpDesc& desc, const DeviceTraits&, const TuningPoin
   spec.global[0] = (static_cast<size_t>(cells) + group - 1) / group * group;
   spec.local[0] = group;
   spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)),
-                    int_struct({cells, r.regions, in.shape[2], in.shape[3], r.coords, r.classes,
-                                in.strides[0], in.strides[1], in.strides[2], in.strides[3],
-                                steps[0], steps[1], steps[2], steps[3]})};
+                    Argument::value(Args{.cells = to_int(cells),
+                                         .regions = to_int(r.regions),
+                                         .height = to_int(in.shape[2]),
+                                         .width = to_int(in.shape[3]),
+                                         .coords = to_int(r.coords),
+                                         .classes = to_int(r.classes),
+                                         .in_n = to_int(in.strides[0]),
+                                         .in_c = to_int(in.strides[1]),
+                                         .in_h = to_int(in.strides[2]),
+                                         .in_w = to_int(in.strides[3]),
+                                         .out_n = to_int(steps[0]),
+                                         .out_c = to_int(steps[1]),
+                                         .out_h = to_int(steps[2]),
+                                         .out_w = to_int(steps[3])})};
   return {{spec}, {}, 0};
 }
 

@@ -7,14 +7,7 @@
 //   LOCAL  work-group
 
 typedef struct {
-  int in_n, in_c, in_h, in_w, roi_n, roi_i, extra_n, extra_c, extra_h, extra_w;  // strides
-  int out_n, out_c, out_h, out_w;
-  int images, height, width;        // of the features
-  int channels, rows, columns;      // of the output
-  int group, bins_y, bins_x, part, label_channels;  // kinds 2 to 4; channels that share offsets
-  int samples, average;             // kind 5: samples along a bin, 0 for one per pixel
-  int items;
-  float scale, trans, before, after, least;
+#include "kernels/detection/roi_pooling_args.cl"
 } FN(Args);
 
 int FN(index)(float v) { return isnan(v) ? -100000000 : (int)clamp(v, -1e8f, 1e8f); }

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -524,6 +524,10 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
   return desc.tail.empty() ? "" : "takes no tail";
 }
 
+struct Args {
+#include "kernels/detection/roi_pooling_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const Regions r = regions_of(desc);
   const bool extra = desc.own_inputs > 2;
@@ -532,18 +536,39 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   if (extra)
     std::copy(desc.inputs[2].strides.begin(), desc.inputs[2].strides.end(), extra_strides.begin());
   const int64_t classes = extra && r.kind == 4 ? desc.inputs[2].shape[1] / 2 : 1;
-  std::vector<int64_t> values = in.strides;
-  values.insert(values.end(), {regions.strides[0], regions.strides[1]});
-  values.insert(values.end(), extra_strides.begin(), extra_strides.end());
-  values.insert(values.end(), out.strides.begin(), out.strides.end());
-  values.insert(values.end(), {in.shape[0], in.shape[2], in.shape[3], out.shape[1], out.shape[2],
-                               out.shape[3], r.group, r.bins_y, r.bins_x, r.part,
-                               out.shape[1] / classes, r.samples, r.average, out.elements()});
-  Argument args = int_struct(values);
-  for (const float value : {r.scale, r.trans, r.before, r.after, r.least}) {
-    const auto bytes = Argument::value(value).bytes;
-    args.bytes.insert(args.bytes.end(), bytes.begin(), bytes.end());
-  }
+  const Args args{.in_n = to_int(in.strides[0]),
+                  .in_c = to_int(in.strides[1]),
+                  .in_h = to_int(in.strides[2]),
+                  .in_w = to_int(in.strides[3]),
+                  .roi_n = to_int(regions.strides[0]),
+                  .roi_i = to_int(regions.strides[1]),
+                  .extra_n = to_int(extra_strides[0]),
+                  .extra_c = to_int(extra_strides[1]),
+                  .extra_h = to_int(extra_strides[2]),
+                  .extra_w = to_int(extra_strides[3]),
+                  .out_n = to_int(out.strides[0]),
+                  .out_c = to_int(out.strides[1]),
+                  .out_h = to_int(out.strides[2]),
+                  .out_w = to_int(out.strides[3]),
+                  .images = to_int(in.shape[0]),
+                  .height = to_int(in.shape[2]),
+                  .width = to_int(in.shape[3]),
+                  .channels = to_int(out.shape[1]),
+                  .rows = to_int(out.shape[2]),
+                  .columns = to_int(out.shape[3]),
+                  .group = to_int(r.group),
+                  .bins_y = to_int(r.bins_y),
+                  .bins_x = to_int(r.bins_x),
+                  .part = to_int(r.part),
+                  .label_channels = to_int(out.shape[1] / classes),
+                  .samples = to_int(r.samples),
+                  .average = to_int(r.average),
+                  .items = to_int(out.elements()),
+                  .scale = r.scale,
+                  .trans = r.trans,
+                  .before = r.before,
+                  .after = r.after,
+                  .least = r.least};
   const ElementType extra_type = extra ? desc.inputs[2].type : ElementType::f32;
   KernelSpec spec;
   spec.source = "roi_pooling.cl";
@@ -556,7 +581,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   spec.arguments = {Argument::input(0, size_of(in.type)), Argument::input(1, sizeof(float))};
   if (extra) spec.arguments.push_back(Argument::input(2, size_of(extra_type)));
   spec.arguments.push_back(Argument::output(0, size_of(out.type)));
-  spec.arguments.push_back(std::move(args));
+  spec.arguments.push_back(Argument::value(args));
   set_items(spec, out.elements(), point);
   KernelPlan plan;
   plan.launches.push_back(std::move(spec));

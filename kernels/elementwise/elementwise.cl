@@ -4,6 +4,10 @@
 // to the elements at position i of the innermost loop).
 // Defines: V; DIMS loops, innermost first; N operands; OUT_T; STORE_ONE; GROUP.
 
+typedef struct {
+#include "kernels/elementwise/elementwise_args.cl"
+} FN(Args);
+
 WORK_GROUP(GROUP, 1, 1)
 KERNEL(OUT(OUT_T, out), const FN(Args) walk OPERANDS) {
   const int runs = (walk.size[0] + walk.run - 1) / walk.run;

@@ -5,10 +5,11 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/arguments.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/kernel.h"
-#include "kernels/scalar_functions.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/scalar_functions.h"
 #include "kernels/tail.h"
 
 namespace clinfer {
@@ -359,6 +360,22 @@ std::string store_text(const OpDesc& desc, const Program& program) {
   return "*(p) = convert_" + stored + how + "(v)";
 }
 
+template <size_t DIMS, size_t N>
+struct Args {
+#include "kernels/elementwise/elementwise_args.cl"
+};
+
+template <size_t DIMS, size_t N>
+Argument walk_arguments(const std::vector<Loop>& loops, int64_t run, int64_t rows) {
+  Args<DIMS, N> args{};
+  set_each(args.size, loops, &Loop::size);
+  set_each(args.out, loops, &Loop::out);
+  for (size_t k = 0; k < N; ++k)
+    set_each(args.in[k], loops, [k](const Loop& loop) { return loop.in[k]; });
+  args.run = to_int(run), args.rows = to_int(rows);
+  return Argument::value(args);
+}
+
 KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
                             const TuningPoint& point) {
   Program program = make_program(desc);
@@ -391,14 +408,14 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
   spec.global[0] = (static_cast<size_t>(items) + group - 1) / group * group;
   spec.local[0] = group;
 
-  std::vector<int64_t> walk;
-  for (const Loop& loop : program.loops) walk.push_back(loop.size);
-  for (const Loop& loop : program.loops) walk.push_back(loop.out);
-  for (size_t k = 0; k < n; ++k)
-    for (const Loop& loop : program.loops) walk.push_back(loop.in[k]);
-  walk.push_back(run);
-  walk.push_back(rows);
-  spec.arguments = {Argument::output(0, size_of(desc.outputs[0].type)), int_struct(walk)};
+  spec.arguments = {
+      Argument::output(0, size_of(desc.outputs[0].type)),
+      with_count<2, 4, kMostDims>(dims, [&](auto dim_count) {
+        return with_count<1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, kMostOperands>(
+            n, [&](auto operand_count) {
+              return walk_arguments<dim_count, operand_count>(program.loops, run, rows);
+            });
+      })};
 
   std::string operands, single, wide;
   for (size_t k = 0; k < n; ++k) {
@@ -438,8 +455,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
     }
   }
   std::string& text = spec.prologue;
-  text = "typedef struct { int size[DIMS], out[DIMS], in[N][DIMS], run, rows; } FN(Args);\n";
-  text += "#define OPERANDS " + operands + "\n#define SINGLE(i) FN(single)(" + single + ")\n";
+  text = "#define OPERANDS " + operands + "\n#define SINGLE(i) FN(single)(" + single + ")\n";
   if (!program.floats) text += kIntegerHelpers;
   if (is_rounded(program))
     text += "float FN(of_float)(float x) { return " +

@@ -6,17 +6,9 @@
 // IMAGES 1: the planes Y and UV are images of 8-bit UNORM texels (surfaces of a decoder, in any
 // tiling), 0: buffers; OUT_T: float, half, uchar, char or int.
 
-struct FN(Args) {
-  int component_offset[3], row_stride[3], step[3];  // bytes; Y, U, V or R, G, B
-  int shift_x, shift_y;                             // log2 of the subsampling of U and V
-  int from_x, from_y, from_width, from_height;      // the part of the frame that is used, pixels
-  int to_x, to_y, to_width, to_height;              // its position in the network's input
-  int width, height, channels;                      // of the network's input
-  int stride_x, stride_y, stride_c, out_offset;     // elements
-  int coefficient[5];                               // Y; V to R; U to B; U to G; V to G
-  int down, black, middle, fraction_bits;           // see SAMPLE, EXACT
-  float weight[9], bias[3], pad[3];                 // from 8-bit R, G, B to the network's channels
-};
+typedef struct {
+#include "kernels/frames/preprocess_args.cl"
+} FN(Args);
 
 // Conversions to the stored type.
 #define STORED_float(v) (v)
@@ -117,7 +109,7 @@ INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
 #define SCALED(a, c) (((a) * (c)) >> 16)
 
 // R, G and B of the pixels in columns x of the row y of the frame.
-void FN(pixels)(PLANES, const struct FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(V) * g,
+void FN(pixels)(PLANES, const FN(Args) * a, int y, INTV(V) x, INTV(V) * r, INTV(V) * g,
                 INTV(V) * b) {
 #if YUV
   const int cy = y >> a->shift_y;
@@ -163,7 +155,7 @@ KERNEL(
 #else
     IN(uchar, p0), IN(uchar, p1), IN(uchar, p2),
 #endif
-    OUT(OUT_T, out), const struct FN(Args) a) {
+    OUT(OUT_T, out), const FN(Args) a) {
   const int column = (int)get_global_id(0) * V, first_row = (int)get_global_id(1) * ROWS;
   if (column >= a.width) return;
 #if !IMAGES

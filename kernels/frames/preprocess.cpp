@@ -203,17 +203,8 @@ Mixing mixing(const FrameTransform& transform, int channels) {
   return m;
 }
 
-// Members as in struct Args of preprocess.cl.
 struct DeviceArgs {
-  int component_offset[3], row_stride[3], step[3];
-  int shift_x, shift_y;
-  int from_x, from_y, from_width, from_height;
-  int to_x, to_y, to_width, to_height;
-  int width, height, channels;
-  int stride_x, stride_y, stride_c, out_offset;
-  int coefficient[5];
-  int down, black, middle, fraction_bits;
-  float weight[9], bias[3], pad[3];
+#include "kernels/frames/preprocess_args.cl"
 };
 
 int checked(int64_t value, const char* what) {

@@ -6,12 +6,7 @@
 //   T, LANES, ROWS  storage type; work-group: columns x tiles of rows
 
 typedef struct {
-  int m, n, k;
-  int size1, size2, size3;  // batch dimensions without the outermost
-  int a0, a1, a2, a3, a_m, a_k;
-  int b0, b1, b2, b3, b_k, b_n;
-  int o0, o1, o2, o3, o_m;
-  int tiles, tiles_per_item;
+#include "kernels/matmul/matmul_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

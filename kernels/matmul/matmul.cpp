@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/expand.h"
@@ -276,11 +277,8 @@ const KernelFamily kInt8{
 
 // ---- gemv --------------------------------------------------------------------------------------
 
-// Members as in matmul_gemv.cl.
 struct GemvArgs {
-  int n, k, columns;
-  int a_n, a_h, a_m, o_n, o_h, o_m;
-  int rows, slices_h;
+#include "kernels/matmul/matmul_gemv_args.cl"
 };
 
 std::string reject_gemv(const OpDesc& desc, const DeviceTraits& traits) {
@@ -334,11 +332,17 @@ KernelPlan gemv_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
   const int vector = point["VECTOR"], lanes = point["LANES"], slices = point["SLICES"];
   const int64_t groups = ceil_div(s.out_channels, vector * lanes),
                 columns = groups * vector * lanes;
-  const auto i32 = [](int64_t v) { return static_cast<int>(v); };
-  const GemvArgs args{i32(s.out_channels), i32(s.in_channels), i32(columns),
-                      i32(problem.in.n),   i32(problem.in.h),  i32(problem.in.w),
-                      i32(problem.out.n),  i32(problem.out.h), i32(problem.out.w),
-                      i32(s.in[2]),        i32(s.in[1])};
+  const GemvArgs args{.n = to_int(s.out_channels),
+                      .k = to_int(s.in_channels),
+                      .columns = to_int(columns),
+                      .a_n = to_int(problem.in.n),
+                      .a_h = to_int(problem.in.h),
+                      .a_m = to_int(problem.in.w),
+                      .o_n = to_int(problem.out.n),
+                      .o_h = to_int(problem.out.h),
+                      .o_m = to_int(problem.out.w),
+                      .rows = to_int(s.in[2]),
+                      .slices_h = to_int(s.in[1])};
   KernelPlan plan;
   plan.packed.push_back([weights = problem.weights, s, columns, type] {
     const std::vector<float> from = weights();
@@ -371,14 +375,8 @@ const KernelFamily kGemv{"fc_gemv", 1, reject_gemv, gemv_space, gemv_heuristic, 
 
 // ---- general -----------------------------------------------------------------------------------
 
-// Members as in matmul.cl.
 struct GeneralArgs {
-  int m, n, k;
-  int size1, size2, size3;
-  int a0, a1, a2, a3, a_m, a_k;
-  int b0, b1, b2, b3, b_k, b_n;
-  int o0, o1, o2, o3, o_m;
-  int tiles, tiles_per_item;
+#include "kernels/matmul/matmul_args.cl"
 };
 
 // Layouts in the kernel's terms: constants are packed row-major.
@@ -467,14 +465,13 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
             rows = point["ROWS"];
   const bool dot = point["DOT"] != 0;
   const int tile_n = dot ? point["TILE_N"] : vector;
-  const auto i32 = [](int64_t v) { return static_cast<int>(v); };
   // Batch dimensions, aligned to the right of four.
   const auto batch = [&](const Shape& values, int at, int64_t none) {
     const int i = at - (4 - static_cast<int>(p.batch.size()));
-    return i32(i < 0 ? none : values[i]);
+    return to_int(i < 0 ? none : values[i]);
   };
   GeneralArgs args{};
-  args.m = i32(p.a.rows), args.n = i32(p.b.columns), args.k = i32(p.a.columns);
+  args.m = to_int(p.a.rows), args.n = to_int(p.b.columns), args.k = to_int(p.a.columns);
   args.size1 = batch(p.batch, 1, 1), args.size2 = batch(p.batch, 2, 1),
   args.size3 = batch(p.batch, 3, 1);
   args.a0 = batch(p.a_batch, 0, 0), args.a1 = batch(p.a_batch, 1, 0),
@@ -483,14 +480,15 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
   args.b2 = batch(p.b_batch, 2, 0), args.b3 = batch(p.b_batch, 3, 0);
   args.o0 = batch(out.batch_strides, 0, 0), args.o1 = batch(out.batch_strides, 1, 0),
   args.o2 = batch(out.batch_strides, 2, 0), args.o3 = batch(out.batch_strides, 3, 0);
-  args.a_m = i32(p.a.row_stride), args.a_k = i32(p.a.column_stride);
-  args.b_k = i32(p.b.row_stride), args.b_n = i32(p.b.column_stride);
-  args.o_m = i32(out.row_stride);
-  args.tiles = i32(ceil_div(p.a.rows, tile_m));
+  args.a_m = to_int(p.a.row_stride), args.a_k = to_int(p.a.column_stride);
+  args.b_k = to_int(p.b.row_stride), args.b_n = to_int(p.b.column_stride);
+  args.o_m = to_int(out.row_stride);
+  args.tiles = to_int(ceil_div(p.a.rows, tile_m));
   const int64_t column_tiles = ceil_div(p.b.columns, tile_n) * count(p.batch);
-  args.tiles_per_item = i32(traits.is_cpu ? tiles_per_item(args.tiles, column_tiles,
-                                                           2.0 * args.k * tile_m * tile_n, traits)
-                                          : ceil_div(ceil_div(args.tiles, rows), kMaxGroups));
+  args.tiles_per_item =
+      to_int(traits.is_cpu
+                 ? tiles_per_item(args.tiles, column_tiles, 2.0 * args.k * tile_m * tile_n, traits)
+                 : ceil_div(ceil_div(args.tiles, rows), kMaxGroups));
 
   KernelPlan plan;
   KernelSpec spec;

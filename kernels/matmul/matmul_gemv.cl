@@ -3,9 +3,7 @@
 // work-groups. Defines: T, VECTOR, LANES, SLICES.
 
 typedef struct {
-  int n, k, columns;  // columns: of the packed weights
-  int a_n, a_h, a_m, o_n, o_h, o_m;
-  int rows, slices_h;  // rows of a matrix, matrices of an outer batch
+#include "kernels/matmul/matmul_gemv_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

@@ -2,9 +2,7 @@
 // element's size), INDEX (type of the indices), DIMS (loops, innermost first), INDEXED (number of
 // data dimensions that indices address).
 typedef struct {
-  int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
-  int indexed_size[INDEXED], indexed_stride[INDEXED];
-  int index_step, run;
+#include "kernels/movement/gather_args.cl"
 } FN(Args);
 
 // Adds the indexed position in the data to `from`; returns false if an index is out of range.

@@ -5,8 +5,9 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/shape_util.h"
+#include "kernels/arguments.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -288,6 +289,24 @@ std::vector<std::byte> packed_indices(const Tensor& indices) {
   return bytes;
 }
 
+template <size_t DIMS, size_t INDEXED>
+struct Args {
+#include "kernels/movement/gather_args.cl"
+};
+
+template <size_t DIMS, size_t INDEXED>
+Argument arguments_of(const Picking& picking, const std::vector<CopyDim>& dims, int64_t run) {
+  Args<DIMS, INDEXED> args{};
+  set_each(args.size, dims, &CopyDim::size);
+  set_each(args.from, dims, &CopyDim::from);
+  set_each(args.to, dims, &CopyDim::to);
+  set_each(args.at, dims, [](const CopyDim& d) { return d.along[0]; });
+  set_each(args.indexed_size, picking.indexed, &Indexed::size);
+  set_each(args.indexed_stride, picking.indexed, &Indexed::stride);
+  args.index_step = to_int(picking.index_step), args.run = to_int(run);
+  return Argument::value(args);
+}
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const Picking picking = pick_device(desc);
   std::vector<CopyDim> dims = merged_loops(picking);
@@ -308,18 +327,15 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   spec.local[0] = group;
   std::reverse(dims.begin(), dims.end());
   dims.resize(loops);
-  std::vector<int64_t> values;
-  for (const CopyDim& d : dims) values.push_back(d.size);
-  for (const CopyDim& d : dims) values.push_back(d.from);
-  for (const CopyDim& d : dims) values.push_back(d.to);
-  for (const CopyDim& d : dims) values.push_back(d.along[0]);
-  for (const Indexed& indexed : picking.indexed) values.push_back(indexed.size);
-  for (const Indexed& indexed : picking.indexed) values.push_back(indexed.stride);
-  values.insert(values.end(), {picking.index_step, run});
+  const Argument args = with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
+    return with_count<1, 2, 3, kMostIndexed>(picking.indexed.size(), [&](auto indexed_count) {
+      return arguments_of<dim_count, indexed_count>(picking, dims, run);
+    });
+  });
   spec.arguments = {
       Argument::input(0, size_of(desc.inputs[0].type)),
       is_constant ? Argument::packed(0, sizeof(int32_t)) : Argument::input(1, size_of(index_type)),
-      Argument::output(0, size_of(desc.outputs[0].type)), int_struct(values)};
+      Argument::output(0, size_of(desc.outputs[0].type)), args};
   if (is_constant)
     result.packed.push_back([indices = desc.constants[1]] { return packed_indices(indices); });
   result.launches.push_back(std::move(spec));

@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/arguments.h"
 #include "kernels/kernel.h"
-#include "kernels/shape_util.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -180,6 +181,10 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return best;
 }
 
+struct Args {
+#include "kernels/movement/pad_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   std::vector<Loop> loops = loops_of(desc);
   loops.resize(kMostLoops);
@@ -192,15 +197,16 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   std::memcpy(&fill, fill_of(type, std::span(desc.constants).first(desc.own_inputs)).raw(),
               size_of(type));
 
-  std::vector<int64_t> args;
-  for (const Loop& loop : loops) args.push_back(loop.size);
-  for (const Loop& loop : loops) args.push_back(loop.in_size);
-  for (const Loop& loop : loops) args.push_back(loop.begin);
-  for (const Loop& loop : loops) args.push_back(loop.in);
-  for (const Loop& loop : loops) args.push_back(loop.out);
-  args.insert(args.end(),
-              {runs, items, run, static_cast<int32_t>(fill & 0xffffffffu),
-               static_cast<int32_t>(fill >> 32), static_cast<int64_t>(mode_of(desc.attributes))});
+  Args args{};
+  set_each(args.size, loops, &Loop::size);
+  set_each(args.in_size, loops, &Loop::in_size);
+  set_each(args.begin, loops, &Loop::begin);
+  set_each(args.in, loops, &Loop::in);
+  set_each(args.out, loops, &Loop::out);
+  args.runs = to_int(runs), args.items = to_int(items), args.run = to_int(run);
+  args.fill_low = static_cast<int32_t>(fill & 0xffffffffu);
+  args.fill_high = static_cast<int32_t>(fill >> 32);
+  args.mode = static_cast<int>(mode_of(desc.attributes));
   KernelSpec spec;
   spec.source = "pad.cl";
   spec.defines = {{"E", moved_type(type)},
@@ -208,7 +214,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
                   {"VECTOR", std::to_string(point["VECTOR"])},
                   {"GROUP", std::to_string(group)}};
   spec.arguments = {Argument::input(0, size_of(type)), Argument::output(0, size_of(type)),
-                    int_struct(args)};
+                    Argument::value(args)};
   spec.local = {group, 1, 1};
   spec.global = {static_cast<size_t>(ceil_div(items, static_cast<int64_t>(group))) * group, 1, 1};
   return {{std::move(spec)}, {}, 0};

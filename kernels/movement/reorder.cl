@@ -5,9 +5,7 @@
 // Defines: FROM, TO; LOAD_ONE(p), STORE_ONE(v, p); DIMS outer loops; GROUP.
 
 typedef struct {
-  int tile_a, tile_b;
-  int size_a, from_a, size_b, to_b;  // the other step of each is 1
-  int size[DIMS], from[DIMS], to[DIMS];
+#include "kernels/movement/reorder_args.cl"
 } FN(Args);
 
 WORK_GROUP(GROUP, 1, 1)

@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels/arguments.h"
 #include "kernels/kernel.h"
-#include "kernels/shape_util.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -101,6 +102,11 @@ TuningPoint tiles_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return {{{"TILE_A", tiles.b.size <= 4 ? 64 : 16}, {"TILE_B", tiles.b.size <= 4 ? 4 : 16}}};
 }
 
+template <size_t DIMS>
+struct Args {
+#include "kernels/movement/reorder_args.cl"
+};
+
 KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const Tiles tiles = tiles_of(desc);
   const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
@@ -134,15 +140,17 @@ KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   for (const CopyDim& d : outer) items *= static_cast<size_t>(d.size);
   std::reverse(outer.begin(), outer.end());  // the kernel numbers loops from the innermost
   outer.resize(kOuterLoops);
-  std::vector<int64_t> values{point["TILE_A"], point["TILE_B"], tiles.a.size,
-                              tiles.a.from,    tiles.b.size,    tiles.b.to};
-  for (const CopyDim& d : outer) values.push_back(d.size);
-  for (const CopyDim& d : outer) values.push_back(d.from);
-  for (const CopyDim& d : outer) values.push_back(d.to);
+  Args<kOuterLoops> args{};
+  args.tile_a = point["TILE_A"], args.tile_b = point["TILE_B"];
+  args.size_a = to_int(tiles.a.size), args.from_a = to_int(tiles.a.from);
+  args.size_b = to_int(tiles.b.size), args.to_b = to_int(tiles.b.to);
+  set_each(args.size, outer, &CopyDim::size);
+  set_each(args.from, outer, &CopyDim::from);
+  set_each(args.to, outer, &CopyDim::to);
   spec.global[0] = (items + group - 1) / group * group;
   spec.local[0] = group;
   spec.arguments = {Argument::input(0, size_of(from)), Argument::output(0, size_of(to)),
-                    int_struct(values)};
+                    Argument::value(args)};
   return plan;
 }
 

@@ -25,13 +25,7 @@
 #endif
 
 typedef struct {
-  int size[DIMS], from[DIMS], to[DIMS];
-  int from_start, to_start, run;
-#if AXES > 0
-  struct {
-    int start, limit, along[DIMS];
-  } axis[AXES];
-#endif
+#include "kernels/movement/strided_copy_args.cl"
 } FN(Args);
 
 WORK_GROUP(GROUP, 1, 1)

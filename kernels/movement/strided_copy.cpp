@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
-#include "kernels/shape_util.h"
+#include "kernels/arguments.h"
 
 namespace clinfer {
 
@@ -32,19 +31,6 @@ std::vector<CopyDim> merged(std::vector<CopyDim> dims) {
     }
   }
   return result;
-}
-
-Argument int_struct(const std::vector<int64_t>& values) {
-  std::vector<int32_t> narrow;
-  for (int64_t value : values) {
-    if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max())
-      fail_unsupported("a tensor lies beyond what a kernel can address");
-    narrow.push_back(static_cast<int32_t>(value));
-  }
-  Argument argument;
-  argument.bytes.resize(narrow.size() * sizeof(int32_t));
-  std::memcpy(argument.bytes.data(), narrow.data(), argument.bytes.size());
-  return argument;
 }
 
 std::string moved_type(ElementType type) {
@@ -148,6 +134,29 @@ TuningPoint copy_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return run_heuristic(desc, traits);
 }
 
+namespace {
+
+template <size_t DIMS, size_t AXES>
+struct Args {
+#include "kernels/movement/strided_copy_args.cl"
+};
+
+template <size_t DIMS, size_t AXES>
+Argument copy_arguments(const StridedCopy& copy, const std::vector<CopyDim>& dims, int64_t run) {
+  Args<DIMS, AXES> args{};
+  set_each(args.size, dims, &CopyDim::size);
+  set_each(args.from, dims, &CopyDim::from);
+  set_each(args.to, dims, &CopyDim::to);
+  args.from_start = to_int(copy.from), args.to_start = to_int(copy.to), args.run = to_int(run);
+  for (size_t a = 0; a < AXES; ++a) {
+    args.axis[a].start = to_int(copy.start[a]), args.axis[a].limit = to_int(copy.limit[a]);
+    set_each(args.axis[a].along, dims, [a](const CopyDim& d) { return d.along[a]; });
+  }
+  return Argument::value(args);
+}
+
+}  // namespace
+
 KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTraits& traits,
                      const TuningPoint& point) {
   std::vector<CopyDim> dims = merged(copy.dims);
@@ -170,17 +179,13 @@ KernelPlan plan_copy(const OpDesc& desc, const StridedCopy& copy, const DeviceTr
 
   std::reverse(dims.begin(), dims.end());  // the kernel numbers loops from the innermost
   dims.resize(loops);
-  std::vector<int64_t> values;
-  for (const CopyDim& d : dims) values.push_back(d.size);
-  for (const CopyDim& d : dims) values.push_back(d.from);
-  for (const CopyDim& d : dims) values.push_back(d.to);
-  values.insert(values.end(), {copy.from, copy.to, run});
-  for (size_t a = 0; a < copy.axes; ++a) {
-    values.insert(values.end(), {copy.start[a], copy.limit[a]});
-    for (const CopyDim& d : dims) values.push_back(d.along[a]);
-  }
+  const Argument args = with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
+    return with_count<0, 1, 2, 3, 4>(copy.axes, [&](auto axis_count) {
+      return copy_arguments<dim_count, axis_count>(copy, dims, run);
+    });
+  });
   spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
-                    Argument::output(0, size_of(desc.outputs[0].type)), int_struct(values)};
+                    Argument::output(0, size_of(desc.outputs[0].type)), args};
   return {{spec}, {}, 0};
 }
 

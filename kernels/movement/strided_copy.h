@@ -52,8 +52,6 @@ size_t run_group(const DeviceTraits& traits);
 size_t run_items(const std::vector<CopyDim>& dims, int64_t run, size_t group);
 // OpenCL C type of elements that are moved without conversion.
 std::string moved_type(ElementType type);
-// A struct of ints for a kernel; throws Error{unsupported} for values that an int cannot hold.
-Argument int_struct(const std::vector<int64_t>& values);
 
 // The family of an operation that `describe` turns into a copy. `describe` may assume shapes that
 // infer_shapes accepted.

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstring>
 
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/item_kernel.h"
 #include "kernels/scalar_functions.h"
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -82,8 +82,7 @@ Settings read_settings(const std::string& type, const Attributes& a) {
   if (list.size() != words(usual).size())
     fail_model("activations=\"" + names + "\" must name " + std::to_string(words(usual).size()));
   for (size_t i = 0; i < list.size(); ++i) {
-    const bool is_hard =
-        list[i] == "hardsigmoid";  // the only one whose parameters have defaults
+    const bool is_hard = list[i] == "hardsigmoid";  // the only one whose parameters have defaults
     s.activations.push_back(activation(list[i],
                                        i < alpha.size() ? static_cast<float>(alpha[i])
                                        : is_hard        ? 0.2f
@@ -353,6 +352,10 @@ std::vector<std::byte> pack(const Tensor& w, const Tensor& r, const Tensor& b, c
   return to_bytes(to, ElementType::f32);
 }
 
+struct Args {
+#include "kernels/recurrent/recurrent_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const Settings s = read_settings(desc.type, desc.attributes);
   const bool sequence = is_sequence_type(desc.type);
@@ -380,34 +383,38 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
                   {"BIAS_ROWS", std::to_string(s.bias_rows())}};
   for (size_t i = 0; i < s.activations.size(); ++i)
     spec.prologue += function_text(i, s.activations[i]);
-  std::vector<int64_t> values;
-  // Strides of [batch, direction, unit]; cells have no direction.
-  const auto add_state = [&](const TensorDesc& t) {
-    values.insert(values.end(), {t.strides[0], sequence ? t.strides[1] : 0, t.strides.back()});
+  // States are [batch, direction, unit]; cells have neither directions nor steps.
+  const auto inner = [&](const TensorDesc& t, size_t d) {
+    return to_int(sequence ? t.strides[d] : 0);
   };
-  values = {desc.inputs[0].strides[0], sequence ? desc.inputs[0].strides[1] : 0,
-            desc.inputs[0].strides.back()};
-  add_state(desc.inputs[1]);
-  add_state(desc.inputs[s.states()]);
-  values.push_back(sequence ? desc.inputs[first - 1].strides[0] : 0);
-  const TensorDesc& all = desc.outputs[0];
-  values.insert(values.end(), {all.strides[0], sequence ? all.strides[1] : 0,
-                               sequence ? all.strides[2] : 0, all.strides.back()});
-  add_state(desc.outputs[sequence]);
-  add_state(desc.outputs[sequence + s.states() - 1]);
-  values.insert(values.end(),
-                {steps, in, s.hidden, directions.count,
-                 (directions.first_is_reverse ? 1 : 0) | (directions.count > 1 ? 2 : 0),
-                 directions.count * (in + s.hidden) * rows});
+  const TensorDesc &data = desc.inputs[0], &h = desc.inputs[1], &c = desc.inputs[s.states()],
+                   &all = desc.outputs[0], &last = desc.outputs[sequence],
+                   &cell = desc.outputs[sequence + s.states() - 1];
+  Args args{};
+  args.x_n = to_int(data.strides[0]), args.x_i = to_int(data.strides.back());
+  args.x_t = inner(data, 1);
+  args.h_n = to_int(h.strides[0]), args.h_i = to_int(h.strides.back());
+  args.h_d = inner(h, 1);
+  args.c_n = to_int(c.strides[0]), args.c_i = to_int(c.strides.back());
+  args.c_d = inner(c, 1);
+  args.length_n = sequence ? to_int(desc.inputs[first - 1].strides[0]) : 0;
+  args.all_n = to_int(all.strides[0]), args.all_i = to_int(all.strides.back());
+  args.all_d = inner(all, 1), args.all_t = inner(all, 2);
+  args.last_n = to_int(last.strides[0]), args.last_i = to_int(last.strides.back());
+  args.last_d = inner(last, 1);
+  args.cell_n = to_int(cell.strides[0]), args.cell_i = to_int(cell.strides.back());
+  args.cell_d = inner(cell, 1);
+  args.steps = to_int(steps), args.inputs = to_int(in), args.hidden = to_int(s.hidden);
+  args.directions = to_int(directions.count);
+  args.reverse = (directions.first_is_reverse ? 1 : 0) | (directions.count > 1 ? 2 : 0);
+  args.biases = to_int(directions.count * (in + s.hidden) * rows);
+  args.clip = s.clip;
   for (size_t i = 0; i <= s.states(); ++i) spec.arguments.push_back(Argument::input(i, size));
   if (sequence) spec.arguments.push_back(Argument::input(first - 1, size_of(length)));
   spec.arguments.push_back(Argument::packed(0, sizeof(float)));
   for (size_t i = 0; i < s.states() + sequence; ++i)
     spec.arguments.push_back(Argument::output(i, size));
-  Argument args = int_struct(values);
-  const auto clip = Argument::value(s.clip).bytes;
-  args.bytes.insert(args.bytes.end(), clip.begin(), clip.end());
-  spec.arguments.push_back(std::move(args));
+  spec.arguments.push_back(Argument::value(args));
   set_items(spec, x[0] * directions.count * point["LOCAL"], point);
   spec.shared = sizeof(float) * static_cast<size_t>(kept * room(s.hidden));
   plan.launches.push_back(std::move(spec));

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/expand.h"
-#include "kernels/shape_util.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -312,21 +313,24 @@ TuningPoint rows_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return cheapest(rows_space(desc, traits), cost);
 }
 
-// Sizes and strides, the first arguments of both kernels.
-std::vector<int64_t> loop_arguments(const Loops& loops) {
-  std::vector<int64_t> args;
-  for (const Loop& loop : loops.loop) args.push_back(loop.size);
-  for (const Loop& loop : loops.loop) args.push_back(loop.in);
-  for (const Loop& loop : loops.loop) args.push_back(loop.out);
-  return args;
-}
+struct RowsArgs {
+#include "kernels/reduction/normalize_args.cl"
+};
 
-// Appends floats to the integers of a struct.
-Argument with_floats(Argument argument, std::initializer_list<float> values) {
-  const size_t size = argument.bytes.size();
-  argument.bytes.resize(size + values.size() * sizeof(float));
-  std::memcpy(argument.bytes.data() + size, values.begin(), values.size() * sizeof(float));
-  return argument;
+struct LrnArgs {
+#include "kernels/reduction/lrn_args.cl"
+};
+
+// Sets the sizes and strides of the loops.
+template <typename Args>
+void set_loops(Args& args, const Loops& loops) {
+  const auto& [c, w, h, n] = loops.loop;
+  args.size_c = to_int(c.size), args.size_w = to_int(w.size);
+  args.size_h = to_int(h.size), args.size_n = to_int(n.size);
+  args.in_c = to_int(c.in), args.in_w = to_int(w.in);
+  args.in_h = to_int(h.in), args.in_n = to_int(n.in);
+  args.out_c = to_int(c.out), args.out_w = to_int(w.out);
+  args.out_h = to_int(h.out), args.out_n = to_int(n.out);
 }
 
 void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& spec,
@@ -370,11 +374,14 @@ KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
       plan.packed.push_back(
           [values = desc.constants[i]] { return to_bytes(values.to_floats(), ElementType::f32); });
     }
-  std::vector<int64_t> args = loop_arguments(loops);
-  for (const Loop& loop : loops.loop) args.push_back(loop.channel);
-  args.insert(args.end(), {items, per_group});
-  const float share = rows.center ? 1.f / static_cast<float>(row_length(rows)) : 1.f;
-  spec.arguments.push_back(with_floats(int_struct(args), {rows.epsilon, share}));
+  RowsArgs args{};
+  set_loops(args, loops);
+  args.affine_c = to_int(loops.loop[0].channel), args.affine_w = to_int(loops.loop[1].channel);
+  args.affine_h = to_int(loops.loop[2].channel), args.affine_n = to_int(loops.loop[3].channel);
+  args.items = to_int(items), args.items_per_group = to_int(per_group);
+  args.epsilon = rows.epsilon;
+  args.share = rows.center ? 1.f / static_cast<float>(row_length(rows)) : 1.f;
+  spec.arguments.push_back(Argument::value(args));
   add_tail(desc, vector, loops.axes(), spec, plan);
   spec.local = {static_cast<size_t>(along ? lanes : group_rows),
                 static_cast<size_t>(along ? group_rows : lanes), 1};
@@ -507,12 +514,14 @@ KernelPlan lrn_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& 
                   {"THREE_QUARTERS", lrn.beta == 0.75f ? "1" : "0"},
                   {"VECTOR", std::to_string(vector)},
                   {"LOCAL", std::to_string(local)}};
-  std::vector<int64_t> args = loop_arguments(loops);
-  for (const Loop& loop : loops.loop) args.push_back(loop.marked ? lrn.near : 0);
-  args.insert(args.end(), {vectors, items});
+  LrnArgs args{};
+  set_loops(args, loops);
+  const auto near = [&](size_t i) { return to_int(loops.loop[i].marked ? lrn.near : 0); };
+  args.near_c = near(0), args.near_w = near(1), args.near_h = near(2), args.near_n = near(3);
+  args.vectors = to_int(vectors), args.items = to_int(items);
+  args.alpha = lrn.alpha, args.beta = lrn.beta, args.bias = lrn.bias;
   const size_t size = size_of(desc.inputs[0].type);
-  spec.arguments = {Argument::input(0, size), Argument::output(0, size),
-                    with_floats(int_struct(args), {lrn.alpha, lrn.beta, lrn.bias})};
+  spec.arguments = {Argument::input(0, size), Argument::output(0, size), Argument::value(args)};
   add_tail(desc, vector, loops.axes(), spec, plan);
   spec.local = {static_cast<size_t>(local), 1, 1};
   spec.global = {static_cast<size_t>(ceil_div(items, local)) * spec.local[0], 1, 1};

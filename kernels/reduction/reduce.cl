@@ -6,9 +6,7 @@
 // FIRST, TAKE(acc, x), JOIN(a, b), FINISH(acc): the reduction; FINISH may use `scale`.
 
 typedef struct {
-  int kept[4], kept_from[4], kept_to[4];  // loops over the output, innermost first
-  int reduced[3], reduced_from[3];        // reduced loops, innermost first
-  float scale;
+#include "kernels/reduction/reduce_args.cl"
 } FN(Args);
 
 #define ACCV CAT(ACC, V)

@@ -4,10 +4,11 @@
 #include <cstdlib>
 #include <limits>
 
+#include "kernels/arguments.h"
 #include "kernels/expand.h"
 #include "kernels/kernel.h"
-#include "kernels/shape_util.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 #include "kernels/tail.h"
 
 namespace clinfer {
@@ -264,6 +265,10 @@ TuningPoint reduce_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return point_of(across, 0, group);
 }
 
+struct Args {
+#include "kernels/reduction/reduce_args.cl"
+};
+
 KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const Reduction& reduction = reduction_of(desc.type);
@@ -299,18 +304,15 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
   spec.global[0] = static_cast<size_t>(groups) * static_cast<size_t>(group);
   spec.local[0] = static_cast<size_t>(group);
   if (group > 1) spec.shared = sizeof(float) * static_cast<size_t>(group * lanes);
-  std::vector<int64_t> values;
-  for (const CopyDim& d : walk.kept) values.push_back(d.size);
-  for (const CopyDim& d : walk.kept) values.push_back(d.from);
-  for (const CopyDim& d : walk.kept) values.push_back(d.to);
-  for (const CopyDim& d : walk.reduced) values.push_back(d.size);
-  for (const CopyDim& d : walk.reduced) values.push_back(d.from);
-  Argument walk_argument = int_struct(values);
-  const float scale = static_cast<float>(out.elements()) / static_cast<float>(in.elements());
-  const auto* bytes = reinterpret_cast<const std::byte*>(&scale);
-  walk_argument.bytes.insert(walk_argument.bytes.end(), bytes, bytes + sizeof scale);
+  Args args{};
+  set_each(args.kept, walk.kept, &CopyDim::size);
+  set_each(args.kept_from, walk.kept, &CopyDim::from);
+  set_each(args.kept_to, walk.kept, &CopyDim::to);
+  set_each(args.reduced, walk.reduced, &CopyDim::size);
+  set_each(args.reduced_from, walk.reduced, &CopyDim::from);
+  args.scale = static_cast<float>(out.elements()) / static_cast<float>(in.elements());
   spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)),
-                    walk_argument};
+                    Argument::value(args)};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   return plan;
 }

@@ -4,9 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
-#include "kernels/shape_util.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -160,6 +161,10 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return cheapest(space(desc, traits), cost);
 }
 
+struct Args {
+#include "kernels/reduction/softmax_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   Rows rows = rows_of(desc);
   const bool along = point["ALONG"];
@@ -182,12 +187,16 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
 
   std::reverse(rows.loops.begin(), rows.loops.end());
   rows.loops.resize(kMostLoops - 1);
-  std::vector<int64_t> args{rows.axis.size, rows.axis.from, rows.axis.to, inner.size,
-                            inner.from,     inner.to,       vectors};
-  for (const CopyDim& loop : rows.loops) args.push_back(loop.size);
-  for (const CopyDim& loop : rows.loops) args.push_back(loop.from);
-  for (const CopyDim& loop : rows.loops) args.push_back(loop.to);
-  args.insert(args.end(), {items, per_group});
+  Args args{};
+  args.axis = to_int(rows.axis.size);
+  args.in_axis = to_int(rows.axis.from), args.out_axis = to_int(rows.axis.to);
+  args.inner = to_int(inner.size);
+  args.in_inner = to_int(inner.from), args.out_inner = to_int(inner.to);
+  args.vectors = to_int(vectors);
+  set_each(args.size, rows.loops, &CopyDim::size);
+  set_each(args.in, rows.loops, &CopyDim::from);
+  set_each(args.out, rows.loops, &CopyDim::to);
+  args.items = to_int(items), args.items_per_group = to_int(per_group);
 
   KernelSpec spec;
   spec.source = "softmax.cl";
@@ -204,7 +213,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   define("ROWS", group_rows);
   define("UNIT", unit);
   spec.arguments = {Argument::input(0, size_of(from)), Argument::output(0, size_of(to)),
-                    int_struct(args)};
+                    Argument::value(args)};
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(group_rows), 1};
   if (along && lanes > 1) spec.shared = sizeof(float) * static_cast<size_t>(lanes * group_rows);
   spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(items, per_group)), spec.local[1], 1};

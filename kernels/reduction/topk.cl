@@ -2,8 +2,7 @@
 // INTEGER: T is int, else a storage type of floats; LARGEST: largest first; BY_INDEX: writes the
 // selected values in the order of the row.
 typedef struct {
-  int size[DIMS], from[DIMS], to[DIMS], at[DIMS];
-  int length, from_step, to_step, at_step;
+#include "kernels/reduction/topk_args.cl"
 } FN(Args);
 
 #if INTEGER

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/shape_util.h"
+#include "kernels/arguments.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -126,6 +127,11 @@ TuningPoint heuristic(const OpDesc&, const DeviceTraits& traits) {
   return {{{"GROUP", traits.is_cpu ? 16 : 64}}};
 }
 
+template <size_t DIMS>
+struct Args {
+#include "kernels/reduction/topk_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0], &at = desc.outputs[1];
   const Settings s = read_settings(desc.attributes, in.shape);
@@ -149,15 +155,18 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   spec.local[0] = group;
   std::reverse(dims.begin(), dims.end());
   dims.resize(loops);
-  std::vector<int64_t> values;
-  for (const CopyDim& d : dims) values.push_back(d.size);
-  for (const CopyDim& d : dims) values.push_back(d.from);
-  for (const CopyDim& d : dims) values.push_back(d.to);
-  for (const CopyDim& d : dims) values.push_back(d.along[0]);
-  values.insert(values.end(),
-                {in.shape[s.axis], in.strides[s.axis], out.strides[s.axis], at.strides[s.axis]});
+  const Argument args = with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
+    Args<dim_count> a{};
+    set_each(a.size, dims, &CopyDim::size);
+    set_each(a.from, dims, &CopyDim::from);
+    set_each(a.to, dims, &CopyDim::to);
+    set_each(a.at, dims, [](const CopyDim& d) { return d.along[0]; });
+    a.length = to_int(in.shape[s.axis]), a.from_step = to_int(in.strides[s.axis]);
+    a.to_step = to_int(out.strides[s.axis]), a.at_step = to_int(at.strides[s.axis]);
+    return Argument::value(a);
+  });
   spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)),
-                    Argument::output(1, size_of(at.type)), int_struct(values)};
+                    Argument::output(1, size_of(at.type)), args};
   return {{spec}, {}, 0};
 }
 

@@ -4,8 +4,7 @@
 // zeros, 1 border, 2 reflection), ALIGN (-1 and 1 are the centres of the corners).
 
 typedef struct {
-  int in_n, in_c, in_h, in_w, grid_n, grid_c, grid_h, grid_w, out_n, out_c, out_h, out_w;  // strides
-  int ih, iw, oh, ow, vectors, items;
+#include "kernels/sampling/grid_sample_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

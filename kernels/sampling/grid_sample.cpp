@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
-#include "kernels/movement/strided_copy.h"
 
 namespace clinfer {
 
@@ -140,6 +140,10 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   return points;
 }
 
+struct Args {
+#include "kernels/sampling/grid_sample_args.cl"
+};
+
 KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const Sampling s = sampling_of(desc.attributes);
   const int vector = point["VECTOR"];
@@ -158,12 +162,16 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
                   {"PADDING", std::to_string(static_cast<int>(s.padding))},
                   {"ALIGN", s.align_corners ? "1" : "0"}};
   spec.prologue = tail.prologue;
-  spec.arguments = {
-      Argument::input(0, size_of(desc.inputs[0].type)),
-      Argument::input(1, size_of(desc.inputs[1].type)),
-      Argument::output(0, size_of(desc.outputs[0].type)),
-      int_struct({in.n, in.c, in.h, in.w, grid.n, grid.c, grid.h, grid.w, out.n, out.c, out.h,
-                  out.w, data[2], data[3], shape[2], shape[3], vectors, items})};
+  Args args{};
+  set_strides(args, in, out);
+  args.grid_n = to_int(grid.n), args.grid_c = to_int(grid.c);
+  args.grid_h = to_int(grid.h), args.grid_w = to_int(grid.w);
+  args.ih = to_int(data[2]), args.iw = to_int(data[3]);
+  args.oh = to_int(shape[2]), args.ow = to_int(shape[3]);
+  args.vectors = to_int(vectors), args.items = to_int(items);
+  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
+                    Argument::input(1, size_of(desc.inputs[1].type)),
+                    Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
   set_items(spec, items, point);
   plan.launches.push_back(std::move(spec));

@@ -7,10 +7,11 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/expand.h"
-#include "kernels/shape_util.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -20,8 +21,6 @@ constexpr int64_t kMaxPad = 1 << 24;
 constexpr int64_t kMostPlaces = 1 << 22;  // positions along an axis, each with an entry in a table
 constexpr float kLeastScale = 1e-9f;  // any tensor is smaller; positions divided by it fit 64 bits
 constexpr size_t kMostDims = 5;       // of the general kernel
-
-int i32(int64_t v) { return static_cast<int>(v); }
 
 enum class Mode { nearest, linear, cubic, pillow_linear, pillow_cubic };
 enum class Coordinates {
@@ -234,13 +233,13 @@ Table make_table(const Style& style, const Axis& axis) {
     int64_t low = std::numeric_limits<int64_t>::max(), high = -1;
     for (const Term& term : terms)
       if (exists(term)) low = std::min(low, term.at), high = std::max(high, term.at);
-    table.start.push_back(high < 0 ? 0 : i32(low - axis.pad));
+    table.start.push_back(high < 0 ? 0 : to_int(low - axis.pad));
     table.taps = std::max(table.taps, high < 0 ? 1 : high - low + 1);
   }
   table.weight.assign(static_cast<size_t>(axis.out * table.taps), 0.f);
   for (int64_t o = 0; o < axis.out; ++o) {
     terms_of(style, axis, o, terms);
-    table.start[o] = i32(std::min<int64_t>(table.start[o], axis.in - table.taps));
+    table.start[o] = to_int(std::min<int64_t>(table.start[o], axis.in - table.taps));
     for (const Term& term : terms)
       if (exists(term))
         table.weight[o * table.taps + term.at - axis.pad - table.start[o]] +=
@@ -425,9 +424,9 @@ struct PackedTables {
   void add(const Table& table) {
     if (weights.size() + table.weight.size() > std::numeric_limits<int32_t>::max())
       fail_unsupported("the tables of positions are too large");
-    start_at.push_back(i32(static_cast<int64_t>(starts.size())));
-    weight_at.push_back(i32(static_cast<int64_t>(weights.size())));
-    taps.push_back(i32(table.taps));
+    start_at.push_back(to_int(static_cast<int64_t>(starts.size())));
+    weight_at.push_back(to_int(static_cast<int64_t>(weights.size())));
+    taps.push_back(to_int(table.taps));
     starts.insert(starts.end(), table.start.begin(), table.start.end());
     weights.insert(weights.end(), table.weight.begin(), table.weight.end());
   }
@@ -545,6 +544,10 @@ TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   });
 }
 
+struct TileArgs {
+#include "kernels/sampling/interpolate_args.cl"
+};
+
 KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const int vector = point["VECTOR"], tile_p = point["TILE_P"], lanes = point["LANES"],
             rows = point["ROWS"];
@@ -593,31 +596,31 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   const size_t bytes = size_of(in.type);
   spec.arguments = {Argument::input(0, bytes), Argument::packed(0, sizeof(int32_t)),
                     Argument::packed(1, sizeof(float)), Argument::output(0, bytes),
-                    int_struct({in.strides[0],
-                                in_stride[0],
-                                in_stride[1],
-                                in_stride[2],
-                                out.strides[0],
-                                out_stride[0],
-                                out_stride[1],
-                                out_stride[2],
-                                size[0],
-                                size[1],
-                                size[2],
-                                packed.start_at[0],
-                                packed.start_at[1],
-                                packed.start_at[2],
-                                packed.weight_at[0],
-                                packed.weight_at[1],
-                                packed.weight_at[2],
-                                packed.taps[0],
-                                packed.taps[1],
-                                packed.taps[2],
-                                channels,
-                                vectors,
-                                row_tiles,
-                                tiles,
-                                per_item})};
+                    Argument::value(TileArgs{.in_n = to_int(in.strides[0]),
+                                             .in_d = to_int(in_stride[0]),
+                                             .in_h = to_int(in_stride[1]),
+                                             .in_w = to_int(in_stride[2]),
+                                             .out_n = to_int(out.strides[0]),
+                                             .out_d = to_int(out_stride[0]),
+                                             .out_h = to_int(out_stride[1]),
+                                             .out_w = to_int(out_stride[2]),
+                                             .od = to_int(size[0]),
+                                             .oh = to_int(size[1]),
+                                             .ow = to_int(size[2]),
+                                             .start_d = packed.start_at[0],
+                                             .start_h = packed.start_at[1],
+                                             .start_w = packed.start_at[2],
+                                             .weight_d = packed.weight_at[0],
+                                             .weight_h = packed.weight_at[1],
+                                             .weight_w = packed.weight_at[2],
+                                             .kd = packed.taps[0],
+                                             .kh = packed.taps[1],
+                                             .kw = packed.taps[2],
+                                             .channels = to_int(channels),
+                                             .vectors = to_int(vectors),
+                                             .row_tiles = to_int(row_tiles),
+                                             .tiles = to_int(tiles),
+                                             .tiles_per_item = to_int(per_item)})};
   const Tail tail = make_tail(desc, vector, tail_axes(rank), plan);
   spec.prologue = tail.prologue;
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
@@ -656,6 +659,10 @@ std::vector<TuningPoint> general_space(const OpDesc&, const DeviceTraits& traits
   return space;
 }
 
+struct GeneralArgs {
+#include "kernels/sampling/interpolate_general_args.cl"
+};
+
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const TensorDesc &in = desc.inputs[0], &out = desc.outputs[0];
   const size_t rank = in.shape.size();
@@ -675,17 +682,20 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
     in_strides[i] = in.strides[order[i]];
     out_strides[i] = out.strides[order[i]];
   }
-  std::vector<int64_t> args;
-  for (const auto* part : {&sizes, &in_strides, &out_strides})
-    args.insert(args.end(), part->begin(), part->end());
-  for (const auto* part : {&packed.start_at, &packed.weight_at, &packed.taps})
-    args.insert(args.end(), part->begin(), part->end());
+  GeneralArgs args{};
+  set_each(args.size, sizes);
+  set_each(args.in, in_strides);
+  set_each(args.out, out_strides);
+  set_each(args.start, packed.start_at);
+  set_each(args.weight, packed.weight_at);
+  set_each(args.taps, packed.taps);
   const TailAxes axes = tail_axes(rank);
-  for (int axis : {axes.n, axes.h, axes.w, axes.c}) {
+  const auto place = [&](int axis) {
     const auto at = std::find(order.begin(), order.end(), static_cast<size_t>(axis));
-    args.push_back(axis < 0 || at == order.end() ? -1 : at - order.begin());
-  }
-  args.push_back(out.elements());
+    return axis < 0 || at == order.end() ? -1 : static_cast<int>(at - order.begin());
+  };
+  args.n = place(axes.n), args.h = place(axes.h), args.w = place(axes.w), args.c = place(axes.c);
+  args.elements = to_int(out.elements());
 
   KernelPlan plan;
   packed.pack(plan);
@@ -698,7 +708,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   const size_t bytes = size_of(in.type);
   spec.arguments = {Argument::input(0, bytes), Argument::packed(0, sizeof(int32_t)),
                     Argument::packed(1, sizeof(float)), Argument::output(0, bytes),
-                    int_struct(args)};
+                    Argument::value(args)};
   const Tail tail = make_tail(desc, 1, axes, plan);
   spec.prologue = tail.prologue;
   spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());

@@ -5,10 +5,7 @@
 // size; a weight of 0 marks a pad), LOCAL (work-group).
 
 typedef struct {
-  int size[5], in[5], out[5];             // of the output; strides
-  int start[5], weight[5], taps[5];       // offsets of the tables; lengths
-  int n, h, w, c;                         // the numbers of these dimensions, for the tail; -1: none
-  int elements;
+#include "kernels/sampling/interpolate_general_args.cl"
 } FN(Args);
 
 int FN(index_of)(const int *index, int dim) { return dim < 0 ? 0 : index[dim]; }

@@ -7,12 +7,7 @@
 // channels are no multiple of VECTOR.
 
 typedef struct {
-  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
-  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-  int end_d, end_h, end_w;  // sizes with the end pads
-  int channels, vectors;
-  // Tiles of a row, of all rows of all images, of a work-item.
-  int row_tiles, tiles, tiles_per_item;
+#include "kernels/sampling/pooling_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/expand.h"
 #include "kernels/shape_util.h"
@@ -171,44 +172,28 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   if (outputs.size() > 1) store_ints(indices, outputs[1]);
 }
 
-int i32(int64_t v) { return static_cast<int>(v); }
-
-// The arguments common to all kernels, in their order.
-struct Geometry {
-  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw, end_d, end_h, end_w;
-  explicit Geometry(const PoolShape& s)
-      : id(i32(s.in[0])),
-        ih(i32(s.in[1])),
-        iw(i32(s.in[2])),
-        od(i32(s.out[0])),
-        oh(i32(s.out[1])),
-        ow(i32(s.out[2])),
-        kd(i32(s.kernel[0])),
-        kh(i32(s.kernel[1])),
-        kw(i32(s.kernel[2])),
-        sd(i32(s.stride[0])),
-        sh(i32(s.stride[1])),
-        sw(i32(s.stride[2])),
-        dd(i32(s.dilation[0])),
-        dh(i32(s.dilation[1])),
-        dw(i32(s.dilation[2])),
-        pd(i32(s.pad[0])),
-        ph(i32(s.pad[1])),
-        pw(i32(s.pad[2])),
-        end_d(i32(s.end[0])),
-        end_h(i32(s.end[1])),
-        end_w(i32(s.end[2])) {}
+struct TileArgs {
+#include "kernels/sampling/pooling_args.cl"
 };
 
-// Strides of input and output with adjacent channels.
-struct ImageStrides {
-  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;
-  explicit ImageStrides(const OpDesc& desc) {
-    const PixelStrides in = pixel_strides(desc.inputs[0]), out = pixel_strides(desc.outputs[0]);
-    in_n = i32(in.n), in_d = i32(in.d), in_h = i32(in.h), in_w = i32(in.w);
-    out_n = i32(out.n), out_d = i32(out.d), out_h = i32(out.h), out_w = i32(out.w);
-  }
+struct WideArgs {
+#include "kernels/sampling/pooling_wide_args.cl"
 };
+
+struct GeneralArgs {
+#include "kernels/sampling/pooling_general_args.cl"
+};
+
+// The arguments that all three have; the others are 0.
+template <typename Args>
+Args common_arguments(const OpDesc& desc, const PoolShape& s) {
+  Args args{};
+  set_strides(args, pixel_strides(desc.inputs[0]), pixel_strides(desc.outputs[0]));
+  set_geometry(args, s);
+  args.end_d = to_int(s.end[0]), args.end_h = to_int(s.end[1]), args.end_w = to_int(s.end[2]);
+  args.channels = to_int(s.in_channels);
+  return args;
+}
 
 // The maxima of bytes are bytes; the tail may convert floats to bytes.
 std::string reject_stored(const OpDesc& desc) {
@@ -233,14 +218,6 @@ void add_tail(const OpDesc& desc, int vector, KernelSpec& spec, KernelPlan& plan
 }
 
 // ---- tile --------------------------------------------------------------------------------------
-
-// Members as in pooling.cl.
-struct TileArgs {
-  ImageStrides strides;
-  Geometry geometry;
-  int channels, vectors;
-  int row_tiles, tiles, tiles_per_item;
-};
 
 std::string reject_tile_pool(const OpDesc& desc, const DeviceTraits&) {
   return reject_image(desc, 16);
@@ -320,8 +297,9 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
   const double work = 4.0 * static_cast<double>(s.taps() * s.in_channels) * tile_p;
   const int64_t per_item = traits.is_cpu ? tiles_per_item(tiles, 1, work, traits)
                                          : ceil_div(ceil_div(tiles, rows), kMaxGroups);
-  const TileArgs args{ImageStrides(desc), Geometry(s), i32(s.in_channels), i32(vectors),
-                      i32(row_tiles),     i32(tiles),  i32(per_item)};
+  auto args = common_arguments<TileArgs>(desc, s);
+  args.vectors = to_int(vectors), args.row_tiles = to_int(row_tiles);
+  args.tiles = to_int(tiles), args.tiles_per_item = to_int(per_item);
 
   KernelPlan plan;
   KernelSpec spec;
@@ -369,14 +347,6 @@ const KernelFamily kTile{"pool_tile",   1, reject_tile_pool, pool_tile_space, po
 
 // ---- wide --------------------------------------------------------------------------------------
 
-// Members as in pooling_wide.cl.
-struct WideArgs {
-  ImageStrides strides;
-  Geometry geometry;
-  int channels, vectors;
-  int pixels, pixels_per_group;
-};
-
 std::string reject_wide(const OpDesc& desc, const DeviceTraits& traits) {
   if (traits.is_cpu) return "shares a window among work-items, which a CPU does not gain from";
   if (traits.max_work_group < 64) return "work-groups are too small";
@@ -417,8 +387,9 @@ KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   const int vector = point["VECTOR"], lanes = point["LANES"], slices = point["SLICES"];
   const int64_t vectors = ceil_div(s.in_channels, vector),
                 per_group = ceil_div(s.pixels(), kMaxGroups);
-  const WideArgs args{ImageStrides(desc), Geometry(s),     i32(s.in_channels),
-                      i32(vectors),       i32(s.pixels()), i32(per_group)};
+  auto args = common_arguments<WideArgs>(desc, s);
+  args.vectors = to_int(vectors);
+  args.pixels = to_int(s.pixels()), args.pixels_per_group = to_int(per_group);
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "pooling_wide.cl";
@@ -442,18 +413,6 @@ const KernelFamily kWide{"pool_wide", 1, reject_wide, wide_space, wide_heuristic
 
 // ---- general -----------------------------------------------------------------------------------
 
-// Members as in pooling_general.cl.
-struct GeneralArgs {
-  std::array<int, 5> in, out, index;  // strides n, c, d, h, w
-  Geometry geometry;
-  int channels, index_range, elements;
-};
-
-std::array<int, 5> all_strides(const TensorDesc& desc) {
-  const PixelStrides s = pixel_strides(desc);
-  return {i32(s.n), i32(s.c), i32(s.d), i32(s.h), i32(s.w)};
-}
-
 std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
   if (std::string why = reject_stored(desc); !why.empty()) return why;
   if (desc.outputs.size() > 1) {
@@ -475,13 +434,12 @@ std::vector<TuningPoint> general_space(const OpDesc&, const DeviceTraits& traits
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const PoolShape s = resolve(desc);
   const bool indices = desc.outputs.size() > 1;
-  const GeneralArgs args{all_strides(desc.inputs[0]),
-                         all_strides(desc.outputs[0]),
-                         indices ? all_strides(desc.outputs[1]) : std::array<int, 5>{},
-                         Geometry(s),
-                         i32(s.in_channels),
-                         indices ? i32(index_range(desc.attributes, desc.inputs[0].shape)) : 1,
-                         i32(desc.outputs[0].elements())};
+  auto args = common_arguments<GeneralArgs>(desc, s);
+  const PixelStrides index = indices ? pixel_strides(desc.outputs[1]) : PixelStrides{};
+  args.index_n = to_int(index.n), args.index_c = to_int(index.c), args.index_d = to_int(index.d);
+  args.index_h = to_int(index.h), args.index_w = to_int(index.w);
+  args.index_range = indices ? to_int(index_range(desc.attributes, desc.inputs[0].shape)) : 1;
+  args.elements = to_int(desc.outputs[0].elements());
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "pooling_general.cl";

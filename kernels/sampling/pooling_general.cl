@@ -5,13 +5,7 @@
 // channels, else pixels).
 
 typedef struct {
-  int in_n, in_c, in_d, in_h, in_w, out_n, out_c, out_d, out_h, out_w;  // strides
-  int index_n, index_c, index_d, index_h, index_w;
-  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-  int end_d, end_h, end_w;  // sizes with the end pads
-  int channels;
-  int index_range;  // indices are taken modulo this
-  int elements;
+#include "kernels/sampling/pooling_general_args.cl"
 } FN(Args);
 
 WORK_GROUP(LOCAL, 1, 1)

@@ -4,11 +4,7 @@
 // power of 2), LOAD and SAVE (of vectors, aligned or not).
 
 typedef struct {
-  int in_n, in_d, in_h, in_w, out_n, out_d, out_h, out_w;  // strides
-  int id, ih, iw, od, oh, ow, kd, kh, kw, sd, sh, sw, dd, dh, dw, pd, ph, pw;
-  int end_d, end_h, end_w;  // sizes with the end pads
-  int channels, vectors;
-  int pixels, pixels_per_group;
+#include "kernels/sampling/pooling_wide_args.cl"
 } FN(Args);
 
 #define FV FLOATV(VECTOR)

@@ -1,0 +1,7 @@
+// Arguments of convolution_mma.cl, for OpenCL C and C++.
+int in_n, in_h, in_w, out_n, out_h, out_w;  // strides
+#include "kernels/common/geometry_args.cl"
+int in_channels, out_channels, blocks;  // of one group
+int parts, steps;                       // steps of one tap, of one slice
+int pixels;
+int outside;  // four bytes with the value of pixels outside the input

@@ -1,0 +1,6 @@
+// Arguments of convolution_wgmma.cl, for OpenCL C and C++.
+int in_n, in_h, in_w;     // strides in chunks
+int out_n, out_h, out_w;  // strides
+#include "kernels/common/geometry_args.cl"
+int chunks;  // of one tap
+int out_channels, blocks, steps, pixels;

@@ -28,6 +28,7 @@
 #include "gst/infer/properties.h"
 #include "gst/infer/settings.h"
 #include "gst/infer/statistics.h"
+#include "gst/infer/track_results.h"
 #include "gst/meta/meta.h"
 
 namespace clinfer {
@@ -47,6 +48,7 @@ struct Job {
   std::shared_ptr<const Session> session;  // null: passes while the model is not ready
   std::shared_ptr<FrameInput> input;  // the batcher keeps it for as long as the device needs it
   std::list<Inference> inferences;    // one for the whole frame, or one per region
+  std::vector<InferenceRegion> known_regions;  // tracked objects that have a result already
   // As the properties were when the frame came.
   DecodeSettings decode;
   std::shared_ptr<const ObjectRules> rules;
@@ -120,6 +122,7 @@ class Element final : public Readings {
   void warn_of_unknown_classes(const Network& network, const ObjectRules& rules);
   void decode(Job& job, FrameResult& result,
               const std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>& finished);
+  void repeat_results(const Job& job, FrameResult& result);
   void warn_of_copies(const std::string& why);
   size_t frames_in_flight_for(const Settings& settings, const Session* session) const;
   bool fed_live();
@@ -194,6 +197,10 @@ class Element final : public Readings {
     double proportion = 1;
     guint64 processed = 0, dropped = 0;
   } qos_;
+
+  // For reclassify-interval.
+  TrackResults track_results_;
+  std::weak_ptr<const Session> classified_with_;  // used by the streaming thread only
 
   std::atomic<bool> live_{false};
   ServiceTime service_time_;

@@ -196,11 +196,25 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
   job.input = make_input(job);
   job.visible = job.input->visible();
   const Rect whole = job.input->region();
-  std::vector<InferenceRegion> regions{{std::nullopt, whole}};
+  std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt}};
   if (settings.inference_region == RegionChoice::roi_list)
     regions = regions_to_infer(job.buffer.get(), job.visible, settings.object_class);
+  if (settings.reclassify_interval != 1) {
+    if (classified_with_.lock() != job.session) {
+      track_results_.clear();  // another model says something else
+      classified_with_ = job.session;
+    }
+    track_results_.next_frame();
+    std::erase_if(regions, [&](const InferenceRegion& region) {
+      if (!region.track || track_results_.is_due(*region.track, settings.reclassify_interval))
+        return false;
+      job.known_regions.push_back(region);
+      return true;
+    });
+  }
   if (job.rules->has_regions() || job.rules->has_tiles()) regions.clear();
-  for (const Rect& part : job.rules->parts(job.visible)) regions.push_back({std::nullopt, part});
+  for (const Rect& part : job.rules->parts(job.visible))
+    regions.push_back({std::nullopt, part, std::nullopt});
   const Clip::Frames clip = job.session->network.clip_length > 1 ? clip_.frames() : Clip::Frames();
   ModelBatcher& batcher = *job.session->shared->batcher;
   const ModelBatcher::BatchWait wait = batch_wait(settings);
@@ -500,7 +514,10 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   result.model = network.name;
   result.visible = job->visible;
   const Clock::time_point waited = Clock::now();
-  if (session != nullptr) decode(*job, result, finished);
+  if (session != nullptr) {
+    decode(*job, result, finished);
+    repeat_results(*job, result);
+  }
   const std::vector<Rect> new_regions =
       job->rules->has_regions() ? job->rules->parts(result.visible) : std::vector<Rect>();
   hold_results(result, new_regions.empty() ? job->hold_results : 0);
@@ -577,6 +594,22 @@ void Element::decode(Job& job, FrameResult& result,
          network.name.c_str()),
         ("unset tiles, or set regions to get results for parts of the picture"));
   job.rules->keep_wanted(result.parts, rects, result.visible, network.labels, job.decode);
+}
+
+// Keeps what was said of tracked objects, and repeats it of those that were not inferred again.
+void Element::repeat_results(const Job& job, FrameResult& result) {
+  size_t part = 0;
+  for (const Job::Inference& inference : job.inferences) {
+    if (part == result.parts.size()) break;
+    if (inference.region.track)
+      track_results_.store(*inference.region.track, result.parts[part], inference.region.rect);
+    ++part;
+  }
+  for (const InferenceRegion& region : job.known_regions)
+    if (std::optional<PartResult> last = track_results_.last(*region.track, region.rect)) {
+      last->region = region.index;
+      result.parts.push_back(std::move(*last));
+    }
 }
 
 // Whether a frame passes without the inference that failed: frames of a live source do when the

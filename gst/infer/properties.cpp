@@ -296,6 +296,11 @@ const std::vector<ElementProperty>& element_properties() {
           "With inference-region=roi-list: take only regions with these labels, comma separated "
           "(unset: all)",
           kPlaying),
+      number<&S::reclassify_interval>(
+          "reclassify-interval", "Reclassify interval",
+          "With inference-region=roi-list: infer an object with an id (cltrack) on every Nth frame "
+          "on which it is (0: once), and repeat the last result on the others, marked as held",
+          0, 1000000, kControllable),
       text<&S::classes>("classes", "Classes",
                         "Objects wanted: labels or their numbers, comma separated (unset: all)",
                         kPlaying),

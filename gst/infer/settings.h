@@ -35,7 +35,8 @@ struct Settings : ModelOptions {
   unsigned inference_interval = 1;
   unsigned clip_stride = 1;
   RegionChoice inference_region = RegionChoice::full_frame;
-  std::string object_class;  // labels, comma separated; empty: all
+  std::string object_class;          // labels, comma separated; empty: all
+  unsigned reclassify_interval = 1;  // frames of a track; 0: once
   // Parsed by ObjectRules; empty: no rule.
   std::string classes, thresholds, min_size, max_size, regions, tiles;
   OverloadPolicy overload_policy = OverloadPolicy::block;

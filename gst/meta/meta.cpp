@@ -113,6 +113,12 @@ Answers answers_of(const Results& results, const std::string& model) {
   return answers;
 }
 
+void mark_held(Answers& answers) {
+  for (ClassificationView& answer : answers.classifications) answer.held = true;
+  for (TextView& text : answers.texts) text.held = true;
+  for (TensorView& embedding : answers.embeddings) embedding.held = true;
+}
+
 void append(Answers& to, const Answers& from) {
   const auto add = [](auto& list, const auto& more) {
     list.insert(list.end(), more.begin(), more.end());
@@ -301,6 +307,7 @@ class Attachment {
     for (const PartResult& part : result.parts) {
       const Affine affine = affine_of(part.placement, visible_);
       Answers answers = answers_of(part.results, result.model);
+      if (part.held) mark_held(answers);
       move_answers(answers, affine);
       if (!part.region) {
         add_objects(part, affine, 0, result.model, labels);
@@ -374,6 +381,7 @@ class Attachment {
       RegionView view = region_of(detection, labels, model);
       if (!move_region(view, affine, width(), height())) continue;
       view.parent_id = parent;
+      view.held = part.held;
       add_object(view);
       added.push_back(std::move(view));
     }
@@ -436,7 +444,8 @@ std::vector<InferenceRegion> regions_to_infer(GstBuffer* buffer, const Rect& vis
     const int right = std::min(view.x + view.width, visible.width);
     const int bottom = std::min(view.y + view.height, visible.height);
     if (right > left && bottom > top)
-      regions.push_back({nth, {visible.x + left, visible.y + top, right - left, bottom - top}});
+      regions.push_back(
+          {nth, {visible.x + left, visible.y + top, right - left, bottom - top}, view.track_id});
   }
   return regions;
 }

@@ -24,8 +24,9 @@ std::optional<PictureBox> to_picture(const Detection& detection, const Placement
 
 // A part of a frame to infer: all of it, or one of the regions on its buffer.
 struct InferenceRegion {
-  std::optional<size_t> index;  // among the regions that read_regions() gives
-  Rect rect;                    // pixels of the frame; width 0: all of it
+  std::optional<size_t> index;    // among the regions that read_regions() gives
+  Rect rect;                      // pixels of the frame; width 0: all of it
+  std::optional<uint64_t> track;  // of the object
 };
 
 // The regions on a buffer whose label is among `object_class` (comma separated; empty: any),
@@ -38,6 +39,7 @@ struct PartResult {
   Results results;
   Placement placement;
   std::optional<size_t> region;  // InferenceRegion::index
+  bool held = false;             // of an earlier frame
 };
 
 struct FrameResult {

@@ -124,6 +124,17 @@ double number(const GstStructure* s, const char* field, double otherwise = 0) {
   return gst_structure_get_double(s, field, &value) ? value : otherwise;
 }
 
+// ---- results of an earlier frame
+
+void set_held(GstStructure* s, bool held) {
+  if (held) gst_structure_set(s, "held", G_TYPE_BOOLEAN, TRUE, nullptr);
+}
+
+bool is_held(const GstStructure* s) {
+  gboolean held = FALSE;
+  return gst_structure_get_boolean(s, "held", &held) && held;
+}
+
 // ---- data with its type and dimensions
 
 void set_data(GstStructure* s, const char* type, const std::vector<int>& dims, const Bytes& data) {
@@ -159,6 +170,7 @@ TensorView read_tensor(const GstStructure* s) {
     for (const TypeName& type : kTypes)
       if (type.number == precision) view.type = type.engine;
   view.data = read_data(s);
+  view.held = is_held(s);
   return view;
 }
 
@@ -168,6 +180,7 @@ Structure tensor_structure(const TensorView& tensor) {
   set(s.get(), "layer_name", tensor.name);
   set(s.get(), "model_name", tensor.model);
   set_data(s.get(), tensor.type.c_str(), tensor.dims, tensor.data);
+  set_held(s.get(), tensor.held);
   return s;
 }
 
@@ -204,6 +217,7 @@ Structure classification_structure(const ClassificationView& answer) {
   set(s.get(), "label", answer.label.empty() ? std::to_string(answer.label_id) : answer.label);
   set(s.get(), "label_id", answer.label_id);
   set(s.get(), "confidence", answer.confidence);
+  set_held(s.get(), answer.held);
   return s;
 }
 
@@ -217,6 +231,7 @@ ClassificationView read_classification(const GstStructure* s) {
   if (gst_structure_get_int(s, "label_id", &view.label_id) &&
       view.label == std::to_string(view.label_id))
     view.label.clear();
+  view.held = is_held(s);
   return view;
 }
 
@@ -227,6 +242,7 @@ Structure text_structure(const TextView& text) {
   set(s.get(), "model_name", text.model);
   set(s.get(), "label", text.text);
   set(s.get(), "confidence", text.confidence);
+  set_held(s.get(), text.held);
   return s;
 }
 
@@ -236,6 +252,7 @@ TextView read_text(const GstStructure* s) {
   view.text = text_of(s, "label");
   view.model = text_of(s, "model_name");
   view.confidence = static_cast<float>(number(s, "confidence"));
+  view.held = is_held(s);
   return view;
 }
 
@@ -260,6 +277,7 @@ Structure detection_structure(const RegionView& region, int width, int height) {
   if (region.label_id) set(s.get(), "label_id", *region.label_id);
   set_some(s.get(), "label", region.label);
   set_some(s.get(), "model_name", region.model);
+  set_held(s.get(), region.held);
   if (region.corners) {
     const OrientedBox box = oriented_box(*region.corners, width, height);
     set(s.get(), "x_center", box.x_center);
@@ -287,6 +305,7 @@ void read_detection(const GstStructure* s, RegionView& region) {
   region.confidence = number(s, "confidence");
   gint label_id = 0;
   if (gst_structure_get_int(s, "label_id", &label_id)) region.label_id = label_id;
+  region.held = is_held(s);
   region.label = text_of(s, "label");
   region.model = text_of(s, "model_name");
   if (region.label.empty() && region.label_id &&

@@ -52,12 +52,15 @@ struct Affine {
   double x_scale = 1, x_shift = 0, y_scale = 1, y_shift = 0;
 };
 
+// held: repeated from an earlier frame.
 struct ClassificationView : Classification {
   std::string model;
+  bool held = false;
 };
 
 struct TextView : RecognizedText {
   std::string model;
+  bool held = false;
 };
 
 // A tensor, or a named vector.
@@ -67,6 +70,7 @@ struct TensorView {
   std::string model;
   std::vector<int> dims;
   Bytes data;  // null: not attached
+  bool held = false;
 };
 
 // Values of cells that cover part of the picture evenly, row by row.
@@ -109,6 +113,7 @@ struct RegionView : Answers {
   std::vector<std::string> zones;  // that the object is in
   std::string roi_type;
   bool has_detection = false;  // a network found it; else `box` is the rectangle above
+  bool held = false;           // on an earlier frame
   PictureBox box;
   double confidence = 0;
   std::optional<int> label_id;

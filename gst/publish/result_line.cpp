@@ -17,6 +17,10 @@ void write_model(JsonWriter& json, const std::string& model) {
   if (!model.empty()) json.key("model").begin_object().key("name").value(model).end_object();
 }
 
+void write_held(JsonWriter& json, bool held) {
+  if (held) json.key("held").raw("true");
+}
+
 // Keys of an object that the network's own names could meet.
 class Keys {
  public:
@@ -168,18 +172,21 @@ void write_answers(JsonWriter& json, Keys& keys, const Answers& answers) {
     if (!answer.label.empty()) json.key("label").value(answer.label);
     json.key("confidence").value(answer.confidence);
     write_model(json, answer.model);
+    write_held(json, answer.held);
     json.end_object();
   }
   for (const TextView& text : answers.texts) {
     keys.add("text").begin_object();
     json.key("label").value(text.text).key("confidence").value(text.confidence);
     write_model(json, text.model);
+    write_held(json, text.held);
     json.end_object();
   }
   for (const TensorView& embedding : answers.embeddings) {
     keys.add("embedding").begin_object();
     json.key("name").value(embedding.name);
     write_model(json, embedding.model);
+    write_held(json, embedding.held);
     json.key("dims").begin_array();
     for (const int dimension : embedding.dims) json.value(dimension);
     json.end_array();
@@ -206,6 +213,7 @@ void write_detection(JsonWriter& json, const RegionView& region, const FrameFact
     if (region.label_id) json.key("label_id").value(*region.label_id);
   }
   if (!region.label.empty()) json.key("label").value(region.label);
+  write_held(json, region.held);
   json.end_object();
 }
 

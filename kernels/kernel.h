@@ -89,6 +89,9 @@ struct Argument {
   static Argument workspace(size_t unit) { return {Kind::workspace, 0, unit}; }
   template <typename T>
   static Argument value(const T& v) {
+    // Members of four bytes have one layout in C++ and OpenCL C. Each device takes 1024 bytes.
+    static_assert(std::is_standard_layout_v<T> && std::is_trivially_copyable_v<T>);
+    static_assert(alignof(T) == 4 && sizeof(T) % 4 == 0 && sizeof(T) <= 768);
     Argument a;
     a.bytes.resize(sizeof(T));
     std::memcpy(a.bytes.data(), &v, sizeof(T));

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <utility>
 
 namespace clinfer {
 
@@ -117,5 +121,21 @@ const Function* find_in(const Function (&table)[N], std::string_view name) {
 
 const UnaryFunction* find_unary(std::string_view name) { return find_in(kUnary, name); }
 const BinaryFunction* find_binary(std::string_view name) { return find_in(kBinary, name); }
+
+std::string exact_text(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  char text[32];
+  std::snprintf(text, sizeof text, "as_float(0x%08xu)", bits);
+  return text;
+}
+
+std::string with_parameters(std::string_view expression, float alpha, float beta) {
+  std::string text(expression);
+  for (const auto& [name, value] : {std::pair{"ALPHA", alpha}, std::pair{"BETA", beta}})
+    for (size_t at; (at = text.find(name)) != std::string::npos;)
+      text.replace(at, std::strlen(name), exact_text(value));
+  return text;
+}
 
 }  // namespace clinfer

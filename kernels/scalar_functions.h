@@ -2,6 +2,7 @@
 // the same table.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace clinfer {
@@ -23,5 +24,10 @@ struct BinaryFunction {
 
 const UnaryFunction* find_unary(std::string_view name);  // nullptr when unknown
 const BinaryFunction* find_binary(std::string_view name);
+
+// The value as an OpenCL expression, exactly.
+std::string exact_text(float value);
+// The expression with the values of ALPHA and BETA.
+std::string with_parameters(std::string_view expression, float alpha, float beta);
 
 }  // namespace clinfer

@@ -179,7 +179,7 @@ ElementType index_type(const Attributes& attributes, const char* name, ElementTy
   return type;
 }
 
-Tensor found_rows(const Tensor& filled) {
+Tensor trim_unused_rows(const Tensor& filled) {
   if (filled.shape().size() != 2) return filled;
   const int64_t columns = filled.shape()[1];
   int64_t rows = filled.shape()[0];

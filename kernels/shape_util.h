@@ -62,9 +62,9 @@ void copy_view(const Tensor& from, const TensorDesc& view, Tensor& to);
 // Copies all bytes; both must have the same type and number of elements.
 void copy_all(const Tensor& from, Tensor& to);
 
-// The rows of a matrix before the unused ones that a kernel has filled (OpDef::upper_bounds); any
-// other tensor unchanged.
-Tensor found_rows(const Tensor& filled);
+// Returns the rows of a matrix before those that a kernel has marked as unused
+// (OpDef::rows_depend_on_data); any other tensor unchanged.
+Tensor trim_unused_rows(const Tensor& filled);
 
 // Advances `index` to the next one in row-major order; returns false after the last.
 inline bool next_index(Shape& index, const Shape& shape) {

@@ -12,23 +12,6 @@ namespace {
 
 constexpr int64_t kChannelPadding = 16;  // widest vector a kernel loads
 
-// Exact text of a float; decimal text would round.
-std::string literal(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  char text[32];
-  std::snprintf(text, sizeof text, "as_float(0x%08xu)", bits);
-  return text;
-}
-
-std::string spliced(std::string_view expression, const PostOp& op) {
-  std::string text(expression);
-  for (const auto& [name, value] : {std::pair{"ALPHA", op.alpha}, std::pair{"BETA", op.beta}})
-    for (size_t at; (at = text.find(name)) != std::string::npos;)
-      text.replace(at, std::strlen(name), literal(value));
-  return text;
-}
-
 // Size and stride of an operand along logical dimension `dim` of the output, aligned as in numpy;
 // the stride is 0 if the operand is broadcast.
 struct Dim {
@@ -158,6 +141,14 @@ std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes) {
   return "";
 }
 
+std::string step_text(const PostOp& op, const std::string& type) {
+  if (op.is_unary())
+    return "  x = " + with_parameters(find_unary(op.function)->opencl, op.alpha, op.beta) + ";\n";
+  const std::string swap = "  const " + type + " other = x;\n  x = y;\n  y = other;\n";
+  return (op.swapped ? swap : "") + "  x = " + std::string(find_binary(op.function)->opencl) +
+         ";\n";
+}
+
 Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan& plan) {
   Tail tail;
   std::string params, args, body;
@@ -196,7 +187,7 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
       continue;
     }
     if (op.is_unary()) {
-      body += "  x = " + spliced(find_unary(op.function)->opencl, op) + ";\n";
+      body += step_text(op, float_v);
       continue;
     }
     const std::string name = operand_name(operands++);
@@ -258,9 +249,7 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
                 " : 0.0f;\n      y = LOADV_PRIVATE(" + v + ", part);\n    }\n";
       }
     }
-    std::string expression(find_binary(op.function)->opencl);
-    if (op.swapped) body += "    const " + float_v + " other = x;\n    x = y;\n    y = other;\n";
-    body += "    x = " + expression + ";\n  }\n";
+    body += step_text(op, float_v) + "  }\n";
   }
   tail.prologue = "#define TAIL_PARAMS " + params + "\n#define TAIL_ARGS " + args + "\n";
   if (desc.tail.empty()) {
@@ -272,6 +261,13 @@ Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan&
                      "  return x;\n}\n";
   }
   return tail;
+}
+
+void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& spec,
+              KernelPlan& plan) {
+  const Tail tail = make_tail(desc, vector, axes, plan);
+  spec.prologue += tail.prologue;
+  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
 }
 
 bool quantizes(const std::vector<PostOp>& tail) {

@@ -39,11 +39,19 @@ struct Tail {
 // `vector` is V: 1, 2, 4, 8 or 16. Constant operands are packed as f32 (appended to plan.packed)
 // and padded to whole vectors.
 Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan& plan);
+// Adds the tail to a launch that has all other arguments; those constants of `plan` that the
+// launch's own arguments name must be there.
+void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& spec,
+              KernelPlan& plan);
 
 // Returns the reason why make_tail cannot express this tail with these axes, or "": an operand that
 // varies along a dimension that no loop variable indexes, a channel stride other than 0 or 1 with
 // vector > 1, or an unknown function.
 std::string reject_tail(const OpDesc& desc, int vector, const TailAxes& axes);
+
+// OpenCL C that applies a function of one or two operands to x, of `type`. The second operand is y,
+// which may change.
+std::string step_text(const PostOp& op, const std::string& type);
 
 // True if the tail produces bytes ("to_byte"): output 0 then has type u8, and the operation itself
 // computes floats.

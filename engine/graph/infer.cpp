@@ -98,7 +98,7 @@ void Inference::infer(Node& node) {
   if (!infer_own(node)) {
     std::vector<ValueInfo> infos = known_inputs(node);
     // How much is found in known values is known as well.
-    if (node.def->upper_bounds) complete(node, infos);
+    if (node.def->rows_depend_on_data) complete(node, infos);
     try {
       infer_with(node, infos);
     } catch (const Error& error) {
@@ -190,7 +190,8 @@ size_t own_inputs(const Node& node) {
 bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& dependent) {
   return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& input) {
     const Node& from = *input.node;
-    return dependent.count(&from) || (from.def && from.def->upper_bounds && from.bodies.empty());
+    return dependent.count(&from) ||
+           (from.def && from.def->rows_depend_on_data && from.bodies.empty());
   });
 }
 

@@ -456,7 +456,7 @@ class NetReader {
       bool same = stated.shape.size() == inferred.shape.size();
       for (size_t d = 0; same && d < stated.shape.size(); ++d)
         same = stated.shape[d] == kDynamic || stated.shape[d] == inferred.shape[d] ||
-               (layer.node->def && layer.node->def->upper_bounds &&
+               (layer.node->def && layer.node->def->rows_depend_on_data &&
                 stated.shape[d] < inferred.shape[d]);
       if (!same)
         bad("output " + std::to_string(i) + " has the shape " + to_string(inferred.shape) +

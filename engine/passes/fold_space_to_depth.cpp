@@ -158,7 +158,7 @@ void fold_space_to_depth(Graph& graph, const PassContext&) {
     const auto blocks = before.is("Concat")         ? of_slices(before)
                         : before.is("SpaceToDepth") ? of_space_to_depth(before)
                                                     : std::nullopt;
-    const auto dilations = spatial_steps(node->attributes, "dilations", 2, 1);
+    const auto dilations = spatial_steps(node->attributes, "dilations", 2, 1, 1);
     if (!blocks || !covers(*blocks) || dilations != std::vector<int64_t>{1, 1}) continue;
     fold(graph, *node, *blocks);
   }

@@ -20,12 +20,12 @@ namespace {
 bool is_wide(const Node& node) {
   if (node.is("Parameter")) return true;
   return node.def &&
-         (node.def->stays_wide || (node.def->families.empty() && !node.def->host_reason.empty()));
+         (node.def->keep_f32 || (node.def->families.empty() && !node.def->host_reason.empty()));
 }
 
-bool stays_wide(const Graph& graph, Node& node, int port) {
+bool port_keeps_f32(const Graph& graph, Node& node, int port) {
   const auto takes_wide = [&](const Node& user) {
-    if (node.is("Constant")) return user.def && user.def->stays_wide;
+    if (node.is("Constant")) return user.def && user.def->keep_f32;
     return user.is("Result") || (user.def && !user.def->host_reason.empty());
   };
   if (!node.is("Constant") && !is_wide(node)) return false;
@@ -257,7 +257,7 @@ void set_precision(Graph& graph, const PassContext& context) {
       NodeOutput& output = node->outputs[port];
       const int at = static_cast<int>(port);
       if (is_float(output.type))
-        output.type = stays_wide(graph, *node, at) || before_bytes.contain(*node, at) ||
+        output.type = port_keeps_f32(graph, *node, at) || before_bytes.contain(*node, at) ||
                               to_sort.contain(*node, at)
                           ? ElementType::f32
                           : context.activations;

@@ -62,7 +62,8 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
     if (elements == 0) continue;
     std::string reasons;
     const auto families = accepting_families(*node->def, step.desc, traits, &reasons);
-    if (!families.empty() && (!node->def->upper_bounds || leaves_device(*plan.graph, node))) {
+    if (!families.empty() &&
+        (!node->def->rows_depend_on_data || leaves_device(*plan.graph, node))) {
       const KernelChoice choice =
           choose ? choose(step.desc, families)
                  : KernelChoice{families.front(), families.front()->heuristic(step.desc, traits)};

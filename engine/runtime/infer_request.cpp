@@ -142,8 +142,8 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
     ocl::rethrow(error, "preparing a frame");
   }
   const size_t width_axis = shape.size() - (transform.nhwc ? 2 : 1);
-  return place(frame, transform, static_cast<int>(shape[width_axis]),
-               static_cast<int>(shape[width_axis - 1]));
+  return placement_of(frame, transform, static_cast<int>(shape[width_axis]),
+                      static_cast<int>(shape[width_axis - 1]));
 }
 
 void DeviceRequest::prepare(FrameInput& input) {
@@ -391,7 +391,7 @@ Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
     return gather_from(desc, readback.memory->data(), type);
   };
   const OpDef* def = edge.node->def;
-  return def && def->upper_bounds ? found_rows(value()) : value();
+  return def && def->rows_depend_on_data ? trim_unused_rows(value()) : value();
 }
 
 bool DeviceRequest::lies_as_half(const Edge& edge) const {

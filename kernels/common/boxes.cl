@@ -24,7 +24,7 @@ float FN(score)(ulong key) {
 }
 int FN(index)(ulong key) { return (int)~(uint)key; }
 // Keys that order two integers, smaller ones first.
-ulong FN(rank)(int first, int second) { return (ulong)~(uint)first << 32 | ~(uint)second; }
+ulong FN(rank)(int first, int second) { return (ulong) ~(uint)first << 32 | ~(uint)second; }
 
 // The number of keys for which memory is needed to sort `count`: a power of two.
 int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
@@ -43,40 +43,40 @@ int FN(room)(int count) { return count < 2 ? 2 : 1 << (32 - clz(count - 1)); }
 // once, because PoCL duplicates all code after a loop with barriers that might not run. First sorts
 // parts; then compares keys that are closer than the length of a part within parts, in local
 // memory.
-#define SORT(keys, count)                                                                        \
-  {                                                                                              \
-    const int item = (int)get_local_id(0), room = FN(room)(count), length = min(room, PART);     \
-    for (int i = count + item; i < room; i += LOCAL) (keys)[i] = 0;                              \
-    barrier(CLK_GLOBAL_MEM_FENCE);                                                               \
-    int most = length;                                                                           \
-    do {                                                                                         \
-      int stride = most / 2;                                                                     \
-      do {                                                                                       \
-        if (stride >= length) {                                                                  \
-          EXCHANGE((keys), room, 0, most, stride)                                                \
-        }                                                                                        \
-        barrier(CLK_GLOBAL_MEM_FENCE);                                                           \
-        stride /= 2;                                                                             \
-      } while (stride >= length);                                                                \
-      int first = 0;                                                                             \
-      do {                                                                                       \
-        for (int i = item; i < length; i += LOCAL) list->part[i] = (keys)[first + i];            \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                            \
-        int size = most == length ? 2 : most;                                                    \
-        stride = min(size, length) / 2;                                                          \
-        do {                                                                                     \
-          EXCHANGE(list->part, length, first, size, stride)                                      \
-          barrier(CLK_LOCAL_MEM_FENCE);                                                          \
-          stride /= 2;                                                                           \
-          size = stride ? size : 2 * size;                                                       \
-          stride = stride ? stride : size / 2;                                                   \
-        } while (size <= most);                                                                  \
-        for (int i = item; i < length; i += LOCAL) (keys)[first + i] = list->part[i];            \
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);                                     \
-        first += length;                                                                         \
-      } while (first < room);                                                                    \
-      most *= 2;                                                                                 \
-    } while (most <= room);                                                                      \
+#define SORT(keys, count)                                                                    \
+  {                                                                                          \
+    const int item = (int)get_local_id(0), room = FN(room)(count), length = min(room, PART); \
+    for (int i = count + item; i < room; i += LOCAL) (keys)[i] = 0;                          \
+    barrier(CLK_GLOBAL_MEM_FENCE);                                                           \
+    int most = length;                                                                       \
+    do {                                                                                     \
+      int stride = most / 2;                                                                 \
+      do {                                                                                   \
+        if (stride >= length) {                                                              \
+          EXCHANGE((keys), room, 0, most, stride)                                            \
+        }                                                                                    \
+        barrier(CLK_GLOBAL_MEM_FENCE);                                                       \
+        stride /= 2;                                                                         \
+      } while (stride >= length);                                                            \
+      int first = 0;                                                                         \
+      do {                                                                                   \
+        for (int i = item; i < length; i += LOCAL) list->part[i] = (keys)[first + i];        \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                        \
+        int size = most == length ? 2 : most;                                                \
+        stride = min(size, length) / 2;                                                      \
+        do {                                                                                 \
+          EXCHANGE(list->part, length, first, size, stride)                                  \
+          barrier(CLK_LOCAL_MEM_FENCE);                                                      \
+          stride /= 2;                                                                       \
+          size = stride ? size : 2 * size;                                                   \
+          stride = stride ? stride : size / 2;                                               \
+        } while (size <= most);                                                              \
+        for (int i = item; i < length; i += LOCAL) (keys)[first + i] = list->part[i];        \
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);                                 \
+        first += length;                                                                     \
+      } while (first < room);                                                                \
+      most *= 2;                                                                             \
+    } while (most <= room);                                                                  \
   }
 
 float4 FN(corners)(float2 low, float2 high) { return (float4)(low.x, low.y, high.x, high.y); }

@@ -12,28 +12,28 @@
 // exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, with ln 2 in two parts. exp(r) - 1
 // is a polynomial of degree 7 by Cephes (expf). PoCL's own exp handles every special case and takes
 // about twice as long.
-#define DEFINE_GATE_EXP(F, I)                                                   \
-  inline F __attribute__((overloadable)) split_exp(F x, F *power) {             \
-    x = fmin(fmax(x, (F)-87.0f), (F)87.0f);                                     \
-    const F n = round_even(x * 1.44269504f);                                    \
-    *power = as_##F((convert_##I(n) + 127) << 23);                              \
-    const F r = fma(n, (F)2.12194440e-4f, fma(n, (F)-0.693359375f, x));         \
-    F y = fma((F)1.9875691500e-4f, r, (F)1.3981999507e-3f);                     \
-    y = fma(y, r, (F)8.3334519073e-3f);                                         \
-    y = fma(y, r, (F)4.1665795894e-2f);                                         \
-    y = fma(y, r, (F)1.6666665459e-1f);                                         \
-    y = fma(y, r, (F)5.0000001201e-1f);                                         \
-    return fma(y, r * r, r);                                                    \
-  }                                                                             \
-  inline F __attribute__((overloadable)) gate_exp(F x) {                        \
-    F power;                                                                    \
-    const F y = split_exp(x, &power);                                           \
-    return fma(y, power, power);                                                \
-  }                                                                             \
-  inline F __attribute__((overloadable)) gate_expm1(F x) {                      \
-    F power;                                                                    \
-    const F y = split_exp(x, &power);                                           \
-    return fma(y, power, power - 1.0f);                                         \
+#define DEFINE_GATE_EXP(F, I)                                           \
+  inline F __attribute__((overloadable)) split_exp(F x, F* power) {     \
+    x = fmin(fmax(x, (F)-87.0f), (F)87.0f);                             \
+    const F n = round_even(x * 1.44269504f);                            \
+    *power = as_##F((convert_##I(n) + 127) << 23);                      \
+    const F r = fma(n, (F)2.12194440e-4f, fma(n, (F)-0.693359375f, x)); \
+    F y = fma((F)1.9875691500e-4f, r, (F)1.3981999507e-3f);             \
+    y = fma(y, r, (F)8.3334519073e-3f);                                 \
+    y = fma(y, r, (F)4.1665795894e-2f);                                 \
+    y = fma(y, r, (F)1.6666665459e-1f);                                 \
+    y = fma(y, r, (F)5.0000001201e-1f);                                 \
+    return fma(y, r * r, r);                                            \
+  }                                                                     \
+  inline F __attribute__((overloadable)) gate_exp(F x) {                \
+    F power;                                                            \
+    const F y = split_exp(x, &power);                                   \
+    return fma(y, power, power);                                        \
+  }                                                                     \
+  inline F __attribute__((overloadable)) gate_expm1(F x) {              \
+    F power;                                                            \
+    const F y = split_exp(x, &power);                                   \
+    return fma(y, power, power - 1.0f);                                 \
   }
 DEFINE_GATE_EXP(float, int)
 DEFINE_GATE_EXP(float2, int2)

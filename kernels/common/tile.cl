@@ -31,11 +31,11 @@ typedef struct {
       ++n;             \
     }                  \
   }
-#define OFFSET_Z(p) +iz##p *a.in_d
+#define OFFSET_Z(p) +iz##p* a.in_d
 #define INSIDE_Z(p) &(iz##p >= 0) & (iz##p < inside_z)
 #define VALID_Z(p) &((uint)(iz##p + kz * a.dd) < (uint)a.id)
 #define LOOP_Z for (int kz = 0; kz < a.kd; ++kz)
-#define TAP_Z +kz *a.dd *a.in_d
+#define TAP_Z +kz* a.dd* a.in_d
 #else
 #define PLACE_Z(p)
 #define NEXT_Y \
@@ -58,16 +58,15 @@ typedef struct {
     x = 0;                                                                                     \
     if (++y == a.oh) NEXT_Y                                                                    \
   }
-#define VALID(p)                                   \
-  (((uint)(iy##p + ky * a.dh) < (uint)a.ih) &      \
-   ((uint)(ix##p + kx * a.dw) < (uint)a.iw) VALID_Z(p))
+#define VALID(p) \
+  (((uint)(iy##p + ky * a.dh) < (uint)a.ih) & ((uint)(ix##p + kx * a.dw) < (uint)a.iw) VALID_Z(p))
 
 #if POINTWISE
 #define PIXEL_OFFSET(p) (tile * TILE_P + p) * a.out_w
 #if FLAT_TAIL
 #define TAIL_N(p) 0
 #define TAIL_Y(p) 0
-#define TAIL_X(p) tile *TILE_P + p
+#define TAIL_X(p) tile* TILE_P + p
 #else
 #define TAIL_N(p) (tile * TILE_P + p) / (a.oh * a.ow)
 #define TAIL_Y(p) (tile * TILE_P + p) / a.ow % a.oh
@@ -75,9 +74,9 @@ typedef struct {
 #endif
 #else
 #if DEPTH
-#define PIXEL_OFFSET(p) n##p *a.out_n + z##p *a.out_d + y##p *a.out_h + x##p *a.out_w
+#define PIXEL_OFFSET(p) n##p* a.out_n + z##p* a.out_d + y##p* a.out_h + x##p* a.out_w
 #else
-#define PIXEL_OFFSET(p) n##p *a.out_n + y##p *a.out_h + x##p *a.out_w
+#define PIXEL_OFFSET(p) n##p* a.out_n + y##p* a.out_h + x##p* a.out_w
 #endif
 #define TAIL_N(p) n##p
 #define TAIL_Y(p) y##p
@@ -85,7 +84,7 @@ typedef struct {
 #endif
 
 // Stores the first `left` channels of v.
-void FN(store)(FV v, __global T *to, int left) { STORE_FIRST(T, VECTOR, v, to, left) }
+void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(T, VECTOR, v, to, left) }
 #define STORE_(p, k)                                                                            \
   if (lane_c + k * LANES * VECTOR < a.out_channels) {                                           \
     const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;                     \

@@ -1,8 +1,8 @@
 // Stores the sums of a tile.
 #if ROLLED
-    // A loop over all results: unrolled, the copies of the tail would be most of the code that a
-    // CPU's driver compiles.
-    FV results[TILE_P * VECTORS];
+// A loop over all results: unrolled, the copies of the tail would be most of the code that a
+// CPU's driver compiles.
+FV results[TILE_P * VECTORS];
 #define KEEP_(p, k) results[p * VECTORS + k] = RESULT(acc##p##_##k);
 #if POINTWISE && FLAT_TAIL
 #define KEEP(p) REPEAT_WITH(VECTORS, p, KEEP_)
@@ -11,7 +11,7 @@
 #define Y_OF(p) TAIL_Y(p)
 #define X_OF(p) TAIL_X(p)
 #else
-    int offsets[TILE_P], ns[TILE_P], ys[TILE_P], xs[TILE_P];
+int offsets[TILE_P], ns[TILE_P], ys[TILE_P], xs[TILE_P];
 #define KEEP(p)                  \
   REPEAT_WITH(VECTORS, p, KEEP_) \
   offsets[p] = PIXEL_OFFSET(p);  \
@@ -21,24 +21,24 @@
 #define Y_OF(p) ys[p]
 #define X_OF(p) xs[p]
 #endif
-    REPEAT(TILE_P, KEEP)
-    const int stored = min(left, TILE_P);
-    // Pixels are the inner loop: the tail's values per channel are then read once for all pixels.
+REPEAT(TILE_P, KEEP)
+const int stored = min(left, TILE_P);
+// Pixels are the inner loop: the tail's values per channel are then read once for all pixels.
 #pragma unroll 1
-    for (int k = 0; k < VECTORS; ++k) {
-      const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;
-      if (channels_left <= 0) break;
-      const int c = group * a.out_channels + lane_c + k * LANES * VECTOR;
+for (int k = 0; k < VECTORS; ++k) {
+  const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;
+  if (channels_left <= 0) break;
+  const int c = group * a.out_channels + lane_c + k * LANES * VECTOR;
 #pragma unroll 1
-      for (int p = 0; p < stored; ++p) {
-        const FV v = TAIL(results[p * VECTORS + k], N_OF(p), Y_OF(p), X_OF(p), c, channels_left);
-        FN(store)(v, AT(out) + PLACE_OF(p) + c, channels_left);
-      }
-    }
+  for (int p = 0; p < stored; ++p) {
+    const FV v = TAIL(results[p * VECTORS + k], N_OF(p), Y_OF(p), X_OF(p), c, channels_left);
+    FN(store)(v, AT(out) + PLACE_OF(p) + c, channels_left);
+  }
+}
 #else
 #define STORE(p)                    \
   if (p < left) {                   \
     REPEAT_WITH(VECTORS, p, STORE_) \
   }
-    REPEAT(TILE_P, STORE)
+REPEAT(TILE_P, STORE)
 #endif

@@ -34,17 +34,19 @@
 // Vectors at any element alignment. PoCL's own functions move two floats at a time, and bytes one
 // by one.
 #ifdef POCL_DEVICE_ADDRESS_BITS
-#define DEFINE_MOVES_IN(SPACE, T, V)                                                                   \
-  static inline T##V __attribute__((overloadable)) load##V(SPACE const T *p) {                         \
-    return ((SPACE const packed_##T##V *)p)->v;                                                        \
-  }                                                                                                    \
-  static inline void __attribute__((overloadable)) store##V(T##V v, SPACE T *p) {                      \
-    ((SPACE packed_##T##V *)p)->v = v;                                                                 \
+#define DEFINE_MOVES_IN(SPACE, T, V)                                              \
+  static inline T##V __attribute__((overloadable)) load##V(SPACE const T* p) {    \
+    return ((SPACE const packed_##T##V*)p)->v;                                    \
+  }                                                                               \
+  static inline void __attribute__((overloadable)) store##V(T##V v, SPACE T* p) { \
+    ((SPACE packed_##T##V*)p)->v = v;                                             \
   }
-#define DEFINE_MOVES(T, V)                                           \
-  typedef struct __attribute__((packed)) { T##V v; } packed_##T##V; \
-  DEFINE_MOVES_IN(__global, T, V)                                    \
-  DEFINE_MOVES_IN(__local, T, V)                                     \
+#define DEFINE_MOVES(T, V)                 \
+  typedef struct __attribute__((packed)) { \
+    T##V v;                                \
+  } packed_##T##V;                         \
+  DEFINE_MOVES_IN(__global, T, V)          \
+  DEFINE_MOVES_IN(__local, T, V)           \
   DEFINE_MOVES_IN(__private, T, V)
 DEFINE_MOVES(float, 2)
 DEFINE_MOVES(float, 4)
@@ -97,17 +99,18 @@ DEFINE_MOVES(uchar, 16)
 #define STORE_uchar_16(v, p) store16(convert_uchar16(v), p)
 // PoCL's wide half loads and stores fault at addresses that are aligned to one element only.
 #ifdef POCL_DEVICE_ADDRESS_BITS
-void store_half8(float8 v, __global half *p) {
+void store_half8(float8 v, __global half* p) {
   vstore_half4_rte(v.lo, 0, p);
   vstore_half4_rte(v.hi, 1, p);
 }
-void store_half16(float16 v, __global half *p) {
+void store_half16(float16 v, __global half* p) {
   store_half8(v.lo, p);
   store_half8(v.hi, p + 8);
 }
 #define LOAD_half_8(p) ((float8)(vload_half4(0, p), vload_half4(1, p)))
 #define STORE_half_8(v, p) store_half8(v, p)
-#define LOAD_half_16(p) ((float16)(vload_half4(0, p), vload_half4(1, p), vload_half4(2, p), vload_half4(3, p)))
+#define LOAD_half_16(p) \
+  ((float16)(vload_half4(0, p), vload_half4(1, p), vload_half4(2, p), vload_half4(3, p)))
 #define STORE_half_16(v, p) store_half16(v, p)
 #else
 #define LOAD_half_8(p) vload_half8(0, p)
@@ -123,69 +126,69 @@ void store_half16(float16 v, __global half *p) {
 // Loads and stores of vectors aligned to their own size. Some compilers split loads of halves at
 // any alignment into single elements; these are one instruction.
 #define LOAD_ALIGNED_float_1(p) (*(p))
-#define LOAD_ALIGNED_float_2(p) (*(__global const float2 *)(p))
-#define LOAD_ALIGNED_float_4(p) (*(__global const float4 *)(p))
-#define LOAD_ALIGNED_float_8(p) (*(__global const float8 *)(p))
-#define LOAD_ALIGNED_float_16(p) (*(__global const float16 *)(p))
+#define LOAD_ALIGNED_float_2(p) (*(__global const float2*)(p))
+#define LOAD_ALIGNED_float_4(p) (*(__global const float4*)(p))
+#define LOAD_ALIGNED_float_8(p) (*(__global const float8*)(p))
+#define LOAD_ALIGNED_float_16(p) (*(__global const float16*)(p))
 #define LOAD_ALIGNED_half_1(p) LOAD_half_1(p)
 #define LOAD_ALIGNED_half_2(p) load_aligned_half2(p)
 #define LOAD_ALIGNED_half_4(p) load_aligned_half4(p)
 #define LOAD_ALIGNED_half_8(p) load_aligned_half8(p)
 #define LOAD_ALIGNED_half_16(p) load_aligned_half16(p)
-inline float2 load_aligned_half2(__global const half *p) {
-  const uint bits = *(__global const uint *)p;
-  return vload_half2(0, (const half *)&bits);
+inline float2 load_aligned_half2(__global const half* p) {
+  const uint bits = *(__global const uint*)p;
+  return vload_half2(0, (const half*)&bits);
 }
-inline float4 load_aligned_half4(__global const half *p) {
-  const uint2 bits = *(__global const uint2 *)p;
-  return vload_half4(0, (const half *)&bits);
+inline float4 load_aligned_half4(__global const half* p) {
+  const uint2 bits = *(__global const uint2*)p;
+  return vload_half4(0, (const half*)&bits);
 }
-inline float8 load_aligned_half8(__global const half *p) {
-  const uint4 bits = *(__global const uint4 *)p;
-  return vload_half8(0, (const half *)&bits);
+inline float8 load_aligned_half8(__global const half* p) {
+  const uint4 bits = *(__global const uint4*)p;
+  return vload_half8(0, (const half*)&bits);
 }
-inline float16 load_aligned_half16(__global const half *p) {
+inline float16 load_aligned_half16(__global const half* p) {
   return (float16)(load_aligned_half8(p), load_aligned_half8(p + 8));
 }
 #define LOAD_ALIGNED_uchar_1(p) LOAD_uchar_1(p)
-#define LOAD_ALIGNED_uchar_2(p) convert_float2(*(__global const uchar2 *)(p))
-#define LOAD_ALIGNED_uchar_4(p) convert_float4(*(__global const uchar4 *)(p))
-#define LOAD_ALIGNED_uchar_8(p) convert_float8(*(__global const uchar8 *)(p))
-#define LOAD_ALIGNED_uchar_16(p) convert_float16(*(__global const uchar16 *)(p))
+#define LOAD_ALIGNED_uchar_2(p) convert_float2(*(__global const uchar2*)(p))
+#define LOAD_ALIGNED_uchar_4(p) convert_float4(*(__global const uchar4*)(p))
+#define LOAD_ALIGNED_uchar_8(p) convert_float8(*(__global const uchar8*)(p))
+#define LOAD_ALIGNED_uchar_16(p) convert_float16(*(__global const uchar16*)(p))
 #define LOADV_ALIGNED(type, V, p) CAT(CAT(LOAD_ALIGNED_, type), CAT(_, V))(p)
 
 #define STORE_ALIGNED_float_1(v, p) STORE_float_1(v, p)
-#define STORE_ALIGNED_float_2(v, p) (*(__global float2 *)(p) = (v))
-#define STORE_ALIGNED_float_4(v, p) (*(__global float4 *)(p) = (v))
-#define STORE_ALIGNED_float_8(v, p) (*(__global float8 *)(p) = (v))
-#define STORE_ALIGNED_float_16(v, p) (*(__global float16 *)(p) = (v))
+#define STORE_ALIGNED_float_2(v, p) (*(__global float2*)(p) = (v))
+#define STORE_ALIGNED_float_4(v, p) (*(__global float4*)(p) = (v))
+#define STORE_ALIGNED_float_8(v, p) (*(__global float8*)(p) = (v))
+#define STORE_ALIGNED_float_16(v, p) (*(__global float16*)(p) = (v))
 #define STORE_ALIGNED_uchar_1(v, p) STORE_uchar_1(v, p)
-#define STORE_ALIGNED_uchar_2(v, p) (*(__global uchar2 *)(p) = convert_uchar2(v))
-#define STORE_ALIGNED_uchar_4(v, p) (*(__global uchar4 *)(p) = convert_uchar4(v))
-#define STORE_ALIGNED_uchar_8(v, p) (*(__global uchar8 *)(p) = convert_uchar8(v))
-#define STORE_ALIGNED_uchar_16(v, p) (*(__global uchar16 *)(p) = convert_uchar16(v))
+#define STORE_ALIGNED_uchar_2(v, p) (*(__global uchar2*)(p) = convert_uchar2(v))
+#define STORE_ALIGNED_uchar_4(v, p) (*(__global uchar4*)(p) = convert_uchar4(v))
+#define STORE_ALIGNED_uchar_8(v, p) (*(__global uchar8*)(p) = convert_uchar8(v))
+#define STORE_ALIGNED_uchar_16(v, p) (*(__global uchar16*)(p) = convert_uchar16(v))
 #define STORE_ALIGNED_half_1(v, p) STORE_half_1(v, p)
 #define STORE_ALIGNED_half_2(v, p) store_aligned_half2(v, p)
 #define STORE_ALIGNED_half_4(v, p) store_aligned_half4(v, p)
 #define STORE_ALIGNED_half_8(v, p) store_aligned_half8(v, p)
 #define STORE_ALIGNED_half_16(v, p) store_aligned_half16(v, p)
-inline void store_aligned_half2(float2 v, __global half *p) {
+inline void store_aligned_half2(float2 v, __global half* p) {
   uint bits;
-  vstore_half2_rte(v, 0, (half *)&bits);
-  *(__global uint *)p = bits;
+  vstore_half2_rte(v, 0, (half*)&bits);
+  *(__global uint*)p = bits;
 }
-inline void store_aligned_half4(float4 v, __global half *p) {
+inline void store_aligned_half4(float4 v, __global half* p) {
   uint2 bits;
-  vstore_half4_rte(v, 0, (half *)&bits);
-  *(__global uint2 *)p = bits;
+  vstore_half4_rte(v, 0, (half*)&bits);
+  *(__global uint2*)p = bits;
 }
-inline void store_aligned_half8(float8 v, __global half *p) {
+inline void store_aligned_half8(float8 v, __global half* p) {
   uint4 bits;
-  vstore_half4_rte(v.lo, 0, (half *)&bits);
-  vstore_half4_rte(v.hi, 1, (half *)&bits);
-  *(__global uint4 *)p = bits;
+  vstore_half4_rte(v.lo, 0, (half*)&bits);
+  vstore_half4_rte(v.hi, 1, (half*)&bits);
+  *(__global uint4*)p = bits;
 }
-inline void store_aligned_half16(float16 v, __global half *p) {
+inline void store_aligned_half16(float16 v, __global half* p) {
   store_aligned_half8(v.lo, p);
   store_aligned_half8(v.hi, p + 8);
 }

@@ -111,13 +111,11 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   pack.arguments = {Argument::input(0, size), Argument::workspace(sizeof(uint32_t)), args(packed)};
   set_items(pack, packed, point);
 
-  const Tail tail = make_tail(desc, 1, spatial_axes(4), plan);
   KernelSpec count = pack;
   count.defines = {{"T", storage_name(type)}, {"STEP", "1"}};
-  count.prologue = tail.prologue;
   count.arguments = {Argument::workspace(sizeof(uint32_t)), Argument::packed(0, sizeof(uint32_t)),
                      Argument::output(0, size), args(desc.outputs[0].elements())};
-  count.arguments.insert(count.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, 1, spatial_axes(4), count, plan);
   set_items(count, desc.outputs[0].elements(), point);
   plan.launches = {std::move(pack), std::move(count)};
   return plan;

@@ -70,7 +70,7 @@
   {                                                                      \
     const int part = ((n) + SLICES * 4 - 1) / (SLICES * 4) * 4;          \
     const int from = min(slice * part, (n)), to = min(from + part, (n)); \
-    __global const IN_T *const next = w + (n)*BLOCK;                     \
+    __global const IN_T* const next = w + (n)*BLOCK;                     \
     w += from * BLOCK;                                                   \
     RUN_PART(from, to)                                                   \
     w = next;                                                            \
@@ -87,17 +87,17 @@ KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAM
   // last pixel and store nothing.
   const int last = first + a.tiles_per_item;
   const int slice = get_local_id(2);
-  SHARED(float, sums, SLICES * LANES * ROWS * TILE_P * VECTORS * VECTOR);
+  SHARED(float, sums, SLICES* LANES* ROWS* TILE_P* VECTORS* VECTOR);
 #else
   const int last = min(first + a.tiles_per_item, a.tiles);
 #endif
   const int group = BLOCK_NUMBER / a.blocks;
   const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
-  __global const IN_T *start = AT(in) + group * a.in_channels;
-  __global const IN_T *const block =
+  __global const IN_T* start = AT(in) + group * a.in_channels;
+  __global const IN_T* const block =
       AT(weights) + BLOCK_NUMBER * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
 #if !POINTWISE
-  __global const IN_T *const zeros = AT(weights) + a.outside;
+  __global const IN_T* const zeros = AT(weights) + a.outside;
 #include "kernels/common/tile_start.cl"
 #endif
   for (int tile = first; tile < last; ++tile) {
@@ -105,12 +105,12 @@ KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAM
 #define CLEAR_(p, k) FV acc##p##_##k = 0;
 #define CLEAR(p) REPEAT_WITH(VECTORS, p, CLEAR_)
     REPEAT(TILE_P, CLEAR)
-    __global const IN_T *w = block;
+    __global const IN_T* w = block;
 
 #if POINTWISE
     // Pixels past the end repeat the last one and are not stored.
 #define POINT(p) \
-  __global const IN_T *const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
+  __global const IN_T* const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
     REPEAT(TILE_P, POINT)
     RUN(a.in_channels)
 #else
@@ -121,7 +121,7 @@ KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAM
       for (int ky = 0; ky < a.kh; ++ky)
         for (int kx = 0; kx < runs; ++kx) {
           const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w TAP_Z;
-#define INNER(p) __global const IN_T *const r##p = start + (at##p + tap);
+#define INNER(p) __global const IN_T* const r##p = start + (at##p + tap);
           REPEAT(TILE_P, INNER)
           RUN(run)
         }
@@ -133,7 +133,7 @@ KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAM
           int any = 0;
 #define BORDER(p)                                                             \
   const int valid##p = VALID(p);                                              \
-  __global const IN_T *const r##p = valid##p ? start + (at##p + tap) : zeros; \
+  __global const IN_T* const r##p = valid##p ? start + (at##p + tap) : zeros; \
   any |= valid##p;
           REPEAT(TILE_P, BORDER)
           if (any)
@@ -159,8 +159,8 @@ KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAM
     REPEAT_WITH(VECTORS, p, STORE_)      \
   }
     const int item = get_local_id(1) * LANES + get_local_id(0);
-    __local float *const all = sums + item * (TILE_P * VECTORS * VECTOR);
-    __local float *const own = all + slice * (LANES * ROWS * TILE_P * VECTORS * VECTOR);
+    __local float* const all = sums + item * (TILE_P * VECTORS * VECTOR);
+    __local float* const own = all + slice * (LANES * ROWS * TILE_P * VECTORS * VECTOR);
     REPEAT(TILE_P, SPILL)
     barrier(CLK_LOCAL_MEM_FENCE);
     REPEAT(TILE_P, STORE)

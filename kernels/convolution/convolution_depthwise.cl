@@ -36,14 +36,14 @@ typedef struct {
 #define TAP(p, PLACE) acc##p = fma(VALUE(PLACE(ix0 + p * SW + kx * DW)), wv, acc##p);
 #define TAP_INSIDE(p) TAP(p, INSIDE)
 #define TAP_ANYWHERE(p) TAP(p, ANYWHERE)
-#define ROWS_OF_TAPS(TAPS)                                                                    \
-  for (int ky = ky_first; ky < ky_last; ++ky) {                                               \
-    __global const IN_T *const row = AT(in) + n * a.in_n + (iy + ky * a.dh) * a.in_h + c;     \
-    __global const WEIGHT_T *const w = AT(weights) + ky * KW * a.channels + c;                \
-    _Pragma("unroll") for (int kx = 0; kx < KW; ++kx) {                                       \
-      const FV wv = LOAD(WEIGHT_T, VECTOR, w + kx * a.channels);                              \
-      REPEAT(TILE_P, TAPS)                                                                    \
-    }                                                                                         \
+#define ROWS_OF_TAPS(TAPS)                                                                \
+  for (int ky = ky_first; ky < ky_last; ++ky) {                                           \
+    __global const IN_T* const row = AT(in) + n * a.in_n + (iy + ky * a.dh) * a.in_h + c; \
+    __global const WEIGHT_T* const w = AT(weights) + ky * KW * a.channels + c;            \
+    _Pragma("unroll") for (int kx = 0; kx < KW; ++kx) {                                   \
+      const FV wv = LOAD(WEIGHT_T, VECTOR, w + kx * a.channels);                          \
+      REPEAT(TILE_P, TAPS)                                                                \
+    }                                                                                     \
   }
 
 WORK_GROUP(LANES, ROWS, 1)
@@ -62,12 +62,12 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
       const int c = min(vector * VECTOR, a.channels - VECTOR);
       REPEAT(TILE_P, CLEAR)
 #if BYTES
-      __global const uchar *const outside = AT(zero_points) + c;
+      __global const uchar* const outside = AT(zero_points) + c;
 #if HAS_ZERO
       const FV zero = LOAD(uchar, VECTOR, outside);
 #endif
 #else
-      __global const WEIGHT_T *const outside = AT(weights) + a.zeros;
+      __global const WEIGHT_T* const outside = AT(weights) + a.zeros;
 #endif
 #if SPLIT
       // Away from the edges, each address follows from the one before.
@@ -79,7 +79,7 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
 #else
       ROWS_OF_TAPS(TAP_ANYWHERE)
 #endif
-      __global T *const to = AT(out) + n * a.out_n + y * a.out_h + x * a.out_w + c;
+      __global T* const to = AT(out) + n * a.out_n + y * a.out_h + x * a.out_w + c;
 #define STORE(p) \
   if (p < left) SAVE(T, VECTOR, TAIL(acc##p, n, y, x + p, c, VECTOR), to + p * a.out_w);
       REPEAT(TILE_P, STORE)

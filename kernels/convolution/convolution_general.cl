@@ -21,26 +21,11 @@ inline int FN(meets)(int o, int k, int stride, int dilation, int pad) {
 
 WORK_GROUP(LOCAL, 1, 1)
 KERNEL(IN(T, in), IN(WT, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
-  int rest = get_global_id(0);
-  if (rest >= a.elements) return;
-#if CHANNELS_INNER
-  const int c = rest % a.all_channels;
-  rest /= a.all_channels;
-#endif
-  const int x = rest % a.ow;
-  rest /= a.ow;
-  const int y = rest % a.oh;
-  rest /= a.oh;
-  const int z = rest % a.od;
-  rest /= a.od;
-#if CHANNELS_INNER
-  const int n = rest;
-#else
-  const int c = rest % a.all_channels, n = rest / a.all_channels;
-#endif
+#define CHANNELS a.all_channels
+#include "kernels/common/element_position.cl"
   const int group = c / a.out_channels;
-  __global const T *const from = AT(in) + n * a.in_n + group * a.in_channels * a.in_c;
-  __global const WT *const w =
+  __global const T* const from = AT(in) + n * a.in_n + group * a.in_channels * a.in_c;
+  __global const WT* const w =
       AT(weights) + group * a.w_group + (c - group * a.out_channels) * a.w_out;
   float sum = 0;
   for (int kz = 0; kz < a.kd; ++kz) {
@@ -52,14 +37,14 @@ KERNEL(IN(T, in), IN(WT, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
       for (int kx = 0; kx < a.kw; ++kx) {
         const int ix = FN(meets)(x, kx, a.sw, a.dw, a.pw);
         if (ix < 0 || ix >= a.iw) continue;
-        __global const T *p = from + iz * a.in_d + iy * a.in_h + ix * a.in_w;
-        __global const WT *q = w + kz * a.w_d + ky * a.w_h + kx * a.w_w;
+        __global const T* p = from + iz * a.in_d + iy * a.in_h + ix * a.in_w;
+        __global const WT* q = w + kz * a.w_d + ky * a.w_h + kx * a.w_w;
         for (int i = 0; i < a.in_channels; ++i)
           sum = fma(LOADV(T, 1, p + i * a.in_c), LOADV(WT, 1, q + i * a.w_in), sum);
       }
     }
   }
-  __global T *const to =
+  __global T* const to =
       AT(out) + n * a.out_n + c * a.out_c + z * a.out_d + y * a.out_h + x * a.out_w;
   STOREV(T, 1, TAIL(sum, n, y, x, c, 1), to);
 }

@@ -58,14 +58,12 @@ KernelPlan general_convolution(const OpDesc& desc, const ConvShape& s, bool tran
   if (weights.constants)
     plan.packed.push_back(
         [constants = weights.constants, type] { return to_bytes(constants(), type); });
-  const Tail tail = make_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()), plan);
   const bool channels_inner = transposed || out.c == 1 || s.pixels() == 1;
   spec.defines = {{"T", storage_name(type)},
                   {"WT", storage_name(weight_type)},
                   {"TRANSPOSED", transposed ? "1" : "0"},
                   {"CHANNELS_INNER", channels_inner ? "1" : "0"}};
-  spec.prologue = tail.prologue;
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()), spec, plan);
   set_items(spec, elements, point);
   plan.launches.push_back(std::move(spec));
   return plan;

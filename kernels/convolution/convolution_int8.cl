@@ -55,10 +55,13 @@ inline IV FN(flips)(IV w) {
   IV flips;
 #if VECTOR == 16
   __asm__("vpmovb2m %1, %%k1; vpmovm2b %%k1, %0; vpaddb %2, %0, %0"
-          : "=&v"(flips) : "v"(w), "v"((IV)(0x80808080)) : "k1");
+          : "=&v"(flips)
+          : "v"(w), "v"((IV)(0x80808080))
+          : "k1");
 #else
   __asm__("vpcmpgtb %1, %2, %0; vpaddb %3, %0, %0"
-          : "=&x"(flips) : "x"(w), "x"((IV)0), "x"((IV)(0x80808080)));
+          : "=&x"(flips)
+          : "x"(w), "x"((IV)0), "x"((IV)(0x80808080)));
 #endif
   return flips;
 }
@@ -102,7 +105,7 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 #endif
 #define BEGIN_TOTAL(p) SUM total##p = 0;
 #define TOTALS(p) total##p = ADD_UP(x##p, total##p);
-#define SHIFT_(p, k) acc##p##_##k += ((__global const IV *)shift)[(k)*LANES] * total##p;
+#define SHIFT_(p, k) acc##p##_##k += ((__global const IV*)shift)[(k)*LANES] * total##p;
 #define SHIFT(p) REPEAT_WITH(VECTORS, p, SHIFT_)
 #else
 #define SHIFTS
@@ -113,11 +116,11 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 
 // Four bytes, or the first n of them.
 #if ALIGNED
-#define LOAD_FOUR(p) (*(__global const uint *)(p))
+#define LOAD_FOUR(p) (*(__global const uint*)(p))
 #else
 #define LOAD_FOUR(p) as_uint(load4(p))
 #endif
-inline uint FN(some)(__global const uchar *p, int n) {
+inline uint FN(some)(__global const uchar* p, int n) {
   uint x = p[0];
   if (n > 1) x |= (uint)p[1] << 8;
   if (n > 2) x |= (uint)p[2] << 16;
@@ -127,7 +130,7 @@ inline uint FN(some)(__global const uchar *p, int n) {
 #if ROW_OF_BYTES
 // Bytes i .. i+3 of a row of `run` bytes, of which bytes from .. to-1 lie inside the input; the
 // others are read as `zero`.
-inline uint FN(across_border)(__global const uchar *row, int i, int run, int from, int to,
+inline uint FN(across_border)(__global const uchar* row, int i, int run, int from, int to,
                               uint zero) {
   if (i >= from && i + 4 <= to) return LOAD_FOUR(row + i);
   uint x = 0;
@@ -137,7 +140,7 @@ inline uint FN(across_border)(__global const uchar *row, int i, int run, int fro
 }
 #endif
 
-#define WEIGHT_(j, k) const IV w##k = ((__global const IV *)w)[(k)*LANES];
+#define WEIGHT_(j, k) const IV w##k = ((__global const IV*)w)[(k)*LANES];
 #define DOT_(p, k) acc##p##_##k = FN(dot)(x##p, w##k, acc##p##_##k);
 #define DOTS(p) REPEAT_WITH(VECTORS, p, DOT_)
 #define FOUR(p) const uint x##p = LOAD_FOUR(r##p + i);
@@ -166,30 +169,30 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
   const int last = min(first + a.tiles_per_item, a.tiles);
   const int group = BLOCK_NUMBER / a.blocks;
   const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + (int)get_local_id(0) * VECTOR;
-  __global const uchar *const start = AT(in) + group * a.in_channels;
-  __global const int *const block =
+  __global const uchar* const start = AT(in) + group * a.in_channels;
+  __global const int* const block =
       AT(weights) + BLOCK_NUMBER * (a.depth * BLOCK) + (int)get_local_id(0) * VECTOR;
   const int channel = BLOCK_NUMBER * BLOCK + (int)get_local_id(0) * VECTOR;
-  __global const int *const sums = AT(start_sums) + channel;
+  __global const int* const sums = AT(start_sums) + channel;
 #if SHIFTED
-  __global const int *const shift = AT(shifts) + channel;
+  __global const int* const shift = AT(shifts) + channel;
 #endif
 #if !POINTWISE
-  __global const uchar *const outside = (__global const uchar *)(AT(weights) + a.outside);
+  __global const uchar* const outside = (__global const uchar*)(AT(weights) + a.outside);
 #include "kernels/common/tile_start.cl"
 #endif
   for (int tile = first; tile < last; ++tile) {
     const int left = a.pixels - tile * TILE_P;
-#define BEGIN_(p, k) IV acc##p##_##k = ((__global const IV *)sums)[(k)*LANES];
+#define BEGIN_(p, k) IV acc##p##_##k = ((__global const IV*)sums)[(k)*LANES];
 #define BEGIN(p) REPEAT_WITH(VECTORS, p, BEGIN_)
     REPEAT(TILE_P, BEGIN)
     REPEAT(TILE_P, BEGIN_TOTAL)
-    __global const int *w = block;
+    __global const int* w = block;
 
 #if POINTWISE
     // Pixels past the end repeat the last one and are not stored.
 #define POINT(p) \
-  __global const uchar *const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
+  __global const uchar* const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
     REPEAT(TILE_P, POINT)
     RUN(a.in_channels)
 #else
@@ -199,7 +202,7 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
       for (int ky = 0; ky < a.kh; ++ky)
         for (int kx = 0; kx < runs; ++kx) {
           const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w;
-#define INNER(p) __global const uchar *const r##p = start + (at##p + tap);
+#define INNER(p) __global const uchar* const r##p = start + (at##p + tap);
           REPEAT(TILE_P, INNER)
           RUN(run)
         }
@@ -211,9 +214,9 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
       REPEAT(TILE_P, COLUMNS)
       for (int ky = 0; ky < a.kh; ++ky)
         for (int i = 0; i < run; i += 4) {
-#define ACROSS(p)                                                                               \
-  const uint x##p =                                                                             \
-      FN(across_border)(start + (at##p + ky * a.dh * a.in_h), i, run, from##p,                  \
+#define ACROSS(p)                                                              \
+  const uint x##p =                                                            \
+      FN(across_border)(start + (at##p + ky * a.dh * a.in_h), i, run, from##p, \
                         (uint)(iy##p + ky * a.dh) < (uint)a.ih ? to##p : 0, outside[0]);
           STEP(ACROSS)
         }
@@ -221,8 +224,7 @@ KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
       for (int ky = 0; ky < a.kh; ++ky)
         for (int kx = 0; kx < a.kw; ++kx) {
           const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w;
-#define BORDER(p) \
-  __global const uchar *const r##p = VALID(p) ? start + (at##p + tap) : outside;
+#define BORDER(p) __global const uchar* const r##p = VALID(p) ? start + (at##p + tap) : outside;
           REPEAT(TILE_P, BORDER)
           RUN(a.in_channels)
         }

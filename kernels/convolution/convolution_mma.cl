@@ -112,17 +112,6 @@ inline uint FN(gather)(__global const D* row, int at, int first, int last, uint 
 }
 #endif
 
-// Stores the first `left` channels of v.
-void FN(store)(FV v, __global T* to, int left) {
-#if ALIGNED
-  if (left >= VECTOR) {
-    STOREV_ALIGNED(T, VECTOR, v, to);
-    return;
-  }
-#endif
-  STORE_FIRST(T, VECTOR, v, to, left)
-}
-
 WORK_GROUP(32, WARPS_P* WARPS_C, SLICES)
 KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
@@ -203,8 +192,8 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
 #if ROWS
 // The words of this step hold the elements from `channel` on, counted from the first one of the row
 // at `ix`.
-#define WORD(k)                                                                                \
-  FN(gather)                                                                                   \
+#define WORD(k) \
+  FN(gather)    \
   (data + at[i] + ky * a.dh * a.in_h, channel + k * PER_WORD, -(ix[i] + row), last, a.outside)
 #define READ_PIXEL(s, i)                                                        \
   {                                                                             \
@@ -247,14 +236,16 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
 #define READ_LEFT(s)
 #define ADD_UP(s, even, odd, at)
 #endif
-#define READ(s)                                                                       \
-  {                                                                                   \
-    UNROLL for (int i = 0; i < 2 * TILE_P; ++i) { READ_PIXEL(s, i) }                  \
-    UNROLL for (int j = 0; j < TILES; ++j) { weight_words[s][j] = weight[j * 32]; }   \
-    READ_LEFT(s)                                                                      \
-    weight += TILES * 32;                                                             \
-    channel += STEP;                                                                  \
-    NEXT_TAP                                                                          \
+#define READ(s)                                                                                 \
+  {                                                                                             \
+    UNROLL for (int i = 0; i < 2 * TILE_P; ++i){READ_PIXEL(s, i)} UNROLL for (int j = 0;        \
+                                                                              j < TILES; ++j) { \
+      weight_words[s][j] = weight[j * 32];                                                      \
+    }                                                                                           \
+    READ_LEFT(s)                                                                                \
+    weight += TILES * 32;                                                                       \
+    channel += STEP;                                                                            \
+    NEXT_TAP                                                                                    \
   }
 #define MULTIPLY(s, even, odd, at)                                                        \
   UNROLL for (int i = 0; i < TILE_P; ++i) {                                               \
@@ -304,37 +295,11 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
   if (slice > 0) EACH_SUM(OTHER(slice - 1) = sums[i][j][k];)
   barrier(CLK_LOCAL_MEM_FENCE);
   if (slice > 0) return;
-  for (int s = 0; s < SLICES - 1; ++s)
-    EACH_SUM(sums[i][j][k] += OTHER(s);)
+  for (int s = 0; s < SLICES - 1; ++s) EACH_SUM(sums[i][j][k] += OTHER(s);)
 #endif
   if (wanted_block != block) return;
 
-  UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {
-    const int pixel = first_pixel + i * 8;
-    if (pixel < a.pixels) {
-#if POINTWISE
-      const int offset = pixel * a.out_w;
-#if FLAT_TAIL
-      const int n = 0, y = 0, x = pixel;
-#else
-      const int n = pixel / (a.oh * a.ow), y = pixel / a.ow % a.oh, x = pixel % a.ow;
-#endif
-#else
-      const int line = pixel / a.ow, n = line / a.oh, y = line - n * a.oh, x = pixel - line * a.ow;
-      const int offset = n * a.out_n + y * a.out_h + x * a.out_w;
-#endif
-      UNROLL for (int k = 0; k < VECTORS; ++k) {
-        const int c = first_channel + k * (4 * VECTOR), left = a.out_channels - c;
-        if (left > 0) {
-          float part[VECTOR];
-          UNROLL for (int j = 0; j < VECTOR; ++j) {
-            part[j] = (float)sums[i / 2][k * (VECTOR / 2) + j / 2][i % 2 * 2 + j % 2];
-          }
-          const int output = group * a.out_channels + c;
-          const FV v = TAIL(LOADV_PRIVATE(VECTOR, part), n, y, x, output, left);
-          FN(store)(v, AT(out) + offset + output, left);
-        }
-      }
-    }
-  }
+#define ROWS_OF_ITEM (2 * TILE_P)
+#define SUM_OF(i, k, j) (float)sums[(i) / 2][(k) * (VECTOR / 2) + (j) / 2][(i) % 2 * 2 + (j) % 2]
+#include "kernels/common/mma_store.cl"
 }

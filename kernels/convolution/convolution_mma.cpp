@@ -354,7 +354,6 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
     plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.block()] {
       return shifts(weights(), s, padded);
     });
-  const Tail tail = make_tail(desc, point.vector, walk.axes, plan);
   KernelSpec spec;
   spec.source = "convolution_mma.cl";
   const auto define = [&](const char* name, int64_t value) {
@@ -377,13 +376,12 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
   define("FLAT_TAIL", walk.flat_tail);
   define("ALIGNED", output_aligned(desc, problem, point.vector));
   define("MMA_PTX", traits.matrix == MatrixUnit::ptx);
-  spec.prologue = tail.prologue;
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type)),
                     Argument::packed(0, 4), Argument::packed(1, 4)};
   if (shifted) spec.arguments.push_back(Argument::packed(2, 4));
   spec.arguments.push_back(Argument::output(0, size_of(out)));
   spec.arguments.push_back(Argument::value(args));
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, point.vector, walk.axes, spec, plan);
   spec.local = {32, static_cast<size_t>(point.warps_p * point.warps_c),
                 static_cast<size_t>(point.slices)};
   spec.shared = point.shared_bytes();

@@ -7,9 +7,10 @@
 namespace clinfer {
 
 std::vector<int64_t> spatial_steps(const Attributes& attributes, const char* name, size_t spatial,
-                                   int64_t low) {
-  std::vector<int64_t> values =
-      attributes.get_ints(name, std::vector<int64_t>(spatial, low == 1 ? 1 : 0));
+                                   int64_t low, std::optional<int64_t> otherwise) {
+  std::optional<std::vector<int64_t>> all;
+  if (otherwise) all = std::vector<int64_t>(spatial, *otherwise);
+  const std::vector<int64_t> values = attributes.get_ints(name, all);
   if (values.size() != spatial)
     fail_model(std::string("attribute ") + name + " has " + std::to_string(values.size()) +
                " numbers for " + std::to_string(spatial) + " spatial dimensions");
@@ -74,8 +75,8 @@ ConvAttributes read_convolution(bool grouped, bool transposed, const Attributes&
                std::to_string(s.in_channels * s.groups) + " channels, the data " + to_string(data) +
                " has " + std::to_string(data[1]));
   const size_t spatial = data.size() - 2, first = 3 - spatial;
-  const std::vector<int64_t> strides = spatial_steps(attributes, "strides", spatial, 1),
-                             dilations = spatial_steps(attributes, "dilations", spatial, 1);
+  const std::vector<int64_t> strides = spatial_steps(attributes, "strides", spatial, 1, 1),
+                             dilations = spatial_steps(attributes, "dilations", spatial, 1, 1);
   for (size_t i = 0; i < spatial; ++i) {
     const size_t d = first + i;
     s.in[d] = data[2 + i];
@@ -86,8 +87,8 @@ ConvAttributes read_convolution(bool grouped, bool transposed, const Attributes&
   result.auto_pad = attributes.get_string("auto_pad", "explicit");
   result.begin = result.end = std::vector<int64_t>(spatial, 0);
   if (result.auto_pad == "explicit" || result.auto_pad == "notset") {
-    result.begin = spatial_steps(attributes, "pads_begin", spatial, -kMaxStep);
-    result.end = spatial_steps(attributes, "pads_end", spatial, -kMaxStep);
+    result.begin = spatial_steps(attributes, "pads_begin", spatial, -kMaxStep, 0);
+    result.end = spatial_steps(attributes, "pads_end", spatial, -kMaxStep, 0);
   } else if (result.auto_pad != "valid" && !result.same()) {
     fail_model("unknown auto_pad \"" + result.auto_pad + "\"");
   }

@@ -285,30 +285,7 @@ bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector) {
   return s.groups == 1 || desc.tail.empty() || s.out_channels % vector == 0;
 }
 
-std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType type) {
-  std::vector<std::byte> bytes(values.size() * size_of(type));
-  if (type == ElementType::f16) {
-    auto* halves = reinterpret_cast<uint16_t*>(bytes.data());
-    for (size_t i = 0; i < values.size(); ++i) halves[i] = float_to_half(values[i]);
-  } else if (!values.empty()) {
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-  }
-  return bytes;
-}
-
-std::string storage_name(ElementType type) {
-  return type == ElementType::u8 ? "uchar" : type == ElementType::f16 ? "half" : "float";
-}
-
 namespace {
-
-std::string reject_size(const OpDesc& desc, size_t data_inputs) {
-  if (desc.outputs[0].elements() == 0) return "the output is empty";
-  for (size_t i = 0; i < data_inputs; ++i)
-    if (desc.inputs[i].span() > kMaxIndex) return "an input has more than 2^31 elements";
-  if (desc.outputs[0].span() > kMaxIndex) return "the output has more than 2^31 elements";
-  return "";
-}
 
 // The number of tiles with all channels that stay in a CPU core's cache while work-groups compute
 // them block of channels by block of channels: their inputs, and the output's cache lines, then
@@ -330,48 +307,6 @@ int64_t cached_tiles(const OpDesc& desc, const TileProblem& problem, const Devic
 }
 
 }  // namespace
-
-std::string reject_storage(const OpDesc& desc, size_t data_inputs) {
-  const ElementType type = desc.inputs[0].type;
-  if (type != ElementType::f32 && type != ElementType::f16)
-    return "the data is neither f32 nor f16";
-  if (desc.outputs[0].type != type) return "input and output differ in type";
-  return reject_size(desc, data_inputs);
-}
-
-std::string reject_float_data(const OpDesc& desc) {
-  OpDesc floats = desc;
-  if (quantizes(desc.tail)) floats.outputs[0].type = desc.inputs[0].type;
-  return reject_storage(floats, 1);
-}
-
-std::string reject_bytes(const OpDesc& desc) {
-  if (desc.inputs[0].type != ElementType::u8 || desc.outputs[0].type != ElementType::u8)
-    return "the data are not bytes";
-  return reject_size(desc, 1);
-}
-
-std::string reject_byte_storage(const OpDesc& desc) {
-  if (desc.constants[1].empty() ||
-      (desc.constants[1].type() != ElementType::i8 && desc.constants[1].type() != ElementType::i16))
-    return "the weights are not constant small integers";
-  if (!is_float(desc.outputs[0].type) && !quantizes(desc.tail))
-    return "the output is neither of a float type nor quantised";
-  return reject_size(desc, 1);
-}
-
-int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits,
-                       int shares_a_core) {
-  // Each share should take at least some microseconds (a core computes roughly 50 flops per
-  // nanosecond).
-  const double shares =
-      static_cast<double>(shares_a_core) * traits.compute_units / static_cast<double>(blocks);
-  const double least = 4000.0 * 50.0 / std::max(flops, 1.0);
-  const double even = std::ceil(static_cast<double>(tiles) / std::max(shares, 1.0));
-  const double most = std::ceil(static_cast<double>(tiles * blocks) / (2.0 * traits.compute_units));
-  return std::clamp<int64_t>(
-      static_cast<int64_t>(std::min(std::max(even, least), std::max(most, 1.0))), 1, tiles);
-}
 
 std::string reject_channels(const ConvShape& s, const PixelStrides& in, const PixelStrides& out) {
   if (in.c != 1 && s.in_channels * s.groups > 1)
@@ -431,7 +366,6 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   args.blocks_first = cached > 0;
 
   const TensorDesc& output = desc.outputs[0];
-  const Tail tail = make_tail(desc, shape.vector, walk.axes, plan);
   KernelSpec spec;
   spec.source = source;
   spec.defines.emplace_back("T", storage_name(output.type));
@@ -448,12 +382,11 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   define("POINTWISE", walk.row);
   define("DEPTH", !walk.row && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
   define("FLAT_TAIL", walk.flat_tail);
-  spec.prologue = tail.prologue;
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type))};
   spec.arguments.insert(spec.arguments.end(), constants.begin(), constants.end());
   spec.arguments.push_back(Argument::output(0, size_of(output.type)));
   spec.arguments.push_back(Argument::value(args));
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, shape.vector, walk.axes, spec, plan);
   spec.local = {static_cast<size_t>(shape.lanes), static_cast<size_t>(shape.rows),
                 static_cast<size_t>(shape.slices)};
   if (shape.slices > 1)

@@ -5,11 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/arguments.h"
+#include "kernels/item_kernel.h"
 #include "kernels/kernel.h"
+#include "kernels/storage.h"
 #include "kernels/tail.h"
 
 namespace clinfer {
@@ -33,10 +36,10 @@ struct ConvShape {
 
 // Upper limit of strides, dilations and pads: far above useful values, far below overflow.
 inline constexpr int64_t kMaxStep = 1 << 24;
-// Reads an attribute with one number per spatial dimension in low..kMaxStep. If it is missing, all
-// are 1 with `low` 1, else 0. Throws Error{bad_model}.
+// Reads an attribute with one number per spatial dimension in low..kMaxStep; if it is missing, all
+// are `otherwise`. Throws Error{bad_model}.
 std::vector<int64_t> spatial_steps(const Attributes& attributes, const char* name, size_t spatial,
-                                   int64_t low);
+                                   int64_t low, std::optional<int64_t> otherwise);
 // Checks and reads the attributes that all kinds of convolution have. Throws Error{bad_model}.
 struct ConvAttributes {
   ConvShape shape;  // without the output's sizes and the pads
@@ -149,25 +152,7 @@ std::vector<double> tile_costs(const OpDesc& desc, const TileProblem& problem,
 KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
                      const TuningPoint& point);
 
-// Converts floats to elements of `type` (f32 or f16), for packed constants.
-std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType type);
-// The kernels' name of the storage type: "float", "half" or "uchar".
-std::string storage_name(ElementType type);
-// Reason why the tensors cannot be addressed with 32-bit element indices or differ in storage type,
-// or "".
-std::string reject_storage(const OpDesc& desc, size_t data_inputs);
-// Like reject_storage(), for float inputs and an output of floats or, by the tail, bytes.
-std::string reject_float_data(const OpDesc& desc);
 // Reason why channels are not adjacent in memory, or "".
 std::string reject_channels(const ConvShape& s, const PixelStrides& in, const PixelStrides& out);
-// Like reject_storage(), for byte inputs and a byte output.
-std::string reject_bytes(const OpDesc& desc);
-// Like reject_storage(), for byte inputs and an output of floats or, by the tail, bytes.
-std::string reject_byte_storage(const OpDesc& desc);
-// The number of work-items of a CPU device that share `tiles` x `blocks` tiles of `flops` each,
-// each of which loops over its tiles: enough to balance the cores, few enough that starting them
-// costs little.
-int64_t tiles_per_item(int64_t tiles, int64_t blocks, double flops, const DeviceTraits& traits,
-                       int shares_a_core = 8);
 
 }  // namespace clinfer

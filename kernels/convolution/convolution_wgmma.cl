@@ -25,7 +25,7 @@ typedef struct {
 #define PIXELS (64 * WARPGROUPS)  // pixels of a tile
 #define STAGE ((PIXELS + COLUMNS) * 4)
 #define VECTORS (COLUMNS / (4 * VECTOR))
-#define SWIZZLED(row, chunk) ((row) * 4 + ((chunk) ^ (((row) >> 1) & 3)))
+#define SWIZZLED(row, chunk) ((row)*4 + ((chunk) ^ (((row) >> 1) & 3)))
 
 #if WGMMA_PTX
 #define UNROLL _Pragma("unroll")
@@ -70,17 +70,6 @@ inline float FN(half_of)(__local const uint4* chunk, int i) {
 }
 #endif
 
-// Stores the first `left` channels of v.
-void FN(store)(FV v, __global T* to, int left) {
-#if ALIGNED
-  if (left >= VECTOR) {
-    STOREV_ALIGNED(T, VECTOR, v, to);
-    return;
-  }
-#endif
-  STORE_FIRST(T, VECTOR, v, to, left)
-}
-
 WORK_GROUP(ITEMS, 1, 1)
 KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   __local uint4 tiles[STAGES * STAGE] __attribute__((aligned(1024)));
@@ -112,29 +101,28 @@ KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PAR
   int channel = chunk, kx = 0, ky = 0;
 #if WHOLE_STEPS
 #define CARRY
-#define NEXT                    \
-  ++kx;                         \
-  ky += kx == a.kw;             \
-  kx = kx == a.kw ? 0 : kx;     \
+#define NEXT                     \
+  ++kx;                          \
+  ky += kx == a.kw;              \
+  kx = kx == a.kw ? 0 : kx;      \
   channel += ky == a.kh ? 4 : 0; \
   ky = ky == a.kh ? 0 : ky;
-#define INSIDE(i)                                  \
-  (((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
-   ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
+#define INSIDE(i) \
+  (((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
 #else
   // Carries from channels to taps, and from taps to rows of taps; without branches, which PoCL 3.1
   // miscompiles in loops with barriers.
-#define CARRY                          \
-  {                                    \
+#define CARRY                            \
+  {                                      \
     const int taps = channel / a.chunks; \
-    channel -= taps * a.chunks;        \
-    kx += taps;                        \
-    const int rows = kx / a.kw;        \
-    kx -= rows * a.kw;                 \
-    ky += rows;                        \
+    channel -= taps * a.chunks;          \
+    kx += taps;                          \
+    const int rows = kx / a.kw;          \
+    kx -= rows * a.kw;                   \
+    ky += rows;                          \
   }
   CARRY
-#define INSIDE(i)                                                 \
+#define INSIDE(i)                                           \
   ((ky < a.kh) & ((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
    ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
 #define NEXT    \
@@ -145,20 +133,20 @@ KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PAR
 #endif
   __global const uint4* weight = AT(weights) + (size_t)block * a.steps * (COLUMNS * 4) + item;
   const int own = SWIZZLED(row, chunk);  // the swizzle is the same PIXELS / 2 rows further on
-#define READ(stage)                                                                         \
-  {                                                                                         \
-    __local uint4* const to = tiles + (stage) * STAGE;                                      \
-    UNROLL for (int i = 0; i < 2; ++i) {                                                    \
-      const bool inside = INSIDE(i);                                                        \
-      FN(copy_pixels)                                                                       \
-      (to + own + i * (PIXELS / 2 * 4), data + (inside ? PLACE(i) : 0), inside);            \
-    }                                                                                       \
-    UNROLL for (int i = 0; i < (COLUMNS * 4 + ITEMS - 1) / ITEMS; ++i) {                    \
-      if (COLUMNS * 4 % ITEMS == 0 || item + i * ITEMS < COLUMNS * 4)                       \
-        FN(copy_weights)(to + PIXELS * 4 + item + i * ITEMS, weight + i * ITEMS);             \
-    }                                                                                       \
-    weight += COLUMNS * 4;                                                                  \
-    NEXT;                                                                                   \
+#define READ(stage)                                                               \
+  {                                                                               \
+    __local uint4* const to = tiles + (stage)*STAGE;                              \
+    UNROLL for (int i = 0; i < 2; ++i) {                                          \
+      const bool inside = INSIDE(i);                                              \
+      FN(copy_pixels)                                                             \
+      (to + own + i * (PIXELS / 2 * 4), data + (inside ? PLACE(i) : 0), inside);  \
+    }                                                                             \
+    UNROLL for (int i = 0; i < (COLUMNS * 4 + ITEMS - 1) / ITEMS; ++i) {          \
+      if (COLUMNS * 4 % ITEMS == 0 || item + i * ITEMS < COLUMNS * 4)             \
+        FN(copy_weights)(to + PIXELS * 4 + item + i * ITEMS, weight + i * ITEMS); \
+    }                                                                             \
+    weight += COLUMNS * 4;                                                        \
+    NEXT;                                                                         \
   }
 
   float sums[COLUMNS / 2];
@@ -194,31 +182,8 @@ KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PAR
   // sums[j * 4 + k] is the pixel lane / 4 + k / 2 * 8 of the warp, the channel of column
   // j * 8 + lane % 4 * 2 + k % 2.
   const int first_channel = block * COLUMNS + lane % 4 * VECTOR;
-  UNROLL for (int i = 0; i < 2; ++i) {
-    const int pixel = tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4 + i * 8;
-    if (pixel < a.pixels) {
-#if POINTWISE
-      const int offset = pixel * a.out_w;
-#if FLAT_TAIL
-      const int n = 0, y = 0, x = pixel;
-#else
-      const int n = pixel / (a.oh * a.ow), y = pixel / a.ow % a.oh, x = pixel % a.ow;
-#endif
-#else
-      const int line = pixel / a.ow, n = line / a.oh, y = line - n * a.oh, x = pixel - line * a.ow;
-      const int offset = n * a.out_n + y * a.out_h + x * a.out_w;
-#endif
-      UNROLL for (int k = 0; k < VECTORS; ++k) {
-        const int c = first_channel + k * (4 * VECTOR), left = a.out_channels - c;
-        if (left > 0) {
-          float part[VECTOR];
-          UNROLL for (int j = 0; j < VECTOR; ++j) {
-            part[j] = sums[(k * (VECTOR / 2) + j / 2) * 4 + i * 2 + j % 2];
-          }
-          const FV v = TAIL(LOADV_PRIVATE(VECTOR, part), n, y, x, c, left);
-          FN(store)(v, AT(out) + offset + c, left);
-        }
-      }
-    }
-  }
+  const int first_pixel = tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4, group = 0;
+#define ROWS_OF_ITEM 2
+#define SUM_OF(i, k, j) sums[((k) * (VECTOR / 2) + (j) / 2) * 4 + (i)*2 + (j) % 2]
+#include "kernels/common/mma_store.cl"
 }

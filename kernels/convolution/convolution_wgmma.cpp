@@ -160,7 +160,6 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
     return to_bytes(packed, ElementType::f16);
   });
 
-  const Tail tail = make_tail(desc, kVector, walk.axes, plan);
   KernelSpec spec;
   spec.source = "convolution_wgmma.cl";
   const auto define = [&](const char* name, int64_t value) {
@@ -179,10 +178,9 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   define("ALIGNED", output_aligned(desc, problem, kVector));
   define("WGMMA_PTX", ptx);
   if (ptx) spec.defines.emplace_back("MULTIPLY(s, a, b)", multiply_text(point.columns));
-  spec.prologue = tail.prologue;
   spec.arguments = {Argument::input(problem.data, 16), Argument::packed(0, 16),
                     Argument::output(0, size_of(out)), Argument::value(args)};
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, kVector, walk.axes, spec, plan);
   spec.local = {static_cast<size_t>(128 * point.warpgroups), 1, 1};
   spec.shared = point.shared_bytes();
   spec.global = {static_cast<size_t>(ceil_div(s.pixels(), point.pixels()) * blocks) * spec.local[0],

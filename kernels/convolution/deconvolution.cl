@@ -76,11 +76,11 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
       }
     }
     __global T* const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + c;
-#define STORE(p)                                               \
-  if (x0 + p * a.sw < a.ow) {                                  \
-    const int x = x0 + p * a.sw;                               \
-    const FV v = TAIL(acc##p, n, y, x, c, left);               \
-    STORE_FIRST(T, VECTOR, v, to + x * a.out_w, left)          \
+#define STORE(p)                                      \
+  if (x0 + p * a.sw < a.ow) {                         \
+    const int x = x0 + p * a.sw;                      \
+    const FV v = TAIL(acc##p, n, y, x, c, left);      \
+    STORE_FIRST(T, VECTOR, v, to + x * a.out_w, left) \
   }
     REPEAT(TILE_P, STORE)
   }

@@ -19,7 +19,7 @@ ConvShape resolve(const std::string& type, const Attributes& attributes, const S
   const ConvAttributes read = read_convolution(is_grouped(type), true, attributes, data, filter);
   ConvShape s = read.shape;
   const size_t spatial = data.size() - 2, first = 3 - spatial;
-  const std::vector<int64_t> extra = spatial_steps(attributes, "output_padding", spatial, 0);
+  const std::vector<int64_t> extra = spatial_steps(attributes, "output_padding", spatial, 0, 0);
   if (!stated.empty() && stated.size() != spatial)
     fail_model("the output shape has " + std::to_string(stated.size()) + " numbers for " +
                std::to_string(spatial) + " spatial dimensions");
@@ -198,7 +198,6 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
           }
     return to_bytes(to, type);
   });
-  const Tail tail = make_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), plan);
   KernelSpec spec;
   spec.source = "deconvolution.cl";
   spec.defines = {{"T", storage_name(type)},
@@ -206,7 +205,6 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
                   {"TILE_P", std::to_string(tile)},
                   {"GROUP", std::to_string(group)},
                   {"DEPTHWISE", depthwise ? "1" : "0"}};
-  spec.prologue = tail.prologue;
   Args args{};
   set_strides(args, in, out);
   set_geometry(args, s);
@@ -221,7 +219,7 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   const size_t size = size_of(type);
   spec.arguments = {Argument::input(0, size), Argument::packed(0, size), Argument::output(0, size),
                     Argument::value(args)};
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), spec, plan);
   spec.local[0] = static_cast<size_t>(group);
   spec.global[0] =
       static_cast<size_t>(ceil_div(ceil_div(tiles, per_item) * groups * blocks, group)) *

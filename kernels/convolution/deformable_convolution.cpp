@@ -168,14 +168,12 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
                 o % vector)] = *value++;
     return to_bytes(to, type);
   });
-  const Tail tail = make_tail(desc, vector, spatial_axes(4), plan);
   KernelSpec spec;
   spec.source = "deformable_convolution.cl";
   spec.defines = {{"T", storage_name(type)},
                   {"VECTOR", std::to_string(vector)},
                   {"MASK", mask ? "1" : "0"},
                   {"BORDER", d.border ? "1" : "0"}};
-  spec.prologue = tail.prologue;
   const int64_t items = s.groups * blocks * s.pixels();
   const size_t size = size_of(type);
   spec.arguments = {Argument::input(0, size), Argument::input(1, size), Argument::packed(0, size)};
@@ -195,7 +193,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   args.deformed = to_int(d.deformed);
   args.items = to_int(items);
   spec.arguments.push_back(Argument::value(args));
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, vector, spatial_axes(4), spec, plan);
   set_items(spec, items, point);
   plan.launches.push_back(std::move(spec));
   return plan;

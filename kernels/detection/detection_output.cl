@@ -13,8 +13,9 @@ typedef struct {
 #include "kernels/detection/detection_output_args.cl"
 } FN(Args);
 
-#define LOAD4(T, p, step) \
-  (float4)(LOADV(T, 1, p), LOADV(T, 1, (p) + step), LOADV(T, 1, (p) + 2 * step), LOADV(T, 1, (p) + 3 * step))
+#define LOAD4(T, p, step)                                                        \
+  (float4)(LOADV(T, 1, p), LOADV(T, 1, (p) + step), LOADV(T, 1, (p) + 2 * step), \
+           LOADV(T, 1, (p) + 3 * step))
 
 float4 FN(clipped)(float4 v) { return CLAMP(v, (float4)0.0f, (float4)1.0f); }
 
@@ -33,15 +34,16 @@ float4 FN(decoded)(float4 prior, float4 delta) {
 }
 
 // The box of an element of the scores as [class][prior]; the pointers are those of its image.
-float4 FN(box)(int index, __global const BOX_T *boxes, __global const PRIOR_T *priors,
+float4 FN(box)(int index, __global const BOX_T* boxes, __global const PRIOR_T* priors,
 #if OBJECTNESS
-               __global const FIRST_T *first,
+               __global const FIRST_T* first,
 #endif
                const FN(Args) * a) {
   const int label = index / a->priors, p = index % a->priors;
   const int at = (a->own_boxes ? p * a->classes + label : p) * 4;
   const int own = p * (NORMALIZED ? 4 : 5);
-  const float4 scale = NORMALIZED ? (float4)1.0f : (float4)(a->width, a->height, a->width, a->height);
+  const float4 scale =
+      NORMALIZED ? (float4)1.0f : (float4)(a->width, a->height, a->width, a->height);
   float4 variance = 1.0f;
 #if VARIANCES
   variance = LOAD4(PRIOR_T, priors + a->prior_r + p * 4 * a->prior_i, a->prior_i);
@@ -62,8 +64,7 @@ bool FN(suppresses)(ulong key, float4 b, ulong better_key, float4 better, const 
   const float height = MIN(b.w, better.w) - MAX(b.y, better.y);
   const float shared = MAX(width, 0.0f) * MAX(height, 0.0f);
   const bool overlaps = FN(quotient)(shared, FN(area)(b) + FN(area)(better) - shared) > a->overlap;
-  return overlaps &&
-         (!TOGETHER || FN(index)(key) / a->priors == FN(index)(better_key) / a->priors);
+  return overlaps && (!TOGETHER || FN(index)(key) / a->priors == FN(index)(better_key) / a->priors);
 }
 
 #if OBJECTNESS
@@ -82,19 +83,19 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   SHARED(FN(List), list, 1);
   const int item = (int)get_local_id(0), group = (int)get_group_id(0);
   const int n = MERGE ? group : group / a.lists;
-  __global const BOX_T *const boxes = AT(locations) + n * a.box_n;
-  __global const PRIOR_T *const priors = AT(prior_boxes) + n * a.prior_n;
+  __global const BOX_T* const boxes = AT(locations) + n * a.box_n;
+  __global const PRIOR_T* const priors = AT(prior_boxes) + n * a.prior_n;
 #if OBJECTNESS
-  __global const FIRST_T *const first_boxes = AT(first_locations) + n * a.first_n;
+  __global const FIRST_T* const first_boxes = AT(first_locations) + n * a.first_n;
 #endif
-  __global int *const counts = (__global int *)(AT(work) + a.counts);
+  __global int* const counts = (__global int*)(AT(work) + a.counts);
 
 #if !MERGE
   for (int i = (int)get_global_id(0); i < a.rows * 7; i += (int)get_global_size(0))
     STOREV(T, 1, 0.0f, AT(out) + i);
 
   // Candidates.
-  __local int *const ends = list->words;
+  __local int* const ends = list->words;
   const int label = group % a.lists;
   *ends = a.priors;
   list->count = 0;
@@ -104,18 +105,18 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
     if (LOADV(PRIOR_T, 1, priors + p * 5 * a.prior_i) == -1) atomic_min(ends, p);
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-  __global const SCORE_T *const scores = AT(confidences) + n * a.score_n;
-  __global ulong *const keys = AT(work) + group * a.room;
+  __global const SCORE_T* const scores = AT(confidences) + n * a.score_n;
+  __global ulong* const keys = AT(work) + group * a.room;
   const int candidates = !TOGETHER && label == a.background ? 0 : *ends;
   for (int p = item; p < candidates; p += LOCAL) {
 #if OBJECTNESS
     // A prior that is not an object is background with certainty.
-    const bool is_object =
-        !(LOADV(OBJECT_T, 1, AT(objects) + n * a.object_n + (2 * p + 1) * a.object_i) <
-          a.objectness);
-#define SCORE(c)                                                                     \
-  (is_object ? LOADV(SCORE_T, 1, scores + (p * a.classes + (c)) * a.score_i)         \
-             : (c) == a.background ? 1.0f : 0.0f)
+    const bool is_object = !(
+        LOADV(OBJECT_T, 1, AT(objects) + n * a.object_n + (2 * p + 1) * a.object_i) < a.objectness);
+#define SCORE(c)                                                                         \
+  (is_object             ? LOADV(SCORE_T, 1, scores + (p * a.classes + (c)) * a.score_i) \
+   : (c) == a.background ? 1.0f                                                          \
+                         : 0.0f)
 #else
 #define SCORE(c) LOADV(SCORE_T, 1, scores + (p * a.classes + (c)) * a.score_i)
 #endif
@@ -139,23 +140,22 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   SORT(keys, count)
 
   const int listed = min(count, a.most), most = a.most;
-  __global float4 *const places = (__global float4 *)(AT(work) + a.places) + group * most;
+  __global float4* const places = (__global float4*)(AT(work) + a.places) + group * most;
 #include "kernels/common/suppress.cl"
   if (item == 0) counts[group] = found;
 #else
   // The number of detections in the images up to this one.
-  __local int *const sums = list->words;
+  __local int* const sums = list->words;
   for (int i = item; i < IMAGES; i += LOCAL) sums[i] = 0;
   list->count = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int i = item; i < (n + 1) * a.lists; i += LOCAL)
-    atomic_add(&sums[i / a.lists], counts[i]);
+  for (int i = item; i < (n + 1) * a.lists; i += LOCAL) atomic_add(&sums[i / a.lists], counts[i]);
   barrier(CLK_LOCAL_MEM_FENCE);
   int row = 0;
   for (int i = 0; i < n; ++i) row += min(sums[i], a.keep);
 
   // All lists of the image, by score.
-  __global ulong *const keys = AT(work) + a.merged + n * 2 * a.merged_room;
+  __global ulong* const keys = AT(work) + a.merged + n * 2 * a.merged_room;
   for (int other = n * a.lists + item / 16; other < (n + 1) * a.lists; other += LOCAL / 16)
     for (int i = item % 16; i < counts[other]; i += 16)
       keys[atomic_inc(&list->count)] = (AT(work) + other * a.room)[i];
@@ -164,16 +164,15 @@ KERNEL(IN(BOX_T, locations), IN(SCORE_T, confidences), IN(PRIOR_T, prior_boxes),
   SORT(keys, count)
 
   // The best boxes, by label.
-  __global ulong *const order = keys + a.merged_room;
+  __global ulong* const order = keys + a.merged_room;
   const int kept = min(count, a.keep);
-  for (int i = item; i < kept; i += LOCAL)
-    order[i] = FN(rank)(FN(index)(keys[i]) / a.priors, i);
+  for (int i = item; i < kept; i += LOCAL) order[i] = FN(rank)(FN(index)(keys[i]) / a.priors, i);
   barrier(CLK_GLOBAL_MEM_FENCE);
   SORT(order, kept)
   for (int i = item; i < kept; i += LOCAL) {
     const ulong key = keys[FN(index)(order[i])];
     const float4 box = CLIP_AFTER ? FN(clipped)(BOX(key)) : BOX(key);
-    __global T *const to = AT(out) + (row + i) * 7;
+    __global T* const to = AT(out) + (row + i) * 7;
     STOREV(T, 1, (float)n, to);
     STOREV(T, 1, (float)(FN(index)(key) / a.priors - TOGETHER), to + 1);
     STOREV(T, 1, FN(score)(key), to + 2);

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
 #include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
+#include "kernels/storage.h"
 
 namespace clinfer {
 
@@ -457,7 +457,7 @@ std::vector<OpDef> detection_output_ops() {
            .families = {&kDetectionOutput},
            .layout = LayoutRule::any_to_rows,
            .host_reason = kListsOnHost,
-           .stays_wide = true}};
+           .keep_f32 = true}};
 }
 
 }  // namespace clinfer

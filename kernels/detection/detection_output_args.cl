@@ -4,6 +4,6 @@ int object_n, object_i, first_n, first_i;
 int priors, classes, lists, background, rows;  // lists: of an image
 int most, keep;                                // of a list, of an image
 int own_boxes;                                 // each class has its own boxes
-int room, merged_room;          // keys of a list; keys of all lists of an image
-int merged, places, counts;     // positions in the workspace, in keys
+int room, merged_room;                         // keys of a list; keys of all lists of an image
+int merged, places, counts;                    // positions in the workspace, in keys
 float width, height, confidence, objectness, overlap;

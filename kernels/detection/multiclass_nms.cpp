@@ -238,13 +238,13 @@ std::vector<OpDef> multiclass_nms_ops() {
            .infer_shapes = infer_as<false>,
            .evaluate = evaluate_as<false>,
            .host_reason = kHostReason,
-           .upper_bounds = true},
+           .rows_depend_on_data = true},
           {.type = "MatrixNms",
            .opsets = opset_range(8),
            .infer_shapes = infer_as<true>,
            .evaluate = evaluate_as<true>,
            .host_reason = kHostReason,
-           .upper_bounds = true}};
+           .rows_depend_on_data = true}};
 }
 
 }  // namespace clinfer

@@ -11,7 +11,7 @@ typedef struct {
 } FN(Args);
 
 // y0, x0, y1, x1
-float4 FN(box)(__global const BOX_T *p, int step) {
+float4 FN(box)(__global const BOX_T* p, int step) {
   const float4 v = (float4)(LOADV(BOX_T, 1, p), LOADV(BOX_T, 1, p + step),
                             LOADV(BOX_T, 1, p + 2 * step), LOADV(BOX_T, 1, p + 3 * step));
 #if CENTER
@@ -44,7 +44,7 @@ KERNEL(IN(BOX_T, all_boxes), IN(SCORE_T, all_scores), OUT(INDEX, selected),
        OUT(ulong, work), const FN(Args) a) {
   SHARED(FN(List), list, 1);
   const int item = (int)get_local_id(0);
-  __global int *const counts = (__global int *)(AT(work) + a.counts);
+  __global int* const counts = (__global int*)(AT(work) + a.counts);
   list->count = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
 #if !MERGE
@@ -55,10 +55,10 @@ KERNEL(IN(BOX_T, all_boxes), IN(SCORE_T, all_scores), OUT(INDEX, selected),
     STOREV(T, 1, -1.0f, AT(details) + i);
 #endif
   }
-  __global const BOX_T *const boxes = AT(all_boxes) + n * a.box_n;
-  __global const SCORE_T *const scores =
+  __global const BOX_T* const boxes = AT(all_boxes) + n * a.box_n;
+  __global const SCORE_T* const scores =
       AT(all_scores) + n * a.score_n + group % a.classes * a.score_c;
-  __global ulong *const keys = AT(work) + group * a.room;
+  __global ulong* const keys = AT(work) + group * a.room;
   for (int i = item; i < a.boxes; i += LOCAL) {
     const float score = LOADV(SCORE_T, 1, scores + i * a.score_b);
     if (score > a.threshold) keys[atomic_inc(&list->count)] = FN(key)(score, group * a.boxes + i);
@@ -68,11 +68,11 @@ KERNEL(IN(BOX_T, all_boxes), IN(SCORE_T, all_scores), OUT(INDEX, selected),
   SORT(keys, count)
 
   const int listed = count, most = a.most;
-  __global float4 *const places = (__global float4 *)(AT(work) + a.places) + group * most;
+  __global float4* const places = (__global float4*)(AT(work) + a.places) + group * most;
 #include "kernels/common/suppress.cl"
   if (item == 0) counts[group] = found;
 #else
-  __global ulong *const keys = AT(work) + a.merged;
+  __global ulong* const keys = AT(work) + a.merged;
   for (int other = item / 16; other < a.lists; other += LOCAL / 16)
     for (int i = item % 16; i < counts[other]; i += 16)
       keys[atomic_inc(&list->count)] =

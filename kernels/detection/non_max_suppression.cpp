@@ -6,9 +6,9 @@
 #include <queue>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
 #include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
+#include "kernels/storage.h"
 
 namespace clinfer {
 
@@ -263,8 +263,8 @@ std::vector<OpDef> non_max_suppression_ops() {
            .families = {&kNonMaxSuppression},
            .layout = LayoutRule::any_to_rows,
            .host_reason = kListsOnHost,
-           .upper_bounds = true,
-           .stays_wide = true}};
+           .rows_depend_on_data = true,
+           .keep_f32 = true}};
 }
 
 }  // namespace clinfer

@@ -17,15 +17,16 @@ float4 FN(clipped)(float4 box, float2 size) {  // size: width, height
 }
 
 // Box `index`; anchors are the last dimension. delta: of the image.
-float4 FN(box)(int index, __global const float *anchors, __global const DELTA_T *delta, float2 size,
+float4 FN(box)(int index, __global const float* anchors, __global const DELTA_T* delta, float2 size,
                const FN(Args) * a) {
   const int anchor = index % a->anchors, cell = index / a->anchors;
   const int h = cell / a->columns, w = cell % a->columns;
   // TensorFlow's deltas are in the order y, x, height, width.
-  const float2 shift = (TENSORFLOW ? (float2)((float)h, (float)w) : (float2)((float)w, (float)h)) * a->stride;
+  const float2 shift =
+      (TENSORFLOW ? (float2)((float)h, (float)w) : (float2)((float)w, (float)h)) * a->stride;
   const float4 start = vload4(anchor, anchors) + shift.xyxy;
   const float4 box = TENSORFLOW ? CLAMP(start, (float4)0.0f, size.xyxy) : start;
-  __global const DELTA_T *const d =
+  __global const DELTA_T* const d =
       delta + anchor * 4 * a->delta_c + h * a->delta_h + w * a->delta_w;
   const float2 place = (float2)(LOADV(DELTA_T, 1, d), LOADV(DELTA_T, 1, d + a->delta_c));
   const float2 growth =
@@ -62,19 +63,20 @@ KERNEL(IN(SCORE_T, scores), IN(DELTA_T, deltas), IN(SIZE_T, picture), IN(float, 
   const float first_size = LOADV(SIZE_T, 1, AT(picture));
   const float second_size = LOADV(SIZE_T, 1, AT(picture) + 1);
   // In TensorFlow's form, x runs along the rows.
-  const float2 size = TENSORFLOW ? (float2)(first_size, second_size) : (float2)(second_size, first_size);
+  const float2 size =
+      TENSORFLOW ? (float2)(first_size, second_size) : (float2)(second_size, first_size);
   const float2 least = a.least * (float2)(LOADV(SIZE_T, 1, AT(picture) + a.scale_x),
                                           LOADV(SIZE_T, 1, AT(picture) + 2));
-  __global const DELTA_T *const delta = AT(deltas) + n * a.delta_n;
-  __global ulong *const keys = AT(work) + n * a.room;
+  __global const DELTA_T* const delta = AT(deltas) + n * a.delta_n;
+  __global ulong* const keys = AT(work) + n * a.room;
   const int count = size.x >= 0 && size.y >= 0 ? a.anchors * a.rows * a.columns : 0;
   for (int i = item; i < count; i += LOCAL) {
     const float4 box = FN(box)(i, AT(anchors), delta, size, &a);
     const float2 extent = box.zw - box.xy + PIXEL;
     const int anchor = i % a.anchors, cell = i / a.anchors;
-    const float score =
-        LOADV(SCORE_T, 1, AT(scores) + n * a.score_n + (a.anchors + anchor) * a.score_c +
-                              cell / a.columns * a.score_h + cell % a.columns * a.score_w);
+    const float score = LOADV(SCORE_T, 1,
+                              AT(scores) + n * a.score_n + (a.anchors + anchor) * a.score_c +
+                                  cell / a.columns * a.score_h + cell % a.columns * a.score_w);
     const bool counts = extent.x >= least.x && extent.y >= least.y && !isnan(score);
     keys[i] = FN(key)(counts ? score : 0.0f, i);
   }
@@ -82,7 +84,7 @@ KERNEL(IN(SCORE_T, scores), IN(DELTA_T, deltas), IN(SIZE_T, picture), IN(float, 
   SORT(keys, count)
 
   const int listed = min(count, a.before), most = a.most;
-  __global float4 *const places = (__global float4 *)(AT(work) + a.places) + n * most;
+  __global float4* const places = (__global float4*)(AT(work) + a.places) + n * most;
 #include "kernels/common/suppress.cl"
 
   for (int i = item; i < a.after; i += LOCAL) {
@@ -93,7 +95,7 @@ KERNEL(IN(SCORE_T, scores), IN(DELTA_T, deltas), IN(SIZE_T, picture), IN(float, 
       if (NORMALIZE) box /= size.xyxy;
       score = FN(score)(keys[i]);
     }
-    __global T *const to = AT(out) + (n * a.after + i) * 5;
+    __global T* const to = AT(out) + (n * a.after + i) * 5;
     STOREV(T, 1, i < found ? (float)n : i == found ? -1.0f : 0.0f, to);  // -1 ends the list
     STOREV(T, 4, box, to + 1);
 #if PROBABILITIES

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
 #include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
+#include "kernels/storage.h"
 
 namespace clinfer {
 
@@ -307,7 +307,7 @@ std::vector<OpDef> proposal_ops() {
            .families = {&kProposal},
            .layout = LayoutRule::any_to_rows,
            .host_reason = kListsOnHost,
-           .stays_wide = true}};
+           .keep_f32 = true}};
 }
 
 }  // namespace clinfer

@@ -14,8 +14,8 @@ KERNEL(IN(T_IN, in), OUT(T_OUT, out), const FN(Args) r) {
   cell /= r.height;
   const int region = cell % r.regions, n = cell / r.regions;
   const int first = region * (r.coords + 1 + r.classes);
-  __global const T_IN *source = AT(in) + n * r.in_n + first * r.in_c + h * r.in_h + w * r.in_w;
-  __global T_OUT *target = AT(out) + n * r.out_n + first * r.out_c + h * r.out_h + w * r.out_w;
+  __global const T_IN* source = AT(in) + n * r.in_n + first * r.in_c + h * r.in_h + w * r.in_w;
+  __global T_OUT* target = AT(out) + n * r.out_n + first * r.out_c + h * r.out_h + w * r.out_w;
 
   const int logistic_end = SOFTMAX ? r.coords + 1 : r.coords + 1 + r.classes;
   for (int e = 0; e < logistic_end; ++e) {

@@ -7,6 +7,7 @@
 #include "kernels/arguments.h"
 #include "kernels/movement/strided_copy.h"
 #include "kernels/shape_util.h"
+#include "kernels/storage.h"
 
 namespace clinfer {
 
@@ -116,8 +117,6 @@ TuningPoint group_heuristic(const OpDesc&, const DeviceTraits& traits) {
   return {{{"GROUP", traits.is_cpu ? 16 : 64}}};
 }
 
-std::string storage(ElementType type) { return type == ElementType::f16 ? "half" : "float"; }
-
 struct Args {
 #include "kernels/detection/region_yolo_args.cl"
 };
@@ -129,8 +128,8 @@ KernelPlan plan_region(const OpDesc& desc, const DeviceTraits&, const TuningPoin
   const auto group = static_cast<size_t>(point["GROUP"]);
   KernelSpec spec;
   spec.source = "region_yolo.cl";
-  spec.defines = {{"T_IN", storage(in.type)},
-                  {"T_OUT", storage(out.type)},
+  spec.defines = {{"T_IN", storage_name(in.type)},
+                  {"T_OUT", storage_name(out.type)},
                   {"SOFTMAX", r.softmax ? "1" : "0"},
                   {"GROUP", std::to_string(group)}};
   const int64_t cells = in.shape[0] * r.regions * in.shape[2] * in.shape[3];

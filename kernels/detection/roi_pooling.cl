@@ -14,7 +14,7 @@ int FN(index)(float v) { return isnan(v) ? -100000000 : (int)clamp(v, -1e8f, 1e8
 
 #define PIXEL(y, x) LOADV(T, 1, plane + (y)*a->in_h + (x)*a->in_w)
 
-float FN(between)(__global const T *plane, const FN(Args) *a, float y, float x) {
+float FN(between)(__global const T* plane, const FN(Args) * a, float y, float x) {
   const int top = (int)floor(y), left = (int)floor(x);
   const int bottom = min((int)ceil(y), a->height - 1), right = min((int)ceil(x), a->width - 1);
   const float dy = y - top, dx = x - left;
@@ -23,7 +23,7 @@ float FN(between)(__global const T *plane, const FN(Args) *a, float y, float x) 
   return above + (below - above) * dy;
 }
 
-bool FN(contains)(const FN(Args) *a, float y, float x) {
+bool FN(contains)(const FN(Args) * a, float y, float x) {
   return y >= 0 && x >= 0 && y <= a->height - 1 && x <= a->width - 1;
 }
 
@@ -39,14 +39,14 @@ int2 FN(bin)(int i, int bins, int start, int size, int limit) {
   return (int2)((int)clamp(begin, 0L, (long)limit), (int)clamp(end, 0L, (long)limit));
 }
 
-float FN(largest)(__global const T *plane, const FN(Args) *a, int2 rows, int2 columns) {
+float FN(largest)(__global const T* plane, const FN(Args) * a, int2 rows, int2 columns) {
   float largest = rows.x < rows.y && columns.x < columns.y ? PIXEL(rows.x, columns.x) : 0.0f;
   for (int y = rows.x; y < rows.y; ++y)
     for (int x = columns.x; x < columns.y; ++x) largest = fmax(largest, PIXEL(y, x));
   return largest;
 }
 
-float FN(average)(__global const T *plane, const FN(Args) *a, int2 rows, int2 columns) {
+float FN(average)(__global const T* plane, const FN(Args) * a, int2 rows, int2 columns) {
   const int count = max(rows.y - rows.x, 0) * max(columns.y - columns.x, 0);
   float sum = 0;
   for (int y = rows.x; y < rows.y; ++y)
@@ -55,7 +55,7 @@ float FN(average)(__global const T *plane, const FN(Args) *a, int2 rows, int2 co
 }
 
 // One weighted sample of kind 5.
-float FN(sample)(__global const T *plane, const FN(Args) *a, float y, float x) {
+float FN(sample)(__global const T* plane, const FN(Args) * a, float y, float x) {
   if (!(y >= -1 && x >= -1 && y <= a->height && x <= a->width)) return 0;
   y = fmax(y, 0.0f), x = fmax(x, 0.0f);
   const int top = min((int)y, a->height - 1), left = min((int)x, a->width - 1);
@@ -72,7 +72,7 @@ KERNEL(IN(T, in), IN(float, regions),
 #endif
        OUT(T, out), const FN(Args) args) {
   const FN(Args) geometry = args;
-  const FN(Args) *const a = &geometry;
+  const FN(Args)* const a = &geometry;
   int rest = get_global_id(0);
   if (rest >= a->items) return;
   const int c = rest % a->channels;
@@ -80,7 +80,7 @@ KERNEL(IN(T, in), IN(float, regions),
   const int x = rest % a->columns;
   rest /= a->columns;
   const int y = rest % a->rows, n = rest / a->rows;
-  __global const float *const region = AT(regions) + n * a->roi_n;
+  __global const float* const region = AT(regions) + n * a->roi_n;
 #define REGION(i) region[(i)*a->roi_i]
 #if KIND == 5
   const int image = (int)AT(extra)[n * a->extra_n];
@@ -94,9 +94,10 @@ KERNEL(IN(T, in), IN(float, regions),
 #endif
   float value = 0;
   if (there) {
-    __global const T *plane = AT(in) + image * a->in_n;
+    __global const T* plane = AT(in) + image * a->in_n;
 #if KIND == 0
-    const int left = FN(index)(round(REGION(1) * a->scale)), top = FN(index)(round(REGION(2) * a->scale));
+    const int left = FN(index)(round(REGION(1) * a->scale)),
+              top = FN(index)(round(REGION(2) * a->scale));
     const int width = max(FN(index)(round(REGION(3) * a->scale)) - left + 1, 1);
     const int height = max(FN(index)(round(REGION(4) * a->scale)) - top + 1, 1);
     value = FN(largest)(plane + c * a->in_c, a, FN(bin)(y, a->rows, top, height, a->height),
@@ -124,7 +125,8 @@ KERNEL(IN(T, in), IN(float, regions),
         const float fy = FN(sample_at)(y, a->group, t, t + height, a->height);
         const float fx = FN(sample_at)(x, a->group, l, l + width, a->width);
         if (FN(contains)(a, fy, fx))
-          value += FN(between)(plane + ((by * a->bins_x + bx) * a->channels + c) * a->in_c, a, fy, fx);
+          value +=
+              FN(between)(plane + ((by * a->bins_x + bx) * a->channels + c) * a->in_c, a, fy, fx);
       }
     value /= a->bins_x * a->bins_y;
 #elif KIND == 4
@@ -134,10 +136,9 @@ KERNEL(IN(T, in), IN(float, regions),
     const float bin_width = width / a->group, bin_height = height / a->group;
     float start_x = x * bin_width + left, start_y = y * bin_height + top;
 #if EXTRA
-    __global const ET *const shift = AT(extra) + n * a->extra_n +
-                                     2 * (c / a->label_channels) * a->extra_c +
-                                     y * a->part / a->group * a->extra_h +
-                                     x * a->part / a->group * a->extra_w;
+    __global const ET* const shift =
+        AT(extra) + n * a->extra_n + 2 * (c / a->label_channels) * a->extra_c +
+        y * a->part / a->group * a->extra_h + x * a->part / a->group * a->extra_w;
     start_x += LOADV(ET, 1, shift) * a->trans * width;
     start_y += LOADV(ET, 1, shift + a->extra_c) * a->trans * height;
 #endif
@@ -146,17 +147,21 @@ KERNEL(IN(T, in), IN(float, regions),
     int met = 0;
     for (int by = 0; by < a->bins_y; ++by)
       for (int bx = 0; bx < a->bins_x; ++bx) {
-        const float fx = start_x + bx * bin_width / a->bins_x, fy = start_y + by * bin_height / a->bins_y;
+        const float fx = start_x + bx * bin_width / a->bins_x,
+                    fy = start_y + by * bin_height / a->bins_y;
         if (!(fx >= -0.5f && fx <= last_x && fy >= -0.5f && fy <= last_y)) continue;
-        value += FN(between)(plane, a, clamp(fy, 0.0f, last_y - 0.5f), clamp(fx, 0.0f, last_x - 0.5f));
+        value +=
+            FN(between)(plane, a, clamp(fy, 0.0f, last_y - 0.5f), clamp(fx, 0.0f, last_x - 0.5f));
         ++met;
       }
     if (met) value /= met;
 #else
     const float left = (REGION(0) + a->before) * a->scale + a->after;
     const float top = (REGION(1) + a->before) * a->scale + a->after;
-    const float width = fmax((REGION(2) + a->before) * a->scale + a->after - left, a->least) / a->columns;
-    const float height = fmax((REGION(3) + a->before) * a->scale + a->after - top, a->least) / a->rows;
+    const float width =
+        fmax((REGION(2) + a->before) * a->scale + a->after - left, a->least) / a->columns;
+    const float height =
+        fmax((REGION(3) + a->before) * a->scale + a->after - top, a->least) / a->rows;
     const int rows = a->samples ? a->samples : clamp(FN(index)(ceil(height)), 0, 4 * a->height);
     const int columns = a->samples ? a->samples : clamp(FN(index)(ceil(width)), 0, 4 * a->width);
     for (int sy = 0; sy < rows; ++sy)

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
+#include "kernels/storage.h"
 
 namespace clinfer {
 

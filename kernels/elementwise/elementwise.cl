@@ -29,7 +29,7 @@ KERNEL(OUT(OUT_T, out), const FN(Args) walk OPERANDS) {
   if (rest > 0) return;  // past the last run
 
   for (int row = first; row < last; ++row) {
-    __global OUT_T *target = AT(out) + to;
+    __global OUT_T* target = AT(out) + to;
     int i = begin;
 #if V > 1
     for (; i + V <= end; i += V) STOREV(OUT_T, V, WIDE(i), target + i);

@@ -8,8 +8,8 @@
 #include "kernels/arguments.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/kernel.h"
-#include "kernels/movement/strided_copy.h"
 #include "kernels/scalar_functions.h"
+#include "kernels/storage.h"
 #include "kernels/tail.h"
 
 namespace clinfer {
@@ -17,26 +17,6 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMostDims = 8, kMostOperands = 16;
-
-bool is_bool(ElementType type) { return type == ElementType::boolean || type == ElementType::u8; }
-
-// OpenCL C name of the type in which a run-time tensor is stored; "" for types that kernels do not
-// support.
-std::string stored_type(ElementType type) {
-  if (is_bool(type)) return "uchar";
-  switch (type) {
-    case ElementType::f32:
-      return "float";
-    case ElementType::f16:
-      return "half";
-    case ElementType::i32:
-      return "int";
-    case ElementType::i8:
-      return "char";
-    default:
-      return "";
-  }
-}
 
 struct Operand {
   TensorDesc view;   // broadcast to the output's shape
@@ -199,7 +179,7 @@ Program make_program(const OpDesc& desc) {
 std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
   const TensorDesc& out = desc.outputs[0];
   if (out.elements() == 0) return "the output is empty";
-  if (stored_type(out.type).empty()) return "does not write " + std::string(name_of(out.type));
+  if (value_type(out.type).empty()) return "does not write " + std::string(name_of(out.type));
   if (!desc.tail.empty() && !is_float(out.type) && !quantizes(desc.tail))
     return "takes a tail on floats only";
   size_t operands = 0;
@@ -229,7 +209,7 @@ std::string reject_elementwise(const OpDesc& desc, const DeviceTraits&) {
     if (out.span() > std::numeric_limits<int32_t>::max())
       return "the output spans more than an int can count";
     for (const Operand& operand : program.operands) {
-      if (operand.constant.empty() && stored_type(operand.view.type).empty())
+      if (operand.constant.empty() && value_type(operand.view.type).empty())
         return "does not read " + std::string(name_of(operand.view.type));
       if (desc.inputs[operand.input].span() > std::numeric_limits<int32_t>::max())
         return "an input spans more than an int can count";
@@ -269,20 +249,6 @@ TuningPoint elementwise_heuristic(const OpDesc& desc, const DeviceTraits& traits
   });
 }
 
-std::string as_float_text(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return "as_float(" + std::to_string(bits) + "u)";
-}
-
-std::string spliced(std::string_view expression, float alpha, float beta) {
-  std::string text(expression);
-  for (const auto& [name, value] : {std::pair{"ALPHA", alpha}, std::pair{"BETA", beta}})
-    for (size_t at; (at = text.find(name)) != std::string::npos;)
-      text.replace(at, std::strlen(name), as_float_text(value));
-  return text;
-}
-
 // True if integers are computed by a float function, whose result is rounded.
 bool is_rounded(const Program& program) {
   const std::string& name = program.function.name;
@@ -297,8 +263,9 @@ std::string base_expression(const Program& program) {
   if (f.name == "select") return "x != 0 ? y : z0";
   if (!program.floats) {
     if (f.name == "clamp")
-      return spliced("x < ALPHA ? convert_int_sat(ALPHA) : x > BETA ? convert_int_sat(BETA) : x",
-                     f.alpha, f.beta);
+      return with_parameters(
+          "x < ALPHA ? convert_int_sat(ALPHA) : x > BETA ? convert_int_sat(BETA) : x", f.alpha,
+          f.beta);
     if (const IntegerFunction* exact = find_integer(f.name)) return std::string(exact->opencl);
     return "convert_int_sat_rte(FN(of_float)(convert_float(x)))";
   }
@@ -306,14 +273,14 @@ std::string base_expression(const Program& program) {
     return "x " + std::string(comparison_sign(f.name)) + " y ? 1.0f : 0.0f";
   if (f.name == "to_boolean") return "x != 0.0f ? 1.0f : 0.0f";
   if (f.name == "fake_quantize") {
-    const std::string last = as_float_text(f.alpha - 1);
+    const std::string last = exact_text(f.alpha - 1);
     return "select(select(rint((x - y) / (z0 - y) * " + last + ") / " + last +
            " * (z2 - z1) + z1, z2, x > fmax(y, z0)), z1, x <= fmin(y, z0))";
   }
   if (f.name == "quantize")
-    return spliced("round_even(fmin(fmax(x * y + z0, 0.0f), BETA))", 0, f.beta);
+    return with_parameters("round_even(fmin(fmax(x * y + z0, 0.0f), BETA))", 0, f.beta);
   if (f.name == "dequantize") return "x * y + z0";
-  if (f.operands == 1) return spliced(find_unary(f.name)->opencl, f.alpha, f.beta);
+  if (f.operands == 1) return with_parameters(find_unary(f.name)->opencl, f.alpha, f.beta);
   return std::string(find_binary(f.name)->opencl);
 }
 
@@ -334,13 +301,10 @@ std::string function_text(const char* name, const std::string& type, const Progr
   if (own > 1) text += "  }\n";
   size_t next = own;
   for (const PostOp& op : tail) {
-    if (op.is_unary()) {
-      text += "  x = " + spliced(find_unary(op.function)->opencl, op.alpha, op.beta) + ";\n";
-      continue;
-    }
-    text += "  { " + type + " y = " + operand_name(next++) + ";\n";
-    if (op.swapped) text += "  const " + type + " other = x; x = y; y = other;\n";
-    text += "  x = " + std::string(find_binary(op.function)->opencl) + "; }\n";
+    const bool unary = op.is_unary();
+    if (!unary) text += "  { " + type + " y = " + operand_name(next++) + ";\n";
+    text += step_text(op, type);
+    if (!unary) text += "  }\n";
   }
   return text + "  return x;\n}\n";
 }
@@ -353,7 +317,7 @@ std::string load_text(const std::string& stored, bool floats, const std::string&
 
 // Integers wrap around, except for results of float functions.
 std::string store_text(const OpDesc& desc, const Program& program) {
-  const std::string stored = stored_type(desc.outputs[0].type);
+  const std::string stored = value_type(desc.outputs[0].type);
   if (stored == "half") return "vstore_half_rte(v, 0, p)";
   if (stored == "float") return "*(p) = (v)";
   const char* how = program.floats ? "_sat_rtz" : is_rounded(program) ? "_sat" : "";
@@ -393,7 +357,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
   spec.defines = {{"V", std::to_string(vector)},
                   {"DIMS", std::to_string(dims)},
                   {"N", std::to_string(n)},
-                  {"OUT_T", stored_type(desc.outputs[0].type)},
+                  {"OUT_T", value_type(desc.outputs[0].type)},
                   {"STORE_ONE(v, p)", store_text(desc, program)},
                   {"GROUP", std::to_string(group)}};
   std::reverse(program.loops.begin(),
@@ -420,7 +384,7 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
   std::string operands, single, wide;
   for (size_t k = 0; k < n; ++k) {
     Operand& operand = program.operands[k];
-    std::string stored = stored_type(operand.view.type);
+    std::string stored = value_type(operand.view.type);
     if (operand.constant.empty()) {
       spec.arguments.push_back(Argument::input(operand.input, size_of(operand.view.type)));
     } else {
@@ -459,8 +423,8 @@ KernelPlan plan_elementwise(const OpDesc& desc, const DeviceTraits& traits,
   if (!program.floats) text += kIntegerHelpers;
   if (is_rounded(program))
     text += "float FN(of_float)(float x) { return " +
-            spliced(find_unary(program.function.name)->opencl, program.function.alpha,
-                    program.function.beta) +
+            with_parameters(find_unary(program.function.name)->opencl, program.function.alpha,
+                            program.function.beta) +
             "; }\n";
   text += function_text("single", compute, program, desc.tail);
   if (vector > 1) {

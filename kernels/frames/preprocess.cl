@@ -77,7 +77,7 @@ INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second
 #endif
 
 // Samples of one component at V columns of one row, x in bytes.
-INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
+INTV(V) FN(load)(__global const uchar* p, INTV(V) x) {
 #if V == 1
   return BYTES(p, x);
 #elif V == 4
@@ -105,7 +105,7 @@ INTV(V) FN(load)(__global const uchar *p, INTV(V) x) {
 
 // (a - 128 as both bytes of a 16-bit number) * c / 65536: the arithmetic of videoconvert's colour
 // matrix.
-#define SPREAD(a) ((((a) - 128) << 8) | (((a) - 128) & 255))
+#define SPREAD(a) ((((a)-128) << 8) | (((a)-128) & 255))
 #define SCALED(a, c) (((a) * (c)) >> 16)
 
 // R, G and B of the pixels in columns x of the row y of the frame.
@@ -159,9 +159,9 @@ KERNEL(
   const int column = (int)get_global_id(0) * V, first_row = (int)get_global_id(1) * ROWS;
   if (column >= a.width) return;
 #if !IMAGES
-  __global const uchar *c0 = AT(p0) + a.component_offset[0];
-  __global const uchar *c1 = AT(p1) + a.component_offset[1];
-  __global const uchar *c2 = AT(p2) + a.component_offset[2];
+  __global const uchar* c0 = AT(p0) + a.component_offset[0];
+  __global const uchar* c1 = AT(p1) + a.component_offset[1];
+  __global const uchar* c2 = AT(p2) + a.component_offset[2];
 #endif
 
   // The columns on either side of each pixel; exact in integers, then rounded as OpenCV rounds.
@@ -202,13 +202,13 @@ KERNEL(
     // Lanes from begin to stop are inside the picture, the others in the border.
     const int begin = in_picture ? clamp(a.to_x - column, 0, end) : end;
     const int stop = in_picture ? clamp(a.to_x + a.to_width - column, begin, end) : end;
-    __global OUT_T *o = AT(out) + a.out_offset + row * a.stride_y + column * a.stride_x;
+    __global OUT_T* o = AT(out) + a.out_offset + row * a.stride_y + column * a.stride_x;
     for (int c = 0; c < a.channels; ++c) {
-      const FLOATV(V) value = CAT(STORED_, OUT_T)(
-          as_floats(r) * a.weight[3 * c] + as_floats(g) * a.weight[3 * c + 1] +
-          as_floats(b) * a.weight[3 * c + 2] + a.bias[c]);
+      const FLOATV(V) value =
+          CAT(STORED_, OUT_T)(as_floats(r) * a.weight[3 * c] + as_floats(g) * a.weight[3 * c + 1] +
+                              as_floats(b) * a.weight[3 * c + 2] + a.bias[c]);
       const float border = CAT(STORED_, OUT_T)(a.pad[c]);
-      __global OUT_T *p = o + c * a.stride_c;
+      __global OUT_T* p = o + c * a.stride_c;
 #if V == 1
       STOREV(OUT_T, 1, begin < stop ? value : border, p);
 #else

@@ -282,7 +282,7 @@ class PixelReader {
 
 }  // namespace
 
-Placement place(const Frame& frame, const FrameTransform& transform, int width, int height) {
+Placement placement_of(const Frame& frame, const FrameTransform& transform, int width, int height) {
   const Fit f = fit(frame, transform, width, height);
   return {static_cast<float>(f.to.x),
           static_cast<float>(f.to.y),

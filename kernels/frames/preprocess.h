@@ -84,7 +84,7 @@ struct Placement {
 };
 
 // Computes the placement of the picture for a network input of width x height.
-Placement place(const Frame& frame, const FrameTransform& transform, int width, int height);
+Placement placement_of(const Frame& frame, const FrameTransform& transform, int width, int height);
 
 // One plane of a frame on the device: the number of its Argument input, and its layout there.
 struct DevicePlane {

@@ -19,9 +19,9 @@ KERNEL(IN(T, left), IN(T, right), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
   const int i2 = rest % s.size2;
   rest /= s.size2;
   const int i1 = rest % s.size1, i0 = rest / s.size1;
-  __global const T *const a = AT(left) + i0 * s.a0 + i1 * s.a1 + i2 * s.a2 + i3 * s.a3;
-  __global const T *const b = AT(right) + i0 * s.b0 + i1 * s.b1 + i2 * s.b2 + i3 * s.b3;
-  __global T *const o = AT(out) + i0 * s.o0 + i1 * s.o1 + i2 * s.o2 + i3 * s.o3;
+  __global const T* const a = AT(left) + i0 * s.a0 + i1 * s.a1 + i2 * s.a2 + i3 * s.a3;
+  __global const T* const b = AT(right) + i0 * s.b0 + i1 * s.b1 + i2 * s.b2 + i3 * s.b3;
+  __global T* const o = AT(out) + i0 * s.o0 + i1 * s.o1 + i2 * s.o2 + i3 * s.o3;
   const int first = (int)get_global_id(1) * s.tiles_per_item;
   const int last = min(first + s.tiles_per_item, s.tiles);
 #if DOT
@@ -33,11 +33,11 @@ KERNEL(IN(T, left), IN(T, right), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
 
   for (int tile = first; tile < last; ++tile) {
     const int row = tile * TILE_M;
-#define ROW(p) __global const T *const a##p = a + min(row + p, s.m - 1) * s.a_m;
+#define ROW(p) __global const T* const a##p = a + min(row + p, s.m - 1) * s.a_m;
     REPEAT(TILE_M, ROW)
 
 #if DOT
-#define COLUMN_(p, q) __global const T *const b##q = b + min(c + q, s.n - 1) * s.b_n;
+#define COLUMN_(p, q) __global const T* const b##q = b + min(c + q, s.n - 1) * s.b_n;
     REPEAT_WITH(TILE_N, 0, COLUMN_)
 #define CLEAR_(p, q) FV acc##p##_##q = 0;
 #define CLEAR(p) REPEAT_WITH(TILE_N, p, CLEAR_)
@@ -88,7 +88,7 @@ KERNEL(IN(T, left), IN(T, right), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
     }
 #define FINISH(p)                                                      \
   if (row + p < s.m) {                                                 \
-    __global T *const to = o + (row + p) * s.o_m + c;                  \
+    __global T* const to = o + (row + p) * s.o_m + c;                  \
     const FV v = TAIL(acc##p, i2, i3, row + p, c, columns);            \
     if (columns >= VECTOR) {                                           \
       STOREV(T, VECTOR, v, to);                                        \

@@ -351,18 +351,16 @@ KernelPlan gemv_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint&
       for (int64_t k = 0; k < s.in_channels; ++k) to[k * columns + n] = from[n * s.in_channels + k];
     return to_bytes(to, type);
   });
-  const Tail tail = make_tail(desc, vector, problem.axes, plan);
   KernelSpec spec;
   spec.source = "matmul_gemv.cl";
   spec.defines = {{"T", storage_name(type)},
                   {"VECTOR", std::to_string(vector)},
                   {"LANES", std::to_string(lanes)},
                   {"SLICES", std::to_string(slices)}};
-  spec.prologue = tail.prologue;
   const size_t size = size_of(type);
   spec.arguments = {Argument::input(0, size), Argument::packed(0, size), Argument::output(0, size),
                     Argument::value(args)};
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, vector, problem.axes, spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(slices), 1};
   spec.shared = sizeof(float) * static_cast<size_t>(lanes * slices * vector);
   spec.global = {static_cast<size_t>(groups) * spec.local[0], spec.local[1],
@@ -504,7 +502,6 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
   }
   spec.arguments.push_back(Argument::output(0, size));
   spec.arguments.push_back(Argument::value(args));
-  const Tail tail = make_tail(desc, dot ? 1 : vector, p.axes(), plan);
   spec.source = "matmul.cl";
   spec.defines = {{"T", storage_name(type)},
                   {"VECTOR", std::to_string(vector)},
@@ -514,8 +511,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
                   {"ROWS", std::to_string(rows)},
                   {"B_VECTOR", p.b.column_stride == 1 ? "1" : "0"},
                   {"DOT", dot ? "1" : "0"}};
-  spec.prologue = tail.prologue;
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, dot ? 1 : vector, p.axes(), spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
   const int64_t items = ceil_div(args.tiles, args.tiles_per_item);
   spec.global = {

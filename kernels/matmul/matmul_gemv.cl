@@ -10,12 +10,12 @@ typedef struct {
 
 WORK_GROUP(LANES, SLICES, 1)
 KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
-  SHARED(float, sums, SLICES * LANES * VECTOR);
+  SHARED(float, sums, SLICES* LANES* VECTOR);
   const int lane = get_local_id(0), slice = get_local_id(1);
   const int c = (int)get_global_id(0) * VECTOR;
   const int row = (int)get_group_id(2) % s.rows, h = (int)get_group_id(2) / s.rows % s.slices_h;
   const int n = (int)get_group_id(2) / s.rows / s.slices_h;
-  __global const T *const a = AT(in) + n * s.a_n + h * s.a_h + row * s.a_m;
+  __global const T* const a = AT(in) + n * s.a_n + h * s.a_h + row * s.a_m;
   FV acc = 0;
 #pragma unroll 4
   for (int k = slice; k < s.k; k += SLICES)
@@ -27,7 +27,7 @@ KERNEL(IN(T, in), IN(T, weights), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
       acc += LOADV(float, VECTOR, sums + (i * LANES + lane) * VECTOR);
     const int left = s.n - c;
     acc = TAIL(acc, n, h, row, c, left);
-    __global T *const to = AT(out) + n * s.o_n + h * s.o_h + row * s.o_m + c;
+    __global T* const to = AT(out) + n * s.o_n + h * s.o_h + row * s.o_m + c;
     if (left >= VECTOR) {
       STOREV(T, VECTOR, acc, to);
     } else {

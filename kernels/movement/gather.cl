@@ -6,7 +6,7 @@ typedef struct {
 } FN(Args);
 
 // Adds the indexed position in the data to `from`; returns false if an index is out of range.
-static inline bool FN(locate)(__global const INDEX *at, const FN(Args) *g, int *from) {
+static inline bool FN(locate)(__global const INDEX* at, const FN(Args) * g, int* from) {
   bool inside = true;
   for (int k = 0; k < INDEXED; ++k) {
     const int size = g->indexed_size[k];
@@ -37,9 +37,9 @@ KERNEL(IN(E, in), IN(INDEX, indices), OUT(E, out), const FN(Args) g) {
   }
   if (rest > 0) return;  // past the last run
 
-  __global const E *data = AT(in);
-  __global const INDEX *index = AT(indices) + at;
-  __global E *target = AT(out) + to;
+  __global const E* data = AT(in);
+  __global const INDEX* index = AT(indices) + at;
+  __global E* target = AT(out) + to;
   if (g.at[0] == 0) {
     const bool inside = FN(locate)(index, &g, &from);
     for (int i = begin; i < end; ++i)

@@ -297,9 +297,7 @@ struct Args {
 template <size_t DIMS, size_t INDEXED>
 Argument arguments_of(const Picking& picking, const std::vector<CopyDim>& dims, int64_t run) {
   Args<DIMS, INDEXED> args{};
-  set_each(args.size, dims, &CopyDim::size);
-  set_each(args.from, dims, &CopyDim::from);
-  set_each(args.to, dims, &CopyDim::to);
+  set_loops(args, dims);
   set_each(args.at, dims, [](const CopyDim& d) { return d.along[0]; });
   set_each(args.indexed_size, picking.indexed, &Indexed::size);
   set_each(args.indexed_stride, picking.indexed, &Indexed::stride);

@@ -49,7 +49,7 @@ std::vector<OpDef> non_zero_ops() {
            .infer_shapes = infer,
            .evaluate = evaluate,
            .host_reason = "how much it gives depends on values",
-           .upper_bounds = true}};
+           .rows_depend_on_data = true}};
 }
 
 }  // namespace clinfer

@@ -28,8 +28,8 @@ KERNEL(IN(E, in), OUT(E, out), const FN(Args) a) {
   const E fill = (E)(((ulong)(uint)a.fill_high << 32) | (uint)a.fill_low);
   const int begin = rest % a.runs * a.run, end = min(begin + a.run, a.size[1]);
   rest /= a.runs;
-  __global const E *from = AT(in);
-  __global E *to = AT(out);
+  __global const E* from = AT(in);
+  __global E* to = AT(out);
   bool outside = false;
   for (int d = 2; d < 5; ++d) {
     const int i = rest % a.size[d];
@@ -42,8 +42,8 @@ KERNEL(IN(E, in), OUT(E, out), const FN(Args) a) {
   for (int i = begin; i < end; ++i) {
     const int s = FN(source)(a.mode, i, a.begin[1], a.in_size[1]);
     const bool none = outside || s < 0;
-    __global const E *const row = from + max(s, 0) * a.in[1];
-    __global E *const target = to + i * a.out[1];
+    __global const E* const row = from + max(s, 0) * a.in[1];
+    __global E* const target = to + i * a.out[1];
 #if INNER
     for (int c = 0; c < a.size[0]; ++c) {
       const int k = FN(source)(a.mode, c, a.begin[0], a.in_size[0]);

@@ -27,8 +27,8 @@ KERNEL(IN(FROM, in), OUT(TO, out), const FN(Args) walk) {
   }
   if (rest > 0) return;
 
-  __global const FROM *source = AT(in) + from;
-  __global TO *target = AT(out) + to;
+  __global const FROM* source = AT(in) + from;
+  __global TO* target = AT(out) + to;
   const int a_end = min(walk.tile_a, walk.size_a - a0), b_end = min(walk.tile_b, walk.size_b - b0);
   for (int b = 0; b < b_end; ++b)
     for (int a = 0; a < a_end; ++a)

@@ -55,25 +55,6 @@ Tiles tiles_of(const OpDesc& desc) {
 
 constexpr size_t kOuterLoops = 3;
 
-// OpenCL C to read and write an element whose value is converted; "" for unsupported types.
-std::string element_type(ElementType type) {
-  switch (type) {
-    case ElementType::f32:
-      return "float";
-    case ElementType::f16:
-      return "half";
-    case ElementType::i32:
-      return "int";
-    case ElementType::i8:
-      return "char";
-    case ElementType::u8:
-    case ElementType::boolean:
-      return "uchar";
-    default:
-      return "";
-  }
-}
-
 std::string reject_tiles(const OpDesc& desc, const DeviceTraits&) {
   const std::string why = reject_copy(desc, copy_of(desc));
   if (!why.empty()) return why;
@@ -117,8 +98,8 @@ KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   std::string load = "*(p)", store = "*(p) = (v)", from_type = moved_type(from),
               to_type = moved_type(to);
   if (from != to) {
-    from_type = element_type(from);
-    to_type = element_type(to);
+    from_type = value_type(from);
+    to_type = value_type(to);
     if (from == ElementType::f16) load = "vload_half(0, p)";
     if (to == ElementType::f16)
       store = "vstore_half_rte(convert_float(v), 0, p)";
@@ -144,9 +125,7 @@ KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   args.tile_a = point["TILE_A"], args.tile_b = point["TILE_B"];
   args.size_a = to_int(tiles.a.size), args.from_a = to_int(tiles.a.from);
   args.size_b = to_int(tiles.b.size), args.to_b = to_int(tiles.b.to);
-  set_each(args.size, outer, &CopyDim::size);
-  set_each(args.from, outer, &CopyDim::from);
-  set_each(args.to, outer, &CopyDim::to);
+  set_loops(args, outer);
   spec.global[0] = (items + group - 1) / group * group;
   spec.local[0] = group;
   spec.arguments = {Argument::input(0, size_of(from)), Argument::output(0, size_of(to)),

@@ -26,7 +26,7 @@ std::vector<ValueInfo> infer_bucketize(const ShapeContext& context) {
 
 // For each value: the number of elements of its row that are below it, or not above it. Doubles
 // hold both types of numbers; integers above 2^53 lose their last bits.
-void place(const Tensor& sorted, const Tensor& values, bool after_equals, Tensor& out) {
+void insert_positions(const Tensor& sorted, const Tensor& values, bool after_equals, Tensor& out) {
   const auto numbers = [](const Tensor& tensor) {
     if (is_float(tensor.type())) {
       const std::vector<float> floats = tensor.to_floats();
@@ -51,11 +51,12 @@ void place(const Tensor& sorted, const Tensor& values, bool after_equals, Tensor
 }
 
 void search(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  place(inputs[0], inputs[1], desc.attributes.get_bool("right_mode", false), outputs[0]);
+  insert_positions(inputs[0], inputs[1], desc.attributes.get_bool("right_mode", false), outputs[0]);
 }
 
 void bucketize(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  place(inputs[1], inputs[0], !desc.attributes.get_bool("with_right_bound", true), outputs[0]);
+  insert_positions(inputs[1], inputs[0], !desc.attributes.get_bool("with_right_bound", true),
+                   outputs[0]);
 }
 
 constexpr const char* kReason = "a search in a short table";

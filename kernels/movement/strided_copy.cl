@@ -52,8 +52,8 @@ KERNEL(IN(FROM, in), OUT(TO, out), const FN(Args) copy) {
   }
   if (rest > 0) return;  // past the last run
 
-  __global const FROM *source = AT(in) + from;
-  __global TO *target = AT(out) + to;
+  __global const FROM* source = AT(in) + from;
+  __global TO* target = AT(out) + to;
 #if AXES > 0
   for (int i = begin; i < end; ++i) {
     bool inside = true;

@@ -33,35 +33,9 @@ std::vector<CopyDim> merged(std::vector<CopyDim> dims) {
   return result;
 }
 
-std::string moved_type(ElementType type) {
-  switch (size_of(type)) {
-    case 1:
-      return "uchar";
-    case 2:
-      return "ushort";
-    case 4:
-      return "uint";
-    default:
-      return "ulong";
-  }
-}
-
-// OpenCL C type of elements whose values are converted; "" for unsupported types.
+// As value_type(), but for booleans, of which each byte but 0 means the same.
 static std::string converted_type(ElementType type) {
-  switch (type) {
-    case ElementType::f32:
-      return "float";
-    case ElementType::f16:
-      return "half";
-    case ElementType::i32:
-      return "int";
-    case ElementType::u8:
-      return "uchar";
-    case ElementType::i8:
-      return "char";
-    default:
-      return "";
-  }
+  return type == ElementType::boolean ? "" : value_type(type);
 }
 
 std::string reject_copy(const OpDesc& desc, const StridedCopy& copy) {
@@ -144,9 +118,7 @@ struct Args {
 template <size_t DIMS, size_t AXES>
 Argument copy_arguments(const StridedCopy& copy, const std::vector<CopyDim>& dims, int64_t run) {
   Args<DIMS, AXES> args{};
-  set_each(args.size, dims, &CopyDim::size);
-  set_each(args.from, dims, &CopyDim::from);
-  set_each(args.to, dims, &CopyDim::to);
+  set_loops(args, dims);
   args.from_start = to_int(copy.from), args.to_start = to_int(copy.to), args.run = to_int(run);
   for (size_t a = 0; a < AXES; ++a) {
     args.axis[a].start = to_int(copy.start[a]), args.axis[a].limit = to_int(copy.limit[a]);

@@ -5,7 +5,9 @@
 #include <array>
 #include <vector>
 
+#include "kernels/arguments.h"
 #include "kernels/kernel.h"
+#include "kernels/storage.h"
 
 namespace clinfer {
 
@@ -32,6 +34,14 @@ inline constexpr size_t kMostCopyDims = 8;
 // contiguous on both sides.
 std::vector<CopyDim> merged(std::vector<CopyDim> dims);
 
+// Sets the members `size`, `from` and `to` of a kernel's arguments.
+template <typename Args>
+void set_loops(Args& args, const std::vector<CopyDim>& dims) {
+  set_each(args.size, dims, &CopyDim::size);
+  set_each(args.from, dims, &CopyDim::from);
+  set_each(args.to, dims, &CopyDim::to);
+}
+
 // Performs on the host a copy made from row-major layouts. Elements that it does not write keep the
 // values of allocate().
 void copy_on_host(const StridedCopy& copy, const Tensor& in, Tensor& out);
@@ -50,8 +60,6 @@ TuningPoint run_heuristic(const OpDesc& desc, const DeviceTraits& traits);
 size_t run_group(const DeviceTraits& traits);
 // Work-items for runs of `run` elements, rounded up to whole groups.
 size_t run_items(const std::vector<CopyDim>& dims, int64_t run, size_t group);
-// OpenCL C type of elements that are moved without conversion.
-std::string moved_type(ElementType type);
 
 // The family of an operation that `describe` turns into a copy. `describe` may assume shapes that
 // infer_shapes accepted.

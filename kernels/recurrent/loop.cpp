@@ -500,7 +500,7 @@ std::vector<OpDef> loop_ops() {
            .infer_shapes = infer_loop,
            .evaluate = evaluate_loop,
            .host_reason = kHostReason,
-           .upper_bounds = true},
+           .rows_depend_on_data = true},
           {.type = "If",
            .opsets = opset_range(8),
            .infer_shapes = infer_if,
@@ -511,7 +511,7 @@ std::vector<OpDef> loop_ops() {
            .infer_shapes = infer_subgraph,
            .evaluate = evaluate_subgraph,
            .host_reason = kHostReason,
-           .upper_bounds = true}};
+           .rows_depend_on_data = true}};
 }
 
 }  // namespace clinfer

@@ -41,16 +41,17 @@ KERNEL(IN(T, x), IN(T, first_h),
        const FN(Args) a) {
   const int item = get_local_id(0);
   const int d = (int)get_group_id(0) % a.directions, n = (int)get_group_id(0) / a.directions;
-  SHARED(float, h, KEPT * MOST);
-  __local float *const next = h + MOST;
+  SHARED(float, h, KEPT* MOST);
+  __local float* const next = h + MOST;
 #if KIND == 1
-  __local float *const c = h + 2 * MOST;
+  __local float* const c = h + 2 * MOST;
 #elif KIND == 2
-  __local float *const update = h + 2 * MOST, *const reset = h + 3 * MOST, *const candidate = h + 4 * MOST;
+  __local float *const update = h + 2 * MOST, *const reset = h + 3 * MOST,
+                       *const candidate = h + 4 * MOST;
 #endif
-  __global const float *const w = AT(weights) + d * (a.inputs + a.hidden) * ROWS;
-  __global const float *const r = w + a.inputs * ROWS;
-  __global const float *const bias = AT(weights) + a.biases + d * BIAS_ROWS * a.hidden;
+  __global const float* const w = AT(weights) + d * (a.inputs + a.hidden) * ROWS;
+  __global const float* const r = w + a.inputs * ROWS;
+  __global const float* const bias = AT(weights) + a.biases + d * BIAS_ROWS * a.hidden;
   for (int i = item; i < a.hidden; i += LOCAL) {
     h[i] = LOADV(T, 1, AT(first_h) + n * a.h_n + d * a.h_d + i * a.h_i);
 #if KIND == 1
@@ -65,7 +66,7 @@ KERNEL(IN(T, x), IN(T, first_h),
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int t = 0; t < length; ++t) {
     const int step = a.reverse >> d & 1 ? length - 1 - t : t;
-    __global const T *const now = AT(x) + n * a.x_n + step * a.x_t;
+    __global const T* const now = AT(x) + n * a.x_n + step * a.x_t;
     for (int i = item; i < a.hidden; i += LOCAL) {
       float g[GATES];
       for (int k = 0; k < GATES; ++k) g[k] = bias[k * a.hidden + i];
@@ -91,8 +92,7 @@ KERNEL(IN(T, x), IN(T, first_h),
       float state = bias[3 * a.hidden + i];
       for (int j = 0; j < a.hidden; ++j) state = fma(h[j], r[j * ROWS + 2 * a.hidden + i], state);
       const float update = FN(f0)(FN(gate)(g[0], a.clip));
-      const float fresh =
-          FN(f1)(FN(gate)(g[2] + FN(f0)(FN(gate)(g[1], a.clip)) * state, a.clip));
+      const float fresh = FN(f1)(FN(gate)(g[2] + FN(f0)(FN(gate)(g[1], a.clip)) * state, a.clip));
       next[i] = (1 - update) * fresh + update * h[i];
 #endif
     }

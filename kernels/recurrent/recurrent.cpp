@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
 #include "kernels/item_kernel.h"
 #include "kernels/scalar_functions.h"
 #include "kernels/shape_util.h"
+#include "kernels/storage.h"
 
 namespace clinfer {
 
@@ -323,15 +323,8 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
 
 // An activation as a function in the kernel's source.
 std::string function_text(size_t number, const Activation& activation) {
-  std::string text(activation.function->opencl);
-  for (const auto& [name, value] :
-       {std::pair{"ALPHA", activation.alpha}, std::pair{"BETA", activation.beta}})
-    for (size_t at; (at = text.find(name)) != std::string::npos;) {
-      char literal[32];
-      std::snprintf(literal, sizeof literal, "(%af)", static_cast<double>(value));
-      text.replace(at, std::strlen(name), literal);
-    }
-  return "float FN(f" + std::to_string(number) + ")(float x) { return " + text + "; }\n";
+  return "float FN(f" + std::to_string(number) + ")(float x) { return " +
+         with_parameters(activation.function->opencl, activation.alpha, activation.beta) + "; }\n";
 }
 
 std::vector<std::byte> pack(const Tensor& w, const Tensor& r, const Tensor& b, const Settings& s,

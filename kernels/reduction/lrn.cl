@@ -9,10 +9,11 @@ typedef struct {
 #define FV FLOATV(VECTOR)
 
 // `p` points at c = 0; elements past the ends are 0.
-FV FN(part_of)(__global const T *p, int c, int size, int stride) {
+FV FN(part_of)(__global const T* p, int c, int size, int stride) {
   if (c >= 0 && c + VECTOR <= size) return LOADV(T, VECTOR, p + c * stride);
   float part[VECTOR];
-  for (int k = 0; k < VECTOR; ++k) part[k] = c + k >= 0 && c + k < size ? LOADV(T, 1, p + (c + k) * stride) : 0.0f;
+  for (int k = 0; k < VECTOR; ++k)
+    part[k] = c + k >= 0 && c + k < size ? LOADV(T, 1, p + (c + k) * stride) : 0.0f;
   return LOADV_PRIVATE(VECTOR, part);
 }
 
@@ -29,7 +30,7 @@ KERNEL(IN(T, in), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   for (int jn = max(n - a.near_n, 0); jn <= min(n + a.near_n, a.size_n - 1); ++jn)
     for (int ih = max(h - a.near_h, 0); ih <= min(h + a.near_h, a.size_h - 1); ++ih)
       for (int iw = max(w - a.near_w, 0); iw <= min(w + a.near_w, a.size_w - 1); ++iw) {
-        __global const T *const row = AT(in) + jn * a.in_n + ih * a.in_h + iw * a.in_w;
+        __global const T* const row = AT(in) + jn * a.in_n + ih * a.in_h + iw * a.in_w;
         for (int ic = c - a.near_c; ic <= c + a.near_c; ++ic) {
           const FV v = FN(part_of)(row, ic, a.size_c, a.in_c);
           sum = fma(v, v, sum);

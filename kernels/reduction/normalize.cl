@@ -33,14 +33,14 @@ typedef struct {
 
 #if LANES > 1
 // Sum of `mine` over the work-items of a row, in `all`.
-#define MEET(mine, all)                                                               \
-  shared[lane * stride] = mine;                                                       \
-  for (int rest = LANES / 2; rest > 0; rest /= 2) {                                   \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                     \
-    if (lane < rest) shared[lane * stride] += shared[(lane + rest) * stride];         \
-  }                                                                                   \
-  barrier(CLK_LOCAL_MEM_FENCE);                                                       \
-  const SUM all = shared[0];                                                          \
+#define MEET(mine, all)                                                       \
+  shared[lane * stride] = mine;                                               \
+  for (int rest = LANES / 2; rest > 0; rest /= 2) {                           \
+    barrier(CLK_LOCAL_MEM_FENCE);                                             \
+    if (lane < rest) shared[lane * stride] += shared[(lane + rest) * stride]; \
+  }                                                                           \
+  barrier(CLK_LOCAL_MEM_FENCE);                                               \
+  const SUM all = shared[0];                                                  \
   barrier(CLK_LOCAL_MEM_FENCE);
 #else
 #define MEET(mine, all) const SUM all = mine;
@@ -49,26 +49,26 @@ typedef struct {
 // Runs STATEMENT for every vector of the row: c, w, h, n are its position; c_wanted is its start if
 // vectors did not overlap.
 #if LANES > 1
-#define VISIT(STATEMENT)                                                    \
-  for (int step = lane; step < steps; step += LANES) {                      \
-    int left = step;                                                        \
-    const int c_wanted = ROW_C ? left % vectors_c * VECTOR : c0;            \
-    const int c = min(c_wanted, a.size_c - VECTOR);                         \
-    if (ROW_C) left /= vectors_c;                                           \
-    const int w = ROW_W ? left % a.size_w : w0;                             \
-    if (ROW_W) left /= a.size_w;                                            \
-    const int h = ROW_H ? left % a.size_h : h0;                             \
-    const int n = ROW_N ? (ROW_H ? left / a.size_h : left) : n0;            \
-    STATEMENT                                                               \
+#define VISIT(STATEMENT)                                         \
+  for (int step = lane; step < steps; step += LANES) {           \
+    int left = step;                                             \
+    const int c_wanted = ROW_C ? left % vectors_c * VECTOR : c0; \
+    const int c = min(c_wanted, a.size_c - VECTOR);              \
+    if (ROW_C) left /= vectors_c;                                \
+    const int w = ROW_W ? left % a.size_w : w0;                  \
+    if (ROW_W) left /= a.size_w;                                 \
+    const int h = ROW_H ? left % a.size_h : h0;                  \
+    const int n = ROW_N ? (ROW_H ? left / a.size_h : left) : n0; \
+    STATEMENT                                                    \
   }
 #else
-#define VISIT(STATEMENT)                                                                          \
-  for (int n = n0; n < (ROW_N ? a.size_n : n0 + 1); ++n)                                          \
-    for (int h = h0; h < (ROW_H ? a.size_h : h0 + 1); ++h)                                        \
-      for (int w = w0; w < (ROW_W ? a.size_w : w0 + 1); ++w)                                      \
-        for (int c_wanted = c0; c_wanted < (ROW_C ? a.size_c : c0 + 1); c_wanted += VECTOR) {     \
-          const int c = min(c_wanted, a.size_c - VECTOR);                                         \
-          STATEMENT                                                                               \
+#define VISIT(STATEMENT)                                                                      \
+  for (int n = n0; n < (ROW_N ? a.size_n : n0 + 1); ++n)                                      \
+    for (int h = h0; h < (ROW_H ? a.size_h : h0 + 1); ++h)                                    \
+      for (int w = w0; w < (ROW_W ? a.size_w : w0 + 1); ++w)                                  \
+        for (int c_wanted = c0; c_wanted < (ROW_C ? a.size_c : c0 + 1); c_wanted += VECTOR) { \
+          const int c = min(c_wanted, a.size_c - VECTOR);                                     \
+          STATEMENT                                                                           \
         }
 #endif
 #define ELEMENT LOADV(T, VECTOR, AT(in) + n * a.in_n + h * a.in_h + w * a.in_w + c * a.in_c)
@@ -83,10 +83,11 @@ KERNEL(IN(T, in), OUT(T, out),
 #if LANES > 1
   const int lane = get_local_id(ROW_C ? 0 : 1);
   SHARED(SUM, all_shared, LANES * ROWS);
-  __local SUM *const shared = all_shared + (ROW_C ? row * LANES : row);
+  __local SUM* const shared = all_shared + (ROW_C ? row * LANES : row);
   const int stride = ROW_C ? 1 : ROWS;
   const int vectors_c = (a.size_c + VECTOR - 1) / VECTOR;
-  const int steps = (ROW_C ? vectors_c : 1) * (ROW_W ? a.size_w : 1) * (ROW_H ? a.size_h : 1) * (ROW_N ? a.size_n : 1);
+  const int steps = (ROW_C ? vectors_c : 1) * (ROW_W ? a.size_w : 1) * (ROW_H ? a.size_h : 1) *
+                    (ROW_N ? a.size_n : 1);
 #endif
   const int first = (int)get_group_id(0) * a.items_per_group;
   const int last = min(first + a.items_per_group, a.items);

@@ -5,11 +5,12 @@
 #include <cmath>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/expand.h"
-#include "kernels/movement/strided_copy.h"
+#include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
+#include "kernels/storage.h"
+#include "kernels/tail.h"
 
 namespace clinfer {
 
@@ -331,13 +332,6 @@ void set_loops(Args& args, const Loops& loops) {
   args.in_h = to_int(h.in), args.in_n = to_int(n.in);
   args.out_c = to_int(c.out), args.out_w = to_int(w.out);
   args.out_h = to_int(h.out), args.out_n = to_int(n.out);
-}
-
-void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& spec,
-              KernelPlan& plan) {
-  const Tail tail = make_tail(desc, vector, axes, plan);
-  spec.prologue = tail.prologue;
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
 }
 
 KernelPlan rows_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {

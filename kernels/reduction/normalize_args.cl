@@ -5,4 +5,4 @@ int affine_c, affine_w, affine_h, affine_n;              // strides of gamma and
 // `items`: vectors of rows (rows, if c runs along them). A work-group loops over items_per_group
 // of them.
 int items, items_per_group;
-float epsilon, share;        // share: weight of one element in the variance
+float epsilon, share;  // share: weight of one element in the variance

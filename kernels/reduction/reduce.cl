@@ -28,7 +28,7 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) walk TAIL_PARAMS) {
   const int w = rest % walk.kept[1];
   rest /= walk.kept[1];
   const int h = rest % walk.kept[2], n = rest / walk.kept[2];
-  __global const IN_T *source = AT(in) + c * walk.kept_from[0] + w * walk.kept_from[1] +
+  __global const IN_T* source = AT(in) + c * walk.kept_from[0] + w * walk.kept_from[1] +
                                 h * walk.kept_from[2] + n * walk.kept_from[3];
 
   ACCV acc = FIRST;
@@ -38,7 +38,7 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) walk TAIL_PARAMS) {
 #endif
   for (int k = 0; k < walk.reduced[2]; ++k)
     for (int j = 0; j < walk.reduced[1]; ++j) {
-      __global const IN_T *row = source + k * walk.reduced_from[2] + j * walk.reduced_from[1];
+      __global const IN_T* row = source + k * walk.reduced_from[2] + j * walk.reduced_from[1];
 #if ALONG
       for (int i = me * V; i < whole; i += GROUP * V) {
         const ACCV x = LOAD(row + i);
@@ -77,7 +77,7 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) walk TAIL_PARAMS) {
   }
   if (me != 0) return;
 #endif
-  __global OUT_T *target = AT(out) + c * walk.kept_to[0] + w * walk.kept_to[1] +
+  __global OUT_T* target = AT(out) + c * walk.kept_to[0] + w * walk.kept_to[1] +
                            h * walk.kept_to[2] + n * walk.kept_to[3];
   const float scale = walk.scale;
   RESULT = FINISH(RESULT);

@@ -275,7 +275,6 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
   const int vector = point["V"], along = point["ALONG"], group = point["GROUP"];
   Walk walk = walk_of(desc);
   KernelPlan plan;
-  const Tail tail = make_tail(desc, along ? 1 : vector, walk.axes, plan);
   KernelSpec& spec = plan.launches.emplace_back();
   const Storage storage = storage_of(in.type);
   const bool floats = is_float(in.type);
@@ -292,8 +291,6 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
                   {"TAKE(a, x)", reduction.take},
                   {"JOIN(a, x)", reduction.join},
                   {"FINISH(a)", reduction.finish}};
-  spec.prologue = tail.prologue;
-
   const int lanes = along ? 1 : vector;
   std::reverse(walk.kept.begin(), walk.kept.end());  // the kernel numbers loops from the innermost
   std::reverse(walk.reduced.begin(), walk.reduced.end());
@@ -313,7 +310,7 @@ KernelPlan plan_reduce(const OpDesc& desc, const DeviceTraits&, const TuningPoin
   args.scale = static_cast<float>(out.elements()) / static_cast<float>(in.elements());
   spec.arguments = {Argument::input(0, size_of(in.type)), Argument::output(0, size_of(out.type)),
                     Argument::value(args)};
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, along ? 1 : vector, walk.axes, spec, plan);
   return plan;
 }
 

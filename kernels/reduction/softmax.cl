@@ -16,12 +16,12 @@ typedef struct {
 #define GET(p, stride) LOADV(IN_T, VECTOR, p)
 #define PUT(v, p, stride) STOREV(OUT_T, VECTOR, v, p)
 #else
-FV FN(get)(__global const IN_T *p, int stride) {
+FV FN(get)(__global const IN_T* p, int stride) {
   float part[VECTOR];
   for (int k = 0; k < VECTOR; ++k) part[k] = LOADV(IN_T, 1, p + k * stride);
   return LOADV_PRIVATE(VECTOR, part);
 }
-void FN(put)(FV v, __global OUT_T *p, int stride) {
+void FN(put)(FV v, __global OUT_T* p, int stride) {
   float part[VECTOR];
   STOREV_PRIVATE(VECTOR, v, part);
   for (int k = 0; k < VECTOR; ++k) STOREV(OUT_T, 1, part[k], p + k * stride);
@@ -40,9 +40,9 @@ void FN(put)(FV v, __global OUT_T *p, int stride) {
 WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
 #if ALONG && LANES > 1
-  SHARED(float, all_shared, ROWS * LANES);
+  SHARED(float, all_shared, ROWS* LANES);
   const int lane = get_local_id(0);
-  __local float *const shared = all_shared + (int)get_local_id(1) * LANES;
+  __local float* const shared = all_shared + (int)get_local_id(1) * LANES;
 #endif
   const int first = (int)get_group_id(0) * a.items_per_group;
   const int last = min(first + a.items_per_group, a.items);
@@ -57,8 +57,8 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
     const int inner = min(rest % a.vectors * VECTOR, a.inner - VECTOR);
     rest /= a.vectors;
 #endif
-    __global const IN_T *from = AT(in) + inner * a.in_inner;
-    __global OUT_T *to = AT(out) + inner * a.out_inner;
+    __global const IN_T* from = AT(in) + inner * a.in_inner;
+    __global OUT_T* to = AT(out) + inner * a.out_inner;
 #pragma unroll
     for (int d = 0; d < 4; ++d) {
       const int i = rest % a.size[d];
@@ -81,7 +81,8 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
 #endif
 
     FV most = -INFINITY;
-    for (int i = begin; i < a.axis; i += STEP) most = fmax(most, GET(from + AXIS(a.in_axis), a.in_inner));
+    for (int i = begin; i < a.axis; i += STEP)
+      most = fmax(most, GET(from + AXIS(a.in_axis), a.in_inner));
 #if ALONG
     float largest = GREATEST(VECTOR, most);
 #if LANES > 1
@@ -129,7 +130,8 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
 #if LOGARITHM
       const FV below = (FV)(log(sum));
       for (int i = begin; i < a.axis; i += STEP)
-        PUT(GET(from + AXIS(a.in_axis), a.in_inner) - largest - below, to + AXIS(a.out_axis), a.out_inner);
+        PUT(GET(from + AXIS(a.in_axis), a.in_inner) - largest - below, to + AXIS(a.out_axis),
+            a.out_inner);
 #else
       const FV scale = (FV)(1.0f / sum);
 // The last vector overlaps the one before it, but each value must be scaled once.
@@ -143,7 +145,8 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
         PUT(GET(to + i * a.out_axis, a.out_inner) * scale, to + i * a.out_axis, a.out_inner);
 #else
       for (int i = begin; i < a.axis; i += STEP)
-        PUT(exp(GET(from + AXIS(a.in_axis), a.in_inner) - largest) * scale, to + AXIS(a.out_axis), a.out_inner);
+        PUT(exp(GET(from + AXIS(a.in_axis), a.in_inner) - largest) * scale, to + AXIS(a.out_axis),
+            a.out_inner);
 #endif
 #endif
     }

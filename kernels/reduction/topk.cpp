@@ -157,9 +157,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   dims.resize(loops);
   const Argument args = with_count<4, kMostCopyDims>(loops, [&](auto dim_count) {
     Args<dim_count> a{};
-    set_each(a.size, dims, &CopyDim::size);
-    set_each(a.from, dims, &CopyDim::from);
-    set_each(a.to, dims, &CopyDim::to);
+    set_loops(a, dims);
     set_each(a.at, dims, [](const CopyDim& d) { return d.along[0]; });
     a.length = to_int(in.shape[s.axis]), a.from_step = to_int(in.strides[s.axis]);
     a.to_step = to_int(out.strides[s.axis]), a.at_step = to_int(at.strides[s.axis]);

@@ -24,7 +24,7 @@ int FN(placed)(int i, int size) {
 #endif
 }
 
-void FN(taps)(float coordinate, int size, int *at, float *share) {
+void FN(taps)(float coordinate, int size, int* at, float* share) {
 #if ALIGN
   float place = (coordinate + 1) / 2 * (size - 1);
 #else
@@ -61,12 +61,12 @@ KERNEL(IN(T, in), IN(GRID, grid), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int x = rest % a.ow;
   rest /= a.ow;
   const int y = rest % a.oh, n = rest / a.oh;
-  __global const GRID *const place = AT(grid) + n * a.grid_n + y * a.grid_c + x * a.grid_h;
+  __global const GRID* const place = AT(grid) + n * a.grid_n + y * a.grid_c + x * a.grid_h;
   int xs[TAPS], ys[TAPS];
   float across[TAPS], down[TAPS];
   FN(taps)(LOADV(GRID, 1, place), a.iw, xs, across);
   FN(taps)(LOADV(GRID, 1, place + a.grid_w), a.ih, ys, down);
-  __global const T *const image = AT(in) + n * a.in_n + c * a.in_c;
+  __global const T* const image = AT(in) + n * a.in_n + c * a.in_c;
   FV sum = 0;
   for (int i = 0; i < TAPS; ++i)
     for (int k = 0; k < TAPS; ++k)

@@ -152,7 +152,6 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
                      out = pixel_strides(desc.outputs[0]);
   const int64_t vectors = shape[1] / vector, items = shape[0] * shape[2] * shape[3] * vectors;
   KernelPlan plan;
-  const Tail tail = make_tail(desc, vector, spatial_axes(4), plan);
   KernelSpec spec;
   spec.source = "grid_sample.cl";
   spec.defines = {{"T", storage_name(desc.inputs[0].type)},
@@ -161,7 +160,6 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
                   {"TAPS", std::to_string(s.taps())},
                   {"PADDING", std::to_string(static_cast<int>(s.padding))},
                   {"ALIGN", s.align_corners ? "1" : "0"}};
-  spec.prologue = tail.prologue;
   Args args{};
   set_strides(args, in, out);
   args.grid_n = to_int(grid.n), args.grid_c = to_int(grid.c);
@@ -172,7 +170,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
                     Argument::input(1, size_of(desc.inputs[1].type)),
                     Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, vector, spatial_axes(4), spec, plan);
   set_items(spec, items, point);
   plan.launches.push_back(std::move(spec));
   return plan;

@@ -26,12 +26,12 @@ KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args)
     n /= a.oh;
     const int z = n % a.od;
     n /= a.od;
-    __global const T *const rows =
+    __global const T* const rows =
         AT(in) + n * a.in_n + AT(start)[a.start_d + z] * a.in_d + AT(start)[a.start_h + y] * a.in_h;
-    __global T *const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h;
+    __global T* const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h;
 #if !NEAREST
-    __global const float *const wz = AT(weight) + a.weight_d + z * a.kd;
-    __global const float *const wy = AT(weight) + a.weight_h + y * KH;
+    __global const float* const wz = AT(weight) + a.weight_d + z * a.kd;
+    __global const float* const wy = AT(weight) + a.weight_h + y * KH;
 #endif
 #if COLUMNS
     for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
@@ -40,15 +40,16 @@ KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args)
       int held = -1;
       for (int x = x0; x < min(x0 + TILE_P, a.ow); ++x) {
         const int first_w = AT(start)[a.start_w + x];
-        __global const float *const wx = AT(weight) + a.weight_w + x * KW;
+        __global const float* const wx = AT(weight) + a.weight_w + x * KW;
         if (first_w != held) {
           held = first_w;
           for (int kx = 0; kx < COLUMNS; ++kx) {
-            __global const T *const from = rows + (first_w + kx) * a.in_w + c;
+            __global const T* const from = rows + (first_w + kx) * a.in_w + c;
             column[kx] = 0;
             for (int kz = 0; kz < a.kd; ++kz)
               for (int ky = 0; ky < KH; ++ky)
-                column[kx] = fma(LOAD(T, VECTOR, from + kz * a.in_d + ky * a.in_h), (FV)(wz[kz] * wy[ky]), column[kx]);
+                column[kx] = fma(LOAD(T, VECTOR, from + kz * a.in_d + ky * a.in_h),
+                                 (FV)(wz[kz] * wy[ky]), column[kx]);
           }
         }
         FV value = column[0] * wx[0];
@@ -58,19 +59,20 @@ KERNEL(IN(T, in), IN(int, start), IN(float, weight), OUT(T, out), const FN(Args)
     }
 #else
     for (int x = x0; x < min(x0 + TILE_P, a.ow); ++x) {
-      __global const T *const from = rows + AT(start)[a.start_w + x] * a.in_w;
+      __global const T* const from = rows + AT(start)[a.start_w + x] * a.in_w;
       for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
         const int c = min(vector * VECTOR, a.channels - VECTOR);
 #if NEAREST
         const FV value = LOAD(T, VECTOR, from + c);
 #else
-        __global const float *const wx = AT(weight) + a.weight_w + x * KW;
+        __global const float* const wx = AT(weight) + a.weight_w + x * KW;
         FV value = 0;
         for (int kz = 0; kz < a.kd; ++kz)
           for (int ky = 0; ky < KH; ++ky) {
-            __global const T *const row = from + kz * a.in_d + ky * a.in_h + c;
+            __global const T* const row = from + kz * a.in_d + ky * a.in_h + c;
             FV sum = LOAD(T, VECTOR, row) * wx[0];
-            for (int kx = 1; kx < KW; ++kx) sum = fma(LOAD(T, VECTOR, row + kx * a.in_w), (FV)(wx[kx]), sum);
+            for (int kx = 1; kx < KW; ++kx)
+              sum = fma(LOAD(T, VECTOR, row + kx * a.in_w), (FV)(wx[kx]), sum);
             value = fma(sum, (FV)(wz[kz] * wy[ky]), value);
           }
 #endif

@@ -10,8 +10,10 @@
 #include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/expand.h"
-#include "kernels/movement/strided_copy.h"
+#include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
+#include "kernels/storage.h"
+#include "kernels/tail.h"
 
 namespace clinfer {
 
@@ -475,29 +477,8 @@ std::string reject_tile(const OpDesc& desc, const DeviceTraits&) {
   return reject_tail(desc, 16, tail_axes(in.size()));
 }
 
-TuningPoint tile_point(int vector, int tile_p, int lanes, int rows) {
-  return {{{"VECTOR", vector}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}}};
-}
-
 std::vector<TuningPoint> tile_space(const OpDesc& desc, const DeviceTraits& traits) {
-  const int64_t channels = desc.inputs[0].shape[1];
-  std::vector<TuningPoint> space;
-  for (int vector : {8, 4, 16, 2, 1}) {
-    if (vector > channels || (!traits.is_cpu && vector > 8)) continue;
-    for (int tile_p : {8, 1, 2, 4}) {
-      if (traits.is_cpu) {
-        if (tile_p == 8) space.push_back(tile_point(vector, tile_p, 1, 1));
-        continue;
-      }
-      for (int lanes : {32, 16, 8, 4, 2, 1})
-        if (lanes == 1 || lanes * vector < 2 * channels)
-          for (int items : {128, 64, 256})
-            if (static_cast<size_t>(items) <= traits.max_work_group)
-              space.push_back(tile_point(vector, tile_p, lanes, items / lanes));
-    }
-  }
-  if (space.empty()) space.push_back(tile_point(1, 1, 1, 1));
-  return space;
+  return row_tile_space(desc.inputs[0].shape[1], traits, {8, 1, 2, 4}, {8});
 }
 
 TuningPoint tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
@@ -621,9 +602,7 @@ KernelPlan tile_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
                                              .row_tiles = to_int(row_tiles),
                                              .tiles = to_int(tiles),
                                              .tiles_per_item = to_int(per_item)})};
-  const Tail tail = make_tail(desc, vector, tail_axes(rank), plan);
-  spec.prologue = tail.prologue;
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
+  add_tail(desc, vector, tail_axes(rank), spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
   spec.global = {spec.local[0] * static_cast<size_t>(traits.is_cpu ? 1 : ceil_div(vectors, lanes)),
                  spec.local[1] * static_cast<size_t>(ceil_div(ceil_div(tiles, per_item), rows)), 1};
@@ -649,14 +628,6 @@ std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
   if (std::max(in.span(), out.span()) > std::numeric_limits<int32_t>::max())
     return "a tensor has more than 2^31 elements";
   return desc.tail.empty() ? "" : "takes no tail for integers";
-}
-
-std::vector<TuningPoint> general_space(const OpDesc&, const DeviceTraits& traits) {
-  std::vector<TuningPoint> space;
-  for (int local : {64, 128, 256})
-    if (static_cast<size_t>(local) <= traits.max_work_group) space.push_back({{{"LOCAL", local}}});
-  if (space.empty()) space.push_back({{{"LOCAL", 1}}});
-  return space;
 }
 
 struct GeneralArgs {
@@ -701,30 +672,20 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   packed.pack(plan);
   KernelSpec spec;
   spec.source = "interpolate_general.cl";
-  const int local = point["LOCAL"];
   spec.defines = {{"T", moves_only(desc) ? moved_type(in.type) : storage_name(in.type)},
-                  {"MOVE", moves_only(desc) ? "1" : "0"},
-                  {"LOCAL", std::to_string(local)}};
+                  {"MOVE", moves_only(desc) ? "1" : "0"}};
   const size_t bytes = size_of(in.type);
   spec.arguments = {Argument::input(0, bytes), Argument::packed(0, sizeof(int32_t)),
                     Argument::packed(1, sizeof(float)), Argument::output(0, bytes),
                     Argument::value(args)};
-  const Tail tail = make_tail(desc, 1, axes, plan);
-  spec.prologue = tail.prologue;
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
-  spec.local = {static_cast<size_t>(local), 1, 1};
-  spec.global = {static_cast<size_t>(ceil_div(out.elements(), local)) * spec.local[0], 1, 1};
+  add_tail(desc, 1, axes, spec, plan);
+  set_items(spec, out.elements(), point);
   plan.launches.push_back(std::move(spec));
   return plan;
 }
 
-const KernelFamily kGeneral{
-    "interpolate_general",
-    1,
-    reject_general,
-    general_space,
-    [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
-    general_plan};
+const KernelFamily kGeneral{"interpolate_general", 1,           reject_general, item_space,
+                            item_heuristic,        general_plan};
 
 // True if the operation has no pads and its output has the input's size.
 bool resizes_nothing(const ShapeContext& context) {

@@ -12,20 +12,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-// The taps, of a window that starts at `start`, that lie before position `size`: first and one past
-// the last.
-int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }
-int FN(last)(int start, int step, int taps, int size) {
-  return start < size ? min(taps, (size - start + step - 1) / step) : 0;
-}
-
-#if MODE == 0
-#define START -MAXFLOAT
-#define ACCUMULATE(acc, v) acc = fmax(acc, v)
-#else
-#define START 0.0f
-#define ACCUMULATE(acc, v) acc += v
-#endif
+#include "kernels/sampling/pooling_window.cl"
 
 WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
@@ -46,17 +33,20 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
 #elif MODE == 2
     const int counted = FN(last)(iz, a.dd, a.kd, a.end_d) * FN(last)(iy, a.dh, KH, a.end_h);
 #endif
-    const bool inside = x + TILE_P <= a.ow && ix0 >= 0 && ix0 + (TILE_P - 1) * SW + (KW - 1) * DW < a.iw;
+    const bool inside =
+        x + TILE_P <= a.ow && ix0 >= 0 && ix0 + (TILE_P - 1) * SW + (KW - 1) * DW < a.iw;
     for (int vector = get_global_id(0); vector < a.vectors; vector += get_global_size(0)) {
       const int c = min(vector * VECTOR, a.channels - VECTOR);
-      __global const T *const image = AT(in) + n * a.in_n + iz * a.in_d + iy * a.in_h + ix0 * a.in_w + c;
-      __global OUT_T *const to = AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c;
+      __global const T* const image =
+          AT(in) + n * a.in_n + iz * a.in_d + iy * a.in_h + ix0 * a.in_w + c;
+      __global OUT_T* const to =
+          AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c;
       if (inside) {
 #define CLEAR(p) FV acc##p = START;
         REPEAT(TILE_P, CLEAR)
         for (int kz = kz_first; kz < kz_last; ++kz)
           for (int ky = ky_first; ky < ky_last; ++ky) {
-            __global const T *const row = image + kz * a.dd * a.in_d + ky * a.dh * a.in_h;
+            __global const T* const row = image + kz * a.dd * a.in_d + ky * a.dh * a.in_h;
 #if UNROLL
 #pragma unroll
 #endif
@@ -69,9 +59,10 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
 #define RESULT(v) (v)
 #else
         const float scale = counted > 0 ? 1.0f / (counted * KW) : 0.0f;
-#define RESULT(v) ((v) * scale)
+#define RESULT(v) ((v)*scale)
 #endif
-#define STORE(p) SAVE(OUT_T, VECTOR, TAIL(RESULT(acc##p), n, y, x + p, c, VECTOR), to + p * a.out_w);
+#define STORE(p) \
+  SAVE(OUT_T, VECTOR, TAIL(RESULT(acc##p), n, y, x + p, c, VECTOR), to + p * a.out_w);
         REPEAT(TILE_P, STORE)
       } else {
         for (int p = 0; p < min(TILE_P, a.ow - x); ++p) {
@@ -80,8 +71,10 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
           FV acc = START;
           for (int kz = kz_first; kz < kz_last; ++kz)
             for (int ky = ky_first; ky < ky_last; ++ky) {
-              __global const T *const row = image + kz * a.dd * a.in_d + ky * a.dh * a.in_h + p * SW * a.in_w;
-              for (int kx = kx_first; kx < kx_last; ++kx) ACCUMULATE(acc, LOAD(T, VECTOR, row + kx * DW * a.in_w));
+              __global const T* const row =
+                  image + kz * a.dd * a.in_d + ky * a.dh * a.in_h + p * SW * a.in_w;
+              for (int kx = kx_first; kx < kx_last; ++kx)
+                ACCUMULATE(acc, LOAD(T, VECTOR, row + kx * DW * a.in_w));
             }
 #if MODE != 0
 #if MODE == 1

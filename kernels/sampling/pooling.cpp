@@ -7,7 +7,10 @@
 #include "kernels/arguments.h"
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/expand.h"
+#include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
+#include "kernels/storage.h"
+#include "kernels/tail.h"
 
 namespace clinfer {
 
@@ -26,20 +29,6 @@ struct PoolShape : ConvShape {
   Mode mode = kMaximum;
 };
 
-std::vector<int64_t> steps(const Attributes& attributes, const char* name, size_t spatial,
-                           int64_t low, std::optional<int64_t> otherwise) {
-  std::optional<std::vector<int64_t>> all;
-  if (otherwise) all = std::vector<int64_t>(spatial, *otherwise);
-  std::vector<int64_t> values = attributes.get_ints(name, all);
-  if (values.size() != spatial)
-    fail_model(std::string("attribute ") + name + " has " + std::to_string(values.size()) +
-               " numbers for " + std::to_string(spatial) + " spatial dimensions");
-  for (int64_t v : values)
-    if (v < low || v > kMaxStep)
-      fail_model(std::string("attribute ") + name + " is out of range: " + std::to_string(v));
-  return values;
-}
-
 PoolShape resolve(const std::string& type, const Attributes& attributes, const Shape& data) {
   check_rank(data, 3, 5, "the data");
   const size_t spatial = data.size() - 2, first = 3 - spatial;
@@ -49,15 +38,15 @@ PoolShape resolve(const std::string& type, const Attributes& attributes, const S
                                                 : kAverageWithPads;
   s.batch = data[0];
   s.in_channels = s.out_channels = data[1];
-  const std::vector<int64_t> kernel = steps(attributes, "kernel", spatial, 1, {});
-  const std::vector<int64_t> strides = steps(attributes, "strides", spatial, 1, 1);
-  const std::vector<int64_t> dilations = steps(attributes, "dilations", spatial, 1, 1);
+  const std::vector<int64_t> kernel = spatial_steps(attributes, "kernel", spatial, 1, {});
+  const std::vector<int64_t> strides = spatial_steps(attributes, "strides", spatial, 1, 1);
+  const std::vector<int64_t> dilations = spatial_steps(attributes, "dilations", spatial, 1, 1);
   const std::string auto_pad = attributes.get_string("auto_pad", "explicit");
   const bool same = auto_pad == "same_upper" || auto_pad == "same_lower";
   std::vector<int64_t> begin(spatial, 0), end(spatial, 0);
   if (auto_pad == "explicit" || auto_pad == "notset") {
-    begin = steps(attributes, "pads_begin", spatial, 0, 0);
-    end = steps(attributes, "pads_end", spatial, 0, 0);
+    begin = spatial_steps(attributes, "pads_begin", spatial, 0, 0);
+    end = spatial_steps(attributes, "pads_end", spatial, 0, 0);
   } else if (!same && auto_pad != "valid") {
     fail_model("unknown auto_pad \"" + auto_pad + "\"");
   }
@@ -211,41 +200,14 @@ std::string reject_image(const OpDesc& desc, int vector) {
   return reject_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()));
 }
 
-void add_tail(const OpDesc& desc, int vector, KernelSpec& spec, KernelPlan& plan) {
-  const Tail tail = make_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), plan);
-  spec.prologue = tail.prologue;
-  spec.arguments.insert(spec.arguments.end(), tail.arguments.begin(), tail.arguments.end());
-}
-
 // ---- tile --------------------------------------------------------------------------------------
 
 std::string reject_tile_pool(const OpDesc& desc, const DeviceTraits&) {
   return reject_image(desc, 16);
 }
 
-TuningPoint tile_point(int vector, int tile_p, int lanes, int rows) {
-  return {{{"VECTOR", vector}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}}};
-}
-
 std::vector<TuningPoint> pool_tile_space(const OpDesc& desc, const DeviceTraits& traits) {
-  const int64_t channels = desc.inputs[0].shape[1];
-  std::vector<TuningPoint> space;
-  for (int vector : {8, 4, 16, 2, 1}) {
-    if (vector > channels || (!traits.is_cpu && vector > 8)) continue;
-    for (int tile_p : {1, 2, 4, 8}) {
-      if (traits.is_cpu) {
-        space.push_back(tile_point(vector, tile_p, 1, 1));
-        continue;
-      }
-      for (int lanes : {32, 16, 8, 4, 2, 1})
-        if (lanes == 1 || lanes * vector < 2 * channels)
-          for (int items : {128, 64, 256})
-            if (static_cast<size_t>(items) <= traits.max_work_group)
-              space.push_back(tile_point(vector, tile_p, lanes, items / lanes));
-    }
-  }
-  if (space.empty()) space.push_back(tile_point(1, 1, 1, 1));
-  return space;
+  return row_tile_space(desc.inputs[0].shape[1], traits, {1, 2, 4, 8}, {1, 2, 4, 8});
 }
 
 TuningPoint pool_tile_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
@@ -328,7 +290,7 @@ KernelPlan pool_tile_plan(const OpDesc& desc, const DeviceTraits& traits,
   define_loop("DW", s.dilation[2], "a.dw");
   spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
                     Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
-  add_tail(desc, vector, spec, plan);
+  add_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
   const int64_t rows_of_items = ceil_div(tiles, per_item);
   // With few pixels of many channels, cores share the channels instead.
@@ -400,7 +362,7 @@ KernelPlan wide_plan(const OpDesc& desc, const DeviceTraits& traits, const Tunin
   define_access(spec, vectors_aligned(desc, traits, vector));
   spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
                     Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
-  add_tail(desc, vector, spec, plan);
+  add_tail(desc, vector, spatial_axes(desc.outputs[0].shape.size()), spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(slices), 1};
   spec.shared = sizeof(float) * static_cast<size_t>(lanes * slices * vector);
   spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(vectors, lanes)),
@@ -423,14 +385,6 @@ std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
   return reject_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()));
 }
 
-std::vector<TuningPoint> general_space(const OpDesc&, const DeviceTraits& traits) {
-  std::vector<TuningPoint> space;
-  for (int local : {64, 128, 256})
-    if (static_cast<size_t>(local) <= traits.max_work_group) space.push_back({{{"LOCAL", local}}});
-  if (space.empty()) space.push_back({{{"LOCAL", 1}}});
-  return space;
-}
-
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
   const PoolShape s = resolve(desc);
   const bool indices = desc.outputs.size() > 1;
@@ -443,31 +397,23 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   KernelPlan plan;
   KernelSpec spec;
   spec.source = "pooling_general.cl";
-  const int local = point["LOCAL"];
   spec.defines = {{"T", storage_name(desc.inputs[0].type)},
                   {"OUT_T", storage_name(desc.outputs[0].type)},
                   {"MODE", std::to_string(s.mode)},
                   {"INDICES", indices ? "1" : "0"},
-                  {"LOCAL", std::to_string(local)},
                   {"CHANNELS_INNER", desc.outputs[0].strides[1] == 1 ? "1" : "0"}};
   spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)),
                     Argument::output(0, size_of(desc.outputs[0].type))};
   if (indices) spec.arguments.push_back(Argument::output(1, sizeof(int32_t)));
   spec.arguments.push_back(Argument::value(args));
-  add_tail(desc, 1, spec, plan);
-  spec.local = {static_cast<size_t>(local), 1, 1};
-  spec.global = {static_cast<size_t>(ceil_div(args.elements, local)) * spec.local[0], 1, 1};
+  add_tail(desc, 1, spatial_axes(desc.outputs[0].shape.size()), spec, plan);
+  set_items(spec, args.elements, point);
   plan.launches.push_back(std::move(spec));
   return plan;
 }
 
-const KernelFamily kGeneral{
-    "pool_general",
-    1,
-    reject_general,
-    general_space,
-    [](const OpDesc& desc, const DeviceTraits& traits) { return general_space(desc, traits)[0]; },
-    general_plan};
+const KernelFamily kGeneral{"pool_general", 1,           reject_general, item_space,
+                            item_heuristic, general_plan};
 
 }  // namespace
 

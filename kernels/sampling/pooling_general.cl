@@ -14,25 +14,10 @@ KERNEL(IN(T, in), OUT(OUT_T, out),
        OUT(int, index),
 #endif
        const FN(Args) a TAIL_PARAMS) {
-  int rest = get_global_id(0);
-  if (rest >= a.elements) return;
-#if CHANNELS_INNER
-  const int c = rest % a.channels;
-  rest /= a.channels;
-#endif
-  const int x = rest % a.ow;
-  rest /= a.ow;
-  const int y = rest % a.oh;
-  rest /= a.oh;
-  const int z = rest % a.od;
-  rest /= a.od;
-#if CHANNELS_INNER
-  const int n = rest;
-#else
-  const int c = rest % a.channels, n = rest / a.channels;
-#endif
+#define CHANNELS a.channels
+#include "kernels/common/element_position.cl"
   const int iz0 = z * a.sd - a.pd, iy0 = y * a.sh - a.ph, ix0 = x * a.sw - a.pw;
-  __global const T *const from = AT(in) + n * a.in_n + c * a.in_c;
+  __global const T* const from = AT(in) + n * a.in_n + c * a.in_c;
   float result = MODE == 0 ? -MAXFLOAT : 0.0f;
   int inside = 0, counted = 0, at = 0;
   for (int kz = 0; kz < a.kd; ++kz) {
@@ -60,10 +45,13 @@ KERNEL(IN(T, in), OUT(OUT_T, out),
   const int taps = MODE == 1 ? inside : counted;
   result = taps > 0 ? result / taps : 0.0f;
 #endif
-  __global OUT_T *const to = AT(out) + n * a.out_n + c * a.out_c + z * a.out_d + y * a.out_h + x * a.out_w;
+  __global OUT_T* const to =
+      AT(out) + n * a.out_n + c * a.out_c + z * a.out_d + y * a.out_h + x * a.out_w;
   STOREV(OUT_T, 1, TAIL(result, n, y, x, c, 1), to);
 #if INDICES
   const int flat = (n * a.channels + c) * a.id * a.ih * a.iw + at;
-  AT(index)[n * a.index_n + c * a.index_c + z * a.index_d + y * a.index_h + x * a.index_w] = flat % a.index_range;
+  AT(index)
+  [n * a.index_n + c * a.index_c + z * a.index_d + y * a.index_h + x * a.index_w] =
+      flat % a.index_range;
 #endif
 }

@@ -9,20 +9,7 @@ typedef struct {
 
 #define FV FLOATV(VECTOR)
 
-// The taps, of a window that starts at `start`, that lie before position `size`: first and one past
-// the last.
-int FN(first)(int start, int step, int taps) { return start < 0 ? min((step - 1 - start) / step, taps) : 0; }
-int FN(last)(int start, int step, int taps, int size) {
-  return start < size ? min(taps, (size - start + step - 1) / step) : 0;
-}
-
-#if MODE == 0
-#define START -MAXFLOAT
-#define ACCUMULATE(acc, v) acc = fmax(acc, v)
-#else
-#define START 0.0f
-#define ACCUMULATE(acc, v) acc += v
-#endif
+#include "kernels/sampling/pooling_window.cl"
 
 WORK_GROUP(LANES, SLICES, 1)
 KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
@@ -41,18 +28,20 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
     const int z = n % a.od;
     n /= a.od;
     const int iz = z * a.sd - a.pd, iy = y * a.sh - a.ph, ix = x * a.sw - a.pw;
-    const int z0 = FN(first)(iz, a.dd, a.kd), y0 = FN(first)(iy, a.dh, a.kh), x0 = FN(first)(ix, a.dw, a.kw);
+    const int z0 = FN(first)(iz, a.dd, a.kd), y0 = FN(first)(iy, a.dh, a.kh),
+              x0 = FN(first)(ix, a.dw, a.kw);
     const int depth = max(FN(last)(iz, a.dd, a.kd, a.id) - z0, 0);
     const int height = max(FN(last)(iy, a.dh, a.kh, a.ih) - y0, 0);
     const int width = max(FN(last)(ix, a.dw, a.kw, a.iw) - x0, 0);
     const int inside = depth * height * width;
-    __global const T *const from = AT(in) + n * a.in_n + (iz + z0 * a.dd) * a.in_d + (iy + y0 * a.dh) * a.in_h +
-                                   (ix + x0 * a.dw) * a.in_w + c;
+    __global const T* const from = AT(in) + n * a.in_n + (iz + z0 * a.dd) * a.in_d +
+                                   (iy + y0 * a.dh) * a.in_h + (ix + x0 * a.dw) * a.in_w + c;
     FV acc = START;
     for (int tap = slice; tap < inside; tap += SLICES) {
       const int kx = tap % width, row = tap / width;
       const int ky = row % height, kz = row / height;
-      ACCUMULATE(acc, LOAD(T, VECTOR, from + kz * a.dd * a.in_d + ky * a.dh * a.in_h + kx * a.dw * a.in_w));
+      ACCUMULATE(acc, LOAD(T, VECTOR,
+                           from + kz * a.dd * a.in_d + ky * a.dh * a.in_h + kx * a.dw * a.in_w));
     }
     part[slice * LANES + lane] = acc;
     for (int rest = SLICES / 2; rest > 0; rest /= 2) {
@@ -71,7 +60,7 @@ KERNEL(IN(T, in), OUT(OUT_T, out), const FN(Args) a TAIL_PARAMS) {
       acc *= taps > 0 ? 1.0f / taps : 0.0f;
 #endif
       SAVE(OUT_T, VECTOR, TAIL(acc, n, y, x, c, VECTOR),
-             AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c);
+           AT(out) + n * a.out_n + z * a.out_d + y * a.out_h + x * a.out_w + c);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }

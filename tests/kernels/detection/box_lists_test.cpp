@@ -12,12 +12,12 @@ namespace clinfer::test {
 namespace {
 
 TEST(BoxLists, FilledUpRowsAreCutOff) {
-  const Tensor some = found_rows(floats({3, 2}, {0, -1, 5, 6, -1, -1}));
+  const Tensor some = trim_unused_rows(floats({3, 2}, {0, -1, 5, 6, -1, -1}));
   EXPECT_EQ(some.shape(), (Shape{2, 2}));
   EXPECT_EQ(some.to_floats(), (std::vector<float>{0, -1, 5, 6}));
-  EXPECT_EQ(found_rows(ints({2, 1}, {-1, -1})).shape(), (Shape{0, 1}));
-  EXPECT_EQ(found_rows(ints({2, 2}, {0, 1, 2, 3})).shape(), (Shape{2, 2}));
-  EXPECT_EQ(found_rows(ints({-1})).shape(), (Shape{1}));  // no rows
+  EXPECT_EQ(trim_unused_rows(ints({2, 1}, {-1, -1})).shape(), (Shape{0, 1}));
+  EXPECT_EQ(trim_unused_rows(ints({2, 2}, {0, 1, 2, 3})).shape(), (Shape{2, 2}));
+  EXPECT_EQ(trim_unused_rows(ints({-1})).shape(), (Shape{1}));  // no rows
 }
 
 // Objects in a picture, each covered by several boxes, most with low scores.

@@ -350,17 +350,17 @@ TEST(Preprocess, Placement) {
   Frame frame{PixelFormat::nv12, 1920, 1080};
   FrameTransform transform;
   transform.resize = ResizeMode::letterbox;
-  Placement p = place(frame, transform, 416, 416);
+  Placement p = placement_of(frame, transform, 416, 416);
   EXPECT_FLOAT_EQ(p.top, 91);
   EXPECT_FLOAT_EQ(p.x_scale, 1920 / 416.f);
   EXPECT_FLOAT_EQ(p.y_scale, 1080 / 234.f);
   transform.resize = ResizeMode::crop;
-  p = place(frame, transform, 100, 100);
+  p = placement_of(frame, transform, 100, 100);
   EXPECT_FLOAT_EQ(p.origin_x, 420);
   EXPECT_FLOAT_EQ(p.x_scale, 10.8f);
   transform.resize = ResizeMode::stretch;
   frame.region = {100, 200, 50, 60};
-  p = place(frame, transform, 100, 100);
+  p = placement_of(frame, transform, 100, 100);
   EXPECT_FLOAT_EQ(p.origin_y, 200);
   EXPECT_FLOAT_EQ(p.y_scale, 0.6f);
 }

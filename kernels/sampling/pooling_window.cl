@@ -1,0 +1,18 @@
+// Parts of the kernels that pool windows: MODE is as in pooling.cl.
+
+// The taps, of a window that starts at `start`, that lie before position `size`: first and one past
+// the last.
+int FN(first)(int start, int step, int taps) {
+  return start < 0 ? min((step - 1 - start) / step, taps) : 0;
+}
+int FN(last)(int start, int step, int taps, int size) {
+  return start < size ? min(taps, (size - start + step - 1) / step) : 0;
+}
+
+#if MODE == 0
+#define START -MAXFLOAT
+#define ACCUMULATE(acc, v) acc = fmax(acc, v)
+#else
+#define START 0.0f
+#define ACCUMULATE(acc, v) acc += v
+#endif

@@ -1,0 +1,33 @@
+// How kernels store elements: names of types in OpenCL C, bytes of constants, and the reasons to
+// refuse tensors.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "kernels/op.h"
+
+namespace clinfer {
+
+// The name of the storage type in kernels with LOADV and STOREV: "float", "half" or "uchar".
+std::string storage_name(ElementType type);
+// OpenCL C type of elements that are moved without conversion.
+std::string moved_type(ElementType type);
+// OpenCL C type of elements whose values are read; "" for types that no kernel computes with.
+std::string value_type(ElementType type);
+
+// Converts floats to elements of `type` (f32 or f16), for packed constants.
+std::vector<std::byte> to_bytes(const std::vector<float>& values, ElementType type);
+
+// Reason why the first `data_inputs` inputs and the output cannot be addressed with 32-bit element
+// indices, or differ in storage type (f32 or f16), or "".
+std::string reject_storage(const OpDesc& desc, size_t data_inputs);
+// Like reject_storage(), for float inputs and an output of floats or, by the tail, bytes.
+std::string reject_float_data(const OpDesc& desc);
+// Like reject_storage(), for byte inputs and a byte output.
+std::string reject_bytes(const OpDesc& desc);
+// Like reject_storage(), for byte inputs and an output of floats or, by the tail, bytes.
+std::string reject_byte_storage(const OpDesc& desc);
+
+}  // namespace clinfer

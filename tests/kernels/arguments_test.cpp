@@ -37,17 +37,16 @@ TEST(Arguments, SetsWholeArrays) {
   EXPECT_THROW(set_each(three, loops, &Loop::size), std::logic_error);
 }
 
+template <size_t DIMS>
+struct Args {
+  int size[DIMS];
+  float scale;
+};
+
 TEST(Arguments, ChoosesTheLengthOfAStruct) {
   const auto bytes = [](size_t dims) {
-    return with_count<2, 4>(dims,
-                            [](auto count) {
-                              struct {
-                                int size[count];
-                                float scale;
-                              } args{};
-                              return Argument::value(args);
-                            })
-        .bytes.size();
+    const auto argument = [](auto count) { return Argument::value(Args<count>{}); };
+    return with_count<2, 4>(dims, argument).bytes.size();
   };
   EXPECT_EQ(bytes(2), 12u);
   EXPECT_EQ(bytes(4), 20u);

@@ -2,7 +2,6 @@
 // labels do not exclude each other. Labels may come in groups, "type: car", one group an output.
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
@@ -98,14 +97,6 @@ bool is_classifier(const ModelFacts& facts) {
   const std::string type = lower(info(facts, "model_type")), task = lower(info(facts, "task"));
   return type.find("classif") != std::string::npos || type == "label" ||
          task.find("classif") != std::string::npos;
-}
-// The whole name says that it holds class scores.
-bool is_called_scores(const OutputFacts& output) {
-  static const std::set<std::string> kNames = {"logits", "prob", "probs", "probabilities",
-                                               "softmax"};
-  return kNames.count(lower(output.name)) != 0 ||
-         std::any_of(output.aliases.begin(), output.aliases.end(),
-                     [](const std::string& alias) { return kNames.count(lower(alias)) != 0; });
 }
 bool is_explanation(const OutputFacts& output) { return name_has(output, {"saliency"}); }
 bool is_feature_vector(const OutputFacts& output) {

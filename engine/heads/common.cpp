@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstddef>
 #include <numeric>
+#include <set>
 
 namespace clinfer {
 namespace {
@@ -82,6 +83,14 @@ bool name_has(const OutputFacts& output, std::initializer_list<const char*> word
 std::string info(const ModelFacts& facts, const std::string& key) {
   const auto found = facts.model_info.find(key);
   return found == facts.model_info.end() ? std::string() : found->second;
+}
+
+bool is_called_scores(const OutputFacts& output) {
+  static const std::set<std::string> kNames = {"logits", "prob", "probs", "probabilities",
+                                               "softmax"};
+  return kNames.count(lower(output.name)) != 0 ||
+         std::any_of(output.aliases.begin(), output.aliases.end(),
+                     [](const std::string& alias) { return kNames.count(lower(alias)) != 0; });
 }
 
 bool has_word(const OutputFacts& output, std::initializer_list<const char*> words) {

@@ -20,6 +20,13 @@ size_t embedding_size(const OutputFacts& output) {
              : 0;
 }
 
+// Class scores, or rows of boxes: a vector beside them explains them.
+bool is_answer(const OutputFacts& output) {
+  const Shape shape = squeeze_front(output.shape);
+  return is_called_scores(output) ||
+         (shape.size() == 2 && shape[0] > 1 && shape[1] >= 4 && shape[1] <= 7);
+}
+
 bool is_power_of_two(size_t n) { return (n & (n - 1)) == 0; }
 
 }  // namespace
@@ -49,10 +56,11 @@ Match match_embedding(const ModelFacts& facts) {
   Match match;
   const bool labelled =
       !facts.labels.empty() && facts.labels.size() == vector_size(facts.outputs[found[0]].shape);
-  match.fit = labelled       ? Fit::against
-              : named        ? Fit::certain
-              : usual && all ? Fit::likely
-                             : Fit::against;
+  const bool beside = std::any_of(facts.outputs.begin(), facts.outputs.end(), is_answer);
+  match.fit = labelled || beside ? Fit::against
+              : named            ? Fit::certain
+              : usual && all     ? Fit::likely
+                                 : Fit::against;
   match.reason = "a vector of " + std::to_string(vector_size(facts.outputs[found[0]].shape)) +
                  " numbers" + (match.fit == Fit::against ? ", which may be anything" : "");
   match.decode = [facts, found](std::span<const Tensor> outputs, const DecodeSettings&,

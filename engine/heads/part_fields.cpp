@@ -215,8 +215,9 @@ Match match_part_fields(const ModelFacts& facts) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const auto layout = map_layout(facts, i);
     if (!layout || !is_float_output(facts.outputs[i])) continue;
-    if (layout->channels == kFields && !fields) fields = layout;
-    if ((layout->channels == kPoints || layout->channels == kPoints + 1) && !heat) heat = layout;
+    // Of several stages the last one is the finest.
+    if (layout->channels == kFields) fields = layout;
+    if (layout->channels == kPoints || layout->channels == kPoints + 1) heat = layout;
   }
   if (!fields || !heat || fields->rows != heat->rows || fields->columns != heat->columns)
     return {Fit::no, "needs fields [1,38,h,w] and heat maps [1,19,h,w]", {}};

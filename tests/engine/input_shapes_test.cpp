@@ -96,6 +96,9 @@ TEST(InputShapes, LayoutsSayWhereHeightAndWidthAre) {
             std::string::npos);
   EXPECT_NE(refusal([&] { fill_open(std::vector{open}, {}, notes); }).find("reshape=0=D,D,..."),
             std::string::npos);
+  const StatedInput long_clip{"x", {}, "", {1, -1, 20, 30, 3}};
+  EXPECT_EQ(fill_open(std::vector{long_clip}, wanted({"frames=8"}), notes)[0],
+            (Shape{1, 8, 20, 30, 3}));
   const StatedInput clip{"x", {}, "", {1, 3, 16, -1, -1}};
   EXPECT_EQ(fill_open(std::vector{clip}, wanted({"6x10"}), notes)[0], (Shape{1, 3, 16, 10, 6}));
 }

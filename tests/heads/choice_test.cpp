@@ -64,6 +64,24 @@ TEST(Choice, ClassesAreNoPoints) {
   EXPECT_EQ(pose.decode().contradiction, "");
 }
 
+TEST(Choice, VectorsBesideAnswersAreNoAnswer) {
+  Case c(64);
+  c.add("logits", {1, 1000});
+  c.add("feat", {1, 512});
+  EXPECT_EQ(c.choose().name, "classification");
+}
+
+// Of OpenPose's stages the last one counts.
+TEST(Choice, TheLastStageIsRead) {
+  Case c(64);
+  for (const float level : {0.9f, 0.0f}) {
+    c.add("heat" + std::to_string(level), {1, 19, 8, 8}, level);
+    c.add("paf" + std::to_string(level), {1, 38, 8, 8}, level);
+  }
+  EXPECT_EQ(c.choose().name, "openpose");
+  EXPECT_TRUE(c.decode().detections.empty());
+}
+
 // YOLOP: rows of boxes and classes of pixels.
 TEST(Choice, ReadsBoxesAndMapsOfOneNetwork) {
   const auto rows = static_cast<size_t>(3 * (8 * 8 + 4 * 4 + 2 * 2));

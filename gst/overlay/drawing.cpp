@@ -209,7 +209,8 @@ class Painter {
       index = class_of_pixels(map, canvas_.width(), canvas_.height());
       const auto most = std::max_element(index.begin(), index.end());
       for (int32_t label = 0; most != index.end() && label <= *most; ++label)
-        paints.push_back({color_of(static_cast<unsigned>(label)), opacity()});
+        paints.push_back({color_of(static_cast<unsigned>(label)),
+                          is_background(map, label) ? uint8_t{0} : opacity()});
     } else {
       const std::vector<float> values = value_of_pixels(map, canvas_.width(), canvas_.height());
       float least = 0, most = 1;
@@ -228,6 +229,13 @@ class Painter {
       }
     }
     canvas_.paint(index, paints);
+  }
+
+  // What is nothing in particular is left as it is.
+  static bool is_background(const MapView& map, int32_t label) {
+    if (static_cast<size_t>(label) >= map.labels.size()) return false;
+    const std::string& name = map.labels[static_cast<size_t>(label)];
+    return name == "background" || name == "__background__" || name == "bg";
   }
 
   static void range_of(const std::vector<float>& values, float& least, float& most) {

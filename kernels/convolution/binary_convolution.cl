@@ -1,6 +1,8 @@
-// Convolution of signs: sums of +1 and -1 by xnor and popcount. Two steps, by the define STEP: 0
-// packs the signs of 32 input channels of a pixel into a word (bits past the last channel are 0,
-// as in the weights), 1 computes one element of the output. Other defines: T, LOCAL (work-group).
+// Convolution of signs: sums of +1 and -1 by xnor and popcount. Defines:
+//   STEP   0 packs the signs of 32 input channels of a pixel into a word (bits past the last
+//          channel are 0, as in the weights), 1 computes one element of the output
+//   T      storage type
+//   LOCAL  size of the work-group
 
 typedef struct {
 #include "kernels/convolution/binary_convolution_args.cl"

@@ -1,9 +1,10 @@
 // Transposed convolution on channels-last activations: a work-item computes TILE_P pixels of a row
 // that lie a stride apart, so that they use the same taps of the kernel, x VECTOR output channels.
 // Weights are packed as [group][block][kd][kh][kw][input channel][VECTOR]; a row of zeros after the
-// weights is read for every pixel outside the input.
-// Defines: T, VECTOR, TILE_P, GROUP (work-group), DEPTHWISE (one input and one output channel per
-// group: weights are packed as [kd][kh][kw][channel]).
+// weights is read for every pixel outside the input. Defines besides T, VECTOR and TILE_P:
+//   DEPTHWISE  one input and one output channel per group: weights are packed as
+//              [kd][kh][kw][channel]
+//   GROUP      size of the work-group
 
 typedef struct {
 #include "kernels/convolution/deconvolution_args.cl"

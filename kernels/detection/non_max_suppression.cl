@@ -1,9 +1,12 @@
 // NonMaxSuppression in two launches. The first (MERGE 0) has a work-group for each class of each
 // image: it collects the candidates, sorts and suppresses them, and leaves the remaining ones at
-// the front of its list. The second (MERGE 1) is one work-group, which writes the rows: by score
-// (SORTED), else list after list. Unused rows are -1. Defines: BOX_T, SCORE_T (storage types),
-// INDEX, DETAILS (outputs with scores, of type T, and the number of rows), CENTER, LOCAL, PART,
-// WORDS.
+// the front of its list. The second (MERGE 1) is one work-group, which writes the rows. Unused rows
+// are -1. Defines besides MERGE:
+//   BOX_T, SCORE_T, INDEX  storage types; type of the selected indices
+//   SORTED                 1: rows are written by score, else list after list
+//   DETAILS, T             1: there are outputs with scores, of type T, and with the number of rows
+//   CENTER                 1: boxes are centre and size, else corners
+//   LOCAL, PART, WORDS     see common/boxes.cl
 #include "kernels/common/boxes.cl"
 
 typedef struct {

@@ -1,7 +1,10 @@
 // Proposal: a work-group for each image moves the anchors by their deltas, sorts the boxes by
 // score, suppresses overlapping ones, and writes the remaining ones. A picture of negative size has
-// no regions. Defines: T, SCORE_T, DELTA_T, SIZE_T (storage types), PROBABILITIES (an output with
-// the scores), CLIP_BEFORE, CLIP_AFTER, NORMALIZE, TENSORFLOW, LOCAL, PART, WORDS.
+// no regions. Defines:
+//   T, SCORE_T, DELTA_T, SIZE_T                     storage types
+//   PROBABILITIES                                   there is an output with the scores
+//   CLIP_BEFORE, CLIP_AFTER, NORMALIZE, TENSORFLOW  attributes of the operation
+//   LOCAL, PART, WORDS                              see common/boxes.cl
 #include "kernels/common/boxes.cl"
 
 typedef struct {

@@ -1,5 +1,7 @@
-// Activations of a YOLO head: one work-item processes one region of one cell. Defines: T_IN, T_OUT
-// (storage types), SOFTMAX (over the classes; else each class has a logistic function).
+// Activations of a YOLO head: one work-item processes one region of one cell. Defines:
+//   T_IN, T_OUT  storage types
+//   SOFTMAX      1: over the classes; else each class has a logistic function
+//   GROUP        size of the work-group
 typedef struct {
 #include "kernels/detection/region_yolo_args.cl"
 } FN(Args);

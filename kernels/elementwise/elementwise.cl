@@ -1,8 +1,15 @@
 // One function of the elements of up to N strided operands, including the tail. The prologue
-// defines the parts that differ between functions: OPERANDS (parameters), FN(single) and FN(wide)
-// (the function of one element and of V elements), SINGLE(i) and WIDE(i) (these functions applied
-// to the elements at position i of the innermost loop).
-// Defines: V; DIMS loops, innermost first; N operands; OUT_T; STORE_ONE; GROUP.
+// defines the parts that differ between functions:
+//   OPERANDS              parameters of the kernel
+//   FN(single), FN(wide)  the function of one element and of V elements
+//   SINGLE(i), WIDE(i)    these functions applied to the elements at position i of the innermost
+//                         loop
+// Defines:
+//   V             elements of a vector
+//   DIMS, N       number of loops, innermost first; number of operands
+//   OUT_T         type of the output
+//   STORE_ONE     stores an element
+//   GROUP         size of the work-group
 
 typedef struct {
 #include "kernels/elementwise/elementwise_args.cl"

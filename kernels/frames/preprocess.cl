@@ -1,10 +1,14 @@
 // Converts the planes of a video frame to one image of a network input. Each work-item computes
 // ROWS rows of V neighbouring pixels. Colours are computed exactly, or bit-exact with GStreamer's
 // videoconvert (8-bit coefficients); both use the chroma sample that covers the pixel. Resizing is
-// bit-exact with OpenCV's INTER_LINEAR on 8-bit pixels.
-// Defines: V, ROWS; GROUP_X, GROUP_Y; YUV 1 or 0; EXACT 1 or 0; SAMPLE_BYTES 1, or 2 for 10 bits;
-// IMAGES 1: the planes Y and UV are images of 8-bit UNORM texels (surfaces of a decoder, in any
-// tiling), 0: buffers; OUT_T: float, half, uchar, char or int.
+// bit-exact with OpenCV's INTER_LINEAR on 8-bit pixels. Defines besides V and ROWS:
+//   GROUP_X, GROUP_Y  work-group
+//   YUV               1: the planes are Y, U and V, else R, G and B
+//   EXACT             1: exact colours
+//   SAMPLE_BYTES      1, or 2 for 10 bits
+//   IMAGES            1: the planes Y and UV are images of 8-bit UNORM texels (surfaces of a
+//                     decoder, in any tiling), 0: buffers
+//   OUT_T             float, half, uchar, char or int
 
 typedef struct {
 #include "kernels/frames/preprocess_args.cl"

@@ -1,6 +1,8 @@
 // Few rows times constant weights: a work-group computes LANES x VECTOR columns of one row, and its
 // SLICES share the sum over k. Weights are packed as [k][columns], with columns padded to whole
-// work-groups. Defines: T, VECTOR, LANES, SLICES.
+// work-groups. Defines:
+//   T                      storage type
+//   VECTOR, LANES, SLICES  columns of a work-item; work-group
 
 typedef struct {
 #include "kernels/matmul/matmul_gemv_args.cl"

@@ -1,6 +1,9 @@
-// Gathers elements by indices (see Picking in gather.cpp). Defines: E (unsigned type of an
-// element's size), INDEX (type of the indices), DIMS (loops, innermost first), INDEXED (number of
-// data dimensions that indices address).
+// Gathers elements by indices (see Picking in gather.cpp). Defines:
+//   E        unsigned type of an element's size
+//   INDEX    type of the indices
+//   DIMS     number of loops, innermost first
+//   INDEXED  number of data dimensions that indices address
+//   GROUP    size of the work-group
 typedef struct {
 #include "kernels/movement/gather_args.cl"
 } FN(Args);

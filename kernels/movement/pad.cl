@@ -1,9 +1,11 @@
 // Pad: every output element is a copy of one input element, or `fill`. A tensor is five loops,
 // innermost first; one work-item computes RUN positions of the second loop, each with all of the
-// first.
-// Defines: E (unsigned type of an element's size), INNER (1: the first loop is padded as well),
-// VECTOR (elements of a vector of the first loop if it is dense and not padded; the last vector
-// overlaps the one before it), GROUP.
+// first. Defines:
+//   E       unsigned type of an element's size
+//   INNER   1: the first loop is padded as well
+//   VECTOR  elements of a vector of the first loop if it is dense and not padded; the last vector
+//           overlaps the one before it
+//   GROUP   size of the work-group
 
 typedef struct {
 #include "kernels/movement/pad_args.cl"

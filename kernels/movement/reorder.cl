@@ -1,8 +1,12 @@
 // Copies a tensor whose innermost dimensions differ in input and output (NCHW to NHWC and similar),
 // optionally converting the type. Each work-item copies a block: tile_a along the dimension that is
 // dense in the output, tile_b along the one that is dense in the input, so that both sides use
-// whole cache lines.
-// Defines: FROM, TO; LOAD_ONE(p), STORE_ONE(v, p); DIMS outer loops; GROUP.
+// whole cache lines. Defines:
+//   FROM, TO         types of the elements
+//   LOAD_ONE(p)      reads an element
+//   STORE_ONE(v, p)  writes it, converted
+//   DIMS             number of outer loops
+//   GROUP            size of the work-group
 
 typedef struct {
 #include "kernels/movement/reorder_args.cl"

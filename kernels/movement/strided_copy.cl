@@ -1,6 +1,10 @@
-// Strided copy. Defines: FROM, TO (types of the elements; if equal, any type of their size),
-// CONVERT (they differ, and values are converted), DIMS (loops, innermost first), AXES (bounded
-// axes), FILL (elements out of bounds are set to 0, else left unchanged).
+// Strided copy. Defines:
+//   FROM, TO  types of the elements; if equal, any type of their size
+//   CONVERT   1: they differ, and values are converted
+//   DIMS      number of loops, innermost first
+//   AXES      number of bounded axes
+//   FILL      1: elements out of bounds are set to 0, else left unchanged
+//   GROUP     size of the work-group
 #if CONVERT
 #define LOAD_FROM(p) CAT(LOADS_, FROM)(p)
 #define STORE_TO(v, p) CAT(STORES_, TO)(v, p)

@@ -1,6 +1,7 @@
 // LRN: x * (bias + alpha * sum of the squares around x) ^ -beta. A tensor is four loops c, w, h, n,
-// innermost first; one work-item computes VECTOR elements along c.
-// Defines: T, THREE_QUARTERS (1: beta is 0.75), VECTOR, LOCAL (work-group).
+// innermost first; one work-item computes VECTOR elements along c. Defines besides T and VECTOR:
+//   THREE_QUARTERS  1: beta is 0.75
+//   LOCAL           size of the work-group
 
 typedef struct {
 #include "kernels/reduction/lrn_args.cl"

@@ -1,9 +1,15 @@
-// Reductions over any dimensions. A work-group of GROUP work-items computes V elements of the
-// output (ALONG 0: lanes are neighbouring outputs, dense in input and output) or one element (ALONG
-// 1: lanes are neighbours in the innermost reduced loop, dense there). The work-items share the
-// innermost reduced loop.
-// Defines: V, GROUP, ALONG; IN_T, OUT_T; ACC float or int (V = 1); LOAD_ONE(p), STORE_ONE(v, p);
-// FIRST, TAKE(acc, x), JOIN(a, b), FINISH(acc): the reduction; FINISH may use `scale`.
+// Reductions over any dimensions. The GROUP work-items of a work-group share the innermost reduced
+// loop. Defines:
+//   V, GROUP                         elements of a vector; size of the work-group
+//   ALONG                            0: a work-group computes V elements of the output, whose lanes
+//                                    are neighbouring outputs, dense in input and output; 1: one
+//                                    element, whose lanes are neighbours in the innermost reduced
+//                                    loop, dense there
+//   IN_T, OUT_T                      types of the elements
+//   ACC                              type of the sums: float, or int (with V = 1)
+//   LOAD_ONE(p), STORE_ONE(v, p)     read and write an element
+//   FIRST, TAKE(acc, x), JOIN(a, b)  the reduction: start, next element, two parts
+//   FINISH(acc)                      the result; may use `scale`
 
 typedef struct {
 #include "kernels/reduction/reduce_args.cl"

@@ -1,9 +1,13 @@
-// SoftMax and LogSoftmax of any strides. ALONG 0: a work-item computes VECTOR neighbouring rows at
-// once, stepping along the axis. ALONG 1: LANES work-items share a row and step along the axis in
-// vectors, which are adjacent in memory with VECTOR > 1.
-// Defines: IN_T, OUT_T, LOGARITHM, KEEP (1: exponentials are kept in the output instead of being
-// computed twice; both types are float), ALONG, VECTOR, LANES, ROWS (work-group), UNIT (1: the
-// elements of a vector are adjacent in both tensors).
+// SoftMax and LogSoftmax of any strides. Defines:
+//   IN_T, OUT_T          types of input and output
+//   LOGARITHM            1: LogSoftmax
+//   ALONG                0: a work-item computes VECTOR neighbouring rows at once, stepping along
+//                        the axis; 1: LANES work-items share a row and step along the axis in
+//                        vectors, which are adjacent in memory with VECTOR > 1
+//   KEEP                 1: exponentials are kept in the output instead of being computed twice;
+//                        both types are float
+//   UNIT                 1: the elements of a vector are adjacent in both tensors
+//   VECTOR, LANES, ROWS  elements of a vector; work-group
 
 typedef struct {
 #include "kernels/reduction/softmax_args.cl"

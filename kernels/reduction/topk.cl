@@ -1,6 +1,11 @@
 // The first K values of each row in sorted order, in registers: one work-item processes one row.
-// INTEGER: T is int, else a storage type of floats; LARGEST: largest first; BY_INDEX: writes the
-// selected values in the order of the row.
+// Defines besides K:
+//   T, INTEGER  type of the values: int if INTEGER is 1, else a storage type of floats
+//   INDEX       type of the positions
+//   LARGEST     1: largest first
+//   BY_INDEX    1: writes the selected values in the order of the row
+//   DIMS        number of loops over the rows
+//   GROUP       size of the work-group
 typedef struct {
 #include "kernels/reduction/topk_args.cl"
 } FN(Args);

@@ -1,7 +1,10 @@
 // Samples the data at the points of a grid, interpolating between pixels. A work-item computes
-// VECTOR channels of one point. Defines: T, GRID (storage types of the data and of the grid),
-// VECTOR, LOCAL (work-group), TAPS (pixels per dimension: 1 nearest, 2 linear, 4 cubic), PADDING (0
-// zeros, 1 border, 2 reflection), ALIGN (-1 and 1 are the centres of the corners).
+// VECTOR channels of one point. Defines besides VECTOR:
+//   T, GRID  storage types of the data and of the grid
+//   TAPS     pixels per dimension: 1 nearest, 2 linear, 4 cubic
+//   PADDING  0 zeros, 1 border, 2 reflection
+//   ALIGN    1: -1 and 1 are the centres of the corners
+//   LOCAL    size of the work-group
 
 typedef struct {
 #include "kernels/sampling/grid_sample_args.cl"

@@ -1,10 +1,11 @@
-// MaxPool and AvgPool on channels-last tensors: a tile of TILE_P neighbouring pixels of a row x
-// VECTOR channels.
-// Defines: T and OUT_T (types of input and output), MODE (0 maximum, 1 average of the elements
-// inside the input, 2 average including pads), VECTOR, TILE_P, LANES, ROWS (work-group: lanes along
-// channels x rows of tiles), KH, KW, SW, DW (numbers if UNROLL is 1, else members of `a`), LOAD and
-// SAVE (of vectors, aligned or not). The last vector of channels overlaps the one before it if the
-// channels are no multiple of VECTOR.
+// MaxPool and AvgPool on channels-last tensors: a work-item computes TILE_P neighbouring pixels of
+// a row x VECTOR channels. The last vector of channels overlaps the one before it if the channels
+// are no multiple of VECTOR. Defines besides VECTOR and TILE_P:
+//   T, OUT_T     types of input and output
+//   MODE         0 maximum, 1 average of the elements inside the input, 2 average including pads
+//   LANES, ROWS  work-group: lanes along channels x rows of tiles
+//   UNROLL       1: KH, KW, SW, DW are numbers, else members of `a`
+//   LOAD, SAVE   read and write vectors, aligned or not
 
 typedef struct {
 #include "kernels/sampling/pooling_args.cl"

@@ -1,8 +1,10 @@
 // MaxPool and AvgPool on any strides, and the positions of the maxima. One work-item computes one
-// element of the output.
-// Defines: T and OUT_T (types of input and output), MODE as in pooling.cl, INDICES (1: writes the
-// second output), LOCAL (work-group), CHANNELS_INNER (neighbouring work-items compute neighbouring
-// channels, else pixels).
+// element of the output. Defines:
+//   T, OUT_T        types of input and output
+//   MODE            as in pooling.cl
+//   INDICES         1: writes the second output
+//   CHANNELS_INNER  1: neighbouring work-items compute neighbouring channels, else pixels
+//   LOCAL           size of the work-group
 
 typedef struct {
 #include "kernels/sampling/pooling_general_args.cl"

@@ -1,7 +1,11 @@
 // MaxPool and AvgPool over windows of many pixels with few outputs, such as a whole image: SLICES
 // work-items share the window of one output pixel, with LANES adjacent vectors of channels.
-// Defines: T and OUT_T (types of input and output), MODE as in pooling.cl, VECTOR, LANES, SLICES (a
-// power of 2), LOAD and SAVE (of vectors, aligned or not).
+// Defines:
+//   T, OUT_T       types of input and output
+//   MODE           as in pooling.cl
+//   VECTOR         channels of a vector
+//   LANES, SLICES  work-group; SLICES is a power of 2
+//   LOAD, SAVE     read and write vectors, aligned or not
 
 typedef struct {
 #include "kernels/sampling/pooling_wide_args.cl"

@@ -189,7 +189,7 @@ bool has_wgmma(const cl::Device& device) {
 
 }  // namespace
 
-const Devices& devices(const std::string& cache_folder) {
+const Devices& devices(const char* cache_folder) {
   static std::mutex mutex;
   static std::unique_ptr<const Devices> all;
   const std::lock_guard lock(mutex);

@@ -25,8 +25,9 @@ struct Devices {
 };
 
 // Asks all platforms once per process (first use of some drivers is not thread-safe, so under a
-// lock). The first call's `cache_folder`, where it has one, is also for what drivers keep.
-const Devices& devices(const std::string& cache_folder = "");
+// lock). The first call's `cache_folder`, where it has one, is also for what drivers keep. (GCC 13
+// and newer take the result for a reference into an argument that is a temporary object.)
+const Devices& devices(const char* cache_folder = "");
 
 // By name: "GPU", "GPU.1", "CPU", "CPU.1". Throws Error{no_device} that says what was looked at.
 const Device& select_device(const std::string& name);

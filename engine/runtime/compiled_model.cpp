@@ -133,7 +133,7 @@ void DeviceModel::warn_once(const std::string& warning) {
 }
 
 void DeviceModel::open_device() {
-  const ocl::Devices& devices = ocl::devices(config_.cache_dir.value_or(""));
+  const ocl::Devices& devices = ocl::devices(config_.cache_dir.value_or("").c_str());
   const ocl::DisplayMatch match = ocl::match_display(config_.device, config_.va_display);
   const ocl::Device& device = *match.device;
   hints_ = ocl::applicable_hints({config_.priority, config_.throttle}, device.info.name,

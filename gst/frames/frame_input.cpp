@@ -75,6 +75,7 @@ Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTrans
     try {
       Frame picture = frame_;
       picture.region = region;
+      picture.orientation = orientation_;
       return surface_ != nullptr ? request.set_surface(input, surface_, picture, transform, image)
                                  : request.set_memory(input, planes_, picture, transform, image);
     } catch (const Error& error) {
@@ -83,6 +84,7 @@ Placement FrameInput::fill(InferRequest& request, size_t input, const FrameTrans
   }
   Frame frame = frame_;
   frame.region = region;
+  frame.orientation = orientation_;
   return request.set_frame(input, frame, transform, image, memory_);
 }
 

@@ -39,6 +39,9 @@ class FrameInput {
   // Why a surface or DMA-BUF was mapped instead; "" if it was not.
   const std::string& problem() const { return problem_; }
 
+  // The network gets the picture turned like this.
+  void turn(const Orientation& orientation) { orientation_ = orientation; }
+
   // Gives `region` of the frame to a request as one image of its input.
   Placement fill(InferRequest& request, size_t input, const FrameTransform& transform,
                  const Rect& region, size_t image);
@@ -52,6 +55,7 @@ class FrameInput {
   GstVideoInfo info_;
   Frame frame_;
   Rect visible_;
+  Orientation orientation_;
   std::shared_ptr<ImportedSurface> surface_;
   ImportedPlanes planes_;
   std::unique_ptr<MappedFrame> mapped_;

@@ -145,8 +145,10 @@ static void gst_clinfer_class_init(GstClinferClass* klass) {
   element->change_state = change_state;
   gst_element_class_set_static_metadata(
       element, "Neural network inference", "Filter/Analyzer/Video/Hardware",
-      "Runs an OpenVINO IR model on video frames by OpenCL and attaches what it finds",
+      "Runs an ONNX or OpenVINO IR model on video frames by OpenCL and attaches what it finds",
       "clinfer developers");
+  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
+                                        CLINFER_DOCS "properties.md");
   gst_element_class_add_static_pad_template(element, &sink_template);
   gst_element_class_add_static_pad_template(element, &src_template);
 }

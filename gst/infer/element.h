@@ -115,6 +115,7 @@ class Element final : public Readings {
   void stop_flush();
   void start_task();
   bool set_caps(const GstEvent* event);
+  void read_tags(const GstEvent* event);
   void compile_for(std::shared_ptr<const SurfaceDisplay> display);
   void follow_frame();
   void change_model(Settings settings);
@@ -170,6 +171,8 @@ class Element final : public Readings {
   bool dropped_ = false;  // frames were dropped since the last one that was passed on
   bool asked_live_ = false;
   bool warned_of_fields_ = false;
+  GstVideoOrientationMethod tagged_ = GST_VIDEO_ORIENTATION_IDENTITY;  // by the stream's tags
+  bool told_of_turning_ = false;
   ModelBatcher::Stream stream_;
   Clip clip_;  // of a network that takes several frames
 
@@ -182,6 +185,7 @@ class Element final : public Readings {
   std::atomic<bool> unanswered_{false};   // the device, and the application was told
   std::atomic<bool> asked_early_{false};  // upstream asked for memory before the device was known
   std::atomic<bool> has_dmabuf_{false};   // the caps have the feature memory:DMABuf
+  std::atomic<bool> relinked_{false};     // downstream, since follow_results() looked there
   // Used by the task only.
   bool dropping_ = false;  // downstream is at EOS
   struct Held {

@@ -4,8 +4,10 @@
 
 #include "gst/base/guard.h"
 #include "gst/frames/frame_memory.h"
+#include "gst/frames/orientation.h"
 #include "gst/infer/element.h"
 #include "gst/infer/quality.h"
+#include "gst/meta/follow.h"
 #include "gst/meta/meta.h"
 #include "kernels/base/no_answer.h"
 
@@ -194,6 +196,8 @@ ModelBatcher::BatchWait Element::batch_wait(const Settings& settings) const {
 // begin the frame soon enough and `waits` is false.
 bool Element::submit(Job& job, const Settings& settings, bool waits) {
   job.input = make_input(job);
+  job.input->turn(orientation_of(
+      settings.video_direction == GST_VIDEO_ORIENTATION_AUTO ? tagged_ : settings.video_direction));
   job.visible = job.input->visible();
   const Rect whole = job.input->region();
   std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt}};
@@ -376,6 +380,22 @@ bool Element::set_caps(const GstEvent* event) {
   return true;
 }
 
+void Element::read_tags(const GstEvent* event) {
+  GstTagList* tags = nullptr;
+  gst_event_parse_tag(const_cast<GstEvent*>(event), &tags);
+  const std::optional<GstVideoOrientationMethod> method = tagged_orientation(tags);
+  if (!method) return;
+  tagged_ = *method;
+  // An element before this one may have turned the picture and left the tag.
+  if (tagged_ != GST_VIDEO_ORIENTATION_IDENTITY &&
+      settings().video_direction == GST_VIDEO_ORIENTATION_AUTO &&
+      !std::exchange(told_of_turning_, true))
+    GST_ELEMENT_INFO(self_, STREAM, FORMAT,
+                     ("the network gets the picture turned as the stream's tag image-orientation "
+                      "says; set video-direction=identity where it is upright already"),
+                     (nullptr));
+}
+
 GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
   const auto flow_of = [](bool done) { return done ? GST_FLOW_OK : GST_FLOW_ERROR; };
   GST_LOG_OBJECT(self_, "event: %" GST_PTR_FORMAT, event.get());
@@ -414,10 +434,15 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
     case GST_EVENT_CAPS:
       if (!set_caps(event.get())) return GST_FLOW_NOT_NEGOTIATED;
       break;
+    case GST_EVENT_TAG:
+      read_tags(event.get());
+      break;
     case GST_EVENT_SEGMENT:
       gst_event_copy_segment(event.get(), &segment_);
       [[fallthrough]];
     case GST_EVENT_STREAM_START: {
+      if (GST_EVENT_TYPE(event.get()) == GST_EVENT_STREAM_START)
+        tagged_ = GST_VIDEO_ORIENTATION_IDENTITY;
       ++pending_starts_;
       GstFlowReturn at_end = GST_FLOW_EOS;
       flow_.compare_exchange_strong(at_end, GST_FLOW_OK);
@@ -552,6 +577,7 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   GST_LOG_OBJECT(self_, "frame out: %" GST_TIME_FORMAT ", %s",
                  GST_TIME_ARGS(GST_BUFFER_PTS(buffer.get())), name_of(outcome).data());
 
+  if (relinked_.exchange(false)) follow_results(src_);
   const GstFlowReturn flow = gst_pad_push(src_, buffer.release());
   if (flow == GST_FLOW_OK || !queue_.is_current(generation)) return;
   GST_DEBUG_OBJECT(self_, "downstream says %s", gst_flow_get_name(flow));
@@ -648,6 +674,7 @@ void Element::forward_event(Handle<GstEvent> event) {
   switch (GST_EVENT_TYPE(event.get())) {
     case GST_EVENT_CAPS:
       held_.reset();
+      relinked_ = true;
       break;
     case GST_EVENT_SEGMENT:
     case GST_EVENT_STREAM_START:
@@ -758,6 +785,7 @@ bool Element::src_event(Handle<GstEvent> event) {
       GST_OBJECT_UNLOCK(self_);
     }
   } else if (GST_EVENT_TYPE(event.get()) == GST_EVENT_RECONFIGURE) {
+    relinked_ = true;
     GstFlowReturn unlinked = GST_FLOW_NOT_LINKED;
     if (flow_.compare_exchange_strong(unlinked, GST_FLOW_OK)) flow_reported_ = false;
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "engine/heads/labels.h"
 
@@ -48,7 +50,11 @@ Box to_frame(const Detection& d, const Placement& p) {
     return (static_cast<double>(v) - p.left) * p.x_scale + p.origin_x;
   };
   const auto y = [&](float v) { return (static_cast<double>(v) - p.top) * p.y_scale + p.origin_y; };
-  return {x(d.x_min), y(d.y_min), x(d.x_max), y(d.y_max)};
+  const auto [x0, x1] = p.transposed ? std::pair(d.y_min, d.y_max) : std::pair(d.x_min, d.x_max);
+  const auto [y0, y1] = p.transposed ? std::pair(d.x_min, d.x_max) : std::pair(d.y_min, d.y_max);
+  const auto [x_min, x_max] = std::minmax({x(x0), x(x1)});
+  const auto [y_min, y_max] = std::minmax({y(y0), y(y1)});
+  return {x_min, y_min, x_max, y_max};
 }
 
 void set_box(Detection& d, const Placement& p, const Box& box) {
@@ -56,8 +62,9 @@ void set_box(Detection& d, const Placement& p, const Box& box) {
     return static_cast<float>((v - p.origin_x) / p.x_scale + p.left);
   };
   const auto y = [&](double v) { return static_cast<float>((v - p.origin_y) / p.y_scale + p.top); };
-  d.x_min = x(box.x_min), d.x_max = x(box.x_max);
-  d.y_min = y(box.y_min), d.y_max = y(box.y_max);
+  std::tie(d.x_min, d.x_max) = std::minmax({x(box.x_min), x(box.x_max)});
+  std::tie(d.y_min, d.y_max) = std::minmax({y(box.y_min), y(box.y_max)});
+  if (p.transposed) std::swap(d.x_min, d.y_min), std::swap(d.x_max, d.y_max);
 }
 
 double overlap(double a_min, double a_max, double b_min, double b_max) {

@@ -281,6 +281,12 @@ const std::vector<ElementProperty>& element_properties() {
       number<&S::inference_interval>("inference-interval", "Inference interval",
                                      "Run the network on every Nth frame", 1, G_MAXUINT,
                                      kControllable),
+      row<&S::video_direction>(g_param_spec_enum(
+          "video-direction", "Video direction",
+          "How pictures are turned and mirrored for the network, so that it sees them upright; "
+          "frames pass as they are, and results are in their coordinates (auto: as the stream's "
+          "tag image-orientation says)",
+          GST_TYPE_VIDEO_ORIENTATION_METHOD, GST_VIDEO_ORIENTATION_AUTO, kPlaying)),
       choice<&S::inference_region>(
           "inference-region", "Inference region",
           "Part of the frame that the network gets; results of a region are attached to that "

@@ -1,6 +1,8 @@
 // The element's properties as plain values. Unset optionals leave the choice to the model.
 #pragma once
 
+#include <gst/video/video.h>
+
 #include <optional>
 #include <string>
 
@@ -34,6 +36,7 @@ struct Settings : ModelOptions {
   bool attach_tensors = false;
   unsigned inference_interval = 1;
   unsigned clip_stride = 1;
+  GstVideoOrientationMethod video_direction = GST_VIDEO_ORIENTATION_AUTO;
   RegionChoice inference_region = RegionChoice::full_frame;
   std::string object_class;          // labels, comma separated; empty: all
   unsigned reclassify_interval = 1;  // frames of a track; 0: once

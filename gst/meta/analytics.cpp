@@ -47,6 +47,7 @@ RegionView view_of(const GstAnalyticsODMtd& object, int width, int height) {
   gst_analytics_od_mtd_get_location(&object, &x, &y, &w, &h, &confidence);
 #endif
   view.has_detection = true;
+  view.analytics_id = static_cast<int>(object.id);
   view.roi_type = text_of_quark(gst_analytics_od_mtd_get_obj_type(&object));
   view.label = view.roi_type;
   view.confidence = static_cast<double>(confidence);
@@ -110,6 +111,9 @@ void read_related(GstAnalyticsRelationMeta* meta, guint object, RegionView& view
 // The mtd of a region that is on the buffer; false: there is none.
 bool find_object(GstAnalyticsRelationMeta* meta, const RegionView& object, int width, int height,
                  GstAnalyticsODMtd* found) {
+  if (object.analytics_id >= 0 &&
+      gst_analytics_relation_meta_get_od_mtd(meta, static_cast<guint>(object.analytics_id), found))
+    return true;
   gpointer state = nullptr;
   while (
       gst_analytics_relation_meta_iterate(meta, &state, gst_analytics_od_mtd_get_mtd_type(), found))
@@ -271,21 +275,24 @@ std::vector<ClassificationView> read_analytics_answers(GstBuffer* buffer) {
   return answers;
 }
 
-void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView>& objects) {
+void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView*>& objects) {
   if (objects.empty()) return;
   GstAnalyticsRelationMeta* meta = relations_of(buffer);
-  for (const RegionView& object : objects) {
+  for (RegionView* object : objects) {
     GstAnalyticsODMtd mtd;
-    gst_analytics_relation_meta_add_od_mtd(meta, g_quark_from_string(object.roi_type.c_str()),
-                                           object.x, object.y, object.width, object.height,
-                                           static_cast<gfloat>(object.confidence), &mtd);
-    if (object.track_id) {
+    object->analytics_id = -1;
+    if (!gst_analytics_relation_meta_add_od_mtd(meta, g_quark_from_string(object->roi_type.c_str()),
+                                                object->x, object->y, object->width, object->height,
+                                                static_cast<gfloat>(object->confidence), &mtd))
+      continue;
+    object->analytics_id = static_cast<int>(mtd.id);
+    if (object->track_id) {
       GstAnalyticsTrackingMtd track;
-      if (gst_analytics_relation_meta_add_tracking_mtd(meta, *object.track_id, 0, &track))
+      if (gst_analytics_relation_meta_add_tracking_mtd(meta, *object->track_id, 0, &track))
         gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, mtd.id,
                                                  track.id);
     }
-    add_classes(meta, &mtd, object.classifications);
+    add_classes(meta, &mtd, object->classifications);
   }
 }
 
@@ -300,6 +307,23 @@ void add_analytics_track(GstBuffer* buffer, const RegionView& object, uint64_t i
   gst_analytics_tracking_mtd_update_last_seen(&track, last_seen);
   gst_analytics_relation_meta_set_relation(meta, GST_ANALYTICS_REL_TYPE_RELATE_TO, mtd.id,
                                            track.id);
+}
+
+size_t count_analytics_objects(GstBuffer* buffer) {
+  size_t count = 0;
+  GstAnalyticsRelationMeta* meta = gst_buffer_get_analytics_relation_meta(buffer);
+  GstAnalyticsODMtd object;
+  gpointer state = nullptr;
+  while (meta != nullptr && gst_analytics_relation_meta_iterate(
+                                meta, &state, gst_analytics_od_mtd_get_mtd_type(), &object))
+    ++count;
+  return count;
+}
+
+void replace_analytics_objects(GstBuffer* buffer, const std::vector<RegionView*>& objects) {
+  if (GstAnalyticsRelationMeta* old = gst_buffer_get_analytics_relation_meta(buffer))
+    gst_buffer_remove_meta(buffer, reinterpret_cast<GstMeta*>(old));
+  add_analytics_objects(buffer, objects);
 }
 
 void add_analytics_answers(GstBuffer* buffer, const RegionView* object, const Answers& answers,
@@ -324,8 +348,10 @@ void add_analytics_answers(GstBuffer* buffer, const RegionView* object, const An
 
 std::vector<RegionView> read_analytics_objects(GstBuffer*, int, int) { return {}; }
 std::vector<ClassificationView> read_analytics_answers(GstBuffer*) { return {}; }
-void add_analytics_objects(GstBuffer*, const std::vector<RegionView>&) {}
+void add_analytics_objects(GstBuffer*, const std::vector<RegionView*>&) {}
+void replace_analytics_objects(GstBuffer*, const std::vector<RegionView*>&) {}
 void add_analytics_track(GstBuffer*, const RegionView&, uint64_t, uint64_t, uint64_t, int, int) {}
+size_t count_analytics_objects(GstBuffer*) { return 0; }
 void add_analytics_answers(GstBuffer*, const RegionView*, const Answers&, int, int) {}
 
 #endif

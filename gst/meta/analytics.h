@@ -11,7 +11,8 @@
 
 namespace clinfer {
 
-// Objects on the buffer with what is related to them; `id` is not set. width, height: of the
+// Objects on the buffer with what is related to them; of `id` and `analytics_id` the latter is set.
+// width, height: of the
 // visible picture.
 std::vector<RegionView> read_analytics_objects(GstBuffer* buffer, int width, int height);
 
@@ -24,7 +25,12 @@ bool is_same_object(const RegionView& a, const RegionView& b);
 
 // Adds to the buffer's relation meta and, where there are tensors, its tensor meta. Makes them only
 // when there is something to add.
-void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView>& objects);
+// Sets the objects' analytics_id.
+void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView*>& objects);
+// The same in place of everything that is there.
+void replace_analytics_objects(GstBuffer* buffer, const std::vector<RegionView*>& objects);
+// How many objects there are.
+size_t count_analytics_objects(GstBuffer* buffer);
 // Relates an object that is on the buffer already to a track, whose first frame had the time
 // `first_seen` and whose last one has `last_seen`.
 void add_analytics_track(GstBuffer* buffer, const RegionView& object, uint64_t id,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "engine/heads/labels.h"
 #include "gst/meta/analytics.h"
@@ -24,7 +25,7 @@ Affine affine_of(const Placement& placement, const Rect& visible) {
       axis(placement.left, placement.x_scale, placement.origin_x, visible.x, visible.width);
   const auto [y_scale, y_shift] =
       axis(placement.top, placement.y_scale, placement.origin_y, visible.y, visible.height);
-  return {x_scale, x_shift, y_scale, y_shift};
+  return {x_scale, x_shift, y_scale, y_shift, placement.transposed};
 }
 
 std::array<Point, 4> corners_of(const OrientedBox& box) {
@@ -228,9 +229,25 @@ std::vector<Found> find_regions(GstBuffer* buffer, const std::optional<Record>& 
   });
   const size_t regions = list.size();
   std::vector<bool> taken(regions, false);
+  const auto is_known = [](const RegionView& view, const RegionView& object) {
+    return view.analytics_id == object.analytics_id && view.roi_type == object.roi_type;
+  };
+  const auto find = [&](auto&& matches) {
+    size_t nth = 0;
+    while (nth < regions && (taken[nth] || !matches(list[nth].view))) ++nth;
+    return nth;
+  };
   for (RegionView& object : read_analytics_objects(buffer, visible.width, visible.height)) {
-    size_t same = 0;
-    while (same < regions && (taken[same] || !is_same_object(list[same].view, object))) ++same;
+    size_t same = find([&](const RegionView& view) { return is_known(view, object); });
+    // Of a region that somebody took away, or that is no longer visible.
+    if (same == regions && record &&
+        std::any_of(record->regions.begin(), record->regions.end(),
+                    [&](const RecordedRegion& known) { return is_known(known.view, object); }))
+      continue;
+    if (same == regions)
+      same = find([&](const RegionView& view) {
+        return view.analytics_id < 0 && is_same_object(view, object);
+      });
     if (same == regions) {
       object.id = ++last_id;
       list.push_back({std::move(object), nullptr, false});
@@ -238,6 +255,7 @@ std::vector<Found> find_regions(GstBuffer* buffer, const std::optional<Record>& 
     }
     taken[same] = true;
     RegionView& view = list[same].view;
+    view.analytics_id = object.analytics_id;
     if (!view.track_id) view.track_id = object.track_id;
     // Classifications of other elements stand in GstAnalytics alone.
     for (const ClassificationView& answer : object.classifications) {
@@ -335,8 +353,6 @@ class Attachment {
         view.predicted = true;
         view.track_id = object.id;
         add_object(view);
-        view.track_id.reset();  // which GstAnalytics gets with its times
-        add_analytics_objects(buffer_, {view});
       } else if (*object.region < found_.size()) {
         Found& found = found_[*object.region];
         found.view.track_id = object.id;
@@ -371,21 +387,22 @@ class Attachment {
   void add_object(RegionView& view) {
     view.id = ids_.next();
     add_parameters(add_roi(buffer_, view), view, visible_);
+    // GstAnalytics gets its track with its times.
+    const std::optional<uint64_t> track = std::exchange(view.track_id, std::nullopt);
+    add_analytics_objects(buffer_, {&view});
+    view.track_id = track;
     record_.regions.push_back({view, {}});
   }
 
   void add_objects(const PartResult& part, const Affine& affine, int parent,
                    const std::string& model, const std::vector<std::string>& labels) {
-    std::vector<RegionView> added;
     for (const Detection& detection : part.results.detections) {
       RegionView view = region_of(detection, labels, model);
       if (!move_region(view, affine, width(), height())) continue;
       view.parent_id = parent;
       view.held = part.held;
       add_object(view);
-      added.push_back(std::move(view));
     }
-    add_analytics_objects(buffer_, added);
   }
 
   // What is new in the view of a region; an id if it had none.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gst/base/guard.h"
+#include "gst/meta/analytics.h"
 #include "gst/meta/parameters.h"
 
 namespace clinfer {
@@ -18,6 +19,8 @@ Structure region_structure(const RegionView& view, const Rect& picture) {
       "roi_type", G_TYPE_STRING, view.roi_type.c_str(), "x_min", G_TYPE_DOUBLE,
       share(view.box.x_min), "y_min", G_TYPE_DOUBLE, share(view.box.y_min), "x_max", G_TYPE_DOUBLE,
       share(view.box.x_max), "y_max", G_TYPE_DOUBLE, share(view.box.y_max), nullptr));
+  if (view.analytics_id >= 0)
+    gst_structure_set(s.get(), "analytics_id", G_TYPE_INT, view.analytics_id, nullptr);
   set_list(s.get(), "parameters", parameters_of(view, picture.width, picture.height));
   return s;
 }
@@ -28,6 +31,7 @@ RecordedRegion read_region(const GstStructure* s, const Rect& picture) {
   gst_structure_get(s, "region_id", G_TYPE_INT, &view.id, "parent_id", G_TYPE_INT, &view.parent_id,
                     nullptr);
   view.roi_type = text_of(s, "roi_type");
+  if (!gst_structure_get_int(s, "analytics_id", &view.analytics_id)) view.analytics_id = -1;
   for_each_item(s, "parameters", [&](const GstStructure* parameter) {
     region.parameters.insert(gst_structure_get_name(parameter));
     read_parameter(parameter, view);
@@ -143,24 +147,6 @@ Affine scaled(const GstVideoInfo& in, const GstVideoInfo& out, const Rect& pictu
           picture.height * y / out_height, (top + picture.y * y) / out_height};
 }
 
-// Regions of interest of the converted frame get back the parameters that GStreamer drops.
-void restore_regions(GstBuffer* buffer, const Record& record) {
-  for (const RecordedRegion& region : record.regions) {
-    const RegionView& view = region.view;
-    GstVideoRegionOfInterestMeta* roi =
-        gst_buffer_get_video_region_of_interest_meta_id(buffer, view.id);
-    if (roi == nullptr)
-      roi = gst_buffer_add_video_region_of_interest_meta(buffer, view.roi_type.c_str(), 0, 0, 0, 0);
-    roi->id = view.id;
-    roi->parent_id = view.parent_id;
-    roi->x = static_cast<guint>(view.x);
-    roi->y = static_cast<guint>(view.y);
-    roi->w = static_cast<guint>(view.width);
-    roi->h = static_cast<guint>(view.height);
-    add_parameters(roi, view, record.picture);
-  }
-}
-
 void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& change) {
   std::optional<Record> record = read_record(from);
   if (!record) return;
@@ -168,12 +154,15 @@ void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& c
   const GstVideoInfo& out = *change.out_info;
   if (GST_VIDEO_INFO_WIDTH(&in) <= 0 || GST_VIDEO_INFO_HEIGHT(&in) <= 0) return;
   const Affine affine = scaled(in, out, record->picture);
-  record->picture = {0, 0, GST_VIDEO_INFO_WIDTH(&out), GST_VIDEO_INFO_HEIGHT(&out)};
-  std::erase_if(record->regions, [&](RecordedRegion& region) {
-    return !move_region(region.view, affine, record->picture.width, record->picture.height);
-  });
-  for (ResultView& result : record->results) move_answers(result, affine);
-  for (ZoneView& zone : record->zones) move_zone(zone, affine);
+  const size_t regions = record->regions.size();
+  move_record(*record, affine, {0, 0, GST_VIDEO_INFO_WIDTH(&out), GST_VIDEO_INFO_HEIGHT(&out)});
+  // GStreamer scales objects as if there were no borders. What others wrote cannot be told apart
+  // and put right.
+  const bool has_borders =
+      std::abs(affine.x_scale - 1) > 1e-6 || std::abs(affine.y_scale - 1) > 1e-6;
+  const size_t objects = count_analytics_objects(to);
+  if (has_borders && objects != 0 && objects <= regions)
+    replace_analytics_objects(to, views_of(*record));
   write_record(to, *record);
   restore_regions(to, *record);
 }
@@ -268,6 +257,38 @@ void write_record(GstBuffer* buffer, const Record& record) {
   for (const EventView& event : record.events) events.push_back(event_structure(event));
   set_list(s, "zones", std::move(zones));
   set_list(s, "events", std::move(events));
+}
+
+std::vector<RegionView*> views_of(Record& record) {
+  std::vector<RegionView*> views;
+  for (RecordedRegion& region : record.regions) views.push_back(&region.view);
+  return views;
+}
+
+void move_record(Record& record, const Affine& affine, const Rect& picture) {
+  record.picture = picture;
+  std::erase_if(record.regions, [&](RecordedRegion& region) {
+    return !move_region(region.view, affine, picture.width, picture.height);
+  });
+  for (ResultView& result : record.results) move_answers(result, affine);
+  for (ZoneView& zone : record.zones) move_zone(zone, affine);
+}
+
+void restore_regions(GstBuffer* buffer, const Record& record) {
+  for (const RecordedRegion& region : record.regions) {
+    const RegionView& view = region.view;
+    GstVideoRegionOfInterestMeta* roi =
+        gst_buffer_get_video_region_of_interest_meta_id(buffer, view.id);
+    if (roi == nullptr)
+      roi = gst_buffer_add_video_region_of_interest_meta(buffer, view.roi_type.c_str(), 0, 0, 0, 0);
+    roi->id = view.id;
+    roi->parent_id = view.parent_id;
+    roi->x = static_cast<guint>(view.x);
+    roi->y = static_cast<guint>(view.y);
+    roi->w = static_cast<guint>(view.width);
+    roi->h = static_cast<guint>(view.height);
+    add_parameters(roi, view, record.picture);
+  }
 }
 
 void add_parameters(GstVideoRegionOfInterestMeta* roi, const RegionView& view,

@@ -40,6 +40,16 @@ std::optional<Record> read_record(GstBuffer* buffer);
 // converter treats them in their order, and the regions of interest must be there before.
 void write_record(GstBuffer* buffer, const Record& record);
 
+// Its regions, to be changed in place.
+std::vector<RegionView*> views_of(Record& record);
+
+// Moves all of a record into another picture; what lies outside of it is dropped.
+void move_record(Record& record, const Affine& affine, const Rect& picture);
+
+// Regions of interest on the buffer get the rectangles and parameters of the record's regions; those
+// that are missing are added.
+void restore_regions(GstBuffer* buffer, const Record& record);
+
 // Gives a region of interest the parameters that it does not have yet.
 void add_parameters(GstVideoRegionOfInterestMeta* roi, const RegionView& view, const Rect& picture);
 

@@ -14,13 +14,42 @@ float moved(float value, double scale, double shift) {
 
 template <typename P>
 void move_point(P& point, const Affine& a) {
+  if (a.transposed) std::swap(point.x, point.y);
   point.x = moved(point.x, a.x_scale, a.x_shift);
   point.y = moved(point.y, a.y_scale, a.y_shift);
 }
 
 PictureBox moved(const PictureBox& box, const Affine& a) {
-  return {moved(box.x_min, a.x_scale, a.x_shift), moved(box.y_min, a.y_scale, a.y_shift),
-          moved(box.x_max, a.x_scale, a.x_shift), moved(box.y_max, a.y_scale, a.y_shift)};
+  Point from{box.x_min, box.y_min}, to{box.x_max, box.y_max};
+  move_point(from, a);
+  move_point(to, a);
+  return {std::min(from.x, to.x), std::min(from.y, to.y), std::max(from.x, to.x),
+          std::max(from.y, to.y)};
+}
+
+// The area moves, and the cells follow where the picture is turned or mirrored.
+void move_grid(GridView& grid, size_t cell_size, const Affine& a) {
+  grid.area = moved(grid.area, a);
+  if ((!a.transposed && a.x_scale >= 0 && a.y_scale >= 0) || grid.values == nullptr) return;
+  const int columns = a.transposed ? grid.rows : grid.columns;
+  const int rows = a.transposed ? grid.columns : grid.rows;
+  const auto* from = static_cast<const uint8_t*>(g_bytes_get_data(grid.values.get(), nullptr));
+  if (g_bytes_get_size(grid.values.get()) <
+      cell_size * static_cast<size_t>(columns) * static_cast<size_t>(rows))
+    return;
+  std::vector<uint8_t> turned;
+  turned.reserve(cell_size * static_cast<size_t>(columns) * static_cast<size_t>(rows));
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < columns; ++column) {
+      int x = a.x_scale < 0 ? columns - 1 - column : column;
+      int y = a.y_scale < 0 ? rows - 1 - row : row;
+      if (a.transposed) std::swap(x, y);
+      const uint8_t* cell = from + cell_size * static_cast<size_t>(y * ptrdiff_t{grid.columns} + x);
+      turned.insert(turned.end(), cell, cell + cell_size);
+    }
+  grid.columns = columns;
+  grid.rows = rows;
+  grid.values = Bytes(g_bytes_new(turned.data(), turned.size()), g_bytes_unref);
 }
 
 constexpr std::pair<Outcome, std::string_view> kOutcomes[] = {{Outcome::run, "run"},
@@ -72,17 +101,24 @@ bool move_region(RegionView& region, const Affine& affine, int width, int height
   region.box = box;
   const Rect rect = pixels_of(box, width, height);
   region.x = rect.x, region.y = rect.y, region.width = rect.width, region.height = rect.height;
-  if (region.corners)
+  if (region.corners) {
     for (Point& corner : *region.corners) move_point(corner, affine);
+    // In a mirror, the right is the left, and clockwise is the other way round.
+    if ((affine.x_scale * affine.y_scale < 0) != affine.transposed) {
+      std::swap((*region.corners)[0], (*region.corners)[1]);
+      std::swap((*region.corners)[2], (*region.corners)[3]);
+    }
+  }
   for (KeyPoint& point : region.keypoints) move_point(point, affine);
   for (Point& point : region.landmarks) move_point(point, affine);
-  if (region.mask) region.mask->area = moved(region.mask->area, affine);
+  if (region.mask) move_grid(*region.mask, sizeof(float), affine);
   move_answers(region, affine);
   return true;
 }
 
 void move_answers(Answers& answers, const Affine& affine) {
-  for (MapView& map : answers.maps) map.area = moved(map.area, affine);
+  for (MapView& map : answers.maps)
+    move_grid(map, map.kind == MapKind::classes ? sizeof(uint16_t) : sizeof(float), affine);
 }
 
 void move_zone(ZoneView& zone, const Affine& affine) {

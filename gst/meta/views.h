@@ -47,9 +47,12 @@ struct PictureBox {
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;
 };
 
-// From one picture's coordinates to another's: x * x_scale + x_shift, the same for y.
+// From one picture's coordinates to another's: x * x_scale + x_shift, the same for y. In a
+// transposed picture y counts for the new x, and x for the new y; in a mirrored one, a scale is
+// negative.
 struct Affine {
   double x_scale = 1, x_shift = 0, y_scale = 1, y_shift = 0;
+  bool transposed = false;
 };
 
 // held: repeated from an earlier frame.
@@ -108,6 +111,7 @@ struct Answers {
 struct RegionView : Answers {
   int x = 0, y = 0, width = 0, height = 0;  // pixels of the visible picture, at least 1x1
   int id = 0, parent_id = 0;                // 0: none
+  int analytics_id = -1;                    // of its object in GstAnalytics; -1: none
   std::optional<uint64_t> track_id;
   bool predicted = false;          // by a tracker, on a frame without inference
   std::vector<std::string> zones;  // that the object is in

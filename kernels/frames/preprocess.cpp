@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace clinfer {
 
@@ -91,9 +92,13 @@ const char* stored_name(ElementType type) {
   throw Error(ErrorCode::bad_argument, "video frame: " + why);
 }
 
-// The part of the frame that is used, and its position in the network's input.
+// The part of the frame that is used, and its position in the network's input, which is turned as
+// the frame is stored: width and height are the input's, exchanged if the picture is transposed. A
+// column or row that is mirrored is counted from the input's other edge.
 struct Fit {
   Rect from, to;
+  int width, height;
+  bool mirror_columns, mirror_rows;
 };
 
 // The part of the region inside the picture.
@@ -118,6 +123,10 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
   if (width < 1 || height < 1 || width > kMaxNetwork || height > kMaxNetwork)
     refuse("the network's input of " + std::to_string(width) + "x" + std::to_string(height) +
            " is outside 1.." + std::to_string(kMaxNetwork));
+  const Orientation& turn = frame.orientation;
+  if (turn.transpose) std::swap(width, height);
+  const bool mirror_columns = turn.transpose ? turn.mirror_y : turn.mirror_x;
+  const bool mirror_rows = turn.transpose ? turn.mirror_x : turn.mirror_y;
   Rect from = region_in_picture(frame);
   Rect to{0, 0, width, height};
   const double x_ratio = static_cast<double>(width) / from.width;
@@ -129,10 +138,13 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
     const double ratio = std::min(x_ratio, y_ratio);
     to.width = rounded(from.width * ratio, width);
     to.height = rounded(from.height * ratio, height);
-    if (transform.centered) {
-      to.x = (width - to.width) / 2;
-      to.y = (height - to.height) / 2;
-    }
+    // The upright picture's place: the larger border of an odd one is on the right and below.
+    const auto start = [&](int spare, bool mirrored) {
+      const int before = transform.centered ? spare / 2 : 0;
+      return mirrored ? spare - before : before;
+    };
+    to.x = start(width - to.width, mirror_columns);
+    to.y = start(height - to.height, mirror_rows);
   } else if (transform.resize == ResizeMode::crop) {
     const double ratio = std::max(x_ratio, y_ratio);
     const int taken_width = rounded(width / ratio, from.width);
@@ -140,7 +152,7 @@ Fit fit(const Frame& frame, const FrameTransform& transform, int width, int heig
     from = {from.x + (from.width - taken_width) / 2, from.y + (from.height - taken_height) / 2,
             taken_width, taken_height};
   }
-  return {from, to};
+  return {from, to, width, height, mirror_columns, mirror_rows};
 }
 
 // From Y'CbCr to RGB in integers. Coefficients: Y; V to R; U to B; U to G; V to G.
@@ -284,12 +296,20 @@ class PixelReader {
 
 Placement placement_of(const Frame& frame, const FrameTransform& transform, int width, int height) {
   const Fit f = fit(frame, transform, width, height);
-  return {static_cast<float>(f.to.x),
-          static_cast<float>(f.to.y),
-          static_cast<float>(f.from.width) / static_cast<float>(f.to.width),
-          static_cast<float>(f.from.height) / static_cast<float>(f.to.height),
+  const auto axis = [](int from, int to, int size, int to_size, bool mirrored) {
+    const float scale = static_cast<float>(from) / static_cast<float>(to_size);
+    return mirrored ? std::pair(static_cast<float>(size - to), -scale)
+                    : std::pair(static_cast<float>(to), scale);
+  };
+  const auto [left, x_scale] = axis(f.from.width, f.to.x, f.width, f.to.width, f.mirror_columns);
+  const auto [top, y_scale] = axis(f.from.height, f.to.y, f.height, f.to.height, f.mirror_rows);
+  return {left,
+          top,
+          x_scale,
+          y_scale,
           static_cast<float>(f.from.x),
-          static_cast<float>(f.from.y)};
+          static_cast<float>(f.from.y),
+          frame.orientation.transpose};
 }
 
 std::array<PlaneSize, 3> plane_sizes(const Frame& frame) {
@@ -386,14 +406,24 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
   args.to_y = f.to.y;
   args.to_width = f.to.width;
   args.to_height = f.to.height;
-  args.width = width;
-  args.height = height;
+  args.width = f.width;
+  args.height = f.height;
   args.channels = channels;
+  // Columns and rows of the stored picture go where those of the upright one are.
   args.stride_x = checked(out.strides[x_dim], "a stride of the network's input");
   args.stride_y = checked(out.strides[y_dim], "a stride of the network's input");
+  if (frame.orientation.transpose) std::swap(args.stride_x, args.stride_y);
   args.stride_c = checked(out.strides[c_dim], "a stride of the network's input");
   args.out_offset = checked(out.strides[0] * image, "the place of an image in the network's input");
   checked(out.offset + out.span(), "the size of the network's input");
+  if (f.mirror_columns) {
+    args.out_offset += args.stride_x * (f.width - 1);
+    args.stride_x = -args.stride_x;
+  }
+  if (f.mirror_rows) {
+    args.out_offset += args.stride_y * (f.height - 1);
+    args.stride_y = -args.stride_y;
+  }
   const ColorMatrix matrix = color_matrix(frame, layout.depth, transform.color_arithmetic);
   std::copy_n(matrix.coefficient.begin(), 5, args.coefficient);
   args.down = layout.down;
@@ -419,7 +449,8 @@ static KernelPlan make_plan(const Frame& frame, const std::array<DevicePlane, 3>
     const size_t items = (static_cast<size_t>(size) + step - 1) / step;
     return (items + group - 1) / group * group;
   };
-  spec.global = {covered(width, vector, spec.local[0]), covered(height, rows, spec.local[1]), 1};
+  spec.global = {covered(f.width, vector, spec.local[0]), covered(f.height, rows, spec.local[1]),
+                 1};
   spec.arguments.push_back(Argument::output(0, size_of(out.type)));
   spec.arguments.push_back(Argument::value(args));
   return plan;
@@ -535,8 +566,8 @@ Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, 
       Tensor::allocate(ElementType::f32, transform.nhwc ? Shape{1, height, width, channels}
                                                         : Shape{1, channels, height, width});
   float* values = out.mutable_data<float>();
-  for (int row = 0; row < height; ++row)
-    for (int column = 0; column < width; ++column) {
+  for (int row = 0; row < f.height; ++row)
+    for (int column = 0; column < f.width; ++column) {
       const int x = column - f.to.x, y = row - f.to.y;
       const bool in_picture = x >= 0 && y >= 0 && x < f.to.width && y < f.to.height;
       std::array<float, 3> rgb{};
@@ -557,7 +588,10 @@ Tensor evaluate_preprocess(const Frame& frame, const FrameTransform& transform, 
         const float value = in_picture ? rgb[0] * m.weight[3 * c] + rgb[1] * m.weight[3 * c + 1] +
                                              rgb[2] * m.weight[3 * c + 2] + m.bias[c]
                                        : m.pad[c];
-        const size_t pixel_at = static_cast<size_t>(row) * width + column;
+        int to_x = f.mirror_columns ? f.width - 1 - column : column;
+        int to_y = f.mirror_rows ? f.height - 1 - row : row;
+        if (frame.orientation.transpose) std::swap(to_x, to_y);
+        const size_t pixel_at = static_cast<size_t>(to_y) * width + to_x;
         values[transform.nhwc ? pixel_at * channels + c
                               : static_cast<size_t>(c) * height * width + pixel_at] = value;
       }

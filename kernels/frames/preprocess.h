@@ -43,6 +43,13 @@ struct Rect {
   int x = 0, y = 0, width = 0, height = 0;
 };
 
+// Makes a stored picture upright: rows become columns if `transpose`, then left and right, top and
+// bottom of that are exchanged.
+struct Orientation {
+  bool transpose = false, mirror_x = false, mirror_y = false;
+  bool operator==(const Orientation&) const = default;
+};
+
 // A frame in host memory. Planes that the format lacks are null. Strides are in bytes and at least
 // the row's bytes. Chroma of odd sizes is rounded up: width 5 has 3 chroma columns.
 struct Frame {
@@ -52,7 +59,8 @@ struct Frame {
   std::array<int, 3> strides{};
   YuvMatrix matrix = YuvMatrix::bt601;
   bool full_range = false;
-  Rect region;  // the part of the picture to take; width 0: all of it
+  Rect region;              // the part of the picture to take; width 0: all of it
+  Orientation orientation;  // the network gets the picture upright
 };
 
 // How Y'CbCr becomes RGB. exact: by the matrix and range of the frame, rounded to 8 bits once.
@@ -76,11 +84,13 @@ struct FrameTransform {
 
 // The mapping between the picture and the network's input: frame_x = (x - left) * x_scale +
 // origin_x, with x in network input pixels (continuous coordinates: pixel i covers [i, i+1));
-// likewise for y.
+// likewise for y. Where the picture is transposed, the network's y counts for frame_x, its x for
+// frame_y; where it is mirrored, a scale is negative.
 struct Placement {
   float left = 0, top = 0;           // network pixels
   float x_scale = 1, y_scale = 1;    // frame pixels per network pixel
   float origin_x = 0, origin_y = 0;  // frame pixels
+  bool transposed = false;
 };
 
 // Computes the placement of the picture for a network input of width x height.

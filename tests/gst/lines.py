@@ -105,6 +105,54 @@ def main():
         expect(f"objects after {elements}", all(near(box(line), right) and line["objects"][0]["detection"]["confidence"] > 0.9
                                                  for line, right in zip(lines, moved)))
 
+    after_movers(clinfer, plain)
+    turned(clinfer)
+
+
+def after_movers(clinfer, plain):
+    """Elements that move the picture without telling metas about it: results follow, or are gone."""
+    def expected(line, left, top, width, height):
+        return [(v * (320, 240)[i % 2] - (left, top)[i % 2]) / (width, height)[i % 2] for i, v in enumerate(box(line))]
+
+    for elements, *view in (
+            ("videocrop left=40 top=20 right=10", 40, 20, 270, 220),
+            ("videocrop left=40 ! videoscale add-borders=false ! video/x-raw,width=100,height=200 ! videocrop bottom=40 ! queue", 40, 0, 280, 192),
+            ("videoscale ! video/x-raw,width=160,height=120 ! videocrop left=-1 right=-1 ! video/x-raw,width=100", 60, 0, 200, 240),
+            ("tee name=t t. ! queue ! fakesink async=false t. ! queue ! aspectratiocrop aspect-ratio=1/1", 40, 0, 240, 240),
+            ("videobox left=-10 top=20 right=-30", -10, 20, 360, 220),
+            ("videobox autocrop=true ! video/x-raw,width=300,height=220", 10, 10, 300, 220)):
+        for reader in ("clpublish", "cloverlay ! clpublish", f"{clinfer} inference-region=roi-list post-process=none ! clpublish"):
+            lines = lines_of(f"{clinfer} ! {elements} ! {reader}")
+            expect(f"objects after {elements} ! {reader.split(' ')[0]}",
+                   all(near(box(line), expected(before, *view)) and line["objects"][0]["detection"]["confidence"] > 0.9
+                       and len(line["objects"]) == 1 for line, before in zip(lines, plain)))
+    lines = lines_of(f"{clinfer} ! videocrop left=200 ! clpublish")
+    expect("an object that was cropped away is gone", all(line["objects"] == [] and line["inference"] == "run" for line in lines))
+    for elements in ("compositor sink_0::xpos=20", "videoflip method=clockwise ! compositor sink_0::xpos=20"):
+        lines = lines_of(f"{clinfer} ! {elements} ! clpublish")
+        expect(f"nothing after {elements}", all(line["objects"] == [] for line in lines))
+    # Encoders and decoders of some versions let pass what others drop.
+    for elements in ("jpegenc ! jpegdec", "pngenc ! pngdec"):
+        lines = lines_of(f"{clinfer} ! {elements} ! clpublish")
+        expect(f"right or nothing after {elements}",
+               all(line["objects"] == [] or near(box(line), box(before)) for line, before in zip(lines, plain)))
+
+
+# Ways to store a picture, and all values of the tag.
+METHODS = ("none", "clockwise", "rotate-180", "counterclockwise", "horizontal-flip", "vertical-flip", "upper-left-diagonal", "upper-right-diagonal")
+TAGS = [f"{flip}rotate-{angle}" for flip in ("", "flip-") for angle in (0, 90, 180, 270)]
+
+
+def turned(clinfer):
+    """Objects of pictures that are stored turned: where they are in the stored picture, and in the upright one after videoflip."""
+    for method, tag in zip(METHODS, TAGS):
+        stored = f"videoflip method={method} ! taginject tags=image-orientation={tag}"
+        lines, by_eye = lines_of(f"{stored} ! {clinfer} ! clpublish"), lines_of(f"videoflip method={method} ! {clinfer} ! clpublish")
+        expect(f"objects of a picture stored as {tag}", all(near(box(a), box(b)) for a, b in zip(lines, by_eye)))
+        lines, by_eye = (lines_of(f"{stored} ! {chain} ! clpublish")
+                         for chain in (f"{clinfer} ! videoflip video-direction=auto", f"videoflip video-direction=auto ! {clinfer}"))
+        expect(f"and of the upright one of {tag}", all(near(box(a), box(b)) and a["resolution"] == b["resolution"] for a, b in zip(lines, by_eye)))
+
 
 if __name__ == "__main__":
     main()

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <fstream>
 
@@ -49,6 +50,43 @@ TEST(Placement, MapsBoxesBackAndClips) {
   EXPECT_FLOAT_EQ(inside->x_min, 0);
   EXPECT_FLOAT_EQ(inside->x_max, 0.25f);
   EXPECT_FLOAT_EQ(inside->y_max, 0.5f);
+}
+
+// What is known of an object follows a quarter turn, and a mirror.
+TEST(Placement, TurnsWhatIsKnownOfAnObject) {
+  RegionView view;
+  view.box = {0.25f, 0.5f, 0.5f, 1};
+  view.corners = {{{0.25f, 0.5f}, {0.5f, 0.5f}, {0.5f, 1}, {0.25f, 1}}};
+  view.keypoints = {{0.25f, 0.75f, 1}};
+  view.mask.emplace();
+  view.mask->columns = 3;
+  view.mask->rows = 2;
+  view.mask->area = view.box;
+  const std::vector<float> cells = {1, 2, 3, 4, 5, 6};
+  view.mask->values = Bytes(g_bytes_new(cells.data(), cells.size() * sizeof(float)), g_bytes_unref);
+  const auto cells_of = [](const RegionView& of) {
+    const float* values = values_of<float>(of.mask->values);
+    return std::vector<float>(values, values + count_of<float>(of.mask->values));
+  };
+  // Clockwise: what was on the left is at the top, what was at the bottom is on the left.
+  RegionView clockwise = view;
+  ASSERT_TRUE(move_region(clockwise, {-1, 1, 1, 0, true}, 100, 200));
+  EXPECT_EQ((std::array{clockwise.x, clockwise.y, clockwise.width, clockwise.height}),
+            (std::array{0, 50, 50, 50}));
+  EXPECT_FLOAT_EQ(clockwise.keypoints[0].x, 0.25f);
+  EXPECT_FLOAT_EQ(clockwise.keypoints[0].y, 0.25f);
+  EXPECT_EQ(cells_of(clockwise), (std::vector<float>{4, 1, 5, 2, 6, 3}));
+  EXPECT_EQ(clockwise.mask->columns, 2);
+  EXPECT_FLOAT_EQ((*clockwise.corners)[0].x, 0.5f);  // the object's own top left corner
+  EXPECT_FLOAT_EQ((*clockwise.corners)[0].y, 0.25f);
+  // In a mirror corners are clockwise again.
+  RegionView mirrored = view;
+  ASSERT_TRUE(move_region(mirrored, {-1, 1, 1, 0}, 100, 100));
+  EXPECT_EQ(cells_of(mirrored), (std::vector<float>{3, 2, 1, 6, 5, 4}));
+  EXPECT_FLOAT_EQ((*mirrored.corners)[0].x, 0.5f);
+  EXPECT_FLOAT_EQ((*mirrored.corners)[1].x, 0.75f);
+  EXPECT_FLOAT_EQ((*mirrored.corners)[1].y, 0.5f);
+  EXPECT_FLOAT_EQ((*mirrored.corners)[2].y, 1);
 }
 
 FrameResult sample_result() {

@@ -365,6 +365,84 @@ TEST(Preprocess, Placement) {
   EXPECT_FLOAT_EQ(p.y_scale, 0.6f);
 }
 
+constexpr Orientation kOrientations[] = {
+    {false, false, false}, {true, true, false},  {false, true, true},  {true, false, true},
+    {false, true, false},  {false, false, true}, {true, false, false}, {true, true, true}};
+
+// Where pixel x, y of a stored picture of width x height is in the upright one.
+std::pair<int, int> upright(const Orientation& turn, int width, int height, int x, int y) {
+  if (turn.transpose) std::swap(x, y), std::swap(width, height);
+  return {turn.mirror_x ? width - 1 - x : x, turn.mirror_y ? height - 1 - y : y};
+}
+
+TEST(Preprocess, TurnedPicturesAreInferredUpright) {
+  constexpr int kWidth = 21, kHeight = 13;
+  const Picture stored = noise(PixelFormat::rgb, kWidth, kHeight);
+  for (const Orientation& turn : kOrientations) {
+    Picture turned = turn.transpose ? noise(PixelFormat::rgb, kHeight, kWidth)
+                                    : noise(PixelFormat::rgb, kWidth, kHeight);
+    for (int y = 0; y < kHeight; ++y)
+      for (int x = 0; x < kWidth; ++x) {
+        const auto [to_x, to_y] = upright(turn, kWidth, kHeight, x, y);
+        for (int c = 0; c < 3; ++c)
+          turned.memory[0][static_cast<size_t>(to_y * turned.frame.strides[0] + to_x * 3 + c)] =
+              stored.memory[0][static_cast<size_t>(y * stored.frame.strides[0] + x * 3 + c)];
+      }
+    Frame frame = stored.frame;
+    frame.orientation = turn;
+    for (const ResizeMode mode : {ResizeMode::stretch, ResizeMode::letterbox, ResizeMode::crop})
+      for (const bool centered : {true, false}) {
+        FrameTransform transform;
+        transform.resize = mode;
+        transform.centered = centered;
+        transform.pad_value = 114;
+        const auto got = evaluate_preprocess(frame, transform, 32, 20, 3).to_floats();
+        const auto wanted = evaluate_preprocess(turned.frame, transform, 32, 20, 3).to_floats();
+        // Resizing rounds after the first axis, so that a transposed picture is a little different;
+        // a crop's odd pixel is on the stored picture's right.
+        const float tolerance = mode == ResizeMode::crop ? 256 : 2;
+        float worst = 0;
+        for (size_t i = 0; i < got.size(); ++i)
+          worst = std::max(worst, std::fabs(got[i] - wanted[i]));
+        EXPECT_LE(worst, tolerance) << turn.transpose << turn.mirror_x << turn.mirror_y << " mode "
+                                    << static_cast<int>(mode) << centered;
+        // The placement leads back to the stored picture.
+        const Placement here = place(frame, transform, 32, 20);
+        const Placement there = place(turned.frame, transform, 32, 20);
+        for (const auto& [u, v] : {std::pair(9.f, 7.f), {20.f, 12.f}}) {
+          const float p = here.transposed ? v : u, q = here.transposed ? u : v;
+          const float x = (p - here.left) * here.x_scale + here.origin_x;
+          const float y = (q - here.top) * here.y_scale + here.origin_y;
+          float to_x = turn.transpose ? y : x, to_y = turn.transpose ? x : y;
+          if (turn.mirror_x) to_x = static_cast<float>(turned.frame.width) - to_x;
+          if (turn.mirror_y) to_y = static_cast<float>(turned.frame.height) - to_y;
+          const float tolerated = mode == ResizeMode::crop ? 1.01f : 1e-4f;
+          EXPECT_NEAR(to_x, (u - there.left) * there.x_scale + there.origin_x, tolerated);
+          EXPECT_NEAR(to_y, (v - there.top) * there.y_scale + there.origin_y, tolerated);
+        }
+      }
+  }
+}
+
+TEST(Preprocess, TurnedPicturesOnTheDevice) {
+  for (const Orientation& turn : kOrientations)
+    for (const PixelFormat format : {PixelFormat::nv12, PixelFormat::rgb, PixelFormat::p010})
+      for (const bool nhwc : {false, true}) {
+        Picture picture = noise(format, 33, 21, 5);
+        picture.frame.orientation = turn;
+        FrameTransform transform;
+        transform.resize = ResizeMode::letterbox;
+        transform.centered = nhwc;
+        transform.nhwc = nhwc;
+        check(picture, transform,
+              nhwc ? TensorDesc::row_major(ElementType::f32, {1, 15, 23, 3})
+                   : TensorDesc::channels_last(ElementType::f32, {1, 3, 15, 23}));
+        check(picture, transform,
+              nhwc ? TensorDesc::row_major(ElementType::f32, {1, 40, 23, 3})
+                   : TensorDesc::row_major(ElementType::f32, {1, 3, 40, 23}));
+      }
+}
+
 TEST(Preprocess, RefusesWhatCannotBe) {
   const Picture picture = noise(PixelFormat::nv12, 8, 8);
   const std::array<DevicePlane, 3> planes{{{0, 8}, {0, 8}, {}}};

@@ -1,0 +1,249 @@
+// Results taken from the frame that enters an element, and put on the one that leaves it.
+#include "gst/meta/follow.h"
+
+#include <gst/video/video.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gst/base/guard.h"
+#include "gst/base/handle.h"
+#include "gst/frames/orientation.h"
+#include "gst/meta/analytics.h"
+#include "gst/meta/record.h"
+
+GST_DEBUG_CATEGORY_STATIC(clinfer_follow_debug);
+#define GST_CAT_DEFAULT clinfer_follow_debug
+
+namespace clinfer {
+namespace {
+
+enum class Kind { crop, flip, box };
+
+// How an element is set: compared before and after a frame, because the application may change it
+// at any time.
+struct Setting {
+  gint left = 0, right = 0, top = 0, bottom = 0;
+  GstVideoOrientationMethod method = GST_VIDEO_ORIENTATION_IDENTITY;
+  bool operator==(const Setting&) const = default;
+};
+
+// One element that is watched. The frames of its two pads pass in one thread, in turns.
+struct Watch {
+  Kind kind = Kind::crop;
+  std::optional<Record> pending;
+  Setting setting;
+};
+
+template <typename Object>
+using Owned = std::unique_ptr<Object, void (*)(gpointer)>;
+
+template <typename Object>
+Owned<Object> own(Object* object) {
+  return {object, gst_object_unref};
+}
+
+std::optional<GstVideoOrientationMethod> method_by_tags(GstPad* pad) {
+  std::optional<GstVideoOrientationMethod> method;
+  for (guint i = 0;; ++i) {
+    const Handle<GstEvent> event(gst_pad_get_sticky_event(pad, GST_EVENT_TAG, i));
+    if (event == nullptr) return method;
+    GstTagList* tags = nullptr;
+    gst_event_parse_tag(event.get(), &tags);
+    if (const auto tagged = tagged_orientation(tags)) method = tagged;
+  }
+}
+
+Setting setting_of(GstElement* element, GstPad* sink, Kind kind) {
+  Setting setting;
+  if (kind != Kind::flip) {
+    g_object_get(element, "left", &setting.left, "right", &setting.right, "top", &setting.top,
+                 "bottom", &setting.bottom, nullptr);
+    return setting;
+  }
+  g_object_get(element, "video-direction", &setting.method, nullptr);
+  if (setting.method == GST_VIDEO_ORIENTATION_AUTO)
+    setting.method = method_by_tags(sink).value_or(GST_VIDEO_ORIENTATION_IDENTITY);
+  return setting;
+}
+
+bool read_info(GstPad* pad, GstVideoInfo& info) {
+  const Handle<GstCaps> caps(gst_pad_get_current_caps(pad));
+  return caps != nullptr && gst_video_info_from_caps(&info, caps.get());
+}
+
+// What videocrop and videobox leave of the picture, in pixels of their input; a border that videobox
+// adds lies outside of it.
+std::optional<Rect> left_over(const Setting& s, Kind kind, const GstVideoInfo& in,
+                              const GstVideoInfo& out) {
+  const int width = GST_VIDEO_INFO_WIDTH(&out), height = GST_VIDEO_INFO_HEIGHT(&out);
+  // Of videocrop, -1 is what is too much; on both sides, half of it each.
+  const auto start = [&](int before, int after, int spare) -> std::optional<int> {
+    if (kind == Kind::crop && before == -1) return after == -1 ? spare / 2 : spare - after;
+    if (kind == Kind::crop && after == -1) return before;
+    if (before + after != spare) return std::nullopt;  // set since
+    return before;
+  };
+  const auto x = start(s.left, s.right, GST_VIDEO_INFO_WIDTH(&in) - width);
+  const auto y = start(s.top, s.bottom, GST_VIDEO_INFO_HEIGHT(&in) - height);
+  if (!x || !y) return std::nullopt;
+  return Rect{*x, *y, width, height};
+}
+
+// From shares of `picture`, which lies in the input, to those of the turned frame.
+std::optional<Affine> turned(const Orientation& turn, const Rect& picture, const GstVideoInfo& in,
+                             const GstVideoInfo& out) {
+  int width = GST_VIDEO_INFO_WIDTH(&in), height = GST_VIDEO_INFO_HEIGHT(&in);
+  Rect from = picture;
+  if (turn.transpose) {
+    std::swap(width, height);
+    from = {picture.y, picture.x, picture.height, picture.width};
+  }
+  if (width != GST_VIDEO_INFO_WIDTH(&out) || height != GST_VIDEO_INFO_HEIGHT(&out))
+    return std::nullopt;
+  Affine affine = between(from, {0, 0, width, height});
+  affine.transposed = turn.transpose;
+  if (turn.mirror_x) affine.x_scale = -affine.x_scale, affine.x_shift = 1 - affine.x_shift;
+  if (turn.mirror_y) affine.y_scale = -affine.y_scale, affine.y_shift = 1 - affine.y_shift;
+  return affine;
+}
+
+void put_back(GstBuffer* buffer, Record record, const Watch& watch, const GstVideoInfo& in,
+              const GstVideoInfo& out) {
+  std::optional<Affine> affine;
+  if (watch.kind == Kind::flip) {
+    affine = turned(orientation_of(watch.setting.method), record.picture, in, out);
+  } else if (const auto rect = left_over(watch.setting, watch.kind, in, out)) {
+    affine = between(record.picture, *rect);
+  }
+  if (!affine) return;
+  move_record(record, *affine, {0, 0, GST_VIDEO_INFO_WIDTH(&out), GST_VIDEO_INFO_HEIGHT(&out)});
+  replace_analytics_objects(buffer, views_of(record));
+  write_record(buffer, record);
+  restore_regions(buffer, record);
+}
+
+template <typename Body>
+GstPadProbeReturn probe(GstPad* pad, Body&& body) {
+  const auto tell = [&](ErrorCode, const char* what) {
+    GST_WARNING_OBJECT(pad, "results do not follow their frame: %s", what);
+  };
+  guard(tell, false, [&] {
+    const auto element = own(gst_pad_get_parent_element(pad));
+    if (element != nullptr) body(element.get());
+    return true;
+  });
+  return GST_PAD_PROBE_OK;
+}
+
+GstPadProbeReturn frame_in(GstPad* sink, GstPadProbeInfo* info, gpointer data) {
+  Watch& watch = **static_cast<std::shared_ptr<Watch>*>(data);
+  return probe(sink, [&](GstElement* element) {
+    watch.pending = read_record(GST_PAD_PROBE_INFO_BUFFER(info));
+    if (watch.pending) watch.setting = setting_of(element, sink, watch.kind);
+  });
+}
+
+GstPadProbeReturn frame_out(GstPad* source, GstPadProbeInfo* info, gpointer data) {
+  Watch& watch = **static_cast<std::shared_ptr<Watch>*>(data);
+  return probe(source, [&](GstElement* element) {
+    GstBuffer* buffer = GST_PAD_PROBE_INFO_BUFFER(info);
+    std::optional<Record> record;
+    record.swap(watch.pending);
+    if (!record || gst_buffer_get_custom_meta(buffer, kResultMeta) != nullptr) return;
+    const auto sink = own(gst_element_get_static_pad(element, "sink"));
+    GstVideoInfo in, out;
+    if (sink == nullptr || !read_info(sink.get(), in) || !read_info(source, out) ||
+        setting_of(element, sink.get(), watch.kind) != watch.setting)
+      return;
+    buffer = gst_buffer_make_writable(buffer);
+    info->data = buffer;
+    put_back(buffer, std::move(*record), watch, in, out);
+  });
+}
+
+std::optional<Kind> kind_of(GstElement* element) {
+  static constexpr std::pair<std::string_view, Kind> kKinds[] = {
+      {"videocrop", Kind::crop}, {"videoflip", Kind::flip}, {"videobox", Kind::box}};
+  const GstElementFactory* factory = gst_element_get_factory(element);
+  if (factory == nullptr) return std::nullopt;
+  for (const auto& [name, kind] : kKinds)
+    if (name == GST_OBJECT_NAME(factory)) return kind;
+  return std::nullopt;
+}
+
+// Two elements upstream may come here at the same time.
+void watch(GstElement* element, GstPad* sink, Kind kind) {
+  static const GQuark kWatched = g_quark_from_static_string("clinfer-follow");
+  const auto source = own(gst_element_get_static_pad(element, "src"));
+  if (source == nullptr) return;
+  GST_OBJECT_LOCK(sink);
+  const bool known = g_object_get_qdata(G_OBJECT(sink), kWatched) != nullptr;
+  if (!known) g_object_set_qdata(G_OBJECT(sink), kWatched, sink);
+  GST_OBJECT_UNLOCK(sink);
+  if (known) return;
+  GST_DEBUG_OBJECT(element, "results follow the picture through this element");
+  using Shared = std::shared_ptr<Watch>;
+  const Shared shared = std::make_shared<Watch>();
+  shared->kind = kind;
+  const auto free_it = [](gpointer data) { delete static_cast<Shared*>(data); };
+  gst_pad_add_probe(sink, GST_PAD_PROBE_TYPE_BUFFER, frame_in, new Shared(shared), free_it);
+  gst_pad_add_probe(source.get(), GST_PAD_PROBE_TYPE_BUFFER, frame_out, new Shared(shared),
+                    free_it);
+}
+
+// The element's own pad that this one feeds, through the borders of bins.
+Owned<GstPad> sink_of(GstPad* source) {
+  Owned<GstPad> pad = own(gst_pad_get_peer(source));
+  while (pad != nullptr) {
+    if (GST_IS_GHOST_PAD(pad.get())) {  // into a bin
+      pad = own(gst_ghost_pad_get_target(GST_GHOST_PAD(pad.get())));
+    } else if (GST_IS_PROXY_PAD(pad.get())) {  // out of the bin that `source` is in
+      const auto outside = own(GST_PAD(gst_proxy_pad_get_internal(GST_PROXY_PAD(pad.get()))));
+      pad = own(outside != nullptr ? gst_pad_get_peer(outside.get()) : nullptr);
+    } else {
+      break;
+    }
+  }
+  return pad;
+}
+
+void visit(GstPad* source, std::set<GstElement*>& seen) {
+  const Owned<GstPad> sink = sink_of(source);
+  const auto element = own(sink != nullptr ? gst_pad_get_parent_element(sink.get()) : nullptr);
+  if (element == nullptr || !seen.insert(element.get()).second) return;
+  if (const auto kind = kind_of(element.get())) watch(element.get(), sink.get(), *kind);
+  std::vector<Owned<GstPad>> sources;
+  GstIterator* links = gst_pad_iterate_internal_links(sink.get());
+  if (links == nullptr) return;
+  const auto add = [](const GValue* item, gpointer list) {
+    static_cast<std::vector<Owned<GstPad>>*>(list)->push_back(
+        own(GST_PAD(g_value_dup_object(item))));
+  };
+  while (gst_iterator_foreach(links, add, &sources) == GST_ITERATOR_RESYNC) {
+    sources.clear();
+    gst_iterator_resync(links);
+  }
+  gst_iterator_free(links);
+  for (const Owned<GstPad>& next : sources) visit(next.get(), seen);
+}
+
+}  // namespace
+
+void follow_results(GstPad* source) {
+  static const bool registered = [] {
+    GST_DEBUG_CATEGORY_INIT(clinfer_follow_debug, "clinfer-follow", 0,
+                            "results that pass elements which drop them");
+    return true;
+  }();
+  static_cast<void>(registered);
+  std::set<GstElement*> seen;
+  visit(source, seen);
+}
+
+}  // namespace clinfer

@@ -21,4 +21,4 @@ static gboolean plugin_init(GstPlugin* plugin) {
 #define PACKAGE "clinfer"
 GST_PLUGIN_DEFINE(GST_VERSION_MAJOR, GST_VERSION_MINOR, clinfer,
                   "Neural network inference on video by OpenCL", plugin_init, CLINFER_VERSION,
-                  "MIT", "clinfer", "clinfer")
+                  "MIT", "clinfer", CLINFER_DOCS)

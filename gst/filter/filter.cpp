@@ -272,9 +272,11 @@ static void gst_clinfer_filter_class_init(GstClinferFilterClass* klass) {
   object->finalize = finalize;
   clinfer::install_properties(object, properties());
   gst_element_class_set_static_metadata(
-      element, "Neural picture filter", "Filter/Effect/Video",
+      element, "Neural picture filter", "Filter/Effect/Video/Hardware",
       "Runs a network whose output is a picture (super-resolution, denoising, style) on video",
       "clinfer developers");
+  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
+                                        CLINFER_DOCS "README.md");
   gst_element_class_add_static_pad_template(element, &sink_template);
   gst_element_class_add_static_pad_template(element, &src_template);
   transform->transform_caps = transform_caps;

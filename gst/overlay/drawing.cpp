@@ -8,6 +8,7 @@
 
 #include "engine/heads/labels.h"
 #include "gst/meta/run_lengths.h"
+#include "gst/overlay/privacy.h"
 
 namespace clinfer {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 constexpr size_t kMostLabels = 4096;
 
 std::string percent(double confidence) {
+  if (confidence > 0 && confidence < 0.005) return "<1%";
   char text[16];
   std::snprintf(text, sizeof text, "%.0f%%", std::clamp(confidence, 0.0, 1.0) * 100);
   return text;
@@ -187,14 +189,7 @@ class Painter {
   void hide() {
     const std::vector<std::string> labels = parse_labels(style_.privacy_labels);
     for (const RegionView* region : order_) {
-      const std::string& label = region->label.empty() ? region->roi_type : region->label;
-      if (!labels.empty() && std::find(labels.begin(), labels.end(), label) == labels.end())
-        continue;
-      const Rect r = pixels_of(region->box, canvas_.width(), canvas_.height());
-      if (style_.privacy == Privacy::fill)
-        canvas_.fill(r.x, r.y, r.width, r.height, {0, 0, 0});
-      else
-        canvas_.blur(r.x, r.y, r.width, r.height, 6);
+      if (is_private(*region, labels)) hide_part(canvas_, region->box, style_.privacy);
     }
   }
 
@@ -422,6 +417,12 @@ const std::deque<Point>& Trails::of(uint64_t track) const {
   static const std::deque<Point> kNone;
   const auto found = trails_.find(track);
   return found != trails_.end() ? found->second.points : kNone;
+}
+
+void hide_part(Canvas& canvas, const PictureBox& box, Privacy privacy) {
+  const Rect r = pixels_of(box, canvas.width(), canvas.height());
+  if (privacy == Privacy::fill) canvas.fill(r.x, r.y, r.width, r.height, {0, 0, 0});
+  if (privacy == Privacy::blur) canvas.blur(r.x, r.y, r.width, r.height, 6);
 }
 
 bool has_drawing(const FrameView& frame) {

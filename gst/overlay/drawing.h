@@ -60,6 +60,9 @@ class Trails {
   uint64_t frame_ = 0;
 };
 
+// Makes a part of the picture unrecognisable.
+void hide_part(Canvas& canvas, const PictureBox& box, Privacy privacy);
+
 // Whether drawing this frame would change it.
 bool has_drawing(const FrameView& frame);
 

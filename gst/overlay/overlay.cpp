@@ -6,7 +6,9 @@
 #include <gst/video/video.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "engine/heads/labels.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/properties.h"
@@ -14,6 +16,7 @@
 #include "gst/frames/va_surface.h"
 #include "gst/meta/meta.h"
 #include "gst/overlay/drawing.h"
+#include "gst/overlay/privacy.h"
 
 GST_DEBUG_CATEGORY_STATIC(cloverlay_debug);
 #define GST_CAT_DEFAULT cloverlay_debug
@@ -28,7 +31,9 @@ struct OverlayState {
   clinfer::Trails trails;
   // Of the buffer between prepare_output_buffer and transform_ip.
   clinfer::FrameView frame;
+  std::vector<clinfer::PictureBox> hidden;  // besides objects
   bool draws = false;
+  clinfer::HiddenParts hidden_parts;
 };
 
 }  // namespace
@@ -93,7 +98,10 @@ const std::vector<Property<DrawingStyle>>& properties() {
       number<&S::trail_length>("trail-length", "Trail length",
                                "Draw where tracks were on this many frames (0: no trails)", 0,
                                10000, kControllable),
-      clinfer::choice<&S::privacy>("privacy", "Privacy", "What to do with what is in the boxes",
+      clinfer::choice<&S::privacy>("privacy", "Privacy",
+                                   "What to do with what is in the boxes. On frames that were not "
+                                   "inferred it is for where the boxes were and around that, or "
+                                   "for the whole picture if that is not known or a second ago",
                                    "GstCloverlayPrivacy",
                                    {{Privacy::none, "Nothing", "none"},
                                     {Privacy::blur, "Blur it", "blur"},
@@ -147,7 +155,16 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, 
       height = static_cast<int>(crop->height);
     }
     state.frame = clinfer::read_frame(in, width, height);
-    state.draws = clinfer::has_drawing(state.frame);
+    GST_OBJECT_LOCK(transform);
+    const bool hides = state.style.privacy != clinfer::Privacy::none;
+    const std::string labels = state.style.privacy_labels;
+    GST_OBJECT_UNLOCK(transform);
+    std::optional<uint64_t> time;
+    if (GST_BUFFER_PTS_IS_VALID(in)) time = GST_BUFFER_PTS(in);
+    // Looked at in any case: hiding may be switched on at a frame that is not inferred.
+    state.hidden = state.hidden_parts.update(state.frame, clinfer::parse_labels(labels), time);
+    if (!hides) state.hidden.clear();
+    state.draws = clinfer::has_drawing(state.frame) || !state.hidden.empty();
     *out = !state.draws || gst_buffer_is_writable(in) ? in : gst_buffer_copy(in);
     return GST_FLOW_OK;
   });
@@ -176,6 +193,8 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
       const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_FRAME_WIDTH(&frame),
                                                           GST_VIDEO_FRAME_HEIGHT(&frame), buffer);
       clinfer::Canvas canvas(&frame, visible.x, visible.y, visible.width, visible.height);
+      for (const clinfer::PictureBox& part : state.hidden)
+        clinfer::hide_part(canvas, part, style.privacy);
       clinfer::draw_results(canvas, state.frame, style, state.text, state.palette, state.trails);
     } catch (...) {
       gst_video_frame_unmap(&frame);
@@ -199,8 +218,10 @@ static void gst_cloverlay_class_init(GstCloverlayClass* klass) {
   object->finalize = finalize;
   clinfer::install_properties(object, properties());
   gst_element_class_set_static_metadata(
-      element, "Inference result overlay", "Filter/Effect/Video",
+      element, "Inference result overlay", "Filter/Editor/Video",
       "Draws detected objects, their labels and scores into the frames", "clinfer developers");
+  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
+                                        CLINFER_DOCS "drawing.md");
   gst_element_class_add_static_pad_template(element, &sink_template);
   gst_element_class_add_static_pad_template(element, &src_template);
   transform->set_caps = set_caps;

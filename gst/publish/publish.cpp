@@ -297,8 +297,10 @@ static void gst_clpublish_class_init(GstClpublishClass* klass) {
   object->finalize = finalize;
   clinfer::install_properties(object, properties());
   gst_element_class_set_static_metadata(
-      element, "Inference result publisher", "Filter/Analyzer/Video",
+      element, "Inference result publisher", "Filter/Metadata/Video",
       "Writes the results on each frame as a line of JSON", "clinfer developers");
+  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
+                                        CLINFER_DOCS "metadata.md");
   clinfer::add_any_video_pads(element);
   element->change_state = change_state;
   transform->sink_event = sink_event;

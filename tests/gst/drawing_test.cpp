@@ -11,6 +11,7 @@
 
 #include "gst/frames/mapped_frame.h"
 #include "gst/overlay/canvas.h"
+#include "gst/overlay/privacy.h"
 
 namespace clinfer {
 namespace {
@@ -370,6 +371,42 @@ TEST(Drawing, PrivacyHidesTheBoxesOfItsLabels) {
       EXPECT_TRUE(privacy == Privacy::blur || most <= 16) << most;
     }
   }
+}
+
+// Frames that a network did not look at: where its objects were is hidden, or everything.
+TEST(Privacy, HoldsOnFramesWithoutInference) {
+  const auto frame = [](Outcome outcome, std::vector<RegionView> regions) {
+    FrameView view;
+    for (RegionView& region : regions) region.model = "faces";
+    view.regions = std::move(regions);
+    view.results.emplace_back();
+    view.results[0].model = "faces";
+    view.results[0].outcome = outcome;
+    return view;
+  };
+  const std::vector<std::string> labels = {"face"};
+  HiddenParts parts;
+  const auto is_whole = [](const std::vector<PictureBox>& hidden) {
+    return hidden.size() == 1 && hidden[0].x_min == 0 && hidden[0].y_min == 0 &&
+           hidden[0].x_max == 1 && hidden[0].y_max == 1;
+  };
+  EXPECT_TRUE(is_whole(parts.update(frame(Outcome::skipped, {}), labels, 0)));
+  EXPECT_TRUE(parts
+                  .update(frame(Outcome::run, {region(0.4f, 0.4f, 0.6f, 0.6f, 1, "face"),
+                                               region(0, 0, 0.2f, 0.2f, 2, "car")}),
+                          labels, 100)
+                  .empty());
+  for (const Outcome outcome : {Outcome::skipped, Outcome::late, Outcome::held}) {
+    const auto hidden = parts.update(frame(outcome, {}), labels, 200);
+    ASSERT_EQ(hidden.size(), 1u);
+    EXPECT_NEAR(hidden[0].x_min, 0.35f, 1e-5);
+    EXPECT_NEAR(hidden[0].y_max, 0.65f, 1e-5);
+  }
+  EXPECT_TRUE(is_whole(parts.update(frame(Outcome::skipped, {}), labels, 1'200'000'000)));
+  EXPECT_TRUE(is_whole(parts.update(frame(Outcome::skipped, {}), labels, 50)));  // after a seek
+  EXPECT_TRUE(parts.update(frame(Outcome::run, {}), labels, 2'000'000'000).empty());
+  EXPECT_TRUE(parts.update(frame(Outcome::skipped, {}), labels, 2'100'000'000).empty());
+  EXPECT_TRUE(parts.update({}, labels, 2'200'000'000).empty());  // no clinfer upstream
 }
 
 TEST(Drawing, TracksHaveTrailsAndColours) {

@@ -299,7 +299,8 @@ TEST(Clpublish, SaysWhatItIsToldAndWhatTheSenderSaid) {
   GstBuffer* buffer = frame_of(harness.info(), kBlue, 0);
   const Handle<GstCaps> ntp(gst_caps_new_empty_simple("timestamp/x-ntp"));
   // 2026-01-02T03:04:05.678 in seconds since 1900.
-  const GstClockTime sent = G_GUINT64_CONSTANT(2208988800 + 1767323045) * GST_SECOND + 678 * GST_MSECOND;
+  const GstClockTime sent =
+      G_GUINT64_CONSTANT(2208988800 + 1767323045) * GST_SECOND + 678 * GST_MSECOND;
   gst_buffer_add_reference_timestamp_meta(buffer, ntp.get(), sent, GST_CLOCK_TIME_NONE);
   ASSERT_EQ(gst_harness_push(harness.get(), buffer), GST_FLOW_OK);
   std::ifstream file(path);

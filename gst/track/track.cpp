@@ -213,6 +213,8 @@ static void gst_cltrack_class_init(GstCltrackClass* klass) {
       "Gives detected objects ids that stay the same from frame to frame, and predicts their boxes "
       "on frames without inference",
       "clinfer developers");
+  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
+                                        CLINFER_DOCS "tracking.md");
   clinfer::add_any_video_pads(element);
   clinfer::write_metadata_only(transform);
   transform->start = start;

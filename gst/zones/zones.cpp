@@ -337,6 +337,8 @@ static void gst_clzones_class_init(GstClzonesClass* klass) {
       "Counts tracked objects that cross lines and visit zones, and says so on the bus and in the "
       "results",
       "clinfer developers");
+  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
+                                        CLINFER_DOCS "tracking.md");
   clinfer::add_any_video_pads(element);
   clinfer::write_metadata_only(transform);
   transform->start = start;

@@ -1,18 +1,80 @@
-"""Runs each code block of docs/ that is marked `sh`, and looks for each message of the troubleshooting page in the sources."""
+"""Runs each block of code in docs/ (sh, c, cpp, python; json is parsed), and looks for each message of the troubleshooting page in the
+sources."""
+import json
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 root = pathlib.Path(sys.argv[1])
 failures = []
 
+# Commands of the pages find the program as if it were installed.
+environment = dict(os.environ)
+if program := os.environ.get('CLINFER_PROGRAM'):
+    environment['PATH'] = f'{pathlib.Path(program).parent}:{environment["PATH"]}'
+
+
+def gi_python():
+    """A Python that has GStreamer's bindings; None without."""
+    for python in (sys.executable, shutil.which('python3'), '/usr/bin/python3'):
+        if python and subprocess.run([python, '-c', 'import gi; gi.require_version("Gst", "1.0"); from gi.repository import Gst'],
+                                     capture_output=True).returncode == 0:
+            return python
+    return None
+
+
+def compiled(language, source, folder):
+    flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'gstreamer-1.0', 'gstreamer-video-1.0'], capture_output=True, text=True,
+                           check=True).stdout.split()
+    compiler = os.environ.get('CC', 'cc').split() if language == 'c' else os.environ.get('CXX', 'c++').split() + ['-std=c++17']
+    path = pathlib.Path(folder) / f'block.{language}'
+    path.write_text(source)
+    return [*compiler, '-Wall', '-Wextra', '-Werror', str(path), '-o', f'{folder}/block', *flags]
+
+
+def run_block(language, block, folder):
+    """Commands to run in a row; a text: why the block is skipped."""
+    if language == 'sh':
+        return [['bash', '-e', '-o', 'pipefail', '-c', block]]
+    if language in ('c', 'cpp'):
+        return [compiled(language, block, folder), [f'{folder}/block']]
+    if language == 'python':
+        python = gi_python()
+        return [[python, '-c', block]] if python else 'python3-gst-1.0 is not installed'
+    raise ValueError(f'a block is marked "{language}": mark it sh, c, cpp or python, which are run, or json, which is parsed')
+
+
 for page in sorted((root / 'docs').glob('*.md')):
-    for number, block in enumerate(re.findall(r'^```sh\n(.*?)^```', page.read_text(), re.M | re.S), 1):
-        run = subprocess.run(['bash', '-e', '-o', 'pipefail', '-c', block], cwd=root, capture_output=True, text=True, timeout=600)
-        print(f'{page.name}: block {number}: {run.returncode}')
-        if run.returncode != 0 or 'ERROR' in run.stderr:
-            failures.append(f'{page.name}, block {number}:\n{block}{run.stdout[-2000:]}{run.stderr[-2000:]}')
+    for number, (language, block) in enumerate(re.findall(r'^```(\w*)\n(.*?)^```', page.read_text(), re.M | re.S), 1):
+        where = f'{page.name}, block {number}'
+        try:
+            if language == 'json':
+                json.loads(block)
+                print(f'{where}: JSON')
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                commands = run_block(language, block, folder)
+                if isinstance(commands, str):
+                    print(f'{where}: skipped, {commands}')
+                    continue
+                for command in commands:
+                    run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=600, env=environment)
+                    if run.returncode != 0 or 'ERROR' in run.stderr:
+                        failures.append(f'{where}:\n{block}{run.stdout[-2000:]}{run.stderr[-2000:]}')
+                        break
+                print(f'{where}: {language}: {run.returncode}')
+        except ValueError as error:
+            failures.append(f'{where}: {error}')
+
+# Each page is in the guide's table.
+guide = (root / 'docs' / 'README.md').read_text()
+for page in sorted((root / 'docs').glob('*.md')):
+    if page.name != 'README.md' and f']({page.name})' not in guide:
+        failures.append(f'docs/README.md does not name {page.name}')
 
 sources = ''
 for folder in ('gst', 'engine', 'kernels'):

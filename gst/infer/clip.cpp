@@ -53,12 +53,13 @@ Handle<GstBuffer> copy_of(GstBuffer* buffer, const GstVideoInfo& from, const Gst
 
 }  // namespace
 
-bool Clip::add(GstBuffer* buffer, const GstVideoInfo& info, const CompiledModel& model,
-               size_t length, unsigned stride) {
+bool Clip::add(GstBuffer* buffer, const GstVideoInfo& info, const Orientation& orientation,
+               const CompiledModel& model, size_t length, unsigned stride) {
   if (seen_++ % stride != 0) return false;
   const GstVideoInfo own = plain(info);
   const Handle<GstBuffer> copy = copy_of(buffer, info, own);
   frames_.push_back(std::make_shared<FrameInput>(copy.get(), own, model));
+  frames_.back()->turn(orientation);
   while (frames_.size() > length) frames_.pop_front();
   return frames_.size() == length;
 }

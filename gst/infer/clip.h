@@ -15,10 +15,10 @@ class Clip {
  public:
   using Frames = std::vector<std::shared_ptr<FrameInput>>;
 
-  // Takes each `stride`-th frame. True when this frame was taken and is the last of `length`.
+  // Takes each `stride`-th frame, which the network gets turned by `orientation`. True when this frame was taken and is the last of `length`.
   // Throws Error{bad_argument, device_failed} for frames that cannot be mapped.
-  bool add(GstBuffer* buffer, const GstVideoInfo& info, const CompiledModel& model, size_t length,
-           unsigned stride);
+  bool add(GstBuffer* buffer, const GstVideoInfo& info, const Orientation& orientation,
+           const CompiledModel& model, size_t length, unsigned stride);
   Frames frames() const { return {frames_.begin(), frames_.end()}; }  // oldest first
   void clear();
 

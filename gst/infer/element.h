@@ -115,6 +115,7 @@ class Element final : public Readings {
   void stop_flush();
   void start_task();
   bool set_caps(const GstEvent* event);
+  Orientation orientation_for(const Settings& settings) const;
   void read_tags(const GstEvent* event);
   void compile_for(std::shared_ptr<const SurfaceDisplay> display);
   void follow_frame();

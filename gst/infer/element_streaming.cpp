@@ -196,8 +196,7 @@ ModelBatcher::BatchWait Element::batch_wait(const Settings& settings) const {
 // begin the frame soon enough and `waits` is false.
 bool Element::submit(Job& job, const Settings& settings, bool waits) {
   job.input = make_input(job);
-  job.input->turn(orientation_of(
-      settings.video_direction == GST_VIDEO_ORIENTATION_AUTO ? tagged_ : settings.video_direction));
+  job.input->turn(orientation_for(settings));
   job.visible = job.input->visible();
   const Rect whole = job.input->region();
   std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt}};
@@ -253,8 +252,8 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
 // False where the network takes clips and none ends with this frame.
 bool Element::add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings) {
   const auto length = static_cast<size_t>(session.network.clip_length);
-  return length <= 1 ||
-         clip_.add(buffer, info_, *session.shared->compiled, length, settings.clip_stride);
+  return length <= 1 || clip_.add(buffer, info_, orientation_for(settings),
+                                  *session.shared->compiled, length, settings.clip_stride);
 }
 
 GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
@@ -378,6 +377,11 @@ bool Element::set_caps(const GstEvent* event) {
     if (has_surfaces_ && take_surfaces_) display = find_display(self_, sink_);
   if (display != nullptr || !has_surfaces_ || !take_surfaces_) compile_for(std::move(display));
   return true;
+}
+
+Orientation Element::orientation_for(const Settings& settings) const {
+  return orientation_of(
+      settings.video_direction == GST_VIDEO_ORIENTATION_AUTO ? tagged_ : settings.video_direction);
 }
 
 void Element::read_tags(const GstEvent* event) {

@@ -32,7 +32,8 @@ std::vector<Shown> ball_through(const std::string& elements, const std::string& 
     shown.view = read_frame(buffer, 322, 242);
     GstMapInfo map;
     if (gst_buffer_map(buffer, &map, GST_MAP_READ)) {
-      shown.bright = std::count_if(map.data, map.data + map.size, [](guint8 v) { return v > 100; });
+      // Rows of GRAY8 end with two bytes of padding.
+      for (size_t at = 0; at < map.size; ++at) shown.bright += at % 324 < 322 && map.data[at] > 100;
       gst_buffer_unmap(buffer, &map);
     }
     gst_sample_unref(sample);

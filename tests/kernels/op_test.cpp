@@ -12,11 +12,11 @@
 #include <random>
 #include <set>
 
-#include "engine/measure/op_runner.h"
 #include "engine/ocl/device.h"
 #include "engine/ocl/programs.h"
 #include "kernels/shape_util.h"
 #include "kernels/tail.h"
+#include "tests/kernels/op_runner.h"
 
 namespace clinfer::test {
 

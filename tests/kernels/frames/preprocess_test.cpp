@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "engine/measure/op_runner.h"
+#include "tests/kernels/op_runner.h"
 #include "engine/ocl/device.h"
 #include "tests/kernels/op_test.h"
 #include "tuning/op_key.h"

@@ -1,5 +1,4 @@
-// Runs one operation by one kernel plan on a device, outside any network: for tests of kernels and
-// for tuning.
+// Runs one operation by one kernel plan on a device, outside any network.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // One operation on a device, with guard bytes around everything.
-#include "engine/measure/op_runner.h"
+#include "tests/kernels/op_runner.h"
 
 #include <algorithm>
 #include <limits>

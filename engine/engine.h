@@ -93,9 +93,6 @@ struct Config {
   QueueHint priority = QueueHint::automatic;
   // The driver's use of the host (cl_khr_throttle_hints); low: wait() sleeps.
   QueueHint throttle = QueueHint::automatic;
-  // A model of this process that never runs at the same time as this one, to compare them: both
-  // get the same of the device for persistent kernels.
-  std::shared_ptr<const class CompiledModel> by_turns_with;
   // Never runs beside another exclusive model of the process on this device; one stream.
   bool exclusive = false;
   // How long the device may take for one inference, counted from when it is done with those before
@@ -142,6 +139,8 @@ struct InputShapes {
   bool empty() const { return width == 0 && inputs.empty(); }
 };
 
+class Graph;  // the engine's own
+
 // A model as read: immutable, shareable between threads.
 class Model {
  public:
@@ -163,6 +162,7 @@ class Model {
   virtual const std::string& output_op(size_t i) const = 0;
   // Attributes of that operation.
   virtual const std::map<std::string, std::string>& output_op_attributes(size_t i) const = 0;
+  virtual const Graph& graph() const = 0;  // for the engine itself
 };
 
 // ---- compiled models ---------------------------------------------------------------------------

@@ -2,24 +2,18 @@
 #include "engine/measure/ab_comparison.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "engine/measure/clock.h"
 #include "engine/runtime/infer_request.h"
 
 namespace clinfer {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr size_t kLeastRounds = 3, kMostRounds = 200;
 constexpr double kTurnMs = 5, kMostCycles = 8;  // so that how a turn begins and ends counts little
 constexpr double kAlike = 0.98;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 ABComparison summarise(std::vector<double> (&ms)[2], std::vector<double>& gains) {
   if (gains.empty()) return {};

@@ -1,7 +1,7 @@
 // Streams, requests and batch of a model as records of a tuning file.
 #include "engine/measure/pipeline.h"
 
-#include "engine/runtime/model.h"
+#include "engine/graph/graph.h"
 #include "kernels/base/hash.h"
 #include "tuning/op_key.h"
 #include "tuning/tuning_cache.h"
@@ -19,7 +19,7 @@ constexpr unsigned kMost = 1024;  // streams, requests, images: more is no hones
 std::string pipeline_key(const Model& model, const Config& config, const DeviceInfo& device,
                          unsigned batch) {
   uint64_t hash = fnv1a("");
-  for (const auto& node : dynamic_cast<const ReadModel&>(model).graph().nodes()) {
+  for (const auto& node : model.graph().nodes()) {
     hash = fnv1a(node->type, hash);
     for (const auto& [name, value] : node->attributes.all())
       hash = fnv1a(name + "=" + value + ";", hash);

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <filesystem>
 #include <limits>
 
 #include "engine/measure/ab_comparison.h"
-#include "engine/measure/candidate_runner.h"
+#include "engine/measure/clock.h"
 #include "engine/measure/noise.h"
-#include "engine/measure/trial_picture.h"
 #include "engine/passes/passes.h"
 #include "engine/runtime/infer_request.h"
 #include "kernels/frames/preprocess.h"
@@ -21,21 +19,11 @@ namespace clinfer {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr auto kSaveInterval = std::chrono::seconds(2);
-constexpr int kTimedRuns = 3;
-constexpr double kLeastSeconds = 0.25;  // less of a budget is not worth starting on an operation
-constexpr size_t kAhead = 4;            // operations whose kernels are compiled in advance
-constexpr size_t kRelatives = 6;        // best points of earlier operations that a search tries
-constexpr unsigned kInFlight = 2;       // requests a stream while the whole network is compared
-constexpr double kWholeSeconds = 2;     // of comparing the whole network, each time
+constexpr unsigned kInFlight = 2;    // requests a stream while the whole network is compared
+constexpr double kWholeSeconds = 2;  // of comparing the whole network, each time
 // Kernels that gained less than this alone are taken back, by the number of the attempt.
 constexpr std::array kRevertedBelow = {1.05, 1.2, std::numeric_limits<double>::infinity()};
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 bool same_values(const TuningPoint& a, const TuningPoint& b) {
   return a.values.size() == b.values.size() &&
@@ -80,27 +68,6 @@ bool is_measuring(TuningMode mode) {
   return mode == TuningMode::create || mode == TuningMode::retune;
 }
 
-// Seconds of one execution: the mean of `repeat`.
-double run_preprocess(DeviceModel& model, const OpDesc& desc, const TuningPoint& point,
-                      const TrialPicture& picture, int repeat) {
-  const KernelPlan plan = kPreprocessFamily.plan(desc, model.context().traits, point);
-  const cl::CommandQueue& queue = model.queue(0);
-  const auto begin = Clock::now();
-  for (const KernelSpec& spec : plan.launches) {
-    cl::Kernel kernel = model.extra_kernel(spec);
-    bind_arguments(kernel, spec, [&](const Argument& argument) { return picture.find(argument); });
-    for (int i = 0; i < repeat; ++i) enqueue(queue, kernel, spec);
-  }
-  queue.finish();
-  return seconds_since(begin) / repeat;
-}
-
-double seconds_of_preprocess(DeviceModel& model, const OpDesc& desc, const TuningPoint& point) {
-  const TrialPicture picture(model.context(), desc);
-  run_preprocess(model, desc, point, picture, 1);  // builds it
-  return run_preprocess(model, desc, point, picture, kTimedRuns);
-}
-
 }  // namespace
 
 std::string name_of(LayerTuning::Source source) {
@@ -131,6 +98,12 @@ Tuning::Tuning(const Config& config, const ocl::Context& context, const DeviceTr
 
 bool Tuning::measures() const { return is_measuring(config_.tuning_mode); }
 
+KernelChooser Tuning::chooser() {
+  return [this](const OpDesc& desc, std::span<const KernelFamily* const> families) {
+    return choose(desc, families);
+  };
+}
+
 KernelChoice Tuning::choose(const OpDesc& desc, std::span<const KernelFamily* const> families) {
   return problem(desc, families).choice;
 }
@@ -141,11 +114,10 @@ TuningPoint Tuning::choose_preprocess(const OpDesc& desc) {
   return problem(desc, families).choice.point;
 }
 
-Tuning::Problem& Tuning::problem(const OpDesc& desc,
-                                 std::span<const KernelFamily* const> families) {
+TuningProblem& Tuning::problem(const OpDesc& desc, std::span<const KernelFamily* const> families) {
   std::string op = op_key(desc);
   const auto [found, fresh] = problems_.try_emplace(op);
-  Problem& problem = found->second;
+  TuningProblem& problem = found->second;
   if (!fresh) return problem;
   problem.hash = record_hash(op, name_);
   problem.op = std::move(op);
@@ -156,7 +128,7 @@ Tuning::Problem& Tuning::problem(const OpDesc& desc,
   return problem;
 }
 
-void Tuning::look_up(Problem& problem, const OpDesc& desc,
+void Tuning::look_up(TuningProblem& problem, const OpDesc& desc,
                      std::span<const KernelFamily* const> families) {
   if (const TuningRecord* record = file_.find(units_, problem.hash)) {
     Resolved resolved = resolve(*record, desc, families, traits_);
@@ -191,14 +163,14 @@ void Tuning::look_up(Problem& problem, const OpDesc& desc,
   }
 }
 
-bool Tuning::wants_measuring(const Problem& problem) const {
+bool Tuning::wants_measuring(const TuningProblem& problem) const {
   if (!problem.has_choice || problem.measured) return false;
   return config_.tuning_mode == TuningMode::retune ||
          (config_.tuning_mode == TuningMode::create &&
           (problem.source == LayerTuning::Source::untuned || problem.partial));
 }
 
-TuningRecord Tuning::record_of(const Problem& problem, const OpDesc& desc) const {
+TuningRecord Tuning::record_of(const TuningProblem& problem, const OpDesc& desc) const {
   TuningRecord record;
   record.family = problem.choice.family->name;
   record.index = index_in_space(problem.choice, desc, traits_);
@@ -224,210 +196,63 @@ void Tuning::save() {
   fresh_.clear();
 }
 
-bool Tuning::measure(DeviceModel& model, const std::vector<bool>& parts,
-                     const ocl::ProgramCache* cache, const TuningObserver& observer) {
+bool Tuning::measure(const Bench& bench, const TuningObserver& observer) {
   if (!measures()) return false;
-  const Plan& plan = model.plan();
-  std::vector<Task> todo;
+  const Plan& plan = bench.network->plan();
+  std::vector<TuningTask> tasks;
   std::vector<size_t> task_of(plan.steps.size(), SIZE_MAX);
-  std::map<const Problem*, size_t> numbers;
+  std::map<const TuningProblem*, size_t> numbers;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     if (plan.steps[s].on_host) continue;
-    Problem& problem = problems_.at(op_key(plan.steps[s].desc));
+    TuningProblem& problem = problems_.at(op_key(plan.steps[s].desc));
     if (!wants_measuring(problem)) continue;
-    task_of[s] = numbers.try_emplace(&problem, todo.size()).first->second;
-    if (task_of[s] == todo.size())
-      todo.push_back({&problem, &plan.steps[s].desc,
-                      accepting_families(*plan.steps[s].node->def, plan.steps[s].desc, traits_),
-                      s});
+    task_of[s] = numbers.try_emplace(&problem, tasks.size()).first->second;
+    if (task_of[s] == tasks.size())
+      tasks.push_back({&problem, &plan.steps[s].desc,
+                       accepting_families(*plan.steps[s].node->def, plan.steps[s].desc, traits_),
+                       s});
   }
   for (const OpDesc& picture : pictures_) {
-    Problem& problem = problems_.at(op_key(picture));
-    if (wants_measuring(problem)) todo.push_back({&problem, &picture, {&kPreprocessFamily}});
+    TuningProblem& problem = problems_.at(op_key(picture));
+    if (wants_measuring(problem)) tasks.push_back({&problem, &picture, {&kPreprocessFamily}});
   }
-  if (todo.empty()) return false;
+  if (tasks.empty()) return false;
   check_tuning_file(config_.tuning_file);
 
+  TuningRun run(config_, bench, std::move(tasks), std::move(task_of), observer);
   const auto start = Clock::now();
-  std::mutex mutex;  // builds run on several threads, each asks whether to go on
-  bool stopped = false;
-  TuningStatus& status = status_ = {};
-  status.layers = todo.size();
-  const std::function<bool()> go_on = [&] {
-    const std::lock_guard lock(mutex);
-    status.seconds = seconds_since(start);
-    if (!stopped && observer && !observer(status)) stopped = true;
-    return !stopped;
-  };
-  const auto must_go_on = [&] {
-    if (!go_on()) stop();
-  };
-  DeviceRequest request(model, model.stream(0));
-  set_noise(request, model.inputs());
-  // Time is spent where time can be saved: what takes longest goes first and gets most of the
-  // budget.
-  std::vector<double> least(plan.steps.size(), std::numeric_limits<double>::infinity());
-  request.run_step_by_step([&](size_t) { must_go_on(); });
-  for (int i = 0; i < kTimedRuns; ++i) {
-    auto last = Clock::now();
-    request.run_step_by_step([&](size_t s) {
-      least[s] = std::min(least[s], seconds_since(last));
-      must_go_on();
-      last = Clock::now();
-    });
-  }
-  double left = 0;
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    if (task_of[s] == SIZE_MAX) continue;
-    todo[task_of[s]].seconds += least[s];
-    left += least[s];
-  }
-  for (Task& task : todo)
-    if (task.step == kNoStep) {
-      task.seconds = seconds_of_preprocess(model, *task.desc, task.problem->fallback.point);
-      left += task.seconds;
-      must_go_on();
-    }
-  std::stable_sort(todo.begin(), todo.end(),
-                   [](const Task& a, const Task& b) { return a.seconds > b.seconds; });
-
-  ocl::ProgramBuilder programs(context_, {cache, config_.max_num_threads, "", {}});
-  // The best kernel of an earlier operation of the same type often is the best of this one.
-  std::map<std::string, std::vector<KernelChoice>> winners;
-  const auto guesses_of = [&](const Task& task) {
-    std::vector<KernelChoice> guesses = task.problem->guesses;
-    for (const KernelChoice& choice : winners[task.desc->type])
-      if (std::find(task.families.begin(), task.families.end(), choice.family) !=
-              task.families.end() &&
-          index_in_space(choice, *task.desc, traits_) >= 0)
-        guesses.push_back(choice);
-    return guesses;
-  };
-  // While one operation is measured, compilers work for the next ones; not on a CPU, where they
-  // would disturb the measuring.
-  size_t wanted = 0;
-  const PersistentPart persistent{traits_, model.persistent_groups()};
-  const auto part_of = [&](const Task& task) {
-    return task.step != kNoStep && parts[task.step] ? &persistent : nullptr;
-  };
-  const auto compile_ahead = [&](size_t until) {
-    for (; wanted < std::min(until, todo.size()); ++wanted) {
-      const Task& task = todo[wanted];
-      for (const KernelChoice& choice :
-           first_candidates(*task.desc, traits_, task.families, guesses_of(task)))
-        for (const ocl::Instantiation& program :
-             instantiate(choice.family->plan(*task.desc, traits_, choice.point), part_of(task)))
-          programs.want(program);
-    }
-  };
-  auto saved = Clock::now();
-  bool changed = false;
-  const auto measure_task = [&](const Task& task, const CandidateRunner::Find& find) {
-    Problem& problem = *task.problem;
-    const std::vector<KernelChoice> guesses = guesses_of(task);
-    SearchLimits limits{0, config_.tuning_exhaustive};
-    if (config_.tuning_seconds > 0)
-      limits.seconds = std::max(kLeastSeconds, (config_.tuning_seconds - seconds_since(start)) *
-                                                   task.seconds / std::max(left, 1e-9));
-    left -= task.seconds;
-    {
-      const std::lock_guard lock(mutex);
-      status.layer = task.desc->name;
-      status.tried = 0;
-      status.default_ns = status.best_ns = 0;
-    }
-    CandidateRunner runner(context_, *task.desc, find, part_of(task), programs,
-                           config_.max_num_threads, go_on);
-    const SearchResult result =
-        search(*task.desc, traits_, task.families, problem.fallback, guesses, runner, limits,
-               [&](const SearchProgress& progress) {
-                 {
-                   const std::lock_guard lock(mutex);
-                   status.tried = progress.tried;
-                   status.default_ns = progress.default_ns;
-                   status.best_ns = progress.best_ns;
-                 }
-                 return go_on();
-               });
-    {
-      const std::lock_guard lock(mutex);
-      ++status.index;
-      const double done = seconds_since(start), all = config_.tuning_seconds;
-      status.seconds_left = all > 0 ? std::max(0.0, all - done)
-                                    : done / static_cast<double>(status.index) *
-                                          static_cast<double>(status.layers - status.index);
-    }
-    if (result.tried == 0 && result.failed.empty()) return;  // no time for it
-    changed |= !(result.best == problem.choice);
-    std::vector<KernelChoice>& known = winners[task.desc->type];
-    std::erase(known, result.best);
-    known.insert(known.begin(), result.best);
-    if (known.size() > kRelatives) known.pop_back();
-    problem.measured = true;
-    problem.source = LayerTuning::Source::measured;
-    problem.choice = result.best;
-    problem.partial = result.stopped;
-    problem.ns = result.best_ns;
-    problem.default_ns = result.default_ns;
-    problem.tried = result.tried;
-    problem.failed = result.failed;
-    fresh_.emplace_back(problem.hash, record_of(problem, *task.desc));
-    if (Clock::now() - saved > kSaveInterval) {
+  auto saved = start;
+  try {
+    run.measure([&](const TuningTask& task) {
+      fresh_.emplace_back(task.problem->hash, record_of(*task.problem, *task.desc));
+      if (Clock::now() - saved <= kSaveInterval) return;
       save();
       saved = Clock::now();
-    }
-  };
-  try {
-    for (const Task& task : todo) {
-      must_go_on();
-      if (config_.tuning_seconds > 0 && &task != &todo[0] &&
-          seconds_since(start) > config_.tuning_seconds)
-        break;
-      if (!traits_.is_cpu) compile_ahead(static_cast<size_t>(&task - todo.data()) + 1 + kAhead);
-      if (task.step == kNoStep) {
-        const TrialPicture picture(context_, *task.desc);
-        run_preprocess(model, *task.desc, task.problem->fallback.point, picture, 1);
-        measure_task(task, [&](const Argument& argument) { return picture.find(argument); });
-        continue;
-      }
-      Node* node = plan.steps[task.step].node;
-      request.run_step_by_step([&](size_t s) {
-        if (s == task.step)
-          measure_task(task, [&](const Argument& argument) {
-            return argument.kind == Argument::Kind::input
-                       ? request.buffer_of(node->inputs.at(argument.index))
-                       : request.buffer_of({node, static_cast<int>(argument.index)});
-          });
-        must_go_on();
-      });
-    }
+    });
   } catch (...) {
-    if (stopped) stop();
     save();
+    if (run.stopped()) throw stopped_error(config_);
     throw;
   }
   save();
+  status_ = run.status();
   seconds_ = seconds_since(start);
-  return changed;
+  return run.changed();
 }
 
-void Tuning::stop() {
-  save();
-  throw Error(ErrorCode::cancelled, "tuning was stopped; what was measured is in " +
-                                        config_.tuning_file + ", TUNING_CREATE goes on from there");
-}
-
-bool Tuning::is_not_slower(DeviceModel& tuned, DeviceModel& untuned,
+bool Tuning::is_not_slower(const std::shared_ptr<DeviceNetwork>& tuned,
+                           const std::shared_ptr<DeviceNetwork>& untuned,
                            const TuningObserver& observer) {
   status_.layer = "the whole network";
   status_.index = status_.layers;
   status_.tried = 0;
   status_.default_ns = status_.best_ns = status_.seconds_left = 0;
-  const auto requests_of = [](DeviceModel& model) {
+  const auto requests_of = [](const std::shared_ptr<DeviceNetwork>& network) {
     Requests requests;
-    for (unsigned i = 0; i < kInFlight * model.streams(); ++i) {
-      requests.push_back(std::make_unique<DeviceRequest>(model, model.stream(i % model.streams())));
-      set_noise(*requests.back(), model.inputs());
+    for (unsigned i = 0; i < kInFlight * network->stream_count(); ++i) {
+      requests.push_back(
+          std::make_unique<DeviceRequest>(network, network->stream(i % network->stream_count())));
+      set_noise(*requests.back(), network->inputs);
     }
     return requests;
   };
@@ -440,7 +265,10 @@ bool Tuning::is_not_slower(DeviceModel& tuned, DeviceModel& untuned,
     stopped = stopped || (observer && !observer(status_));
     return !stopped;
   });
-  if (stopped) stop();
+  if (stopped) {
+    save();
+    throw stopped_error(config_);
+  }
   gain_ = whole.gain;
   return !whole.second_is_slower();
 }
@@ -451,7 +279,7 @@ bool Tuning::revert_least_gains(const Plan& plan) {
     const double below = kRevertedBelow[reverts_++];
     for (const Step& step : plan.steps) {
       if (step.on_host) continue;
-      Problem& problem = problems_.at(op_key(step.desc));
+      TuningProblem& problem = problems_.at(op_key(step.desc));
       if (!problem.measured || problem.choice == problem.fallback ||
           problem.default_ns >= below * problem.ns)
         continue;
@@ -478,7 +306,7 @@ TuningReport Tuning::finish(const Plan& plan) {
     if (!step.on_host) all.push_back(&step.desc);
   for (const OpDesc& picture : pictures_) all.push_back(&picture);
   for (const OpDesc* desc : all) {
-    const Problem& problem = problems_.at(op_key(*desc));
+    const TuningProblem& problem = problems_.at(op_key(*desc));
     if (!problem.has_choice) continue;
     LayerTuning layer{desc->name,
                       desc->type,

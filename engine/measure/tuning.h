@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/measure/bench.h"
+#include "engine/measure/tuning_run.h"
 #include "engine/plan/plan.h"
-#include "engine/runtime/compiled_model.h"
 #include "tuning/tuning_cache.h"
 
 namespace clinfer {
@@ -24,21 +25,21 @@ class Tuning {
   // The kernel for an operation: the measured one, else the file's, else a shipped one, else the
   // best family's own choice.
   KernelChoice choose(const OpDesc& desc, std::span<const KernelFamily* const> families);
+  KernelChooser chooser();  // choose(), which it refers to
 
   // The tuning point of the kernel that converts frames into an input (preprocess_op).
   TuningPoint choose_preprocess(const OpDesc& desc);
 
-  // Measures the kernels that the mode asks for, on a built model whose plan was made by choose(),
-  // and writes the file. `parts`: steps whose kernels will be parts of persistent kernels, for
-  // which the model holds its share of the device. True if choose() gives other kernels from now
-  // on. Throws Error; the file then has the results so far.
-  bool measure(DeviceModel& model, const std::vector<bool>& parts, const ocl::ProgramCache* cache,
-               const TuningObserver& observer);
+  // Measures the kernels that the mode asks for, on a bench whose plan was made by choose(), and
+  // writes the file. True if choose() gives other kernels from now on. Throws Error; the file then
+  // has the results so far.
+  bool measure(const Bench& bench, const TuningObserver& observer);
 
-  // Kernels that are faster alone can be slower beside the others: whether a model with the
+  // Kernels that are faster alone can be slower beside the others: whether a network with the
   // measured ones is no slower as a whole than one without tuning, each with two requests in flight
   // a stream. Throws as measure() does.
-  bool is_not_slower(DeviceModel& tuned, DeviceModel& untuned, const TuningObserver& observer);
+  bool is_not_slower(const std::shared_ptr<DeviceNetwork>& tuned,
+                     const std::shared_ptr<DeviceNetwork>& untuned, const TuningObserver& observer);
 
   // Reverts the layers of the plan that gained least alone to their untuned kernels, here and in
   // the file; each call reverts more. False if no layer is left that measure() has changed.
@@ -48,35 +49,12 @@ class Tuning {
   TuningReport finish(const Plan& plan);
 
  private:
-  // One tuning problem, shared by the layers with its key.
-  struct Problem {
-    std::string op, hash;
-    KernelChoice fallback, choice;
-    std::vector<KernelChoice> guesses;
-    LayerTuning::Source source = LayerTuning::Source::untuned;
-    bool has_choice = false, partial = false, measured = false, reverted = false;
-    std::string lapsed;
-    double ns = 0, default_ns = 0;
-    size_t tried = 0;
-    std::vector<std::pair<std::string, std::string>> failed;
-  };
-
-  static constexpr size_t kNoStep = SIZE_MAX;
-  // A problem to be measured: a step of the plan or a preprocess kernel.
-  struct Task {
-    Problem* problem;
-    const OpDesc* desc;
-    std::vector<const KernelFamily*> families;
-    size_t step = kNoStep;  // the first of its layers
-    double seconds = 0;     // that all its layers take in one inference
-  };
-
-  Problem& problem(const OpDesc& desc, std::span<const KernelFamily* const> families);
-  void look_up(Problem& problem, const OpDesc& desc, std::span<const KernelFamily* const> families);
-  bool wants_measuring(const Problem& problem) const;
-  TuningRecord record_of(const Problem& problem, const OpDesc& desc) const;
+  TuningProblem& problem(const OpDesc& desc, std::span<const KernelFamily* const> families);
+  void look_up(TuningProblem& problem, const OpDesc& desc,
+               std::span<const KernelFamily* const> families);
+  bool wants_measuring(const TuningProblem& problem) const;
+  TuningRecord record_of(const TuningProblem& problem, const OpDesc& desc) const;
   void save();
-  [[noreturn]] void stop();  // saves, and throws that it was stopped
 
   const Config& config_;
   const ocl::Context& context_;
@@ -84,7 +62,7 @@ class Tuning {
   const unsigned units_;
   const std::string name_, driver_, kind_;
   TuningCache file_;
-  std::map<std::string, Problem> problems_;                  // by op
+  std::map<std::string, TuningProblem> problems_;            // by op
   std::vector<OpDesc> pictures_;                             // by choose_preprocess()
   std::vector<std::pair<std::string, TuningRecord>> fresh_;  // measured and not yet written
   TuningStatus status_;                                      // of measure()

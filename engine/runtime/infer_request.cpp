@@ -36,18 +36,13 @@ bool same_transform(const FrameTransform& a, const FrameTransform& b) {
 
 }  // namespace
 
-DeviceRequest::DeviceRequest(std::shared_ptr<DeviceModel> model, Stream& stream)
-    : DeviceRequest(*model, stream) {
-  keep_ = std::move(model);
-}
-
-DeviceRequest::DeviceRequest(DeviceModel& model, Stream& stream)
-    : model_(model), stream_(stream), sized_(&model.plan_for(0)) {
-  const size_t bytes = std::max<size_t>(model_.request_bytes(), 4);
-  memory_ = cl::Buffer(model_.context().context, CL_MEM_READ_WRITE, bytes);
+DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, Stream& stream)
+    : network_(std::move(network)), stream_(stream), sized_(&network_->plan_for(0)) {
+  const size_t bytes = std::max<size_t>(network_->request_bytes(), 4);
+  memory_ = cl::Buffer(network_->context->context, CL_MEM_READ_WRITE, bytes);
   // Inputs that are never set are zero, not whatever the device holds.
   stream_.queue.enqueueFillBuffer(memory_, cl_uint{0}, 0, bytes);
-  host_inputs_.resize(model_.plan().graph->parameters.size());
+  host_inputs_.resize(network_->plan().graph->parameters.size());
   bind(*sized_);
 }
 
@@ -56,11 +51,11 @@ DeviceRequest::~DeviceRequest() {
 }
 
 BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
-  return bound(model_.plan_for(0).place_of(edge));
+  return bound(network_->plan_for(0).place_of(edge));
 }
 
 BoundBuffer DeviceRequest::bound(const ocl::ArgumentPlace& place) const {
-  const cl::Buffer* const buffers[] = {&stream_.memory, &memory_, &model_.weights()};
+  const cl::Buffer* const buffers[] = {&stream_.memory, &memory_, &network_->weights};
   return {*buffers[place.buffer], place.offset};
 }
 
@@ -69,7 +64,7 @@ void DeviceRequest::bind(const SizedPlan& sized) {
   for (size_t s = 0; s < all.size(); ++s) {
     if (const PersistentSteps* steps = sized.persistent_at(s)) {
       cl::Kernel kernel = sized.programs->kernel(steps->kernel.program.kernel_name);
-      bind_persistent(kernel, {stream_.memory, memory_, model_.weights()}, steps->list,
+      bind_persistent(kernel, {stream_.memory, memory_, network_->weights}, steps->list,
                       stream_.barrier_counter);
       all[s] = {std::move(kernel)};
       s = steps->end - 1;
@@ -86,24 +81,24 @@ void DeviceRequest::bind(const SizedPlan& sized) {
 }
 
 size_t DeviceRequest::network_input(size_t index) const {
-  if (index >= model_.inputs().size())
+  if (index >= network_->inputs.size())
     throw Error(ErrorCode::bad_argument, "there is no input " + std::to_string(index) +
                                              "; the model has " +
-                                             std::to_string(model_.inputs().size()));
-  return model_.picture() && index > model_.picture()->index ? index - 1 : index;
+                                             std::to_string(network_->inputs.size()));
+  return network_->picture && index > network_->picture->index ? index - 1 : index;
 }
 
 void DeviceRequest::set_input(size_t index, const Tensor& value) {
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
   const size_t target = network_input(index);
-  const Port& port = model_.inputs()[index];
-  if (model_.picture() && target == model_.picture()->index)
+  const Port& port = network_->inputs[index];
+  if (network_->picture && target == network_->picture->index)
     return planes_.set(index - target, port, value);
   if (value.shape() != port.shape)
     throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
                                              "\") is " + to_string(port.shape) +
                                              ", the value given is " + to_string(value.shape()));
-  const TensorDesc& desc = model_.plan().graph->parameters[target]->outputs[0].desc;
+  const TensorDesc& desc = network_->plan().graph->parameters[target]->outputs[0].desc;
   HostInput& input = host_inputs_[target];
   input.bytes.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
   if (!input.bytes.empty()) scatter_to(value, desc, input.bytes.data());
@@ -116,7 +111,7 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
                                      const std::array<int, 3>& offsets,
                                      const FrameTransform& transform, size_t image) {
   if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
-  const Port& port = model_.network_inputs()[index];
+  const Port& port = network_->network_inputs[index];
   const Shape& shape = port.shape;
   if (static_cast<int64_t>(image) >= images_of(shape, transform.nhwc))
     throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
@@ -148,7 +143,7 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
 }
 
 void DeviceRequest::prepare(FrameInput& input) {
-  const Node* parameter = model_.plan().graph->parameters[input.index];
+  const Node* parameter = network_->plan().graph->parameters[input.index];
   std::array<DevicePlane, 3> planes;
   for (size_t p = 0; p < 3; ++p) planes[p] = {input.offsets[p], input.frame.strides[p]};
   input.kernels.clear();
@@ -157,17 +152,17 @@ void DeviceRequest::prepare(FrameInput& input) {
   const TensorDesc out = image_in(parameter->outputs[0].desc, input.transform.nhwc,
                                   static_cast<int64_t>(input.image), image);
   const bool surface = input.source == Source::surface;
-  const TuningPoint point = model_.preprocess_point(
+  const TuningPoint point = network_->preprocess_point(
       input.index, surface ? PictureKind::surface : kind_of(input.frame.format));
   input.plan = surface ? plan_surface_preprocess(input.frame, input.transform, out, image, point)
                        : plan_preprocess(input.frame, planes, input.transform, out, image, point);
   for (const auto& make : input.plan.packed) {
     std::vector<std::byte> bytes = make();
-    input.packed.emplace_back(model_.context().context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+    input.packed.emplace_back(network_->context->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
                               bytes.size(), bytes.data());
   }
   for (const KernelSpec& launch : input.plan.launches)
-    input.kernels.push_back(model_.extra_kernel(launch));
+    input.kernels.push_back(network_->extra_kernel(launch));
 }
 
 // Brings the planes to the device, where they keep their layout: of a region its rows only. A CPU
@@ -175,7 +170,7 @@ void DeviceRequest::prepare(FrameInput& input) {
 // fetch only from pinned memory beside other work: of memory of the application, NVIDIA's driver
 // copies while it keeps its lock, and first waits, busily, for what is before it in the queue.
 void DeviceRequest::upload(FrameInput& input) {
-  const ocl::Context& context = model_.context();
+  const ocl::Context& context = *network_->context;
   const auto sizes = plane_sizes(input.frame);
   const auto rows = rows_of_region(input.frame);
   for (size_t p = 0; p < 3; ++p) {
@@ -199,7 +194,7 @@ void DeviceRequest::upload(FrameInput& input) {
     const auto write = [&](size_t at, size_t bytes, const void* from) {
       stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, bytes, from);
     };
-    if (input.in_frame_memory || !model_.wants_frame_memory()) {
+    if (input.in_frame_memory || !network_->wants_frame_memory()) {
       write(begin, end - begin, data + begin);
       continue;
     }
@@ -218,7 +213,7 @@ void DeviceRequest::upload(FrameInput& input) {
 void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface,
                                const PlaneMemories* memories) {
   const auto sizes = plane_sizes(input.frame);
-  const Edge target{model_.plan().graph->parameters[input.index], 0};
+  const Edge target{network_->plan().graph->parameters[input.index], 0};
   for (size_t l = 0; l < input.kernels.size(); ++l)
     bind_arguments(input.kernels[l], input.plan.launches[l],
                    [&](const Argument& argument) -> BoundBuffer {
@@ -243,11 +238,11 @@ void DeviceRequest::start(size_t images) try {
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
   outputs_.clear();  // the next ones take their memory
-  sized_ = &model_.plan_for(images);
+  sized_ = &network_->plan_for(images);
   if (!kernels_.contains(sized_)) bind(*sized_);
   if (planes_.pending()) {
-    const PictureInput& picture = *model_.picture();
-    for (int64_t n = 0; n < model_.network_inputs()[picture.index].shape[0]; ++n)
+    const PictureInput& picture = *network_->picture;
+    for (int64_t n = 0; n < network_->network_inputs[picture.index].shape[0]; ++n)
       set_picture(picture.index, planes_.frame(n), Source::host, {}, picture.transform,
                   static_cast<size_t>(n));
   }
@@ -258,7 +253,7 @@ void DeviceRequest::start(size_t images) try {
   for (size_t i = 0; i < host_inputs_.size(); ++i) {
     HostInput& input = host_inputs_[i];
     if (!input.dirty || input.bytes.empty()) continue;
-    const BoundBuffer target = buffer_of({model_.plan().graph->parameters[i], 0});
+    const BoundBuffer target = buffer_of({network_->plan().graph->parameters[i], 0});
     stream_.queue.enqueueWriteBuffer(target.buffer, CL_FALSE, static_cast<size_t>(target.offset),
                                      input.bytes.size(), input.bytes.data());
     input.dirty = false;
@@ -302,9 +297,9 @@ void DeviceRequest::abandon() noexcept {
     std::vector<std::vector<std::byte>> uploads;
     for (HostInput& input : host_inputs_) uploads.push_back(std::exchange(input.bytes, {}));
     leave_in_memory(
-        done_, std::make_shared<std::tuple<decltype(keep_), decltype(uploads), decltype(frames_),
+        done_, std::make_shared<std::tuple<decltype(network_), decltype(uploads), decltype(frames_),
                                            decltype(readbacks_), decltype(outputs_)>>(
-                   keep_, std::move(uploads), std::move(frames_), std::move(readbacks_),
+                   network_, std::move(uploads), std::move(frames_), std::move(readbacks_),
                    std::move(outputs_)));
     frames_.clear();
     readbacks_.clear();
@@ -328,14 +323,14 @@ void DeviceRequest::run_segment() {
   for (; next_step_ < plan.steps.size() && !plan.steps[next_step_].on_host; ++next_step_) {
     if (const PersistentSteps* steps = sized_->persistent_at(next_step_)) {
       enqueue_persistent(stream_.queue, kernels.at(next_step_)[0], steps->kernel.list.size(),
-                         model_.persistent_groups(), steps->kernel.items, steps->kernel.barriers,
+                         network_->persistent_groups(), steps->kernel.items, steps->kernel.barriers,
                          stream_.barriers_passed);
       next_step_ = steps->end - 1;
       continue;
     }
     const Step& step = plan.steps[next_step_];
     std::vector<cl::Event>& events = events_[next_step_];
-    events.resize(model_.perf_count() ? step.kernels.launches.size() : 0);
+    events.resize(network_->options.perf_count ? step.kernels.launches.size() : 0);
     for (size_t l = 0; l < step.kernels.launches.size(); ++l)
       enqueue(stream_.queue, kernels[next_step_][l], step.kernels.launches[l],
               events.empty() ? nullptr : &events[l]);
@@ -363,7 +358,7 @@ void DeviceRequest::read_back(const Edge& edge) {
   if (readback.memory) return;
   const auto [low, high] = desc.byte_range();
   const auto begin = static_cast<size_t>(low), size = static_cast<size_t>(high - low);
-  const auto memory = readback.pool.take(model_.context(), stream_.queue, size);
+  const auto memory = readback.pool.take(*network_->context, stream_.queue, size);
   readback.memory = memory;
   const Region& region = sized_->plan.region_of(edge);
   const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_;
@@ -408,7 +403,8 @@ bool DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline) {
   const auto over = [this] {
     return done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
   };
-  const bool awaited = !model_.context().traits.is_cpu && !model_.waits_asleep() && !over();
+  const bool awaited =
+      !network_->context->traits.is_cpu && !network_->options.waits_asleep && !over();
   if (awaited) {
     const auto most = deadline.value_or(Clock::time_point::max());
     std::this_thread::sleep_until(std::min(wait_estimator_.until(), most));
@@ -454,18 +450,18 @@ bool DeviceRequest::sleep_until_over(std::optional<Clock::time_point> deadline) 
 }
 
 std::optional<Clock::time_point> DeviceRequest::deadline() const {
-  if (model_.device_timeout().count() == 0) return std::nullopt;
+  if (network_->options.device_timeout.count() == 0) return std::nullopt;
   // Others of the stream that were before it had their own time.
-  return std::max(begun_, stream_.last_finished.load()) + model_.device_timeout();
+  return std::max(begun_, stream_.last_finished.load()) + network_->options.device_timeout;
 }
 
 void DeviceRequest::give_up() {
   given_up_ = true;
   stream_.given_up = true;
-  const std::string& layer = model_.largest_layer();
-  throw NoAnswer("the device does not answer: " + model_.device().name +
-                 " has not finished an inference of " + model_.model().name() + " in " +
-                 std::to_string(model_.device_timeout().count()) + " ms" +
+  const std::string& layer = network_->largest_layer;
+  throw NoAnswer("the device does not answer: " + network_->context->device.info.name +
+                 " has not finished an inference of " + network_->name + " in " +
+                 std::to_string(network_->options.device_timeout.count()) + " ms" +
                  (layer.empty() ? "" : "; its largest layer is " + layer) +
                  " (device-timeout, DEVICE_TIMEOUT: 0 waits for ever)");
 }
@@ -527,7 +523,7 @@ void DeviceRequest::run_host_step() {
     const WorkLimit limit([&] {
       if (const auto most = deadline(); most && Clock::now() > *most)
         throw NoAnswer("the host has not finished it in " +
-                       std::to_string(model_.device_timeout().count()) +
+                       std::to_string(network_->options.device_timeout.count()) +
                        " ms (device-timeout, DEVICE_TIMEOUT: 0 waits for ever)");
     });
     step.node->def->evaluate(step.desc, inputs, outputs);
@@ -568,20 +564,21 @@ void DeviceRequest::collect_outputs() {
   const Graph& graph = *sized_->plan.graph;
   outputs_.clear();
   for (size_t i = 0; i < graph.results.size(); ++i) {
-    const ElementType port = model_.outputs()[i].type;
+    const ElementType port = network_->outputs[i].type;
     const Edge& edge = graph.results[i]->inputs[0];
     ElementType type = is_float(port) ? ElementType::f32 : port;
-    if (is_float(port) && model_.half_outputs() && lies_as_half(edge)) type = ElementType::f16;
+    if (is_float(port) && network_->options.half_outputs && lies_as_half(edge))
+      type = ElementType::f16;
     outputs_.push_back(value_of(edge, type));
   }
   host_values_.clear();
-  if (!model_.perf_count()) return;
+  if (!network_->options.perf_count) return;
   std::vector<double> device_ns(events_.size(), 0);
   for (size_t s = 0; s < events_.size(); ++s)
     for (const cl::Event& event : events_[s])
       device_ns[s] += static_cast<double>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
                                           event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
-  model_.add_times(device_ns, host_ns_);
+  network_->add_times(device_ns, host_ns_);
 }
 
 const Tensor& DeviceRequest::output(size_t index) const {

@@ -9,16 +9,18 @@
 #include <optional>
 
 #include "engine/ocl/host_memory.h"
-#include "engine/runtime/compiled_model.h"
+#include "engine/runtime/device_network.h"
 #include "engine/runtime/launch.h"
 #include "engine/runtime/wait_estimator.h"
 
 namespace clinfer {
 
+// The memory of each plane of a picture; null for planes that its format lacks.
+using PlaneMemories = std::array<ocl::ExternalMemory*, 3>;
+
 class DeviceRequest final : public InferRequest {
  public:
-  DeviceRequest(std::shared_ptr<DeviceModel> model, Stream& stream);
-  DeviceRequest(DeviceModel& model, Stream& stream);  // `model` outlives the request
+  DeviceRequest(std::shared_ptr<DeviceNetwork> network, Stream& stream);
   ~DeviceRequest() override;
 
   void set_input(size_t index, const Tensor& value) override;
@@ -99,8 +101,7 @@ class DeviceRequest final : public InferRequest {
   // end soon keeps copies of all that it needs.
   void abandon() noexcept;
 
-  std::shared_ptr<DeviceModel> keep_;
-  DeviceModel& model_;
+  std::shared_ptr<DeviceNetwork> network_;
   Stream& stream_;
   cl::Buffer memory_;  // Memory::request
   // By plan, step and launch; the one of a persistent kernel is with the first of its steps. Those

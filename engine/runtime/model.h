@@ -18,7 +18,7 @@ class ReadModel final : public Model {
   const std::string& output_op(size_t i) const override;
   const std::map<std::string, std::string>& output_op_attributes(size_t i) const override;
 
-  const Graph& graph() const { return *graph_; }
+  const Graph& graph() const override { return *graph_; }
   const std::vector<std::string>& files() const { return files_; }  // that it was read from
 
  private:

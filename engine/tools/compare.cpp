@@ -6,8 +6,8 @@
 #include <iostream>
 #include <map>
 
+#include "engine/compile/model_compiler.h"
 #include "engine/graph/evaluate.h"
-#include "engine/runtime/compiled_model.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/npy.h"
 
@@ -70,15 +70,13 @@ std::vector<Tensor> own_reference(const Node& node, const Values& device) {
 void compare_layers(std::shared_ptr<const Model> model, const Config& config,
                     const std::vector<Tensor>& inputs, const std::string& directory) {
   const size_t outputs = model->outputs().size();
-  const auto compiled =
-      std::make_shared<DeviceModel>(std::move(model), config, Progress{}, TuningObserver{},
-                                    InternalOptions{.expose_layers = true});
+  const auto compiled = compile_model(std::move(model), config, {}, {}, {.expose_layers = true});
   const auto request = compiled->create_request();
   for (size_t i = 0; i < inputs.size(); ++i) request->set_input(i, inputs[i]);
   request->start();
   request->wait();
 
-  const Graph& graph = *compiled->plan().graph;
+  const Graph& graph = *compiled->network().plan().graph;
   Values device, plain;
   for (size_t i = 0; i < inputs.size(); ++i) device[{graph.parameters[i], 0}] = inputs[i];
   for (size_t i = 0; i < graph.results.size(); ++i) {

@@ -39,7 +39,7 @@ void run(const Arguments& arguments) {
                 "there is no pass \"" + until + "\"; there are " + pass_names());
 
   const auto model = read_model(arguments);
-  auto graph = dynamic_cast<const ReadModel&>(*model).graph().clone();
+  auto graph = model->graph().clone();
   const Config config = read_config(arguments);
   if (config.batch == kAutoBatch)
     throw Error(ErrorCode::bad_argument, "--batch 0 (AUTO) is what tuning finds: give a number");

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "engine/compile/model_compiler.h"
 #include "engine/measure/ab_comparison.h"
 #include "engine/measure/noise.h"
 #include "engine/tools/commands.h"
@@ -137,15 +138,15 @@ void run(const Arguments& arguments) {
   const Progress unless_interrupted = [](const std::string&, size_t, size_t) {
     return !interrupted;
   };
-  const auto tuned = CompiledModel::compile(model, config, unless_interrupted, std::ref(bar));
+  const auto tuned = compile_model(model, config, unless_interrupted, std::ref(bar));
   bar.clear();
   print_table(tuned->tuning());
 
   Config plain = config;
   plain.tuning_mode = TuningMode::disabled;
   plain.tuning_db = false;
-  plain.by_turns_with = tuned;
-  const auto untuned = CompiledModel::compile(model, plain, unless_interrupted);
+  const auto untuned =
+      compile_model(model, plain, unless_interrupted, {}, {.compared_with = tuned.get()});
   const ABComparison all = compare(*untuned, *tuned);
   if (all.rounds == 0)
     throw Error(ErrorCode::cancelled,

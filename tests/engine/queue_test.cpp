@@ -74,7 +74,7 @@ TEST(Queue, ExclusiveModelsShareOneAndTheOthersDoNot) {
   config.exclusive = false;
   const auto other = compile(config);
   const auto queue = [](const std::shared_ptr<CompiledModel>& model, size_t stream) {
-    return dynamic_cast<const DeviceModel&>(*model).queue(stream)();
+    return dynamic_cast<const DeviceModel&>(*model).network().stream(stream).queue();
   };
   EXPECT_EQ(queue(first, 0), queue(second, 0));
   EXPECT_NE(queue(first, 0), queue(other, 0));

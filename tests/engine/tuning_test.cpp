@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/compile/model_compiler.h"
 #include "engine/engine.h"
 #include "engine/measure/noise.h"
 #include "engine/measure/pipeline.h"
@@ -111,15 +112,14 @@ TEST_F(Tuned, CreateMeasuresAndUseExistingFinds) {
 }
 
 TEST_F(Tuned, WhatDoesNotPayIsTakenBackHereAndInTheFile) {
-  DeviceModel untuned(model(), config(TuningMode::disabled), {}, {});
-  const Plan& plan = untuned.plan();
+  const auto untuned = compile_model(model(), config(TuningMode::disabled))->shared_network();
+  const Plan& plan = untuned->plan();
   const Config create = config(TuningMode::create);
-  Tuning tuning(create, untuned.context(), untuned.context().traits);
+  Tuning tuning(create, *untuned->context, untuned->traits);
   for (const Step& step : plan.steps)
     if (!step.on_host)
-      tuning.choose(step.desc,
-                    accepting_families(*step.node->def, step.desc, untuned.context().traits));
-  tuning.measure(untuned, std::vector<bool>(plan.steps.size()), nullptr, {});
+      tuning.choose(step.desc, accepting_families(*step.node->def, step.desc, untuned->traits));
+  tuning.measure({untuned, std::vector<bool>(plan.steps.size())}, {});
   EXPECT_TRUE(tuning.is_not_slower(untuned, untuned, {})) << "a model is not slower than itself";
   size_t changed = 0;
   for (const LayerTuning& layer : tuning.finish(plan).layers)

@@ -17,6 +17,7 @@ class FakeModel final : public Model {
   const std::map<std::string, std::string>& output_op_attributes(size_t) const override {
     return attributes_;
   }
+  const Graph& graph() const override { throw Error(ErrorCode::unsupported, "a fake model"); }
 
   std::string path_ = "m.xml", name_ = "m", op_ = "SoftMax";
   std::vector<Port> inputs_{{"data", ElementType::f32, {1, 3, 20, 30}, {}}};

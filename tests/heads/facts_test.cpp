@@ -41,6 +41,7 @@ class FakeModel final : public Model {
   const std::map<std::string, std::string>& output_op_attributes(size_t) const override {
     return attributes_;
   }
+  const Graph& graph() const override { throw Error(ErrorCode::unsupported, "a fake model"); }
 
   std::string path_ = "m.xml", op_ = "Add";
   std::vector<Port> inputs_{{"images", ElementType::f32, {1, 3, 64, 64}, {}}};

@@ -1,23 +1,24 @@
 // Frames in host memory that the device fetches from: allocating it, and giving such frames.
 #include <cstdint>
 
+#include "engine/runtime/compiled_model.h"
 #include "engine/runtime/infer_request.h"
 
 namespace clinfer {
 
 std::shared_ptr<FrameMemory> DeviceModel::allocate_frame_memory(size_t bytes) try {
-  return std::make_shared<ocl::HostMemory>(*context_, streams_.front()->queue, bytes);
+  return std::make_shared<ocl::HostMemory>(*network_->context, network_->stream(0).queue, bytes);
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "allocating " + std::to_string(bytes) + " bytes for frames");
 }
 
-bool DeviceModel::fetches_from(const FrameMemory& memory) const {
+bool DeviceNetwork::fetches_from(const FrameMemory& memory) const {
   const auto* own = dynamic_cast<const ocl::HostMemory*>(&memory);
-  return own != nullptr && own->is_known_to(context_->device);
+  return own != nullptr && own->is_known_to(context->device);
 }
 
 void DeviceRequest::check_in(const FrameMemory& memory, const Frame& frame) const {
-  if (!model_.fetches_from(memory))
+  if (!network_->fetches_from(memory))
     throw Error(ErrorCode::bad_argument,
                 "frame memory was allocated by a model on a device of another driver");
   const auto sizes = plane_sizes(frame);

@@ -1,18 +1,25 @@
 // VA-API surfaces as pictures: importing, checking, and reading them around one kernel.
 #include <cstdlib>
 
+#include "engine/runtime/compiled_model.h"
 #include "engine/runtime/infer_request.h"
 
 namespace clinfer {
 
-ocl::Surface& own_surface(const DeviceModel& model, ImportedSurface& surface) {
+namespace {
+
+// The surface that the public type refers to. Throws Error{bad_argument} for one of another
+// context.
+ocl::Surface& own_surface(const DeviceNetwork& network, ImportedSurface& surface) {
   auto* own = dynamic_cast<ocl::Surface*>(&surface);
-  if (own == nullptr || own->context()() != model.context().context())
+  if (own == nullptr || own->context()() != network.context->context())
     throw Error(
         ErrorCode::bad_argument,
         "a surface was imported by another model: its images are of another OpenCL context");
   return *own;
 }
+
+}  // namespace
 
 DeviceModel::~DeviceModel() {
   // Surfaces that applications still hold must release memory whose owner may disappear now. No
@@ -24,13 +31,13 @@ DeviceModel::~DeviceModel() {
 }
 
 std::shared_ptr<ImportedSurface> DeviceModel::import_surface(unsigned id) {
-  if (context_->va == nullptr)
+  if (network_->context->va == nullptr)
     throw Error(ErrorCode::bad_argument,
                 "surfaces cannot be imported: " +
                     (sharing_problem().empty() ? "the model was compiled without a VA display"
                                                : sharing_problem()));
   try {
-    auto surface = context_->va->import(context_->context, id);
+    auto surface = network_->context->va->import(network_->context->context, id);
     const std::lock_guard lock(mutex_);
     std::erase_if(surfaces_, [](const auto& weak) { return weak.expired(); });
     surfaces_.push_back(surface);
@@ -42,17 +49,18 @@ std::shared_ptr<ImportedSurface> DeviceModel::import_surface(unsigned id) {
 
 std::string DeviceModel::check_surface(const std::shared_ptr<ImportedSurface>& imported,
                                        const Frame& expected) try {
-  ocl::Surface& surface = own_surface(*this, *imported);
+  ocl::Surface& surface = own_surface(*network_, *imported);
   const FrameTransform transform;
   const TensorDesc out =
       TensorDesc::row_major(ElementType::u8, {1, 3, expected.height, expected.width});
   return check_picture(
-      plan_surface_preprocess(expected, transform, out, 0, default_preprocess_point()), out,
+      plan_surface_preprocess(expected, transform, out, 0, network_->default_preprocess_point()),
+      out,
       [&](const Argument& argument) -> BoundBuffer {
         return {{}, 0, surface.plane(argument.index)};
       },
       [&](const cl::CommandQueue& queue, const ocl::AcquireRelease::Use& use) {
-        context_->va->with_acquired(queue, surface, use);
+        network_->context->va->with_acquired(queue, surface, use);
       },
       expected);
 } catch (const cl::Error& error) {
@@ -66,13 +74,13 @@ std::string DeviceModel::check_picture(
     const Frame& expected) {
   const FrameTransform transform;
   const KernelSpec& spec = plan.launches.at(0);
-  cl::Kernel kernel = extra_kernel(spec);
-  const cl::Buffer result(context_->context, CL_MEM_READ_WRITE,
+  cl::Kernel kernel = network_->extra_kernel(spec);
+  const cl::Buffer result(network_->context->context, CL_MEM_READ_WRITE,
                           static_cast<size_t>(out.elements()));
   bind_arguments(kernel, spec, [&](const Argument& argument) -> BoundBuffer {
     return argument.kind == Argument::Kind::output ? BoundBuffer{result, 0} : find(argument);
   });
-  const cl::CommandQueue queue(context_->context, context_->device.device);
+  const cl::CommandQueue queue(network_->context->context, network_->context->device.device);
   with(queue, [&](const cl::Event& acquired) {
     cl::Event done;
     const std::vector<cl::Event> after{acquired};
@@ -104,7 +112,7 @@ std::string DeviceModel::check_picture(
 Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
                                      const Frame& picture, const FrameTransform& transform,
                                      size_t image) try {
-  ocl::Surface& own = own_surface(model_, *surface);
+  ocl::Surface& own = own_surface(*network_, *surface);
   if (own.width() < picture.width || own.height() < picture.height)
     throw Error(ErrorCode::bad_argument,
                 "a picture of " + std::to_string(picture.width) + "x" +
@@ -119,7 +127,7 @@ Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<Importe
   input.pending = false;
   const std::lock_guard lock(stream_.mutex);
   bind_frame(input, &own, nullptr);
-  model_.context().va->with_acquired(stream_.queue, own, [&](const cl::Event& acquired) {
+  network_->context->va->with_acquired(stream_.queue, own, [&](const cl::Event& acquired) {
     return enqueue_frame(input, acquired);
   });
   return placement;

@@ -1,0 +1,66 @@
+// Compiles a model for a device: graph, plan, kernels, weights, programs and streams.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/compile/weights.h"
+#include "engine/runtime/compiled_model.h"
+
+namespace clinfer {
+
+class Tuning;
+
+// Options of compilations that the engine does for itself (layer comparison, A/B timing).
+struct InternalOptions {
+  // All layers' values follow the outputs, in the order of plan().graph->results.
+  bool expose_layers = false;
+  bool one_stream = false;  // streams on AUTO are not measured
+  // A model that never runs at the same time as this one, to compare them: both get the same share
+  // of the device for persistent kernels. Or nullptr.
+  const DeviceModel* compared_with = nullptr;
+};
+
+// As CompiledModel::compile().
+std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, const Config& config,
+                                           const Progress& progress = {},
+                                           const TuningObserver& observer = {},
+                                           const InternalOptions& options = {});
+
+// One compilation. Used once, by one thread.
+class ModelCompiler {
+ public:
+  ModelCompiler(std::shared_ptr<const Model> model, const Config& config,
+                const InternalOptions& options);
+  // The finished model. Throws Error, cl::Error and std::bad_alloc.
+  std::shared_ptr<DeviceModel> compile(const Progress& progress, const TuningObserver& observer);
+
+ private:
+  void warn_once(const std::string& warning);
+  void open_device();
+  void open_cache();
+  std::unique_ptr<Graph> make_graph();
+  void optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const;
+  void use_measured_pipeline();
+  void add_up_work();
+  void choose_preprocess(Tuning& tuning);
+  HostWeights build_tuned(Tuning& tuning, const Progress& progress, const TuningObserver& observer);
+  HostWeights build_for_device(const Progress& progress, bool persistent,
+                               const DeviceNetwork* compared_with);
+  void build(SizedPlan& sized, const Progress& progress);
+  void use_persistent_kernels(const DeviceNetwork* compared_with);
+  std::vector<bool> find_parts(const DeviceNetwork* compared_with);
+  std::shared_ptr<DeviceModel> make_untuned(const Progress& progress);
+  void add_partial_batches(HostWeights& weights, const Progress& progress);
+  std::optional<SizedPlan> plan_partial_batch(int64_t images) const;
+  void warm_up(const Progress& progress, bool driver_compiles);
+
+  const std::shared_ptr<const Model> model_;
+  Config config_;
+  const InternalOptions options_;
+  const std::shared_ptr<DeviceNetwork> network_;
+  CompileReport report_;
+};
+
+}  // namespace clinfer

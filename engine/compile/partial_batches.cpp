@@ -1,0 +1,80 @@
+// Plans for parts of a batch: half of it, a quarter and so on down to one image.
+#include <algorithm>
+#include <set>
+
+#include "engine/compile/model_compiler.h"
+#include "engine/runtime/model.h"
+#include "kernels/base/threads.h"
+
+namespace clinfer {
+
+// Half the batch, a quarter, ..., one image.
+void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& progress) {
+  std::vector<int64_t> sizes;
+  for (int64_t images = 1; images < batch_of(*network_->whole.plan.graph); images *= 2)
+    sizes.push_back(images);
+  if (sizes.empty()) return;
+  std::vector<std::optional<SizedPlan>> plans(sizes.size());
+  parallel_for(sizes.size(), config_.max_num_threads,
+               [&](size_t i) { plans[i] = plan_partial_batch(sizes[i]); });
+  const size_t known = weights.bytes.size();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!plans[i]) continue;
+    SizedPlan& sized = network_->partial.emplace(sizes[i], std::move(*plans[i])).first->second;
+    build(sized, progress);
+    collect_weights(sized, weights, config_.max_num_threads);
+    // The device has them; what is left on the host is for steps that run there.
+    std::set<const Node*> needed;
+    for (const Step& step : sized.plan.steps)
+      if (step.on_host)
+        for (const Edge& input : step.node->inputs) needed.insert(input.node);
+    for (const Node* result : sized.plan.graph->results) needed.insert(result->inputs[0].node);
+    for (const auto& node : sized.plan.graph->nodes())
+      if (!needed.contains(node.get())) node->constant = {};
+    for (Step& step : sized.plan.steps)
+      if (!step.on_host) step.desc = {};
+  }
+  if (weights.bytes.size() != known) network_->weights = upload(*network_->context, weights);
+  network_->make_streams(network_->stream_count());
+}
+
+// Nothing where an image would not lie where a whole batch has it, or not get the same bits.
+std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const try {
+  auto graph = model_->graph().clone();
+  set_batch(*graph, images);
+  optimise(*graph, false, "");
+  // The kernels of the whole batch: they are built, and an image gets the same bits by them.
+  std::map<std::string, const Step*> steps;
+  for (const Step& step : network_->whole.plan.steps) steps[step.desc.name] = &step;
+  const KernelChooser choose = [&](const OpDesc& desc,
+                                   std::span<const KernelFamily* const> families) {
+    const auto found = steps.find(desc.name);
+    if (found == steps.end())  // moves data that a whole batch has in place
+      return KernelChoice{families.front(), families.front()->heuristic(desc, network_->traits)};
+    const Step& step = *found->second;
+    if (std::count(families.begin(), families.end(), step.family)) {
+      const std::vector<TuningPoint> space = step.family->space(desc, network_->traits);
+      if (std::count(space.begin(), space.end(), step.point))
+        return KernelChoice{step.family, step.point};
+    }
+    throw Error(ErrorCode::unsupported, desc.name + " has another kernel in a part of the batch");
+  };
+  SizedPlan sized;
+  sized.plan = make_plan(std::move(graph), network_->traits, choose);
+  for (size_t i = 0; i < sized.plan.graph->parameters.size(); ++i) {
+    const TensorDesc& some = sized.plan.graph->parameters[i]->outputs[0].desc;
+    const TensorDesc& all = network_->whole.plan.graph->parameters[i]->outputs[0].desc;
+    bool same = some.type == all.type && some.offset == all.offset;
+    for (size_t d = 0; d < some.shape.size(); ++d)
+      same &= (d == 0 || some.shape[d] == all.shape[d]) &&
+              (some.shape[d] == 1 || some.strides[d] == all.strides[d]);
+    if (!same) return {};
+  }
+  plan_memory(sized.plan, &network_->whole.plan);
+  return sized;
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::unsupported) throw;
+  return {};
+}
+
+}  // namespace clinfer

@@ -1,0 +1,60 @@
+// Collecting and uploading constants.
+#include "engine/compile/weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/base/threads.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr size_t kWeightAlignment = 256;
+
+size_t aligned(size_t bytes) {
+  return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
+}
+
+}  // namespace
+
+size_t HostWeights::add(const std::string& name, std::span<const std::byte> piece) {
+  auto& [offset, size] = places[name];
+  if (size != piece.size() || std::memcmp(bytes.data() + offset, piece.data(), size) != 0) {
+    offset = aligned(bytes.size());
+    size = piece.size();
+    bytes.resize(offset + size);
+    if (size) std::memcpy(bytes.data() + offset, piece.data(), size);
+  }
+  return offset;
+}
+
+void collect_weights(SizedPlan& sized, HostWeights& weights, unsigned threads) {
+  std::vector<Step>& steps = sized.plan.steps;
+  std::vector<std::vector<std::vector<std::byte>>> packed(steps.size());
+  parallel_for(steps.size(), threads, [&](size_t s) {
+    for (const auto& make : steps[s].kernels.packed) packed[s].push_back(make());
+  });
+  for (Region& region : sized.plan.regions) {
+    if (region.memory != Memory::weights) continue;
+    std::vector<std::byte> bytes(region.bytes);
+    scatter_to(region.root.node->constant, region.root.node->outputs[0].desc, bytes.data());
+    region.offset = weights.add(region.root.node->name, bytes);
+  }
+  sized.packed_offsets.clear();
+  for (size_t s = 0; s < steps.size(); ++s) {
+    std::vector<size_t> offsets;
+    for (size_t i = 0; i < packed[s].size(); ++i)
+      offsets.push_back(weights.add(steps[s].node->name + "\n" + std::to_string(i), packed[s][i]));
+    sized.packed_offsets.push_back(std::move(offsets));
+    steps[s].kernels.packed.clear();  // they hold the unpacked weights
+  }
+}
+
+cl::Buffer upload(const ocl::Context& context, HostWeights& weights) {
+  std::vector<std::byte>& host = weights.bytes;
+  host.resize(std::max<size_t>(host.size(), 4));
+  return {context.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, host.size(), host.data()};
+}
+
+}  // namespace clinfer

@@ -1,0 +1,86 @@
+// Measuring the throughput of several numbers of streams.
+#include "engine/measure/stream_count.h"
+
+#include "engine/measure/clock.h"
+#include "engine/runtime/infer_request.h"
+#include "kernels/base/hash.h"
+
+namespace clinfer {
+
+namespace {
+
+// These numbers of streams are tried, each for kTrialSeconds; more are taken only if the throughput grows
+// by this factor.
+constexpr unsigned kTriedStreams[] = {1, 2, 4};
+constexpr double kTrialSeconds = 0.06;
+constexpr double kWorthMoreStreams = 1.03;
+
+// Key of the best number of streams: the device and the launches of one inference.
+std::string stream_key(const DeviceNetwork& network) {
+  std::string launches;
+  for (size_t s = 0; s < network.whole.plan.steps.size(); ++s) {
+    launches += network.whole.plan.steps[s].node->type;
+    for (size_t l = 0; l < network.whole.kernel_names[s].size(); ++l) {
+      launches += " " + network.whole.kernel_names[s][l];
+      for (const size_t items : network.whole.plan.steps[s].kernels.launches[l].global)
+        launches += " " + std::to_string(items);
+    }
+    launches += "\n";
+  }
+  const DeviceInfo& info = network.context->device.info;
+  return "throughput streams\n" + info.platform + "\n" + info.name + "\n" + info.driver + "\n" +
+         std::to_string(info.compute_units) + "\n" + hex(fnv1a(launches));
+}
+
+// Inferences a second with two requests a stream, as an application that keeps them all in flight.
+double measure_throughput(const std::shared_ptr<DeviceNetwork>& network) {
+  std::vector<std::unique_ptr<DeviceRequest>> requests;
+  for (unsigned i = 0; i < 2 * network->stream_count(); ++i)
+    requests.push_back(
+        std::make_unique<DeviceRequest>(network, network->stream(i % network->stream_count())));
+  for (const auto& request : requests) request->start(0);
+  for (const auto& request : requests) {  // the first round of each is not counted
+    request->wait({});
+    request->start(0);
+  }
+  size_t finished = 0;
+  const auto begin = Clock::now();
+  double seconds = 0;
+  do {
+    for (const auto& request : requests) {
+      request->wait({});
+      request->start(0);
+      ++finished;
+    }
+    seconds = seconds_since(begin);
+  } while (seconds < kTrialSeconds);
+  return static_cast<double>(finished) / seconds;
+}
+
+}  // namespace
+
+void choose_streams(const std::shared_ptr<DeviceNetwork>& network, const Progress& progress) {
+  const std::string key = stream_key(*network);
+  unsigned best = 0;
+  if (network->cache)
+    if (const auto stored = network->cache->load(key))
+      for (const unsigned streams : kTriedStreams)
+        if (stored->size() == 1 && stored->front() == streams) best = streams;
+  if (best == 0) {
+    double most = 0;
+    for (const unsigned streams : kTriedStreams) {
+      if (progress &&
+          !progress("measuring " + std::to_string(streams) + " streams", streams, kTriedStreams[2]))
+        throw Error(ErrorCode::cancelled, "compiling was cancelled");
+      network->make_streams(streams);
+      const double rate = measure_throughput(network);
+      if (rate < most * kWorthMoreStreams) break;  // more streams will not bring it back
+      best = streams;
+      most = rate;
+    }
+    if (network->cache) network->cache->store(key, {static_cast<unsigned char>(best)});
+  }
+  if (network->stream_count() != best) network->make_streams(best);
+}
+
+}  // namespace clinfer

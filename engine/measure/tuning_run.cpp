@@ -1,0 +1,224 @@
+// Measuring operations in the order of their time.
+#include "engine/measure/tuning_run.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/measure/clock.h"
+#include "engine/measure/noise.h"
+#include "engine/measure/trial_picture.h"
+#include "kernels/frames/preprocess.h"
+#include "tuning/tuner.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr int kTimedRuns = 3;
+constexpr double kLeastSeconds = 0.25;  // less of a budget is not worth starting on an operation
+constexpr size_t kAhead = 4;            // operations whose kernels are compiled in advance
+constexpr size_t kRelatives = 6;        // best points of earlier operations that a search tries
+
+// Seconds of one execution: the mean of `repeat`.
+double run_preprocess(DeviceNetwork& network, const OpDesc& desc, const TuningPoint& point,
+                      const TrialPicture& picture, int repeat) {
+  const KernelPlan plan = kPreprocessFamily.plan(desc, network.context->traits, point);
+  const cl::CommandQueue& queue = network.stream(0).queue;
+  const auto begin = Clock::now();
+  for (const KernelSpec& spec : plan.launches) {
+    cl::Kernel kernel = network.extra_kernel(spec);
+    bind_arguments(kernel, spec, [&](const Argument& argument) { return picture.find(argument); });
+    for (int i = 0; i < repeat; ++i) enqueue(queue, kernel, spec);
+  }
+  queue.finish();
+  return seconds_since(begin) / repeat;
+}
+
+double seconds_of_preprocess(DeviceNetwork& network, const OpDesc& desc, const TuningPoint& point) {
+  const TrialPicture picture(*network.context, desc);
+  run_preprocess(network, desc, point, picture, 1);  // builds it
+  return run_preprocess(network, desc, point, picture, kTimedRuns);
+}
+
+}  // namespace
+
+Error stopped_error(const Config& config) {
+  return Error(ErrorCode::cancelled, "tuning was stopped; what was measured is in " +
+                                         config.tuning_file + ", TUNING_CREATE goes on from there");
+}
+
+TuningRun::TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,
+                     std::vector<size_t> task_of, const TuningObserver& observer)
+    : config_(config),
+      bench_(bench),
+      network_(*bench.network),
+      traits_(network_.traits),
+      persistent_{traits_, network_.persistent_groups()},
+      tasks_(std::move(tasks)),
+      task_of_(std::move(task_of)),
+      observer_(observer),
+      request_(bench.network, network_.stream(0)),
+      programs_(*network_.context, {network_.cache.get(), config.max_num_threads, "", {}}) {
+  status_.layers = tasks_.size();
+  set_noise(request_, network_.inputs);
+}
+
+double TuningRun::seconds() const { return seconds_since(start_); }
+
+bool TuningRun::go_on() {
+  const std::lock_guard lock(mutex_);
+  status_.seconds = seconds();
+  if (!stopped_ && observer_ && !observer_(status_)) stopped_ = true;
+  return !stopped_;
+}
+
+void TuningRun::must_go_on() {
+  if (!go_on()) throw stopped_error(config_);
+}
+
+void TuningRun::measure(const std::function<void(const TuningTask&)>& measured) {
+  measured_ = measured;
+  order_by_time();
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    must_go_on();
+    if (config_.tuning_seconds > 0 && i > 0 && seconds() > config_.tuning_seconds) break;
+    // While one operation is measured, compilers work for the next ones; not on a CPU, where they
+    // would disturb the measuring.
+    if (!traits_.is_cpu) compile_ahead(i + 1 + kAhead);
+    if (tasks_[i].step == TuningTask::kNoStep)
+      measure_preprocess(tasks_[i]);
+    else
+      measure_step(tasks_[i]);
+  }
+}
+
+// Time is spent where time can be saved: what takes longest goes first and gets most of the budget.
+void TuningRun::order_by_time() {
+  std::vector<double> least(task_of_.size(), std::numeric_limits<double>::infinity());
+  request_.run_step_by_step([&](size_t) { must_go_on(); });
+  for (int i = 0; i < kTimedRuns; ++i) {
+    auto last = Clock::now();
+    request_.run_step_by_step([&](size_t s) {
+      least[s] = std::min(least[s], seconds_since(last));
+      must_go_on();
+      last = Clock::now();
+    });
+  }
+  for (size_t s = 0; s < least.size(); ++s) {
+    if (task_of_[s] == SIZE_MAX) continue;
+    tasks_[task_of_[s]].seconds += least[s];
+    left_ += least[s];
+  }
+  for (TuningTask& task : tasks_) {
+    if (task.step != TuningTask::kNoStep) continue;
+    task.seconds = seconds_of_preprocess(network_, *task.desc, task.problem->fallback.point);
+    left_ += task.seconds;
+    must_go_on();
+  }
+  std::stable_sort(tasks_.begin(), tasks_.end(),
+                   [](const TuningTask& a, const TuningTask& b) { return a.seconds > b.seconds; });
+}
+
+std::vector<KernelChoice> TuningRun::guesses_of(const TuningTask& task) {
+  std::vector<KernelChoice> guesses = task.problem->guesses;
+  for (const KernelChoice& choice : winners_[task.desc->type])
+    if (std::count(task.families.begin(), task.families.end(), choice.family) &&
+        index_in_space(choice, *task.desc, traits_) >= 0)
+      guesses.push_back(choice);
+  return guesses;
+}
+
+const PersistentPart* TuningRun::part_of(const TuningTask& task) const {
+  return task.step != TuningTask::kNoStep && bench_.parts[task.step] ? &persistent_ : nullptr;
+}
+
+void TuningRun::compile_ahead(size_t until) {
+  for (; wanted_ < std::min(until, tasks_.size()); ++wanted_) {
+    const TuningTask& task = tasks_[wanted_];
+    for (const KernelChoice& choice :
+         first_candidates(*task.desc, traits_, task.families, guesses_of(task)))
+      for (const ocl::Instantiation& program :
+           instantiate(choice.family->plan(*task.desc, traits_, choice.point), part_of(task)))
+        programs_.want(program);
+  }
+}
+
+// In the middle of an inference, after the step has run: its operands are in memory.
+void TuningRun::measure_step(const TuningTask& task) {
+  Node* node = network_.plan().steps[task.step].node;
+  request_.run_step_by_step([&](size_t s) {
+    if (s == task.step)
+      measure_task(task, [&](const Argument& argument) {
+        return argument.kind == Argument::Kind::input
+                   ? request_.buffer_of(node->inputs.at(argument.index))
+                   : request_.buffer_of({node, static_cast<int>(argument.index)});
+      });
+    must_go_on();
+  });
+}
+
+void TuningRun::measure_preprocess(const TuningTask& task) {
+  const TrialPicture picture(*network_.context, *task.desc);
+  run_preprocess(network_, *task.desc, task.problem->fallback.point, picture, 1);
+  measure_task(task, [&](const Argument& argument) { return picture.find(argument); });
+}
+
+void TuningRun::measure_task(const TuningTask& task, const CandidateRunner::Find& find) {
+  const std::vector<KernelChoice> guesses = guesses_of(task);
+  SearchLimits limits{0, config_.tuning_exhaustive};
+  if (config_.tuning_seconds > 0)
+    limits.seconds = std::max(
+        kLeastSeconds, (config_.tuning_seconds - seconds()) * task.seconds / std::max(left_, 1e-9));
+  left_ -= task.seconds;
+  {
+    const std::lock_guard lock(mutex_);
+    status_.layer = task.desc->name;
+    status_.tried = 0;
+    status_.default_ns = status_.best_ns = 0;
+  }
+  const std::function<bool()> goes_on = [this] { return go_on(); };
+  CandidateRunner runner(*network_.context, *task.desc, find, part_of(task), programs_,
+                         config_.max_num_threads, goes_on);
+  const SearchResult result = search(*task.desc, traits_, task.families, task.problem->fallback,
+                                     guesses, runner, limits, [&](const SearchProgress& progress) {
+                                       show_progress(progress);
+                                       return go_on();
+                                     });
+  {
+    const std::lock_guard lock(mutex_);
+    ++status_.index;
+    const double done = seconds(), all = config_.tuning_seconds;
+    status_.seconds_left = all > 0 ? std::max(0.0, all - done)
+                                   : done / static_cast<double>(status_.index) *
+                                         static_cast<double>(status_.layers - status_.index);
+  }
+  const bool had_time = result.tried > 0 || !result.failed.empty();
+  if (had_time) keep(task, result);
+}
+
+void TuningRun::show_progress(const SearchProgress& progress) {
+  const std::lock_guard lock(mutex_);
+  status_.tried = progress.tried;
+  status_.default_ns = progress.default_ns;
+  status_.best_ns = progress.best_ns;
+}
+
+void TuningRun::keep(const TuningTask& task, const SearchResult& result) {
+  TuningProblem& problem = *task.problem;
+  changed_ |= !(result.best == problem.choice);
+  std::vector<KernelChoice>& known = winners_[task.desc->type];
+  std::erase(known, result.best);
+  known.insert(known.begin(), result.best);
+  if (known.size() > kRelatives) known.pop_back();
+  problem.measured = true;
+  problem.source = LayerTuning::Source::measured;
+  problem.choice = result.best;
+  problem.partial = result.stopped;
+  problem.ns = result.best_ns;
+  problem.default_ns = result.default_ns;
+  problem.tried = result.tried;
+  problem.failed = result.failed;
+  measured_(task);
+}
+
+}  // namespace clinfer

@@ -1,0 +1,96 @@
+// One run of measurements: the kernels of several operations, on a bench.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/measure/bench.h"
+#include "engine/measure/candidate_runner.h"
+#include "engine/runtime/infer_request.h"
+
+namespace clinfer {
+
+// One tuning problem, shared by the layers with its key.
+struct TuningProblem {
+  std::string op, hash;
+  KernelChoice fallback, choice;
+  std::vector<KernelChoice> guesses;
+  LayerTuning::Source source = LayerTuning::Source::untuned;
+  bool has_choice = false, partial = false, measured = false, reverted = false;
+  std::string lapsed;
+  double ns = 0, default_ns = 0;
+  size_t tried = 0;
+  std::vector<std::pair<std::string, std::string>> failed;
+};
+
+// A problem to be measured: a step of the plan or a preprocess kernel.
+struct TuningTask {
+  static constexpr size_t kNoStep = SIZE_MAX;
+  TuningProblem* problem;
+  const OpDesc* desc;
+  std::vector<const KernelFamily*> families;
+  size_t step = kNoStep;  // the first of its layers
+  double seconds = 0;     // that all its layers take in one inference
+};
+
+// Used once, by one thread.
+class TuningRun {
+ public:
+  // `task_of`: the task of each step of the plan, SIZE_MAX for none. All references outlive the run.
+  TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,
+            std::vector<size_t> task_of, const TuningObserver& observer);
+
+  // Measures the tasks, those first that take longest, until the time of the configuration is over.
+  // Sets the choice of each problem, and calls `measured` after each. Throws Error, and
+  // Error{cancelled} once the observer has said no.
+  void measure(const std::function<void(const TuningTask&)>& measured);
+
+  bool stopped() const { return stopped_; }  // the observer has said no
+  bool changed() const { return changed_; }  // a problem has another choice than before
+  const TuningStatus& status() const { return status_; }
+
+ private:
+  bool go_on();
+  void must_go_on();
+  void order_by_time();
+  std::vector<KernelChoice> guesses_of(const TuningTask& task);
+  const PersistentPart* part_of(const TuningTask& task) const;
+  void compile_ahead(size_t until);
+  void measure_step(const TuningTask& task);
+  void measure_preprocess(const TuningTask& task);
+  void measure_task(const TuningTask& task, const CandidateRunner::Find& find);
+  void show_progress(const SearchProgress& progress);
+  void keep(const TuningTask& task, const SearchResult& result);
+  double seconds() const;
+
+  const Config& config_;
+  const Bench& bench_;
+  DeviceNetwork& network_;
+  const DeviceTraits& traits_;
+  const PersistentPart persistent_;
+  std::vector<TuningTask> tasks_;
+  std::vector<size_t> task_of_;
+  const TuningObserver& observer_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  DeviceRequest request_;
+  ocl::ProgramBuilder programs_;
+  std::function<void(const TuningTask&)> measured_;
+  // The best kernels of earlier operations, by type: often they are the best of the next one too.
+  std::map<std::string, std::vector<KernelChoice>> winners_;
+  size_t wanted_ = 0;  // tasks whose kernels are compiled or on their way
+  double left_ = 0;    // seconds that the tasks not yet measured take in one inference
+  bool changed_ = false;
+  std::mutex mutex_;  // guards what follows: builds run on several threads, each asks go_on()
+  bool stopped_ = false;
+  TuningStatus status_;
+};
+
+// The error that ends a run whose observer said no.
+Error stopped_error(const Config& config);
+
+}  // namespace clinfer

@@ -1,0 +1,136 @@
+// Running state of a network on a device.
+#include "engine/runtime/device_network.h"
+
+#include <algorithm>
+
+namespace clinfer {
+
+ocl::ArgumentPlace SizedPlan::place_of(const Edge& edge) const {
+  const Region& region = plan.region_of(edge);
+  const TensorDesc& desc = edge.node->outputs[edge.port].desc;
+  return {
+      static_cast<int>(region.memory),
+      static_cast<int64_t>(region.offset) + desc.offset * static_cast<int64_t>(size_of(desc.type))};
+}
+
+ocl::ArgumentPlace SizedPlan::place_of(size_t step, const Argument& argument) const {
+  Node* const node = plan.steps[step].node;
+  switch (argument.kind) {
+    case Argument::Kind::input:
+      return place_of(node->inputs[argument.index]);
+    case Argument::Kind::output:
+      return place_of({node, static_cast<int>(argument.index)});
+    case Argument::Kind::packed:
+      return {static_cast<int>(Memory::weights),
+              static_cast<int64_t>(packed_offsets[step][argument.index])};
+    default:
+      return {static_cast<int>(Memory::stream),
+              static_cast<int64_t>(plan.stream_bytes - plan.workspace_bytes)};
+  }
+}
+
+const PersistentSteps* SizedPlan::persistent_at(size_t step) const {
+  for (const PersistentSteps& steps : persistent)
+    if (steps.first == step) return &steps;
+  return nullptr;
+}
+
+size_t SizedPlan::kernel_count() const {
+  size_t count = plan.kernel_count();
+  for (const PersistentSteps& steps : persistent)
+    for (size_t s = steps.first; s < steps.end; ++s) count -= plan.steps[s].kernels.launches.size();
+  return count + persistent.size();
+}
+
+const SizedPlan& DeviceNetwork::plan_for(size_t images) const {
+  const auto found = images == 0 ? partial.end() : partial.lower_bound(images);
+  return found == partial.end() ? whole : found->second;
+}
+
+size_t DeviceNetwork::request_bytes() const {
+  size_t most = whole.plan.request_bytes;
+  for (const auto& [images, sized] : partial) most = std::max(most, sized.plan.request_bytes);
+  return most;
+}
+
+// On a CPU each stream has cores of its own: streams that share all cores move every activation
+// between their caches.
+void DeviceNetwork::make_streams(unsigned count) {
+  streams_.clear();
+  std::vector<cl::Device> parts;
+  if (!exclusive) parts = ocl::parts(context->device, count);
+  size_t stream_bytes = whole.plan.stream_bytes;
+  for (const auto& [images, sized] : partial)
+    stream_bytes = std::max(stream_bytes, sized.plan.stream_bytes);
+  for (unsigned i = 0; i < count; ++i) {
+    auto stream = std::make_unique<Stream>();
+    stream->queue =
+        exclusive ? exclusive->queue
+                  : ocl::create_queue(*context, parts.empty() ? context->device.device : parts[i],
+                                      hints, options.perf_count);
+    stream->memory =
+        cl::Buffer(context->context, CL_MEM_READ_WRITE, std::max<size_t>(stream_bytes, 4));
+    if (!whole.persistent.empty())
+      stream->barrier_counter =
+          cl::Buffer(context->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                     sizeof stream->barriers_passed, &stream->barriers_passed);
+    streams_.push_back(std::move(stream));
+  }
+}
+
+unsigned DeviceNetwork::persistent_groups() const {
+  return share ? share->groups() / stream_count() : 1;
+}
+
+cl::Kernel DeviceNetwork::extra_kernel(const KernelSpec& spec) {
+  const ocl::Instantiation instantiation = ocl::instantiate(spec);
+  const std::lock_guard lock(mutex_);
+  auto& programs = extra_[instantiation.kernel_name];
+  if (!programs)
+    programs = ocl::Programs::build(*context, {&instantiation, 1},
+                                    {cache.get(), 1, options.sources_dumps_dir, {}});
+  return programs->kernel(instantiation.kernel_name);
+}
+
+TuningPoint DeviceNetwork::preprocess_point(size_t input, PictureKind kind) const {
+  const auto found = preprocess_points.find({input, kind});
+  return found != preprocess_points.end() ? found->second : default_preprocess_point();
+}
+
+TuningPoint DeviceNetwork::default_preprocess_point() const {
+  return kPreprocessFamily.heuristic({}, traits);
+}
+
+void DeviceNetwork::add_times(const std::vector<double>& device_ns,
+                              const std::vector<double>& host_ns) {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < device_ns.size(); ++i) {
+    device_ns_[i] += device_ns[i];
+    host_ns_[i] += host_ns[i];
+  }
+  ++inferences_;
+}
+
+void DeviceNetwork::clear_times() {
+  const std::lock_guard lock(mutex_);
+  device_ns_.assign(whole.plan.steps.size(), 0);
+  host_ns_.assign(whole.plan.steps.size(), 0);
+  inferences_ = 0;
+}
+
+std::vector<StepProfile> DeviceNetwork::profile() const {
+  if (!options.perf_count)
+    throw Error(ErrorCode::bad_argument, "performance counters were not enabled (PERF_COUNT=YES)");
+  const std::lock_guard lock(mutex_);
+  std::vector<StepProfile> profile;
+  const double n = std::max<double>(1, static_cast<double>(inferences_));
+  for (size_t s = 0; s < whole.plan.steps.size(); ++s) {
+    const Step& step = whole.plan.steps[s];
+    profile.push_back({step.node->name, step.node->type,
+                       step.family ? to_string(KernelChoice{step.family, step.point}) : "host",
+                       device_ns_[s] / n / 1e3, host_ns_[s] / n / 1e3});
+  }
+  return profile;
+}
+
+}  // namespace clinfer

@@ -1,0 +1,135 @@
+// A network on one device, ready to run: plans, programs, weights, streams. Requests run it, and
+// measurements use it as their bench. engine/compile builds it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/ocl/dmabuf.h"
+#include "engine/ocl/persistent.h"
+#include "engine/ocl/programs.h"
+#include "engine/ocl/queue.h"
+#include "engine/ocl/va_sharing.h"
+#include "engine/plan/plan.h"
+#include "engine/runtime/frames/picture_planes.h"
+#include "engine/runtime/launch.h"
+#include "kernels/frames/preprocess.h"
+
+namespace clinfer {
+
+// One in-order queue with the activation memory that its requests share, one after the other.
+struct Stream {
+  cl::CommandQueue queue;
+  cl::Buffer memory;
+  std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
+  // Of persistent kernels: the arrival counter of their grid-wide barrier, and its value once all
+  // launches so far have run.
+  cl::Buffer barrier_counter;
+  cl_uint barriers_passed = 0;
+  // When an inference on it was last seen to be finished, and whether one was given up since.
+  std::atomic<std::chrono::steady_clock::time_point> last_finished{};
+  std::atomic<bool> given_up{false};
+};
+
+// Steps that one persistent kernel computes.
+struct PersistentSteps {
+  size_t first, end;
+  ocl::PersistentKernel kernel;
+  cl::Buffer list;
+};
+
+// The plan for a number of images, with what its launches refer to.
+struct SizedPlan {
+  Plan plan;
+  std::shared_ptr<const ocl::Programs> programs;
+  std::vector<std::vector<std::string>> kernel_names;  // by step and launch
+  // Bytes in the weights, by step and packed constant.
+  std::vector<std::vector<size_t>> packed_offsets;
+  std::vector<PersistentSteps> persistent;  // instead of launches of their own
+
+  // Where an argument of a step lies: in the memory of the stream (0), of the request (1), or in
+  // the weights (2), as Memory counts them.
+  ocl::ArgumentPlace place_of(const Edge& edge) const;
+  ocl::ArgumentPlace place_of(size_t step, const Argument& argument) const;
+  // The persistent kernel that a step begins; nullptr: it has launches of its own.
+  const PersistentSteps* persistent_at(size_t step) const;
+  size_t kernel_count() const;
+};
+
+// How requests use a network; the names are those of Config.
+struct RunOptions {
+  bool perf_count = false;
+  bool half_outputs = false;
+  bool waits_asleep = false;  // Config::throttle is low
+  std::chrono::milliseconds device_timeout{0};
+  std::string sources_dumps_dir = {};
+};
+
+// The data members are set while the network is built and are constant once applications have
+// requests. Streams may be made anew while there are no requests. The functions may be called by any
+// thread.
+class DeviceNetwork {
+ public:
+  RunOptions options;
+  std::string name;           // the model's, for messages
+  std::string largest_layer;  // the layer that computes most, with its work, for messages; or empty
+  std::shared_ptr<const ocl::ExclusiveQueue> exclusive;  // or none
+  std::shared_ptr<const ocl::Context> context;
+  DeviceTraits traits;  // the context's, as kernels are chosen for this network's streams
+  ocl::QueueHints hints;
+  std::unique_ptr<const ocl::DmabufSharing> dmabufs;
+  std::unique_ptr<ocl::ProgramCache> cache;  // or none
+  std::vector<Port> inputs, outputs;
+  std::vector<Port> network_inputs;     // as the plan has them
+  std::optional<PictureInput> picture;  // the input that is given as planes
+  SizedPlan whole;
+  std::map<size_t, SizedPlan> partial;  // of less than a batch, by images
+  // Of the device, for persistent kernels that need it.
+  std::shared_ptr<const ocl::GroupShare> share;
+  cl::Buffer weights;
+  std::map<std::pair<size_t, PictureKind>, TuningPoint> preprocess_points;  // by network input
+
+  // Replaces the streams, while there are no requests.
+  void make_streams(unsigned count);
+  unsigned stream_count() const { return static_cast<unsigned>(streams_.size()); }
+  Stream& stream(size_t index) const { return *streams_[index]; }
+
+  const Plan& plan() const { return whole.plan; }  // of a whole batch
+  // The smallest that computes `images` of a batch; 0: all.
+  const SizedPlan& plan_for(size_t images) const;
+  size_t request_bytes() const;  // that any of the plans needs
+  // Work-groups of a persistent kernel: the kernels of all streams run at the same time.
+  unsigned persistent_groups() const;
+  // The best tuning point to convert frames of a kind into a network input.
+  TuningPoint preprocess_point(size_t input, PictureKind kind) const;
+  TuningPoint default_preprocess_point() const;
+  // Whether the device fetches frames faster from frame memory than from other host memory.
+  bool wants_frame_memory() const {
+    return !context->traits.is_cpu && !context->device.info.is_integrated;
+  }
+  bool fetches_from(const FrameMemory& memory) const;
+  // A kernel outside the plan (preprocessing), built at its first use and kept.
+  cl::Kernel extra_kernel(const KernelSpec& spec);
+
+  // Adds the times of one finished inference, in nanoseconds per step.
+  void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns);
+  void clear_times();
+  // Mean times per step; throws Error{bad_argument} unless perf_count was set.
+  std::vector<StepProfile> profile() const;
+
+ private:
+  std::vector<std::unique_ptr<Stream>> streams_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
+  std::vector<double> device_ns_, host_ns_;
+  size_t inferences_ = 0;
+};
+
+}  // namespace clinfer

@@ -288,8 +288,8 @@ RowScan scan(const T* elements, size_t rows, size_t width, float threshold) {
   const auto farther = [=](auto so_far, T value) {
     return is_finite(value) ? std::max(so_far, magnitude(value)) : so_far;
   };
-  // What a device has written is in no cache. Lines that follow one another come several times as
-  // fast as lines apart, so where rows are short, all of them are fetched.
+  // Memory that a device has written is in no cache. Consecutive cache lines load several times as
+  // fast as scattered ones, so all lines of short rows are prefetched.
   constexpr size_t kLine = 64, kShortRow = 6 * kLine, kAhead = 4096;  // bytes
   const size_t row_bytes = width * sizeof(T);
   const size_t step = row_bytes <= kShortRow ? kLine : row_bytes;

@@ -77,7 +77,7 @@ class Candidates {
   // x_min, y_max > y_min, a label from 0 on.
   void add(float x_min, float y_min, float x_max, float y_max, float score, double label,
            size_t row = 0);
-  // The same from centre and size.
+  // As add(), from centre and size.
   void add_centered(float x, float y, float width, float height, float score, double label,
                     size_t row = 0) {
     add(x - width / 2, y - height / 2, x + width / 2, y + height / 2, score, label, row);
@@ -171,8 +171,8 @@ struct GridLevel {
 std::optional<std::vector<GridLevel>> grid_levels(const ModelFacts& facts, int64_t rows,
                                                   int per_cell);
 
-// What a walk over rows of `width` elements (four numbers of a box, a score, ...) tells. One walk,
-// since tables are larger than caches near the core and each row is another line of them.
+// Statistics of rows of `width` elements (four numbers of a box, a score, ...), collected in one
+// pass: tables are larger than the caches near the core, and each row is in another cache line.
 struct RowScan {
   float first_reach = 0, reach = 0;  // largest finite magnitude in the first column, in all four
   std::vector<size_t> likely;        // rows whose score is at least the threshold, in order

@@ -92,7 +92,7 @@ struct PictureMap {
   std::vector<std::string> labels;  // of classes, by label_id; empty: unknown
 };
 
-// What is written on the picture, or on the region that was inferred.
+// Text that was recognised in the picture, or in the region that was inferred.
 struct RecognizedText {
   std::string attribute;  // the output's name
   std::string text;       // UTF-8
@@ -129,7 +129,7 @@ struct DecodeSettings {
   bool attach_tensors = false;  // the raw tensors beside what was decoded
 };
 
-// What is known of a model before it runs.
+// Facts that are known about a model before it runs.
 struct OutputFacts {
   std::string name;
   std::vector<std::string> aliases;  // further names of the tensor
@@ -179,7 +179,7 @@ struct Match {
   std::string reason;  // why, or why not
   Decode decode;       // set unless fit is no
   std::optional<PictureDefaults> picture = {};
-  // What was taken for granted although nothing says it, one line each with how to set it.
+  // Assumptions that no file states, one line each with how to set it.
   std::vector<std::string> assumptions = {};
   size_t classes = 0;         // that the outputs tell apart; 0: they do not say
   bool from_one = false;      // label_id counts from 1

@@ -22,7 +22,7 @@ std::string describe_inputs(const Model& model) {
   return text;
 }
 
-// What a further input is, going by its name and size: picture size for detectors, so that boxes
+// The value of a further input, by its name and size: the picture size for detectors, so that boxes
 // come out in pixels of the network's input; sequence marks for recognisers.
 Tensor constant_input(const Port& port, const ImageShape& image, const Model& model) {
   const int64_t n = count(port.shape);
@@ -135,7 +135,7 @@ std::shared_ptr<const Gallery> read_gallery(const ModelOptions& options, const M
   return gallery;
 }
 
-// What a vector is nearest to, as an attribute beside it.
+// Adds the gallery's nearest name to each vector, as an attribute.
 void look_up(const Gallery& gallery, const DecodeSettings& settings, Results& results) {
   for (const Embedding& embedding : results.embeddings)
     if (const auto nearest = gallery.nearest(embedding.values);

@@ -1,5 +1,5 @@
-// What a model means: which input takes the picture and how, what the other inputs get, how the
-// outputs are read.
+// The interpretation of a model: which input takes the picture and how, the values of the other
+// inputs, and how the outputs are read.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace clinfer {
 enum class ResizeChoice { automatic, stretch, letterbox, crop };
 enum class ColorChoice { automatic, bgr, rgb, gray };
 
-// What a user says about a model. Empty and automatic: left to the model, the files beside it and
-// what its family is known for.
+// A user's statements about a model. Empty or automatic values are taken from the model, the files
+// beside it, or the usual values of its family.
 struct ModelOptions {
   std::string model;  // path of a file, or of a folder that holds one
   // "WxH", "frames=T" or "INDEX_OR_NAME=D,D,...", several separated by ';'
@@ -67,17 +67,17 @@ Network describe_network(const ModelOptions& options);
 // Of ModelOptions::reshape. Throws Error{bad_argument}.
 InputShapes input_shapes(const ModelOptions& options);
 
-// The same for a model in memory.
+// As above, for a model in memory.
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options);
 
-// Decodes one inference. What contradicts the head gives raw tensors and no objects; a head that
-// all of the first inferences contradict is dropped. Returns a line for the user at the first
+// Decodes one inference. Outputs that contradict the head give raw tensors and no objects; a head
+// that all of the first inferences contradict is dropped. Returns a line for the user at the first
 // contradiction and when the head is dropped, else "". Safe to use from any thread.
 std::string read_outputs(const Network& network, std::span<const Tensor> outputs,
                          const DecodeSettings& settings, bool attach_tensors, Results& results);
 
-// What the model's inputs and outputs are, every head with its fit and reason, and where each fact
-// came from; several lines.
+// Describes in several lines the model's inputs and outputs, every head with its fit and reason,
+// and the source of each fact.
 std::string explain(const Network& network);
 
 // "1.5" or "1,2,3" (brackets allowed); empty text gives nothing. Throws Error{bad_argument} naming

@@ -64,7 +64,7 @@ class Picture {
       if (!value(key).empty()) stated_ = true;
     for (const char* option : {"mean_values", "scale_values", "scale", "reverse_input_channels"})
       if (converted_with(model, option)) stated_ = true;
-    // What a family takes counts as a whole, where nothing at all is stated.
+    // The values of a family count all together, and only where nothing at all is stated.
     if (!stated_ && family) family_ = *family;
     // An input of integers takes pixels as they are.
     if (family_ && !is_float(type)) family_->mean = {0}, family_->scale = {1};

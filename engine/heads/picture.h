@@ -18,7 +18,7 @@ struct ImageShape {
 };
 ImageShape image_shape(const Port& port);
 
-// What is stated, by model_info's keys, and where (source of a key: "model_info", a file's name).
+// Stated facts by model_info's keys, and the source of each ("model_info" or a file's name).
 struct StatedFacts {
   std::map<std::string, std::string> info, sources;
   std::string source_of(const std::string& key) const;

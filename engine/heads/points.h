@@ -15,7 +15,7 @@ struct PointShape {
 // model_info's kpt_shape ("17,3"); count 0 where nothing is stated.
 PointShape stated_points(const ModelFacts& facts);
 
-// What is stated, else `elements` numbers as points of three.
+// The stated shape, else `elements` numbers as points of three.
 PointShape points_of(const ModelFacts& facts, size_t elements);
 
 // The skeleton that so many points mean, where it is known.

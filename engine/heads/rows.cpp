@@ -54,8 +54,8 @@ Floats values_of(const RowsOutput& rows, std::span<const Tensor> outputs) {
   return Floats(outputs[rows.output]);
 }
 
-// What the first columns of rows tell about boxes: how far they reach, and whether four numbers can
-// be corners. Rows of zeros say nothing.
+// Statistics of the first columns of rows, as evidence of boxes: their range, and whether four
+// numbers can be corners. Rows of zeros are ignored.
 struct BoxScan {
   float reach = 0;
   size_t rows = 0, ordered = 0;

@@ -1,6 +1,6 @@
-// What a line of text, or a license plate, says: scores of characters in steps from left to right,
-// where a character that repeats counts once and the blank separates (CTC); or characters that the
-// graph has picked already. The dictionary is the labels, one character each.
+// Recognition of a line of text or a license plate: scores of characters in steps from left to
+// right, where a character that repeats counts once and the blank separates (CTC); or characters
+// that the graph has picked already. The dictionary is the labels, one character each.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

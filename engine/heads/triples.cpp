@@ -30,7 +30,7 @@ bool is_label_name(const OutputFacts& output) {
   return name_has(output, {"label", "class", "cls"}) && !is_score_name(output);
 }
 bool is_box_name(const OutputFacts& output) { return name_has(output, {"box", "dets"}); }
-// What a graph gives before its suppression.
+// Names of outputs that precede a graph's non-maximum suppression.
 bool is_raw_name(const OutputFacts& output) {
   return has_word(output, {"raw"}) || name_has(output, {"anchor", "multiclass"});
 }

@@ -1,6 +1,6 @@
 // YOLO heads whose boxes are rows of one output with an objectness: v5 and v7 (three anchors a
-// cell, decoded; with mask coefficients, key points or face points behind), YOLOX (cells with raw
-// offsets) and v6 (cells, decoded).
+// cell, decoded; with mask coefficients, key points or face points after these), YOLOX (cells with
+// raw offsets) and v6 (cells, decoded).
 #include <algorithm>
 
 #include "engine/heads/common.h"
@@ -27,7 +27,7 @@ std::optional<RowTable> find_table(const ModelFacts& facts, int per_cell) {
   return std::nullopt;
 }
 
-// What stands where in a row: box and objectness in front, then classes and the rest.
+// The columns of a row: box and objectness in front, then classes and the rest.
 struct RowLayout {
   size_t classes_at = 5, classes = 0;
   size_t masks = 0, masks_at = 0;  // coefficients

@@ -34,7 +34,7 @@ std::optional<CellOutput> find_cells(const ModelFacts& facts) {
 struct Layout {
   Task task = Task::detect;
   Fit fit = Fit::possible;
-  size_t classes = 0, extra = 0;  // columns behind the classes
+  size_t classes = 0, extra = 0;  // columns after the classes
   std::string why;
   std::vector<std::string> assumptions;
   bool guessed = false;  // by what is usual: the values must agree
@@ -63,7 +63,7 @@ const char* name_of(Task task) {
   return "detect";
 }
 
-// How many columns a task adds behind the classes, where that is known.
+// How many columns a task adds after the classes, where that is known.
 std::optional<size_t> extra_of(const ModelFacts& facts, Task task, size_t columns,
                                const std::optional<Prototypes>& prototypes) {
   const size_t room = columns - 5;
@@ -80,8 +80,8 @@ std::optional<size_t> extra_of(const ModelFacts& facts, Task task, size_t column
   return extra >= 6 && extra % 3 == 0 ? std::optional(extra) : std::nullopt;
 }
 
-// What the columns are, by what is stated, the prototypes, the number of labels, and at last by
-// what is usual.
+// Determines the columns from stated facts, the prototypes, the number of labels, and last from the
+// usual layout.
 Layout settle(const ModelFacts& facts, const CellOutput& cells,
               const std::optional<Prototypes>& prototypes) {
   const size_t columns = cells.columns, labels = facts.labels.size();

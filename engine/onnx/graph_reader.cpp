@@ -87,7 +87,7 @@ void GraphReader::read(const onnx::GraphProto& graph) {
         throw Error(error.code(), "initialiser \"" + printable(name) + "\": " + error.what());
       }
     };
-    // What is an input of a body, too, is only its default.
+    // An initialiser of the name of a body's input is only that input's default.
     if (!values_.contains(name) && !initialisers_.emplace(name, value).second)
       bad_node("two initialisers have the name \"" + printable(name) + "\"");
   };

@@ -1,4 +1,4 @@
-// What a model's metadata_props say about its pictures and labels.
+// Facts about pictures and labels in a model's metadata_props.
 #pragma once
 
 #include <cstdint>

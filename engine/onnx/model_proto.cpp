@@ -24,7 +24,7 @@ constexpr int kDeepest = 64;                         // messages inside messages
 // The messages of the schema that hold others.
 enum class Kind { model, graph, function, node, attribute, leaf };
 
-// What kind of message the field of a message holds; leaf: none that holds others, or no message.
+// The kind of message that a field holds; leaf: a message without further messages, or no message.
 Kind kind_of(Kind parent, int field) {
   switch (parent) {
     case Kind::model:
@@ -43,8 +43,8 @@ Kind kind_of(Kind parent, int field) {
   return Kind::leaf;
 }
 
-// False where the bytes are no such message. What has a length counts as a message: of what is a
-// string or a number list there are few.
+// False where the bytes are no such message. Every field with a length counts as a message: there
+// are few strings and lists of numbers among them.
 bool count_messages(CodedInputStream& in, Kind kind, int depth, int64_t& messages) {
   while (const uint32_t tag = in.ReadTag()) {
     if (WireFormatLite::GetTagWireType(tag) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {

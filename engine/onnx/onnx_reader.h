@@ -25,11 +25,11 @@ struct OnnxModel {
 // Reads the model and, from its folder, its external data. Floats of all types are f32 in the
 // graph. Open dimensions of inputs get what `wanted` says; else the batch becomes 1 and a picture
 // the size that the model's metadata say (Ultralytics' imgsz), and a note says so; others are
-// refused. What the file states stays. Operations
-// that are not supported are collected and named in one Error{unsupported}. Throws
-// Error{not_found, bad_model, unsupported}: `file: node "x" (Conv, opset 13): what is wrong`.
+// refused. Stated dimensions stay. Operations that are not supported are collected and named in one
+// Error{unsupported}. Throws Error{not_found, bad_model, unsupported}:
+// `file: node "x" (Conv, opset 13): what is wrong`.
 OnnxModel read_onnx(const std::string& path, const InputShapes& wanted = {});
-// The same from memory (fuzzing, tests); external data are refused.
+// As above, from memory (fuzzing, tests); external data are refused.
 OnnxModel read_onnx(std::span<const std::byte> bytes, const std::string& where,
                     const InputShapes& wanted = {});
 

@@ -51,7 +51,7 @@ Edge counted(OnnxNode& n, int64_t count) {
   return n.ints(numbers);
 }
 
-// 0 where a query sees a key, by their positions: none behind it, or only those in a window.
+// 0 where a query sees a key, by their positions: no later one, or only those in a window.
 // `before`: how many keys come before the first query, one number or one for each image.
 Edge position_mask(OnnxNode& n, int64_t queries, int64_t keys, const Edge& before) {
   const Edge key = counted(n, keys),

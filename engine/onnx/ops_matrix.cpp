@@ -21,7 +21,7 @@ void matmul(OnnxNode& n) { n.out(n.matmul(n.in(0), n.in(1))); }
 void gemm(OnnxNode& n) {
   const float alpha = n.float_of("alpha", 1.f), beta = n.float_of("beta", 1.f);
   Edge a = n.in(0);
-  // The first versions join the dimensions behind the first.
+  // The first versions join the dimensions after the first.
   if (n.rank(a) != 2) a = n.reshape(a, {0, -1});
   Edge y = n.matmul(a, n.in(1), n.int_of("transA", 0) != 0, n.int_of("transB", 0) != 0);
   const ElementType type = n.type(y);

@@ -1,4 +1,4 @@
-// What moves values and computes nothing: shapes, slices, pads, blocks.
+// Operations that move values and compute nothing: shapes, slices, pads, blocks.
 #include <algorithm>
 #include <limits>
 #include <numeric>

@@ -28,7 +28,7 @@ Edge reordered(OnnxNode& n, const Edge& e, const std::vector<int64_t>& order) {
   return n.concat(parts, 1);
 }
 
-// Biases of input and state, added; of a GRU that resets behind its product, the last gate's two
+// Biases of input and state, added; of a GRU that resets after its product, the last gate's two
 // stay apart.
 Edge bias_of(OnnxNode& n, const Recurrent& kind, int64_t directions, int64_t hidden,
              bool reset_after) {

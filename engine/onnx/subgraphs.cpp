@@ -1,5 +1,5 @@
-// If, Loop and Scan: operations with graphs inside. What runs a known number of times is written
-// out later, by the passes; a branch that is known is written in place here.
+// If, Loop and Scan: operations with graphs inside. The passes later unroll loops that run a known
+// number of times; a branch that is known is written in place here.
 #include "engine/onnx/graph_reader.h"
 
 namespace clinfer {

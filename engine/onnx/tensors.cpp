@@ -13,7 +13,7 @@ namespace clinfer {
 
 namespace {
 
-// Those that the schema of ONNX 1.12 does not name yet.
+// Element types that the schema of ONNX 1.12 does not name yet.
 constexpr int kUint4 = 21, kInt4 = 22;
 constexpr int64_t kMostSparse = int64_t{1} << 26;  // elements of a sparse tensor written out
 

@@ -12,8 +12,8 @@
 
 namespace clinfer {
 
-// What the graph makes of TensorProto's data_type: f16, bf16 and f64 become f32, 4-bit integers
-// bytes. Throws Error{unsupported} for strings, complex numbers and floats of 8 bits.
+// The graph's element type for TensorProto's data_type: f16, bf16 and f64 become f32, 4-bit
+// integers bytes. Throws Error{unsupported} for strings, complex numbers and floats of 8 bits.
 ElementType onnx_type(int data_type);
 
 class OnnxTensors {

@@ -1,4 +1,4 @@
-// What convolutions and pooling have in common: windows that move over pictures.
+// Windows that move over pictures, as convolutions and poolings have them.
 #pragma once
 
 #include <string>

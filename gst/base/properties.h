@@ -31,7 +31,7 @@ inline constexpr auto kReady =
     static_cast<GParamFlags>(G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY);
 inline constexpr auto kPlaying = static_cast<GParamFlags>(
     G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING);
-// The same, for numbers and switches that a GstControlBinding may drive.
+// As kPlaying, for numbers and switches that a GstControlBinding may drive.
 inline constexpr auto kControllable = static_cast<GParamFlags>(kPlaying | GST_PARAM_CONTROLLABLE);
 
 // A property that is a member; the type carries which one. Its Property is one of that struct, or
@@ -196,8 +196,8 @@ void sync_controllers(GstElement* element, const GstSegment& segment, GstBuffer*
 void warn_of_fixed_property(GstElement* element, const GParamSpec* spec, const GValue* in_force,
                             const char* until);
 
-// The same where `wanted` differs from `in_force` and the property cannot change while playing. To
-// be called without locks, since the application may answer the message at once.
+// As above, for each property whose value in `wanted` differs from `in_force` and that cannot
+// change while playing. Call it without locks: the application may answer the message at once.
 template <typename Values>
 void warn_unless_in_force(GstElement* element, const Property<Values>& property,
                           const Values& wanted, const Values& in_force,

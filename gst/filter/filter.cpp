@@ -145,7 +145,7 @@ std::optional<PictureSize> output_size(GstBaseTransform* transform, const GstStr
   return model.output();
 }
 
-// What both sides share, for caps of the other one.
+// The fields that both pads' caps share, to build the caps of the other pad.
 GstStructure* other_side(const GstStructure* one) {
   GstStructure* other = gst_structure_new_empty("video/x-raw");
   for (const char* field : {"framerate", "pixel-aspect-ratio", "interlace-mode"})
@@ -210,7 +210,7 @@ gboolean start(GstBaseTransform* transform) {
     const FilterSettings settings = settings_of(transform);
     if (settings.model.empty())
       throw clinfer::Error{clinfer::ErrorCode::bad_argument, "no model: set model=FILE.xml"};
-    // What is wrong with the model is told before data flow.
+    // Faults of the model are reported before data flow.
     if (!clinfer::follows_frame(settings)) remember(transform, PictureModel(settings, {}));
     return TRUE;
   });
@@ -225,7 +225,7 @@ gboolean stop(GstBaseTransform* transform) {
   return TRUE;
 }
 
-// Whatever the buffers of the other side hold: planes may be padded.
+// The size follows from the caps, not from the other side's buffers: their planes may be padded.
 gboolean transform_size(GstBaseTransform*, GstPadDirection, GstCaps*, gsize, GstCaps* other,
                         gsize* size) {
   GstVideoInfo info;

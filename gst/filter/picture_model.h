@@ -11,7 +11,7 @@
 
 namespace clinfer {
 
-// What the numbers of the output picture mean.
+// The range of the output picture's numbers.
 enum class OutputRange { automatic, byte, unit, signed_unit };  // 0..255, 0..1, -1..1
 
 struct FilterSettings : ModelOptions {
@@ -33,9 +33,9 @@ class PictureModel {
   PictureModel(const FilterSettings& settings, PictureSize frame);
 
   PictureSize output() const { return output_; }
-  // Who holds it spares others who read the same file the reading.
+  // As long as anyone holds the model, others that read the same file get it without reading.
   std::shared_ptr<const Model> model() const { return network_.model; }
-  // What was guessed, for the user, with how to set it; more may come with the first picture.
+  // Guesses to report to the user, with how to set each; more may come with the first picture.
   std::vector<std::string> take_notices();
 
   // Builds the programs. Throws Error.

@@ -371,7 +371,7 @@ bool Element::set_caps(const GstEvent* event) {
                         ("frames are interlaced (%s); both fields are inferred as one picture",
                          gst_video_interlace_mode_to_string(mode)),
                         ("put a deinterlacer before clinfer where objects move"));
-  // What upstream says of its display saves the wait for the first frame.
+  // If upstream names its display, there is no need to wait for the first frame.
   std::shared_ptr<const SurfaceDisplay> display;
   if constexpr (kHaveSurfaces)
     if (has_surfaces_ && take_surfaces_) display = find_display(self_, sink_);
@@ -459,7 +459,7 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
   flush_partial_batch();
   Item item;
   item.event = std::move(event);
-  // What is sticky comes again after a flush: upstream must not take it for refused.
+  // A sticky event is sent again after a flush: upstream must not believe that it was refused.
   return queue_.push_other(item) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
 }
 
@@ -611,7 +611,7 @@ void Element::decode(Job& job, FrameResult& result,
     part.region = inference->region.index;
     rects.push_back(inference->region.rect);
     if (!job.rules->has_tiles()) continue;
-    // What is said of a tile is not said of the picture.
+    // Results about a tile as a whole do not apply to the picture.
     Results objects;
     std::swap(objects.detections, part.results.detections);
     std::swap(objects, part.results);

@@ -24,7 +24,7 @@ class FairShare {
   using Clock = std::chrono::steady_clock;
   using Duration = Clock::duration;
 
-  // What the device has to do already, and what one more image adds to that.
+  // The device's outstanding work, and the work that one more image adds.
   struct Load {
     Duration backlog{};    // until a frame that comes now would begin
     Duration per_image{};  // zero: not known yet

@@ -59,7 +59,7 @@ class ModelLoader {
   void use(std::shared_ptr<const Session> session);
   // Cancels the compilation under way and waits for its end, which takes less than a second.
   void stop();
-  // The same, and drops the session; nothing is started then.
+  // As above, and drops the session; starts nothing.
   void reset();
 
   // Whether start() or use() was called since the last reset(), and for which display.

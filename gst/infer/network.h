@@ -1,4 +1,4 @@
-// What the element's properties make of a network: thresholds and the engine's configuration.
+// Thresholds and the engine's configuration, from the element's properties.
 #pragma once
 
 #include <string>

@@ -20,8 +20,8 @@ class ObjectRules {
   // Throws Error{bad_argument} that names the property and what it takes.
   explicit ObjectRules(const Settings& settings);
 
-  // What the network gets of a frame, in pixels of it: tiles or regions, else nothing, which means
-  // the whole frame or the regions on the buffer.
+  // The parts of a frame that the network gets, in pixels of the frame: tiles or regions. Empty:
+  // the whole frame, or the regions on the buffer.
   std::vector<Rect> parts(const Rect& visible) const;
   bool has_regions() const { return !regions_.empty(); }
   bool has_tiles() const { return tiles_.has_value(); }

@@ -14,7 +14,7 @@ ElementProperty engine(const Property<Settings>& row) {
   return made;
 }
 
-// The same with the member of Config that it sets.
+// As above, with the member of Config that the property sets.
 template <auto Key, auto Member>
 ElementProperty engine(const MemberRow<Member>& row) {
   ElementProperty made(row);

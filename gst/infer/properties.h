@@ -11,8 +11,8 @@
 
 namespace clinfer {
 
-// What properties show that Settings alone do not tell. The element implements it; any thread calls
-// it.
+// Values of read-only properties that are not in Settings. The element implements it; any thread
+// calls it.
 class Readings {
  public:
   virtual DecodeSettings decode_settings_in_force() const = 0;

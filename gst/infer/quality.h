@@ -1,4 +1,4 @@
-// What quality-of-service events mean for frames to come.
+// Quality-of-service events: which frames would come too late.
 #pragma once
 
 #include <gst/gst.h>
@@ -9,7 +9,7 @@ namespace clinfer {
 
 // The running time up to which frames would come too late, after one of `timestamp` came `jitter`
 // nanoseconds late: as late again as that one was. A negative jitter is how much too early it was.
-// Whatever the event says, the result is a valid time.
+// The result is a valid time for every event.
 inline GstClockTime earliest_in_time(GstClockTime timestamp, GstClockTimeDiff jitter) {
   if (jitter < 0) {
     const GstClockTime early = GST_CLOCK_TIME_NONE - static_cast<GstClockTime>(jitter) + 1;

@@ -1,6 +1,6 @@
-// The same results as GstAnalytics has them, for GStreamer's own elements and applications: objects
-// with their classifications and tracks from 1.24 on, tensors and segmentation from 1.26 on. Built
-// against an older GStreamer, nothing is written and nothing is found.
+// Results in GstAnalytics metas, for GStreamer's own elements and applications: objects with their
+// classifications and tracks from 1.24 on, tensors and segmentation from 1.26 on. Built against an
+// older GStreamer, nothing is written and nothing is found.
 #pragma once
 
 #include <gst/video/video.h>

@@ -1,7 +1,7 @@
 // Results on buffers. A region of interest stands for each object, with parameters that are named
 // as DL Streamer names them; one custom meta (record.h) holds all of it once more and follows the
-// frame through converters; with GStreamer 1.24 or newer the same is in GstAnalytics. What is read
-// is whatever of these is there.
+// frame through converters; with GStreamer 1.24 or newer the results are in GstAnalytics as well.
+// Results are read from whichever of these a buffer has.
 #pragma once
 
 #include <gst/video/video.h>

@@ -1,5 +1,5 @@
-// What an overlay looks like: boxes, labels, masks, skeletons, trails and whatever else a frame's
-// results hold.
+// Drawing an overlay: boxes, labels, masks, skeletons, trails and all else that a frame's results
+// hold.
 #pragma once
 
 #include <deque>

@@ -134,7 +134,7 @@ gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
   return clinfer::read_caps(in, CLOVERLAY(transform)->state->info);
 }
 
-// What downstream asks of buffers is what upstream has to give: no buffer is made here.
+// Downstream's allocation requirements are passed upstream as they are: no buffer is made here.
 gboolean propose_allocation(GstBaseTransform* transform, GstQuery*, GstQuery* query) {
   return gst_pad_peer_query(GST_BASE_TRANSFORM_SRC_PAD(transform), query);
 }

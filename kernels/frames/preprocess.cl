@@ -98,7 +98,7 @@ INTV(V) FN(load)(__global const uchar* p, INTV(V) x) {
 }
 #endif
 
-// What is computed with: 10 bits for exact colours, else 8.
+// The sample as the colour conversion takes it: 10 bits for exact colours, else 8.
 #if SAMPLE_BYTES == 1
 #define SAMPLE(v) (v)
 #elif EXACT

@@ -115,7 +115,7 @@ Tensor nth_part(const Tensor& whole, const Body::Port& port, int64_t i) {
 }
 
 void check_slices(const Body::Port& port, const Shape& shape, int64_t i) {
-  if (i >= slices_of(port, shape)) fail_model("the loop runs on behind the end of a sliced input");
+  if (i >= slices_of(port, shape)) fail_model("the loop runs on past the end of a sliced input");
 }
 
 // The known values of iteration i besides its states: its number, and parts of constants.

@@ -1,6 +1,6 @@
 // An OpenCL layer (OPENCL_LAYERS) in which every entry point that the engine calls can fail, and
-// which counts objects that are alive. What waits for the device waits before it fails: its
-// commands run, and a caller may free what they write to.
+// which counts objects that are alive. Calls that wait for the device wait before they fail: their
+// commands run, and a caller may free the memory that these write to.
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
 
@@ -26,7 +26,7 @@ struct InDriver {
   ~InDriver() { --t_depth; }
 };
 
-// What a call that succeeded created, for the last of its arguments.
+// Counts the object that a successful call created, from the last of its arguments.
 void count_created(cl_event* event) {
   if (event != nullptr && *event != nullptr) ++g_live;
 }

@@ -1,4 +1,4 @@
-// Whatever fails while a model is loaded, run or tuned ends in an error or in the right result.
+// Each failure while a model is loaded, run or tuned ends in an error or in the right result.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What the test program puts in the place of the system's functions: they fail where a fault is
+// Replacements of system functions in the test program: they fail where a fault is
 // armed. Allocations are those by operator new, files and threads those of this project's code and
 // of the C++ library.
 #include <dirent.h>

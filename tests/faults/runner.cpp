@@ -57,7 +57,7 @@ bool objects_are(long live) {
   return true;
 }
 
-// What stays alive: threads of a run before let go of their objects a little later.
+// The number of objects that stay alive: threads of an earlier run release theirs a little later.
 long settled_objects() {
   long live = fault_live_objects();
   for (int quiet = 0; quiet < 100; ++quiet) {

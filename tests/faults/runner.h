@@ -8,7 +8,8 @@
 
 namespace clinfer {
 
-// What is tried. Both run in a process of their own, which begins without OpenCL and GStreamer.
+// A program under faults. Both functions run in a process of their own, which begins without OpenCL
+// and GStreamer.
 struct Scenario {
   std::function<void()> prepare;  // once, without faults
   // "": the right result; else what is wrong. Throws Error or what the C++ library throws when

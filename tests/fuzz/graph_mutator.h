@@ -17,13 +17,12 @@ struct FuzzModel {
 
 // Changes the model in one to four places that `seed` picks: attributes, dimensions, edges (also to
 // cycles), operations, opsets, element types, overlapping constants, values of constants, ports of
-// loops. Where shapes change with that, those stated behind are changed as well, so that the model
-// gets as far as it can. What is no XML is left alone.
+// loops. Where shapes change with that, the shapes stated after them are changed as well, so that
+// the model gets as far as it can. Text that is no XML is left alone.
 FuzzModel mutated(FuzzModel model, unsigned seed);
 
-// What a program does with a model before it has a device: reads it, and compiles it for a CPU and
-// a GPU. Ends the process if an error is not one printable line; whatever else is wrong, the
-// sanitizers tell.
+// Uses a model as a program does before it has a device: reads it, and compiles it for a CPU and a
+// GPU. Ends the process if an error is not one printable line; the sanitizers report other faults.
 void compile_fuzz_model(const FuzzModel& model);
 
 }  // namespace clinfer

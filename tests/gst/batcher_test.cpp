@@ -315,7 +315,7 @@ TEST(Batcher, ForEachStreamOfTheDeviceAFullBatchWaits) {
   tickets.push_back(batcher->submit(stream, number(6), kForEver));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 250ms) << "waited for room";
   EXPECT_FALSE(batcher->try_submit(stream, number(7), kForEver, 1s));
-  // What is left of the first goes, though it is not full any more and has all the time.
+  // The rest of the first batch goes, though it is not full any more and has all the time.
   batcher->interrupt(leaving);
   EXPECT_EQ(left.wait(), std::nullopt);
   for (size_t i = 0; i < tickets.size(); ++i)
@@ -452,7 +452,7 @@ TEST(Batcher, ManyStreamsInAStorm) {
   }
 }
 
-// What a device that does not answer was given stays, and it gets nothing more until it does.
+// A device that does not answer keeps its work, and gets no more until it answers.
 TEST(Batcher, ADeviceThatDoesNotAnswer) {
   FakeRequest::answers = false;
   const auto batcher = make(1, 1, 0us);

@@ -1,4 +1,4 @@
-// Whatever fails under the elements ends in an error on the bus or in the right results.
+// Each failure under the elements ends in an error on the bus or in the right results.
 #include <gst/gst.h>
 #include <gtest/gtest.h>
 

@@ -338,7 +338,7 @@ TEST(Clinfer, LogsEachFrame) {
 // ---- order, flushes, end of stream
 // ------------------------------------------------------------------------------------
 
-// What left the source pad, in order: PTS of buffers as numbers, names of serialised events.
+// Output of the source pad, in order: PTS of buffers as numbers, names of serialised events.
 struct Record {
   static GstPadProbeReturn probe(GstPad*, GstPadProbeInfo* info, gpointer user) {
     auto* record = static_cast<Record*>(user);
@@ -464,7 +464,7 @@ TEST(Clinfer, SurvivesAStormOfFlushes) {
   stop = true;
   producer.join();
   gst_object_unref(sink);
-  // What went on before the last flush is gone; what comes now passes.
+  // The data before the last flush are gone; later data pass.
   gst_harness_push_event(harness.get(), gst_event_new_eos());
   wait_for_eos(harness.get());
 }

@@ -1,4 +1,4 @@
-// Who gets a device that is too slow for all live streams: cameras and inferences are simulated, so
+// Sharing a device that is too slow for all live streams: cameras and inferences are simulated, so
 // that the figures are exact. Also in the batcher, with real threads.
 #include "gst/infer/fair_share.h"
 

@@ -1,4 +1,4 @@
-// What the element tests share: frames of one colour, a GstHarness round clinfer, a pipeline and
+// Helpers of the element tests: frames of one colour, a GstHarness around clinfer, a pipeline and
 // its errors.
 #pragma once
 
@@ -16,7 +16,8 @@
 
 namespace clinfer {
 
-// What takes longer hangs. Under the sanitizers a busy machine compiles a network for many minutes.
+// A test that takes longer hangs. Under the sanitizers a busy machine compiles a network for many
+// minutes.
 inline constexpr GstClockTime kPatience = 1200 * GST_SECOND;
 
 inline constexpr Rgb kBlue{20, 10, 230}, kGreen{10, 220, 30}, kRed{240, 20, 10};

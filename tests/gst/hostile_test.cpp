@@ -1,4 +1,4 @@
-// What pipelines do to an element besides feeding it frames: odd metas, caps and segments, property
+// Stress on an element besides frames: odd metas, caps and segments, property
 // and state changes under load, streams without frames, pools of one buffer, branches that leave.
 #include <atomic>
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What GLib takes for a fault of the program.
+// Counts GLib's critical messages and warnings.
 class Criticals {
  public:
   Criticals() {

@@ -1,4 +1,4 @@
-// What the element makes of a model and its properties.
+// The element's interpretation of a model and of its properties.
 #include "gst/infer/network.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@ const std::string& folder();
 // [1,3,16,16] (BGR) -> Reshape -> MatMul -> [1,3] "color": the largest is the channel with the
 // highest mean. Path of the .xml.
 std::string color_model();
-// The same under another name and with a side of `side` pixels.
+// As above, under another name and with a side of `side` pixels.
 std::string color_model(const std::string& name, int side);
 
 // [1,1,16,16] (gray) -> AvgPool -> [1,1,4,4]: the mean brightness of each of 4x4 blocks. Path of

@@ -54,8 +54,8 @@ inline long resident_kib() {
   return pages * 4;
 }
 
-// What malloc has given out and not got back. Residence says less: freed memory stays with the
-// arenas of the threads that come and go.
+// Memory that malloc has given out and not got back. The resident size says less: freed memory
+// stays with the arenas of the threads that come and go.
 inline long allocated_kib() {
   const struct mallinfo2 info = mallinfo2();
   return static_cast<long>((info.uordblks + info.hblkhd) / 1024);

@@ -1,5 +1,4 @@
-// What is known of a model besides its outputs: files beside it, model-proc, and which of them
-// wins.
+// Facts about a model besides its outputs: files beside it, model-proc, and their precedence.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -72,7 +71,7 @@ TEST(Yaml, RefusesTheRestWithItsLine) {
                            "a: {b\n", "a: 'x\n", "- 1\nb: 2\n"}) {
     try {
       parse_yaml(text);
-      // What is no error here is read as a text; it must not be read as more.
+      // Text without an error here is read as a string; it must not be read as more.
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::bad_argument) << text;
       EXPECT_NE(std::string(error.what()).find("line "), std::string::npos) << text;

@@ -1,4 +1,4 @@
-// What the two parts of the OpenCL layer share.
+// Declarations shared by the two parts of the OpenCL layer.
 #pragma once
 
 #include <CL/cl_icd.h>

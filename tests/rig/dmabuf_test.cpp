@@ -188,7 +188,7 @@ TEST(Dmabuf, FailsOnceWhenTheDeviceFails) {
   }
 }
 
-// What a meta says may lie beyond the memory: the device must not read there.
+// A meta may describe planes beyond the memory: the device must not read there.
 TEST(Dmabuf, RefusesMetasThatLie) {
   for (const int lie : {0, 1, 2}) {
     const auto tell = [&](GstElement* pipeline) {

@@ -13,7 +13,7 @@
 
 namespace clinfer {
 
-// What the sink got, and what was said on the bus.
+// The frames that the sink got, and the messages on the bus.
 struct Played {
   std::vector<std::vector<float>>
       tensors;  // the first one of each frame; empty where the network did not run

@@ -1,4 +1,4 @@
-// What the parts of the rig know of each other: the software VA driver's private entry points
+// The interface between the parts of the rig: the software VA driver's private entry points
 // (found by vaGetLibFunc), the counters of driver and layer, and faults on demand. Plain C types:
 // three libraries and a test share them.
 #pragma once

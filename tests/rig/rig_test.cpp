@@ -286,7 +286,7 @@ TEST_F(RigDmabuf, NoticesUseWithoutAcquire) {
   EXPECT_EQ(use(buffer), CL_INVALID_OPERATION);
   EXPECT_EQ(hand_over(release_, queue_, buffer), CL_INVALID_OPERATION);
   EXPECT_EQ(counters().misuse, 2);
-  // What the host reads is rubbish besides.
+  // The host, besides, reads rubbish.
   unsigned char first = 0;
   queue_.enqueueReadBuffer(buffer, CL_TRUE, 0, 1, &first);
   EXPECT_NE(first, 77);

@@ -1,4 +1,4 @@
-// What the elements that bring frames of system memory into other memory have in common.
+// The common base of elements that copy frames from system memory into other memory.
 #pragma once
 
 #include <gst/base/gstbasetransform.h>

@@ -396,7 +396,7 @@ VAStatus destroy_surfaces(VADriverContextP context, VASurfaceID* ids, int count)
     }
     if (*surface->held != 0) misuse("a surface is destroyed while OpenCL has acquired it", *id);
     *surface->alive = false;
-    // Whoever still reads the frame sees that it is gone.
+    // A reader that still uses the frame sees that it is gone.
     if (surface->is_frame)
       std::memset(surface->picture.memory->data, 0xdd, surface->picture.memory->size);
     driver(context).surfaces.remove(*id);

@@ -1,8 +1,8 @@
 // Endurance on the rig: pipelines of VA surfaces and DMA-BUFs that share models, with seeks,
 // pauses, changes of caps and of properties at random, while the rig makes surfaces, imports,
 // acquires and launches fail, and takes the device away. Each frame carries its number, which the
-// network reads back. What fails is copied with one warning, or ends its pipeline with one error,
-// and that starts again.
+// network reads back. A frame that fails is copied with one warning, or ends its pipeline with one
+// error, and the pipeline starts again.
 #include <gst/base/gstbasesrc.h>
 
 #include <atomic>
@@ -173,8 +173,8 @@ class Played {
     return ended;
   }
 
-  // Of what fails together clinfer tells the first only; but again what fails behind a flush, which
-  // may have come between an error and its being read here.
+  // clinfer posts only the first of several errors of one failure; but it posts again after a
+  // flush, which may have come between the error and this reading of the bus.
   void expect_no_more() {
     GstBus* bus = gst_element_get_bus(pipeline_.element);
     while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_ERROR)) {
@@ -253,7 +253,7 @@ struct Totals {
   guint64 copied = 0;
 };
 
-// What one fault does to pipelines.
+// Plays pipelines under one fault.
 void endure(const Fault& fault, unsigned seed, int frames, Totals& totals) {
   std::mt19937 random(seed);
   const bool steady = std::string(fault.what) == "surface";

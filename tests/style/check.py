@@ -4,7 +4,7 @@
 layers   which folder includes what (the table RULES below)
 text     blanks at line ends, tabs, last newline, long files, words that mark unfinished work
 ops      each word in kernels/meson.build has its source and its test
-prose    comments whose subject is a bare clause ("What is measured ...", "Who waits ...", "The same ..."), in the folders PLAIN
+prose    comments whose subject is a bare clause ("What is measured ...", "Who waits ...", "The same ...")
 commits  subjects of the commits from COMMITS_SINCE on: `area: imperative`, at most 72 characters (77: no git history)
 headers  each header compiles alone (needs a configured build folder, for the flags)
 """
@@ -56,9 +56,6 @@ LIBRARIES = {
     r"(gst/|glib|gio/|gmodule|gobject/|cairo|pango|va/)": ["gst/", "pipelines/examples/", "tests/gst/", "tests/rig/"],
     r"(gtest|gmock)/": ["tests/"],
 }
-# Folders whose comments are held to plain words, and those inside them that are not yet.
-PLAIN = ("kernels", "tests/kernels", "engine", "tuning", "tests/engine", "tests/tuning")
-NOT_PLAIN = ("engine/heads", "engine/onnx", "tests/engine/heads", "tests/engine/onnx")
 HEADLESS = re.compile(r"(What|Who|Whatever|Whoever|Those (that|who)|All (that|who)|Nothing (that|who)|The same)\b(?!.*\?$)")
 # Words that open a subject and are no imperative, besides those that their ending tells.
 NO_VERBS = set("a an the what who how why when where which that this these those it its one two no not all any each every some more "
@@ -186,7 +183,7 @@ def check_ops(root):
 
 
 def comments(text):
-    """(line number, text) of each run of // comment lines, and of each comment behind code."""
+    """(line number, text) of each run of // comment lines, and of each comment after code."""
     start, run = 0, []
     for number, line in enumerate(text.splitlines() + [""], 1):
         whole = re.match(r"\s*//+ ?(.*)", line)
@@ -204,10 +201,7 @@ def comments(text):
 
 def check_prose(root):
     findings, seen = [], 0
-    for path in files(root, (".h", ".cpp")):
-        folders = [folder.as_posix() for folder in path.parents]
-        if not set(folders) & set(PLAIN) or set(folders) & set(NOT_PLAIN):
-            continue
+    for path in files(root, SOURCES):
         seen += 1
         for number, comment in comments((root / path).read_text()):
             for sentence in re.split(r"(?<=[.:;])\s+", comment):

@@ -1,4 +1,4 @@
-// What the reader makes of a model: values, shapes, what it refuses and how.
+// The reader of ONNX models: values, shapes, and its refusals.
 #include "engine/onnx/onnx_reader.h"
 
 #include <gtest/gtest.h>

@@ -396,7 +396,8 @@ TEST(UnrollLoops, SlicedInputsThatRunOutAreRefused) {
   loop->bodies = {body};
   loop->inputs = {trips, go, loop->inputs[0], loop->inputs[1]};
   infer_node_shapes(*loop);
-  EXPECT_NE(error_of([&] { unroll_loops(*graph, {}); }).find("behind the end"), std::string::npos);
+  EXPECT_NE(error_of([&] { unroll_loops(*graph, {}); }).find("past the end of a sliced input"),
+            std::string::npos);
 }
 
 TEST(UnrollLoops, AConditionOfConstantsNeedsNoCounting) {

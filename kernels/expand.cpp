@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "kernels/base/host_type.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -49,7 +50,7 @@ void evaluate_expanded(const OpDesc& desc, std::span<const Tensor> inputs,
     std::vector<Tensor> results;
     for (size_t k = 0; k < step.output_count; ++k) {
       const ValueInfo& info = expansion.info(step.first_output + k);
-      const ElementType type = is_float(info.type) ? ElementType::f32 : info.type;
+      const ElementType type = host_type(info.type);
       part.outputs.push_back(TensorDesc::row_major(type, info.shape));
       results.push_back(Tensor::allocate(type, info.shape));
     }
@@ -166,7 +167,7 @@ size_t bytes_of_steps(const OpDef& def, const ShapeContext& context) {
     for (size_t i : step.inputs) infos.push_back(expansion.info(i));
     for (size_t k = 0; k < step.output_count; ++k) {
       const ValueInfo& value = expansion.info(step.first_output + k);
-      const ElementType type = is_float(value.type) ? ElementType::f32 : value.type;
+      const ElementType type = host_type(value.type);
       bytes += static_cast<size_t>(checked_count(value.shape)) * size_of(type);
     }
     bytes += bytes_of_steps(def_of(step.type, step.opset),

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "kernels/base/error.h"
+#include "tuning/median.h"
 
 namespace clinfer {
 
@@ -25,18 +26,13 @@ constexpr int kFirstSamples = 2;
 constexpr double kHopeless = 1.4;  // slower than the best by this factor in all first samples: out
 constexpr double kSampleNs = 200e3;  // a sample is repeated to take about this long
 constexpr unsigned kMostRepeats = 16;
-constexpr double kNoRival = 1.25;  // slower than the best family by this factor, see points_of_rivals()
+constexpr double kNoRival =
+    1.25;  // slower than the best family by this factor, see points_of_rivals()
 constexpr int kFirstRounds = 3, kMostRounds = 12;
 constexpr size_t kFinalists = 3;
 constexpr int kFinalRounds = 15;
 constexpr double kWorthIt = 0.985;  // of the fallback's time: what a change must reach, and
 constexpr double kWins = 0.75;      // in so many of the pairs
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // A reason as one line that a tuning file can keep.
 std::string one_line(const std::string& text) {

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "kernels/base/host_type.h"
 #include "kernels/expand.h"
 #include "kernels/tail.h"
 
 namespace clinfer {
 
 namespace {
-
-ElementType host_type(ElementType type) { return is_float(type) ? ElementType::f32 : type; }
 
 Tensor as_type(const Tensor& tensor, ElementType type) {
   return tensor.type() == type ? tensor : tensor.convert(type);

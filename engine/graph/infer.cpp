@@ -4,6 +4,7 @@
 
 #include "engine/graph/evaluate.h"
 #include "engine/graph/inference.h"
+#include "kernels/base/host_type.h"
 #include "kernels/recurrent/loop.h"
 
 namespace clinfer {
@@ -32,8 +33,6 @@ void check_shape(const Shape& shape, size_t port) {
   }
 }
 
-ElementType stored_as(ElementType type) { return is_float(type) ? ElementType::f32 : type; }
-
 void infer_with(Node& node, std::span<const ValueInfo> inputs) {
   const size_t stated = node.outputs.size();
   const std::vector<ValueInfo> infos = node.def->infer_shapes(
@@ -45,7 +44,7 @@ void infer_with(Node& node, std::span<const ValueInfo> inputs) {
   for (size_t i = 0; i < infos.size(); ++i) check_shape(infos[i].shape, i);
   node.outputs.resize(infos.size());
   for (size_t i = 0; i < infos.size(); ++i) {
-    node.outputs[i].type = stored_as(infos[i].type);
+    node.outputs[i].type = host_type(infos[i].type);
     node.outputs[i].shape = infos[i].shape;
   }
 }

@@ -4,7 +4,8 @@
 namespace clinfer {
 
 Edge Insertion::op(const std::string& type, int opset, std::vector<Edge> inputs,
-                   const AttributeTexts& attributes, size_t outputs) {
+                   const AttributeTexts& attributes, size_t outputs,
+                   std::vector<std::shared_ptr<const Body>> bodies) {
   const OpDef* def = find_op(type, opset);
   if (!def)
     throw Error(ErrorCode::unsupported,
@@ -14,8 +15,9 @@ Edge Insertion::op(const std::string& type, int opset, std::vector<Edge> inputs,
   node->def = def;
   node->inputs = std::move(inputs);
   node->outputs.resize(outputs);
+  node->bodies = std::move(bodies);
   for (const auto& [key, value] : attributes) node->attributes.set(key, value);
-  infer_node_shapes(*node);
+  infer(*node);
   return {node, 0};
 }
 
@@ -30,7 +32,7 @@ Node* Insertion::copy(const Node& node) {
 Edge Insertion::constant(Tensor value) {
   Node* node = graph_.insert(before_, "Constant", name_);
   node->constant = std::move(value);
-  infer_node_shapes(*node);
+  infer(*node);
   return {node, 0};
 }
 
@@ -48,14 +50,23 @@ Edge Insertion::parameter(ElementType type, const Shape& shape) {
   node->outputs[0].type = type;
   node->outputs[0].shape = shape;
   graph_.parameters.push_back(node);
+  if (inference_) inference_->infer(*node);
   return {node, 0};
 }
 
 Node* Insertion::result(const Edge& edge) {
   Node* node = graph_.insert(before_, "Result", name_);
   node->inputs = {edge};
+  if (inference_) inference_->infer(*node);
   graph_.results.push_back(node);
   return node;
+}
+
+void Insertion::infer(Node& node) {
+  if (inference_)
+    inference_->infer(node);
+  else
+    infer_node_shapes(node);
 }
 
 std::vector<Node*> nodes_of(const Graph& graph) {

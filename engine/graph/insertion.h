@@ -3,10 +3,11 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "engine/graph/graph.h"
+#include "engine/graph/inference.h"
 
 namespace clinfer {
 
@@ -15,14 +16,16 @@ class Insertion {
   using AttributeTexts = std::map<std::string, std::string>;  // by name, as Attributes::all()
 
   // Right before `before` (nullptr: at the end). The new nodes are called `name`, or as `before` is.
-  Insertion(Graph& graph, const Node* before, std::string name)
-      : graph_(graph), before_(before), name_(std::move(name)) {}
+  // `inference` infers their shapes and keeps values for later nodes; nullptr: each by itself.
+  Insertion(Graph& graph, const Node* before, std::string name, Inference* inference = nullptr)
+      : graph_(graph), before_(before), name_(std::move(name)), inference_(inference) {}
   Insertion(Graph& graph, const Node* before) : Insertion(graph, before, before->name) {}
 
   // The edge is the operation's first output. Throws as infer_node_shapes() does, and
   // Error{unsupported} for an operation that does not exist.
   Edge op(const std::string& type, int opset, std::vector<Edge> inputs,
-          const AttributeTexts& attributes = {}, size_t outputs = 1);
+          const AttributeTexts& attributes = {}, size_t outputs = 1,
+          std::vector<std::shared_ptr<const Body>> bodies = {});
   // A node like `node`, name and shapes included, with an id of its own.
   Node* copy(const Node& node);
   Edge constant(Tensor value);
@@ -33,9 +36,12 @@ class Insertion {
   Node* result(const Edge& edge);
 
  private:
+  void infer(Node& node);
+
   Graph& graph_;
   const Node* const before_;
   const std::string name_;
+  Inference* const inference_;
 };
 
 // The nodes as they are now: for walks that should not visit nodes they add themselves.

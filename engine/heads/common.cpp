@@ -8,6 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "kernels/base/host_type.h"
+
 namespace clinfer {
 namespace {
 
@@ -248,8 +250,7 @@ PictureDefaults unit_picture(const std::string& family) {
 }
 
 void keep_tensor(const std::string& name, const Tensor& tensor, Results& results) {
-  const ElementType type = is_float(tensor.type()) ? ElementType::f32 : tensor.type();
-  results.tensors.push_back({name, tensor.convert(type)});
+  results.tensors.push_back({name, tensor.convert(host_type(tensor.type()))});
 }
 
 std::optional<std::vector<GridLevel>> grid_levels(const ModelFacts& facts, int64_t rows,

@@ -34,58 +34,33 @@ std::string text_of(const std::vector<float>& values) {
   });
 }
 
-Node* GraphWriter::append(const std::string& name, const std::string& type) {
-  if (next_id_ >= kMostNodes)
+Insertion GraphWriter::at_end(const std::string& name) {
+  if (++nodes_ > kMostNodes)
     throw Error(ErrorCode::unsupported,
                 "the model would have more than " + std::to_string(kMostNodes) + " operations");
-  auto node = std::make_unique<Node>();
-  node->id = next_id_++;
-  node->name = name;
-  node->type = type;
-  return graph_->append(std::move(node));
+  return {*graph_, nullptr, name, &inference_};
 }
 
 Edge GraphWriter::parameter(const std::string& name, ElementType type, const Shape& shape,
                             Tensor value) {
-  Node* node = append(name, "Parameter");
-  node->outputs.resize(1);
-  node->outputs[0].type = type;
-  node->outputs[0].shape = shape;
-  graph_->parameters.push_back(node);
-  inference_.infer(*node);
-  if (!value.empty()) inference_.set_value(*node, std::move(value));
-  return {node, 0};
+  const Edge edge = at_end(name).parameter(type, shape);
+  if (!value.empty()) inference_.set_value(*edge.node, std::move(value));
+  return edge;
 }
 
 Edge GraphWriter::constant(const std::string& name, Tensor value) {
-  Node* node = append(name, "Constant");
-  node->constant = std::move(value);
-  inference_.infer(*node);
-  return {node, 0};
+  return at_end(name).constant(std::move(value));
 }
 
 Edge GraphWriter::add(const std::string& name, const std::string& type, int opset,
                       std::vector<Edge> inputs, const AttributePairs& attributes, size_t outputs,
                       std::vector<std::shared_ptr<const Body>> bodies) {
-  Node* node = append(name, type);
-  node->opset = opset;
-  for (const auto& [key, value] : attributes) node->attributes.set(key, value);
-  node->def = find_op(type, opset);
-  if (!node->def)
-    throw Error(ErrorCode::unsupported, "needs " + type + "-" + std::to_string(opset));
-  node->inputs = std::move(inputs);
-  node->outputs.resize(outputs);
-  node->bodies = std::move(bodies);
-  inference_.infer(*node);
-  return {node, 0};
+  Insertion::AttributeTexts texts;
+  for (const auto& [key, value] : attributes) texts[key] = value;
+  return at_end(name).op(type, opset, std::move(inputs), texts, outputs, std::move(bodies));
 }
 
-void GraphWriter::result(const std::string& name, const Edge& value) {
-  Node* node = append(name, "Result");
-  node->inputs = {value};
-  inference_.infer(*node);
-  graph_->results.push_back(node);
-}
+void GraphWriter::result(const std::string& name, const Edge& value) { at_end(name).result(value); }
 
 Tensor GraphWriter::known(const Edge& edge) {
   if (const Tensor* constant = constant_value(edge)) return *constant;

@@ -1,15 +1,14 @@
-// Writes the graph's nodes one after the other. Shapes are inferred at once, so that who writes the
-// next node sees them, and what follows from shapes and constants is known.
+// Writes the graph's nodes one after the other. Shapes are inferred at once, so that they are known
+// while the next node is written, and so are values that follow from shapes and constants.
 #pragma once
 
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "engine/graph/inference.h"
+#include "engine/graph/insertion.h"
 
 namespace clinfer {
 
@@ -40,11 +39,11 @@ class GraphWriter {
   std::unique_ptr<Graph> finish();
 
  private:
-  Node* append(const std::string& name, const std::string& type);
+  Insertion at_end(const std::string& name);
 
   std::unique_ptr<Graph> graph_;
   Inference inference_;
-  int next_id_ = 0;
+  int nodes_ = 0;
 };
 
 }  // namespace clinfer

@@ -8,6 +8,7 @@
 
 #include "engine/graph/evaluate.h"
 #include "engine/runtime/left_work.h"
+#include "kernels/base/host_type.h"
 #include "kernels/base/no_answer.h"
 #include "kernels/base/work_limit.h"
 #include "kernels/frames/clip.h"
@@ -510,15 +511,13 @@ void DeviceRequest::run_host_step() {
   const auto begin = Clock::now();
   std::vector<Tensor> inputs;
   for (const Edge& input : step.node->inputs) {
-    const ElementType type = input.node->outputs[input.port].type;
-    inputs.push_back(value_of(input, input.node->is("Constant") ? input.node->constant.type()
-                                     : is_float(type)           ? ElementType::f32
-                                                                : type));
+    inputs.push_back(value_of(input, input.node->is("Constant")
+                                         ? input.node->constant.type()
+                                         : host_type(input.node->outputs[input.port].type)));
   }
   std::vector<Tensor> outputs;
   for (const NodeOutput& output : step.node->outputs)
-    outputs.push_back(
-        Tensor::allocate(is_float(output.type) ? ElementType::f32 : output.type, output.shape));
+    outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
   try {
     const WorkLimit limit([&] {
       if (const auto most = deadline(); most && Clock::now() > *most)
@@ -566,7 +565,7 @@ void DeviceRequest::collect_outputs() {
   for (size_t i = 0; i < graph.results.size(); ++i) {
     const ElementType port = network_->outputs[i].type;
     const Edge& edge = graph.results[i]->inputs[0];
-    ElementType type = is_float(port) ? ElementType::f32 : port;
+    ElementType type = host_type(port);
     if (is_float(port) && network_->options.half_outputs && lies_as_half(edge))
       type = ElementType::f16;
     outputs_.push_back(value_of(edge, type));

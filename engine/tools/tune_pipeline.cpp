@@ -7,6 +7,7 @@
 
 #include "engine/measure/pipeline.h"
 #include "engine/tools/throughput.h"
+#include "tuning/median.h"
 
 namespace clinfer {
 
@@ -23,11 +24,6 @@ struct Contender {
   std::vector<double> ratios;  // of its throughput to the first contender's in the same round
   std::vector<double> rates;   // images/s
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
 
 double rate_of(const Contender& contender, double seconds) {
   const Feed feed(*contender.compiled);

@@ -6,6 +6,7 @@
 
 #include "engine/ocl/programs.h"
 #include "engine/runtime/launch.h"
+#include "kernels/base/host_type.h"
 
 namespace clinfer {
 
@@ -100,7 +101,7 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
   for (Placed& placed : out) {
     std::vector<std::byte> after(placed.host.size());
     queue.enqueueReadBuffer(placed.buffer, CL_TRUE, 0, after.size(), after.data());
-    const ElementType type = is_float(placed.desc.type) ? ElementType::f32 : placed.desc.type;
+    const ElementType type = host_type(placed.desc.type);
     run.outputs.push_back(gather_from(placed.desc, after.data(), type));
     // The bytes between and around the outputs must still be poison: overwrite the outputs with
     // poison and compare.

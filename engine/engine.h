@@ -20,7 +20,7 @@
 
 namespace clinfer {
 
-// ---- devices -----------------------------------------------------------------------------------
+// ---- devices ------------------------------------------------------------------------------------
 
 struct DeviceInfo {
   // "GPU.0", "GPU.1", "CPU": integrated GPUs first, then discrete ones, in the platforms' order.
@@ -40,7 +40,7 @@ struct DeviceList {
 
 DeviceList list_devices();
 
-// ---- configuration -----------------------------------------------------------------------------
+// ---- configuration ------------------------------------------------------------------------------
 
 enum class Precision { automatic, f32, f16 };
 enum class QueueHint { automatic, low, medium, high };
@@ -116,7 +116,7 @@ struct Config {
   void set(const std::string& key, const std::string& value);
 };
 
-// ---- models ------------------------------------------------------------------------------------
+// ---- models -------------------------------------------------------------------------------------
 
 // One input or output. Shapes and types are as the IR states them (NCHW mostly).
 struct Port {
@@ -165,7 +165,7 @@ class Model {
   virtual const Graph& graph() const = 0;  // for the engine itself
 };
 
-// ---- compiled models ---------------------------------------------------------------------------
+// ---- compiled models ----------------------------------------------------------------------------
 
 // Called while a model compiles, with the current activity, the number of parts done and of all
 // parts. Return false to cancel: compile throws Error{cancelled}.
@@ -324,7 +324,7 @@ class CompiledModel {
   virtual std::vector<StepProfile> profile() const = 0;
 };
 
-// ---- infer requests ----------------------------------------------------------------------------
+// ---- infer requests -----------------------------------------------------------------------------
 
 // One inference in flight, with buffers of its own. Used by one thread at a time. Cycle: inputs,
 // start(), wait(), outputs.

@@ -117,7 +117,7 @@ void each_object(JsonNode* array, const std::function<void(JsonObject*)>& use) {
     if (JsonObject* object = object_of(json_array_get_element(elements, i))) use(object);
 }
 
-// ---- model-proc
+// ---- model-proc ---------------------------------------------------------------------------------
 
 // The model_type that its converters stand for; "" for those that say nothing of the head.
 std::string type_of_converter(const std::string& converter) {

@@ -124,7 +124,7 @@ struct FaceHead {
   }
 };
 
-// ---- RetinaNet and EfficientDet: nine boxes a cell at strides 8 to 128.
+// ---- RetinaNet and EfficientDet: nine boxes a cell at strides 8 to 128 --------------------------
 
 enum class Nine { torchvision, keras, efficientdet };
 
@@ -257,7 +257,7 @@ Match match_nine(const ModelFacts& facts, bool efficientdet) {
   return match;
 }
 
-// ---- MediaPipe's detectors
+// ---- MediaPipe's detectors ----------------------------------------------------------------------
 
 struct BlazeForm {
   int size;                                 // of the input; 0: any

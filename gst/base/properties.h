@@ -57,7 +57,7 @@ struct Property {
   bool (*equal)(const Values&, const Values&) = nullptr;  // null with `set`
 };
 
-// ---- between a GValue and a member
+// ---- between a GValue and a member --------------------------------------------------------------
 
 inline void read_value(const GValue* value, std::string& to) {
   const char* text = g_value_get_string(value);
@@ -97,7 +97,7 @@ void write_value(const T& from, GValue* value) {
     g_value_set_enum(value, static_cast<int>(from));
 }
 
-// ---- rows
+// ---- rows ---------------------------------------------------------------------------------------
 
 template <typename Values>
 template <auto Member>
@@ -174,8 +174,9 @@ MemberRow<Member> choice(
                                        static_cast<int>(default_of<Member>()), flags));
 }
 
-// ---- into the class. Property i of the table has the id i + 1.
+// ---- into the class -----------------------------------------------------------------------------
 
+// Property i of the table has the id i + 1.
 template <typename Row>
 void install_properties(GObjectClass* klass, const std::vector<Row>& rows) {
   for (size_t i = 0; i < rows.size(); ++i)
@@ -187,7 +188,7 @@ const Row& property_of(const std::vector<Row>& rows, guint id) {
   return rows.at(id - 1);
 }
 
-// ---- changes while the pipeline runs
+// ---- changes while the pipeline runs ------------------------------------------------------------
 
 // Lets the bindings of controllable properties set their values for this buffer.
 void sync_controllers(GstElement* element, const GstSegment& segment, GstBuffer* buffer);

@@ -60,8 +60,7 @@ void add_regions(GstBuffer* buffer, const std::vector<Rect>& regions, FrameResul
 
 }  // namespace
 
-// ---- activation and flushing
-// ----------------------------------------------------------------------------------------
+// ---- activation and flushing --------------------------------------------------------------------
 
 void Element::start_flush() {
   flow_ = GST_FLOW_FLUSHING;
@@ -118,8 +117,7 @@ GstFlowReturn Element::failed_flow() const {
   return flow == GST_FLOW_OK ? GST_FLOW_ERROR : flow;
 }
 
-// ---- the streaming thread
-// ---------------------------------------------------------------------------------------------
+// ---- the streaming thread -----------------------------------------------------------------------
 
 // Whether the source is live, asked once it can know.
 bool Element::fed_live() {
@@ -486,8 +484,7 @@ bool Element::sink_query(GstQuery* query) {
   }
 }
 
-// ---- the source pad's task
-// --------------------------------------------------------------------------------------------
+// ---- the source pad's task ----------------------------------------------------------------------
 
 void Element::task() {
   auto popped = queue_.pop();
@@ -700,8 +697,7 @@ void Element::forward_event(Handle<GstEvent> event) {
   gst_pad_push_event(src_, event.release());
 }
 
-// ---- queries and upstream events
-// --------------------------------------------------------------------------------------
+// ---- queries and upstream events ----------------------------------------------------------------
 
 bool Element::answer_allocation(GstQuery* query) {
   GstCaps* caps = nullptr;

@@ -13,7 +13,7 @@
 namespace clinfer {
 namespace {
 
-// ---- from the network's pixels to the picture
+// ---- from the network's pixels to the picture ---------------------------------------------------
 
 Affine affine_of(const Placement& placement, const Rect& visible) {
   const auto axis = [](float margin, float scale, float origin, int start, int size) {
@@ -131,7 +131,7 @@ void append(Answers& to, const Answers& from) {
   add(to.tensors, from.tensors);
 }
 
-// ---- what is on a buffer
+// ---- reading results from a buffer --------------------------------------------------------------
 
 template <typename Visit>
 void for_each_roi(GstBuffer* buffer, Visit&& visit) {
@@ -270,7 +270,7 @@ std::vector<Found> find_regions(GstBuffer* buffer, const std::optional<Record>& 
   return list;
 }
 
-// ---- attaching
+// ---- attaching ----------------------------------------------------------------------------------
 
 // The ids of a buffer's regions; next() is above all of them.
 class Ids {

@@ -205,7 +205,7 @@ bool read_grid(const GstStructure* s, size_t bytes, GridView& grid) {
   return g_bytes_get_size(grid.values.get()) / bytes >= cells;
 }
 
-// ---- one structure each
+// ---- one structure each -------------------------------------------------------------------------
 
 Structure classification_structure(const ClassificationView& answer) {
   Structure s = named(answer.attribute);

@@ -172,7 +172,7 @@ struct FrameView {
   std::vector<EventView> events;
 };
 
-// ---- geometry
+// ---- geometry -----------------------------------------------------------------------------------
 
 // From the coordinates of the picture `from` to those of the picture `to`; both in one frame's
 // pixels.

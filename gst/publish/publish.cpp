@@ -188,7 +188,7 @@ gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
   return clinfer::read_size(in, CLPUBLISH(transform)->state->info);
 }
 
-// ---- when a frame was captured
+// ---- capture times ------------------------------------------------------------------------------
 
 std::string iso_time(uint64_t unix_ns) {
   const auto seconds = static_cast<gint64>(unix_ns / GST_SECOND);

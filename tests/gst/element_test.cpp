@@ -19,8 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing_models::color_model;
 
-// ---- results
-// ----------------------------------------------------------------------------------------------------------
+// ---- results ------------------------------------------------------------------------------------
 
 TEST(Clinfer, SeesTheSameInEveryFormatAndSize) {
   const Handle<GstCaps> caps(
@@ -335,8 +334,7 @@ TEST(Clinfer, LogsEachFrame) {
   EXPECT_EQ(counts.caps, 1);
 }
 
-// ---- order, flushes, end of stream
-// ------------------------------------------------------------------------------------
+// ---- order, flushes, end of stream --------------------------------------------------------------
 
 // Output of the source pad, in order: PTS of buffers as numbers, names of serialised events.
 struct Record {
@@ -522,8 +520,7 @@ TEST(Clinfer, AFlushKeepsCapsThatWereOnTheirWay) {
   }
 }
 
-// ---- flow
-// ---------------------------------------------------------------------------------------------------------------
+// ---- flow ---------------------------------------------------------------------------------------
 
 GstFlowReturn refuse(GstPad*, GstObject* parent, GstBuffer* buffer) {
   (void)parent;
@@ -586,8 +583,7 @@ TEST(Clinfer, AFrameThatLiesAboutItsMemoryIsAnError) {
   EXPECT_NE(error_on(pipeline.element).find("100 bytes"), std::string::npos);
 }
 
-// ---- queries and messages
-// ---------------------------------------------------------------------------------------------
+// ---- queries and messages -----------------------------------------------------------------------
 
 TEST(Clinfer, AsksForEnoughBuffers) {
   Harness harness(Harness::clinfer_launch("nireq=5 inference-interval=2"));

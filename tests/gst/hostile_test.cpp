@@ -49,7 +49,7 @@ std::string run_to_end(GstElement* pipeline) {
   return text;
 }
 
-// ---- frames
+// ---- frames -------------------------------------------------------------------------------------
 
 TEST(Hostile, MetasOfAnyKindAreAnErrorOrAFrame) {
   struct Meta {
@@ -179,7 +179,7 @@ TEST(Hostile, RegionsMayBeAnywhereAndAnyNumber) {
   EXPECT_EQ(answered, 302u) << "all but the four that hold no pixel";
 }
 
-// ---- streams
+// ---- streams ------------------------------------------------------------------------------------
 
 TEST(Hostile, StreamsWithoutFramesEnd) {
   for (const char* properties : {"", "batch-size=4", "model-instance-id=none"}) {
@@ -319,7 +319,7 @@ TEST(Hostile, SeeksAtNegativeRates) {
   EXPECT_EQ(run_to_end(pipeline.element), "");
 }
 
-// ---- states and properties
+// ---- states and properties ----------------------------------------------------------------------
 
 // The pads of an element go down one after the other; a source that sends caps in between must not
 // take them for refused, which it would post as an error.
@@ -377,7 +377,7 @@ TEST(Hostile, PropertiesChangeWhileFramesFlow) {
   changer.join();
 }
 
-// ---- sharing
+// ---- sharing ------------------------------------------------------------------------------------
 
 TEST(Hostile, AUserOfASharedModelLeavesUnderLoad) {
   const std::string line =

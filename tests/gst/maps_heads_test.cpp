@@ -55,7 +55,7 @@ struct Case {
 
 size_t cells(const Shape& shape) { return static_cast<size_t>(count(shape)); }
 
-// ---- maps
+// ---- maps ---------------------------------------------------------------------------------------
 
 TEST(MapHeads, ClassesOfPixels) {
   for (unsigned seed = 1; seed <= kSeeds; ++seed)
@@ -135,7 +135,7 @@ TEST(MapHeads, ValuesThatAreNoSharesContradict) {
   EXPECT_TRUE(results.maps.empty());
 }
 
-// ---- points of one person
+// ---- points of one person -----------------------------------------------------------------------
 
 TEST(PointHeads, HeatMaps) {
   for (unsigned seed = 1; seed <= kSeeds; ++seed) {
@@ -222,7 +222,7 @@ TEST(PointHeads, MoveNet) {
   EXPECT_NEAR(found.detections[0].confidence, 0.8, 1e-5);
 }
 
-// ---- points of several persons
+// ---- points of several persons ------------------------------------------------------------------
 
 // Draws heat and fields of persons side by side, each upright: bones as the networks draw them.
 TEST(PointHeads, PartFields) {
@@ -284,7 +284,7 @@ TEST(PointHeads, PartFields) {
   }
 }
 
-// ---- points of a face, a hand, a body
+// ---- points of a face, a hand, a body -----------------------------------------------------------
 
 TEST(PointHeads, Landmarks) {
   Draw draw(1);
@@ -329,7 +329,7 @@ TEST(PointHeads, SecondStagesOfMtcnn) {
   EXPECT_NEAR(found.landmarks[1].y, 0.31f * 48, 1e-3);
 }
 
-// ---- text
+// ---- text ---------------------------------------------------------------------------------------
 
 TEST(TextHeads, RegionsOfText) {
   for (unsigned seed = 1; seed <= kSeeds; ++seed) {
@@ -426,7 +426,7 @@ TEST(TextHeads, CharactersThatTheGraphPicked) {
   EXPECT_NE(wrong.contradiction, "");
 }
 
-// ---- vectors
+// ---- vectors ------------------------------------------------------------------------------------
 
 TEST(VectorHeads, Embeddings) {
   Draw draw(1);

@@ -14,8 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing_models::color_model;
 
-// ---- states
-// ---------------------------------------------------------------------------------------------------------------
+// ---- states -------------------------------------------------------------------------------------
 
 TEST(Clinfer, FiftyTimesNullToPlaying) {
   Pipeline pipeline("videotestsrc ! video/x-raw,format=I420,width=64,height=48 ! " +
@@ -150,8 +149,7 @@ TEST(Clinfer, BothBranchesOfATeeRun) {
   EXPECT_EQ(error_on(pipeline.element, 20000ms), "");
 }
 
-// ---- faults
-// ---------------------------------------------------------------------------------------------------------------
+// ---- faults -------------------------------------------------------------------------------------
 
 std::string fault_of(const std::string& clinfer_properties) {
   Pipeline pipeline("videotestsrc num-buffers=2 ! video/x-raw,width=64,height=48 ! clinfer " +
@@ -222,8 +220,7 @@ TEST(Faults, AnEarlyEndDownstreamIsNone) {
   EXPECT_EQ(error_on(pipeline.element), "");  // ends early, without an error
 }
 
-// ---- cloverlay and clpublish
-// ------------------------------------------------------------------------------------------
+// ---- cloverlay and clpublish --------------------------------------------------------------------
 
 std::vector<guint8> bytes_of(GstBuffer* buffer) {
   std::vector<guint8> bytes(gst_buffer_get_size(buffer));

@@ -23,7 +23,7 @@ uint64_t stat(GstElement* clinfer, const char* name) {
 
 const std::pair<Rgb, const char*> kColors[] = {{kBlue, "blue"}, {kGreen, "green"}, {kRed, "red"}};
 
-// ---- batches
+// ---- batches ------------------------------------------------------------------------------------
 
 TEST(Batches, EachFrameGetsItsOwnAnswerInOrder) {
   Harness harness(Harness::clinfer_launch("batch-size=4 nireq=2"));
@@ -144,7 +144,7 @@ TEST(Batches, APoolOfThreeBuffersIsEnough) {
   gst_object_unref(pool);
 }
 
-// ---- one model for several elements
+// ---- one model for several elements -------------------------------------------------------------
 
 std::string shared_launch(const std::string& id, const std::string& more = "") {
   return Harness::clinfer_launch("model-instance-id=" + id + " " + more);
@@ -258,7 +258,7 @@ TEST(Sharing, TheModelGoesWithItsLastElement) {
   }
 }
 
-// ---- regions
+// ---- regions ------------------------------------------------------------------------------------
 
 void add_region(GstBuffer* buffer, const char* type, guint x, guint y, guint w, guint h, int id) {
   gst_buffer_add_video_region_of_interest_meta(buffer, type, x, y, w, h)->id = id;

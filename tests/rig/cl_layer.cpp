@@ -146,8 +146,7 @@ cl_int with_extension(Query query, const char* added, size_t size, void* out, si
   return CL_SUCCESS;
 }
 
-// ---- what the device does at acquire and release
-// -------------------------------------------------------------------
+// ---- the device at acquire and release ----------------------------------------------------------
 
 struct Transfer {
   bool acquire;
@@ -185,8 +184,7 @@ void CL_CALLBACK run_transfer(void* argument) {
   }
 }
 
-// ---- the extension's functions
-// -------------------------------------------------------------------------------------
+// ---- the extension's functions ------------------------------------------------------------------
 
 // One GPU has one display: of a platform's devices the first one only.
 cl_int CL_API_CALL get_devices(cl_platform_id platform, cl_va_api_device_source_intel source,
@@ -370,8 +368,7 @@ void* extension_function(const char* name) {
   return dmabuf_function(wanted);
 }
 
-// ---- functions of the platform that the layer stands before
-// --------------------------------------------------------
+// ---- functions of the platform that the layer stands before -------------------------------------
 
 void* CL_API_CALL function_for_platform(cl_platform_id platform, const char* name) {
   void* own = extension_function(name);

@@ -118,7 +118,7 @@ TEST(Dmabuf, TwoElementsReadOneMemory) {
   }
 }
 
-// ---- what cannot be imported
+// ---- DMA-BUFs that are refused ------------------------------------------------------------------
 
 void expect_mapped(const Played& played, const std::string& reason, size_t warnings) {
   EXPECT_EQ(played.path, "system memory");

@@ -204,7 +204,7 @@ TEST_F(Rig, NoticesADestroyedSurfaceThatIsInUse) {
   release(luma);
 }
 
-// ---- DMA-BUFs
+// ---- DMA-BUFs -----------------------------------------------------------------------------------
 
 class RigDmabuf : public Rig {
  protected:
@@ -327,7 +327,7 @@ TEST_F(RigDmabuf, NoticesWrongArguments) {
   EXPECT_EQ(counters().misuse, 2);
 }
 
-// ---- surfaces as the host sees them
+// ---- surfaces as the host sees them -------------------------------------------------------------
 
 // Pitch, memory and visibility are not what a careless reader would take them for.
 TEST_F(Rig, KeepsWhatIsWrittenBackUntilItIsSynced) {

@@ -22,8 +22,7 @@ constexpr unsigned kLargest = 16384;
 
 unsigned aligned(unsigned value, unsigned to) { return (value + to - 1) / to * to; }
 
-// ---- formats
-// -------------------------------------------------------------------------------------------------------
+// ---- formats ------------------------------------------------------------------------------------
 
 struct PlaneLayout {
   unsigned bytes, x_shift, y_shift;  // of one sample; log2 of the subsampling
@@ -57,8 +56,7 @@ const Format* default_format(unsigned rt_format) {
   return nullptr;
 }
 
-// ---- memory
-// --------------------------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------
 
 struct Memory {
   explicit Memory(size_t bytes) : size(bytes), fd(memfd_create("rig-surface", MFD_CLOEXEC)) {
@@ -131,8 +129,7 @@ void copy(const Picture& from, const Picture& to, unsigned width, unsigned heigh
   }
 }
 
-// ---- objects
-// -------------------------------------------------------------------------------------------------------
+// ---- objects ------------------------------------------------------------------------------------
 
 struct Surface {
   Picture picture;
@@ -236,8 +233,7 @@ Picture write_target(Surface& surface) {
   return target;
 }
 
-// ---- configurations
-// ------------------------------------------------------------------------------------------------
+// ---- configurations -----------------------------------------------------------------------------
 
 VAStatus query_profiles(VADriverContextP, VAProfile* list, int* count) {
   list[0] = VAProfileNone;
@@ -290,8 +286,7 @@ VAStatus query_config(VADriverContextP, VAConfigID, VAProfile* profile, VAEntryp
   return VA_STATUS_SUCCESS;
 }
 
-// ---- surfaces
-// ------------------------------------------------------------------------------------------------------
+// ---- surfaces -----------------------------------------------------------------------------------
 
 VAStatus query_surface_attributes(VADriverContextP, VAConfigID, VASurfaceAttrib* list,
                                   unsigned* count) {
@@ -459,8 +454,7 @@ VAStatus export_surface(VADriverContextP context, VASurfaceID id, uint32_t type,
   return VA_STATUS_SUCCESS;
 }
 
-// ---- buffers
-// -------------------------------------------------------------------------------------------------------
+// ---- buffers ------------------------------------------------------------------------------------
 
 VAStatus create_buffer(VADriverContextP context, VAContextID, VABufferType type, unsigned size,
                        unsigned elements, void* data, VABufferID* id) {
@@ -509,8 +503,7 @@ VAStatus buffer_info(VADriverContextP context, VABufferID id, VABufferType* type
   return VA_STATUS_SUCCESS;
 }
 
-// ---- images
-// --------------------------------------------------------------------------------------------------------
+// ---- images -------------------------------------------------------------------------------------
 
 VAImageFormat image_format(const Format& format) {
   VAImageFormat result{};
@@ -621,8 +614,7 @@ VAStatus put_image(VADriverContextP context, VASurfaceID surface_id, VAImageID i
   return VA_STATUS_SUCCESS;
 }
 
-// ---- what libva insists on
-// -----------------------------------------------------------------------------------------
+// ---- entry points that libva requires -----------------------------------------------------------
 
 template <typename... Arguments>
 VAStatus unimplemented(VADriverContextP, Arguments...) {
@@ -664,8 +656,7 @@ VAStatus terminate(VADriverContextP context) {
 
 }  // namespace
 
-// ---- the rig's own entry points
-// ------------------------------------------------------------------------------------
+// ---- the rig's own entry points -----------------------------------------------------------------
 
 #define RIG_EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -77,7 +77,7 @@ class Played {
   std::vector<std::string> other_errors;      // of the elements before it, where they were first
 
  private:
-  // ---- the source's threads
+  // ---- the source's threads ---------------------------------------------------------------------
   static void feed(Played* self) {
     const std::lock_guard lock(self->mutex_);
     GstFlowReturn flow = GST_FLOW_OK;
@@ -108,7 +108,7 @@ class Played {
     gst_caps_unref(caps);
   }
 
-  // ---- the sink's
+  // ---- the sink's -------------------------------------------------------------------------------
   static GstPadProbeReturn check(GstPad*, GstPadProbeInfo* info, gpointer data) {
     auto* self = static_cast<Played*>(data);
     if ((GST_PAD_PROBE_INFO_TYPE(info) & GST_PAD_PROBE_TYPE_BUFFER) == 0) {
@@ -127,7 +127,7 @@ class Played {
     return GST_PAD_PROBE_OK;
   }
 
-  // ---- the application's
+  // ---- the application's ------------------------------------------------------------------------
   // Until the end (true) or an error, with something done to the pipeline now and then.
   bool follow() {
     GstBus* bus = gst_element_get_bus(pipeline_.element);

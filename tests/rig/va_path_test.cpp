@@ -13,8 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// ---- pictures
-// ------------------------------------------------------------------------------------------------------
+// ---- pictures -----------------------------------------------------------------------------------
 
 TEST(VaPath, GivesWhatSystemMemoryGivesAtEverySizeWithoutACopy) {
   const RigVaCounters before = va_counters();
@@ -88,11 +87,9 @@ TEST(VaPath, PoisonedWhereItIsNotAcquired) {
       play(source(322, 242, "", 20) + net() + kSink), "both planes are shadows");
 }
 
-// ---- failures
-// ------------------------------------------------------------------------------------------------------
+// ---- failures -----------------------------------------------------------------------------------
 
-// ---- displays and devices
-// ------------------------------------------------------------------------------------------
+// ---- displays and devices -----------------------------------------------------------------------
 
 TEST(VaPath, FollowsFramesToAnotherDisplay) {
   const std::string tail = net() + kSink;
@@ -145,8 +142,7 @@ TEST(VaPath, TwoElementsReadOneSurface) {
   EXPECT_EQ(surfaces.zero_copy, 30u);
 }
 
-// ---- what cannot be shared
-// -----------------------------------------------------------------------------------------
+// ---- surfaces that cannot be shared -------------------------------------------------------------
 
 // The frames are copied, one warning and the statistics say why, the results are the same.
 void expect_copied(const Played& surfaces, const std::string& reason) {
@@ -251,8 +247,7 @@ TEST(VaPath, RefusesBuffersThatAreNoSurfaces) {
   EXPECT_EQ(gst_harness_push(harness.get(), frame_of(info, kRed, 0)), GST_FLOW_ERROR);
 }
 
-// ---- neighbours
-// ----------------------------------------------------------------------------------------------------
+// ---- neighbours ---------------------------------------------------------------------------------
 
 TEST(VaPath, OverlayAndPublisherTakeSurfaces) {
   const std::string file = testing_models::folder() + "/va.json";

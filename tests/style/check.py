@@ -2,7 +2,7 @@
 """Checks of the source text: `check.py CHECK ROOT [BUILD]` prints each finding as file:line and exits with 1 if there is any.
 
 layers   which folder includes what (the table RULES below)
-text     blanks at line ends, tabs, last newline, long files, words that mark unfinished work
+text     blanks at line ends, tabs, last newline, long files, rulers without heading, words that mark unfinished work
 ops      each word in kernels/meson.build has its source and its test
 prose    comments whose subject is a bare clause ("What is measured ...", "Who waits ...", "The same ...")
 commits  subjects of the commits from COMMITS_SINCE on: `area: imperative`, at most 72 characters (77: no git history)
@@ -147,6 +147,8 @@ def check_text(root):
                 findings.append(f"{name}:{number}: a tab")
             if "\r" in line:
                 findings.append(f"{name}:{number}: a carriage return")
+            if path.suffix in SOURCES and re.fullmatch(r"\s*//\s*-+", line):
+                findings.append(f"{name}:{number}: a ruler on a line of its own; it belongs to its heading: // ---- heading ----")
             if UNFINISHED.search(line):
                 findings.append(f"{name}:{number}: a mark of unfinished work: {line.strip()}")
         if path.suffix in SOURCES:

@@ -95,7 +95,7 @@ class Style(unittest.TestCase):
         for text, message in (("// Why.\nint a; \n", "blanks at the end"), ("// Why.\n\tint a;\n", "a tab"),
                               ("// Why.\nint a;", "has no end"), ("// Why.\r\n", "carriage return"),
                               ("int a;\n", "does not open with a comment"), ("// Why.\n\n", "blank lines at the end"),
-                              ("// Why.\n// TO" + "DO: all\n", "unfinished"),
+                              ("// Why.\n// TO" + "DO: all\n", "unfinished"), ("// Why.\n// ------\n", "a ruler"),
                               ("// Why.\n" + "int a;\n" * 800, "801 lines")):
             found = self.findings("text", {"kernels/a.cpp": text})
             self.assertTrue(any(f.startswith("kernels/a.cpp") and message in f for f in found), (message, found))

@@ -124,11 +124,15 @@ TEST(Persistent, LargeLaunchesAreSoonerOverByThemselves) {
 
 TEST(Persistent, RefusesWhatDoesNotFit) {
   EXPECT_EQ(ocl::reject_persistent(launch_of(128, 0), gpu()), "");
-  EXPECT_NE(ocl::reject_persistent(launch_of(128, 0), DeviceTraits{}), "");
-  EXPECT_NE(ocl::reject_persistent(launch_of(48, 0), gpu()), "") << "not whole warps";
-  EXPECT_NE(ocl::reject_persistent(launch_of(512, 0), gpu()), "") << "more than a work-group has";
+  EXPECT_EQ(ocl::reject_persistent(launch_of(128, 0), DeviceTraits{}),
+            "the device has no grid-wide barrier");
+  EXPECT_EQ(ocl::reject_persistent(launch_of(48, 0), gpu()), "work-groups of 48 work-items")
+      << "not whole warps";
+  EXPECT_EQ(ocl::reject_persistent(launch_of(512, 0), gpu()), "work-groups of 512 work-items")
+      << "more than a work-group has";
   EXPECT_EQ(ocl::reject_persistent(launch_of(256, 40 << 10), gpu()), "");
-  EXPECT_NE(ocl::reject_persistent(launch_of(128, 40 << 10), gpu()), "") << "two teams' memory";
+  EXPECT_EQ(ocl::reject_persistent(launch_of(128, 40 << 10), gpu()), "its local memory")
+      << "two teams' memory";
 }
 
 // Offsets count elements; each distinct kernel is there once; what does not fit is left to the

@@ -114,7 +114,7 @@ EventView read_event(const GstStructure* s) {
   return event;
 }
 
-// ---- what a converter does to the picture
+// ---- effects of converters on the picture -------------------------------------------------------
 
 // Where the picture lies in the converted frame: videoscale and videoconvertscale add black borders
 // when the shape of the display changes, as their property add-borders says by default.

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gst/base/text.h"
 #include "gst/meta/meta.h"
 #include "gst/overlay/canvas.h"
+#include "gst/overlay/text.h"
 
 namespace clinfer {
 

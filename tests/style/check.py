@@ -44,6 +44,7 @@ RULES = {
     "engine/runtime": ["kernels/", "engine/engine.h", "engine/graph/", "engine/ir/", "engine/onnx/", "engine/plan/", "engine/ocl/",
                        "engine/runtime/"],
     "gst": PUBLIC + ["engine/heads/", "gst/"],
+    "gst/base": PUBLIC + ["gst/base/"],
     "tests": ["kernels/", "tuning/", "engine/", "gst/", "tests/"],
     "pipelines": PUBLIC + ["pipelines/"],
 }

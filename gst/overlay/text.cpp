@@ -1,5 +1,5 @@
 // Text as coverage masks.
-#include "gst/base/text.h"
+#include "gst/overlay/text.h"
 
 #include <pango/pangocairo.h>
 

@@ -267,7 +267,7 @@ const std::vector<ElementProperty>& element_properties() {
                      "separated (unset: as the model, files beside it or its family say, else 0)"),
       text<&S::scale>("scale", "Scale",
                       "Divisor of the pixel values, after mean: one number, or one per channel "
-                      "(unset: the as the model, files beside it or its family say, else 1)"),
+                      "(unset: as the model, files beside it or its family say, else 1)"),
       engine(
           number<&S::clip_length>("clip-length", "Clip length",
                                   "Frames that a network for clips (action recognition) gets at a "

@@ -4,7 +4,7 @@
 layers   which folder includes what (the table RULES below)
 text     blanks at line ends, tabs, last newline, long files, rulers without heading, words that mark unfinished work
 ops      each word in kernels/meson.build has its source and its test
-prose    comments whose subject is a bare clause ("What is measured ...", "Who waits ...", "The same ...")
+prose    comments and documents whose subject is a bare clause ("What is measured ...", "Who waits ...", "The same ...")
 commits  subjects of the commits from COMMITS_SINCE on: `area: imperative`, at most 72 characters (77: no git history)
 headers  each header compiles alone (needs a configured build folder, for the flags)
 """
@@ -202,11 +202,40 @@ def comments(text):
             yield number, trailing.group(1)
 
 
+def script_comments(text):
+    """(line number, text) of each run of # comment lines."""
+    start, run = 0, []
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        if re.match(r"\s*#(?!!)", line):
+            start = start if run else number
+            run.append(line.strip()[1:].strip())
+        elif run:
+            yield start, " ".join(run)
+            run = []
+
+
+def paragraphs(text):
+    """(line number, text) of each paragraph, heading, list item and table cell outside of code blocks."""
+    start, run, code = 0, [], False
+    for number, line in enumerate(text.splitlines() + [""], 1):
+        fence = line.strip().startswith("```")
+        code ^= fence
+        opens = re.match(r"\s*([-*#|]|\d+\.)", line)
+        if run and (opens or fence or code or not line.strip()):
+            for cell in " ".join(run).split("|"):
+                yield start, cell.lstrip("-*#. 0123456789")
+            run = []
+        if line.strip() and not fence and not code:
+            start = start if run else number
+            run.append(line.strip())
+
+
 def check_prose(root):
     findings, seen = [], 0
-    for path in files(root, SOURCES):
+    readers = {**{suffix: comments for suffix in SOURCES}, ".py": script_comments, ".build": script_comments, ".md": paragraphs}
+    for path in files(root, tuple(readers)):
         seen += 1
-        for number, comment in comments((root / path).read_text()):
+        for number, comment in readers[path.suffix]((root / path).read_text()):
             for sentence in re.split(r"(?<=[.:;])\s+", comment):
                 if HEADLESS.match(sentence):
                     findings.append(f'{path.as_posix()}:{number}: say what it is or does, with a noun or verb: "{sentence[:60]}"')

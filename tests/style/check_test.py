@@ -51,6 +51,13 @@ class Style(unittest.TestCase):
             for path in ("engine/heads/a.cpp", "kernels/a.cl", "tests/gst/a.h"):
                 self.refused("prose", path, f"// Opens.\n\n{comment}\n", "noun or verb")
 
+    def test_prose_of_documents_and_scripts(self):
+        for path, text in (("docs/a.md", "# What it is\n"), ("README.md", "Fine. What is\nread.\n"), ("docs/a.md", "| a | Who waits |\n"),
+                           ("tests/a.py", "# What is read.\n"), ("engine/meson.build", "x = 1\n# The same for b.\n")):
+            self.refused("prose", path, text, "noun or verb")
+        for text in ("# What is it?\n", "```\nWhat it is\n```\n", "Says\nWhat is `x`?\n"):
+            self.assertEqual(self.findings("prose", {"docs/a.md": text}), [])
+
     def test_prose_accepts(self):
         for comment in ("// The sums, whatever their type.", "// What is it?", 'f("// What is this");', "// Says what is measured."):
             self.assertEqual(self.findings("prose", {"engine/a.cpp": f"// Opens.\n\n{comment}\n"}), [])

@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-# What the issue leaves out: strings, sequences, optional values, training, random numbers, small floats and integers.
+# Left out: strings, sequences, optional values, training, random numbers, small floats and integers.
 LEFT_OUT = {
     'strings': lambda m, ops, types: onnx.TensorProto.STRING in types or bool(ops & {
         'StringNormalizer', 'StringConcat', 'StringSplit', 'RegexFullMatch', 'TfIdfVectorizer'}),
@@ -187,7 +187,7 @@ def main():
             wrong = judge(root / case.name, [np.asarray(v) for v in case.data_sets[0][1]],
                           getattr(case, 'rtol', 1e-3) or 1e-3, getattr(case, 'atol', 1e-7) or 1e-7)
             before = results.get(case.name)
-            # What was wrong, not refused, stays wrong.
+            # A wrong result, other than a refusal, stays wrong.
             if before and before[1].startswith('WRONG'):
                 continue
             results[case.name] = (how, wrong)

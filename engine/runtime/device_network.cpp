@@ -63,7 +63,7 @@ void DeviceNetwork::make_streams(unsigned count) {
   for (const auto& [images, sized] : partial)
     stream_bytes = std::max(stream_bytes, sized.plan.stream_bytes);
   for (unsigned i = 0; i < count; ++i) {
-    auto stream = std::make_unique<Stream>();
+    auto stream = std::make_unique<DeviceStream>();
     stream->queue =
         exclusive ? exclusive->queue
                   : ocl::create_queue(*context, parts.empty() ? context->device.device : parts[i],

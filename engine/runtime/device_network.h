@@ -25,7 +25,7 @@
 namespace clinfer {
 
 // One in-order queue with the activation memory that its requests share, one after the other.
-struct Stream {
+struct DeviceStream {
   cl::CommandQueue queue;
   cl::Buffer memory;
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
@@ -99,7 +99,7 @@ class DeviceNetwork {
   // Replaces the streams, while there are no requests.
   void make_streams(unsigned count);
   unsigned stream_count() const { return static_cast<unsigned>(streams_.size()); }
-  Stream& stream(size_t index) const { return *streams_[index]; }
+  DeviceStream& stream(size_t index) const { return *streams_[index]; }
 
   const Plan& plan() const { return whole.plan; }  // of a whole batch
   // The smallest that computes `images` of a batch; 0: all.
@@ -125,7 +125,7 @@ class DeviceNetwork {
   std::vector<StepProfile> profile() const;
 
  private:
-  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<std::unique_ptr<DeviceStream>> streams_;
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
   std::vector<double> device_ns_, host_ns_;

@@ -37,7 +37,7 @@ bool same_transform(const FrameTransform& a, const FrameTransform& b) {
 
 }  // namespace
 
-DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, Stream& stream)
+DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream)
     : network_(std::move(network)), stream_(stream), sized_(&network_->plan_for(0)) {
   const size_t bytes = std::max<size_t>(network_->request_bytes(), 4);
   memory_ = cl::Buffer(network_->context->context, CL_MEM_READ_WRITE, bytes);
@@ -120,7 +120,7 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
                                              std::to_string(image));
   if (frame.width < 1 || frame.height < 1)
     throw Error(ErrorCode::bad_argument, "a frame has no pixels");
-  FrameInput& input = frames_[{index, image}];
+  ImageInput& input = frames_[{index, image}];
   const bool known = !input.kernels.empty() && input.source == source && input.offsets == offsets &&
                      same_geometry(input.frame, frame) &&
                      same_transform(input.transform, transform);
@@ -143,7 +143,7 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
                       static_cast<int>(shape[width_axis - 1]));
 }
 
-void DeviceRequest::prepare(FrameInput& input) {
+void DeviceRequest::prepare(ImageInput& input) {
   const Node* parameter = network_->plan().graph->parameters[input.index];
   std::array<DevicePlane, 3> planes;
   for (size_t p = 0; p < 3; ++p) planes[p] = {input.offsets[p], input.frame.strides[p]};
@@ -170,7 +170,7 @@ void DeviceRequest::prepare(FrameInput& input) {
 // device reads the frame where it is, and the driver of an integrated one copies by itself. Others
 // fetch only from pinned memory beside other work: of memory of the application, NVIDIA's driver
 // copies while it keeps its lock, and first waits, busily, for what is before it in the queue.
-void DeviceRequest::upload(FrameInput& input) {
+void DeviceRequest::upload(ImageInput& input) {
   const ocl::Context& context = *network_->context;
   const auto sizes = plane_sizes(input.frame);
   const auto rows = rows_of_region(input.frame);
@@ -211,7 +211,7 @@ void DeviceRequest::upload(FrameInput& input) {
   }
 }
 
-void DeviceRequest::bind_frame(FrameInput& input, const ocl::Surface* surface,
+void DeviceRequest::bind_frame(ImageInput& input, const ocl::Surface* surface,
                                const PlaneMemories* memories) {
   const auto sizes = plane_sizes(input.frame);
   const Edge target{network_->plan().graph->parameters[input.index], 0};

@@ -20,7 +20,7 @@ using PlaneMemories = std::array<ocl::ExternalMemory*, 3>;
 
 class DeviceRequest final : public InferRequest {
  public:
-  DeviceRequest(std::shared_ptr<DeviceNetwork> network, Stream& stream);
+  DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream);
   ~DeviceRequest() override;
 
   void set_input(size_t index, const Tensor& value) override;
@@ -50,7 +50,7 @@ class DeviceRequest final : public InferRequest {
   };
   enum class Source { host, surface, memory };
   // An image of an input given as a video frame.
-  struct FrameInput {
+  struct ImageInput {
     Frame frame;
     FrameTransform transform;
     size_t index = 0, image = 0;
@@ -79,12 +79,12 @@ class DeviceRequest final : public InferRequest {
                         size_t image);
   // Throws Error{bad_argument} unless the frame lies there and the model fetches from there.
   void check_in(const FrameMemory& memory, const Frame& frame) const;
-  void prepare(FrameInput& input);
-  void upload(FrameInput& input);
-  void bind_frame(FrameInput& input, const ocl::Surface* surface, const PlaneMemories* memories);
+  void prepare(ImageInput& input);
+  void upload(ImageInput& input);
+  void bind_frame(ImageInput& input, const ocl::Surface* surface, const PlaneMemories* memories);
   // Enqueues the kernels of a frame in external memory after `acquired`; returns the event of the
   // last one.
-  cl::Event enqueue_frame(FrameInput& input, const cl::Event& acquired);
+  cl::Event enqueue_frame(ImageInput& input, const cl::Event& acquired);
   void run_segment();  // enqueues from next_step_ to a host step or the end; stream_ is locked
   void read_back(const Edge& edge);
   void run_host_step();
@@ -102,7 +102,7 @@ class DeviceRequest final : public InferRequest {
   void abandon() noexcept;
 
   std::shared_ptr<DeviceNetwork> network_;
-  Stream& stream_;
+  DeviceStream& stream_;
   cl::Buffer memory_;  // Memory::request
   // By plan, step and launch; the one of a persistent kernel is with the first of its steps. Those
   // of parts of a batch are bound when they are first wanted.
@@ -110,7 +110,7 @@ class DeviceRequest final : public InferRequest {
   const SizedPlan* sized_;  // what runs now or ran last
   std::vector<HostInput> host_inputs_;
   PicturePlanes planes_;                                       // with NV12_TWO_INPUTS
-  std::map<std::pair<size_t, size_t>, FrameInput> frames_;     // by input of the network and image
+  std::map<std::pair<size_t, size_t>, ImageInput> frames_;     // by input of the network and image
   std::map<std::pair<const Node*, int>, Readback> readbacks_;  // kept between inferences
   std::map<std::pair<const Node*, int>, Tensor> host_values_;  // outputs of host steps
   std::vector<Tensor> outputs_;

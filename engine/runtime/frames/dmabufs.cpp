@@ -97,7 +97,7 @@ Placement DeviceRequest::set_memory(size_t index, const ImportedPlanes& planes,
   const size_t target = network_input(index);
   const Placement placement =
       set_picture(target, picture, Source::memory, own.offsets, transform, image);
-  FrameInput& input = frames_.at({target, image});
+  ImageInput& input = frames_.at({target, image});
   input.pending = false;
   const std::lock_guard lock(stream_.mutex);
   bind_frame(input, nullptr, &own.memories);

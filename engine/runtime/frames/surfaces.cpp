@@ -123,7 +123,7 @@ Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<Importe
   frame.strides = {};
   const size_t target = network_input(index);
   const Placement placement = set_picture(target, frame, Source::surface, {}, transform, image);
-  FrameInput& input = frames_.at({target, image});
+  ImageInput& input = frames_.at({target, image});
   input.pending = false;
   const std::lock_guard lock(stream_.mutex);
   bind_frame(input, &own, nullptr);
@@ -135,7 +135,7 @@ Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<Importe
   ocl::rethrow(error, "reading a VA surface");
 }
 
-cl::Event DeviceRequest::enqueue_frame(FrameInput& input, const cl::Event& acquired) {
+cl::Event DeviceRequest::enqueue_frame(ImageInput& input, const cl::Event& acquired) {
   const std::vector<cl::Event> after{acquired};
   cl::Event done;  // of the last one: the queue keeps their order
   for (size_t l = 0; l < input.kernels.size(); ++l)

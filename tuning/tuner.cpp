@@ -26,8 +26,8 @@ constexpr int kFirstSamples = 2;
 constexpr double kHopeless = 1.4;  // slower than the best by this factor in all first samples: out
 constexpr double kSampleNs = 200e3;  // a sample is repeated to take about this long
 constexpr unsigned kMostRepeats = 16;
-constexpr double kNoRival =
-    1.25;  // slower than the best family by this factor, see points_of_rivals()
+// A family that is slower than the best one by this factor is no rival, see points_of_rivals().
+constexpr double kNoRival = 1.25;
 constexpr int kFirstRounds = 3, kMostRounds = 12;
 constexpr size_t kFinalists = 3;
 constexpr int kFinalRounds = 15;

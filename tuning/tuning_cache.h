@@ -28,12 +28,11 @@ struct TuningRecord {
   std::optional<TuningPoint> point;
   int family_version = 0;            // 0: not said
   std::string device, driver, kind;  // kind: device_kind()
-  double ns = 0,
-         default_ns =
-             0;  // one execution of this point, and of the untuned choice beside it; 0: not said
+  // One execution of this point, and of the untuned choice timed beside it; 0: not stated.
+  double ns = 0, default_ns = 0;
   bool partial = false;  // the search was stopped before it was through
-  std::vector<std::pair<std::string, std::string>>
-      failed;  // points that did not build, run or verify, and why
+  // Points that did not build, run or verify, and why.
+  std::vector<std::pair<std::string, std::string>> failed;
 };
 
 class TuningCache {
@@ -43,8 +42,8 @@ class TuningCache {
   // Throws Error{not_found} where there is no readable regular file, Error{io} that names what is
   // malformed, larger than kLargest or has more values than any tuning file.
   static TuningCache read(const std::string& path);
-  static TuningCache read_or_empty(
-      const std::string& path);  // the same, but a file that is not there is empty
+  // As read(), but a missing file is empty.
+  static TuningCache read_or_empty(const std::string& path);
   // `where` names the file in messages.
   static TuningCache parse(const std::string& text, const std::string& where);
 

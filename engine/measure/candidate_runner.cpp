@@ -16,14 +16,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kCoarsestTick =
-    10000;                          // ns; where the device's clock is coarser, the host's is better
+// Nanoseconds. If the device's clock is coarser, the host's is better.
+constexpr size_t kCoarsestTick = 10000;
 constexpr std::byte kPoison{0xff};  // NaN in f32 and f16
 // Largest difference to the network's own kernel, relative to the largest value: sums in another
 // order.
 constexpr double kToleranceF32 = 2e-4, kToleranceF16 = 1e-2;
-constexpr double kFlips =
-    0.01;  // share of elements that may come to lie on the other side of a step
+// Share of elements that may come to lie on the other side of a step.
+constexpr double kFlips = 0.01;
 
 constexpr unsigned kInARow = 8;     // executions of a part of a persistent kernel
 constexpr size_t kAlignment = 256;  // of packed constants in one buffer

@@ -148,8 +148,8 @@ std::string looked_at(const Devices& all) {
 }
 
 constexpr const char* kLanguage = "-cl-std=CL1.2";
-constexpr const char* kLanguageWithDot =
-    "-cl-std=CL3.0";  // integer dot products are functions of OpenCL C 3.0
+// Integer dot products are functions of OpenCL C 3.0.
+constexpr const char* kLanguageWithDot = "-cl-std=CL3.0";
 
 // PoCL makes code for the processor it runs on.
 DotProduct dot_of_host() {

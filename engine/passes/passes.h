@@ -40,32 +40,44 @@ void run_passes(
     const std::function<void(size_t index, const std::string& name, const Graph&)>& after = {});
 
 // One file each:
-void fold_constants(Graph&, const PassContext&);     // computes what needs no input of the network
-void unroll_loops(Graph&, const PassContext&);       // bodies in place, once per iteration
-void group_by_values(Graph&, const PassContext&);    // what has shapes by values, for the host
-void expand_operations(Graph&, const PassContext&);  // combinations of other operations into these
-void simplify(Graph&, const PassContext&);           // removes operations that change nothing
-void fuse_activations(Graph&, const PassContext&);   // x * sigmoid(x) -> Swish, and the like
-void fuse_normalizations(Graph&,
-                         const PassContext&);   // (x - mean) / deviation -> MVN, and the like
-void fold_padding(Graph&, const PassContext&);  // Pad into the following convolution or pooling
-void fold_space_to_depth(Graph&, const PassContext&);  // blocks as channels into larger kernels
-void scale_quantization(Graph&, const PassContext&);   // of FakeQuantize into multiplications
-void fold_into_weights(
-    Graph&,
-    const PassContext&);  // multiply/add by constants around convolutions into their weights
-void fold_shuffles(Graph&,
-                   const PassContext&);        // half of a channel shuffle into the weights around
-void fuse_groups(Graph&, const PassContext&);  // split, convolutions, concat: a grouped convolution
-void join_splits(Graph&, const PassContext&);  // concats of all parts of a split read its input
-void quantize(Graph&, const PassContext&);     // FakeQuantize models in integers
-void fuse_tails(
-    Graph&,
-    const PassContext&);  // element functions into their producers, where its kernels take them
-void expose_layers(Graph&, const PassContext&);  // Results for all layers, where asked for
-void set_precision(Graph&, const PassContext&);  // storage types of all tensors
-void assign_layouts(Graph&,
-                    const PassContext&);  // memory layouts, views, reorders, concat in place
+// Computes operations that need no input of the network.
+void fold_constants(Graph&, const PassContext&);
+// Puts loop bodies in place, once per iteration.
+void unroll_loops(Graph&, const PassContext&);
+// Groups operations whose shapes depend on values, for the host.
+void group_by_values(Graph&, const PassContext&);
+// Replaces combinations of other operations by these.
+void expand_operations(Graph&, const PassContext&);
+// Removes operations that change nothing.
+void simplify(Graph&, const PassContext&);
+// x * sigmoid(x) -> Swish, and the like.
+void fuse_activations(Graph&, const PassContext&);
+// (x - mean) / deviation -> MVN, and the like.
+void fuse_normalizations(Graph&, const PassContext&);
+// Pad into the following convolution or pooling.
+void fold_padding(Graph&, const PassContext&);
+// Blocks as channels into larger kernels.
+void fold_space_to_depth(Graph&, const PassContext&);
+// FakeQuantize's ranges into multiplications.
+void scale_quantization(Graph&, const PassContext&);
+// Multiplications and additions by constants around convolutions into their weights.
+void fold_into_weights(Graph&, const PassContext&);
+// Half of a channel shuffle into the weights around it.
+void fold_shuffles(Graph&, const PassContext&);
+// Split, convolutions and concat -> a grouped convolution.
+void fuse_groups(Graph&, const PassContext&);
+// Concats of all parts of a split read its input.
+void join_splits(Graph&, const PassContext&);
+// FakeQuantize models in integers.
+void quantize(Graph&, const PassContext&);
+// Element functions into their producers, where its kernels take them.
+void fuse_tails(Graph&, const PassContext&);
+// Results for all layers, where asked for.
+void expose_layers(Graph&, const PassContext&);
+// Storage types of all tensors.
+void set_precision(Graph&, const PassContext&);
+// Memory layouts, views, reorders, concats in place.
+void assign_layouts(Graph&, const PassContext&);
 
 // Families that take the node as it stands; their reasons where none does.
 std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,

@@ -51,8 +51,8 @@ std::vector<float> values_of(const Edge& edge, const Shape& shape) {
   return by_channel ? values : std::vector<float>();
 }
 
-constexpr float kOnGrid =
-    0.15f;  // of a step; limits that were rounded to f16 are off by an eighth at most
+// Share of a step. Limits that were rounded to f16 are off by an eighth at most.
+constexpr float kOnGrid = 0.15f;
 
 std::optional<ByteRange> byte_range(const Node& node) {
   std::array<std::vector<float>, 4> limits;
@@ -182,9 +182,8 @@ class Quantizer {
       for (size_t c = 0; c < range->scale.size(); ++c)
         keeps &= std::fabs(from->grid.step[c] * range->scale[c] - 1) < 1e-5f &&
                  std::fabs(range->shift[c] - from->grid.zero[c]) < kOnGrid;
-      if (keeps)
-        return stand_in({node, 0}, node->inputs[0].node->inputs[0], range->grid,
-                        next);  // quantised so already
+      // It is quantised like this already.
+      if (keeps) return stand_in({node, 0}, node->inputs[0].node->inputs[0], range->grid, next);
     }
     const auto made = quantized_.find(key_of(node->inputs[0], *range));
     const Edge bytes = made != quantized_.end()

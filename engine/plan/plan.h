@@ -41,8 +41,8 @@ struct Plan {
   std::unique_ptr<Graph> graph;  // after all passes; the steps point into it
   std::vector<Step> steps;
   std::vector<Region> regions;
-  size_t stream_bytes = 0, request_bytes = 0,
-         weight_bytes = 0;     // weight_bytes: of Memory::weights regions only
+  size_t stream_bytes = 0, request_bytes = 0;
+  size_t weight_bytes = 0;     // of Memory::weights regions only
   size_t workspace_bytes = 0;  // largest of all steps, at the end of the stream's memory
 
   const Region& region_of(const Edge& edge) const;  // of the edge's root

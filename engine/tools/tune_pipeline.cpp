@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kFirstSeconds = 0.25;  // of one measurement; doubles as the field gets smaller
 constexpr int kRounds = 2;              // measurements of each before the worse two thirds leave
-constexpr double kWorthSwitching =
-    1.02;  // of one stream's throughput: what another choice must reach
+// Another choice must reach this multiple of one stream's throughput.
+constexpr double kWorthSwitching = 1.02;
 
 struct Contender {
   PipelineChoice choice;

@@ -53,8 +53,8 @@ class FairShare {
  private:
   struct Client {
     double tag = 0;  // of the next image
-    int images = 1,
-        images_now = 1;    // of the frame before the last one that was admitted, and of that
+    // Of the frame before the last one that was admitted, and of the last one.
+    int images = 1, images_now = 1;
     bool refused = false;  // the last frame was
     Clock::time_point last;
     std::optional<Duration> interval;  // between frames, smoothed

@@ -201,8 +201,8 @@ TEST(MappedFrame, RefusesMetaThatReachesBeyondTheMemory) {
     gst_buffer_add_video_meta_full(copy.get(), GST_VIDEO_FRAME_FLAG_NONE, GST_VIDEO_FORMAT_I420, 64,
                                    64, 3, offsets, strides);
     if (stride == 65)
-      EXPECT_NO_THROW(
-          MappedFrame(copy.get(), info));  // rows overlap the next plane, inside the memory
+      // Rows overlap the next plane, inside the memory.
+      EXPECT_NO_THROW(MappedFrame(copy.get(), info));
     else
       EXPECT_THROW(MappedFrame(copy.get(), info), Error) << stride;
   }

@@ -14,8 +14,8 @@ extern "C" {
 
 struct RigVaCounters {
   long surfaces_created, surfaces_alive;
-  long frame_maps,
-      frame_gets;  // vaMapBuffer of an image derived from a frame's surface; vaGetImage from one
+  // Calls of vaMapBuffer for an image derived from a frame's surface, and of vaGetImage from one.
+  long frame_maps, frame_gets;
   long maps, puts, syncs, exports;  // of all others
   long misuse;
 };

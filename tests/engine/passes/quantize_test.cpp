@@ -50,8 +50,8 @@ TEST(Quantize, ConvolutionsTakeBytes) {
   EXPECT_EQ(count_of(*graph, "Quantize"), 1u);  // of the input; the other one is in the convolution
   EXPECT_EQ(count_of(*graph, "ReLU"), 0u);      // bytes from 0 on
   EXPECT_EQ(count_of(*graph, "Dequantize"), 0u);
-  EXPECT_EQ(count_of(*graph, "FakeQuantize"),
-            0u);  // in the tail, as floats: nobody computes with those bytes
+  // In the tail, as floats: nobody computes with those bytes.
+  EXPECT_EQ(count_of(*graph, "FakeQuantize"), 0u);
 }
 
 // Weights that are no bytes without their zero point: integers all the same.
@@ -82,8 +82,8 @@ TEST(Quantize, SumsReadBytes) {
   const Edge sum = fake_quantize(b, b.op("Add", 1, {x, y}), -12, 11.90625f);
   b.result(conv_on_grids(b, sum, "Convolution", {4, 4, 3, 3}));
   auto graph = b.finish();
-  expect_same_values_but(*graph, 24.f / 256 * 0.508f * 4,
-                         dot_context());  // a few in the middle between two bytes go the other way
+  // A few in the middle between two bytes go the other way.
+  expect_same_values_but(*graph, 24.f / 256 * 0.508f * 4, dot_context());
   EXPECT_EQ(convolutions_of_bytes(*graph), 2u);
   EXPECT_EQ(count_of(*graph, "Add"), 0u);
   EXPECT_EQ(count_of(*graph, "Dequantize"), 0u);

@@ -35,10 +35,10 @@ namespace clinfer {
 bool read_caps(const GstCaps* caps, GstVideoInfo& info);
 bool is_dmabuf_caps(const GstCaps* caps);
 
-// Throw Error{bad_argument} when a buffer's GstVideoMeta is not of its caps (which GStreamer takes
-// for a fault of whoever maps the frame), when a mapped frame's planes reach beyond its memory, and
-// when its crop reaches beyond the frame: the metas of a buffer are whatever an upstream element
-// wrote there.
+// Throw Error{bad_argument} when a buffer's GstVideoMeta contradicts its caps (GStreamer would
+// treat that as a programming error of the element that maps the frame), when a mapped frame's
+// planes reach beyond its memory, and when its crop reaches beyond the frame. Upstream elements
+// wrote these metas, so they are untrusted.
 void check_meta(GstBuffer* buffer, const GstVideoInfo& info);
 void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer);
 Rect visible_part(int width, int height, GstBuffer* buffer);

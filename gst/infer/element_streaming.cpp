@@ -35,7 +35,7 @@ Handle<GstBuffer> writable(Handle<GstBuffer> buffer) {
 // may have no buffers left to give.
 constexpr auto kQuiet = std::chrono::milliseconds(100);
 
-// Of live sources whose caps have no frame rate.
+// For live sources whose caps have no frame rate.
 constexpr auto kUnknownInterval = std::chrono::milliseconds(40);
 
 // Puts the fixed regions on the buffer as regions of interest, for the results of each part.
@@ -684,7 +684,7 @@ void Element::forward_event(Handle<GstEvent> event) {
       dropping_ = false;
       break;
     case GST_EVENT_EOS: {
-      // No frame will come that could tell upstream; the application must hear of it here.
+      // No later frame will return the failure to upstream; the application is told here.
       const GstFlowReturn flow = flow_.load();
       if ((flow == GST_FLOW_NOT_LINKED || flow < GST_FLOW_EOS) && !flow_reported_.exchange(true))
         GST_ELEMENT_FLOW_ERROR(self_, flow);
@@ -702,8 +702,8 @@ void Element::forward_event(Handle<GstEvent> event) {
 bool Element::answer_allocation(GstQuery* query) {
   GstCaps* caps = nullptr;
   gboolean need_pool = FALSE;
-  // Frames pass unchanged, so what downstream can take is what upstream may give; only more of them
-  // are under way.
+  // Frames pass unchanged, so downstream's answer holds for upstream as well; only more of them are
+  // in flight.
   gst_pad_peer_query(src_, query);
   gst_query_parse_allocation(query, &caps, &need_pool);
   GstVideoInfo info;
@@ -727,9 +727,9 @@ bool Element::answer_allocation(GstQuery* query) {
   return true;
 }
 
-// Frames in memory that the device fetches from are not copied on their way; downstream's wishes
-// come first. Which device it is, is known when the model is compiled: who asks before that is not
-// kept waiting, since other branches of the pipeline would wait, too, but told to ask again.
+// Proposes memory from which the device fetches frames without another copy; downstream's wishes
+// come first. The device is known once the model is compiled. An earlier query is not kept waiting,
+// since other branches of the pipeline would wait, too; upstream is asked to query again.
 void Element::propose_memory(GstQuery* query, const GstCaps& caps) {
   const GstCapsFeatures* features = gst_caps_get_features(&caps, 0);
   if (!gst_caps_features_is_equal(features, GST_CAPS_FEATURES_MEMORY_SYSTEM_MEMORY) ||

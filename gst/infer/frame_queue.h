@@ -15,9 +15,9 @@ namespace clinfer {
 
 // Frames (bounded, may still be worked on) and others (events, queries: never wait for room) leave
 // in the order in which they came. A flush makes the frames inside stale and drops the others.
-// Stale frames stay in line, because the device may still read their memory: whoever pops one waits
-// for it and throws it away. One producer, one consumer, anybody flushes. Items are never destroyed
-// under the lock.
+// Stale frames stay in line, because the device may still read their memory: the consumer waits for
+// them and discards them. One producer, one consumer; any thread may flush. Items are never
+// destroyed under the lock.
 template <typename Item>
 class FrameQueue {
  public:

@@ -1,4 +1,5 @@
-// Compiles the model of an element on a thread of its own, and tells the application how that goes.
+// Compiles the model of an element on a thread of its own, and reports the progress to the
+// application.
 #pragma once
 
 #include <gst/gst.h>

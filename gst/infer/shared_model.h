@@ -23,25 +23,26 @@ struct SharedModel {
   std::shared_ptr<CompiledModel> compiled;
   std::unique_ptr<DmabufImporter> dmabufs;
   Settings compiled_for;
-  // An inference failed on the device, which may be lost: who starts anew compiles anew.
+  // An inference failed on the device, which may be lost: an element that starts again compiles
+  // anew.
   std::atomic<bool> failed{false};
   std::unique_ptr<ModelBatcher> batcher;  // gives the outputs of one image each
 };
 
 // Compiles for `network`, on the display of surfaces unless that is null, and makes the requests;
-// tries the display before anybody relies on it. Throws Error, also where the outputs of a batch
+// tests the display first. Throws Error, also where the outputs of a batch
 // cannot be told apart by image.
 std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
                                             std::shared_ptr<const SurfaceDisplay> display,
                                             const Progress& progress,
                                             const TuningObserver& observer);
 
-// The model of settings.model_instance_id, compiled by the first who asks; others wait for it.
-// Without an id, a model of one's own. Throws Error, also where the id stands for a model with
-// other settings, unless `replace`: the id stands for the new model then, and elements that use the
-// old one keep it. The message names the setting. `progress` is asked while waiting too. Elements
-// whose frames come on different displays do not share: no batch has pictures of two OpenCL
-// contexts.
+// The model of settings.model_instance_id. The first caller compiles it; others wait for it.
+// Without an id, a model for this caller alone. Throws Error, also where the id stands for a model
+// with other settings, unless `replace`: the id stands for the new model then, and elements that
+// use the old one keep it. The message names the setting. `progress` is asked while waiting too.
+// Elements whose frames come on different displays do not share: no batch has pictures of two
+// OpenCL contexts.
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
                                              bool replace, const Progress& progress,

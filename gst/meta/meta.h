@@ -50,8 +50,8 @@ struct FrameResult {
 };
 
 // Adds a frame's results to a writable buffer, whose regions must be those that regions_to_infer()
-// saw. labels: names by label_id. Objects become regions with ids above all that are there; what is
-// said of a region becomes parameters of it.
+// saw. labels: names by label_id. Objects become regions with ids above all that are there; results
+// about a region become parameters of it.
 void attach_result(GstBuffer* buffer, const FrameResult& result,
                    const std::vector<std::string>& labels);
 

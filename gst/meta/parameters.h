@@ -1,5 +1,5 @@
 // Views as GstStructures, named and laid out as DL Streamer's parameters of a region are, so that
-// what reads those reads these. docs/metadata.md lists every field.
+// applications that read those can read these. docs/metadata.md lists every field.
 #pragma once
 
 #include <gst/gst.h>
@@ -28,8 +28,8 @@ const TypeName* type_named(const std::string& engine_name);
 std::vector<Structure> parameters_of(const RegionView& region, int width, int height);
 std::vector<Structure> parameters_of(const Answers& answers);
 
-// Adds what a parameter says, ours or another element's. Sizes and counts in it are checked against
-// its data; what does not fit together is left out.
+// Adds the contents of a parameter, ours or another element's. Sizes and counts in it are checked
+// against its data; contents that contradict each other are left out.
 void read_parameter(const GstStructure* parameter, RegionView& region);
 void read_parameter(const GstStructure* parameter, Answers& answers);
 

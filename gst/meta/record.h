@@ -1,7 +1,7 @@
-// The custom meta "ClinferResult": all that any clinfer said of a frame, in one structure. It
-// follows the frame through converters and scalers, which GStreamer's regions of interest do with
-// their rectangles only; on its way it gives them back what they lose. docs/metadata.md lists its
-// fields.
+// The custom meta "ClinferResult": all results that clinfer elements attached to a frame, in one
+// structure. It follows the frame through converters and scalers, which GStreamer's regions of
+// interest do with their rectangles only; it gives the regions back the parameters that they lose
+// on the way. docs/metadata.md lists its fields.
 #pragma once
 
 #include <gst/video/video.h>

@@ -67,7 +67,7 @@ void hide_part(Canvas& canvas, const PictureBox& box, Privacy privacy);
 bool has_drawing(const FrameView& frame);
 
 // Draws privacy boxes first, then maps and masks, lines and zones, trails, boxes and skeletons, and tags on top;
-// what is said of the whole picture stands at the top left.
+// results about the whole picture stand at the top left.
 void draw_results(Canvas& canvas, const FrameView& frame, const DrawingStyle& style,
                   TextCache& text, Palette& palette, Trails& trails);
 

@@ -1,4 +1,4 @@
-// Lines appended to a file, a FIFO or standard output: whole lines only, whoever else writes there;
+// Lines appended to a file, a FIFO or standard output: whole lines even if others write there, too;
 // rotated when wanted; without a signal when a reader leaves and without a wait that cannot be
 // interrupted.
 #pragma once
@@ -28,7 +28,7 @@ struct LineFileSettings {
 // For one writing thread; interrupt() and resume() may be called from any.
 class LineFile {
  public:
-  // Something that the user should know and that is no error; from the calling thread.
+  // A notice for the user that is no error; from the calling thread.
   using Notice = std::function<void(const std::string&)>;
 
   // Opens the file. A FIFO is opened when the first line is there, since that waits for a reader.

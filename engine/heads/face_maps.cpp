@@ -43,7 +43,7 @@ std::vector<FaceLevel> face_levels(const ModelFacts& facts, size_t score_channel
                                                                       : std::vector<FaceLevel>();
 }
 
-// What a candidate came from.
+// The origin of a candidate.
 struct FaceRow {
   size_t level = 0, cell = 0, anchor = 0;
 };

@@ -124,7 +124,7 @@ void classify_tree(const ClassTree& tree, const std::string& attribute,
       if (child == label) return &parent;
     return nullptr;
   };
-  // What lacks its parent goes, then what lacked that one; each round takes at least one.
+  // Classes that lack their parent go, then those that lack them; each round takes at least one.
   for (bool all_there = false; !all_there;) {
     const std::vector<Classification> before = found;
     all_there = std::erase_if(found, [&](const Classification& answer) {

@@ -1,4 +1,4 @@
-// What the elements have in common that read or add metadata and leave pictures as they are.
+// Shared by elements that read or add metadata and leave pictures as they are.
 #pragma once
 
 #include <gst/base/gstbasetransform.h>

@@ -19,7 +19,7 @@ class Mapped {
   GstVideoFrame frame_;
 };
 
-// The same picture without padding between rows.
+// A picture of this size and format without padding between rows.
 GstVideoInfo plain(const GstVideoInfo& info) {
   GstVideoInfo made;
   gst_video_info_init(&made);

@@ -137,7 +137,7 @@ size_t Element::frames_in_flight_for(const Settings& settings, const Session* se
   return (requests + streams) * batch * passing;
 }
 
-// What the model was read for.
+// The settings that a model is read with.
 static std::string shape_wishes(const Settings& settings) {
   return settings.reshape + "/" + std::to_string(settings.clip_length);
 }

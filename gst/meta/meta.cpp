@@ -405,7 +405,7 @@ class Attachment {
     }
   }
 
-  // What is new in the view of a region; an id if it had none.
+  // Writes the new parts of a region's view, and an id if it had none.
   void write(Found& found) {
     if (found.roi == nullptr) {
       found.view.id = ids_.next();

@@ -55,7 +55,7 @@ struct FrameResult {
 void attach_result(GstBuffer* buffer, const FrameResult& result,
                    const std::vector<std::string>& labels);
 
-// What a tracker says of an object.
+// An object as a tracker sees it.
 struct TrackedObject {
   uint64_t id = 0;
   std::optional<size_t> region;  // among the regions that read_regions() gives
@@ -72,7 +72,7 @@ void attach_tracks(GstBuffer* buffer, const Rect& visible,
 // Whether a region's label is among these; without any, each is.
 bool is_among(const RegionView& region, const std::vector<std::string>& labels);
 
-// What happened at lines and in zones.
+// Events at lines and in zones.
 struct ZoneResult {
   std::vector<ZoneView> zones;
   std::vector<EventView> events;

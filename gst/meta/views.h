@@ -145,7 +145,7 @@ struct ResultView : Answers {
   std::string model;
 };
 
-// What happened to an object at a line or in a zone on this frame.
+// An event of an object at a line or in a zone on this frame.
 struct EventView {
   std::string type;       // "cross", "enter", "leave", "dwell"
   std::string zone;       // the name of the line or zone

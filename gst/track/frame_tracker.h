@@ -29,8 +29,8 @@ struct TrackSettings {
 // For one thread.
 class FrameTracker {
  public:
-  // What to attach to a frame that comes `seconds` after the one before. width, height: of the
-  // visible picture; time: of the frame, nanoseconds.
+  // The objects to attach to a frame that comes `seconds` after the one before. width, height: of
+  // the visible picture; time: of the frame, nanoseconds.
   std::vector<TrackedObject> track(const FrameView& frame, const TrackSettings& settings,
                                    double seconds, int width, int height, uint64_t time);
   // Another stream or another part of it: ids go on, tracks do not.

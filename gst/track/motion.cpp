@@ -56,7 +56,7 @@ double MovingValue::distance(double measured, double deviation) const {
 
 double Motion::width() const { return std::max(width_.value, kLeastSize); }
 double Motion::height() const { return std::max(height_.value, kLeastSize); }
-// What is tall and narrow goes as fast to the side as what is wide.
+// Tall, narrow objects move sideways as fast as wide ones.
 double Motion::size() const { return (width() + height()) / 2; }
 
 Motion::Motion(const Box& box) {

@@ -122,7 +122,7 @@ void choose(const std::vector<Pair>& possible, size_t rows, size_t columns, floa
 
 }  // namespace
 
-// What is left to pair on a frame.
+// Tracks and objects of a frame that are not paired yet.
 struct Tracker::Pairing {
   std::span<const Observation> objects;
   std::vector<Box> predicted;                    // of each track
@@ -206,7 +206,7 @@ void Tracker::pair_all(Pairing& pairing) {
     if (alike <= -1 || alike < settings_.appearance_threshold) return std::nullopt;
     return 1 - alike;
   });
-  // What moves far between two frames overlaps nothing.
+  // An object that moves far between two frames overlaps no prediction.
   pair_up(
       pairing, [](const Track& track) { return track.missed <= 1; }, true,
       [&](size_t t, size_t o) -> std::optional<double> {

@@ -51,7 +51,7 @@ class Tracker {
 
   // Goes on by `seconds` (of the frames, at least 0), then takes what was found on this frame.
   // Returns the id of each object; 0: it has none (yet). Boxes may have any unit, the same one for
-  // all frames. What is not finite or empty is never tracked.
+  // all frames. Boxes that are empty or not finite are never tracked.
   std::vector<uint64_t> update(double seconds, std::span<const Observation> objects);
   // Goes on by `seconds` over a frame on which nothing was looked for.
   void skip(double seconds);

@@ -88,7 +88,7 @@ TEST(Clips, TakeEachNthFrameOldestFirst) {
     }
 }
 
-// What was before another format is no part of the clip any more.
+// Frames before a change of format are no part of the clip any more.
 TEST(Clips, BeginAnewWithOtherCaps) {
   Harness harness("clinfer model=" + clip_model("ncthw-caps", {1, 3, 3, 16, 16}, {1, 3, 4}) +
                   " post-process=none");

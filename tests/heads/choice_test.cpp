@@ -1,4 +1,4 @@
-// What the choice of a head must not guess, and trees of classes.
+// The choice of a head, which must not guess, and trees of classes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -43,13 +43,13 @@ void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffer
 }
 
 void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
-                        unsigned groups, size_t items, unsigned times, cl_uint& barriers_passed,
+                        unsigned groups, size_t items, unsigned barriers, cl_uint& barriers_passed,
                         cl::Event* event) {
   kernel.setArg(4, static_cast<cl_int>(words));
   kernel.setArg(6, barriers_passed);
   queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups * items), cl::NDRange(items),
                              nullptr, event);
-  barriers_passed += times * groups;
+  barriers_passed += barriers * groups;
 }
 
 }  // namespace clinfer

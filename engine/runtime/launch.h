@@ -22,15 +22,17 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
 void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,
              cl::Event* event = nullptr, const std::vector<cl::Event>* after = nullptr);
 
-// The arguments of a persistent kernel that stay; `buffers` are those that hold all tensors, `list`
-// what it does, `barrier_counter` where its work-groups count themselves (ocl/persistent.h).
+// Sets the arguments of a persistent kernel that are the same in every launch: the buffers that hold
+// all tensors, its list of work, and the arrival counter of the grid-wide barrier
+// (ocl/persistent.h).
 void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
                      const cl::Buffer& list, const cl::Buffer& barrier_counter);
 
-// The first `words` of the list, on so many work-groups of so many work-items, which count to `barriers_passed`
-// before, and meet `times` times.
+// Launches `groups` work-groups of `items` work-items, which execute the first `words` of the list
+// and pass `barriers` grid-wide barriers. `barriers_passed`: the arrival counter before this launch,
+// advanced to its value afterwards.
 void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
-                        unsigned groups, size_t items, unsigned times, cl_uint& barriers_passed,
+                        unsigned groups, size_t items, unsigned barriers, cl_uint& barriers_passed,
                         cl::Event* event = nullptr);
 
 }  // namespace clinfer

@@ -1,4 +1,4 @@
-// What a network said last of each tracked object, so that it need not be asked on every frame.
+// A network's last results about each tracked object, so that it need not run on every frame.
 #pragma once
 
 #include <cstdint>

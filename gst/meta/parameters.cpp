@@ -124,7 +124,7 @@ double number(const GstStructure* s, const char* field, double otherwise = 0) {
   return gst_structure_get_double(s, field, &value) ? value : otherwise;
 }
 
-// ---- results of an earlier frame
+// ---- results of an earlier frame ----------------------------------------------------------------
 
 void set_held(GstStructure* s, bool held) {
   if (held) gst_structure_set(s, "held", G_TYPE_BOOLEAN, TRUE, nullptr);
@@ -135,7 +135,7 @@ bool is_held(const GstStructure* s) {
   return gst_structure_get_boolean(s, "held", &held) && held;
 }
 
-// ---- data with its type and dimensions
+// ---- data with its type and dimensions ----------------------------------------------------------
 
 void set_data(GstStructure* s, const char* type, const std::vector<int>& dims, const Bytes& data) {
   if (const TypeName* known = type_named(type)) set(s, "precision", known->number);

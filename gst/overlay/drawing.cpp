@@ -226,7 +226,7 @@ class Painter {
     canvas_.paint(index, paints);
   }
 
-  // What is nothing in particular is left as it is.
+  // Pixels of the background class stay unpainted.
   static bool is_background(const MapView& map, int32_t label) {
     if (static_cast<size_t>(label) >= map.labels.size()) return false;
     const std::string& name = map.labels[static_cast<size_t>(label)];

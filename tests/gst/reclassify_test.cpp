@@ -17,7 +17,7 @@ struct Answer {
   bool held = false;
 };
 
-// What the colour network said of the object on a frame.
+// The results of the colour network about the object of a frame.
 class Reclassify : public ::testing::Test {
  protected:
   void begin(const std::string& properties) {

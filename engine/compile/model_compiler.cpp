@@ -132,7 +132,7 @@ void ModelCompiler::warn_once(const std::string& warning) {
   if (!warning.empty() && said.insert(warning).second) report_.warnings.push_back(warning);
 }
 
-void DeviceModel::open_device() {
+void ModelCompiler::open_device() {
   const ocl::Devices& devices = ocl::devices(config_.cache_dir.value_or("").c_str());
   const ocl::DisplayMatch match = ocl::match_display(config_.device, config_.va_display);
   const ocl::Device& device = *match.device;

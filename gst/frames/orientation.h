@@ -12,7 +12,7 @@ namespace clinfer {
 // Of a method that is no turn (auto, custom): none.
 Orientation orientation_of(GstVideoOrientationMethod method);
 
-// What the tag image-orientation says; nothing without it.
+// The orientation of the tag image-orientation; nothing without it.
 std::optional<GstVideoOrientationMethod> tagged_orientation(const GstTagList* tags);
 
 }  // namespace clinfer

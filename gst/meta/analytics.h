@@ -27,7 +27,7 @@ bool is_same_object(const RegionView& a, const RegionView& b);
 // when there is something to add.
 // Sets the objects' analytics_id.
 void add_analytics_objects(GstBuffer* buffer, const std::vector<RegionView*>& objects);
-// The same in place of everything that is there.
+// Replaces all objects that are there by these.
 void replace_analytics_objects(GstBuffer* buffer, const std::vector<RegionView*>& objects);
 // How many objects there are.
 size_t count_analytics_objects(GstBuffer* buffer);

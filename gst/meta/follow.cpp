@@ -77,8 +77,8 @@ bool read_info(GstPad* pad, GstVideoInfo& info) {
   return caps != nullptr && gst_video_info_from_caps(&info, caps.get());
 }
 
-// What videocrop and videobox leave of the picture, in pixels of their input; a border that videobox
-// adds lies outside of it.
+// The part of the picture that videocrop and videobox keep, in pixels of their input; a border that
+// videobox adds lies outside of it.
 std::optional<Rect> left_over(const Setting& s, Kind kind, const GstVideoInfo& in,
                               const GstVideoInfo& out) {
   const int width = GST_VIDEO_INFO_WIDTH(&out), height = GST_VIDEO_INFO_HEIGHT(&out);

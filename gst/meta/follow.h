@@ -8,7 +8,7 @@ namespace clinfer {
 
 // Looks for such elements downstream of a source pad, through queues, tees and bins, and lets the
 // results of clinfer's frames pass each of them: boxes move as the picture does. To be called before
-// frames pass, and again after the pipeline changed. What is done stays for as long as those
+// frames pass, and again after the pipeline changed. The probes stay for as long as those
 // elements live.
 void follow_results(GstPad* source);
 

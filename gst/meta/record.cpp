@@ -156,8 +156,8 @@ void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& c
   const Affine affine = scaled(in, out, record->picture);
   const size_t regions = record->regions.size();
   move_record(*record, affine, {0, 0, GST_VIDEO_INFO_WIDTH(&out), GST_VIDEO_INFO_HEIGHT(&out)});
-  // GStreamer scales objects as if there were no borders. What others wrote cannot be told apart
-  // and put right.
+  // GStreamer scales objects as if there were no borders. Objects of other elements cannot be told
+  // apart and put right.
   const bool has_borders =
       std::abs(affine.x_scale - 1) > 1e-6 || std::abs(affine.y_scale - 1) > 1e-6;
   const size_t objects = count_analytics_objects(to);

@@ -1,4 +1,4 @@
-// What has to be hidden on frames that no network looked at: where objects were on the last frame
+// The areas to hide on frames that no network looked at: the places of objects on the last frame
 // that was inferred, and for want of that the whole picture.
 #pragma once
 

@@ -288,7 +288,7 @@ def check_read():
     expect("two answers of one object", sorted(classes) == [[("male", 0.9)], [("old", 0.7)]], classes)
     [(label, where, _, classes)] = found(run(f"{second} ! videoscale ! video/x-raw,width={WIDTH // 2},height={HEIGHT // 2}", add_car)[0])
     expect("after videoscale", (label, where, classes) == ("car", (50, 40, 30, 20), [[("male", 0.9)]]), (where, classes))
-    # What moves the picture without telling metas moves the object, or drops it.
+    # An element that moves the picture without telling metas moves the object, or drops it.
     for elements, where in (("videocrop left=40 top=20", (60, 60, 60, 40)), ("videoflip method=rotate-180", (160, 120, 60, 40)),
                             ("videobox left=40 top=-10", (60, 90, 60, 40))):
         chain = f"{second} ! {elements}"

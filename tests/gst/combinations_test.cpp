@@ -14,7 +14,7 @@ struct Shown {
   long bright = 0;  // pixels of a GRAY8 picture
 };
 
-// What comes of GStreamer's moving ball, 322x242, in 6 frames.
+// The results for GStreamer's moving ball, 322x242, in 6 frames.
 std::vector<Shown> ball_through(const std::string& elements, const std::string& format = "GRAY8") {
   Pipeline pipeline("videotestsrc pattern=ball num-buffers=6 ! video/x-raw,format=" + format +
                     ",width=322,height=242,framerate=30/1 ! " + elements +

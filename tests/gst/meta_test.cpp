@@ -52,7 +52,7 @@ TEST(Placement, MapsBoxesBackAndClips) {
   EXPECT_FLOAT_EQ(inside->y_max, 0.5f);
 }
 
-// What is known of an object follows a quarter turn, and a mirror.
+// All facts about an object follow a quarter turn, and a mirror.
 TEST(Placement, TurnsWhatIsKnownOfAnObject) {
   RegionView view;
   view.box = {0.25f, 0.5f, 0.5f, 1};

@@ -29,7 +29,7 @@ GstBuffer* chequered(const GstVideoInfo& info) {
   return buffer;
 }
 
-// What the network says of the picture through `elements`.
+// The network's output for the picture through `elements`.
 std::vector<float> seen_through(const std::string& elements, const char* format) {
   Harness harness(elements);
   harness.set_caps(format, 96, 64);

@@ -13,10 +13,12 @@
 
 #include "kernels/base/error.h"
 #include "tests/engine/test_files.h"
+#include "tests/says.h"
 
 namespace clinfer {
 namespace {
 
+using test::says;
 namespace fs = std::filesystem;
 
 void replace(const std::string& path, std::string_view text) {
@@ -127,7 +129,8 @@ TEST(Files, RefusalsSayWhatToDo) {
   EXPECT_NE(why(folder / "folder").find("folder cannot be written"), std::string::npos);
   EXPECT_EQ(files_in(folder / ""), 1u) << "nothing is left";
   const std::string file = folder.write("file", "");
-  EXPECT_NE(refusal([&] { make_folders(file + "/below"); }), "");
+  EXPECT_TRUE(says(refusal([&] { make_folders(file + "/below"); }),
+                   "a part of its path is a file, not a folder"));
   EXPECT_NE(refusal([&] { make_folders(file); }).find("is no folder"), std::string::npos);
   EXPECT_EQ(refusal([&] { make_folders(folder / "a/b//c/"); }), "");
   EXPECT_TRUE(fs::is_directory(folder / "a/b/c"));
@@ -199,12 +202,12 @@ TEST(Files, FoldersThatOthersCanChange) {
       EXPECT_NE(who_else_writes(name).find("can be written by others"), std::string::npos) << mode;
     }
   }
-  EXPECT_NE(who_else_writes(folder / "none"), "");
-  EXPECT_NE(who_else_writes(folder.write("file", "")), "");
+  EXPECT_TRUE(says(who_else_writes(folder / "none"), "its folder has to be there"));
+  EXPECT_TRUE(says(who_else_writes(folder.write("file", "")), "file is no folder"));
   if (geteuid() != 0) return;
   ASSERT_EQ(chmod(inner.c_str(), 0775), 0);
   ASSERT_EQ(chown(inner.c_str(), 0, 1234), 0);
-  EXPECT_NE(who_else_writes(inner), "") << "a group";
+  EXPECT_TRUE(says(who_else_writes(inner), "a can be written by others")) << "a group";
   ASSERT_EQ(chmod(inner.c_str(), 0755), 0);
   EXPECT_EQ(who_else_writes(inner), "");
   ASSERT_EQ(chown(inner.c_str(), 1234, 0), 0);
@@ -218,13 +221,14 @@ TEST(Files, FilesThatOthersCanChange) {
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
   EXPECT_EQ(who(), "");
   ASSERT_EQ(chmod(path.c_str(), 0646), 0);
-  EXPECT_NE(who(), "");
+  EXPECT_TRUE(says(who(), "a can be written by others"));
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
   if (geteuid() == 0) {
     ASSERT_EQ(chown(path.c_str(), 1234, 0), 0);
-    EXPECT_NE(who(), "");
+    EXPECT_TRUE(says(who(), "a belongs to user 1234"));
   }
-  EXPECT_NE(who_else_writes("it", Descriptor(open("/dev/null", O_RDONLY))), "");
+  EXPECT_TRUE(says(who_else_writes("it", Descriptor(open("/dev/null", O_RDONLY))),
+                   "it is no regular file"));
 }
 
 }  // namespace

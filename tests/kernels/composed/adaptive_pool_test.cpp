@@ -1,5 +1,6 @@
 // AdaptiveAvgPool, AdaptiveMaxPool: values computed by hand, equal and unequal windows, refusals.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -36,11 +37,18 @@ TEST(AdaptivePool, MaximaAndTheirPlaces) {
 }
 
 TEST(AdaptivePool, Refuses) {
-  EXPECT_NE(error_of("AdaptiveAvgPool", 8, {}, {counted({1, 1, 4}), ints({2, 2})}), "");
-  EXPECT_NE(error_of("AdaptiveAvgPool", 8, {}, {counted({1, 1, 4}), ints({0})}), "");
-  EXPECT_NE(error_of("AdaptiveMaxPool", 8, {}, {counted({4, 4}), ints({2})}, 2), "");
-  for (const char* type : {"AdaptiveAvgPool", "AdaptiveMaxPool"})  // no table of gigabytes
-    EXPECT_NE(error_of(type, 8, {}, {counted({1, 1, 7}), ints({1 << 24})}, 2), "");
+  EXPECT_TRUE(says(error_of("AdaptiveAvgPool", 8, {}, {counted({1, 1, 4}), ints({2, 2})}),
+                   "an output of 2 dimensions for the data [1,1,4]"));
+  EXPECT_TRUE(says(error_of("AdaptiveAvgPool", 8, {}, {counted({1, 1, 4}), ints({0})}),
+                   "no output of size 0 from [1,1,4]"));
+  EXPECT_TRUE(says(error_of("AdaptiveMaxPool", 8, {}, {counted({4, 4}), ints({2})}, 2),
+                   "the data has the shape [4,4], it must have 3 to 5 dimensions"));
+  // No table of gigabytes.
+  const auto large = [](const char* type) {
+    return error_of(type, 8, {}, {counted({1, 1, 7}), ints({1 << 24})}, 2);
+  };
+  EXPECT_TRUE(says(large("AdaptiveAvgPool"), "needs a table of the shape [7,16777216]"));
+  EXPECT_TRUE(says(large("AdaptiveMaxPool"), "the windows hold 33554432 places"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -43,9 +44,12 @@ TEST(Attention, Refuses) {
         "ScaledDotProductAttention", 13, kPlain,
         {random_tensor(std::move(q)), random_tensor(std::move(k)), random_tensor(std::move(v))});
   };
-  EXPECT_NE(refused({1, 2, 3}, {1, 2, 4}, {1, 2, 3}), "");
-  EXPECT_NE(refused({1, 2, 3}, {1, 4, 3}, {1, 2, 3}), "");
-  EXPECT_NE(refused({3}, {3}, {3}), "");
+  EXPECT_TRUE(says(refused({1, 2, 3}, {1, 2, 4}, {1, 2, 3}),
+                   "query [1,2,3], key [1,2,4] and value [1,2,3] do not fit"));
+  EXPECT_TRUE(says(refused({1, 2, 3}, {1, 4, 3}, {1, 2, 3}),
+                   "query [1,2,3], key [1,4,3] and value [1,2,3] do not fit"));
+  EXPECT_TRUE(says(refused({3}, {3}, {3}),
+                   "query, key or value has the shape [3], it must have 2 to 6 dimensions"));
 }
 
 }  // namespace

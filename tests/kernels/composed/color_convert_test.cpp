@@ -1,5 +1,6 @@
 // NV12 and I420 to RGB and BGR, from one plane and from several.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -42,11 +43,16 @@ TEST(ColorConvert, OnePlane) {
 
 TEST(ColorConvert, Refuses) {
   const Tensor y = bytes({1, 2, 4, 1}, kLuma), uv = bytes({1, 1, 2, 2}, {128, 128, 90, 240});
-  EXPECT_NE(error_of("NV12toRGB", 8, {}, {y}), "");  // two rows cannot hold three half planes
-  EXPECT_NE(error_of("I420toRGB", 8, {}, {y, uv}), "");
-  EXPECT_NE(error_of("NV12toRGB", 8, {}, {y, y}), "");
-  EXPECT_NE(error_of("NV12toRGB", 8, {}, {y, uv.convert(ElementType::f32)}), "");
-  EXPECT_NE(error_of("NV12toRGB", 8, {}, {bytes({1, 3, 1, 1}, {1, 2, 3})}), "");
+  EXPECT_TRUE(says(error_of("NV12toRGB", 8, {}, {y}),
+                   "a picture cannot have planes of the shape "
+                   "[1,2,4,1]"));  // two rows cannot hold three half planes
+  EXPECT_TRUE(says(error_of("I420toRGB", 8, {}, {y, uv}), "takes one plane or 3"));
+  EXPECT_TRUE(says(error_of("NV12toRGB", 8, {}, {y, y}),
+                   "the colours [1,2,4,1] do not fit the picture [1,2,4,1]"));
+  EXPECT_TRUE(says(error_of("NV12toRGB", 8, {}, {y, uv.convert(ElementType::f32)}),
+                   "the planes differ in type"));
+  EXPECT_TRUE(says(error_of("NV12toRGB", 8, {}, {bytes({1, 3, 1, 1}, {1, 2, 3})}),
+                   "a picture cannot have planes of the shape [1,3,1,1]"));
 }
 
 }  // namespace

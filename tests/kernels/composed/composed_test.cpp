@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -18,8 +19,10 @@ TEST(Roll, Values) {
             (Floats{2, 3, 4, 0, 1}));
   EXPECT_EQ(run("Roll", 7, {}, {counted({2, 3}), scalar(6), ints({0, 1})})[0].to_floats(),
             (Floats{0, 1, 2, 3, 4, 5}));
-  EXPECT_NE(error_of("Roll", 7, {}, {counted({5}), ints({1}), ints({1})}), "");
-  EXPECT_NE(error_of("Roll", 7, {}, {counted({5}), ints({1, 2, 3}), ints({0, 0})}), "");
+  EXPECT_TRUE(says(error_of("Roll", 7, {}, {counted({5}), ints({1}), ints({1})}),
+                   "axis 1 is out of range for 1 dimensions"));
+  EXPECT_TRUE(says(error_of("Roll", 7, {}, {counted({5}), ints({1, 2, 3}), ints({0, 0})}),
+                   "shift and axes differ in length"));
 }
 
 std::vector<float> scattered(const Shape& shape, const Tensor& updates, const Ints& start,
@@ -36,12 +39,12 @@ TEST(SliceScatter, Values) {
             (Floats{0, 7, 2, 8, 4, 9}));
   EXPECT_EQ(scattered({3, 4}, floats({1, 2}, {9, 8}), {2, 0}, {3, 4}, {1, 2}, {0, -1}),
             (Floats{0, 1, 2, 3, 4, 5, 6, 7, 9, 9, 8, 11}));
-  EXPECT_NE(error_of("SliceScatter", 15, {},
-                     {counted({4}), counted({3}), ints({0}), ints({2}), ints({1})}, 1, 2),
-            "");
-  EXPECT_NE(error_of("SliceScatter", 15, {},
-                     {counted({4}), counted({2}), ints({0}), ints({2}), ints({0})}, 1, 2),
-            "");
+  EXPECT_TRUE(says(error_of("SliceScatter", 15, {},
+                            {counted({4}), counted({3}), ints({0}), ints({2}), ints({1})}, 1, 2),
+                   "the updates [3] are not of the shape [2]"));
+  EXPECT_TRUE(says(error_of("SliceScatter", 15, {},
+                            {counted({4}), counted({2}), ints({0}), ints({2}), ints({0})}, 1, 2),
+                   "a step is 0"));
 }
 
 TEST(Col2Im, SumsWhatOverlaps) {
@@ -54,8 +57,10 @@ TEST(Col2Im, SumsWhatOverlaps) {
                          {floats({2, 1}, {5, 7}), ints({1, 2}), ints({1, 2})})[0];
   EXPECT_EQ(one.shape(), (Shape{1, 1, 2}));
   EXPECT_EQ(one.to_floats(), (Floats{7, 0}));
-  EXPECT_NE(error_of("Col2Im", 15, {}, {columns, ints({1, 4}), ints({1, 2})}), "");
-  EXPECT_NE(error_of("Col2Im", 15, {}, {columns, ints({1, 3}), ints({1, 3})}), "");
+  EXPECT_TRUE(says(error_of("Col2Im", 15, {}, {columns, ints({1, 4}), ints({1, 2})}),
+                   "the data [1,2,2] are not columns of 2 values at [1,3] places"));
+  EXPECT_TRUE(says(error_of("Col2Im", 15, {}, {columns, ints({1, 3}), ints({1, 3})}),
+                   "the data [1,2,2] are not columns of 3 values at [1,1] places"));
 }
 
 TEST(NumberTests, Values) {

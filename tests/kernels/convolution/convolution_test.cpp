@@ -1,6 +1,7 @@
 // Convolution and GroupConvolution: every family against the reference, with the engine's layouts
 // and on views.
 #include "tests/kernels/op_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -77,25 +78,25 @@ TEST(Convolution, RefusesWhatCannotBe) {
     }
     return "";
   };
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 2, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
-            "");  // channels
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 9, 9}, "1,1", "0,0", "0,0", "1,1"}),
-            "");  // kernel too large
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "0,1", "0,0", "0,0", "1,1"}),
-            "");  // stride 0
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1", "0,0", "0,0", "1,1"}),
-            "");  // too few strides
-  EXPECT_NE(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
-            "");  // ranks
-  EXPECT_NE(
+  EXPECT_TRUE(says(message({"Convolution", {1, 3, 8, 8}, {4, 2, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
+                   "the filter [4,2,3,3] takes 2 channels, the data [1,3,8,8] has 3"));  // channels
+  EXPECT_TRUE(says(message({"Convolution", {1, 3, 8, 8}, {4, 3, 9, 9}, "1,1", "0,0", "0,0", "1,1"}),
+                   "the kernel covers 9 positions, the padded input has 8"));  // kernel too large
+  EXPECT_TRUE(says(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "0,1", "0,0", "0,0", "1,1"}),
+                   "attribute strides is out of range: 0"));  // stride 0
+  EXPECT_TRUE(says(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1", "0,0", "0,0", "1,1"}),
+                   "attribute strides has 1 numbers for 2 spatial dimensions"));  // too few strides
+  EXPECT_TRUE(says(message({"Convolution", {1, 3, 8, 8}, {4, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
+                   "the filter [4,3,3] does not fit the data [1,3,8,8]"));  // ranks
+  EXPECT_TRUE(says(
       message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "9000000000000,1"}),
-      "");
-  EXPECT_NE(
+      "attribute dilations is out of range: 9000000000000"));
+  EXPECT_TRUE(says(
       message({"Convolution", {1, 3, 8, 8}, {4, 3, 3, 3}, "1,1", "0,0", "0,0", "1,1", "sideways"}),
-      "");
-  EXPECT_NE(
-      message({"GroupConvolution", {1, 6, 8, 8}, {4, 1, 2, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
-      "");  // groups
+      "unknown auto_pad \"sideways\""));
+  EXPECT_TRUE(
+      says(message({"GroupConvolution", {1, 6, 8, 8}, {4, 1, 2, 3, 3}, "1,1", "0,0", "0,0", "1,1"}),
+           "the filter [4,1,2,3,3] takes 8 channels, the data [1,6,8,8] has 6"));  // groups
 }
 
 // The reference, on values that can be checked by hand.

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -170,15 +171,21 @@ TEST(DetectionOutput, Refuses) {
     return error_of("DetectionOutput", 1, settings(more), {location, scores, prior}, 1, 3);
   };
   EXPECT_EQ(refused({}), "");
-  EXPECT_NE(refused({{"num_classes", "3"}}), "");
-  EXPECT_NE(refused({{"num_classes", "0"}}), "");
-  EXPECT_NE(refused({{"keep_top_k", "0"}}), "");
-  EXPECT_NE(refused({{"keep_top_k", "999999999999"}}), "");
-  EXPECT_NE(refused({{"code_type", "polar"}}), "");
-  EXPECT_NE(refused({{"normalized", "false"}}), "");
-  EXPECT_NE(refused({{"share_location", "false"}}), "");
-  EXPECT_NE(refused({}, floats({1, 1, 12}, kPriors)), "");
-  EXPECT_NE(refused({}, floats({1, 2, 0}, {})), "");
+  EXPECT_TRUE(
+      says(refused({{"num_classes", "3"}}), "the class input has the shape [1,6], expected [1,9]"));
+  EXPECT_TRUE(says(refused({{"num_classes", "0"}}), "num_classes is out of range"));
+  EXPECT_TRUE(says(refused({{"keep_top_k", "0"}}), "keep_top_k must be -1 or positive"));
+  EXPECT_TRUE(
+      says(refused({{"keep_top_k", "999999999999"}}), "a tensor of more than 2^31 - 1 elements"));
+  EXPECT_TRUE(says(refused({{"code_type", "polar"}}), "code_type \"POLAR\""));
+  EXPECT_TRUE(says(refused({{"normalized", "false"}}),
+                   "the prior input [1,2,12] does not hold whole boxes of 5 numbers"));
+  EXPECT_TRUE(says(refused({{"share_location", "false"}}),
+                   "the box input has the shape [1,12], expected [1,24]"));
+  EXPECT_TRUE(
+      says(refused({}, floats({1, 1, 12}, kPriors)), "the prior input [1,1,12] lacks variances"));
+  EXPECT_TRUE(says(refused({}, floats({1, 2, 0}, {})),
+                   "the prior input [1,2,0] does not hold whole boxes of 4 numbers"));
 }
 
 // ---- the kernel against evaluate() -------------------------------------------------------------
@@ -284,7 +291,7 @@ TEST(DetectionOutput, CpusUseTheHost) {
   const Attributes a = settings({{"num_classes", "3"}});
   const OpDesc desc = make_desc("DetectionOutput", 8, a, random_inputs({}, a, 1), {});
   const KernelFamily& family = *find_op("DetectionOutput", 8)->families.at(0);
-  EXPECT_NE(family.reject(desc, cpu), "");
+  EXPECT_TRUE(says(family.reject(desc, cpu), "a CPU is faster at it on the host"));
   EXPECT_EQ(family.reject(desc, gpu_traits()), "");
 }
 

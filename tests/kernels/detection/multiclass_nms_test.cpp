@@ -1,5 +1,6 @@
 // MulticlassNms and MatrixNms: rows, order, limits, both forms of input.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -63,16 +64,18 @@ TEST(MatrixNms, DecaysScores) {
 }
 
 TEST(MulticlassNms, Refuses) {
-  EXPECT_NE(error_of("MulticlassNms", 8, settings({{"sort_result_type", "size"}}),
-                     {counted({1, 3, 4}), counted({1, 1, 3})}, 3, 2),
-            "");
-  EXPECT_NE(
-      error_of("MulticlassNms", 8, settings(), {counted({1, 3, 4}), counted({1, 1, 2})}, 3, 2), "");
-  EXPECT_NE(
-      error_of("MulticlassNms", 8, settings(), {counted({1, 3, 5}), counted({1, 1, 3})}, 3, 2), "");
-  EXPECT_NE(error_of("MatrixNms", 8, settings({{"decay_function", "slow"}}),
-                     {counted({1, 3, 4}), counted({1, 1, 3})}, 3, 2),
-            "");
+  EXPECT_TRUE(says(error_of("MulticlassNms", 8, settings({{"sort_result_type", "size"}}),
+                            {counted({1, 3, 4}), counted({1, 1, 3})}, 3, 2),
+                   "sort_result_type \"size\""));
+  EXPECT_TRUE(
+      says(error_of("MulticlassNms", 8, settings(), {counted({1, 3, 4}), counted({1, 1, 2})}, 3, 2),
+           "boxes [1,3,4] and scores [1,1,2] do not fit"));
+  EXPECT_TRUE(
+      says(error_of("MulticlassNms", 8, settings(), {counted({1, 3, 5}), counted({1, 1, 3})}, 3, 2),
+           "boxes [1,3,5] and scores [1,1,3] do not fit"));
+  EXPECT_TRUE(says(error_of("MatrixNms", 8, settings({{"decay_function", "slow"}}),
+                            {counted({1, 3, 4}), counted({1, 1, 3})}, 3, 2),
+                   "decay_function \"slow\""));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -139,21 +140,25 @@ TEST(NonMaxSuppression, WhatTheKernelLeavesToTheHost) {
   EXPECT_EQ(family.reject(desc, gpu_traits()), "");
   DeviceTraits cpu = gpu_traits();
   cpu.is_cpu = true;
-  EXPECT_NE(family.reject(desc, cpu), "");
-  EXPECT_NE(family.reject(random_desc({}, 9, {}, 1, inputs, 0.5f), gpu_traits()), "");
+  EXPECT_TRUE(says(family.reject(desc, cpu), "a CPU is faster at it on the host"));
+  EXPECT_TRUE(says(family.reject(random_desc({}, 9, {}, 1, inputs, 0.5f), gpu_traits()),
+                   "each box that is selected changes the scores of all others"));
   desc.constants[3] = {};
-  EXPECT_NE(family.reject(desc, gpu_traits()), "");
+  EXPECT_TRUE(says(family.reject(desc, gpu_traits()), "a threshold is not constant"));
 }
 
 TEST(NonMaxSuppression, Refuses) {
   const Tensor boxes = floats({1, 3, 4}, kBoxes);
-  EXPECT_NE(error_of("NonMaxSuppression", 5, {}, {boxes, counted({1, 1, 2})}, 3, 2), "");
-  EXPECT_NE(error_of("NonMaxSuppression", 5, {}, {boxes, counted({2, 1, 3})}, 3, 2), "");
-  EXPECT_NE(error_of("NonMaxSuppression", 5, attributes({{"box_encoding", "polar"}}),
-                     {boxes, counted({1, 1, 3})}, 3, 2),
-            "");
-  EXPECT_NE(error_of("NonMaxSuppression", 5, {}, {boxes, counted({1, 1, 3}), ints({1, 2})}, 3, 2),
-            "");
+  EXPECT_TRUE(says(error_of("NonMaxSuppression", 5, {}, {boxes, counted({1, 1, 2})}, 3, 2),
+                   "boxes [1,3,4] and scores [1,1,2] do not fit"));
+  EXPECT_TRUE(says(error_of("NonMaxSuppression", 5, {}, {boxes, counted({2, 1, 3})}, 3, 2),
+                   "boxes [1,3,4] and scores [2,1,3] do not fit"));
+  EXPECT_TRUE(says(error_of("NonMaxSuppression", 5, attributes({{"box_encoding", "polar"}}),
+                            {boxes, counted({1, 1, 3})}, 3, 2),
+                   "box_encoding \"polar\""));
+  EXPECT_TRUE(
+      says(error_of("NonMaxSuppression", 5, {}, {boxes, counted({1, 1, 3}), ints({1, 2})}, 3, 2),
+           "max_output_boxes_per_class must be one number, has 2"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // PriorBox and PriorBoxClustered: boxes computed by hand.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -75,16 +76,26 @@ TEST(PriorBox, Refuses) {
                           std::vector<int64_t> feature) {
     return error_of(type, 1, attributes(a), {ints(feature), ints({32, 32})}, 1, 0);
   };
-  EXPECT_NE(refused("PriorBox", {{"min_size", "1"}}, {0, 4}), "");
-  EXPECT_NE(refused("PriorBox", {{"min_size", "1"}}, {4}), "");
-  EXPECT_NE(refused("PriorBox", {{"min_size", "1"}}, {1 << 30, 1 << 30}), "");
-  EXPECT_NE(refused("PriorBox", {{"min_size", "1"}, {"variance", "1,2"}}, {4, 4}), "");
-  EXPECT_NE(refused("PriorBox", {{"min_size", "1"}, {"aspect_ratio", "-2"}}, {4, 4}), "");
-  EXPECT_NE(refused("PriorBox", {{"fixed_size", "1"}, {"density", "0"}}, {4, 4}), "");
-  EXPECT_NE(refused("PriorBox", {{"fixed_size", "1,2"}, {"density", "1"}}, {4, 4}), "");
+  EXPECT_TRUE(says(refused("PriorBox", {{"min_size", "1"}}, {0, 4}),
+                   "the feature map's size must be height and width, is [0,4]"));
+  EXPECT_TRUE(says(refused("PriorBox", {{"min_size", "1"}}, {4}),
+                   "the feature map's size must be height and width, is [4]"));
+  EXPECT_TRUE(says(refused("PriorBox", {{"min_size", "1"}}, {1 << 30, 1 << 30}),
+                   "a tensor of more than 2^31 - 1 elements"));
+  EXPECT_TRUE(says(refused("PriorBox", {{"min_size", "1"}, {"variance", "1,2"}}, {4, 4}),
+                   "variance must have 1 or 4 entries, has 2"));
+  EXPECT_TRUE(says(refused("PriorBox", {{"min_size", "1"}, {"aspect_ratio", "-2"}}, {4, 4}),
+                   "an aspect_ratio is not positive"));
+  EXPECT_TRUE(says(refused("PriorBox", {{"fixed_size", "1"}, {"density", "0"}}, {4, 4}),
+                   "density must be 1 to 1024"));
+  EXPECT_TRUE(says(refused("PriorBox", {{"fixed_size", "1,2"}, {"density", "1"}}, {4, 4}),
+                   "density has fewer entries than fixed_size"));
   for (const char* size : {"1e30", "inf", "-1", "nan"})
-    EXPECT_NE(refused("PriorBox", {{"fixed_size", size}, {"density", "1"}}, {4, 4}), "") << size;
-  EXPECT_NE(refused("PriorBoxClustered", {{"width", "1,2"}, {"height", "1"}}, {4, 4}), "");
+    EXPECT_TRUE(says(refused("PriorBox", {{"fixed_size", size}, {"density", "1"}}, {4, 4}),
+                     "a fixed_size is not from 0 to 16777216"))
+        << size;
+  EXPECT_TRUE(says(refused("PriorBoxClustered", {{"width", "1,2"}, {"height", "1"}}, {4, 4}),
+                   "width and height differ in length"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -139,23 +140,27 @@ TEST(Proposal, CpusUseTheHost) {
   const OpDesc desc = make_desc("Proposal", 4, settings(),
                                 {counted({1, 2, 3, 3}), counted({1, 4, 3, 3}), kPicture}, {}, 2);
   const KernelFamily& family = *find_op("Proposal", 4)->families.at(0);
-  EXPECT_NE(family.reject(desc, cpu), "");
+  EXPECT_TRUE(says(family.reject(desc, cpu), "a CPU is faster at it on the host"));
   EXPECT_EQ(family.reject(desc, gpu_traits()), "");
 }
 
 TEST(Proposal, Refuses) {
   const Tensor scores = counted({1, 2, 1, 1}), deltas = counted({1, 4, 1, 1});
-  EXPECT_NE(error_of("Proposal", 1, settings({{"scale", "1,2"}}), {scores, deltas, kPicture}, 1, 2),
-            "");
-  EXPECT_NE(
+  EXPECT_TRUE(
+      says(error_of("Proposal", 1, settings({{"scale", "1,2"}}), {scores, deltas, kPicture}, 1, 2),
+           "scores [1,2,1,1] and deltas [1,4,1,1] do not fit 2 anchors"));
+  EXPECT_TRUE(says(
       error_of("Proposal", 1, settings({{"post_nms_topn", "0"}}), {scores, deltas, kPicture}, 1, 2),
-      "");
-  EXPECT_NE(error_of("Proposal", 1, settings({{"post_nms_topn", "9999999999"}}),
-                     {scores, deltas, kPicture}, 1, 2),
-            "");
-  EXPECT_NE(error_of("Proposal", 1, settings(), {scores, deltas, floats({2}, {64, 64})}, 1, 2), "");
-  EXPECT_NE(error_of("Proposal", 1, settings(), {scores, deltas, floats({3}, {NAN, 64, 1})}, 1, 2),
-            "");
+      "pre_nms_topn and post_nms_topn must be positive"));
+  EXPECT_TRUE(says(error_of("Proposal", 1, settings({{"post_nms_topn", "9999999999"}}),
+                            {scores, deltas, kPicture}, 1, 2),
+                   "a tensor of more than 2^31 - 1 elements"));
+  EXPECT_TRUE(
+      says(error_of("Proposal", 1, settings(), {scores, deltas, floats({2}, {64, 64})}, 1, 2),
+           "the picture's size must be height, width and one or two scales"));
+  EXPECT_TRUE(
+      says(error_of("Proposal", 1, settings(), {scores, deltas, floats({3}, {NAN, 64, 1})}, 1, 2),
+           "the picture's size is negative"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -57,11 +58,16 @@ TEST(RegionYolo, Kernel) {
 TEST(RegionYolo, Refuses) {
   const std::vector<Tensor> in{counted({1, 14, 2, 2})};
   EXPECT_EQ(error_of("RegionYolo", 1, v2("2", "2"), in), "");
-  EXPECT_NE(error_of("RegionYolo", 1, v2("3", "2"), in), "");
-  EXPECT_NE(error_of("RegionYolo", 1, v2("-2", "2"), in), "");
-  EXPECT_NE(error_of("RegionYolo", 1, v2("2", "9223372036854775807"), in), "");
-  EXPECT_NE(error_of("RegionYolo", 1, v3("", "2"), in), "");
-  EXPECT_NE(error_of("RegionYolo", 1, v2("2", "2"), {counted({1, 14, 2})}), "");
+  EXPECT_TRUE(says(error_of("RegionYolo", 1, v2("3", "2"), in),
+                   "channels of [1,14,2,2] are not 3 regions of 4 coordinates, a score and"));
+  EXPECT_TRUE(says(error_of("RegionYolo", 1, v2("-2", "2"), in),
+                   "channels of [1,14,2,2] are not -2 regions of 4 coordinates, a score and"));
+  EXPECT_TRUE(says(error_of("RegionYolo", 1, v2("2", "9223372036854775807"), in),
+                   "channels of [1,14,2,2] are not 2 regions of 4 coordinates, a score and"));
+  EXPECT_TRUE(says(error_of("RegionYolo", 1, v3("", "2"), in),
+                   "channels of [1,14,2,2] are not 0 regions of 4 coordinates, a score and"));
+  EXPECT_TRUE(says(error_of("RegionYolo", 1, v2("2", "2"), {counted({1, 14, 2})}),
+                   "the input has the shape [1,14,2], it must have 4 dimensions"));
 }
 
 TEST(ReorgYolo, ValuesAndKernel) {
@@ -72,9 +78,12 @@ TEST(ReorgYolo, ValuesAndKernel) {
   EXPECT_EQ(run("ReorgYolo", 2, stride, {counted({1, 4, 2, 4})})[0].shape(), (Shape{1, 16, 1, 2}));
   const std::vector<Tensor> inputs{random_tensor({2, 8, 4, 6})};
   check_op(make_desc("ReorgYolo", 2, stride, inputs, {false}), inputs);
-  EXPECT_NE(error_of("ReorgYolo", 2, stride, {counted({1, 2, 2, 2})}), "");
-  EXPECT_NE(error_of("ReorgYolo", 2, stride, {counted({1, 4, 3, 2})}), "");
-  EXPECT_NE(error_of("ReorgYolo", 2, attributes({{"stride", "0"}}), {counted({1, 4, 2, 2})}), "");
+  EXPECT_TRUE(says(error_of("ReorgYolo", 2, stride, {counted({1, 2, 2, 2})}),
+                   "stride 2 does not divide [1,2,2,2]"));
+  EXPECT_TRUE(says(error_of("ReorgYolo", 2, stride, {counted({1, 4, 3, 2})}),
+                   "stride 2 does not divide [1,4,3,2]"));
+  EXPECT_TRUE(says(error_of("ReorgYolo", 2, attributes({{"stride", "0"}}), {counted({1, 4, 2, 2})}),
+                   "stride must be positive"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -97,30 +98,31 @@ TEST(RoiAlign, Values) {
 
 TEST(RoiPooling, Refuses) {
   const Tensor box = counted({1, 5});
-  EXPECT_NE(error_of("ROIPooling", 2, attributes({{"pooled_h", "0"}, {"pooled_w", "1"}}),
-                     {kMap, box}, 1, 2),
-            "");
-  EXPECT_NE(error_of("ROIPooling", 2,
-                     attributes({{"pooled_h", "1"}, {"pooled_w", "1"}, {"method", "mean"}}),
-                     {kMap, box}, 1, 2),
-            "");
-  EXPECT_NE(error_of("ROIPooling", 2, attributes({{"pooled_h", "1"}, {"pooled_w", "1"}}),
-                     {kMap, counted({1, 4})}, 1, 2),
-            "");
-  EXPECT_NE(error_of("PSROIPooling", 1, attributes({{"output_dim", "2"}, {"group_size", "2"}}),
-                     {kMap, box}, 1, 2),
-            "");
-  EXPECT_NE(
+  EXPECT_TRUE(says(error_of("ROIPooling", 2, attributes({{"pooled_h", "0"}, {"pooled_w", "1"}}),
+                            {kMap, box}, 1, 2),
+                   "attribute pooled_h is 0"));
+  EXPECT_TRUE(says(error_of("ROIPooling", 2,
+                            attributes({{"pooled_h", "1"}, {"pooled_w", "1"}, {"method", "mean"}}),
+                            {kMap, box}, 1, 2),
+                   "method \"mean\""));
+  EXPECT_TRUE(says(error_of("ROIPooling", 2, attributes({{"pooled_h", "1"}, {"pooled_w", "1"}}),
+                            {kMap, counted({1, 4})}, 1, 2),
+                   "regions must be image, x0, y0, x1, y1, not [1,4]"));
+  EXPECT_TRUE(
+      says(error_of("PSROIPooling", 1, attributes({{"output_dim", "2"}, {"group_size", "2"}}),
+                    {kMap, box}, 1, 2),
+           "the features have 1 channels for 4 parts of 2"));
+  EXPECT_TRUE(says(
       error_of(
           "ROIAlign", 3,
           attributes(
               {{"pooled_h", "1"}, {"pooled_w", "1"}, {"sampling_ratio", "257"}, {"mode", "avg"}}),
           {kMap, counted({1, 4}), ints({0})}, 1, 3),
-      "");
-  EXPECT_NE(
+      "sampling_ratio is 257"));
+  EXPECT_TRUE(says(
       error_of("DeformablePSROIPooling", 1, attributes({{"output_dim", "1"}, {"part_size", "2"}}),
                {kMap, box, counted({1, 2, 1, 1})}, 1, 3),
-      "");
+      "the offsets have the shape [1,2,1,1]"));
 }
 
 // The kernel on regions inside, across and outside the map, and on missing images.

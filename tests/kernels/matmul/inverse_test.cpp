@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -18,9 +19,12 @@ TEST(Inverse, Values) {
 }
 
 TEST(Inverse, Refuses) {
-  EXPECT_NE(error_of("Inverse", 14, {}, {floats({1, 2}, {1, 2})}), "");
-  EXPECT_NE(error_of("Inverse", 14, {}, {floats({1}, {1})}), "");
-  EXPECT_NE(error_of("Inverse", 14, {}, {ints({1, 1}, {1})}), "");
+  EXPECT_TRUE(says(error_of("Inverse", 14, {}, {floats({1, 2}, {1, 2})}),
+                   "matrices of the shape [1,2] are not square"));
+  EXPECT_TRUE(says(error_of("Inverse", 14, {}, {floats({1}, {1})}),
+                   "the matrices has the shape [1], it must have 2 to 16 dimensions"));
+  EXPECT_TRUE(
+      says(error_of("Inverse", 14, {}, {ints({1, 1}, {1})}), "the matrices are not of floats"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Broadcast and Tile: values, the view, the kernel, refusals.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -27,17 +28,24 @@ TEST(Broadcast, Views) {
 }
 
 TEST(Broadcast, Refuses) {
-  EXPECT_NE(error_of("Broadcast", 1, {}, {counted({2}), ints({3})}), "");
-  EXPECT_NE(error_of("Broadcast", 1, {}, {counted({2, 2}), ints({2})}), "");
-  EXPECT_NE(error_of("Broadcast", 1, {}, {counted({1}), ints({-1})}), "");
-  EXPECT_NE(error_of("Broadcast", 1, {}, {counted({1}), ints({1 << 20, 1 << 20})}), "");
+  EXPECT_TRUE(
+      says(error_of("Broadcast", 1, {}, {counted({2}), ints({3})}), "cannot broadcast [2] to [3]"));
+  EXPECT_TRUE(says(error_of("Broadcast", 1, {}, {counted({2, 2}), ints({2})}),
+                   "cannot broadcast [2,2] to [2]"));
+  EXPECT_TRUE(says(error_of("Broadcast", 1, {}, {counted({1}), ints({-1})}),
+                   "a dimension is negative in [-1]"));
+  EXPECT_TRUE(says(error_of("Broadcast", 1, {}, {counted({1}), ints({1 << 20, 1 << 20})}),
+                   "a tensor of more than 2^31 - 1 elements"));
   const Attributes by_axes = attributes({{"mode", "explicit"}});
   for (const auto& axes : std::vector<std::vector<int64_t>>{{0}, {1, 0}, {0, 2}, {0, 0}})
-    EXPECT_NE(error_of("Broadcast", 1, by_axes, {counted({1, 1}), ints({2, 3}), ints(axes)}), "")
+    EXPECT_TRUE(says(error_of("Broadcast", 1, by_axes, {counted({1, 1}), ints({2, 3}), ints(axes)}),
+                     axes.size() == 1 ? "axes_mapping has 1 entries for 2 dimensions"
+                                      : "axes_mapping " + to_string(axes) +
+                                            " must rise and name dimensions of [2,3]"))
         << to_string(axes);
-  EXPECT_NE(
+  EXPECT_TRUE(says(
       error_of("Broadcast", 1, attributes({{"mode", "bidirectional"}}), {counted({1}), ints({2})}),
-      "");
+      "mode \"bidirectional\" of opset1"));
 }
 
 TEST(Tile, Values) {
@@ -46,8 +54,9 @@ TEST(Tile, Values) {
   EXPECT_EQ(run("Tile", 1, {}, {floats({2}, {1, 2}), ints({2, 2})})[0].to_floats(),
             (std::vector<float>{1, 2, 1, 2, 1, 2, 1, 2}));
   EXPECT_EQ(run("Tile", 1, {}, {floats({1, 2}, {1, 2}), ints({0})})[0].shape(), (Shape{1, 0}));
-  EXPECT_NE(error_of("Tile", 1, {}, {counted({2}), ints({-1})}), "");
-  EXPECT_NE(error_of("Tile", 1, {}, {counted({2}), ints({INT64_MAX})}), "");
+  EXPECT_TRUE(says(error_of("Tile", 1, {}, {counted({2}), ints({-1})}), "a dimension is negative"));
+  EXPECT_TRUE(says(error_of("Tile", 1, {}, {counted({2}), ints({INT64_MAX})}),
+                   "a tensor of more than 2^31 - 1 elements"));
 }
 
 TEST(Tile, Kernel) {

@@ -1,5 +1,6 @@
 // Concat: shapes and values; it has no kernel.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -20,11 +21,15 @@ TEST(Concat, Values) {
 
 TEST(Concat, Refuses) {
   const Attributes axis = attributes({{"axis", "1"}});
-  EXPECT_NE(error_of("Concat", 1, axis, {counted({2, 3}), counted({3, 3})}, 1, 2), "");
-  EXPECT_NE(error_of("Concat", 1, axis, {counted({2, 3}), counted({2, 3, 1})}, 1, 2), "");
-  EXPECT_NE(error_of("Concat", 1, axis, {counted({2}), counted({2})}, 1, 2), "");
-  EXPECT_NE(error_of("Concat", 1, axis, {counted({2, 3}), ints({2, 1}, {1, 2})}, 1, 2), "");
-  EXPECT_NE(error_of("Concat", 1, axis, {}, 1, 0), "");
+  EXPECT_TRUE(says(error_of("Concat", 1, axis, {counted({2, 3}), counted({3, 3})}, 1, 2),
+                   "inputs of shapes [2,3] and [3,3] cannot be joined along axis 1"));
+  EXPECT_TRUE(says(error_of("Concat", 1, axis, {counted({2, 3}), counted({2, 3, 1})}, 1, 2),
+                   "inputs of shapes [2,3] and [2,3,1] cannot be joined along axis 1"));
+  EXPECT_TRUE(says(error_of("Concat", 1, axis, {counted({2}), counted({2})}, 1, 2),
+                   "axis 1 is out of range for 1 dimensions"));
+  EXPECT_TRUE(says(error_of("Concat", 1, axis, {counted({2, 3}), ints({2, 1}, {1, 2})}, 1, 2),
+                   "inputs 0 and 1 differ in element type"));
+  EXPECT_TRUE(says(error_of("Concat", 1, axis, {}, 1, 0), "has no input"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch, ShuffleChannels: values, kernels against
 // evaluate(), refusals.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -47,14 +48,22 @@ TEST(DepthToSpace, Kernels) {
 }
 
 TEST(DepthToSpace, Refuses) {
-  EXPECT_NE(error_of("DepthToSpace", 1, blocks("blocks_first", "2"), {counted({1, 6, 1, 1})}), "");
-  EXPECT_NE(error_of("DepthToSpace", 1, blocks("blocks_first", "0"), {counted({1, 4, 1, 1})}), "");
-  EXPECT_NE(
+  EXPECT_TRUE(
+      says(error_of("DepthToSpace", 1, blocks("blocks_first", "2"), {counted({1, 6, 1, 1})}),
+           "channels of [1,6,1,1] are no multiple of 4"));
+  EXPECT_TRUE(
+      says(error_of("DepthToSpace", 1, blocks("blocks_first", "0"), {counted({1, 4, 1, 1})}),
+           "block_size 0 is out of range"));
+  EXPECT_TRUE(says(
       error_of("DepthToSpace", 1, blocks("blocks_first", "4294967296"), {counted({1, 4, 1, 1})}),
-      "");
-  EXPECT_NE(error_of("DepthToSpace", 1, blocks("sideways", "2"), {counted({1, 4, 1, 1})}), "");
-  EXPECT_NE(error_of("SpaceToDepth", 1, blocks("blocks_first", "2"), {counted({1, 4, 3, 2})}), "");
-  EXPECT_NE(error_of("SpaceToDepth", 1, blocks("blocks_first", "2"), {counted({4, 4})}), "");
+      "block_size 4294967296 is out of range"));
+  EXPECT_TRUE(says(error_of("DepthToSpace", 1, blocks("sideways", "2"), {counted({1, 4, 1, 1})}),
+                   "mode \"sideways\""));
+  EXPECT_TRUE(
+      says(error_of("SpaceToDepth", 1, blocks("blocks_first", "2"), {counted({1, 4, 3, 2})}),
+           "block_size 2 does not divide [1,4,3,2]"));
+  EXPECT_TRUE(says(error_of("SpaceToDepth", 1, blocks("blocks_first", "2"), {counted({4, 4})}),
+                   "the input has the shape [4,4], it must have 3 to 5 dimensions"));
 }
 
 TEST(BatchToSpace, Values) {
@@ -90,13 +99,20 @@ TEST(BatchToSpace, Refuses) {
     return error_of(type, 2, {}, {counted({4, 1, 2}), ints(block), ints(begin), ints(end)});
   };
   EXPECT_EQ(refused("BatchToSpace", {1, 1, 2}, {0, 0, 1}, {0, 0, 3}), "");
-  EXPECT_NE(refused("BatchToSpace", {1, 1, 2}, {0, 0, 2}, {0, 0, 3}), "");
-  EXPECT_NE(refused("BatchToSpace", {1, 1, 3}, {0, 0, 0}, {0, 0, 0}), "");
-  EXPECT_NE(refused("BatchToSpace", {2, 1, 2}, {0, 0, 0}, {0, 0, 0}), "");
-  EXPECT_NE(refused("BatchToSpace", {1, 2}, {0, 0}, {0, 0}), "");
-  EXPECT_NE(refused("SpaceToBatch", {1, 1, 3}, {0, 0, 0}, {0, 0, 0}), "");
-  EXPECT_NE(refused("SpaceToBatch", {1, 1, 2}, {0, 0, -2}, {0, 0, 0}), "");
-  EXPECT_NE(refused("SpaceToBatch", {1, 1, 2}, {0, 0, INT64_MAX}, {0, 0, 1}), "");
+  EXPECT_TRUE(says(refused("BatchToSpace", {1, 1, 2}, {0, 0, 2}, {0, 0, 3}),
+                   "crops take more than there is"));
+  EXPECT_TRUE(says(refused("BatchToSpace", {1, 1, 3}, {0, 0, 0}, {0, 0, 0}),
+                   "batch of [4,1,2] is no multiple of 3"));
+  EXPECT_TRUE(
+      says(refused("BatchToSpace", {2, 1, 2}, {0, 0, 0}, {0, 0, 0}), "block_shape [2,1,2]"));
+  EXPECT_TRUE(says(refused("BatchToSpace", {1, 2}, {0, 0}, {0, 0}),
+                   "block_shape and crops must have an entry for each dimension"));
+  EXPECT_TRUE(says(refused("SpaceToBatch", {1, 1, 3}, {0, 0, 0}, {0, 0, 0}),
+                   "block_shape does not divide the padded dimension 2"));
+  EXPECT_TRUE(
+      says(refused("SpaceToBatch", {1, 1, 2}, {0, 0, -2}, {0, 0, 0}), "pads [0,0,-2], [0,0,0]"));
+  EXPECT_TRUE(says(refused("SpaceToBatch", {1, 1, 2}, {0, 0, INT64_MAX}, {0, 0, 1}),
+                   "block_shape does not divide the padded dimension 2"));
 }
 
 TEST(ShuffleChannels, ValuesAndKernel) {
@@ -106,12 +122,12 @@ TEST(ShuffleChannels, ValuesAndKernel) {
       (std::vector<float>{0, 3, 1, 4, 2, 5}));
   check_everywhere("ShuffleChannels", 1, attributes({{"axis", "-3"}, {"group", "4"}}),
                    {random_tensor({2, 20, 3, 5})});
-  EXPECT_NE(error_of("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "4"}}),
-                     {counted({1, 6})}),
-            "");
-  EXPECT_NE(error_of("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "0"}}),
-                     {counted({1, 6})}),
-            "");
+  EXPECT_TRUE(says(error_of("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "4"}}),
+                            {counted({1, 6})}),
+                   "4 groups do not divide dimension 1 of [1,6]"));
+  EXPECT_TRUE(says(error_of("ShuffleChannels", 1, attributes({{"axis", "1"}, {"group", "0"}}),
+                            {counted({1, 6})}),
+                   "0 groups do not divide dimension 1 of [1,6]"));
 }
 
 }  // namespace

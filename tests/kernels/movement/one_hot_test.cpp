@@ -1,5 +1,6 @@
 // OneHot: axes, indices out of range, refusals.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -23,11 +24,16 @@ TEST(OneHot, Values) {
 
 TEST(OneHot, Refuses) {
   const Tensor on = floats({}, {1}), two = floats({2}, {1, 0});
-  EXPECT_NE(error_of("OneHot", 1, {}, {ints({1}), scalar(-1), on, on}), "");
-  EXPECT_NE(error_of("OneHot", 1, {}, {ints({1}), scalar(2), two, on}), "");
-  EXPECT_NE(error_of("OneHot", 1, {}, {floats({1}, {1}), scalar(2), on, on}), "");
-  EXPECT_NE(error_of("OneHot", 1, {}, {ints({1}), scalar(INT64_MAX), on, on}), "");
-  EXPECT_NE(error_of("OneHot", 1, attributes({{"axis", "2"}}), {ints({1}), scalar(2), on, on}), "");
+  EXPECT_TRUE(says(error_of("OneHot", 1, {}, {ints({1}), scalar(-1), on, on}), "depth is -1"));
+  EXPECT_TRUE(says(error_of("OneHot", 1, {}, {ints({1}), scalar(2), two, on}),
+                   "on_value and off_value must be one number each"));
+  EXPECT_TRUE(says(error_of("OneHot", 1, {}, {floats({1}, {1}), scalar(2), on, on}),
+                   "the indices must be integers"));
+  EXPECT_TRUE(says(error_of("OneHot", 1, {}, {ints({1}), scalar(INT64_MAX), on, on}),
+                   "a tensor of more than 2^31 - 1 elements"));
+  EXPECT_TRUE(
+      says(error_of("OneHot", 1, attributes({{"axis", "2"}}), {ints({1}), scalar(2), on, on}),
+           "axis 2 is out of range for 2 dimensions"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // ScatterUpdate, ScatterElementsUpdate, ScatterNDUpdate: values, reductions, refusals.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -44,18 +45,24 @@ TEST(Scatter, Nd) {
 
 TEST(Scatter, Refuses) {
   const Tensor data = counted({2, 3});
-  EXPECT_NE(error_of("ScatterUpdate", 3, {}, {data, ints({3}), counted({2, 1}), scalar(1)}), "");
-  EXPECT_NE(error_of("ScatterUpdate", 3, {}, {data, ints({0}), counted({2, 2}), scalar(1)}), "");
-  EXPECT_NE(error_of("ScatterUpdate", 3, {}, {data, ints({0}), ints({2, 1}, {1, 1}), scalar(1)}),
-            "");
-  EXPECT_NE(error_of("ScatterElementsUpdate", 3, {},
-                     {data, ints({3, 1}, {0, 0, 0}), counted({3, 1}), scalar(1)}),
-            "");
-  EXPECT_NE(error_of("ScatterElementsUpdate", 3, {},
-                     {data, ints({1, 1}, {-4}), counted({1, 1}), scalar(1)}),
-            "");
-  EXPECT_NE(error_of("ScatterNDUpdate", 3, {}, {data, ints({1, 3}, {0, 0, 0}), counted({1})}), "");
-  EXPECT_NE(error_of("ScatterNDUpdate", 3, {}, {data, ints({1, 2}, {0, 9}), counted({1})}), "");
+  EXPECT_TRUE(says(error_of("ScatterUpdate", 3, {}, {data, ints({3}), counted({2, 1}), scalar(1)}),
+                   "index 3 is out of range for a dimension of 3"));
+  EXPECT_TRUE(says(error_of("ScatterUpdate", 3, {}, {data, ints({0}), counted({2, 2}), scalar(1)}),
+                   "shapes do not fit: data [2,3], indices [1], updates [2,2]"));
+  EXPECT_TRUE(
+      says(error_of("ScatterUpdate", 3, {}, {data, ints({0}), ints({2, 1}, {1, 1}), scalar(1)}),
+           "data and updates differ in element type"));
+  EXPECT_TRUE(says(error_of("ScatterElementsUpdate", 3, {},
+                            {data, ints({3, 1}, {0, 0, 0}), counted({3, 1}), scalar(1)}),
+                   "shapes do not fit: data [2,3], indices [3,1], updates [3,1]"));
+  EXPECT_TRUE(says(error_of("ScatterElementsUpdate", 3, {},
+                            {data, ints({1, 1}, {-4}), counted({1, 1}), scalar(1)}),
+                   "index -4 is out of range for a dimension of 3"));
+  EXPECT_TRUE(
+      says(error_of("ScatterNDUpdate", 3, {}, {data, ints({1, 3}, {0, 0, 0}), counted({1})}),
+           "shapes do not fit: data [2,3], indices [1,3], updates [1]"));
+  EXPECT_TRUE(says(error_of("ScatterNDUpdate", 3, {}, {data, ints({1, 2}, {0, 9}), counted({1})}),
+                   "index 9 is out of range for a dimension of 3"));
 }
 
 }  // namespace

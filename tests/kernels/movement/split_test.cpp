@@ -1,5 +1,6 @@
 // Split and VariadicSplit: parts, views, refusals.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -25,14 +26,17 @@ TEST(Split, Views) {
 
 TEST(Split, Refuses) {
   for (const char* parts : {"0", "-1", "4", "99999999999"})
-    EXPECT_NE(
-        error_of("Split", 1, attributes({{"num_splits", parts}}), {counted({2, 6}), scalar(1)}), "")
+    EXPECT_TRUE(says(
+        error_of("Split", 1, attributes({{"num_splits", parts}}), {counted({2, 6}), scalar(1)}),
+        std::string("into ") + parts + " equal parts"))
         << parts;
-  EXPECT_NE(error_of("Split", 1, attributes({{"num_splits", "2"}}), {counted({2, 6}), scalar(2)}),
-            "");
+  EXPECT_TRUE(
+      says(error_of("Split", 1, attributes({{"num_splits", "2"}}), {counted({2, 6}), scalar(2)}),
+           "axis 2 is out of range for 2 dimensions"));
   for (const auto& lengths : std::vector<std::vector<int64_t>>{
            {7}, {5}, {-1, -1}, {7, -1}, {-2, 8}, {INT64_MAX, INT64_MAX, -1}})
-    EXPECT_NE(error_of("VariadicSplit", 1, {}, {counted({6}), scalar(0), ints(lengths)}), "")
+    EXPECT_TRUE(says(error_of("VariadicSplit", 1, {}, {counted({6}), scalar(0), ints(lengths)}),
+                     "cannot split dimension 0 of [6] into lengths " + to_string(lengths)))
         << to_string(lengths);
 }
 

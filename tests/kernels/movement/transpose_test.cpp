@@ -1,5 +1,6 @@
 // Transpose: orders, the view, refusals.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -18,8 +19,13 @@ TEST(Transpose, Views) {
 }
 
 TEST(Transpose, Refuses) {
-  for (const auto& order : std::vector<std::vector<int64_t>>{{0}, {0, 0}, {0, 2}, {0, -5}})
-    EXPECT_NE(error_of("Transpose", 1, {}, {counted({2, 3}), ints(order)}), "");
+  const auto refused = [](const std::vector<int64_t>& order) {
+    return error_of("Transpose", 1, {}, {counted({2, 3}), ints(order)});
+  };
+  EXPECT_TRUE(says(refused({0}), "the order has 1 entries for 2 dimensions"));
+  EXPECT_TRUE(says(refused({0, 0}), "the order [0,0] names a dimension twice"));
+  EXPECT_TRUE(says(refused({0, 2}), "order entry 2 is out of range for 2 dimensions"));
+  EXPECT_TRUE(says(refused({0, -5}), "order entry -5 is out of range for 2 dimensions"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // CTCGreedyDecoder and CTCGreedyDecoderSeqLen: blanks, repetitions, lengths.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -39,9 +40,12 @@ TEST(CtcDecoder, Lengths) {
 }
 
 TEST(CtcDecoder, Refuses) {
-  EXPECT_NE(error_of("CTCGreedyDecoder", 1, {}, {counted({6, 1, 3}), counted({5, 1})}, 1, 2), "");
-  EXPECT_NE(error_of("CTCGreedyDecoderSeqLen", 6, {}, {counted({6, 1, 3}), ints({5})}, 2, 2), "");
-  EXPECT_NE(error_of("CTCGreedyDecoderSeqLen", 6, {}, {counted({1, 1, 0}), ints({1})}, 2, 2), "");
+  EXPECT_TRUE(says(error_of("CTCGreedyDecoder", 1, {}, {counted({6, 1, 3}), counted({5, 1})}, 1, 2),
+                   "scores [6,1,3] and mask [5,1] do not fit"));
+  EXPECT_TRUE(says(error_of("CTCGreedyDecoderSeqLen", 6, {}, {counted({6, 1, 3}), ints({5})}, 2, 2),
+                   "scores [6,1,3] and lengths [1] do not fit"));
+  EXPECT_TRUE(says(error_of("CTCGreedyDecoderSeqLen", 6, {}, {counted({1, 1, 0}), ints({1})}, 2, 2),
+                   "scores [1,1,0] and lengths [1] do not fit"));
 }
 
 }  // namespace

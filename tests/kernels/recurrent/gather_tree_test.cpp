@@ -1,5 +1,6 @@
 // GatherTree.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -14,12 +15,12 @@ TEST(GatherTree, FollowsParents) {
             (std::vector<int64_t>{1, 2, 9, 9, 9, 9}));
   EXPECT_EQ(run("GatherTree", 1, {}, {ids, parents, ints({3}), scalar(4)}, 1, 3)[0].to_ints(),
             (std::vector<int64_t>{1, 2, 4, 3, 4, 9}));
-  EXPECT_NE(error_of("GatherTree", 1, {},
-                     {ids, ints({3, 1, 2}, {0, 0, 0, 0, 7, 0}), ints({3}), scalar(9)}, 1, 3),
-            "");
-  EXPECT_NE(
+  EXPECT_TRUE(says(error_of("GatherTree", 1, {},
+                            {ids, ints({3, 1, 2}, {0, 0, 0, 0, 7, 0}), ints({3}), scalar(9)}, 1, 3),
+                   "parent 7 is none of 2 beams"));
+  EXPECT_TRUE(says(
       error_of("GatherTree", 1, {}, {ids, ints({1, 1, 2}, {0, 0}), ints({3}), scalar(9)}, 1, 3),
-      "");
+      "step ids [3,1,2], parents [1,1,2], lengths [1] and end token do not fit"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -135,16 +136,21 @@ TEST(Recurrent, Refuses) {
     return error_of("RNNCell", 1, attributes(a), {one, one, one, one, bias}, 1, 2);
   };
   EXPECT_EQ(refused({{"hidden_size", "1"}}, floats({1}, {0})), "");
-  EXPECT_NE(refused({{"hidden_size", "2"}}, floats({1}, {0})), "");
-  EXPECT_NE(refused({{"hidden_size", "0"}}, floats({1}, {0})), "");
-  EXPECT_NE(refused({{"hidden_size", "1"}}, floats({2}, {0, 0})), "");
-  EXPECT_NE(refused({{"hidden_size", "1"}, {"activations", "cos"}}, floats({1}, {0})), "");
-  EXPECT_NE(refused({{"hidden_size", "1"}, {"activations", "relu,relu"}}, floats({1}, {0})), "");
+  EXPECT_TRUE(says(refused({{"hidden_size", "2"}}, floats({1}, {0})),
+                   "a state has the shape [1,1], expected [1,2]"));
+  EXPECT_TRUE(says(refused({{"hidden_size", "0"}}, floats({1}, {0})), "hidden_size is 0"));
+  EXPECT_TRUE(says(refused({{"hidden_size", "1"}}, floats({2}, {0, 0})),
+                   "B has the shape [2], expected [1]"));
+  EXPECT_TRUE(says(refused({{"hidden_size", "1"}, {"activations", "cos"}}, floats({1}, {0})),
+                   "activation \"cos\""));
+  EXPECT_TRUE(says(refused({{"hidden_size", "1"}, {"activations", "relu,relu"}}, floats({1}, {0})),
+                   "activations=\"relu,relu\" must name 1"));
   const Tensor peepholes = floats({3}, {0, 1, 0}), state = floats({1, 1}, {0}),
                four = floats({4, 1}, {0, 0, 0, 0});
-  EXPECT_NE(error_of("LSTMCell", 1, kOne,
-                     {one, state, state, four, four, floats({4}, {0, 0, 0, 0}), peepholes}, 2, 3),
-            "");
+  EXPECT_TRUE(
+      says(error_of("LSTMCell", 1, kOne,
+                    {one, state, state, four, four, floats({4}, {0, 0, 0, 0}), peepholes}, 2, 3),
+           "peepholes"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // ExtractImagePatches: windows by hand, the kernel against evaluate(), refusals.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -36,15 +37,15 @@ TEST(ExtractImagePatches, Kernel) {
 }
 
 TEST(ExtractImagePatches, Refuses) {
-  EXPECT_NE(error_of("ExtractImagePatches", 3, window("0,2", "1,1", "1,1", "valid"),
-                     {counted({1, 1, 2, 3})}),
-            "");
-  EXPECT_NE(error_of("ExtractImagePatches", 3, window("2", "1,1", "1,1", "valid"),
-                     {counted({1, 1, 2, 3})}),
-            "");
-  EXPECT_NE(error_of("ExtractImagePatches", 3, window("2,2", "1,1", "1,1", "explicit"),
-                     {counted({1, 1, 2, 3})}),
-            "");
+  EXPECT_TRUE(says(error_of("ExtractImagePatches", 3, window("0,2", "1,1", "1,1", "valid"),
+                            {counted({1, 1, 2, 3})}),
+                   "attribute sizes must be two positive numbers"));
+  EXPECT_TRUE(says(error_of("ExtractImagePatches", 3, window("2", "1,1", "1,1", "valid"),
+                            {counted({1, 1, 2, 3})}),
+                   "attribute sizes must be two positive numbers"));
+  EXPECT_TRUE(says(error_of("ExtractImagePatches", 3, window("2,2", "1,1", "1,1", "explicit"),
+                            {counted({1, 1, 2, 3})}),
+                   "auto_pad \"explicit\""));
 }
 
 }  // namespace

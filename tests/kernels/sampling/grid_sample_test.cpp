@@ -1,5 +1,6 @@
 // GridSample: values by hand, the kernel against evaluate(), refusals.
 #include "tests/kernels/view_test.h"
+#include "tests/says.h"
 
 namespace clinfer::test {
 namespace {
@@ -52,10 +53,14 @@ TEST(GridSample, Refuses) {
     return error_of("GridSample", 9, attributes,
                     {random_tensor(std::move(data)), random_tensor(std::move(grid))}, 1, 2);
   };
-  EXPECT_NE(refused({1, 1, 4, 4}, {2, 1, 1, 2}, {}), "");
-  EXPECT_NE(refused({1, 1, 4, 4}, {1, 1, 1, 3}, {}), "");
-  EXPECT_NE(refused({1, 4, 4}, {1, 1, 1, 2}, {}), "");
-  EXPECT_NE(refused({1, 1, 4, 4}, {1, 1, 1, 2}, how("linear", "zeros", "true")), "");
+  EXPECT_TRUE(says(refused({1, 1, 4, 4}, {2, 1, 1, 2}, {}),
+                   "the grid [2,1,1,2] does not fit the data [1,1,4,4]"));
+  EXPECT_TRUE(says(refused({1, 1, 4, 4}, {1, 1, 1, 3}, {}),
+                   "the grid [1,1,1,3] does not fit the data [1,1,4,4]"));
+  EXPECT_TRUE(says(refused({1, 4, 4}, {1, 1, 1, 2}, {}),
+                   "the data has the shape [1,4,4], it must have 4 dimensions"));
+  EXPECT_TRUE(says(refused({1, 1, 4, 4}, {1, 1, 1, 2}, how("linear", "zeros", "true")),
+                   "unknown mode \"linear\""));
 }
 
 }  // namespace

@@ -42,8 +42,6 @@ struct DeviceTraits {
   size_t local_memory = 32 << 10;  // bytes
   unsigned vector_width = 4;       // floats in a native vector; 1 on scalar (SIMT) machines
   bool fp16 = false;               // half arithmetic compiles
-  unsigned sub_group = 0;          // width that kernels may require, 0 = none
-  bool intel_block_io = false;     // cl_intel_subgroups block reads and shuffles
   DotProduct dot = DotProduct::none;
   MatrixUnit matrix = MatrixUnit::none;
   bool wgmma = false;  // warpgroup matrix instructions by marked PTX (KernelSpec::marked_ptx)

@@ -265,9 +265,6 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                  compiles(context, device,
                           "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
                           "__kernel void probe(__global half *x) { x[0] = x[0] * x[1] + x[2]; }"));
-  traits.intel_block_io = has_extension(extensions, "cl_intel_subgroups") &&
-                          has_extension(extensions, "cl_intel_required_subgroup_size");
-  traits.sub_group = traits.intel_block_io ? 16 : 0;
   const bool nvidia = traits.vendor == Vendor::nvidia;
   if (nvidia && compiles(context, device,
                          "__kernel void probe(__global int *x) { int d; asm "

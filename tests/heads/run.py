@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs models with known objects in their outputs through the element, and compares what clpublish writes.
 
-    run.py [--seeds N,N] [--config KEY=VALUE] [FAMILY ...]      the plug-in is found by the environment (GST_PLUGIN_PATH)
+    run.py [--seeds N,N | --written DIR] [--config KEY=VALUE] [FAMILY ...]    the plug-in is found by the environment (GST_PLUGIN_PATH)
 
-families.py writes the models; it needs numpy. Without it the test is skipped (exit status 77), unless CLINFER_PYTHON names a
+families.py writes the models, or has written them to DIR (for machines without numpy: INFERENCE_PRECISION=f16 on a GPU); it needs
+numpy. Without it the test is skipped (exit status 77), unless CLINFER_PYTHON names a
 Python that has it. Ends with `N right, N wrong`.
 """
 import argparse
@@ -105,27 +106,35 @@ def compare(line, truth):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1")
+    parser.add_argument("--written", help="a folder that families.py has written")
     parser.add_argument("--config", default="")
     parser.add_argument("families", nargs="*")
     arguments = parser.parse_args()
     python = os.environ.get("CLINFER_PYTHON", sys.executable)
-    if "CLINFER_PYTHON" not in os.environ and not importlib.util.find_spec("numpy"):
+    if not arguments.written and "CLINFER_PYTHON" not in os.environ and not importlib.util.find_spec("numpy"):
         print("skipped: needs numpy (CLINFER_PYTHON names a Python that has it)")
         return 77
     config = [f"config={arguments.config}"] if arguments.config else []
     right = wrong = 0
-    for seed in arguments.seeds.split(","):
+
+    def compare_all(folder, names, said):
+        nonlocal right, wrong
+        for name in names:
+            with open(f"{folder}/{name}/truth.json", encoding="utf-8") as file:
+                truth = json.load(file)
+            try:
+                why = compare(run(f"{folder}/{name}", name, truth, config), truth)
+            except (ValueError, subprocess.TimeoutExpired) as error:
+                why = str(error)
+            right, wrong = right + (not why), wrong + bool(why)
+            print((f"FAIL {name} ({said}): {why}" if why else f"ok   {name}"), flush=True)
+
+    if arguments.written:
+        compare_all(arguments.written, arguments.families or sorted(os.listdir(arguments.written)), arguments.written)
+    for seed in [] if arguments.written else arguments.seeds.split(","):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([python, f"{HERE}/families.py", "--seed", seed, "--out", folder, *arguments.families], check=True)
-            for name in sorted(os.listdir(folder)):
-                with open(f"{folder}/{name}/truth.json", encoding="utf-8") as file:
-                    truth = json.load(file)
-                try:
-                    why = compare(run(f"{folder}/{name}", name, truth, config), truth)
-                except (ValueError, subprocess.TimeoutExpired) as error:
-                    why = str(error)
-                right, wrong = right + (not why), wrong + bool(why)
-                print((f"FAIL {name} (seed {seed}): {why}" if why else f"ok   {name}"), flush=True)
+            compare_all(folder, sorted(os.listdir(folder)), f"seed {seed}")
     print(f"{right} right, {wrong} wrong")
     return 1 if wrong else 0
 

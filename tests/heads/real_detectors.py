@@ -29,6 +29,7 @@ except ImportError:
 LEAST, SLACK = .5, .01                                               # threshold; scores this near it may be on either side
 # Of quantised models: what lies on the border of two levels goes to either side. OpenVINO's integers and its floats differ by as much.
 QUANTISED = .07
+STEPS = {"palm-detection-int8": .45}                                 # its scores have levels of 2.6 logits: 0.5, 0.928, 0.994
 SUPPRESS = .45
 
 
@@ -261,8 +262,8 @@ def nearest(label, corners, found):
 
 
 class Worst:
-    def __init__(self, quantised):
-        self.slack = QUANTISED if quantised else SLACK
+    def __init__(self, name):
+        self.slack = STEPS.get(name, QUANTISED if "int8" in name.lower() else SLACK)
         self.objects, self.box, self.score, self.point = 0, 0.0, 0.0, 0.0
 
     def note(self, right, fed, found):
@@ -323,7 +324,7 @@ def sources(shared, stills, video, limit):
 
 def detector(shared, name, limit):
     decode, stills, video = MODELS[name][:3]
-    take, network, worst = preprocessing(shared, name), compiled(place(shared, name)), Worst("int8" in name.lower())
+    take, network, worst = preprocessing(shared, name), compiled(place(shared, name)), Worst(name)
     for source, count in sources(shared, stills, video, limit):
         lines = element(source, place(shared, name), take, count)
         for number, frame in enumerate(frames(source, count)):

@@ -12,6 +12,7 @@
 #include "engine/heads/common.h"
 #include "engine/heads/labels.h"
 #include "engine/heads/yaml.h"
+#include "kernels/base/files.h"
 
 namespace clinfer {
 namespace fs = std::filesystem;
@@ -194,15 +195,11 @@ void read_modelinfo(const std::string& text, const std::string& source, BesideFa
   take();
 }
 
-// The files of a folder whose names end so; none where it cannot be read. The forms of the library
-// that return errors would end the process where memory runs out.
+// The files of a folder whose names end so; none where it cannot be read.
 std::vector<fs::path> files_ending(const fs::path& folder, const fs::path& extension) {
   std::vector<fs::path> found;
-  try {
-    for (const auto& entry : fs::directory_iterator(folder))
-      if (entry.path().extension() == extension) found.push_back(entry.path());
-  } catch (const fs::filesystem_error&) {
-  }
+  for (const std::string& name : names_in(folder.string()))
+    if (fs::path(name).extension() == extension) found.push_back(folder / name);
   return found;
 }
 

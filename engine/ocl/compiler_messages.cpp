@@ -11,7 +11,7 @@ namespace clinfer::ocl {
 
 namespace {
 
-constexpr const char* kProtocol = "clinfer compiler 1";  // raised when messages change
+constexpr const char* kProtocol = "clinfer compiler 2";  // raised when messages change
 constexpr uint64_t kLongest = uint64_t{1} << 30;         // of a message
 constexpr uint64_t kMostItems = 4096;                    // launches, arguments
 
@@ -116,6 +116,7 @@ std::string pack(const CompileRequest& request) {
     for (size_t d = 0; d < 3; ++d) {
       out.number(launch.global[d]);
       out.number(launch.local[d]);
+      out.number(launch.offset[d]);
     }
     out.number(launch.arguments.size());
     for (const Argument& argument : launch.arguments) {
@@ -136,6 +137,7 @@ bool unpack(const std::string& message, CompileRequest& request) {
     for (size_t d = 0; d < 3; ++d) {
       launch.global[d] = in.number();
       launch.local[d] = in.number();
+      launch.offset[d] = in.number();
     }
     launch.arguments.resize(in.items());
     for (Argument& argument : launch.arguments) {

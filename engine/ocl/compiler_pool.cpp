@@ -111,6 +111,7 @@ std::unique_ptr<CompilerProcess> CompilerPool::take(const void* owner,
     process = std::move(idle_.back());
     idle_.pop_back();
   }
+  idle_.reserve(most_);  // to give it back takes no memory
   busy_[process.get()] = owner;
   return process;
 }
@@ -163,13 +164,10 @@ void CompilerPool::abandon(const void* owner) {
 
 void CompilerPool::stop_all() {
   leaving = true;
-  std::vector<std::shared_ptr<CompilerPool>> all;
-  {
-    const std::lock_guard lock(pools().mutex);
-    for (const auto& [device, pool] : pools().by_device)
-      if (auto alive = pool.lock()) all.push_back(std::move(alive));
-  }
-  for (const auto& pool : all) {
+  const std::lock_guard all(pools().mutex);
+  for (const auto& [device, weak] : pools().by_device) {
+    const std::shared_ptr<CompilerPool> pool = weak.lock();
+    if (!pool) continue;
     {
       const std::lock_guard lock(pool->mutex_);
       for (const auto& [process, whose] : pool->busy_) process->stop();

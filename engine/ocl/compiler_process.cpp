@@ -44,71 +44,80 @@ class Attributes {
   posix_spawnattr_t attributes_;
 };
 
+bool is_limit(int error) {
+  return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+std::string how_ended(int status) {
+  if (WIFSIGNALED(status)) {
+    const char* name = sigdescr_np(WTERMSIG(status));
+    return "signal " + std::to_string(WTERMSIG(status)) + (name ? std::string(", ") + name : "");
+  }
+  return status != 0 ? "exit status " + std::to_string(WEXITSTATUS(status)) : "it ended";
+}
+
 }  // namespace
 
 CompilerProcess::CompilerProcess(const std::string& program, const DeviceInfo& device)
     : device_(device), program_(program) {
+  std::string name = "clinfer", command = "--compiler", id = device.id;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    problem_ = std::string("no socket: ") + std::strerror(errno);
+    hits_limit_ = is_limit(errno);
+    problem_ = "no socket for a compiler: " + system_reason(errno);
     return;
   }
+  socket_ = Descriptor(ends[0]);
+  const Descriptor theirs(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, theirs.get(), STDIN_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   // Files of the application must not stay open for as long as the process lives.
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   const Attributes attributes;
-  std::string name = "clinfer", command = "--compiler", id = device.id;
   char* const arguments[] = {name.data(), command.data(), id.data(), nullptr};
   const int error =
       posix_spawn(&process_, program.c_str(), &actions, attributes.get(), arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
-  socket_ = ends[0];
   if (error != 0) {
     process_ = -1;
-    problem_ = program + " cannot be started: " + std::strerror(error);
+    hits_limit_ = is_limit(error);
+    problem_ = program + " cannot be started: " + system_reason(error);
   }
 }
 
-CompilerProcess::~CompilerProcess() {
-  end();
-  if (socket_ >= 0) close(socket_);
-}
+CompilerProcess::~CompilerProcess() { end(); }
 
-std::string CompilerProcess::end() {
-  if (socket_ >= 0) shutdown(socket_, SHUT_RDWR);  // it ends by itself
-  std::string how = "it ended";
-  if (process_ > 0) {
-    int status = 0;
-    pid_t gone = 0;
-    for (int i = 0; i < 20 && (gone = waitpid(process_, &status, WNOHANG)) == 0; ++i) usleep(1000);
-    if (gone == 0) {
-      kill(process_, SIGKILL);
-      while ((gone = waitpid(process_, &status, 0)) < 0 && errno == EINTR) {
-      }
+int CompilerProcess::end() noexcept {
+  if (socket_) shutdown(socket_.get(), SHUT_RDWR);  // it ends by itself
+  int status = 0;
+  if (process_ <= 0) return status;
+  pid_t gone = 0;
+  for (int i = 0; i < 20 && (gone = waitpid(process_, &status, WNOHANG)) == 0; ++i) usleep(1000);
+  if (gone == 0) {
+    kill(process_, SIGKILL);
+    while ((gone = waitpid(process_, &status, 0)) < 0 && errno == EINTR) {
     }
-    if (gone > 0 && WIFSIGNALED(status))
-      how = std::string("signal ") + std::to_string(WTERMSIG(status)) + ", " +
-            strsignal(WTERMSIG(status));
-    else if (gone > 0 && WIFEXITED(status))
-      how = "exit status " + std::to_string(WEXITSTATUS(status));
-    process_ = -1;
   }
-  return how;
+  process_ = -1;
+  return gone > 0 ? status : 0;
 }
 
 void CompilerProcess::greet() {
   greeted_ = true;
   if (!problem_.empty()) return;
-  pollfd readable{socket_, POLLIN, 0};
+  pollfd readable{socket_.get(), POLLIN, 0};
   std::string greeting;
-  if (poll(&readable, 1, kPatience) <= 0 || !receive_message(socket_, greeting))
-    problem_ = program_ + " does not serve as a compiler (" + end() + ")";
-  else if (greeting != greeting_of(device_))
+  if (poll(&readable, 1, kPatience) <= 0 || !receive_message(socket_.get(), greeting)) {
+    const int status = end();
+    hits_limit_ = WIFSIGNALED(status);  // drivers abort where they get no threads or memory
+    problem_ = program_ + " does not serve as a compiler (" + how_ended(status) + ")";
+    if (hits_limit_)
+      problem_ +=
+          "; drivers end like that where they get no threads or memory (ulimit -u, ulimit -v)";
+  } else if (greeting != greeting_of(device_))
     problem_ = program_ + " is of another version, or finds another device as " + device_.id;
 }
 
@@ -118,18 +127,20 @@ CompileAnswer CompilerProcess::compile(const CompileRequest& request) {
     return CompileAnswer{stopped_ ? Outcome::stopped : outcome, why, {}};
   };
   if (!greeted_) greet();
-  if (!problem_.empty()) return failed(Outcome::none, problem_);
+  if (!problem_.empty()) return failed(hits_limit_ ? Outcome::crashed : Outcome::none, problem_);
   std::string reply;
-  if (stopped_ || !send_message(socket_, pack(request)) || !receive_message(socket_, reply))
-    return failed(Outcome::crashed, end());
+  if (stopped_ || !send_message(socket_.get(), pack(request)) ||
+      !receive_message(socket_.get(), reply))
+    return failed(Outcome::crashed, "the compiler crashed: " + how_ended(end()));
   CompileAnswer answer;
-  if (!unpack(reply, answer)) return failed(Outcome::crashed, "its answer makes no sense");
+  if (!unpack(reply, answer))
+    return failed(Outcome::crashed, "the compiler's answer makes no sense");
   return answer;
 }
 
 void CompilerProcess::stop() {
   stopped_ = true;
-  if (socket_ >= 0) shutdown(socket_, SHUT_RDWR);
+  if (socket_) shutdown(socket_.get(), SHUT_RDWR);
 }
 
 }  // namespace clinfer::ocl

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/ocl/device.h"
+#include "kernels/base/files.h"
 
 namespace clinfer::ocl {
 
@@ -17,6 +18,7 @@ namespace clinfer::ocl {
 struct TrialLaunch {
   std::array<size_t, 3> global{1, 1, 1}, local{1, 1, 1};
   std::vector<Argument> arguments;
+  std::array<size_t, 3> offset{};  // PoCL makes other code unless it is zero
 };
 
 // PoCL makes other code for launches of so many work-items in a dimension.
@@ -33,7 +35,7 @@ struct CompileAnswer {
   enum class Outcome {
     built,
     refused,  // by the compiler; `text` is its error and log
-    crashed,  // the process has ended; `text` says by what
+    crashed,  // the process has ended, or a limit of the system keeps it from running; `text` says why
     stopped,  // nobody wants it any more
     none,     // there is no such process; `text` says why
   };
@@ -59,14 +61,17 @@ class CompilerProcess {
   void stop();
 
  private:
-  void greet();       // sets problem_ where it does not work
-  std::string end();  // waits for the process to be gone; how it ended
+  void greet();        // sets problem_ where it does not work
+  int end() noexcept;  // waits for the process to be gone; its status, as waitpid() gives it
 
   const DeviceInfo device_;
   const std::string program_;
-  int socket_ = -1;
+  Descriptor socket_;
   pid_t process_ = -1;
   std::string problem_;  // why it does not work
+  // A limit of the system or the user is the reason. This process would meet it, too, and PoCL ends the
+  // process then.
+  bool hits_limit_ = false;
   bool greeted_ = false;
   std::atomic<bool> stopped_{false};
 };

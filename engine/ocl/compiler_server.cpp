@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "engine/ocl/compiler_messages.h"
 #include "engine/ocl/marked_ptx.h"
+#include "kernels/base/files.h"
 
 namespace clinfer::ocl {
 
@@ -50,13 +52,15 @@ class AnyMemory {
 void launch_once(const cl::Context& context, const cl::Device& device, cl::Kernel& kernel,
                  const TrialLaunch& launch) {
   const AnyMemory memory(context, device);
+  std::vector<cl::Image2D> images;  // a kernel does not keep its arguments
   cl_uint index = 0;
   for (const Argument& argument : launch.arguments) {
     if (argument.kind == Argument::Kind::value) {
       kernel.setArg(index++, argument.bytes.size(), argument.bytes.data());
     } else if (argument.kind == Argument::Kind::image) {
-      kernel.setArg(index++, cl::Image2D(context, CL_MEM_READ_WRITE,
-                                         cl::ImageFormat(CL_RGBA, CL_UNORM_INT8), 16, 16));
+      images.emplace_back(context, CL_MEM_READ_WRITE, cl::ImageFormat(CL_RGBA, CL_UNORM_INT8), 16,
+                          16);
+      kernel.setArg(index++, images.back());
     } else {
       kernel.setArg(index++, memory.buffer());
       kernel.setArg(index++, cl_int{0});
@@ -67,8 +71,10 @@ void launch_once(const cl::Context& context, const cl::Device& device, cl::Kerne
   for (size_t d = 0; d < 3; ++d)
     if (launch.global[d] >= kWideLaunch) global[d] = launch.global[d];
   const cl::CommandQueue queue(context, device);
-  queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(global[0], global[1], global[2]),
-                             cl::NDRange(launch.local[0], launch.local[1], launch.local[2]));
+  const auto range = [](const std::array<size_t, 3>& items) {
+    return cl::NDRange(items[0], items[1], items[2]);
+  };
+  queue.enqueueNDRangeKernel(kernel, range(launch.offset), range(global), range(launch.local));
   queue.finish();
 }
 
@@ -105,9 +111,11 @@ class NoCodeForAnySize {
  public:
   explicit NoCodeForAnySize(const std::string& kernel) {
     std::error_code error;
-    for (const auto& group : fs::directory_iterator(pocl_cache(), error))
-      for (const auto& program : fs::directory_iterator(group.path(), error))
-        if (fs::is_directory(program.path() / kernel, error)) stand_in(program.path() / kernel);
+    const fs::path cache = pocl_cache();
+    for (const std::string& group : names_in(cache))
+      for (const std::string& program : names_in(cache / group))
+        if (const fs::path sizes = cache / group / program / kernel; fs::is_directory(sizes, error))
+          stand_in(sizes);
   }
   ~NoCodeForAnySize() {
     std::error_code error;
@@ -121,9 +129,9 @@ class NoCodeForAnySize {
     std::error_code error;
     const fs::path any = sizes / "0-0-0";
     const std::string file = sizes.filename().string() + ".so";
-    for (const auto& size : fs::directory_iterator(sizes, error)) {
-      const fs::path code = size.path() / file;
-      if (size.path() == any || !fs::exists(code, error) || !fs::create_directory(any, error))
+    for (const std::string& size : names_in(sizes)) {
+      const fs::path code = sizes / size / file;
+      if (sizes / size == any || !fs::exists(code, error) || !fs::create_directory(any, error))
         continue;
       made_.push_back(any);
       fs::create_hard_link(code, any / file, error);
@@ -182,6 +190,8 @@ cl::Program build_here(const Context& context, const CompileRequest& request) {
 }
 
 void serve_as_compiler(const std::string& device_id) {
+  // A driver that writes more than the user may learns it from its own call.
+  std::signal(SIGXFSZ, SIG_IGN);
   end_with_owner();
   const Device& device = select_device(device_id);
   const cl::Context context(device.device);

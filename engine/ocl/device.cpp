@@ -4,6 +4,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -141,10 +142,14 @@ std::string looked_at(const Devices& all) {
     text += (text.empty() ? "" : "; ") + device.info.id + " = " + device.info.name;
   for (const std::string& refused : all.refused)
     text += (text.empty() ? "" : "; ") + ("refused " + refused);
-  return text.empty()
-             ? "no OpenCL platform is installed (is there an .icd file in /etc/OpenCL/vendors? "
-               "Debian: intel-opencl-icd for Intel GPUs, pocl-opencl-icd for any CPU)"
-             : "found " + text;
+  if (!text.empty()) return "found " + text;
+  text =
+      "no OpenCL platform is installed (is there an .icd file in /etc/OpenCL/vendors? "
+      "Debian: intel-opencl-icd for Intel GPUs, pocl-opencl-icd for any CPU)";
+  rlimit memory{};
+  if (getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY)
+    text += ", or its driver finds no room below the process's limit of memory (ulimit -v)";
+  return text;
 }
 
 constexpr const char* kLanguage = "-cl-std=CL1.2";

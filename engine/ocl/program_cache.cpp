@@ -60,13 +60,13 @@ void keep_newest(const std::string& directory, uint64_t most) {
   std::vector<Entry> entries;
   uint64_t total = 0;
   std::error_code error;
-  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
-    if (at->path().extension() != kSuffix) continue;
-    std::error_code gone;
-    const uint64_t bytes = at->file_size(gone);
-    const fs::file_time_type used = gone ? fs::file_time_type() : at->last_write_time(gone);
-    if (gone) continue;
-    entries.push_back({used, bytes, at->path()});
+  for (const std::string& name : names_in(directory)) {
+    const fs::path path = fs::path(directory) / name;
+    if (path.extension() != kSuffix) continue;
+    const uint64_t bytes = fs::file_size(path, error);
+    const fs::file_time_type used = error ? fs::file_time_type() : fs::last_write_time(path, error);
+    if (error) continue;
+    entries.push_back({used, bytes, path});
     total += bytes;
   }
   if (total <= most) return;

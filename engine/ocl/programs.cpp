@@ -91,7 +91,7 @@ class Builder {
       throw Error(ErrorCode::cancelled, "nobody wants it any more");
     if (answer.outcome == CompileAnswer::Outcome::refused) refuse(job, request.source, answer.text);
     if (answer.outcome == CompileAnswer::Outcome::crashed)
-      refuse(job, request.source, "(the compiler crashed: " + answer.text + ")");
+      refuse(job, request.source, "(" + answer.text + ")");
     const bool made = !answer.binary.empty() && from_binary(job, answer.binary);
     if (answer.outcome == CompileAnswer::Outcome::built) request.launches.clear();
     if (!made) build_here(job, request);
@@ -365,7 +365,8 @@ void add_launches(std::vector<TrialLaunch>& launches, const std::vector<TrialLau
   };
   for (const TrialLaunch& other : others)
     if (std::none_of(launches.begin(), launches.end(), [&](const TrialLaunch& launch) {
-          return kind(launch) == kind(other) && launch.local == other.local;
+          return kind(launch) == kind(other) && launch.local == other.local &&
+                 launch.offset == other.offset;
         }))
       launches.push_back(other);
 }

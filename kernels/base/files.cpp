@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -65,7 +67,7 @@ void take_permissions(int file, const struct stat& old) {
 
 int write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    const ssize_t written = write_quietly(file, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return written < 0 ? errno : EIO;
     bytes.remove_prefix(static_cast<size_t>(written));
@@ -85,6 +87,29 @@ std::string who_else_writes(const std::string& name, const struct stat& status) 
 }
 
 }  // namespace
+
+ssize_t write_quietly(int file, const void* data, size_t size) {
+  sigset_t mine, before, pending;
+  sigemptyset(&mine);
+  sigaddset(&mine, SIGPIPE);
+  sigaddset(&mine, SIGXFSZ);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &mine, &before);
+  const ssize_t written = ::write(file, data, size);
+  const int code = errno;
+  const int raised = written >= 0 ? 0 : code == EPIPE ? SIGPIPE : code == EFBIG ? SIGXFSZ : 0;
+  if (raised != 0 && sigismember(&pending, raised) == 0) {
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, raised);
+    const timespec none{};
+    while (sigtimedwait(&one, nullptr, &none) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = code;
+  return written;
+}
 
 std::string system_reason(int error) {
   const char* advice = "";
@@ -127,7 +152,8 @@ std::string system_reason(int error) {
     default:
       break;
   }
-  return std::strerror(error) + std::string(advice);
+  char text[256];  // not std::strerror, which threads share
+  return strerror_r(error, text, sizeof text) + std::string(advice);
 }
 
 std::string explain(const std::exception& error) {
@@ -187,9 +213,28 @@ void NewFile::replace() {
   name_.clear();
 }
 
+namespace {
+
+using Listing = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+Listing list(const std::string& folder) {
+  return {opendir(folder.c_str()), [](DIR* d) { return d ? closedir(d) : 0; }};
+}
+
+}  // namespace
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  const Listing listing = list(folder);
+  if (!listing) return names;
+  while (const dirent* entry = readdir(listing.get()))
+    if (const std::string_view name = entry->d_name; name != "." && name != "..")
+      names.emplace_back(name);
+  return names;
+}
+
 void remove_abandoned_files(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(folder.c_str()),
-                                                    [](DIR* d) { return d ? closedir(d) : 0; });
+  const Listing listing = list(folder);
   if (!listing) return;
   const int at = dirfd(listing.get());
   while (const dirent* entry = readdir(listing.get())) {

@@ -9,8 +9,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace clinfer {
+
+// write(2) that raises no signal, whatever the application does with SIGPIPE and SIGXFSZ: a reader who
+// left is EPIPE, and a file that would exceed the user's limit EFBIG.
+ssize_t write_quietly(int file, const void* data, size_t size);
 
 // The system's text for an errno, with advice if there is any: "No space left on device (free some,
 // or name another folder)".
@@ -55,6 +60,10 @@ class NewFile {
   std::string path_, name_;
   Descriptor file_;
 };
+
+// The names of what is in a folder, without "." and ".."; none where it cannot be read. The standard
+// library's directory_iterator ends the process where memory runs out.
+std::vector<std::string> names_in(const std::string& folder);
 
 // Deletes the files of processes that died between creating a NewFile and replace(). Files of
 // running processes stay; a lock identifies them.

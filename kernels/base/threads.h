@@ -14,6 +14,14 @@
 
 namespace clinfer {
 
+// The error where the system starts no thread, with advice.
+inline Error no_more_threads() {
+  return {
+      ErrorCode::out_of_memory,
+      "no more threads can be started: the user's limit (ulimit -u), the container's (pids.max) "
+      "or memory is used up; raise it, or end other programs"};
+}
+
 // Starts a std::thread or std::jthread that runs `work`. Throws Error{out_of_memory} with advice if
 // the system starts no thread.
 template <typename Thread = std::thread, typename Work>
@@ -21,9 +29,7 @@ Thread start_thread(Work&& work) {
   try {
     return Thread(std::forward<Work>(work));
   } catch (const std::system_error&) {
-    throw Error(ErrorCode::out_of_memory,
-                "no more threads can be started: the user's limit (ulimit -u), the container's "
-                "(pids.max) or memory is used up; raise it, or end other programs");
+    throw no_more_threads();
   }
 }
 

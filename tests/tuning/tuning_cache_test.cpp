@@ -244,7 +244,6 @@ TEST(TuningFile, SurvivesAFullDisk) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{100, 100};
     setrlimit(RLIMIT_FSIZE, &limit);
     int refused = 0;

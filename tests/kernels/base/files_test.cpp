@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "kernels/base/error.h"
@@ -42,6 +43,15 @@ std::string refusal(const std::function<void()>& work) {
     return error.what();
   }
   return "";
+}
+
+TEST(Files, NamesOfAFolder) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(names_in(folder / "none").empty());
+  for (const char* name : {"b", "a", ".c"}) replace(folder / name, "");
+  std::vector<std::string> names = names_in(folder / "");
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{".c", "a", "b"}));
 }
 
 TEST(Files, AreThereWholeOrNotAtAll) {
@@ -143,7 +153,6 @@ TEST(Files, AFullDiskLeavesTheOldFile) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{10, 10};
     setrlimit(RLIMIT_FSIZE, &limit);
     try {

@@ -337,6 +337,10 @@ class InferRequest {
   // Input `index` as the IR states it (type converted where it differs). Copies; may be called
   // while idle only.
   virtual void set_input(size_t index, const Tensor& value) = 0;
+  // Makes the inference in flight end as soon as the device is through with what it has begun:
+  // wait() then throws Error{cancelled}. Any thread, at any time; start() begins anew.
+  virtual void cancel() = 0;
+
   // Converts a video frame in host memory into image `image` of the batch of input `index`, on the
   // device: crop, resize, colours, mean and scale, layout and type in one kernel. The frame's
   // memory must stay valid until wait() has returned. `memory`: the frame memory that holds all

@@ -294,6 +294,19 @@ HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persi
   return weights;
 }
 
+namespace {
+
+// A launch that is cut: its first part, and one with an offset.
+void try_parts(ocl::Instantiation& instantiation, const KernelSpec& spec, const Cut& cut) {
+  instantiation.launches.clear();
+  for (const size_t first : {size_t{0}, size_t{1}}) {
+    const Part part = part_of(spec, cut, first, 1);
+    instantiation.launches.push_back({part.global, spec.local, spec.arguments, part.offset});
+  }
+}
+
+}  // namespace
+
 void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
   std::vector<ocl::Instantiation> wanted;
   sized.kernel_names.clear();
@@ -304,8 +317,10 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
       own = steps->end;
     }
     std::vector<std::string> names;
-    for (const KernelSpec& launch : sized.plan.steps[s].kernels.launches) {
-      ocl::Instantiation instantiation = ocl::instantiate(launch);
+    const Step& step = sized.plan.steps[s];
+    for (size_t l = 0; l < step.kernels.launches.size(); ++l) {
+      ocl::Instantiation instantiation = ocl::instantiate(step.kernels.launches[l]);
+      if (const Cut cut = step.cut(l)) try_parts(instantiation, step.kernels.launches[l], cut);
       names.push_back(instantiation.kernel_name);
       if (s >= own) wanted.push_back(std::move(instantiation));
     }

@@ -1,6 +1,8 @@
 // Where tensors lie: lifetimes of all storage roots, then offsets by best fit, largest first.
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <optional>
 
 #include "engine/plan/plan.h"
 
@@ -18,31 +20,96 @@ size_t bytes_of(const Edge& root) {
   return static_cast<size_t>(output.desc.span() + output.desc.offset) * size_of(output.type);
 }
 
-bool overlap(const Region& a, const Region& b) { return a.first <= b.last && b.first <= a.last; }
+// Placed regions by the steps between which they hold something. A question takes time by
+// the logarithm of the number of steps and by the number of regions in the answer.
+class Placed {
+ public:
+  explicit Placed(size_t steps)
+      : size_(std::bit_ceil(steps)), alive_(2 * size_), ends_(2 * size_), beginning_(2 * size_) {}
+
+  void add(const Region* region) {
+    const size_t end = region->offset + region->bytes;
+    by_first_.emplace(region->first, region);
+    for (size_t at = region->first + size_; at > 0; at /= 2)
+      beginning_[at] = std::max(beginning_[at], end);
+    visit(region->first, region->last, [&](size_t at) {
+      alive_[at].push_back(region);
+      ends_[at] = std::max(ends_[at], end);
+    });
+  }
+
+  // Begin and end of each that is alive between the steps. Nothing where these are more than `most`.
+  std::optional<std::vector<std::pair<size_t, size_t>>> meeting(size_t first, size_t last,
+                                                                size_t most) const {
+    std::vector<std::pair<size_t, size_t>> taken;
+    for (size_t at = first + size_; at > 0; at /= 2) {
+      if (taken.size() + alive_[at].size() > most) return {};
+      for (const Region* region : alive_[at])
+        taken.emplace_back(region->offset, region->offset + region->bytes);
+    }
+    for (auto at = by_first_.upper_bound(first); at != by_first_.end() && at->first <= last; ++at) {
+      if (taken.size() == most) return {};
+      taken.emplace_back(at->second->offset, at->second->offset + at->second->bytes);
+    }
+    return taken;
+  }
+
+  // The end of the last of these.
+  size_t end_of(size_t first, size_t last) const {
+    size_t end = 0;
+    for (size_t at = first + size_; at > 0; at /= 2) end = std::max(end, ends_[at]);
+    if (first < last)
+      visit(first + 1, last, [&](size_t at) { end = std::max(end, beginning_[at]); });
+    return end;
+  }
+
+ private:
+  // The fewest nodes of the tree that are exactly these steps.
+  template <typename Visit>
+  void visit(size_t first, size_t last, const Visit& node) const {
+    for (size_t low = first + size_, high = last + size_ + 1; low < high; low /= 2, high /= 2) {
+      if (low % 2) node(low++);
+      if (high % 2) node(--high);
+    }
+  }
+
+  // Trees: node 1 is all steps, 2n and 2n + 1 are the halves of n.
+  const size_t size_;
+  std::vector<std::vector<const Region*>>
+      alive_;                      // during all steps of the node, not of its parent
+  std::vector<size_t> ends_;       // of these: the last
+  std::vector<size_t> beginning_;  // the last end of those that begin in the node
+  std::multimap<size_t, const Region*> by_first_;
+};
+
+// Regions alive at a time among which a gap is looked for; networks have some ten.
+constexpr size_t kMostCompared = 500;
 
 // Offsets so that regions alive at the same time do not overlap: each, from the largest on, goes
-// into the smallest gap that holds it among the placed ones it meets. Returns the total.
-size_t pack(std::vector<Region*> regions) {
+// into the smallest gap that holds it among the placed ones it meets, or above all of them where
+// these are many. Returns the total.
+size_t pack(std::vector<Region*> regions, size_t steps) {
   std::sort(regions.begin(), regions.end(),
             [](const Region* a, const Region* b) { return a->bytes > b->bytes; });
-  std::vector<Region*> placed;
+  Placed placed(steps);
   size_t total = 0;
   for (Region* region : regions) {
-    std::vector<std::pair<size_t, size_t>> taken;
-    for (const Region* other : placed)
-      if (overlap(*region, *other)) taken.emplace_back(other->offset, other->offset + other->bytes);
-    std::sort(taken.begin(), taken.end());
-    size_t at = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
-    for (const auto& [begin, end] : taken) {
-      if (begin >= at + region->bytes && begin - at < best_gap) {
-        best = at;
-        best_gap = begin - at;
+    if (auto taken = placed.meeting(region->first, region->last, kMostCompared)) {
+      std::sort(taken->begin(), taken->end());
+      size_t at = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
+      for (const auto& [begin, end] : *taken) {
+        if (begin >= at + region->bytes && begin - at < best_gap) {
+          best = at;
+          best_gap = begin - at;
+        }
+        at = std::max(at, end);
       }
-      at = std::max(at, end);
+      region->offset = best == SIZE_MAX ? at : best;
+    } else {
+      region->offset = placed.end_of(region->first, region->last);
     }
-    region->offset = best == SIZE_MAX ? at : best;
     total = std::max(total, region->offset + region->bytes);
-    placed.push_back(region);
+    placed.add(region);
   }
   return total;
 }
@@ -50,12 +117,13 @@ size_t pack(std::vector<Region*> regions) {
 }  // namespace
 
 void plan_memory(Plan& plan, const Plan* whole) {
-  std::map<std::pair<const Node*, int>, size_t> index;
   plan.regions.clear();
+  plan.region_by_root.clear();
   plan.request_bytes = plan.weight_bytes = plan.workspace_bytes = 0;
   const auto region = [&](const Edge& edge) -> Region& {
     const Edge root = storage_root(edge);
-    const auto [found, fresh] = index.try_emplace({root.node, root.port}, plan.regions.size());
+    const auto [found, fresh] =
+        plan.region_by_root.try_emplace({root.node, root.port}, plan.regions.size());
     if (fresh) {
       Region made;
       made.root = root;
@@ -72,7 +140,7 @@ void plan_memory(Plan& plan, const Plan* whole) {
   };
 
   const size_t end = plan.steps.size();
-  std::vector<size_t> host_steps;
+  std::vector<size_t> host_steps, cut_steps;
   for (size_t s = 0; s < end; ++s) {
     const Step& step = plan.steps[s];
     // Constants that kernels take as plain inputs need a place among the weights; packed ones do
@@ -82,11 +150,15 @@ void plan_memory(Plan& plan, const Plan* whole) {
         if (argument.kind == Argument::Kind::input &&
             step.node->inputs[argument.index].node->is("Constant"))
           region(step.node->inputs[argument.index]).memory = Memory::weights;
-    for (const Edge& input : step.node->inputs)
-      if (!input.node->is("Constant")) use(input, s);
+    for (const Edge& input : step.node->inputs) {
+      if (input.node->is("Constant")) continue;
+      use(input, s);
+      if (!step.on_host) region(input).read_by_device = true;
+    }
     for (size_t port = 0; port < step.node->outputs.size(); ++port)
       if (count(step.node->outputs[port].shape)) use({step.node, static_cast<int>(port)}, s);
     if (step.on_host) host_steps.push_back(s);
+    if (!step.cuts.empty()) cut_steps.push_back(s);
     plan.workspace_bytes = std::max(plan.workspace_bytes, aligned(step.kernels.workspace));
   }
   for (Node* parameter : plan.graph->parameters) {
@@ -100,13 +172,20 @@ void plan_memory(Plan& plan, const Plan* whole) {
     r.memory = Memory::request;
     r.last = end;
   }
+  for (Region& r : plan.regions) r.first = std::min(r.first, r.last);  // of those that no step uses
   // The stream serves other requests while one of them computes on the host: what is written before
   // and read after that must not lie in the stream's memory. A host step's own output is written
-  // when it is over, its inputs are read before.
+  // when it is over, its inputs are read before. Between the parts of a step that is cut other
+  // requests are served as well, and its inputs and outputs are in use.
+  const auto meets = [](const std::vector<size_t>& steps, size_t first, size_t last) {
+    const auto next = std::lower_bound(steps.begin(), steps.end(), first);
+    return next != steps.end() && *next <= last;
+  };
   for (Region& r : plan.regions)
-    for (size_t host : host_steps)
-      if (r.memory == Memory::stream && r.first <= host && r.last > host)
-        r.memory = Memory::request;
+    if (r.memory == Memory::stream && ((r.last > 0 && meets(host_steps, r.first, r.last - 1)) ||
+                                       meets(cut_steps, r.first, r.last)))
+      r.memory = Memory::request;
+  plan.workspace = cut_steps.empty() ? Memory::stream : Memory::request;
 
   for (size_t i = 0; i < plan.graph->parameters.size(); ++i) {
     Region& r = region({plan.graph->parameters[i], 0});
@@ -114,18 +193,22 @@ void plan_memory(Plan& plan, const Plan* whole) {
     r.offset = whole ? taken.offset : plan.request_bytes;
     plan.request_bytes = std::max(plan.request_bytes, r.offset + taken.bytes);
   }
-  std::vector<Region*> stream;
+  std::vector<Region*> stream, request;
   for (Region& r : plan.regions) {
     if (r.root.node->is("Parameter")) continue;
-    if (r.memory == Memory::stream) {
-      stream.push_back(&r);
-      continue;
+    if (r.memory == Memory::weights) {
+      r.offset = plan.weight_bytes;
+      plan.weight_bytes += r.bytes;
+    } else {
+      (r.memory == Memory::stream ? stream : request).push_back(&r);
     }
-    size_t& total = r.memory == Memory::request ? plan.request_bytes : plan.weight_bytes;
-    r.offset = total;
-    total += r.bytes;
   }
-  plan.stream_bytes = pack(stream) + plan.workspace_bytes;
+  const size_t inputs = plan.request_bytes;
+  plan.stream_bytes = pack(stream, end + 1);
+  plan.request_bytes += pack(request, end + 1);
+  for (Region* r : request) r->offset += inputs;
+  (plan.workspace == Memory::stream ? plan.stream_bytes : plan.request_bytes) +=
+      plan.workspace_bytes;
 }
 
 }  // namespace clinfer

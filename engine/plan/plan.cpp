@@ -7,8 +7,8 @@ namespace clinfer {
 
 const Region& Plan::region_of(const Edge& edge) const {
   const Edge root = storage_root(edge);
-  for (const Region& region : regions)
-    if (region.root == root) return region;
+  const auto found = region_by_root.find({root.node, root.port});
+  if (found != region_by_root.end()) return regions[found->second];
   throw Error(ErrorCode::bad_argument, "no memory was planned for " + label(*root.node));
 }
 
@@ -18,6 +18,24 @@ size_t Plan::kernel_count() const {
   return kernels;
 }
 
+namespace {
+
+// The launches of a step whose family and point are chosen.
+void plan_launches(Step& step, const DeviceTraits& traits) {
+  step.kernels = step.family->plan(step.desc, traits, step.point);
+  step.cuts.clear();
+  const double seconds = assumed_seconds(step.desc, traits);
+  std::vector<KernelSpec>& launches = step.kernels.launches;
+  for (size_t l = 0; l < launches.size(); ++l)
+    if (const Cut cut = cut_of(launches[l], seconds)) {
+      step.cuts.resize(launches.size());
+      step.cuts[l] = cut;
+      launches[l] = can_be_cut(std::move(launches[l]));
+    }
+}
+
+}  // namespace
+
 void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser& choose) {
   for (Step& step : plan.steps) {
     if (step.on_host) continue;
@@ -25,7 +43,7 @@ void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser&
         choose(step.desc, accepting_families(*step.node->def, step.desc, traits));
     step.family = choice.family;
     step.point = choice.point;
-    step.kernels = step.family->plan(step.desc, traits, step.point);
+    plan_launches(step, traits);
   }
   plan_memory(plan);
 }
@@ -69,7 +87,7 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
                  : KernelChoice{families.front(), families.front()->heuristic(step.desc, traits)};
       step.family = choice.family;
       step.point = choice.point;
-      step.kernels = step.family->plan(step.desc, traits, step.point);
+      plan_launches(step, traits);
     } else if (!node->def->host_reason.empty() && node->tail.empty()) {
       step.on_host = true;
     } else {

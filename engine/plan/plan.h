@@ -3,12 +3,15 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/plan/cut.h"
 #include "kernels/kernel.h"
 #include "tuning/tuner.h"
 
@@ -16,7 +19,7 @@ namespace clinfer {
 
 // Which allocation a tensor lives in. stream: activations, shared by the requests of a stream (its
 // queue runs them one after the other). request: inputs, results, and what must outlive a step that
-// runs on the host. weights: constants that a kernel reads as they are.
+// runs on the host, or the parts of one that is cut. weights: constants that a kernel reads as they are.
 enum class Memory { stream, request, weights };
 
 // One allocation-sized piece: the memory of a root output and of all views onto it.
@@ -26,6 +29,7 @@ struct Region {
   size_t offset = 0;  // bytes from the start of that memory
   size_t bytes = 0;
   size_t first = 0, last = 0;  // steps between which it holds something
+  bool read_by_device = false;
 };
 
 struct Step {
@@ -35,15 +39,20 @@ struct Step {
   const KernelFamily* family = nullptr;
   TuningPoint point;
   KernelPlan kernels;
+  std::vector<Cut> cuts;  // of the launches; empty: none is cut
+
+  Cut cut(size_t launch) const { return cuts.empty() ? Cut{} : cuts[launch]; }
 };
 
 struct Plan {
   std::unique_ptr<Graph> graph;  // after all passes; the steps point into it
   std::vector<Step> steps;
   std::vector<Region> regions;
+  std::map<std::pair<const Node*, int>, size_t> region_by_root;
   size_t stream_bytes = 0, request_bytes = 0;
   size_t weight_bytes = 0;     // of Memory::weights regions only
-  size_t workspace_bytes = 0;  // largest of all steps, at the end of the stream's memory
+  size_t workspace_bytes = 0;  // largest of all steps, at the end of the memory it lies in
+  Memory workspace = Memory::stream;
 
   const Region& region_of(const Edge& edge) const;  // of the edge's root
   size_t kernel_count() const;

@@ -24,8 +24,10 @@ ocl::ArgumentPlace SizedPlan::place_of(size_t step, const Argument& argument) co
       return {static_cast<int>(Memory::weights),
               static_cast<int64_t>(packed_offsets[step][argument.index])};
     default:
-      return {static_cast<int>(Memory::stream),
-              static_cast<int64_t>(plan.stream_bytes - plan.workspace_bytes)};
+      return {static_cast<int>(plan.workspace),
+              static_cast<int64_t>(
+                  (plan.workspace == Memory::stream ? plan.stream_bytes : plan.request_bytes) -
+                  plan.workspace_bytes)};
   }
 }
 

@@ -266,17 +266,17 @@ void DeviceRequest::start(size_t images) try {
     for (size_t l = 0; l < frame.kernels.size(); ++l)
       enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);
   }
-  next_step_ = 0;
-  given_up_ = false;
+  next_step_ = next_launch_ = next_group_ = 0;
+  given_up_ = cancelled_ = false;
   begun_ = Clock::now();
   host_ns_.assign(sized_->plan.steps.size(), 0);
-  events_.resize(sized_->plan.steps.size());
+  events_.assign(sized_->plan.steps.size(), {});
   run_segment();
   running_ = true;
 } catch (const cl::Error& error) {
   abandon();
   ocl::rethrow(error, "starting an inference");
-} catch (const Error&) {
+} catch (const std::exception&) {
   if (!running_) abandon();
   throw;
 }
@@ -305,6 +305,14 @@ void DeviceRequest::abandon() noexcept {
     frames_.clear();
     readbacks_.clear();
     outputs_.clear();
+  } catch (const std::bad_alloc&) {
+    // There is no memory to keep what the device uses elsewhere: it stays here until the device is
+    // through.
+    try {
+      stream_.queue.finish();
+    } catch (const cl::Error&) {
+      // As below.
+    }
   } catch (const std::exception&) {
     // The device failed: nothing is in flight any more.
   }
@@ -329,18 +337,15 @@ void DeviceRequest::run_segment() {
       next_step_ = steps->end - 1;
       continue;
     }
-    const Step& step = plan.steps[next_step_];
-    std::vector<cl::Event>& events = events_[next_step_];
-    events.resize(network_->options.perf_count ? step.kernels.launches.size() : 0);
-    for (size_t l = 0; l < step.kernels.launches.size(); ++l)
-      enqueue(stream_.queue, kernels[next_step_][l], step.kernels.launches[l],
-              events.empty() ? nullptr : &events[l]);
+    if (!run_step(kernels[next_step_])) break;
     if (visit_) {
       stream_.queue.finish();
       visit_(next_step_);
     }
   }
-  if (next_step_ < plan.steps.size()) {
+  if (next_group_ != 0) {
+    // Further parts need nothing on the host.
+  } else if (next_step_ < plan.steps.size()) {
     for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input);
   } else {
     for (const Node* result : plan.graph->results) read_back(result->inputs[0]);
@@ -349,6 +354,52 @@ void DeviceRequest::run_segment() {
   signal_.reset();
   stream_.queue.flush();
   wait_estimator_.begin(next_step_, Clock::now());
+}
+
+bool DeviceRequest::run_step(const std::vector<cl::Kernel>& kernels) {
+  const Step& step = sized_->plan.steps[next_step_];
+  for (; next_launch_ < kernels.size(); ++next_launch_) {
+    cl::Event* const event =
+        network_->options.perf_count ? &events_[next_step_].emplace_back() : nullptr;
+    const KernelSpec& launch = step.kernels.launches[next_launch_];
+    if (const Cut cut = step.cut(next_launch_)) {
+      if (!run_part(kernels[next_launch_], launch, cut, event)) return false;
+    } else {
+      enqueue(stream_.queue, kernels[next_launch_], launch, event);
+    }
+  }
+  next_launch_ = 0;
+  return true;
+}
+
+// False where more parts of the launch are left.
+bool DeviceRequest::run_part(const cl::Kernel& kernel, const KernelSpec& launch, const Cut& cut,
+                             cl::Event* event) {
+  if (next_group_ == 0) part_groups_ = cut.first;
+  const size_t count = std::min(part_groups_, cut.groups - next_group_);
+  enqueue_part(stream_.queue, kernel, launch, cut, next_group_, count, event);
+  part_begun_ = Clock::now();
+  next_group_ += count;
+  if (next_group_ < cut.groups) return false;
+  next_group_ = 0;
+  return true;
+}
+
+// As many groups as would have taken about a tenth of a second.
+void DeviceRequest::run_next_part() {
+  constexpr double kSeconds = 0.1, kMostChange = 4;
+  const std::chrono::duration<double> taken = Clock::now() - part_begun_;
+  const double change =
+      std::clamp(kSeconds / std::max(taken.count(), 1e-6), 1 / kMostChange, kMostChange);
+  const Cut cut = sized_->plan.steps[next_step_].cut(next_launch_);
+  part_groups_ = std::clamp<size_t>(static_cast<size_t>(static_cast<double>(part_groups_) * change),
+                                    1, cut.most);
+  const std::lock_guard lock(stream_.mutex);
+  run_segment();
+}
+
+void DeviceRequest::check_cancelled() const {
+  if (cancelled_) throw Error(ErrorCode::cancelled, "the inference was cancelled");
 }
 
 void DeviceRequest::read_back(const Edge& edge) {
@@ -480,7 +531,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
         if (Clock::now() >= *deadline()) give_up();
         continue;
       }
-      stream_.last_finished = Clock::now();
+      if (next_group_ == 0) stream_.last_finished = Clock::now();  // parts share one deadline
       stream_.given_up = false;
       if (given_up_) {
         running_ = given_up_ = false;
@@ -488,7 +539,11 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
         return true;
       }
       if (next_step_ >= sized_->plan.steps.size()) break;
-      run_host_step();
+      check_cancelled();
+      if (next_group_ != 0)
+        run_next_part();
+      else
+        run_host_step();
     }
     collect_outputs();
     running_ = false;
@@ -520,6 +575,7 @@ void DeviceRequest::run_host_step() {
     outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
   try {
     const WorkLimit limit([&] {
+      check_cancelled();
       if (const auto most = deadline(); most && Clock::now() > *most)
         throw NoAnswer("the host has not finished it in " +
                        std::to_string(network_->options.device_timeout.count()) +
@@ -535,13 +591,7 @@ void DeviceRequest::run_host_step() {
   for (size_t port = 0; port < outputs.size(); ++port) {
     const Edge edge{step.node, static_cast<int>(port)};
     const NodeOutput& output = step.node->outputs[port];
-    const bool for_device =
-        std::any_of(plan.steps.begin(), plan.steps.end(), [&](const Step& other) {
-          return !other.on_host &&
-                 std::any_of(other.node->inputs.begin(), other.node->inputs.end(),
-                             [&](const Edge& e) { return storage_root(e) == edge; });
-        });
-    if (for_device && output.desc.elements()) {
+    if (output.desc.elements() && plan.region_of(edge).read_by_device) {
       if (outputs[port].shape() != output.shape)
         throw Error(ErrorCode::unsupported,
                     label(*step.node) + ": the device would need its output of shape " +

@@ -1,6 +1,7 @@
 // One inference in flight on a stream.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -33,6 +34,7 @@ class DeviceRequest final : public InferRequest {
                        const FrameTransform& transform, size_t image) override;
   void start(size_t images) override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
+  void cancel() override { cancelled_ = true; }
   const Tensor& output(size_t index) const override;
 
   // One inference that stops after each device step and calls `visit`: the step has finished, its
@@ -85,7 +87,15 @@ class DeviceRequest final : public InferRequest {
   // Enqueues the kernels of a frame in external memory after `acquired`; returns the event of the
   // last one.
   cl::Event enqueue_frame(ImageInput& input, const cl::Event& acquired);
-  void run_segment();  // enqueues from next_step_ to a host step or the end; stream_ is locked
+  // Enqueues from next_step_ to a host step, a part of a launch that is cut, or the end; stream_ is
+  // locked.
+  void run_segment();
+  // The launches of next_step_. False where parts of it are left for further segments.
+  bool run_step(const std::vector<cl::Kernel>& kernels);
+  bool run_part(const cl::Kernel& kernel, const KernelSpec& launch, const Cut& cut,
+                cl::Event* event);
+  void run_next_part();
+  void check_cancelled() const;
   void read_back(const Edge& edge);
   void run_host_step();
   void collect_outputs();
@@ -118,7 +128,11 @@ class DeviceRequest final : public InferRequest {
   bool running_ = false;
   bool given_up_ = false;  // while it runs: nobody wants the results any more
   std::chrono::steady_clock::time_point begun_;
+  std::atomic<bool> cancelled_{false};
   size_t next_step_ = 0;
+  // Of that step, where it is cut: where the next segment goes on, and how.
+  size_t next_launch_ = 0, next_group_ = 0, part_groups_ = 0;
+  std::chrono::steady_clock::time_point part_begun_;
   cl::Event done_;                // of the last command of the segment
   WaitEstimator wait_estimator_;  // by the step that the segment ends before
   // Wakes a thread that sleeps until the segment has ended.

@@ -35,6 +35,16 @@ void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const Kern
       cl::NDRange(spec.local[0], spec.local[1], spec.local[2]), after, event);
 }
 
+void enqueue_part(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,
+                  const Cut& cut, size_t first, size_t count, cl::Event* event) {
+  const auto range = [](const std::array<size_t, 3>& items) {
+    return cl::NDRange(items[0], items[1], items[2]);
+  };
+  const Part part = part_of(spec, cut, first, count);
+  queue.enqueueNDRangeKernel(kernel, range(part.offset), range(part.global), range(spec.local),
+                             nullptr, event);
+}
+
 void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
                      const cl::Buffer& list, const cl::Buffer& barrier_counter) {
   for (cl_uint i = 0; i < buffers.size(); ++i) kernel.setArg(i, buffers[i]);

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "engine/ocl/device.h"
+#include "engine/plan/cut.h"
 
 namespace clinfer {
 
@@ -18,6 +19,10 @@ struct BoundBuffer {
 // Sets all arguments of `kernel`; `find` gives the buffer of a tensor argument.
 void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
                     const std::function<BoundBuffer(const Argument&)>& find);
+
+// The part of `count` work-groups from `first` on, of a launch that is cut.
+void enqueue_part(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,
+                  const Cut& cut, size_t first, size_t count, cl::Event* event = nullptr);
 
 void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,
              cl::Event* event = nullptr, const std::vector<cl::Event>* after = nullptr);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/arguments.h"
+#include "kernels/base/work_limit.h"
 #include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"
@@ -261,6 +262,7 @@ class Image {
   void suppress(const std::vector<Candidate>& sorted) {
     kept_boxes_.clear();
     for (const Candidate& c : sorted) {
+      WorkLimit::may_go_on();
       const Box mine = box(c);
       if (kept_boxes_.overlaps(mine, c.label, s_.nms_threshold)) continue;
       kept_boxes_.add(mine, c.label);

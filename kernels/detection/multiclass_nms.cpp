@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/base/work_limit.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -115,6 +116,7 @@ void suppress(const Settings& s, const std::vector<Row>& list, std::vector<Row>&
   float threshold = s.overlap_threshold;
   const size_t first = result.size();
   for (const Row& next : list) {
+    WorkLimit::may_go_on();
     const bool free = std::none_of(
         result.begin() + static_cast<int64_t>(first), result.end(),
         [&](const Row& kept) { return overlap(next.box, kept.box, s.normalized) >= threshold; });
@@ -129,6 +131,7 @@ void suppress(const Settings& s, const std::vector<Row>& list, std::vector<Row>&
 void decay(const Settings& s, const std::vector<Row>& list, std::vector<Row>& result) {
   std::vector<float> largest(list.size(), 0.0f), shared(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
+    WorkLimit::may_go_on();
     float factor = 1;
     for (size_t j = 0; j < i; ++j) {
       shared[j] = are_apart(list[i].box, list[j].box)

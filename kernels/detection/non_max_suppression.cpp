@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "kernels/arguments.h"
+#include "kernels/base/work_limit.h"
 #include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"
@@ -68,6 +69,7 @@ void select(const float* boxes, const float* scores, int64_t count, bool is_cent
                                                                                    std::move(list));
   std::vector<Box> selected;
   while (!queue.empty() && static_cast<int64_t>(selected.size()) < t.most) {
+    WorkLimit::may_go_on();
     Candidate next = queue.top();
     queue.pop();
     const float before = next.score;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/arguments.h"
+#include "kernels/base/work_limit.h"
 #include "kernels/detection/box_lists.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"
@@ -170,6 +171,7 @@ std::vector<Box> suppressed(const Settings& s, const std::vector<Box>& boxes) {
   std::vector<Box> kept;
   for (const Box& b : boxes) {
     if (kept.size() == static_cast<size_t>(s.after)) break;
+    WorkLimit::may_go_on();
     const bool free = std::none_of(kept.begin(), kept.end(), [&](const Box& k) {
       const float width = std::max(std::min(b.x1, k.x1) - std::max(b.x0, k.x0) + s.pixel(), 0.0f);
       const float height = std::max(std::min(b.y1, k.y1) - std::max(b.y0, k.y0) + s.pixel(), 0.0f);

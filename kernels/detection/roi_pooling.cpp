@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/arguments.h"
+#include "kernels/base/work_limit.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
 #include "kernels/storage.h"
@@ -155,6 +156,7 @@ void evaluate_pooling(const OpDesc& desc, std::span<const Tensor> inputs,
   std::fill_n(out, outputs[0].elements(), 0.0f);
   const int64_t regions = inputs[1].shape()[0], each = features.channels() * p.height * p.width;
   for (int64_t r = 0; r < regions; ++r) {
+    WorkLimit::may_go_on();
     const float* roi = inputs[1].data<float>() + r * 5;
     if (roi[0] == -1) break;  // ends the list
     const int64_t image = to_index(roi[0]);
@@ -265,6 +267,7 @@ void evaluate_sensitive(const OpDesc& desc, std::span<const Tensor> inputs,
   const Sensitive s = read_sensitive(desc.attributes, inputs[0].shape());
   float* to = outputs[0].mutable_data<float>();
   for (int64_t r = 0; r < inputs[1].shape()[0]; ++r) {
+    WorkLimit::may_go_on();
     const float* roi = inputs[1].data<float>() + r * 5;
     const int64_t image = to_index(roi[0]);
     for (int64_t c = 0; c < s.channels; ++c)
@@ -321,6 +324,7 @@ void evaluate_deformable(const OpDesc& desc, std::span<const Tensor> inputs,
   const float group = static_cast<float>(d.group);
   float* to = outputs[0].mutable_data<float>();
   for (int64_t r = 0; r < shapes[1][0]; ++r) {
+    WorkLimit::may_go_on();
     const float* roi = inputs[1].data<float>() + r * 5;
     const int64_t image = to_index(roi[0]);
     const float left = std::round(roi[1]) * d.scale - 0.5f,

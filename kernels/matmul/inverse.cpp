@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/base/work_limit.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -27,6 +28,7 @@ void eliminate(std::vector<double>& rows, int64_t n) {
     return rows[row * width + column];
   };
   for (int64_t k = 0; k < n; ++k) {
+    WorkLimit::may_go_on();
     int64_t pivot = k;
     for (int64_t row = k + 1; row < n; ++row)
       if (std::fabs(at(row, k)) > std::fabs(at(pivot, k))) pivot = row;

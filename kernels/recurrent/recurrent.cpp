@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/arguments.h"
+#include "kernels/base/work_limit.h"
 #include "kernels/item_kernel.h"
 #include "kernels/scalar_functions.h"
 #include "kernels/shape_util.h"
@@ -276,6 +277,7 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
                     at = (n * directions.count + d) * s.hidden;
       float *h = states[0].data() + at, *c = s.states() > 1 ? states[1].data() + at : nullptr;
       for (int64_t t = 0; t < length; ++t) {
+        WorkLimit::may_go_on();
         const int64_t step = reverse ? length - 1 - t : t;
         stepper.step(inputs[0].data<float>() + (n * steps + step) * in, h, c);
         std::copy(h, h + s.hidden, all + ((n * directions.count + d) * steps + step) * s.hidden);

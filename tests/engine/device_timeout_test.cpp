@@ -89,7 +89,7 @@ TEST(DeviceTimeout, TheFirstInferenceIsCancelled) {
     EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
     EXPECT_LT(Clock::now() - begin, 2s);
   }
-  EXPECT_TRUE(left_work_is_over(60s));
+  EXPECT_TRUE(left_work_is_over(1s)) << "the products are cut into parts";
 }
 
 TEST(DeviceTimeout, TheProgramEnds) {

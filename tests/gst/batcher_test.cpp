@@ -55,6 +55,7 @@ class FakeRequest {
     inputs_.clear();
     throw std::runtime_error("broken device");
   }
+  void cancel() {}
   int get(size_t image) { return inputs_.at(image) + 1000; }
 
   inline static std::atomic<size_t> started_with{0};  // of all requests

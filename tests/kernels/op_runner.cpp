@@ -2,6 +2,7 @@
 #include "tests/kernels/op_runner.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "engine/ocl/programs.h"
@@ -32,10 +33,26 @@ Placed place(const TensorDesc& desc) {
   return placed;
 }
 
+// With CLINFER_TEST_CUT=N all launches are cut into parts of N work-groups.
+std::vector<Cut> cut_for_tests(KernelPlan& plan) {
+  std::vector<Cut> cuts(plan.launches.size());
+  const char* groups = std::getenv("CLINFER_TEST_CUT");
+  if (groups == nullptr) return cuts;
+  for (size_t l = 0; l < cuts.size(); ++l) {
+    cuts[l] = cut_of(plan.launches[l], std::numeric_limits<double>::infinity());
+    if (!cuts[l]) continue;
+    cuts[l].first = static_cast<size_t>(std::max(1, std::atoi(groups)));
+    plan.launches[l] = can_be_cut(std::move(plan.launches[l]));
+  }
+  return cuts;
+}
+
 }  // namespace
 
-OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& plan,
+OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& whole,
              std::span<const Tensor> inputs, unsigned repeat) try {
+  KernelPlan plan = whole;
+  const std::vector<Cut> cuts = cut_for_tests(plan);
   std::vector<Placed> in, out;
   for (size_t i = 0; i < desc.inputs.size(); ++i) {
     in.push_back(place(desc.inputs[i]));
@@ -89,7 +106,13 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
     double total = 0;
     std::vector<cl::Event> events(kernels.size());
     for (size_t i = 0; i < kernels.size(); ++i)
-      enqueue(queue, kernels[i], plan.launches[i], repeat ? &events[i] : nullptr);
+      if (cuts[i])
+        for (size_t first = 0; first < cuts[i].groups; first += cuts[i].first)
+          enqueue_part(queue, kernels[i], plan.launches[i], cuts[i], first,
+                       std::min(cuts[i].first, cuts[i].groups - first),
+                       repeat ? &events[i] : nullptr);
+      else
+        enqueue(queue, kernels[i], plan.launches[i], repeat ? &events[i] : nullptr);
     queue.finish();
     if (round == 0) continue;  // warm-up
     for (const cl::Event& event : events)

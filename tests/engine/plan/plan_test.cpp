@@ -1,6 +1,8 @@
 // Plans: which operations run where, and where their tensors lie.
 #include "engine/plan/plan.h"
 
+#include <ctime>
+
 #include "tests/engine/pass_test.h"
 
 namespace clinfer {
@@ -9,6 +11,21 @@ namespace {
 using test::conv;
 using test::cpu_context;
 using test::GraphBuilder;
+
+// How many bytes all regions have together; looks that none overlap that are alive at a time.
+size_t check_places(const Plan& plan) {
+  size_t sum = 0;
+  for (const Region& a : plan.regions) {
+    if (a.memory != Memory::stream) continue;
+    sum += a.bytes;
+    EXPECT_LE(a.offset + a.bytes, plan.stream_bytes);
+    for (const Region& o : plan.regions)
+      if (&a != &o && o.memory == Memory::stream && a.first <= o.last && o.first <= a.last) {
+        EXPECT_TRUE(a.offset + a.bytes <= o.offset || o.offset + o.bytes <= a.offset);
+      }
+  }
+  return sum;
+}
 
 TEST(PlanMemory, RegionsAliveTogetherDoNotOverlap) {
   GraphBuilder b;
@@ -24,17 +41,34 @@ TEST(PlanMemory, RegionsAliveTogetherDoNotOverlap) {
   const PassContext context = cpu_context();
   run_passes(*graph, context, "");
   const Plan plan = make_plan(std::move(graph), context.traits);
-  size_t sum = 0;
-  for (const Region& a : plan.regions) {
-    if (a.memory != Memory::stream) continue;
-    sum += a.bytes;
-    EXPECT_LE(a.offset + a.bytes, plan.stream_bytes);
-    for (const Region& o : plan.regions)
-      if (&a != &o && o.memory == Memory::stream && a.first <= o.last && o.first <= a.last) {
-        EXPECT_TRUE(a.offset + a.bytes <= o.offset || o.offset + o.bytes <= a.offset);
-      }
-  }
-  EXPECT_LT(plan.stream_bytes, sum) << "nothing was reused";
+  EXPECT_LT(plan.stream_bytes, check_places(plan)) << "nothing was reused";
+}
+
+// More than are compared with each other when a gap is looked for.
+TEST(PlanMemory, ManyRegionsAliveTogetherDoNotOverlap) {
+  GraphBuilder b;
+  const Edge x = b.parameter({1, 4, 4, 4});
+  std::vector<Edge> kept;
+  for (int i = 0; i < 1500; ++i) kept.push_back(b.op("Sigmoid", 1, {b.op("Exp", 1, {x})}));
+  Edge sum = x;
+  for (const Edge& other : kept) sum = b.op("Multiply", 1, {sum, other});
+  b.result(sum);
+  const Plan plan = make_plan(b.finish(), DeviceTraits{});
+  ASSERT_EQ(plan.steps.size(), 4500u);
+  EXPECT_LT(plan.stream_bytes, check_places(plan) * 2 / 3);
+}
+
+TEST(PlanMemory, TakesTimeByTheNumberOfSteps) {
+  GraphBuilder b;
+  Edge x = b.parameter({1, 4, 4, 4});
+  for (int i = 0; i < 60000; ++i) x = b.op("Sigmoid", 1, {x});
+  b.result(x);
+  Plan plan = make_plan(b.finish(), DeviceTraits{});
+  const std::clock_t begin = std::clock();
+  plan_memory(plan);
+  // Where each was compared with each, this took 5 s.
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 1.5);
+  EXPECT_LE(plan.stream_bytes, 4 * plan.regions[1].bytes);
 }
 
 // A kernel may fill up the rows after those it found. The host trims them; another kernel would

@@ -1,0 +1,140 @@
+// Launches that are cut into parts: they compute the same, and a caller who cancels one waits for a part.
+#include "engine/plan/cut.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/ocl/device.h"
+#include "engine/runtime/left_work.h"
+#include "tests/engine/test_files.h"
+
+namespace clinfer {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+KernelSpec launch(std::array<size_t, 3> groups, std::array<size_t, 3> local) {
+  KernelSpec spec;
+  spec.local = local;
+  for (size_t d = 0; d < 3; ++d) spec.global[d] = groups[d] * local[d];
+  return spec;
+}
+
+TEST(Cut, LongLaunchesAlone) {
+  const KernelSpec spec = launch({3, 40, 2}, {8, 2, 1});
+  EXPECT_FALSE(cut_of(spec, 0.1));
+  EXPECT_FALSE(cut_of(launch({1, 1, 1}, {64, 1, 1}), 100)) << "one group is one part";
+  const Cut cut = cut_of(spec, 1);
+  EXPECT_EQ(cut.dimension, 1u);
+  EXPECT_EQ(cut.groups, 40u);
+  EXPECT_EQ(cut.first, 4u) << "of a tenth of a second";
+  const Part part = part_of(spec, cut, 36, 4);
+  EXPECT_EQ(part.offset, (std::array<size_t, 3>{0, 72, 0}));
+  EXPECT_EQ(part.global, (std::array<size_t, 3>{24, 8, 2}));
+  const Cut wide = cut_of(launch({100000, 1, 1}, {16, 1, 1}), 0.3);
+  EXPECT_LT(wide.first * 16, 65535u);
+}
+
+// [rows, inner] x [inner, columns]; few bytes of the .xml, much work.
+std::string write_product(const TemporaryFolder& folder, int64_t rows, int64_t inner,
+                          int64_t columns) {
+  const auto port = [](int id, int64_t a, int64_t b) {
+    return "<port id=\"" + std::to_string(id) + "\" precision=\"FP32\"><dim>" + std::to_string(a) +
+           "</dim><dim>" + std::to_string(b) + "</dim></port>";
+  };
+  const auto parameter = [&](int id, int64_t a, int64_t b) {
+    return "<layer id=\"" + std::to_string(id) + "\" name=\"in" + std::to_string(id) +
+           "\" type=\"Parameter\" version=\"opset1\"><data element_type=\"f32\" shape=\"" +
+           std::to_string(a) + "," + std::to_string(b) + "\"/><output>" + port(0, a, b) +
+           "</output></layer>";
+  };
+  folder.write("product.bin", "");
+  return folder.write(
+      "product.xml",
+      "<net name=\"product\" version=\"11\"><layers>" + parameter(0, rows, inner) +
+          parameter(1, inner, columns) +
+          R"(<layer id="2" name="product" type="MatMul" version="opset1">)"
+          R"(<data transpose_a="false" transpose_b="false"/><input>)" +
+          port(0, rows, inner) + port(1, inner, columns) + "</input><output>" +
+          port(2, rows, columns) +
+          R"(</output></layer><layer id="3" name="out" type="Result" version="opset1"><input>)" +
+          port(0, rows, columns) +
+          R"(</input></layer></layers><edges><edge from-layer="0" from-port="0" to-layer="2" )"
+          R"(to-port="0"/><edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>)"
+          R"(<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/></edges></net>)");
+}
+
+// Rows of a product with which it takes this device so many seconds, by what is assumed of it.
+int64_t rows_for(double seconds, int64_t inner, int64_t columns) {
+  OpDesc desc;
+  desc.type = "MatMul";
+  desc.inputs = {TensorDesc::row_major(ElementType::f32, {1000, inner}),
+                 TensorDesc::row_major(ElementType::f32, {inner, columns})};
+  desc.outputs = {TensorDesc::row_major(ElementType::f32, {1000, columns})};
+  const auto context = ocl::Context::create(ocl::select_device(""));
+  return static_cast<int64_t>(1000 * seconds / assumed_seconds(desc, context->traits)) / 16 * 16;
+}
+
+TEST(Cut, PartsComputeWhatTheWholeDoes) {
+  constexpr int64_t kInner = 1024, kColumns = 1040;
+  const int64_t rows = rows_for(0.5, kInner, kColumns);
+  const TemporaryFolder folder;
+  const auto compiled =
+      CompiledModel::compile(Model::read(write_product(folder, rows, kInner, kColumns)), {});
+  const auto request = compiled->create_request();
+  // Integers whose sums are exact: row i of the left one is i % 7 - 3 all along.
+  std::vector<float> left(static_cast<size_t>(rows * kInner)),
+      right(static_cast<size_t>(kInner * kColumns)), sums(kColumns);
+  for (size_t i = 0; i < left.size(); ++i)
+    left[i] = static_cast<float>(static_cast<int>(i / kInner % 7) - 3);
+  for (size_t i = 0; i < right.size(); ++i) {
+    const size_t row = i / kColumns, column = i % kColumns;
+    right[i] = static_cast<float>(static_cast<int>((row + 3 * column) % 5) - 2);
+    sums[column] += right[i];
+  }
+  request->set_input(0, Tensor::of(ElementType::f32, {rows, kInner}, left));
+  request->set_input(1, Tensor::of(ElementType::f32, {kInner, kColumns}, right));
+  request->start();
+  int waits = 0;
+  while (!request->wait(5ms)) ++waits;
+  EXPECT_GT(waits, 1);
+  const std::vector<float> got = request->output(0).to_floats();
+  ASSERT_EQ(got.size(), static_cast<size_t>(rows * kColumns));
+  size_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i)
+    wrong +=
+        got[i] != static_cast<float>(static_cast<int>(i / kColumns % 7) - 3) * sums[i % kColumns];
+  EXPECT_EQ(wrong, 0u);
+}
+
+TEST(Cut, CancellingWaitsForOnePart) {
+  constexpr int64_t kInner = 4096, kColumns = 4096;
+  const TemporaryFolder folder;
+  Config config;
+  config.device_timeout = 0ms;
+  // The first inference at load has all the time, so it must not take too long.
+  const auto compiled = CompiledModel::compile(
+      Model::read(write_product(folder, rows_for(3, kInner, kColumns), kInner, kColumns)), config);
+  const auto request = compiled->create_request();
+  for (int round = 0; round < 2; ++round) {
+    request->start();
+    EXPECT_FALSE(request->wait(50ms)) << "the device is too fast for this test";
+    const auto begin = Clock::now();
+    request->cancel();
+    try {
+      request->wait();
+      ADD_FAILURE() << "it went on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
+    }
+    EXPECT_LT(Clock::now() - begin, 1s);
+    EXPECT_TRUE(left_work_is_over(0ms)) << "nothing may be left";
+  }
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <new>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -17,21 +18,33 @@ namespace clinfer {
 // Posts `what` as an error of `element`; `code` decides its domain and code.
 void post_error(GstElement* element, ErrorCode code, const char* what);
 
+// Calls tell(), once more where telling itself ran out of memory. The caller fails in any case.
+template <typename Tell>
+void report(Tell& tell, ErrorCode code, const char* what) noexcept {
+  for (int attempt = 0; attempt < 2; ++attempt) try {
+      return tell(code, what);
+    } catch (const std::exception&) {
+      what = "not enough memory";
+    }
+}
+
 // Returns the value of `body`. If it throws, calls tell(ErrorCode, const char*) and returns `failed`.
 template <typename Tell, typename Body, typename Result>
 Result guard(Tell&& tell, Result failed, Body&& body) noexcept {
   try {
     return std::forward<Body>(body)();
   } catch (const Error& error) {
-    tell(error.code(), error.what());
+    report(tell, error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    tell(ErrorCode::out_of_memory, "not enough memory");
+    report(tell, ErrorCode::out_of_memory, "not enough memory");
   } catch (const std::exception& error) {
+    std::string text;
     try {
-      tell(ErrorCode::device_failed, explain(error).c_str());
-    } catch (const std::bad_alloc&) {
-      tell(ErrorCode::out_of_memory, "not enough memory");
+      text = explain(error);
+    } catch (const std::exception&) {
+      // Nor is there memory for the text.
     }
+    report(tell, ErrorCode::device_failed, text.empty() ? "not enough memory" : text.c_str());
   }
   return failed;
 }

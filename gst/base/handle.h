@@ -10,6 +10,8 @@ namespace clinfer {
 struct Unref {
   void operator()(GstBuffer* buffer) const { gst_buffer_unref(buffer); }
   void operator()(GstEvent* event) const { gst_event_unref(event); }
+  void operator()(GstQuery* query) const { gst_query_unref(query); }
+  void operator()(GstContext* context) const { gst_context_unref(context); }
   void operator()(GstCaps* caps) const { gst_caps_unref(caps); }
   void operator()(GstStructure* structure) const { gst_structure_free(structure); }
   void operator()(GstElement* element) const { gst_object_unref(element); }

@@ -17,12 +17,16 @@
 
 #include <gst/gst.h>
 
+#include <bitset>
+#include <exception>
 #include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "kernels/base/error.h"
 
 namespace clinfer {
 
@@ -176,6 +180,19 @@ MemberRow<Member> choice(
 
 // ---- into the class -----------------------------------------------------------------------------
 
+// Registers an element whose table `rows` is made before, because class_init has no way to fail where
+// there is no memory for it. False: it is not registered.
+template <typename Row>
+gboolean register_element(GstPlugin* plugin, const char* name, GType type,
+                          const std::vector<Row>& (*rows)()) noexcept {
+  try {
+    rows();
+  } catch (const std::exception&) {
+    return FALSE;
+  }
+  return gst_element_register(plugin, name, GST_RANK_NONE, type);
+}
+
 // Property i of the table has the id i + 1.
 template <typename Row>
 void install_properties(GObjectClass* klass, const std::vector<Row>& rows) {
@@ -187,6 +204,31 @@ template <typename Row>
 const Row& property_of(const std::vector<Row>& rows, guint id) {
   return rows.at(id - 1);
 }
+
+// Properties that could not be set for want of memory: GObject has no way to say so to whoever sets
+// one, and the element must not run as if nobody had. The owner locks.
+class LostProperties {
+ public:
+  // Sets property `id`. It counts as lost if that throws, until it is set after all.
+  template <typename Values>
+  void set(guint id, const Property<Values>& property, Values& values, const GValue* value) {
+    lost_.set(id);
+    property.set(values, value);
+    lost_.reset(id);
+  }
+  // Throws Error{out_of_memory} that names a lost one.
+  template <typename Row>
+  void check(const std::vector<Row>& rows) const {
+    if (lost_.none()) return;
+    guint id = 1;
+    while (!lost_.test(id)) ++id;
+    throw Error(ErrorCode::out_of_memory, std::string("there was not enough memory to set ") +
+                                              property_of(rows, id).spec->name + "; set it again");
+  }
+
+ private:
+  std::bitset<128> lost_;
+};
 
 // ---- changes while the pipeline runs ------------------------------------------------------------
 

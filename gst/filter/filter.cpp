@@ -4,9 +4,12 @@
 #include <gst/base/gstbasetransform.h>
 #include <gst/video/video.h>
 
+#include <atomic>
 #include <memory>
 
 #include "gst/base/guard.h"
+#include "gst/base/handle.h"
+#include "gst/base/instance.h"
 #include "gst/base/properties.h"
 #include "gst/filter/picture_model.h"
 #include "gst/frames/mapped_frame.h"
@@ -17,19 +20,26 @@ GST_DEBUG_CATEGORY_STATIC(clinferfilter_debug);
 namespace {
 
 struct FilterState {
+  FilterState() {
+    gst_video_info_init(&in);
+    gst_video_info_init(&out);
+  }
   // Under the object lock:
   clinfer::FilterSettings settings;
+  clinfer::LostProperties lost;
   std::shared_ptr<const clinfer::Model> read;  // last, since negotiation asks many times
   // Of the streaming thread:
   std::unique_ptr<clinfer::PictureModel> model;
   GstVideoInfo in, out;
+  // Set by a state change, which waits for the streaming thread:
+  std::atomic<bool> stopping{false};
 };
 
 }  // namespace
 
 struct GstClinferFilter {
   GstBaseTransform parent;
-  FilterState* state;
+  FilterState* state;  // null: there was no memory for it
 };
 
 struct GstClinferFilterClass {
@@ -37,8 +47,6 @@ struct GstClinferFilterClass {
 };
 
 G_DEFINE_TYPE(GstClinferFilter, gst_clinfer_filter, GST_TYPE_BASE_TRANSFORM)
-GST_ELEMENT_REGISTER_DEFINE(clinferfilter, "clinferfilter", GST_RANK_NONE,
-                            gst_clinfer_filter_get_type())
 
 #define CLINFER_FILTER(object) (reinterpret_cast<GstClinferFilter*>(object))
 
@@ -102,16 +110,22 @@ const std::vector<Property<FilterSettings>>& properties() {
   return rows;
 }
 
+FilterState& state_of(gpointer object) { return clinfer::state_of(CLINFER_FILTER(object)->state); }
+
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  GST_OBJECT_LOCK(object);
-  clinfer::property_of(properties(), id).set(CLINFER_FILTER(object)->state->settings, value);
-  GST_OBJECT_UNLOCK(object);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    FilterState& state = state_of(object);
+    const clinfer::ObjectLock lock(object);
+    state.lost.set(id, clinfer::property_of(properties(), id), state.settings, value);
+  });
 }
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  GST_OBJECT_LOCK(object);
-  clinfer::property_of(properties(), id).get(CLINFER_FILTER(object)->state->settings, value);
-  GST_OBJECT_UNLOCK(object);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    const FilterState& state = state_of(object);
+    const clinfer::ObjectLock lock(object);
+    clinfer::property_of(properties(), id).get(state.settings, value);
+  });
 }
 
 void finalize(GObject* object) {
@@ -120,16 +134,15 @@ void finalize(GObject* object) {
 }
 
 FilterSettings settings_of(GstBaseTransform* transform) {
-  GST_OBJECT_LOCK(transform);
-  FilterSettings settings = CLINFER_FILTER(transform)->state->settings;
-  GST_OBJECT_UNLOCK(transform);
-  return settings;
+  const FilterState& state = state_of(transform);
+  const clinfer::ObjectLock lock(transform);
+  state.lost.check(properties());
+  return state.settings;
 }
 
 void remember(GstBaseTransform* transform, const PictureModel& model) {
-  GST_OBJECT_LOCK(transform);
-  CLINFER_FILTER(transform)->state->read = model.model();
-  GST_OBJECT_UNLOCK(transform);
+  const clinfer::ObjectLock lock(transform);
+  state_of(transform).read = model.model();
 }
 
 // The size that comes out for frames of this size; nullopt while it is open.
@@ -159,16 +172,16 @@ GstCaps* transform_caps(GstBaseTransform* transform, GstPadDirection direction, 
   GstCaps* made = gst_caps_new_empty();
   clinfer::guard(GST_ELEMENT(transform), [&] {
     for (guint i = 0; i < gst_caps_get_size(caps); ++i) {
-      GstStructure* other = other_side(gst_caps_get_structure(caps, i));
+      clinfer::Handle<GstStructure> other(other_side(gst_caps_get_structure(caps, i)));
       if (direction == GST_PAD_SINK) {
-        gst_structure_set(other, "format", G_TYPE_STRING, "RGB", nullptr);
+        gst_structure_set(other.get(), "format", G_TYPE_STRING, "RGB", nullptr);
         if (const auto size = output_size(transform, gst_caps_get_structure(caps, i)))
-          gst_structure_set(other, "width", G_TYPE_INT, size->width, "height", G_TYPE_INT,
+          gst_structure_set(other.get(), "width", G_TYPE_INT, size->width, "height", G_TYPE_INT,
                             size->height, nullptr);
-        gst_caps_append_structure(made, other);
+        gst_caps_append_structure(made, other.release());
       } else {
         GstCaps* any = gst_static_pad_template_get_caps(&sink_template);
-        GstCaps* limits = gst_caps_new_full(other, nullptr);
+        GstCaps* limits = gst_caps_new_full(other.release(), nullptr);
         gst_caps_append(made, gst_caps_intersect(any, limits));
         gst_caps_unref(any);
         gst_caps_unref(limits);
@@ -187,9 +200,23 @@ void tell(GstBaseTransform* transform, PictureModel& model) {
     GST_ELEMENT_WARNING(transform, STREAM, FORMAT, ("%s", notice.c_str()), (nullptr));
 }
 
+// As guard(), but what ends because the element stops is no error.
+template <typename Result, typename Body>
+Result guard_unless_stopping(GstBaseTransform* transform, Result failed, Result stopped,
+                             Body&& body) {
+  return clinfer::guard(GST_ELEMENT(transform), failed, [&] {
+    try {
+      return body();
+    } catch (const clinfer::Error& error) {
+      if (error.code() != clinfer::ErrorCode::cancelled || !state_of(transform).stopping) throw;
+      return stopped;
+    }
+  });
+}
+
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps* out) {
-  return clinfer::guard(GST_ELEMENT(transform), gboolean{FALSE}, [&]() -> gboolean {
-    FilterState& state = *CLINFER_FILTER(transform)->state;
+  return guard_unless_stopping(transform, FALSE, FALSE, [&]() -> gboolean {
+    FilterState& state = state_of(transform);
     if (!clinfer::read_caps(in, state.in) || !gst_video_info_from_caps(&state.out, out))
       return FALSE;
     const FilterSettings settings = settings_of(transform);
@@ -197,12 +224,19 @@ gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps* out) {
         settings, PictureSize{GST_VIDEO_INFO_WIDTH(&state.in), GST_VIDEO_INFO_HEIGHT(&state.in)});
     // Another format of frames needs no other model.
     if (state.model == nullptr || clinfer::follows_frame(settings)) {
-      model->compile();
+      model->compile([&] { return !state.stopping; });
       tell(transform, *model);
       state.model = std::move(model);
     }
     return TRUE;
   });
+}
+
+// A stop does not wait for all that a model or a frame takes.
+GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
+  FilterState* const state = CLINFER_FILTER(element)->state;
+  if (state != nullptr) state->stopping = change == GST_STATE_CHANGE_PAUSED_TO_READY;
+  return GST_ELEMENT_CLASS(gst_clinfer_filter_parent_class)->change_state(element, change);
 }
 
 gboolean start(GstBaseTransform* transform) {
@@ -217,11 +251,11 @@ gboolean start(GstBaseTransform* transform) {
 }
 
 gboolean stop(GstBaseTransform* transform) {
-  FilterState& state = *CLINFER_FILTER(transform)->state;
-  state.model.reset();
-  GST_OBJECT_LOCK(transform);
-  state.read.reset();
-  GST_OBJECT_UNLOCK(transform);
+  FilterState* const state = CLINFER_FILTER(transform)->state;
+  if (state == nullptr) return TRUE;
+  state->model.reset();
+  const clinfer::ObjectLock lock(transform);
+  state->read.reset();
   return TRUE;
 }
 
@@ -242,8 +276,8 @@ gboolean get_unit_size(GstBaseTransform*, GstCaps* caps, gsize* size) {
 }
 
 GstFlowReturn transform_frame(GstBaseTransform* transform, GstBuffer* in, GstBuffer* out) {
-  return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    FilterState& state = *CLINFER_FILTER(transform)->state;
+  return guard_unless_stopping(transform, GST_FLOW_ERROR, GST_FLOW_FLUSHING, [&] {
+    FilterState& state = state_of(transform);
     const clinfer::MappedFrame mapped(in, state.in);
     GstVideoFrame frame;
     if (!gst_video_frame_map(&frame, &state.out, out, GST_MAP_WRITE))
@@ -253,7 +287,7 @@ GstFlowReturn transform_frame(GstBaseTransform* transform, GstBuffer* in, GstBuf
       ~Unmap() { gst_video_frame_unmap(frame); }
     } unmap{&frame};
     state.model->run(mapped.frame(), static_cast<uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, 0)),
-                     GST_VIDEO_FRAME_PLANE_STRIDE(&frame, 0));
+                     GST_VIDEO_FRAME_PLANE_STRIDE(&frame, 0), [&] { return !state.stopping; });
     tell(transform, *state.model);
     return GST_FLOW_OK;
   });
@@ -279,6 +313,7 @@ static void gst_clinfer_filter_class_init(GstClinferFilterClass* klass) {
                                         CLINFER_DOCS "README.md");
   gst_element_class_add_static_pad_template(element, &sink_template);
   gst_element_class_add_static_pad_template(element, &src_template);
+  element->change_state = change_state;
   transform->transform_caps = transform_caps;
   transform->set_caps = set_caps;
   transform->start = start;
@@ -289,7 +324,11 @@ static void gst_clinfer_filter_class_init(GstClinferFilterClass* klass) {
 }
 
 static void gst_clinfer_filter_init(GstClinferFilter* self) {
-  self->state = new FilterState;
-  gst_video_info_init(&self->state->in);
-  gst_video_info_init(&self->state->out);
+  self->state = clinfer::make_state<FilterState>();
 }
+
+static gboolean register_clinferfilter(GstPlugin* plugin) {
+  return clinfer::register_element(plugin, "clinferfilter", gst_clinfer_filter_get_type(),
+                                   properties);
+}
+GST_ELEMENT_REGISTER_DEFINE_CUSTOM(clinferfilter, register_clinferfilter)

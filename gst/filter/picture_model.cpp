@@ -2,6 +2,7 @@
 #include "gst/filter/picture_model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "gst/infer/network.h"
@@ -61,12 +62,14 @@ void PictureModel::find_output() {
 
 std::vector<std::string> PictureModel::take_notices() { return std::exchange(notices_, {}); }
 
-void PictureModel::compile() {
+void PictureModel::compile(const GoOn& go_on) {
   Config config;
   config.device = settings_.device;
   config.cache_dir = settings_.cache_dir;
   for (const auto& [key, value] : parse_config(settings_.config)) config.set(key, value);
-  compiled_ = CompiledModel::compile(network_.model, config);
+  compiled_ = CompiledModel::compile(
+      network_.model, config,
+      [&](const std::string&, size_t, size_t) { return go_on == nullptr || go_on(); });
   for (const std::string& warning : compiled_->warnings()) notices_.push_back(warning);
   request_ = compiled_->create_request();
   for (const auto& [index, value] : network_.constants) request_->set_input(index, value);
@@ -94,10 +97,12 @@ std::pair<float, float> PictureModel::scaling(const float* values, size_t count)
   return {127.5f, 127.5f};
 }
 
-void PictureModel::run(const Frame& frame, uint8_t* rows, int stride) {
+void PictureModel::run(const Frame& frame, uint8_t* rows, int stride, const GoOn& go_on) {
   request_->set_frame(network_.image_input, frame, network_.transform);
   request_->start();
-  request_->wait();
+  constexpr std::chrono::milliseconds kAskAgain{50};
+  while (!request_->wait(kAskAgain))
+    if (go_on != nullptr && !go_on()) request_->cancel();
   const Tensor& tensor = request_->output(output_index_);
   const std::vector<float> values = tensor.to_floats();
   const size_t pixels = static_cast<size_t>(output_.width) * static_cast<size_t>(output_.height);

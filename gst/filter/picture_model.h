@@ -1,6 +1,7 @@
 // A network whose output is a picture: super-resolution, denoising, style. No GStreamer.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ struct PictureSize {
 // Used by one thread at a time.
 class PictureModel {
  public:
+  // Asked every few milliseconds: false ends what is under way by Error{cancelled}.
+  using GoOn = std::function<bool()>;
+
   // Reads the model for frames of this size (FilterSettings::reshape may be "frame") and says what
   // comes out. Throws Error, also where the model's output is no picture.
   PictureModel(const FilterSettings& settings, PictureSize frame);
@@ -39,10 +43,10 @@ class PictureModel {
   std::vector<std::string> take_notices();
 
   // Builds the programs. Throws Error.
-  void compile();
+  void compile(const GoOn& go_on = {});
   // Makes a picture from a frame: `rows` of R, G, B bytes, `stride` bytes apart. Where the network
   // makes the luma alone, colours are those of the frame.
-  void run(const Frame& frame, uint8_t* rows, int stride);
+  void run(const Frame& frame, uint8_t* rows, int stride, const GoOn& go_on = {});
 
  private:
   void find_output();

@@ -5,6 +5,10 @@
 
 #include <atomic>
 #include <cstring>
+#include <new>
+
+#include "gst/base/handle.h"
+#include "gst/base/instance.h"
 
 namespace {
 
@@ -31,7 +35,7 @@ struct State {
 
 struct GstClinferAllocator {
   GstAllocator parent;
-  State* state;
+  State* state;  // null: there was no memory for it
 };
 
 struct GstClinferAllocatorClass {
@@ -44,7 +48,7 @@ namespace {
 
 Memory* memory_of(GstMemory* memory) { return reinterpret_cast<Memory*>(memory); }
 State& state_of(GstAllocator* allocator) {
-  return *reinterpret_cast<GstClinferAllocator*>(allocator)->state;
+  return clinfer::state_of(reinterpret_cast<GstClinferAllocator*>(allocator)->state);
 }
 
 Memory* make_memory(GstAllocator* allocator, gsize size, const GstAllocationParams& params) {
@@ -86,7 +90,8 @@ gpointer map(GstMemory* memory, gsize, GstMapFlags) { return memory_of(memory)->
 void unmap(GstMemory*) {}
 
 GstMemory* share(GstMemory* memory, gssize offset, gssize size) {
-  auto* part = new Memory{{}, memory_of(memory)->frames, memory_of(memory)->data};
+  auto* part = new (std::nothrow) Memory{{}, memory_of(memory)->frames, memory_of(memory)->data};
+  if (part == nullptr) return nullptr;  // GStreamer copies instead
   GstMemory* whole = memory->parent != nullptr ? memory->parent : memory;
   const gsize rest = memory->size - static_cast<gsize>(offset);
   gst_memory_init(&part->base,
@@ -121,7 +126,7 @@ bool is_plain(GstAllocator* allocator) {
 }  // namespace
 
 static void gst_clinfer_allocator_init(GstClinferAllocator* self) {
-  self->state = new State;
+  self->state = clinfer::make_state<State>();
   GstAllocator* allocator = GST_ALLOCATOR_CAST(self);
   allocator->mem_type = kMemoryType;
   allocator->mem_map = map;
@@ -143,10 +148,11 @@ static void gst_clinfer_allocator_class_init(GstClinferAllocatorClass* klass) {
 namespace clinfer {
 
 GstAllocator* new_frame_allocator(const std::shared_ptr<CompiledModel>& model) {
-  auto* allocator = GST_ALLOCATOR_CAST(g_object_new(gst_clinfer_allocator_get_type(), nullptr));
-  gst_object_ref_sink(allocator);
-  state_of(allocator).model = model;
-  return allocator;
+  Handle<GstAllocator> allocator(
+      GST_ALLOCATOR_CAST(g_object_new(gst_clinfer_allocator_get_type(), nullptr)));
+  gst_object_ref_sink(allocator.get());
+  ::state_of(allocator.get()).model = model;
+  return allocator.release();
 }
 
 const FrameMemory* frame_memory_of(GstBuffer* buffer) {

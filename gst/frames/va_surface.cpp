@@ -32,9 +32,8 @@ std::shared_ptr<const SurfaceDisplay> display_in(GstContext* context) {
   if (context == nullptr || !gst_context_get_va_display(
                                 context, GST_VA_DISPLAY_HANDLE_CONTEXT_TYPE_STR, nullptr, &display))
     return nullptr;
-  const auto held = hold(display);
-  gst_object_unref(display);
-  return held;
+  const std::unique_ptr<GstVaDisplay, decltype(&gst_object_unref)> owner(display, gst_object_unref);
+  return hold(display);
 }
 
 void check(VAStatus status, const char* what) {
@@ -182,18 +181,13 @@ bool may_send_surfaces(GstPad* sink) {
 
 std::shared_ptr<const SurfaceDisplay> find_display(GstElement* element, GstPad* sink) {
   const char* type = GST_VA_DISPLAY_HANDLE_CONTEXT_TYPE_STR;
-  GstContext* given = gst_element_get_context(element, type);
-  auto display = display_in(given);
-  if (given != nullptr) gst_context_unref(given);
-  if (display != nullptr) return display;
-  GstQuery* query = gst_query_new_context(type);
-  if (gst_pad_peer_query(sink, query)) {
-    GstContext* context = nullptr;
-    gst_query_parse_context(query, &context);
-    display = display_in(context);
-  }
-  gst_query_unref(query);
-  return display;
+  const Handle<GstContext> given(gst_element_get_context(element, type));
+  if (auto display = display_in(given.get())) return display;
+  const Handle<GstQuery> query(gst_query_new_context(type));
+  if (!gst_pad_peer_query(sink, query.get())) return nullptr;
+  GstContext* context = nullptr;
+  gst_query_parse_context(query.get(), &context);
+  return display_in(context);
 }
 
 std::shared_ptr<const SurfaceDisplay> display_of(

@@ -11,7 +11,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
-#include <map>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,11 +32,14 @@ namespace clinfer {
 // other, whatever the order of the frames. A stream that stands still therefore holds up no other.
 // The lock is never held over a call of a request.
 //
+// Memory is taken where a frame comes in, and before anything is changed; from there on batches only
+// move from list to list, and nothing throws: a frame that is in, comes out.
+//
 // A request that does not answer in time (NoAnswer) stays in flight: its frames fail, their
 // memory is kept, and its stream of the device gets nothing more until the device is through.
 //
 // Request: start(images) runs the first `images` of them; wait(milliseconds) is false where it was
-// not over by then. Used by one thread at a time.
+// not over by then. Used by one thread at a time, but for cancel(): results are not wanted any more.
 template <typename Request, typename Result>
 class Batcher {
   struct Batch;
@@ -102,6 +105,7 @@ class Batcher {
         batch_size_(std::max<size_t>(batch_size, 1)),
         read_(std::move(read)),
         idle_(requests_.size(), true),
+        lost_(requests_.size()),
         device_(std::max(device_streams, 1u)),
         workers_fill_(filling_is_work),
         workers_(workers_fill_ ? requests_.size() : device_.size()) {
@@ -112,12 +116,17 @@ class Batcher {
 
   // Does not wait long for a device that does not answer.
   ~Batcher() {
+    for (const auto& request : requests_) request->cancel();
     threads_.clear();
     const Clock::time_point until = Clock::now() + kPatience;
-    for (const Worker& worker : workers_)
-      for (const auto& batch : worker.batches)
+    const auto keep = [&](const Batches& batches) {
+      for (const auto& batch : batches)
         if (batch->filled) keep_if_needed(batch->request, batch->entries, until);
-    for (const auto& [request, entries] : lost_) keep_if_needed(request, entries, until);
+    };
+    for (const Worker& worker : workers_) keep(worker.batches);
+    keep(offered_);
+    for (size_t request = 0; request < lost_.size(); ++request)
+      if (!lost_[request].empty()) keep_if_needed(request, lost_[request], until);
   }
   Batcher(const Batcher&) = delete;
   Batcher& operator=(const Batcher&) = delete;
@@ -218,10 +227,13 @@ class Batcher {
     std::shared_ptr<Batch> batch;
     std::optional<Result> result;
     std::exception_ptr error;
+    bool left = false;                         // nobody waits for it any more
+    std::vector<std::shared_ptr<Entry>> kept;  // see keep_if_needed()
   };
+  using Batches = std::list<std::shared_ptr<Batch>>;
   // A thread of the batcher, and the batches whose results it takes, in the order of launching.
   struct Worker {
-    std::deque<std::shared_ptr<Batch>> batches;
+    Batches batches;
     std::condition_variable_any changed;
   };
   struct DeviceStream {
@@ -290,9 +302,13 @@ class Batcher {
 
   Ticket add(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
              const BatchWait& batch_wait, bool blocking) {
-    if (formed_.empty() || is_full(*formed_.back())) formed_.push_back(std::make_shared<Batch>());
-    const std::shared_ptr<Batch>& batch = formed_.back();
     auto entry = std::make_shared<Entry>();
+    if (formed_.empty() || is_full(*formed_.back())) {
+      auto fresh = std::make_shared<Batch>();
+      fresh->entries.reserve(batch_size_);
+      formed_.push_back(std::move(fresh));
+    }
+    const std::shared_ptr<Batch>& batch = formed_.back();
     entry->stream = &stream;
     entry->blocking = blocking;
     if (blocking) ++blocking_;
@@ -318,8 +334,9 @@ class Batcher {
 
   // False when launching failed; the request is idle again then.
   bool launch(std::unique_lock<std::mutex>& lock, size_t index) {
-    const std::shared_ptr<Batch> batch = formed_.front();
-    formed_.pop_front();
+    Batches launched;
+    launched.splice(launched.end(), formed_, formed_.begin());
+    const std::shared_ptr<Batch>& batch = launched.front();
     wake_first();
     batch->state = State::launched;
     batch->request = index;
@@ -333,7 +350,7 @@ class Batcher {
     wake(lock, room_);
     if (!workers_fill_ && !start(lock, *batch)) return false;
     Worker& worker = worker_of(index);
-    worker.batches.push_back(batch);
+    worker.batches.splice(worker.batches.end(), launched);
     worker.changed.notify_one();
     return true;
   }
@@ -370,10 +387,10 @@ class Batcher {
     const auto needed = [&] { return !worker.batches.empty() || (due() && idle_request()); };
     while (worker.changed.wait(lock, stop, needed)) {
       if (!worker.batches.empty()) {
-        const std::shared_ptr<Batch> batch = worker.batches.front();
-        worker.batches.pop_front();
-        if (!complete(lock, *batch, stop)) {
-          worker.batches.push_front(batch);
+        Batches first;
+        first.splice(first.end(), worker.batches, worker.batches.begin());
+        if (!complete(lock, first, stop)) {
+          worker.batches.splice(worker.batches.begin(), first);
           return;
         }
       }
@@ -381,13 +398,15 @@ class Batcher {
     }
   }
 
-  // A worker's part: fills if that is its task, and takes the results unless a waiter can.
-  // False when it is stopped before the device is through.
-  bool complete(std::unique_lock<std::mutex>& lock, Batch& batch, const std::stop_token& stop) {
+  // A worker's part with the first of its batches: fills if that is its task, and takes the results
+  // unless a waiter can. False when it is stopped before the device is through.
+  bool complete(std::unique_lock<std::mutex>& lock, Batches& first, const std::stop_token& stop) {
+    Batch& batch = *first.front();
     if (workers_fill_ && !batch.filled) {
       if (!start(lock, batch)) return true;
       if (batch.waiting != 0) {
         batch.state = State::offered;
+        offered_.splice(offered_.end(), first);
         batch.changed.notify_one();
         return true;
       }
@@ -430,8 +449,8 @@ class Batcher {
 
   // The frames of a batch whose request does not answer are kept until it does. Where no other
   // stream of the device is left, the frames of batches that are not launched fail as well.
-  void lose(const Batch& batch, const std::exception_ptr& failure) {
-    lost_[batch.request] = batch.entries;
+  void lose(Batch& batch, const std::exception_ptr& failure) {
+    lost_[batch.request] = end(batch, failure);
     ++device_of(batch.request).lost;
     if (!none_answers()) return;
     for (const auto& formed : formed_) {
@@ -446,19 +465,18 @@ class Batcher {
   }
   // Takes back requests that the device is through with after all.
   void revive() {
-    for (auto lost = lost_.begin(); lost != lost_.end();) {
-      const size_t request = lost->first;
+    for (size_t request = 0; request < lost_.size(); ++request) {
+      if (lost_[request].empty()) continue;
       bool over = true;
       try {
         over = requests_[request]->wait(std::chrono::milliseconds(0));
+      } catch (const std::bad_alloc&) {
+        over = false;  // not known
       } catch (const std::exception&) {
         // It failed: over, too.
       }
-      if (!over) {
-        ++lost;
-        continue;
-      }
-      lost = lost_.erase(lost);
+      if (!over) continue;
+      lost_[request].clear();
       idle_[request] = true;
       device_of(request).slow = false;
       --device_of(request).load;
@@ -466,19 +484,24 @@ class Batcher {
     }
   }
 
-  // Frames that the device may still read stay in memory until the end of the process.
-  void keep_if_needed(size_t request, const std::vector<std::shared_ptr<Entry>>& entries,
-                      Clock::time_point until) {
+  // Frames that the device may still read stay in memory until the end of the process: the first one
+  // holds them, itself included.
+  void keep_if_needed(size_t request, std::vector<std::shared_ptr<Entry>>& entries,
+                      Clock::time_point until) noexcept {
     bool over = true;
     try {
       over = requests_[request]->wait(std::chrono::ceil<std::chrono::milliseconds>(
           std::max(until - Clock::now(), Clock::duration{})));
     } catch (const NoAnswer&) {
       over = false;
+    } catch (const std::bad_alloc&) {
+      over = false;  // it may have been about to say so
     } catch (const std::exception&) {
       // It failed: over, too.
     }
-    if (!over) new auto(entries);
+    if (over) return;
+    Entry& first = *entries.front();
+    first.kept = std::move(entries);
   }
 
   // How long the device took: since the launch, or since it was done with the batch before.
@@ -495,7 +518,7 @@ class Batcher {
   // The caller launches the next batches that are due, which makes room for submitters.
   void finish(std::unique_lock<std::mutex>& lock, Batch& batch, const std::exception_ptr& failure) {
     end(batch, failure);
-    const bool lost = lost_.contains(batch.request);
+    const bool lost = !lost_[batch.request].empty();
     if (!lost) {
       idle_[batch.request] = true;
       device_of(batch.request).slow = false;
@@ -505,13 +528,14 @@ class Batcher {
     if (lost) wake(lock, room_);
   }
 
-  void end(Batch& batch, const std::exception_ptr& failure) {
+  // Its frames, which are taken out of it.
+  std::vector<std::shared_ptr<Entry>> end(Batch& batch, const std::exception_ptr& failure) {
     for (const auto& entry : batch.entries) {
       if (failure && !entry->error) entry->error = failure;
       if (entry->blocking) --blocking_;
     }
-    batch.entries.clear();
     batch.state = State::done;
+    return std::exchange(batch.entries, {});
   }
 
   // Notifies without the lock held: the woken threads would only wait for it.
@@ -530,6 +554,7 @@ class Batcher {
     if (batch.state == State::offered) {
       batch.state = State::launched;  // other waiters go on waiting
       if (!take_results(lock, batch, gives_up)) return leave_to_worker(shared);
+      std::erase(offered_, shared);
       // This thread goes on with its results; a worker launches the next batch.
       return worker_of(batch.request).changed.notify_one();
     }
@@ -553,7 +578,8 @@ class Batcher {
   void leave_to_worker(const std::shared_ptr<Batch>& batch) {
     batch->state = State::launched;
     Worker& worker = worker_of(batch->request);
-    worker.batches.push_front(batch);
+    worker.batches.splice(worker.batches.begin(), offered_,
+                          std::find(offered_.begin(), offered_.end(), batch));
     worker.changed.notify_one();
   }
 
@@ -561,7 +587,7 @@ class Batcher {
   // launched, else after kPatience, counted from when `interrupted` is first true.
   template <typename Interrupted>
   bool wait_until_done(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& batch,
-                       const Entry& entry, const Interrupted& interrupted) {
+                       Entry& entry, const Interrupted& interrupted) {
     std::optional<Clock::time_point> since;
     while (batch->state != State::done) {
       if (batch->state == State::forming && interrupted()) {
@@ -575,7 +601,10 @@ class Batcher {
         return slow || Clock::now() >= *since + kPatience;
       };
       if (batch->filled && gives_up()) {
-        device_of(batch->request).slow = true;
+        device_of(batch->request).slow = entry.left = true;
+        if (std::all_of(batch->entries.begin(), batch->entries.end(),
+                        [](const auto& other) { return other->left; }))
+          requests_[batch->request]->cancel();
         if (batch->state == State::offered) leave_to_worker(batch);
         return false;
       }
@@ -627,12 +656,13 @@ class Batcher {
   const size_t batch_size_;
   const Read read_;
   std::vector<bool> idle_;
-  std::map<size_t, std::vector<std::shared_ptr<Entry>>> lost_;  // requests that do not answer
+  std::vector<std::vector<std::shared_ptr<Entry>>> lost_;  // of each request that does not answer
   std::vector<DeviceStream> device_;
   const bool workers_fill_;
   std::deque<Worker> workers_;  // request i belongs to worker i mod their number
   // Batches to be launched, oldest first. None is empty; all but the last were full once.
-  std::deque<std::shared_ptr<Batch>> formed_;
+  Batches formed_;
+  Batches offered_;  // whose results a waiter may take, or takes
   FairShare fair_;
   size_t blocking_ = 0;               // entries of blocking streams that are not done
   Clock::duration inference_time_{};  // of a batch, smoothed; zero before the first

@@ -19,6 +19,7 @@
 
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
+#include "gst/base/instance.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
 #include "gst/infer/properties.h"
@@ -28,7 +29,6 @@ GST_DEBUG_CATEGORY(clinfer_debug);
 #define GST_CAT_DEFAULT clinfer_debug
 
 G_DEFINE_TYPE(GstClinfer, gst_clinfer, GST_TYPE_ELEMENT)
-GST_ELEMENT_REGISTER_DEFINE(clinfer, "clinfer", GST_RANK_NONE, gst_clinfer_get_type())
 
 namespace {
 
@@ -44,16 +44,17 @@ GstStaticPadTemplate src_template =
     GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
                             GST_STATIC_CAPS(CLINFER_INPUT_SURFACE_CAPS CLINFER_INPUT_CAPS));
 
-Element& element_of(GstObject* object) { return *GST_CLINFER(object)->element; }
+Element& element_of(gpointer object) { return clinfer::state_of(GST_CLINFER(object)->element); }
 
 GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
-  Element& element = element_of(parent);
   Handle<GstBuffer> owned(buffer);
+  Element* const element = GST_CLINFER(parent)->element;
+  if (element == nullptr) return GST_FLOW_ERROR;  // it never left NULL
   const std::optional<GstFlowReturn> flow =
-      guard([&](ErrorCode code, const char* what) { element.fail(code, what); },
+      guard([&](ErrorCode code, const char* what) { element->fail(code, what); },
             std::optional<GstFlowReturn>(),
-            [&] { return std::optional(element.chain(std::move(owned))); });
-  return flow ? *flow : element.failed_flow();
+            [&] { return std::optional(element->chain(std::move(owned))); });
+  return flow ? *flow : element->failed_flow();
 }
 
 GstFlowReturn sink_event(GstPad*, GstObject* parent, GstEvent* event) {
@@ -87,9 +88,8 @@ gboolean activate(GstPad* pad, GstObject* parent, GstPadMode mode, gboolean acti
 }
 
 GstStateChangeReturn change_state(GstElement* object, GstStateChange transition) {
-  Element& element = *GST_CLINFER(object)->element;
   const auto ok = [&](void (Element::*step)()) {
-    return guard(object, false, [&] { return (element.*step)(), true; });
+    return guard(object, false, [&] { return (element_of(object).*step)(), true; });
   };
   if (transition == GST_STATE_CHANGE_NULL_TO_READY && !ok(&Element::open))
     return GST_STATE_CHANGE_FAILURE;
@@ -108,15 +108,12 @@ GstStateChangeReturn change_state(GstElement* object, GstStateChange transition)
 }
 
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  guard(GST_ELEMENT(object), [&] {
-    GST_CLINFER(object)->element->set_property(
-        clinfer::property_of(clinfer::element_properties(), id), value);
-  });
+  guard(GST_ELEMENT(object), [&] { element_of(object).set_property(id, value); });
 }
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
   guard(GST_ELEMENT(object), [&] {
-    const Element& element = *GST_CLINFER(object)->element;
+    const Element& element = element_of(object);
     const clinfer::ElementProperty& property =
         clinfer::property_of(clinfer::element_properties(), id);
     if (property.get != nullptr)
@@ -167,5 +164,11 @@ static void gst_clinfer_init(GstClinfer* self) {
   GST_PAD_SET_PROXY_CAPS(src);
   gst_element_add_pad(GST_ELEMENT(self), sink);
   gst_element_add_pad(GST_ELEMENT(self), src);
-  self->element = new Element(GST_ELEMENT(self), sink, src);
+  self->element = clinfer::make_state<Element>(GST_ELEMENT(self), sink, src);
 }
+
+static gboolean register_clinfer(GstPlugin* plugin) {
+  return clinfer::register_element(plugin, "clinfer", gst_clinfer_get_type(),
+                                   clinfer::element_properties);
+}
+GST_ELEMENT_REGISTER_DEFINE_CUSTOM(clinfer, register_clinfer)

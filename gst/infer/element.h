@@ -11,7 +11,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <future>
+#include <condition_variable>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -65,7 +65,7 @@ class Element final : public Readings {
   ~Element();
 
   // Properties; the object lock is taken inside.
-  void set_property(const ElementProperty& property, const GValue* value);
+  void set_property(guint id, const GValue* value);
   Settings settings() const;
   DecodeSettings decode_settings_in_force() const override;
   GstStructure* stats() const override;
@@ -89,9 +89,33 @@ class Element final : public Readings {
   GstFlowReturn failed_flow() const;  // what chain() returns after a failure
 
  private:
+  // The answer to a query in the queue. Not a std::promise, whose destructor takes memory.
+  class Answer {
+   public:
+    void give(bool answer) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (!answer_) answer_ = answer;
+      }
+      given_.notify_all();
+    }
+    bool wait() {
+      std::unique_lock lock(mutex_);
+      given_.wait(lock, [this] { return answer_.has_value(); });
+      return *answer_;
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable given_;
+    std::optional<bool> answer_;
+  };
+  // A ticket that a flush drops answers no.
   struct QueryTicket {
-    GstQuery* query = nullptr;
-    std::promise<bool> answer;
+    explicit QueryTicket(GstQuery* asked) : query(asked) {}
+    ~QueryTicket() { answer->give(false); }
+    GstQuery* query;
+    std::shared_ptr<Answer> answer = std::make_shared<Answer>();
   };
   // Exactly one of the three is set.
   struct Item {
@@ -121,6 +145,7 @@ class Element final : public Readings {
   void follow_frame();
   void change_model(Settings settings);
   void change_rules(const Settings& settings);
+  Settings checked_settings() const;
   void warn_of_unknown_classes(const Network& network, const ObjectRules& rules);
   void decode(Job& job, FrameResult& result,
               const std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>& finished);
@@ -150,6 +175,7 @@ class Element final : public Readings {
   GstPad* src_;
   // Object lock.
   Settings settings_;
+  LostProperties lost_properties_;
   std::shared_ptr<const ObjectRules> rules_ = std::make_shared<const ObjectRules>();
   std::optional<Settings> in_force_;  // from READY to PAUSED on: those that do not change meanwhile
 

@@ -3,8 +3,10 @@
 #include <string_view>
 
 #include "gst/base/guard.h"
+#include "gst/base/instance.h"
 #include "gst/infer/element.h"
 #include "gst/infer/tuning_messages.h"
+#include "kernels/base/threads.h"
 
 GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
 #define GST_CAT_DEFAULT clinfer_debug
@@ -43,9 +45,8 @@ Element::Element(GstElement* self, GstPad* sink, GstPad* src)
         queue_.set_capacity(frames_in_flight_for(session.settings, &session));
         if (previous == nullptr) return;
         previous->shared->batcher->flush_partial_batch(stream_);
-        GST_OBJECT_LOCK(self_);
+        const ObjectLock lock(self_);
         if (in_force_) in_force_ = session.settings;
-        GST_OBJECT_UNLOCK(self_);
       }) {
   gst_video_info_init(&info_);
   gst_segment_init(&segment_, GST_FORMAT_TIME);
@@ -57,19 +58,21 @@ Element::~Element() {
 }
 
 Settings Element::settings() const {
-  GST_OBJECT_LOCK(self_);
-  Settings copy = settings_;
-  GST_OBJECT_UNLOCK(self_);
-  return copy;
+  const ObjectLock lock(self_);
+  return settings_;
 }
 
-void Element::set_property(const ElementProperty& property, const GValue* value) {
-  GST_OBJECT_LOCK(self_);
-  property.set(settings_, value);
-  const Settings wanted = settings_;
-  const std::optional<Settings> in_force = in_force_;
-  GST_OBJECT_UNLOCK(self_);
-  if (!in_force) return;
+void Element::set_property(guint id, const GValue* value) {
+  const ElementProperty& property = property_of(element_properties(), id);
+  Settings wanted;
+  std::optional<Settings> in_force;
+  {
+    const ObjectLock lock(self_);
+    lost_properties_.set(id, property, settings_, value);
+    if (!in_force_) return;
+    wanted = settings_;
+    in_force = in_force_;
+  }
   const std::string_view name = property.spec->name;
   static const std::set<std::string_view> of_rules = {
       "classes", "thresholds", "min-size", "max-size", "regions", "tiles", "inference-region"};
@@ -103,9 +106,8 @@ void Element::change_rules(const Settings& settings) {
     auto rules = std::make_shared<const ObjectRules>(settings);
     if (const std::shared_ptr<const Session> session = loader_.session())
       warn_of_unknown_classes(session->network, *rules);
-    GST_OBJECT_LOCK(self_);
+    const ObjectLock lock(self_);
     rules_ = std::move(rules);
-    GST_OBJECT_UNLOCK(self_);
   } catch (const Error& error) {
     GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS, ("%s; the old value stays", error.what()),
                         (nullptr));
@@ -137,13 +139,20 @@ size_t Element::frames_in_flight_for(const Settings& settings, const Session* se
   return (requests + streams) * batch * passing;
 }
 
+// The settings; throws Error where one of them could not be set.
+Settings Element::checked_settings() const {
+  const ObjectLock lock(self_);
+  lost_properties_.check(element_properties());
+  return settings_;
+}
+
 // The settings that a model is read with.
 static std::string shape_wishes(const Settings& settings) {
   return settings.reshape + "/" + std::to_string(settings.clip_length);
 }
 
 void Element::open() {
-  const Settings current = settings();
+  const Settings current = checked_settings();
   if (follows_frame(current)) {
     model_file(current.model);  // complains where there is none
     return;
@@ -156,7 +165,7 @@ void Element::open() {
 }
 
 void Element::prepare() {
-  const Settings current = settings();
+  const Settings current = checked_settings();
   Network network;
   const auto rules = std::make_shared<const ObjectRules>(current);
   follows_frame_ = follows_frame(current);
@@ -186,10 +195,11 @@ void Element::prepare() {
       follows_frame_ ? current.nv12_two_inputs : engine_config(network, current).nv12_two_inputs;
   take_surfaces_ = kHaveSurfaces && take_dmabufs_;
   network_ = network;
-  GST_OBJECT_LOCK(self_);
-  in_force_ = current;
-  rules_ = rules;
-  GST_OBJECT_UNLOCK(self_);
+  {
+    const ObjectLock lock(self_);
+    in_force_ = current;
+    rules_ = rules;
+  }
 
   std::shared_ptr<const Session> session = loader_.session();
   if (session != nullptr && (session->network.model != model_ || session->shared->failed ||
@@ -251,9 +261,10 @@ void Element::warn_of_copies(const std::string& why) {
 }
 
 void Element::finish() {
-  GST_OBJECT_LOCK(self_);
-  in_force_.reset();
-  GST_OBJECT_UNLOCK(self_);
+  {
+    const ObjectLock lock(self_);
+    in_force_.reset();
+  }
   loader_.stop();
   queue_.clear();
 }
@@ -272,12 +283,13 @@ DecodeSettings Element::decode_settings_in_force() const {
 GstStructure* Element::stats() const {
   static const char* const kStageNames[Statistics::kStages] = {"queue", "infer", "decode"};
   const Statistics::Snapshot snapshot = statistics_.snapshot();
-  GstStructure* stats = gst_structure_new(
+  Handle<GstStructure> owner(gst_structure_new(
       "clinfer-stats", "frames-in", G_TYPE_UINT64, snapshot.frames_in, "frames-out", G_TYPE_UINT64,
       snapshot.frames_out, "inferred", G_TYPE_UINT64, snapshot.inferred, "skipped", G_TYPE_UINT64,
       snapshot.skipped, "late", G_TYPE_UINT64, snapshot.late, "dropped", G_TYPE_UINT64,
       snapshot.dropped, "in-flight", G_TYPE_UINT, static_cast<guint>(queue_.in_flight()),
-      "frames-per-second", G_TYPE_DOUBLE, snapshot.frames_per_second, nullptr);
+      "frames-per-second", G_TYPE_DOUBLE, snapshot.frames_per_second, nullptr));
+  GstStructure* const stats = owner.get();
   for (size_t stage = 0; stage < Statistics::kStages; ++stage) {
     const std::string name = kStageNames[stage];
     const Percentiles& ms = snapshot.milliseconds[stage];
@@ -286,7 +298,7 @@ GstStructure* Element::stats() const {
                       G_TYPE_DOUBLE, ms.p99, nullptr);
   }
   const std::shared_ptr<const Session> session = loader_.session();
-  if (session == nullptr) return stats;
+  if (session == nullptr) return owner.release();
   const CompiledModel& compiled = *session->shared->compiled;
   const std::string path_reason =
       path_reason_of(*session->shared, has_dmabuf_.load(), take_dmabufs_);
@@ -326,7 +338,66 @@ GstStructure* Element::stats() const {
     }
     gst_structure_take_value(stats, "layers", &list);
   }
-  return stats;
+  return owner.release();
+}
+
+// ---- activation and flushing --------------------------------------------------------------------
+
+void Element::start_flush() {
+  flow_ = GST_FLOW_FLUSHING;
+  loader_.set_interrupted(true);
+  stream_.interrupted = true;
+  if (const auto session = loader_.session()) session->shared->batcher->interrupt(stream_);
+  queue_.start_flush();
+}
+
+void Element::stop_flush() {
+  loader_.set_interrupted(false);
+  stream_.interrupted = false;
+  pending_starts_ = 0;
+  dropping_ = false;
+  flow_reported_ = false;
+  flow_ = GST_FLOW_OK;
+  queue_.stop_flush();
+}
+
+void Element::activate(bool sink, bool active) {
+  if (active) {
+    if (sink) {
+      gst_segment_init(&segment_, GST_FORMAT_TIME);
+      return;
+    }
+    {
+      const ObjectLock lock(self_);
+      qos_ = {};
+    }
+    stop_flush();
+    try {
+      start_task();
+    } catch (...) {
+      start_flush();
+      throw;
+    }
+    return;
+  }
+  start_flush();
+  if (!sink) gst_pad_stop_task(src_);
+}
+
+void Element::start_task() {
+  const GstTaskFunction round = [](gpointer element) {
+    auto* self = static_cast<Element*>(element);
+    guard([self](ErrorCode code, const char* what) { self->fail(code, what); }, false,
+          [self] { return self->task(), true; });
+  };
+  if (gst_pad_start_task(src_, round, this, nullptr)) return;
+  // GStreamer takes a task without a thread for one that runs, and would wait for its end for ever:
+  // the pad must not keep it.
+  {
+    const ObjectLock lock(src_);
+    GST_PAD_TASK(src_) = nullptr;
+  }
+  throw no_more_threads();
 }
 
 }  // namespace clinfer

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gst/base/guard.h"
+#include "gst/base/instance.h"
 #include "gst/frames/frame_memory.h"
 #include "gst/frames/orientation.h"
 #include "gst/infer/element.h"
@@ -60,54 +61,6 @@ void add_regions(GstBuffer* buffer, const std::vector<Rect>& regions, FrameResul
 
 }  // namespace
 
-// ---- activation and flushing --------------------------------------------------------------------
-
-void Element::start_flush() {
-  flow_ = GST_FLOW_FLUSHING;
-  loader_.set_interrupted(true);
-  stream_.interrupted = true;
-  if (const auto session = loader_.session()) session->shared->batcher->interrupt(stream_);
-  queue_.start_flush();
-}
-
-void Element::stop_flush() {
-  loader_.set_interrupted(false);
-  stream_.interrupted = false;
-  pending_starts_ = 0;
-  dropping_ = false;
-  flow_reported_ = false;
-  flow_ = GST_FLOW_OK;
-  queue_.stop_flush();
-}
-
-void Element::activate(bool sink, bool active) {
-  if (active) {
-    if (sink) {
-      gst_segment_init(&segment_, GST_FORMAT_TIME);
-      return;
-    }
-    GST_OBJECT_LOCK(self_);
-    qos_ = {};
-    GST_OBJECT_UNLOCK(self_);
-    stop_flush();
-    start_task();
-    return;
-  }
-  start_flush();
-  if (!sink) gst_pad_stop_task(src_);
-}
-
-void Element::start_task() {
-  gst_pad_start_task(
-      src_,
-      [](gpointer element) {
-        auto* self = static_cast<Element*>(element);
-        guard([self](ErrorCode code, const char* what) { self->fail(code, what); }, false,
-              [self] { return self->task(), true; });
-      },
-      this, nullptr);
-}
-
 void Element::fail(ErrorCode code, const char* what) {
   fail_once([&] { post_error(self_, code, what); });
 }
@@ -138,18 +91,17 @@ bool Element::too_late(GstBuffer* buffer) {
   const GstClockTime running_time =
       gst_segment_to_running_time(&segment_, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
   if (!GST_CLOCK_TIME_IS_VALID(running_time)) return false;
-  GST_OBJECT_LOCK(self_);
-  const bool late =
-      settings_.qos && GST_CLOCK_TIME_IS_VALID(qos_.earliest) && running_time <= qos_.earliest;
-  GST_OBJECT_UNLOCK(self_);
-  return late;
+  const ObjectLock lock(self_);
+  return settings_.qos && GST_CLOCK_TIME_IS_VALID(qos_.earliest) && running_time <= qos_.earliest;
 }
 
 // Tells the application of a frame that goes on without inference, or not at all.
 void Element::report_quality(GstBuffer* buffer) {
-  GST_OBJECT_LOCK(self_);
-  const Qos qos = qos_;
-  GST_OBJECT_UNLOCK(self_);
+  Qos qos;
+  {
+    const ObjectLock lock(self_);
+    qos = qos_;
+  }
   guint64 running_time = GST_CLOCK_TIME_NONE, stream_time = GST_CLOCK_TIME_NONE;
   if (segment_.format == GST_FORMAT_TIME && GST_BUFFER_PTS_IS_VALID(buffer)) {
     running_time = gst_segment_to_running_time(&segment_, GST_FORMAT_TIME, GST_BUFFER_PTS(buffer));
@@ -168,9 +120,11 @@ void Element::report_quality(GstBuffer* buffer) {
 }
 
 Outcome Element::wanted_outcome(GstBuffer* buffer) {
-  GST_OBJECT_LOCK(self_);
-  const unsigned interval = std::max(settings_.inference_interval, 1u);
-  GST_OBJECT_UNLOCK(self_);
+  unsigned interval = 1;
+  {
+    const ObjectLock lock(self_);
+    interval = std::max(settings_.inference_interval, 1u);
+  }
   if (frame_number_++ % interval != 0) return Outcome::skipped;
   return too_late(buffer) ? Outcome::late : Outcome::run;
 }
@@ -284,9 +238,10 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
       job->session->shared->compiled->wants_frame_memory())
     gst_pad_push_event(sink_, gst_event_new_reconfigure());
   if (is_ready) job->decode = decode_settings(job->session->network, settings);
-  GST_OBJECT_LOCK(self_);
-  job->rules = rules_;
-  GST_OBJECT_UNLOCK(self_);
+  {
+    const ObjectLock lock(self_);
+    job->rules = rules_;
+  }
   job->hold_results = settings.hold_results;
   job->outcome = wanted_outcome(buffer.get());
   if (is_ready && !add_to_clip(buffer.get(), *job->session, settings) &&
@@ -314,9 +269,10 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   }
   if (skipped) job->outcome = Outcome::skipped;
   const bool degraded = dropped || skipped || job->outcome == Outcome::late;
-  GST_OBJECT_LOCK(self_);
-  ++(degraded ? qos_.dropped : qos_.processed);
-  GST_OBJECT_UNLOCK(self_);
+  {
+    const ObjectLock lock(self_);
+    ++(degraded ? qos_.dropped : qos_.processed);
+  }
   if (degraded) report_quality(job->buffer.get());
   if (dropped) {
     GST_LOG_OBJECT(self_, "frame dropped: %" GST_TIME_FORMAT,
@@ -413,9 +369,10 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
       gst_segment_init(&segment_, GST_FORMAT_TIME);
       frame_number_ = 0;
       clip_.clear();
-      GST_OBJECT_LOCK(self_);
-      qos_.earliest = GST_CLOCK_TIME_NONE;
-      GST_OBJECT_UNLOCK(self_);
+      {
+        const ObjectLock lock(self_);
+        qos_.earliest = GST_CLOCK_TIME_NONE;
+      }
       const bool sent = gst_pad_push_event(src_, event.release());
       // The flush may have dropped sticky events on their way; the sink pad still has them.
       gst_pad_sticky_events_foreach(
@@ -471,17 +428,11 @@ bool Element::sink_query(GstQuery* query) {
   if (!GST_QUERY_IS_SERIALIZED(query))
     return gst_pad_query_default(sink_, GST_OBJECT(self_), query);
   flush_partial_batch();
-  auto ticket = std::make_unique<QueryTicket>();
-  ticket->query = query;
-  std::future<bool> answer = ticket->answer.get_future();
+  auto ticket = std::make_unique<QueryTicket>(query);
+  const std::shared_ptr<Answer> answer = ticket->answer;
   Item item;
   item.query = std::move(ticket);
-  if (!queue_.push_other(item)) return false;
-  try {
-    return answer.get();
-  } catch (const std::future_error&) {
-    return false;  // a flush dropped it
-  }
+  return queue_.push_other(item) && answer->wait();
 }
 
 // ---- the source pad's task ----------------------------------------------------------------------
@@ -502,7 +453,7 @@ void Element::task() {
     const bool answered = GST_QUERY_TYPE(query) == GST_QUERY_ALLOCATION
                               ? answer_allocation(query)
                               : gst_pad_peer_query(src_, query);
-    item.query->answer.set_value(answered);
+    item.query->answer->give(answered);
   }
 }
 
@@ -779,10 +730,9 @@ bool Element::src_event(Handle<GstEvent> event) {
     GstClockTime timestamp = GST_CLOCK_TIME_NONE;
     gst_event_parse_qos(event.get(), &type, &proportion, &jitter, &timestamp);
     if (GST_CLOCK_TIME_IS_VALID(timestamp)) {
-      GST_OBJECT_LOCK(self_);
+      const ObjectLock lock(self_);
       qos_.proportion = proportion;
       qos_.earliest = earliest_in_time(timestamp, jitter);
-      GST_OBJECT_UNLOCK(self_);
     }
   } else if (GST_EVENT_TYPE(event.get()) == GST_EVENT_RECONFIGURE) {
     relinked_ = true;

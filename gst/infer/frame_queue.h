@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace clinfer {
 
@@ -71,7 +70,8 @@ class FrameQueue {
     if (enough) room_.notify_one();
   }
 
-  // Appends an item. False while flushing; the caller keeps the item then.
+  // Appends an item. False while flushing; the caller keeps the item then, and where there is no memory
+  // for its place (std::bad_alloc).
   bool push_frame(Item& item) { return push(item, true); }
   bool push_other(Item& item) { return push(item, false); }
 
@@ -90,21 +90,18 @@ class FrameQueue {
     return generation == generation_ && !flushing_;
   }
 
-  // Wakes all waiting threads; items that are pushed before stop_flush() are refused.
+  // Wakes all waiting threads; items that are pushed before stop_flush() are refused. Takes no memory,
+  // so that it never fails.
   void start_flush() {
-    std::vector<Popped> dropped;
+    std::list<Popped> dropped;
     {
       const std::lock_guard lock(mutex_);
       flushing_ = true;
       ++generation_;
-      std::deque<Popped> frames;
-      for (Popped& item : items_) {
-        if (item.is_frame)
-          frames.push_back(std::move(item));
-        else
-          dropped.push_back(std::move(item));
+      for (auto item = items_.begin(); item != items_.end();) {
+        const auto at = item++;
+        if (!at->is_frame) dropped.splice(dropped.end(), items_, at);
       }
-      items_.swap(frames);
     }
     room_.notify_all();
     filled_.notify_all();
@@ -116,7 +113,7 @@ class FrameQueue {
 
   // Destroys what is inside, frames included; for a queue that is flushing and has no other users.
   void clear() {
-    std::deque<Popped> dropped;
+    std::list<Popped> dropped;
     {
       const std::lock_guard lock(mutex_);
       dropped.swap(items_);
@@ -130,10 +127,12 @@ class FrameQueue {
     return in_flight_ + std::max<size_t>(capacity_ / 3, 1) <= capacity_;
   }
   bool push(Item& item, bool is_frame) {
+    std::list<Popped> place(1);
     {
       const std::lock_guard lock(mutex_);
       if (flushing_) return false;
-      items_.push_back(Popped{std::move(item), is_frame, generation_});
+      place.front() = {std::move(item), is_frame, generation_};
+      items_.splice(items_.end(), place);
     }
     filled_.notify_one();
     return true;
@@ -141,7 +140,7 @@ class FrameQueue {
 
   mutable std::mutex mutex_;
   std::condition_variable room_, filled_;
-  std::deque<Popped> items_;
+  std::list<Popped> items_;
   size_t capacity_ = 1;
   size_t in_flight_ = 0;
   uint64_t generation_ = 0;

@@ -194,7 +194,7 @@ void ModelLoader::run(Task task) {
   guard(fail, false, [&] {
     const bool is_described = task.network.model != nullptr;
     if (!is_described) task.network = describe_network(task.settings);
-    post_progress(GST_PROGRESS_TYPE_START, "Compiling " + task.network.name);
+    post_progress(GST_PROGRESS_TYPE_START, ("Compiling " + task.network.name).c_str());
     if (!is_described) say_what_was_settled(element_, task.network, task.settings);
     return compile(task), true;
   });
@@ -205,13 +205,14 @@ void ModelLoader::compile(const Task& task) {
   Pacer pacer;
   const Progress progress = [&](const std::string& what, size_t step, size_t of) {
     if (pacer.is_due())
-      post_progress(GST_PROGRESS_TYPE_CONTINUE,
-                    what + " (" + std::to_string(step) + " of " + std::to_string(of) + ")");
+      post_progress(
+          GST_PROGRESS_TYPE_CONTINUE,
+          (what + " (" + std::to_string(step) + " of " + std::to_string(of) + ")").c_str());
     return !cancel_.load();
   };
   const TuningObserver observer = [&](const TuningStatus& status) {
     if (pacer.is_due()) {
-      post_progress(GST_PROGRESS_TYPE_CONTINUE, tuning_text(status));
+      post_progress(GST_PROGRESS_TYPE_CONTINUE, tuning_text(status).c_str());
       gst_element_post_message(
           element_, gst_message_new_element(GST_OBJECT(element_), tuning_structure(status)));
     }
@@ -229,8 +230,9 @@ void ModelLoader::compile(const Task& task) {
   }
   loaded_(*session, previous.get());
   const DeviceInfo& device = session->shared->compiled->device();
-  post_progress(GST_PROGRESS_TYPE_COMPLETE,
-                "Compiled " + task.network.name + " for " + device.id + ", " + device.name);
+  post_progress(
+      GST_PROGRESS_TYPE_COMPLETE,
+      ("Compiled " + task.network.name + " for " + device.id + ", " + device.name).c_str());
   if (previous != nullptr)
     gst_element_post_message(
         element_, gst_message_new_element(
@@ -261,9 +263,9 @@ void ModelLoader::report(const Session& session) {
     GST_ELEMENT_WARNING(element_, RESOURCE, SETTINGS, ("%s", warning.c_str()), (nullptr));
 }
 
-void ModelLoader::post_progress(GstProgressType type, const std::string& text) const {
-  gst_element_post_message(
-      element_, gst_message_new_progress(GST_OBJECT(element_), type, "compile", text.c_str()));
+void ModelLoader::post_progress(GstProgressType type, const char* text) const {
+  gst_element_post_message(element_,
+                           gst_message_new_progress(GST_OBJECT(element_), type, "compile", text));
 }
 
 }  // namespace clinfer

@@ -83,7 +83,7 @@ class ModelLoader {
   void run(Task task);
   void compile(const Task& task);
   void report(const Session& session);
-  void post_progress(GstProgressType type, const std::string& text) const;
+  void post_progress(GstProgressType type, const char* text) const;
 
   GstElement* const element_;
   const Loaded loaded_;

@@ -11,6 +11,7 @@
 #include "engine/heads/labels.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
+#include "gst/base/instance.h"
 #include "gst/base/properties.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
@@ -24,7 +25,10 @@ GST_DEBUG_CATEGORY_STATIC(cloverlay_debug);
 namespace {
 
 struct OverlayState {
-  clinfer::DrawingStyle style;  // under the object lock
+  OverlayState() { gst_video_info_init(&info); }
+  // Under the object lock.
+  clinfer::DrawingStyle style;
+  clinfer::LostProperties lost;
   GstVideoInfo info;
   clinfer::TextCache text;
   clinfer::Palette palette;
@@ -40,7 +44,7 @@ struct OverlayState {
 
 struct GstCloverlay {
   GstBaseTransform parent;
-  OverlayState* state;
+  OverlayState* state;  // null: there was no memory for it
 };
 
 struct GstCloverlayClass {
@@ -48,7 +52,6 @@ struct GstCloverlayClass {
 };
 
 G_DEFINE_TYPE(GstCloverlay, gst_cloverlay, GST_TYPE_BASE_TRANSFORM)
-GST_ELEMENT_REGISTER_DEFINE(cloverlay, "cloverlay", GST_RANK_NONE, gst_cloverlay_get_type())
 
 #define CLOVERLAY(object) (reinterpret_cast<GstCloverlay*>(object))
 
@@ -113,21 +116,36 @@ const std::vector<Property<DrawingStyle>>& properties() {
   return rows;
 }
 
+OverlayState& state_of(gpointer object) { return clinfer::state_of(CLOVERLAY(object)->state); }
+
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  GST_OBJECT_LOCK(object);
-  clinfer::property_of(properties(), id).set(CLOVERLAY(object)->state->style, value);
-  GST_OBJECT_UNLOCK(object);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    OverlayState& state = state_of(object);
+    const clinfer::ObjectLock lock(object);
+    state.lost.set(id, clinfer::property_of(properties(), id), state.style, value);
+  });
 }
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  GST_OBJECT_LOCK(object);
-  clinfer::property_of(properties(), id).get(CLOVERLAY(object)->state->style, value);
-  GST_OBJECT_UNLOCK(object);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    const OverlayState& state = state_of(object);
+    const clinfer::ObjectLock lock(object);
+    clinfer::property_of(properties(), id).get(state.style, value);
+  });
 }
 
 void finalize(GObject* object) {
   delete CLOVERLAY(object)->state;
   G_OBJECT_CLASS(gst_cloverlay_parent_class)->finalize(object);
+}
+
+gboolean start(GstBaseTransform* transform) {
+  return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
+    const OverlayState& state = state_of(transform);
+    const clinfer::ObjectLock lock(transform);
+    state.lost.check(properties());
+    return TRUE;
+  });
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
@@ -147,7 +165,7 @@ gboolean decide_allocation(GstBaseTransform*, GstQuery* query) {
 
 GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, GstBuffer** out) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    OverlayState& state = *CLOVERLAY(transform)->state;
+    OverlayState& state = state_of(transform);
     clinfer::sync_controllers(GST_ELEMENT(transform), transform->segment, in);
     int width = GST_VIDEO_INFO_WIDTH(&state.info), height = GST_VIDEO_INFO_HEIGHT(&state.info);
     if (const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(in)) {
@@ -170,12 +188,15 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, 
   });
 }
 
+clinfer::DrawingStyle style_of(GstBaseTransform* transform) {
+  const clinfer::ObjectLock lock(transform);
+  return state_of(transform).style;
+}
+
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    OverlayState& state = *CLOVERLAY(transform)->state;
-    GST_OBJECT_LOCK(transform);
-    const clinfer::DrawingStyle style = state.style;
-    GST_OBJECT_UNLOCK(transform);
+    OverlayState& state = state_of(transform);
+    const clinfer::DrawingStyle style = style_of(transform);
     if (!state.draws) {
       state.trails.add({}, style.trail_length);
       return GST_FLOW_OK;
@@ -224,6 +245,7 @@ static void gst_cloverlay_class_init(GstCloverlayClass* klass) {
                                         CLINFER_DOCS "drawing.md");
   gst_element_class_add_static_pad_template(element, &sink_template);
   gst_element_class_add_static_pad_template(element, &src_template);
+  transform->start = start;
   transform->set_caps = set_caps;
   transform->propose_allocation = propose_allocation;
   transform->decide_allocation = decide_allocation;
@@ -232,7 +254,11 @@ static void gst_cloverlay_class_init(GstCloverlayClass* klass) {
 }
 
 static void gst_cloverlay_init(GstCloverlay* self) {
-  self->state = new OverlayState;
-  gst_video_info_init(&self->state->info);
+  self->state = clinfer::make_state<OverlayState>();
   gst_base_transform_set_in_place(GST_BASE_TRANSFORM(self), TRUE);
 }
+
+static gboolean register_cloverlay(GstPlugin* plugin) {
+  return clinfer::register_element(plugin, "cloverlay", gst_cloverlay_get_type(), properties);
+}
+GST_ELEMENT_REGISTER_DEFINE_CUSTOM(cloverlay, register_cloverlay)

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +13,7 @@
 #include <ctime>
 
 #include "kernels/base/error.h"
-#include "kernels/base/files.h"
+#include "kernels/base/threads.h"
 
 namespace clinfer {
 namespace {
@@ -31,27 +30,6 @@ std::mutex& turn_of_standard_output() {
   return turn;
 }
 
-// write(2) that reports a reader who left as EPIPE and raises no signal, whatever the application
-// does with SIGPIPE.
-ssize_t write_quietly(int file, const char* data, size_t size) {
-  sigset_t pipe, before, pending;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  sigpending(&pending);
-  const bool was_pending = sigismember(&pending, SIGPIPE) == 1;
-  pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  const ssize_t written = ::write(file, data, size);
-  const int code = errno;
-  if (written < 0 && code == EPIPE && !was_pending) {
-    const timespec none{};
-    while (sigtimedwait(&pipe, nullptr, &none) < 0 && errno == EINTR) {
-    }
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  errno = code;
-  return written;
-}
-
 }  // namespace
 
 void LineFile::fail(const std::string& what, int code) const {
@@ -63,7 +41,7 @@ void LineFile::fail(const std::string& what, int code) const {
 LineFile::LineFile(LineFileSettings settings, Notice notice)
     : settings_(std::move(settings)), notice_(std::move(notice)) {
   open();
-  if (settings_.flush_interval.count() > 0) flusher_ = std::thread([this] { flush_in_time(); });
+  if (settings_.flush_interval.count() > 0) flusher_ = start_thread([this] { flush_in_time(); });
 }
 
 LineFile::~LineFile() {
@@ -77,10 +55,14 @@ LineFile::~LineFile() {
   std::unique_lock lock(mutex_);
   try {
     if (file_ >= 0) write_out(lock);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // Nobody is left to be told.
   }
-  if (file_ >= 0 && file_ != STDOUT_FILENO) close(file_);
+}
+
+void LineFile::take(int file) {
+  opened_file_ = Descriptor(file);
+  file_ = file;
 }
 
 void LineFile::open() {
@@ -94,8 +76,8 @@ void LineFile::open() {
     if (stat(settings_.path.c_str(), &facts) == 0 && S_ISFIFO(facts.st_mode)) {
       is_fifo_ = true;  // opened with the first line
     } else {
-      file_ = ::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
-                     0666);
+      take(::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK,
+                  0666));
       if (file_ < 0 || fstat(file_, &facts) != 0) fail("cannot be written", errno);
       is_regular_ = S_ISREG(facts.st_mode);
     }
@@ -109,11 +91,8 @@ void LineFile::open() {
   // A publisher holds a shared lock; one that rotates the file holds an exclusive lock.
   const bool alone = flock(file_, LOCK_EX | LOCK_NB) == 0;
   if (!alone && (rotates || flock(file_, LOCK_SH | LOCK_NB) != 0)) {
-    const std::string path = settings_.path;
-    close(file_);
-    file_ = -1;
     throw Error{ErrorCode::bad_argument,
-                "file-path " + path +
+                "file-path " + settings_.path +
                     " is being written by another publisher, and a file that is rotated needs one "
                     "publisher of its own"};
   }
@@ -130,7 +109,7 @@ void LineFile::open() {
 
 // False: there is no reader yet.
 bool LineFile::open_fifo() {
-  file_ = ::open(settings_.path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  take(::open(settings_.path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
   if (file_ < 0 && errno != ENXIO) fail("cannot be written", errno);
   return file_ >= 0;
 }
@@ -146,10 +125,9 @@ void LineFile::rotate() {
   for (int number = 2; access(aside.c_str(), F_OK) == 0; ++number)
     aside = settings_.path + stamp + "-" + std::to_string(number);
   if (rename(settings_.path.c_str(), aside.c_str()) != 0) fail("cannot be set aside", errno);
-  const int old = file_;
-  file_ = ::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int fresh = ::open(settings_.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   const int code = errno;
-  close(old);
+  take(fresh);
   if (file_ < 0) fail("cannot be written", code);
   flock(file_, LOCK_EX | LOCK_NB);
   size_ = 0;
@@ -246,7 +224,7 @@ bool LineFile::write_waiting(std::unique_lock<std::mutex>& lock) {
 
 bool LineFile::write(std::string_view line) {
   std::unique_lock lock(mutex_);
-  if (!problem_.empty()) throw Error{ErrorCode::io, problem_};
+  if (problem_) std::rethrow_exception(problem_);
   if (interrupted_) return false;
   if (is_regular_) {
     const uint64_t size = size_ + waiting_.size();
@@ -257,6 +235,9 @@ bool LineFile::write(std::string_view line) {
     if ((large || old) && write_out(lock) && size_ > 0) rotate();
   }
   if (waiting_.empty()) first_waiting_ = Clock::now();
+  // A line goes in whole or not at all, also where memory ends.
+  if (const size_t size = waiting_.size() + line.size() + 1; size > waiting_.capacity())
+    waiting_.reserve(std::max(size, 2 * waiting_.capacity()));
   waiting_.append(line).push_back('\n');
   if (settings_.flush_interval.count() > 0 && waiting_.size() < kMostWaiting) {
     wake_.notify_all();
@@ -267,7 +248,7 @@ bool LineFile::write(std::string_view line) {
 
 bool LineFile::flush() {
   std::unique_lock lock(mutex_);
-  if (!problem_.empty()) throw Error{ErrorCode::io, problem_};
+  if (problem_) std::rethrow_exception(problem_);
   return write_out(lock);
 }
 
@@ -279,7 +260,7 @@ void LineFile::interrupt() {
 void LineFile::flush_in_time() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (waiting_.empty() || interrupted_ || !problem_.empty()) {
+    if (waiting_.empty() || interrupted_ || problem_) {
       wake_.wait_for(lock, std::chrono::seconds(1));
       continue;
     }
@@ -290,8 +271,8 @@ void LineFile::flush_in_time() {
     }
     try {
       write_out(lock);
-    } catch (const Error& error) {
-      problem_ = error.what();
+    } catch (...) {
+      problem_ = std::current_exception();
     }
   }
 }

@@ -9,11 +9,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+
+#include "kernels/base/files.h"
 
 namespace clinfer {
 
@@ -50,6 +53,7 @@ class LineFile {
 
  private:
   void open();
+  void take(int file);  // owns it from now on
   bool open_fifo();
   void rotate();
   bool write_out(std::unique_lock<std::mutex>& lock);
@@ -66,13 +70,14 @@ class LineFile {
   std::condition_variable wake_;
   std::atomic<bool> interrupted_ = false;
   bool stopping_ = false, writing_ = false;
-  int file_ = -1;
+  int file_ = -1;  // as `opened_file_`, or standard output
+  Descriptor opened_file_;
   bool is_regular_ = false, is_fifo_ = false;
   uint64_t size_ = 0;
   std::chrono::steady_clock::time_point opened_, first_waiting_;
   std::string waiting_;
-  std::string problem_;  // of a flush that no caller waited for
-  std::thread flusher_;  // with a flush interval
+  std::exception_ptr problem_;  // of a flush that no caller waited for
+  std::thread flusher_;         // with a flush interval
 };
 
 }  // namespace clinfer

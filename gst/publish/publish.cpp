@@ -12,6 +12,7 @@
 
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
+#include "gst/base/instance.h"
 #include "gst/base/properties.h"
 #include "gst/base/transforms.h"
 #include "gst/meta/meta.h"
@@ -35,8 +36,10 @@ struct PublishSettings {
 };
 
 struct PublishState {
+  PublishState() { gst_video_info_init(&info); }
   // Under the object lock.
   PublishSettings settings;
+  clinfer::LostProperties lost;
   std::optional<PublishSettings> in_force;  // between start and stop
   GstVideoInfo info;
   std::unique_ptr<clinfer::LineFile> file;  // from start to stop
@@ -49,7 +52,7 @@ struct PublishState {
 
 struct GstClpublish {
   GstBaseTransform parent;
-  PublishState* state;
+  PublishState* state;  // null: there was no memory for it
 };
 
 struct GstClpublishClass {
@@ -57,7 +60,6 @@ struct GstClpublishClass {
 };
 
 G_DEFINE_TYPE(GstClpublish, gst_clpublish, GST_TYPE_BASE_TRANSFORM)
-GST_ELEMENT_REGISTER_DEFINE(clpublish, "clpublish", GST_RANK_NONE, gst_clpublish_get_type())
 
 #define CLPUBLISH(object) (reinterpret_cast<GstClpublish*>(object))
 
@@ -94,22 +96,32 @@ const std::vector<Property<PublishSettings>>& properties() {
   return rows;
 }
 
+PublishState& state_of(gpointer object) { return clinfer::state_of(CLPUBLISH(object)->state); }
+
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  PublishState& state = *CLPUBLISH(object)->state;
-  const Property<PublishSettings>& property = clinfer::property_of(properties(), id);
-  GST_OBJECT_LOCK(object);
-  property.set(state.settings, value);
-  if (state.settings.file_path.empty()) state.settings.file_path = PublishSettings{}.file_path;
-  const PublishSettings wanted = state.settings;
-  const std::optional<PublishSettings> in_force = state.in_force;
-  GST_OBJECT_UNLOCK(object);
-  if (in_force) clinfer::warn_unless_in_force(GST_ELEMENT(object), property, wanted, *in_force);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    PublishState& state = state_of(object);
+    const Property<PublishSettings>& property = clinfer::property_of(properties(), id);
+    PublishSettings wanted;
+    std::optional<PublishSettings> in_force;
+    {
+      const clinfer::ObjectLock lock(object);
+      state.lost.set(id, property, state.settings, value);
+      if (state.settings.file_path.empty()) state.settings.file_path = PublishSettings{}.file_path;
+      if (!state.in_force) return;
+      wanted = state.settings;
+      in_force = state.in_force;
+    }
+    clinfer::warn_unless_in_force(GST_ELEMENT(object), property, wanted, *in_force);
+  });
 }
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  GST_OBJECT_LOCK(object);
-  clinfer::property_of(properties(), id).get(CLPUBLISH(object)->state->settings, value);
-  GST_OBJECT_UNLOCK(object);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    const PublishState& state = state_of(object);
+    const clinfer::ObjectLock lock(object);
+    clinfer::property_of(properties(), id).get(state.settings, value);
+  });
 }
 
 void finalize(GObject* object) {
@@ -134,11 +146,14 @@ std::string one_line(const std::string& tags) {
 
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
-    PublishState& state = *CLPUBLISH(transform)->state;
-    GST_OBJECT_LOCK(transform);
-    const PublishSettings settings = state.settings;
-    state.in_force = settings;
-    GST_OBJECT_UNLOCK(transform);
+    PublishState& state = state_of(transform);
+    PublishSettings settings;
+    {
+      const clinfer::ObjectLock lock(transform);
+      state.lost.check(properties());
+      settings = state.settings;
+      state.in_force = settings;
+    }
     state.frames = 0;
     state.asked_live = false;
     state.facts = {};
@@ -159,22 +174,30 @@ gboolean start(GstBaseTransform* transform) {
 }
 
 gboolean stop(GstBaseTransform* transform) {
-  GST_OBJECT_LOCK(transform);
-  CLPUBLISH(transform)->state->in_force.reset();
-  GST_OBJECT_UNLOCK(transform);
-  CLPUBLISH(transform)->state->file.reset();
+  PublishState* const state = CLPUBLISH(transform)->state;
+  if (state == nullptr) return TRUE;
+  {
+    const clinfer::ObjectLock lock(transform);
+    state->in_force.reset();
+  }
+  state->file.reset();
   return TRUE;
+}
+
+clinfer::LineFile* file_of(gpointer element) {
+  PublishState* const state = CLPUBLISH(element)->state;
+  return state != nullptr ? state->file.get() : nullptr;
 }
 
 GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
   // A wait for a reader must end before the pads can be deactivated.
-  clinfer::LineFile* file = CLPUBLISH(element)->state->file.get();
+  clinfer::LineFile* file = file_of(element);
   if (change == GST_STATE_CHANGE_PAUSED_TO_READY && file != nullptr) file->interrupt();
   return GST_ELEMENT_CLASS(gst_clpublish_parent_class)->change_state(element, change);
 }
 
 gboolean sink_event(GstBaseTransform* transform, GstEvent* event) {
-  clinfer::LineFile* file = CLPUBLISH(transform)->state->file.get();
+  clinfer::LineFile* file = file_of(transform);
   if (file != nullptr) {
     if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_START) file->interrupt();
     if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) file->resume();
@@ -262,7 +285,7 @@ std::string capture_time(GstBaseTransform* transform, GstBuffer* buffer) {
 
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    PublishState& state = *CLPUBLISH(transform)->state;
+    PublishState& state = state_of(transform);
     clinfer::FrameFacts facts = state.facts;
     facts.number = state.frames++;
     facts.width = GST_VIDEO_INFO_WIDTH(&state.info);
@@ -311,7 +334,11 @@ static void gst_clpublish_class_init(GstClpublishClass* klass) {
 }
 
 static void gst_clpublish_init(GstClpublish* self) {
-  self->state = new PublishState;
-  gst_video_info_init(&self->state->info);
+  self->state = clinfer::make_state<PublishState>();
   gst_base_transform_set_passthrough(GST_BASE_TRANSFORM(self), TRUE);
 }
+
+static gboolean register_clpublish(GstPlugin* plugin) {
+  return clinfer::register_element(plugin, "clpublish", gst_clpublish_get_type(), properties);
+}
+GST_ELEMENT_REGISTER_DEFINE_CUSTOM(clpublish, register_clpublish)

@@ -6,6 +6,7 @@
 
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
+#include "gst/base/instance.h"
 #include "gst/base/properties.h"
 #include "gst/base/transforms.h"
 #include "gst/frames/mapped_frame.h"
@@ -18,8 +19,12 @@ GST_DEBUG_CATEGORY_STATIC(cltrack_debug);
 namespace {
 
 struct TrackState {
-  clinfer::TrackSettings settings;  // under the object lock
-  GstStructure* stats = nullptr;    // under the object lock; null: before the first frame
+  TrackState() { gst_video_info_init(&info); }
+  // Under the object lock.
+  clinfer::TrackSettings settings;
+  clinfer::LostProperties lost;
+  clinfer::Handle<GstStructure> stats;  // null: before the first frame
+
   GstVideoInfo info;
   clinfer::FrameTracker tracker;
   uint64_t frames = 0, predicted = 0;
@@ -31,7 +36,7 @@ struct TrackState {
 
 struct GstCltrack {
   GstBaseTransform parent;
-  TrackState* state;
+  TrackState* state;  // null: there was no memory for it
 };
 
 struct GstCltrackClass {
@@ -39,7 +44,6 @@ struct GstCltrackClass {
 };
 
 G_DEFINE_TYPE(GstCltrack, gst_cltrack, GST_TYPE_BASE_TRANSFORM)
-GST_ELEMENT_REGISTER_DEFINE(cltrack, "cltrack", GST_RANK_NONE, gst_cltrack_get_type())
 
 #define CLTRACK(object) (reinterpret_cast<GstCltrack*>(object))
 
@@ -89,35 +93,45 @@ const std::vector<Property<TrackSettings>>& properties() {
 
 constexpr guint kStats = 1000;  // its id, apart from the table's
 
+TrackState& state_of(gpointer object) { return clinfer::state_of(CLTRACK(object)->state); }
+
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  GST_OBJECT_LOCK(object);
-  clinfer::property_of(properties(), id).set(CLTRACK(object)->state->settings, value);
-  GST_OBJECT_UNLOCK(object);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    TrackState& state = state_of(object);
+    const clinfer::ObjectLock lock(object);
+    state.lost.set(id, clinfer::property_of(properties(), id), state.settings, value);
+  });
 }
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  GST_OBJECT_LOCK(object);
-  TrackState& state = *CLTRACK(object)->state;
-  if (id == kStats)
-    gst_value_set_structure(value, state.stats);
-  else
-    clinfer::property_of(properties(), id).get(state.settings, value);
-  GST_OBJECT_UNLOCK(object);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    const TrackState& state = state_of(object);
+    const clinfer::ObjectLock lock(object);
+    if (id == kStats)
+      gst_value_set_structure(value, state.stats.get());
+    else
+      clinfer::property_of(properties(), id).get(state.settings, value);
+  });
 }
 
 void finalize(GObject* object) {
-  gst_clear_structure(&CLTRACK(object)->state->stats);
   delete CLTRACK(object)->state;
   G_OBJECT_CLASS(gst_cltrack_parent_class)->finalize(object);
 }
 
 gboolean start(GstBaseTransform* transform) {
-  TrackState& state = *CLTRACK(transform)->state;
-  state.tracker = {};
-  state.frames = state.predicted = 0;
-  state.last = GST_CLOCK_TIME_NONE;
-  state.warned = false;
-  return TRUE;
+  return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
+    TrackState& state = state_of(transform);
+    {
+      const clinfer::ObjectLock lock(transform);
+      state.lost.check(properties());
+    }
+    state.tracker = {};
+    state.frames = state.predicted = 0;
+    state.last = GST_CLOCK_TIME_NONE;
+    state.warned = false;
+    return TRUE;
+  });
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
@@ -154,23 +168,23 @@ double seconds_since_last(GstBaseTransform* transform, GstBuffer* buffer) {
 
 void update_stats(GstBaseTransform* transform) {
   TrackState& state = *CLTRACK(transform)->state;
-  GstStructure* stats = gst_structure_new("cltrack-stats", "frames", G_TYPE_UINT64, state.frames,
-                                          "ids", G_TYPE_UINT64, state.tracker.ids(), "tracks",
-                                          G_TYPE_UINT, static_cast<guint>(state.tracker.tracks()),
-                                          "predicted", G_TYPE_UINT64, state.predicted, nullptr);
-  GST_OBJECT_LOCK(transform);
+  clinfer::Handle<GstStructure> stats(gst_structure_new(
+      "cltrack-stats", "frames", G_TYPE_UINT64, state.frames, "ids", G_TYPE_UINT64,
+      state.tracker.ids(), "tracks", G_TYPE_UINT, static_cast<guint>(state.tracker.tracks()),
+      "predicted", G_TYPE_UINT64, state.predicted, nullptr));
+  const clinfer::ObjectLock lock(transform);
   std::swap(state.stats, stats);
-  GST_OBJECT_UNLOCK(transform);
-  gst_clear_structure(&stats);
 }
 
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    TrackState& state = *CLTRACK(transform)->state;
+    TrackState& state = state_of(transform);
     clinfer::sync_controllers(GST_ELEMENT(transform), transform->segment, buffer);
-    GST_OBJECT_LOCK(transform);
-    const TrackSettings settings = state.settings;
-    GST_OBJECT_UNLOCK(transform);
+    TrackSettings settings;
+    {
+      const clinfer::ObjectLock lock(transform);
+      settings = state.settings;
+    }
     const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                                         GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
     const auto objects =
@@ -224,7 +238,11 @@ static void gst_cltrack_class_init(GstCltrackClass* klass) {
 }
 
 static void gst_cltrack_init(GstCltrack* self) {
-  self->state = new TrackState;
-  gst_video_info_init(&self->state->info);
+  self->state = clinfer::make_state<TrackState>();
   gst_base_transform_set_in_place(GST_BASE_TRANSFORM(self), TRUE);
 }
+
+static gboolean register_cltrack(GstPlugin* plugin) {
+  return clinfer::register_element(plugin, "cltrack", gst_cltrack_get_type(), properties);
+}
+GST_ELEMENT_REGISTER_DEFINE_CUSTOM(cltrack, register_cltrack)

@@ -7,6 +7,7 @@
 #include "engine/heads/labels.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
+#include "gst/base/instance.h"
 #include "gst/base/properties.h"
 #include "gst/base/transforms.h"
 #include "gst/frames/mapped_frame.h"
@@ -28,10 +29,12 @@ struct ZonesSettings {
 };
 
 struct ZonesState {
+  ZonesState() { gst_video_info_init(&info); }
   // Under the object lock.
   ZonesSettings settings;
+  clinfer::LostProperties lost;
   std::optional<ZonesSettings> in_force;  // from start to stop
-  GstStructure* stats = nullptr;          // null: before the first frame
+  clinfer::Handle<GstStructure> stats;    // null: before the first frame
 
   GstVideoInfo info;
   clinfer::ZoneRules rules;
@@ -48,7 +51,7 @@ struct ZonesState {
 
 struct GstClzones {
   GstBaseTransform parent;
-  ZonesState* state;
+  ZonesState* state;  // null: there was no memory for it
 };
 
 struct GstClzonesClass {
@@ -56,7 +59,6 @@ struct GstClzonesClass {
 };
 
 G_DEFINE_TYPE(GstClzones, gst_clzones, GST_TYPE_BASE_TRANSFORM)
-GST_ELEMENT_REGISTER_DEFINE(clzones, "clzones", GST_RANK_NONE, gst_clzones_get_type())
 
 #define CLZONES(object) (reinterpret_cast<GstClzones*>(object))
 
@@ -105,39 +107,50 @@ const std::vector<Property<ZonesSettings>>& properties() {
 
 constexpr guint kStats = 1000;  // its id, apart from the table's
 
+ZonesState& state_of(gpointer object) { return clinfer::state_of(CLZONES(object)->state); }
+
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  ZonesState& state = *CLZONES(object)->state;
-  const Property<ZonesSettings>& property = clinfer::property_of(properties(), id);
-  GST_OBJECT_LOCK(object);
-  property.set(state.settings, value);
-  const ZonesSettings wanted = state.settings;
-  const std::optional<ZonesSettings> in_force = state.in_force;
-  GST_OBJECT_UNLOCK(object);
-  if (in_force) clinfer::warn_unless_in_force(GST_ELEMENT(object), property, wanted, *in_force);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    ZonesState& state = state_of(object);
+    const Property<ZonesSettings>& property = clinfer::property_of(properties(), id);
+    ZonesSettings wanted;
+    std::optional<ZonesSettings> in_force;
+    {
+      const clinfer::ObjectLock lock(object);
+      state.lost.set(id, property, state.settings, value);
+      if (!state.in_force) return;
+      wanted = state.settings;
+      in_force = state.in_force;
+    }
+    clinfer::warn_unless_in_force(GST_ELEMENT(object), property, wanted, *in_force);
+  });
 }
 
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  GST_OBJECT_LOCK(object);
-  const ZonesState& state = *CLZONES(object)->state;
-  if (id == kStats)
-    gst_value_set_structure(value, state.stats);
-  else
-    clinfer::property_of(properties(), id).get(state.settings, value);
-  GST_OBJECT_UNLOCK(object);
+  clinfer::guard(GST_ELEMENT(object), [&] {
+    const ZonesState& state = state_of(object);
+    const clinfer::ObjectLock lock(object);
+    if (id == kStats)
+      gst_value_set_structure(value, state.stats.get());
+    else
+      clinfer::property_of(properties(), id).get(state.settings, value);
+  });
 }
 
 void finalize(GObject* object) {
-  gst_clear_structure(&CLZONES(object)->state->stats);
   delete CLZONES(object)->state;
   G_OBJECT_CLASS(gst_clzones_parent_class)->finalize(object);
 }
 
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
-    ZonesState& state = *CLZONES(transform)->state;
-    GST_OBJECT_LOCK(transform);
-    const ZonesSettings settings = state.settings;
-    GST_OBJECT_UNLOCK(transform);
+    ZonesState& state = state_of(transform);
+    ZonesSettings settings;
+    {
+      const clinfer::ObjectLock lock(transform);
+      state.lost.check(properties());
+      settings = state.settings;
+    }
     state.rules = clinfer::ZoneRules(settings.lines, settings.zones, settings.zones_file);
     if (state.rules.empty())
       throw clinfer::Error{clinfer::ErrorCode::bad_argument,
@@ -148,17 +161,17 @@ gboolean start(GstBaseTransform* transform) {
     state.last = GST_CLOCK_TIME_NONE;
     state.untracked = 0;
     state.warned = state.tracked = false;
-    GST_OBJECT_LOCK(transform);
+    const clinfer::ObjectLock lock(transform);
     state.in_force = settings;
-    GST_OBJECT_UNLOCK(transform);
     return TRUE;
   });
 }
 
 gboolean stop(GstBaseTransform* transform) {
-  GST_OBJECT_LOCK(transform);
-  CLZONES(transform)->state->in_force.reset();
-  GST_OBJECT_UNLOCK(transform);
+  ZonesState* const state = CLZONES(transform)->state;
+  if (state == nullptr) return TRUE;
+  const clinfer::ObjectLock lock(transform);
+  state->in_force.reset();
   return TRUE;
 }
 
@@ -209,7 +222,7 @@ void post(GstBaseTransform* transform, const EventView& event, GstClockTime time
 
 void update_stats(GstBaseTransform* transform, const std::vector<clinfer::ZoneView>& zones) {
   ZonesState& state = *CLZONES(transform)->state;
-  GstStructure* stats = gst_structure_new_empty("clzones-stats");
+  clinfer::Handle<GstStructure> stats(gst_structure_new_empty("clzones-stats"));
   for (const clinfer::ZoneView& zone : zones) {
     GstStructure* counts =
         zone.is_line
@@ -217,13 +230,11 @@ void update_stats(GstBaseTransform* transform, const std::vector<clinfer::ZoneVi
                                 zone.out, nullptr)
             : gst_structure_new("zone", "inside", G_TYPE_UINT64, zone.inside, "entered",
                                 G_TYPE_UINT64, zone.in, "left", G_TYPE_UINT64, zone.out, nullptr);
-    gst_structure_set(stats, zone.name.c_str(), GST_TYPE_STRUCTURE, counts, nullptr);
+    gst_structure_set(stats.get(), zone.name.c_str(), GST_TYPE_STRUCTURE, counts, nullptr);
     gst_structure_free(counts);
   }
-  GST_OBJECT_LOCK(transform);
+  const clinfer::ObjectLock lock(transform);
   std::swap(state.stats, stats);
-  GST_OBJECT_UNLOCK(transform);
-  gst_clear_structure(&stats);
 }
 
 // The time that frames say, which goes on where theirs goes back.
@@ -270,10 +281,12 @@ void warn_without_ids(GstBaseTransform* transform) {
 
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    ZonesState& state = *CLZONES(transform)->state;
-    GST_OBJECT_LOCK(transform);
-    const ZonesSettings settings = state.settings;
-    GST_OBJECT_UNLOCK(transform);
+    ZonesState& state = state_of(transform);
+    ZonesSettings settings;
+    {
+      const clinfer::ObjectLock lock(transform);
+      settings = state.settings;
+    }
     const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                                         GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
     const double seconds = advance_time(transform, buffer);
@@ -348,7 +361,11 @@ static void gst_clzones_class_init(GstClzonesClass* klass) {
 }
 
 static void gst_clzones_init(GstClzones* self) {
-  self->state = new ZonesState;
-  gst_video_info_init(&self->state->info);
+  self->state = clinfer::make_state<ZonesState>();
   gst_base_transform_set_in_place(GST_BASE_TRANSFORM(self), TRUE);
 }
+
+static gboolean register_clzones(GstPlugin* plugin) {
+  return clinfer::register_element(plugin, "clzones", gst_clzones_get_type(), properties);
+}
+GST_ELEMENT_REGISTER_DEFINE_CUSTOM(clzones, register_clzones)

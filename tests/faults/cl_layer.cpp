@@ -13,7 +13,7 @@
 namespace {
 
 std::atomic<int> g_kind{kNoFault};
-std::atomic<long> g_target{0}, g_passed{0}, g_live{0};
+std::atomic<long> g_target{0}, g_in_a_row{1}, g_passed{0}, g_live{0};
 std::atomic<int> g_struck{0};
 thread_local int t_depth = 0;           // calls of OpenCL that this thread is in
 thread_local bool t_of_driver = false;  // it was made by the driver
@@ -117,19 +117,76 @@ cl_int CL_API_CALL retain_device(cl_device_id device) {
   return g_next->clRetainDevice(device);
 }
 
+// Of cl_intel_va_api_media_sharing.
+using CreateFromVa = cl_mem(CL_API_CALL*)(cl_context, cl_mem_flags, unsigned*, cl_uint, cl_int*);
+using EnqueueVa = cl_int(CL_API_CALL*)(cl_command_queue, cl_uint, const cl_mem*, cl_uint,
+                                       const cl_event*, cl_event*);
+CreateFromVa g_create_from_va;
+EnqueueVa g_acquire_va, g_release_va;
+
+cl_mem CL_API_CALL create_from_va(cl_context context, cl_mem_flags flags, unsigned* surface,
+                                  cl_uint plane, cl_int* error) {
+  if (fault_strikes(kOpenCl)) {
+    if (error != nullptr) *error = CL_OUT_OF_RESOURCES;
+    return nullptr;
+  }
+  const InDriver in_driver;
+  const cl_mem image = g_create_from_va(context, flags, surface, plane, error);
+  if (image != nullptr) ++g_live;
+  return image;
+}
+
+cl_int CL_API_CALL acquire_va(cl_command_queue queue, cl_uint count, const cl_mem* images,
+                              cl_uint waits, const cl_event* after, cl_event* event) {
+  if (fault_strikes(kOpenCl)) return CL_OUT_OF_RESOURCES;
+  const InDriver in_driver;
+  const cl_int status = g_acquire_va(queue, count, images, waits, after, event);
+  if (status == CL_SUCCESS) count_created(event);
+  return status;
+}
+
+// Does release, also where it fails.
+cl_int CL_API_CALL release_va(cl_command_queue queue, cl_uint count, const cl_mem* images,
+                              cl_uint waits, const cl_event* after, cl_event* event) {
+  const int strikes = fault_strikes(kOpenCl);
+  const InDriver in_driver;
+  const cl_int status = g_release_va(queue, count, images, waits, after, event);
+  if (status != CL_SUCCESS || !strikes) {
+    if (status == CL_SUCCESS) count_created(event);
+    return status;
+  }
+  if (event != nullptr) {
+    g_next->clReleaseEvent(*event);
+    *event = nullptr;
+  }
+  return CL_OUT_OF_RESOURCES;
+}
+
 void* CL_API_CALL function_address(cl_platform_id platform, const char* name) {
   if (fault_strikes(kOpenCl)) return nullptr;
   const InDriver in_driver;
-  return g_next->clGetExtensionFunctionAddressForPlatform(platform, name);
+  void* const next = g_next->clGetExtensionFunctionAddressForPlatform(platform, name);
+  const auto instead = [&](const char* known, auto& keep, auto* own) -> void* {
+    if (next == nullptr || std::strcmp(name, known) != 0) return nullptr;
+    keep = reinterpret_cast<decltype(own)>(next);
+    return reinterpret_cast<void*>(own);
+  };
+  void* own = instead("clCreateFromVA_APIMediaSurfaceINTEL", g_create_from_va, create_from_va);
+  if (own == nullptr)
+    own = instead("clEnqueueAcquireVA_APIMediaSurfacesINTEL", g_acquire_va, acquire_va);
+  if (own == nullptr)
+    own = instead("clEnqueueReleaseVA_APIMediaSurfacesINTEL", g_release_va, release_va);
+  return own != nullptr ? own : next;
 }
 
 }  // namespace
 
 #define FAULTS_EXPORT extern "C" __attribute__((visibility("default")))
 
-FAULTS_EXPORT void fault_arm(FaultKind kind, long n) {
+FAULTS_EXPORT void fault_arm(FaultKind kind, long n, long in_a_row) {
   g_kind = kNoFault;
   g_target = n;
+  g_in_a_row = in_a_row;
   g_passed = 0;
   g_struck = 0;
   g_kind = kind;
@@ -143,7 +200,8 @@ FAULTS_EXPORT long fault_live_objects() { return g_live; }
 
 FAULTS_EXPORT int fault_strikes(FaultKind kind) {
   if (g_kind != kind || fault_in_driver()) return 0;
-  if (++g_passed != g_target) return 0;
+  const long at = ++g_passed, first = g_target;
+  if (first == 0 || at < first || at >= first + g_in_a_row) return 0;
   g_struck = 1;
   return 1;
 }

@@ -20,18 +20,8 @@
 
 namespace {
 
-// Whether code at `address` is ours, or the C++ library's, which only works for us.
-bool of_project(const void* address) {
-  Dl_info info{};
-  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return false;
-  Dl_info own{};
-  dladdr(reinterpret_cast<const void*>(&of_project), &own);
-  return info.dli_fbase == own.dli_fbase || std::strstr(info.dli_fname, "libgstclinfer") ||
-         std::strstr(info.dli_fname, "libstdc++");
-}
-
 bool file_fails(const void* caller, int error) {
-  if (fault_in_driver() || !of_project(caller) || !fault_strikes(kFile)) return false;
+  if (fault_in_driver() || !fault_of_project(caller) || !fault_strikes(kFile)) return false;
   errno = error;
   return true;
 }
@@ -95,11 +85,20 @@ void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::f
 
 extern "C" {
 
+int fault_of_project(const void* address) {
+  Dl_info info{};
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return 0;
+  Dl_info own{};
+  dladdr(reinterpret_cast<const void*>(&fault_of_project), &own);
+  return info.dli_fbase == own.dli_fbase || std::strstr(info.dli_fname, "libgstclinfer.so") ||
+         std::strstr(info.dli_fname, "libstdc++");
+}
+
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*work)(void*),
                    void* argument) {
   using Real = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto real = reinterpret_cast<Real>(dlsym(RTLD_NEXT, "pthread_create"));
-  if (!fault_in_driver() && of_project(CALLER) && fault_strikes(kThread)) return EAGAIN;
+  if (!fault_in_driver() && fault_of_project(CALLER) && fault_strikes(kThread)) return EAGAIN;
   auto* start = static_cast<Start*>(std::malloc(sizeof(Start)));
   if (start == nullptr) return EAGAIN;
   *start = {work, argument, fault_in_driver() != 0};

@@ -5,10 +5,11 @@
 
 extern "C" {
 
-enum FaultKind { kNoFault, kAllocation, kThread, kFile, kOpenCl };
+enum FaultKind { kNoFault, kAllocation, kThread, kFile, kOpenCl, kVa };
 
-// From now on the `n`th point of that kind fails, once; 0: they are only counted.
-void fault_arm(FaultKind kind, long n);
+// From now on the `n`th point of that kind fails, and those after it until `in_a_row` have failed; 0:
+// they are only counted.
+void fault_arm(FaultKind kind, long n, long in_a_row);
 long fault_passed();  // points of the kind since then
 int fault_struck();   // whether one failed
 
@@ -17,6 +18,9 @@ int fault_struck();   // whether one failed
 int fault_strikes(FaultKind kind);
 int fault_in_driver();
 void fault_set_driver_thread();  // the calling thread is the driver's
+
+// Whether code at this address is the project's, or the C++ library's, which works for it alone.
+int fault_of_project(const void* address);
 
 // OpenCL objects that were created or retained and not released.
 long fault_live_objects();

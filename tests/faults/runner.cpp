@@ -48,9 +48,11 @@ std::string outcome(const Scenario& scenario, bool& failed) {
   }
 }
 
-bool objects_are(long live) {
+long objects_of(const Scenario& scenario) { return fault_live_objects() + scenario.live(); }
+
+bool objects_are(const Scenario& scenario, long live) {
   const auto give_up = std::chrono::steady_clock::now() + kLetGo;
-  while (fault_live_objects() != live) {
+  while (objects_of(scenario) != live) {
     if (std::chrono::steady_clock::now() > give_up) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -58,28 +60,29 @@ bool objects_are(long live) {
 }
 
 // The number of objects that stay alive: threads of an earlier run release theirs a little later.
-long settled_objects() {
-  long live = fault_live_objects();
+long settled_objects(const Scenario& scenario) {
+  long live = objects_of(scenario);
   for (int quiet = 0; quiet < 100; ++quiet) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    if (fault_live_objects() < live) quiet = 0;
-    live = std::min(live, fault_live_objects());
+    const long now = objects_of(scenario);
+    if (now < live) quiet = 0;
+    live = std::min(live, now);
   }
   return live;
 }
 
 // One point in the child's process. False: the run passed fewer points.
-bool fail_one(FaultKind kind, const Scenario& scenario, long live, Shared& shared) {
+bool fail_one(FaultKind kind, long in_a_row, const Scenario& scenario, long live, Shared& shared) {
   bool failed = false;
-  fault_arm(kind, shared.n);
+  fault_arm(kind, shared.n, in_a_row);
   std::string wrong = outcome(scenario, failed);
   const bool struck = fault_struck();
-  fault_arm(kNoFault, 0);
+  fault_arm(kNoFault, 0, 1);
   shared.struck += struck;
   shared.errors += struck && failed;
   if (wrong.empty() && failed && !struck) wrong = "an error without a fault";
-  if (wrong.empty() && !objects_are(live))
-    wrong = std::to_string(fault_live_objects() - live) + " OpenCL objects are left alive";
+  if (wrong.empty() && !objects_are(scenario, live))
+    wrong = std::to_string(objects_of(scenario) - live) + " objects are left alive";
   if (wrong.empty() && failed) {
     wrong = outcome(scenario, failed);
     if (wrong.empty() && failed) wrong = "it does not work any more after the failure";
@@ -88,22 +91,23 @@ bool fail_one(FaultKind kind, const Scenario& scenario, long live, Shared& share
   return struck;
 }
 
-[[noreturn]] void child(FaultKind kind, long most, const Scenario& scenario, Shared& shared) {
+[[noreturn]] void child(FaultKind kind, long in_a_row, long most, const Scenario& scenario,
+                        Shared& shared) {
   bool failed = false;
   scenario.prepare();
   outcome(scenario, failed);  // what is made once in a process
   if (failed) _exit(3);
-  fault_arm(kind, 0);
+  fault_arm(kind, 0, 1);
   const std::string wrong = outcome(scenario, failed);
   shared.total = fault_passed();
-  fault_arm(kNoFault, 0);
+  fault_arm(kNoFault, 0, 1);
   if (failed || !wrong.empty()) _exit(3);
-  const long live = settled_objects();
+  const long live = settled_objects(scenario);
   const long stride = stride_of(shared.total, most);
   // Threads make the number of points vary: it is over when several in a row are not reached.
   int missed = 0;
   for (shared.n = std::max(1L, shared.n + stride); missed < 3; shared.n += stride) {
-    missed = fail_one(kind, scenario, live, shared) ? 0 : missed + 1;
+    missed = fail_one(kind, in_a_row, scenario, live, shared) ? 0 : missed + 1;
     if (shared.wrong[0] != '\0') _exit(2);
   }
   _exit(0);
@@ -131,9 +135,9 @@ int watch(pid_t process, const Shared& shared) {
 
 }  // namespace
 
-void fail_each(FaultKind kind, long most, const Scenario& scenario) {
-  static constexpr const char* kNames[] = {"", "allocation", "thread", "file operation",
-                                           "OpenCL call"};
+void fail_each(FaultKind kind, long most, const Scenario& scenario, long in_a_row) {
+  static constexpr const char* kNames[] = {
+      "", "allocation", "thread", "file operation", "OpenCL call", "VA call"};
   void* page =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
@@ -142,7 +146,7 @@ void fail_each(FaultKind kind, long most, const Scenario& scenario) {
     std::fflush(nullptr);
     const pid_t process = fork();
     ASSERT_GE(process, 0);
-    if (process == 0) child(kind, most, scenario, shared);
+    if (process == 0) child(kind, in_a_row, most, scenario, shared);
     const int status = watch(process, shared);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 3) {

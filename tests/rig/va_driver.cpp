@@ -160,21 +160,7 @@ struct Pin {
 
 std::mutex g_mutex;  // over everything below
 RigVaCounters g_count{};
-RigFault g_surface_fault("surface"), g_call_fault("va");
-
-// A function of the driver's table as one that RIG_FAIL=va:n makes fail at each nth call of any.
-template <auto Function>
-struct Failing;
-template <typename... Arguments, VAStatus (*Function)(VADriverContextP, Arguments...)>
-struct Failing<Function> {
-  static VAStatus call(VADriverContextP context, Arguments... arguments) {
-    {
-      const std::lock_guard lock(g_mutex);
-      if (g_call_fault.strikes()) return VA_STATUS_ERROR_OPERATION_FAILED;
-    }
-    return Function(context, arguments...);
-  }
-};
+RigFault g_surface_fault("surface");
 
 // Ids: the lowest free one, so that ids come back as soon as they can.
 template <typename Object>
@@ -739,33 +725,33 @@ RIG_EXPORT VAStatus __vaDriverInit_1_0(VADriverContextP context) {
   context->str_vendor = kVendor;
   VADriverVTable& v = *context->vtable;
   v.vaTerminate = terminate;
-  v.vaQueryConfigProfiles = Failing<query_profiles>::call;
-  v.vaQueryConfigEntrypoints = Failing<query_entrypoints>::call;
-  v.vaGetConfigAttributes = Failing<get_config_attributes>::call;
-  v.vaCreateConfig = Failing<create_config>::call;
+  v.vaQueryConfigProfiles = query_profiles;
+  v.vaQueryConfigEntrypoints = query_entrypoints;
+  v.vaGetConfigAttributes = get_config_attributes;
+  v.vaCreateConfig = create_config;
   v.vaDestroyConfig = destroy_config;
-  v.vaQueryConfigAttributes = Failing<query_config>::call;
-  v.vaCreateSurfaces = Failing<create_surfaces>::call;
-  v.vaCreateSurfaces2 = Failing<create_surfaces2>::call;
+  v.vaQueryConfigAttributes = query_config;
+  v.vaCreateSurfaces = create_surfaces;
+  v.vaCreateSurfaces2 = create_surfaces2;
   v.vaDestroySurfaces = destroy_surfaces;
-  v.vaQuerySurfaceAttributes = Failing<query_surface_attributes>::call;
-  v.vaSyncSurface = Failing<sync_surface>::call;
-  v.vaSyncSurface2 = Failing<sync_surface2>::call;
-  v.vaQuerySurfaceStatus = Failing<query_surface_status>::call;
-  v.vaExportSurfaceHandle = Failing<export_surface>::call;
-  v.vaCreateBuffer = Failing<create_buffer>::call;
+  v.vaQuerySurfaceAttributes = query_surface_attributes;
+  v.vaSyncSurface = sync_surface;
+  v.vaSyncSurface2 = sync_surface2;
+  v.vaQuerySurfaceStatus = query_surface_status;
+  v.vaExportSurfaceHandle = export_surface;
+  v.vaCreateBuffer = create_buffer;
   v.vaBufferSetNumElements = unimplemented;
-  v.vaMapBuffer = Failing<map_buffer>::call;
+  v.vaMapBuffer = map_buffer;
   v.vaUnmapBuffer = unmap_buffer;
   v.vaDestroyBuffer = destroy_buffer;
   v.vaBufferInfo = buffer_info;
-  v.vaQueryImageFormats = Failing<query_image_formats>::call;
-  v.vaCreateImage = Failing<create_image>::call;
-  v.vaDeriveImage = Failing<derive_image>::call;
+  v.vaQueryImageFormats = query_image_formats;
+  v.vaCreateImage = create_image;
+  v.vaDeriveImage = derive_image;
   v.vaDestroyImage = destroy_image;
   v.vaSetImagePalette = unimplemented;
-  v.vaGetImage = Failing<get_image>::call;
-  v.vaPutImage = Failing<put_image>::call;
+  v.vaGetImage = get_image;
+  v.vaPutImage = put_image;
   v.vaCreateContext = create_context;
   v.vaDestroyContext = destroy_context;
   v.vaBeginPicture = unimplemented;

@@ -1,11 +1,12 @@
-// clpublish: one JSON line a frame, written at once unless flush-interval is set, so that the file
-// can be followed while it grows.
+// clpublish: one JSON line a frame, to a file that can be followed while it grows, or to a broker
+// through a queue.
 #include "gst/publish/publish.h"
 
 #include <gst/base/gstbasetransform.h>
 #include <gst/video/video.h>
 #include <json-glib/json-glib.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,13 +19,14 @@
 #include "gst/meta/meta.h"
 #include "gst/publish/line_file.h"
 #include "gst/publish/result_line.h"
+#include "gst/publish/sender.h"
 
 GST_DEBUG_CATEGORY_STATIC(clpublish_debug);
 #define GST_CAT_DEFAULT clpublish_debug
 
 namespace {
 
-enum class Method { file };
+enum class Method { file, mqtt, kafka, redis };
 
 struct PublishSettings {
   Method method = Method::file;
@@ -33,6 +35,11 @@ struct PublishSettings {
   unsigned rotate_size = 0, rotate_interval = 0, flush_interval = 0;
   bool add_tensor_data = false;
   std::string source, tags;
+  std::string address, topic = "clinfer";
+  std::string credentials_file, ca_file, cert_file, key_file;
+  unsigned queue_size = 100000;  // messages
+  std::string queue_dir;
+  clinfer::QueuePolicy queue_policy = clinfer::QueuePolicy::block;
 };
 
 struct PublishState {
@@ -42,8 +49,10 @@ struct PublishState {
   clinfer::LostProperties lost;
   std::optional<PublishSettings> in_force;  // between start and stop
   GstVideoInfo info;
-  std::unique_ptr<clinfer::LineFile> file;  // from start to stop
-  uint64_t frames = 0;
+  // From start to stop, one of these.
+  std::unique_ptr<clinfer::LineFile> file;
+  std::shared_ptr<clinfer::Sender> sender;  // changed under the object lock
+  std::atomic<uint64_t> frames = 0;
   clinfer::FrameFacts facts;  // what is the same for all frames
   bool asked_live = false, live = false;
 };
@@ -67,11 +76,58 @@ namespace {
 
 using clinfer::Property;
 
+#ifdef CLINFER_HAVE_MQTT
+constexpr const char* kMqtt = "Messages to an MQTT broker, with QoS 1";
+#else
+constexpr const char* kMqtt = "MQTT: not built in, it needs libpaho-mqtt-dev";
+#endif
+#ifdef CLINFER_HAVE_KAFKA
+constexpr const char* kKafka = "Messages to a Kafka topic, with acks=all";
+#else
+constexpr const char* kKafka = "Kafka: not built in, it needs librdkafka-dev";
+#endif
+#ifdef CLINFER_HAVE_REDIS
+constexpr const char* kRedis = "Entries of a Redis stream, by XADD";
+#else
+constexpr const char* kRedis = "Redis: not built in, it needs libhiredis-dev";
+#endif
+
 const std::vector<Property<PublishSettings>>& properties() {
   using S = PublishSettings;
   static const std::vector<Property<S>> rows = {
       clinfer::choice<&S::method>("method", "Method", "Where the results go", "GstClpublishMethod",
-                                  {{Method::file, "JSON lines to a file", "file"}}),
+                                  {{Method::file, "JSON lines to a file", "file"},
+                                   {Method::mqtt, kMqtt, "mqtt"},
+                                   {Method::kafka, kKafka, "kafka"},
+                                   {Method::redis, kRedis, "redis"}}),
+      clinfer::text<&S::address>(
+          "address", "Address",
+          "Of the broker: HOST, HOST:PORT or SCHEME://HOST:PORT (mqtt, mqtts, ssl, redis); of "
+          "Kafka several, comma separated"),
+      clinfer::text<&S::topic>("topic", "Topic",
+                               "Topic of MQTT or Kafka, stream of Redis; {source} in it stands for "
+                               "the property source"),
+      clinfer::text<&S::credentials_file>(
+          "credentials-file", "Credentials file",
+          "File with lines username=NAME and password=SECRET for the broker"),
+      clinfer::text<&S::ca_file>("ca-file", "CA file",
+                                 "Certificates (PEM) that the broker's is checked with; set, the "
+                                 "connection is encrypted"),
+      clinfer::text<&S::cert_file>("cert-file", "Certificate file",
+                                   "Certificate (PEM) that the broker checks"),
+      clinfer::text<&S::key_file>("key-file", "Key file", "Private key (PEM) of cert-file"),
+      clinfer::number<&S::queue_size>("queue-size", "Queue size",
+                                      "Messages that are kept while the broker is away", 1,
+                                      G_MAXUINT),
+      clinfer::text<&S::queue_dir>(
+          "queue-dir", "Queue folder",
+          "Folder where queued messages are kept, so that they outlive the process (unset: in "
+          "memory only)"),
+      clinfer::choice<&S::queue_policy>(
+          "queue-policy", "Queue policy", "What a full queue does", "GstClpublishQueuePolicy",
+          {{clinfer::QueuePolicy::block, "Frames wait until there is room", "block"},
+           {clinfer::QueuePolicy::drop_oldest, "The oldest message is dropped, and counted",
+            "drop-oldest"}}),
       clinfer::text<&S::file_path>(
           "file-path", "File path",
           "File for the JSON lines, emptied at start (\"-\": standard output). A FIFO waits for "
@@ -98,6 +154,26 @@ const std::vector<Property<PublishSettings>>& properties() {
 
 PublishState& state_of(gpointer object) { return clinfer::state_of(CLPUBLISH(object)->state); }
 
+constexpr guint kStats = 1000;  // its id, apart from the table's
+
+// A new structure. The sender may be told to stop meanwhile.
+GstStructure* stats_of(GstElement* element, const PublishState& state) {
+  std::shared_ptr<clinfer::Sender> sender;
+  {
+    const clinfer::ObjectLock lock(element);
+    sender = state.sender;
+  }
+  GstStructure* stats =
+      gst_structure_new("clpublish-stats", "frames", G_TYPE_UINT64, state.frames.load(), nullptr);
+  if (sender == nullptr) return stats;
+  const clinfer::SenderStats counts = sender->stats();
+  gst_structure_set(stats, "sent", G_TYPE_UINT64, counts.sent, "queued", G_TYPE_UINT64,
+                    counts.queued, "dropped", G_TYPE_UINT64, counts.dropped, "connection-losses",
+                    G_TYPE_UINT64, counts.losses, "connected", G_TYPE_BOOLEAN, counts.connected,
+                    nullptr);
+  return stats;
+}
+
 void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
   clinfer::guard(GST_ELEMENT(object), [&] {
     PublishState& state = state_of(object);
@@ -119,6 +195,10 @@ void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
 void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
   clinfer::guard(GST_ELEMENT(object), [&] {
     const PublishState& state = state_of(object);
+    if (id == kStats) {
+      g_value_take_boxed(value, stats_of(GST_ELEMENT(object), state));
+      return;
+    }
     const clinfer::ObjectLock lock(object);
     clinfer::property_of(properties(), id).get(state.settings, value);
   });
@@ -144,6 +224,80 @@ std::string one_line(const std::string& tags) {
   return text.get();
 }
 
+void open_file(GstBaseTransform* transform, const PublishSettings& settings) {
+  clinfer::LineFileSettings file;
+  file.path = settings.file_path;
+  file.append = settings.append;
+  file.rotate_size = uint64_t{settings.rotate_size} << 20;
+  file.rotate_interval = std::chrono::seconds(settings.rotate_interval);
+  file.flush_interval = std::chrono::milliseconds(settings.flush_interval);
+  state_of(transform).file =
+      std::make_unique<clinfer::LineFile>(file, [transform](const std::string& notice) {
+        GST_ELEMENT_WARNING(transform, RESOURCE, BUSY, ("%s", notice.c_str()), (nullptr));
+      });
+}
+
+// The topic with the source in it.
+std::string topic_of(const PublishSettings& settings) {
+  constexpr std::string_view kSource = "{source}";
+  std::string topic = settings.topic;
+  if (topic.empty()) throw clinfer::Error{clinfer::ErrorCode::bad_argument, "topic is empty"};
+  for (size_t at = topic.find(kSource); at != std::string::npos;
+       at = topic.find(kSource, at + settings.source.size())) {
+    if (settings.source.empty())
+      throw clinfer::Error{clinfer::ErrorCode::bad_argument,
+                           "topic=" + clinfer::printable(settings.topic) +
+                               " has {source} in it, but source is not set"};
+    topic.replace(at, kSource.size(), settings.source);
+  }
+  return topic;
+}
+
+void connect(GstBaseTransform* transform, const PublishSettings& settings) {
+  clinfer::BrokerSettings broker;
+  broker.kind = settings.method == Method::mqtt    ? clinfer::BrokerKind::mqtt
+                : settings.method == Method::kafka ? clinfer::BrokerKind::kafka
+                                                   : clinfer::BrokerKind::redis;
+  if (settings.address.empty())
+    throw clinfer::Error{clinfer::ErrorCode::bad_argument,
+                         "address is not set; name the broker as HOST:PORT"};
+  broker.address = settings.address;
+  broker.topic = topic_of(settings);
+  broker.source = settings.source;
+  broker.ca_file = settings.ca_file;
+  broker.cert_file = settings.cert_file;
+  broker.key_file = settings.key_file;
+  if (!settings.credentials_file.empty()) {
+    const clinfer::Credentials known = clinfer::read_credentials(settings.credentials_file);
+    broker.user = known.user;
+    broker.password = known.password;
+    if (known.others_read)
+      GST_ELEMENT_WARNING(
+          transform, RESOURCE, SETTINGS,
+          ("credentials-file %s can be read by other users", settings.credentials_file.c_str()),
+          ("chmod 600 it"));
+  }
+  std::unique_ptr<clinfer::Journal> journal;
+  if (!settings.queue_dir.empty()) {
+    // Of another broker or topic, messages would go astray.
+    const std::string which = std::to_string(static_cast<int>(settings.method)) + "\n" +
+                              settings.address + "\n" + broker.topic;
+    const clinfer::Handle<char> name(
+        g_compute_checksum_for_string(G_CHECKSUM_SHA256, which.c_str(), -1));
+    journal = std::make_unique<clinfer::Journal>(settings.queue_dir,
+                                                 std::string(name.get()).substr(0, 16));
+  }
+  auto made = clinfer::make_broker(broker);
+  auto queue = std::make_unique<clinfer::MessageQueue>(settings.queue_size, settings.queue_policy,
+                                                       std::move(journal));
+  auto sender = std::make_shared<clinfer::Sender>(
+      std::move(made), std::move(queue), [transform](const std::string& notice) {
+        GST_ELEMENT_WARNING(transform, RESOURCE, BUSY, ("%s", notice.c_str()), (nullptr));
+      });
+  const clinfer::ObjectLock lock(transform);
+  state_of(transform).sender = std::move(sender);
+}
+
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
     PublishState& state = state_of(transform);
@@ -160,15 +314,10 @@ gboolean start(GstBaseTransform* transform) {
     state.facts.source = settings.source;
     state.facts.tags = one_line(settings.tags);
     state.facts.tensor_data = settings.add_tensor_data;
-    clinfer::LineFileSettings file;
-    file.path = settings.file_path;
-    file.append = settings.append;
-    file.rotate_size = uint64_t{settings.rotate_size} << 20;
-    file.rotate_interval = std::chrono::seconds(settings.rotate_interval);
-    file.flush_interval = std::chrono::milliseconds(settings.flush_interval);
-    state.file = std::make_unique<clinfer::LineFile>(file, [transform](const std::string& notice) {
-      GST_ELEMENT_WARNING(transform, RESOURCE, BUSY, ("%s", notice.c_str()), (nullptr));
-    });
+    if (settings.method == Method::file)
+      open_file(transform, settings);
+    else
+      connect(transform, settings);
     return TRUE;
   });
 }
@@ -176,9 +325,11 @@ gboolean start(GstBaseTransform* transform) {
 gboolean stop(GstBaseTransform* transform) {
   PublishState* const state = CLPUBLISH(transform)->state;
   if (state == nullptr) return TRUE;
+  std::shared_ptr<clinfer::Sender> sender;  // ends without the lock
   {
     const clinfer::ObjectLock lock(transform);
     state->in_force.reset();
+    sender = std::move(state->sender);
   }
   state->file.reset();
   return TRUE;
@@ -189,14 +340,39 @@ clinfer::LineFile* file_of(gpointer element) {
   return state != nullptr ? state->file.get() : nullptr;
 }
 
+clinfer::Sender* sender_of(gpointer element) {
+  PublishState* const state = CLPUBLISH(element)->state;
+  return state != nullptr ? state->sender.get() : nullptr;
+}
+
 GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
   // A wait for a reader must end before the pads can be deactivated.
   clinfer::LineFile* file = file_of(element);
   if (change == GST_STATE_CHANGE_PAUSED_TO_READY && file != nullptr) file->interrupt();
+  clinfer::Sender* sender = sender_of(element);
+  if (change == GST_STATE_CHANGE_PAUSED_TO_READY && sender != nullptr) sender->interrupt();
   return GST_ELEMENT_CLASS(gst_clpublish_parent_class)->change_state(element, change);
 }
 
+// At the end of the stream: the application may leave with the EOS message.
+void finish_sending(GstBaseTransform* transform, clinfer::Sender& sender) {
+  if (sender.finish()) return;
+  const auto queued = static_cast<unsigned long long>(sender.stats().queued);
+  if (queued == 0) return;
+  GST_ELEMENT_WARNING(
+      transform, RESOURCE, BUSY,
+      ("%llu messages are not with the broker at the end of the stream", queued),
+      (sender.is_kept() ? "they stay in queue-dir for the next start"
+                        : "they are lost when the element stops; queue-dir would keep them"));
+}
+
 gboolean sink_event(GstBaseTransform* transform, GstEvent* event) {
+  if (clinfer::Sender* sender = sender_of(transform); sender != nullptr) {
+    if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_START) sender->interrupt();
+    if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) sender->resume();
+    if (GST_EVENT_TYPE(event) == GST_EVENT_EOS)
+      clinfer::guard(GST_ELEMENT(transform), [&] { finish_sending(transform, *sender); });
+  }
   clinfer::LineFile* file = file_of(transform);
   if (file != nullptr) {
     if (GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_START) file->interrupt();
@@ -301,8 +477,10 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
     }
     facts.sender_ntp_unix_ns = sender_time(buffer);
     facts.system_timestamp = capture_time(transform, buffer);
-    const std::string line =
+    std::string line =
         clinfer::result_line(facts, clinfer::read_frame(buffer, facts.width, facts.height));
+    if (state.sender != nullptr)
+      return state.sender->publish(std::move(line)) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
     return state.file->write(line) ? GST_FLOW_OK : GST_FLOW_FLUSHING;
   });
 }
@@ -319,9 +497,14 @@ static void gst_clpublish_class_init(GstClpublishClass* klass) {
   object->get_property = get_property;
   object->finalize = finalize;
   clinfer::install_properties(object, properties());
+  clinfer::install_stats(object, kStats,
+                         "Frames; with a broker also messages sent (confirmed), queued and "
+                         "dropped, losses of the connection, and whether it is there now");
   gst_element_class_set_static_metadata(
       element, "Inference result publisher", "Filter/Metadata/Video",
-      "Writes the results on each frame as a line of JSON", "clinfer developers");
+      "Writes the results on each frame as a line of JSON to a file or a broker (MQTT, Kafka, "
+      "Redis)",
+      "clinfer developers");
   gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
                                         CLINFER_DOCS "metadata.md");
   clinfer::add_any_video_pads(element);

@@ -1,0 +1,203 @@
+// The queue and its journal.
+#include "gst/publish/message_queue.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "kernels/base/error.h"
+
+namespace clinfer {
+namespace {
+
+// Confirmed bytes at the start of the file from which on it is written anew without them.
+constexpr uint64_t kMostConfirmed = 64u << 20;
+constexpr size_t kDigits = 20;
+
+}  // namespace
+
+void Journal::fail(const std::string& what, int code) const {
+  // Reported as RESOURCE_NO_SPACE_LEFT.
+  if (code == ENOSPC)
+    throw Error{ErrorCode::out_of_memory, "queue-dir " + folder_ + ": no space left for messages"};
+  throw Error{ErrorCode::io, "queue-dir " + folder_ + ": " + what + ": " + system_reason(code)};
+}
+
+Journal::Journal(const std::string& folder, const std::string& name)
+    : folder_(folder), path_(folder + "/" + name + ".queue") {
+  // Messages show what cameras see: they are for this user alone.
+  make_folders(folder, 0700);
+  if (const std::string others = who_else_writes(folder); !others.empty())
+    throw Error{ErrorCode::bad_argument, "queue-dir " + folder + ": " + others +
+                                             ", who could forge messages; name a folder that only "
+                                             "this user can change"};
+  constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  file_ = Descriptor(open(path_.c_str(), kFlags | O_APPEND, 0600));
+  if (!file_) fail(path_ + " cannot be opened", errno);
+  if (flock(file_.get(), LOCK_EX | LOCK_NB) != 0)
+    throw Error{ErrorCode::bad_argument,
+                "queue-dir " + folder +
+                    " is in use by another publisher with the same method, address and topic; name "
+                    "another folder"};
+  position_file_ = Descriptor(open((path_ + ".position").c_str(), kFlags, 0600));
+  if (!position_file_) fail(path_ + ".position cannot be opened", errno);
+  struct stat facts {};
+  if (fstat(file_.get(), &facts) != 0) fail(path_ + " cannot be read", errno);
+  size_ = static_cast<uint64_t>(facts.st_size);
+  char digits[kDigits + 1] = {};
+  if (pread(position_file_.get(), digits, kDigits, 0) > 0)
+    position_ = std::strtoull(digits, nullptr, 10);
+  // A position that ends no line is not one of ours: rather all is sent again than something lost.
+  char before = 0;
+  if (position_ > size_ ||
+      (position_ > 0 &&
+       (pread(file_.get(), &before, 1, static_cast<off_t>(position_ - 1)) != 1 || before != '\n')))
+    position_ = 0;
+}
+
+std::vector<std::pair<std::string, uint64_t>> Journal::read() {
+  std::vector<std::pair<std::string, uint64_t>> lines;
+  std::string text(size_ - position_, '\0');
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t count =
+        pread(file_.get(), text.data() + at, text.size() - at, static_cast<off_t>(position_ + at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail(path_ + " cannot be read", count < 0 ? errno : EIO);
+    at += static_cast<size_t>(count);
+  }
+  size_t start = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', start)) {
+    lines.emplace_back(text.substr(start, end - start), position_ + end + 1);
+    start = end + 1;
+  }
+  // The process was killed while it wrote the rest, which push() has not promised to anybody.
+  if (start < text.size()) {
+    size_ = position_ + start;
+    if (ftruncate(file_.get(), static_cast<off_t>(size_)) != 0)
+      fail(path_ + " cannot be written", errno);
+  }
+  return lines;
+}
+
+uint64_t Journal::append(const std::string& line) {
+  std::string text = line + "\n";
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t count = ::write(file_.get(), text.data() + at, text.size() - at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const int code = errno;
+      // Half a line would be taken for the beginning of the next one.
+      if (at > 0 && ftruncate(file_.get(), static_cast<off_t>(size_)) != 0)
+        fail(path_ + " cannot be written", errno);
+      fail(path_ + " cannot be written", code);
+    }
+    at += static_cast<size_t>(count);
+  }
+  return size_ += text.size();
+}
+
+void Journal::write_position() {
+  char digits[kDigits + 1];
+  std::snprintf(digits, sizeof digits, "%020llu", static_cast<unsigned long long>(position_));
+  if (pwrite(position_file_.get(), digits, kDigits, 0) != static_cast<ssize_t>(kDigits))
+    fail(path_ + ".position cannot be written", errno);
+}
+
+// The position goes first: a kill in between sends something twice and loses nothing.
+void Journal::start_again() {
+  position_ = 0;
+  write_position();
+  if (ftruncate(file_.get(), 0) != 0) fail(path_ + " cannot be emptied", errno);
+  size_ = 0;
+}
+
+void Journal::confirm(uint64_t end) {
+  position_ = end;
+  if (position_ == size_ && size_ >= kMostConfirmed)
+    start_again();
+  else
+    write_position();
+}
+
+MessageQueue::MessageQueue(size_t size, QueuePolicy policy, std::unique_ptr<Journal> journal)
+    : limit_(std::max<size_t>(size, 1)), policy_(policy), journal_(std::move(journal)) {
+  if (journal_ == nullptr) return;
+  for (auto& [line, end] : journal_->read())
+    entries_.push_back({{++last_, std::make_shared<const std::string>(std::move(line))}, end});
+}
+
+bool MessageQueue::push(std::string text) {
+  std::unique_lock lock(mutex_);
+  if (policy_ == QueuePolicy::block)
+    changed_.wait(lock, [&] { return interrupted_ || entries_.size() < limit_; });
+  if (interrupted_) return false;
+  while (entries_.size() >= limit_) {
+    if (journal_ != nullptr) journal_->confirm(entries_.front().end);
+    entries_.pop_front();
+    ++dropped_;
+  }
+  const uint64_t end = journal_ != nullptr ? journal_->append(text) : 0;
+  entries_.push_back({{++last_, std::make_shared<const std::string>(std::move(text))}, end});
+  changed_.notify_all();
+  return true;
+}
+
+std::vector<Message> MessageQueue::take(size_t most, std::chrono::milliseconds most_wait) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, most_wait, [&] { return interrupted_ || !entries_.empty(); });
+  std::vector<Message> messages;
+  for (size_t i = 0; i < std::min(most, entries_.size()); ++i)
+    messages.push_back(entries_[i].message);
+  return messages;
+}
+
+void MessageQueue::confirm(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  uint64_t end = 0;
+  while (!entries_.empty() && entries_.front().message.number <= number) {
+    end = entries_.front().end;
+    entries_.pop_front();
+  }
+  if (journal_ != nullptr && end != 0) journal_->confirm(end);
+  changed_.notify_all();
+}
+
+bool MessageQueue::wait_until_empty(std::chrono::milliseconds most_wait) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, most_wait, [&] { return interrupted_ || entries_.empty(); });
+  return entries_.empty();
+}
+
+void MessageQueue::interrupt() {
+  const std::lock_guard lock(mutex_);
+  interrupted_ = true;
+  changed_.notify_all();
+}
+
+void MessageQueue::resume() {
+  const std::lock_guard lock(mutex_);
+  interrupted_ = false;
+}
+
+bool MessageQueue::is_interrupted() const {
+  const std::lock_guard lock(mutex_);
+  return interrupted_;
+}
+
+size_t MessageQueue::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+uint64_t MessageQueue::dropped() const {
+  const std::lock_guard lock(mutex_);
+  return dropped_;
+}
+
+}  // namespace clinfer

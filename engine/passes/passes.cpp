@@ -7,11 +7,13 @@ const std::vector<Pass>& passes() {
   static const std::vector<Pass> all = {
       {"fold_constants", fold_constants},
       {"unroll_loops", unroll_loops},
+      {"share_results", share_results},
       {"group_by_values", group_by_values},
       {"expand_operations", expand_operations},
       {"simplify", simplify},
       {"fuse_activations", fuse_activations},
       {"fuse_normalizations", fuse_normalizations},
+      {"simplify_products", simplify_products},
       {"fold_padding", fold_padding},
       {"fold_space_to_depth", fold_space_to_depth},
       {"scale_quantization", scale_quantization},

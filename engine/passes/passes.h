@@ -44,6 +44,8 @@ void run_passes(
 void fold_constants(Graph&, const PassContext&);
 // Puts loop bodies in place, once per iteration.
 void unroll_loops(Graph&, const PassContext&);
+// Computes once what several nodes compute alike.
+void share_results(Graph&, const PassContext&);
 // Groups operations whose shapes depend on values, for the host.
 void group_by_values(Graph&, const PassContext&);
 // Replaces combinations of other operations by these.
@@ -54,6 +56,8 @@ void simplify(Graph&, const PassContext&);
 void fuse_activations(Graph&, const PassContext&);
 // (x - mean) / deviation -> MVN, and the like.
 void fuse_normalizations(Graph&, const PassContext&);
+// Factors and transposes around products of matrices.
+void simplify_products(Graph&, const PassContext&);
 // Pad into the following convolution or pooling.
 void fold_padding(Graph&, const PassContext&);
 // Blocks as channels into larger kernels.

@@ -1,8 +1,9 @@
 // Removes operations whose output is their input: conversions to the same type, reshapes to the
-// same shape, identity transposes, concats of one; chains of reshapes and of transposes
-// become one, so that what a layout does to one in the middle is no matter. Drops outputs that
-// nothing reads from operations that can leave them out.
+// same shape, identity transposes, concats of one, factors of 1 and summands of 0. Chains of
+// reshapes and of transposes become one, so that what a layout does to one in the middle is no
+// matter. Drops outputs that nothing reads from operations that can leave them out.
 #include <algorithm>
+#include <optional>
 
 #include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
@@ -59,6 +60,28 @@ void merge(Graph& graph, Node& node) {
   }
 }
 
+// Which input comes through unchanged: x * 1, x / 1, x + 0, x - 0.
+std::optional<size_t> unchanged_input(const Node& node) {
+  const bool multiplies = node.is("Multiply"), adds = node.is("Add");
+  if (!multiplies && !adds && !node.is("Divide") && !node.is("Subtract")) return {};
+  if (node.inputs.size() != 2 || !node.tail.empty() || !is_float(node.outputs[0].type)) return {};
+  const float neutral = multiplies || node.is("Divide") ? 1.f : 0.f;
+  for (const size_t side : {size_t{1}, size_t{0}}) {
+    if (side == 0 && !multiplies && !adds) break;
+    const Tensor* constant = constant_value(node.inputs[side]);
+    if (!constant || constant->type() != ElementType::f32 || constant->elements() == 0) continue;
+    const Edge& x = node.inputs[1 - side];
+    if (x.node->shape(x.port) != node.shape() ||
+        x.node->outputs[x.port].type != node.outputs[0].type)
+      continue;
+    const auto* values = constant->data<float>();
+    if (std::all_of(values, values + constant->elements(),
+                    [neutral](float v) { return v == neutral; }))
+      return 1 - side;
+  }
+  return {};
+}
+
 bool is_identity(const Node& node) {
   if (node.inputs.empty() || node.outputs.size() != 1) return false;
   const NodeOutput& in = node.inputs[0].node->outputs[node.inputs[0].port];
@@ -95,7 +118,10 @@ void drop_unread_outputs(const Graph& graph, Node& node) {
 void simplify(Graph& graph, const PassContext&) {
   for (Node* node : nodes_of(graph)) {
     merge(graph, *node);
-    if (is_identity(*node)) graph.replace_uses({node, 0}, node->inputs[0]);
+    if (is_identity(*node))
+      graph.replace_uses({node, 0}, node->inputs[0]);
+    else if (const auto input = unchanged_input(*node))
+      graph.replace_uses({node, 0}, node->inputs[*input]);
   }
   graph.remove_dead();
   for (const auto& node : graph.nodes()) drop_unread_outputs(graph, *node);

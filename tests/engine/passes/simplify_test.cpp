@@ -49,6 +49,24 @@ TEST(Simplify, ChainsOfReshapesAndTransposes) {
   EXPECT_EQ(graph->results[2]->inputs[0].node, graph->parameters[0]);
 }
 
+TEST(Simplify, FactorsOfOneAndSummandsOfZero) {
+  GraphBuilder b;
+  const Edge x = b.parameter({2, 3, 4});
+  const auto all = [&](float value) {
+    return b.constant(Tensor::of<float>(ElementType::f32, {1, 3, 1}, {value, value, value}));
+  };
+  Edge y = b.op("Multiply", 1, {all(1), x});
+  y = b.op("Subtract", 1, {b.op("Divide", 1, {b.op("Add", 1, {y, all(0)}), all(1)}), all(0)});
+  b.result(unary(b, "Abs", y));
+  b.result(b.op("Subtract", 1, {all(0), x}));                       // changes the sign
+  b.result(b.op("Multiply", 1, {b.parameter({2, 1, 4}), all(1)}));  // changes the shape
+  auto graph = b.finish();
+  expect_same_values(*graph, "simplify");
+  EXPECT_EQ(graph->results[0]->inputs[0].node->inputs[0].node, graph->parameters[0]);
+  EXPECT_EQ(count_of(*graph, "Subtract"), 1u);
+  EXPECT_EQ(count_of(*graph, "Multiply"), 1u);
+}
+
 TEST(Simplify, LeavesTransposesThatMoveSomething) {
   GraphBuilder b;
   const Edge x = b.parameter({2, 3, 4, 5});

@@ -1,0 +1,83 @@
+// Products of matrices, as attention has them, in one form:
+//   (a * c) x b        ->  (a x b) * c                     c: one number
+//   a x transposed(b)  ->  a x b with the flag transpose_b
+// so that the factor of either side ends in the tail of the product's kernel.
+#include <cmath>
+#include <optional>
+
+#include "engine/graph/insertion.h"
+#include "engine/passes/passes.h"
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+// The number by which this input is multiplied or divided, if nothing else reads that; the input
+// then is what it was before.
+std::optional<float> take_factor(const Graph& graph, Node& reader, size_t side) {
+  const Edge scaled = reader.inputs[side];
+  Node& scale = *scaled.node;
+  if (!scale.tail.empty() || graph.use_count(scaled) != 1) return {};
+  if (scale.is("Transpose")) return take_factor(graph, scale, 0);
+  const bool divides = scale.is("Divide");
+  if (!divides && !scale.is("Multiply")) return {};
+  for (const size_t at : {size_t{1}, size_t{0}}) {
+    if (divides && at == 0) break;
+    const Tensor* number = constant_value(scale.inputs[at]);
+    if (!number || number->elements() != 1 || !is_float(number->type())) continue;
+    const Edge x = scale.inputs[1 - at];
+    const NodeOutput& before = x.node->outputs[x.port];
+    if (before.shape != scale.shape() || before.type != scale.outputs[0].type) continue;
+    const float value = number->to_floats()[0], factor = divides ? 1 / value : value;
+    if (!std::isfinite(factor)) return {};
+    reader.inputs.set(side, x);
+    return factor;
+  }
+  return {};
+}
+
+void turn_second(Graph& graph, Node* product) {
+  if (product->attributes.get_bool("transpose_b", false)) return;
+  const Node& turn = *product->inputs[1].node;
+  const size_t rank = turn.outputs.empty() ? 0 : turn.shape().size();
+  if (!turn.is("Transpose") || rank < 2 || !constant_value(turn.inputs[1])) return;
+  std::vector<int64_t> order = constant_value(turn.inputs[1])->to_ints();
+  if (order.size() != rank) return;
+  for (int64_t& d : order) d = static_cast<int64_t>(checked_axis(d, rank, "order entry"));
+  std::swap(order[rank - 1], order[rank - 2]);
+  if (order.back() != static_cast<int64_t>(rank) - 1) return;
+  Edge b = turn.inputs[0];
+  if (!std::is_sorted(order.begin(), order.end())) {
+    Insertion add(graph, product, turn.name);
+    b = add.op("Transpose", 1, {b, add.ints(order)});
+  }
+  product->inputs.set(1, b);
+  product->attributes.set("transpose_b", "true");
+}
+
+// The node becomes a multiplication of the product, which keeps its name, place and readers.
+void scale_result(Graph& graph, Node* product, float factor) {
+  Insertion add(graph, product);
+  const Edge unscaled{add.copy(*product), 0};
+  product->type = "Multiply";
+  product->opset = 1;
+  product->def = find_op("Multiply", 1);
+  product->attributes = {};
+  product->attributes.set("auto_broadcast", "numpy");
+  product->inputs = {unscaled, add.floats({}, {factor})};
+}
+
+}  // namespace
+
+void simplify_products(Graph& graph, const PassContext&) {
+  for (Node* node : nodes_of(graph)) {
+    if (!node->is("MatMul") || node->inputs.size() != 2 || !node->tail.empty()) continue;
+    const auto first = take_factor(graph, *node, 0), second = take_factor(graph, *node, 1);
+    turn_second(graph, node);
+    if (first || second) scale_result(graph, node, first.value_or(1) * second.value_or(1));
+  }
+  graph.remove_dead();
+}
+
+}  // namespace clinfer

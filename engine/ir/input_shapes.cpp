@@ -181,7 +181,8 @@ std::vector<Shape> fill_open(std::span<const StatedInput> inputs, const InputSha
     const size_t batch = place_in(inputs[i].layout, 'N').value_or(0);
     if (shapes[i].size() >= 2 && batch < shapes[i].size() && is_open(shapes[i][batch])) {
       shapes[i][batch] = 1;
-      notes.push_back("input \"" + inputs[i].name + "\": the open batch dimension is taken as 1");
+      notes.push_back("input \"" + inputs[i].name +
+                      "\": the open batch is 1 unless batch-size (--batch) says otherwise");
     }
     if (std::none_of(shapes[i].begin(), shapes[i].end(), is_open)) continue;
     const auto axes = picture_axes(inputs[i]);

@@ -58,7 +58,10 @@ class GraphReader {
   void read_control(OnnxNode& node);
   void read_if(OnnxNode& node);
   void read_loop(OnnxNode& node);
+  void read_loop_as_operation(OnnxNode& node);
+  bool write_out_loop(OnnxNode& node);
   void read_scan(OnnxNode& node);
+  std::vector<Edge> scan(OnnxNode& node, const std::vector<Edge>& scanned_inputs);
 
   GraphWriter& writer_;
   OnnxTensors& tensors_;

@@ -1,7 +1,9 @@
 // Nodes, appended in a topological order.
 #include "engine/onnx/graph_writer.h"
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 namespace clinfer {
 
@@ -16,11 +18,28 @@ std::string joined(const List& values, Text&& text) {
   return list;
 }
 
+// Columns as rows, in blocks that stay in the cache.
+Tensor columns_as_rows(const Tensor& matrix) {
+  constexpr int64_t kBlock = 32;
+  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  Tensor result = Tensor::allocate(ElementType::f32, {columns, rows});
+  const auto* from = matrix.data<float>();
+  auto* to = result.mutable_data<float>();
+  for (int64_t r = 0; r < rows; r += kBlock)
+    for (int64_t c = 0; c < columns; c += kBlock)
+      for (int64_t i = r; i < std::min(r + kBlock, rows); ++i)
+        for (int64_t j = c; j < std::min(c + kBlock, columns); ++j)
+          to[j * rows + i] = from[i * columns + j];
+  return result;
+}
+
 }  // namespace
 
 std::string text_of(double value) {
   char buffer[64];
-  return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr};
+  return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::general,
+                                std::numeric_limits<double>::max_digits10)
+                      .ptr};
 }
 
 std::string text_of(const std::vector<int64_t>& values) {
@@ -50,6 +69,12 @@ Edge GraphWriter::parameter(const std::string& name, ElementType type, const Sha
 
 Edge GraphWriter::constant(const std::string& name, Tensor value) {
   return at_end(name).constant(std::move(value));
+}
+
+Edge GraphWriter::turned(const Edge& matrix) {
+  const auto [known, is_new] = turned_.emplace(matrix.node, Edge{});
+  if (is_new) known->second = constant(matrix.node->name, columns_as_rows(matrix.node->constant));
+  return known->second;
 }
 
 Edge GraphWriter::add(const std::string& name, const std::string& type, int opset,

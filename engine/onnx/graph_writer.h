@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,7 @@
 namespace clinfer {
 
 // Values of attributes as the engine's text.
-std::string text_of(double value);  // shortest that reads back the same
+std::string text_of(double value);  // 17 digits, as OpenVINO's files have them
 std::string text_of(const std::vector<int64_t>& values);
 std::string text_of(const std::vector<float>& values);
 inline std::string text_of(bool value) { return value ? "true" : "false"; }
@@ -27,6 +28,8 @@ class GraphWriter {
   // `value`: where it is known, in the body of a loop or branch.
   Edge parameter(const std::string& name, ElementType type, const Shape& shape, Tensor value = {});
   Edge constant(const std::string& name, Tensor value);
+  // A constant matrix of f32 with its columns as rows; the same one each time.
+  Edge turned(const Edge& matrix);
   // Gives the first output. Throws what the operation throws, without a name.
   Edge add(const std::string& name, const std::string& type, int opset, std::vector<Edge> inputs,
            const AttributePairs& attributes = {}, size_t outputs = 1,
@@ -43,6 +46,7 @@ class GraphWriter {
 
   std::unique_ptr<Graph> graph_;
   Inference inference_;
+  std::unordered_map<const Node*, Edge> turned_;
   int nodes_ = 0;
 };
 

@@ -51,18 +51,40 @@ std::map<std::string, std::string> onnx_info(const onnx::ModelProto& model) {
   std::map<std::string, std::string> info;
   for (const auto& entry : model.metadata_props())
     info.emplace(kProps + entry.key(), entry.value());
-  const std::string task = value_of(info, "task"), names = value_of(info, "names");
-  if (task.empty() || value_of(info, "stride").empty()) return info;
-  // As of Ultralytics: RGB of 0 to 1, letterboxed on grey unless whole pictures are classified.
-  const auto say = [&](const char* key, const std::string& value) {
-    info.emplace(std::string("model_info/") + key, value);
+  const auto say = [&](const std::string& key, const std::string& value) {
+    info.emplace("model_info/" + key, value);
   };
-  say("model_type", "YOLO");
-  say("reverse_input_channels", "YES");
-  say("pad_value", "114");
-  say("scale_values", "255.0");
-  if (task != "classify") say("resize_type", "fit_to_window_letterbox");
+  // OpenMMLab's models as OpenVINO's training extensions export them say "model_info labels".
+  for (const auto& entry : model.metadata_props())
+    for (const std::string prefix : {"model_info ", "model_info/"})
+      if (entry.key().starts_with(prefix)) say(entry.key().substr(prefix.size()), entry.value());
+  const std::string task = value_of(info, "task"), names = value_of(info, "names");
+  if (task.empty() || value_of(info, "stride").empty()) {
+    for (const char* key : {"names", "classes", "CLASSES", "class_names", "labels"})
+      if (const std::string labels = labels_of(value_of(info, key)); !labels.empty())
+        say("labels", labels);
+    return info;
+  }
+  // As of Ultralytics: RGB of 0 to 1. Whole pictures that are classified are cropped, those of
+  // RT-DETR stretched, all others letterboxed on grey.
+  say("task", task);
+  say("color_space", "RGB");
+  say("scale_values", "255");
   if (const std::string labels = labels_of(names); !labels.empty()) say("labels", labels);
+  for (const char* key : {"kpt_shape", "end2end"})
+    if (const std::string value = value_of(info, key); !value.empty()) say(key, value);
+  if (value_of(info, "args").find("'agnostic_nms': True") != std::string::npos)
+    say("agnostic_nms", "True");
+  if (task == "classify") {
+    say("model_type", "Classification");
+    say("resize_type", "crop");
+    return info;
+  }
+  const bool stretched = value_of(info, "head") == "RTDETRDecoder" ||
+                         value_of(info, "description").find("rtdetr") != std::string::npos;
+  say("model_type", "YOLO");
+  say("resize_type", stretched ? "standard" : "fit_to_window_letterbox");
+  say("pad_value", "114");
   return info;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace clinfer {
 
@@ -12,6 +13,21 @@ void unsupported_node(const std::string& what) { throw Error(ErrorCode::unsuppor
 Edge OnnxNode::in(size_t i) const {
   if (!has(i)) bad_node("needs an input " + std::to_string(i));
   return inputs_[i];
+}
+
+int64_t OnnxNode::dim(const Edge& e, int64_t d) const {
+  const int64_t at = d < 0 ? d + rank(e) : d;
+  if (at < 0 || at >= rank(e))
+    bad_node("a value of shape " + to_string(shape(e)) + " has too few dimensions");
+  return shape(e)[static_cast<size_t>(at)];
+}
+
+const Shape& OnnxNode::shape(const Edge& e, size_t rank) const {
+  const Shape& all = shape(e);
+  if (all.size() != rank)
+    bad_node("a value of shape " + to_string(all) + " must have " + std::to_string(rank) +
+             " dimensions");
+  return all;
 }
 
 std::optional<std::vector<int64_t>> OnnxNode::known_ints(const Edge& e) const {
@@ -121,11 +137,38 @@ std::vector<int64_t> OnnxNode::axes(std::vector<int64_t> axes, int64_t rank) con
 
 // ---- operations ---------------------------------------------------------------------------------
 
+// A layer is written as OpenVINO's converter writes it, so that the key of its tuning record is the
+// same whichever file it came from.
+static bool broadcasts(const std::string& type) {
+  static const std::set<std::string> all = {
+      "Add",   "Subtract",  "Multiply", "Divide",     "Maximum",    "Minimum",          "Power",
+      "Equal", "NotEqual",  "Less",     "Greater",    "LessEqual",  "GreaterEqual",     "FloorMod",
+      "Mod",   "LogicalOr", "Select",   "LogicalAnd", "LogicalXor", "SquaredDifference"};
+  return all.contains(type);
+}
+
 Edge OnnxNode::op(const std::string& type, int opset, std::vector<Edge> inputs,
                   const AttributePairs& attributes, size_t outputs,
                   std::vector<std::shared_ptr<const Body>> bodies) {
-  return writer_.add(name(), type, opset, std::move(inputs), attributes, outputs,
-                     std::move(bodies));
+  AttributePairs all = attributes;
+  if (broadcasts(type)) {
+    all.emplace_back("auto_broadcast", "numpy");
+    align_constants(inputs);
+  }
+  return writer_.add(name(), type, opset, std::move(inputs), all, outputs, std::move(bodies));
+}
+
+// Constants get as many dimensions as the other operand, as in OpenVINO's files.
+void OnnxNode::align_constants(std::vector<Edge>& inputs) {
+  size_t most = 0;
+  for (const Edge& e : inputs) most = std::max(most, shape(e).size());
+  for (Edge& e : inputs) {
+    const Tensor* value = constant_value(e);
+    if (!value || !is_float(value->type()) || shape(e).size() == most) continue;
+    Shape wide(most - shape(e).size(), 1);
+    wide.insert(wide.end(), shape(e).begin(), shape(e).end());
+    e = constant(value->reshaped(wide));
+  }
 }
 
 Edge OnnxNode::number(float value) {
@@ -199,7 +242,13 @@ Edge OnnxNode::reduce(const char* type, const Edge& e, const std::vector<int64_t
 }
 
 Edge OnnxNode::matmul(const Edge& a, const Edge& b, bool turn_a, bool turn_b) {
-  return op("MatMul", 1, {a, b},
+  Edge right = b;
+  const Tensor* weights = constant_value(b);
+  if (weights && !turn_b && weights->type() == ElementType::f32 && shape(b).size() == 2) {
+    right = writer_.turned(b);
+    turn_b = true;
+  }
+  return op("MatMul", 1, {a, right},
             {{"transpose_a", text_of(turn_a)}, {"transpose_b", text_of(turn_b)}});
 }
 

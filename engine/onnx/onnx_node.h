@@ -49,6 +49,10 @@ class OnnxNode {
   ElementType type(const Edge& e) const { return e.node->outputs[e.port].type; }
   const Shape& shape(const Edge& e) const { return e.node->shape(e.port); }
   int64_t rank(const Edge& e) const { return static_cast<int64_t>(shape(e).size()); }
+  // One dimension; below 0 they count from the end. Throws Error{bad_model} where there is none.
+  int64_t dim(const Edge& e, int64_t d) const;
+  // The shape of a value that must have `rank` dimensions. Throws Error{bad_model}.
+  const Shape& shape(const Edge& e, size_t rank) const;
   // Values that are constant or follow from shapes; empty, nullopt otherwise.
   Tensor known(const Edge& e) const { return writer_.known(e); }
   std::optional<std::vector<int64_t>> known_ints(const Edge& e) const;
@@ -126,6 +130,7 @@ class OnnxNode {
   std::map<std::pair<const Node*, int>, QuantizedFrom>& quantized;
 
  private:
+  void align_constants(std::vector<Edge>& inputs);
   const onnx::AttributeProto* find(const char* name, int type, bool has_default) const;
 
   GraphWriter& writer_;

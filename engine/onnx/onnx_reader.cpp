@@ -114,9 +114,10 @@ void fill_picture(std::vector<StatedInput>& inputs, const InputShapes& wanted,
     if (shape.size() != 4 || shape[2] != kDynamic || shape[3] != kDynamic) continue;
     shape[2] = size->first;
     shape[3] = size->second;
-    notes.push_back("input \"" + input.name + "\": the open size is taken as " +
-                    std::to_string(size->second) + "x" + std::to_string(size->first) +
-                    ", as the model's metadata say");
+    notes.push_back(
+        "input \"" + input.name + "\": the open size is taken as " + std::to_string(size->second) +
+        "x" + std::to_string(size->first) +
+        ", as the model's metadata say, unless reshape=WIDTHxHEIGHT (--reshape) says otherwise");
   }
 }
 

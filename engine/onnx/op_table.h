@@ -18,7 +18,7 @@ struct OnnxOp {
   std::string_view domain = {};  // "": ONNX's own
 };
 
-inline constexpr std::string_view kMicrosoft = "com.microsoft";
+inline constexpr std::string_view kMicrosoft = "com.microsoft", kTensorRt = "TRT";
 inline constexpr int kLeastOpset = 1, kMostOpset = 28;  // of ONNX's own domain
 
 // nullptr when unknown. Domain "ai.onnx" is "".
@@ -29,6 +29,13 @@ std::vector<const OnnxOp*> onnx_ops();
 // resize.cpp, part of onnx_vision_ops().
 void onnx_resize(OnnxNode& n);
 void onnx_upsample(OnnxNode& n);
+// sampling.cpp
+void onnx_grid_sample_volumes(OnnxNode& n);
+void onnx_roi_align_largest(OnnxNode& n, bool half_pixel);
+void onnx_col2im_any(OnnxNode& n, const std::vector<int64_t>& size,
+                     const std::vector<int64_t>& block);
+// peepholes.cpp
+void onnx_lstm_with_peepholes(OnnxNode& n);
 
 // The parts of the table, a file each.
 std::vector<OnnxOp> onnx_elementwise_ops();

@@ -12,21 +12,21 @@ namespace {
 
 // [batch, length, heads * size] as [batch, heads, length, size]
 Edge in_heads(OnnxNode& n, const Edge& e, int64_t heads) {
-  if (heads < 1 || n.shape(e).back() % heads != 0)
-    bad_node(std::to_string(n.shape(e).back()) + " values do not make " + std::to_string(heads) +
+  if (heads < 1 || n.dim(e, -1) % heads != 0)
+    bad_node(std::to_string(n.dim(e, -1)) + " values do not make " + std::to_string(heads) +
              " heads");
-  return n.transpose(n.reshape(e, {0, 0, heads, n.shape(e).back() / heads}), {0, 2, 1, 3});
+  return n.transpose(n.reshape(e, {0, 0, heads, n.dim(e, -1) / heads}), {0, 2, 1, 3});
 }
 
 // and back
 Edge joined_heads(OnnxNode& n, const Edge& e) {
-  const Shape shape = n.shape(e);
+  const Shape shape = n.shape(e, 4);
   return n.reshape(n.transpose(e, {0, 2, 1, 3}), {0, 0, shape[1] * shape[3]});
 }
 
 // Heads of keys and values that several heads of queries share.
 Edge repeated_heads(OnnxNode& n, const Edge& e, int64_t heads) {
-  const Shape shape = n.shape(e);
+  const Shape shape = n.shape(e, 4);
   if (shape[1] == heads) return e;
   if (shape[1] < 1 || heads % shape[1] != 0)
     bad_node(std::to_string(heads) + " heads do not share " + std::to_string(shape[1]));
@@ -70,7 +70,7 @@ Edge position_mask(OnnxNode& n, int64_t queries, int64_t keys, const Edge& befor
 
 // A mask for fewer keys than there are hides the rest.
 Edge filled_mask(OnnxNode& n, const Edge& mask, int64_t keys) {
-  const int64_t missing = keys - n.shape(mask).back(), rank = n.rank(mask);
+  const int64_t missing = keys - n.dim(mask, -1), rank = n.rank(mask);
   if (missing <= 0) return mask;
   std::vector<int64_t> begin(static_cast<size_t>(rank), 0), end(begin);
   end.back() = missing;
@@ -102,14 +102,14 @@ void attention(OnnxNode& n) {
   }
   int64_t before = 0;
   if (n.has(4)) {
-    before = n.shape(n.in(4))[2];
+    before = n.dim(n.in(4), 2);
     k = n.concat({n.in(4), k}, 2);
     v = n.concat({n.in(5), v}, 2);
   }
   n.out(1, k);
   n.out(2, v);
-  const Shape query = n.shape(q);
-  const int64_t heads = query[1], keys = n.shape(k)[2];
+  const Shape query = n.shape(q, 4);
+  const int64_t heads = query[1], keys = n.dim(k, 2);
   const float scale =
       n.float_of("scale", 1 / std::sqrt(static_cast<float>(std::max<int64_t>(query[3], 1))));
   Edge scores = n.multiply(n.matmul(q, repeated_heads(n, k, heads), false, true), n.number(scale));
@@ -136,7 +136,10 @@ void attention(OnnxNode& n) {
   }
   compose(position_mask(n, query[2], keys, first));
   if (mask.node) scores = n.add(scores, mask);
-  if (mode == 2) n.out(3, scores);
+  if (mode == 2 && n.wants(3))
+    n.out(3, n.op("Select", 1,
+                  {n.op("Less", 1, {scores, n.number(kNever / 2)}),
+                   n.number(-std::numeric_limits<float>::infinity()), scores}));
   Edge weights = n.softmax(scores, 3);
   const bool may_see_nothing = n.has(6) || (n.has(3) && n.type(n.in(3)) == ElementType::boolean);
   if (may_see_nothing) weights = zeroed_rows(n, weights, mask);
@@ -153,7 +156,7 @@ void refuse(OnnxNode& n, std::initializer_list<size_t> inputs) {
 }
 
 Edge attended(OnnxNode& n, const Edge& q, const Edge& k, const Edge& v, const Edge& bias) {
-  const Shape query = n.shape(q);
+  const Shape query = n.shape(q, 4);
   float scale = n.float_of("scale", 0.f);
   if (scale == 0) scale = 1 / std::sqrt(static_cast<float>(std::max<int64_t>(query[3], 1)));
   Edge scores = n.multiply(n.matmul(q, k, false, true), n.number(scale));
@@ -171,7 +174,7 @@ void multi_head_attention(OnnxNode& n) {
   Edge parts[3] = {n.in(0), n.in(1), n.in(2)};
   int64_t at = 0;
   for (Edge& part : parts) {
-    const int64_t size = n.shape(part).back();
+    const int64_t size = n.dim(part, -1);
     if (n.has(3)) part = n.add(part, n.slice(n.in(3), 0, at, at + size));
     at += size;
     part = in_heads(n, part, heads);
@@ -198,7 +201,7 @@ void rotary_embedding(OnnxNode& n) {
   Edge x = n.in(0);
   const bool flat = n.rank(x) == 3, interleaved = n.int_of("interleaved", 0) != 0;
   if (flat) x = in_heads(n, x, n.int_of("num_heads"));
-  const int64_t size = n.shape(x)[3];
+  const int64_t size = n.dim(x, 3);
   int64_t turned = n.int_of("rotary_embedding_dim", 0);
   if (turned == 0) turned = size;
   if (turned < 2 || turned > size || turned % 2) bad_node("rotary_embedding_dim does not fit");
@@ -206,7 +209,7 @@ void rotary_embedding(OnnxNode& n) {
     Edge e = n.in(i);
     if (n.has(3)) e = n.gather(e, n.in(3), 0);  // by position: [batch, length, half]
     e = n.unsqueeze(e, {n.rank(e) == 3 ? 1 : 0});
-    return n.shape(e).back() == turned / 2 ? e : n.slice(e, n.rank(e) - 1, 0, turned / 2);
+    return n.dim(e, -1) == turned / 2 ? e : n.slice(e, n.rank(e) - 1, 0, turned / 2);
   };
   const Edge cosine = cache(1), sine = cache(2);
   const Edge part = turned == size ? x : n.slice(x, 3, 0, turned);

@@ -181,7 +181,14 @@ void bit_shift(OnnxNode& n) {
 
 void mod(OnnxNode& n) {
   const bool as_c = n.int_of("fmod", 0) != 0;
-  n.out(n.op(as_c ? "Mod" : "FloorMod", 1, {n.in(0), n.in(1)}));
+  if (as_c || !is_float(n.type(n.in(0))))
+    return n.out(n.op(as_c ? "Mod" : "FloorMod", 1, {n.in(0), n.in(1)}));
+  // Of the divisor's sign, also for infinite ones.
+  const Edge y = n.in(1), rest = n.op("Mod", 1, {n.in(0), y}), zero = n.number(0);
+  const Edge below = n.op("Less", 1, {rest, zero}), divisor_below = n.op("Less", 1, {y, zero});
+  const Edge differ = n.op("LogicalXor", 1, {below, divisor_below});
+  const Edge moves = n.op("LogicalAnd", 1, {differ, n.op("NotEqual", 1, {rest, zero})});
+  n.out(n.op("Select", 1, {moves, n.add(rest, y), rest}));
 }
 
 // The exponent may be of another type than the base, whose type the result has.
@@ -202,7 +209,7 @@ void prelu(OnnxNode& n) {
     n.out(n.op("PReLU", 1, {x, slope}));
     return;
   }
-  if (n.rank(slope) == 1 && n.shape(slope)[0] != 1 && n.rank(x) > 1)
+  if (n.rank(slope) == 1 && n.dim(slope, 0) != 1 && n.rank(x) > 1)
     slope = n.along(slope, n.rank(x) - 1, n.rank(x));
   if (!is_float(n.type(x))) {
     const Edge negative = n.op("Less", 1, {x, n.number_like(x, 0)});

@@ -71,7 +71,30 @@ void trilu(OnnxNode& n) {
 // ---- gather -------------------------------------------------------------------------------------
 
 void gather(OnnxNode& n) {
-  n.out(n.gather(n.in(0), n.in(1), n.axis(n.int_of("axis", 0), n.rank(n.in(0)))));
+  const Edge x = n.in(0);
+  const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x));
+  // x[i] of a network's values is a view; chains of shapes stay as they are.
+  if (const auto index = n.known_ints(n.in(1));
+      index && n.rank(n.in(1)) == 0 && is_float(n.type(x))) {
+    const int64_t size = n.dim(x, axis);
+    const int64_t at = index->front() < 0 ? index->front() + size : index->front();
+    if (at < 0 || at >= size) bad_node("the index " + std::to_string(at) + " is out of range");
+    return n.out(n.squeeze(n.slice(x, axis, at, at + 1), {axis}));
+  }
+  n.out(n.gather(x, n.in(1), axis));
+}
+
+// Whether the values are places that an operation found, moved about since.
+bool never_negative(const Edge& e, int depth = 0) {
+  constexpr int kDeepest = 16;
+  const Node& node = *e.node;
+  if (depth > kDeepest) return false;
+  if (node.is("TopK")) return e.port == 1;
+  if (node.is("NonZero") || node.is("ShapeOf")) return true;
+  for (const char* moved : {"Broadcast", "Tile", "Unsqueeze", "Squeeze", "Reshape", "Transpose",
+                            "Slice", "Convert", "Gather"})
+    if (node.is(moved)) return never_negative(node.inputs[0], depth + 1);
+  return false;
 }
 
 // Indices below 0 count from the end.
@@ -82,6 +105,7 @@ Edge wrapped(OnnxNode& n, const Edge& indices, int64_t size) {
     for (int64_t& value : values) value += value < 0 ? size : 0;
     return n.constant(Tensor::of(n.type(indices), known.shape(), values));
   }
+  if (never_negative(indices)) return indices;
   const Edge negative = n.op("Less", 1, {indices, n.number_like(indices, 0)});
   return n.op(
       "Select", 1,
@@ -90,8 +114,7 @@ Edge wrapped(OnnxNode& n, const Edge& indices, int64_t size) {
 
 void gather_elements(OnnxNode& n) {
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(n.in(0)));
-  n.out(n.op("GatherElements", 6,
-             {n.in(0), wrapped(n, n.in(1), n.shape(n.in(0))[static_cast<size_t>(axis)])},
+  n.out(n.op("GatherElements", 6, {n.in(0), wrapped(n, n.in(1), n.dim(n.in(0), axis))},
              {{"axis", std::to_string(axis)}}));
 }
 
@@ -131,8 +154,7 @@ std::string reduction_of(OnnxNode& n) {
 void scatter_elements(OnnxNode& n) {
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(n.in(0)));
   n.out(n.op("ScatterElementsUpdate", 12,
-             {n.in(0), wrapped(n, n.in(1), n.shape(n.in(0))[static_cast<size_t>(axis)]), n.in(2),
-              n.integer(axis)},
+             {n.in(0), wrapped(n, n.in(1), n.dim(n.in(0), axis)), n.in(2), n.integer(axis)},
              {{"reduction", reduction_of(n)}, {"use_init_val", "true"}}));
 }
 
@@ -145,8 +167,7 @@ void tensor_scatter(OnnxNode& n) {
   const Edge cache = n.in(0), update = n.in(1);
   const int64_t rank = n.rank(cache), axis = n.axis(n.int_of("axis", -2), rank);
   const bool circular = n.string_of("mode", "linear") == "circular";
-  const int64_t size = n.shape(cache)[static_cast<size_t>(axis)],
-                steps = n.shape(update)[static_cast<size_t>(axis)];
+  const int64_t size = n.dim(cache, axis), steps = n.dim(update, axis);
   std::vector<int64_t> numbers(static_cast<size_t>(steps));
   std::iota(numbers.begin(), numbers.end(), int64_t{0});
   Edge places = n.along(n.ints(numbers), axis, rank);

@@ -52,8 +52,8 @@ void det(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t rank = n.rank(x);
   if (rank < 2) bad_node("needs a matrix");
-  const int64_t size = n.shape(x).back();
-  if (size != n.shape(x)[static_cast<size_t>(rank - 2)]) bad_node("the matrix is not square");
+  const int64_t size = n.dim(x, -1);
+  if (size != n.dim(x, rank - 2)) bad_node("the matrix is not square");
   if (size < 1 || size > 3)
     unsupported_node("determinants of " + std::to_string(size) + " rows are not supported");
   const auto at = [&](int64_t row, int64_t column) {

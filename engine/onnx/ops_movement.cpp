@@ -89,8 +89,7 @@ void concat(OnnxNode& n) {
 
 void split(OnnxNode& n) {
   const Edge x = n.in(0);
-  const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x)),
-                size = n.shape(x)[static_cast<size_t>(axis)];
+  const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x)), size = n.dim(x, axis);
   auto lengths = n.ints_since(13, "split", 1);
   const auto parts = static_cast<int64_t>(n.output_count());
   if (!lengths) {  // equal ones, the last may be smaller
@@ -128,7 +127,7 @@ void slice(OnnxNode& n) {
   }
   const Edge starts = n.in(1);
   if (n.rank(starts) != 1) bad_node("the starts must be a list");
-  const auto parts = static_cast<size_t>(n.shape(starts)[0]);
+  const auto parts = static_cast<size_t>(n.dim(starts, 0));
   const Edge steps = n.has(4) ? n.in(4) : n.ints(std::vector<int64_t>(parts, 1));
   std::vector<Edge> inputs{x, starts, n.in(2), steps};
   if (n.has(3)) inputs.push_back(n.in(3));
@@ -142,7 +141,7 @@ Edge wrapped(OnnxNode& n, Edge x, const std::vector<int64_t>& begin,
              const std::vector<int64_t>& end) {
   for (size_t d = 0; d < begin.size(); ++d) {
     const auto axis = static_cast<int64_t>(d);
-    const int64_t size = n.shape(x)[d];
+    const int64_t size = n.dim(x, axis);
     if (size < 1) bad_node("pads an empty dimension");
     if (begin[d] == 0 && end[d] == 0) continue;
     if (size + begin[d] + end[d] < 0) bad_node("pads cut off more than there is");
@@ -158,10 +157,9 @@ void pad(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t rank = n.rank(x);
   const std::string mode = n.string_of("mode", "constant");
-  std::vector<int64_t> pads = n.opset() < 2 ? n.ints_of("paddings")
-                              : n.opset() < 11 && n.proto().domain() != kMicrosoft
-                                  ? n.ints_of("pads")
-                                  : n.need_ints(n.in(1), "pads");
+  const bool listed = n.proto().domain() != kMicrosoft && n.opset() < 11;
+  const std::vector<int64_t> pads =
+      listed ? n.ints_of(n.opset() < 2 ? "paddings" : "pads") : n.need_ints(n.in(1), "pads");
   std::vector<int64_t> axes(static_cast<size_t>(rank));
   std::iota(axes.begin(), axes.end(), int64_t{0});
   if (n.has(3)) axes = n.axes(n.need_ints(n.in(3), "axes"), rank);
@@ -173,6 +171,10 @@ void pad(OnnxNode& n) {
     begin[static_cast<size_t>(axes[i])] = pads[i];
     end[static_cast<size_t>(axes[i])] = pads[i + axes.size()];
   }
+  for (const int64_t p : pads)
+    if (std::abs(p) > std::numeric_limits<int32_t>::max()) bad_node("pads are out of range");
+  // Exporters write pads that follow from a size and turn out to be none.
+  if (std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; })) return n.out(x);
   if (mode == "wrap") return n.out(wrapped(n, x, begin, end));
   Edge value = n.has(2) ? n.in(2) : n.number_like(x, double{n.float_of("value", 0.f)});
   if (n.rank(value) > 0) value = n.reshape_to(value, n.ints({}));
@@ -192,7 +194,8 @@ void center_crop_pad(OnnxNode& n) {
   std::vector<int64_t> begin(static_cast<size_t>(rank), 0), end(begin);
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto d = static_cast<size_t>(axes[i]);
-    const int64_t more = sizes[i] - n.shape(x)[d];
+    if (sizes[i] < 0) bad_node("the shape has a negative size");
+    const int64_t more = sizes[i] - n.dim(x, axes[i]);
     begin[d] = more >= 0 ? more / 2 : -((-more) / 2);
     end[d] = more - begin[d];
   }
@@ -223,8 +226,7 @@ void space_to_depth(OnnxNode& n) {
 void col2im(OnnxNode& n) {
   const std::vector<int64_t> size = n.need_ints(n.in(1), "the size of the image"),
                              block = n.need_ints(n.in(2), "the size of the blocks");
-  if (size.size() != 2 || block.size() != 2)
-    unsupported_node("blocks of other than two dimensions are not supported");
+  if (size.size() != 2 || block.size() != 2) return onnx_col2im_any(n, size, block);
   const std::vector<int64_t> pads = n.ints_of("pads", std::vector<int64_t>(4, 0));
   if (pads.size() != 4) bad_node("pads must list 4 numbers");
   const std::vector<int64_t> ones{1, 1};

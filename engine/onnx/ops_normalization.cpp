@@ -8,6 +8,7 @@ namespace clinfer {
 namespace {
 
 std::vector<int64_t> axes_from(int64_t first, int64_t rank) {
+  if (rank < first) bad_node("the input has too few dimensions");
   std::vector<int64_t> axes(static_cast<size_t>(rank - first));
   std::iota(axes.begin(), axes.end(), first);
   return axes;
@@ -103,7 +104,7 @@ void skip_layer_normalization(OnnxNode& n) {
 // Before opset 21 scale and bias are of the groups, then of the channels.
 void group_normalization(OnnxNode& n) {
   const Edge x = n.in(0);
-  const int64_t groups = n.int_of("num_groups"), channels = n.shape(x).at(1);
+  const int64_t groups = n.int_of("num_groups"), channels = n.dim(x, 1);
   if (groups < 1 || channels % groups != 0)
     bad_node(std::to_string(channels) + " channels do not make " + std::to_string(groups) +
              " groups");

@@ -7,6 +7,7 @@
 
 #include "engine/onnx/op_table.h"
 #include "engine/onnx/windows.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -51,13 +52,14 @@ Edge spread(OnnxNode& n, const Edge& e, const Shape& shape, const Grid& grid) {
   if (grid.block == 0) return n.rank(e) == 1 ? n.along(e, n.axis(grid.axis, rank), rank) : e;
   const auto at = static_cast<size_t>(n.axis(grid.axis, rank));
   if (n.rank(e) != rank) bad_node("scales of blocks have as many dimensions as the value");
+  if (grid.block < 0) bad_node("block_size is below 0");
   Shape repeated = n.shape(e);
   repeated.insert(repeated.begin() + static_cast<ptrdiff_t>(at) + 1, grid.block);
   const Edge wide =
       n.op("Broadcast", 3, {n.unsqueeze(e, {static_cast<int64_t>(at) + 1}), n.ints(repeated)},
            {{"mode", "numpy"}});
   Shape joined = n.shape(e);
-  joined[at] *= grid.block;
+  joined[at] = checked_product(joined[at], grid.block);
   const Edge whole = n.reshape_to(wide, n.ints(joined));
   return joined[at] == shape[at] ? whole : n.slice(whole, static_cast<int64_t>(at), 0, shape[at]);
 }
@@ -132,7 +134,7 @@ ElementType quantized_type(OnnxNode& n, const Grid& grid) {
 void quantize_linear(OnnxNode& n) {
   Grid grid = grid_at(n, 1, 2, n.int_of("axis", 1));
   grid.block = n.int_of("block_size", 0);
-  if (n.rank(grid.scale) == 1 && n.shape(grid.scale)[0] != 1)
+  if (n.rank(grid.scale) == 1 && n.dim(grid.scale, 0) != 1)
     grid.axis = n.axis(grid.axis, n.rank(n.in(0)));
   n.out(quantized(n, n.in(0), grid, quantized_type(n, grid)));
 }
@@ -140,7 +142,7 @@ void quantize_linear(OnnxNode& n) {
 void dequantize_linear(OnnxNode& n) {
   Grid grid = grid_at(n, 1, 2, n.int_of("axis", 1));
   grid.block = n.int_of("block_size", 0);
-  if (n.rank(grid.scale) == 1 && n.shape(grid.scale)[0] != 1)
+  if (n.rank(grid.scale) == 1 && n.dim(grid.scale, 0) != 1)
     grid.axis = n.axis(grid.axis, n.rank(n.in(0)));
   n.out(dequantized(n, n.in(0), grid));
 }
@@ -178,7 +180,7 @@ void qlinear_conv(OnnxNode& n) {
   Edge bias;
   if (n.has(8)) {
     Edge scale = n.multiply(n.in(1), n.in(4));
-    if (n.rank(scale) == 1 && n.shape(scale)[0] == 1) scale = n.reshape_to(scale, n.ints({}));
+    if (n.rank(scale) == 1 && n.dim(scale, 0) == 1) scale = n.reshape_to(scale, n.ints({}));
     bias = n.multiply(n.convert(n.in(8), ElementType::f32), scale);
   }
   n.out(quantized(n, convolved(n, x, w, bias), grid_at(n, 6, 7), n.type(n.in(7))));

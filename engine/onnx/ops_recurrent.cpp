@@ -68,20 +68,20 @@ void recurrent(OnnxNode& n) {
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
   if (n.rank(n.in(0)) != 3 || n.rank(n.in(2)) != 3)
     bad_node("inputs and weights have 3 dimensions");
-  const int64_t hidden = n.shape(n.in(2))[2];
+  const int64_t hidden = n.dim(n.in(2), 2);
   const bool batch_first = n.int_of("layout", 0) != 0;
   if (lstm && n.has(7)) {
     const Tensor peepholes = n.known(n.in(7));
     const std::vector<float> values =
         peepholes.empty() ? std::vector<float>{1} : peepholes.to_floats();
     if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }))
-      unsupported_node("peepholes are not supported");
+      return onnx_lstm_with_peepholes(n);
   }
   if (lstm && n.int_of("input_forget", 0)) unsupported_node("input_forget=1 is not supported");
   const bool reset_after = n.type() == "GRU" && n.int_of("linear_before_reset", 0) != 0;
 
   const Edge x = batch_first ? n.in(0) : n.transpose(n.in(0), {1, 0, 2});
-  const int64_t batch = n.shape(x)[0], time = n.shape(x)[1];
+  const int64_t batch = n.dim(x, 0), time = n.dim(x, 1);
   const auto state = [&](size_t i) {
     if (!n.has(i)) {
       // As many rows as the input has, whatever the batch.

@@ -71,7 +71,7 @@ void over_axis(OnnxNode& n, Work&& work) {
   if (n.opset() >= 13) return n.out(work(x, n.axis(n.int_of("axis", -1), rank)));
   const int64_t axis = n.axis(n.int_of("axis", 1), rank);
   bool alone = true;
-  for (int64_t d = axis + 1; d < rank; ++d) alone &= n.shape(x)[static_cast<size_t>(d)] == 1;
+  for (int64_t d = axis + 1; d < rank; ++d) alone &= n.dim(x, d) == 1;
   if (alone) return n.out(work(x, axis));
   std::vector<int64_t> joined(static_cast<size_t>(axis), 0);
   joined.push_back(-1);
@@ -80,6 +80,7 @@ void over_axis(OnnxNode& n, Work&& work) {
 
 void softmax(OnnxNode& n) {
   over_axis(n, [&](const Edge& x, int64_t axis) {
+    if (n.opset() >= 13) axis = n.int_of("axis", -1);  // as it is stated, from the end mostly
     return n.op(n.type() == "LogSoftmax" ? "LogSoftmax" : "SoftMax",
                 n.type() == "LogSoftmax" ? 5 : 8, {x}, {{"axis", std::to_string(axis)}});
   });
@@ -99,7 +100,7 @@ Edge index_of_best(OnnxNode& n, const Edge& x, int64_t axis, bool largest) {
 void hardmax(OnnxNode& n) {
   over_axis(n, [&](const Edge& x, int64_t axis) {
     const Edge best = index_of_best(n, x, axis, true);
-    const int64_t size = n.shape(x)[static_cast<size_t>(axis)];
+    const int64_t size = n.dim(x, axis);
     std::vector<int64_t> numbers(static_cast<size_t>(size));
     std::iota(numbers.begin(), numbers.end(), int64_t{0});
     const Edge places = n.along(n.ints(numbers), axis, n.rank(x));
@@ -111,7 +112,7 @@ void arg_best(OnnxNode& n) {
   Edge x = n.in(0);
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x));
   const bool last = n.int_of("select_last_index", 0) != 0;
-  const int64_t size = n.shape(x)[static_cast<size_t>(axis)];
+  const int64_t size = n.dim(x, axis);
   if (last) x = n.slice(x, axis, -1, std::numeric_limits<int64_t>::min(), -1);
   Edge index = index_of_best(n, x, axis, n.type() == "ArgMax");
   if (last) index = n.subtract(n.integer(size - 1), index);
@@ -122,9 +123,8 @@ void top_k(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t axis = n.axis(n.int_of("axis", -1), n.rank(x));
   const int64_t k = n.opset() < 10 ? n.int_of("k") : n.need_int(n.in(1), "k");
-  if (k < 0 || k > n.shape(x)[static_cast<size_t>(axis)])
-    bad_node("k is " + std::to_string(k) + " for " +
-             std::to_string(n.shape(x)[static_cast<size_t>(axis)]) + " values");
+  if (k < 0 || k > n.dim(x, axis))
+    bad_node("k is " + std::to_string(k) + " for " + std::to_string(n.dim(x, axis)) + " values");
   const Edge top = n.op("TopK", 11, {x, n.integer(k)},
                         {{"axis", std::to_string(axis)},
                          {"mode", n.int_of("largest", 1) ? "max" : "min"},
@@ -145,7 +145,7 @@ void cum_sum(OnnxNode& n) {
 void cum_prod(OnnxNode& n) {
   Edge x = n.in(0);
   const int64_t axis = n.axis(n.need_int(n.in(1), "the axis"), n.rank(x));
-  const int64_t size = n.shape(x)[static_cast<size_t>(axis)];
+  const int64_t size = n.dim(x, axis);
   const bool reverse = n.int_of("reverse", 0) != 0;
   const auto shifted = [&](const Edge& e, int64_t by) {  // ones come in at the begin
     Shape ones = n.shape(e);

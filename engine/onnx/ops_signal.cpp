@@ -4,6 +4,7 @@
 
 #include "engine/onnx/op_table.h"
 #include "kernels/expand.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -31,8 +32,8 @@ void window(OnnxNode& n) {
 // Real values get an imaginary part of 0.
 Edge complex(OnnxNode& n, const Edge& x) {
   const int64_t last = n.rank(x) - 1;
-  if (n.shape(x).back() == 2) return x;
-  if (n.shape(x).back() != 1) bad_node("the last dimension is neither 1 (real) nor 2 (complex)");
+  if (n.dim(x, -1) == 2) return x;
+  if (n.dim(x, -1) != 1) bad_node("the last dimension is neither 1 (real) nor 2 (complex)");
   return n.concat({x, n.multiply(x, n.number(0))}, last);
 }
 
@@ -49,7 +50,7 @@ void dft(OnnxNode& n) {
   if (n.has(1)) inputs.push_back(n.ints({n.need_int(n.in(1), "the length")}));
   if (one_sided && inverse) return n.out(n.unsqueeze(n.op("IRDFT", 9, inputs), {rank - 1}));
   const Edge y = n.op(inverse ? "IDFT" : "DFT", 7, inputs);
-  const int64_t size = n.shape(y)[static_cast<size_t>(axis)];
+  const int64_t size = n.dim(y, axis);
   n.out(one_sided ? n.slice(y, axis, 0, size / 2 + 1) : y);
 }
 
@@ -57,17 +58,17 @@ void dft(OnnxNode& n) {
 void stft(OnnxNode& n) {
   Edge x = n.in(0);
   const int64_t step = n.need_int(n.in(1), "the step");
-  const bool real = n.rank(x) == 2 || n.shape(x).back() == 1;
+  const bool real = n.rank(x) == 2 || n.dim(x, -1) == 1;
   int64_t length = 0;
   if (n.has(3))
     length = n.need_int(n.in(3), "the frame's length");
   else if (n.has(2))
-    length = n.shape(n.in(2))[0];
+    length = n.dim(n.in(2), 0);
   if (step < 1 || length < 1) bad_node("a step or frame is empty");
   if (n.rank(x) == 2) x = n.unsqueeze(x, {2});
-  const int64_t samples = n.shape(x)[1], frames = (samples - length) / step + 1;
+  const int64_t samples = n.dim(x, 1), frames = (samples - length) / step + 1;
   if (samples < length) bad_node("the frame is longer than the signal");
-  std::vector<int64_t> places = index_list(frames * length);
+  std::vector<int64_t> places = index_list(checked_product(frames, length));
   for (int64_t f = 0; f < frames; ++f)
     for (int64_t i = 0; i < length; ++i) places[static_cast<size_t>(f * length + i)] = f * step + i;
   const Edge at = n.reshape_to(n.ints(places), n.ints({frames, length}));
@@ -85,7 +86,11 @@ void mel_weight_matrix(OnnxNode& n) {
                 rate = n.need_int(n.in(2), "the sample rate");
   const double low = double{n.need_float(n.in(3), "the lower edge")},
                high = double{n.need_float(n.in(4), "the upper edge")};
-  if (bins < 1 || length < 1 || rate < 1) bad_node("a size is not above 0");
+  constexpr int64_t kMost = 1 << 24;
+  for (const int64_t size : {bins, length, rate})
+    if (size < 1 || size > kMost) bad_node("the size " + std::to_string(size) + " is out of range");
+  if (!(low >= 0 && low <= kMost && high >= 0 && high <= kMost))
+    bad_node("an edge is out of range");
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
   std::vector<int64_t> edges = index_list(bins + 2);

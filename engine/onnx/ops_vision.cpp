@@ -7,6 +7,7 @@
 #include "engine/onnx/op_table.h"
 #include "engine/onnx/windows.h"
 #include "kernels/expand.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -53,17 +54,28 @@ void conv_integer(OnnxNode& n) {
   n.out(n.convert(convolved(n, x, w, {}), ElementType::i32));
 }
 
+// So that sums and products of two are within 64 bits.
+void check_sizes(const std::vector<int64_t>& sizes) {
+  for (const int64_t size : sizes)
+    if (size < 0 || size > std::numeric_limits<int32_t>::max())
+      bad_node("the size " + std::to_string(size) + " is out of range");
+}
+
 void conv_transpose(OnnxNode& n) {
   const Edge x = n.in(0);
+  if (n.rank(x) < 3) bad_node("needs pictures or signals, not " + to_string(n.shape(x)));
   Edge w = n.in(1);
   const auto spatial = static_cast<size_t>(n.rank(x) - 2);
   const int64_t group = n.int_of("group", 1);
   Window window = window_of(n, x, kernel_of(n, w, spatial));
   std::vector<int64_t> more = n.ints_of("output_padding", std::vector<int64_t>(spatial, 0));
   if (more.size() != spatial) bad_node("output_padding must list " + std::to_string(spatial));
+  check_sizes(more);
   const std::vector<int64_t> wanted = n.ints_of("output_shape", std::vector<int64_t>{});
   if (!wanted.empty() && wanted.size() < spatial)
     bad_node("output_shape must list " + std::to_string(spatial));
+  check_sizes(wanted);
+  check_sizes({n.shape(x).begin() + 2, n.shape(x).end()});
   for (size_t i = 0; i < spatial; ++i) {
     const int64_t size = n.shape(x)[2 + i], stride = window.strides[i],
                   extent = (window.kernel[i] - 1) * window.dilations[i] + 1,
@@ -107,10 +119,12 @@ void deform_conv(OnnxNode& n) {
 
 // ---- pooling ------------------------------------------------------------------------------------
 
+bool rounds_up(const OnnxNode& n) { return n.int_of("ceil_mode", 0) != 0; }
+
 AttributePairs pooling(OnnxNode& n, const Window& window) {
   AttributePairs attributes = window.attributes();
   attributes.emplace_back("kernel", text_of(window.kernel));
-  attributes.emplace_back("rounding_type", n.int_of("ceil_mode", 0) ? "ceil_torch" : "floor");
+  attributes.emplace_back("rounding_type", rounds_up(n) ? "ceil_torch" : "floor");
   return attributes;
 }
 
@@ -122,7 +136,7 @@ void average_pool(OnnxNode& n) {
   const Edge x = n.in(0);
   AttributePairs attributes = pooling(n, pool_window(n, x));
   attributes.emplace_back("exclude-pad", text_of(n.int_of("count_include_pad", 0) == 0));
-  n.out(n.op("AvgPool", 14, {x}, attributes));
+  n.out(n.op("AvgPool", rounds_up(n) ? 14 : 1, {x}, attributes));
 }
 
 void max_pool(OnnxNode& n) {
@@ -134,10 +148,10 @@ void max_pool(OnnxNode& n) {
     if (n.wants(1)) unsupported_node("indices of integers are not supported");
     return n.out(n.convert(y, n.type(x)));
   }
-  if (!n.wants(1)) return n.out(n.op("MaxPool", 1, {x}, attributes));
   attributes.emplace_back("axis", "0");
   attributes.emplace_back("index_element_type", "i64");
-  const Edge y = n.op("MaxPool", 14, {x}, attributes, 2);
+  const Edge y = n.op("MaxPool", rounds_up(n) ? 14 : 8, {x}, attributes, 2);
+  if (!n.wants(1)) return n.out(y);
   Edge indices = port(y, 1);
   if (n.int_of("storage_order", 0)) {  // indices that count the last two dimensions by columns
     const Shape& shape = n.shape(x);
@@ -233,8 +247,8 @@ void roi_align(OnnxNode& n) {
                                             n.opset() < 16 ? "output_half_pixel" : "half_pixel");
   if (transform != "half_pixel" && transform != "output_half_pixel")
     bad_node("coordinate_transformation_mode=\"" + printable(transform) + "\"");
-  // The largest of weighted pixels there, of their sums here.
-  if (mode == "max") unsupported_node("mode=\"max\" is not supported");
+  // The largest of weighted pixels; the engine's own operation knows that of their sums.
+  if (mode == "max") return onnx_roi_align_largest(n, transform == "half_pixel");
   n.out(n.op("ROIAlign", 9, {n.in(0), n.in(1), n.in(2)},
              {{"pooled_h", std::to_string(n.int_of("output_height", 1))},
               {"pooled_w", std::to_string(n.int_of("output_width", 1))},
@@ -274,9 +288,49 @@ void non_max_suppression(OnnxNode& n) {
              3));
 }
 
+// The plug-in node of TensorRT that exporters of detectors end with: boxes [N,B,4], scores [N,B,C].
+void efficient_nms(OnnxNode& n) {
+  Edge boxes = n.in(0), scores = n.in(1);
+  if (n.rank(boxes) == 4) boxes = n.squeeze(boxes, {2});
+  if (n.dim(boxes, -1) != 4 || n.rank(boxes) != 3 || n.rank(scores) != 3)
+    bad_node("needs boxes [N,B,4] and scores [N,B,C]");
+  if (n.dim(boxes, 0) != 1) unsupported_node("a batch of more than one image is not supported");
+  if (n.int_of("class_agnostic", 0)) unsupported_node("class_agnostic=1 is not supported");
+  if (n.int_of("score_activation", 0)) scores = n.op("Sigmoid", 1, {scores});
+  if (n.int_of("box_coding", 0)) {  // centre and size
+    const Edge centre = n.slice(boxes, 2, 0, 2),
+               half = n.multiply(n.slice(boxes, 2, 2, 4), n.number(0.5f));
+    boxes = n.concat({n.subtract(centre, half), n.add(centre, half)}, 2);
+  }
+  const int64_t most = n.int_of("max_output_boxes", 100);
+  if (most < 1 || most > n.dim(boxes, 1) * std::max<int64_t>(n.dim(scores, 2), 1))
+    unsupported_node("max_output_boxes=" + std::to_string(most) + " is not supported here");
+  const Edge rows =
+      n.op("MulticlassNms", 8, {boxes, n.transpose(scores, {0, 2, 1})},
+           {{"sort_result_type", "score"},
+            {"sort_result_across_batch", "false"},
+            {"output_type", "i32"},
+            {"iou_threshold", text_of(double{n.float_of("iou_threshold", 0.5f)})},
+            {"score_threshold", text_of(double{n.float_of("score_threshold", 0.25f)})},
+            {"nms_top_k", "-1"},
+            {"keep_top_k", std::to_string(most)},
+            {"background_class", std::to_string(n.int_of("background_class", -1))},
+            {"normalized", "true"},
+            {"nms_eta", "1"}},
+           3);  // [rows, 6]: class, score, corners; indices; how many
+  const auto column = [&](int64_t first, int64_t end) {
+    return n.unsqueeze(n.slice(rows, 1, first, end), {0});
+  };
+  n.out(0, n.unsqueeze(port(rows, 2), {1}));
+  n.out(1, column(2, 6));
+  n.out(2, n.squeeze(column(1, 2), {2}));
+  n.out(3, n.convert(n.squeeze(column(0, 1), {2}), ElementType::i32));
+}
+
 // ---- grids --------------------------------------------------------------------------------------
 
 void grid_sample(OnnxNode& n) {
+  if (n.rank(n.in(0)) == 5) return onnx_grid_sample_volumes(n);
   std::string mode = n.string_of("mode", "linear");
   if (mode == "linear") mode = "bilinear";
   if (mode == "cubic") mode = "bicubic";
@@ -292,8 +346,9 @@ void affine_grid(OnnxNode& n) {
   if (size.size() != 4 && size.size() != 5) bad_node("the size must be of 4 or 5 dimensions");
   const bool corners = n.int_of("align_corners", 0) != 0;
   const size_t dims = size.size() - 2;
-  int64_t places = 1;
-  for (size_t d = 0; d < dims; ++d) places *= size[2 + d];
+  for (const int64_t d : size)
+    if (d < 1) bad_node("a size is not above 0");
+  const int64_t places = checked_count(Shape(size.begin() + 2, size.end()));
   Tensor base = table({places, static_cast<int64_t>(dims) + 1});
   auto* to = base.mutable_data<float>();
   for (int64_t p = 0; p < places; ++p) {
@@ -337,6 +392,8 @@ std::vector<OnnxOp> onnx_vision_ops() {
           {"Resize", onnx_resize},
           {"RoiAlign", roi_align},
           {"Upsample", onnx_upsample},
+          {"EfficientNMS_TRT", efficient_nms},
+          {"EfficientNMS_TRT", efficient_nms, kTensorRt},
           {"FusedConv", fused_conv, kMicrosoft},
           {"GridSample", grid_sample, kMicrosoft}};
 }

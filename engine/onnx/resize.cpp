@@ -205,7 +205,7 @@ std::vector<ResizedAxis> by_scales(const OnnxNode& n, const Edge& x,
              " axes");
   std::vector<ResizedAxis> list;
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t in = n.shape(x)[static_cast<size_t>(axes[i])];
+    const int64_t in = n.dim(x, axes[i]);
     const double size = std::floor(static_cast<double>(static_cast<float>(in) * scales[i]));
     if (!(size >= 0 && size < 1e9)) bad_node("a scale is " + text_of(double{scales[i]}));
     list.push_back({axes[i], in, static_cast<int64_t>(size), double{scales[i]}});
@@ -220,7 +220,7 @@ std::vector<ResizedAxis> by_sizes(const OnnxNode& n, const Edge& x,
   std::vector<ResizedAxis> list;
   double common = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t in = std::max<int64_t>(n.shape(x)[static_cast<size_t>(axes[i])], 1);
+    const int64_t in = std::max<int64_t>(n.dim(x, axes[i]), 1);
     list.push_back(
         {axes[i], in, sizes[i], static_cast<double>(sizes[i]) / static_cast<double>(in)});
     const double scale = list.back().scale;

@@ -71,8 +71,56 @@ void GraphReader::read_if(OnnxNode& node) {
   for (size_t i = 0; i < node.output_count(); ++i) node.out(i, port(first, static_cast<int>(i)));
 }
 
-// Body: iteration, condition, states -> condition, states, what is put together.
+constexpr int64_t kMostWrittenOut = 256;  // iterations
+
+// A loop that is known to run a known number of times, with its iterations in place: shapes and
+// indices in its body may then differ from one to the next. False where something is not known.
+bool GraphReader::write_out_loop(OnnxNode& node) {
+  const onnx::GraphProto& graph = body_of(node, "body");
+  const size_t states = node.input_count() < 2 ? 0 : node.input_count() - 2;
+  const auto is_true = [&](const Edge& e) {
+    const auto known = node.known_ints(e);
+    return known && known->size() == 1 ? std::optional(known->front() != 0) : std::nullopt;
+  };
+  const auto trips = node.has(0) ? node.known_ints(node.in(0)) : std::nullopt;
+  if (!trips || trips->size() != 1 || trips->front() < 1 || trips->front() > kMostWrittenOut)
+    return false;
+  if (node.has(1) && !is_true(node.in(1)).value_or(false)) return false;
+  std::vector<Edge> values;
+  for (size_t i = 0; i < states; ++i) values.push_back(node.in(2 + i));
+  std::vector<std::vector<Edge>> parts(static_cast<size_t>(graph.output_size()) - states - 1);
+  for (int64_t trip = 0; trip < trips->front(); ++trip) {
+    GraphReader reader(writer_, tensors_, functions_, this);
+    const auto name = [&](size_t i) { return graph.input(static_cast<int>(i)).name(); };
+    reader.define(name(0), node.constant(scalar(ElementType::i64, trip)));
+    reader.define(name(1), node.constant(scalar(ElementType::boolean, 1)));
+    for (size_t i = 0; i < states; ++i) reader.define(name(2 + i), values[i]);
+    reader.read(graph);
+    const auto output = [&](size_t i) {
+      return reader.edge(graph.output(static_cast<int>(i)).name());
+    };
+    for (size_t i = 0; i < states; ++i) values[i] = output(1 + i);
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i].push_back(node.unsqueeze(output(1 + states + i), {0}));
+    const auto goes_on = is_true(output(0));
+    if (!goes_on) return false;
+    if (!*goes_on) break;
+  }
+  for (size_t i = 0; i < states; ++i) node.out(i, values[i]);
+  for (size_t i = 0; i < parts.size(); ++i) node.out(states + i, node.concat(parts[i], 0));
+  return true;
+}
+
 void GraphReader::read_loop(OnnxNode& node) {
+  try {
+    read_loop_as_operation(node);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported || !write_out_loop(node)) throw;
+  }
+}
+
+// Body: iteration, condition, states -> condition, states, what is put together.
+void GraphReader::read_loop_as_operation(OnnxNode& node) {
   const onnx::GraphProto& graph = body_of(node, "body");
   const size_t states = node.input_count() < 2 ? 0 : node.input_count() - 2;
   expect(graph.input_size(), states + 2, "inputs");
@@ -124,16 +172,41 @@ void GraphReader::read_loop(OnnxNode& node) {
   for (size_t i = 0; i < node.output_count(); ++i) node.out(i, port(first, static_cast<int>(i)));
 }
 
-// Body: states, parts of the inputs -> states, what is put together. Before opset 9 all of them
-// have a batch in front.
+constexpr int64_t kMostScanned = 64;  // images of the first version
+
+// Before opset 9 everything has a batch in front, and an input before all others lists lengths.
 void GraphReader::read_scan(OnnxNode& node) {
-  if (node.opset() < 9) unsupported_node("the first version, with a batch, is not supported");
+  std::vector<Edge> inputs;
+  if (node.opset() >= 9) {
+    for (size_t i = 0; i < node.input_count(); ++i) inputs.push_back(node.in(i));
+    const std::vector<Edge> outputs = scan(node, inputs);
+    for (size_t i = 0; i < node.output_count(); ++i) node.out(i, outputs[i]);
+    return;
+  }
+  if (node.has(0)) unsupported_node("lengths of the sequences (input 0) are not supported");
+  if (node.input_count() < 2) bad_node("has no inputs to scan");
+  const int64_t batch = node.dim(node.in(1), 0);
+  if (batch < 1 || batch > kMostScanned)
+    unsupported_node("a batch of " + std::to_string(batch) + " is not supported");
+  std::vector<std::vector<Edge>> images(node.output_count());
+  for (int64_t b = 0; b < batch; ++b) {
+    inputs.clear();
+    for (size_t i = 1; i < node.input_count(); ++i)
+      inputs.push_back(node.squeeze(node.slice(node.in(i), 0, b, b + 1), {0}));
+    const std::vector<Edge> outputs = scan(node, inputs);
+    for (size_t i = 0; i < images.size(); ++i) images[i].push_back(node.unsqueeze(outputs[i], {0}));
+  }
+  for (size_t i = 0; i < images.size(); ++i) node.out(i, node.concat(images[i], 0));
+}
+
+// Body: states, parts of the inputs -> states, what is put together.
+std::vector<Edge> GraphReader::scan(OnnxNode& node, const std::vector<Edge>& scanned_inputs) {
   const onnx::GraphProto& graph = body_of(node, "body");
   const int64_t scanned = node.int_of("num_scan_inputs");
-  if (scanned < 1 || static_cast<size_t>(scanned) > node.input_count())
+  if (scanned < 1 || static_cast<size_t>(scanned) > scanned_inputs.size())
     bad_node("num_scan_inputs is " + std::to_string(scanned));
-  const auto parts_in = static_cast<size_t>(scanned), states = node.input_count() - parts_in;
-  expect(graph.input_size(), node.input_count(), "inputs");
+  const auto parts_in = static_cast<size_t>(scanned), states = scanned_inputs.size() - parts_in;
+  expect(graph.input_size(), scanned_inputs.size(), "inputs");
   if (static_cast<size_t>(graph.output_size()) < states)
     bad_node("its body has fewer outputs than states");
   const size_t parts_out = static_cast<size_t>(graph.output_size()) - states;
@@ -143,8 +216,11 @@ void GraphReader::read_scan(OnnxNode& node) {
       bad_node(std::string("attribute ") + attribute + " must list " + std::to_string(size));
     return values;
   };
+  if (node.output_count() > states + parts_out) bad_node("has more outputs than its body");
   const std::vector<int64_t> in_axes = list("scan_input_axes", parts_in),
-                             in_back = list("scan_input_directions", parts_in),
+                             in_back =
+                                 list(node.opset() < 9 ? "directions" : "scan_input_directions",
+                                      parts_in),
                              out_axes = list("scan_output_axes", parts_out),
                              out_back = list("scan_output_directions", parts_out);
   const auto sliced = [](Body::Port port, int64_t axis, bool back) {
@@ -161,9 +237,9 @@ void GraphReader::read_scan(OnnxNode& node) {
   GraphReader reader(writer, tensors_, functions_, this);
   std::vector<Edge> inputs;
   std::vector<Body::Port> in_ports, out_ports;
-  for (size_t i = 0; i < node.input_count(); ++i) {
+  for (size_t i = 0; i < scanned_inputs.size(); ++i) {
     const std::string& name = graph.input(static_cast<int>(i)).name();
-    const Edge outer = node.in(i);
+    const Edge outer = scanned_inputs[i];
     inputs.push_back(outer);
     Shape shape = node.shape(outer);
     if (i < states) {
@@ -201,7 +277,10 @@ void GraphReader::read_scan(OnnxNode& node) {
   tie_captured(reader, *body, inputs);
   const Edge first =
       node.op("TensorIterator", 1, inputs, {}, states + parts_out, {std::move(body)});
-  for (size_t i = 0; i < node.output_count(); ++i) node.out(i, port(first, static_cast<int>(i)));
+  std::vector<Edge> outputs;
+  for (size_t i = 0; i < states + parts_out; ++i)
+    outputs.push_back(port(first, static_cast<int>(i)));
+  return outputs;
 }
 
 }  // namespace clinfer

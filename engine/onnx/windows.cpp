@@ -2,6 +2,7 @@
 #include "engine/onnx/windows.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace clinfer {
 
@@ -19,7 +20,7 @@ std::vector<int64_t> numbers(const OnnxNode& n, const char* name, size_t count, 
     bad_node(std::string("attribute ") + name + " lists " + std::to_string(values.size()) +
              " numbers, not " + std::to_string(count));
   for (int64_t value : values)
-    if (value < otherwise)
+    if (value < otherwise || value > std::numeric_limits<int32_t>::max())
       bad_node(std::string("attribute ") + name + " has the number " + std::to_string(value));
   return values;
 }
@@ -57,7 +58,7 @@ Window window_of(const OnnxNode& n, const Edge& x, std::vector<int64_t> kernel) 
 
 std::vector<int64_t> kernel_of(const OnnxNode& n, const Edge& weights, size_t spatial) {
   const Shape& shape = n.shape(weights);
-  if (shape.size() != spatial + 2)
+  if (shape.size() < 3 || shape.size() != spatial + 2)
     bad_node("the weights " + to_string(shape) + " do not fit the input");
   const std::vector<int64_t> own(shape.begin() + 2, shape.end());
   if (n.ints_of("kernel_shape", own) != own)
@@ -67,7 +68,7 @@ std::vector<int64_t> kernel_of(const OnnxNode& n, const Edge& weights, size_t sp
 
 Edge grouped(OnnxNode& n, const Edge& weights, int64_t group) {
   Shape shape = n.shape(weights);
-  if (group < 1 || shape[0] % group != 0)
+  if (group < 1 || n.dim(weights, 0) % group != 0)
     bad_node("weights " + to_string(shape) + " do not make " + std::to_string(group) + " groups");
   shape[0] /= group;
   shape.insert(shape.begin(), group);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what the READMEs say against the project: `readme.py ROOT OP_TABLE_PROGRAM [--update]`.
+"""Checks what the READMEs say against the project: `readme.py ROOT OP_TABLE_PROGRAM [ONNX_PLANS_PROGRAM] [--update]`.
 
 The tables of operations are the registry's (--update writes them), each link to a file leads somewhere.
 """
@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 
-BEGIN, END = "<!-- operations: written by `ninja update-readme` -->\n", "<!-- end of operations -->\n"
-TABLES = {"README.md": [], "kernels/README.md": ["host"]}  # page -> what to ask the program for
+MARKS = ["<!-- operations: written by `ninja update-readme` -->\n", "<!-- end of operations -->\n"]
+ONNX_MARKS = ["<!-- onnx operations: written by `ninja update-readme` -->\n", "<!-- end of onnx operations -->\n"]
 
 
 def links(text):
@@ -20,24 +20,27 @@ def links(text):
 
 def main():
     root = pathlib.Path(sys.argv[1])
+    programs = [word for word in sys.argv[2:] if word != "--update"]
+    tables = [("README.md", MARKS, programs[:1]), ("kernels/README.md", MARKS, [programs[0], "host"])]
+    tables += [("README.md", ONNX_MARKS, [programs[1], "--operations"])] if len(programs) > 1 else []  # built with ONNX
     findings, rows = [], 0
-    for name, words in TABLES.items():
-        registry = subprocess.run([sys.argv[2], *words], check=False, capture_output=True, text=True)
+    for name, (begin, end), command in tables:
+        registry = subprocess.run(command, check=False, capture_output=True, text=True)
         table = registry.stdout
-        rows += table.count("\n") - 2
+        rows += max(table.count("\n") - 2, 1)
         page = root / name
         text = page.read_text()
         if registry.returncode != 0:
             findings.append(f"kernels/: {registry.stderr.strip() or registry.returncode}")
-        if text.count(BEGIN) != 1 or text.count(END) != 1:
+        if text.count(begin) != 1 or text.count(end) != 1:
             findings.append(f"{name}: the marks around the table of operations are not there once each")
             continue
-        before, rest = text.split(BEGIN)
-        stated, after = rest.split(END)
+        before, rest = text.split(begin)
+        stated, after = rest.split(end)
         if stated == table:
             continue
         if "--update" in sys.argv:
-            page.write_text(before + BEGIN + table + END + after)
+            page.write_text(before + begin + table + end + after)
         else:
             findings.append(f"{name}: the table of operations is not the registry's; run `ninja update-readme`")
     checked = 0

@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "engine/graph/evaluate.h"
-#include "engine/onnx/op_table.h"
 #include "tests/engine/onnx/onnx_builder.h"
 
 namespace clinfer {
@@ -57,6 +56,12 @@ OnnxBuilder perceptron(int64_t batch = 1) {
   return b;
 }
 
+void say(OnnxBuilder& b, const std::string& key, const std::string& value) {
+  auto* prop = b.model().add_metadata_props();
+  prop->set_key(key);
+  prop->set_value(value);
+}
+
 // GStreamer, JSON and drawings take UTF-8 only.
 TEST(OnnxReader, MakesTextValidUtf8) {
   OnnxBuilder b;
@@ -82,7 +87,9 @@ TEST(OnnxReader, AnOpenBatchIsOneAndSaysSo) {
   const OnnxModel model = perceptron(-1).read();
   EXPECT_EQ(model.graph->parameters[0]->shape(), (Shape{1, 2}));
   ASSERT_EQ(model.notes.size(), 1u);
-  EXPECT_NE(model.notes[0].find("taken as 1"), std::string::npos) << model.notes[0];
+  EXPECT_NE(model.notes[0].find("the open batch is 1 unless batch-size (--batch)"),
+            std::string::npos)
+      << model.notes[0];
   const OnnxModel three = perceptron(-1).read(named("x", {3, 2}));
   EXPECT_EQ(three.graph->results[0]->inputs[0].node->shape(), (Shape{3, 2}));
 }
@@ -311,6 +318,24 @@ TEST(OnnxReader, ExternalDataOfAModelInMemoryAreRefused) {
 
 // ---- on a device --------------------------------------------------------------------------------
 
+// What was chosen for the user reaches the user.
+TEST(OnnxReader, ModelsTellWhatWasChosen) {
+  const fs::path path =
+      fs::path(::testing::TempDir()) / ("open_" + std::to_string(getpid()) + ".ONNX");
+  OnnxBuilder b;
+  b.input("x", {-1, 3, -1, -1});
+  b.node("Relu", {"x"}, {"y"});
+  b.output("y");
+  say(b, "imgsz", "[32, 64]");
+  std::ofstream(path, std::ios::binary) << b.bytes();
+  const auto notes = Model::read(path.string())->notes();
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_NE(notes[0].find("taken as 64x32"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("reshape=WIDTHxHEIGHT"), std::string::npos) << notes[0];
+  EXPECT_NE(notes[1].find("batch-size"), std::string::npos) << notes[1];
+  fs::remove(path);
+}
+
 TEST(OnnxReader, RunsOnADeviceWithAnyBatch) {
   const fs::path path =
       fs::path(::testing::TempDir()) / ("perceptron_" + std::to_string(getpid()) + ".onnx");
@@ -459,46 +484,57 @@ TEST(OnnxReader, QuantizeAndDequantizeAreOneFakeQuantize) {
   EXPECT_EQ(results[1].to_floats(), (std::vector<float>{129, 0}));
 }
 
-// ---- documentation ------------------------------------------------------------------------------
+// ---- metadata -----------------------------------------------------------------------------------
 
-TEST(OnnxReader, ReadmeListsTheOperations) {
-  std::ifstream file(CLINFER_SOURCE_DIR "/README.md");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const size_t begin = text.find("<!-- onnx operations"),
-               end = text.find("<!-- end of onnx operations");
-  ASSERT_NE(begin, std::string::npos);
-  ASSERT_NE(end, std::string::npos);
-  std::string own, others;
-  for (const OnnxOp* op : onnx_ops()) {
-    std::string& list = op->domain.empty() ? own : others;
-    list += (list.empty() ? "" : ", ") + std::string(op->type);
-  }
-  EXPECT_NE(text.substr(begin, end - begin)
-                .find(own + "; If, Loop, Scan; of `com.microsoft`: " + others + "\n"),
-            std::string::npos)
-      << own << "; If, Loop, Scan; of `com.microsoft`: " << others;
+// As OpenVINO's training extensions write them for OpenMMLab's models: the path's parts with spaces.
+TEST(OnnxReader, ModelInfoMayStandInTheMetadata) {
+  OnnxBuilder b = perceptron();
+  say(b, "model_info model_type", "ssd");
+  say(b, "model_info labels", "cat dog");
+  say(b, "model_info/mean_values", "123.675 116.28 103.53");
+  say(b, "classes", "['other', 'names']");
+  const auto info = b.read().rt_info;
+  EXPECT_EQ(info.at("model_info/model_type"), "ssd");
+  EXPECT_EQ(info.at("model_info/labels"), "cat dog");
+  EXPECT_EQ(info.at("model_info/mean_values"), "123.675 116.28 103.53");
 }
 
-// ---- metadata -----------------------------------------------------------------------------------
+TEST(OnnxReader, NamesOfClassesInTheMetadataAreLabels) {
+  for (const char* key : {"names", "classes", "CLASSES", "class_names", "labels"}) {
+    OnnxBuilder b = perceptron();
+    say(b, key, R"(["fire truck", "bus"])");
+    EXPECT_EQ(b.read().rt_info.at("model_info/labels"), "fire_truck bus") << key;
+  }
+  OnnxBuilder other = perceptron();
+  say(other, "classes", "80");
+  EXPECT_FALSE(other.read().rt_info.contains("model_info/labels"));
+}
 
 TEST(OnnxReader, UltralyticsMetadataAreModelInfo) {
   OnnxBuilder b = perceptron();
-  for (const auto& [key, value] :
-       {std::pair{"task", "detect"}, std::pair{"stride", "32"}, std::pair{"imgsz", "[640, 640]"},
-        std::pair{"names", "{0: 'person', 1: \"driver's seat\"}"}}) {
-    auto* prop = b.model().add_metadata_props();
-    prop->set_key(key);
-    prop->set_value(value);
-  }
+  say(b, "task", "detect");
+  say(b, "stride", "32");
+  say(b, "imgsz", "[640, 640]");
+  say(b, "names", "{0: 'person', 1: \"driver's seat\"}");
   const auto info = b.read().rt_info;
   EXPECT_EQ(info.at("model_info/model_type"), "YOLO");
   EXPECT_EQ(info.at("model_info/labels"), "person driver's_seat");
   EXPECT_EQ(info.at("model_info/resize_type"), "fit_to_window_letterbox");
   EXPECT_EQ(info.at("metadata_props/task"), "detect");
+  // The task settles how the picture is fitted.
+  for (const auto& [task, head, fit] : {std::tuple{"classify", "Classify", "crop"},
+                                        {"detect", "RTDETRDecoder", "standard"},
+                                        {"pose", "Pose", "fit_to_window_letterbox"}}) {
+    OnnxBuilder other = perceptron();
+    say(other, "task", task);
+    say(other, "stride", "32");
+    say(other, "head", head);
+    say(other, "kpt_shape", "[17, 3]");
+    EXPECT_EQ(other.read().rt_info.at("model_info/resize_type"), fit) << task;
+    EXPECT_EQ(other.read().rt_info.at("model_info/kpt_shape"), "[17, 3]");
+  }
   OnnxBuilder plain = perceptron();
-  auto* prop = plain.model().add_metadata_props();
-  prop->set_key("task");
-  prop->set_value("anything");
+  say(plain, "task", "anything");
   EXPECT_FALSE(plain.read().rt_info.contains("model_info/model_type"));
 }
 

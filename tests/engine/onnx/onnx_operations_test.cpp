@@ -1,0 +1,256 @@
+// Operations that are written out by steps of their own, against values computed by hand or by
+// ONNX's reference implementation. tests/engine/onnx/backend.py runs ONNX's own cases.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "engine/graph/evaluate.h"
+#include "tests/engine/onnx/onnx_builder.h"
+
+namespace clinfer {
+namespace {
+
+std::vector<float> counted(size_t count, float first = 0) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+Tensor floats(const Shape& shape, const std::vector<float>& values) {
+  return Tensor::of(ElementType::f32, shape, values);
+}
+
+std::vector<Tensor> results(const OnnxBuilder& b, const std::vector<Tensor>& inputs) {
+  const OnnxModel model = b.read();
+  return evaluate_graph(*model.graph, inputs);
+}
+
+void expect_near(const Tensor& got, const std::vector<float>& wanted, float by = 1e-5f) {
+  const std::vector<float> values = got.to_floats();
+  ASSERT_EQ(values.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(values[i], wanted[i], by) << i;
+}
+
+std::string refusal(const OnnxBuilder& b) {
+  try {
+    b.read();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+// A slice whose end is the iteration: no operation with a body can have such shapes.
+TEST(OnnxOperations, LoopsWhoseShapesChangeAreWrittenOut) {
+  OnnxBuilder b;
+  b.input("x", {5});
+  b.initialiser(OnnxBuilder::ints("trips", {}, {5}));
+  b.initialiser(OnnxBuilder::ints("one", {1}, {1}));
+  b.initialiser(OnnxBuilder::ints("zero", {1}, {0}));
+  b.initialiser(OnnxBuilder::floats("start", {1}, {-2}));
+  auto& loop = b.node("Loop", {"trips", "", "start"}, {"last", "all"});
+  onnx::GraphProto& body = graph_of(loop, "body");
+  for (const char* name : {"i", "go", "sum"}) body.add_input()->set_name(name);
+  OnnxBuilder::fill(*body.add_node(), "Add", {"i", "one"}, {"end"});
+  OnnxBuilder::fill(*body.add_node(), "Slice", {"x", "zero", "end"}, {"part"});
+  OnnxBuilder::fill(*body.add_node(), "ReduceSum", {"part", "zero"}, {"more"});
+  OnnxBuilder::fill(*body.add_node(), "Add", {"sum", "more"}, {"next"});
+  OnnxBuilder::fill(*body.add_node(), "Identity", {"go"}, {"on"});
+  for (const char* name : {"on", "next", "next"}) body.add_output()->set_name(name);
+  b.output("last");
+  b.output("all");
+  const auto got = results(b, {floats({5}, {1, 2, 3, 4, 5})});
+  expect_near(got[0], {-2 + 1 + 3 + 6 + 10 + 15});
+  EXPECT_EQ(got[1].shape(), (Shape{5, 1}));
+  expect_near(got[1], {-1, 2, 8, 18, 33});
+}
+
+// The first version of Scan has a batch in front.
+TEST(OnnxOperations, ScanOfOpset8) {
+  OnnxBuilder b(8);
+  b.input("start", {2, 1});
+  b.input("x", {2, 3, 1});
+  auto& scan = b.node("Scan", {"", "start", "x"}, {"last", "all"});
+  set(scan, "num_scan_inputs", 1);
+  onnx::GraphProto& body = graph_of(scan, "body");
+  for (const char* name : {"sum", "next"}) body.add_input()->set_name(name);
+  OnnxBuilder::fill(*body.add_node(), "Add", {"sum", "next"}, {"out"});
+  OnnxBuilder::fill(*body.add_node(), "Identity", {"out"}, {"part"});
+  for (const char* name : {"out", "part"}) body.add_output()->set_name(name);
+  b.output("last");
+  b.output("all");
+  const auto got = results(b, {floats({2, 1}, {0, 100}), floats({2, 3, 1}, counted(6, 1))});
+  expect_near(got[0], {6, 115});
+  EXPECT_EQ(got[1].shape(), (Shape{2, 3, 1}));
+  expect_near(got[1], {1, 3, 6, 104, 109, 115});
+}
+
+TEST(OnnxOperations, RemaindersHaveTheSignOfTheDivisor) {
+  OnnxBuilder b(13);
+  b.input("x", {6});
+  b.input("y", {6});
+  set(b.node("Mod", {"x", "y"}, {"z"}), "fmod", 0);
+  b.output("z");
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto got =
+      results(b, {floats({6}, {5, -5, 5, -5, -3, 3}), floats({6}, {3, 3, -3, -3, inf, inf})});
+  EXPECT_EQ(got[0].to_floats(), (std::vector<float>{2, 1, -1, -2, inf, 3}));
+}
+
+// One step, weights of 0.1: sigmoid and tanh of sums that are easily written down.
+TEST(OnnxOperations, LstmWithPeepholes) {
+  OnnxBuilder b(14);
+  b.input("x", {1, 2, 4});
+  b.initialiser(OnnxBuilder::floats("w", {1, 12, 4}, std::vector<float>(48, 0.1f)));
+  b.initialiser(OnnxBuilder::floats("r", {1, 12, 3}, std::vector<float>(36, 0.1f)));
+  b.initialiser(OnnxBuilder::floats("p", {1, 9}, std::vector<float>(9, 0.1f)));
+  set(b.node("LSTM", {"x", "w", "r", "", "", "", "", "p"}, {"", "h", "c"}), "hidden_size", 3);
+  b.output("h");
+  b.output("c");
+  const auto got = results(b, {floats({1, 2, 4}, counted(8, 1))});
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  std::vector<float> h, c;
+  for (const double sum : {1.0, 2.6}) {  // of a row of x, times 0.1
+    const double cell = sigmoid(sum) * std::tanh(sum);
+    for (int i = 0; i < 3; ++i) {
+      c.push_back(static_cast<float>(cell));
+      h.push_back(static_cast<float>(sigmoid(sum + 0.1 * cell) * std::tanh(cell)));
+    }
+  }
+  expect_near(got[0], h);
+  expect_near(got[1], c);
+}
+
+TEST(OnnxOperations, BlocksOfThreeDimensionsToAnImage) {
+  OnnxBuilder b(18);
+  b.input("x", {1, 4, 3});  // blocks of 1x1x2 of two channels, three of them in a row
+  b.initialiser(OnnxBuilder::ints("size", {3}, {1, 1, 4}));
+  b.initialiser(OnnxBuilder::ints("block", {3}, {1, 1, 2}));
+  b.node("Col2Im", {"x", "size", "block"}, {"y"});
+  b.output("y");
+  const auto got = results(b, {floats({1, 4, 3}, counted(12, 1))});
+  EXPECT_EQ(got[0].shape(), (Shape{1, 2, 1, 1, 4}));
+  expect_near(got[0], {1, 2 + 4, 3 + 5, 6, 7, 8 + 10, 9 + 11, 12});
+}
+
+TEST(OnnxOperations, GridsOverVolumes) {
+  for (const char* mode : {"nearest", "bilinear"}) {
+    OnnxBuilder b(20);
+    b.input("x", {1, 1, 2, 2, 2});
+    b.input("grid", {1, 1, 1, 3, 3});
+    auto& sample = b.node("GridSample", {"x", "grid"}, {"y"});
+    set(sample, "mode", std::string(mode));
+    set(sample, "align_corners", 1);
+    b.output("y");
+    // A corner (x, y, z = 1, -1, 1), the middle, and a place far outside.
+    const auto got = results(b, {floats({1, 1, 2, 2, 2}, counted(8)),
+                                 floats({1, 1, 1, 3, 3}, {1, -1, 1, 0, 0, 0, 9, 9, 9})});
+    EXPECT_EQ(got[0].shape(), (Shape{1, 1, 1, 1, 3}));
+    const bool nearest = std::string(mode) == "nearest";  // halves to the even index, 0
+    expect_near(got[0], {5, nearest ? 0.f : 3.5f, 0});
+  }
+}
+
+// Each pixel counts by its own weight, and the largest of these products is taken.
+TEST(OnnxOperations, RegionsOfTheLargestPixel) {
+  OnnxBuilder b(16);
+  b.input("x", {1, 1, 2, 2});
+  b.input("rois", {1, 4});
+  b.initialiser(OnnxBuilder::ints("image", {1}, {0}));
+  auto& align = b.node("RoiAlign", {"x", "rois", "image"}, {"y"});
+  set(align, "mode", std::string("max"));
+  set(align, "coordinate_transformation_mode", std::string("output_half_pixel"));
+  set(align, "output_height", 1);
+  set(align, "output_width", 1);
+  set(align, "sampling_ratio", 1);
+  b.output("y");
+  // The one sample is at 0.5, 0.5: a quarter of each pixel.
+  const auto got = results(b, {floats({1, 1, 2, 2}, {1, 2, 3, 4}), floats({1, 4}, {0, 0, 1, 1})});
+  expect_near(got[0], {1});
+}
+
+// Places that TopK found are no numbers that count from the end; those of the user may be.
+TEST(OnnxOperations, FoundIndicesAreTakenAsTheyAre) {
+  for (const bool found : {true, false}) {
+    OnnxBuilder b;
+    b.input("x", {1, 4});
+    b.input("given", {1, 2}, onnx::TensorProto::INT64);
+    b.initialiser(OnnxBuilder::ints("k", {1}, {2}));
+    b.node("TopK", {"x", "k"}, {"best", "places"});
+    b.node("GatherElements", {"x", found ? "places" : "given"}, {"y"});
+    set(*b.graph().mutable_node(1), "axis", 1);
+    b.output("y");
+    const OnnxModel model = b.read();
+    const auto& nodes = model.graph->nodes();
+    EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(),
+                            [](const auto& node) { return node->is("Less"); }),
+              found ? 0 : 1);
+    const Tensor given = Tensor::of(ElementType::i64, {1, 2}, std::vector<int64_t>{-1, 0});
+    const auto got = evaluate_graph(*model.graph, std::vector{floats({1, 4}, {3, 9, 1, 5}), given});
+    expect_near(got[0], found ? std::vector<float>{9, 5} : std::vector<float>{5, 3});
+  }
+}
+
+// TensorRT's plug-in node, which exporters of detectors end with.
+TEST(OnnxOperations, EfficientNms) {
+  for (const std::string domain : {"", "TRT"}) {
+    OnnxBuilder b;
+    if (!domain.empty()) b.import(domain, 1);
+    b.input("boxes", {1, 3, 4});
+    b.input("scores", {1, 3, 2});
+    auto& nms = b.node("EfficientNMS_TRT", {"boxes", "scores"}, {"num", "b", "s", "c"}, domain);
+    set(nms, "max_output_boxes", 3);
+    set(nms, "box_coding", 0);
+    for (const char* name : {"num", "b", "s", "c"}) b.output(name);
+    const auto got = results(b, {floats({1, 3, 4}, {0, 0, 10, 10, 1, 1, 10, 10, 20, 20, 30, 30}),
+                                 floats({1, 3, 2}, {0.9f, 0, 0.7f, 0.1f, 0, 0.8f})});
+    EXPECT_EQ(got[0].to_ints(), std::vector<int64_t>{2});
+    ASSERT_GE(got[1].shape().at(1), 2);
+    const auto boxes = got[1].to_floats(), scores = got[2].to_floats(),
+               classes = got[3].to_floats();
+    EXPECT_EQ(std::vector<float>(boxes.begin(), boxes.begin() + 8),
+              (std::vector<float>{0, 0, 10, 10, 20, 20, 30, 30}));
+    EXPECT_EQ(std::vector<float>(scores.begin(), scores.begin() + 2),
+              (std::vector<float>{0.9f, 0.8f}));
+    EXPECT_EQ(std::vector<float>(classes.begin(), classes.begin() + 2), (std::vector<float>{0, 1}));
+  }
+}
+
+// Values of any rank may reach any operation: found by fuzzing.
+TEST(OnnxOperations, TooFewDimensionsAreRefused) {
+  const auto with_input = [](const std::string& type, const Shape& shape, size_t inputs, int opset,
+                             const std::string& domain = "") {
+    OnnxBuilder b(opset);
+    if (!domain.empty()) b.import(domain, 1);
+    std::vector<std::string> names;
+    for (size_t i = 0; i < inputs; ++i) {
+      names.push_back("x" + std::to_string(i));
+      b.input(names.back(), shape);
+    }
+    auto& node = b.node(type, names, {"y"}, domain);
+    for (const char* name : {"q_num_heads", "kv_num_heads", "num_heads", "num_groups"})
+      set(node, name, 1);
+    b.output("y");
+    return refusal(b);
+  };
+  for (const Shape& shape : {Shape{}, Shape{4}, Shape{4, 4}})
+    for (const auto& [type, inputs, opset] : {std::tuple{"Attention", 3u, 23},
+                                              {"RotaryEmbedding", 3u, 23},
+                                              {"ConvTranspose", 2u, 17},
+                                              {"Conv", 2u, 17},
+                                              {"InstanceNormalization", 3u, 17},
+                                              {"GroupNormalization", 3u, 21},
+                                              {"LSTM", 3u, 14},
+                                              {"GridSample", 2u, 20},
+                                              {"RoiAlign", 3u, 16},
+                                              {"STFT", 2u, 17}}) {
+      const std::string why = with_input(type, shape, inputs, opset);
+      EXPECT_NE(why, "nothing was refused") << type << " of rank " << shape.size();
+    }
+  for (const char* type : {"MultiHeadAttention", "Attention", "SkipLayerNormalization"})
+    EXPECT_NE(with_input(type, {}, 3, 17, "com.microsoft"), "nothing was refused") << type;
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -118,13 +118,13 @@ struct Config {
 
 // ---- models -------------------------------------------------------------------------------------
 
-// One input or output. Shapes and types are as the IR states them (NCHW mostly).
+// One input or output. Shapes and types are as the model's file states them (NCHW mostly).
 struct Port {
   // The name of the Parameter, or of the layer that feeds the Result.
   std::string name;
   ElementType type = ElementType::f32;
   Shape shape;
-  std::vector<std::string> tensor_names;  // further names the IR gives to this tensor (v11 "names")
+  std::vector<std::string> tensor_names;  // further names that the file gives to this tensor
   bool any_size = false;                  // the last two dimensions may be others
 };
 
@@ -157,7 +157,10 @@ class Model {
   virtual const std::vector<Port>& inputs() const = 0;
   virtual const std::vector<Port>& outputs() const = 0;
   // The leaf values below <rt_info>, keys joined by '/': "model_info/labels" -> "background face".
+  // Of an ONNX model its "metadata_props/KEY", and the model_info that follows from them.
   virtual const std::map<std::string, std::string>& rt_info() const = 0;
+  // Choices of the reader where the file leaves something open, and how to set it: one line each.
+  virtual const std::vector<std::string>& notes() const = 0;
   // Type of the operation that produces output i ("DetectionOutput"), for choosing a decoder.
   virtual const std::string& output_op(size_t i) const = 0;
   // Attributes of that operation.
@@ -334,7 +337,7 @@ class InferRequest {
   // stays in memory until the end of the process.
   virtual ~InferRequest() = default;
 
-  // Input `index` as the IR states it (type converted where it differs). Copies; may be called
+  // Input `index` as the model states it (type converted where it differs). Copies; may be called
   // while idle only.
   virtual void set_input(size_t index, const Tensor& value) = 0;
   // Makes the inference in flight end as soon as the device is through with what it has begun:
@@ -373,7 +376,7 @@ class InferRequest {
   // without results, once the device is done.
   virtual bool wait(std::optional<std::chrono::milliseconds> timeout = {}) = 0;
 
-  // Output `index` after wait(): dense row-major, as the IR states it but floats always f32, or
+  // Output `index` after wait(): dense row-major, as the model states it but floats always f32, or
   // with Config::half_outputs f32 or f16. The reference is valid until the next start(); a copy,
   // which shares the elements, stays as it is.
   virtual const Tensor& output(size_t index) const = 0;

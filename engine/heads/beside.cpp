@@ -292,14 +292,16 @@ BesideFacts read_beside(const std::string& model_path) {
 std::string model_file(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return path;
-  for (const char* extension : {".xml", ".onnx"}) {
-    const std::vector<fs::path> found = files_ending(path, extension);
-    if (found.size() == 1) return found[0];
-    if (found.size() > 1)
-      throw Error{ErrorCode::not_found, path + " is a folder with " + std::to_string(found.size()) +
-                                            " files " + extension + "; name one of them"};
-  }
-  throw Error{ErrorCode::not_found, path + " is a folder without a model (.xml or .onnx)"};
+  std::vector<fs::path> found = files_ending(path, ".xml");
+  const std::vector<fs::path> onnx = files_ending(path, ".onnx");
+  found.insert(found.end(), onnx.begin(), onnx.end());
+  if (found.size() == 1) return found[0];
+  if (found.empty())
+    throw Error{ErrorCode::not_found, path + " is a folder without a model (.xml or .onnx)"};
+  throw Error{ErrorCode::not_found, path + " is a folder with " + std::to_string(found.size()) +
+                                        " models, among them " + found[0].filename().string() +
+                                        " and " + found[1].filename().string() +
+                                        "; name one of them"};
 }
 
 }  // namespace clinfer

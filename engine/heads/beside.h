@@ -30,8 +30,8 @@ BesideFacts read_beside(const std::string& model_path);
 // DL Streamer's description of a model. Throws Error{not_found, bad_argument} that names the place.
 BesideFacts read_model_proc(const std::string& path);
 
-// The model file that a path means: itself, or where it is a folder the one .xml (else .onnx) in
-// it. Throws Error{not_found} when a folder has none, or several.
+// The model file that a path means: itself, or where it is a folder the one .xml or .onnx in it.
+// Throws Error{not_found} when a folder has none, or several.
 std::string model_file(const std::string& path);
 
 }  // namespace clinfer

@@ -238,7 +238,8 @@ InputShapes input_shapes(const ModelOptions& options) {
 }
 
 Network describe_network(const ModelOptions& options) {
-  if (options.model.empty()) throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
+  if (options.model.empty())
+    throw Error{ErrorCode::bad_argument, "no model: set model=FILE (.onnx or .xml)"};
   return describe_network(Model::read(model_file(options.model), input_shapes(options)), options);
 }
 

@@ -461,12 +461,8 @@ class NetReader {
       if (!same)
         bad("output " + std::to_string(i) + " has the shape " + to_string(inferred.shape) +
             ", the file states " + to_string(stated.shape));
-      // Quantisation tools state wrong types in files that work everywhere (the indices of MaxPool
-      // as FP16).
-      if (stated.type && stated.type->in_graph != inferred.type)
-        shared_.notes.push_back(label(*layer.node) + ": output " + std::to_string(i) +
-                                " has the type " + std::string(name_of(inferred.type)) +
-                                ", the file states " + std::string(name_of(stated.type->in_graph)));
+      // The stated type is no check: quantisation tools state wrong ones in files that work
+      // everywhere (the indices of MaxPool as FP16).
     }
   }
 

@@ -30,7 +30,10 @@ std::string state_of(const std::string& path) {
   return text.str();
 }
 
-bool is_onnx(const std::string& path) { return std::filesystem::path(path).extension() == ".onnx"; }
+bool is_onnx(const std::string& path) {
+  const std::filesystem::path extension = std::filesystem::path(path).extension();
+  return extension == ".onnx" || extension == ".ONNX";
+}
 
 }  // namespace
 
@@ -70,6 +73,7 @@ ReadModel::ReadModel(const std::string& path, const InputShapes& shapes) : path_
   const auto take = [this](auto&& model) {
     graph_ = std::move(model.graph);
     rt_info_ = std::move(model.rt_info);
+    notes_ = std::move(model.notes);
   };
   if (!is_onnx(path)) {
     take(read_ir(path, shapes));

@@ -15,6 +15,7 @@ class ReadModel final : public Model {
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
   const std::map<std::string, std::string>& rt_info() const override { return rt_info_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
   const std::string& output_op(size_t i) const override;
   const std::map<std::string, std::string>& output_op_attributes(size_t i) const override;
 
@@ -26,6 +27,7 @@ class ReadModel final : public Model {
   std::vector<std::string> files_;
   std::unique_ptr<Graph> graph_;
   std::map<std::string, std::string> rt_info_;
+  std::vector<std::string> notes_;
   std::vector<Port> inputs_, outputs_;
 };
 

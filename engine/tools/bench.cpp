@@ -112,7 +112,7 @@ void run(const Arguments& arguments) {
 Command bench_command() {
   return {{"bench",
            "load time, first inference, then latency and images per second",
-           {"MODEL.xml"},
+           {"MODEL"},
            {device_option(),
             reshape_option(),
             {"--streams", "N", "inferences that run side by side, 0 = AUTO (1)"},

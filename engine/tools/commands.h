@@ -28,7 +28,10 @@ OptionSpec config_option();
 Config read_config(const Arguments& arguments);
 // Every --reshape.
 InputShapes read_shapes(const Arguments& arguments);
-// The first positional argument, with these shapes.
+// Says on standard error what the reader chose where the file leaves it open.
+void say_notes(const Model& model);
+// The first positional argument, a file or a folder that holds one, with these shapes. Says its
+// notes.
 std::shared_ptr<const Model> read_model(const Arguments& arguments);
 // Compiles, and says on standard error what of the configuration has no effect.
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,

@@ -63,7 +63,7 @@ void run(const Arguments& arguments) {
 Command graph_command() {
   return {{"graph",
            "the network as a Graphviz drawing",
-           {"MODEL.xml"},
+           {"MODEL"},
            {{"--after", "PASS",
              "as it is after this pass (" + pass_names() +
                  "); unless given, after all, and layers without a kernel are an error"},

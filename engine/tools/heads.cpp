@@ -24,6 +24,8 @@ ModelOptions options_of(const Arguments& arguments) {
   options.model_proc = arguments.value("--model-proc").value_or("");
   options.labels_file = arguments.value("--labels-file").value_or("");
   options.post_process = arguments.value("--post-process").value_or("auto");
+  for (const std::string& text : arguments.all("--reshape"))
+    options.reshape += (options.reshape.empty() ? "" : ";") + text;
   return options;
 }
 
@@ -60,7 +62,7 @@ void run_elements(const std::vector<std::string>& words) {
                 "GST_PLUGIN_PATH), pngdec and pngenc"};
 }
 
-void show_image(const std::string& image, const Arguments& arguments) {
+void show_image(const std::string& image, const ModelOptions& options, const Arguments& arguments) {
   std::error_code error;
   if (!fs::is_regular_file(image, error))
     throw Error{ErrorCode::not_found, "--image " + image + " is not a file"};
@@ -86,6 +88,7 @@ void show_image(const std::string& image, const Arguments& arguments) {
                                          {"--threshold", "threshold"}})
     if (const auto value = arguments.value(option))
       words.push_back(std::string(property) + "=" + *value);
+  if (!options.reshape.empty()) words.push_back("reshape=" + options.reshape);
   for (const char* word :
        {"!", "clpublish", "!", "cloverlay", "!", "videoconvert", "!", "pngenc", "!", "filesink"})
     words.push_back(word);
@@ -95,8 +98,11 @@ void show_image(const std::string& image, const Arguments& arguments) {
 }
 
 void run_heads(const Arguments& arguments) {
-  std::cout << explain(describe_network(options_of(arguments))) << std::flush;
-  if (const auto image = arguments.value("--image")) show_image(*image, arguments);
+  const ModelOptions options = options_of(arguments);
+  const Network network = describe_network(options);
+  say_notes(*network.model);
+  std::cout << explain(network) << std::flush;
+  if (const auto image = arguments.value("--image")) show_image(*image, options, arguments);
 }
 
 }  // namespace
@@ -112,7 +118,8 @@ Command heads_command() {
         {"--model-proc", "F.json", "DL Streamer's description of the model"},
         {"--labels-file", "F", "one class name per line"},
         {"--threshold", "T", "least confidence of an object, with --image"},
-        device_option()}},
+        device_option(),
+        reshape_option()}},
       run_heads};
 }
 

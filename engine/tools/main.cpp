@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "engine/heads/beside.h"
 #include "engine/ocl/compiler_process.h"
 #include "engine/runtime/left_work.h"
 #include "engine/tools/commands.h"
@@ -49,8 +50,16 @@ InputShapes read_shapes(const Arguments& arguments) {
   return shapes;
 }
 
+void say_notes(const Model& model) {
+  for (const std::string& note : model.notes())
+    std::fprintf(stderr, "clinfer: %s: %s\n", message_line(model.path()).c_str(),
+                 message_line(note).c_str());
+}
+
 std::shared_ptr<const Model> read_model(const Arguments& arguments) {
-  return Model::read(arguments.positional(0), read_shapes(arguments));
+  const auto model = Model::read(model_file(arguments.positional(0)), read_shapes(arguments));
+  say_notes(*model);
+  return model;
 }
 
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
@@ -64,8 +73,8 @@ std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>&
 namespace {
 
 std::vector<Command> commands() {
-  return {devices_command(), run_command(), bench_command(), tune_command(), graph_command(),
-          heads_command()};
+  return {devices_command(), run_command(),   bench_command(),
+          tune_command(),    graph_command(), heads_command()};
 }
 
 std::string overview() {

@@ -111,7 +111,7 @@ void run(const Arguments& arguments) {
 Command run_command() {
   return {{"run",
            "one inference from .npy files",
-           {"MODEL.xml"},
+           {"MODEL"},
            {{"--input", "INDEX_OR_NAME=FILE.npy", "the value of an input; once for each of them"},
             {"--output-dir", "DIR",
              "where 0.npy, 1.npy ... are written, in the order of the model's results; without it, "

@@ -166,7 +166,7 @@ void run(const Arguments& arguments) {
 Command tune_command() {
   return {{"tune",
            "measure the kernels of a model on a device and keep the best in a file",
-           {"MODEL.xml"},
+           {"MODEL"},
            {{"--tuning-file", "F", "JSON file; made, or extended by what it lacks"},
             device_option(),
             reshape_option(),

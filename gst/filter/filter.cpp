@@ -68,7 +68,8 @@ const std::vector<Property<FilterSettings>>& properties() {
   using clinfer::choice, clinfer::ColorArithmetic, clinfer::ColorChoice, clinfer::OutputRange,
       clinfer::ResizeChoice, clinfer::text;
   static const std::vector<Property<S>> rows = {
-      text<&S::model>("model", "Model", "Model whose output is a picture"),
+      text<&S::model>("model", "Model",
+                      "Model whose output is a picture (.onnx, .xml, or a folder that holds one)"),
       text<&S::device>("device", "Device",
                        "GPU (the first GPU, else a CPU), GPU.N or CPU, by the names that `clinfer "
                        "devices` lists"),
@@ -243,7 +244,8 @@ gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), gboolean{FALSE}, [&]() -> gboolean {
     const FilterSettings settings = settings_of(transform);
     if (settings.model.empty())
-      throw clinfer::Error{clinfer::ErrorCode::bad_argument, "no model: set model=FILE.xml"};
+      throw clinfer::Error{clinfer::ErrorCode::bad_argument,
+                           "no model: set model=FILE (.onnx or .xml)"};
     // Faults of the model are reported before data flow.
     if (!clinfer::follows_frame(settings)) remember(transform, PictureModel(settings, {}));
     return TRUE;

@@ -4,7 +4,7 @@
  * SECTION:element-clinfer
  * @title: clinfer
  *
- * Runs an OpenVINO IR model on each frame and attaches what it finds: a
+ * Runs an ONNX or OpenVINO IR model on each frame and attaches what it finds: a
  * GstVideoRegionOfInterestMeta an object, whose parameter `detection` holds the box, confidence and
  * label, and a custom meta `ClinferResult` that says whether the network ran.
  *

@@ -173,7 +173,8 @@ void Element::prepare() {
     model_.reset();
   else if (model_ == nullptr || model_path_ != current.model ||
            model_reshape_ != shape_wishes(current)) {
-    if (current.model.empty()) throw Error{ErrorCode::bad_argument, "no model: set model=FILE.xml"};
+    if (current.model.empty())
+      throw Error{ErrorCode::bad_argument, "no model: set model=FILE (.onnx or .xml)"};
     model_ = Model::read(model_file(current.model), input_shapes(current));
     model_path_ = current.model;
     model_reshape_ = shape_wishes(current);

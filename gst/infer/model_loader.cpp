@@ -43,6 +43,9 @@ void say_what_was_settled(GstElement* element, const Network& network, const Set
   for (const std::string& warning : network.warnings)
     GST_ELEMENT_WARNING(element, STREAM, FORMAT,
                         ("%s: %s", network.model->path().c_str(), warning.c_str()), (nullptr));
+  for (const std::string& note : network.model->notes())
+    GST_ELEMENT_INFO(element, STREAM, FORMAT,
+                     ("%s: %s", network.model->path().c_str(), note.c_str()), (nullptr));
   GST_INFO_OBJECT(element, "%s", explain(network).c_str());
 }
 

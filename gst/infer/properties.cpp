@@ -118,10 +118,9 @@ const std::vector<ElementProperty>& element_properties() {
   static const std::vector<ElementProperty> rows = {
       engine(text<&S::model>(
           "model", "Model",
-          "OpenVINO IR model, the .xml file (its .bin lies beside it), or a folder "
-          "that holds one. Set while playing, the new model compiles beside the old "
-          "one and takes over between two frames, with an element message "
-          "clinfer-model",
+          "ONNX model (.onnx), OpenVINO IR (the .xml file; its .bin lies beside it), or a "
+          "folder that holds one. Set while playing, the new model compiles beside the old "
+          "one and takes over between two frames, with an element message clinfer-model",
           kPlaying)),
       text<&S::model_proc>("model-proc", "Model description",
                            "DL Streamer's JSON description of the model: preprocessing, labels, "

@@ -65,7 +65,7 @@ TEST_F(Cli, SaysWhatThereIs) {
   expect_refused({}, "a command is needed", 2);
   expect_refused({"teleport"}, "devices, run, bench, tune, graph", 2);
   expect_refused({"run", model_, "--tepid"}, "--output-dir", 2);
-  expect_refused({"run"}, "MODEL.xml is missing", 2);
+  expect_refused({"run"}, "MODEL is missing", 2);
   expect_refused({"run", model_, "more"}, "more", 2);
   expect_refused({"bench", model_, "--seconds", "-1"}, "--seconds", 2);
   expect_refused({"bench", model_, "--nireq", "0"}, "--nireq", 2);

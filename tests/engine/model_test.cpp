@@ -70,6 +70,21 @@ TEST(Model, BatchThatConstantsState) {
   }
 }
 
+#ifdef CLINFER_WITHOUT_ONNX
+TEST(Model, SaysWhereItIsBuiltWithoutOnnx) {
+  try {
+    Model::read("network.onnx");
+    FAIL() << "an ONNX model was read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    const std::string what = error.what();
+    EXPECT_NE(what.find("network.onnx: built without ONNX"), std::string::npos) << what;
+    EXPECT_NE(what.find("libonnx-dev"), std::string::npos) << what;
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+  }
+}
+#endif
+
 TEST(Model, OtherShapes) {
   auto graph = two_inputs();
   reshape(*graph, {{7, 1}, {2, 2, 4, 4}});

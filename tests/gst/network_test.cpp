@@ -13,6 +13,7 @@ class FakeModel final : public Model {
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
   const std::map<std::string, std::string>& rt_info() const override { return rt_info_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
   const std::string& output_op(size_t) const override { return op_; }
   const std::map<std::string, std::string>& output_op_attributes(size_t) const override {
     return attributes_;
@@ -23,6 +24,7 @@ class FakeModel final : public Model {
   std::vector<Port> inputs_{{"data", ElementType::f32, {1, 3, 20, 30}, {}}};
   std::vector<Port> outputs_{{"prob", ElementType::f32, {1, 4}, {}}};
   std::map<std::string, std::string> rt_info_, attributes_;
+  std::vector<std::string> notes_;
 };
 
 std::string error_of(std::shared_ptr<FakeModel> model, const Settings& settings = {}) {

@@ -36,6 +36,7 @@ class FakeModel final : public Model {
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
   const std::map<std::string, std::string>& rt_info() const override { return rt_info_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
   const std::string& output_op(size_t) const override { return op_; }
   const std::map<std::string, std::string>& output_op_attributes(size_t) const override {
     return attributes_;
@@ -46,7 +47,28 @@ class FakeModel final : public Model {
   std::vector<Port> inputs_{{"images", ElementType::f32, {1, 3, 64, 64}, {}}};
   std::vector<Port> outputs_{{"output0", ElementType::f32, {1, 84, 84}, {}}};
   std::map<std::string, std::string> rt_info_, attributes_;
+  std::vector<std::string> notes_;
 };
+
+TEST(ModelFile, IsTheOneModelOfAFolder) {
+  const Folder folder;
+  const auto refusal = [&] {
+    try {
+      return model_file(folder.path);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_NE(refusal().find("without a model (.xml or .onnx)"), std::string::npos) << refusal();
+  const std::string onnx = folder.write("a.onnx", "");
+  folder.write("metadata.yaml", "");
+  EXPECT_EQ(model_file(folder.path), onnx);
+  EXPECT_EQ(model_file(onnx), onnx);
+  // The same network twice, perhaps: which one is meant is not guessed.
+  folder.write("b.xml", "");
+  EXPECT_NE(refusal().find("2 models, among them b.xml and a.onnx; name one"), std::string::npos)
+      << refusal();
+}
 
 TEST(Yaml, ReadsWhatExportersWrite) {
   const YamlNode root = parse_yaml(

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs models with known objects in their outputs through the element, and compares what clpublish writes.
 
-    run.py [--seeds N,N | --written DIR] [--config KEY=VALUE] [FAMILY ...]    the plug-in is found by the environment (GST_PLUGIN_PATH)
+    run.py [--seeds N,N | --written DIR] [--config KEY=VALUE] [--onnx] [FAMILY ...]    the plug-in is found by the environment (GST_PLUGIN_PATH)
 
 families.py writes the models, or has written them to DIR (for machines without numpy: INFERENCE_PRECISION=f16 on a GPU); it needs
 numpy. Without it the test is skipped (exit status 77), unless CLINFER_PYTHON names a
-Python that has it. Ends with `N right, N wrong`.
+Python that has it. --onnx makes ONNX files of them (as_onnx.py), which needs openvino and onnx. Ends with `N right, N wrong`.
 """
 import argparse
 import importlib.util
@@ -18,11 +18,11 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def run(folder, name, truth, config):
+def run(model, truth, config):
     width, height = truth["frame"]
     caps = f"video/x-raw,format=BGR,width={width},height={height}"
     command = ["gst-launch-1.0", "-q", "videotestsrc", "pattern=black", "num-buffers=1", "!", caps, "!", "clinfer",
-               f"model={folder}/{name}.xml", *truth["properties"].split(), *config, "!", "clpublish", "!", "fakesink"]
+               f"model={model}", *truth["properties"].split(), *config, "!", "clpublish", "!", "fakesink"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
     if not lines:
@@ -108,6 +108,7 @@ def main():
     parser.add_argument("--seeds", default="1")
     parser.add_argument("--written", help="a folder that families.py has written")
     parser.add_argument("--config", default="")
+    parser.add_argument("--onnx", action="store_true", help="compare the models as ONNX files")
     parser.add_argument("families", nargs="*")
     arguments = parser.parse_args()
     python = os.environ.get("CLINFER_PYTHON", sys.executable)
@@ -123,7 +124,8 @@ def main():
             with open(f"{folder}/{name}/truth.json", encoding="utf-8") as file:
                 truth = json.load(file)
             try:
-                why = compare(run(f"{folder}/{name}", name, truth, config), truth)
+                model = f"{folder}/{name}/{name}.{'onnx' if arguments.onnx else 'xml'}"
+                why = compare(run(model, truth, config), truth)
             except (ValueError, subprocess.TimeoutExpired) as error:
                 why = str(error)
             right, wrong = right + (not why), wrong + bool(why)
@@ -134,6 +136,8 @@ def main():
     for seed in [] if arguments.written else arguments.seeds.split(","):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([python, f"{HERE}/families.py", "--seed", seed, "--out", folder, *arguments.families], check=True)
+            if arguments.onnx:
+                subprocess.run([python, f"{HERE}/as_onnx.py", folder], check=True)
             compare_all(folder, sorted(os.listdir(folder)), f"seed {seed}")
     print(f"{right} right, {wrong} wrong")
     return 1 if wrong else 0

@@ -153,11 +153,27 @@ Edge wrapped(OnnxNode& n, Edge x, const std::vector<int64_t>& begin,
   return x;
 }
 
+// Pads that are computed stay operations: how many rows a search has found is known at run time.
+void pad_computed(OnnxNode& n, const Edge& x, const std::string& mode, const Edge& value) {
+  const int64_t rank = n.rank(x);
+  const Edge pads = n.convert(n.in(1), ElementType::i64);
+  if (n.dim(pads, 0) != 2 * rank)
+    bad_node("has " + std::to_string(n.dim(pads, 0)) + " pads for " + std::to_string(rank) +
+             " axes");
+  n.out(n.op("Pad", 12, {x, n.slice(pads, 0, 0, rank), n.slice(pads, 0, rank, 2 * rank), value},
+             {{"pad_mode", mode}}));
+}
+
 void pad(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t rank = n.rank(x);
   const std::string mode = n.string_of("mode", "constant");
   const bool listed = n.proto().domain() != kMicrosoft && n.opset() < 11;
+  Edge value = n.has(2) ? n.in(2) : n.number_like(x, double{n.float_of("value", 0.f)});
+  if (n.rank(value) > 0) value = n.reshape_to(value, n.ints({}));
+  value = n.convert(value, n.type(x));
+  if (!listed && !n.has(3) && mode != "wrap" && !constant_value(n.in(1)))
+    return pad_computed(n, x, mode, value);
   const std::vector<int64_t> pads =
       listed ? n.ints_of(n.opset() < 2 ? "paddings" : "pads") : n.need_ints(n.in(1), "pads");
   std::vector<int64_t> axes(static_cast<size_t>(rank));
@@ -166,20 +182,16 @@ void pad(OnnxNode& n) {
   if (pads.size() != axes.size() * 2)
     bad_node("has " + std::to_string(pads.size()) + " pads for " + std::to_string(axes.size()) +
              " axes");
+  for (const int64_t p : pads)
+    if (p < -std::numeric_limits<int32_t>::max() || p > std::numeric_limits<int32_t>::max())
+      bad_node("pads are out of range");
   std::vector<int64_t> begin(static_cast<size_t>(rank), 0), end(static_cast<size_t>(rank), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     begin[static_cast<size_t>(axes[i])] = pads[i];
     end[static_cast<size_t>(axes[i])] = pads[i + axes.size()];
   }
-  for (const int64_t p : pads)
-    if (std::abs(p) > std::numeric_limits<int32_t>::max()) bad_node("pads are out of range");
-  // Exporters write pads that follow from a size and turn out to be none.
-  if (std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; })) return n.out(x);
   if (mode == "wrap") return n.out(wrapped(n, x, begin, end));
-  Edge value = n.has(2) ? n.in(2) : n.number_like(x, double{n.float_of("value", 0.f)});
-  if (n.rank(value) > 0) value = n.reshape_to(value, n.ints({}));
-  n.out(n.op("Pad", 12, {x, n.ints(begin), n.ints(end), n.convert(value, n.type(x))},
-             {{"pad_mode", mode}}));
+  n.out(n.op("Pad", 12, {x, n.ints(begin), n.ints(end), value}, {{"pad_mode", mode}}));
 }
 
 // Each axis to a stated size, by cutting or padding both ends alike.

@@ -1,5 +1,5 @@
 // Removes operations whose output is their input: conversions to the same type, reshapes to the
-// same shape, identity transposes, concats of one, factors of 1 and summands of 0. Chains of
+// same shape, identity transposes, concats of one, pads and summands of 0, factors of 1. Chains of
 // reshapes and of transposes become one, so that what a layout does to one in the middle is no
 // matter. Drops outputs that nothing reads from operations that can leave them out.
 #include <algorithm>
@@ -82,6 +82,17 @@ std::optional<size_t> unchanged_input(const Node& node) {
   return {};
 }
 
+// Exporters write pads that follow from a size and turn out to be none.
+bool pads_nothing(const Node& node) {
+  for (const size_t side : {size_t{1}, size_t{2}}) {
+    const Tensor* pads = side < node.inputs.size() ? constant_value(node.inputs[side]) : nullptr;
+    if (!pads) return false;
+    for (const int64_t pad : pads->to_ints())
+      if (pad != 0) return false;
+  }
+  return true;
+}
+
 bool is_identity(const Node& node) {
   if (node.inputs.empty() || node.outputs.size() != 1) return false;
   const NodeOutput& in = node.inputs[0].node->outputs[node.inputs[0].port];
@@ -89,6 +100,7 @@ bool is_identity(const Node& node) {
   if (in.type != out.type || in.shape != out.shape) return false;
   if (node.is("Convert") || node.is("ConvertLike") || reshapes(node)) return true;
   if (node.is("Concat")) return node.inputs.size() == 1;
+  if (node.is("Pad")) return pads_nothing(node);
   if (node.is("Transpose")) {
     if (!constant_value(node.inputs[1])) return false;
     const std::vector<int64_t> order = order_of(node);

@@ -192,6 +192,30 @@ TEST(OnnxOperations, FoundIndicesAreTakenAsTheyAre) {
   }
 }
 
+// As Ultralytics' exporter fills up what a suppression leaves: rows of zeros up to a fixed number.
+TEST(OnnxOperations, PadsThatDependOnWhatIsFound) {
+  OnnxBuilder b;
+  b.input("x", {4});
+  b.initialiser(OnnxBuilder::ints("four", {1}, {4}));
+  b.initialiser(OnnxBuilder::ints("none", {3}, {0, 0, 0}));
+  b.initialiser(OnnxBuilder::ints("one", {1}, {1}));
+  b.node("NonZero", {"x"}, {"places"});  // [1, found]
+  b.node("Shape", {"places"}, {"size"});
+  set(b.node("Gather", {"size", "one"}, {"found"}), "axis", 0);
+  b.node("Sub", {"four", "found"}, {"missing"});
+  set(b.node("Concat", {"none", "missing"}, {"pads"}), "axis", 0);
+  b.node("Pad", {"places", "pads"}, {"y"});
+  b.output("y");
+  for (const auto& [x, wanted] :
+       {std::pair{std::vector<float>{0, 1, 0, 2}, std::vector<int64_t>{1, 3, 0, 0}},
+        {{0, 0, 0, 0}, {0, 0, 0, 0}},
+        {{1, 1, 1, 1}, {0, 1, 2, 3}}}) {
+    const auto got = results(b, {floats({4}, x)});
+    EXPECT_EQ(got[0].shape(), (Shape{1, 4}));
+    EXPECT_EQ(got[0].to_ints(), wanted);
+  }
+}
+
 // TensorRT's plug-in node, which exporters of detectors end with.
 TEST(OnnxOperations, EfficientNms) {
   for (const std::string domain : {"", "TRT"}) {

@@ -49,6 +49,23 @@ TEST(Simplify, ChainsOfReshapesAndTransposes) {
   EXPECT_EQ(graph->results[2]->inputs[0].node, graph->parameters[0]);
 }
 
+TEST(Simplify, PadsOfNothing) {
+  GraphBuilder b;
+  const Edge x = b.parameter({2, 3});
+  const auto padded = [&](int64_t first, int64_t last) {
+    const Edge value = b.constant(Tensor::of<float>(ElementType::f32, {}, {5}));
+    return unary(b, "Abs",
+                 b.op("Pad", 12, {x, b.ints({0, first}), b.ints({0, last}), value},
+                      {{"pad_mode", "constant"}}));
+  };
+  b.result(padded(0, 0));
+  b.result(padded(-1, 1));  // as many elements, others
+  auto graph = b.finish();
+  expect_same_values(*graph, "simplify");
+  EXPECT_EQ(count_of(*graph, "Pad"), 1u);
+  EXPECT_EQ(graph->results[0]->inputs[0].node->inputs[0].node, graph->parameters[0]);
+}
+
 TEST(Simplify, FactorsOfOneAndSummandsOfZero) {
   GraphBuilder b;
   const Edge x = b.parameter({2, 3, 4});

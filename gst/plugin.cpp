@@ -1,6 +1,7 @@
 // The plug-in: registers the elements.
 #include <gst/gst.h>
 
+#include "gst/crop/crop.h"
 #include "gst/filter/filter.h"
 #include "gst/infer/clinfer.h"
 #include "gst/overlay/overlay.h"
@@ -10,6 +11,7 @@
 
 static gboolean plugin_init(GstPlugin* plugin) {
   gboolean registered = GST_ELEMENT_REGISTER(clinfer, plugin);
+  registered |= GST_ELEMENT_REGISTER(clcrop, plugin);
   registered |= GST_ELEMENT_REGISTER(clinferfilter, plugin);
   registered |= GST_ELEMENT_REGISTER(cloverlay, plugin);
   registered |= GST_ELEMENT_REGISTER(clpublish, plugin);

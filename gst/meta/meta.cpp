@@ -367,6 +367,12 @@ class Attachment {
     write_record(buffer_, record_);
   }
 
+  void add(RegionView object) {
+    add_object(object);
+    add_analytics_objects(buffer_, {&object});
+    write_record(buffer_, record_);
+  }
+
   void add(const ZoneResult& result) {
     found_ = find_regions(buffer_, old_, visible_);
     for (const auto& [region, zones] : result.objects) {
@@ -475,6 +481,10 @@ void attach_result(GstBuffer* buffer, const FrameResult& result,
 void attach_tracks(GstBuffer* buffer, const Rect& visible,
                    const std::vector<TrackedObject>& objects) {
   if (!objects.empty()) Attachment(buffer, visible).add(objects);
+}
+
+void attach_object(GstBuffer* buffer, const Rect& visible, const RegionView& object) {
+  Attachment(buffer, visible).add(object);
 }
 
 void attach_zones(GstBuffer* buffer, const Rect& visible, const ZoneResult& result) {

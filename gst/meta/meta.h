@@ -72,6 +72,9 @@ void attach_tracks(GstBuffer* buffer, const Rect& visible,
 // Whether a region's label is among these; without any, each is.
 bool is_among(const RegionView& region, const std::vector<std::string>& labels);
 
+// Puts an object on a writable buffer, as it is but for its id.
+void attach_object(GstBuffer* buffer, const Rect& visible, const RegionView& object);
+
 // Events at lines and in zones.
 struct ZoneResult {
   std::vector<ZoneView> zones;

@@ -1,4 +1,4 @@
-// What the engine has no operation for, written as gathers and sums: grids over volumes, blocks of
+// Operations that the engine lacks, written as gathers and sums: grids over volumes, blocks of
 // any number of dimensions back to images, and the largest of weighted pixels in regions.
 #include "engine/onnx/op_table.h"
 #include "kernels/expand.h"

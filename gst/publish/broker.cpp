@@ -112,7 +112,7 @@ Credentials read_credentials(const std::string& path) {
     if (content.empty() || content.front() == '#') continue;
     const size_t equals = content.find('=');
     const std::string key = content.substr(0, std::min(equals, content.size()));
-    // What else is in there may be a secret: it is not repeated.
+    // Other contents may be a secret: they are not repeated.
     if (equals == std::string::npos || (key != "username" && key != "password"))
       refuse("takes lines of username=NAME and password=SECRET");
     (key == "username" ? credentials.user : credentials.password) = content.substr(equals + 1);

@@ -1,5 +1,5 @@
-// A connection to a message broker, one implementation for each protocol. What each needs is
-// optional at build.
+// A connection to a message broker, one implementation for each protocol. Each one's library
+// is optional at build.
 #pragma once
 
 #include <atomic>

@@ -140,7 +140,7 @@ class Kafka final : public Broker {
 
   void close() {
     if (producer_ == nullptr) return;
-    // What is not confirmed is sent again by the next producer.
+    // The next producer sends unconfirmed messages again.
     rd_kafka_purge(producer_, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     rd_kafka_flush(producer_, 100);
     rd_kafka_destroy(producer_);

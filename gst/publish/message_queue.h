@@ -33,7 +33,7 @@ class Journal {
   std::vector<std::pair<std::string, uint64_t>> read();
   // Returns where the line ends. Throws Error{io}, or Error{out_of_memory} when the disk is full.
   uint64_t append(const std::string& line);
-  // What ends here, and all before it, need not be kept.
+  // The message that ends here, and all before it, need not be kept.
   void confirm(uint64_t end);
 
  private:

@@ -1,4 +1,4 @@
-// What lies between clpublish and a broker: the queue, its journal, and the sender, with a broker
+// The path from clpublish to a broker: the queue, its journal, and the sender, with a broker
 // that fails as the test says. tests/gst/brokers.py has real ones.
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -64,7 +64,7 @@ TEST(ModelFile, IsTheOneModelOfAFolder) {
   folder.write("metadata.yaml", "");
   EXPECT_EQ(model_file(folder.path), onnx);
   EXPECT_EQ(model_file(onnx), onnx);
-  // The same network twice, perhaps: which one is meant is not guessed.
+  // Perhaps one network twice: which file is meant is not guessed.
   folder.write("b.xml", "");
   EXPECT_NE(refusal().find("2 models, among them b.xml and a.onnx; name one"), std::string::npos)
       << refusal();

@@ -124,7 +124,7 @@ def judge(folder, outputs, rtol, atol):
             return f'WRONG: output {i} is of {got.dtype}, not {wanted.dtype}'
         half = wanted.dtype == np.float16
         finite = np.abs(wanted.astype(np.float64))[np.isfinite(wanted.astype(np.float64))]
-        # What f32 resolves beside the largest value of the output is no error.
+        # The resolution of f32 beside the largest value of the output is no error.
         least = 1e-6 * finite.max(initial=0) if wanted.dtype.kind == 'f' else 0
         with np.errstate(all='ignore'):
             if not np.allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=max(rtol, 1e-2 if half else 0),

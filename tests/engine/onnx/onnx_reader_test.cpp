@@ -318,7 +318,7 @@ TEST(OnnxReader, ExternalDataOfAModelInMemoryAreRefused) {
 
 // ---- on a device --------------------------------------------------------------------------------
 
-// What was chosen for the user reaches the user.
+// Choices made for the user reach the user.
 TEST(OnnxReader, ModelsTellWhatWasChosen) {
   const fs::path path =
       fs::path(::testing::TempDir()) / ("open_" + std::to_string(getpid()) + ".ONNX");

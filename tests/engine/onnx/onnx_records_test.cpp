@@ -33,7 +33,7 @@ std::string network() {
   return b.bytes();
 }
 
-// The same, with what OpenVINO 2026.4 states for each layer.
+// An IR of the model, with the attributes that OpenVINO 2026.4 states for each layer.
 class Ir {
  public:
   using Shapes = std::vector<Shape>;

@@ -45,7 +45,18 @@ def run_block(language, block, folder):
     if language == 'python':
         python = gi_python()
         return [[python, '-c', block]] if python else 'python3-gst-1.0 is not installed'
-    raise ValueError(f'a block is marked "{language}": mark it sh, c, cpp or python, which are run, or json, which is parsed')
+    raise ValueError(f'a block is marked "{language}": mark it sh, c, cpp or python, which are run, json, which is parsed, or text: lines '
+                     'that need what is not here, of which the properties are looked up')
+
+
+def unknown_properties(text):
+    """Properties of our elements in launch lines that those do not have."""
+    unknown = []
+    for element, settings in re.findall(r'! (cl(?:infer|inferfilter|track|zones|overlay|publish))((?:\s+[\w-]+=(?:"[^"]*"|\S+))*)', text):
+        known = subprocess.run(['gst-inspect-1.0', element], capture_output=True, text=True, timeout=60).stdout
+        unknown += [f'{element} {name}' for name in re.findall(r'([\w-]+)=', re.sub(r'=("[^"]*"|\S+)', '= ', settings))
+                    if not re.search(rf'^  {name} +:', known, re.M)]
+    return unknown
 
 
 for page in sorted((root / 'docs').glob('*.md')):
@@ -55,6 +66,11 @@ for page in sorted((root / 'docs').glob('*.md')):
             if language == 'json':
                 json.loads(block)
                 print(f'{where}: JSON')
+                continue
+            if language == 'text':
+                if unknown := unknown_properties(block):
+                    failures.append(f'{where}: no such property: {", ".join(unknown)}')
+                print(f'{where}: text')
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 commands = run_block(language, block, folder)

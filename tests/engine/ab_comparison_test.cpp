@@ -33,6 +33,7 @@ class Sleeper final : public InferRequest {
     std::this_thread::sleep_until(over_);
     return true;
   }
+  void cancel() override {}
   const Tensor& output(size_t) const override { return output_; }
 
  private:

@@ -407,8 +407,8 @@ TEST(Preprocess, TurnedPicturesAreInferredUpright) {
         EXPECT_LE(worst, tolerance) << turn.transpose << turn.mirror_x << turn.mirror_y << " mode "
                                     << static_cast<int>(mode) << centered;
         // The placement leads back to the stored picture.
-        const Placement here = place(frame, transform, 32, 20);
-        const Placement there = place(turned.frame, transform, 32, 20);
+        const Placement here = placement_of(frame, transform, 32, 20);
+        const Placement there = placement_of(turned.frame, transform, 32, 20);
         for (const auto& [u, v] : {std::pair(9.f, 7.f), {20.f, 12.f}}) {
           const float p = here.transposed ? v : u, q = here.transposed ? u : v;
           const float x = (p - here.left) * here.x_scale + here.origin_x;

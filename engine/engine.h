@@ -98,6 +98,9 @@ struct Config {
   // How long the device may take for one inference, counted from when it is done with those before
   // it; then wait() throws NoAnswer, as does compile() of the first one. 0: for ever.
   std::chrono::milliseconds device_timeout{10000};
+  // Whether compile() offers a first tier (FirstTier). Its results differ from those of the device
+  // by rounding.
+  bool first_tier = true;
   unsigned max_num_threads = 0;          // of program builds; 0: all cores
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
   bool nv12_two_inputs = false;          // the picture input is two: see CompiledModel::inputs()
@@ -265,15 +268,35 @@ class FrameMemory {
   virtual size_t bytes() const = 0;
 };
 
+// The processor that computes a compiled model: the device (full), or the host until the device's
+// kernels are compiled (first).
+enum class Tier { first, full };
+
+// Receives the first tier of a model that is being compiled, or null and why there is none. Called at
+// most once, on a thread of its own, while compile() runs, and only where kernels have to be
+// compiled: what the cache holds is there as soon. Not for models that are tuned, or whose layers are
+// timed. The first tier is a model of its own with the same inputs and outputs (but see
+// compile_first_tier()), in f32; it imports no surfaces. It stays usable for as long as somebody holds
+// it. Exceptions of the function are ignored.
+using FirstTier =
+    std::function<void(std::shared_ptr<class CompiledModel> model, const std::string& why_not)>;
+
 // The immutable result of compilation for one device; shareable between threads. Its requests keep
 // it alive.
 class CompiledModel {
  public:
   static std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model,
                                                 const Config& config, const Progress& progress = {},
-                                                const TuningObserver& observer = {});
+                                                const TuningObserver& observer = {},
+                                                const FirstTier& first_tier = {});
+  // The first tier alone, ready in milliseconds. With `partial_batches` it is of one image where the
+  // model allows that. Throws Error{unsupported} where there is none: inferences would take too long,
+  // or an operation has no version for the host.
+  static std::shared_ptr<CompiledModel> compile_first_tier(std::shared_ptr<const Model> model,
+                                                           const Config& config);
   virtual ~CompiledModel() = default;
 
+  virtual Tier tier() const { return Tier::full; }
   virtual const Model& model() const = 0;
   virtual const DeviceInfo& device() const = 0;
   // Shapes with the batch applied. With Config::nv12_two_inputs the picture input NAME is two, each

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/compile/persistent_steps.h"
+#include "engine/host/model.h"
 #include "engine/measure/pipeline.h"
 #include "engine/measure/stream_count.h"
 #include "engine/measure/tuning.h"
@@ -42,8 +43,12 @@ void write_dump(const std::string& directory, size_t index, const std::string& n
 std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model,
                                                       const Config& config,
                                                       const Progress& progress,
-                                                      const TuningObserver& observer) {
-  return compile_model(std::move(model), config, progress, observer);
+                                                      const TuningObserver& observer,
+                                                      const FirstTier& first_tier) {
+  const auto maker = std::make_shared<FirstTierMaker>(model, config, first_tier);
+  const std::unique_ptr<FirstTierMaker, void (*)(FirstTierMaker*)> stop(
+      maker.get(), [](FirstTierMaker* made) { made->stop(); });
+  return compile_model(std::move(model), config, progress, observer, {.first_tier = maker});
 }
 
 std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, const Config& config,
@@ -85,13 +90,22 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   network_->whole.plan = make_plan(std::move(graph), network_->traits, tuning.chooser());
   add_up_work();
   choose_preprocess(tuning);
+  // Measurements are of nothing but what they measure.
+  if (!tuning.measures() && !config_.perf_count) first_tier_ = options_.first_tier;
   HostWeights weights = build_tuned(tuning, progress, observer);
   report_.tuning = tuning.finish(network_->plan());
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
   weights = {};
   if (std::string why = compilers->take_problem(); !why.empty()) report_.warnings.push_back(why);
   warm_up(progress, compilers->has_problem());
-  if (config_.streams == 0 && !options_.one_stream) choose_streams(network_, progress);
+  if (first_tier_) build_preprocess_of_first_tier();
+  if (config_.streams == 0 && !options_.one_stream) {
+    std::shared_ptr<void> pause;
+    if (first_tier_)
+      pause = first_tier_->pause([&] { return !progress || progress("measuring streams", 0, 1); });
+    choose_streams(network_, progress);
+  }
+  first_tier_.reset();
   if (network_->cache) warn_once(network_->cache->problem());
   network_->clear_times();
   report_.load_ms =
@@ -249,6 +263,16 @@ void ModelCompiler::warm_up(const Progress& progress, bool driver_compiles) {
   network_->options.device_timeout = config_.device_timeout;
 }
 
+// Frames that the first tier was given will be the device's: their kernel is built before it takes
+// over, so that the first one of them does not wait for a compiler.
+void ModelCompiler::build_preprocess_of_first_tier() {
+  const auto first = first_tier_->made();
+  const auto seen = first ? first->last_frame() : std::nullopt;
+  if (!seen) return;
+  DeviceRequest request(network_, network_->stream(0));
+  request.set_frame(seen->input, seen->frame, seen->transform, 0, nullptr);
+}
+
 // The model with its untuned kernels, to compare with. nullptr, and a warning, if the device has no
 // room for both.
 std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progress) {
@@ -326,10 +350,17 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
     }
     sized.kernel_names.push_back(std::move(names));
   }
-  sized.programs = ocl::Programs::build(
-      *network_->context, wanted,
-      {network_->cache.get(), config_.max_num_threads, config_.sources_dumps_dir, progress,
-       &sized == &network_->whole ? nullptr : network_->whole.programs.get()});
+  sized.programs =
+      ocl::Programs::build(*network_->context, wanted,
+                           {network_->cache.get(),
+                            config_.max_num_threads,
+                            config_.sources_dumps_dir,
+                            progress,
+                            &sized == &network_->whole ? nullptr : network_->whole.programs.get(),
+                            {},
+                            [maker = first_tier_] {
+                              if (maker) maker->begin();
+                            }});
 }
 
 // Makes persistent kernels of the steps that gain by it, if enough of the device is left for them.

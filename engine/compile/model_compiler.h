@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/compile/first_tier.h"
 #include "engine/compile/weights.h"
 #include "engine/runtime/compiled_model.h"
 
@@ -20,6 +21,7 @@ struct InternalOptions {
   // A model that never runs at the same time as this one, to compare them: both get the same share
   // of the device for persistent kernels. Or nullptr.
   const DeviceModel* compared_with = nullptr;
+  std::shared_ptr<FirstTierMaker> first_tier{};  // begun when programs have to be compiled
 };
 
 // As CompiledModel::compile().
@@ -55,11 +57,13 @@ class ModelCompiler {
   void add_partial_batches(HostWeights& weights, const Progress& progress);
   std::optional<SizedPlan> plan_partial_batch(int64_t images) const;
   void warm_up(const Progress& progress, bool driver_compiles);
+  void build_preprocess_of_first_tier();
 
   const std::shared_ptr<const Model> model_;
   Config config_;
   const InternalOptions options_;
   const std::shared_ptr<DeviceNetwork> network_;
+  std::shared_ptr<FirstTierMaker> first_tier_;  // null where there is to be none
   CompileReport report_;
 };
 

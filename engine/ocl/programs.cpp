@@ -60,6 +60,7 @@ class Builder {
         context_(context),
         cache_(options.cache ? std::make_optional(*options.cache) : std::nullopt),
         sources_dumps_dir_(options.sources_dumps_dir),
+        on_missing_(options.on_missing),
         flags_(compiler_options(context.traits)) {
     const DeviceInfo& info = context_.device.info;
     identity_ = std::string(kEngineVersion) + "|" + info.platform + "|" + info.name + "|" +
@@ -81,6 +82,7 @@ class Builder {
         return;
       }
     }
+    if (on_missing_ && !abandoned) on_missing_();
     const bool pocl = context_.traits.vendor == Vendor::pocl;
     if (pocl) request.launches = job.instantiation.launches;
     // NVIDIA's driver finds on disk what the process has built.
@@ -177,7 +179,9 @@ class Builder {
   const std::shared_ptr<const Context> held_;
   const Context& context_;
   const std::optional<ProgramCache> cache_;
-  const std::string sources_dumps_dir_, flags_;
+  const std::string sources_dumps_dir_;
+  const std::function<void()> on_missing_;
+  const std::string flags_;
   std::string identity_;
 };
 

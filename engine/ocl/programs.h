@@ -38,6 +38,8 @@ struct BuildOptions {
   Progress progress;                          // may cancel
   const class Programs* known = nullptr;      // kernels that it has are taken from it
   std::shared_ptr<CompilerPool> compilers{};  // unless stated, that of the device
+  // Called on any thread for each program that the cache does not have, while build() runs.
+  std::function<void()> on_missing{};
 };
 
 struct BuildCounts {

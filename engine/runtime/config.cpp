@@ -56,6 +56,8 @@ const std::vector<Key>& keys() {
          c.device_timeout =
              std::chrono::milliseconds(number(k, v, "milliseconds, or 0 for no limit"));
        }},
+      {"FIRST_TIER",
+       [](Config& c, const std::string& k, const std::string& v) { c.first_tier = yes_no(k, v); }},
       {"MAX_NUM_THREADS",
        [](Config& c, const std::string& k, const std::string& v) {
          // More than there are cores are as many as there are cores, which 0 stands for, too.

@@ -35,7 +35,8 @@ void say_notes(const Model& model);
 std::shared_ptr<const Model> read_model(const Arguments& arguments);
 // Compiles, and says on standard error what of the configuration has no effect.
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
-                                             const Config& config);
+                                             const Config& config,
+                                             const FirstTier& first_tier = {});
 
 // Runs the model on the device with every layer's value kept, and prints what each layer is off by
 // from the plain C++ version: on the values that the device gave it (own), and altogether. Then the

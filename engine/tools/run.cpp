@@ -88,7 +88,10 @@ void run(const Arguments& arguments) {
   const bool as_stated = config.batch == 0 && !config.nv12_two_inputs;
   std::vector<Tensor> values;
   if (as_stated) values = read_inputs(model->inputs(), arguments);
-  const auto compiled = compile_model(model, config);
+  const std::string tier = arguments.value("--tier").value_or("full");
+  if (tier != "full" && tier != "first") fail("--tier is first or full, not " + tier);
+  const auto compiled = tier == "first" ? CompiledModel::compile_first_tier(model, config)
+                                        : compile_model(model, config);
   if (!as_stated) values = read_inputs(compiled->inputs(), arguments);
 
   const auto request = compiled->create_request();
@@ -123,6 +126,9 @@ Command run_command() {
              "instead: each layer's error against the plain C++ version, and the outputs' against "
              "DIR/0.npy ..."},
             {"--batch", "N", "images per inference; what the model states unless given"},
+            {"--tier", "TIER",
+             "first: computed on the host, as frames are until the device's kernels are compiled "
+             "(full)"},
             config_option()}},
           run};
 }

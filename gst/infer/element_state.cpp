@@ -24,6 +24,7 @@ bool may_come_as_surfaces(GstPad* sink) {
 }
 
 std::string path_reason_of(const SharedModel& shared, bool has_dmabuf, bool take_dmabufs) {
+  if (shared.compiled->tier() == Tier::first) return shared.compiled->sharing_problem();
   if (has_dmabuf) {
     const std::string problem = take_dmabufs ? shared.dmabufs->problem() : "nv12-two-inputs=false";
     return problem.empty() ? "frames in DMABuf" : "frames in DMABuf are mapped: " + problem;
@@ -204,6 +205,7 @@ void Element::prepare() {
 
   std::shared_ptr<const Session> session = loader_.session();
   if (session != nullptr && (session->network.model != model_ || session->shared->failed ||
+                             session->shared->compiled->tier() == Tier::first ||
                              !engine_difference(session->shared->compiled_for, current).empty()))
     session.reset();
   if (session != nullptr) {
@@ -306,7 +308,8 @@ GstStructure* Element::stats() const {
   const ModelBatcher& batcher = *session->shared->batcher;
   const ModelBatcher::Counts counts = batcher.counts();
   gst_structure_set(
-      stats, "model", G_TYPE_STRING, session->network.name.c_str(), "path", G_TYPE_STRING,
+      stats, "model", G_TYPE_STRING, session->network.name.c_str(), "tier", G_TYPE_STRING,
+      compiled.tier() == Tier::first ? "first" : "full", "path", G_TYPE_STRING,
       snapshot.zero_copy != 0 ? "zero-copy" : "system memory", "path-reason", G_TYPE_STRING,
       path_reason.c_str(), "zero-copy-frames", G_TYPE_UINT64, snapshot.zero_copy, "fetched-frames",
       G_TYPE_UINT64, snapshot.fetched, "device", G_TYPE_STRING, compiled.device().name.c_str(),
@@ -324,7 +327,7 @@ GstStructure* Element::stats() const {
                     kHintNames[static_cast<size_t>(compiled.priority())], "throttle", G_TYPE_STRING,
                     kHintNames[static_cast<size_t>(compiled.throttle())], nullptr);
   add_tuning(stats, compiled.tuning());
-  if (session->shared->compiled_for.perf_count) {
+  if (session->shared->compiled_for.perf_count && compiled.tier() == Tier::full) {
     GValue list = G_VALUE_INIT;
     g_value_init(&list, GST_TYPE_LIST);
     for (const StepProfile& step : compiled.profile()) {

@@ -231,10 +231,12 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   const OverloadPolicy policy = fed_live() ? settings.overload_policy : OverloadPolicy::block;
   // A live source must not stand still while the model compiles.
   const bool waits = policy == OverloadPolicy::block;
-  job->session = waits || loader_.is_over() ? loader_.wait() : nullptr;
+  const bool settled = waits || loader_.is_over();
+  job->session = settled ? loader_.wait() : nullptr;
   const bool is_ready = job->session != nullptr;
-  if (!is_ready && (waits || loader_.is_over())) return failed_flow();
-  if (is_ready && asked_early_.exchange(false) &&
+  if (settled && !is_ready) return failed_flow();
+  const bool is_full = is_ready && job->session->shared->compiled->tier() == Tier::full;
+  if (is_full && asked_early_.exchange(false) &&
       job->session->shared->compiled->wants_frame_memory())
     gst_pad_push_event(sink_, gst_event_new_reconfigure());
   if (is_ready) job->decode = decode_settings(job->session->network, settings);
@@ -291,6 +293,8 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
 
 std::unique_ptr<FrameInput> Element::make_input(const Job& job) const {
   const SharedModel& shared = *job.session->shared;
+  if (shared.compiled->tier() == Tier::first)  // the host reads what is mapped
+    return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);
   if (has_surfaces_ && take_surfaces_ && shared.display != nullptr &&
       shared.surface_problem.empty())
     return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.display, shared.compiled);
@@ -687,8 +691,8 @@ void Element::propose_memory(GstQuery* query, const GstCaps& caps) {
       !takes_any_memory(query))
     return;
   const std::shared_ptr<const Session> session = loader_.session();
-  asked_early_ = session == nullptr;
-  if (session == nullptr || !session->shared->compiled->wants_frame_memory()) return;
+  asked_early_ = session == nullptr || session->shared->compiled->tier() == Tier::first;
+  if (asked_early_ || !session->shared->compiled->wants_frame_memory()) return;
   const Handle<GstAllocator> allocator(new_frame_allocator(session->shared->compiled));
   propose_allocator(query, allocator.get());
 }

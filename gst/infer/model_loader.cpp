@@ -89,7 +89,7 @@ bool ModelLoader::replace(const Settings& settings) {
     task.display = display_;
     if (busy_) {
       pending_ = std::move(task);
-      if (session_ != nullptr) cancel_ = true;  // the first model is needed if this one fails
+      if (has_full_) cancel_ = true;  // the first model is needed if this one fails
       return true;
     }
     busy_ = true;
@@ -102,7 +102,7 @@ bool ModelLoader::replace(const Settings& settings) {
 void ModelLoader::use(std::shared_ptr<const Session> session) {
   reset();
   const std::lock_guard lock(mutex_);
-  started_ = over_ = true;
+  started_ = over_ = has_full_ = true;
   stopping_ = false;
   display_ = session->shared->display;
   session_ = std::move(session);
@@ -125,7 +125,7 @@ void ModelLoader::reset() {
   const std::lock_guard lock(mutex_);
   dropped = std::exchange(session_, nullptr);
   display_ = nullptr;
-  started_ = over_ = false;
+  started_ = over_ = has_first_ = has_full_ = false;
 }
 
 bool ModelLoader::is_started() const {
@@ -145,13 +145,13 @@ std::shared_ptr<const Session> ModelLoader::session() const {
 
 std::shared_ptr<const Session> ModelLoader::wait() const {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return interrupted_ || over_; });
+  changed_.wait(lock, [&] { return interrupted_ || over_ || has_first_; });
   return interrupted_ ? nullptr : session_;
 }
 
 bool ModelLoader::is_over() const {
   const std::lock_guard lock(mutex_);
-  return over_;
+  return over_ || has_first_;
 }
 
 void ModelLoader::set_interrupted(bool interrupted) {
@@ -206,8 +206,9 @@ void ModelLoader::run(Task task) {
 void ModelLoader::compile(const Task& task) {
   const std::shared_ptr<const Session> previous = session();
   Pacer pacer;
+  std::atomic<bool> has_first{false};
   const Progress progress = [&](const std::string& what, size_t step, size_t of) {
-    if (pacer.is_due())
+    if (!has_first && pacer.is_due())
       post_progress(
           GST_PROGRESS_TYPE_CONTINUE,
           (what + " (" + std::to_string(step) + " of " + std::to_string(of) + ")").c_str());
@@ -221,17 +222,32 @@ void ModelLoader::compile(const Task& task) {
     }
     return !cancel_.load();
   };
-  const auto session = std::make_shared<const Session>(
-      Session{task.network,
-              find_or_compile(task.network, task.settings, task.display, previous != nullptr,
-                              progress, observer),
-              task.settings});
-  report(*session);
-  {
-    const std::lock_guard lock(mutex_);
-    session_ = session;
+  const FirstShared first = [&](std::shared_ptr<SharedModel> shared, const std::string& why_not) {
+    if (shared == nullptr)
+      GST_DEBUG_OBJECT(element_, "%s has no first tier: %s", task.network.name.c_str(),
+                       why_not.c_str());
+    if (shared == nullptr || cancel_.load()) return;
+    // gst-launch and others stay PAUSED for as long as something is under way.
+    has_first = true;
+    post_progress(
+        GST_PROGRESS_TYPE_COMPLETE,
+        ("The host computes " + task.network.name + " until its kernels are compiled").c_str());
+    take_over(
+        std::make_shared<const Session>(Session{task.network, std::move(shared), task.settings}));
+  };
+  std::shared_ptr<const Session> session;
+  try {
+    session = std::make_shared<const Session>(
+        Session{task.network,
+                find_or_compile(task.network, task.settings, task.display, previous != nullptr,
+                                progress, observer, first),
+                task.settings});
+  } catch (...) {
+    if (this->session() != previous) take_over(previous);
+    throw;
   }
-  loaded_(*session, previous.get());
+  report(*session);
+  take_over(session);
   const DeviceInfo& device = session->shared->compiled->device();
   post_progress(
       GST_PROGRESS_TYPE_COMPLETE,
@@ -243,6 +259,21 @@ void ModelLoader::compile(const Task& task) {
                       gst_structure_new("clinfer-model", "model", G_TYPE_STRING,
                                         task.settings.model.c_str(), "previous", G_TYPE_STRING,
                                         previous->settings.model.c_str(), nullptr)));
+}
+
+// From now on frames are for this session; null: for none.
+void ModelLoader::take_over(const std::shared_ptr<const Session>& session) {
+  std::shared_ptr<const Session> before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = std::exchange(session_, session);
+    if (session == nullptr)
+      has_first_ = false;
+    else
+      (session->shared->compiled->tier() == Tier::first ? has_first_ : has_full_) = true;
+  }
+  changed_.notify_all();
+  if (session != nullptr) loaded_(*session, before.get());
 }
 
 void ModelLoader::report(const Session& session) {

@@ -67,12 +67,13 @@ class ModelLoader {
   bool is_started() const;
   std::shared_ptr<const SurfaceDisplay> display() const;
 
-  // Null before the model is ready, and where it failed.
+  // Null before the model or its first tier is ready, and where it failed.
   std::shared_ptr<const Session> session() const;
-  // Blocks until the model is ready or has failed, and all messages about that are posted. Null
+  // Blocks until the model is ready or has failed, and all messages about that are posted, or until
+  // its first tier is ready. Null
   // when it failed, or at once while interrupted.
   std::shared_ptr<const Session> wait() const;
-  // Whether compiling has ended, well or not; wait() would not block.
+  // Whether there is a session, or compiling has failed; wait() would not block.
   bool is_over() const;
   // While interrupted, wait() does not block: the pads are flushing.
   void set_interrupted(bool interrupted);
@@ -82,6 +83,7 @@ class ModelLoader {
   void loop(Task task);
   void run(Task task);
   void compile(const Task& task);
+  void take_over(const std::shared_ptr<const Session>& session);
   void report(const Session& session);
   void post_progress(GstProgressType type, const char* text) const;
 
@@ -98,6 +100,8 @@ class ModelLoader {
   std::optional<Task> pending_;  // its next one
   std::shared_ptr<const SurfaceDisplay> display_;
   std::shared_ptr<const Session> session_;
+  // Since start() or use() there was a session of the first tier, of the full one.
+  bool has_first_ = false, has_full_ = false;
   bool over_ = false;
   bool interrupted_ = true;
 };

@@ -186,6 +186,12 @@ const std::vector<ElementProperty>& element_properties() {
           "warning, "
           "and frames go on without inference until the device answers (0: no limit)",
           0, G_MAXINT)),
+      engine<&Config::first_tier>(flag<&S::first_tier>(
+          "first-tier", "First tier",
+          "Until the device's kernels are compiled, which takes seconds when it is done for the "
+          "first time, the host computes frames; its results differ by rounding. false: frames "
+          "wait "
+          "for the device, or go on without inference, as overload-policy says")),
       engine<&Config::max_num_threads>(number<&S::max_num_threads>(
           "max-num-threads", "Build threads",
           "Threads that build OpenCL programs (0: one per core)", 0, 1024)),

@@ -24,7 +24,8 @@ struct Settings : ModelOptions {
   bool exclusive = false;
   bool perf_count = false;
   unsigned device_timeout = 10000;  // milliseconds; 0: none
-  unsigned max_num_threads = 0;     // 0: all cores
+  bool first_tier = true;
+  unsigned max_num_threads = 0;  // 0: all cores
   std::optional<std::string> cache_dir;
   std::string graph_dumps_dir, sources_dumps_dir;
   TuningMode tuning_mode = TuningMode::disabled;

@@ -48,10 +48,12 @@ class Registry {
   std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                                std::shared_ptr<const SurfaceDisplay> display,
                                                bool replace, const Progress& progress,
-                                               const TuningObserver& observer) {
+                                               const TuningObserver& observer,
+                                               const FirstShared& first) {
     const std::string& id = settings.model_instance_id;
     const Key key{id, display != nullptr ? display->display.handle : nullptr};
     {
+      bool has_first = false;
       std::unique_lock lock(mutex_);
       for (;;) {
         Entry& entry = entries_[key];
@@ -64,7 +66,13 @@ class Registry {
           break;
         }
         changed_.wait_for(lock, kAskAgain);
+        const std::shared_ptr<SharedModel> theirs = entries_[key].first.lock();
         lock.unlock();
+        if (theirs != nullptr && !has_first &&
+            engine_difference(theirs->compiled_for, settings).empty()) {
+          first(theirs, "");
+          has_first = true;
+        }
         if (progress && !progress("waiting for model-instance-id " + id, 0, 1))
           throw Error{ErrorCode::cancelled, "waiting for model-instance-id " + id + " was stopped"};
         lock.lock();
@@ -72,7 +80,15 @@ class Registry {
     }
     std::shared_ptr<SharedModel> model;
     try {
-      model = compile_shared(network, settings, display, progress, observer);
+      model = compile_shared(network, settings, display, progress, observer,
+                             [&](std::shared_ptr<SharedModel> shared, const std::string& why_not) {
+                               {
+                                 const std::lock_guard lock(mutex_);
+                                 entries_[key].first = shared;
+                               }
+                               changed_.notify_all();
+                               first(std::move(shared), why_not);
+                             });
     } catch (...) {
       settle(key, nullptr);
       throw;
@@ -87,6 +103,7 @@ class Registry {
   struct Entry {
     std::weak_ptr<SharedModel> model;
     bool compiling = false;
+    std::weak_ptr<SharedModel> first{};  // its first tier, while it is being compiled
   };
 
   [[noreturn]] static void refuse(const std::string& id, const Settings& theirs,
@@ -152,30 +169,24 @@ Tensor BatchSplit::image_of(size_t output, const Tensor& value, size_t image) co
   return Tensor::view(value.type(), shape, data + image * bytes, owner);
 }
 
-std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
-                                            std::shared_ptr<const SurfaceDisplay> display,
-                                            const Progress& progress,
-                                            const TuningObserver& observer) {
+namespace {
+
+// `compiled` with its requests.
+std::shared_ptr<SharedModel> share(const Network& network, const Settings& settings,
+                                   std::shared_ptr<const SurfaceDisplay> display,
+                                   std::shared_ptr<CompiledModel> with) {
   auto shared = std::make_shared<SharedModel>();
-  shared->display = display;
+  shared->display = std::move(display);
   shared->compiled_for = settings;
-  Config config = engine_config(network, settings);
-  config.nv12_two_inputs = false;  // frames are given as pictures
-  config.partial_batches = config.half_outputs = true;
-  if (display != nullptr) config.va_display = display->display;
-  shared->compiled = CompiledModel::compile(network.model, config, progress, observer);
+  shared->compiled = std::move(with);
   CompiledModel& compiled = *shared->compiled;
   shared->dmabufs = std::make_unique<DmabufImporter>(shared->compiled);
-  shared->surface_problem = compiled.sharing_problem();
-  if constexpr (kHaveSurfaces)
-    if (display != nullptr && shared->surface_problem.empty())
-      shared->surface_problem = test_sharing(*display, compiled);
   const auto batch = static_cast<size_t>(compiled.inputs()[network.image_input].shape[0]);
   BatchSplit split(compiled, network.image_input, batch);
 
   std::vector<std::unique_ptr<InferRequest>> requests;
-  const unsigned count =
-      settings.nireq != 0 ? settings.nireq : std::max(compiled.optimal_requests(), 1u);
+  const unsigned wanted = compiled.tier() == Tier::full ? settings.nireq : 0;
+  const unsigned count = wanted != 0 ? wanted : std::max(compiled.optimal_requests(), 1u);
   for (unsigned i = 0; i < count; ++i) {
     requests.push_back(compiled.create_request());
     for (const auto& [input, value] : network.constants)
@@ -193,15 +204,47 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
   return shared;
 }
 
+}  // namespace
+
+std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
+                                            std::shared_ptr<const SurfaceDisplay> display,
+                                            const Progress& progress,
+                                            const TuningObserver& observer,
+                                            const FirstShared& first) {
+  Config config = engine_config(network, settings);
+  config.nv12_two_inputs = false;  // frames are given as pictures
+  config.partial_batches = config.half_outputs = true;
+  if (display != nullptr) config.va_display = display->display;
+  const FirstTier ready = [&](std::shared_ptr<CompiledModel> compiled, const std::string& why_not) {
+    std::shared_ptr<SharedModel> shared;
+    std::string problem = why_not;
+    try {
+      if (compiled != nullptr) shared = share(network, settings, display, std::move(compiled));
+    } catch (const std::exception& error) {
+      problem = error.what();  // the device's own model may serve nevertheless
+    }
+    first(std::move(shared), problem);
+  };
+  auto compiled = CompiledModel::compile(network.model, config, progress, observer, ready);
+  std::string surface_problem = compiled->sharing_problem();
+  if constexpr (kHaveSurfaces)
+    if (display != nullptr && surface_problem.empty())
+      surface_problem = test_sharing(*display, *compiled);
+  auto shared = share(network, settings, std::move(display), std::move(compiled));
+  shared->surface_problem = std::move(surface_problem);
+  return shared;
+}
+
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
                                              bool replace, const Progress& progress,
-                                             const TuningObserver& observer) {
+                                             const TuningObserver& observer,
+                                             const FirstShared& first) {
   if (settings.model_instance_id.empty())
-    return compile_shared(network, settings, std::move(display), progress, observer);
+    return compile_shared(network, settings, std::move(display), progress, observer, first);
   static Registry registry;
   return registry.find_or_compile(network, settings, std::move(display), replace, progress,
-                                  observer);
+                                  observer, first);
 }
 
 }  // namespace clinfer

@@ -29,13 +29,18 @@ struct SharedModel {
   std::unique_ptr<ModelBatcher> batcher;  // gives the outputs of one image each
 };
 
+// Receives what computes until the model is compiled (FirstTier), or null and why there is nothing.
+using FirstShared =
+    std::function<void(std::shared_ptr<SharedModel> shared, const std::string& why_not)>;
+
 // Compiles for `network`, on the display of surfaces unless that is null, and makes the requests;
 // tests the display first. Throws Error, also where the outputs of a batch
 // cannot be told apart by image.
 std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settings& settings,
                                             std::shared_ptr<const SurfaceDisplay> display,
                                             const Progress& progress,
-                                            const TuningObserver& observer);
+                                            const TuningObserver& observer,
+                                            const FirstShared& first);
 
 // The model of settings.model_instance_id. The first caller compiles it; others wait for it.
 // Without an id, a model for this caller alone. Throws Error, also where the id stands for a model
@@ -46,7 +51,8 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
 std::shared_ptr<SharedModel> find_or_compile(const Network& network, const Settings& settings,
                                              std::shared_ptr<const SurfaceDisplay> display,
                                              bool replace, const Progress& progress,
-                                             const TuningObserver& observer);
+                                             const TuningObserver& observer,
+                                             const FirstShared& first);
 
 // How the outputs of image `image` are taken out of those of a batch: a slice of the first
 // dimension, or for DetectionOutput the rows with that image's number.

@@ -17,6 +17,10 @@ const KernelFamily& depthwise_int8_family();
 // Convolution of halves by warpgroup matrix instructions (convolution_wgmma.cl).
 const KernelFamily& wgmma_family();
 
+// The geometry of a (Group)ConvolutionBackpropData whose outputs have their shapes; pad: the part cut
+// off before the output. Throws Error{bad_model}.
+ConvShape resolve_deconvolution(const OpDesc& desc);
+
 // Weights in the layout that the general kernel (convolution_general.cl) reads.
 struct GeneralWeights {
   std::array<int64_t, 6> strides{};  // group, output channel, input channel, depth, height, width

@@ -256,6 +256,8 @@ OpDef deconvolution_op(const char* type) {
 
 }  // namespace
 
+ConvShape resolve_deconvolution(const OpDesc& desc) { return resolve(desc); }
+
 std::vector<OpDef> deconvolution_ops() {
   return {deconvolution_op("ConvolutionBackpropData"),
           deconvolution_op("GroupConvolutionBackpropData")};

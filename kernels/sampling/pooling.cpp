@@ -1,11 +1,12 @@
 // MaxPool and AvgPool: shapes, reference implementation, and the families tile (pooling.cl), wide
 // and general.
+#include "kernels/sampling/pooling.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "kernels/arguments.h"
-#include "kernels/convolution/convolution_tile.h"
 #include "kernels/expand.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
@@ -18,18 +19,10 @@ namespace {
 
 constexpr int64_t kMaxSize = 1 << 30;  // of a dimension, so that positions with pads fit 32 bits
 
-// The kernels' define MODE.
-enum Mode { kMaximum = 0, kAverageInside = 1, kAverageWithPads = 2 };
+}  // namespace
 
-// The geometry in the terms of a convolution (one group, in_channels = channels), and the members
-// that only pooling has.
-struct PoolShape : ConvShape {
-  // Sizes including the end pads; averages that include pads count elements up to here.
-  std::array<int64_t, 3> end{1, 1, 1};
-  Mode mode = kMaximum;
-};
-
-PoolShape resolve(const std::string& type, const Attributes& attributes, const Shape& data) {
+PoolShape resolve_pooling(const std::string& type, const Attributes& attributes,
+                          const Shape& data) {
   check_rank(data, 3, 5, "the data");
   const size_t spatial = data.size() - 2, first = 3 - spatial;
   PoolShape s;
@@ -92,8 +85,10 @@ PoolShape resolve(const std::string& type, const Attributes& attributes, const S
   return s;
 }
 
+namespace {
+
 PoolShape resolve(const OpDesc& desc) {
-  return resolve(desc.type, desc.attributes, desc.inputs[0].shape);
+  return resolve_pooling(desc.type, desc.attributes, desc.inputs[0].shape);
 }
 
 // Indices are taken modulo the product of the dimensions from `axis` on.
@@ -105,7 +100,7 @@ int64_t index_range(const Attributes& attributes, const Shape& data) {
 std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   check_inputs(context, 1, 1);
   const Shape& data = context.inputs[0].shape;
-  const PoolShape s = resolve(context.type, context.attributes, data);
+  const PoolShape s = resolve_pooling(context.type, context.attributes, data);
   Shape out{data[0], data[1]};
   for (size_t i = 5 - data.size(); i < 3; ++i) out.push_back(s.out[i]);
   std::vector<ValueInfo> outputs{{context.inputs[0].type, out, {}}};
@@ -119,7 +114,7 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
 
 // Averages are summed in double; of equal maxima the first one is chosen.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const PoolShape s = resolve(desc.type, desc.attributes, inputs[0].shape());
+  const PoolShape s = resolve_pooling(desc.type, desc.attributes, inputs[0].shape());
   const std::vector<float> data = inputs[0].to_floats();
   std::vector<float> values;
   std::vector<int64_t> indices;

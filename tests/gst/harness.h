@@ -38,11 +38,12 @@ inline GstBuffer* frame_of(const GstVideoInfo& info, Rgb color, GstClockTime pts
 class Harness {
  public:
   explicit Harness(const std::string& launch) : harness_(gst_harness_new_parse(launch.c_str())) {}
-  // clinfer with the colour model.
+  // clinfer with the colour model, on the device from the first frame on unless the properties say
+  // otherwise.
   Harness() : Harness(clinfer_launch()) {}
   static std::string clinfer_launch(const std::string& properties = "") {
-    return "clinfer model=" + testing_models::color_model() + " labels=blue,green,red " +
-           properties;
+    return "clinfer first-tier=false model=" + testing_models::color_model() +
+           " labels=blue,green,red " + properties;
   }
   ~Harness() { gst_harness_teardown(harness_); }
   GstHarness* get() const { return harness_; }

@@ -82,12 +82,13 @@ double service_ms() {
   return times[times.size() / 2];
 }
 
-// Returns when the model is compiled: statistics name the device from then on.
+// Returns when the model is compiled: statistics name the full tier from then on.
 void wait_until_ready(GstElement* clinfer) {
   for (bool ready = false; !ready; std::this_thread::sleep_for(2ms)) {
     GstStructure* stats = nullptr;
     g_object_get(clinfer, "stats", &stats, nullptr);
-    ready = gst_structure_has_field(stats, "device");
+    const char* tier = gst_structure_get_string(stats, "tier");
+    ready = tier != nullptr && std::string(tier) == "full";
     gst_structure_free(stats);
   }
 }

@@ -89,7 +89,7 @@ TEST(Batches, OfDetectionsAreDividedByImage) {
   const auto boxes = [](const std::string& properties) {
     Harness harness(
         "videotestsrc num-buffers=9 pattern=ball ! "
-        "video/x-raw,format=NV12,width=320,height=240 ! clinfer name=net model=" +
+        "video/x-raw,format=NV12,width=320,height=240 ! clinfer name=net first-tier=false model=" +
         std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml " + properties);
     gst_harness_play(harness.get());
     std::vector<std::string> seen;

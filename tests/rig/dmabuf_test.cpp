@@ -108,7 +108,8 @@ TEST(Dmabuf, ImportsAMemoryOnceAndForgetsItWithTheMemory) {
 }
 
 TEST(Dmabuf, TwoElementsReadOneMemory) {
-  const std::string branch = " ! queue ! clinfer post-process=none model=" + echo_model();
+  const std::string branch =
+      " ! queue ! clinfer first-tier=false post-process=none model=" + echo_model();
   for (const std::string upload : {"", "split=true"}) {
     const Played played =
         play(source(320, 240, "", 30) + " ! dmabuftestupload " + upload + " ! tee name=t t." +

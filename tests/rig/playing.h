@@ -132,7 +132,7 @@ inline const std::string& echo_model() {
 }
 
 inline std::string net(const std::string& properties = "") {
-  return " ! clinfer name=net post-process=none color-format=bgr mean=0 scale=1 "
+  return " ! clinfer name=net first-tier=false post-process=none color-format=bgr mean=0 scale=1 "
          "resize-mode=stretch model=" +
          echo_model() + " " + properties;
 }

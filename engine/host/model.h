@@ -1,0 +1,136 @@
+// The first tier of a compiled model: the host computes, until the device's kernels are compiled.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/host/network.h"
+#include "engine/runtime/frames/picture_planes.h"
+
+namespace clinfer::host {
+
+class HostModel final : public CompiledModel, public std::enable_shared_from_this<HostModel> {
+ public:
+  // Takes milliseconds. `may_go_on` throws where it is to end. Throws Error{unsupported} where the
+  // host would take too long, or lacks an operation.
+  HostModel(std::shared_ptr<const Model> model, const Config& config,
+            const std::function<void()>& may_go_on);
+
+  Tier tier() const override { return Tier::first; }
+  const Model& model() const override { return *model_; }
+  const DeviceInfo& device() const override { return device_; }
+  const std::vector<Port>& inputs() const override { return inputs_; }
+  const std::vector<Port>& outputs() const override { return outputs_; }
+  unsigned streams() const override { return 1; }
+  unsigned optimal_requests() const override { return 2; }
+  Precision precision() const override { return Precision::f32; }
+  QueueHint priority() const override { return QueueHint::automatic; }
+  QueueHint throttle() const override { return QueueHint::automatic; }
+  const std::vector<std::string>& warnings() const override { return warnings_; }
+  size_t kernel_count() const override { return 0; }
+  double load_ms() const override { return load_ms_; }
+  const TuningReport& tuning() const override { return tuning_; }
+  size_t cached_programs() const override { return 0; }
+  size_t built_programs() const override { return 0; }
+  std::unique_ptr<InferRequest> create_request() override;
+  const std::string& sharing_problem() const override { return problem_; }
+  std::shared_ptr<ImportedSurface> import_surface(unsigned id) override;
+  std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
+                            const Frame& expected) override;
+  const std::string& dmabuf_problem() const override { return problem_; }
+  std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) override;
+  std::string check_memory(const ImportedPlanes& planes, const Frame& picture,
+                           const Frame& expected) override;
+  bool wants_frame_memory() const override { return false; }
+  std::shared_ptr<FrameMemory> allocate_frame_memory(size_t bytes) override;
+  bool fetches_from(const FrameMemory&) const override { return false; }
+  std::vector<StepProfile> profile() const override;
+
+  // No inference is computed while this is held; one at a time while it is not.
+  std::timed_mutex& turn() const { return turn_; }
+
+  // A frame as requests were given it last, without its planes, and for which input.
+  struct SeenFrame {
+    size_t input = 0;
+    Frame frame;
+    FrameTransform transform;
+  };
+  std::optional<SeenFrame> last_frame() const;
+
+  // For requests:
+  void note(SeenFrame seen) const;
+  const std::vector<Port>& network_inputs() const { return network_inputs_; }
+  const std::optional<PictureInput>& picture() const { return picture_; }
+  const Network& network() const { return *network_; }
+  std::chrono::milliseconds device_timeout() const { return timeout_; }
+  // Threads of an inference. All of them for the first one, which somebody waits for; later ones
+  // leave cores to the compilers, and this thread gets a lower priority.
+  unsigned enter() const;
+
+ private:
+  const std::shared_ptr<const Model> model_;
+  DeviceInfo device_;
+  std::vector<Port> network_inputs_, inputs_, outputs_;
+  std::optional<PictureInput> picture_;
+  std::unique_ptr<const Network> network_;
+  std::chrono::milliseconds timeout_;
+  unsigned threads_ = 1;
+  mutable std::atomic<bool> had_first_{false};
+  std::vector<std::string> warnings_;
+  TuningReport tuning_;
+  std::string problem_;
+  double load_ms_ = 0;
+  mutable std::timed_mutex turn_;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable std::optional<SeenFrame> last_frame_;
+};
+
+class HostRequest final : public InferRequest {
+ public:
+  explicit HostRequest(std::shared_ptr<const HostModel> model);
+  ~HostRequest() override;
+
+  void set_input(size_t index, const Tensor& value) override;
+  void cancel() override { stopped_ = true; }
+  Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
+                      size_t image, const FrameMemory* memory) override;
+  Placement set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
+                        const Frame& picture, const FrameTransform& transform,
+                        size_t image) override;
+  Placement set_memory(size_t index, const ImportedPlanes& planes, const Frame& picture,
+                       const FrameTransform& transform, size_t image) override;
+  void start(size_t images) override;
+  bool wait(std::optional<std::chrono::milliseconds> timeout) override;
+  const Tensor& output(size_t index) const override;
+
+ private:
+  struct Picture {
+    Frame frame;
+    FrameTransform transform;
+  };
+  void check_idle() const;
+  size_t network_input(size_t index) const;  // of an index into the model's inputs()
+  void compute();                            // on the request's thread
+  void fill_pictures();
+
+  const std::shared_ptr<const HostModel> model_;
+  std::vector<Tensor> inputs_;
+  PicturePlanes planes_;                                   // with NV12_TWO_INPUTS
+  std::map<std::pair<size_t, size_t>, Picture> pictures_;  // by input and image, for the next start
+  std::vector<Tensor> outputs_;
+  std::thread thread_;
+  std::atomic<bool> stopped_{false};
+  bool running_ = false;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace clinfer::host

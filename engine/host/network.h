@@ -1,0 +1,58 @@
+// A network as the host computes it: steps in order, without OpenCL. Ready in milliseconds, where
+// compilers take seconds.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/host/operation.h"
+
+namespace clinfer::host {
+
+// Immutable and thread-safe but for building it.
+class Network {
+ public:
+  // Takes the graph as the reader and set_batch() leave it. `may_go_on` throws where it is to end.
+  // Throws Error{unsupported} where an operation has no version for the host.
+  Network(std::unique_ptr<Graph> graph, bool unroll_loops, const std::function<void()>& may_go_on);
+
+  // Of one inference on one core, as estimated.
+  double seconds() const { return seconds_; }
+  // The layer that is estimated to take longest.
+  const std::string& longest() const { return longest_; }
+  // Floats of `inputs` are f32, and so are those of the results. Throws what `work.may_go_on` throws,
+  // and Error of an operation with the layer's name in front.
+  std::vector<Tensor> infer(const Work& work, std::span<const Tensor> inputs) const;
+
+ private:
+  struct Step {
+    const Node* node = nullptr;
+    std::unique_ptr<Operation> operation;  // null: evaluate_node()
+    bool sizes_vary = false;
+    std::vector<size_t> inputs;    // numbers of values
+    std::vector<size_t> released;  // values that no later step reads
+    size_t first_output = 0;
+  };
+  void add(const Node& node);
+  void keep_constants_read();
+  std::unique_ptr<Operation> operation_of(const Node& node) const;
+  std::vector<Tensor> run(const Step& step, const Work& work, std::span<const Tensor> inputs) const;
+
+  std::unique_ptr<const Graph> graph_;
+  std::vector<Step> steps_;
+  std::vector<Tensor> constants_;   // by number of the value; empty: computed
+  std::vector<size_t> parameters_;  // numbers of values
+  std::vector<size_t> results_;
+  double seconds_ = 0, most_ = 0;
+  std::string longest_;
+
+  // While it is built.
+  std::map<const Node*, size_t> first_value_;
+  std::unordered_set<const Node*> varying_;
+};
+
+}  // namespace clinfer::host

@@ -1,0 +1,52 @@
+// The tail of an operation (PostOp) on the host: applied to a part of the output while the processor
+// still has it in its cache.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/host/kernels.h"
+#include "kernels/op.h"
+#include "kernels/scalar_functions.h"
+
+namespace clinfer::host {
+
+class Tail {
+ public:
+  Tail() = default;
+  // Throws Error{unsupported} where the tail makes no floats, or reads none. Refers to `desc` in its
+  // constructor only.
+  explicit Tail(const OpDesc& desc);
+
+  bool empty() const { return steps_.empty(); }
+  bool keeps() const { return keeps_; }
+  // Applies the tail to the elements `begin` to `end` - 1 of the output, row-major f32. `inputs` are
+  // the operation's, then the tail's operands, all f32; `kept` is the output of a "keep", or null.
+  // Thread-safe.
+  void apply(std::span<const Tensor> inputs, float* output, float* kept, int64_t begin,
+             int64_t end) const;
+
+ private:
+  struct Step {
+    enum class Kind { unary, binary, keep, fork } kind = Kind::unary;
+    float alpha = 0, beta = 0;
+    UnaryLoop loop = nullptr;  // null: `function`
+    const UnaryFunction* function = nullptr;
+    BinaryLoops loops;  // empty: `combination`
+    const BinaryFunction* combination = nullptr;
+    bool swapped = false;
+    size_t operand = 0;
+    bool one = false;              // one value serves a whole row
+    std::vector<int64_t> strides;  // of the operand, by dimension before the row; 0: broadcast
+    int64_t channels = 0;          // of a padded operand; 0: it is not padded
+  };
+  void apply_binary(const Step& step, const Tensor& operand, float* values, int64_t row,
+                    int64_t first, int64_t count) const;
+
+  std::vector<Step> steps_;
+  bool keeps_ = false;
+  Shape outer_;      // dimensions before the row
+  int64_t row_ = 1;  // elements in a row: each operand has one value for it, or adjacent ones
+};
+
+}  // namespace clinfer::host

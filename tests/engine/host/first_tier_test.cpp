@@ -1,0 +1,313 @@
+// The first tier of a model that is being compiled: when there is one, what it computes, and how it
+// ends.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+#include "engine/engine.h"
+#include "kernels/base/no_answer.h"
+#include "tests/engine/ball_model.h"
+#include "tests/engine/test_files.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using test::ball_model;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+Tensor picture(const CompiledModel& compiled) {
+  return test::random_tensor(compiled.inputs()[0].shape, 0, 255, 5);
+}
+
+std::vector<float> infer(CompiledModel& compiled, const Tensor& input) {
+  const auto request = compiled.create_request();
+  request->set_input(0, input);
+  request->start();
+  EXPECT_TRUE(request->wait());
+  return request->output(0).to_floats();
+}
+
+void expect_close(const std::vector<float>& got, const std::vector<float>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 2e-3) << i;
+}
+
+// A thousandfold wider convolution than an inference on the host may have.
+std::string large_model(const TemporaryFolder& folder) {
+  const std::string dims = "<dim>1</dim><dim>1</dim><dim>6000</dim><dim>6000</dim>";
+  const std::string port = "<port id=\"0\">" + dims + "</port>";
+  folder.write("large.bin", std::string(size_t{4} * 129 * 129, '\0'));
+  return folder.write(
+      "large.xml",
+      R"(<net name="large" version="11"><layers>
+<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,1,6000,6000"/>
+ <output><port id="0" precision="FP32">)" +
+          dims + R"(</port></output></layer>
+<layer id="1" name="w" type="Const" version="opset1"><data element_type="f32" shape="1,1,129,129" offset="0" size="66564"/>
+ <output><port id="0" precision="FP32"><dim>1</dim><dim>1</dim><dim>129</dim><dim>129</dim></port></output></layer>
+<layer id="2" name="conv" type="Convolution" version="opset1">
+ <data strides="1,1" dilations="1,1" pads_begin="64,64" pads_end="64,64"/>
+ <input>)" +
+          port + R"(<port id="1"><dim>1</dim><dim>1</dim><dim>129</dim><dim>129</dim></port></input>
+ <output><port id="2" precision="FP32">)" +
+          dims + R"(</port></output></layer>
+<layer id="3" name="out" type="Result" version="opset1"><input>)" +
+          port + R"(</input></layer>
+</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/><edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>
+<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/>
+</edges></net>)");
+}
+
+// ---- when there is one --------------------------------------------------------------------------
+
+TEST(FirstTier, ComputesUntilTheKernelsAreCompiled) {
+  const TemporaryFolder cache;
+  const auto model = Model::read(ball_model());
+  Config config;
+  config.cache_dir = cache / "cache";
+  std::vector<float> first_result;
+  std::shared_ptr<CompiledModel> first;
+  size_t calls = 0;
+  const auto ready = [&](std::shared_ptr<CompiledModel> compiled, const std::string& why_not) {
+    ++calls;
+    EXPECT_EQ(why_not, "");
+    ASSERT_NE(compiled, nullptr);
+    first = std::move(compiled);
+    first_result = infer(*first, picture(*first));
+  };
+  const auto compiled = CompiledModel::compile(model, config, {}, {}, ready);
+  ASSERT_EQ(calls, 1u);
+  EXPECT_EQ(compiled->tier(), Tier::full);
+  EXPECT_EQ(first->tier(), Tier::first);
+  ASSERT_EQ(first->inputs()[0].shape, compiled->inputs()[0].shape);
+  expect_close(infer(*compiled, picture(*compiled)), first_result);
+  // It stays usable beside the other one.
+  expect_close(infer(*first, picture(*first)), first_result);
+  // The second time nothing is compiled.
+  CompiledModel::compile(model, config, {}, {}, ready);
+  EXPECT_EQ(calls, 1u);
+}
+
+TEST(FirstTier, IsNotMadeWhereItIsNotWanted) {
+  const TemporaryFolder cache;
+  const auto model = Model::read(ball_model());
+  size_t calls = 0;
+  const auto ready = [&](const std::shared_ptr<CompiledModel>&, const std::string&) { ++calls; };
+  Config config;
+  config.cache_dir = cache / "a";
+  config.set("FIRST_TIER", "NO");
+  CompiledModel::compile(model, config, {}, {}, ready);
+  config.set("FIRST_TIER", "YES");
+  config.cache_dir = cache / "b";
+  config.perf_count = true;  // layers are timed
+  CompiledModel::compile(model, config, {}, {}, ready);
+  EXPECT_EQ(calls, 0u);
+}
+
+TEST(FirstTier, IsRefusedWhereItWouldTakeTooLong) {
+  const TemporaryFolder folder;
+  const auto model = Model::read(large_model(folder));
+  try {
+    CompiledModel::compile_first_tier(model, {});
+    FAIL() << "6 * 10^11 multiply-adds on the host";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_NE(std::string(error.what()).find("layer \"conv\""), std::string::npos) << error.what();
+  }
+  // Nor where it could not keep within the time that the user allows.
+  Config config;
+  config.device_timeout = std::chrono::milliseconds(1);
+  EXPECT_THROW(CompiledModel::compile_first_tier(Model::read(ball_model()), config), Error);
+}
+
+TEST(FirstTier, IsStoppedWithTheCompilation) {
+  const TemporaryFolder cache;
+  Config config;
+  config.cache_dir = cache / "cache";
+  std::atomic<bool> has_first{false};
+  std::shared_ptr<CompiledModel> first;
+  Clock::time_point cancelled;
+  const auto go_on = [&](const std::string&, size_t, size_t) {
+    if (has_first) cancelled = Clock::now();
+    return !has_first;
+  };
+  EXPECT_THROW(
+      CompiledModel::compile(Model::read(ball_model()), config, go_on, {},
+                             [&](std::shared_ptr<CompiledModel> compiled, const std::string&) {
+                               first = std::move(compiled);
+                               has_first = true;
+                             }),
+      Error);
+  EXPECT_LT(seconds_since(cancelled), 1);
+  EXPECT_FALSE(infer(*first, picture(*first)).empty());
+}
+
+TEST(FirstTier, WhatItsReceiverThrowsIsIgnored) {
+  const TemporaryFolder cache;
+  Config config;
+  config.cache_dir = cache / "cache";
+  const auto compiled = CompiledModel::compile(
+      Model::read(ball_model()), config, {}, {},
+      [](const std::shared_ptr<CompiledModel>&, const std::string&) { throw 1; });
+  EXPECT_EQ(compiled->tier(), Tier::full);
+}
+
+// ---- frames -------------------------------------------------------------------------------------
+
+struct Case {
+  const char* name;
+  PixelFormat format;
+  ResizeMode resize;
+  ColorOrder color;
+  Rect region;
+};
+
+class FirstTierFrames : public testing::TestWithParam<Case> {};
+
+TEST_P(FirstTierFrames, AreThoseOfTheDevice) {
+  const Case& c = GetParam();
+  const auto model = Model::read(ball_model());
+  Config config;
+  config.batch = 2;
+  const auto first = CompiledModel::compile_first_tier(model, config);
+  const auto full = CompiledModel::compile(model, config);
+  Frame frame;
+  frame.format = c.format;
+  frame.width = 331;
+  frame.height = 245;
+  frame.region = c.region;
+  const auto sizes = plane_sizes(frame);
+  std::vector<std::vector<uint8_t>> planes;
+  for (size_t p = 0; p < 3; ++p) {
+    frame.strides[p] = sizes[p].row_bytes + 5;
+    planes.emplace_back(static_cast<size_t>(frame.strides[p]) * static_cast<size_t>(sizes[p].rows));
+    for (size_t i = 0; i < planes[p].size(); ++i)
+      planes[p][i] = static_cast<uint8_t>((i * 7 + p * 50 + i / 300) % 253);
+    if (sizes[p].rows) frame.planes[p] = planes[p].data();
+  }
+  FrameTransform transform;
+  transform.resize = c.resize;
+  transform.color = c.color;
+  transform.mean = {10, 20, 30};
+  transform.scale = {2};
+  transform.pad_value = 114;
+  std::vector<std::vector<float>> results;
+  for (const auto& compiled : {first, full}) {
+    const auto request = compiled->create_request();
+    // One image by a frame, the other one as it was set before.
+    request->set_input(0, picture(*compiled));
+    const Placement placement = request->set_frame(0, frame, transform, 1);
+    EXPECT_GT(placement.x_scale, 0);
+    request->start();
+    request->wait();
+    results.push_back(request->output(0).to_floats());
+    // A second inference on the same frame gives the same result.
+    request->set_frame(0, frame, transform, 1);
+    request->start();
+    request->wait();
+    expect_close(request->output(0).to_floats(), results.back());
+  }
+  expect_close(results[0], results[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , FirstTierFrames,
+    testing::Values(
+        Case{"nv12", PixelFormat::nv12, ResizeMode::stretch, ColorOrder::bgr, {}},
+        Case{"i420_letterbox", PixelFormat::i420, ResizeMode::letterbox, ColorOrder::rgb, {}},
+        Case{"rgb_region",
+             PixelFormat::rgb,
+             ResizeMode::stretch,
+             ColorOrder::bgr,
+             {40, 31, 120, 99}},
+        Case{"bgrx_crop", PixelFormat::bgrx, ResizeMode::crop, ColorOrder::rgb, {}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(FirstTier, TakesTheTwoPlanesOfAPicture) {
+  const auto model = Model::read(ball_model());
+  Config config;
+  config.nv12_two_inputs = true;
+  std::vector<std::vector<float>> results;
+  for (const auto& compiled :
+       {CompiledModel::compile_first_tier(model, config), CompiledModel::compile(model, config)}) {
+    ASSERT_EQ(compiled->inputs().size(), 2u);
+    const auto request = compiled->create_request();
+    request->set_input(0,
+                       test::random_tensor({1, 1, 90, 120}, 16, 235, 1).convert(ElementType::u8));
+    request->set_input(1, test::random_tensor({1, 2, 45, 60}, 16, 235, 2).convert(ElementType::u8));
+    request->start();
+    request->wait();
+    results.push_back(request->output(0).to_floats());
+  }
+  expect_close(results[0], results[1]);
+}
+
+TEST(FirstTier, RefusesWhatADeviceRefuses) {
+  const auto first = CompiledModel::compile_first_tier(Model::read(ball_model()), {});
+  const auto request = first->create_request();
+  EXPECT_THROW(request->set_input(1, picture(*first)), Error);
+  EXPECT_THROW(request->set_input(0, test::random_tensor({1, 3, 2, 2}, 0, 1, 1)), Error);
+  EXPECT_THROW(request->output(0), Error);
+  const uint8_t pixels[12] = {};
+  Frame frame;
+  frame.format = PixelFormat::bgr;
+  frame.width = frame.height = 2;
+  frame.planes[0] = pixels;
+  frame.strides[0] = 6;
+  FrameTransform flat;
+  flat.scale = {0};
+  EXPECT_THROW(request->set_frame(0, frame, flat), Error);
+  EXPECT_THROW(request->set_frame(0, frame, {}, 1), Error);
+  frame.region = {5, 5, 2, 2};
+  EXPECT_THROW(request->set_frame(0, frame, {}), Error);
+  EXPECT_THROW(first->import_dmabuf(0, 1), Error);
+  request->start();
+  EXPECT_THROW(request->start(), Error);
+  EXPECT_TRUE(request->wait());
+  EXPECT_FALSE(request->output(0).empty());
+}
+
+// ---- the end ------------------------------------------------------------------------------------
+
+TEST(FirstTier, CanBeCancelledWhileInFlight) {
+  const auto first = CompiledModel::compile_first_tier(Model::read(ball_model()), {});
+  const auto one = first->create_request(), other = first->create_request();
+  one->start();
+  other->start();
+  other->cancel();  // it waits for its turn, or has just begun
+  try {
+    other->wait();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::cancelled);
+  }
+  EXPECT_TRUE(one->wait());
+  other->start();
+  EXPECT_TRUE(other->wait());
+  EXPECT_FALSE(other->output(0).empty());
+}
+
+TEST(FirstTier, CanBeDroppedWhileInFlight) {
+  const auto first = CompiledModel::compile_first_tier(Model::read(ball_model()), {});
+  const auto begin = Clock::now();
+  for (int i = 0; i < 5; ++i) {
+    const auto one = first->create_request(), other = first->create_request();
+    one->start();
+    other->start();
+    EXPECT_FALSE(other->wait(std::chrono::milliseconds(0)));
+  }
+  EXPECT_LT(seconds_since(begin), 3);
+}
+
+}  // namespace
+}  // namespace clinfer

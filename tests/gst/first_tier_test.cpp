@@ -1,0 +1,205 @@
+// clinfer while its kernels are compiled: the host computes its frames, and the device takes over
+// between two of them.
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "tests/gst/harness.h"
+
+namespace clinfer {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using testing_models::blocks_model;
+
+// Of stats, "" while there is none.
+std::string text_of(GstElement* clinfer, const char* field) {
+  GstStructure* stats = nullptr;
+  g_object_get(clinfer, "stats", &stats, nullptr);
+  const Handle<GstStructure> owner(stats);
+  const char* text = gst_structure_get_string(stats, field);
+  return text != nullptr ? text : "";
+}
+
+// Empty caches, of this engine and of PoCL. The processes
+// that compile inherit the variable.
+class ColdCaches {
+ public:
+  ColdCaches() {
+    if (const char* before = std::getenv("POCL_CACHE_DIR")) before_ = before;
+    static int number = 0;
+    folder_ = testing_models::folder() + "/cold" + std::to_string(number++);
+    setenv("POCL_CACHE_DIR", (folder_ + "/pocl").c_str(), 1);
+  }
+  ~ColdCaches() {
+    if (before_)
+      setenv("POCL_CACHE_DIR", before_->c_str(), 1);
+    else
+      unsetenv("POCL_CACHE_DIR");
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  std::string properties() const { return " first-tier=true cache-dir=" + folder_ + "/programs "; }
+
+ private:
+  std::string folder_;
+  std::optional<std::string> before_;
+};
+
+// Texts of progress messages on the bus.
+std::vector<std::string> progress_of(GstBus* bus) {
+  std::vector<std::string> texts;
+  while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_PROGRESS)) {
+    gchar* text = nullptr;
+    gst_message_parse_progress(message, nullptr, nullptr, &text);
+    texts.push_back(text);
+    g_free(text);
+    gst_message_unref(message);
+  }
+  return texts;
+}
+
+size_t place_of(const std::vector<std::string>& texts, const std::string& begin) {
+  size_t at = 0;
+  while (at < texts.size() && texts[at].rfind(begin, 0) != 0) ++at;
+  return at;
+}
+
+// Pushes frames and expects all of them to be answered, until the full tier runs; gives the tiers
+// that stats named meanwhile.
+std::set<std::string> push_until_full(Harness& harness, int& number) {
+  std::set<std::string> tiers;
+  const auto until = Clock::now() + 300s;
+  do {
+    EXPECT_EQ(harness.push(number % 2 ? kRed : kBlue, number), GST_FLOW_OK);
+    EXPECT_EQ(answer_of(harness.pull().get()), number % 2 ? "red" : "blue") << number;
+    ++number;
+    tiers.insert(text_of(harness.clinfer(), "tier"));
+  } while (!tiers.contains("full") && Clock::now() < until && !testing::Test::HasFailure());
+  return tiers;
+}
+
+TEST(ElementFirstTier, ComputesFramesUntilTheDeviceTakesOver) {
+  const ColdCaches cold;
+  Harness harness(Harness::clinfer_launch(cold.properties()));
+  GstBus* const bus = gst_bus_new();
+  gst_element_set_bus(harness.clinfer(), bus);
+  harness.set_caps("NV12", 64, 48);
+  int number = 0;
+  EXPECT_EQ(push_until_full(harness, number), (std::set<std::string>{"first", "full"}));
+  EXPECT_GT(number, 1);
+  // The device's own frames.
+  for (int i = 0; i < 3; ++i, ++number) {
+    ASSERT_EQ(harness.push(kGreen, number), GST_FLOW_OK);
+    EXPECT_EQ(answer_of(harness.pull().get()), "green");
+  }
+  EXPECT_EQ(text_of(harness.clinfer(), "tier"), "full");
+  const std::vector<std::string> texts = progress_of(bus);
+  const size_t first = place_of(texts, "The host computes"), last = place_of(texts, "Compiled ");
+  EXPECT_LT(first, last);
+  EXPECT_LT(last, texts.size());
+  gst_element_set_bus(harness.clinfer(), nullptr);
+  gst_object_unref(bus);
+}
+
+TEST(ElementFirstTier, ComputesBatchesImageByImage) {
+  const ColdCaches cold;
+  Harness harness(Harness::clinfer_launch(cold.properties() + " batch-size=4 batch-timeout=0"));
+  harness.set_caps("I420", 65, 47);
+  int number = 0;
+  EXPECT_EQ(push_until_full(harness, number), (std::set<std::string>{"first", "full"}));
+}
+
+TEST(ElementFirstTier, IsOffWhereTheUserWantsEqualBits) {
+  const ColdCaches cold;
+  Harness harness(Harness::clinfer_launch(cold.properties() + " first-tier=false"));
+  harness.set_caps("NV12", 64, 48);
+  ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);  // waits for the device
+  EXPECT_EQ(text_of(harness.clinfer(), "tier"), "full");
+  EXPECT_EQ(answer_of(harness.pull().get()), "red");
+}
+
+TEST(ElementFirstTier, InfersFramesOfLiveSources) {
+  const ColdCaches cold;
+  Harness harness(Harness::clinfer_launch(cold.properties() + " overload-policy=skip-inference"));
+  gst_harness_set_live(harness.get(), TRUE);
+  harness.set_caps("NV12", 64, 48);
+  int number = 0, inferred = 0;
+  gst_harness_query_latency(harness.get());
+  while (text_of(harness.clinfer(), "tier") != "full" && number < 30000) {
+    const bool first = text_of(harness.clinfer(), "tier") == "first";
+    ASSERT_EQ(harness.push(kRed, number++), GST_FLOW_OK);
+    const std::string answer = answer_of(harness.pull().get());
+    EXPECT_TRUE(answer == "red" || answer == "skipped") << answer;
+    inferred += first && answer == "red";
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_GT(inferred, 0) << "of " << number;
+}
+
+TEST(ElementFirstTier, StopsWithinASecond) {
+  const ColdCaches cold;
+  Pipeline pipeline("videotestsrc ! video/x-raw,format=NV12,width=64,height=48 ! " +
+                    Harness::clinfer_launch(cold.properties() + " name=c") + " ! fakesink");
+  const Handle<GstElement> clinfer(gst_bin_get_by_name(GST_BIN(pipeline.element), "c"));
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  const auto until = Clock::now() + 60s;
+  while (text_of(clinfer.get(), "tier") == "" && Clock::now() < until)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(text_of(clinfer.get(), "tier"), "first");
+  const auto begin = Clock::now();
+  gst_element_set_state(pipeline.element, GST_STATE_NULL);
+  EXPECT_LT(Clock::now() - begin, 1s);
+  // The next start begins with the first tier again, and ends with the full one.
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  const auto patience = Clock::now() + 300s;
+  while (text_of(clinfer.get(), "tier") != "full" && Clock::now() < patience)
+    std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(text_of(clinfer.get(), "tier"), "full");
+}
+
+TEST(ElementFirstTier, ServesAModelThatIsSetWhilePlaying) {
+  const ColdCaches cold;
+  Harness harness(Harness::clinfer_launch(cold.properties()));
+  harness.set_caps("NV12", 64, 48);
+  int number = 0;
+  push_until_full(harness, number);
+  // It has other kernels.
+  g_object_set(harness.clinfer(), "model", blocks_model().c_str(), nullptr);
+  const std::string name = std::filesystem::path(blocks_model()).stem();
+  std::vector<std::string> tiers;  // of the new model
+  const auto until = Clock::now() + 300s;
+  do {
+    ASSERT_EQ(harness.push(kGreen, number++), GST_FLOW_OK);
+    const Handle<GstBuffer> out = harness.pull();
+    const auto results = read_results(out.get());
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_EQ(results[0].outcome, Outcome::run);
+    const std::string tier = text_of(harness.clinfer(), "tier");
+    if (text_of(harness.clinfer(), "model") == name && (tiers.empty() || tiers.back() != tier))
+      tiers.push_back(tier);
+  } while ((tiers.empty() || tiers.back() != "full") && Clock::now() < until);
+  EXPECT_EQ(tiers, (std::vector<std::string>{"first", "full"}));
+}
+
+TEST(ElementFirstTier, IsSharedAsTheModelIs) {
+  const ColdCaches cold;
+  const std::string launch =
+      Harness::clinfer_launch(cold.properties() + " model-instance-id=shared");
+  Harness one(launch), other(launch);
+  for (Harness* harness : {&one, &other}) {
+    harness->set_caps("NV12", 64, 48);
+    ASSERT_EQ(harness->push(kRed, 0), GST_FLOW_OK);
+    EXPECT_EQ(answer_of(harness->pull().get()), "red");
+    EXPECT_EQ(text_of(harness->clinfer(), "tier"), "first");
+  }
+  int number = 1;
+  push_until_full(one, number);
+  push_until_full(other, number);
+}
+
+}  // namespace
+}  // namespace clinfer

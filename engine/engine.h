@@ -103,12 +103,17 @@ struct Config {
   bool first_tier = true;
   unsigned max_num_threads = 0;          // of program builds; 0: all cores
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
+  // MiB that the cache folder may hold; what was not used for the longest time goes first. 0: no
+  // limit.
+  unsigned cache_size = 2048;
   bool nv12_two_inputs = false;          // the picture input is two: see CompiledModel::inputs()
   VaDisplay va_display;                  // the device is the display's, the context is on it
   std::string graph_dumps_dir;           // Graphviz files after each pass; "": none
   std::string sources_dumps_dir;         // program sources with their build logs; "": none
-  TuningMode tuning_mode = TuningMode::disabled;
-  std::string tuning_file;    // needed by all modes but disabled
+  // Unset: use_existing where there is a tuning_file. A name of a file that does not exist is a
+  // warning then.
+  std::optional<TuningMode> tuning_mode;
+  std::string tuning_file;    // needed by all stated modes but disabled
   bool tuning_db = true;      // records shipped with the engine count
   double tuning_seconds = 0;  // about how long kernels are measured; 0: until the search is through
   bool tuning_exhaustive = false;  // measure every point of every kernel that can win
@@ -117,6 +122,9 @@ struct Config {
   // spellings too, "INFERENCE_PRECISION"). Throws Error{bad_argument} that lists the keys or the
   // values allowed.
   void set(const std::string& key, const std::string& value);
+
+  // The stated mode; unless one is stated, what follows from the file.
+  TuningMode tuning_mode_in_force() const;
 };
 
 // ---- models -------------------------------------------------------------------------------------

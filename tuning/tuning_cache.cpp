@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "kernels/base/error.h"
+#include "kernels/op.h"
 #include "tuning/json_text.h"
 
 namespace clinfer {
@@ -218,6 +219,27 @@ std::string write_record(const TuningRecord& record) {
   return text + "}]";
 }
 
+// Records [kernel, index] anywhere below `node`. The depth is limited by check_limits().
+size_t count_records(JsonNode* node) {
+  size_t count = 0;
+  if (JSON_NODE_HOLDS_OBJECT(node))
+    for_each(json_node_get_object(node),
+             [&](const std::string&, JsonNode* member) { count += count_records(member); });
+  if (JSON_NODE_HOLDS_ARRAY(node)) {
+    JsonArray* array = json_node_get_array(node);
+    count += json_array_get_length(array) >= 2 && is_text(json_array_get_element(array, 0));
+  }
+  return count;
+}
+
+// Whether a kernel of this engine has that name.
+bool is_own_family(const std::string& name) {
+  return std::any_of(op_registry().begin(), op_registry().end(), [&](const OpDef& op) {
+    return std::any_of(op.families.begin(), op.families.end(),
+                       [&](const KernelFamily* family) { return family->name == name; });
+  });
+}
+
 bool is_number(const std::string& text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -244,6 +266,7 @@ TuningCache TuningCache::parse(const std::string& text, const std::string& where
   for_each(json_node_get_object(root), [&](const std::string& units, JsonNode* section) {
     if (!is_number(units)) {
       cache.foreign_[units] = text_of(section, file);
+      cache.within_foreign_ += count_records(section);
       return;
     }
     const Place place{where, "device \"" + printable(units) + "\""};
@@ -287,6 +310,14 @@ void TuningCache::erase(unsigned compute_units, const std::string& hash) {
 size_t TuningCache::size() const {
   size_t records = 0;
   for (const auto& [units, section] : devices_) records += section.size();
+  return records;
+}
+
+size_t TuningCache::foreign_records() const {
+  size_t records = within_foreign_;
+  for (const auto& [units, section] : devices_)
+    for (const auto& [hash, entry] : section)
+      records += entry.record.op.empty() && !is_own_family(entry.record.family);
   return records;
 }
 

@@ -53,6 +53,9 @@ class TuningCache {
   void set(unsigned compute_units, const std::string& hash, TuningRecord record);
   void erase(unsigned compute_units, const std::string& hash);
   size_t size() const;
+  // How many records name a kernel that this engine does not have, as those do that the GPU plug-in
+  // wrote. They are kept.
+  size_t foreign_records() const;
 
   // One record a line. Records that were read and not changed are written as they were, with
   // members unknown here.
@@ -66,6 +69,7 @@ class TuningCache {
   std::map<std::string, std::map<std::string, Entry>>
       devices_;                                 // by compute units, as the file spells them
   std::map<std::string, std::string> foreign_;  // members that are no number, as JSON
+  size_t within_foreign_ = 0;                   // records in those
 };
 
 // Reads the file again under a lock (processes may tune into one file), lets `change` alter it and

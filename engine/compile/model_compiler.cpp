@@ -87,6 +87,8 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   use_measured_pipeline();
   network_->traits.alone = config_.streams == 1;
   Tuning tuning(config_, *network_->context, network_->traits);
+  if (std::string warning = tuning.warning(); !warning.empty())
+    report_.warnings.push_back(std::move(warning));
   network_->whole.plan = make_plan(std::move(graph), network_->traits, tuning.chooser());
   add_up_work();
   choose_preprocess(tuning);
@@ -177,7 +179,8 @@ void ModelCompiler::open_device() {
 void ModelCompiler::open_cache() {
   const std::string directory =
       config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
-  if (!directory.empty()) network_->cache = std::make_unique<ocl::ProgramCache>(directory);
+  if (!directory.empty()) network_->cache = std::make_unique<ocl::ProgramCache>(
+        directory, config_.cache_size ? uint64_t{config_.cache_size} << 20 : UINT64_MAX);
   if (directory.empty() && !config_.cache_dir)
     warn_once(
         "compiled programs are not kept, because neither XDG_CACHE_HOME nor HOME names a folder; "

@@ -35,9 +35,9 @@ std::string pipeline_key(const Model& model, const Config& config, const DeviceI
 
 std::optional<PipelineChoice> find_pipeline(const Model& model, const Config& config,
                                             const DeviceInfo& device, unsigned batch) {
-  if (config.tuning_mode == TuningMode::disabled || config.tuning_mode == TuningMode::retune)
-    return {};
-  const TuningCache cache = config.tuning_mode == TuningMode::create
+  const TuningMode mode = config.tuning_mode_in_force();
+  if (mode == TuningMode::disabled || mode == TuningMode::retune) return {};
+  const TuningCache cache = mode == TuningMode::create
                                 ? TuningCache::read_or_empty(config.tuning_file)
                                 : TuningCache::read(config.tuning_file);
   const std::string op = pipeline_key(model, config, device, batch);

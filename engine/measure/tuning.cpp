@@ -77,13 +77,14 @@ std::string name_of(LayerTuning::Source source) {
 
 Tuning::Tuning(const Config& config, const ocl::Context& context, const DeviceTraits& traits)
     : config_(config),
+      mode_(config.tuning_mode_in_force()),
       context_(context),
       traits_(traits),
       units_(context.device.info.compute_units),
       name_(context.device.info.name),
       driver_(context.device.info.driver),
       kind_(device_kind(context.traits)) {
-  if (config_.tuning_mode == TuningMode::disabled) return;
+  if (mode_ == TuningMode::disabled) return;
   if (config_.tuning_file.empty())
     throw Error(ErrorCode::bad_argument,
                 "TUNING_MODE needs a file: set TUNING_FILE (tuning-file, --tuning-file)");
@@ -93,10 +94,23 @@ Tuning::Tuning(const Config& config, const ocl::Context& context, const DeviceTr
   }
   // A malformed file is an error in every mode that writes it, also where its records do not count.
   TuningCache read = TuningCache::read_or_empty(config_.tuning_file);
-  if (reads_file(config_.tuning_mode)) file_ = std::move(read);
+  if (reads_file(mode_)) file_ = std::move(read);
 }
 
-bool Tuning::measures() const { return is_measuring(config_.tuning_mode); }
+bool Tuning::measures() const { return is_measuring(mode_); }
+
+std::string Tuning::warning() const {
+  if (!config_.tuning_mode && !config_.tuning_file.empty() && mode_ == TuningMode::disabled)
+    return "tuning file " + config_.tuning_file +
+           " is not there, so no kernel is tuned; TUNING_MODE=TUNING_CREATE (tuning-mode=create) "
+           "makes it";
+  if (const size_t others = file_.foreign_records(); others > 0)
+    return "tuning file " + config_.tuning_file + ": " + std::to_string(others) +
+           (others == 1 ? " record is" : " records are") +
+           " of another engine and not used; TUNING_MODE=TUNING_CREATE (tuning-mode=create) adds "
+           "this engine's and keeps them";
+  return "";
+}
 
 KernelChooser Tuning::chooser() {
   return [this](const OpDesc& desc, std::span<const KernelFamily* const> families) {
@@ -165,8 +179,8 @@ void Tuning::look_up(TuningProblem& problem, const OpDesc& desc,
 
 bool Tuning::wants_measuring(const TuningProblem& problem) const {
   if (!problem.has_choice || problem.measured) return false;
-  return config_.tuning_mode == TuningMode::retune ||
-         (config_.tuning_mode == TuningMode::create &&
+  return mode_ == TuningMode::retune ||
+         (mode_ == TuningMode::create &&
           (problem.source == LayerTuning::Source::untuned || problem.partial));
 }
 
@@ -295,7 +309,7 @@ bool Tuning::revert_least_gains(const Plan& plan) {
 
 TuningReport Tuning::finish(const Plan& plan) {
   TuningReport report;
-  report.mode = config_.tuning_mode;
+  report.mode = mode_;
   report.file = config_.tuning_file;
   report.gain = gain_;
   report.seconds = seconds_;
@@ -332,7 +346,7 @@ TuningReport Tuning::finish(const Plan& plan) {
         hit && record && record->op.empty())
       promoted.emplace(problem.hash, record_of(problem, *desc));
   }
-  if (config_.tuning_mode == TuningMode::update && (!promoted.empty() || !lapsed.empty()))
+  if (mode_ == TuningMode::update && (!promoted.empty() || !lapsed.empty()))
     update_tuning_file(config_.tuning_file, [&](TuningCache& cache) {
       for (const std::string& hash : lapsed) cache.erase(units_, hash);
       for (const auto& [hash, record] : promoted) cache.set(units_, hash, record);

@@ -45,6 +45,9 @@ class Tuning {
   // the file; each call reverts more. False if no layer is left that measure() has changed.
   bool revert_least_gains(const Plan& plan);
 
+  // Tells the user that the file is not there, or has records of another engine; else "".
+  std::string warning() const;
+
   // Reports on the layers of the plan. In mode update it removes lapsed records from the file.
   TuningReport finish(const Plan& plan);
 
@@ -57,6 +60,7 @@ class Tuning {
   void save();
 
   const Config& config_;
+  const TuningMode mode_;
   const ocl::Context& context_;
   const DeviceTraits& traits_;
   const unsigned units_;

@@ -204,13 +204,12 @@ const Devices& devices(const char* cache_folder) {
 
 const Device& select_device(const std::string& name) {
   const Devices& all = devices();
-  const std::string wanted = name == "GPU" || name.empty() ? "GPU.0"
-                             : name == "CPU.0"             ? "CPU"
-                                                           : name;
+  const bool first_gpu = name == "GPU" || name == "GPU.0" || name.empty();
+  const std::string wanted = first_gpu ? "GPU.0" : name == "CPU.0" ? "CPU" : name;
   for (const Device& device : all.usable)
     if (device.info.id == wanted) return device;
-  // Plain "GPU" means the best there is: a CPU device serves where there is no GPU.
-  if ((name == "GPU" || name.empty()) && !all.usable.empty()) return all.usable.front();
+  // The first GPU means the best device: a CPU serves where there is no GPU.
+  if (first_gpu && !all.usable.empty()) return all.usable.front();
   throw Error(ErrorCode::no_device, "no OpenCL device \"" + name + "\": " + looked_at(all));
 }
 

@@ -80,6 +80,10 @@ const std::vector<Key>& keys() {
       {"EXCLUSIVE_ASYNC_REQUESTS",
        [](Config& c, const std::string& k, const std::string& v) { c.exclusive = yes_no(k, v); }},
       {"CACHE_DIR", [](Config& c, const std::string&, const std::string& v) { c.cache_dir = v; }},
+      {"CACHE_SIZE",
+       [](Config& c, const std::string& k, const std::string& v) {
+         c.cache_size = number(k, v, "MiB, or 0 for no limit");
+       }},
       {"GRAPH_DUMPS_DIR",
        [](Config& c, const std::string&, const std::string& v) { c.graph_dumps_dir = v; }},
       {"SOURCES_DUMPS_DIR",
@@ -149,6 +153,13 @@ void Config::set(const std::string& key, const std::string& value) {
   }
   throw Error(ErrorCode::bad_argument, "unknown config key " + key + "; known are " + known +
                                            " (with KEY_, GPU_ or CLDNN_ in front or not)");
+}
+
+TuningMode Config::tuning_mode_in_force() const {
+  if (tuning_mode) return *tuning_mode;
+  std::error_code cannot_tell;
+  const bool is_there = !tuning_file.empty() && std::filesystem::exists(tuning_file, cannot_tell);
+  return is_there ? TuningMode::use_existing : TuningMode::disabled;
 }
 
 }  // namespace clinfer

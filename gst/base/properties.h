@@ -81,6 +81,21 @@ inline void read_value(const GValue* value, bool& to) { to = g_value_get_boolean
 template <typename Enum>
 requires std::is_enum_v<Enum>
 void read_value(const GValue* value, Enum& to) { to = static_cast<Enum>(g_value_get_enum(value)); }
+template <typename Enum>
+requires std::is_enum_v<Enum>
+void read_value(const GValue* value, std::optional<Enum>& to) {
+  to = static_cast<Enum>(g_value_get_enum(value));
+}
+
+// The enumeration of a member that may be unset, which reads as the value 0.
+template <typename T>
+struct EnumOf {
+  using Type = T;
+};
+template <typename T>
+struct EnumOf<std::optional<T>> {
+  using Type = T;
+};
 
 // Texts that are not set read as NULL.
 template <typename T>
@@ -97,8 +112,10 @@ void write_value(const T& from, GValue* value) {
     g_value_set_int(value, from);
   else if constexpr (std::is_same_v<T, bool>)
     g_value_set_boolean(value, from);
-  else
+  else if constexpr (std::is_enum_v<T>)
     g_value_set_enum(value, static_cast<int>(from));
+  else
+    g_value_set_enum(value, from ? static_cast<int>(*from) : 0);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
@@ -169,13 +186,17 @@ struct EnumChoice {
 template <auto Member>
 MemberRow<Member> choice(
     const char* name, const char* nick, const char* blurb, const char* type_name,
-    std::initializer_list<EnumChoice<typename MemberRow<Member>::Type>> choices,
+    std::initializer_list<EnumChoice<typename EnumOf<typename MemberRow<Member>::Type>::Type>>
+        choices,
     GParamFlags flags = kReady) {
+  using Enum = typename EnumOf<typename MemberRow<Member>::Type>::Type;
   std::vector<GEnumValue> values;
   for (const auto& known : choices)
     values.push_back({static_cast<int>(known.value), known.description, known.nick});
   return row<Member>(g_param_spec_enum(name, nick, blurb, enum_type(type_name, values),
-                                       static_cast<int>(default_of<Member>()), flags));
+                                       static_cast<int>(std::optional<Enum>(default_of<Member>())
+                                                            .value_or(Enum{})),
+                                       flags));
 }
 
 // ---- into the class -----------------------------------------------------------------------------

@@ -46,7 +46,8 @@ Config engine_config(const Network& network, const Settings& settings) {
                                                  : settings.batch_size;
   config.nv12_two_inputs = settings.nv12_two_inputs;
   for (const auto& [key, value] : parse_config(settings.config)) config.set(key, value);
-  if (config.tuning_mode != TuningMode::disabled && config.tuning_file.empty())
+  if (config.tuning_mode.value_or(TuningMode::disabled) != TuningMode::disabled &&
+      config.tuning_file.empty())
     throw Error{ErrorCode::bad_argument,
                 "tuning-mode needs a file: set tuning-file=FILE.json, it is made by create"};
   return config;

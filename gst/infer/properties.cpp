@@ -198,6 +198,11 @@ const std::vector<ElementProperty>& element_properties() {
       engine<&Config::cache_dir>(text<&S::cache_dir>(
           "cache-dir", "Cache folder",
           "Folder for built OpenCL programs (unset: the user's cache folder; empty: no cache)")),
+      engine<&Config::cache_size>(number<&S::cache_size>(
+          "cache-size", "Cache size",
+          "MiB that the cache folder may hold; programs that were not used for the longest time go "
+          "first (0: no limit)",
+          0, G_MAXINT)),
       engine<&Config::graph_dumps_dir>(
           text<&S::graph_dumps_dir>("graph-dumps-dir", "Graph dumps folder",
                                     "Folder for a Graphviz file of the graph after each pass")),
@@ -217,7 +222,9 @@ const std::vector<ElementProperty>& element_properties() {
             "update"},
            {TuningMode::retune, "Measure all layers again", "retune"}})),
       engine<&Config::tuning_file>(text<&S::tuning_file>(
-          "tuning-file", "Tuning file", "JSON file with the best kernels of models on devices")),
+          "tuning-file", "Tuning file",
+          "JSON file with the best kernels of models on devices. Where it exists and no tuning-mode "
+          "is set, its records are used")),
       engine(text<&S::config>("config", "Configuration",
                               "Engine options as KEY=VALUE,... with the GPU plug-in's key names")),
       flag<&S::nv12_two_inputs>(

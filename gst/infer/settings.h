@@ -27,8 +27,9 @@ struct Settings : ModelOptions {
   bool first_tier = true;
   unsigned max_num_threads = 0;  // 0: all cores
   std::optional<std::string> cache_dir;
+  unsigned cache_size = Config{}.cache_size;
   std::string graph_dumps_dir, sources_dumps_dir;
-  TuningMode tuning_mode = TuningMode::disabled;
+  std::optional<TuningMode> tuning_mode;  // unset: use_existing where there is a tuning_file
   std::string tuning_file;
   std::string config;  // KEY=VALUE,...
   bool nv12_two_inputs = true;

@@ -245,6 +245,39 @@ TEST_F(Tuned, AFolderThatCannotBeWrittenIsSaidBeforeAnythingIsMeasured) {
   EXPECT_FALSE(measured);
 }
 
+// The GPU plug-in's own example names a file and no mode.
+TEST_F(Tuned, AFileWithoutAModeIsUsedWhereItIs) {
+  Config unset = config(TuningMode::create);
+  unset.tuning_mode.reset();
+  const auto untuned = CompiledModel::compile(model(), unset);
+  EXPECT_EQ(untuned->tuning().mode, TuningMode::disabled);
+  ASSERT_EQ(untuned->warnings().size(), 1u);
+  EXPECT_NE(untuned->warnings()[0].find(file_ + " is not there"), std::string::npos)
+      << untuned->warnings()[0];
+
+  compile(TuningMode::create);
+  const auto tuned = CompiledModel::compile(model(), unset);
+  EXPECT_EQ(tuned->tuning().mode, TuningMode::use_existing);
+  EXPECT_GT(tuned->tuning().hits, 0u);
+  EXPECT_TRUE(tuned->warnings().empty());
+
+  unset.tuning_mode = TuningMode::disabled;
+  EXPECT_EQ(CompiledModel::compile(model(), unset)->tuning().hits, 0u) << "stated";
+}
+
+TEST_F(Tuned, RecordsOfAnotherEngineAreSaidAndKept) {
+  std::ofstream(file_) << R"({"version_2": {"24": {"CONVOLUTION": {"1": ["convolution_gpu_bfyx", 3],
+                              "2": ["convolution_gpu_1x1", 0]}}},
+                              "24": {"77": ["fully_connected_gpu_fs", 1]}})";
+  const auto compiled = compile(TuningMode::create);
+  ASSERT_EQ(compiled->warnings().size(), 1u);
+  EXPECT_NE(compiled->warnings()[0].find("3 records are of another engine"), std::string::npos)
+      << compiled->warnings()[0];
+  const TuningCache after = TuningCache::read(file_);
+  EXPECT_EQ(after.foreign_records(), 3u);
+  EXPECT_GT(after.records().size(), 0u);
+}
+
 TEST_F(Tuned, TheBatchOnAutoIsTheFiles) {
   const auto model = Model::read(test_data("models/tunable.xml"));
   Config config;

@@ -15,6 +15,8 @@ struct Unref {
   void operator()(GstCaps* caps) const { gst_caps_unref(caps); }
   void operator()(GstStructure* structure) const { gst_structure_free(structure); }
   void operator()(GstElement* element) const { gst_object_unref(element); }
+  void operator()(GstPad* pad) const { gst_object_unref(pad); }
+  void operator()(GstObject* object) const { gst_object_unref(object); }
   void operator()(GstAllocator* allocator) const { gst_object_unref(allocator); }
   void operator()(GError* error) const { g_error_free(error); }
   void operator()(char* text) const { g_free(text); }

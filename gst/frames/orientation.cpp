@@ -1,6 +1,8 @@
 // Orientations by their names in GStreamer.
 #include "gst/frames/orientation.h"
 
+#include "gst/base/handle.h"
+
 namespace clinfer {
 
 Orientation orientation_of(GstVideoOrientationMethod method) {
@@ -28,6 +30,37 @@ std::optional<GstVideoOrientationMethod> tagged_orientation(const GstTagList* ta
   GstVideoOrientationMethod method = GST_VIDEO_ORIENTATION_IDENTITY;
   if (!gst_video_orientation_from_tag(const_cast<GstTagList*>(tags), &method)) return std::nullopt;
   return method;
+}
+
+bool is_turned_upstream(GstPad* sink) {
+  constexpr int kFarthest = 64;  // elements and borders of bins
+  Handle<GstPad> pad(static_cast<GstPad*>(gst_object_ref(sink)));
+  for (int step = 0; step < kFarthest && pad; ++step) {
+    Handle<GstPad> source(gst_pad_get_peer(pad.get()));
+    if (!source) return false;
+    if (GST_IS_GHOST_PAD(source.get())) {  // a bin: its last element
+      source.reset(gst_ghost_pad_get_target(GST_GHOST_PAD(source.get())));
+      if (!source) return false;
+    }
+    const Handle<GstObject> owner(gst_pad_get_parent(source.get()));
+    if (owner && GST_IS_GHOST_PAD(owner.get())) {  // the way out of a bin
+      pad.reset(static_cast<GstPad*>(gst_object_ref(owner.get())));
+      continue;
+    }
+    if (!owner || !GST_IS_ELEMENT(owner.get())) return false;
+    if (GST_IS_VIDEO_DIRECTION(owner.get())) {
+      GstVideoOrientationMethod method = GST_VIDEO_ORIENTATION_IDENTITY;
+      g_object_get(owner.get(), "video-direction", &method, nullptr);
+      if (method == GST_VIDEO_ORIENTATION_AUTO) return true;
+    }
+    GstElement* element = GST_ELEMENT(owner.get());
+    pad.reset();
+    GST_OBJECT_LOCK(element);
+    if (element->numsinkpads == 1)
+      pad.reset(static_cast<GstPad*>(gst_object_ref(element->sinkpads->data)));
+    GST_OBJECT_UNLOCK(element);
+  }
+  return false;
 }
 
 }  // namespace clinfer

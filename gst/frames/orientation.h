@@ -15,4 +15,9 @@ Orientation orientation_of(GstVideoOrientationMethod method);
 // The orientation of the tag image-orientation; nothing without it.
 std::optional<GstVideoOrientationMethod> tagged_orientation(const GstTagList* tags);
 
+// Whether an element upstream of this sink pad turns pictures as their tag says (videoflip with
+// video-direction=auto). GStreamer 1.22's leaves the tag on the stream that it has turned. Looks at
+// elements in a row, not beyond one with several sink pads. Call it from the streaming thread.
+bool is_turned_upstream(GstPad* sink);
+
 }  // namespace clinfer

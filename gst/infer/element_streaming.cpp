@@ -347,8 +347,8 @@ void Element::read_tags(const GstEvent* event) {
   gst_event_parse_tag(const_cast<GstEvent*>(event), &tags);
   const std::optional<GstVideoOrientationMethod> method = tagged_orientation(tags);
   if (!method) return;
-  tagged_ = *method;
-  // An element before this one may have turned the picture and left the tag.
+  tagged_ = is_turned_upstream(sink_) ? GST_VIDEO_ORIENTATION_IDENTITY : *method;
+  // Another element may have turned the picture and left the tag.
   if (tagged_ != GST_VIDEO_ORIENTATION_IDENTITY &&
       settings().video_direction == GST_VIDEO_ORIENTATION_AUTO &&
       !std::exchange(told_of_turning_, true))

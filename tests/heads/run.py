@@ -8,7 +8,6 @@ numpy. Without it the test is skipped (exit status 77), unless CLINFER_PYTHON na
 Python that has it. --onnx makes ONNX files of them (as_onnx.py), which needs openvino and onnx. Ends with `N right, N wrong`.
 """
 import argparse
-import importlib.util
 import json
 import os
 import subprocess
@@ -103,6 +102,15 @@ def compare(line, truth):
     return ""
 
 
+def python_with_numpy():
+    """CLINFER_PYTHON, else this Python, else the system's, for which pipelines/install installs numpy; None without."""
+    for python in (os.environ.get("CLINFER_PYTHON"), sys.executable, "/usr/bin/python3"):
+        if python and os.path.exists(python) and subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL,
+                                                                check=False).returncode == 0:
+            return python
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1")
@@ -111,8 +119,8 @@ def main():
     parser.add_argument("--onnx", action="store_true", help="compare the models as ONNX files")
     parser.add_argument("families", nargs="*")
     arguments = parser.parse_args()
-    python = os.environ.get("CLINFER_PYTHON", sys.executable)
-    if not arguments.written and "CLINFER_PYTHON" not in os.environ and not importlib.util.find_spec("numpy"):
+    python = python_with_numpy()
+    if not arguments.written and python is None:
         print("skipped: needs numpy (CLINFER_PYTHON names a Python that has it)")
         return 77
     config = [f"config={arguments.config}"] if arguments.config else []

@@ -254,7 +254,7 @@ TEST(VaPath, OverlayAndPublisherTakeSurfaces) {
   const Played surfaces = play(
       "videotestsrc num-buffers=4 ! video/x-raw,format=NV12,width=322,height=242 ! "
       "vatestupload ! clinfer "
-      "name=net labels=blue,green,red model=" +
+      "name=net first-tier=false labels=blue,green,red model=" +
       testing_models::color_model() + " ! cloverlay ! clpublish file-path=" + file + kSink);
   EXPECT_EQ(surfaces.error, "");
   EXPECT_EQ(surfaces.path, "zero-copy");

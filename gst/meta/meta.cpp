@@ -369,7 +369,6 @@ class Attachment {
 
   void add(RegionView object) {
     add_object(object);
-    add_analytics_objects(buffer_, {&object});
     write_record(buffer_, record_);
   }
 

@@ -51,7 +51,7 @@ HostModel::HostModel(std::shared_ptr<const Model> model, const Config& config,
   device_.compute_units = cores;
   threads_ = std::min(cores, kMostThreads);
   if (config.max_num_threads != 0) threads_ = std::min(threads_, config.max_num_threads);
-  auto graph = dynamic_cast<const ReadModel&>(*model_).graph().clone();
+  auto graph = model_->graph().clone();
   if (config.batch != 0 && config.batch != kAutoBatch) set_batch(*graph, config.batch);
   network_inputs_ = inputs_ = input_ports(*graph);
   if (config.nv12_two_inputs) {

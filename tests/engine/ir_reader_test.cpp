@@ -93,7 +93,7 @@ TEST(IrReader, BoundsItsMessages) {
   const TemporaryFolder folder;
   std::filesystem::copy_file(test_data("models/reshape.bin"), folder / "m.bin");
   const std::string what = error_of(folder.write("m.xml", xml));
-  EXPECT_NE(what, "");
+  EXPECT_NE(what.find("output 0 has the shape [2,6], the file states [1,1,"), std::string::npos);
   EXPECT_LE(what.size(), 5000u);
 }
 

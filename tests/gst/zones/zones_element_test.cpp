@@ -124,12 +124,15 @@ TEST_F(Zones, SaysThatATrackerIsMissing) {
 }
 
 TEST_F(Zones, RefusesToCountNothing) {
-  for (const char* launch :
-       {"videotestsrc ! clzones ! fakesink", "videotestsrc ! clzones lines=door:1 ! fakesink",
-        "videotestsrc ! clzones zones-file=/no/such/file ! fakesink"}) {
-    Pipeline pipeline(launch);
+  const std::pair<const char*, const char*> refusals[] = {
+      {"clzones", "there is nothing to count at"},
+      {"clzones lines=door:1", "takes NAME:X1,Y1,X2,Y2"},
+      {"clzones zones-file=/no/such/file", "/no/such/file: No such file"}};
+  for (const auto& [zones, why] : refusals) {
+    Pipeline pipeline(std::string("videotestsrc ! ") + zones + " ! fakesink");
     gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
-    EXPECT_NE(error_on(pipeline.element), "") << launch;
+    const std::string error = error_on(pipeline.element);
+    EXPECT_NE(error.find(why), std::string::npos) << zones << ": " << error;
   }
 }
 

@@ -208,8 +208,8 @@ Match match_boxes_scores(const ModelFacts& facts) {
       match.fit = Fit::against;
       match.reason += ": regions and features by their names";
     }
-    // As many rows as cells, classes without background: YOLO-NAS and others of the name; with the
-    // classes first PP-YOLOE.
+    // Outputs with one row a cell and no background class are those of YOLO-NAS and its kin; with
+    // the classes first they are those of PP-YOLOE.
     if (cells)
       match.picture = pair->class_major ? unit_picture("PP-YOLOE")
                                         : yolo_picture("YOLO with boxes and scores apart");

@@ -316,7 +316,7 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
       match.fit = sure ? Fit::certain : shape.size() == 3 ? Fit::possible : Fit::against;
       break;
   }
-  // As many as end-to-end exports keep.
+  // End-to-end exports keep 100 or 300 rows.
   const bool kept = task == RowTask::detect && (n == 100 || n == 300);
   if (cells && match.fit == Fit::certain) match.fit = kept ? Fit::likely : Fit::possible;
   return match;

@@ -385,7 +385,7 @@ bool DeviceRequest::run_part(const cl::Kernel& kernel, const KernelSpec& launch,
   return true;
 }
 
-// As many groups as would have taken about a tenth of a second.
+// Launches the next work-groups: so many that they should take about a tenth of a second.
 void DeviceRequest::run_next_part() {
   constexpr double kSeconds = 0.1, kMostChange = 4;
   const std::chrono::duration<double> taken = Clock::now() - part_begun_;

@@ -3,7 +3,7 @@
 
     own_cases.py --cases build/tests/onnx_cases [--device CPU] [--only PART]
 
-What ONNX's own cases do not have (backend.py runs those): forms of operations that older opsets have, com.microsoft's operations,
+They cover what ONNX's own cases (backend.py) lack: forms of operations that older opsets have, com.microsoft's operations,
 sparse initialisers, functions, bodies that read values from outside, chains of QuantizeLinear and DequantizeLinear. Needs the Python
 packages onnx, onnxruntime and numpy.
 """

@@ -17,13 +17,7 @@ using testing_models::color_model;
 // Messages of the element in a harness.
 class Messages {
  public:
-  explicit Messages(Harness& harness) : element_(harness.get()->element), bus_(gst_bus_new()) {
-    gst_element_set_bus(element_, bus_);
-  }
-  ~Messages() {
-    gst_element_set_bus(element_, nullptr);
-    gst_object_unref(bus_);
-  }
+  explicit Messages(const Harness& harness) : bus_(harness.bus()) {}
   // The text of the next warning within `wait`, "" without one.
   std::string warning(GstClockTime wait = 0) {
     std::string text;
@@ -50,8 +44,7 @@ class Messages {
   }
 
  private:
-  GstElement* element_;
-  GstBus* bus_;
+  GstBus* bus_;  // the harness's
 };
 
 std::string model_of(GstBuffer* buffer) {

@@ -271,15 +271,13 @@ TEST(Clinfer, ColoursAreExactOrVideoconverts) {
 
 TEST(Clinfer, InterlacedFramesAreToldOnce) {
   Harness harness;
-  GstBus* bus = gst_bus_new();
-  gst_element_set_bus(harness.get()->element, bus);
   for (int i = 0; i < 2; ++i) {
     harness.set_caps("NV12", 64, 48 + 2 * i, ",interlace-mode=interleaved");
     ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
     EXPECT_EQ(answer_of(harness.pull().get()), "red");
   }
   int told = 0;
-  while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_WARNING)) {
+  while (GstMessage* message = gst_bus_pop_filtered(harness.bus(), GST_MESSAGE_WARNING)) {
     GError* error = nullptr;
     gst_message_parse_warning(message, &error, nullptr);
     told += std::string(error->message).find("interlaced") != std::string::npos;
@@ -287,8 +285,6 @@ TEST(Clinfer, InterlacedFramesAreToldOnce) {
     gst_message_unref(message);
   }
   EXPECT_EQ(told, 1);
-  gst_element_set_bus(harness.get()->element, nullptr);
-  gst_object_unref(bus);
 }
 
 TEST(Clinfer, RawTensorsAreAttached) {
@@ -624,8 +620,6 @@ TEST(Clinfer, ReportsItsLatencyWhenLive) {
 
 TEST(Clinfer, PassesLateFramesUninferredAndSaysSo) {
   Harness harness;
-  GstBus* bus = gst_bus_new();
-  gst_element_set_bus(harness.get()->element, bus);
   harness.set_caps("NV12", 64, 48);
   ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
   EXPECT_EQ(answer_of(harness.pull().get()), "red");
@@ -637,7 +631,7 @@ TEST(Clinfer, PassesLateFramesUninferredAndSaysSo) {
     EXPECT_EQ(answer_of(harness.pull().get()), i <= 10 ? "late" : "red") << i;
   }
   int told = 0;
-  while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_QOS)) {
+  while (GstMessage* message = gst_bus_pop_filtered(harness.bus(), GST_MESSAGE_QOS)) {
     guint64 dropped = 0;
     GstFormat format;
     gst_message_parse_qos_stats(message, &format, nullptr, &dropped);
@@ -650,8 +644,6 @@ TEST(Clinfer, PassesLateFramesUninferredAndSaysSo) {
       harness.get(), gst_event_new_qos(GST_QOS_TYPE_UNDERFLOW, 1.5, 20 * GST_SECOND, 0));
   ASSERT_EQ(harness.push(kRed, 20), GST_FLOW_OK);
   EXPECT_EQ(answer_of(harness.pull().get()), "red");
-  gst_element_set_bus(harness.get()->element, nullptr);
-  gst_object_unref(bus);
 }
 
 }  // namespace

@@ -85,8 +85,6 @@ std::set<std::string> push_until_full(Harness& harness, int& number) {
 TEST(ElementFirstTier, ComputesFramesUntilTheDeviceTakesOver) {
   const ColdCaches cold;
   Harness harness(Harness::clinfer_launch(cold.properties()));
-  GstBus* const bus = gst_bus_new();
-  gst_element_set_bus(harness.clinfer(), bus);
   harness.set_caps("NV12", 64, 48);
   int number = 0;
   EXPECT_EQ(push_until_full(harness, number), (std::set<std::string>{"first", "full"}));
@@ -97,12 +95,10 @@ TEST(ElementFirstTier, ComputesFramesUntilTheDeviceTakesOver) {
     EXPECT_EQ(answer_of(harness.pull().get()), "green");
   }
   EXPECT_EQ(text_of(harness.clinfer(), "tier"), "full");
-  const std::vector<std::string> texts = progress_of(bus);
+  const std::vector<std::string> texts = progress_of(harness.bus());
   const size_t first = place_of(texts, "The host computes"), last = place_of(texts, "Compiled ");
   EXPECT_LT(first, last);
   EXPECT_LT(last, texts.size());
-  gst_element_set_bus(harness.clinfer(), nullptr);
-  gst_object_unref(bus);
 }
 
 TEST(ElementFirstTier, ComputesBatchesImageByImage) {

@@ -37,7 +37,26 @@ inline GstBuffer* frame_of(const GstVideoInfo& info, Rgb color, GstClockTime pts
 
 class Harness {
  public:
-  explicit Harness(const std::string& launch) : harness_(gst_harness_new_parse(launch.c_str())) {}
+  // As gst_harness_new_parse, with a bus from before the start: a model is loaded from then on, and
+  // its messages come at any time.
+  explicit Harness(const std::string& launch)
+      : harness_(gst_harness_new_empty()), bus_(gst_bus_new()) {
+    GError* error = nullptr;
+    GstElement* bin = gst_parse_bin_from_description(launch.c_str(), TRUE, &error);
+    EXPECT_EQ(error, nullptr) << launch << ": " << error->message;
+    g_clear_error(&error);
+    gst_element_set_bus(bin, bus_);
+    const auto pad = [&](const char* name) {
+      const Handle<GstPad> found(gst_element_get_static_pad(bin, name));
+      return found ? name : nullptr;
+    };
+    static GstStaticPadTemplate source =
+        GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+    static GstStaticPadTemplate sink =
+        GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+    gst_harness_add_element_full(harness_, bin, &source, pad("sink"), &sink, pad("src"));
+    gst_object_unref(bin);
+  }
   // clinfer with the colour model, on the device from the first frame on unless the properties say
   // otherwise.
   Harness() : Harness(clinfer_launch()) {}
@@ -45,7 +64,13 @@ class Harness {
     return "clinfer first-tier=false model=" + testing_models::color_model() +
            " labels=blue,green,red " + properties;
   }
-  ~Harness() { gst_harness_teardown(harness_); }
+  ~Harness() {
+    gst_element_set_bus(harness_->element, nullptr);
+    gst_object_unref(bus_);
+    gst_harness_teardown(harness_);
+  }
+  // The messages of all elements since the start.
+  GstBus* bus() const { return bus_; }
   GstHarness* get() const { return harness_; }
   // The clinfer inside; the harness has a bin around it.
   GstElement* clinfer() const {
@@ -77,6 +102,7 @@ class Harness {
 
  private:
   GstHarness* harness_;
+  GstBus* bus_;
   GstVideoInfo info_;
 };
 

@@ -106,8 +106,6 @@ double statistic(GstElement* clinfer, const char* name) {
 Drive overload(Harness& harness, int frames, bool live = true) {
   const auto step = std::chrono::duration<double, std::milli>(service_ms() / 5);
   Departures departures;
-  GstBus* bus = gst_bus_new();
-  gst_element_set_bus(harness.get()->element, bus);
   gst_harness_set_live(harness.get(), live);
   gst_pad_set_element_private(harness.get()->sinkpad, &departures);
   gst_pad_set_chain_function(harness.get()->sinkpad, Departures::chain);
@@ -136,12 +134,10 @@ Drive overload(Harness& harness, int frames, bool live = true) {
   }
   Drive drive{departures.seen, departures.latencies_ms, departures.most_alive.load()};
   drive.interval_ms = step.count();
-  while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_QOS)) {
+  while (GstMessage* message = gst_bus_pop_filtered(harness.bus(), GST_MESSAGE_QOS)) {
     ++drive.qos_messages;
     gst_message_unref(message);
   }
-  gst_element_set_bus(harness.get()->element, nullptr);
-  gst_object_unref(bus);
   return drive;
 }
 
@@ -353,8 +349,6 @@ TEST(Live, AFlushComesThroughWithinAnInference) {
 
 TEST(Live, LatencyIsToldAnewOnlyWhenItHasChanged) {
   Harness harness(slow_launch("nireq=1"));
-  GstBus* bus = gst_bus_new();
-  gst_element_set_bus(harness.get()->element, bus);
   gst_harness_set_live(harness.get(), TRUE);
   harness.set_caps("NV12", 64, 48);
   for (int i = 0; i < 100; ++i) {
@@ -362,14 +356,12 @@ TEST(Live, LatencyIsToldAnewOnlyWhenItHasChanged) {
     harness.pull();
   }
   unsigned told = 0;
-  while (GstMessage* message = gst_bus_pop_filtered(bus, GST_MESSAGE_LATENCY)) {
+  while (GstMessage* message = gst_bus_pop_filtered(harness.bus(), GST_MESSAGE_LATENCY)) {
     ++told;
     gst_message_unref(message);
   }
   EXPECT_GE(told, 1u);
   EXPECT_LE(told, 8u);
-  gst_element_set_bus(harness.get()->element, nullptr);
-  gst_object_unref(bus);
 }
 
 }  // namespace

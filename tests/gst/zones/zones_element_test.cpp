@@ -14,15 +14,7 @@ class Zones : public ::testing::Test {
   void begin(const std::string& launch) {
     register_result_meta();
     harness_ = std::make_unique<Harness>(launch);
-    bus_ = gst_bus_new();
-    gst_element_set_bus(harness_->get()->element, bus_);
     harness_->set_caps("GRAY8", kFrameWidth, kFrameHeight);
-  }
-  void TearDown() override {
-    if (bus_ == nullptr) return;
-    gst_element_set_bus(harness_->get()->element, nullptr);
-    gst_object_unref(bus_);
-    harness_.reset();
   }
   Handle<GstBuffer> push(Handle<GstBuffer> buffer) {
     EXPECT_EQ(gst_harness_push(harness_->get(), buffer.release()), GST_FLOW_OK);
@@ -31,7 +23,7 @@ class Zones : public ::testing::Test {
   // "cross door in #1 person", ...
   std::vector<std::string> messages() {
     std::vector<std::string> all;
-    while (GstMessage* message = gst_bus_pop_filtered(bus_, GST_MESSAGE_ELEMENT)) {
+    while (GstMessage* message = gst_bus_pop_filtered(harness_->bus(), GST_MESSAGE_ELEMENT)) {
       const GstStructure* s = gst_message_get_structure(message);
       if (gst_structure_has_name(s, "clzones")) {
         guint64 id = 0;
@@ -60,7 +52,6 @@ class Zones : public ::testing::Test {
     return value;
   }
   std::unique_ptr<Harness> harness_;
-  GstBus* bus_ = nullptr;
 };
 
 TEST_F(Zones, CountsTrackedObjects) {
@@ -116,7 +107,7 @@ TEST_F(Zones, SaysThatATrackerIsMissing) {
   begin("clzones lines=door:0.0,0.5,1.0,0.5");
   for (int frame = 0; frame < 150; ++frame) push(frame_with(frame, {box(50, 50, 80, 80)}));
   int warnings = 0;
-  while (GstMessage* message = gst_bus_pop_filtered(bus_, GST_MESSAGE_WARNING)) {
+  while (GstMessage* message = gst_bus_pop_filtered(harness_->bus(), GST_MESSAGE_WARNING)) {
     ++warnings;
     gst_message_unref(message);
   }

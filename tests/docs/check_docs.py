@@ -1,5 +1,5 @@
-"""Runs each block of code in docs/ (sh, c, cpp, python; json is parsed), and looks for each message of the troubleshooting page in the
-sources."""
+"""Runs each block of code in docs/ (sh, c, cpp, python; json is parsed) and the whole launch lines of pipelines/README.md, and looks for each
+message of the troubleshooting page in the sources."""
 import json
 import os
 import pathlib
@@ -52,12 +52,38 @@ def run_block(language, block, folder):
 def unknown_properties(text):
     """Properties of our elements in launch lines that those do not have."""
     unknown = []
-    for element, settings in re.findall(r'! (cl(?:infer|inferfilter|track|zones|overlay|publish))((?:\s+[\w-]+=(?:"[^"]*"|\S+))*)', text):
+    for element, settings in re.findall(r'! (cl(?:infer|inferfilter|track|zones|crop|overlay|publish))((?:\s+[\w-]+=(?:"[^"]*"|\S+))*)', text):
         known = subprocess.run(['gst-inspect-1.0', element], capture_output=True, text=True, timeout=60).stdout
         unknown += [f'{element} {name}' for name in re.findall(r'([\w-]+)=', re.sub(r'=("[^"]*"|\S+)', '= ', settings))
                     if not re.search(rf'^  {name} +:', known, re.M)]
     return unknown
 
+
+def standing_in(line):
+    """A launch line of pipelines/README.md, with the bundled model and a test video for what a user has."""
+    source = 'videotestsrc pattern=ball num-buffers=10 ! video/x-raw,width=320,height=240,framerate=30/1'
+    for what, instead in ((r'(filesrc location=in\.mp4|rtspsrc location=\S+) ! decodebin', source), (r'v4l2src( device=\S+)?', source),
+                          (r'model=[\w-]+\.xml', f'model={root}/pipelines/models/ball.xml'), (r'labels-file=\S+', ''),
+                          (r'autovideosink( sync=false)?', 'fakesink'), (r'file-path=\S+', 'file-path=/dev/null'),
+                          (r'method=mqtt address=broker topic=\S+ (source=\S+) queue-dir=queue', r'file-path=/dev/null \1'), (r' \| .*', ' >/dev/null')):
+        line = re.sub(what, instead, line)
+    return line
+
+
+lines = (root / 'pipelines/README.md').read_text()
+for number, block in enumerate(re.findall(r'^```\n(.*?)^```', lines, re.M | re.S), 1):
+    where = f'pipelines/README.md, block {number}'
+    if unknown := unknown_properties(block):
+        failures.append(f'{where}: no such property: {", ".join(unknown)}')
+    for line in block.replace('\\\n', ' ').splitlines():
+        if not line.startswith('gst-launch-1.0') or '...' in line:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            run = subprocess.run(['bash', '-e', '-o', 'pipefail', '-c', standing_in(line)], cwd=folder, capture_output=True, text=True, timeout=600,
+                                 env=environment)
+        if run.returncode != 0 or 'ERROR' in run.stderr:
+            failures.append(f'{where}:\n{standing_in(line)}\n{run.stdout[-2000:]}{run.stderr[-2000:]}')
+        print(f'{where}: {line[:100]}: {run.returncode}', flush=True)
 
 for page in sorted((root / 'docs').glob('*.md')):
     for number, (language, block) in enumerate(re.findall(r'^```(\w*)\n(.*?)^```', page.read_text(), re.M | re.S), 1):

@@ -3,11 +3,15 @@
 
     examples.py EXAMPLES MODEL.xml      CC and CXX, pkg-config and GST_PLUGIN_PATH as in the environment
 """
+import glob
 import os
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
+from xml.etree import ElementTree
 
 SOURCE = "videotestsrc pattern=ball num-buffers=3 ! video/x-raw,width=320,height=240"
 
@@ -40,6 +44,78 @@ def gi_python():
     return None
 
 
+def check_clips(python, script, clinfer, folder):
+    """The ball crosses the middle 3.4, 6.7, 10.0 and 13.4 s after the start, 30 frames a second, a key frame at least each second."""
+    def frames_of(clip):
+        launch = f"gst-launch-1.0 -v filesrc location={clip} ! matroskademux ! fakesink silent=false"
+        return output_of(launch.split()).count("last-message = chain")
+
+    source = "videotestsrc pattern=ball num-buffers=450 ! video/x-raw,width=320,height=240,framerate=30/1"
+    for seconds, clips, least in ((1, 4, 61), (2, 1, 450 - 41)):  # in the second run the clips would overlap: they are one
+        text = output_of([python, script, source, f"{clinfer} ! cltrack ! clzones lines=middle:0.5,0.0,0.5,1.0 anchor=center",
+                          "--before", str(seconds), "--after", str(seconds), "--clips", f"{folder}/{seconds}-%05d.mkv"])
+        expect("record_events.py", text, ("event=(string)cross", 4), ("is complete", clips))
+        counts = [frames_of(clip) for clip in sorted(glob.glob(f"{folder}/{seconds}-*.mkv"))]
+        if len(counts) != clips or any(not least <= count <= least + 30 for count in counts):
+            sys.exit(f"clips of {counts} frames, {clips} of {least} to {least + 30} are right")
+        print(f"ok   clips of {counts} frames")
+
+
+def check_onvif(python, script, clinfer):
+    """The packets of the metadata stream make documents that have the ball where it is."""
+    if subprocess.run(["gst-inspect-1.0", "--exists", "rtponviftimestamp"]).returncode != 0:
+        print("skip onvif.py: rtponviftimestamp is not installed (gstreamer1.0-plugins-bad)")
+        return
+    sockets = None
+    while sockets is None:  # four ports in a row
+        sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM)]
+        sockets[0].bind(("127.0.0.1", 0))
+        port = sockets[0].getsockname()[1]
+        try:
+            for i in range(1, 4):
+                sockets.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                sockets[-1].bind(("127.0.0.1", port + i))
+        except OSError:
+            for one in sockets:
+                one.close()
+            sockets = None
+    for one in sockets:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        one.settimeout(0.1)
+    output_of([python, script, "videotestsrc is-live=true pattern=ball num-buffers=12 ! video/x-raw,width=320,height=240,framerate=10/1",
+               f"{clinfer} ! cltrack", "--port", str(port)])
+
+    def packets(one):
+        try:
+            while True:
+                yield one.recv(65536)
+        except TimeoutError:
+            pass
+
+    video = list(packets(sockets[0]))
+    if not video or not any(packet[0] & 0x10 and packet[12:14] == b"\xab\xac" for packet in video):
+        sys.exit(f"onvif.py: none of {len(video)} video packets has the time of capture")
+    documents, text, following = 0, b"", None
+    tt = "{http://www.onvif.org/ver10/schema}"
+    for packet in packets(sockets[2]):
+        version, kind, sequence = struct.unpack(">BBH", packet[:4])
+        if version != 0x80 or kind & 0x7F != 107 or (following is not None and sequence != following):
+            sys.exit(f"onvif.py: packet {packet[:4].hex()}, its number should be {following}")
+        following = (sequence + 1) % 2**16
+        text += packet[12:]
+        if kind & 0x80:
+            frame = ElementTree.fromstring(text).find(f"{tt}VideoAnalytics/{tt}Frame")
+            box = frame.find(f"{tt}Object/{tt}Appearance/{tt}Shape/{tt}BoundingBox")
+            if not frame.get("UtcTime").endswith("Z") or frame.find(f"{tt}Object").get("ObjectId") != "1" \
+                    or frame.find(f".//{tt}Type").text != "ball" or not -1 <= float(box.get("bottom")) < float(box.get("top")) <= 1.001:
+                sys.exit(f"onvif.py: {text}")
+            documents += 1
+            text = b""
+    if documents != 12:
+        sys.exit(f"onvif.py: {documents} documents of 12 frames")
+    print(f"ok   onvif.py: {documents} documents, {len(video)} packets of video")
+
+
 def main():
     examples, model = sys.argv[1:]
     clinfer = f"clinfer model={model}"
@@ -55,6 +131,9 @@ def main():
     if python is None:
         print("skip read_results.py: python3-gst-1.0 is not installed")
         return
+    with tempfile.TemporaryDirectory() as folder:
+        check_clips(python, f"{examples}/record_events.py", clinfer, folder)
+    check_onvif(python, f"{examples}/onvif.py", clinfer)
     script = f"{examples}/read_results.py"
     expect("read_results.py, objects", output_of([python, script, "test", model]),
            ("frame: ball run", 3), ("object 1 of 0: ball", 3), ("    box 0.4", 3))

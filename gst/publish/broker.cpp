@@ -22,9 +22,37 @@ const char* name_of(BrokerKind kind) {
   throw Error{ErrorCode::bad_argument, "address: " + why};
 }
 
+// Said here, because the libraries say no more than that something failed, and they say it each time
+// they connect.
+void check_pem(const char* property, const std::string& path) {
+  if (path.empty()) return;
+  std::string text;
+  try {
+    text = file_text(path);
+  } catch (const Error& error) {
+    throw Error{error.code(), std::string(property) + " " + path + ": " + error.what()};
+  }
+  if (text.find("-----BEGIN ") == std::string::npos)
+    throw Error{ErrorCode::bad_argument, std::string(property) + " " + path +
+                                             ": is no PEM file (it has no -----BEGIN line)"};
+}
+
+void check_files(const BrokerSettings& settings) {
+  check_pem("ca-file", settings.ca_file);
+  check_pem("cert-file", settings.cert_file);
+  check_pem("key-file", settings.key_file);
+  if (settings.cert_file.empty() != settings.key_file.empty())
+    throw Error{ErrorCode::bad_argument,
+                settings.cert_file.empty()
+                    ? "key-file is set, but cert-file is not: a key is for its certificate"
+                    : "cert-file is set, but key-file is not: set it to the file with the "
+                      "certificate's private key"};
+}
+
 }  // namespace
 
 std::unique_ptr<Broker> make_broker([[maybe_unused]] const BrokerSettings& settings) {
+  check_files(settings);
 #ifdef CLINFER_HAVE_MQTT
   if (settings.kind == BrokerKind::mqtt) return make_mqtt(settings);
 #endif
@@ -87,6 +115,23 @@ BrokerAddress parse_address(const std::string& address, int usual_port) {
     refuse_address("\"" + printable(address) + "\" is no HOST, HOST:PORT or SCHEME://HOST:PORT");
   parts.host = rest;
   return parts;
+}
+
+bool is_encrypted(const BrokerSettings& settings, const BrokerAddress& address,
+                  std::initializer_list<const char*> secure,
+                  std::initializer_list<const char*> plain) {
+  const bool wanted = !settings.ca_file.empty() || !settings.cert_file.empty();
+  const auto is_one = [&](const char* scheme) { return address.scheme == scheme; };
+  if (address.scheme.empty()) return wanted;
+  if (std::any_of(secure.begin(), secure.end(), is_one)) return true;
+  const std::string use = std::string("use ") + *secure.begin() + "://HOST:PORT";
+  if (std::none_of(plain.begin(), plain.end(), is_one))
+    refuse_address(printable(address.scheme) + ":// is not known for method=" +
+                   name_of(settings.kind) + "; " + use + " or " + *plain.begin() + "://HOST:PORT");
+  if (wanted)
+    refuse_address(printable(address.scheme) +
+                   ":// is not encrypted, but ca-file or cert-file is set; " + use);
+  return false;
 }
 
 Credentials read_credentials(const std::string& path) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,7 +38,8 @@ class Broker {
 };
 
 // Throws Error{unsupported} when the library for it was absent at build, Error{bad_argument} when
-// the address or the topic is none for this kind.
+// the address or the topic is none for this kind, or a file of ca_file, cert_file and key_file cannot
+// be used.
 std::unique_ptr<Broker> make_broker(const BrokerSettings& settings);
 
 // "mqtt, kafka": those that were built in.
@@ -50,6 +52,13 @@ struct BrokerAddress {
   int port = 0;
 };
 BrokerAddress parse_address(const std::string& address, int usual_port);
+
+// Whether the connection is encrypted: by the address's scheme, which is one of `secure` or of
+// `plain`, or, without a scheme, because a file for it is set. Throws Error{bad_argument} when the
+// scheme is another one, or a plain one although such a file is set.
+bool is_encrypted(const BrokerSettings& settings, const BrokerAddress& address,
+                  std::initializer_list<const char*> secure,
+                  std::initializer_list<const char*> plain);
 
 // Reads "username=NAME" and "password=SECRET" lines. others_read: whether other users can read it.
 struct Credentials {

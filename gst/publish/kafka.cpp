@@ -22,17 +22,16 @@ class Kafka final : public Broker {
   explicit Kafka(const BrokerSettings& settings) : settings_(settings) {
     for (const std::string& one : split(settings.address, ',')) {
       const BrokerAddress address = parse_address(one, 9092);
-      if (address.scheme == "kafkas" || address.scheme == "ssl")
-        encrypted_ = true;
-      else if (!address.scheme.empty() && address.scheme != "kafka")
+      const bool encrypted = is_encrypted(settings, address, {"ssl", "kafkas"}, {"kafka"});
+      if (!servers_.empty() && encrypted != encrypted_)
         throw Error{ErrorCode::bad_argument,
-                    "address: " + printable(address.scheme) +
-                        ":// is not known for kafka; use HOST:PORT or ssl://HOST:PORT"};
+                    "address: some of the brokers are encrypted and some are not; give all of them "
+                    "the same scheme"};
+      encrypted_ = encrypted;
       const bool v6 = address.host.find(':') != std::string::npos;
       servers_ += (servers_.empty() ? "" : ",") + (v6 ? "[" + address.host + "]" : address.host) +
                   ":" + std::to_string(address.port);
     }
-    encrypted_ = encrypted_ || !settings.ca_file.empty();
     const std::string& topic = settings.topic;
     const bool plain = std::all_of(topic.begin(), topic.end(), [](unsigned char c) {
       return std::isalnum(c) || c == '.' || c == '_' || c == '-';
@@ -83,6 +82,12 @@ class Kafka final : public Broker {
                                 [](rd_kafka_t*, const rd_kafka_message_t* message, void* self) {
                                   static_cast<Kafka*>(self)->report(*message);
                                 });
+    // Errors of connections reach no caller otherwise: a metadata request only sees that none answers.
+    rd_kafka_conf_set_error_cb(conf, [](rd_kafka_t*, int code, const char* why, void* self) {
+      static_cast<Kafka*>(self)->note(static_cast<rd_kafka_resp_err_t>(code), why);
+    });
+    connection_problem_.clear();
+    is_cause_ = false;
     producer_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
     if (producer_ == nullptr) {
       rd_kafka_conf_destroy(conf);
@@ -95,7 +100,9 @@ class Kafka final : public Broker {
     const rd_kafka_resp_err_t code = rd_kafka_metadata(producer_, 0, topic, &metadata, 5000);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_metadata_destroy(metadata);
     rd_kafka_topic_destroy(topic);
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) fail(rd_kafka_err2str(code));
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+    rd_kafka_poll(producer_, 0);  // calls note()
+    fail(connection_problem_.empty() ? rd_kafka_err2str(code) : connection_problem_);
   }
 
   void deliver(std::span<const Message> messages, const std::function<void(uint64_t)>& delivered,
@@ -138,6 +145,13 @@ class Kafka final : public Broker {
       reported_[index] = true;
   }
 
+  // Of several errors, the first one of authentication or encryption is the cause.
+  void note(rd_kafka_resp_err_t code, const char* why) {
+    const bool cause = code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR__SSL;
+    if (connection_problem_.empty() || (cause && !is_cause_)) connection_problem_ = why;
+    is_cause_ = is_cause_ || cause;
+  }
+
   void close() {
     if (producer_ == nullptr) return;
     // The next producer sends unconfirmed messages again.
@@ -158,6 +172,8 @@ class Kafka final : public Broker {
   rd_kafka_t* producer_ = nullptr;
   std::vector<bool> reported_;  // of the messages of deliver()
   std::string problem_;
+  std::string connection_problem_;  // since connect()
+  bool is_cause_ = false;           // that problem is one of authentication or encryption
 };
 
 }  // namespace

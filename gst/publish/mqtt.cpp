@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "gst/base/extents.h"
 #include "gst/publish/brokers.h"
 #include "kernels/base/error.h"
 
@@ -17,17 +18,38 @@ constexpr int kSeconds = 3;  // for connecting
 constexpr unsigned long kSlice = 250;  // milliseconds
 constexpr int kMostSlices = 40;
 
+// Texts for the broker's answers to CONNECT (MQTT 3.1.1, 3.2.2.3), which MQTTClient_strerror() does not
+// know.
+const char* refusal(int code) {
+  switch (code) {
+    case 1:
+      return "the broker does not speak MQTT 3.1.1";
+    case 2:
+      return "the broker refuses the client's name";
+    case 3:
+      return "the broker is not available";
+    case 4:
+      return "the broker refuses the user name or password (credentials-file)";
+    case 5:
+      return "not authorised: the broker refuses the user or password (credentials-file)";
+    default:
+      return nullptr;
+  }
+}
+
+// OpenSSL's reason out of "...:error:0A000086:SSL routines::certificate verify failed:file:line:".
+std::string reason_in(const std::string& line) {
+  const std::vector<std::string> parts = split(line, ':');
+  for (size_t i = 0; i + 4 < parts.size(); ++i)
+    if (parts[i] == "error") return parts[i + 4];
+  return line;
+}
+
 class Mqtt final : public Broker {
  public:
   explicit Mqtt(const BrokerSettings& settings) : settings_(settings) {
     const BrokerAddress address = parse_address(settings.address, 0);
-    const std::string& scheme = address.scheme;
-    encrypted_ =
-        scheme == "ssl" || scheme == "mqtts" || (scheme.empty() && !settings.ca_file.empty());
-    if (!encrypted_ && !scheme.empty() && scheme != "tcp" && scheme != "mqtt")
-      throw Error{ErrorCode::bad_argument,
-                  "address: " + printable(scheme) +
-                      ":// is not known for mqtt; use mqtt://HOST:PORT or mqtts://HOST:PORT"};
+    encrypted_ = is_encrypted(settings, address, {"mqtts", "ssl"}, {"mqtt", "tcp"});
     if (settings.topic.find_first_of(std::string("+#\0", 3)) != std::string::npos ||
         settings.topic.size() > 65535)
       throw Error{ErrorCode::bad_argument, "topic " + printable(settings.topic) +
@@ -70,8 +92,16 @@ class Mqtt final : public Broker {
       security.trustStore = file(settings_.ca_file);
       security.keyStore = file(settings_.cert_file);
       security.privateKey = file(settings_.key_file);
+      security.ssl_error_context = &encryption_problem_;
+      security.ssl_error_cb = [](const char* text, size_t size, void* problem) {
+        // The first one is the cause.
+        auto& known = *static_cast<std::string*>(problem);
+        if (known.empty()) known = reason_in(std::string(text, size));
+        return 1;
+      };
       options.ssl = &security;
     }
+    encryption_problem_.clear();
     if (const int code = MQTTClient_connect(client_, &options); code != MQTTCLIENT_SUCCESS)
       fail(code);
   }
@@ -107,15 +137,26 @@ class Mqtt final : public Broker {
 
  private:
   [[noreturn]] void fail(int code) const {
-    const char* why = MQTTClient_strerror(code);
-    throw Error{ErrorCode::io,
-                "mqtt at " + uri_ + ": " +
-                    (why != nullptr ? printable(why) : "error " + std::to_string(code))};
+    const char* why = refusal(code);
+    if (why == nullptr) why = MQTTClient_strerror(code);
+    std::string text = why != nullptr ? printable(why) : "error " + std::to_string(code);
+    if (code == MQTTCLIENT_FAILURE) {
+      if (!encryption_problem_.empty())
+        text = "TLS: " + printable(encryption_problem_);
+      else if (encrypted_)
+        text =
+            "no TLS connection: nothing answers, the broker's certificate does not name this host, "
+            "or the broker refuses cert-file and key-file, or misses them";
+      else
+        text = "no answer in MQTT";
+    }
+    throw Error{ErrorCode::io, "mqtt at " + uri_ + ": " + text};
   }
 
   BrokerSettings settings_;
   bool encrypted_ = false;
   std::string uri_;
+  std::string encryption_problem_;  // of the last connect()
   MQTTClient client_ = nullptr;
 };
 

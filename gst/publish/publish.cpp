@@ -86,8 +86,10 @@ constexpr const char* kKafka = "Messages to a Kafka topic, with acks=all";
 #else
 constexpr const char* kKafka = "Kafka: not built in, it needs librdkafka-dev";
 #endif
-#ifdef CLINFER_HAVE_REDIS
-constexpr const char* kRedis = "Entries of a Redis stream, by XADD";
+#ifdef CLINFER_HAVE_REDIS_TLS
+constexpr const char* kRedis = "Entries of a Redis stream, by XADD, also with TLS";
+#elif defined CLINFER_HAVE_REDIS
+constexpr const char* kRedis = "Entries of a Redis stream, by XADD; TLS needs hiredis 1.0";
 #else
 constexpr const char* kRedis = "Redis: not built in, it needs libhiredis-dev";
 #endif
@@ -100,10 +102,10 @@ const std::vector<Property<PublishSettings>>& properties() {
                                    {Method::mqtt, kMqtt, "mqtt"},
                                    {Method::kafka, kKafka, "kafka"},
                                    {Method::redis, kRedis, "redis"}}),
-      clinfer::text<&S::address>(
-          "address", "Address",
-          "Of the broker: HOST, HOST:PORT or SCHEME://HOST:PORT (mqtt, mqtts, ssl, redis); of "
-          "Kafka several, comma separated"),
+      clinfer::text<&S::address>("address", "Address",
+                                 "Of the broker: HOST, HOST:PORT or SCHEME://HOST:PORT (mqtt, "
+                                 "mqtts, redis, rediss, kafka, ssl); of "
+                                 "Kafka several, comma separated"),
       clinfer::text<&S::topic>("topic", "Topic",
                                "Topic of MQTT or Kafka, stream of Redis; {source} in it stands for "
                                "the property source"),

@@ -1,5 +1,11 @@
 // Redis: each message is an entry of a stream (XADD), in the field "json".
 #include <hiredis/hiredis.h>
+#ifdef CLINFER_HAVE_REDIS_TLS
+#include <hiredis/hiredis_ssl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#endif
 
 #include <memory>
 
@@ -21,14 +27,13 @@ class Redis final : public Broker {
  public:
   explicit Redis(const BrokerSettings& settings) : settings_(settings) {
     const BrokerAddress address = parse_address(settings.address, 6379);
-    if (!address.scheme.empty() && address.scheme != "redis" && address.scheme != "tcp")
-      throw Error{ErrorCode::bad_argument, "address: " + printable(address.scheme) +
-                                               ":// is not known for redis; use redis://HOST:PORT"};
-    if (!settings.ca_file.empty() || !settings.cert_file.empty() || !settings.key_file.empty())
-      throw Error{
-          ErrorCode::unsupported,
-          "method=redis has no TLS: unset ca-file, cert-file and key-file, and let a tunnel "
-          "(stunnel) encrypt"};
+    encrypted_ = is_encrypted(settings, address, {"rediss"}, {"redis", "tcp"});
+#ifndef CLINFER_HAVE_REDIS_TLS
+    if (encrypted_)
+      throw Error{ErrorCode::unsupported,
+                  "method=redis is built without TLS, which hiredis has from 1.0 on; use redis:// "
+                  "without ca-file and cert-file, and let a tunnel (stunnel) encrypt"};
+#endif
     host_ = address.host;
     port_ = address.port;
   }
@@ -38,6 +43,7 @@ class Redis final : public Broker {
     if (context_ == nullptr) fail("no memory");
     if (context_->err != 0) fail(context_->errstr);
     redisSetTimeout(context_.get(), kPatience);
+    if (encrypted_) encrypt();
     if (!settings_.password.empty()) {
       const bool named = !settings_.user.empty();
       std::vector<const char*> words{"AUTH"};
@@ -70,6 +76,46 @@ class Redis final : public Broker {
   }
 
  private:
+  void encrypt() {
+#ifdef CLINFER_HAVE_REDIS_TLS
+    // Of OpenSSL itself: hiredis's own context does not compare the certificate's name with the host.
+    if (tls_ == nullptr) {
+      redisInitOpenSSL();
+      tls_.reset(SSL_CTX_new(TLS_client_method()));
+      const auto must = [&](int done) {
+        if (done == 1) return;
+        tls_.reset();
+        fail_tls();
+      };
+      must(tls_ != nullptr);
+      SSL_CTX_set_verify(tls_.get(), SSL_VERIFY_PEER, nullptr);
+      must(settings_.ca_file.empty()
+               ? SSL_CTX_set_default_verify_paths(tls_.get())
+               : SSL_CTX_load_verify_locations(tls_.get(), settings_.ca_file.c_str(), nullptr));
+      if (!settings_.cert_file.empty()) {
+        must(SSL_CTX_use_certificate_chain_file(tls_.get(), settings_.cert_file.c_str()));
+        must(SSL_CTX_use_PrivateKey_file(tls_.get(), settings_.key_file.c_str(), SSL_FILETYPE_PEM));
+      }
+    }
+    SSL* const session = SSL_new(tls_.get());
+    if (session == nullptr) fail_tls();
+    X509_VERIFY_PARAM* const checks = SSL_get0_param(session);
+    if (X509_VERIFY_PARAM_set1_ip_asc(checks, host_.c_str()) != 1) {
+      X509_VERIFY_PARAM_set1_host(checks, host_.c_str(), host_.size());
+      SSL_set_tlsext_host_name(session, host_.c_str());
+    }
+    if (redisInitiateSSL(context_.get(), session) != REDIS_OK)  // owns the session
+      fail(std::string("TLS: ") + context_->errstr);
+#endif
+  }
+
+#ifdef CLINFER_HAVE_REDIS_TLS
+  [[noreturn]] void fail_tls() {
+    const char* const why = ERR_reason_error_string(ERR_get_error());
+    fail(std::string("TLS: ") + (why != nullptr ? why : "OpenSSL cannot be used"));
+  }
+#endif
+
   [[noreturn]] void fail(const std::string& why) {
     const std::string what =
         "redis at " + host_ + ":" + std::to_string(port_) + ": " + printable(why);
@@ -84,6 +130,13 @@ class Redis final : public Broker {
   BrokerSettings settings_;
   std::string host_;
   int port_ = 0;
+  bool encrypted_ = false;
+#ifdef CLINFER_HAVE_REDIS_TLS
+  struct FreeTls {
+    void operator()(SSL_CTX* tls) const { SSL_CTX_free(tls); }
+  };
+  std::unique_ptr<SSL_CTX, FreeTls> tls_;
+#endif
   std::unique_ptr<redisContext, Free> context_;
 };
 

@@ -4,11 +4,6 @@
 namespace clinfer {
 namespace {
 
-GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                                                             GST_STATIC_CAPS("video/x-raw(ANY)"));
-GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
-                                                            GST_STATIC_CAPS("video/x-raw(ANY)"));
-
 gboolean propose_allocation(GstBaseTransform* transform, GstQuery*, GstQuery* query) {
   return gst_pad_peer_query(GST_BASE_TRANSFORM_SRC_PAD(transform), query);
 }
@@ -31,11 +26,6 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform*, GstBuffer* in, GstBuffer*
 
 }  // namespace
 
-void add_any_video_pads(GstElementClass* element) {
-  gst_element_class_add_static_pad_template(element, &sink_template);
-  gst_element_class_add_static_pad_template(element, &src_template);
-}
-
 bool read_size(const GstCaps* caps, GstVideoInfo& info) {
   if (gst_video_info_from_caps(&info, caps)) return true;
   // Formats that only a memory feature knows (DMA_DRM) still say their size.
@@ -50,17 +40,14 @@ bool read_size(const GstCaps* caps, GstVideoInfo& info) {
   return true;
 }
 
-void write_metadata_only(GstBaseTransformClass* transform) {
+void make_no_buffers(GstBaseTransformClass* transform) {
   transform->propose_allocation = propose_allocation;
   transform->decide_allocation = decide_allocation;
-  transform->prepare_output_buffer = prepare_output_buffer;
 }
 
-void install_stats(GObjectClass* object, guint id, const char* blurb) {
-  g_object_class_install_property(
-      object, id,
-      g_param_spec_boxed("stats", "Statistics", blurb, GST_TYPE_STRUCTURE,
-                         static_cast<GParamFlags>(G_PARAM_READABLE | G_PARAM_STATIC_STRINGS)));
+void write_metadata_only(GstBaseTransformClass* transform) {
+  make_no_buffers(transform);
+  transform->prepare_output_buffer = prepare_output_buffer;
 }
 
 }  // namespace clinfer

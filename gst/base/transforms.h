@@ -6,17 +6,15 @@
 
 namespace clinfer {
 
-// Pads for video in any memory and format.
-void add_any_video_pads(GstElementClass* element);
-
 // Reads the size of the pictures, and the format where GStreamer's video library knows it.
 bool read_size(const GstCaps* caps, GstVideoInfo& info);
 
-// For transforms in place that write metadata only: they make no buffers, so what downstream asks of
-// buffers is passed on, and a shared buffer is copied without its memory.
-void write_metadata_only(GstBaseTransformClass* transform);
+// For transforms in place: downstream's allocation requirements are passed upstream as they are,
+// and no pool is made.
+void make_no_buffers(GstBaseTransformClass* transform);
 
-// A read-only property `stats`.
-void install_stats(GObjectClass* object, guint id, const char* blurb);
+// As make_no_buffers(), for transforms that write metadata only: a shared buffer is copied without
+// its memory.
+void write_metadata_only(GstBaseTransformClass* transform);
 
 }  // namespace clinfer

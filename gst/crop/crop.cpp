@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "engine/heads/labels.h"
+#include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
-#include "gst/base/properties.h"
+#include "gst/base/video_mapping.h"
 #include "gst/crop/cutter.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
@@ -34,7 +34,8 @@ struct CropState {
     gst_video_info_init(&info);
     gst_video_info_init(&sent);
   }
-  CropSettings settings;  // under the object lock
+  // Under the object lock:
+  CropSettings settings;
   clinfer::LostProperties lost;
   GstVideoInfo info;
   GstVideoInfo sent;  // what the caps downstream say
@@ -42,31 +43,20 @@ struct CropState {
 
 }  // namespace
 
-struct GstClcrop {
-  GstElement parent;
+struct GstClcrop : clinfer::Instance<GstElement, CropState> {
   GstPad *sink, *src;
-  CropState* state;
 };
 
-struct GstClcropClass {
-  GstElementClass parent_class;
-};
+using GstClcropClass = GstElementClass;
 
 G_DEFINE_TYPE(GstClcrop, gst_clcrop, GST_TYPE_ELEMENT)
-
-#define CLCROP(object) (reinterpret_cast<GstClcrop*>(object))
 
 namespace {
 
 using clinfer::Property;
 using clinfer::Rect;
 
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_INPUT_FORMATS)));
-GstStaticPadTemplate src_template =
-    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_INPUT_FORMATS)));
+constexpr const char* kCaps = GST_VIDEO_CAPS_MAKE(CLINFER_INPUT_FORMATS);
 
 const std::vector<Property<CropSettings>>& properties() {
   using clinfer::kControllable, clinfer::kPlaying, clinfer::number, clinfer::text;
@@ -86,38 +76,11 @@ const std::vector<Property<CropSettings>>& properties() {
   return rows;
 }
 
-CropState& state_of(gpointer object) { return clinfer::state_of(CLCROP(object)->state); }
-
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    CropState& state = state_of(object);
-    const clinfer::ObjectLock lock(object);
-    state.lost.set(id, clinfer::property_of(properties(), id), state.settings, value);
-  });
-}
-
-void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    const CropState& state = state_of(object);
-    const clinfer::ObjectLock lock(object);
-    clinfer::property_of(properties(), id).get(state.settings, value);
-  });
-}
-
-void finalize(GObject* object) {
-  delete CLCROP(object)->state;
-  G_OBJECT_CLASS(gst_clcrop_parent_class)->finalize(object);
-}
-
-CropSettings settings_of(GstClcrop* self) {
-  const CropState& state = state_of(self);
-  const clinfer::ObjectLock lock(self);
-  return state.settings;
-}
+using Class = clinfer::ElementClass<GstClcrop, properties>;
 
 // Tells downstream of another size. Its frames come when there are regions: the rate is not known.
 bool send_caps(GstClcrop* self, GstVideoInfo info) {
-  CropState& state = state_of(self);
+  CropState& state = Class::state(self);
   GST_VIDEO_INFO_FPS_N(&info) = 0;
   GST_VIDEO_INFO_FPS_D(&info) = 1;
   if (gst_pad_has_current_caps(self->src) && gst_video_info_is_equal(&info, &state.sent))
@@ -130,9 +93,9 @@ bool send_caps(GstClcrop* self, GstVideoInfo info) {
 
 // With the size of the first buffer where it is known, else that of the frame until then.
 bool set_caps(GstClcrop* self, GstCaps* caps) {
-  CropState& state = state_of(self);
+  CropState& state = Class::state(self);
   if (!clinfer::read_caps(caps, state.info)) return false;
-  const CropSettings settings = settings_of(self);
+  const CropSettings settings = Class::settings(self);
   const auto wanted = [](unsigned size, int otherwise) {
     return size != 0 ? static_cast<int>(size) : otherwise;
   };
@@ -147,7 +110,7 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
   return clinfer::guard(GST_ELEMENT(parent), FALSE, [&]() -> gboolean {
     GstCaps* caps = nullptr;
     gst_event_parse_caps(event, &caps);
-    return set_caps(CLCROP(parent), caps);
+    return set_caps(reinterpret_cast<GstClcrop*>(parent), caps);
   });
 }
 
@@ -155,7 +118,8 @@ gboolean sink_event(GstPad* pad, GstObject* parent, GstEvent* event) {
 gboolean answer_query(GstPad* pad, GstObject* parent, GstQuery* query) {
   if (GST_QUERY_TYPE(query) == GST_QUERY_ALLOCATION) return FALSE;  // buffers are not passed on
   if (GST_QUERY_TYPE(query) != GST_QUERY_CAPS) return gst_pad_query_default(pad, parent, query);
-  GstPad* other = pad == CLCROP(parent)->sink ? CLCROP(parent)->src : CLCROP(parent)->sink;
+  auto* self = reinterpret_cast<GstClcrop*>(parent);
+  GstPad* other = pad == self->sink ? self->src : self->sink;
   clinfer::Handle<GstCaps> caps(gst_pad_get_pad_template_caps(pad));
   if (GstCaps* peer = gst_pad_peer_query_caps(other, nullptr)) {
     peer = gst_caps_make_writable(peer);
@@ -173,7 +137,7 @@ gboolean answer_query(GstPad* pad, GstObject* parent, GstQuery* query) {
   return TRUE;
 }
 
-// Where the region lies in its frame, and what it is.
+// Adds the meta with the region's place in its frame, label and confidence.
 void describe(GstBuffer* buffer, const clinfer::RegionView& region, const Rect& rect,
               const Rect& visible) {
   GstStructure* s = gst_custom_meta_get_structure(gst_buffer_add_custom_meta(buffer, kCropMeta));
@@ -210,11 +174,11 @@ GstFlowReturn push_region(GstClcrop* self, GstBuffer* from, GstVideoFrame& frame
 GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* given) {
   clinfer::Handle<GstBuffer> buffer(given);
   return clinfer::guard(GST_ELEMENT(parent), GST_FLOW_ERROR, [&]() -> GstFlowReturn {
-    auto* self = CLCROP(parent);
-    CropState& state = state_of(self);
+    auto* self = reinterpret_cast<GstClcrop*>(parent);
+    CropState& state = Class::state(self);
     if (GST_VIDEO_INFO_FORMAT(&state.info) == GST_VIDEO_FORMAT_UNKNOWN)
       return GST_FLOW_NOT_NEGOTIATED;
-    const CropSettings settings = settings_of(self);
+    const CropSettings settings = Class::settings(self);
     const Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                                GST_VIDEO_INFO_HEIGHT(&state.info), buffer.get());
     const std::vector<std::string> labels = clinfer::parse_labels(settings.object_class);
@@ -227,11 +191,9 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* given) {
       return GST_FLOW_OK;
     }
     clinfer::check_meta(buffer.get(), state.info);
-    GstVideoFrame frame;
-    if (!gst_video_frame_map(&frame, &state.info, buffer.get(), GST_MAP_READ))
-      throw clinfer::Error{clinfer::ErrorCode::bad_argument, "a frame cannot be mapped"};
-    const std::unique_ptr<GstVideoFrame, void (*)(GstVideoFrame*)> owner(&frame,
-                                                                         gst_video_frame_unmap);
+    clinfer::VideoMapping mapping(buffer.get(), state.info, GST_MAP_READ,
+                                  "a frame cannot be mapped");
+    GstVideoFrame& frame = *mapping.frame();
     clinfer::check_frame_memory(frame, buffer.get());
     for (const clinfer::RegionView& region : regions)
       if (const GstFlowReturn flow =
@@ -246,34 +208,25 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* given) {
 
 static void gst_clcrop_class_init(GstClcropClass* klass) {
   GST_DEBUG_CATEGORY_INIT(clcrop_debug, "clcrop", 0, "regions as buffers");
-  auto* object = G_OBJECT_CLASS(klass);
-  auto* element = GST_ELEMENT_CLASS(klass);
   clinfer::register_result_meta();
   static const gchar* kTags[] = {nullptr};
   if (gst_meta_get_info(kCropMeta) == nullptr)
     gst_meta_register_custom(kCropMeta, kTags, nullptr, nullptr, nullptr);
-  object->set_property = set_property;
-  object->get_property = get_property;
-  object->finalize = finalize;
-  clinfer::install_properties(object, properties());
-  gst_element_class_set_static_metadata(
-      element, "Region cropper", "Filter/Effect/Video",
-      "Gives the regions of each frame as buffers of their own, at full resolution or scaled",
-      "clinfer developers");
-  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
-                                        CLINFER_DOCS "crops.md");
-  gst_element_class_add_static_pad_template(element, &sink_template);
-  gst_element_class_add_static_pad_template(element, &src_template);
+  Class::set_up(
+      klass,
+      {"Region cropper", "Filter/Effect/Video",
+       "Gives the regions of each frame as buffers of their own, at full resolution or scaled",
+       CLINFER_DOCS "crops.md", kCaps, kCaps});
 }
 
 static void gst_clcrop_init(GstClcrop* self) {
-  self->state = clinfer::make_state<CropState>();
-  self->sink = gst_pad_new_from_static_template(&sink_template, "sink");
+  Class::make_state(self);
+  self->sink = clinfer::new_pad(GST_ELEMENT(self), "sink");
   gst_pad_set_chain_function(self->sink, chain);
   gst_pad_set_event_function(self->sink, sink_event);
   gst_pad_set_query_function(self->sink, answer_query);
   gst_element_add_pad(GST_ELEMENT(self), self->sink);
-  self->src = gst_pad_new_from_static_template(&src_template, "src");
+  self->src = clinfer::new_pad(GST_ELEMENT(self), "src");
   gst_pad_set_query_function(self->src, answer_query);
   gst_element_add_pad(GST_ELEMENT(self), self->src);
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "gst/base/video_mapping.h"
 #include "kernels/base/error.h"
 
 namespace clinfer {
@@ -43,20 +44,7 @@ PlanePart part_of(const GstVideoFormatInfo* format, guint plane, const Rect& rec
   return part;
 }
 
-class Mapped {
- public:
-  Mapped(GstBuffer* buffer, const GstVideoInfo& info, GstMapFlags flags) {
-    if (!gst_video_frame_map(&frame_, &info, buffer, flags))
-      throw Error{ErrorCode::out_of_memory, "a region cannot be mapped"};
-  }
-  ~Mapped() { gst_video_frame_unmap(&frame_); }
-  Mapped(const Mapped&) = delete;
-  Mapped& operator=(const Mapped&) = delete;
-  GstVideoFrame* get() { return &frame_; }
-
- private:
-  GstVideoFrame frame_;
-};
+constexpr const char* kNoMapping = "a region cannot be mapped";
 
 Handle<GstBuffer> buffer_for(const GstVideoInfo& info) {
   GstBuffer* buffer = gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&info), nullptr);
@@ -102,14 +90,14 @@ Handle<GstBuffer> cut(GstVideoFrame& frame, const Rect& rect, int width, int hei
   const GstVideoInfo whole = resized(frame.info, rect.width, rect.height);
   Handle<GstBuffer> copy = buffer_for(whole);
   {
-    Mapped to(copy.get(), whole, GST_MAP_WRITE);
+    VideoMapping to(copy.get(), whole, GST_MAP_WRITE, kNoMapping);
     const GstVideoFormatInfo* format = frame.info.finfo;
     for (guint plane = 0; plane < GST_VIDEO_FRAME_N_PLANES(&frame); ++plane) {
       const PlanePart part = part_of(format, plane, rect);
       const auto* source = static_cast<const uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, plane));
-      auto* target = static_cast<uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(to.get(), plane));
+      auto* target = static_cast<uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(to.frame(), plane));
       const ptrdiff_t from_stride = GST_VIDEO_FRAME_PLANE_STRIDE(&frame, plane),
-                      to_stride = GST_VIDEO_FRAME_PLANE_STRIDE(to.get(), plane);
+                      to_stride = GST_VIDEO_FRAME_PLANE_STRIDE(to.frame(), plane);
       source += part.first_row * from_stride;
       source += part.offset;
       for (int row = 0; row < part.rows; ++row)
@@ -127,8 +115,9 @@ Handle<GstBuffer> cut(GstVideoFrame& frame, const Rect& rect, int width, int hei
                 std::string("regions in ") +
                     gst_video_format_to_string(GST_VIDEO_INFO_FORMAT(&info)) +
                     " cannot be scaled; put videoconvert before clcrop"};
-  Mapped from(copy.get(), whole, GST_MAP_READ), to(scaled.get(), info, GST_MAP_WRITE);
-  gst_video_converter_frame(converter.get(), from.get(), to.get());
+  VideoMapping from(copy.get(), whole, GST_MAP_READ, kNoMapping),
+      to(scaled.get(), info, GST_MAP_WRITE, kNoMapping);
+  gst_video_converter_frame(converter.get(), from.frame(), to.frame());
   return scaled;
 }
 

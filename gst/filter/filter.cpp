@@ -7,10 +7,11 @@
 #include <atomic>
 #include <memory>
 
+#include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
-#include "gst/base/properties.h"
+#include "gst/base/video_mapping.h"
 #include "gst/filter/picture_model.h"
 #include "gst/frames/mapped_frame.h"
 
@@ -28,7 +29,7 @@ struct FilterState {
   clinfer::FilterSettings settings;
   clinfer::LostProperties lost;
   std::shared_ptr<const clinfer::Model> read;  // last, since negotiation asks many times
-  // Of the streaming thread:
+  // Used by the streaming thread only:
   std::unique_ptr<clinfer::PictureModel> model;
   GstVideoInfo in, out;
   // Set by a state change, which waits for the streaming thread:
@@ -37,18 +38,10 @@ struct FilterState {
 
 }  // namespace
 
-struct GstClinferFilter {
-  GstBaseTransform parent;
-  FilterState* state;  // null: there was no memory for it
-};
-
-struct GstClinferFilterClass {
-  GstBaseTransformClass parent_class;
-};
+using GstClinferFilter = clinfer::Instance<GstBaseTransform, FilterState>;
+using GstClinferFilterClass = GstBaseTransformClass;
 
 G_DEFINE_TYPE(GstClinferFilter, gst_clinfer_filter, GST_TYPE_BASE_TRANSFORM)
-
-#define CLINFER_FILTER(object) (reinterpret_cast<GstClinferFilter*>(object))
 
 namespace {
 
@@ -57,11 +50,7 @@ using clinfer::PictureModel;
 using clinfer::PictureSize;
 using clinfer::Property;
 
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE(CLINFER_INPUT_FORMATS)));
-GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE("RGB")));
+constexpr const char* kSinkCaps = GST_VIDEO_CAPS_MAKE(CLINFER_INPUT_FORMATS);
 
 const std::vector<Property<FilterSettings>>& properties() {
   using S = FilterSettings;
@@ -111,44 +100,16 @@ const std::vector<Property<FilterSettings>>& properties() {
   return rows;
 }
 
-FilterState& state_of(gpointer object) { return clinfer::state_of(CLINFER_FILTER(object)->state); }
-
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    FilterState& state = state_of(object);
-    const clinfer::ObjectLock lock(object);
-    state.lost.set(id, clinfer::property_of(properties(), id), state.settings, value);
-  });
-}
-
-void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    const FilterState& state = state_of(object);
-    const clinfer::ObjectLock lock(object);
-    clinfer::property_of(properties(), id).get(state.settings, value);
-  });
-}
-
-void finalize(GObject* object) {
-  delete CLINFER_FILTER(object)->state;
-  G_OBJECT_CLASS(gst_clinfer_filter_parent_class)->finalize(object);
-}
-
-FilterSettings settings_of(GstBaseTransform* transform) {
-  const FilterState& state = state_of(transform);
-  const clinfer::ObjectLock lock(transform);
-  state.lost.check(properties());
-  return state.settings;
-}
+using Class = clinfer::ElementClass<GstClinferFilter, properties>;
 
 void remember(GstBaseTransform* transform, const PictureModel& model) {
   const clinfer::ObjectLock lock(transform);
-  state_of(transform).read = model.model();
+  Class::state(transform).read = model.model();
 }
 
 // The size that comes out for frames of this size; nullopt while it is open.
 std::optional<PictureSize> output_size(GstBaseTransform* transform, const GstStructure* in) {
-  const FilterSettings settings = settings_of(transform);
+  const FilterSettings settings = Class::settings(transform);
   if (settings.model.empty()) return {};
   PictureSize frame;
   const bool known = gst_structure_get_int(in, "width", &frame.width) &&
@@ -181,7 +142,7 @@ GstCaps* transform_caps(GstBaseTransform* transform, GstPadDirection direction, 
                             size->height, nullptr);
         gst_caps_append_structure(made, other.release());
       } else {
-        GstCaps* any = gst_static_pad_template_get_caps(&sink_template);
+        GstCaps* any = gst_pad_get_pad_template_caps(GST_BASE_TRANSFORM_SINK_PAD(transform));
         GstCaps* limits = gst_caps_new_full(other.release(), nullptr);
         gst_caps_append(made, gst_caps_intersect(any, limits));
         gst_caps_unref(any);
@@ -209,7 +170,7 @@ Result guard_unless_stopping(GstBaseTransform* transform, Result failed, Result 
     try {
       return body();
     } catch (const clinfer::Error& error) {
-      if (error.code() != clinfer::ErrorCode::cancelled || !state_of(transform).stopping) throw;
+      if (error.code() != clinfer::ErrorCode::cancelled || !Class::state(transform).stopping) throw;
       return stopped;
     }
   });
@@ -217,10 +178,10 @@ Result guard_unless_stopping(GstBaseTransform* transform, Result failed, Result 
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps* out) {
   return guard_unless_stopping(transform, FALSE, FALSE, [&]() -> gboolean {
-    FilterState& state = state_of(transform);
+    FilterState& state = Class::state(transform);
     if (!clinfer::read_caps(in, state.in) || !gst_video_info_from_caps(&state.out, out))
       return FALSE;
-    const FilterSettings settings = settings_of(transform);
+    const FilterSettings settings = Class::settings(transform);
     auto model = std::make_unique<PictureModel>(
         settings, PictureSize{GST_VIDEO_INFO_WIDTH(&state.in), GST_VIDEO_INFO_HEIGHT(&state.in)});
     // Another format of frames needs no other model.
@@ -235,14 +196,14 @@ gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps* out) {
 
 // A stop does not wait for all that a model or a frame takes.
 GstStateChangeReturn change_state(GstElement* element, GstStateChange change) {
-  FilterState* const state = CLINFER_FILTER(element)->state;
+  FilterState* const state = Class::find_state(element);
   if (state != nullptr) state->stopping = change == GST_STATE_CHANGE_PAUSED_TO_READY;
   return GST_ELEMENT_CLASS(gst_clinfer_filter_parent_class)->change_state(element, change);
 }
 
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), gboolean{FALSE}, [&]() -> gboolean {
-    const FilterSettings settings = settings_of(transform);
+    const FilterSettings settings = Class::settings(transform);
     if (settings.model.empty())
       throw clinfer::Error{clinfer::ErrorCode::bad_argument,
                            "no model: set model=FILE (.onnx or .xml)"};
@@ -253,7 +214,7 @@ gboolean start(GstBaseTransform* transform) {
 }
 
 gboolean stop(GstBaseTransform* transform) {
-  FilterState* const state = CLINFER_FILTER(transform)->state;
+  FilterState* const state = Class::find_state(transform);
   if (state == nullptr) return TRUE;
   state->model.reset();
   const clinfer::ObjectLock lock(transform);
@@ -279,17 +240,12 @@ gboolean get_unit_size(GstBaseTransform*, GstCaps* caps, gsize* size) {
 
 GstFlowReturn transform_frame(GstBaseTransform* transform, GstBuffer* in, GstBuffer* out) {
   return guard_unless_stopping(transform, GST_FLOW_ERROR, GST_FLOW_FLUSHING, [&] {
-    FilterState& state = state_of(transform);
+    FilterState& state = Class::state(transform);
     const clinfer::MappedFrame mapped(in, state.in);
-    GstVideoFrame frame;
-    if (!gst_video_frame_map(&frame, &state.out, out, GST_MAP_WRITE))
-      throw clinfer::Error{clinfer::ErrorCode::bad_argument, "a picture cannot be mapped"};
-    struct Unmap {
-      GstVideoFrame* frame;
-      ~Unmap() { gst_video_frame_unmap(frame); }
-    } unmap{&frame};
-    state.model->run(mapped.frame(), static_cast<uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame, 0)),
-                     GST_VIDEO_FRAME_PLANE_STRIDE(&frame, 0), [&] { return !state.stopping; });
+    clinfer::VideoMapping to(out, state.out, GST_MAP_WRITE, "a picture cannot be mapped");
+    state.model->run(mapped.frame(),
+                     static_cast<uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(to.frame(), 0)),
+                     GST_VIDEO_FRAME_PLANE_STRIDE(to.frame(), 0), [&] { return !state.stopping; });
     tell(transform, *state.model);
     return GST_FLOW_OK;
   });
@@ -300,21 +256,13 @@ GstFlowReturn transform_frame(GstBaseTransform* transform, GstBuffer* in, GstBuf
 static void gst_clinfer_filter_class_init(GstClinferFilterClass* klass) {
   GST_DEBUG_CATEGORY_INIT(clinferfilter_debug, "clinferfilter", 0,
                           "networks whose output is a picture");
-  auto* object = G_OBJECT_CLASS(klass);
   auto* element = GST_ELEMENT_CLASS(klass);
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
-  object->set_property = set_property;
-  object->get_property = get_property;
-  object->finalize = finalize;
-  clinfer::install_properties(object, properties());
-  gst_element_class_set_static_metadata(
-      element, "Neural picture filter", "Filter/Effect/Video/Hardware",
-      "Runs a network whose output is a picture (super-resolution, denoising, style) on video",
-      "clinfer developers");
-  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
-                                        CLINFER_DOCS "README.md");
-  gst_element_class_add_static_pad_template(element, &sink_template);
-  gst_element_class_add_static_pad_template(element, &src_template);
+  Class::set_up(
+      klass,
+      {"Neural picture filter", "Filter/Effect/Video/Hardware",
+       "Runs a network whose output is a picture (super-resolution, denoising, style) on video",
+       CLINFER_DOCS "README.md", kSinkCaps, GST_VIDEO_CAPS_MAKE("RGB")});
   element->change_state = change_state;
   transform->transform_caps = transform_caps;
   transform->set_caps = set_caps;
@@ -325,9 +273,7 @@ static void gst_clinfer_filter_class_init(GstClinferFilterClass* klass) {
   transform->transform = transform_frame;
 }
 
-static void gst_clinfer_filter_init(GstClinferFilter* self) {
-  self->state = clinfer::make_state<FilterState>();
-}
+static void gst_clinfer_filter_init(GstClinferFilter* self) { Class::make_state(self); }
 
 static gboolean register_clinferfilter(GstPlugin* plugin) {
   return clinfer::register_element(plugin, "clinferfilter", gst_clinfer_filter_get_type(),

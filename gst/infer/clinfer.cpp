@@ -17,6 +17,7 @@
 
 #include <optional>
 
+#include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
@@ -37,12 +38,7 @@ using clinfer::ErrorCode;
 using clinfer::guard;
 using clinfer::Handle;
 
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(CLINFER_INPUT_SURFACE_CAPS CLINFER_INPUT_CAPS));
-GstStaticPadTemplate src_template =
-    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(CLINFER_INPUT_SURFACE_CAPS CLINFER_INPUT_CAPS));
+constexpr const char* kCaps = CLINFER_INPUT_SURFACE_CAPS CLINFER_INPUT_CAPS;
 
 Element& element_of(gpointer object) { return clinfer::state_of(GST_CLINFER(object)->element); }
 
@@ -140,19 +136,16 @@ static void gst_clinfer_class_init(GstClinferClass* klass) {
   clinfer::install_properties(object, clinfer::element_properties());
   auto* element = GST_ELEMENT_CLASS(klass);
   element->change_state = change_state;
-  gst_element_class_set_static_metadata(
-      element, "Neural network inference", "Filter/Analyzer/Video/Hardware",
-      "Runs an ONNX or OpenVINO IR model on video frames by OpenCL and attaches what it finds",
-      "clinfer developers");
-  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
-                                        CLINFER_DOCS "properties.md");
-  gst_element_class_add_static_pad_template(element, &sink_template);
-  gst_element_class_add_static_pad_template(element, &src_template);
+  clinfer::describe_element(
+      element,
+      {"Neural network inference", "Filter/Analyzer/Video/Hardware",
+       "Runs an ONNX or OpenVINO IR model on video frames by OpenCL and attaches what it finds",
+       CLINFER_DOCS "properties.md", kCaps, kCaps});
 }
 
 static void gst_clinfer_init(GstClinfer* self) {
-  GstPad* sink = gst_pad_new_from_static_template(&sink_template, "sink");
-  GstPad* src = gst_pad_new_from_static_template(&src_template, "src");
+  GstPad* sink = clinfer::new_pad(GST_ELEMENT(self), "sink");
+  GstPad* src = clinfer::new_pad(GST_ELEMENT(self), "src");
   gst_pad_set_chain_function(sink, chain);
   gst_pad_set_event_full_function(sink, sink_event);
   gst_pad_set_query_function(sink, sink_query);

@@ -1,23 +1,10 @@
 // The last frames of a stream, copied.
 #include "gst/infer/clip.h"
 
+#include "gst/base/video_mapping.h"
+
 namespace clinfer {
 namespace {
-
-class Mapped {
- public:
-  Mapped(GstBuffer* buffer, const GstVideoInfo& info, GstMapFlags flags) {
-    if (!gst_video_frame_map(&frame_, const_cast<GstVideoInfo*>(&info), buffer, flags))
-      throw Error{ErrorCode::bad_argument, "a frame of a clip cannot be mapped"};
-  }
-  ~Mapped() { gst_video_frame_unmap(&frame_); }
-  Mapped(const Mapped&) = delete;
-  Mapped& operator=(const Mapped&) = delete;
-  GstVideoFrame* get() { return &frame_; }
-
- private:
-  GstVideoFrame frame_;
-};
 
 // A picture of this size and format without padding between rows.
 GstVideoInfo plain(const GstVideoInfo& info) {
@@ -36,9 +23,10 @@ Handle<GstBuffer> copy_of(GstBuffer* buffer, const GstVideoInfo& from, const Gst
   Handle<GstBuffer> copy(gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&to), nullptr));
   if (copy.get() == nullptr) throw Error{ErrorCode::out_of_memory, "no memory for a clip's frame"};
   {
-    Mapped source(buffer, from, GST_MAP_READ);
-    Mapped target(copy.get(), to, GST_MAP_WRITE);
-    if (!gst_video_frame_copy(target.get(), source.get()))
+    constexpr const char* kNoMapping = "a frame of a clip cannot be mapped";
+    VideoMapping source(buffer, from, GST_MAP_READ, kNoMapping);
+    VideoMapping target(copy.get(), to, GST_MAP_WRITE, kNoMapping);
+    if (!gst_video_frame_copy(target.frame(), source.frame()))
       throw Error{ErrorCode::bad_argument, "a frame of a clip cannot be copied"};
   }
   if (const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(buffer)) {

@@ -9,10 +9,12 @@
 #include <optional>
 
 #include "engine/heads/labels.h"
+#include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
-#include "gst/base/properties.h"
+#include "gst/base/transforms.h"
+#include "gst/base/video_mapping.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
 #include "gst/meta/meta.h"
@@ -27,13 +29,13 @@ namespace {
 struct OverlayState {
   OverlayState() { gst_video_info_init(&info); }
   // Under the object lock.
-  clinfer::DrawingStyle style;
+  clinfer::DrawingStyle settings;
   clinfer::LostProperties lost;
   GstVideoInfo info;
   clinfer::TextCache text;
   clinfer::Palette palette;
   clinfer::Trails trails;
-  // Of the buffer between prepare_output_buffer and transform_ip.
+  // Results on the buffer between prepare_output_buffer and transform_ip.
   clinfer::FrameView frame;
   std::vector<clinfer::PictureBox> hidden;  // besides objects
   bool draws = false;
@@ -42,29 +44,17 @@ struct OverlayState {
 
 }  // namespace
 
-struct GstCloverlay {
-  GstBaseTransform parent;
-  OverlayState* state;  // null: there was no memory for it
-};
-
-struct GstCloverlayClass {
-  GstBaseTransformClass parent_class;
-};
+using GstCloverlay = clinfer::Instance<GstBaseTransform, OverlayState>;
+using GstCloverlayClass = GstBaseTransformClass;
 
 G_DEFINE_TYPE(GstCloverlay, gst_cloverlay, GST_TYPE_BASE_TRANSFORM)
-
-#define CLOVERLAY(object) (reinterpret_cast<GstCloverlay*>(object))
 
 namespace {
 
 using clinfer::DrawingStyle;
 using clinfer::Property;
 
-GstStaticPadTemplate sink_template =
-    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-                            GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
-GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS(CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS));
+constexpr const char* kCaps = CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS;
 
 const std::vector<Property<DrawingStyle>>& properties() {
   using clinfer::ColorBy, clinfer::Privacy;
@@ -116,56 +106,22 @@ const std::vector<Property<DrawingStyle>>& properties() {
   return rows;
 }
 
-OverlayState& state_of(gpointer object) { return clinfer::state_of(CLOVERLAY(object)->state); }
-
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    OverlayState& state = state_of(object);
-    const clinfer::ObjectLock lock(object);
-    state.lost.set(id, clinfer::property_of(properties(), id), state.style, value);
-  });
-}
-
-void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    const OverlayState& state = state_of(object);
-    const clinfer::ObjectLock lock(object);
-    clinfer::property_of(properties(), id).get(state.style, value);
-  });
-}
-
-void finalize(GObject* object) {
-  delete CLOVERLAY(object)->state;
-  G_OBJECT_CLASS(gst_cloverlay_parent_class)->finalize(object);
-}
+using Class = clinfer::ElementClass<GstCloverlay, properties>;
 
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
-    const OverlayState& state = state_of(transform);
-    const clinfer::ObjectLock lock(transform);
-    state.lost.check(properties());
+    Class::settings(transform);  // throws if one could not be set
     return TRUE;
   });
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
-  return clinfer::read_caps(in, CLOVERLAY(transform)->state->info);
-}
-
-// Downstream's allocation requirements are passed upstream as they are: no buffer is made here.
-gboolean propose_allocation(GstBaseTransform* transform, GstQuery*, GstQuery* query) {
-  return gst_pad_peer_query(GST_BASE_TRANSFORM_SRC_PAD(transform), query);
-}
-
-gboolean decide_allocation(GstBaseTransform*, GstQuery* query) {
-  while (gst_query_get_n_allocation_pools(query) > 0)
-    gst_query_remove_nth_allocation_pool(query, 0);
-  return TRUE;
+  return clinfer::read_caps(in, Class::state(transform).info);
 }
 
 GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, GstBuffer** out) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    OverlayState& state = state_of(transform);
+    OverlayState& state = Class::state(transform);
     clinfer::sync_controllers(GST_ELEMENT(transform), transform->segment, in);
     int width = GST_VIDEO_INFO_WIDTH(&state.info), height = GST_VIDEO_INFO_HEIGHT(&state.info);
     if (const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(in)) {
@@ -173,55 +129,40 @@ GstFlowReturn prepare_output_buffer(GstBaseTransform* transform, GstBuffer* in, 
       height = static_cast<int>(crop->height);
     }
     state.frame = clinfer::read_frame(in, width, height);
-    GST_OBJECT_LOCK(transform);
-    const bool hides = state.style.privacy != clinfer::Privacy::none;
-    const std::string labels = state.style.privacy_labels;
-    GST_OBJECT_UNLOCK(transform);
+    const DrawingStyle style = Class::settings(transform);
     std::optional<uint64_t> time;
     if (GST_BUFFER_PTS_IS_VALID(in)) time = GST_BUFFER_PTS(in);
     // Looked at in any case: hiding may be switched on at a frame that is not inferred.
-    state.hidden = state.hidden_parts.update(state.frame, clinfer::parse_labels(labels), time);
-    if (!hides) state.hidden.clear();
+    state.hidden =
+        state.hidden_parts.update(state.frame, clinfer::parse_labels(style.privacy_labels), time);
+    if (style.privacy == clinfer::Privacy::none) state.hidden.clear();
     state.draws = clinfer::has_drawing(state.frame) || !state.hidden.empty();
     *out = !state.draws || gst_buffer_is_writable(in) ? in : gst_buffer_copy(in);
     return GST_FLOW_OK;
   });
 }
 
-clinfer::DrawingStyle style_of(GstBaseTransform* transform) {
-  const clinfer::ObjectLock lock(transform);
-  return state_of(transform).style;
-}
-
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    OverlayState& state = state_of(transform);
-    const clinfer::DrawingStyle style = style_of(transform);
+    OverlayState& state = Class::state(transform);
+    const DrawingStyle style = Class::settings(transform);
     if (!state.draws) {
       state.trails.add({}, style.trail_length);
       return GST_FLOW_OK;
     }
-    GstVideoFrame frame;
     clinfer::check_meta(buffer, state.info);
-    if (!gst_video_frame_map(
-            &frame, &state.info, buffer,
-            static_cast<GstMapFlags>(GST_MAP_READWRITE |
-                                     static_cast<int>(GST_VIDEO_FRAME_MAP_FLAG_NO_REF))))
-      throw clinfer::Error{clinfer::ErrorCode::bad_argument,
-                           "a frame cannot be mapped for drawing"};
-    try {
-      clinfer::check_frame_memory(frame, buffer);
-      const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_FRAME_WIDTH(&frame),
-                                                          GST_VIDEO_FRAME_HEIGHT(&frame), buffer);
-      clinfer::Canvas canvas(&frame, visible.x, visible.y, visible.width, visible.height);
-      for (const clinfer::PictureBox& part : state.hidden)
-        clinfer::hide_part(canvas, part, style.privacy);
-      clinfer::draw_results(canvas, state.frame, style, state.text, state.palette, state.trails);
-    } catch (...) {
-      gst_video_frame_unmap(&frame);
-      throw;
-    }
-    gst_video_frame_unmap(&frame);
+    constexpr auto kFlags = static_cast<GstMapFlags>(
+        GST_MAP_READWRITE | static_cast<int>(GST_VIDEO_FRAME_MAP_FLAG_NO_REF));
+    clinfer::VideoMapping mapping(buffer, state.info, kFlags,
+                                  "a frame cannot be mapped for drawing");
+    GstVideoFrame& frame = *mapping.frame();
+    clinfer::check_frame_memory(frame, buffer);
+    const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_FRAME_WIDTH(&frame),
+                                                        GST_VIDEO_FRAME_HEIGHT(&frame), buffer);
+    clinfer::Canvas canvas(&frame, visible.x, visible.y, visible.width, visible.height);
+    for (const clinfer::PictureBox& part : state.hidden)
+      clinfer::hide_part(canvas, part, style.privacy);
+    clinfer::draw_results(canvas, state.frame, style, state.text, state.palette, state.trails);
     return GST_FLOW_OK;
   });
 }
@@ -230,31 +171,20 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
 
 static void gst_cloverlay_class_init(GstCloverlayClass* klass) {
   GST_DEBUG_CATEGORY_INIT(cloverlay_debug, "cloverlay", 0, "drawing of inference results");
-  auto* object = G_OBJECT_CLASS(klass);
-  auto* element = GST_ELEMENT_CLASS(klass);
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
   clinfer::register_result_meta();
-  object->set_property = set_property;
-  object->get_property = get_property;
-  object->finalize = finalize;
-  clinfer::install_properties(object, properties());
-  gst_element_class_set_static_metadata(
-      element, "Inference result overlay", "Filter/Editor/Video",
-      "Draws detected objects, their labels and scores into the frames", "clinfer developers");
-  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
-                                        CLINFER_DOCS "drawing.md");
-  gst_element_class_add_static_pad_template(element, &sink_template);
-  gst_element_class_add_static_pad_template(element, &src_template);
+  Class::set_up(klass, {"Inference result overlay", "Filter/Editor/Video",
+                        "Draws detected objects, their labels and scores into the frames",
+                        CLINFER_DOCS "drawing.md", kCaps, kCaps});
   transform->start = start;
   transform->set_caps = set_caps;
-  transform->propose_allocation = propose_allocation;
-  transform->decide_allocation = decide_allocation;
+  clinfer::make_no_buffers(transform);
   transform->prepare_output_buffer = prepare_output_buffer;
   transform->transform_ip = transform_ip;
 }
 
 static void gst_cloverlay_init(GstCloverlay* self) {
-  self->state = clinfer::make_state<OverlayState>();
+  Class::make_state(self);
   gst_base_transform_set_in_place(GST_BASE_TRANSFORM(self), TRUE);
 }
 

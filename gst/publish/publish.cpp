@@ -11,10 +11,10 @@
 #include <optional>
 #include <string>
 
+#include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
-#include "gst/base/properties.h"
 #include "gst/base/transforms.h"
 #include "gst/meta/meta.h"
 #include "gst/publish/line_file.h"
@@ -44,6 +44,7 @@ struct PublishSettings {
 
 struct PublishState {
   PublishState() { gst_video_info_init(&info); }
+  GstStructure* copy_stats(GstElement* element) const;
   // Under the object lock.
   PublishSettings settings;
   clinfer::LostProperties lost;
@@ -57,20 +58,30 @@ struct PublishState {
   bool asked_live = false, live = false;
 };
 
+// The sender may be told to stop meanwhile.
+GstStructure* PublishState::copy_stats(GstElement* element) const {
+  std::shared_ptr<clinfer::Sender> used;
+  {
+    const clinfer::ObjectLock lock(element);
+    used = sender;
+  }
+  GstStructure* stats =
+      gst_structure_new("clpublish-stats", "frames", G_TYPE_UINT64, frames.load(), nullptr);
+  if (used == nullptr) return stats;
+  const clinfer::SenderStats counts = used->stats();
+  gst_structure_set(stats, "sent", G_TYPE_UINT64, counts.sent, "queued", G_TYPE_UINT64,
+                    counts.queued, "dropped", G_TYPE_UINT64, counts.dropped, "connection-losses",
+                    G_TYPE_UINT64, counts.losses, "connected", G_TYPE_BOOLEAN, counts.connected,
+                    nullptr);
+  return stats;
+}
+
 }  // namespace
 
-struct GstClpublish {
-  GstBaseTransform parent;
-  PublishState* state;  // null: there was no memory for it
-};
-
-struct GstClpublishClass {
-  GstBaseTransformClass parent_class;
-};
+using GstClpublish = clinfer::Instance<GstBaseTransform, PublishState>;
+using GstClpublishClass = GstBaseTransformClass;
 
 G_DEFINE_TYPE(GstClpublish, gst_clpublish, GST_TYPE_BASE_TRANSFORM)
-
-#define CLPUBLISH(object) (reinterpret_cast<GstClpublish*>(object))
 
 namespace {
 
@@ -93,6 +104,19 @@ constexpr const char* kRedis = "Entries of a Redis stream, by XADD; TLS needs hi
 #else
 constexpr const char* kRedis = "Redis: not built in, it needs libhiredis-dev";
 #endif
+
+// An empty path means standard output, too.
+Property<PublishSettings> file_path_row() {
+  Property<PublishSettings> row = clinfer::text<&PublishSettings::file_path>(
+      "file-path", "File path",
+      "File for the JSON lines, emptied at start (\"-\": standard output). A FIFO waits for its "
+      "reader with the first frame");
+  row.set = [](PublishSettings& settings, const GValue* value) {
+    clinfer::read_value(value, settings.file_path);
+    if (settings.file_path.empty()) settings.file_path = PublishSettings{}.file_path;
+  };
+  return row;
+}
 
 const std::vector<Property<PublishSettings>>& properties() {
   using S = PublishSettings;
@@ -130,10 +154,7 @@ const std::vector<Property<PublishSettings>>& properties() {
           {{clinfer::QueuePolicy::block, "Frames wait until there is room", "block"},
            {clinfer::QueuePolicy::drop_oldest, "The oldest message is dropped, and counted",
             "drop-oldest"}}),
-      clinfer::text<&S::file_path>(
-          "file-path", "File path",
-          "File for the JSON lines, emptied at start (\"-\": standard output). A FIFO waits for "
-          "its reader with the first frame"),
+      file_path_row(),
       clinfer::flag<&S::append>("append", "Append", "Keep what is in the file"),
       clinfer::number<&S::rotate_size>(
           "rotate-size", "Rotate by size",
@@ -154,62 +175,7 @@ const std::vector<Property<PublishSettings>>& properties() {
   return rows;
 }
 
-PublishState& state_of(gpointer object) { return clinfer::state_of(CLPUBLISH(object)->state); }
-
-constexpr guint kStats = 1000;  // its id, apart from the table's
-
-// A new structure. The sender may be told to stop meanwhile.
-GstStructure* stats_of(GstElement* element, const PublishState& state) {
-  std::shared_ptr<clinfer::Sender> sender;
-  {
-    const clinfer::ObjectLock lock(element);
-    sender = state.sender;
-  }
-  GstStructure* stats =
-      gst_structure_new("clpublish-stats", "frames", G_TYPE_UINT64, state.frames.load(), nullptr);
-  if (sender == nullptr) return stats;
-  const clinfer::SenderStats counts = sender->stats();
-  gst_structure_set(stats, "sent", G_TYPE_UINT64, counts.sent, "queued", G_TYPE_UINT64,
-                    counts.queued, "dropped", G_TYPE_UINT64, counts.dropped, "connection-losses",
-                    G_TYPE_UINT64, counts.losses, "connected", G_TYPE_BOOLEAN, counts.connected,
-                    nullptr);
-  return stats;
-}
-
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    PublishState& state = state_of(object);
-    const Property<PublishSettings>& property = clinfer::property_of(properties(), id);
-    PublishSettings wanted;
-    std::optional<PublishSettings> in_force;
-    {
-      const clinfer::ObjectLock lock(object);
-      state.lost.set(id, property, state.settings, value);
-      if (state.settings.file_path.empty()) state.settings.file_path = PublishSettings{}.file_path;
-      if (!state.in_force) return;
-      wanted = state.settings;
-      in_force = state.in_force;
-    }
-    clinfer::warn_unless_in_force(GST_ELEMENT(object), property, wanted, *in_force);
-  });
-}
-
-void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    const PublishState& state = state_of(object);
-    if (id == kStats) {
-      g_value_take_boxed(value, stats_of(GST_ELEMENT(object), state));
-      return;
-    }
-    const clinfer::ObjectLock lock(object);
-    clinfer::property_of(properties(), id).get(state.settings, value);
-  });
-}
-
-void finalize(GObject* object) {
-  delete CLPUBLISH(object)->state;
-  G_OBJECT_CLASS(gst_clpublish_parent_class)->finalize(object);
-}
+using Class = clinfer::ElementClass<GstClpublish, properties>;
 
 // The tags in one line. Throws Error{bad_argument} on text that is no JSON.
 std::string one_line(const std::string& tags) {
@@ -233,7 +199,7 @@ void open_file(GstBaseTransform* transform, const PublishSettings& settings) {
   file.rotate_size = uint64_t{settings.rotate_size} << 20;
   file.rotate_interval = std::chrono::seconds(settings.rotate_interval);
   file.flush_interval = std::chrono::milliseconds(settings.flush_interval);
-  state_of(transform).file =
+  Class::state(transform).file =
       std::make_unique<clinfer::LineFile>(file, [transform](const std::string& notice) {
         GST_ELEMENT_WARNING(transform, RESOURCE, BUSY, ("%s", notice.c_str()), (nullptr));
       });
@@ -281,7 +247,7 @@ void connect(GstBaseTransform* transform, const PublishSettings& settings) {
   }
   std::unique_ptr<clinfer::Journal> journal;
   if (!settings.queue_dir.empty()) {
-    // Of another broker or topic, messages would go astray.
+    // The journal's name depends on broker and topic, so that messages for another one stay there.
     const std::string which = std::to_string(static_cast<int>(settings.method)) + "\n" +
                               settings.address + "\n" + broker.topic;
     const clinfer::Handle<char> name(
@@ -297,12 +263,12 @@ void connect(GstBaseTransform* transform, const PublishSettings& settings) {
         GST_ELEMENT_WARNING(transform, RESOURCE, BUSY, ("%s", notice.c_str()), (nullptr));
       });
   const clinfer::ObjectLock lock(transform);
-  state_of(transform).sender = std::move(sender);
+  Class::state(transform).sender = std::move(sender);
 }
 
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
-    PublishState& state = state_of(transform);
+    PublishState& state = Class::state(transform);
     PublishSettings settings;
     {
       const clinfer::ObjectLock lock(transform);
@@ -325,7 +291,7 @@ gboolean start(GstBaseTransform* transform) {
 }
 
 gboolean stop(GstBaseTransform* transform) {
-  PublishState* const state = CLPUBLISH(transform)->state;
+  PublishState* const state = Class::find_state(transform);
   if (state == nullptr) return TRUE;
   std::shared_ptr<clinfer::Sender> sender;  // ends without the lock
   {
@@ -338,12 +304,12 @@ gboolean stop(GstBaseTransform* transform) {
 }
 
 clinfer::LineFile* file_of(gpointer element) {
-  PublishState* const state = CLPUBLISH(element)->state;
+  PublishState* const state = Class::find_state(element);
   return state != nullptr ? state->file.get() : nullptr;
 }
 
 clinfer::Sender* sender_of(gpointer element) {
-  PublishState* const state = CLPUBLISH(element)->state;
+  PublishState* const state = Class::find_state(element);
   return state != nullptr ? state->sender.get() : nullptr;
 }
 
@@ -386,7 +352,7 @@ gboolean sink_event(GstBaseTransform* transform, GstEvent* event) {
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
-  return clinfer::read_size(in, CLPUBLISH(transform)->state->info);
+  return clinfer::read_size(in, Class::state(transform).info);
 }
 
 // ---- capture times ------------------------------------------------------------------------------
@@ -421,7 +387,7 @@ std::optional<uint64_t> sender_time(GstBuffer* buffer) {
 
 // Frames of a live source were captured when the pipeline's clock showed their running time.
 std::optional<uint64_t> live_time(GstBaseTransform* transform, GstBuffer* buffer) {
-  PublishState& state = *CLPUBLISH(transform)->state;
+  PublishState& state = Class::state(transform);
   if (!std::exchange(state.asked_live, true)) {
     GstQuery* query = gst_query_new_latency();
     gboolean live = FALSE;
@@ -463,7 +429,7 @@ std::string capture_time(GstBaseTransform* transform, GstBuffer* buffer) {
 
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    PublishState& state = state_of(transform);
+    PublishState& state = Class::state(transform);
     clinfer::FrameFacts facts = state.facts;
     facts.number = state.frames++;
     facts.width = GST_VIDEO_INFO_WIDTH(&state.info);
@@ -491,25 +457,17 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
 
 static void gst_clpublish_class_init(GstClpublishClass* klass) {
   GST_DEBUG_CATEGORY_INIT(clpublish_debug, "clpublish", 0, "publishing of inference results");
-  auto* object = G_OBJECT_CLASS(klass);
   auto* element = GST_ELEMENT_CLASS(klass);
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
   clinfer::register_result_meta();
-  object->set_property = set_property;
-  object->get_property = get_property;
-  object->finalize = finalize;
-  clinfer::install_properties(object, properties());
-  clinfer::install_stats(object, kStats,
-                         "Frames; with a broker also messages sent (confirmed), queued and "
-                         "dropped, losses of the connection, and whether it is there now");
-  gst_element_class_set_static_metadata(
-      element, "Inference result publisher", "Filter/Metadata/Video",
-      "Writes the results on each frame as a line of JSON to a file or a broker (MQTT, Kafka, "
-      "Redis)",
-      "clinfer developers");
-  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
-                                        CLINFER_DOCS "metadata.md");
-  clinfer::add_any_video_pads(element);
+  Class::set_up(
+      klass,
+      {"Inference result publisher", "Filter/Metadata/Video",
+       "Writes the results on each frame as a line of JSON to a file or a broker (MQTT, Kafka, "
+       "Redis)",
+       CLINFER_DOCS "metadata.md"},
+      "Frames; with a broker also messages sent (confirmed), queued and "
+      "dropped, losses of the connection, and whether it is there now");
   element->change_state = change_state;
   transform->sink_event = sink_event;
   transform->start = start;
@@ -519,7 +477,7 @@ static void gst_clpublish_class_init(GstClpublishClass* klass) {
 }
 
 static void gst_clpublish_init(GstClpublish* self) {
-  self->state = clinfer::make_state<PublishState>();
+  Class::make_state(self);
   gst_base_transform_set_passthrough(GST_BASE_TRANSFORM(self), TRUE);
 }
 

@@ -4,10 +4,10 @@
 #include <gst/base/gstbasetransform.h>
 #include <gst/video/video.h>
 
+#include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
-#include "gst/base/properties.h"
 #include "gst/base/transforms.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
@@ -23,7 +23,8 @@ struct TrackState {
   // Under the object lock.
   clinfer::TrackSettings settings;
   clinfer::LostProperties lost;
-  clinfer::Handle<GstStructure> stats;  // null: before the first frame
+  clinfer::FrameStats stats;
+  GstStructure* copy_stats(GstElement* element) const { return stats.copy(element); }
 
   GstVideoInfo info;
   clinfer::FrameTracker tracker;
@@ -34,18 +35,10 @@ struct TrackState {
 
 }  // namespace
 
-struct GstCltrack {
-  GstBaseTransform parent;
-  TrackState* state;  // null: there was no memory for it
-};
-
-struct GstCltrackClass {
-  GstBaseTransformClass parent_class;
-};
+using GstCltrack = clinfer::Instance<GstBaseTransform, TrackState>;
+using GstCltrackClass = GstBaseTransformClass;
 
 G_DEFINE_TYPE(GstCltrack, gst_cltrack, GST_TYPE_BASE_TRANSFORM)
-
-#define CLTRACK(object) (reinterpret_cast<GstCltrack*>(object))
 
 namespace {
 
@@ -91,41 +84,12 @@ const std::vector<Property<TrackSettings>>& properties() {
   return rows;
 }
 
-constexpr guint kStats = 1000;  // its id, apart from the table's
-
-TrackState& state_of(gpointer object) { return clinfer::state_of(CLTRACK(object)->state); }
-
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    TrackState& state = state_of(object);
-    const clinfer::ObjectLock lock(object);
-    state.lost.set(id, clinfer::property_of(properties(), id), state.settings, value);
-  });
-}
-
-void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    const TrackState& state = state_of(object);
-    const clinfer::ObjectLock lock(object);
-    if (id == kStats)
-      gst_value_set_structure(value, state.stats.get());
-    else
-      clinfer::property_of(properties(), id).get(state.settings, value);
-  });
-}
-
-void finalize(GObject* object) {
-  delete CLTRACK(object)->state;
-  G_OBJECT_CLASS(gst_cltrack_parent_class)->finalize(object);
-}
+using Class = clinfer::ElementClass<GstCltrack, properties>;
 
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
-    TrackState& state = state_of(transform);
-    {
-      const clinfer::ObjectLock lock(transform);
-      state.lost.check(properties());
-    }
+    TrackState& state = Class::state(transform);
+    Class::settings(transform);  // throws if one could not be set
     state.tracker = {};
     state.frames = state.predicted = 0;
     state.last = GST_CLOCK_TIME_NONE;
@@ -135,11 +99,11 @@ gboolean start(GstBaseTransform* transform) {
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
-  return clinfer::read_size(in, CLTRACK(transform)->state->info);
+  return clinfer::read_size(in, Class::state(transform).info);
 }
 
 gboolean sink_event(GstBaseTransform* transform, GstEvent* event) {
-  TrackState& state = *CLTRACK(transform)->state;
+  TrackState& state = Class::state(transform);
   if (GST_EVENT_TYPE(event) == GST_EVENT_STREAM_START ||
       GST_EVENT_TYPE(event) == GST_EVENT_FLUSH_STOP) {
     state.tracker.clear();
@@ -150,7 +114,7 @@ gboolean sink_event(GstBaseTransform* transform, GstEvent* event) {
 
 // Seconds since the frame before: by the frames' times, else by their rate.
 double seconds_since_last(GstBaseTransform* transform, GstBuffer* buffer) {
-  TrackState& state = *CLTRACK(transform)->state;
+  TrackState& state = Class::state(transform);
   const GstClockTime now =
       GST_BUFFER_PTS_IS_VALID(buffer) && transform->segment.format == GST_FORMAT_TIME
           ? gst_segment_to_running_time(&transform->segment, GST_FORMAT_TIME,
@@ -167,24 +131,19 @@ double seconds_since_last(GstBaseTransform* transform, GstBuffer* buffer) {
 }
 
 void update_stats(GstBaseTransform* transform) {
-  TrackState& state = *CLTRACK(transform)->state;
+  TrackState& state = Class::state(transform);
   clinfer::Handle<GstStructure> stats(gst_structure_new(
       "cltrack-stats", "frames", G_TYPE_UINT64, state.frames, "ids", G_TYPE_UINT64,
       state.tracker.ids(), "tracks", G_TYPE_UINT, static_cast<guint>(state.tracker.tracks()),
       "predicted", G_TYPE_UINT64, state.predicted, nullptr));
-  const clinfer::ObjectLock lock(transform);
-  std::swap(state.stats, stats);
+  state.stats.set(GST_ELEMENT(transform), std::move(stats));
 }
 
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    TrackState& state = state_of(transform);
+    TrackState& state = Class::state(transform);
     clinfer::sync_controllers(GST_ELEMENT(transform), transform->segment, buffer);
-    TrackSettings settings;
-    {
-      const clinfer::ObjectLock lock(transform);
-      settings = state.settings;
-    }
+    const TrackSettings settings = Class::settings(transform);
     const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                                         GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
     const auto objects =
@@ -212,24 +171,15 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
 
 static void gst_cltrack_class_init(GstCltrackClass* klass) {
   GST_DEBUG_CATEGORY_INIT(cltrack_debug, "cltrack", 0, "tracking of objects");
-  auto* object = G_OBJECT_CLASS(klass);
-  auto* element = GST_ELEMENT_CLASS(klass);
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
   clinfer::register_result_meta();
-  object->set_property = set_property;
-  object->get_property = get_property;
-  object->finalize = finalize;
-  clinfer::install_properties(object, properties());
-  clinfer::install_stats(object, kStats,
-                         "Frames, ids given so far, tracks known now, boxes predicted so far");
-  gst_element_class_set_static_metadata(
-      element, "Object tracker", "Filter/Analyzer/Video",
-      "Gives detected objects ids that stay the same from frame to frame, and predicts their boxes "
-      "on frames without inference",
-      "clinfer developers");
-  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
-                                        CLINFER_DOCS "tracking.md");
-  clinfer::add_any_video_pads(element);
+  Class::set_up(klass,
+                {"Object tracker", "Filter/Analyzer/Video",
+                 "Gives detected objects ids that stay the same from frame to frame, and predicts "
+                 "their boxes "
+                 "on frames without inference",
+                 CLINFER_DOCS "tracking.md"},
+                "Frames, ids given so far, tracks known now, boxes predicted so far");
   clinfer::write_metadata_only(transform);
   transform->start = start;
   transform->set_caps = set_caps;
@@ -238,7 +188,7 @@ static void gst_cltrack_class_init(GstCltrackClass* klass) {
 }
 
 static void gst_cltrack_init(GstCltrack* self) {
-  self->state = clinfer::make_state<TrackState>();
+  Class::make_state(self);
   gst_base_transform_set_in_place(GST_BASE_TRANSFORM(self), TRUE);
 }
 

@@ -5,10 +5,10 @@
 #include <gst/video/video.h>
 
 #include "engine/heads/labels.h"
+#include "gst/base/element_class.h"
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
-#include "gst/base/properties.h"
 #include "gst/base/transforms.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
@@ -34,11 +34,12 @@ struct ZonesState {
   ZonesSettings settings;
   clinfer::LostProperties lost;
   std::optional<ZonesSettings> in_force;  // from start to stop
-  clinfer::Handle<GstStructure> stats;    // null: before the first frame
+  clinfer::FrameStats stats;
+  GstStructure* copy_stats(GstElement* element) const { return stats.copy(element); }
 
   GstVideoInfo info;
   clinfer::ZoneRules rules;
-  int width = 0, height = 0;  // that the counter was made for
+  int width = 0, height = 0;  // for which the counter was made
   clinfer::ZoneCounter counter{{}};
   std::map<uint64_t, std::string> labels;  // of the objects in the counter
   double seconds = 0;                      // since the first frame
@@ -49,18 +50,10 @@ struct ZonesState {
 
 }  // namespace
 
-struct GstClzones {
-  GstBaseTransform parent;
-  ZonesState* state;  // null: there was no memory for it
-};
-
-struct GstClzonesClass {
-  GstBaseTransformClass parent_class;
-};
+using GstClzones = clinfer::Instance<GstBaseTransform, ZonesState>;
+using GstClzonesClass = GstBaseTransformClass;
 
 G_DEFINE_TYPE(GstClzones, gst_clzones, GST_TYPE_BASE_TRANSFORM)
-
-#define CLZONES(object) (reinterpret_cast<GstClzones*>(object))
 
 namespace {
 
@@ -105,52 +98,12 @@ const std::vector<Property<ZonesSettings>>& properties() {
   return rows;
 }
 
-constexpr guint kStats = 1000;  // its id, apart from the table's
-
-ZonesState& state_of(gpointer object) { return clinfer::state_of(CLZONES(object)->state); }
-
-void set_property(GObject* object, guint id, const GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    ZonesState& state = state_of(object);
-    const Property<ZonesSettings>& property = clinfer::property_of(properties(), id);
-    ZonesSettings wanted;
-    std::optional<ZonesSettings> in_force;
-    {
-      const clinfer::ObjectLock lock(object);
-      state.lost.set(id, property, state.settings, value);
-      if (!state.in_force) return;
-      wanted = state.settings;
-      in_force = state.in_force;
-    }
-    clinfer::warn_unless_in_force(GST_ELEMENT(object), property, wanted, *in_force);
-  });
-}
-
-void get_property(GObject* object, guint id, GValue* value, GParamSpec*) {
-  clinfer::guard(GST_ELEMENT(object), [&] {
-    const ZonesState& state = state_of(object);
-    const clinfer::ObjectLock lock(object);
-    if (id == kStats)
-      gst_value_set_structure(value, state.stats.get());
-    else
-      clinfer::property_of(properties(), id).get(state.settings, value);
-  });
-}
-
-void finalize(GObject* object) {
-  delete CLZONES(object)->state;
-  G_OBJECT_CLASS(gst_clzones_parent_class)->finalize(object);
-}
+using Class = clinfer::ElementClass<GstClzones, properties>;
 
 gboolean start(GstBaseTransform* transform) {
   return clinfer::guard(GST_ELEMENT(transform), FALSE, [&]() -> gboolean {
-    ZonesState& state = state_of(transform);
-    ZonesSettings settings;
-    {
-      const clinfer::ObjectLock lock(transform);
-      state.lost.check(properties());
-      settings = state.settings;
-    }
+    ZonesState& state = Class::state(transform);
+    const ZonesSettings settings = Class::settings(transform);
     state.rules = clinfer::ZoneRules(settings.lines, settings.zones, settings.zones_file);
     if (state.rules.empty())
       throw clinfer::Error{clinfer::ErrorCode::bad_argument,
@@ -168,7 +121,7 @@ gboolean start(GstBaseTransform* transform) {
 }
 
 gboolean stop(GstBaseTransform* transform) {
-  ZonesState* const state = CLZONES(transform)->state;
+  ZonesState* const state = Class::find_state(transform);
   if (state == nullptr) return TRUE;
   const clinfer::ObjectLock lock(transform);
   state->in_force.reset();
@@ -176,7 +129,7 @@ gboolean stop(GstBaseTransform* transform) {
 }
 
 gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps*) {
-  return clinfer::read_size(in, CLZONES(transform)->state->info);
+  return clinfer::read_size(in, Class::state(transform).info);
 }
 
 std::string name_of(clinfer::Event event) {
@@ -221,7 +174,7 @@ void post(GstBaseTransform* transform, const EventView& event, GstClockTime time
 }
 
 void update_stats(GstBaseTransform* transform, const std::vector<clinfer::ZoneView>& zones) {
-  ZonesState& state = *CLZONES(transform)->state;
+  ZonesState& state = Class::state(transform);
   clinfer::Handle<GstStructure> stats(gst_structure_new_empty("clzones-stats"));
   for (const clinfer::ZoneView& zone : zones) {
     GstStructure* counts =
@@ -233,13 +186,12 @@ void update_stats(GstBaseTransform* transform, const std::vector<clinfer::ZoneVi
     gst_structure_set(stats.get(), zone.name.c_str(), GST_TYPE_STRUCTURE, counts, nullptr);
     gst_structure_free(counts);
   }
-  const clinfer::ObjectLock lock(transform);
-  std::swap(state.stats, stats);
+  state.stats.set(GST_ELEMENT(transform), std::move(stats));
 }
 
-// The time that frames say, which goes on where theirs goes back.
+// Seconds since the first frame, by the frames' times. They never go back.
 double advance_time(GstBaseTransform* transform, GstBuffer* buffer) {
-  ZonesState& state = *CLZONES(transform)->state;
+  ZonesState& state = Class::state(transform);
   const GstClockTime now = GST_BUFFER_PTS(buffer), last = std::exchange(state.last, now);
   const GstVideoInfo& info = state.info;
   if (GST_CLOCK_TIME_IS_VALID(now) && GST_CLOCK_TIME_IS_VALID(last) && now >= last)
@@ -271,7 +223,7 @@ std::vector<clinfer::SeenObject> objects_of(ZonesState& state, const clinfer::Fr
 }
 
 void warn_without_ids(GstBaseTransform* transform) {
-  ZonesState& state = *CLZONES(transform)->state;
+  ZonesState& state = Class::state(transform);
   constexpr uint64_t kMany = 100;
   if (state.tracked || state.untracked < kMany || std::exchange(state.warned, true)) return;
   GST_ELEMENT_WARNING(transform, STREAM, FORMAT,
@@ -281,12 +233,8 @@ void warn_without_ids(GstBaseTransform* transform) {
 
 GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
   return clinfer::guard(GST_ELEMENT(transform), GST_FLOW_ERROR, [&] {
-    ZonesState& state = state_of(transform);
-    ZonesSettings settings;
-    {
-      const clinfer::ObjectLock lock(transform);
-      settings = state.settings;
-    }
+    ZonesState& state = Class::state(transform);
+    const ZonesSettings settings = Class::settings(transform);
     const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                                         GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
     const double seconds = advance_time(transform, buffer);
@@ -334,25 +282,16 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
 
 static void gst_clzones_class_init(GstClzonesClass* klass) {
   GST_DEBUG_CATEGORY_INIT(clzones_debug, "clzones", 0, "counting at lines and in zones");
-  auto* object = G_OBJECT_CLASS(klass);
-  auto* element = GST_ELEMENT_CLASS(klass);
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
   clinfer::register_result_meta();
-  object->set_property = set_property;
-  object->get_property = get_property;
-  object->finalize = finalize;
-  clinfer::install_properties(object, properties());
-  clinfer::install_stats(object, kStats,
-                         "By name: of a line the objects that came in and out, of a zone those "
-                         "inside now and those that entered and left");
-  gst_element_class_set_static_metadata(
-      element, "Zone counter", "Filter/Analyzer/Video",
-      "Counts tracked objects that cross lines and visit zones, and says so on the bus and in the "
-      "results",
-      "clinfer developers");
-  gst_element_class_add_static_metadata(element, GST_ELEMENT_METADATA_DOC_URI,
-                                        CLINFER_DOCS "tracking.md");
-  clinfer::add_any_video_pads(element);
+  Class::set_up(
+      klass,
+      {"Zone counter", "Filter/Analyzer/Video",
+       "Counts tracked objects that cross lines and visit zones, and says so on the bus and in the "
+       "results",
+       CLINFER_DOCS "tracking.md"},
+      "By name: of a line the objects that came in and out, of a zone those "
+      "inside now and those that entered and left");
   clinfer::write_metadata_only(transform);
   transform->start = start;
   transform->stop = stop;
@@ -361,7 +300,7 @@ static void gst_clzones_class_init(GstClzonesClass* klass) {
 }
 
 static void gst_clzones_init(GstClzones* self) {
-  self->state = clinfer::make_state<ZonesState>();
+  Class::make_state(self);
   gst_base_transform_set_in_place(GST_BASE_TRANSFORM(self), TRUE);
 }
 

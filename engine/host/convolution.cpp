@@ -40,31 +40,30 @@ class Convolution final : public Operation {
   void run(const Work& work, std::span<const Tensor> inputs,
            std::span<Tensor> outputs) const override {
     const ConvShape& s = shape_;
-    const int64_t in_plane = s.in[0] * s.in[1] * s.in[2],
-                  out_plane = s.out[0] * s.out[1] * s.out[2];
-    const float* data = inputs[0].data<float>();
-    float* out = outputs[0].mutable_data<float>();
-    float* kept = tail_.keeps() ? outputs[1].mutable_data<float>() : nullptr;
+    const Planes planes(s, inputs, outputs);
+    float* kept = tail_.kept(outputs);
     const int64_t products = s.batch * s.groups;
-    const auto parts = parts_of(weights_[0].panels(), out_plane, products, work.threads);
+    const auto parts = parts_of(weights_[0].panels(), planes.out_size, products, work.threads);
     const auto per_product = static_cast<int64_t>(parts.size());
     work.for_each(products * per_product, [&](int64_t i) {
       const int64_t product = i / per_product, group = product % s.groups;
       const Part& part = parts[static_cast<size_t>(i % per_product)];
-      const float* picture = data + product * s.in_channels * in_plane;
+      const float* picture = planes.in + product * s.in_channels * planes.in_size;
       const int64_t first_row = product * s.out_channels;
       const auto fill = [&](float* to, int64_t k, int64_t depth, int64_t column, int64_t count,
                             int64_t width) {
         if (in_place_)
-          copy_columns(picture + k * in_plane + column, to, depth, count, width, in_plane);
+          copy_columns(picture + k * planes.in_size + column, to, depth, count, width,
+                       planes.in_size);
         else
           gather(picture, to, k, depth, column, count, width);
       };
-      multiply(weights_[static_cast<size_t>(group)], fill, part, out + first_row * out_plane,
-               out_plane, [&](int64_t first, int64_t end) {
+      multiply(weights_[static_cast<size_t>(group)], fill, part,
+               planes.out + first_row * planes.out_size, planes.out_size,
+               [&](int64_t first, int64_t end) {
                  for (int64_t row = first_row + first; row < first_row + end; ++row)
-                   tail_.apply(inputs, out, kept, row * out_plane + part.begin,
-                               row * out_plane + part.end);
+                   tail_.apply(inputs, planes.out, kept, row * planes.out_size + part.begin,
+                               row * planes.out_size + part.end);
                });
     });
   }
@@ -142,20 +141,17 @@ class Depthwise final : public Operation {
   void run(const Work& work, std::span<const Tensor> inputs,
            std::span<Tensor> outputs) const override {
     const ConvShape& s = shape_;
-    const int64_t in_plane = s.in[0] * s.in[1] * s.in[2],
-                  out_plane = s.out[0] * s.out[1] * s.out[2];
-    const float* data = inputs[0].data<float>();
-    float* out = outputs[0].mutable_data<float>();
-    float* kept = tail_.keeps() ? outputs[1].mutable_data<float>() : nullptr;
+    const Planes planes(s, inputs, outputs);
+    float* kept = tail_.kept(outputs);
     work.for_each(s.batch * s.groups, [&](int64_t plane) {
       const float* weights = weights_.data() + plane % s.groups * s.taps();
-      float* to = out + plane * out_plane;
-      for_window_rows(s, data + plane * in_plane, 0.f,
+      float* to = planes.out + plane * planes.out_size;
+      for_window_rows(s, planes.in + plane * planes.in_size, 0.f,
                       [&](int64_t row, std::span<const float* const> rows) {
                         kernels().weigh(to + row * s.out[2], rows.data(), weights,
                                         static_cast<int64_t>(rows.size()), s.out[2]);
                       });
-      tail_.apply(inputs, out, kept, plane * out_plane, (plane + 1) * out_plane);
+      tail_.apply(inputs, planes.out, kept, plane * planes.out_size, (plane + 1) * planes.out_size);
     });
   }
 

@@ -4,6 +4,7 @@
 
 #include "engine/host/matrix.h"
 #include "engine/host/operation.h"
+#include "engine/host/rows.h"
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/shape_util.h"
 
@@ -33,42 +34,41 @@ class Deconvolution final : public Operation {
   void run(const Work& work, std::span<const Tensor> inputs,
            std::span<Tensor> outputs) const override {
     const ConvShape& s = shape_;
-    const int64_t in_plane = s.in[0] * s.in[1] * s.in[2],
-                  out_plane = s.out[0] * s.out[1] * s.out[2];
-    const float* data = inputs[0].data<float>();
-    float* out = outputs[0].mutable_data<float>();
-    float* kept = tail_.keeps() ? outputs[1].mutable_data<float>() : nullptr;
+    const Planes planes(s, inputs, outputs);
+    float* kept = tail_.kept(outputs);
     const int64_t blocks = ceil_div(s.out_channels, together_);
     work.for_each(s.batch * s.groups * blocks, [&](int64_t i) {
       const int64_t product = i / blocks, block = i % blocks;
       const PackedRows& weights =
           weights_[static_cast<size_t>(product % s.groups * blocks + block)];
-      const float* picture = data + product * s.in_channels * in_plane;
+      const float* picture = planes.in + product * s.in_channels * planes.in_size;
       const auto fill = [&](float* to, int64_t k, int64_t depth, int64_t column, int64_t count,
                             int64_t width) {
         for (int64_t r = 0; r < depth; ++r, to += width) {
-          std::copy_n(picture + (k + r) * in_plane + column, count, to);
+          std::copy_n(picture + (k + r) * planes.in_size + column, count, to);
           std::fill(to + count, to + width, 0.f);
         }
       };
       thread_local std::vector<float> products;
-      products.resize(static_cast<size_t>(weights.rows() * in_plane));
-      for (int64_t column = 0; column < in_plane; column += kPartColumns)
+      products.resize(static_cast<size_t>(weights.rows() * planes.in_size));
+      for (int64_t column = 0; column < planes.in_size; column += kPartColumns)
         multiply(weights, fill,
-                 {0, weights.panels(), column, std::min(in_plane, column + kPartColumns)},
-                 products.data(), in_plane, [](int64_t, int64_t) {});
+                 {0, weights.panels(), column, std::min(planes.in_size, column + kPartColumns)},
+                 products.data(), planes.in_size, [](int64_t, int64_t) {});
       const int64_t first = product * s.out_channels + block * together_;
       const int64_t channels = weights.rows() / s.taps();
       for (int64_t c = 0; c < channels; ++c)
-        add_up(products.data() + c * s.taps() * in_plane, out + (first + c) * out_plane);
-      tail_.apply(inputs, out, kept, first * out_plane, (first + channels) * out_plane);
+        add_up(products.data() + c * s.taps() * planes.in_size,
+               planes.out + (first + c) * planes.out_size);
+      tail_.apply(inputs, planes.out, kept, first * planes.out_size,
+                  (first + channels) * planes.out_size);
     });
   }
 
   bool reads(size_t input) const override { return input != 1; }
 
  private:
-  // Of one channel: `to` is 0 before.
+  // Adds the products of one channel to `to`, which is 0 at first.
   void add_up(const float* products, float* to) const {
     const ConvShape& s = shape_;
     for (int64_t kz = 0; kz < s.kernel[0]; ++kz)

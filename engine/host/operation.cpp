@@ -20,7 +20,7 @@ constexpr double kPlainRate = 1e8;
 void apply_in_parts(const Work& work, const Tail& tail, std::span<const Tensor> inputs,
                     std::span<Tensor> outputs, const std::function<void(int64_t, int64_t)>& make) {
   float* out = outputs[0].mutable_data<float>();
-  float* kept = tail.keeps() ? outputs.back().mutable_data<float>() : nullptr;
+  float* kept = tail.kept(outputs);
   const int64_t elements = outputs[0].elements();
   work.for_each((elements + kPart - 1) / kPart, [&](int64_t part) {
     const int64_t begin = part * kPart, end = std::min(elements, begin + kPart);

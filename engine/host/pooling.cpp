@@ -21,7 +21,7 @@ class Pooling final : public Operation {
     const PoolShape& s = shape_;
     seconds = static_cast<double>(s.pixels() * s.in_channels * s.taps()) / kRate;
     if (s.mode == kMaximum) return;
-    // By pixel of the output: one over the number of elements that count.
+    // For each pixel of the output: one over the number of elements that count.
     for (int64_t z = 0; z < s.out[0]; ++z)
       for (int64_t y = 0; y < s.out[1]; ++y)
         for (int64_t x = 0; x < s.out[2]; ++x) {
@@ -33,17 +33,14 @@ class Pooling final : public Operation {
   void run(const Work& work, std::span<const Tensor> inputs,
            std::span<Tensor> outputs) const override {
     const PoolShape& s = shape_;
-    const int64_t in_plane = s.in[0] * s.in[1] * s.in[2],
-                  out_plane = s.out[0] * s.out[1] * s.out[2];
-    const float* data = inputs[0].data<float>();
-    float* out = outputs[0].mutable_data<float>();
-    float* kept = tail_.keeps() ? outputs[1].mutable_data<float>() : nullptr;
+    const Planes planes(s, inputs, outputs);
+    float* kept = tail_.kept(outputs);
     const bool maximum = s.mode == kMaximum;
     const std::vector<float> ones(static_cast<size_t>(s.taps()), 1.f);
     work.for_each(s.batch * s.in_channels, [&](int64_t plane) {
-      float* to = out + plane * out_plane;
+      float* to = planes.out + plane * planes.out_size;
       const float outside = maximum ? std::numeric_limits<float>::lowest() : 0.f;
-      for_window_rows(s, data + plane * in_plane, outside,
+      for_window_rows(s, planes.in + plane * planes.in_size, outside,
                       [&](int64_t row, std::span<const float* const> rows) {
                         const auto taps = static_cast<int64_t>(rows.size());
                         if (maximum)
@@ -52,8 +49,8 @@ class Pooling final : public Operation {
                           kernels().weigh(to + row * s.out[2], rows.data(), ones.data(), taps,
                                           s.out[2]);
                       });
-      if (!maximum) kernels().binary("multiply").each(to, share_.data(), out_plane);
-      tail_.apply(inputs, out, kept, plane * out_plane, (plane + 1) * out_plane);
+      if (!maximum) kernels().binary("multiply").each(to, share_.data(), planes.out_size);
+      tail_.apply(inputs, planes.out, kept, plane * planes.out_size, (plane + 1) * planes.out_size);
     });
   }
 

@@ -38,7 +38,7 @@ struct Operand {
     batch.assign(full.begin(), full.end() - 2);
     batch_strides.assign(strides.begin(), strides.end() - 2);
   }
-  // Of the matrix at this index of the (broadcast) batch.
+  // Offset of the matrix at this index of the (broadcast) batch.
   int64_t offset(const Shape& index) const {
     int64_t at = 0;
     const size_t missing = index.size() - batch.size();
@@ -91,7 +91,7 @@ class MatrixProduct final : public Operation {
     const float* a = inputs[0].data<float>() + a_.offset(index);
     const float* b = inputs[1].data<float>() + b_.offset(index);
     float* out = outputs[0].mutable_data<float>();
-    float* kept = tail_.keeps() ? outputs[1].mutable_data<float>() : nullptr;
+    float* kept = tail_.kept(outputs);
     const int64_t first = number * a_.rows * b_.columns;  // in the output
     const PackedRows left(few_rows_ ? 0 : a_.rows, a_.columns, [&](int64_t row, int64_t k) {
       return a[row * a_.row_stride + k * a_.column_stride];

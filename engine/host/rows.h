@@ -10,6 +10,20 @@
 
 namespace clinfer::host {
 
+// The first input and output of an operation with windows, f32 and row-major, and the sizes of
+// their planes: the pixels of one channel.
+struct Planes {
+  Planes(const ConvShape& s, std::span<const Tensor> inputs, std::span<Tensor> outputs)
+      : in(inputs[0].data<float>()),
+        out(outputs[0].mutable_data<float>()),
+        in_size(s.in[0] * s.in[1] * s.in[2]),
+        out_size(s.out[0] * s.out[1] * s.out[2]) {}
+
+  const float* in;
+  float* out;
+  int64_t in_size, out_size;
+};
+
 // to[i] = row[x + i * step], or `outside` where that is none of 0 .. size-1, for 0 <= i < count.
 inline void copy_row(const float* row, int64_t size, int64_t x, int64_t step, int64_t count,
                      float outside, float* to) {

@@ -153,12 +153,7 @@ Placement HostRequest::set_frame(size_t index, const Frame& frame, const FrameTr
   const size_t target = network_input(index);
   const Port& port = model_->network_inputs()[target];
   const Shape& shape = port.shape;
-  if (static_cast<int64_t>(image) >= images_of(shape, transform.nhwc))
-    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
-                                             "\", " + to_string(shape) + ") has no image " +
-                                             std::to_string(image));
-  if (frame.width < 1 || frame.height < 1)
-    throw Error(ErrorCode::bad_argument, "a frame has no pixels");
+  check_image(index, port, frame, transform, image);
   // Refuses what a device would refuse.
   std::array<DevicePlane, 3> planes;
   for (size_t p = 0; p < 3; ++p) planes[p].stride = frame.strides[p];

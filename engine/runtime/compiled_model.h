@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/runtime/device_network.h"
+#include "engine/runtime/frames/frame_memory.h"
 
 namespace clinfer {
 
@@ -57,7 +58,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   bool wants_frame_memory() const override { return network_->wants_frame_memory(); }
   std::shared_ptr<FrameMemory> allocate_frame_memory(size_t bytes) override;
   bool fetches_from(const FrameMemory& memory) const override {
-    return network_->fetches_from(memory);
+    return clinfer::fetches_from(*network_->context, memory);
   }
   std::vector<StepProfile> profile() const override { return network_->profile(); }
 

@@ -29,7 +29,7 @@ struct DeviceStream {
   cl::CommandQueue queue;
   cl::Buffer memory;
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
-  // Of persistent kernels: the arrival counter of their grid-wide barrier, and its value once all
+  // The arrival counter of the persistent kernels' grid-wide barrier, and its value once all
   // launches so far have run.
   cl::Buffer barrier_counter;
   cl_uint barriers_passed = 0;
@@ -91,7 +91,7 @@ class DeviceNetwork {
   std::optional<PictureInput> picture;  // the input that is given as planes
   SizedPlan whole;
   std::map<size_t, SizedPlan> partial;  // of less than a batch, by images
-  // Of the device, for persistent kernels that need it.
+  // This network's share of the device's work-groups; null: no persistent kernel needs it.
   std::shared_ptr<const ocl::GroupShare> share;
   cl::Buffer weights;
   std::map<std::pair<size_t, PictureKind>, TuningPoint> preprocess_points;  // by network input
@@ -104,7 +104,7 @@ class DeviceNetwork {
   const Plan& plan() const { return whole.plan; }  // of a whole batch
   // The smallest that computes `images` of a batch; 0: all.
   const SizedPlan& plan_for(size_t images) const;
-  size_t request_bytes() const;  // that any of the plans needs
+  size_t request_bytes() const;  // largest need of all plans
   // Work-groups of a persistent kernel: the kernels of all streams run at the same time.
   unsigned persistent_groups() const;
   // The best tuning point to convert frames of a kind into a network input.
@@ -114,7 +114,6 @@ class DeviceNetwork {
   bool wants_frame_memory() const {
     return !context->traits.is_cpu && !context->device.info.is_integrated;
   }
-  bool fetches_from(const FrameMemory& memory) const;
   // A kernel outside the plan (preprocessing), built at its first use and kept.
   cl::Kernel extra_kernel(const KernelSpec& spec);
 

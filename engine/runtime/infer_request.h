@@ -11,13 +11,11 @@
 
 #include "engine/ocl/host_memory.h"
 #include "engine/runtime/device_network.h"
+#include "engine/runtime/frames/dmabufs.h"
 #include "engine/runtime/launch.h"
 #include "engine/runtime/wait_estimator.h"
 
 namespace clinfer {
-
-// The memory of each plane of a picture; null for planes that its format lacks.
-using PlaneMemories = std::array<ocl::ExternalMemory*, 3>;
 
 class DeviceRequest final : public InferRequest {
  public:
@@ -79,8 +77,6 @@ class DeviceRequest final : public InferRequest {
   Placement set_picture(size_t index, const Frame& frame, Source source,
                         const std::array<int, 3>& offsets, const FrameTransform& transform,
                         size_t image);
-  // Throws Error{bad_argument} unless the frame lies there and the model fetches from there.
-  void check_in(const FrameMemory& memory, const Frame& frame) const;
   void prepare(ImageInput& input);
   void upload(ImageInput& input);
   void bind_frame(ImageInput& input, const ocl::Surface* surface, const PlaneMemories* memories);
@@ -100,7 +96,7 @@ class DeviceRequest final : public InferRequest {
   void run_host_step();
   void collect_outputs();
   Tensor value_of(const Edge& edge, ElementType type) const;
-  bool lies_as_half(const Edge& edge) const;  // what was read back
+  bool lies_as_half(const Edge& edge) const;  // in the memory that was read back
   // False where the segment was not over at the deadline.
   bool wait_for_device(std::optional<std::chrono::steady_clock::time_point> deadline);
   bool sleep_until_over(std::optional<std::chrono::steady_clock::time_point> deadline);
@@ -114,8 +110,8 @@ class DeviceRequest final : public InferRequest {
   std::shared_ptr<DeviceNetwork> network_;
   DeviceStream& stream_;
   cl::Buffer memory_;  // Memory::request
-  // By plan, step and launch; the one of a persistent kernel is with the first of its steps. Those
-  // of parts of a batch are bound when they are first wanted.
+  // Kernels by plan, step and launch; a persistent kernel is with the first of its steps. Kernels
+  // of plans for part of a batch are bound when they are first wanted.
   std::map<const SizedPlan*, std::vector<std::vector<cl::Kernel>>> kernels_;
   const SizedPlan* sized_;  // what runs now or ran last
   std::vector<HostInput> host_inputs_;
@@ -130,7 +126,7 @@ class DeviceRequest final : public InferRequest {
   std::chrono::steady_clock::time_point begun_;
   std::atomic<bool> cancelled_{false};
   size_t next_step_ = 0;
-  // Of that step, where it is cut: where the next segment goes on, and how.
+  // If that step's launch is cut: where the next segment goes on, and by how many work-groups.
   size_t next_launch_ = 0, next_group_ = 0, part_groups_ = 0;
   std::chrono::steady_clock::time_point part_begun_;
   cl::Event done_;                // of the last command of the segment

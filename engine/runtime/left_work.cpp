@@ -29,7 +29,7 @@ bool is_over(const cl::Event& event) {
   }
 }
 
-// Of those that are over nothing stays.
+// Drops all that is finished; true if nothing else is left.
 bool nothing_left() {
   std::vector<std::pair<cl::Event, std::shared_ptr<void>>> gone;  // destroyed without the lock
   const std::lock_guard lock(left().mutex);

@@ -65,7 +65,7 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
   const bool changed = state_of(path) + state_of(weights_path(path)) != before;
   const std::lock_guard lock(mutex);
   std::erase_if(all, [](const auto& entry) { return entry.second.model.expired(); });
-  if (!changed) all[key] = {model, states};  // else what was read is of no state of the files
+  if (!changed) all[key] = {model, states};  // else the files changed while they were read
   return model;
 }
 

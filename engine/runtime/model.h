@@ -20,7 +20,7 @@ class ReadModel final : public Model {
   const std::map<std::string, std::string>& output_op_attributes(size_t i) const override;
 
   const Graph& graph() const override { return *graph_; }
-  const std::vector<std::string>& files() const { return files_; }  // that it was read from
+  const std::vector<std::string>& files() const { return files_; }  // the model was read from
 
  private:
   std::string path_;

@@ -5,9 +5,9 @@
 #include "engine/ocl/program_cache.h"
 #include "engine/ocl/programs.h"
 #include "kernels/tail.h"
-#include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
 #include "tests/kernels/refusals.h"
+#include "tests/temporary_folder.h"
 
 namespace clinfer::test {
 namespace {

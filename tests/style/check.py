@@ -44,6 +44,7 @@ RULES = {
     "engine/plan": ["kernels/", "tuning/", "engine/graph/", "engine/passes/", "engine/plan/"],
     "engine/runtime": ["kernels/", "engine/engine.h", "engine/graph/", "engine/ir/", "engine/onnx/", "engine/plan/", "engine/ocl/",
                        "engine/runtime/"],
+    "engine/runtime/frames": ["kernels/", "engine/engine.h", "engine/ocl/", "engine/runtime/frames/"],
     "gst": PUBLIC + ["engine/heads/", "gst/"],
     "gst/base": PUBLIC + ["gst/base/"],
     "tests": ["kernels/", "tuning/", "engine/", "gst/", "tests/"],
@@ -99,6 +100,7 @@ def includes(text):
 
 def check_layers(root):
     findings, seen, count = [], 0, 0
+    arrows = {}  # (folder, folder that it includes): place of one include
     for path in files(root, SOURCES):
         seen += 1
         name = path.as_posix()
@@ -114,11 +116,36 @@ def check_layers(root):
                 elif not any(target == rule or (rule.endswith("/") and target.startswith(rule))
                              for rule in RULES.get(folder, [])):
                     findings.append(f'{where}: {folder}/ may not include "{target}"; it may: {", ".join(RULES.get(folder, []))}')
+                elif (arrow := (path.parent.as_posix(), pathlib.PurePosixPath(target).parent.as_posix())) and arrow[0] != arrow[1]:
+                    arrows.setdefault(arrow, where)
                 continue
             for library, places in LIBRARIES.items():
                 if re.match(library, target) and not any(allowed(name, place) for place in places):
                     findings.append(f"{where}: <{target}> belongs in {', '.join(places)} (*: .cpp files only)")
-    return findings, f"{count} includes in {seen} files"
+    findings += circles(arrows)
+    return findings, f"{count} includes in {seen} files, {len(arrows)} arrows between folders"
+
+
+def circles(arrows):
+    """A finding for each arrow between folders that is part of a circle."""
+    targets = {}
+    for start, end in arrows:
+        targets.setdefault(start, set()).add(end)
+
+    def way(start, end):
+        """The shortest way from start to end; None: there is none."""
+        ways = [[start]]
+        known = {start}
+        for known_way in ways:
+            if known_way[-1] == end:
+                return known_way
+            for folder in sorted(targets.get(known_way[-1], set()) - known):
+                known.add(folder)
+                ways.append(known_way + [folder])
+        return None
+
+    return [f"{where}: folders include each other in a circle: {' -> '.join([start] + back)}"
+            for (start, end), where in sorted(arrows.items()) if (back := way(end, start))]
 
 
 def allowed(name, place):

@@ -81,8 +81,22 @@ class Style(unittest.TestCase):
                              ("engine/ir/a.cpp", "engine/runtime/run.cpp"), ("kernels/a.cl", "engine/engine.h"),
                              ("engine/runtime/a.cpp", "engine/measure/tuning.h"), ("engine/ocl/a.cpp", "engine/runtime/run.h"),
                              ("engine/runtime/frames/a.cpp", "engine/compile/compile.h"),
+                             ("engine/runtime/frames/a.cpp", "engine/runtime/run.h"),
                              ("engine/measure/a.cpp", "engine/compile/compile.h")):
             self.refused("layers", path, f'// Why.\n#include "{target}"\n', f'may not include "{target}"')
+
+    def test_layers_circles_of_folders(self):
+        def include(target):
+            return f'// Why.\n#pragma once\n#include "{target}"\n'
+
+        three = {"gst/meta/a.h": include("gst/track/a.h"), "gst/track/a.h": include("gst/zones/a.h"), "gst/zones/a.h": "// Why.\n#pragma once\n"}
+        self.assertEqual(self.findings("layers", three), [])
+        found = self.findings("layers", {**three, "gst/zones/b.cpp": include("gst/meta/a.h")})
+        self.assertEqual(len(found), 3, found)
+        self.assertIn("gst/zones/b.cpp:3: folders include each other in a circle: gst/zones -> gst/meta -> gst/track -> gst/zones", found)
+        # Files of one folder may include each other's headers, and a folder one below it.
+        self.assertEqual(self.findings("layers", {"gst/a.cpp": include("gst/meta/a.h"), "gst/meta/a.h": include("gst/meta/b.h"),
+                                                  "gst/meta/b.h": include("gst/meta/a.h")}), [])
 
     def test_layers_upward_in_angle_brackets(self):
         self.refused("layers", "kernels/a.cpp", "// Why.\n#  include <engine/engine.h>\n", "may not include")

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "tests/engine/test_files.h"
+#include "tests/temporary_folder.h"
 #include "tuning/op_key.h"
 #include "tuning/shipped.h"
 

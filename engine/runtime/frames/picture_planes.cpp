@@ -1,10 +1,22 @@
-// The picture input of a model as two planes.
+// Pictures as inputs, and as planes.
 #include "engine/runtime/frames/picture_planes.h"
 
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/frames/clip.h"
+
 namespace clinfer {
+
+void check_image(size_t index, const Port& port, const Frame& frame,
+                 const FrameTransform& transform, size_t image) {
+  if (static_cast<int64_t>(image) >= images_of(port.shape, transform.nhwc))
+    throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
+                                             "\", " + to_string(port.shape) + ") has no image " +
+                                             std::to_string(image));
+  if (frame.width < 1 || frame.height < 1)
+    throw Error(ErrorCode::bad_argument, "a frame has no pixels");
+}
 
 PictureInput find_picture(const std::vector<Port>& inputs) {
   std::vector<PictureInput> found;

@@ -1,4 +1,5 @@
-// NV12_TWO_INPUTS: the picture input of a model as two, the planes of a picture of any size.
+// Pictures as inputs. With NV12_TWO_INPUTS the picture input of a model is two inputs: the planes
+// of a picture of any size.
 #pragma once
 
 #include <array>
@@ -7,6 +8,11 @@
 #include "engine/engine.h"
 
 namespace clinfer {
+
+// Throws Error{bad_argument} unless input `index`, described by `port`, has this image, and the
+// frame has pixels.
+void check_image(size_t index, const Port& port, const Frame& frame,
+                 const FrameTransform& transform, size_t image);
 
 // The input that the planes replace, and the conversion of the picture.
 struct PictureInput {

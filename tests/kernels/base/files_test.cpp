@@ -13,8 +13,8 @@
 #include <array>
 
 #include "kernels/base/error.h"
-#include "tests/engine/test_files.h"
 #include "tests/says.h"
+#include "tests/temporary_folder.h"
 
 namespace clinfer {
 namespace {

@@ -1,0 +1,211 @@
+// Video frames as inputs of a request: preprocess kernels, and the memory that they read.
+#include <algorithm>
+
+#include "engine/runtime/frames/dmabufs.h"
+#include "engine/runtime/frames/frame_memory.h"
+#include "engine/runtime/frames/surfaces.h"
+#include "engine/runtime/infer_request.h"
+#include "kernels/frames/clip.h"
+
+namespace clinfer {
+
+namespace {
+
+bool same_geometry(const Frame& a, const Frame& b) {
+  return a.format == b.format && a.width == b.width && a.height == b.height &&
+         a.strides == b.strides && a.matrix == b.matrix && a.full_range == b.full_range &&
+         a.region.x == b.region.x && a.region.y == b.region.y && a.region.width == b.region.width &&
+         a.region.height == b.region.height && a.orientation == b.orientation;
+}
+
+bool same_transform(const FrameTransform& a, const FrameTransform& b) {
+  return a.resize == b.resize && a.color == b.color && a.mean == b.mean && a.scale == b.scale &&
+         a.pad_value == b.pad_value && a.centered == b.centered && a.nhwc == b.nhwc &&
+         a.color_arithmetic == b.color_arithmetic;
+}
+
+}  // namespace
+
+Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source source,
+                                     const std::array<int, 3>& offsets,
+                                     const FrameTransform& transform, size_t image) {
+  if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
+  const Shape& shape = network_->network_inputs[index].shape;
+  check_image(index, network_->network_inputs[index], frame, transform, image);
+  ImageInput& input = frames_[{index, image}];
+  const bool known = !input.kernels.empty() && input.source == source && input.offsets == offsets &&
+                     same_geometry(input.frame, frame) &&
+                     same_transform(input.transform, transform);
+  input.source = source;
+  input.offsets = offsets;
+  input.in_frame_memory = false;
+  input.frame = frame;
+  input.transform = transform;
+  input.index = index;
+  input.image = image;
+  input.pending = true;
+  host_inputs_[index].dirty = false;
+  try {
+    if (!known) prepare(input);
+  } catch (const cl::Error& error) {
+    ocl::rethrow(error, "preparing a frame");
+  }
+  const size_t width_axis = shape.size() - (transform.nhwc ? 2 : 1);
+  return placement_of(frame, transform, static_cast<int>(shape[width_axis]),
+                      static_cast<int>(shape[width_axis - 1]));
+}
+
+void DeviceRequest::prepare(ImageInput& input) {
+  const Node* parameter = network_->plan().graph->parameters[input.index];
+  std::array<DevicePlane, 3> planes;
+  for (size_t p = 0; p < 3; ++p) planes[p] = {input.offsets[p], input.frame.strides[p]};
+  input.kernels.clear();
+  input.packed.clear();
+  int image = 0;
+  const TensorDesc out = image_in(parameter->outputs[0].desc, input.transform.nhwc,
+                                  static_cast<int64_t>(input.image), image);
+  const bool surface = input.source == Source::surface;
+  const TuningPoint point = network_->preprocess_point(
+      input.index, surface ? PictureKind::surface : kind_of(input.frame.format));
+  input.plan = surface ? plan_surface_preprocess(input.frame, input.transform, out, image, point)
+                       : plan_preprocess(input.frame, planes, input.transform, out, image, point);
+  for (const auto& make : input.plan.packed) {
+    std::vector<std::byte> bytes = make();
+    input.packed.emplace_back(network_->context->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                              bytes.size(), bytes.data());
+  }
+  for (const KernelSpec& launch : input.plan.launches)
+    input.kernels.push_back(network_->extra_kernel(launch));
+}
+
+// Brings the planes to the device, where they keep their layout: of a region its rows only. A CPU
+// device reads the frame where it is, and the driver of an integrated one copies by itself. Others
+// fetch only from pinned memory beside other work: of memory of the application, NVIDIA's driver
+// copies while it keeps its lock, and first waits, busily, for what is before it in the queue.
+void DeviceRequest::upload(ImageInput& input) {
+  const ocl::Context& context = *network_->context;
+  const auto sizes = plane_sizes(input.frame);
+  const auto rows = rows_of_region(input.frame);
+  for (size_t p = 0; p < 3; ++p) {
+    if (sizes[p].rows == 0) continue;
+    const int stride = input.frame.strides[p];
+    auto* data = const_cast<uint8_t*>(input.frame.planes[p]);
+    const auto all = static_cast<size_t>(sizes[p].bytes(stride));
+    if (context.traits.is_cpu) {
+      input.planes[p] =
+          cl::Buffer(context.context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, all, data);
+      continue;
+    }
+    if (input.plane_bytes[p] < all) {
+      input.planes[p] = cl::Buffer(context.context, CL_MEM_READ_ONLY, all);
+      input.pinned[p].reset();
+      input.plane_bytes[p] = all;
+    }
+    const auto begin = static_cast<size_t>(int64_t{stride} * rows[p].first);
+    const auto end =
+        begin + static_cast<size_t>(PlaneSize{rows[p].count, sizes[p].row_bytes}.bytes(stride));
+    const auto write = [&](size_t at, size_t bytes, const void* from) {
+      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, bytes, from);
+    };
+    if (input.in_frame_memory || !network_->wants_frame_memory()) {
+      write(begin, end - begin, data + begin);
+      continue;
+    }
+    if (input.pinned[p] == nullptr)
+      input.pinned[p] =
+          std::make_unique<ocl::HostMemory>(context, stream_.queue, input.plane_bytes[p]);
+    // While a part is on its way, the next one is copied.
+    constexpr size_t kPart = size_t{1} << 19;
+    for (size_t at = begin; at < end; at += kPart) {
+      const size_t part = std::min(kPart, end - at);
+      write(at, part, input.pinned[p]->write(at, data + at, part));
+    }
+  }
+}
+
+void DeviceRequest::bind_frame(ImageInput& input, const ocl::Surface* surface,
+                               const PlaneMemories* memories) {
+  const auto sizes = plane_sizes(input.frame);
+  const Edge target{network_->plan().graph->parameters[input.index], 0};
+  for (size_t l = 0; l < input.kernels.size(); ++l)
+    bind_arguments(input.kernels[l], input.plan.launches[l],
+                   [&](const Argument& argument) -> BoundBuffer {
+                     switch (argument.kind) {
+                       case Argument::Kind::input: {
+                         if (memories != nullptr)
+                           return {memories->at(argument.index)->buffer(), 0};
+                         const size_t p = sizes[argument.index].rows ? argument.index : 0;
+                         return {input.planes[p], 0};
+                       }
+                       case Argument::Kind::packed:
+                         return {input.packed.at(argument.index), 0};
+                       case Argument::Kind::image:
+                         return {{}, 0, surface->plane(argument.index)};
+                       default:
+                         return buffer_of(target);
+                     }
+                   });
+}
+
+Placement DeviceRequest::set_frame(size_t index, const Frame& frame,
+                                   const FrameTransform& transform, size_t image,
+                                   const FrameMemory* memory) {
+  if (memory != nullptr) check_in_frame_memory(*network_->context, *memory, frame);
+  const size_t target = network_input(index);
+  const Placement placement = set_picture(target, frame, Source::host, {}, transform, image);
+  frames_.at({target, image}).in_frame_memory = memory != nullptr;
+  return placement;
+}
+
+// The kernel is enqueued here and not by start(): a surface that fails, fails its own frame and not
+// the batch.
+Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<ImportedSurface>& surface,
+                                     const Frame& picture, const FrameTransform& transform,
+                                     size_t image) try {
+  ocl::Surface& own = own_surface(*network_->context, *surface);
+  check_fits(own, picture);
+  Frame frame = picture;
+  frame.planes = {};
+  frame.strides = {};
+  const size_t target = network_input(index);
+  const Placement placement = set_picture(target, frame, Source::surface, {}, transform, image);
+  ImageInput& input = frames_.at({target, image});
+  input.pending = false;
+  const std::lock_guard lock(stream_.mutex);
+  bind_frame(input, &own, nullptr);
+  network_->context->va->with_acquired(stream_.queue, own, [&](const cl::Event& acquired) {
+    return enqueue_frame(input, acquired);
+  });
+  return placement;
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "reading a VA surface");
+}
+
+cl::Event DeviceRequest::enqueue_frame(ImageInput& input, const cl::Event& acquired) {
+  const std::vector<cl::Event> after{acquired};
+  cl::Event done;  // of the last one: the queue keeps their order
+  for (size_t l = 0; l < input.kernels.size(); ++l)
+    enqueue(stream_.queue, input.kernels[l], input.plan.launches[l], &done, &after);
+  return done;
+}
+
+Placement DeviceRequest::set_memory(size_t index, const ImportedPlanes& planes,
+                                    const Frame& picture, const FrameTransform& transform,
+                                    size_t image) try {
+  const OwnPlanes own = own_planes(*network_->context, picture, planes);
+  const size_t target = network_input(index);
+  const Placement placement =
+      set_picture(target, picture, Source::memory, own.offsets, transform, image);
+  ImageInput& input = frames_.at({target, image});
+  input.pending = false;
+  const std::lock_guard lock(stream_.mutex);
+  bind_frame(input, nullptr, &own.memories);
+  network_->dmabufs->with_acquired(stream_.queue, own.distinct(), [&](const cl::Event& acquired) {
+    return enqueue_frame(input, acquired);
+  });
+  return placement;
+} catch (const cl::Error& error) {
+  ocl::rethrow(error, "reading a DMA-BUF");
+}
+
+}  // namespace clinfer

@@ -82,7 +82,7 @@ bool aligned(const OpDesc& desc, int64_t offset, int vector, const TailAxes& axe
 std::string operand_name(size_t i) { return "tail" + std::to_string(i); }
 
 // The index of position n, h, w, c in a tensor with run-time strides.
-std::string place_of(const std::string& name) {
+std::string address_text(const std::string& name) {
   const std::string by = name + "_strides";
   return "AT(" + name + ") + n * " + by + ".s0 + h * " + by + ".s1 + w * " + by + ".s2 + c * " +
          by + ".s3";
@@ -149,118 +149,151 @@ std::string step_text(const PostOp& op, const std::string& type) {
          ";\n";
 }
 
-Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan& plan) {
-  Tail tail;
-  std::string params, args, body;
-  const std::string v = std::to_string(vector), float_v = vector == 1 ? "float" : "float" + v;
-  size_t operands = 0;
-  bool forked = false;
-  const auto pass = [&](const std::string& type, const std::string& what, const auto& value) {
-    tail.arguments.push_back(Argument::value(value));
-    params += ", const " + type + " " + what;
-    args += ", " + what;
-  };
-  const auto pass_tensor = [&](const char* direction, const std::string& type,
-                               const std::string& name, const Argument& argument) {
-    tail.arguments.push_back(argument);
-    params += std::string(", ") + direction + "(" + type + ", " + name + ")";
-    args += ", " + name + "_base, " + name + "_offset";
-  };
-  for (const PostOp& op : desc.tail) {
+namespace {
+
+// Writes the function that a tail becomes, one step after the other, and the arguments that it
+// takes.
+class TailWriter {
+ public:
+  TailWriter(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan& plan)
+      : desc_(desc), vector_(vector), axes_(axes), plan_(plan) {}
+
+  void add(const PostOp& op) {
     if (op.function == "fork") {
-      forked = true;
-      body += "  const " + float_v + " trunk = x;\n";
-      continue;
-    }
-    if (op.function == "keep") {
-      const TensorDesc& kept = desc.outputs[1];
-      const std::string type = kept.type == ElementType::f16 ? "half" : "float";
-      const std::array<int, 4> strides = walked_strides(kept, kept.shape.size(), axes);
-      pass_tensor("OUT", type, "kept", Argument::output(1, size_of(kept.type)));
-      pass("int4", "kept_strides", strides);
-      body += "  {\n    __global " + type + "* p = " + place_of("kept") + ";\n    ";
-      if (aligned(desc, kept.offset, vector, axes, strides))
-        body += "if (left >= " + v + ") {\n      STOREV_ALIGNED(" + type + ", " + v +
-                ", x, p);\n    } else ";
-      body += "{\n      STORE_FIRST(" + type + ", " + v + ", x, p, left)\n    }\n  }\n";
-      if (forked) body += "  x = trunk;\n";
-      continue;
-    }
-    if (op.is_unary()) {
-      body += step_text(op, float_v);
-      continue;
-    }
-    const std::string name = operand_name(operands++);
-    const Tensor& constant = desc.constants[op.operand];
-    body += "  {\n    " + float_v + " y;\n";
-    if (!constant.empty() && constant.elements() == 1) {
-      pass("float", name, constant.to_floats()[0]);
-      body += "    y = (" + float_v + ")(" + name + ");\n";
+      forked_ = true;
+      body_ += "  const " + float_v_ + " trunk = x;\n";
+    } else if (op.function == "keep") {
+      keep();
+    } else if (op.is_unary()) {
+      body_ += step_text(op, float_v_);
     } else {
-      std::array<int, 4> strides{};
-      std::string type = "float";
-      if (!constant.empty()) {
-        PackedConstant packed = pack_constant(constant, desc.outputs[0].shape.size(), axes);
-        strides = packed.strides;
-        pass_tensor("IN", type, name, Argument::packed(plan.packed.size(), sizeof(float)));
-        plan.packed.push_back([bytes = std::move(packed.bytes)] { return bytes; });
+      const std::string name = operand_name(operands_++);
+      const Tensor& constant = desc_.constants[op.operand];
+      body_ += "  {\n    " + float_v_ + " y;\n";
+      if (!constant.empty() && constant.elements() == 1) {
+        pass("float", name, constant.to_floats()[0]);
+        body_ += "    y = (" + float_v_ + ")(" + name + ");\n";
       } else {
-        const TensorDesc& operand = desc.inputs[op.operand];
-        if (operand.type == ElementType::f16) type = "half";
-        if (operand.type == ElementType::u8) type = "uchar";
-        strides = walked_strides(operand, desc.outputs[0].shape.size(), axes);
-        pass_tensor("IN", type, name, Argument::input(op.operand, size_of(operand.type)));
+        load_operand(op, name);
       }
-      std::string at = "AT(" + name + ") + c";  // operands by channel need no strides
-      if (constant.empty() || strides != std::array<int, 4>{0, 0, 0, 1}) {
-        pass("int4", name + "_strides", strides);
-        at = place_of(name);
-      }
-      const bool bytes = type == "uchar";
-      if (bytes) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
-      const std::string scaled = bytes ? " * " + name + "_scale.s0 + " + name + "_scale.s1" : "";
-      const std::string loadv = aligned(desc, constant.empty() ? desc.inputs[op.operand].offset : 0,
-                                        vector, axes, strides)
-                                    ? "LOADV_ALIGNED("
-                                    : "LOADV(";
-      const auto load = [&](const std::string& width, const char* from) {
-        return loadv + type + ", " + width + ", " + from + ")" + scaled;
-      };
-      body += "    __global const " + type + "* p = " + at + ";\n";
-      std::string left = "left";
-      if (op.padded) {
-        const int64_t channels =
-            dim_of(desc.inputs[op.operand], desc.outputs[0].shape.size(), axes.c).size;
-        pass("int", name + "_channels", static_cast<int>(channels));
-        left = "here";
-        body += "    const int here = min(left, " + name + "_channels - c);\n";
-      }
-      // With vectors, channel strides are 0 or 1; the value is known here, so the kernel need not
-      // test it.
-      if (vector == 1 || strides[3] == 0) {
-        body += "    y = (" + float_v + ")(" + (op.padded ? "here < 1 ? 0.0f : " : "") +
-                load("1", "p") + ");\n";
-      } else if (!constant.empty()) {
-        body += "    y = " + load(v, "p") + ";\n";
-      } else {
-        body += "    if (" + left + " >= " + v + ") {\n      y = " + load(v, "p") +
-                ";\n    } else {\n" + "      float part[" + v + "];\n      for (int i = 0; i < " +
-                v + "; ++i) part[i] = i < " + left + " ? " + load("1", "p + i") +
-                " : 0.0f;\n      y = LOADV_PRIVATE(" + v + ", part);\n    }\n";
-      }
+      body_ += step_text(op, float_v_) + "  }\n";
     }
-    body += step_text(op, float_v) + "  }\n";
   }
-  tail.prologue = "#define TAIL_PARAMS " + params + "\n#define TAIL_ARGS " + args + "\n";
-  if (desc.tail.empty()) {
-    tail.prologue += "#define TAIL(v, n, h, w, c, left) (v)\n";
-  } else {
-    tail.prologue += "#define TAIL(v, n, h, w, c, left) FN(tail)(v, n, h, w, c, left TAIL_ARGS)\n";
-    tail.prologue += "static " + float_v + " FN(tail)(" + float_v +
-                     " x, int n, int h, int w, int c, int left TAIL_PARAMS) {\n" + body +
-                     "  return x;\n}\n";
+
+  Tail finish() {
+    tail_.prologue = "#define TAIL_PARAMS " + params_ + "\n#define TAIL_ARGS " + args_ + "\n";
+    if (desc_.tail.empty()) {
+      tail_.prologue += "#define TAIL(v, n, h, w, c, left) (v)\n";
+    } else {
+      tail_.prologue +=
+          "#define TAIL(v, n, h, w, c, left) FN(tail)(v, n, h, w, c, left TAIL_ARGS)\n";
+      tail_.prologue += "static " + float_v_ + " FN(tail)(" + float_v_ +
+                        " x, int n, int h, int w, int c, int left TAIL_PARAMS) {\n" + body_ +
+                        "  return x;\n}\n";
+    }
+    return std::move(tail_);
   }
-  return tail;
+
+ private:
+  template <typename T>
+  void pass(const std::string& type, const std::string& what, const T& value) {
+    tail_.arguments.push_back(Argument::value(value));
+    params_ += ", const " + type + " " + what;
+    args_ += ", " + what;
+  }
+  void pass_tensor(const char* direction, const std::string& type, const std::string& name,
+                   const Argument& argument) {
+    tail_.arguments.push_back(argument);
+    params_ += std::string(", ") + direction + "(" + type + ", " + name + ")";
+    args_ += ", " + name + "_base, " + name + "_offset";
+  }
+
+  // Stores x in the second output.
+  void keep() {
+    const TensorDesc& kept = desc_.outputs[1];
+    const std::string type = kept.type == ElementType::f16 ? "half" : "float";
+    const std::array<int, 4> strides = walked_strides(kept, kept.shape.size(), axes_);
+    pass_tensor("OUT", type, "kept", Argument::output(1, size_of(kept.type)));
+    pass("int4", "kept_strides", strides);
+    body_ += "  {\n    __global " + type + "* p = " + address_text("kept") + ";\n    ";
+    if (aligned(desc_, kept.offset, vector_, axes_, strides))
+      body_ += "if (left >= " + v_ + ") {\n      STOREV_ALIGNED(" + type + ", " + v_ +
+               ", x, p);\n    } else ";
+    body_ += "{\n      STORE_FIRST(" + type + ", " + v_ + ", x, p, left)\n    }\n  }\n";
+    if (forked_) body_ += "  x = trunk;\n";
+  }
+
+  // Loads a vector of an operand into y.
+  void load_operand(const PostOp& op, const std::string& name) {
+    const Tensor& constant = desc_.constants[op.operand];
+    const TensorDesc& operand = desc_.inputs[op.operand];
+    const size_t rank = desc_.outputs[0].shape.size();
+    std::array<int, 4> strides{};
+    std::string type = "float";
+    if (!constant.empty()) {
+      PackedConstant packed = pack_constant(constant, rank, axes_);
+      strides = packed.strides;
+      pass_tensor("IN", type, name, Argument::packed(plan_.packed.size(), sizeof(float)));
+      plan_.packed.push_back([bytes = std::move(packed.bytes)] { return bytes; });
+    } else {
+      if (operand.type == ElementType::f16) type = "half";
+      if (operand.type == ElementType::u8) type = "uchar";
+      strides = walked_strides(operand, rank, axes_);
+      pass_tensor("IN", type, name, Argument::input(op.operand, size_of(operand.type)));
+    }
+    std::string at = "AT(" + name + ") + c";  // operands by channel need no strides
+    if (constant.empty() || strides != std::array<int, 4>{0, 0, 0, 1}) {
+      pass("int4", name + "_strides", strides);
+      at = address_text(name);
+    }
+    const bool bytes = type == "uchar";
+    if (bytes) pass("float2", name + "_scale", std::array<float, 2>{op.alpha, op.beta});
+    const std::string scaled = bytes ? " * " + name + "_scale.s0 + " + name + "_scale.s1" : "";
+    const int64_t offset = constant.empty() ? operand.offset : 0;
+    const std::string loadv =
+        aligned(desc_, offset, vector_, axes_, strides) ? "LOADV_ALIGNED(" : "LOADV(";
+    const auto load = [&](const std::string& width, const char* from) {
+      return loadv + type + ", " + width + ", " + from + ")" + scaled;
+    };
+    body_ += "    __global const " + type + "* p = " + at + ";\n";
+    std::string left = "left";
+    if (op.padded) {
+      pass("int", name + "_channels", static_cast<int>(dim_of(operand, rank, axes_.c).size));
+      left = "here";
+      body_ += "    const int here = min(left, " + name + "_channels - c);\n";
+    }
+    // With vectors, channel strides are 0 or 1; the value is known here, so the kernel need not
+    // test it.
+    if (vector_ == 1 || strides[3] == 0) {
+      body_ += "    y = (" + float_v_ + ")(" + (op.padded ? "here < 1 ? 0.0f : " : "") +
+               load("1", "p") + ");\n";
+    } else if (!constant.empty()) {
+      body_ += "    y = " + load(v_, "p") + ";\n";
+    } else {
+      body_ += "    if (" + left + " >= " + v_ + ") {\n      y = " + load(v_, "p") +
+               ";\n    } else {\n" + "      float part[" + v_ + "];\n      for (int i = 0; i < " +
+               v_ + "; ++i) part[i] = i < " + left + " ? " + load("1", "p + i") +
+               " : 0.0f;\n      y = LOADV_PRIVATE(" + v_ + ", part);\n    }\n";
+    }
+  }
+
+  const OpDesc& desc_;
+  const int vector_;
+  const TailAxes& axes_;
+  KernelPlan& plan_;
+  const std::string v_ = std::to_string(vector_), float_v_ = vector_ == 1 ? "float" : "float" + v_;
+  Tail tail_;
+  std::string params_, args_, body_;
+  size_t operands_ = 0;
+  bool forked_ = false;
+};
+
+}  // namespace
+
+Tail make_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelPlan& plan) {
+  TailWriter writer(desc, vector, axes, plan);
+  for (const PostOp& op : desc.tail) writer.add(op);
+  return writer.finish();
 }
 
 void add_tail(const OpDesc& desc, int vector, const TailAxes& axes, KernelSpec& spec,

@@ -242,6 +242,43 @@ struct Args {
 #include "kernels/convolution/convolution_mma_args.cl"
 };
 
+// The filters in the order in which the work-items of a warp load them: by group, block of output
+// channels, step and tile. Halves, or bytes less the shift of their output channel.
+std::vector<std::byte> mma_weights(const std::vector<float>& weights, const ConvShape& s,
+                                   const Point& point, const Steps& steps, bool bytes) {
+  const int64_t blocks = ceil_div(s.out_channels, point.block());
+  const int64_t per_word = bytes ? 4 : 2, all_steps = steps.per_slice * point.slices;
+  const int64_t tile_size = 32 * point.words * per_word;  // elements
+  std::vector<float> packed(
+      static_cast<size_t>(s.groups * blocks * all_steps * point.tiles() * tile_size), 0.f);
+  const float* from = weights.data();
+  const auto depth = static_cast<size_t>(s.taps() * s.in_channels);
+  for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
+    const int64_t group = o / s.out_channels, channel = o % s.out_channels;
+    const float shift = bytes ? static_cast<float>(shift_of({from, depth})) : 0;
+    // The vector of one of four work-items, and the pair of channels in it.
+    const int64_t in_block = channel % point.block(), in_vector = in_block % point.vector;
+    const int64_t vector = in_block / (4 * point.vector);
+    const int64_t quarter = in_block / point.vector % 4;
+    const int64_t tile = vector * (point.vector / 2) + in_vector / 2;
+    const int64_t column = quarter * 2 + in_vector % 2;
+    float* const block = packed.data() + (group * blocks + channel / point.block()) * all_steps *
+                                             point.tiles() * tile_size;
+    for (int64_t tap = 0; tap < s.taps(); ++tap)
+      for (int64_t i = 0; i < s.in_channels; ++i) {
+        const int64_t step = tap * steps.parts + i / steps.channels, in_step = i % steps.channels;
+        const int64_t lane = column * 4 + in_step / (point.words * per_word);
+        block[(step * point.tiles() + tile) * tile_size + lane * point.words * per_word +
+              in_step % (point.words * per_word)] = *from++ - shift;
+      }
+  }
+  if (!bytes) return to_bytes(packed, ElementType::f16);
+  std::vector<std::byte> integers(packed.size());
+  std::transform(packed.begin(), packed.end(), integers.begin(),
+                 [](float value) { return static_cast<std::byte>(static_cast<int8_t>(value)); });
+  return integers;
+}
+
 }  // namespace
 
 std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
@@ -312,38 +349,8 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
   args.outside = static_cast<int>(zero * 0x01010101u);
 
   KernelPlan plan;
-  plan.packed.push_back([weights = problem.weights, s, point, steps, blocks, bytes] {
-    const std::vector<float> plain = weights();
-    const int64_t per_word = bytes ? 4 : 2, all_steps = steps.per_slice * point.slices;
-    const int64_t tile_size = 32 * point.words * per_word;  // elements
-    std::vector<float> packed(
-        static_cast<size_t>(s.groups * blocks * all_steps * point.tiles() * tile_size), 0.f);
-    const float* from = plain.data();
-    const auto depth = static_cast<size_t>(s.taps() * s.in_channels);
-    for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
-      const int64_t group = o / s.out_channels, channel = o % s.out_channels;
-      const float shift = bytes ? static_cast<float>(shift_of({from, depth})) : 0;
-      // The vector of one of four work-items, and the pair of channels in it.
-      const int64_t in_block = channel % point.block(), in_vector = in_block % point.vector;
-      const int64_t vector = in_block / (4 * point.vector);
-      const int64_t quarter = in_block / point.vector % 4;
-      const int64_t tile = vector * (point.vector / 2) + in_vector / 2;
-      const int64_t column = quarter * 2 + in_vector % 2;
-      float* const block = packed.data() + (group * blocks + channel / point.block()) * all_steps *
-                                               point.tiles() * tile_size;
-      for (int64_t tap = 0; tap < s.taps(); ++tap)
-        for (int64_t i = 0; i < s.in_channels; ++i) {
-          const int64_t step = tap * steps.parts + i / steps.channels, in_step = i % steps.channels;
-          const int64_t lane = column * 4 + in_step / (point.words * per_word);
-          block[(step * point.tiles() + tile) * tile_size + lane * point.words * per_word +
-                in_step % (point.words * per_word)] = *from++ - shift;
-        }
-    }
-    if (!bytes) return to_bytes(packed, ElementType::f16);
-    std::vector<std::byte> integers(packed.size());
-    std::transform(packed.begin(), packed.end(), integers.begin(),
-                   [](float value) { return static_cast<std::byte>(static_cast<int8_t>(value)); });
-    return integers;
+  plan.packed.push_back([weights = problem.weights, s, point, steps, bytes] {
+    return mma_weights(weights(), s, point, steps, bytes);
   });
   plan.packed.push_back(
       [weights = problem.weights, s, padded = blocks * point.block(), zero, bytes] {

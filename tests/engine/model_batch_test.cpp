@@ -11,6 +11,7 @@
 #include "engine/passes/passes.h"
 #include "engine/plan/plan.h"
 #include "engine/runtime/model.h"
+#include "tests/devices.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer {
@@ -168,10 +169,7 @@ void check_batches(const fs::path& xml, std::initializer_list<unsigned> batches)
 // Without a device: every model compiles at every batch, to outputs that hold as much more.
 TEST(ModelBatch, ShapesOfAllModels) {
   if (models().empty()) GTEST_SKIP() << "there are no models";
-  DeviceTraits traits;
-  traits.is_cpu = true;
-  traits.vector_width = 16;
-  traits.dot = DotProduct::avx512;
+  const DeviceTraits traits = test::cpu_with_dot_products();
   for (const fs::path& xml : models()) {
     SCOPED_TRACE(xml.stem().string());
     const IrModel model = read_ir(xml.string());

@@ -11,6 +11,7 @@
 #include "engine/ir/ir_reader.h"
 #include "engine/passes/passes.h"
 #include "engine/plan/plan.h"
+#include "tests/devices.h"
 
 namespace clinfer {
 namespace {
@@ -30,23 +31,11 @@ std::string line_of(const std::string& model, const Costs& costs) {
          std::to_string(costs.bytes);
 }
 
-// A CPU with integer dot products: of all devices the one with most fusions.
-DeviceTraits traits() {
-  DeviceTraits traits;
-  traits.vendor = Vendor::pocl;
-  traits.is_cpu = true;
-  traits.compute_units = 2;
-  traits.max_work_group = 4096;
-  traits.local_memory = 1 << 20;
-  traits.vector_width = 16;
-  traits.dot = DotProduct::avx512;
-  return traits;
-}
-
 Costs costs_of(const fs::path& xml) {
   IrModel model = read_ir(xml.string());
-  run_passes(*model.graph, {traits(), ElementType::f32});
-  const Plan plan = make_plan(std::move(model.graph), traits());
+  const DeviceTraits traits = test::cpu_with_dot_products();
+  run_passes(*model.graph, {traits, ElementType::f32});
+  const Plan plan = make_plan(std::move(model.graph), traits);
   Costs costs;
   costs.kernels = plan.kernel_count();
   for (const Step& step : plan.steps) {

@@ -14,6 +14,7 @@
 #include "engine/ir/ir_reader.h"
 #include "engine/passes/passes.h"
 #include "engine/plan/plan.h"
+#include "tests/devices.h"
 
 namespace clinfer {
 
@@ -267,16 +268,6 @@ bool repair(pugi::xml_document& document, const std::string& error) {
   std::abort();
 }
 
-DeviceTraits cpu() {
-  DeviceTraits traits;
-  traits.vendor = Vendor::pocl;
-  traits.is_cpu = true;
-  traits.compute_units = 2;
-  traits.vector_width = 16;
-  traits.dot = DotProduct::avx512;
-  return traits;
-}
-
 DeviceTraits gpu() {
   DeviceTraits traits;
   traits.vendor = Vendor::nvidia;
@@ -318,7 +309,7 @@ FuzzModel mutated(FuzzModel model, unsigned seed) {
 void compile_fuzz_model(const FuzzModel& model) {
   try {
     const IrModel read = read_ir(model.xml, bytes_of(model), "input");
-    for (const DeviceTraits& traits : {cpu(), gpu()}) {
+    for (const DeviceTraits& traits : {test::cpu_with_dot_products(), gpu()}) {
       auto graph = read.graph->clone();
       run_passes(*graph, {traits, traits.fp16 ? ElementType::f16 : ElementType::f32});
       make_plan(std::move(graph), traits);

@@ -62,6 +62,15 @@ void say(OnnxBuilder& b, const std::string& key, const std::string& value) {
   prop->set_value(value);
 }
 
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+// The model information that the reader makes of this metadata.
+std::map<std::string, std::string> info_of(const Texts& metadata) {
+  OnnxBuilder b = perceptron();
+  for (const auto& [key, value] : metadata) say(b, key, value);
+  return b.read().rt_info;
+}
+
 // GStreamer, JSON and drawings take UTF-8 only.
 TEST(OnnxReader, MakesTextValidUtf8) {
   OnnxBuilder b;
@@ -488,12 +497,10 @@ TEST(OnnxReader, QuantizeAndDequantizeAreOneFakeQuantize) {
 
 // As OpenVINO's training extensions write them for OpenMMLab's models: the path's parts with spaces.
 TEST(OnnxReader, ModelInfoMayStandInTheMetadata) {
-  OnnxBuilder b = perceptron();
-  say(b, "model_info model_type", "ssd");
-  say(b, "model_info labels", "cat dog");
-  say(b, "model_info/mean_values", "123.675 116.28 103.53");
-  say(b, "classes", "['other', 'names']");
-  const auto info = b.read().rt_info;
+  const auto info = info_of({{"model_info model_type", "ssd"},
+                             {"model_info labels", "cat dog"},
+                             {"model_info/mean_values", "123.675 116.28 103.53"},
+                             {"classes", "['other', 'names']"}});
   EXPECT_EQ(info.at("model_info/model_type"), "ssd");
   EXPECT_EQ(info.at("model_info/labels"), "cat dog");
   EXPECT_EQ(info.at("model_info/mean_values"), "123.675 116.28 103.53");
@@ -501,22 +508,17 @@ TEST(OnnxReader, ModelInfoMayStandInTheMetadata) {
 
 TEST(OnnxReader, NamesOfClassesInTheMetadataAreLabels) {
   for (const char* key : {"names", "classes", "CLASSES", "class_names", "labels"}) {
-    OnnxBuilder b = perceptron();
-    say(b, key, R"(["fire truck", "bus"])");
-    EXPECT_EQ(b.read().rt_info.at("model_info/labels"), "fire_truck bus") << key;
+    const auto info = info_of({{key, R"(["fire truck", "bus"])"}});
+    EXPECT_EQ(info.at("model_info/labels"), "fire_truck bus") << key;
   }
-  OnnxBuilder other = perceptron();
-  say(other, "classes", "80");
-  EXPECT_FALSE(other.read().rt_info.contains("model_info/labels"));
+  EXPECT_FALSE(info_of({{"classes", "80"}}).contains("model_info/labels"));
 }
 
 TEST(OnnxReader, UltralyticsMetadataAreModelInfo) {
-  OnnxBuilder b = perceptron();
-  say(b, "task", "detect");
-  say(b, "stride", "32");
-  say(b, "imgsz", "[640, 640]");
-  say(b, "names", "{0: 'person', 1: \"driver's seat\"}");
-  const auto info = b.read().rt_info;
+  const auto info = info_of({{"task", "detect"},
+                             {"stride", "32"},
+                             {"imgsz", "[640, 640]"},
+                             {"names", "{0: 'person', 1: \"driver's seat\"}"}});
   EXPECT_EQ(info.at("model_info/model_type"), "YOLO");
   EXPECT_EQ(info.at("model_info/labels"), "person driver's_seat");
   EXPECT_EQ(info.at("model_info/resize_type"), "fit_to_window_letterbox");
@@ -525,17 +527,12 @@ TEST(OnnxReader, UltralyticsMetadataAreModelInfo) {
   for (const auto& [task, head, fit] : {std::tuple{"classify", "Classify", "crop"},
                                         {"detect", "RTDETRDecoder", "standard"},
                                         {"pose", "Pose", "fit_to_window_letterbox"}}) {
-    OnnxBuilder other = perceptron();
-    say(other, "task", task);
-    say(other, "stride", "32");
-    say(other, "head", head);
-    say(other, "kpt_shape", "[17, 3]");
-    EXPECT_EQ(other.read().rt_info.at("model_info/resize_type"), fit) << task;
-    EXPECT_EQ(other.read().rt_info.at("model_info/kpt_shape"), "[17, 3]");
+    const auto other =
+        info_of({{"task", task}, {"stride", "32"}, {"head", head}, {"kpt_shape", "[17, 3]"}});
+    EXPECT_EQ(other.at("model_info/resize_type"), fit) << task;
+    EXPECT_EQ(other.at("model_info/kpt_shape"), "[17, 3]");
   }
-  OnnxBuilder plain = perceptron();
-  say(plain, "task", "anything");
-  EXPECT_FALSE(plain.read().rt_info.contains("model_info/model_type"));
+  EXPECT_FALSE(info_of({{"task", "anything"}}).contains("model_info/model_type"));
 }
 
 }  // namespace

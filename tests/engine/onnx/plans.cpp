@@ -11,30 +11,19 @@
 #include "engine/plan/plan.h"
 #include "engine/runtime/model.h"
 #include "kernels/base/error.h"
+#include "tests/devices.h"
 #include "tuning/op_key.h"
 
 namespace {
 
 using namespace clinfer;
 
-// The CPU of tests/engine/model_costs_test.cpp.
-DeviceTraits traits() {
-  DeviceTraits traits;
-  traits.vendor = Vendor::pocl;
-  traits.is_cpu = true;
-  traits.compute_units = 2;
-  traits.max_work_group = 4096;
-  traits.local_memory = 1 << 20;
-  traits.vector_width = 16;
-  traits.dot = DotProduct::avx512;
-  return traits;
-}
-
 void print_plan(const std::string& path, const InputShapes& shapes, bool layers) {
   const auto model = Model::read(path, shapes);
   auto graph = dynamic_cast<const ReadModel&>(*model).graph().clone();
-  run_passes(*graph, {traits(), ElementType::f32});
-  const Plan plan = make_plan(std::move(graph), traits());
+  const DeviceTraits traits = test::cpu_with_dot_products();
+  run_passes(*graph, {traits, ElementType::f32});
+  const Plan plan = make_plan(std::move(graph), traits);
   size_t on_host = 0;
   for (const Step& step : plan.steps) on_host += step.on_host;
   std::printf("%s\t%zu\t%zu\n", path.c_str(), plan.kernel_count(), on_host);

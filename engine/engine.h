@@ -106,10 +106,10 @@ struct Config {
   // MiB that the cache folder may hold; what was not used for the longest time goes first. 0: no
   // limit.
   unsigned cache_size = 2048;
-  bool nv12_two_inputs = false;          // the picture input is two: see CompiledModel::inputs()
-  VaDisplay va_display;                  // the device is the display's, the context is on it
-  std::string graph_dumps_dir;           // Graphviz files after each pass; "": none
-  std::string sources_dumps_dir;         // program sources with their build logs; "": none
+  bool nv12_two_inputs = false;   // the picture input is two: see CompiledModel::inputs()
+  VaDisplay va_display;           // the device is the display's, the context is on it
+  std::string graph_dumps_dir;    // Graphviz files after each pass; "": none
+  std::string sources_dumps_dir;  // program sources with their build logs; "": none
   // Unset: use_existing where there is a tuning_file. A name of a file that does not exist is a
   // warning then.
   std::optional<TuningMode> tuning_mode;
@@ -194,8 +194,8 @@ struct StepProfile {
 // The progress of a tuning run. Times are of one execution of the layer.
 struct TuningStatus {
   std::string layer;
-  // Of the layers that are to be measured, from 0. index == layers: all are, and the whole network
-  // is compared with the untuned one.
+  // Number of this layer, from 0, and the number of layers to be measured. index == layers: all are
+  // measured, and the whole network is compared with the untuned one.
   size_t index = 0, layers = 0;
   size_t tried = 0;                    // kernels timed for this layer
   double default_ns = 0, best_ns = 0;  // 0: not known yet
@@ -233,7 +233,7 @@ struct TuningReport {
   size_t taken_back = 0;
   // Time of the untuned network over the tuned one's, measured alternately; 0: no kernel changed.
   double gain = 0;
-  double seconds = 0;               // that measuring took
+  double seconds = 0;               // spent on measuring
   std::vector<LayerTuning> layers;  // in the order of execution
 };
 

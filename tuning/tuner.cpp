@@ -92,7 +92,7 @@ class Search {
   SearchResult run(std::span<const KernelChoice> guesses) {
     const KernelPlan plan = plan_of(fallback_.choice);
     if (const std::string why = runner_.prepare({&plan, 1})[0]; !why.empty()) {
-      if (!go_on()) return std::move(result_);  // that is why
+      if (!go_on()) return std::move(result_);  // it was cancelled, which is no error
       throw Error(ErrorCode::device_failed, why);
     }
     next_number_ = 1;
@@ -303,7 +303,7 @@ class Search {
     }
   }
 
-  // By the least of the first samples: one that was disturbed must not decide about the others.
+  // Judges by the least of the first samples: a disturbed one must not decide.
   void drop_hopeless(std::vector<size_t>& alive) const {
     double best = default_ns_;
     for (const Candidate& candidate : candidates_)

@@ -92,7 +92,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   network_->whole.plan = make_plan(std::move(graph), network_->traits, tuning.chooser());
   add_up_work();
   choose_preprocess(tuning);
-  // Measurements are of nothing but what they measure.
+  // Nothing else computes during measurements.
   if (!tuning.measures() && !config_.perf_count) first_tier_ = options_.first_tier;
   HostWeights weights = build_tuned(tuning, progress, observer);
   report_.tuning = tuning.finish(network_->plan());
@@ -382,7 +382,8 @@ void ModelCompiler::use_persistent_kernels(const DeviceNetwork* compared_with) {
   if (network_->share->groups() == 0) whole.persistent.clear();
 }
 
-// Which steps would be parts of persistent kernels; takes the share of the device that these need.
+// Finds the steps that would be parts of persistent kernels, and takes the share of the device that
+// these need.
 std::vector<bool> ModelCompiler::find_parts(const DeviceNetwork* compared_with) {
   std::vector<bool> parts(network_->plan().steps.size());
   use_persistent_kernels(compared_with);

@@ -23,7 +23,7 @@ void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& pr
     SizedPlan& sized = network_->partial.emplace(sizes[i], std::move(*plans[i])).first->second;
     build(sized, progress);
     collect_weights(sized, weights, config_.max_num_threads);
-    // The device has them; what is left on the host is for steps that run there.
+    // The device has the weights; the host keeps only those that its own steps read.
     std::set<const Node*> needed;
     for (const Step& step : sized.plan.steps)
       if (step.on_host)

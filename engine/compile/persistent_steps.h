@@ -1,4 +1,4 @@
-// Which steps of a plan become persistent kernels.
+// Chooses the steps of a plan that become persistent kernels.
 #pragma once
 
 #include <vector>

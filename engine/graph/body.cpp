@@ -8,8 +8,8 @@ namespace clinfer {
 
 namespace {
 
-// Of all values inside of a body, which run on the host: a few bytes of a model can ask for more
-// than there is.
+// Limit of all values inside a body, which runs on the host: a few bytes of a model can ask for
+// more memory than there is.
 constexpr size_t kMostBytes = size_t{1} << 30;
 
 }  // namespace

@@ -206,7 +206,7 @@ void Graph::sort() {
       users_of[position.at(input.node)].push_back(i);
       ++waits_for[i];
     }
-  // Of all nodes whose inputs are there, the one that stood first comes first.
+  // Among nodes whose inputs are ready, the one that stood first comes first.
   std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
   for (size_t i = 0; i < nodes.size(); ++i)
     if (waits_for[i] == 0) ready.push(i);

@@ -80,7 +80,7 @@ struct Node {
   Tensor constant;           // of a Constant
   std::vector<PostOp> tail;  // fused operations; their operands are the inputs from own_inputs on
   size_t own_inputs = 0;     // inputs of the operation itself (set by the fusion pass)
-  // Of TensorIterator, Loop and If: GraphBody.
+  // The bodies of TensorIterator, Loop and If (GraphBody).
   std::vector<std::shared_ptr<const Body>> bodies = {};
 
   bool is(std::string_view t) const { return type == t; }

@@ -49,7 +49,7 @@ void infer_with(Node& node, std::span<const ValueInfo> inputs) {
   }
 }
 
-// Runs `work`; what it throws gets the layer in front.
+// Runs `work`; puts the layer's name in front of errors that it throws.
 template <typename Work>
 void naming(const Node& node, Work&& work) {
   try {

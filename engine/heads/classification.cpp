@@ -103,7 +103,7 @@ bool is_feature_vector(const OutputFacts& output) {
   return name_has(output, {"feature_vector", "embedding"});
 }
 
-// The output's name, or what model-proc calls the attribute.
+// The attribute's name in model-proc, else the output's name.
 std::string attribute_of(const ModelFacts& facts, const OutputFacts& output) {
   std::vector<std::string> names = output.aliases;
   names.insert(names.begin(), output.name);

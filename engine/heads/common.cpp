@@ -277,7 +277,7 @@ namespace {
 float as_float(float value) { return value; }
 float as_float(uint16_t half) { return half_to_float(half); }
 
-// Of one sign, floats of either format are in the order of their bits.
+// Floats of one sign compare as their bits do, in either format.
 uint32_t magnitude(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
 uint16_t magnitude(uint16_t half) { return half & 0x7fffu; }
 bool is_finite(float value) { return magnitude(value) < 0x7f800000u; }

@@ -93,7 +93,7 @@ class Candidates {
   float lowest_ = 0, highest_ = 1;
 };
 
-// Which suppression of overlapping boxes is left to the decoder.
+// The suppression of overlapping boxes that is left to the decoder.
 enum class Suppression { none, per_class, across_classes };
 
 // per_class unless the model says otherwise (`agnostic_nms`).

@@ -40,7 +40,7 @@ struct SkeletonFacts {
   std::vector<std::string> points;               // names in the order of the key points
   std::vector<std::pair<int, int>> connections;  // bones, by place in `points`
 };
-// Of `none` and `other`: no points, no bones.
+// No points and no bones for `none` and `other`.
 const SkeletonFacts& skeleton_of(Skeleton kind);
 
 // A rectangle that may be turned about its centre; rotation in radians, clockwise as seen on the
@@ -49,9 +49,9 @@ struct OrientedBox {
   float x_center = 0, y_center = 0, width = 0, height = 0, rotation = 0;
 };
 
-// Which pixels of an object's box are the object. The grid covers the rectangle; its values are
-// interpolated (bilinear, half-pixel centres), and a pixel is the object where they are above
-// `level`. Nothing outside the object's own box is.
+// The pixels of an object's box that belong to the object. The grid covers the rectangle; its
+// values are interpolated (bilinear, half-pixel centres), and a pixel is the object where they are
+// above `level`. Nothing outside the object's own box is.
 struct ObjectMask {
   int columns = 0, rows = 0;
   float x_min = 0, y_min = 0, x_max = 0, y_max = 0;  // of the grid, network pixels
@@ -181,7 +181,7 @@ struct Match {
   std::optional<PictureDefaults> picture = {};
   // Assumptions that no file states, one line each with how to set it.
   std::vector<std::string> assumptions = {};
-  size_t classes = 0;         // that the outputs tell apart; 0: they do not say
+  size_t classes = 0;         // number of classes in the outputs; 0: they do not say
   bool from_one = false;      // label_id counts from 1
   bool lacks_labels = false;  // it would fit with the labels that `reason` asks for
 };

@@ -17,7 +17,7 @@ struct Queries {
   bool rf = false;  // RF-DETR's names: dets, labels
 };
 
-// By names alone: pairs of [1,N,4] and [1,N,C] are of many families.
+// Looks at names alone: many families have pairs of [1,N,4] and [1,N,C].
 std::optional<Queries> find_queries(const ModelFacts& facts) {
   Queries found;
   bool has_boxes = false, has_logits = false;
@@ -137,8 +137,8 @@ struct QueryHead {
   }
 };
 
-// Softmax with no-object, or a sigmoid each: what is stated, the number of labels, and at last what
-// is usual.
+// Softmax with no-object, or a sigmoid each: decided by statements of the model, then by the number
+// of labels, then by custom.
 struct Squash {
   bool softmax = false;
   Fit fit = Fit::certain;

@@ -102,7 +102,7 @@ struct FaceMaps {
       const Floats boxes(output_of(outputs, level.boxes.output, level.boxes.elements()));
       if (level.points)
         points.emplace_back(output_of(outputs, level.points->output, level.points->elements()));
-      // Of four channels the first two are the background's.
+      // With four channels, the first two are the background's.
       const size_t first = level.scores.channels - kAnchors;
       for (size_t anchor = 0; anchor < kAnchors; ++anchor)
         for (size_t cell = 0; cell < level.boxes.cells(); ++cell) {

@@ -20,7 +20,7 @@ struct ClassGroup {
 struct ClassTree {
   std::vector<ClassGroup> groups;
   std::vector<std::pair<std::string, std::string>> parents;  // child, parent
-  size_t logits = 0;                                         // that the groups take
+  size_t logits = 0;                                         // number of logits in all groups
 };
 
 // model_info's hierarchical_config. nullopt where the model has none. Throws Error{bad_argument} on

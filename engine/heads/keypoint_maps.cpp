@@ -82,12 +82,12 @@ struct PoseNet {
       size_t best = 0;
       for (size_t cell = 1; cell < heats.cells(); ++cell)
         if (heat[heats.at(c, cell)] > heat[heats.at(c, best)]) best = cell;
-      const auto place = [&](size_t at, float step_of, size_t axis) {
+      const auto coordinate = [&](size_t at, float step_of, size_t axis) {
         return static_cast<float>(at) * step_of +
                shift[offsets.at(axis * heats.channels + c, best)];
       };
-      person.keypoints.push_back({place(best % heats.columns, x_step, 1),
-                                  place(best / heats.columns, y_step, 0),
+      person.keypoints.push_back({coordinate(best % heats.columns, x_step, 1),
+                                  coordinate(best / heats.columns, y_step, 0),
                                   sigmoid(heat[heats.at(c, best)])});
     }
     person.confidence = mean_confidence(person.keypoints);

@@ -71,7 +71,7 @@ bool class_numbers(const Tensor& tensor, std::vector<uint16_t>& to) {
   return true;
 }
 
-// The finest of the outputs that are maps of so many channels; the first where several are.
+// The finest map with this number of channels among the outputs; the first of equally fine ones.
 template <typename Takes>
 std::optional<MapLayout> finest_map(const ModelFacts& facts, Takes takes) {
   std::optional<MapLayout> best;
@@ -109,7 +109,7 @@ struct PlainKind {
   std::initializer_list<const char*> words;
 };
 
-// Which of the kinds a map of one float a cell is by its names; nullopt: they do not say.
+// The kind of a map of one float a cell, by its names; nullopt: they do not say.
 std::optional<MapKind> named_kind(const ModelFacts& facts, const OutputFacts& output) {
   static const PlainKind kKinds[] = {
       {MapKind::depth, {"depth", "disp", "disparity", "midas", "dpt", "monodepth", "zoedepth"}},

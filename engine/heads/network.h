@@ -64,7 +64,7 @@ struct Network {
 // property to set.
 Network describe_network(const ModelOptions& options);
 
-// Of ModelOptions::reshape. Throws Error{bad_argument}.
+// Parses ModelOptions::reshape. Throws Error{bad_argument}.
 InputShapes input_shapes(const ModelOptions& options);
 
 // As above, for a model in memory.

@@ -57,7 +57,7 @@ std::vector<Peak> peaks_of(const Floats& values, const MapLayout& layout, size_t
                   right = column + 1 < layout.columns ? at(column + 1, row) : 0,
                   up = row > 0 ? at(column, row - 1) : 0,
                   down = row + 1 < layout.rows ? at(column, row + 1) : 0;
-      // Of two equal neighbours the first is the peak.
+      // If two neighbours are equal, the first one is the peak.
       if (here <= left || here < right || here <= up || here < down) continue;
       peaks.push_back({static_cast<float>(column) + vertex(left, here, right),
                        static_cast<float>(row) + vertex(up, here, down), here});
@@ -215,7 +215,7 @@ Match match_part_fields(const ModelFacts& facts) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const auto layout = map_layout(facts, i);
     if (!layout || !is_float_output(facts.outputs[i])) continue;
-    // Of several stages the last one is the finest.
+    // The last of several stages is the finest.
     if (layout->channels == kFields) fields = layout;
     if (layout->channels == kPoints || layout->channels == kPoints + 1) heat = layout;
   }

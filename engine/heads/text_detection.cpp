@@ -77,7 +77,7 @@ void turn_to_reading(OrientedBox& box) {
   while (box.rotation <= -kQuarter / 2) box.rotation += kQuarter, std::swap(box.width, box.height);
 }
 
-// Cells of text that touch each other, with what they add up to.
+// Cells of text that touch each other, with their sums.
 struct Region {
   std::vector<Spot> edge;  // corners of its rows' ends
   double sum = 0;

@@ -34,7 +34,7 @@ struct RowLayout {
   size_t points_at = 0;
   PointShape points;
   bool landmarks = false;  // points are a face's, without confidence
-  bool guessed = false;    // that there are points: the values must agree
+  bool guessed = false;    // the points are a guess, which the values must confirm
 };
 
 size_t best_class(const float* row, const RowLayout& layout) {
@@ -167,8 +167,8 @@ struct CellHead {
   }
 };
 
-// Of two heads that differ in the columns before the classes: does the number of labels (or COCO's
-// 80) speak for this one? A wrong number of labels says nothing.
+// Chooses between heads that differ in the columns before the classes: certain if this one has as
+// many classes as there are labels (or COCO's 80). A wrong number of labels says nothing.
 Fit fit_by_classes(const ModelFacts& facts, size_t classes) {
   if (facts.labels.size() == classes) return Fit::certain;
   return classes == 80 ? Fit::likely : Fit::possible;

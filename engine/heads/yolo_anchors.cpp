@@ -256,7 +256,7 @@ const std::vector<float> kV3 = {10, 13, 16,  30,  33, 23,  30,  61,  62,
 const std::vector<float> kV4 = {12, 16, 19,  36,  40,  28,  36,  75,  76,
                                 55, 72, 146, 142, 110, 192, 243, 459, 401};
 const std::vector<float> kTiny = {23, 27, 37, 58, 81, 82, 81, 82, 135, 169, 344, 319};
-// Of v2, in cells: trained on COCO, and tiny on VOC.
+// YOLOv2's, in cells: trained on COCO, and the tiny one trained on VOC.
 const std::vector<float> kV2Coco = {0.57273f, 0.677385f, 1.87446f, 2.06253f, 3.33843f,
                                     5.47434f, 7.88282f,  3.52778f, 9.77052f, 9.16828f};
 const std::vector<float> kV2Voc = {1.08f,  1.19f, 3.42f, 4.41f,  6.63f,

@@ -37,7 +37,7 @@ struct Layout {
   size_t classes = 0, extra = 0;  // columns after the classes
   std::string why;
   std::vector<std::string> assumptions;
-  bool guessed = false;  // by what is usual: the values must agree
+  bool guessed = false;  // a usual layout, which the values must confirm
 };
 
 std::optional<Task> stated_task(const ModelFacts& facts) {

@@ -6,8 +6,8 @@
 namespace clinfer::host {
 
 namespace {
-// Of the depth at a time: a panel of the left matrix then fits into the first cache, and the packed
-// columns of a part into the second.
+// Part of the depth that is multiplied at a time: a panel of the left matrix then fits into the
+// first cache, and the packed columns of a part into the second.
 constexpr int64_t kDepth = 384;
 }  // namespace
 

@@ -57,7 +57,7 @@ Network::Network(std::unique_ptr<Graph> graph, bool unroll_loops,
   varying_.clear();
 }
 
-// Of the constants those that are read while the network runs, as the host has them.
+// Keeps only the constants that are read while the network runs, as the host stores them.
 void Network::keep_constants_read() {
   std::vector<bool> read(constants_.size(), false);
   for (const size_t result : results_) read[result] = true;

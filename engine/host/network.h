@@ -20,7 +20,7 @@ class Network {
   // Throws Error{unsupported} where an operation has no version for the host.
   Network(std::unique_ptr<Graph> graph, bool unroll_loops, const std::function<void()>& may_go_on);
 
-  // Of one inference on one core, as estimated.
+  // Estimated time of one inference on one core.
   double seconds() const { return seconds_; }
   // The layer that is estimated to take longest.
   const std::string& longest() const { return longest_; }

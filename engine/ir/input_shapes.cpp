@@ -1,5 +1,4 @@
-// Which input takes the picture, which of its dimensions are height and width, and what was asked
-// for.
+// Finds the input that takes the picture, with its height and width, and applies requested shapes.
 #include "engine/ir/input_shapes.h"
 
 #include <algorithm>
@@ -85,7 +84,7 @@ std::string describe(std::span<const StatedInput> inputs) {
   return text;
 }
 
-// By number, else by the name of the layer, else by a tensor name.
+// Finds an input by number, else by the name of the layer, else by a tensor name.
 size_t find_input(std::span<const StatedInput> inputs, const std::string& key) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
@@ -99,7 +98,7 @@ size_t find_input(std::span<const StatedInput> inputs, const std::string& key) {
   refuse("reshape: the model has no input \"" + key + "\"; it has " + describe(inputs));
 }
 
-// `shapes` where `replaces` says so for a dimension's present size, what is wanted.
+// Puts the wanted sizes into `shapes`, where `replaces` accepts the dimension's present size.
 template <typename Replaces>
 void apply(std::span<const StatedInput> inputs, const InputShapes& wanted,
            std::vector<Shape>& shapes, Replaces replaces) {

@@ -19,7 +19,7 @@ struct StatedInput {
   Shape shape;
 };
 
-// Of a graph's Parameters, in their order: "layout" is an attribute.
+// The graph's Parameters, in their order; "layout" is an attribute of theirs.
 std::vector<StatedInput> stated_inputs(const Graph& graph);
 
 // Fills in open dimensions: from `wanted`, else 1 for the batch, which adds a line to `notes`.

@@ -58,7 +58,7 @@ Tensor Weights::read(const StoredType& type, const Shape& shape, int64_t offset,
     too_large |= __builtin_mul_overflow(bits, dim, &bits);
   }
   if (too_large || bits > INT64_MAX - 7) fail("its shape " + to_string(shape) + " is too large");
-  // Of an empty constant OpenVINO writes one byte.
+  // OpenVINO writes one byte for an empty constant.
   const int64_t needed = (bits + 7) / 8;
   if (needed != size && !(needed == 0 && size == 1))
     fail("a constant of shape " + to_string(shape) + " has " + std::to_string(needed) +

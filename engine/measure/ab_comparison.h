@@ -17,10 +17,10 @@ struct ABComparison {
   double gain = 0, low = 0, high = 0;  // first over second: median and quartiles of the rounds
   size_t rounds = 0;
 
-  // That the second is slower, by more than chance: two models with the same kernels, whose buffers
-  // lie elsewhere, can differ by 2 % (osnet at batch 8 on an H200: 0.979), and the median has a
-  // standard error (0.93 times the distance of the quartiles over the root of their number, of a
-  // normal distribution), twice which is allowed for.
+  // True if the second is slower by more than chance. Two models with the same kernels, whose
+  // buffers lie elsewhere, can differ by 2 % (osnet at batch 8 on an H200: 0.979). Twice the
+  // standard error of the median is allowed for as well: 0.93 times the distance of the quartiles
+  // over the root of the number of rounds, for a normal distribution.
   bool second_is_slower() const;
 };
 

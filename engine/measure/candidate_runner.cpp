@@ -59,7 +59,7 @@ bool jumps(const OpDesc& desc) {
   });
 }
 
-// Of an f32 or f16.
+// An f32 or f16 as a double.
 double value_at(ElementType type, const std::vector<std::byte>& bytes, size_t at) {
   float f32;
   uint16_t f16;
@@ -67,7 +67,7 @@ double value_at(ElementType type, const std::vector<std::byte>& bytes, size_t at
   return std::memcpy(&f16, &bytes[at], sizeof f16), half_to_float(f16);
 }
 
-// So many bytes, kPoison where elements of the tensor lie.
+// `size` bytes, with kPoison where elements of the tensor lie.
 std::vector<std::byte> mask_of(const TensorDesc& desc, size_t size) {
   Tensor poison = Tensor::allocate(desc.type, desc.shape);
   std::fill_n(static_cast<std::byte*>(poison.raw_mutable()), poison.bytes(), kPoison);

@@ -46,8 +46,8 @@ class CandidateRunner final : public KernelRunner {
     KernelPlan plan;
     std::vector<cl::Kernel> kernels;  // one a launch, or the persistent one
     cl::Buffer workspace;
-    // Of the persistent one: work-items of a work-group, words of the list for one execution, and
-    // how far work-groups will have counted.
+    // For a persistent kernel: work-items of a work-group, words of the list for one execution, and
+    // the value of the arrival counter after all executions so far.
     size_t items = 0, words = 0;
     cl_uint barriers_passed = 0;
     cl::Buffer list, barrier_counter;

@@ -35,7 +35,7 @@ struct TuningTask {
   const OpDesc* desc;
   std::vector<const KernelFamily*> families;
   size_t step = kNoStep;  // the first of its layers
-  double seconds = 0;     // that all its layers take in one inference
+  double seconds = 0;     // of all its layers in one inference
 };
 
 // Used once, by one thread.

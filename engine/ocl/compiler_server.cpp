@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Memory that any tensor of a trial lies in: only what is touched is ever there.
+// One large allocation for all tensors of trials: the system provides only pages that are touched.
 class AnyMemory {
  public:
   explicit AnyMemory(const cl::Context& context, const cl::Device& device) {
@@ -93,7 +93,7 @@ cl::Program build(const cl::Context& context, const cl::Device& device,
   return program;
 }
 
-// Where PoCL keeps what it compiled.
+// The folder where PoCL keeps compiled kernels.
 fs::path pocl_cache() {
   const auto of = [](const char* name) {
     const char* value = std::getenv(name);
@@ -179,7 +179,7 @@ void end_with_owner() {
       }
     }).detach();
   } catch (const std::system_error&) {
-    // Then it ends after what it compiles.
+    // It then ends after the compilation that it has begun.
   }
 }
 

@@ -276,7 +276,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                          ": \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2])); x[3] = d; }")) {
     traits.dot = DotProduct::ptx;
   } else if (traits.vendor == Vendor::pocl) {
-    // By inline assembly, so only with versions that it was tried with.
+    // It needs inline assembly, so only versions count that it was tried with.
     const int version = pocl_version(entry);
     if (traits.is_cpu && (version < 4 || version == 5 || version == 6)) traits.dot = dot_of_host();
   } else if (has_extension(extensions, "cl_khr_integer_dot_product") &&

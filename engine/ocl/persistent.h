@@ -43,8 +43,9 @@ LaunchTime launch_time(const KernelSpec& spec, double products, unsigned compute
 // Why a launch cannot be part of a persistent kernel on this device, or "".
 std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits);
 
-// Of launches that reject_persistent() takes, in order; `place` says where an argument (input,
-// output, packed, workspace) of launch i lies. As many of them as fit: `count` of them.
+// Makes a persistent kernel of launches that reject_persistent() accepts, in order; `place` says
+// where an argument (input, output, packed, workspace) of launch i lies. `count`: the number of
+// launches that fitted.
 PersistentKernel make_persistent(
     std::span<const KernelSpec* const> launches,
     const std::function<ArgumentPlace(size_t launch, const Argument& argument)>& place,

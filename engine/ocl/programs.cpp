@@ -67,8 +67,8 @@ class Builder {
                 info.driver + "|" + info.version + "|" + flags_ + "\n";
   }
 
-  // By one of the compilers' processes, or in this one where there is none. A job that is abandoned
-  // meanwhile is not cached: to make a binary takes some compilers as long again.
+  // Compiles in one of the compilers' processes, or in this one where there is none. A job that is
+  // abandoned meanwhile is not cached: some compilers take as long again to make a binary.
   void run(Job& job, CompilerPool& compilers, const void* owner,
            const std::atomic<bool>& abandoned) const {
     CompileRequest request{

@@ -7,7 +7,7 @@ namespace clinfer::ocl {
 
 namespace {
 
-// Of the extension's specification.
+// Names and numbers from the extension's specification.
 constexpr const char* kExtension = "cl_intel_va_api_media_sharing";
 constexpr cl_uint kDisplaySource = 0x4094;                 // CL_VA_API_DISPLAY_INTEL
 constexpr cl_uint kPreferredDevices = 0x4095;              // CL_PREFERRED_DEVICES_FOR_VA_API_INTEL

@@ -37,7 +37,7 @@ class OnnxNode {
 
   const std::string& type() const { return proto_.op_type(); }
   const onnx::NodeProto& proto() const { return proto_; }
-  int opset() const { return opset_; }  // that the model imports of the operation's domain
+  int opset() const { return opset_; }  // version of the operation's domain that the model imports
   const std::string& name() const {
     return proto_.name().empty() && proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
   }
@@ -126,7 +126,7 @@ class OnnxNode {
   void out(const Edge& e) { out(0, e); }
   const std::vector<Edge>& outputs() const { return outputs_; }
 
-  // Of all nodes of this graph: which values come out of a QuantizeLinear.
+  // The values of this graph that a QuantizeLinear makes.
   std::map<std::pair<const Node*, int>, QuantizedFrom>& quantized;
 
  private:

@@ -19,7 +19,7 @@ struct OnnxModel {
   // has them, below "metadata_props/".
   std::map<std::string, std::string> rt_info;
   std::vector<std::string> notes;  // one line each: what was chosen where the file leaves it open
-  std::vector<std::string> files;  // that weights came from, besides the model's own
+  std::vector<std::string> files;  // further files with weights
 };
 
 // Reads the model and, from its folder, its external data. Floats of all types are f32 in the

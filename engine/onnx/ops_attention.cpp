@@ -78,7 +78,7 @@ Edge filled_mask(OnnxNode& n, const Edge& mask, int64_t keys) {
               {{"pad_mode", "constant"}});
 }
 
-// Of each image, as many keys as are no padding.
+// Hides the keys of each image that are padding.
 Edge padding_mask(OnnxNode& n, const Edge& lengths, int64_t keys) {
   const Edge length = n.reshape_to(n.convert(lengths, ElementType::i64), n.ints({-1, 1, 1, 1}));
   const Edge hidden = n.op("GreaterEqual", 1, {counted(n, keys), length});

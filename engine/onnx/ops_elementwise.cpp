@@ -133,9 +133,9 @@ Edge second_operand(OnnxNode& n) {
   const Edge b = n.in(1);
   if (n.opset() >= 7 || !n.has_attribute("axis")) return b;
   const int64_t rank = n.rank(n.in(0)), axis = n.axis(n.int_of("axis"), rank);
-  std::vector<int64_t> behind;
-  for (int64_t d = n.rank(b); d < rank - axis; ++d) behind.push_back(d);
-  return n.unsqueeze(b, behind);
+  std::vector<int64_t> trailing;
+  for (int64_t d = n.rank(b); d < rank - axis; ++d) trailing.push_back(d);
+  return n.unsqueeze(b, trailing);
 }
 
 void same_binary(OnnxNode& n) {
@@ -166,7 +166,7 @@ void bit_shift(OnnxNode& n) {
   if (direction != "LEFT" && direction != "RIGHT")
     bad_node("direction=\"" + printable(direction) + "\" is none of LEFT, RIGHT");
   if (direction == "LEFT") return n.out(n.op("BitwiseLeftShift", 15, {n.in(0), n.in(1)}));
-  // By as many bits as there are, or more, only the sign is left.
+  // A shift by as many bits as there are, or more, leaves only the sign.
   Edge by = n.in(1);
   const ElementType type = n.type(n.in(0));
   const bool has_sign = type == ElementType::i8 || type == ElementType::i16 ||
@@ -183,7 +183,7 @@ void mod(OnnxNode& n) {
   const bool as_c = n.int_of("fmod", 0) != 0;
   if (as_c || !is_float(n.type(n.in(0))))
     return n.out(n.op(as_c ? "Mod" : "FloorMod", 1, {n.in(0), n.in(1)}));
-  // Of the divisor's sign, also for infinite ones.
+  // The result has the divisor's sign, even if the divisor is infinite.
   const Edge y = n.in(1), rest = n.op("Mod", 1, {n.in(0), y}), zero = n.number(0);
   const Edge below = n.op("Less", 1, {rest, zero}), divisor_below = n.op("Less", 1, {y, zero});
   const Edge differ = n.op("LogicalXor", 1, {below, divisor_below});

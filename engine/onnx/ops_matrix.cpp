@@ -47,7 +47,7 @@ void einsum(OnnxNode& n) {
   n.out(n.op("Einsum", 7, inputs, {{"equation", n.string_of("equation")}}));
 }
 
-// Of matrices of up to 3 rows, written out.
+// Determinants of matrices of up to 3 rows, written out.
 void det(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t rank = n.rank(x);

@@ -26,11 +26,11 @@ void flatten(OnnxNode& n) {
   if (axis < 0 || axis > rank) bad_node("axis " + std::to_string(stated) + " is out of range");
   if (axis == 1) return n.out(n.reshape(x, {0, -1}));
   const Shape& shape = n.shape(x);
-  const int64_t behind = count(Shape(shape.begin() + axis, shape.end()));
+  const int64_t trailing = count(Shape(shape.begin() + axis, shape.end()));
   if (axis == 0) return n.out(n.reshape_to(x, n.ints({1, -1})));
-  if (behind == 0)
+  if (trailing == 0)
     return n.out(n.reshape_to(x, n.ints({count(Shape(shape.begin(), shape.begin() + axis)), 0})));
-  n.out(n.reshape_to(x, n.ints({-1, behind})));
+  n.out(n.reshape_to(x, n.ints({-1, trailing})));
 }
 
 void transpose(OnnxNode& n) {
@@ -55,10 +55,10 @@ void unsqueeze(OnnxNode& n) {
 
 void shape(OnnxNode& n) {
   const int64_t rank = n.rank(n.in(0));
-  const auto place = [&](int64_t at) {
+  const auto in_range = [&](int64_t at) {
     return std::clamp(at < 0 ? at + rank : at, int64_t{0}, rank);
   };
-  const int64_t start = place(n.int_of("start", 0)), end = place(n.int_of("end", rank));
+  const int64_t start = in_range(n.int_of("start", 0)), end = in_range(n.int_of("end", rank));
   const Edge all = n.shape_of(n.in(0));
   n.out(start == 0 && end == rank ? all : n.slice(all, 0, start, std::max(start, end)));
 }

@@ -20,7 +20,7 @@ void conv(OnnxNode& n) {
   n.out(convolved(n, n.in(0), n.in(1), bias));
 }
 
-// com.microsoft: with an activation, and in newer versions a sum in front of it.
+// com.microsoft's FusedConv: with an activation, and in newer versions a sum before it.
 void fused_conv(OnnxNode& n) {
   Edge y = convolved(n, n.in(0), n.in(1), n.has(2) ? n.in(2) : Edge{});
   if (n.has(3)) y = n.add(y, n.in(3));
@@ -54,7 +54,7 @@ void conv_integer(OnnxNode& n) {
   n.out(n.convert(convolved(n, x, w, {}), ElementType::i32));
 }
 
-// So that sums and products of two are within 64 bits.
+// Limits sizes so that sums and products of two fit into 64 bits.
 void check_sizes(const std::vector<int64_t>& sizes) {
   for (const int64_t size : sizes)
     if (size < 0 || size > std::numeric_limits<int32_t>::max())

@@ -70,9 +70,9 @@ double nearest_of(const std::string& rounding, double x) {
 void fill_row(const Resizing& how, const ResizedAxis& a, int64_t at, float* row) {
   const double x = position_of(how, a, at), last = static_cast<double>(a.in - 1);
   if (how.coordinates == "tf_crop_and_resize" && (x < 0 || x > last)) return;
-  const auto place = [&](double v) { return static_cast<int64_t>(std::clamp(v, 0.0, last)); };
+  const auto clamped = [&](double v) { return static_cast<int64_t>(std::clamp(v, 0.0, last)); };
   if (how.mode == "nearest") {
-    row[place(nearest_of(how.nearest, x))] = 1;
+    row[clamped(nearest_of(how.nearest, x))] = 1;
     return;
   }
   const double reach = how.mode == "cubic" ? 2 : 1,
@@ -87,7 +87,7 @@ void fill_row(const Resizing& how, const ResizedAxis& a, int64_t at, float* row)
         how.mode == "cubic" ? cubic_weight(d, how.cubic) : std::max(0.0, 1 - std::fabs(d));
     if (how.exclude_outside && (i < 0 || i > last)) weight = 0;
     sum += weight;
-    terms.emplace_back(place(i), weight);
+    terms.emplace_back(clamped(i), weight);
   }
   if (!how.antialias && !how.exclude_outside) sum = 1;
   for (const auto& [i, weight] : terms) row[i] += static_cast<float>(sum != 0 ? weight / sum : 0);
@@ -168,8 +168,8 @@ void drop_unchanged(std::vector<ResizedAxis>& axes) {
   });
 }
 
-// By scales or, where `sizes` is given, by these: they stay a chain of operations, so that other
-// input sizes change them.
+// Resizes by scales or, where `sizes` is given, to these: they stay a chain of operations, so that
+// other input sizes change them.
 Edge resized(OnnxNode& n, const Edge& x, std::vector<ResizedAxis> axes, const Edge& sizes,
              Resizing how) {
   std::vector<int64_t> all;

@@ -156,7 +156,7 @@ void onnx_roi_align_largest(OnnxNode& n, bool half_pixel) {
   if (n.dim(regions, 1) != 4) bad_node("regions have 4 numbers");
   const Edge corners = n.subtract(n.multiply(regions, n.number(n.float_of("spatial_scale", 1.f))),
                                   n.number(half_pixel ? 0.5f : 0.f));
-  // Of one axis: the two pixels around each sample as integers, and their weights; [regions, n].
+  // The two pixels around each sample of one axis as integers, and their weights; [regions, n].
   struct Pixels {
     Edge low, high, of_low, of_high;
   };

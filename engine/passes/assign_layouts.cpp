@@ -168,8 +168,8 @@ class Layouts {
     node->inputs.set(index, first ? Edge{first, 0} : reorder(from, desc, node));
   }
 
-  // The layout of a reshape's input whose view is `wanted`, where there is one.
-  static std::optional<TensorDesc> behind(const Node& reshape, const TensorDesc& wanted) {
+  // The layout that a reshape's input must have for its view to be `wanted`; none: no layout does.
+  static std::optional<TensorDesc> input_layout(const Node& reshape, const TensorDesc& wanted) {
     OpDesc back = describe(reshape);
     const Shape from = back.inputs[0].shape;
     back.inputs[0] = wanted;
@@ -186,7 +186,7 @@ class Layouts {
       const Edge in = node->inputs[0];
       std::optional<TensorDesc> copy;
       if (reshapes(*node) && wishes_.channels_last(*node))
-        copy = behind(*node, TensorDesc::channels_last(node->outputs[0].type, node->shape()));
+        copy = input_layout(*node, TensorDesc::channels_last(node->outputs[0].type, node->shape()));
       reorder_input(
           node, 0,
           copy ? *copy
@@ -298,7 +298,7 @@ class Layouts {
     if (root == input) {
       if (memory_order(desc_of(input)) != memory_order(slot)) return false;
       moved = slot;
-    } else if (const auto reshaped = behind_reshapes(input, slot)) {
+    } else if (const auto reshaped = layout_before_reshapes(input, slot)) {
       if (memory_order(desc_of(root)) != memory_order(*reshaped)) return false;
       moved = *reshaped;
     } else {
@@ -317,10 +317,11 @@ class Layouts {
     return true;
   }
 
-  // The layout of the root whose view through reshapes is `slot`, where there is one.
-  static std::optional<TensorDesc> behind_reshapes(Edge edge, TensorDesc slot) {
+  // The layout that the root must have for its view through reshapes to be `slot`; none: no layout
+  // does.
+  static std::optional<TensorDesc> layout_before_reshapes(Edge edge, TensorDesc slot) {
     for (; edge.node->outputs[edge.port].storage.node; edge = edge.node->inputs[0]) {
-      const auto from = reshapes(*edge.node) ? behind(*edge.node, slot) : std::nullopt;
+      const auto from = reshapes(*edge.node) ? input_layout(*edge.node, slot) : std::nullopt;
       if (!from) return {};
       slot = *from;
     }

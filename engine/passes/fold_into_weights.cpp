@@ -89,7 +89,7 @@ Tensor scaled_outputs(const Node& node, const Tensor& weights, const std::vector
   return result;
 }
 
-void fold_behind(Graph& graph, Node* node) {
+void fold_next_operations(Graph& graph, Node* node) {
   const auto shape = weighted(*node);
   if (!shape) return;
   std::vector<float> scale(static_cast<size_t>(shape->outputs), 1.f), shift(scale.size(), 0.f);
@@ -166,7 +166,7 @@ void fold_before(Graph& graph, Node* node) {
 void fold_into_weights(Graph& graph, const PassContext&) {
   for (Node* node : nodes_of(graph)) {
     fold_before(graph, node);
-    fold_behind(graph, node);
+    fold_next_operations(graph, node);
   }
   graph.remove_dead();
 }

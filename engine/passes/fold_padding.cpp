@@ -20,7 +20,7 @@ struct Pads {
   std::vector<int64_t> begin, end;
 };
 
-// Of a Pad that adds one constant around spatial dimensions only.
+// The pads of a Pad that adds one constant around spatial dimensions only.
 std::optional<Pads> spatial_pads(const Node& pad) {
   if (!pad.is("Pad") || pad.attributes.get_string("pad_mode") != "constant") return {};
   const Tensor *begin = constant_value(pad.inputs[1]), *end = constant_value(pad.inputs[2]);

@@ -150,7 +150,7 @@ class Shuffles {
   }
 
   // Where each channel of the data is found among those that a Gather gives, if it gives them all.
-  static std::optional<Order> order_behind(const Node& gather) {
+  static std::optional<Order> order_after(const Node& gather) {
     const Tensor* indices = constant_value(gather.inputs[1]);
     const Tensor* axis = constant_value(gather.inputs[2]);
     const Shape& data = gather.inputs[0].node->shape(gather.inputs[0].port);
@@ -171,7 +171,7 @@ class Shuffles {
   // Channels reordered before a network (RGB for BGR): the first convolution's weights are
   // reordered instead.
   void fold_gather(Node* gather) {
-    const auto order = order_behind(*gather);
+    const auto order = order_after(*gather);
     if (!order) return;
     std::vector<NewConstant> made;
     for (Edge edge{gather, 0};;) {

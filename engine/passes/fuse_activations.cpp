@@ -16,8 +16,8 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMostOperations = 16;  // of one activation
-// Of max(1, |y|): above the rounding of constants to f16 (1/6 is off by 2.4e-4), and far below what
-// tells activations apart.
+// As a share of max(1, |y|): above the rounding of constants to f16 (1/6 is off by 2.4e-4), and far
+// below the differences between activations.
 constexpr float kTolerance = 3e-4f;
 constexpr int kProbesPerUnit = 8, kReach = 10;  // x = -10 ... 10, with all kinks of activations
 constexpr float kFarthest = 1e30f;
@@ -108,7 +108,7 @@ std::optional<Activation> recognised(const Values& x, const Values& y) {
     const Scalar function(candidate.function, find_unary(candidate.function) != nullptr);
     float worst = 0;
     for (size_t i = 0; i < x.size() && worst <= best_error; ++i) {
-      // Far out, what is written with exp(x) overflows.
+      // Far from 0, formulas with exp(x) overflow.
       if (std::fabs(x[i]) > kReach && !std::isfinite(y[i])) continue;
       const float wanted = function(x[i], candidate.parameter);
       const float error = std::fabs(y[i] - wanted) / scale_at(x[i], wanted);

@@ -200,7 +200,7 @@ bool computes_with_constants(const Node& node, int main) {
   return true;
 }
 
-std::vector<PostOp>::iterator place_of(std::string_view function, std::vector<PostOp>& tail) {
+std::vector<PostOp>::iterator find_step(std::string_view function, std::vector<PostOp>& tail) {
   return std::find_if(tail.begin(), tail.end(),
                       [&](const PostOp& op) { return op.function == function; });
 }
@@ -240,9 +240,9 @@ bool fuse(Graph& graph, Node* user, int main, const PassContext& context) {
   }
   auto end = candidate.tail.end();
   if (branch) {
-    const auto keep = place_of("keep", candidate.tail);
+    const auto keep = find_step("keep", candidate.tail);
     end =
-        place_of("fork", candidate.tail) < keep ? keep : candidate.tail.insert(keep, {"fork"}) + 1;
+        find_step("fork", candidate.tail) < keep ? keep : candidate.tail.insert(keep, {"fork"}) + 1;
   }
   for (PostOp step : fused.steps) {
     if (!step.is_unary()) {

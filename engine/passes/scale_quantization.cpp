@@ -64,7 +64,7 @@ bool weights_in_front(const Graph& graph, Edge edge) {
 }
 
 // Whether all readers of `edge` are convolutions of it.
-bool weights_behind(const Graph& graph, const Edge& edge) {
+bool only_convolutions_read(const Graph& graph, const Edge& edge) {
   const std::vector<Node*> users = graph.users(edge);
   return !users.empty() && std::all_of(users.begin(), users.end(), [&](const Node* user) {
     return has_constant_weights(*user) && !user->is("MatMul") && user->inputs[0] == edge;
@@ -122,7 +122,7 @@ void scale(Graph& graph, Node* node) {
     }
   };
   const Edge result{node, 0};
-  if (weights_behind(graph, result)) {
+  if (only_convolutions_read(graph, result)) {
     const std::vector<Node*> users = graph.users(result);
     for (Node* user : users)
       user->inputs.set(0, multiplied(graph, user, result, step, limits->shape));

@@ -60,7 +60,7 @@ void merge(Graph& graph, Node& node) {
   }
 }
 
-// Which input comes through unchanged: x * 1, x / 1, x + 0, x - 0.
+// The input that comes through unchanged: x * 1, x / 1, x + 0, x - 0.
 std::optional<size_t> unchanged_input(const Node& node) {
   const bool multiplies = node.is("Multiply"), adds = node.is("Add");
   if (!multiplies && !adds && !node.is("Divide") && !node.is("Subtract")) return {};

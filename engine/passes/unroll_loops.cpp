@@ -14,8 +14,8 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kMostNodes = 4096;       // that one loop may become
-constexpr int64_t kMostWritten = 1 << 14;  // that all may become, those inside of others too
+constexpr int64_t kMostNodes = 4096;       // into which one loop may be unrolled
+constexpr int64_t kMostWritten = 1 << 14;  // for all loops, nested ones included
 
 // The replacement of a node: the body of each iteration with its shapes.
 struct Iterations {
@@ -145,7 +145,7 @@ class Unroller {
   std::unordered_map<int, Edge> constants_;  // of the body, by id
 };
 
-// Which of the node's bodies to write out, and how often; count -1: none. `most`: nodes.
+// Chooses the body to write out, and how often; count -1: none. `most`: limit of nodes.
 std::pair<size_t, int64_t> decide(const Node& node, std::span<const ValueInfo> inputs, bool unroll,
                                   int64_t most) {
   if (node.is("If")) {

@@ -17,9 +17,10 @@
 
 namespace clinfer {
 
-// Which allocation a tensor lives in. stream: activations, shared by the requests of a stream (its
-// queue runs them one after the other). request: inputs, results, and what must outlive a step that
-// runs on the host, or the parts of one that is cut. weights: constants that a kernel reads as they are.
+// The allocation that a tensor lives in. stream: activations, shared by the requests of a stream
+// (its queue runs them one after the other). request: inputs, results, and what must outlive a step
+// that runs on the host, or the parts of one that is cut. weights: constants that a kernel reads as
+// they are.
 enum class Memory { stream, request, weights };
 
 // One allocation-sized piece: the memory of a root output and of all views onto it.

@@ -23,7 +23,7 @@ std::string describe_inputs(const std::vector<Port>& inputs) {
   return text.empty() ? "none" : text;
 }
 
-// By number, else by the name of the layer, else by a tensor name.
+// Finds an input by number, else by the name of the layer, else by a tensor name.
 std::optional<size_t> find_input(const std::vector<Port>& inputs, const std::string& key) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);

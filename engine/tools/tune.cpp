@@ -1,5 +1,5 @@
-// clinfer tune: measures the kernels of a model on a device, keeps what is best in a tuning file,
-// and says what it brought.
+// clinfer tune: measures the kernels of a model on a device, keeps the best in a tuning file, and
+// prints the gain.
 #include <unistd.h>
 
 #include <algorithm>

@@ -93,7 +93,7 @@ bool is_dmabuf_caps(const GstCaps* caps) {
 }
 
 void check_meta(GstBuffer* buffer, const GstVideoInfo& info) {
-  constexpr guint kMost = G_MAXINT / 4;  // the bytes of a row of it are still an int
+  constexpr guint kMost = G_MAXINT / 4;  // a row this wide still has an int's number of bytes
   const GstVideoMeta* meta = gst_buffer_get_video_meta(buffer);
   if (meta == nullptr ||
       (meta->format == GST_VIDEO_INFO_FORMAT(&info) && meta->width <= kMost &&

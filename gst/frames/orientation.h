@@ -9,7 +9,7 @@
 
 namespace clinfer {
 
-// Of a method that is no turn (auto, custom): none.
+// No turn for methods that name none (auto, custom).
 Orientation orientation_of(GstVideoOrientationMethod method);
 
 // The orientation of the tag image-orientation; nothing without it.

@@ -15,7 +15,7 @@ namespace clinfer {
 #ifdef CLINFER_HAVE_VA
 inline constexpr bool kHaveSurfaces = true;
 #define CLINFER_SURFACE_CAPS GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:VAMemory", "NV12") ";"
-// Of clinfer: surfaces of 10 bits are mapped.
+// The caps of clinfer, which maps surfaces of 10 bits.
 #define CLINFER_INPUT_SURFACE_CAPS \
   GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:VAMemory", "{ NV12, P010_10LE }") ";"
 #else

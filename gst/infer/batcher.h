@@ -236,7 +236,7 @@ class Batcher {
     Batches batches;
     std::condition_variable_any changed;
   };
-  struct DeviceStream {
+  struct DeviceLoad {
     size_t load = 0;               // batches launched and not done
     size_t lost = 0;               // of them: those that do not answer
     bool slow = false;             // an interrupted frame has left it: others leave at once
@@ -265,11 +265,11 @@ class Batcher {
     return best;
   }
 
-  // When a frame that comes now would begin, and what it adds.
+  // The time when a frame that comes now would begin, and the load that it adds.
   FairShare::Load load(Clock::time_point now) const {
     Clock::time_point free_at = Clock::time_point::max();
     bool is_idle = false;
-    for (const DeviceStream& stream : device_) {
+    for (const DeviceLoad& stream : device_) {
       if (stream.lost != 0) continue;
       free_at = std::min(free_at, stream.load == 0 ? now : std::max(stream.busy_until, now));
       is_idle = is_idle || stream.load == 0;
@@ -341,7 +341,7 @@ class Batcher {
     batch->state = State::launched;
     batch->request = index;
     idle_[index] = false;
-    DeviceStream& device = device_of(index);
+    DeviceLoad& device = device_of(index);
     ++device.load;
     batch->launched_at = Clock::now();
     device.busy_until = std::max(device.busy_until, batch->launched_at) + inference_time_;
@@ -414,7 +414,7 @@ class Batcher {
     return take_results(lock, batch, [&] { return stop.stop_requested(); });
   }
 
-  // False when `gives_up` said so first; then the device still works on it.
+  // False if `gives_up` returned true first; then the device still works on the batch.
   template <typename GivesUp>
   bool take_results(std::unique_lock<std::mutex>& lock, Batch& batch, const GivesUp& gives_up) {
     lock.unlock();
@@ -461,7 +461,7 @@ class Batcher {
   }
   bool none_answers() const {
     return std::all_of(device_.begin(), device_.end(),
-                       [](const DeviceStream& stream) { return stream.lost != 0; });
+                       [](const DeviceLoad& stream) { return stream.lost != 0; });
   }
   // Takes back requests that the device is through with after all.
   void revive() {
@@ -506,7 +506,7 @@ class Batcher {
 
   // How long the device took: since the launch, or since it was done with the batch before.
   void measure(const Batch& batch) {
-    DeviceStream& device = device_of(batch.request);
+    DeviceLoad& device = device_of(batch.request);
     const Clock::time_point now = Clock::now();
     const Clock::duration taken = now - std::max(batch.launched_at, device.last_done);
     device.last_done = now;
@@ -583,8 +583,8 @@ class Batcher {
     worker.changed.notify_one();
   }
 
-  // Waits until the batch is done. False where the frame left it before: at once where it is not
-  // launched, else after kPatience, counted from when `interrupted` is first true.
+  // Waits until the batch is done. False if the frame left the batch before: once `interrupted` is
+  // true, at once if the batch is not launched, else after kPatience.
   template <typename Interrupted>
   bool wait_until_done(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Batch>& batch,
                        Entry& entry, const Interrupted& interrupted) {
@@ -647,7 +647,7 @@ class Batcher {
   }
 
   // The stream of the device that a request is bound to.
-  DeviceStream& device_of(size_t request) { return device_[request % device_.size()]; }
+  DeviceLoad& device_of(size_t request) { return device_[request % device_.size()]; }
   Worker& worker_of(size_t request) { return workers_[request % workers_.size()]; }
 
   mutable std::mutex mutex_;
@@ -657,7 +657,7 @@ class Batcher {
   const Read read_;
   std::vector<bool> idle_;
   std::vector<std::vector<std::shared_ptr<Entry>>> lost_;  // of each request that does not answer
-  std::vector<DeviceStream> device_;
+  std::vector<DeviceLoad> device_;
   const bool workers_fill_;
   std::deque<Worker> workers_;  // request i belongs to worker i mod their number
   // Batches to be launched, oldest first. None is empty; all but the last were full once.

@@ -53,7 +53,7 @@ class FairShare {
  private:
   struct Client {
     double tag = 0;  // of the next image
-    // Of the frame before the last one that was admitted, and of the last one.
+    // Images of the last admitted frame but one, and of the last one.
     int images = 1, images_now = 1;
     bool refused = false;  // the last frame was
     Clock::time_point last;

@@ -24,7 +24,7 @@ namespace clinfer {
 struct Session {
   Network network;
   std::shared_ptr<SharedModel> shared;
-  Settings settings;  // that they follow from
+  Settings settings;  // from which both were made
 };
 
 // Warns of what was guessed about a model, and where no head was found for it; the reasons go to the

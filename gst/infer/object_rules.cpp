@@ -82,7 +82,7 @@ struct Found {
   const Detection* detection;
   Box box;
   float confidence;
-  // Which inner edges of its tile it touches: it may go on beyond them.
+  // The inner edges of its tile that it touches: the object may go on beyond them.
   bool left = false, top = false, right = false, bottom = false;
   bool is_cut() const { return left || top || right || bottom; }
   bool gone = false, grown = false;

@@ -1,5 +1,5 @@
-// Which objects the application wants, which parts of a frame the network gets, and how the results
-// of tiles become those of one picture.
+// Selects the objects that the application wants and the parts of a frame that the network gets,
+// and makes one picture's results of those of tiles.
 #pragma once
 
 #include <map>

@@ -18,7 +18,7 @@ namespace clinfer {
 using ModelBatcher = Batcher<InferRequest, std::vector<Tensor>>;
 
 struct SharedModel {
-  std::shared_ptr<const SurfaceDisplay> display;  // that it was compiled for, if any
+  std::shared_ptr<const SurfaceDisplay> display;  // for which it was compiled, if any
   std::string surface_problem;                    // why surfaces are not read where they lie
   std::shared_ptr<CompiledModel> compiled;
   std::unique_ptr<DmabufImporter> dmabufs;

@@ -26,7 +26,8 @@ Percentiles SampleWindow::percentiles() const {
   if (samples_.empty()) return {};
   std::vector<double> samples = samples_;
   auto end = samples.end();
-  // From the largest share down, what is above the last one's place is larger than all below.
+  // Shares are asked for from the largest down: samples above the last place are larger than all
+  // below.
   const auto at = [&](double share) {
     const double rank = std::ceil(share * static_cast<double>(samples.size()));
     const auto place = samples.begin() + static_cast<std::ptrdiff_t>(std::max(rank, 1.0)) - 1;

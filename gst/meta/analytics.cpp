@@ -332,7 +332,7 @@ void add_analytics_answers(GstBuffer* buffer, const RegionView* object, const An
     GstAnalyticsRelationMeta* meta = relations_of(buffer);
     GstAnalyticsODMtd mtd;
     const bool known = object != nullptr && find_object(meta, *object, width, height, &mtd);
-    // Of an object that GstAnalytics does not have, nothing can be said there.
+    // Classes of an object that GstAnalytics does not have cannot be added there.
     if (object == nullptr || known)
       add_classes(meta, known ? &mtd : nullptr, answers.classifications);
   }

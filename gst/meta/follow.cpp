@@ -82,7 +82,7 @@ bool read_info(GstPad* pad, GstVideoInfo& info) {
 std::optional<Rect> left_over(const Setting& s, Kind kind, const GstVideoInfo& in,
                               const GstVideoInfo& out) {
   const int width = GST_VIDEO_INFO_WIDTH(&out), height = GST_VIDEO_INFO_HEIGHT(&out);
-  // Of videocrop, -1 is what is too much; on both sides, half of it each.
+  // For videocrop, -1 means all that is too much; on both sides, half of it each.
   const auto start = [&](int before, int after, int spare) -> std::optional<int> {
     if (kind == Kind::crop && before == -1) return after == -1 ? spare / 2 : spare - after;
     if (kind == Kind::crop && after == -1) return before;

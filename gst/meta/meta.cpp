@@ -239,7 +239,7 @@ std::vector<Found> find_regions(GstBuffer* buffer, const std::optional<Record>& 
   };
   for (RegionView& object : read_analytics_objects(buffer, visible.width, visible.height)) {
     size_t same = find([&](const RegionView& view) { return is_known(view, object); });
-    // Of a region that somebody took away, or that is no longer visible.
+    // The object's region was removed, or is no longer visible.
     if (same == regions && record &&
         std::any_of(record->regions.begin(), record->regions.end(),
                     [&](const RecordedRegion& known) { return is_known(known.view, object); }))

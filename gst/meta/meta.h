@@ -24,7 +24,7 @@ std::optional<PictureBox> to_picture(const Detection& detection, const Placement
 
 // A part of a frame to infer: all of it, or one of the regions on its buffer.
 struct InferenceRegion {
-  std::optional<size_t> index;    // among the regions that read_regions() gives
+  std::optional<size_t> index;    // index into the result of read_regions()
   Rect rect;                      // pixels of the frame; width 0: all of it
   std::optional<uint64_t> track;  // of the object
 };
@@ -58,7 +58,7 @@ void attach_result(GstBuffer* buffer, const FrameResult& result,
 // An object as a tracker sees it.
 struct TrackedObject {
   uint64_t id = 0;
-  std::optional<size_t> region;  // among the regions that read_regions() gives
+  std::optional<size_t> region;  // index into the result of read_regions()
   RegionView expected;           // without `region`: the object, where it should be
   // Times of frames, nanoseconds.
   uint64_t first_seen = 0, now = 0;

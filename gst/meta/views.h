@@ -83,7 +83,8 @@ struct GridView {
   Bytes values;     // columns * rows of them
 };
 
-// Which pixels of an object's box are the object: those where the bilinear value is above `level`.
+// The pixels of an object's box that belong to the object: those whose bilinear value is above
+// `level`.
 struct MaskView : GridView {  // values: float
   float level = 0.5f;
 };
@@ -114,7 +115,7 @@ struct RegionView : Answers {
   int analytics_id = -1;                    // of its object in GstAnalytics; -1: none
   std::optional<uint64_t> track_id;
   bool predicted = false;          // by a tracker, on a frame without inference
-  std::vector<std::string> zones;  // that the object is in
+  std::vector<std::string> zones;  // names of the zones that the object is in
   std::string roi_type;
   bool has_detection = false;  // a network found it; else `box` is the rectangle above
   bool held = false;           // on an earlier frame
@@ -122,9 +123,8 @@ struct RegionView : Answers {
   double confidence = 0;
   std::optional<int> label_id;
   std::string label;  // empty: unknown
-  std::string model;  // that found it; empty: unknown
-  // Of an object that was found with an angle, in the order in which its own top left corner comes
-  // first, clockwise.
+  std::string model;  // the one that found it; empty: unknown
+  // Corners of an object that was found with an angle: clockwise, its own top left corner first.
   std::optional<std::array<Point, 4>> corners;
   Skeleton skeleton = Skeleton::none;  // of the key points
   std::vector<KeyPoint> keypoints;

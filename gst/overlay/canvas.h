@@ -40,7 +40,7 @@ class Canvas {
   // opacity 0..255.
   void fill(int x, int y, int width, int height, Rgb color, int opacity = 255);
   void blend(int x, int y, const Mask& mask, Rgb color, int opacity = 255);
-  // With round ends and smooth edges.
+  // Draws a line with round ends and smooth edges.
   void line(float x0, float y0, float x1, float y1, float width, Rgb color);
   void disc(float x, float y, float radius, Rgb color);
   // Every pixel in its colour: index[y * width() + x] is a place in `paints`; outside of it,

@@ -41,7 +41,7 @@ std::string tag_of(const RegionView& region, const DrawingStyle& style) {
   if (style.show_scores && region.has_detection) add(tag, percent(region.confidence));
   std::string last;
   for (const ClassificationView& answer : region.classifications) {
-    // Of several answers of one output the best one is enough.
+    // The best of several answers of one output is enough.
     if (answer.attribute == last) continue;
     last = answer.attribute;
     if (style.show_labels) add(tag, name_of(answer));

@@ -63,7 +63,7 @@ class Kafka final : public Broker {
     set("linger.ms", "5");
     set("reconnect.backoff.ms", "100");
     set("reconnect.backoff.max.ms", "5000");
-    set("log_level", "0");  // what matters is on the bus
+    set("log_level", "0");  // problems are reported on the bus
     const bool known = !settings_.user.empty() || !settings_.password.empty();
     set("security.protocol",
         std::string(known ? "sasl_" : "") + (encrypted_ ? "ssl" : "plaintext"));

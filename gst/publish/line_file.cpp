@@ -24,7 +24,7 @@ constexpr size_t kMostWaiting = 1 << 20;  // bytes
 constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr auto kShortWait = std::chrono::milliseconds(1);
 
-// Of all publishers of the process.
+// One lock for all publishers of the process.
 std::mutex& turn_of_standard_output() {
   static std::mutex turn;
   return turn;

@@ -125,7 +125,7 @@ class Mqtt final : public Broker {
         continue;
       }
       const int code = MQTTClient_waitForCompletion(client_, tokens[done], kSlice);
-      // A lost connection forgets its messages, and one that is forgotten counts as completed.
+      // A lost connection forgets its messages, and the library calls forgotten ones completed.
       if (code == MQTTCLIENT_SUCCESS && MQTTClient_isConnected(client_)) {
         delivered(messages[done++].number);
         slices = 0;

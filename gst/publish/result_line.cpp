@@ -312,7 +312,7 @@ void write_zones(JsonWriter& json, const FrameView& frame) {
   json.end_array();
 }
 
-// Of several elements the one that did most speaks for the frame.
+// If several elements saw the frame, the one that did most speaks for it.
 Outcome outcome_of(const std::vector<ResultView>& results) {
   for (const Outcome outcome : {Outcome::run, Outcome::held, Outcome::late})
     for (const ResultView& result : results)

@@ -31,7 +31,7 @@ class Motion {
  public:
   Motion() = default;
   explicit Motion(const Box& box);
-  // By `time` units. The noise fits units of a thirtieth of a second.
+  // Predicts the box after `time` units. The noise fits units of a thirtieth of a second.
   void advance(double time);
   void correct(const Box& box);
   // An object that is out of sight keeps its size.

@@ -184,7 +184,7 @@ void Tracker::pair_all(Pairing& pairing) {
   // The longer the time between two frames, the worse is the prediction.
   const double least_overlap = kHighOverlap / std::clamp(pairing.units / kCertain, 1.0, 2.0);
   const auto has_id = [](const Track& track) { return track.id != 0; };
-  // Of objects that overlap as much, the one that looks the same.
+  // Among objects that overlap as much, the one that looks the same wins.
   pair_up(pairing, has_id, true, [&](size_t t, size_t o) -> std::optional<double> {
     const double shared = overlap(pairing.predicted[t], pairing.objects[o].box);
     if (shared < least_overlap) return std::nullopt;

@@ -43,7 +43,7 @@ struct ZoneEvent {
   Event event = Event::enter;
   size_t zone = 0;
   uint64_t id = 0;
-  double seconds = 0;  // that the object was in the zone: dwell, leave
+  double seconds = 0;  // of the object's stay in the zone: dwell, leave
 };
 
 // For one thread.

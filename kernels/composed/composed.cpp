@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "kernels/expand.h"
-#include "kernels/shape_util.h"
 #include "kernels/movement/slice.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -34,9 +34,8 @@ void roll(Expansion& x) {
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     if (total[axis] == 0) continue;
     const int64_t size = shape[axis], split = total[axis] > 0 ? size - total[axis] : -total[axis];
-    const size_t behind = x.slice(value, axis, split, size),
-                 before = x.slice(value, axis, 0, split);
-    value = x.step("Concat", 1, {behind, before}, {{"axis", std::to_string(axis)}});
+    const size_t after = x.slice(value, axis, split, size), before = x.slice(value, axis, 0, split);
+    value = x.step("Concat", 1, {after, before}, {{"axis", std::to_string(axis)}});
   }
   x.outputs = {value};
 }

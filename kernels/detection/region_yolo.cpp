@@ -37,7 +37,7 @@ Region read_region(const Attributes& a, const Shape& in) {
                std::to_string(r.classes) + " classes");
   r.axis = checked_axis(a.get_int("axis", 1), in.size(), "axis");
   r.end_axis = checked_axis(a.get_int("end_axis", 3), in.size(), "end_axis");
-  if (r.axis > r.end_axis) fail_model("axis is behind end_axis");
+  if (r.axis > r.end_axis) fail_model("axis is greater than end_axis");
   return r;
 }
 

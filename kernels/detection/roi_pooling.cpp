@@ -447,10 +447,10 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
   for (size_t r = 0; r < images.size(); ++r) {
     if (!features.has(images[r])) continue;
     const float* roi = inputs[1].data<float>() + r * 4;
-    const auto place = [&](int i) { return (roi[i] + a.before) * a.scale + a.after; };
-    const float left = place(0), top = place(1);
-    const float bin_width = std::max(place(2) - left, a.least) / static_cast<float>(a.width);
-    const float bin_height = std::max(place(3) - top, a.least) / static_cast<float>(a.height);
+    const auto on_map = [&](int i) { return (roi[i] + a.before) * a.scale + a.after; };
+    const float left = on_map(0), top = on_map(1);
+    const float bin_width = std::max(on_map(2) - left, a.least) / static_cast<float>(a.width);
+    const float bin_height = std::max(on_map(3) - top, a.least) / static_cast<float>(a.height);
     // One sample per pixel unless stated; for a bin far larger than the map, as many as distinguish
     // its pixels.
     const auto samples = [&](float size, int64_t pixels) {

@@ -28,8 +28,8 @@ const Body& only_body(std::span<const std::shared_ptr<const Body>> bodies) {
 int64_t slices_of(const Body::Port& port, const Shape& shape) {
   const auto axis = checked_axis(port.axis, shape.size(), "the axis of a port map");
   const int64_t size = shape[axis];
-  const auto place = [&](int64_t v) { return v < 0 ? v + size + 1 : v; };
-  const int64_t first = place(port.start), last = place(port.end);
+  const auto from_start = [&](int64_t v) { return v < 0 ? v + size + 1 : v; };
+  const int64_t first = from_start(port.start), last = from_start(port.end);
   const int64_t low = std::min(first, last), high = std::max(first, last);
   if (low < 0 || high > size || port.stride == 0 || port.part < 1 ||
       std::abs(port.stride) < port.part || (port.stride > 0 ? last < first : first < last))

@@ -661,11 +661,12 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoi
   set_each(args.weight, packed.weight_at);
   set_each(args.taps, packed.taps);
   const TailAxes axes = tail_axes(rank);
-  const auto place = [&](int axis) {
+  const auto index_of = [&](int axis) {
     const auto at = std::find(order.begin(), order.end(), static_cast<size_t>(axis));
     return axis < 0 || at == order.end() ? -1 : static_cast<int>(at - order.begin());
   };
-  args.n = place(axes.n), args.h = place(axes.h), args.w = place(axes.w), args.c = place(axes.c);
+  args.n = index_of(axes.n), args.h = index_of(axes.h), args.w = index_of(axes.w),
+  args.c = index_of(axes.c);
   args.elements = to_int(out.elements());
 
   KernelPlan plan;

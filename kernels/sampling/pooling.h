@@ -19,7 +19,7 @@ struct PoolShape : ConvShape {
   PoolMode mode = kMaximum;
 };
 
-// Of a MaxPool or AvgPool with data of this shape. Throws Error{bad_model, unsupported}.
+// Resolves a MaxPool or AvgPool with data of this shape. Throws Error{bad_model, unsupported}.
 PoolShape resolve_pooling(const std::string& type, const Attributes& attributes, const Shape& data);
 
 }  // namespace clinfer

@@ -76,7 +76,7 @@ TEST(ABComparison, StopsBetweenTurns) {
   EXPECT_EQ(compare_alternately(first, second, 3600, [] { return false; }).rounds, 0u);
 }
 
-// So that who stops a slow one waits for a layer, not for inferences.
+// A stop of a slow comparison waits for a layer, not for inferences.
 TEST(ABComparison, SlowInferencesAreAskedForByLayers) {
   Config config;
   config.persistent = Config::Persistent::no;

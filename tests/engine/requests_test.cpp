@@ -236,7 +236,7 @@ TEST(Requests, PartOfABatchGivesTheSameBitsForLess) {
   EXPECT_TRUE(cheaper()) << best[1] << ", " << best[4] << ", " << best[8] << " s for 1, 4, 8";
 }
 
-// Of this thread: on a CPU the device's own threads are busy meanwhile.
+// Measures this thread only: on a CPU the device's own threads are busy meanwhile.
 TEST(Requests, WaitingCostsNoTimeOfTheProcessor) {
   const auto cpu_seconds = [] {
     timespec now{};

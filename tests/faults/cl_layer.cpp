@@ -117,7 +117,7 @@ cl_int CL_API_CALL retain_device(cl_device_id device) {
   return g_next->clRetainDevice(device);
 }
 
-// Of cl_intel_va_api_media_sharing.
+// Functions of cl_intel_va_api_media_sharing.
 using CreateFromVa = cl_mem(CL_API_CALL*)(cl_context, cl_mem_flags, unsigned*, cl_uint, cl_int*);
 using EnqueueVa = cl_int(CL_API_CALL*)(cl_command_queue, cl_uint, const cl_mem*, cl_uint,
                                        const cl_event*, cl_event*);

@@ -94,7 +94,7 @@ TEST(FairShare, EqualCamerasGetEqualSharesWhateverThePhase) {
           const auto [least, most] =
               std::minmax_element(outcomes.inferred.begin(), outcomes.inferred.end());
           EXPECT_GE(*least, 0.95 * *most - 2) << what;
-          // No idle device while frames are skipped.
+          // The device is never idle while frames are skipped.
           const double wanted = static_cast<double>(count) * 30 * inference / 1000;
           EXPECT_GT(outcomes.used, std::min(wanted, 1.0) * 0.95) << what;
           EXPECT_LE(outcomes.latest, inference + 1000.0 / 30 + 0.01) << what;

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using testing_models::blocks_model;
 
-// Of stats, "" while there is none.
+// A field of stats; "" while there is none.
 std::string text_of(GstElement* clinfer, const char* field) {
   GstStructure* stats = nullptr;
   g_object_get(clinfer, "stats", &stats, nullptr);
@@ -62,7 +62,7 @@ std::vector<std::string> progress_of(GstBus* bus) {
   return texts;
 }
 
-size_t place_of(const std::vector<std::string>& texts, const std::string& begin) {
+size_t index_of(const std::vector<std::string>& texts, const std::string& begin) {
   size_t at = 0;
   while (at < texts.size() && texts[at].rfind(begin, 0) != 0) ++at;
   return at;
@@ -96,7 +96,7 @@ TEST(ElementFirstTier, ComputesFramesUntilTheDeviceTakesOver) {
   }
   EXPECT_EQ(text_of(harness.clinfer(), "tier"), "full");
   const std::vector<std::string> texts = progress_of(harness.bus());
-  const size_t first = place_of(texts, "The host computes"), last = place_of(texts, "Compiled ");
+  const size_t first = index_of(texts, "The host computes"), last = index_of(texts, "Compiled ");
   EXPECT_LT(first, last);
   EXPECT_LT(last, texts.size());
 }

@@ -1,4 +1,4 @@
-// Which objects are kept, what regions and tiles a frame is cut into, and how objects across seams
+// Objects that are kept, regions and tiles that a frame is cut into, and objects across seams that
 // become one.
 #include "gst/infer/object_rules.h"
 
@@ -111,7 +111,7 @@ void expect_rect(const Rect& rect, int x, int y, int width, int height) {
 TEST(ObjectRules, RegionsInPixelsAndShares) {
   const ObjectRules rules(
       with([](Settings& s) { s.regions = "10,20,30,40; 0.5,0.0,0.5,1.0;900,400,500,500"; }));
-  // Of a visible part that begins at 100, 50.
+  // The visible part begins at 100, 50.
   const std::vector<Rect> parts = rules.parts({100, 50, 1000, 500});
   ASSERT_EQ(parts.size(), 3u);
   expect_rect(parts[0], 110, 70, 30, 40);

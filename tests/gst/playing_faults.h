@@ -36,7 +36,7 @@ inline void look(GstElement*, GstBuffer* buffer, GstPad*, gpointer data) {
     }
 }
 
-// Of GStreamer's kinds.
+// Number of GStreamer's objects that are alive.
 inline long live_objects() {
   gst_task_cleanup_all();  // threads that are just ending still hold their tasks
   GList* tracers = gst_tracing_get_active_tracers();

@@ -71,7 +71,7 @@ TEST(Choice, VectorsBesideAnswersAreNoAnswer) {
   EXPECT_EQ(c.choose().name, "classification");
 }
 
-// Of OpenPose's stages the last one counts.
+// The last of OpenPose's stages counts.
 TEST(Choice, TheLastStageIsRead) {
   Case c(64);
   for (const float level : {0.9f, 0.0f}) {

@@ -22,7 +22,7 @@ struct Placed {
   cl::Buffer buffer;
 };
 
-Placed place(const TensorDesc& desc) {
+Placed poisoned(const TensorDesc& desc) {
   Placed placed{desc, {}, {}};
   const auto [low, high] = desc.byte_range();
   const size_t size = size_of(desc.type);
@@ -55,10 +55,10 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
   const std::vector<Cut> cuts = cut_for_tests(plan);
   std::vector<Placed> in, out;
   for (size_t i = 0; i < desc.inputs.size(); ++i) {
-    in.push_back(place(desc.inputs[i]));
+    in.push_back(poisoned(desc.inputs[i]));
     if (desc.inputs[i].elements()) scatter_to(inputs[i], in[i].desc, in[i].host.data());
   }
-  for (const TensorDesc& output : desc.outputs) out.push_back(place(output));
+  for (const TensorDesc& output : desc.outputs) out.push_back(poisoned(output));
   for (auto* list : {&in, &out})
     for (Placed& placed : *list)
       placed.buffer = cl::Buffer(context.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,

@@ -1,4 +1,4 @@
-// Which families take an operation.
+// The families that take an operation, and the reasons of the others.
 #pragma once
 
 #include <set>

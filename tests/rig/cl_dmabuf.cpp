@@ -31,8 +31,8 @@ struct External {
   dev_t device = 0;
   unsigned char* data = nullptr;
   std::vector<unsigned char> shadow;
-  cl_command_queue queue = nullptr;  // that acquired it, as the host enqueued
-  bool in_use = false;               // as the device runs
+  cl_command_queue queue = nullptr;  // the one that acquired it, in the order of the host's calls
+  bool in_use = false;               // in the order of the device
 };
 
 std::map<cl_mem, std::shared_ptr<External>> g_externals;

@@ -93,8 +93,8 @@ struct Image {
   unsigned width = 0, height = 0;
   std::vector<unsigned char>
       shadow;                        // its texels, four bytes each; empty: the surface's own memory
-  cl_command_queue queue = nullptr;  // that acquired it, as the host enqueued
-  bool in_use = false;               // as the device runs
+  cl_command_queue queue = nullptr;  // the one that acquired it, in the order of the host's calls
+  bool in_use = false;               // in the order of the device
 };
 
 struct ContextOnDisplay {

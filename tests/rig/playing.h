@@ -136,7 +136,7 @@ inline std::string net(const std::string& properties = "") {
          "resize-mode=stretch model=" +
          echo_model() + " " + properties;
 }
-// Of the last sample GStreamer 1.22 makes a copy, and unmaps there what it did not map.
+// GStreamer 1.22 copies the last sample, and unmaps in the copy memory that it did not map.
 inline constexpr const char* kSink = " ! fakesink name=sink enable-last-sample=false";
 
 inline void expect_same(const Played& surfaces, const Played& memory, const std::string& what) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "engine/engine.h"
+#include "engine/measure/clock.h"
 #include "kernels/base/no_answer.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
@@ -18,12 +19,7 @@
 namespace clinfer {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using test::ball_model;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 Tensor picture(const CompiledModel& compiled) {
   return test::random_tensor(compiled.inputs()[0].shape, 0, 255, 5);

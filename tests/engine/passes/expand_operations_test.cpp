@@ -71,7 +71,7 @@ TEST(ExpandOperations, IntegersThatKernelsDoNotTakeGoThroughFloats) {
     return b.op("Interpolate", 11, {x, b.constant(ints({7, 5})), b.constant(ints({2, 3}))},
                 {{"mode", "linear"}, {"shape_calculation_mode", "sizes"}});
   });
-  // Of a step of another operation.
+  // As a step of another operation.
   expand({3, 4}, [&](GraphBuilder& b, Edge x) {
     const Tensor square = Tensor::of(ElementType::i32, {4, 4}, std::vector<int64_t>(16, 3));
     return b.op("Einsum", 7, {x, b.constant(square)}, {{"equation", "ab,bc->ac"}});

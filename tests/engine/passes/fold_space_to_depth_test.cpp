@@ -63,7 +63,8 @@ TEST(FoldSpaceToDepth, TheOperationItself) {
 }
 
 TEST(FoldSpaceToDepth, NotWhatIsNoBlock) {
-  // A part twice; other steps; a reader besides; parts of two pictures; pixels left over.
+  // These stay: a part that is used twice, other steps, a further reader, parts of two pictures,
+  // pixels left over.
   for (int what = 0; what < 5; ++what) {
     GraphBuilder b;
     const Edge x = b.parameter({1, 3, 8, what == 4 ? 9 : 8}), y = b.parameter({1, 3, 8, 8});

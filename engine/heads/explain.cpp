@@ -23,7 +23,11 @@ std::string explain(const Network& network) {
   const Model& model = *network.model;
   std::string text = "model " + model.path() + "\ninputs\n";
   for (size_t i = 0; i < model.inputs().size(); ++i) {
-    std::string fed = i == network.image_input ? ": the picture" : "";
+    std::string fed;
+    if (i == network.image_input)
+      fed = network.clip_length > 1
+                ? ": the last " + std::to_string(network.clip_length) + " frames"
+                : ": the picture";
     for (const auto& [input, value] : network.constants) {
       if (input != i) continue;
       fed = ": fed with";

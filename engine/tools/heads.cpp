@@ -62,7 +62,9 @@ void run_elements(const std::vector<std::string>& words) {
                 "GST_PLUGIN_PATH), pngdec and pngenc"};
 }
 
-void show_image(const std::string& image, const ModelOptions& options, const Arguments& arguments) {
+// A network of clips gets the picture as each of its frames; the last result is drawn.
+void show_image(const std::string& image, const ModelOptions& options, int clip_length,
+                const Arguments& arguments) {
   std::error_code error;
   if (!fs::is_regular_file(image, error))
     throw Error{ErrorCode::not_found, "--image " + image + " is not a file"};
@@ -77,10 +79,15 @@ void show_image(const std::string& image, const ModelOptions& options, const Arg
                                     "!",
                                     "videoconvert",
                                     "!",
-                                    "video/x-raw,format=RGB",
-                                    "!",
-                                    "clinfer",
-                                    "model=" + arguments.positional(0)};
+                                    "video/x-raw,format=RGB"};
+  const bool clip = clip_length > 1;
+  if (clip)
+    for (const std::string& word : {std::string("!"), std::string("imagefreeze"),
+                                    "num-buffers=" + std::to_string(clip_length)})
+      words.push_back(word);
+  for (const std::string& word :
+       {std::string("!"), std::string("clinfer"), "model=" + arguments.positional(0)})
+    words.push_back(word);
   for (const auto& [option, property] : {std::pair{"--device", "device"},
                                          {"--model-proc", "model-proc"},
                                          {"--labels-file", "labels-file"},
@@ -89,8 +96,8 @@ void show_image(const std::string& image, const ModelOptions& options, const Arg
     if (const auto value = arguments.value(option))
       words.push_back(std::string(property) + "=" + *value);
   if (!options.reshape.empty()) words.push_back("reshape=" + options.reshape);
-  for (const char* word :
-       {"!", "clpublish", "!", "cloverlay", "!", "videoconvert", "!", "pngenc", "!", "filesink"})
+  for (const char* word : {"!", "clpublish", "!", "cloverlay", "!", "videoconvert", "!", "pngenc",
+                           "!", clip ? "multifilesink" : "filesink"})
     words.push_back(word);
   words.push_back("location=" + drawn);
   run_elements(words);
@@ -102,7 +109,8 @@ void run_heads(const Arguments& arguments) {
   const Network network = describe_network(options);
   say_notes(*network.model);
   std::cout << explain(network) << std::flush;
-  if (const auto image = arguments.value("--image")) show_image(*image, options, arguments);
+  if (const auto image = arguments.value("--image"))
+    show_image(*image, options, network.clip_length, arguments);
 }
 
 }  // namespace

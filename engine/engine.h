@@ -163,6 +163,11 @@ class Model {
   virtual ~Model() = default;
 
   virtual const std::string& path() const = 0;
+  // Where the graph begins with the conversion of planes to a picture (NV12toRGB and its kin, as
+  // OpenVINO's preprocessing writes them): the model that takes that picture [N,H,W,3] itself, with
+  // its colours ("RGB", "BGR") in rt_info under kColorsOfPlanes. Else the model itself.
+  static std::shared_ptr<const Model> with_picture(const std::shared_ptr<const Model>& model);
+  static constexpr const char* kColorsOfPlanes = "colors_of_planes";
   virtual const std::string& name() const = 0;
   // In the order of the Parameter and Result layers in the file.
   virtual const std::vector<Port>& inputs() const = 0;

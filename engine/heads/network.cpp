@@ -237,10 +237,14 @@ InputShapes input_shapes(const ModelOptions& options) {
   return shapes;
 }
 
-Network describe_network(const ModelOptions& options) {
+std::shared_ptr<const Model> read_model(const ModelOptions& options) {
   if (options.model.empty())
     throw Error{ErrorCode::bad_argument, "no model: set model=FILE (.onnx or .xml)"};
-  return describe_network(Model::read(model_file(options.model), input_shapes(options)), options);
+  return Model::with_picture(Model::read(model_file(options.model), input_shapes(options)));
+}
+
+Network describe_network(const ModelOptions& options) {
+  return describe_network(read_model(options), options);
 }
 
 std::string read_outputs(const Network& network, std::span<const Tensor> outputs,

@@ -67,7 +67,11 @@ Network describe_network(const ModelOptions& options);
 // Parses ModelOptions::reshape. Throws Error{bad_argument}.
 InputShapes input_shapes(const ModelOptions& options);
 
-// As above, for a model in memory.
+// The model of the options, in the shapes that they wish; it takes a picture where its graph begins
+// with planes. Throws Error.
+std::shared_ptr<const Model> read_model(const ModelOptions& options);
+
+// As describe_network() above, for a model in memory.
 Network describe_network(std::shared_ptr<const Model> model, const ModelOptions& options);
 
 // Decodes one inference. Outputs that contradict the head give raw tensors and no objects; a head

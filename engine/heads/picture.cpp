@@ -59,6 +59,9 @@ class Picture {
           const ModelOptions& options, const std::optional<PictureDefaults>& family)
       : model_(model), facts_(facts), image_(image), options_(options) {
     embedded_ = truth(value("embedded_processing"));
+    if (const auto planes = model.rt_info().find(Model::kColorsOfPlanes);
+        planes != model.rt_info().end())
+      colors_of_planes_ = lower(planes->second);
     for (const char* key : {"mean_values", "mean", "scale_values", "scale", "color_space",
                             "reverse_input_channels", "embedded_processing"})
       if (!value(key).empty()) stated_ = true;
@@ -67,7 +70,8 @@ class Picture {
     // The values of a family count all together, and only where nothing at all is stated.
     if (!stated_ && family) family_ = *family;
     // An input of integers takes pixels as they are.
-    if (family_ && !is_float(type)) family_->mean = {0}, family_->scale = {1};
+    if (family_ && (!is_float(type) || !colors_of_planes_.empty()))
+      family_->mean = {0}, family_->scale = {1};
   }
 
   FrameTransform settle() {
@@ -76,11 +80,12 @@ class Picture {
     transform.color_arithmetic = options_.color_arithmetic;
     settle_resize(transform);
     settle_color(transform);
+    const bool in_graph = embedded_ || !colors_of_planes_.empty();
     transform.mean = per_channel(options_.mean, {"mean_values", "mean"}, "mean", 0,
-                                 embedded_ || converted_with(model_, "mean_values"));
+                                 in_graph || converted_with(model_, "mean_values"));
     transform.scale = per_channel(
         options_.scale, {"scale_values", "scale"}, "scale", 1,
-        embedded_ || converted_with(model_, "scale_values") || converted_with(model_, "scale"));
+        in_graph || converted_with(model_, "scale_values") || converted_with(model_, "scale"));
     if (std::count(transform.scale.begin(), transform.scale.end(), 0.0f) != 0)
       throw Error{ErrorCode::bad_argument, "scale must not be 0"};
     return transform;
@@ -88,8 +93,8 @@ class Picture {
 
   // One line where nothing states how pictures are taken, else "".
   std::string assumption(const FrameTransform& transform) const {
-    if (stated_ || !options_.mean.empty() || !options_.scale.empty() ||
-        options_.color_format != ColorChoice::automatic)
+    if (stated_ || !colors_of_planes_.empty() || !options_.mean.empty() ||
+        !options_.scale.empty() || options_.color_format != ColorChoice::automatic)
       return {};
     const std::string taken = std::string(image_.channels == 1                 ? "grey"
                                           : transform.color == ColorOrder::rgb ? "RGB"
@@ -166,6 +171,15 @@ class Picture {
     }
     if (options_.color_format == ColorChoice::gray)
       throw Error{ErrorCode::bad_argument, "color-format=gray: the model's input has 3 channels"};
+    if (!colors_of_planes_.empty()) {
+      const bool is_rgb = colors_of_planes_ == "rgb";
+      if (options_.color_format != ColorChoice::automatic &&
+          (options_.color_format == ColorChoice::rgb) != is_rgb)
+        throw Error{ErrorCode::bad_argument,
+                    "color-format: the graph turns its planes into " + colors_of_planes_};
+      transform.color = is_rgb ? ColorOrder::rgb : ColorOrder::bgr;
+      return note("color-format", colors_of_planes_, "the graph");
+    }
     const std::string space = lower(value("color_space"));
     const std::string reversed = value("reverse_input_channels");
     std::string source = "assumed";
@@ -233,6 +247,7 @@ class Picture {
   const ModelOptions& options_;
   std::optional<PictureDefaults> family_;
   bool embedded_ = false, stated_ = false;
+  std::string colors_of_planes_;  // "": the graph does not begin with a conversion of planes
 };
 
 }  // namespace

@@ -90,6 +90,73 @@ ReadModel::ReadModel(const std::string& path, const InputShapes& shapes) : path_
 }
 
 const std::string& ReadModel::output_op(size_t i) const {
+ReadModel::ReadModel(const Model& model, std::unique_ptr<Graph> graph)
+    : path_(model.path()),
+      graph_(std::move(graph)),
+      rt_info_(model.rt_info()),
+      notes_(model.notes()),
+      inputs_(input_ports(*graph_)),
+      outputs_(output_ports(*graph_)) {}
+
+namespace {
+
+// The Parameter from which an edge comes, unless a layer but a Convert lies between or reads it, too.
+Node* parameter_of(const Graph& graph, Edge edge) {
+  while (graph.only_user(edge) != nullptr && edge.node->is("Convert")) edge = edge.node->inputs[0];
+  return graph.only_user(edge) != nullptr && edge.node->is("Parameter") ? edge.node : nullptr;
+}
+
+bool converts_planes(const Node& node) {
+  return node.is("NV12toRGB") || node.is("NV12toBGR") || node.is("I420toRGB") ||
+         node.is("I420toBGR");
+}
+
+// The one conversion of a graph whose planes are its inputs; else null.
+Node* conversion_of_planes(const Graph& graph) {
+  Node* found = nullptr;
+  for (const auto& node : graph.nodes()) {
+    if (!converts_planes(*node)) continue;
+    for (const Edge& input : node->inputs)
+      if (found != nullptr || parameter_of(graph, input) == nullptr) return nullptr;
+    found = node.get();
+  }
+  return found;
+}
+
+}  // namespace
+
+std::shared_ptr<const Model> Model::with_picture(const std::shared_ptr<const Model>& model) {
+  if (conversion_of_planes(model->graph()) == nullptr) return model;
+  std::unique_ptr<Graph> graph = model->graph().clone();
+  Node* const conversion = conversion_of_planes(*graph);
+  std::vector<Node*> planes;
+  for (const Edge& input : conversion->inputs) planes.push_back(parameter_of(*graph, input));
+  const NodeOutput& converted = conversion->outputs[0];
+  const NodeOutput& first = planes[0]->outputs[0];
+  Insertion insertion(*graph, conversion, planes[0]->name);
+  Edge picture = insertion.parameter(first.type, converted.shape);
+  picture.node->outputs[0].names = first.names;
+  graph->parameters.pop_back();  // it takes the place of the planes
+  auto& parameters = graph->parameters;
+  std::replace(parameters.begin(), parameters.end(), planes[0], picture.node);
+  std::erase_if(parameters, [&](const Node* node) {
+    return std::find(planes.begin(), planes.end(), node) != planes.end();
+  });
+  if (first.type != converted.type)
+    picture = insertion.op("Convert", 1, {picture},
+                           {{"destination_type", std::string(name_of(converted.type))}});
+  graph->replace_uses({conversion, 0}, picture);
+  const std::string type = conversion->type, colors = type.substr(type.size() - 3);
+  graph->remove_dead();
+  auto other = std::make_shared<ReadModel>(*model, std::move(graph));
+  other->say(
+      kColorsOfPlanes, colors,
+      "the graph begins with " + type +
+          "; frames of any format are converted to its picture before it, by the colorimetry "
+          "that they state");
+  return other;
+}
+
   return graph_->results.at(i)->inputs[0].node->type;
 }
 

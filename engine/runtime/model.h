@@ -10,6 +10,14 @@ class ReadModel final : public Model {
  public:
   explicit ReadModel(const std::string& path, const InputShapes& shapes = {});
 
+  // `model` with another graph.
+  ReadModel(const Model& model, std::unique_ptr<Graph> graph);
+  // Adds to rt_info() and to notes().
+  void say(const std::string& key, const std::string& value, const std::string& note) {
+    rt_info_[key] = value;
+    notes_.push_back(note);
+  }
+
   const std::string& path() const override { return path_; }
   const std::string& name() const override { return graph_->name; }
   const std::vector<Port>& inputs() const override { return inputs_; }

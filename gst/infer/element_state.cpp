@@ -174,9 +174,7 @@ void Element::prepare() {
     model_.reset();
   else if (model_ == nullptr || model_path_ != current.model ||
            model_reshape_ != shape_wishes(current)) {
-    if (current.model.empty())
-      throw Error{ErrorCode::bad_argument, "no model: set model=FILE (.onnx or .xml)"};
-    model_ = Model::read(model_file(current.model), input_shapes(current));
+    model_ = read_model(current);
     model_path_ = current.model;
     model_reshape_ = shape_wishes(current);
   }

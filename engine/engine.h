@@ -137,6 +137,7 @@ struct Port {
   Shape shape;
   std::vector<std::string> tensor_names;  // further names that the file gives to this tensor
   bool any_size = false;                  // the last two dimensions may be others
+  bool open_width = false;                // what InputShapes::open_width has filled in
 };
 
 // Shapes that inputs get where the model's file leaves them open, or instead of those that it
@@ -144,10 +145,12 @@ struct Port {
 struct InputShapes {
   int width = 0, height = 0;  // of the first input that takes a picture; 0: as the model states
   std::vector<std::pair<std::string, Shape>> inputs;  // by number, name or tensor name: in full
+  // A picture whose width is still open then gets that of a line of text, about 7 times its height.
+  bool open_width = false;
 
-  // "640x480", or "INDEX_OR_NAME=D,D,...". Throws Error{bad_argument}.
+  // "640x480", "?x48" (an open width), or "INDEX_OR_NAME=D,D,...". Throws Error{bad_argument}.
   void add(const std::string& text);
-  bool empty() const { return width == 0 && inputs.empty(); }
+  bool empty() const { return width == 0 && height == 0 && inputs.empty(); }
 };
 
 class Graph;  // the engine's own
@@ -160,14 +163,14 @@ class Model {
   // Other shapes follow from those of the inputs. Throws Error{not_found, bad_model, unsupported},
   // and Error{bad_argument} for shapes that name no input.
   static std::shared_ptr<const Model> read(const std::string& path, const InputShapes& shapes = {});
-  virtual ~Model() = default;
-
-  virtual const std::string& path() const = 0;
   // Where the graph begins with the conversion of planes to a picture (NV12toRGB and its kin, as
   // OpenVINO's preprocessing writes them): the model that takes that picture [N,H,W,3] itself, with
   // its colours ("RGB", "BGR") in rt_info under kColorsOfPlanes. Else the model itself.
   static std::shared_ptr<const Model> with_picture(const std::shared_ptr<const Model>& model);
   static constexpr const char* kColorsOfPlanes = "colors_of_planes";
+  virtual ~Model() = default;
+
+  virtual const std::string& path() const = 0;
   virtual const std::string& name() const = 0;
   // In the order of the Parameter and Result layers in the file.
   virtual const std::vector<Port>& inputs() const = 0;

@@ -212,6 +212,11 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
     if (const auto found = stated.info.find(key); found != stated.info.end())
       network.origins.push_back({key, found->second, stated.source_of(key)});
   network.head = choose_head(facts, options.post_process);
+  if (picture.open_width && network.head.name != "text-recognition")
+    throw Error{ErrorCode::unsupported,
+                m.path() + ": input \"" + picture.name +
+                    "\" is open in its width, and no line of text is read: " + network.head.reason +
+                    "; set reshape=WIDTHxHEIGHT (--reshape WIDTHxHEIGHT) or what it asks for"};
   network.warnings.insert(network.warnings.end(), network.head.warnings.begin(),
                           network.head.warnings.end());
   network.transform = picture_transform(m, stated, image, picture.type, options,
@@ -228,6 +233,7 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
 
 InputShapes input_shapes(const ModelOptions& options) {
   InputShapes shapes;
+  shapes.open_width = options.reshape.empty();
   for (size_t at = 0; at < options.reshape.size();) {
     const size_t end = std::min(options.reshape.find(';', at), options.reshape.size());
     shapes.add(options.reshape.substr(at, end - at));

@@ -22,7 +22,7 @@ enum class ColorChoice { automatic, bgr, rgb, gray };
 // beside it, or the usual values of its family.
 struct ModelOptions {
   std::string model;  // path of a file, or of a folder that holds one
-  // "WxH", "frames=T" or "INDEX_OR_NAME=D,D,...", several separated by ';'
+  // "WxH", "?xH" (lines of text), "frames=T" or "INDEX_OR_NAME=D,D,...", several separated by ';'
   std::string reshape;
   unsigned clip_length = 0;  // frames of a clip; 0: as the model states
   std::string model_proc;    // path of DL Streamer's description

@@ -35,11 +35,13 @@ std::optional<Dictionary> dictionary_for(const std::vector<std::string>& labels,
     dictionary.characters[dictionary.blank].clear();
     return dictionary;
   }
-  // PP-OCR: the blank first, then the dictionary, and a space where it was trained with spaces.
-  if (labels.empty() || (labels.size() + 1 != classes && labels.size() + 2 != classes)) return {};
+  // PP-OCR: the blank first, then the dictionary, and a space where it was trained with spaces. A
+  // dictionary that ends in a line with a space has lost it, as files of labels are read.
+  if (labels.empty() || labels.size() >= classes || labels.size() + 3 < classes) return {};
   dictionary.characters = {""};
-  dictionary.characters.insert(dictionary.characters.end(), labels.begin(), labels.end());
-  if (labels.size() + 2 == classes) dictionary.characters.push_back(" ");
+  for (const std::string& label : labels)
+    dictionary.characters.push_back(label.empty() || label == "<space>" ? " " : label);
+  dictionary.characters.resize(classes, " ");
   dictionary.assumed = labels.size() + 1 == classes;
   return dictionary;
 }

@@ -11,6 +11,10 @@ namespace {
 
 constexpr int64_t kOpen = -1;
 constexpr int kLargestSide = 16384;
+constexpr int64_t kTallestText = 256;
+
+// PP-OCR's width for its height of 48 is 320; networks halve the width up to five times.
+int64_t width_of_text(int64_t height) { return (height * 20 / 3 + 31) / 32 * 32; }
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::bad_argument, what); }
 
@@ -117,16 +121,17 @@ void apply(std::span<const StatedInput> inputs, const InputShapes& wanted,
              " has another number of dimensions");
     for (size_t d = 0; d < shape.size(); ++d) set(shapes[i][d], shape[d]);
   }
-  if (wanted.width == 0) return;
+  if (wanted.height == 0) return;
   const auto picture = picture_among(inputs);
   if (!picture)
-    refuse("reshape=" + std::to_string(wanted.width) + "x" + std::to_string(wanted.height) +
+    refuse("reshape=" + (wanted.width == 0 ? "?" : std::to_string(wanted.width)) + "x" +
+           std::to_string(wanted.height) +
            ": no input takes a picture ([N,3,H,W] or [N,H,W,3], 1 or 3 channels); give all "
            "dimensions as INDEX=D,D,...; inputs are " +
            describe(inputs));
   const PictureAxes axes = *picture_axes(inputs[*picture]);
   set(shapes[*picture][axes.height], wanted.height);
-  set(shapes[*picture][axes.width], wanted.width);
+  if (wanted.width != 0) set(shapes[*picture][axes.width], wanted.width);
 }
 
 }  // namespace
@@ -153,11 +158,14 @@ void InputShapes::add(const std::string& text) {
     return;
   }
   const size_t by = all.find('x');
-  const auto w = by == std::string_view::npos ? std::nullopt : number(all.substr(0, by));
+  open_width = by == 1 && all[0] == '?';
+  const auto w = open_width                     ? 0
+                 : by == std::string_view::npos ? std::nullopt
+                                                : number(all.substr(0, by));
   const auto h = w ? number(all.substr(by + 1)) : std::nullopt;
   if (!h || *w > kLargestSide || *h > kLargestSide)
     refuse("reshape " + text + ": WIDTHxHEIGHT (up to " + std::to_string(kLargestSide) +
-           " each) or INDEX_OR_NAME=D,D,... is needed");
+           " each), ?xHEIGHT for lines of text or INDEX_OR_NAME=D,D,... is needed");
   width = static_cast<int>(*w);
   height = static_cast<int>(*h);
 }
@@ -170,12 +178,34 @@ std::vector<StatedInput> stated_inputs(const Graph& graph) {
   return inputs;
 }
 
+std::optional<size_t> text_among(std::span<const StatedInput> inputs, const InputShapes& wanted) {
+  const auto picture = picture_among(inputs);
+  if (!wanted.open_width || !picture) return {};
+  std::vector<Shape> shapes;
+  for (const StatedInput& input : inputs) shapes.push_back(input.shape);
+  apply(inputs, wanted, shapes, [](int64_t dim) { return dim == kOpen; });
+  const PictureAxes axes = *picture_axes(inputs[*picture]);
+  const Shape& shape = shapes[*picture];
+  if (axes.frames || shape[axes.width] != kOpen || shape[axes.height] < 1 ||
+      shape[axes.height] > kTallestText)
+    return {};
+  return picture;
+}
+
 std::vector<Shape> fill_open(std::span<const StatedInput> inputs, const InputShapes& wanted,
                              std::vector<std::string>& notes) {
   std::vector<Shape> shapes;
   for (const StatedInput& input : inputs) shapes.push_back(input.shape);
   const auto is_open = [](int64_t dim) { return dim == kOpen; };
   apply(inputs, wanted, shapes, is_open);
+  if (const auto text = text_among(inputs, wanted)) {
+    const PictureAxes axes = *picture_axes(inputs[*text]);
+    int64_t& width = shapes[*text][axes.width];
+    width = width_of_text(shapes[*text][axes.height]);
+    notes.push_back("input \"" + inputs[*text].name + "\": the open width is " +
+                    std::to_string(width) +
+                    " unless reshape=WIDTHxHEIGHT (--reshape) says otherwise");
+  }
   for (size_t i = 0; i < shapes.size(); ++i) {
     const size_t batch = place_in(inputs[i].layout, 'N').value_or(0);
     if (shapes[i].size() >= 2 && batch < shapes[i].size() && is_open(shapes[i][batch])) {

@@ -2,6 +2,7 @@
 // with what the user asks for instead.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,15 +20,22 @@ struct StatedInput {
   Shape shape;
 };
 
+// Attribute of a Parameter: its width was open, and is that of a line of text (text_among).
+inline constexpr const char* kOpenWidth = "open_width";
+
 // The graph's Parameters, in their order; "layout" is an attribute of theirs.
 std::vector<StatedInput> stated_inputs(const Graph& graph);
 
-// Fills in open dimensions: from `wanted`, else 1 for the batch, which adds a line to `notes`.
+// Fills in open dimensions: from `wanted`, else 1 for the batch; what is chosen here adds a line to
+// `notes`.
 // Dimensions that the file states stay. Throws Error{unsupported} for another dimension that is
 // open, and says how to set it; Error{bad_argument} where `wanted` names no input or has another
 // rank.
 std::vector<Shape> fill_open(std::span<const StatedInput> inputs, const InputShapes& wanted,
                              std::vector<std::string>& notes);
+
+// The input, if any, that fill_open() gives the width of a line of text.
+std::optional<size_t> text_among(std::span<const StatedInput> inputs, const InputShapes& wanted);
 
 // `shapes`, which have no open dimensions, with what is wanted in place of what the file states.
 // Throws Error{bad_argument} as above, also for a size where no input takes a picture.

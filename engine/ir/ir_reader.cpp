@@ -219,8 +219,10 @@ class NetReader {
 
  private:
   void fill_inputs() {
-    const std::vector<Shape> shapes =
-        fill_open(stated_inputs(*graph_), shared_.wanted, shared_.notes);
+    const std::vector<StatedInput> stated = stated_inputs(*graph_);
+    const std::vector<Shape> shapes = fill_open(stated, shared_.wanted, shared_.notes);
+    if (const auto text = text_among(stated, shared_.wanted))
+      graph_->parameters[*text]->attributes.set(kOpenWidth, "true");
     for (size_t i = 0; i < shapes.size(); ++i) graph_->parameters[i]->outputs[0].shape = shapes[i];
   }
 

@@ -2,6 +2,7 @@
 #include "engine/onnx/metadata.h"
 
 #include <algorithm>
+#include <sstream>
 #include <vector>
 
 #include "engine/ir/ir_text.h"
@@ -35,6 +36,18 @@ std::vector<std::string> strings_of(const std::string& text) {
   return strings;
 }
 
+// PP-OCR's dictionary, a character a line, as model_info lists labels. A space has a name.
+std::string dictionary_of(const std::string& lines) {
+  std::istringstream stream(lines);
+  std::string list, line;
+  while (std::getline(stream, line)) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.find_first_not_of(" \t") == std::string::npos) line = "<space>";
+    list += (list.empty() ? "" : " ") + line;
+  }
+  return list;
+}
+
 // Labels as model_info lists them: words without spaces.
 std::string labels_of(const std::string& names) {
   std::string list;
@@ -58,6 +71,10 @@ std::map<std::string, std::string> onnx_info(const onnx::ModelProto& model) {
   for (const auto& entry : model.metadata_props())
     for (const std::string prefix : {"model_info ", "model_info/"})
       if (entry.key().starts_with(prefix)) say(entry.key().substr(prefix.size()), entry.value());
+  if (has_dictionary(info)) {
+    say("model_type", "text_recognition");
+    say("labels", dictionary_of(value_of(info, "character")));
+  }
   const std::string task = value_of(info, "task"), names = value_of(info, "names");
   if (task.empty() || value_of(info, "stride").empty()) {
     for (const char* key : {"names", "classes", "CLASSES", "class_names", "labels"})
@@ -86,6 +103,11 @@ std::map<std::string, std::string> onnx_info(const onnx::ModelProto& model) {
   say("resize_type", stretched ? "standard" : "fit_to_window_letterbox");
   say("pad_value", "114");
   return info;
+}
+
+bool has_dictionary(const std::map<std::string, std::string>& info) {
+  const std::string text = value_of(info, "character");
+  return std::count(text.begin(), text.end(), '\n') > 1;
 }
 
 std::optional<std::pair<int64_t, int64_t>> picture_size(

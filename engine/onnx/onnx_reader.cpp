@@ -104,6 +104,25 @@ StatedInput stated_input(const onnx::ValueInfoProto& info) {
   return input;
 }
 
+// Of PP-OCR from version 3 on, whose files hold their dictionary.
+constexpr int64_t kHeightOfText = 48;
+
+// A line of text that is open in height and width, where the model holds its dictionary.
+void fill_text_height(std::vector<StatedInput>& inputs, const InputShapes& wanted,
+                      const std::map<std::string, std::string>& info,
+                      std::vector<std::string>& notes) {
+  if (!wanted.open_width || !wanted.empty() || !has_dictionary(info)) return;
+  for (StatedInput& input : inputs) {
+    Shape& shape = input.shape;
+    if (shape.size() != 4 || shape[2] != kDynamic || shape[3] != kDynamic) continue;
+    shape[2] = kHeightOfText;
+    notes.push_back("input \"" + input.name + "\": the open height is " +
+                    std::to_string(kHeightOfText) +
+                    ", as PP-OCR takes lines of text, unless reshape=?xHEIGHT (--reshape) says "
+                    "otherwise");
+  }
+}
+
 // A picture that is open in height and width has the size that the model was exported for.
 void fill_picture(std::vector<StatedInput>& inputs, const InputShapes& wanted,
                   const std::map<std::string, std::string>& info, std::vector<std::string>& notes) {
@@ -171,12 +190,15 @@ class Reader {
       stated.push_back(stated_input(info));
     }
     fill_picture(stated, wanted, model.rt_info, model.notes);
+    fill_text_height(stated, wanted, model.rt_info, model.notes);
     const std::vector<Shape> shapes = fill_open(stated, wanted, model.notes);
+    const std::optional<size_t> text = text_among(stated, wanted);
     for (size_t i = 0; i < infos.size(); ++i) {
       const std::string& name = infos[i]->name();
       const ElementType type = onnx_type(infos[i]->type().tensor_type().elem_type());
       const Edge edge = writer.parameter(name, type, shapes[i]);
       edge.node->attributes.set("element_type", std::string(name_of(type)));
+      if (i == text) edge.node->attributes.set(kOpenWidth, "true");
       edge.node->outputs[0].names = {name};
       reader.define(name, edge);
     }

@@ -46,6 +46,7 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
   static std::map<std::string, Known> all;  // by path and shapes
   std::string key =
       path + "\n" + std::to_string(shapes.width) + "x" + std::to_string(shapes.height);
+  if (shapes.open_width) key += "\nopen width";
   for (const auto& [input, shape] : shapes.inputs) key += "\n" + input + "=" + to_string(shape);
   const auto states_of = [](const std::vector<std::string>& files) {
     std::string states;
@@ -89,7 +90,6 @@ ReadModel::ReadModel(const std::string& path, const InputShapes& shapes) : path_
   outputs_ = output_ports(*graph_);
 }
 
-const std::string& ReadModel::output_op(size_t i) const {
 ReadModel::ReadModel(const Model& model, std::unique_ptr<Graph> graph)
     : path_(model.path()),
       graph_(std::move(graph)),
@@ -157,6 +157,7 @@ std::shared_ptr<const Model> Model::with_picture(const std::shared_ptr<const Mod
   return other;
 }
 
+const std::string& ReadModel::output_op(size_t i) const {
   return graph_->results.at(i)->inputs[0].node->type;
 }
 
@@ -166,7 +167,9 @@ const std::map<std::string, std::string>& ReadModel::output_op_attributes(size_t
 
 static Port port_of(const Node& node, int index) {
   const NodeOutput& output = node.outputs[index];
-  return {node.name, output.type, output.shape, output.names};
+  Port port{node.name, output.type, output.shape, output.names};
+  port.open_width = node.attributes.has(kOpenWidth);
+  return port;
 }
 
 std::vector<Port> input_ports(const Graph& graph) {

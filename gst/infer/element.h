@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,6 +30,7 @@
 #include "gst/infer/settings.h"
 #include "gst/infer/statistics.h"
 #include "gst/infer/track_results.h"
+#include "gst/infer/width_buckets.h"
 #include "gst/meta/meta.h"
 
 namespace clinfer {
@@ -40,14 +42,17 @@ using Clock = std::chrono::steady_clock;
 struct Job {
   struct Inference {
     InferenceRegion region;
-    Placement placement;      // set when it is launched
-    Clock::time_point begun;  // when it was launched
+    std::shared_ptr<const Session> session;  // the job's, or of another width
+    Placement placement;                     // set when it is launched
+    Clock::time_point begun;                 // when it was launched
     ModelBatcher::Ticket ticket;
   };
   Handle<GstBuffer> buffer;
   std::shared_ptr<const Session> session;  // null: passes while the model is not ready
   std::shared_ptr<FrameInput> input;  // the batcher keeps it for as long as the device needs it
-  std::list<Inference> inferences;    // one for the whole frame, or one per region
+  // For sessions of other widths, by their model.
+  std::map<const CompiledModel*, std::shared_ptr<FrameInput>> inputs_of_widths;
+  std::list<Inference> inferences;             // one for the whole frame, or one per region
   std::vector<InferenceRegion> known_regions;  // tracked objects that have a result already
   // As the properties were when the frame came.
   DecodeSettings decode;
@@ -163,7 +168,9 @@ class Element final : public Readings {
   bool add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();
-  std::unique_ptr<FrameInput> make_input(const Job& job) const;
+  std::unique_ptr<FrameInput> make_input(const Job& job, const SharedModel& shared) const;
+  std::shared_ptr<FrameInput> input_for(Job& job, const Session& session,
+                                        const Orientation& orientation) const;
   void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
   void forward_event(Handle<GstEvent> event);
   bool answer_allocation(GstQuery* query);
@@ -188,6 +195,7 @@ class Element final : public Readings {
   bool take_surfaces_ = false;  // read VA surfaces on the device, as the properties say
   bool take_dmabufs_ = false;   // read DMA-BUFs on the device, as the properties say
   ModelLoader loader_;
+  WidthBuckets widths_;
 
   // Used by the streaming thread only.
   GstVideoInfo info_;

@@ -40,21 +40,24 @@ Element::Element(GstElement* self, GstPad* sink, GstPad* src)
     : self_(self),
       sink_(sink),
       src_(src),
-      loader_(self, [this](const Session& session, const Session* previous) {
-        if (!session.shared->surface_problem.empty())
-          warn_of_copies(session.shared->surface_problem);
-        queue_.set_capacity(frames_in_flight_for(session.settings, &session));
-        if (previous == nullptr) return;
-        previous->shared->batcher->flush_partial_batch(stream_);
-        const ObjectLock lock(self_);
-        if (in_force_) in_force_ = session.settings;
-      }) {
+      loader_(self,
+              [this](const Session& session, const Session* previous) {
+                if (!session.shared->surface_problem.empty())
+                  warn_of_copies(session.shared->surface_problem);
+                queue_.set_capacity(frames_in_flight_for(session.settings, &session));
+                if (previous == nullptr) return;
+                previous->shared->batcher->flush_partial_batch(stream_);
+                const ObjectLock lock(self_);
+                if (in_force_) in_force_ = session.settings;
+              }),
+      widths_(self) {
   gst_video_info_init(&info_);
   gst_segment_init(&segment_, GST_FORMAT_TIME);
 }
 
 Element::~Element() {
   loader_.stop();
+  widths_.stop();
   queue_.clear();
 }
 
@@ -184,6 +187,7 @@ void Element::prepare() {
     warn_of_unknown_classes(network, *rules);
   }
   statistics_.clear();
+  widths_.clear();
   service_time_.clear();
   live_ = false;
   frame_number_ = 0;
@@ -267,11 +271,13 @@ void Element::finish() {
     in_force_.reset();
   }
   loader_.stop();
+  widths_.stop();
   queue_.clear();
 }
 
 void Element::close() {
   loader_.reset();
+  widths_.clear();
   model_.reset();
   model_path_.clear();
 }
@@ -320,6 +326,8 @@ GstStructure* Element::stats() const {
       session->network.trust->contradictions(), "load-ms", G_TYPE_DOUBLE, compiled.load_ms(),
       "cached-programs", G_TYPE_UINT, static_cast<guint>(compiled.cached_programs()),
       "built-programs", G_TYPE_UINT, static_cast<guint>(compiled.built_programs()), nullptr);
+  if (const std::string widths = widths_.ready_widths(); !widths.empty())
+    gst_structure_set(stats, "widths", G_TYPE_STRING, widths.c_str(), nullptr);
   static const char* const kHintNames[] = {"default", "low", "medium", "high"};
   gst_structure_set(stats, "priority", G_TYPE_STRING,
                     kHintNames[static_cast<size_t>(compiled.priority())], "throttle", G_TYPE_STRING,
@@ -350,11 +358,14 @@ void Element::start_flush() {
   loader_.set_interrupted(true);
   stream_.interrupted = true;
   if (const auto session = loader_.session()) session->shared->batcher->interrupt(stream_);
+  widths_.set_interrupted(true);
+  widths_.interrupt(stream_);
   queue_.start_flush();
 }
 
 void Element::stop_flush() {
   loader_.set_interrupted(false);
+  widths_.set_interrupted(false);
   stream_.interrupted = false;
   pending_starts_ = 0;
   dropping_ = false;

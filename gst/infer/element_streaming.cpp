@@ -147,8 +147,9 @@ ModelBatcher::BatchWait Element::batch_wait(const Settings& settings) const {
 // Gives the frame's inferences to the batcher. False while flushing, or when the device could not
 // begin the frame soon enough and `waits` is false.
 bool Element::submit(Job& job, const Settings& settings, bool waits) {
-  job.input = make_input(job);
-  job.input->turn(orientation_for(settings));
+  const Orientation orientation = orientation_for(settings);
+  job.input = make_input(job, *job.session->shared);
+  job.input->turn(orientation);
   job.visible = job.input->visible();
   const Rect whole = job.input->region();
   std::vector<InferenceRegion> regions{{std::nullopt, whole, std::nullopt}};
@@ -171,18 +172,23 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
   for (const Rect& part : job.rules->parts(job.visible))
     regions.push_back({std::nullopt, part, std::nullopt});
   const Clip::Frames clip = job.session->network.clip_length > 1 ? clip_.frames() : Clip::Frames();
-  ModelBatcher& batcher = *job.session->shared->batcher;
   const ModelBatcher::BatchWait wait = batch_wait(settings);
   const ModelBatcher::Clock::duration longest_wait = frame_interval().value_or(kUnknownInterval);
   stream_.share = settings.share;
   for (const InferenceRegion& region : regions) {
     Job::Inference& inference = job.inferences.emplace_back();
     inference.region = region;
+    int width = region.rect.width, height = region.rect.height;
+    if (orientation.transpose) std::swap(width, height);
+    inference.session = widths_.session_for(job.session, width, height, waits);
+    ModelBatcher& batcher = *inference.session->shared->batcher;
     // The device may need the input for longer than the job lives.
-    const auto fill = [frames = clip.empty() ? Clip::Frames{job.input} : clip, &job, &inference](
-                          InferRequest& request, size_t image) {
+    const auto fill = [frames = clip.empty()
+                                    ? Clip::Frames{input_for(job, *inference.session, orientation)}
+                                    : clip,
+                       &inference](InferRequest& request, size_t image) {
       inference.begun = Clock::now();
-      const Network& network = job.session->network;
+      const Network& network = inference.session->network;
       for (size_t k = 0; k < frames.size(); ++k)
         inference.placement = frames[k]->fill(request, network.image_input, network.transform,
                                               inference.region.rect, image * frames.size() + k);
@@ -291,8 +297,18 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   return GST_FLOW_OK;
 }
 
-std::unique_ptr<FrameInput> Element::make_input(const Job& job) const {
-  const SharedModel& shared = *job.session->shared;
+std::shared_ptr<FrameInput> Element::input_for(Job& job, const Session& session,
+                                               const Orientation& orientation) const {
+  if (session.shared == job.session->shared) return job.input;
+  std::shared_ptr<FrameInput>& input = job.inputs_of_widths[session.shared->compiled.get()];
+  if (input == nullptr) {
+    input = make_input(job, *session.shared);
+    input->turn(orientation);
+  }
+  return input;
+}
+
+std::unique_ptr<FrameInput> Element::make_input(const Job& job, const SharedModel& shared) const {
   if (shared.compiled->tier() == Tier::first)  // the host reads what is mapped
     return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);
   if (has_surfaces_ && take_surfaces_ && shared.display != nullptr &&
@@ -426,6 +442,7 @@ GstFlowReturn Element::sink_event(Handle<GstEvent> event) {
 void Element::flush_partial_batch() {
   if (const std::shared_ptr<const Session> session = loader_.session())
     session->shared->batcher->flush_partial_batch(stream_);
+  widths_.flush_partial_batches(stream_);
 }
 
 bool Element::sink_query(GstQuery* query) {
@@ -548,12 +565,12 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
 // From the tensors of each part to the results that the application wants.
 void Element::decode(Job& job, FrameResult& result,
                      const std::vector<std::pair<Job::Inference*, std::vector<Tensor>>>& finished) {
-  const Network& network = job.session->network;
   const DecodeSettings relaxed = job.rules->decoding(job.decode);
   std::vector<Rect> rects;
   bool other_results = false;
   for (const auto& [inference, outputs] : finished) {
     PartResult& part = result.parts.emplace_back();
+    const Network& network = inference->session->network;
     const std::string contradiction =
         read_outputs(network, outputs, relaxed, relaxed.attach_tensors, part.results);
     if (!contradiction.empty())
@@ -573,9 +590,10 @@ void Element::decode(Job& job, FrameResult& result,
     GST_ELEMENT_WARNING(
         self_, STREAM, FORMAT,
         ("tiles are for networks that find objects; other results of %s are dropped",
-         network.name.c_str()),
+         job.session->network.name.c_str()),
         ("unset tiles, or set regions to get results for parts of the picture"));
-  job.rules->keep_wanted(result.parts, rects, result.visible, network.labels, job.decode);
+  job.rules->keep_wanted(result.parts, rects, result.visible, job.session->network.labels,
+                         job.decode);
 }
 
 // Keeps what was said of tracked objects, and repeats it of those that were not inferred again.

@@ -132,7 +132,8 @@ const std::vector<ElementProperty>& element_properties() {
       engine(text<&S::reshape>(
           "reshape", "Reshape",
           "Size of the picture that the network gets, WIDTHxHEIGHT, for models that leave it open "
-          "or allow another one; frame: the frame's own, rounded up to multiples of 32; frames=T: "
+          "or allow another one; ?xHEIGHT: for a text recogniser, a width that follows each line; "
+          "frame: the frame's own, rounded up to multiples of 32; frames=T: "
           "the length of a clip; or INDEX_OR_NAME=D,D,... for all dimensions of an input; several "
           "separated by ';' (unset: as the model states)")),
       engine<&Config::device>(
@@ -221,10 +222,11 @@ const std::vector<ElementProperty>& element_properties() {
            {TuningMode::update, "Use the records of tuning-file, and remove outdated ones from it",
             "update"},
            {TuningMode::retune, "Measure all layers again", "retune"}})),
-      engine<&Config::tuning_file>(text<&S::tuning_file>(
-          "tuning-file", "Tuning file",
-          "JSON file with the best kernels of models on devices. Where it exists and no tuning-mode "
-          "is set, its records are used")),
+      engine<&Config::tuning_file>(
+          text<&S::tuning_file>("tuning-file", "Tuning file",
+                                "JSON file with the best kernels of models on devices. Where it "
+                                "exists and no tuning-mode "
+                                "is set, its records are used")),
       engine(text<&S::config>("config", "Configuration",
                               "Engine options as KEY=VALUE,... with the GPU plug-in's key names")),
       flag<&S::nv12_two_inputs>(

@@ -118,7 +118,8 @@ TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
     const std::string source =
         "__attribute__((reqd_work_group_size(4, 1, 1)))\n"
         "__kernel void k(__global int* a, int at, int n) { if "
-        "(get_global_id(0) < n) a[at] = n + " + number + "; }\n";
+        "(get_global_id(0) < n) a[at] = n + " +
+        number + "; }\n";
     return process.compile({"", source, "k", launches, true});
   };
   const TrialLaunch narrow{{8, 1, 1}, {4, 1, 1}, {Argument::output(0, 4), Argument::value(7)}};

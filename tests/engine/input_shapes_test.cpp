@@ -74,6 +74,29 @@ TEST(InputShapes, OpenSizesAreSet) {
       << refusal([&] { Model::read(path); });
 }
 
+// A line of text: about 7 times as wide as high, in multiples of 32.
+TEST(InputShapes, OpenWidthsAreThoseOfText) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("m.xml", open_model("?,3,48,?"));
+  InputShapes text;
+  text.open_width = true;
+  const auto model = Model::read(path, text);
+  EXPECT_EQ(model->inputs()[0].shape, (Shape{1, 3, 48, 320}));
+  EXPECT_TRUE(model->inputs()[0].open_width);
+  EXPECT_NE(model->notes().front().find("the open width is 320"), std::string::npos);
+  const auto fixed = Model::read(path, wanted({"640x48"}));
+  EXPECT_EQ(fixed->inputs()[0].shape, (Shape{1, 3, 48, 640}));
+  EXPECT_FALSE(fixed->inputs()[0].open_width);
+  const std::string both = folder.write("both.xml", open_model("?,3,?,?"));
+  EXPECT_EQ(Model::read(both, wanted({"?x32"}))->inputs()[0].shape, (Shape{1, 3, 32, 224}));
+  EXPECT_NE(refusal([&] { Model::read(both, text); }).find("is open in its shape [?,3,?,?]"),
+            std::string::npos)
+      << "nothing says the height";
+  const std::string closed = folder.write("closed.xml", open_model("1,3,48,100"));
+  EXPECT_EQ(Model::read(closed, text)->inputs()[0].shape, (Shape{1, 3, 48, 100}));
+  EXPECT_FALSE(Model::read(closed, text)->inputs()[0].open_width);
+}
+
 TEST(InputShapes, StatedSizesAreReplaced) {
   const TemporaryFolder folder;
   const std::string path = folder.write("m.xml", open_model("1,3,16,16"));

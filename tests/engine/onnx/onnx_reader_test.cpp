@@ -345,6 +345,26 @@ TEST(OnnxReader, ModelsTellWhatWasChosen) {
   fs::remove(path);
 }
 
+// PP-OCR's recognisers bring their dictionary along, and leave height and width open.
+TEST(OnnxReader, ADictionaryMakesALineOfText) {
+  const fs::path path =
+      fs::path(::testing::TempDir()) / ("line_" + std::to_string(getpid()) + ".onnx");
+  OnnxBuilder b;
+  b.input("x", {-1, 3, -1, -1});
+  b.node("Relu", {"x"}, {"y"});
+  b.output("y");
+  say(b, "character", "a\nb\r\n \n\u597d");
+  std::ofstream(path, std::ios::binary) << b.bytes();
+  InputShapes text;
+  text.open_width = true;
+  const auto model = Model::read(path.string(), text);
+  EXPECT_EQ(model->inputs()[0].shape, (Shape{1, 3, 48, 320}));
+  EXPECT_TRUE(model->inputs()[0].open_width);
+  EXPECT_EQ(model->rt_info().at("model_info/labels"), "a b <space> \u597d");
+  EXPECT_EQ(model->rt_info().at("model_info/model_type"), "text_recognition");
+  fs::remove(path);
+}
+
 TEST(OnnxReader, RunsOnADeviceWithAnyBatch) {
   const fs::path path =
       fs::path(::testing::TempDir()) / ("perceptron_" + std::to_string(getpid()) + ".onnx");

@@ -106,7 +106,6 @@ std::optional<size_t> labelled_background(const std::vector<std::string>& labels
 struct PairHead {
   ModelFacts facts;
   Pair pair;
-  bool y_first = false;
   bool softmax_op = false, sigmoid_op = false;  // the operation that makes the scores says so
   Decided units, form, squashed, normalised;
 
@@ -160,9 +159,8 @@ struct PairHead {
       }
       if (!(score >= settings.threshold)) continue;
       const float* box = boxes.data() + row * 4;
-      const size_t x = y_first ? 1 : 0, y = 1 - x;
-      const float a = box[x] * x_unit, b = box[y] * y_unit, c = box[2 + x] * x_unit,
-                  d = box[2 + y] * y_unit;
+      const float a = box[0] * x_unit, b = box[1] * y_unit, c = box[2] * x_unit,
+                  d = box[3] * y_unit;
       const auto label = static_cast<double>(best);
       if (centers)
         candidates.add_centered(a, b, c, d, score, label, row);
@@ -180,8 +178,7 @@ Match match_boxes_scores(const ModelFacts& facts) {
     const std::optional<Pair> pair = find_pair(facts, i);
     if (!pair) continue;
     const OutputFacts &boxes = facts.outputs[i], &scores = facts.outputs[pair->scores];
-    PairHead head{facts, *pair, false, false, false, {}, {}, {}, {}};
-    head.y_first = name_has(boxes, {"yolonms"});
+    PairHead head{facts, *pair, false, false, {}, {}, {}, {}};
     head.softmax_op = scores.op == "SoftMax" || scores.op == "Softmax";
     head.sigmoid_op = scores.op == "Sigmoid";
     Match match;

@@ -6,6 +6,7 @@
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/maps.h"
+#include "engine/heads/masks.h"
 
 namespace clinfer {
 namespace {
@@ -14,14 +15,17 @@ namespace {
 const std::array kHeads = {
     Head{"ssd", "rows of 7 as DetectionOutput makes them", match_detection_output},
     Head{"boxes-scores", "boxes [1,N,4] and scores [1,N,C]", match_boxes_scores},
+    Head{"boxes-picked", "boxes, scores, and the rows that NonMaxSuppression picked [K,3]",
+         match_selected_boxes},
     Head{"boxes-labels", "boxes with scores [N,5] and labels [N]", match_boxes_labels},
     // Three maps with the finest first are mostly v5's; v3 and v4 differ in the activation.
     Head{"yolov5", "YOLO v5 and v7: three anchors a cell", match_yolov5},
     Head{"yolov3", "YOLO v2 and v3: RegionYolo outputs, or raw maps", match_yolov3},
     Head{"yolov4", "YOLO v4: raw maps", match_yolov4},
+    // Rows are how YOLOX and v6 are exported; v8 and later, which have no objectness, seldom are.
+    Head{"yolox", "YOLOX and v6: [1,cells,5+C]", match_yolox},
     Head{"yolov8", "YOLO v8, v9, v11 and later: [1,4+C,cells]", match_yolov8},
     Head{"yolov10", "end-to-end rows of 6: corners, score, label", match_end_to_end},
-    Head{"yolox", "YOLOX and v6: [1,cells,5+C]", match_yolox},
     Head{"nanodet", "NanoDet and PicoDet: scores and distance distributions", match_nanodet},
     Head{"yunet", "YuNet faces: cls, obj and bbox at each level", match_yunet},
     Head{"yolov8-pose", "YOLO v8 and later with key points", match_yolov8_pose},
@@ -46,6 +50,7 @@ const std::array kHeads = {
     Head{"blazeface", "MediaPipe's detectors of faces, palms and persons", match_blaze},
     Head{"fcos", "FCOS: classes, distances and centerness", match_fcos},
     Head{"centernet", "CenterNet: heat map, sizes, offsets", match_centernet},
+    Head{"ssd-anchors", "SSD: offsets and scores of 1917 or 8732 anchors", match_ssd_anchors},
     Head{"retinanet", "RetinaNet: offsets and scores of nine boxes a cell", match_retinanet},
     Head{"efficientdet", "EfficientDet: offsets and scores of nine boxes a cell",
          match_efficientdet},
@@ -180,6 +185,12 @@ HeadChoice none(const ModelFacts& facts, std::string reason) {
   choice.reason = std::move(reason);
   choice.decode = match_tensors(facts).decode;
   return choice;
+}
+
+bool takes(const ModelFacts& facts, const std::string& post_process) {
+  return std::any_of(kHeads.begin(), kHeads.end(), [&](const Head& head) {
+    return post_process == head.name && head.match(facts).fit != Fit::no;
+  });
 }
 
 HeadChoice named_head(const ModelFacts& facts, const std::string& post_process) {
@@ -357,9 +368,81 @@ const char* name_of(Fit fit) {
   return "no";
 }
 
-HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process) {
-  if (post_process == "none") return none(facts, "asked for");
-  if (post_process != "auto") return named_head(facts, post_process);
+namespace {
+
+// A way to look at the outputs: which of them, by number, and their facts.
+struct Reading {
+  std::vector<size_t> outputs;
+  ModelFacts facts;
+};
+
+// Whether outputs lack the batch axis that heads count on: some exporters squeeze them all.
+bool lacks_batch(const ModelFacts& facts) {
+  bool any = false;
+  for (const OutputFacts& output : facts.outputs) {
+    if (output.shape.size() < 2) continue;
+    if (output.shape[0] == 1) return false;
+    any = true;
+  }
+  return any;
+}
+
+// A vector or map that explains an answer: of OpenVINO's training extensions, or by its name.
+bool explains(const OutputFacts& output) {
+  return name_has(output, {"saliency_map", "feature_vector", "embedding"}) ||
+         has_word(output, {"feat", "feats", "feature", "features"});
+}
+
+// A map of many channels, as backbones make them: [1,C,h,w].
+bool is_feature_map(const OutputFacts& output) {
+  return output.shape.size() == 4 && output.shape[1] >= 16 && output.shape[2] > 1 &&
+         output.shape[3] > 1 && is_float_output(output);
+}
+
+// The model's outputs as they are stated, with a batch axis where all lack one, without those that
+// explain the others, and without the feature maps beside rows.
+std::vector<Reading> readings_of(const ModelFacts& facts) {
+  std::vector<Reading> readings(1);
+  readings[0].facts = facts;
+  std::vector<size_t> answers, no_maps;
+  bool rows = false;
+  const auto prototypes = find_prototypes(facts);
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const OutputFacts& output = facts.outputs[i];
+    readings[0].outputs.push_back(i);
+    if (explains(output)) continue;
+    answers.push_back(i);
+    if (is_feature_map(output) && !(prototypes && prototypes->output == i)) continue;
+    no_maps.push_back(i);
+    rows = rows || (output.shape.size() <= 3 && vector_size(output.shape) == 0);
+  }
+  if (!answers.empty() && answers.size() < facts.outputs.size())
+    readings.push_back({answers, with_outputs(facts, answers)});
+  if (rows && no_maps.size() < answers.size())
+    readings.push_back({no_maps, with_outputs(facts, no_maps)});
+  for (size_t i = 0, stated = readings.size(); i < stated; ++i) {
+    if (!lacks_batch(readings[i].facts)) continue;
+    Reading batched = readings[i];
+    for (OutputFacts& output : batched.facts.outputs) output.shape.insert(output.shape.begin(), 1);
+    readings.push_back(std::move(batched));
+  }
+  return readings;
+}
+
+// Hands the outputs of a reading to its decoder.
+void read_only(const std::vector<size_t>& outputs, size_t all, HeadChoice& choice) {
+  if (outputs.size() == all) return;
+  choice.decode = [outputs, decode = choice.decode](std::span<const Tensor> tensors,
+                                                    const DecodeSettings& settings,
+                                                    Results& results) {
+    std::vector<Tensor> own;
+    for (const size_t i : outputs)
+      if (i < tensors.size()) own.push_back(tensors[i]);
+    decode(own, settings, results);
+  };
+}
+
+HeadChoice choose_among_all(const ModelFacts& facts) {
   std::vector<Candidacy> all;
   std::vector<HeadFit> considered;
   std::string lacking;
@@ -373,6 +456,30 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process)
   add_further_heads(facts, choice);
   choice.considered = std::move(considered);
   return choice;
+}
+
+}  // namespace
+
+HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process) {
+  if (post_process == "none") return none(facts, "asked for");
+  const std::vector<Reading> readings = readings_of(facts);
+  if (post_process != "auto") {
+    for (const Reading& reading : readings) {
+      if (!takes(reading.facts, post_process)) continue;
+      HeadChoice choice = named_head(reading.facts, post_process);
+      read_only(reading.outputs, facts.outputs.size(), choice);
+      return choice;
+    }
+    return named_head(facts, post_process);  // it says why not
+  }
+  HeadChoice best = choose_among_all(facts);
+  for (size_t i = 1; i < readings.size(); ++i) {
+    HeadChoice choice = choose_among_all(readings[i].facts);
+    if (choice.fit <= best.fit) continue;
+    read_only(readings[i].outputs, facts.outputs.size(), choice);
+    best = std::move(choice);
+  }
+  return best;
 }
 
 void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const Tensor> outputs,

@@ -17,7 +17,56 @@ struct Queries {
   bool rf = false;  // RF-DETR's names: dets, labels
 };
 
-// Looks at names alone: many families have pairs of [1,N,4] and [1,N,C].
+// The family that config.json (or model_info) names; empty: none of these.
+std::string stated_family(const ModelFacts& facts) {
+  std::string type = lower(info(facts, "model_type"));
+  std::erase_if(type, [](char c) { return c == '_' || c == '-' || c == ' '; });
+  return type;
+}
+bool is_softmax_family(const std::string& type) {
+  return type == "detr" || type == "yolos" || type == "tabletransformer";
+}
+bool is_sigmoid_family(const std::string& type) {
+  for (const char* known : {"rtdetr", "dfine", "deim", "rfdetr", "lwdetr", "deformabledetr",
+                            "conditionaldetr", "dabdetr", "deta", "groundingdino"})
+    if (type.rfind(known, 0) == 0) return true;
+  return false;
+}
+
+// Numbers of queries that the families have, and of columns for COCO and Objects365.
+bool are_usual(size_t queries, size_t columns) {
+  const bool count = queries == 100 || queries == 200 || queries == 300 || queries == 900;
+  const bool classes = columns == 80 || columns == 91 || columns == 92 || columns == 251 ||
+                       columns == 365 || columns == 366;
+  return count && classes;
+}
+
+// Where names say nothing: the family, or the usual numbers, and two tables of as many rows, which
+// are not those of cells. Masks lie beside.
+std::optional<Queries> find_unnamed_queries(const ModelFacts& facts) {
+  const std::string type = stated_family(facts);
+  std::optional<Queries> found;
+  for (size_t b = 0; b < facts.outputs.size(); ++b) {
+    const auto boxes = table_of(facts.outputs[b]);
+    if (!boxes || boxes->columns != 4 || boxes->rows < 10 || facts.outputs[b].shape.size() != 3)
+      continue;
+    const auto n = static_cast<int64_t>(boxes->rows);
+    for (size_t l = 0; l < facts.outputs.size() && !found; ++l) {
+      const auto logits = table_of(facts.outputs[l]);
+      if (l == b || !logits || logits->rows != boxes->rows || facts.outputs[l].shape.size() != 3 ||
+          facts.outputs[l].op == "SoftMax" || facts.outputs[l].op == "Sigmoid")
+        continue;
+      const bool stated = is_softmax_family(type) || is_sigmoid_family(type);
+      if (!stated && (!are_usual(boxes->rows, logits->columns) || grid_levels(facts, n, 1) ||
+                      grid_levels(facts, n, 3)))
+        continue;
+      found = Queries{b, l, boxes->rows, logits->columns, find_mask_grids(facts, boxes->rows)};
+    }
+  }
+  return found;
+}
+
+// Looks at names first: many families have pairs of [1,N,4] and [1,N,C].
 std::optional<Queries> find_queries(const ModelFacts& facts) {
   Queries found;
   bool has_boxes = false, has_logits = false;
@@ -43,7 +92,7 @@ std::optional<Queries> find_queries(const ModelFacts& facts) {
       has_logits = true;
     }
   }
-  if (!has_logits) return std::nullopt;
+  if (!has_logits) return find_unnamed_queries(facts);
   for (const OutputFacts& output : facts.outputs)
     if (name_has(output, {"mask"})) found.masks = find_mask_grids(facts, found.count);
   return found;
@@ -58,34 +107,38 @@ bool is_open_vocabulary(const ModelFacts& facts) {
   });
 }
 
-// The family that config.json (or model_info) names; empty: none of these.
-std::string stated_family(const ModelFacts& facts) {
-  std::string type = lower(info(facts, "model_type"));
-  std::erase_if(type, [](char c) { return c == '_' || c == '-' || c == ' '; });
-  return type;
-}
-bool is_softmax_family(const std::string& type) {
-  return type == "detr" || type == "yolos" || type == "tabletransformer";
-}
-bool is_sigmoid_family(const std::string& type) {
-  for (const char* known : {"rtdetr", "dfine", "deim", "rfdetr", "lwdetr", "deformabledetr",
-                            "conditionaldetr", "dabdetr", "deta", "groundingdino"})
-    if (type.rfind(known, 0) == 0) return true;
-  return false;
-}
-
 struct QueryHead {
   ModelFacts facts;
   Queries queries;
   bool softmax = false;
+  // Nothing states the squashing: the first inference that tells decides (first: softmax).
+  bool is_open = false;
+  Decided squashing;
+
+  // In a softmax no-object, the last class, leads most queries; where each class has a sigmoid, most
+  // queries have no positive number.
+  Decided::Kind squashing_seen(const Floats& logits) const {
+    if (queries.count < 50 || queries.classes < 2) return Decided::open;
+    size_t last_leads = 0, none_positive = 0;
+    std::vector<float> buffer;
+    for (size_t i = 0; i < queries.count; ++i) {
+      const float* row = logits.run(i * queries.classes, queries.classes, buffer);
+      const auto lead = static_cast<size_t>(std::max_element(row, row + queries.classes) - row);
+      none_positive += row[lead] < 0;
+      last_leads += row[lead] > 0 && lead + 1 == queries.classes;
+    }
+    return last_leads * 4 > queries.count * 3      ? Decided::first
+           : none_positive * 4 > queries.count * 3 ? Decided::second
+                                                   : Decided::open;
+  }
 
   // The best class of a query and its probability.
-  std::pair<size_t, float> best(const float* logits) const {
-    const size_t classes = softmax ? queries.classes - 1 : queries.classes;
+  std::pair<size_t, float> best(const float* logits, bool by_softmax) const {
+    const size_t classes = by_softmax ? queries.classes - 1 : queries.classes;
     size_t label = 0;
     for (size_t k = 1; k < classes; ++k)
       if (logits[k] > logits[label]) label = k;
-    if (!softmax) return {label, sigmoid(logits[label])};
+    if (!by_softmax) return {label, sigmoid(logits[label])};
     const float top = std::max(logits[label], logits[classes]);
     float sum = 0;
     for (size_t k = 0; k <= classes; ++k) sum += std::exp(logits[k] - top);
@@ -101,8 +154,12 @@ struct QueryHead {
     std::vector<float> buffer, box_buffer;
     size_t likely = 0;
     float reach = 0;
+    const Decided::Kind usual = softmax ? Decided::first : Decided::second;
+    const bool by_softmax =
+        is_open ? squashing.settle(squashing_seen(logits), usual) == Decided::first : softmax;
     for (size_t i = 0; i < queries.count; ++i) {
-      const auto [label, score] = best(logits.run(i * queries.classes, queries.classes, buffer));
+      const auto [label, score] =
+          best(logits.run(i * queries.classes, queries.classes, buffer), by_softmax);
       const float* box = boxes.run(i * 4, 4, box_buffer);
       for (int k = 0; k < 4; ++k)
         if (std::isfinite(box[k])) reach = std::max(reach, std::fabs(box[k]));
@@ -159,21 +216,22 @@ Squash squash_of(const ModelFacts& facts, const Queries& queries) {
   const std::string kind =
       softmax ? "a softmax with no-object as the last class" : "a sigmoid for each class";
   return {softmax, Fit::likely, std::to_string(columns) + " columns",
-          "nothing says how class scores are to be squashed; " + std::to_string(columns) +
-              " columns are read as " + kind + "; post-process=" + (softmax ? "rtdetr" : "detr") +
-              " reads them as " +
+          "nothing says how class scores are to be squashed; unless their values tell, " +
+              std::to_string(columns) + " columns are read as " + kind +
+              "; post-process=" + (softmax ? "rtdetr" : "detr") + " reads them as " +
               (softmax ? "a sigmoid for each class" : "a softmax with no-object")};
 }
 
 Match match_queries(const ModelFacts& facts, bool softmax) {
   const auto queries = find_queries(facts);
-  if (!queries || queries->classes < 2)
+  if (!queries || (softmax && queries->classes < 2))
     return {Fit::no, "needs logits [1,N,C] and pred_boxes [1,N,4]", {}};
   if (is_open_vocabulary(facts))
     return {Fit::no, "classes are embeddings of texts, which are not known here", {}};
   const Squash squash = squash_of(facts, *queries);
   Match match;
-  match.decode = QueryHead{facts, *queries, softmax};
+  const bool is_open = squash.softmax == softmax && squash.fit == Fit::likely;
+  match.decode = QueryHead{facts, *queries, softmax, is_open, {}};
   match.reason = "logits " + facts.outputs[queries->logits].name + ", boxes " +
                  facts.outputs[queries->boxes].name + "; " + squash.why;
   match.fit = squash.softmax == softmax ? squash.fit : Fit::against;

@@ -57,8 +57,13 @@ Match match_embedding(const ModelFacts& facts) {
   const bool labelled =
       !facts.labels.empty() && facts.labels.size() == vector_size(facts.outputs[found[0]].shape);
   const bool beside = std::any_of(facts.outputs.begin(), facts.outputs.end(), is_answer);
+  // Beside rows or maps a vector is rather what another head was made of.
+  const bool alone =
+      std::none_of(facts.outputs.begin(), facts.outputs.end(), [](const OutputFacts& output) {
+        return embedding_size(output) == 0 && vector_size(output.shape) == 0;
+      });
   match.fit = labelled || beside ? Fit::against
-              : named            ? Fit::certain
+              : named            ? (alone ? Fit::certain : Fit::possible)
               : usual && all     ? Fit::likely
                                  : Fit::against;
   match.reason = "a vector of " + std::to_string(vector_size(facts.outputs[found[0]].shape)) +

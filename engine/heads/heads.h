@@ -8,6 +8,7 @@ namespace clinfer {
 
 Match match_detection_output(const ModelFacts& facts);
 Match match_boxes_scores_labels(const ModelFacts& facts);
+Match match_selected_boxes(const ModelFacts& facts);
 Match match_detr(const ModelFacts& facts);
 Match match_rtdetr(const ModelFacts& facts);
 Match match_detr_rows(const ModelFacts& facts);
@@ -38,6 +39,7 @@ Match match_yolov8_maps(const ModelFacts& facts);
 Match match_nanodet(const ModelFacts& facts);
 Match match_fcos(const ModelFacts& facts);
 Match match_centernet(const ModelFacts& facts);
+Match match_ssd_anchors(const ModelFacts& facts);
 Match match_retinanet(const ModelFacts& facts);
 Match match_efficientdet(const ModelFacts& facts);
 Match match_detectnet(const ModelFacts& facts);

@@ -74,14 +74,33 @@ Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
   return match;
 }
 
+// A vector with as many elements as another output has rows, or as there are labels, is no mesh.
+bool may_be_mesh(const ModelFacts& facts, size_t output) {
+  const size_t elements = vector_size(facts.outputs[output].shape);
+  return facts.labels.size() != elements &&
+         std::none_of(facts.outputs.begin(), facts.outputs.end(), [&](const OutputFacts& other) {
+           const auto table = table_of(other);
+           return table && table->rows == elements && table->columns > 1;
+         });
+}
+
 }  // namespace
 
 Match match_landmarks(const ModelFacts& facts) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const size_t elements = vector_size(facts.outputs[i].shape);
     for (const MeshKind& kind : kMeshes)
-      if (elements == kind.elements && is_float_output(facts.outputs[i]))
-        return mesh(facts, i, kind);
+      if (elements == kind.elements && is_float_output(facts.outputs[i]) && may_be_mesh(facts, i)) {
+        Match match = mesh(facts, i, kind);
+        // MediaPipe's networks give a score besides; a short vector alone may be classes.
+        const bool named = is_called(facts, facts.outputs[i],
+                                     {"landmark", "landmarks", "mesh", "hand", "pose", "iris"});
+        if (facts.outputs.size() == 1 && elements < 1000 && !named) {
+          match.fit = Fit::against;
+          match.reason += ", which nothing says";
+        }
+        return match;
+      }
   }
   // x, y of points as shares of the picture.
   const std::string needs = "needs a vector of coordinates (x, y of each point)";

@@ -243,7 +243,11 @@ Match match_segmentation(const ModelFacts& facts) {
   const bool picture = scores && (layout->channels == 3 || layout->channels == 1) &&
                        layout->rows >= static_cast<size_t>(facts.height);
   const bool labelled = scores && facts.own_labels && facts.labels.size() == layout->channels;
-  if (stated || labelled || is_called(facts, output, {"seg", "segm", "segmentation", "parsing"}))
+  // A file's name says what all outputs together are: of "yolov5-seg" only one is a map.
+  const bool named = has_word(output, {"seg", "segm", "segmentation", "parsing"}) ||
+                     (is_called(facts, output, {"seg", "segm", "segmentation", "parsing"}) &&
+                      others_agree(facts, *layout));
+  if (stated || labelled || named)
     match.fit = Fit::certain;
   else if (!others_agree(facts, *layout) ||
            is_called(facts, output, {"flow", "feature", "features", "embedding", "embeddings"}))

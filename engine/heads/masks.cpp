@@ -38,18 +38,20 @@ std::shared_ptr<ObjectMask> grid_over(Span x, Span y, size_t columns, size_t row
 }  // namespace
 
 std::optional<Prototypes> find_prototypes(const ModelFacts& facts) {
-  const auto is_scale = [&](int64_t rows, int64_t columns) {
-    for (const int64_t step : {2, 4, 8})
-      if (rows == (facts.height + step - 1) / step && columns == (facts.width + step - 1) / step)
-        return true;
-    return false;
+  const auto has_step = [&](int64_t step, int64_t rows, int64_t columns) {
+    return rows == (facts.height + step - 1) / step && columns == (facts.width + step - 1) / step;
+  };
+  // A quarter of the input's side is the rule; other sizes are mostly feature maps.
+  const auto is_scale = [&](int64_t rows, int64_t columns, int64_t channels) {
+    if (channels < 8 || channels > 256) return false;
+    return has_step(4, rows, columns) ||
+           (channels == 32 && (has_step(2, rows, columns) || has_step(8, rows, columns)));
   };
   std::optional<Prototypes> found;
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const Shape& s = facts.outputs[i].shape;
     if (s.size() != 4 || s[0] != 1 || !is_float_output(facts.outputs[i])) continue;
-    const bool first = s[1] >= 8 && s[1] <= 256 && is_scale(s[2], s[3]);
-    const bool last = s[3] >= 8 && s[3] <= 256 && is_scale(s[1], s[2]);
+    const bool first = is_scale(s[2], s[3], s[1]), last = is_scale(s[1], s[2], s[3]);
     if (!first && !last) continue;
     if (found) return std::nullopt;  // which of them?
     const auto size = [&](size_t d) { return static_cast<size_t>(s[d]); };

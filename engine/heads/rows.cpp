@@ -342,10 +342,13 @@ Match match_sevens(const ModelFacts& facts, bool class_first) {
   match.decode = RowsOfSeven{facts, *rows, {}, {}};
   match.reason =
       class_first ? "rows of image, corners, class, score" : "rows of image, corners, score, class";
-  match.fit = output.op == "DetectionOutput" || output.shape.size() > 3 ? Fit::against
-              : nas == class_first                                      ? Fit::against
-              : output.shape.size() == 2 || nas                         ? Fit::certain
-                                                                        : Fit::possible;
+  // A row for each cell is a head before its suppression.
+  const auto n = static_cast<int64_t>(rows->rows);
+  const bool cells = n > 400 && (grid_levels(facts, n, 1) || grid_levels(facts, n, 3));
+  match.fit = output.op == "DetectionOutput" || output.shape.size() > 3 || cells ? Fit::against
+              : nas == class_first                                               ? Fit::against
+              : output.shape.size() == 2 || nas                                  ? Fit::certain
+                                                                                 : Fit::possible;
   if (lower(info(facts, "task")) == "obb") match.fit = Fit::against;
   match.picture = yolo_picture(class_first ? "YOLOv7 with its suppression" : "YOLO-NAS");
   return match;

@@ -89,7 +89,7 @@ std::optional<Triple> find_triple(const ModelFacts& facts) {
       if (size == triple.rows && (triple.rows != 1 || !is_count_name(output))) vectors.push_back(i);
       const Shape points = squeeze_front(output.shape);
       if (points.size() == 3 && static_cast<size_t>(points[0]) == triple.rows && points[2] == 3 &&
-          name_has(output, {"keypoint", "joint", "pose"}))
+          (points[1] == 17 || name_has(output, {"keypoint", "joint", "pose"})))
         triple.points = i;
       if (points.size() == 2 && static_cast<size_t>(points[0]) == triple.rows &&
           name_has(output, {"keypoints_score"}))
@@ -190,7 +190,9 @@ Origin origin_of(const ModelFacts& facts, const Triple& triple) {
   if (name_has(boxes, {"detection_boxes"}))
     return float_labels ? Origin::tensorflow : Origin::nvidia;
   const bool nms_plugin = name_has(boxes, {"nms"});  // TensorRT's: x before y
-  if (float_labels && triple.named == 0 && triple.count && boxes.shape.size() == 3 && !nms_plugin)
+  // Its count is a float as well; TensorRT's is an integer.
+  if (float_labels && triple.named == 0 && triple.count &&
+      is_float(facts.outputs[*triple.count].type) && !nms_plugin)
     return Origin::lite;
   if (name_has(boxes, {"pred_boxes"}) && triple.count) return Origin::nas;
   if (triple.by_type && boxes.shape.size() == 2 && labels.shape.size() == 1 && !triple.count)
@@ -235,6 +237,10 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
       head.y_first = true;
       match.fit = std::max(match.fit, triple->count ? Fit::likely : Fit::possible);
       match.reason += "; TensorFlow Lite's: y before x";
+      if (triple->named == 0)
+        match.assumptions.push_back(
+            "no name says in which order the boxes " + facts.outputs[triple->boxes].name +
+            " have their sides; they are read as y, x, y, x, as TensorFlow Lite writes them");
       match.picture = PictureDefaults{"TensorFlow Lite's detectors",
                                       ResizeMode::stretch,
                                       0,
@@ -251,6 +257,10 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
       match.picture = yolo_picture("YOLO-NAS");
       break;
     case Origin::other:
+      if (triple->named == 0)
+        match.assumptions.push_back("no name says in which order the boxes " +
+                                    facts.outputs[triple->boxes].name +
+                                    " have their sides; they are read as x, y, x, y");
       break;
   }
   if (triple->masks) match.reason += ", masks " + facts.outputs[triple->masks->output].name;

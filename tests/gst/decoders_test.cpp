@@ -503,7 +503,7 @@ TEST(Choice, RowsOfFiveOrFourNeedALabelCount) {
   const HeadChoice guess = choose_head(facts, "auto");
   EXPECT_TRUE(guess.attach_tensors);
   ASSERT_FALSE(guess.warnings.empty());
-  EXPECT_NE(guess.warnings[0].find("yolov8, yolox"), std::string::npos) << guess.warnings[0];
+  EXPECT_NE(guess.warnings[0].find("yolox, yolov8"), std::string::npos) << guess.warnings[0];
   facts.labels.assign(7, "x");
   EXPECT_EQ(choose_head(facts, "auto").name, "yolox");
   EXPECT_TRUE(choose_head(facts, "auto").warnings.empty());

@@ -5,7 +5,8 @@
 
 Each family has a folder DIR/NAME with NAME.xml and .bin, the files that exporters leave beside it, and truth.json: {"frame": [w, h],
 "properties": what clinfer is to be told, "objects": [{"label_id", "confidence", "box": shares of the frame, "keypoints", "landmarks",
-"mask"}], "labels": [...]}. Boxes are encoded by the formulas that each family's authors publish, written apart from the decoders.
+"mask", "corners" of a turned box}], "labels": [...]}, and for maps, text, vectors and several classes "classes_at", "map", "text",
+"embedding", "attributes", "labels_named" and "labels_absent". Boxes are encoded by the formulas that each family's authors publish, written apart from the decoders.
 """
 import argparse
 import json
@@ -14,6 +15,7 @@ import math
 import numpy as np
 
 from families_more import more_families
+from families_tasks import task_families
 from ir import write_constants
 
 F = np.float32
@@ -68,12 +70,12 @@ class Writer:
     def __init__(self, out, name):
         self.folder, self.name = f"{out}/{name}", name
 
-    def __call__(self, scene, shape, outputs, objects, dtype=F, inputs=(), info=None, files=None, properties="", labels=None, input_name="images"):
+    def __call__(self, scene, shape, outputs, objects, dtype=F, inputs=(), info=None, files=None, properties="", labels=None, input_name="images", truth_more=None):
         write_constants(self.folder, self.name, (input_name, shape, dtype), outputs, inputs, info)
         for file, text in (files or {}).items():
             with open(f"{self.folder}/{file}", "w", encoding="utf-8") as handle:
                 handle.write(text)
-        truth = {"frame": [int(v) for v in scene.frame], "properties": properties, "objects": objects}
+        truth = {"frame": [int(v) for v in scene.frame], "properties": properties.format(folder=self.folder), "objects": objects, **(truth_more or {})}
         if labels:
             truth["labels"] = labels
         with open(f"{self.folder}/truth.json", "w", encoding="utf-8") as handle:
@@ -528,6 +530,40 @@ def infer_cfg():
             + "".join(f"- class{i}\n" for i in range(80)))
 
 
+# ---- the same outputs as other exporters leave them
+
+def varied(make, change):
+    """A family with `change` made to its list of outputs."""
+    def write_varied(rng, write):
+        make(rng, lambda scene, shape, outputs, *rest, **more: write(scene, shape, change(outputs), *rest, **more))
+    return write_varied
+
+
+def numbered(outputs):
+    return [(str(100 + 7 * i), value) for i, (_, value) in enumerate(outputs)]
+
+
+def without_batch(outputs):
+    return [(name, value[0] if value.ndim > 1 else value) for name, value in outputs]
+
+
+def with_features(outputs):
+    return [*outputs, ("feature_vector", np.linspace(-1, 1, 512, dtype=F)[None])]
+
+
+def with_map(outputs):
+    return [("p3", np.zeros((1, 64, 40, 40), F)), *outputs]
+
+
+def variants(families):
+    changes = {"numbers": numbered, "without-batch": without_batch, "with-features": with_features, "with-map": with_map}
+    wanted = {"numbers": ("batchednms", "batchednms-tao", "keypoint-rcnn", "yolos", "rf-detr-seg", "tflite"),
+              "without-batch": ("yolov5", "yolov5-seg", "yolov5-half", "yolov8-shares", "tflite-renamed", "deim", "yolov4", "centernet", "yolov5-convolutions"),
+              "with-features": ("yolov5", "yolov8-shares", "yolov10", "yolov5-convolutions", "nanodet", "centerface", "blazeface", "movenet-multipose"),
+              "with-map": ("yolov5-seg", "yolov6", "yolov8-transposed", "ultraface-raw", "nanodet", "yunet")}
+    return {f"{name}-{kind}": varied(families[name], changes[kind]) for kind, names in wanted.items() for name in names}
+
+
 FAMILIES = {
     "yolov5": yolo_rows,
     "yolov5-shares": lambda r, w: yolo_rows(r, w, shares=True),
@@ -573,8 +609,13 @@ FAMILIES = {
     "blazeface": lambda r, w: blaze(r, w, 128, ((8, 2), (16, 6)), 6), "palms": lambda r, w: blaze(r, w, 192, ((8, 2), (16, 6)), 7),
     "yunet": lambda r, w: yunet(r, w, False), "yunet-2022": lambda r, w: yunet(r, w, True),
     "classes-huggingface": lambda r, w: classes(r, w, "huggingface"), "classes-multilabel": lambda r, w: classes(r, w, "multilabel"),
-    **more_families(Scene, metadata),
+    "yolov6-20-classes": lambda r, w: yolo_rows(r, w, per_cell=1, names=("outputs",), classes=20),
+    "yolox-20-classes": lambda r, w: yolo_rows(r, w, per_cell=1, raw=True, fit="stretch", classes=20),
+    "detr-20-classes": lambda r, w: queries(r, w, ("pred_boxes", "logits"), 21, softmax=True),
+    "rtdetr-one-class": lambda r, w: queries(r, w, ("pred_boxes", "logits"), 1),
+    **more_families(Scene, metadata), **task_families(Scene, metadata),
 }
+FAMILIES.update(variants(FAMILIES))
 
 
 def main():

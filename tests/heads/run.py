@@ -9,6 +9,7 @@ Python that has it. --onnx makes ONNX files of them (as_onnx.py), which needs op
 """
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -57,6 +58,47 @@ def mask_overlap(mask, rectangle, width, height):
     return len(covered & inside) / max(len(covered | inside), 1)
 
 
+def compare_turned(box, right, frame):
+    """What is wrong with the corners of a turned box, in any order, or ''."""
+    if box is None:
+        return "no turned box"
+    w, h, c, s = box["width"] / 2, box["height"] / 2, math.cos(box["rotation"]), math.sin(box["rotation"])
+    ours = [((box["x_center"] + a * w * c - b * h * s) / frame[0], (box["y_center"] + a * w * s + b * h * c) / frame[1]) for a in (-1, 1) for b in (-1, 1)]
+    far = max(min(math.dist(corner, other) for other in ours) for corner in right)
+    return f"turned box: a corner is {far:.3f} away" if far > .02 else ""
+
+
+def compare_others(line, truth):
+    """What is wrong with maps, texts, vectors and classes of the whole frame, or ''."""
+    answers = [(key, value) for item in line["objects"] if "detection" not in item for key, value in item.items() if isinstance(value, dict)]
+    width, height = truth["frame"]
+    for x, y, label in truth.get("classes_at", []):
+        found = [part["label_id"] for part in line.get("segmentation", {}).get("classes", [])
+                 if int(x * width) * height + int(y * height) in pixels_of({"counts": part["counts"], "size": [height, width]})]
+        if found != [label]:
+            return f"class {found} at {x:.2f} {y:.2f}, right is {label}"
+    if "map" in truth:
+        right = truth["map"]
+        ours = next((m for m in line.get("maps", []) if m["kind"] == right["kind"]), None)
+        if ours is None or any(abs(ours[k] - right[k]) > .01 * max(abs(right[k]), 1) for k in ("minimum", "maximum")):
+            return f"map {ours}, right is {right}"
+    if "text" in truth:
+        texts = [value["label"] for key, value in answers if key == "text"]
+        if texts != [truth["text"]]:
+            return f"text {texts}, right is {truth['text']}"
+    if "embedding" in truth:
+        vectors = [value["data"] for key, value in answers if key == "embedding"]
+        if len(vectors) != 1 or len(vectors[0]) != len(truth["embedding"]) or farthest(vectors[0], truth["embedding"]) > .01:
+            return f"{len(vectors)} vectors, or other numbers"
+    for name, (label, confidence) in truth.get("attributes", {}).items():
+        ours = dict(answers).get(name)
+        if ours is None or ours["label_id"] != label or abs(ours["confidence"] - confidence) > .01:
+            return f"{name}: {ours}, right is {label} at {confidence}"
+    named = {value.get("label") for _, value in answers}
+    missing, too_many = set(truth.get("labels_named", [])) - named, set(truth.get("labels_absent", [])) & named
+    return f"labels {sorted(map(str, named))}, right are {truth['labels_named']}" if missing or too_many else ""
+
+
 def compare_object(ours, right, frame):
     """What is wrong with an object, or ''."""
     if farthest(box_of(ours), right["box"]) > .01:
@@ -74,6 +116,8 @@ def compare_object(ours, right, frame):
                 return f"{kind}: {point}, right is {x:.3f} {y:.3f}"
             if confidence and abs(point["confidence"] - confidence[0]) > .01:
                 return f"{kind}: confidence {point['confidence']}, right is {confidence[0]:.3f}"
+    if "corners" in right and (why := compare_turned(ours["detection"].get("oriented_box"), right["corners"], frame)):
+        return why
     if ("mask" in right) != ("mask" in ours):
         return "no mask" if "mask" in right else "a mask where there is none"
     if "mask" in right:
@@ -99,7 +143,7 @@ def compare(line, truth):
         best = max(answers, key=lambda answer: answer["confidence"], default=None)
         if best is None or best["label_id"] != right["label_id"] or abs(best["confidence"] - right["confidence"]) > .01:
             return f"class {best}, right is {right}"
-    return ""
+    return compare_others(line, truth)
 
 
 def python_with_numpy():

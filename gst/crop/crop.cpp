@@ -63,16 +63,17 @@ const std::vector<Property<CropSettings>>& properties() {
   using S = CropSettings;
   static const std::vector<Property<S>> rows = {
       text<&S::object_class>("object-class", "Object class",
-                             "Labels of the regions to give, comma separated (empty: all)",
+                             "Labels of the regions to output, comma separated (empty: all)",
                              kPlaying),
       number<&S::width>("width", "Width", "Scale regions to this width (0: as they are)", 0, 32768,
                         kPlaying),
       number<&S::height>("height", "Height", "Scale regions to this height (0: as they are)", 0,
                          32768, kPlaying),
-      number<&S::margin>("margin", "Margin",
-                         "Give so much more on each side, as a share of the region's size, where "
-                         "the picture has it",
-                         0, 10, kControllable)};
+      number<&S::margin>(
+          "margin", "Margin",
+          "Extra space on each side, as a share of the region's size, up to the edge "
+          "of the picture",
+          0, 10, kControllable)};
   return rows;
 }
 
@@ -215,7 +216,7 @@ static void gst_clcrop_class_init(GstClcropClass* klass) {
   Class::set_up(
       klass,
       {"Region cropper", "Filter/Effect/Video",
-       "Gives the regions of each frame as buffers of their own, at full resolution or scaled",
+       "Outputs the regions of each frame as buffers of their own, at full resolution or scaled",
        CLINFER_DOCS "crops.md", kCaps, kCaps});
 }
 

@@ -125,9 +125,9 @@ void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer) {
     if (rows < 1 || columns < 1 || stride < row_bytes || start < 0 ||
         end > static_cast<int64_t>(map.size)) {
       throw Error{ErrorCode::bad_argument,
-                  "a " + size_text(mapped.info) + " frame with stride " + std::to_string(stride) +
-                      " in plane " + std::to_string(plane) + " does not fit its memory of " +
-                      std::to_string(map.size) + " bytes"};
+                  "a frame of " + size_text(mapped.info) + " with stride " +
+                      std::to_string(stride) + " in plane " + std::to_string(plane) +
+                      " does not fit its memory of " + std::to_string(map.size) + " bytes"};
     }
   }
 }

@@ -62,11 +62,11 @@ const std::vector<Property<DrawingStyle>>& properties() {
   using S = DrawingStyle;
   static const std::vector<Property<S>> rows = {
       number<&S::line_width>("line-width", "Line width",
-                             "Width of lines in pixels (0: by the height of the frame)", 0, 1000,
-                             kControllable),
+                             "Width of lines in pixels (0: chosen by the height of the frame)", 0,
+                             1000, kControllable),
       number<&S::font_size>("font-size", "Font size",
-                            "Size of the text in pixels (0: by the height of the frame)", 0, 1000,
-                            kControllable),
+                            "Size of the text in pixels (0: chosen by the height of the frame)", 0,
+                            1000, kControllable),
       flag<&S::show_boxes>("show-boxes", "Show boxes", "Draw a box around each object",
                            kControllable),
       flag<&S::show_labels>("show-labels", "Show labels", "Write the label beside each box",
@@ -84,25 +84,27 @@ const std::vector<Property<DrawingStyle>>& properties() {
       flag<&S::show_zones>("show-zones", "Show zones",
                            "Draw the lines and zones of clzones with their counts", kControllable),
       clinfer::choice<&S::color_by>(
-          "color-by", "Colour by", "What has a colour of its own", "GstCloverlayColorBy",
+          "color-by", "Colour by", "Whether each label or each track has a colour of its own",
+          "GstCloverlayColorBy",
           {{ColorBy::label, "Each label", "label"},
            {ColorBy::track, "Each track; objects without one go by their label", "track"}},
           kPlaying),
       number<&S::trail_length>("trail-length", "Trail length",
-                               "Draw where tracks were on this many frames (0: no trails)", 0,
-                               10000, kControllable),
-      clinfer::choice<&S::privacy>("privacy", "Privacy",
-                                   "What to do with what is in the boxes. On frames that were not "
-                                   "inferred it is for where the boxes were and around that, or "
-                                   "for the whole picture if that is not known or a second ago",
-                                   "GstCloverlayPrivacy",
-                                   {{Privacy::none, "Nothing", "none"},
-                                    {Privacy::blur, "Blur it", "blur"},
-                                    {Privacy::fill, "Fill it with black", "fill"}},
-                                   kPlaying),
+                               "Draw the places of tracks on this many past frames (0: no trails)",
+                               0, 10000, kControllable),
+      clinfer::choice<&S::privacy>(
+          "privacy", "Privacy",
+          "How to hide the content of the boxes. On frames without inference, "
+          "the last boxes and their surroundings are hidden, or the whole "
+          "picture if they are unknown or a second old",
+          "GstCloverlayPrivacy",
+          {{Privacy::none, "Hide nothing", "none"},
+           {Privacy::blur, "Blur", "blur"},
+           {Privacy::fill, "Fill with black", "fill"}},
+          kPlaying),
       clinfer::text<&S::privacy_labels>(
           "privacy-labels", "Privacy labels",
-          "Labels whose boxes privacy is for, comma separated (empty: all)", kPlaying)};
+          "Labels of the objects to hide, comma separated (empty: all)", kPlaying)};
   return rows;
 }
 

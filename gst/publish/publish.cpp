@@ -121,57 +121,61 @@ Property<PublishSettings> file_path_row() {
 const std::vector<Property<PublishSettings>>& properties() {
   using S = PublishSettings;
   static const std::vector<Property<S>> rows = {
-      clinfer::choice<&S::method>("method", "Method", "Where the results go", "GstClpublishMethod",
+      clinfer::choice<&S::method>("method", "Method", "Destination of the results",
+                                  "GstClpublishMethod",
                                   {{Method::file, "JSON lines to a file", "file"},
                                    {Method::mqtt, kMqtt, "mqtt"},
                                    {Method::kafka, kKafka, "kafka"},
                                    {Method::redis, kRedis, "redis"}}),
-      clinfer::text<&S::address>("address", "Address",
-                                 "Of the broker: HOST, HOST:PORT or SCHEME://HOST:PORT (mqtt, "
-                                 "mqtts, redis, rediss, kafka, ssl); of "
-                                 "Kafka several, comma separated"),
+      clinfer::text<&S::address>(
+          "address", "Address",
+          "Address of the broker: HOST, HOST:PORT or SCHEME://HOST:PORT (mqtt, "
+          "mqtts, redis, rediss, kafka, ssl); for Kafka also several, comma "
+          "separated"),
       clinfer::text<&S::topic>("topic", "Topic",
                                "Topic of MQTT or Kafka, stream of Redis; {source} in it stands for "
                                "the property source"),
       clinfer::text<&S::credentials_file>(
           "credentials-file", "Credentials file",
           "File with lines username=NAME and password=SECRET for the broker"),
-      clinfer::text<&S::ca_file>("ca-file", "CA file",
-                                 "Certificates (PEM) that the broker's is checked with; set, the "
-                                 "connection is encrypted"),
+      clinfer::text<&S::ca_file>(
+          "ca-file", "CA file",
+          "CA certificates (PEM) that verify the broker; if set, the connection "
+          "is encrypted"),
       clinfer::text<&S::cert_file>("cert-file", "Certificate file",
-                                   "Certificate (PEM) that the broker checks"),
+                                   "Client certificate (PEM), for brokers that verify clients"),
       clinfer::text<&S::key_file>("key-file", "Key file", "Private key (PEM) of cert-file"),
       clinfer::number<&S::queue_size>("queue-size", "Queue size",
-                                      "Messages that are kept while the broker is away", 1,
+                                      "Most messages that are kept while the broker is away", 1,
                                       G_MAXUINT),
       clinfer::text<&S::queue_dir>(
           "queue-dir", "Queue folder",
           "Folder where queued messages are kept, so that they outlive the process (unset: in "
           "memory only)"),
       clinfer::choice<&S::queue_policy>(
-          "queue-policy", "Queue policy", "What a full queue does", "GstClpublishQueuePolicy",
+          "queue-policy", "Queue policy", "What happens when the queue is full",
+          "GstClpublishQueuePolicy",
           {{clinfer::QueuePolicy::block, "Frames wait until there is room", "block"},
            {clinfer::QueuePolicy::drop_oldest, "The oldest message is dropped, and counted",
             "drop-oldest"}}),
       file_path_row(),
-      clinfer::flag<&S::append>("append", "Append", "Keep what is in the file"),
+      clinfer::flag<&S::append>("append", "Append", "Append to the file instead of emptying it"),
       clinfer::number<&S::rotate_size>(
           "rotate-size", "Rotate by size",
-          "Set the file aside as FILE.DATE-TIME before it grows beyond this many MiB (0: never)", 0,
+          "Rename the file to FILE.DATE-TIME before it grows beyond this many MiB (0: never)", 0,
           G_MAXUINT),
       clinfer::number<&S::rotate_interval>(
           "rotate-interval", "Rotate by time",
-          "Set the file aside as FILE.DATE-TIME after this many seconds (0: never)", 0, G_MAXUINT),
+          "Rename the file to FILE.DATE-TIME after this many seconds (0: never)", 0, G_MAXUINT),
       clinfer::number<&S::flush_interval>(
           "flush-interval", "Flush interval",
           "Lines may wait this many milliseconds to be written together (0: each at once)", 0,
           G_MAXUINT),
       clinfer::flag<&S::add_tensor_data>("add-tensor-data", "Add tensor data",
-                                         "Write the values of tensors and maps, too"),
-      clinfer::text<&S::source>("source", "Source", "Written to each line as \"source\""),
+                                         "Also write the values of tensors and maps"),
+      clinfer::text<&S::source>("source", "Source", "Value of \"source\" in each line"),
       clinfer::text<&S::tags>("tags", "Tags",
-                              "JSON that is written to each line as \"tags\": '{\"site\": 7}'")};
+                              "JSON value of \"tags\" in each line, such as '{\"site\": 7}'")};
   return rows;
 }
 
@@ -467,7 +471,7 @@ static void gst_clpublish_class_init(GstClpublishClass* klass) {
        "Redis)",
        CLINFER_DOCS "metadata.md"},
       "Frames; with a broker also messages sent (confirmed), queued and "
-      "dropped, losses of the connection, and whether it is there now");
+      "dropped, losses of the connection, and whether it is connected");
   element->change_state = change_state;
   transform->sink_event = sink_event;
   transform->start = start;

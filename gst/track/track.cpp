@@ -64,8 +64,8 @@ const std::vector<Property<TrackSettings>>& properties() {
                             G_MAXUINT, kControllable),
       number<&S::appearance_threshold>(
           "appearance-threshold", "Appearance threshold",
-          "Least cosine of two embeddings of one object, where a re-identification network ran on "
-          "the objects before (0: embeddings are not used)",
+          "Least cosine of two embeddings of one object, if a re-identification network ran on the "
+          "objects before (0: embeddings are not used)",
           0, 1, kControllable),
       flag<&S::per_class>("per-class", "Per class",
                           "An object keeps its label; false: objects whose label changes from "
@@ -75,9 +75,10 @@ const std::vector<Property<TrackSettings>>& properties() {
                         "Add the expected boxes of tracked objects on frames without inference "
                         "(inference-interval, overload-policy)",
                         kControllable),
-      number<&S::max_objects>("max-objects", "Most objects",
-                              "Of more objects of a kind on a frame, the surest are tracked", 1,
-                              10000, kControllable),
+      number<&S::max_objects>(
+          "max-objects", "Most objects",
+          "Most objects of a kind to track on a frame: those with the highest confidence", 1, 10000,
+          kControllable),
       text<&S::object_class>("object-class", "Object class",
                              "Labels of the objects to track, comma separated (empty: all)",
                              kPlaying)};

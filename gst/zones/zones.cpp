@@ -74,23 +74,23 @@ const std::vector<Property<ZonesSettings>>& properties() {
       text<&S::zones_file>("zones-file", "Zones file",
                            "JSON file of lines and zones: {\"lines\": [{\"name\": \"door\", "
                            "\"points\": [[0.1, 0.5], [0.9, 0.5]]}], \"zones\": [...]}"),
-      clinfer::choice<&S::anchor>("anchor", "Anchor", "Which point of an object counts",
+      clinfer::choice<&S::anchor>("anchor", "Anchor", "The point of an object that counts",
                                   "GstClzonesAnchor",
                                   {{Anchor::bottom, "The middle of its lower edge", "bottom"},
                                    {Anchor::center, "Its centre", "center"}},
                                   kPlaying),
       number<&S::margin>(
           "margin", "Margin",
-          "An object nearer to a line than this share of its size is on neither side "
-          "of it, so that one that stands on the line is not counted again and again",
+          "Objects nearer to a line than this share of their size are on neither side, so "
+          "that one that stands on the line is not counted again and again",
           0, 10, kPlaying),
       number<&S::dwell_time>("dwell-time", "Dwell time",
-                             "Milliseconds in a zone after which there is an event, once a visit "
+                             "Milliseconds in a zone after which an event is posted, once a visit "
                              "(0: never)",
                              0, G_MAXUINT, kPlaying),
       number<&S::lost_time>("lost-time", "Lost time",
-                            "Milliseconds after which an object that is not seen has left its "
-                            "zones; not less than that of cltrack",
+                            "Milliseconds after which an object that is not seen counts as having "
+                            "left its zones; at least lost-time of cltrack",
                             0, G_MAXUINT, kPlaying),
       text<&S::object_class>("object-class", "Object class",
                              "Labels of the objects to count, comma separated (empty: all)",
@@ -287,11 +287,11 @@ static void gst_clzones_class_init(GstClzonesClass* klass) {
   Class::set_up(
       klass,
       {"Zone counter", "Filter/Analyzer/Video",
-       "Counts tracked objects that cross lines and visit zones, and says so on the bus and in the "
-       "results",
+       "Counts tracked objects that cross lines and visit zones, and reports it on the bus and in "
+       "the results",
        CLINFER_DOCS "tracking.md"},
-      "By name: of a line the objects that came in and out, of a zone those "
-      "inside now and those that entered and left");
+      "By name: for a line the objects that came in and out, for a zone those inside now and those "
+      "that entered and left");
   clinfer::write_metadata_only(transform);
   transform->start = start;
   transform->stop = stop;

@@ -191,6 +191,11 @@ TEST(Dmabuf, FailsOnceWhenTheDeviceFails) {
 
 // A meta may describe planes beyond the memory: the device must not read there.
 TEST(Dmabuf, RefusesMetasThatLie) {
+  const char* const refusals[] = {
+      "does not hold a frame of NV12 320x240",
+      "with stride 2147483647 in plane 0 does not fit its memory",
+      "has a GstVideoMeta of NV12 320x4294967295",
+  };
   for (const int lie : {0, 1, 2}) {
     const auto tell = [&](GstElement* pipeline) {
       GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline), "net");
@@ -217,7 +222,7 @@ TEST(Dmabuf, RefusesMetasThatLie) {
     };
     const Played played =
         play(source(320, 240, "", 2) + " ! dmabuftestupload" + net() + kSink, tell);
-    EXPECT_NE(played.error, "") << lie;
+    EXPECT_NE(played.error.find(refusals[lie]), std::string::npos) << played.error;
     EXPECT_EQ(played.zero_copy, 0u) << lie;
   }
 }

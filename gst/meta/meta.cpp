@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "engine/heads/labels.h"
@@ -152,6 +151,7 @@ Rect visible_in(GstBuffer* buffer, int width, int height) {
 std::optional<Record> visible_record(GstBuffer* buffer, const Rect& visible) {
   std::optional<Record> record = read_record(buffer);
   if (!record || gst_buffer_get_video_crop_meta(buffer) == nullptr) return record;
+  record->source = nullptr;
   const Affine affine = between(record->picture, visible);
   for (RecordedRegion& region : record->regions)
     if (!move_region(region.view, affine, visible.width, visible.height)) region.view.box = {};
@@ -184,13 +184,14 @@ struct Found {
   RegionView view;
   GstVideoRegionOfInterestMeta* roi = nullptr;  // null: in GstAnalytics only
   bool recorded = false;
+  bool moved = false;  // since it was recorded
 };
 
 // A region of interest together with what the record says of it.
 Found found_with(GstVideoRegionOfInterestMeta* roi, const std::optional<Record>& record,
                  const Rect& visible, bool cropped) {
-  Found found{view_of(roi, visible.width, visible.height), roi, false};
-  const std::set<std::string>* known = nullptr;
+  Found found{view_of(roi, visible.width, visible.height), roi};
+  const Names* known = nullptr;
   if (record && roi->id != 0) {
     for (const RecordedRegion& region : record->regions) {
       if (region.view.id != roi->id || region.view.roi_type != found.view.roi_type) continue;
@@ -203,13 +204,16 @@ Found found_with(GstVideoRegionOfInterestMeta* roi, const std::optional<Record>&
         found.view.x = rectangle.x, found.view.y = rectangle.y;
         found.view.width = rectangle.width, found.view.height = rectangle.height;
         found.view.box = rectangle.box;
+        found.moved = true;
       }
       break;
     }
   }
   for (const GList* item = roi->params; item != nullptr; item = item->next) {
     const auto* parameter = static_cast<const GstStructure*>(item->data);
-    if (known == nullptr || known->count(gst_structure_get_name(parameter)) == 0)
+    if (known == nullptr ||
+        std::find(known->begin(), known->end(),
+                  std::string_view(gst_structure_get_name(parameter))) == known->end())
       read_parameter(parameter, found.view);
   }
   if (!found.view.has_detection) found.view.label = found.view.roi_type;
@@ -250,7 +254,7 @@ std::vector<Found> find_regions(GstBuffer* buffer, const std::optional<Record>& 
       });
     if (same == regions) {
       object.id = ++last_id;
-      list.push_back({std::move(object), nullptr, false});
+      list.push_back({std::move(object)});
       continue;
     }
     taken[same] = true;
@@ -307,18 +311,20 @@ GstVideoRegionOfInterestMeta* add_roi(GstBuffer* buffer, const RegionView& view)
 class Attachment {
  public:
   Attachment(GstBuffer* buffer, const Rect& visible)
-      : buffer_(buffer),
-        visible_(visible),
-        old_(visible_record(buffer, visible)),
-        record_(old_.value_or(Record{})),
-        ids_(buffer, old_) {
-    record_.picture = visible;
+      : buffer_(buffer), visible_(visible), record_(visible_record(buffer, visible)) {}
+
+  // The regions, which add() then need not find once more.
+  const std::vector<Found>& find() {
+    if (!found_) found_ = find_regions(buffer_, record_, visible_);
+    return *found_;
   }
+  const std::optional<Record>& record() const { return record_; }
 
   void add(const FrameResult& result, const std::vector<std::string>& labels) {
     if (std::any_of(result.parts.begin(), result.parts.end(),
                     [](const PartResult& part) { return part.region.has_value(); }))
-      found_ = find_regions(buffer_, old_, visible_);
+      find();
+    begin();
     ResultView whole;
     whole.outcome = result.outcome;
     whole.model = result.model;
@@ -331,72 +337,92 @@ class Attachment {
         add_objects(part, affine, 0, result.model, labels);
         add_analytics_answers(buffer_, nullptr, answers, width(), height());
         append(whole, answers);
-      } else if (*part.region < found_.size()) {
-        Found& found = found_[*part.region];
+      } else if (*part.region < found_->size()) {
+        Found& found = (*found_)[*part.region];
         append(found.view, answers);
-        write(found);
+        write(found, Stored::no);
         add_analytics_answers(buffer_, &found.view, answers, width(), height());
         add_objects(part, affine, found.view.id, result.model, labels);
       }  // else the copy of the buffer lost it
     }
-    record_.results.push_back(std::move(whole));
-    write_record(buffer_, record_);
+    record_->results.push_back(std::move(whole));
+    write_record(buffer_, *record_);
   }
 
   void add(const std::vector<TrackedObject>& objects) {
-    found_ = find_regions(buffer_, old_, visible_);
+    find();
+    begin();
     for (const TrackedObject& object : objects) {
-      RegionView view;
       if (!object.region) {
-        view = object.expected;
+        RegionView view = object.expected;
         if (!move_region(view, {}, width(), height())) continue;
         view.predicted = true;
         view.track_id = object.id;
         add_object(view);
-      } else if (*object.region < found_.size()) {
-        Found& found = found_[*object.region];
+        add_track(view, object);
+      } else if (*object.region < found_->size()) {
+        Found& found = (*found_)[*object.region];
         found.view.track_id = object.id;
-        write(found);
-        view = found.view;
-      } else {
-        continue;
+        write(found, Stored::but_for_new);
+        add_track(found.view, object);
       }
-      add_analytics_track(buffer_, view, object.id, object.first_seen, object.now, width(),
-                          height());
     }
-    write_record(buffer_, record_);
+    write_record(buffer_, *record_);
   }
 
   void add(RegionView object) {
+    begin();
     add_object(object);
-    write_record(buffer_, record_);
+    write_record(buffer_, *record_);
   }
 
   void add(const ZoneResult& result) {
-    found_ = find_regions(buffer_, old_, visible_);
+    find();
+    begin();
     for (const auto& [region, zones] : result.objects) {
-      if (region >= found_.size()) continue;
-      found_[region].view.zones.insert(found_[region].view.zones.end(), zones.begin(), zones.end());
-      write(found_[region]);
+      if (region >= found_->size()) continue;
+      Found& found = (*found_)[region];
+      const bool is_first = found.view.zones.empty();
+      found.view.zones.insert(found.view.zones.end(), zones.begin(), zones.end());
+      write(found, is_first ? Stored::but_for_new : Stored::no);
     }
-    record_.zones.insert(record_.zones.end(), result.zones.begin(), result.zones.end());
-    record_.events.insert(record_.events.end(), result.events.begin(), result.events.end());
-    write_record(buffer_, record_);
+    record_->zones.insert(record_->zones.end(), result.zones.begin(), result.zones.end());
+    record_->events.insert(record_->events.end(), result.events.begin(), result.events.end());
+    write_record(buffer_, *record_);
   }
 
  private:
   int width() const { return visible_.width; }
   int height() const { return visible_.height; }
 
+  void begin() {
+    if (!record_) record_.emplace();
+    const Rect& before = record_->picture;
+    if (before.x != visible_.x || before.y != visible_.y || before.width != visible_.width ||
+        before.height != visible_.height)
+      record_->source = nullptr;
+    record_->picture = visible_;
+  }
+
+  // Made when the first new id is needed: most frames need none.
+  Ids& ids() {
+    if (!ids_) ids_.emplace(buffer_, record_);
+    return *ids_;
+  }
+
+  void add_track(const RegionView& view, const TrackedObject& object) {
+    add_analytics_track(buffer_, view, object.id, object.first_seen, object.now, width(), height());
+  }
+
   // As a new region, which gets its id.
   void add_object(RegionView& view) {
-    view.id = ids_.next();
+    view.id = ids().next();
     add_parameters(add_roi(buffer_, view), view, visible_);
     // GstAnalytics gets its track with its times.
     const std::optional<uint64_t> track = std::exchange(view.track_id, std::nullopt);
     add_analytics_objects(buffer_, {&view});
     view.track_id = track;
-    record_.regions.push_back({view, {}});
+    record_->regions.push_back({view, {}, Stored::no});
   }
 
   void add_objects(const PartResult& part, const Affine& affine, int parent,
@@ -410,31 +436,35 @@ class Attachment {
     }
   }
 
-  // Writes the new parts of a region's view, and an id if it had none.
-  void write(Found& found) {
+  // Writes the new parts of a region's view, and an id if it had none. stored: what the record has of it
+  // where nothing else has changed it.
+  void write(Found& found, Stored stored) {
     if (found.roi == nullptr) {
-      found.view.id = ids_.next();
+      found.view.id = ids().next();
       found.roi = add_roi(buffer_, found.view);
-    } else if (!found.recorded && !ids_.is_unique(found.roi->id)) {
+    } else if (!found.recorded && !ids().is_unique(found.roi->id)) {
       // Others leave 0 or count anew; nothing could be said of a region that is not told apart.
-      found.roi->id = found.view.id = ids_.next();
+      found.roi->id = found.view.id = ids().next();
     }
     add_parameters(found.roi, found.view, visible_);
     const auto recorded =
-        std::find_if(record_.regions.begin(), record_.regions.end(),
+        std::find_if(record_->regions.begin(), record_->regions.end(),
                      [&](const RecordedRegion& region) { return region.view.id == found.view.id; });
-    if (recorded == record_.regions.end())
-      record_.regions.push_back({found.view, {}});
-    else
-      recorded->view = found.view;
+    if (recorded == record_->regions.end()) {
+      record_->regions.push_back({found.view, {}, Stored::no});
+      return;
+    }
+    const bool is_same = recorded->stored == Stored::all && !found.moved &&
+                         recorded->view.analytics_id == found.view.analytics_id;
+    recorded->stored = is_same ? stored : Stored::no;
+    recorded->view = found.view;
   }
 
   GstBuffer* buffer_;
   Rect visible_;
-  std::optional<Record> old_;
-  Record record_;
-  Ids ids_;
-  std::vector<Found> found_;
+  std::optional<Record> record_;
+  std::optional<Ids> ids_;
+  std::optional<std::vector<Found>> found_;
 };
 
 }  // namespace
@@ -477,18 +507,36 @@ void attach_result(GstBuffer* buffer, const FrameResult& result,
   Attachment(buffer, result.visible).add(result, labels);
 }
 
-void attach_tracks(GstBuffer* buffer, const Rect& visible,
-                   const std::vector<TrackedObject>& objects) {
-  if (!objects.empty()) Attachment(buffer, visible).add(objects);
-}
-
 void attach_object(GstBuffer* buffer, const Rect& visible, const RegionView& object) {
   Attachment(buffer, visible).add(object);
 }
 
-void attach_zones(GstBuffer* buffer, const Rect& visible, const ZoneResult& result) {
-  Attachment(buffer, visible).add(result);
+class FrameResults::Contents : public Attachment {
+ public:
+  using Attachment::Attachment;
+  FrameView view;
+};
+
+FrameResults::FrameResults(GstBuffer* buffer, const Rect& visible)
+    : contents_(std::make_unique<Contents>(buffer, visible)) {
+  FrameView& view = contents_->view;
+  for (const Found& found : contents_->find()) view.regions.push_back(found.view);
+  if (const std::optional<Record>& record = contents_->record()) {
+    view.results = record->results;
+    view.zones = record->zones;
+    view.events = record->events;
+  }
 }
+
+FrameResults::~FrameResults() = default;
+
+const FrameView& FrameResults::view() const { return contents_->view; }
+
+void FrameResults::attach(const std::vector<TrackedObject>& objects) {
+  if (!objects.empty()) contents_->add(objects);
+}
+
+void FrameResults::attach(const ZoneResult& zones) { contents_->add(zones); }
 
 FrameView read_frame(GstBuffer* buffer, int width, int height) {
   const Rect visible = visible_in(buffer, width, height);

@@ -7,6 +7,7 @@
 #include <gst/video/video.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,11 +65,6 @@ struct TrackedObject {
   uint64_t first_seen = 0, now = 0;
 };
 
-// Gives regions of a writable buffer their tracks, and adds those that are expected but were not
-// looked for on this frame.
-void attach_tracks(GstBuffer* buffer, const Rect& visible,
-                   const std::vector<TrackedObject>& objects);
-
 // Whether a region's label is among these; without any, each is.
 bool is_among(const RegionView& region, const std::vector<std::string>& labels);
 
@@ -83,8 +79,26 @@ struct ZoneResult {
   std::map<size_t, std::vector<std::string>> objects;
 };
 
-// Adds it to a writable buffer.
-void attach_zones(GstBuffer* buffer, const Rect& visible, const ZoneResult& result);
+// The results on a frame, read once and then added to. For one thread, as long as nobody else changes the
+// buffer, which is writable.
+class FrameResults {
+ public:
+  FrameResults(GstBuffer* buffer, const Rect& visible);
+  ~FrameResults();
+  FrameResults(const FrameResults&) = delete;
+  FrameResults& operator=(const FrameResults&) = delete;
+
+  // As it was read.
+  const FrameView& view() const;
+  // Gives regions their tracks, and adds those that are expected but were not looked for on this
+  // frame. One of these, once.
+  void attach(const std::vector<TrackedObject>& objects);
+  void attach(const ZoneResult& zones);
+
+ private:
+  class Contents;
+  std::unique_ptr<Contents> contents_;
+};
 
 // Everything known of a frame. width, height: of the visible picture.
 FrameView read_frame(GstBuffer* buffer, int width, int height);

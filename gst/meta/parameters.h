@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gst/base/handle.h"
+#include "gst/meta/fields.h"
 #include "gst/meta/views.h"
 
 namespace clinfer {
@@ -24,9 +25,14 @@ struct TypeName {
 // By the engine's name; null: unknown.
 const TypeName* type_named(const std::string& engine_name);
 
-// The parameters of a region, `detection` first. width, height: of the picture, in pixels.
-std::vector<Structure> parameters_of(const RegionView& region, int width, int height);
-std::vector<Structure> parameters_of(const Answers& answers);
+// Names of structures.
+using Names = std::vector<std::string>;
+
+// The parameters of a region, `detection` first, but for those whose names are `present`. width,
+// height: of the picture, in pixels.
+std::vector<Structure> parameters_of(const RegionView& region, int width, int height,
+                                     const Names& present = {});
+std::vector<Structure> parameters_of(const Answers& answers, const Names& present = {});
 
 // Adds the contents of a parameter, ours or another element's. Sizes and counts in it are checked
 // against its data; contents that contradict each other are left out.
@@ -34,13 +40,13 @@ void read_parameter(const GstStructure* parameter, RegionView& region);
 void read_parameter(const GstStructure* parameter, Answers& answers);
 
 // "" when the field is missing or no string.
-std::string text_of(const GstStructure* structure, const char* field);
+std::string text_of(const GstStructure* structure, Field field);
 
 // Appends to / walks the GstValueList `field`, whose items are structures.
-void set_list(GstStructure* structure, const char* field, std::vector<Structure> items);
+void set_list(GstStructure* structure, Field field, std::vector<Structure> items);
 template <typename Visit>
-void for_each_item(const GstStructure* structure, const char* field, Visit&& visit) {
-  const GValue* list = gst_structure_get_value(structure, field);
+void for_each_item(const GstStructure* structure, Field field, Visit&& visit) {
+  const GValue* list = value_of(structure, field);
   if (list == nullptr || !GST_VALUE_HOLDS_LIST(list)) return;
   for (guint i = 0; i < gst_value_list_get_size(list); ++i) {
     const GValue* item = gst_value_list_get_value(list, i);

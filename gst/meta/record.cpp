@@ -13,82 +13,81 @@ namespace clinfer {
 namespace {
 
 Structure region_structure(const RegionView& view, const Rect& picture) {
-  const auto share = [](float value) { return static_cast<double>(value); };
-  Structure s(gst_structure_new(
-      "region", "region_id", G_TYPE_INT, view.id, "parent_id", G_TYPE_INT, view.parent_id,
-      "roi_type", G_TYPE_STRING, view.roi_type.c_str(), "x_min", G_TYPE_DOUBLE,
-      share(view.box.x_min), "y_min", G_TYPE_DOUBLE, share(view.box.y_min), "x_max", G_TYPE_DOUBLE,
-      share(view.box.x_max), "y_max", G_TYPE_DOUBLE, share(view.box.y_max), nullptr));
-  if (view.analytics_id >= 0)
-    gst_structure_set(s.get(), "analytics_id", G_TYPE_INT, view.analytics_id, nullptr);
-  set_list(s.get(), "parameters", parameters_of(view, picture.width, picture.height));
+  Structure s(gst_structure_new_empty("region"));
+  set(s.get(), "region_id"_f, view.id);
+  set(s.get(), "parent_id"_f, view.parent_id);
+  set(s.get(), "roi_type"_f, view.roi_type);
+  set(s.get(), "x_min"_f, view.box.x_min);
+  set(s.get(), "y_min"_f, view.box.y_min);
+  set(s.get(), "x_max"_f, view.box.x_max);
+  set(s.get(), "y_max"_f, view.box.y_max);
+  if (view.analytics_id >= 0) set(s.get(), "analytics_id"_f, view.analytics_id);
+  set_list(s.get(), "parameters"_f, parameters_of(view, picture.width, picture.height));
   return s;
 }
 
 RecordedRegion read_region(const GstStructure* s, const Rect& picture) {
   RecordedRegion region;
+  region.stored = Stored::all;
   RegionView& view = region.view;
-  gst_structure_get(s, "region_id", G_TYPE_INT, &view.id, "parent_id", G_TYPE_INT, &view.parent_id,
-                    nullptr);
-  view.roi_type = text_of(s, "roi_type");
-  if (!gst_structure_get_int(s, "analytics_id", &view.analytics_id)) view.analytics_id = -1;
-  for_each_item(s, "parameters", [&](const GstStructure* parameter) {
-    region.parameters.insert(gst_structure_get_name(parameter));
+  view.id = integer(s, "region_id"_f);
+  view.parent_id = integer(s, "parent_id"_f);
+  view.roi_type = text_of(s, "roi_type"_f);
+  view.analytics_id = integer(s, "analytics_id"_f, -1);
+  for_each_item(s, "parameters"_f, [&](const GstStructure* parameter) {
+    region.parameters.emplace_back(gst_structure_get_name(parameter));
     read_parameter(parameter, view);
   });
   if (!view.has_detection) view.label = view.roi_type;
-  gdouble x_min = 0, y_min = 0, x_max = 0, y_max = 0;
-  gst_structure_get(s, "x_min", G_TYPE_DOUBLE, &x_min, "y_min", G_TYPE_DOUBLE, &y_min, "x_max",
-                    G_TYPE_DOUBLE, &x_max, "y_max", G_TYPE_DOUBLE, &y_max, nullptr);
-  view.box = {static_cast<float>(x_min), static_cast<float>(y_min), static_cast<float>(x_max),
-              static_cast<float>(y_max)};
+  view.box = {static_cast<float>(number(s, "x_min"_f)), static_cast<float>(number(s, "y_min"_f)),
+              static_cast<float>(number(s, "x_max"_f)), static_cast<float>(number(s, "y_max"_f))};
   move_region(view, {}, picture.width, picture.height);
   return region;
 }
 
 Structure result_structure(const ResultView& result) {
-  Structure s(gst_structure_new("inference", "inference", G_TYPE_STRING,
-                                std::string(name_of(result.outcome)).c_str(), "model_name",
-                                G_TYPE_STRING, result.model.c_str(), nullptr));
-  set_list(s.get(), "parameters", parameters_of(result));
+  Structure s(gst_structure_new_empty("inference"));
+  set(s.get(), "inference"_f, std::string(name_of(result.outcome)));
+  set(s.get(), "model_name"_f, result.model);
+  set_list(s.get(), "parameters"_f, parameters_of(result));
   return s;
 }
 
 ResultView read_result(const GstStructure* s) {
   ResultView view;
-  view.outcome = outcome_named(text_of(s, "inference")).value_or(Outcome::skipped);
-  view.model = text_of(s, "model_name");
-  for_each_item(s, "parameters",
+  view.outcome = outcome_named(text_of(s, "inference"_f)).value_or(Outcome::skipped);
+  view.model = text_of(s, "model_name"_f);
+  for_each_item(s, "parameters"_f,
                 [&](const GstStructure* parameter) { read_parameter(parameter, view); });
   return view;
 }
 
 Structure zone_structure(const ZoneView& zone) {
-  Structure s(gst_structure_new("zone", "name", G_TYPE_STRING, zone.name.c_str(), "is_line",
-                                G_TYPE_BOOLEAN, zone.is_line, "in", G_TYPE_UINT64, zone.in, "out",
-                                G_TYPE_UINT64, zone.out, "inside", G_TYPE_UINT64, zone.inside,
-                                nullptr));
+  Structure s(gst_structure_new_empty("zone"));
+  set(s.get(), "name"_f, zone.name);
+  set(s.get(), "is_line"_f, zone.is_line);
+  set(s.get(), "in"_f, guint64{zone.in});
+  set(s.get(), "out"_f, guint64{zone.out});
+  set(s.get(), "inside"_f, guint64{zone.inside});
   std::vector<Structure> points;
-  for (const Point& point : zone.points)
-    points.emplace_back(gst_structure_new("point", "x", G_TYPE_DOUBLE, static_cast<double>(point.x),
-                                          "y", G_TYPE_DOUBLE, static_cast<double>(point.y),
-                                          nullptr));
-  set_list(s.get(), "points", std::move(points));
+  for (const Point& point : zone.points) {
+    points.emplace_back(gst_structure_new_empty("point"));
+    set(points.back().get(), "x"_f, point.x);
+    set(points.back().get(), "y"_f, point.y);
+  }
+  set_list(s.get(), "points"_f, std::move(points));
   return s;
 }
 
 ZoneView read_zone(const GstStructure* s) {
   ZoneView zone;
-  zone.name = text_of(s, "name");
-  gboolean is_line = FALSE;
-  guint64 in = 0, out = 0, inside = 0;
-  gst_structure_get(s, "is_line", G_TYPE_BOOLEAN, &is_line, "in", G_TYPE_UINT64, &in, "out",
-                    G_TYPE_UINT64, &out, "inside", G_TYPE_UINT64, &inside, nullptr);
-  zone.is_line = is_line;
-  zone.in = in, zone.out = out, zone.inside = inside;
-  for_each_item(s, "points", [&](const GstStructure* point) {
-    gdouble x = 0, y = 0;
-    gst_structure_get(point, "x", G_TYPE_DOUBLE, &x, "y", G_TYPE_DOUBLE, &y, nullptr);
+  zone.name = text_of(s, "name"_f);
+  zone.is_line = is_set(s, "is_line"_f);
+  zone.in = count(s, "in"_f);
+  zone.out = count(s, "out"_f);
+  zone.inside = count(s, "inside"_f);
+  for_each_item(s, "points"_f, [&](const GstStructure* point) {
+    const double x = number(point, "x"_f), y = number(point, "y"_f);
     if (std::isfinite(x) && std::isfinite(y))
       zone.points.push_back({static_cast<float>(x), static_cast<float>(y)});
   });
@@ -96,22 +95,77 @@ ZoneView read_zone(const GstStructure* s) {
 }
 
 Structure event_structure(const EventView& event) {
-  Structure s(gst_structure_new("event", "type", G_TYPE_STRING, event.type.c_str(), "zone",
-                                G_TYPE_STRING, event.zone.c_str(), "direction", G_TYPE_STRING,
-                                event.direction.c_str(), "id", G_TYPE_UINT64, event.track_id,
-                                "label", G_TYPE_STRING, event.label.c_str(), nullptr));
-  if (event.seconds) gst_structure_set(s.get(), "seconds", G_TYPE_DOUBLE, *event.seconds, nullptr);
+  Structure s(gst_structure_new_empty("event"));
+  set(s.get(), "type"_f, event.type);
+  set(s.get(), "zone"_f, event.zone);
+  set(s.get(), "direction"_f, event.direction);
+  set(s.get(), "id"_f, guint64{event.track_id});
+  set(s.get(), "label"_f, event.label);
+  if (event.seconds) set(s.get(), "seconds"_f, *event.seconds);
   return s;
 }
 
 EventView read_event(const GstStructure* s) {
-  EventView event{text_of(s, "type"),  text_of(s, "zone"), text_of(s, "direction"), 0,
-                  text_of(s, "label"), std::nullopt};
-  guint64 id = 0;
-  gdouble seconds = 0;
-  if (gst_structure_get_uint64(s, "id", &id)) event.track_id = id;
-  if (gst_structure_get_double(s, "seconds", &seconds)) event.seconds = seconds;
+  EventView event{text_of(s, "type"_f), text_of(s, "zone"_f),  text_of(s, "direction"_f),
+                  count(s, "id"_f),     text_of(s, "label"_f), std::nullopt};
+  if (has(s, "seconds"_f, G_TYPE_DOUBLE)) event.seconds = number(s, "seconds"_f);
   return event;
+}
+
+// ---- adding to what is there --------------------------------------------------------------------
+
+// The list in a field, to be changed in place; it is made where it is absent.
+GValue* list_in(GstStructure* s, Field field) {
+  if (!has(s, field, GST_TYPE_LIST)) {
+    GValue list = G_VALUE_INIT;
+    g_value_init(&list, GST_TYPE_LIST);
+    take_value(s, field, &list);
+  }
+  return const_cast<GValue*>(value_of(s, field));
+}
+
+void append(GValue* list, Structure item) {
+  GValue value = G_VALUE_INIT;
+  g_value_init(&value, GST_TYPE_STRUCTURE);
+  g_value_take_boxed(&value, item.release());
+  gst_value_list_append_and_take_value(list, &value);
+}
+
+// Appends those items that the list does not have yet.
+template <typename View, typename Make>
+void append_rest(GstStructure* s, Field field, const std::vector<View>& views, Make&& make) {
+  if (views.empty()) return;
+  GValue* const list = list_in(s, field);
+  for (size_t i = gst_value_list_get_size(list); i < views.size(); ++i)
+    append(list, make(views[i]));
+}
+
+void extend(GstStructure* s, const Record& record) {
+  const Rect& picture = record.picture;
+  if (!record.regions.empty()) {
+    GValue* const list = list_in(s, "regions"_f);
+    const guint known = gst_value_list_get_size(list);
+    for (guint i = 0; i < record.regions.size(); ++i) {
+      const RecordedRegion& region = record.regions[i];
+      if (i >= known) {
+        append(list, region_structure(region.view, picture));
+      } else if (region.stored != Stored::all) {
+        auto* item = const_cast<GValue*>(gst_value_list_get_value(list, i));
+        if (region.stored == Stored::no) {
+          g_value_take_boxed(item, region_structure(region.view, picture).release());
+          continue;
+        }
+        GValue* const parameters =
+            list_in(const_cast<GstStructure*>(gst_value_get_structure(item)), "parameters"_f);
+        for (Structure& parameter :
+             parameters_of(region.view, picture.width, picture.height, region.parameters))
+          append(parameters, std::move(parameter));
+      }
+    }
+  }
+  append_rest(s, "inferences"_f, record.results, result_structure);
+  append_rest(s, "zones"_f, record.zones, zone_structure);
+  append_rest(s, "events"_f, record.events, event_structure);
 }
 
 // ---- effects of converters on the picture -------------------------------------------------------
@@ -201,6 +255,17 @@ void for_each_record(GstBuffer* buffer, Visit&& visit) {
   while (GstMeta* meta = gst_buffer_iterate_meta_filtered(buffer, &state, info->api)) visit(meta);
 }
 
+// Whether a region of interest comes after this meta.
+bool is_before_region(GstBuffer* buffer, const GstMeta* record) {
+  gpointer state = nullptr;
+  bool passed = false;
+  while (const GstMeta* meta = gst_buffer_iterate_meta(buffer, &state)) {
+    if (passed && meta->info->api == GST_VIDEO_REGION_OF_INTEREST_META_API_TYPE) return true;
+    passed = passed || meta == record;
+  }
+  return false;
+}
+
 }  // namespace
 
 void register_result_meta() {
@@ -216,24 +281,29 @@ void register_result_meta() {
 std::optional<Record> read_record(GstBuffer* buffer) {
   std::optional<Record> record;
   for_each_record(buffer, [&](GstMeta* meta) {
-    const GstStructure* s = gst_custom_meta_get_structure(reinterpret_cast<GstCustomMeta*>(meta));
-    Rect picture;
-    gst_structure_get(s, "x", G_TYPE_INT, &picture.x, "y", G_TYPE_INT, &picture.y, "width",
-                      G_TYPE_INT, &picture.width, "height", G_TYPE_INT, &picture.height, nullptr);
-    if (!record) {
+    GstStructure* s = gst_custom_meta_get_structure(reinterpret_cast<GstCustomMeta*>(meta));
+    const Rect picture{integer(s, "x"_f), integer(s, "y"_f), integer(s, "width"_f),
+                       integer(s, "height"_f)};
+    const bool is_first = !record;
+    if (is_first) {
       record.emplace();
       record->picture = picture;
     }
-    for_each_item(s, "regions", [&](const GstStructure* region) {
-      record->regions.push_back(read_region(region, picture));
-    });
-    for_each_item(s, "inferences", [&](const GstStructure* result) {
-      record->results.push_back(read_result(result));
-    });
-    for_each_item(s, "zones",
-                  [&](const GstStructure* zone) { record->zones.push_back(read_zone(zone)); });
-    for_each_item(s, "events",
-                  [&](const GstStructure* event) { record->events.push_back(read_event(event)); });
+    // Items that are no structures are not read, and then items and views are not the same.
+    size_t items = 0;
+    const auto read = [&](Field field, auto& views, auto&& one) {
+      for_each_item(s, field, [&](const GstStructure* item) { views.push_back(one(item)); });
+      const GValue* list = value_of(s, field);
+      if (list != nullptr) items += GST_VALUE_HOLDS_LIST(list) ? gst_value_list_get_size(list) : 1;
+    };
+    read("regions"_f, record->regions,
+         [&](const GstStructure* region) { return read_region(region, picture); });
+    read("inferences"_f, record->results, read_result);
+    read("zones"_f, record->zones, read_zone);
+    read("events"_f, record->events, read_event);
+    const size_t views = record->regions.size() + record->results.size() + record->zones.size() +
+                         record->events.size();
+    record->source = is_first && items == views ? s : nullptr;
   });
   return record;
 }
@@ -241,22 +311,19 @@ std::optional<Record> read_record(GstBuffer* buffer) {
 void write_record(GstBuffer* buffer, const Record& record) {
   std::vector<GstMeta*> old;
   for_each_record(buffer, [&](GstMeta* meta) { old.push_back(meta); });
+  if (record.source != nullptr && old.size() == 1 && !is_before_region(buffer, old[0]) &&
+      gst_custom_meta_get_structure(reinterpret_cast<GstCustomMeta*>(old[0])) == record.source) {
+    extend(record.source, record);
+    return;
+  }
   for (GstMeta* meta : old) gst_buffer_remove_meta(buffer, meta);
   GstStructure* s = gst_custom_meta_get_structure(gst_buffer_add_custom_meta(buffer, kResultMeta));
   const Rect& picture = record.picture;
-  gst_structure_set(s, "x", G_TYPE_INT, picture.x, "y", G_TYPE_INT, picture.y, "width", G_TYPE_INT,
-                    picture.width, "height", G_TYPE_INT, picture.height, nullptr);
-  std::vector<Structure> regions, results;
-  for (const RecordedRegion& region : record.regions)
-    regions.push_back(region_structure(region.view, picture));
-  for (const ResultView& result : record.results) results.push_back(result_structure(result));
-  set_list(s, "regions", std::move(regions));
-  set_list(s, "inferences", std::move(results));
-  std::vector<Structure> zones, events;
-  for (const ZoneView& zone : record.zones) zones.push_back(zone_structure(zone));
-  for (const EventView& event : record.events) events.push_back(event_structure(event));
-  set_list(s, "zones", std::move(zones));
-  set_list(s, "events", std::move(events));
+  set(s, "x"_f, picture.x);
+  set(s, "y"_f, picture.y);
+  set(s, "width"_f, picture.width);
+  set(s, "height"_f, picture.height);
+  extend(s, record);
 }
 
 std::vector<RegionView*> views_of(Record& record) {
@@ -266,6 +333,7 @@ std::vector<RegionView*> views_of(Record& record) {
 }
 
 void move_record(Record& record, const Affine& affine, const Rect& picture) {
+  record.source = nullptr;
   record.picture = picture;
   std::erase_if(record.regions, [&](RecordedRegion& region) {
     return !move_region(region.view, affine, picture.width, picture.height);
@@ -293,12 +361,11 @@ void restore_regions(GstBuffer* buffer, const Record& record) {
 
 void add_parameters(GstVideoRegionOfInterestMeta* roi, const RegionView& view,
                     const Rect& picture) {
-  std::set<std::string> present;
+  Names present;
   for (const GList* item = roi->params; item != nullptr; item = item->next)
-    present.insert(gst_structure_get_name(static_cast<const GstStructure*>(item->data)));
-  for (Structure& parameter : parameters_of(view, picture.width, picture.height))
-    if (present.count(gst_structure_get_name(parameter.get())) == 0)
-      gst_video_region_of_interest_meta_add_param(roi, parameter.release());
+    present.emplace_back(gst_structure_get_name(static_cast<const GstStructure*>(item->data)));
+  for (Structure& parameter : parameters_of(view, picture.width, picture.height, present))
+    gst_video_region_of_interest_meta_add_param(roi, parameter.release());
 }
 
 }  // namespace clinfer

@@ -7,7 +7,6 @@
 #include <gst/video/video.h>
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -17,12 +16,23 @@ namespace clinfer {
 
 inline constexpr char kResultMeta[] = "ClinferResult";
 
+// How much of a region's view is in the buffer's structure of it.
+enum class Stored {
+  no,           // nothing, or something else
+  but_for_new,  // all but parameters whose names are new
+  all
+};
+
 struct RecordedRegion {
   RegionView view;
-  std::set<std::string> parameters;  // names of the structures that it was read from
+  std::vector<std::string> parameters;  // names of the structures that it was read from
+  Stored stored = Stored::no;
 };
 
 struct Record {
+  // The meta's structure that the record was read from, if it is one and the regions are still those in
+  // it, in this order, with more after them perhaps; so are the lists below. Else null.
+  GstStructure* source = nullptr;
   Rect picture;  // the part of the frame that the shares are of, in pixels of the frame
   std::vector<RecordedRegion> regions;
   std::vector<ResultView> results;
@@ -36,8 +46,9 @@ void register_result_meta();
 // Reads the record of a buffer. The contents of several metas (of joined buffers) are merged.
 std::optional<Record> read_record(GstBuffer* buffer);
 
-// Replaces what is on a writable buffer. It becomes the last of the buffer's metas, because a
-// converter treats them in their order, and the regions of interest must be there before.
+// Replaces what is on a writable buffer; where the record has its source there, only what is new is
+// written. It comes after the regions of interest among the buffer's metas, because a converter
+// treats them in their order.
 void write_record(GstBuffer* buffer, const Record& record);
 
 // Its regions, to be changed in place.

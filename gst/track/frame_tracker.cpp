@@ -45,6 +45,11 @@ std::span<const float> embedding_of(const RegionView& region) {
 std::vector<TrackedObject> FrameTracker::track(const FrameView& frame,
                                                const TrackSettings& settings, double seconds,
                                                int width, int height, uint64_t time) {
+  if (width_ == 0) {
+    width_ = width;
+    height_ = height;
+  }
+  width = width_, height = height_;
   const std::vector<std::string> wanted = parse_labels(settings.object_class);
   TrackerSettings core;
   core.high_threshold = settings.high_threshold;

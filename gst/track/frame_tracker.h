@@ -30,13 +30,14 @@ struct TrackSettings {
 class FrameTracker {
  public:
   // The objects to attach to a frame that comes `seconds` after the one before. width, height: of
-  // the visible picture; time: of the frame, nanoseconds.
+  // the visible picture, which may change; time: of the frame, nanoseconds.
   std::vector<TrackedObject> track(const FrameView& frame, const TrackSettings& settings,
                                    double seconds, int width, int height, uint64_t time);
   // Another stream or another part of it: ids go on, tracks do not.
   void clear() {
     kinds_.clear();
     begins_ = true;
+    width_ = height_ = 0;
   }
 
   uint64_t ids() const { return last_id_; }  // given so far
@@ -65,6 +66,8 @@ class FrameTracker {
   std::map<Key, Kind> kinds_;
   uint64_t last_id_ = 0, unsure_ = 0;
   bool begins_ = true;  // the next frame is the first one
+  // Pixels of the first frame, in which tracks are kept: a stream that changes its size goes on.
+  int width_ = 0, height_ = 0;
 };
 
 }  // namespace clinfer

@@ -147,11 +147,11 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
     const TrackSettings settings = Class::settings(transform);
     const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                                         GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
+    clinfer::FrameResults results(buffer, visible);
     const auto objects =
-        state.tracker.track(clinfer::read_frame(buffer, visible.width, visible.height), settings,
-                            seconds_since_last(transform, buffer), visible.width, visible.height,
-                            GST_BUFFER_PTS(buffer));
-    clinfer::attach_tracks(buffer, visible, objects);
+        state.tracker.track(results.view(), settings, seconds_since_last(transform, buffer),
+                            visible.width, visible.height, GST_BUFFER_PTS(buffer));
+    results.attach(objects);
     ++state.frames;
     for (const clinfer::TrackedObject& object : objects)
       if (!object.region) ++state.predicted;

@@ -202,7 +202,7 @@ double advance_time(GstBaseTransform* transform, GstBuffer* buffer) {
 }
 
 std::vector<clinfer::SeenObject> objects_of(ZonesState& state, const clinfer::FrameView& frame,
-                                            const ZonesSettings& settings, int width, int height) {
+                                            const ZonesSettings& settings) {
   const std::vector<std::string> wanted = clinfer::parse_labels(settings.object_class);
   std::vector<clinfer::SeenObject> objects;
   for (const clinfer::RegionView& region : frame.regions) {
@@ -212,8 +212,8 @@ std::vector<clinfer::SeenObject> objects_of(ZonesState& state, const clinfer::Fr
       continue;
     }
     state.tracked = true;
-    const double left = region.box.x_min * width, right = region.box.x_max * width;
-    const double top = region.box.y_min * height, bottom = region.box.y_max * height;
+    const double left = region.box.x_min * state.width, right = region.box.x_max * state.width;
+    const double top = region.box.y_min * state.height, bottom = region.box.y_max * state.height;
     const double y = settings.anchor == Anchor::bottom ? bottom : (top + bottom) / 2;
     const double size = std::min(right - left, bottom - top);
     objects.push_back({*region.track_id, {(left + right) / 2, y}, settings.margin * size});
@@ -238,13 +238,15 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
     const clinfer::Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                                         GST_VIDEO_INFO_HEIGHT(&state.info), buffer);
     const double seconds = advance_time(transform, buffer);
-    if (state.width != visible.width || state.height != visible.height) {
+    // A stream that changes its size goes on in the pixels of its first frame, and so do the counts.
+    if (state.width == 0) {
       state.width = visible.width;
       state.height = visible.height;
       state.counter = clinfer::ZoneCounter(state.rules.zones(visible.width, visible.height));
     }
-    const clinfer::FrameView frame = clinfer::read_frame(buffer, visible.width, visible.height);
-    const auto objects = objects_of(state, frame, settings, visible.width, visible.height);
+    clinfer::FrameResults results(buffer, visible);
+    const clinfer::FrameView& frame = results.view();
+    const auto objects = objects_of(state, frame, settings);
     const auto events = state.counter.update(seconds, objects, settings.lost_time / 1000.0,
                                              settings.dwell_time / 1000.0);
     clinfer::ZoneResult result;
@@ -262,14 +264,14 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
       view.out = counts.out;
       view.inside = counts.inside;
       for (const clinfer::Place& place : zone.points)
-        view.points.push_back({static_cast<float>(place.x / visible.width),
-                               static_cast<float>(place.y / visible.height)});
+        view.points.push_back({static_cast<float>(place.x / state.width),
+                               static_cast<float>(place.y / state.height)});
     }
     for (size_t i = 0; i < frame.regions.size(); ++i)
       if (frame.regions[i].track_id)
         for (const size_t zone : state.counter.zones_of(*frame.regions[i].track_id))
           result.objects[i].push_back(state.counter.zones()[zone].name);
-    clinfer::attach_zones(buffer, visible, result);
+    results.attach(result);
     update_stats(transform, result.zones);
     std::erase_if(state.labels,
                   [&](const auto& label) { return !state.counter.knows(label.first); });

@@ -4,8 +4,10 @@
     lines.py MODEL.xml      gst-launch-1.0 and GST_PLUGIN_PATH as in the environment
 """
 import json
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 SHARE, TEXT, WHOLE = (lambda v: isinstance(v, (int, float)) and 0 <= v <= 1), (lambda v: isinstance(v, str) and v != ""), \
     (lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0)
@@ -107,6 +109,7 @@ def main():
 
     after_movers(clinfer, plain)
     turned(clinfer)
+    together(clinfer)
 
 
 def after_movers(clinfer, plain):
@@ -136,6 +139,35 @@ def after_movers(clinfer, plain):
         lines = lines_of(f"{clinfer} ! {elements} ! clpublish")
         expect(f"right or nothing after {elements}",
                all(line["objects"] == [] or near(box(line), box(before)) for line, before in zip(lines, plain)))
+
+
+def together(clinfer):
+    """Two streams that share a model and its batches, each tracked, read once per object, counted, cropped and published in one line."""
+    frames = 240
+    with tempfile.TemporaryDirectory() as folder:
+        chains = " ".join(
+            f"videotestsrc pattern=ball num-buffers={frames} ! video/x-raw,format={form},width=320,height=240,framerate=30/1 "
+            f"! {clinfer} model-instance-id=all batch-size=4 inference-interval=3 overload-policy=skip-inference ! cltrack "
+            f"! {clinfer} inference-region=roi-list object-class=ball post-process=none reclassify-interval=0 "
+            f"! clzones lines=middle:0.5,0.0,0.5,1.0 anchor=center ! clpublish source={form} file-path={folder}/{form}.frames "
+            f"! clcrop object-class=ball width=64 height=64 ! clpublish source={form} file-path={folder}/{form}.crops ! fakesink"
+            for form in ("NV12", "RGB"))
+        run = subprocess.run(f"gst-launch-1.0 -q {chains}", shell=True, capture_output=True, text=True, timeout=300)
+        if run.returncode != 0:
+            sys.exit(f"{chains}\n{run.stdout}{run.stderr}")
+        for form in ("NV12", "RGB"):
+            lines, crops = ([json.loads(line) for line in pathlib.Path(folder, f"{form}.{kind}").read_text().splitlines()] for kind in ("frames", "crops"))
+            expect(f"{form}: a line for each frame, in order", [line["frame"] for line in lines] == list(range(frames)))
+            objects = [line["objects"] for line in lines]
+            expect(f"{form}: the ball is on each frame, with one id", all(len(found) == 1 and found[0]["id"] == 1 for found in objects))
+            expect(f"{form}: each third frame is inferred, and the boxes between are predicted", all(found[0].get("predicted", False) == (n % 3 != 0) for n, found in enumerate(objects)))
+            expect(f"{form}: the second network's tensor is on each", all(len(found[0]["tensors"]) == 1 for found in objects))
+            events = [(line["frame"], event["direction"]) for line in lines for event in line.get("events", [])]
+            expect(f"{form}: it crosses the middle twice: {events}", [direction for _, direction in events] == ["in", "out"]
+                   and all(abs(frame - right) < 9 for (frame, _), right in zip(events, (101, 201))))
+            expect(f"{form}: the counts are in the lines", lines[-1]["zones"][0]["in"] == 1 and lines[-1]["zones"][0]["out"] == 1)
+            expect(f"{form}: a crop for each, with the id", len(crops) == frames and all(
+                crop["resolution"] == {"width": 64, "height": 64} and crop["objects"][0]["id"] == 1 for crop in crops))
 
 
 # Ways to store a picture, and all values of the tag.

@@ -158,6 +158,71 @@ TEST_F(Track, AFlushEndsTracksAndIdsGoOn) {
   EXPECT_EQ(ids_on(push(frame_with(0, {box(10, 20, 40, 60, 0.9f, 0)})).get()), (Ids{2}));
 }
 
+TEST_F(Track, IdsStayWhenTheStreamChangesItsSize) {
+  register_result_meta();
+  Harness scaled("videoscale add-borders=false ! cltrack");
+  scaled.set_caps("GRAY8", kFrameWidth, kFrameHeight);
+  Ids all;
+  for (int frame = 0; frame < 20; ++frame) {
+    if (frame == 10)
+      gst_harness_set_sink_caps_str(scaled.get(), "video/x-raw,width=640,height=480");
+    const float x = 10 + 4.0f * static_cast<float>(frame);
+    ASSERT_EQ(gst_harness_push(
+                  scaled.get(),
+                  frame_with(frame, {box(x, 20, x + 30, 60), box(x, 120, x + 30, 160)}).release()),
+              GST_FLOW_OK);
+    const auto out = scaled.pull();
+    const int factor = frame < 10 ? 1 : 2;
+    for (const RegionView& region :
+         read_regions(out.get(), kFrameWidth * factor, kFrameHeight * factor)) {
+      all.push_back(region.track_id.value_or(0));
+      EXPECT_NEAR(region.width, 30 * factor, 2);
+    }
+  }
+  Ids right;
+  for (int frame = 0; frame < 20; ++frame) right.insert(right.end(), {1, 2});
+  EXPECT_EQ(all, right);
+}
+
+TEST_F(Track, AddsToWhatIsThereAndLeavesTheRestAsItWas) {
+  begin();
+  Handle<GstBuffer> buffer =
+      frame_with(0, {box(10, 20, 40, 60, 0.9f, 0), box(90, 20, 140, 60, 0.9f, 1)});
+  FrameResult second;  // of another network, about the first object
+  second.outcome = Outcome::run;
+  second.model = "colour";
+  second.visible = {0, 0, kFrameWidth, kFrameHeight};
+  PartResult& part = second.parts.emplace_back();
+  part.region = 0;
+  part.results.classifications.resize(2);
+  part.results.classifications[0].attribute = part.results.classifications[1].attribute = "colour";
+  part.results.classifications[0].label = "red";
+  part.results.classifications[1].label = "blue";
+  attach_result(buffer.get(), second, {});
+  const auto out = push(std::move(buffer));
+  // Through a converter, which leaves nothing but the record.
+  Harness convert("videoscale ! capsfilter caps=video/x-raw,width=160,height=120");
+  convert.set_caps("GRAY8", kFrameWidth, kFrameHeight);
+  gst_harness_push(convert.get(), gst_buffer_ref(out.get()));
+  const auto half = convert.pull();
+  for (GstBuffer* one : {out.get(), half.get()}) {
+    const int by = one == out.get() ? 1 : 2;
+    const FrameView view = read_frame(one, kFrameWidth / by, kFrameHeight / by);
+    ASSERT_EQ(view.results.size(), 2u);
+    EXPECT_EQ(view.results[1].model, "colour");
+    ASSERT_EQ(view.regions.size(), 2u);
+    const RegionView& person = view.regions[0];
+    EXPECT_EQ(person.label, "person");
+    EXPECT_EQ(person.track_id, 2u) << "cars come first";
+    EXPECT_NEAR(person.box.x_max, 40.0 / kFrameWidth, 1e-5);
+    ASSERT_EQ(person.classifications.size(), 2u);
+    EXPECT_EQ(person.classifications[1].label, "blue");
+    EXPECT_EQ(view.regions[1].track_id, 1u);
+    EXPECT_EQ(view.regions[1].label, "car");
+    EXPECT_TRUE(view.regions[1].classifications.empty());
+  }
+}
+
 TEST_F(Track, LeavesSharedBuffersAlone) {
   begin();
   Handle<GstBuffer> buffer = frame_with(0, {box(10, 20, 40, 60, 0.9f, 0)});

@@ -2,6 +2,8 @@
 #include <gst/check/gstharness.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "gst/publish/result_line.h"
 #include "tests/gst/harness.h"
 #include "tests/gst/result_frames.h"
@@ -101,6 +103,25 @@ TEST_F(Zones, CountsFollowTheFrameThroughAConverter) {
       EXPECT_EQ(view.zones[0].in, 1u);
     }
   }
+}
+
+TEST_F(Zones, CountsGoOnWhenTheStreamChangesItsSize) {
+  begin(
+      "videoscale ! cltrack ! clzones lines=door:0,120,320,120 "
+      "zones=yard:0.0,0.5,1.0,0.5,1.0,1.0,0.0,1.0");
+  for (int frame = 0; frame <= 120; ++frame) {
+    if (frame % 30 == 10)
+      gst_harness_set_sink_caps_str(harness_->get(), frame % 60 == 10
+                                                         ? "video/x-raw,width=640,height=480"
+                                                         : "video/x-raw,width=160,height=120");
+    // Down, up, and down again.
+    const float y = 130 - 80 * std::cos(static_cast<float>(frame) * 0.0785398f);
+    push(frame_with(frame, {box(50, y - 30, 80, y)}));
+  }
+  EXPECT_EQ(count("door", "in"), 2u);
+  EXPECT_EQ(count("door", "out"), 1u);
+  EXPECT_EQ(count("yard", "entered"), 2u);
+  EXPECT_EQ(count("yard", "inside"), 1u);
 }
 
 TEST_F(Zones, SaysThatATrackerIsMissing) {

@@ -104,7 +104,7 @@ StatedInput stated_input(const onnx::ValueInfoProto& info) {
   return input;
 }
 
-// Of PP-OCR from version 3 on, whose files hold their dictionary.
+// The height of lines for PP-OCR from version 3 on, whose files hold their dictionary.
 constexpr int64_t kHeightOfText = 48;
 
 // A line of text that is open in height and width, where the model holds its dictionary.

@@ -145,7 +145,7 @@ class Kafka final : public Broker {
       reported_[index] = true;
   }
 
-  // Of several errors, the first one of authentication or encryption is the cause.
+  // Among several errors, the first one of authentication or encryption is the cause.
   void note(rd_kafka_resp_err_t code, const char* why) {
     const bool cause = code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR__SSL;
     if (connection_problem_.empty() || (cause && !is_cause_)) connection_problem_ = why;
@@ -173,7 +173,7 @@ class Kafka final : public Broker {
   std::vector<bool> reported_;  // of the messages of deliver()
   std::string problem_;
   std::string connection_problem_;  // since connect()
-  bool is_cause_ = false;           // that problem is one of authentication or encryption
+  bool is_cause_ = false;           // the problem is one of authentication or encryption
 };
 
 }  // namespace

@@ -78,7 +78,8 @@ class Redis final : public Broker {
  private:
   void encrypt() {
 #ifdef CLINFER_HAVE_REDIS_TLS
-    // Of OpenSSL itself: hiredis's own context does not compare the certificate's name with the host.
+    // A context of OpenSSL itself: that of hiredis does not compare the certificate's name with the
+    // host.
     if (tls_ == nullptr) {
       redisInitOpenSSL();
       tls_.reset(SSL_CTX_new(TLS_client_method()));

@@ -201,24 +201,35 @@ def expect(*what):
 
 
 def finish():
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda what: check(*what), pending))
     pending.clear()
 
 
 def check(name, method, address, properties, wanted):
     """wanted: "" where everything arrives without a warning, else an expression that the only warning or error before the end matches."""
+    for last in (False, False, True):  # on a loaded machine a right connection may take longer than its 3 s
+        problem, said = try_once(method, address, properties, wanted)
+        if problem is None or last:
+            break
+    if problem is not None:
+        failures.append(f"{method}, {name}: {problem}")
+    print(f"{method}, {name}: {said[0] if said else 'delivered'}", flush=True)
+
+
+def try_once(method, address, properties, wanted):
+    """What is wrong (None: nothing), and what clpublish said."""
     launch = ["gst-launch-1.0", "videotestsrc", f"num-buffers={FRAMES}", "!", "video/x-raw,format=GRAY8,width=16,height=16", "!", "clpublish",
               f"method={method}", f"address={address}", "topic=cameras", *properties, "!", "fakesink"]
     output = subprocess.run(launch, capture_output=True, text=True, timeout=300)
     text = output.stdout + output.stderr
     said = [line for line in re.findall(r"^(?:WARNING|ERROR): from element \S+: (.*)$", text, re.M) if "at the end of the stream" not in line]
     undelivered = "not with the broker at the end of the stream" in text or output.returncode != 0
-    if (not wanted and (said or undelivered)) or (wanted and (len(said) != 1 or not re.search(wanted, said[0]) or not undelivered)):
-        failures.append(f"{method}, {name}: {said or 'nothing'} was said, {wanted or 'nothing'} is right\n{text}")
     if PASSWORD in text:
-        failures.append(f"{method}, {name}: the password is in the output\n{text}")
-    print(f"{method}, {name}: {said[0] if said else 'delivered'}", flush=True)
+        return f"the password is in the output\n{text}", said
+    if (not wanted and (said or undelivered)) or (wanted and (len(said) != 1 or not re.search(wanted, said[0]) or not undelivered)):
+        return f"{said or 'nothing'} was said, {wanted or 'nothing'} is right\n{text}", said
+    return None, said
 
 
 def common(method, files, address):

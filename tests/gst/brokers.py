@@ -29,7 +29,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def wait_for(port, seconds=20):
+def wait_for(port, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with socket.socket() as s:

@@ -475,7 +475,10 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process)
   HeadChoice best = choose_among_all(facts);
   for (size_t i = 1; i < readings.size(); ++i) {
     HeadChoice choice = choose_among_all(readings[i].facts);
-    if (choice.fit <= best.fit) continue;
+    // Among guesses, one that does without explanations.
+    const bool fewer = readings[i].outputs.size() < facts.outputs.size();
+    const bool guess = fewer && choice.fit == Fit::possible && best.fit == Fit::possible;
+    if (choice.fit <= best.fit && !guess) continue;
     read_only(readings[i].outputs, facts.outputs.size(), choice);
     best = std::move(choice);
   }

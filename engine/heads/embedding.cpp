@@ -54,8 +54,9 @@ Match match_embedding(const ModelFacts& facts) {
   if (found.empty())
     return {Fit::no, "needs a vector of " + std::to_string(kShortest) + " or more floats", {}};
   Match match;
-  const bool labelled =
-      !facts.labels.empty() && facts.labels.size() == vector_size(facts.outputs[found[0]].shape);
+  // Labels are of classes: of this output, or of shorter ones beside it.
+  const bool labelled = !facts.labels.empty() &&
+                        (!all || facts.labels.size() == vector_size(facts.outputs[found[0]].shape));
   const bool beside = std::any_of(facts.outputs.begin(), facts.outputs.end(), is_answer);
   // Beside rows or maps a vector is rather what another head was made of.
   const bool alone =

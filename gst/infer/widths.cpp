@@ -7,21 +7,23 @@ namespace clinfer {
 namespace {
 
 constexpr int kStep = 32;  // networks halve the width up to five times
-constexpr int kDoublings = 3;
+// In halves of the usual width. Wider steps leave so much padding that recognisers lose spaces.
+constexpr int kHalves[] = {1, 2, 3, 4, 6, 8, 12, 16};
+constexpr double kSqueeze = 1.1;  // so much a line may be squeezed: it costs less than padding
 
 }  // namespace
 
 std::vector<int> bucket_widths(int base) {
-  std::vector<int> widths = {std::max((base / 2 + kStep - 1) / kStep * kStep, kStep)};
-  for (int i = 0, width = base; i <= kDoublings; ++i, width *= 2)
-    if (width > widths.back()) widths.push_back(width);
+  std::vector<int> widths;
+  for (const int halves : kHalves)
+    widths.push_back((base * halves / 2 + kStep - 1) / kStep * kStep);
   return widths;
 }
 
 int bucket_for(const std::vector<int>& widths, int network_height, int width, int height) {
   const double needed = static_cast<double>(width) * network_height / std::max(height, 1);
-  const auto found =
-      std::find_if(widths.begin(), widths.end(), [&](int wide) { return wide >= needed; });
+  const auto found = std::find_if(widths.begin(), widths.end(),
+                                  [&](int wide) { return wide * kSqueeze >= needed; });
   return found != widths.end() ? *found : widths.back();
 }
 

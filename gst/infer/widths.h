@@ -5,12 +5,12 @@
 
 namespace clinfer {
 
-// The widths for a network that is `base` wide by itself, ascending: half of it, itself, and its
-// double three times, in multiples of 32.
+// The widths for a network that is `base` wide by itself (a multiple of 32), ascending: half of it,
+// itself, one and a half, two, three, four, six and eight times, in multiples of 32.
 std::vector<int> bucket_widths(int base);
 
-// The narrowest of `widths` in which a line of `width` x `height` pixels fits at the network's
-// height; the widest where none does.
+// The narrowest of `widths` that holds a line of `width` x `height` pixels at the network's height,
+// squeezed by a tenth at most; the widest where none does.
 int bucket_for(const std::vector<int>& widths, int network_height, int width, int height);
 
 }  // namespace clinfer

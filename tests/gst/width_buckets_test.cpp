@@ -125,13 +125,15 @@ std::string launch(const std::string& more) {
 }
 
 TEST(WidthBuckets, AreFewAndHoldTheLine) {
-  EXPECT_EQ(bucket_widths(320), (std::vector<int>{160, 320, 640, 1280, 2560}));
-  EXPECT_EQ(bucket_widths(224), (std::vector<int>{128, 224, 448, 896, 1792}));
+  EXPECT_EQ(bucket_widths(320), (std::vector<int>{160, 320, 480, 640, 960, 1280, 1920, 2560}));
+  EXPECT_EQ(bucket_widths(224), (std::vector<int>{128, 224, 352, 448, 672, 896, 1344, 1792}));
   const std::vector<int> widths = bucket_widths(320);
   EXPECT_EQ(bucket_for(widths, 48, 100, 48), 160);
   EXPECT_EQ(bucket_for(widths, 48, 320, 96), 160);
-  EXPECT_EQ(bucket_for(widths, 48, 161, 48), 320);
+  EXPECT_EQ(bucket_for(widths, 48, 176, 48), 160);
+  EXPECT_EQ(bucket_for(widths, 48, 177, 48), 320);
   EXPECT_EQ(bucket_for(widths, 48, 320, 24), 640);
+  EXPECT_EQ(bucket_for(widths, 48, 454, 31), 640);
   EXPECT_EQ(bucket_for(widths, 48, 100000, 48), 2560);
   EXPECT_EQ(bucket_for(widths, 48, 1, 0), 160);
 }

@@ -283,7 +283,10 @@ Match match_centerface(const ModelFacts& facts) {
   }
   if (!heat || !size || !offset || !points || facts.outputs.size() != 4)
     return {Fit::no, "needs maps of 1, 2, 2 and 10 channels at a quarter of the input", {}};
-  if (name_has(facts.outputs[size->output], {"off", "reg"})) std::swap(size, offset);
+  // The points come last, or first where the order is turned round.
+  const bool turned_round = points->output < heat->output;
+  if (turned_round || name_has(facts.outputs[size->output], {"off", "reg"}))
+    std::swap(size, offset);
   CenterHead head{facts, *heat, *size, *offset, points, true, 4, {}};
   Match match;
   match.decode = head;

@@ -555,9 +555,14 @@ def with_map(outputs):
     return [("p3", np.zeros((1, 64, 40, 40), F)), *outputs]
 
 
+def turned_round(outputs):
+    return outputs[::-1]
+
+
 def variants(families):
-    changes = {"numbers": numbered, "without-batch": without_batch, "with-features": with_features, "with-map": with_map}
-    wanted = {"numbers": ("batchednms", "batchednms-tao", "keypoint-rcnn", "yolos", "rf-detr-seg", "tflite"),
+    changes = {"turned-round": turned_round, "numbers": numbered, "without-batch": without_batch, "with-features": with_features, "with-map": with_map}
+    wanted = {"turned-round": ("centerface", "retinanet-torchvision", "yolov8-seg-half", "tflite", "yolov3-onnx-zoo"),
+              "numbers": ("batchednms", "batchednms-tao", "keypoint-rcnn", "yolos", "rf-detr-seg", "tflite"),
               "without-batch": ("yolov5", "yolov5-seg", "yolov5-half", "yolov8-shares", "tflite-renamed", "deim", "yolov4", "centernet", "yolov5-convolutions"),
               "with-features": ("yolov5", "yolov8-shares", "yolov10", "yolov5-convolutions", "nanodet", "centerface", "blazeface", "movenet-multipose"),
               "with-map": ("yolov5-seg", "yolov6", "yolov8-transposed", "ultraface-raw", "nanodet", "yunet")}

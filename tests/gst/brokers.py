@@ -50,6 +50,12 @@ class Redis:
         self.server = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "",
                                         "--appendonly", "yes", "--appendfsync", "always"], stdout=subprocess.DEVNULL)
         wait_for(self.port)
+        # It listens while it still reads its file, and answers with an error until then.
+        for _ in range(600):
+            if "PONG" in subprocess.run(["redis-cli", "-p", str(self.port), "PING"], capture_output=True, text=True).stdout:
+                return
+            time.sleep(0.1)
+        sys.exit("redis-server does not answer")
 
     def interrupt(self, away):
         self.server.kill()

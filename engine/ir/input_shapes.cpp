@@ -218,12 +218,14 @@ std::vector<Shape> fill_open(std::span<const StatedInput> inputs, const InputSha
     const bool sizes_suffice =
         axes && std::count(shapes[i].begin(), shapes[i].end(), kOpen) ==
                     is_open(shapes[i][axes->height]) + is_open(shapes[i][axes->width]);
-    throw Error(ErrorCode::unsupported,
-                "input \"" + inputs[i].name + "\" is open in its shape " +
-                    shape_text(inputs[i].shape) + "; set " +
-                    (sizes_suffice ? "reshape=WIDTHxHEIGHT (--reshape WIDTHxHEIGHT)"
-                                   : "all of its dimensions by reshape=" + std::to_string(i) +
-                                         "=D,D,... (--reshape " + std::to_string(i) + "=D,D,...)"));
+    throw Error(
+        ErrorCode::unsupported,
+        "input \"" + inputs[i].name + "\" is open in its shape " + shape_text(inputs[i].shape) +
+            "; set " +
+            (sizes_suffice
+                 ? "reshape=WIDTHxHEIGHT (--reshape WIDTHxHEIGHT), or ?xHEIGHT for lines of text"
+                 : "all of its dimensions by reshape=" + std::to_string(i) +
+                       "=D,D,... (--reshape " + std::to_string(i) + "=D,D,...)"));
   }
   return shapes;
 }

@@ -13,8 +13,7 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 31;  // of one tensor
 constexpr int64_t kMostShapeElements = int64_t{1}
-                                       << 16;         // of a tensor that shapes are computed from
-constexpr size_t kMostShapeBytes = size_t{64} << 20;  // on the way to one such tensor
+                                       << 16;  // of a tensor that shapes are computed from
 constexpr size_t kMostDimensions = 16;
 
 void check_shape(const Shape& shape, size_t port) {
@@ -33,10 +32,8 @@ void check_shape(const Shape& shape, size_t port) {
   }
 }
 
-void infer_with(Node& node, std::span<const ValueInfo> inputs) {
+void set_outputs(Node& node, const std::vector<ValueInfo>& infos) {
   const size_t stated = node.outputs.size();
-  const std::vector<ValueInfo> infos = node.def->infer_shapes(
-      {node.type, node.opset, node.attributes, inputs, std::max<size_t>(stated, 1), node.bodies});
   if (infos.size() < stated)
     throw Error(ErrorCode::bad_model, "has " + std::to_string(stated) +
                                           " outputs, the operation gives " +
@@ -47,6 +44,10 @@ void infer_with(Node& node, std::span<const ValueInfo> inputs) {
     node.outputs[i].type = host_type(infos[i].type);
     node.outputs[i].shape = infos[i].shape;
   }
+}
+
+void infer_with(Node& node, std::span<const ValueInfo> inputs) {
+  set_outputs(node, inferred_outputs(node, inputs));
 }
 
 // Runs `work`; puts the layer's name in front of errors that it throws.
@@ -101,20 +102,35 @@ void Inference::infer(Node& node) {
     try {
       infer_with(node, infos);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::unsupported || !complete(node, infos)) throw;
-      infer_with(node, infos);
+      const bool either = node.is("If") && fewer_.contains(node.inputs[0].node);
+      if (error.code() != ErrorCode::unsupported || !(complete(node, infos) || either)) throw;
+      infer_completed(node, infos);
     }
   }
   note(node);
 }
 
-void Inference::note(const Node& node) {
-  if (is_determined(node)) determined_.insert(&node);
+// A shape that is impossible with the most rows may be possible with fewer: the rows that fill up
+// to a fixed number. Branches of an If that depends on their number may differ in size.
+void Inference::infer_completed(Node& node, std::span<const ValueInfo> infos) {
+  try {
+    infer_with(node, infos);
+  } catch (const Error&) {
+    if (node.is("If") && fewer_.contains(node.inputs[0].node)) {
+      set_outputs(node, infer_branches(node, infos));
+      return;
+    }
+    const auto varies = [&](const Edge& input) { return fewer_.contains(input.node); };
+    if (std::ranges::none_of(node.inputs, varies)) throw;
+    const std::vector<ValueInfo> fewer = inputs_with_fewer(node);
+    if (std::ranges::any_of(fewer, is_unknown)) throw;
+    infer_with(node, std::span(fewer).first(infos.size()));
+  }
 }
 
-void Inference::set_value(const Node& parameter, Tensor value) {
-  values_[&parameter] = {std::move(value)};
-  note(parameter);
+void Inference::note(const Node& node) {
+  if (is_determined(node)) determined_.insert(&node);
+  note_fewer(node);
 }
 
 Tensor Inference::value(const Edge& edge) {
@@ -123,13 +139,19 @@ Tensor Inference::value(const Edge& edge) {
   return values_.at(edge.node)[edge.port];
 }
 
+bool decides(const Node& node, size_t input) {
+  return (node.is("If") && input == 0) || (node.is("Loop") && input == 1);
+}
+
 // Gives the inputs the values of all of them that are determined; false if these are no more than
-// the constants.
+// the constants. Only exact values decide which graph an operation runs and what it finds in
+// them.
 bool Inference::complete(const Node& node, std::vector<ValueInfo>& infos) {
   bool more = false;
   for (size_t i = 0; i < infos.size(); ++i) {
     if (!infos[i].value.empty()) continue;
-    infos[i].value = value(node.inputs[i]);
+    const bool exact = decides(node, i) || (node.def->rows_depend_on_data && node.bodies.empty());
+    infos[i].value = exact ? exact_value(node.inputs[i]) : value(node.inputs[i]);
     more |= !infos[i].value.empty();
   }
   return more;
@@ -186,12 +208,33 @@ size_t own_inputs(const Node& node) {
   return node.tail.empty() ? node.inputs.size() : std::min(node.own_inputs, node.inputs.size());
 }
 
+// Whether the output has as many rows as an operation finds. A loop joins the parts of as many
+// iterations as there are, unless their number is constant.
+static bool has_found_rows(const Edge& output) {
+  const Node& node = *output.node;
+  if (!node.def || !node.def->rows_depend_on_data) return false;
+  if (node.bodies.empty()) return true;
+  const Body& body = *node.bodies[0];
+  const bool joined =
+      std::any_of(body.outputs.begin(), body.outputs.end(), [&](const Body::Port& port) {
+        return port.sliced && port.outer == static_cast<size_t>(output.port);
+      });
+  const bool constant = node.is("Loop") && constant_value(node.inputs[0]) &&
+                        constant_value(node.inputs[1]) &&
+                        (!body.condition || body.is_constant(*body.condition));
+  return joined && !constant;
+}
+
 bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& dependent) {
   return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Edge& input) {
-    const Node& from = *input.node;
-    return dependent.count(&from) ||
-           (from.def && from.def->rows_depend_on_data && from.bodies.empty());
+    return dependent.contains(input.node) || has_found_rows(input);
   });
+}
+
+std::vector<ValueInfo> inferred_outputs(const Node& node, std::span<const ValueInfo> inputs) {
+  return node.def->infer_shapes({node.type, node.opset, node.attributes,
+                                 inputs.first(std::min(inputs.size(), own_inputs(node))),
+                                 std::max<size_t>(node.outputs.size(), 1), node.bodies});
 }
 
 std::vector<ValueInfo> known_inputs(const Node& node) {
@@ -218,7 +261,7 @@ std::vector<ValueInfo> known_results(const Graph& graph, std::span<const ValueIn
   for (const Node* result : graph.results) {
     const Edge& from = result->inputs[0];
     const NodeOutput& output = from.node->outputs[from.port];
-    results.push_back({output.type, output.shape, known.value(from)});
+    results.push_back({output.type, output.shape, known.exact_value(from)});
   }
   return results;
 }

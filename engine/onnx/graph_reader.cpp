@@ -69,7 +69,8 @@ Edge GraphReader::capture(const Edge& from, const std::string& name) {
   if (const Tensor* constant = constant_value(from)) return writer_.constant(name, *constant);
   const NodeOutput& output = from.node->outputs[from.port];
   captured_.push_back({from, writer_.graph().parameters.size()});
-  return writer_.parameter(name, output.type, output.shape, outer_->writer_.known(from));
+  return writer_.parameter(name, output.type, output.shape,
+                           outer_->writer_.inference().knowledge(from));
 }
 
 Edge GraphReader::edge(const std::string& name) {

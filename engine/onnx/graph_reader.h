@@ -59,6 +59,8 @@ class GraphReader {
   void read_if(OnnxNode& node);
   void read_loop(OnnxNode& node);
   void read_loop_as_operation(OnnxNode& node);
+  // False where an iteration changes sizes of states that `known`, which notes them now, had not.
+  bool read_loop_with(OnnxNode& node, std::vector<Inference::Knowledge>& known);
   bool write_out_loop(OnnxNode& node);
   void read_scan(OnnxNode& node);
   std::vector<Edge> scan(OnnxNode& node, const std::vector<Edge>& scanned_inputs);

@@ -61,9 +61,9 @@ Insertion GraphWriter::at_end(const std::string& name) {
 }
 
 Edge GraphWriter::parameter(const std::string& name, ElementType type, const Shape& shape,
-                            Tensor value) {
+                            Inference::Knowledge known) {
   const Edge edge = at_end(name).parameter(type, shape);
-  if (!value.empty()) inference_.set_value(*edge.node, std::move(value));
+  inference_.set_knowledge(*edge.node, std::move(known));
   return edge;
 }
 
@@ -86,11 +86,6 @@ Edge GraphWriter::add(const std::string& name, const std::string& type, int opse
 }
 
 void GraphWriter::result(const std::string& name, const Edge& value) { at_end(name).result(value); }
-
-Tensor GraphWriter::known(const Edge& edge) {
-  if (const Tensor* constant = constant_value(edge)) return *constant;
-  return inference_.value(edge);
-}
 
 std::unique_ptr<Graph> GraphWriter::finish() {
   graph_->remove_dead();

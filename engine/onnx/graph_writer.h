@@ -25,8 +25,9 @@ class GraphWriter {
  public:
   GraphWriter() : graph_(std::make_unique<Graph>()), inference_(*graph_) {}
 
-  // `value`: where it is known, in the body of a loop or branch.
-  Edge parameter(const std::string& name, ElementType type, const Shape& shape, Tensor value = {});
+  // `known`: of the value around the body of a loop or branch that the parameter stands for.
+  Edge parameter(const std::string& name, ElementType type, const Shape& shape,
+                 Inference::Knowledge known = {});
   Edge constant(const std::string& name, Tensor value);
   // A constant matrix of f32 with its columns as rows; the same one each time.
   Edge turned(const Edge& matrix);
@@ -36,8 +37,10 @@ class GraphWriter {
            std::vector<std::shared_ptr<const Body>> bodies = {});
   void result(const std::string& name, const Edge& value);
 
-  // The value of an edge, where it is determined and small, or a constant; else empty.
-  Tensor known(const Edge& edge);
+  // The value of an edge, where it is determined and small, or a constant; else empty. Also empty
+  // where it depends on how many rows an operation finds.
+  Tensor known(const Edge& edge) { return inference_.exact_value(edge); }
+  Inference& inference() { return inference_; }
   Graph& graph() { return *graph_; }
   std::unique_ptr<Graph> finish();
 

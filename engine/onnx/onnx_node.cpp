@@ -19,15 +19,26 @@ int64_t OnnxNode::dim(const Edge& e, int64_t d) const {
   const int64_t at = d < 0 ? d + rank(e) : d;
   if (at < 0 || at >= rank(e))
     bad_node("a value of shape " + to_string(shape(e)) + " has too few dimensions");
+  if (varies(e, at))
+    unsupported_node("needs the size of dimension " + std::to_string(at) +
+                     " of a value, which depends on how many rows are found at run time");
   return shape(e)[static_cast<size_t>(at)];
 }
 
+const Shape& OnnxNode::sizes(const Edge& e) const {
+  for (int64_t d = 0; d < rank(e); ++d) dim(e, d);
+  return shape(e);
+}
+
+Edge OnnxNode::size_of(const Edge& e, int64_t d) {
+  return varies(e, d) ? gather(shape_of(e), integer(d), 0) : integer(dim(e, d));
+}
+
 const Shape& OnnxNode::shape(const Edge& e, size_t rank) const {
-  const Shape& all = shape(e);
-  if (all.size() != rank)
-    bad_node("a value of shape " + to_string(all) + " must have " + std::to_string(rank) +
+  if (shape(e).size() != rank)
+    bad_node("a value of shape " + to_string(shape(e)) + " must have " + std::to_string(rank) +
              " dimensions");
-  return all;
+  return sizes(e);
 }
 
 std::optional<std::vector<int64_t>> OnnxNode::known_ints(const Edge& e) const {

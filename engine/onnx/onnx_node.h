@@ -47,13 +47,24 @@ class OnnxNode {
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i].node; }
   Edge in(size_t i) const;
   ElementType type(const Edge& e) const { return e.node->outputs[e.port].type; }
+  // The largest shape: where rows are found at run time, there may be fewer of them.
   const Shape& shape(const Edge& e) const { return e.node->shape(e.port); }
+  // Whether a size, counted from the first dimension, depends on how many rows are found.
+  bool varies(const Edge& e, int64_t d) const {
+    return writer_.inference().varies(e, static_cast<size_t>(d));
+  }
   int64_t rank(const Edge& e) const { return static_cast<int64_t>(shape(e).size()); }
-  // One dimension; below 0 they count from the end. Throws Error{bad_model} where there is none.
+  // One dimension; below 0 they count from the end. Throws Error{bad_model} where there is none,
+  // Error{unsupported} where it varies.
   int64_t dim(const Edge& e, int64_t d) const;
-  // The shape of a value that must have `rank` dimensions. Throws Error{bad_model}.
+  // All of them. Throws Error{unsupported} where one varies.
+  const Shape& sizes(const Edge& e) const;
+  // All of a value that must have `rank` dimensions. Throws Error{bad_model} as well.
   const Shape& shape(const Edge& e, size_t rank) const;
-  // Values that are constant or follow from shapes; empty, nullopt otherwise.
+  // One dimension as a value, one number; computed at run time where it varies.
+  Edge size_of(const Edge& e, int64_t d);
+  // Values that are constant or follow from shapes; empty, nullopt where they differ from
+  // one inference to the next.
   Tensor known(const Edge& e) const { return writer_.known(e); }
   std::optional<std::vector<int64_t>> known_ints(const Edge& e) const;
   // Throw Error{unsupported} that names `what` where the value is computed at run time.

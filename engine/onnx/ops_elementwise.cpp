@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/onnx/op_table.h"
+#include "engine/onnx/signs.h"
 
 namespace clinfer {
 
@@ -256,7 +257,24 @@ void clip(OnnxNode& n) {
   n.out(y);
 }
 
-void where(OnnxNode& n) { n.out(n.op("Select", 1, {n.in(0), n.in(1), n.in(2)})); }
+// Whether `e` broadcasts to the shape of `to`.
+bool fits(OnnxNode& n, const Edge& e, const Edge& to) {
+  const int64_t before = n.rank(to) - n.rank(e);
+  bool fit = before >= 0;
+  for (int64_t d = 0; fit && d < n.rank(e); ++d)
+    fit = !n.varies(e, d) && !n.varies(to, d + before) &&
+          (n.dim(e, d) == 1 || n.dim(e, d) == n.dim(to, d + before));
+  return fit;
+}
+
+// PyTorch divides indices with a correction for those below 0, which found ones are not.
+void where(OnnxNode& n) {
+  const Edge condition = n.in(0), yes = n.in(1), no = n.in(2);
+  if (never_true(condition) && n.type(yes) == n.type(no) && fits(n, condition, no) &&
+      fits(n, yes, no))
+    return n.out(no);
+  n.out(n.op("Select", 1, {condition, yes, no}));
+}
 
 // ---- types --------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "engine/onnx/op_table.h"
+#include "engine/onnx/signs.h"
 #include "kernels/expand.h"
 #include "kernels/shape_util.h"
 
@@ -41,7 +42,7 @@ void range(OnnxNode& n) {
 }
 
 // Where column - row is `k` (or, with `from`, at least or at most `k`), as 0 and 1.
-Tensor diagonals(OnnxNode& n, const Shape& shape, ElementType type, auto&& is_one) {
+Tensor diagonals(const Shape& shape, ElementType type, auto&& is_one) {
   if (shape.size() < 2) bad_node("needs a matrix");
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
   const Tensor flat = table({rows, columns});
@@ -56,14 +57,15 @@ void eye_like(OnnxNode& n) {
   const ElementType type =
       n.has_attribute("dtype") ? onnx_type(static_cast<int>(n.int_of("dtype"))) : n.type(n.in(0));
   const int64_t k = n.int_of("k", 0);
-  n.out(n.constant(diagonals(n, n.shape(n.in(0)), type, [k](int64_t d) { return d == k; })));
+  n.out(n.constant(diagonals(n.sizes(n.in(0)), type, [k](int64_t d) { return d == k; })));
 }
 
 void trilu(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t k = n.has(1) ? n.need_int(n.in(1), "k") : 0;
   const bool upper = n.int_of("upper", 1) != 0;
-  const Edge mask = n.constant(diagonals(n, n.shape(x), ElementType::boolean,
+  if (n.rank(x) < 2) bad_node("needs a matrix");
+  const Edge mask = n.constant(diagonals({n.dim(x, -2), n.dim(x, -1)}, ElementType::boolean,
                                          [&](int64_t d) { return upper ? d >= k : d <= k; }));
   n.out(n.op("Select", 1, {mask, x, n.number_like(x, 0)}));
 }
@@ -75,7 +77,7 @@ void gather(OnnxNode& n) {
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x));
   // x[i] of a network's values is a view; chains of shapes stay as they are.
   if (const auto index = n.known_ints(n.in(1));
-      index && n.rank(n.in(1)) == 0 && is_float(n.type(x))) {
+      index && n.rank(n.in(1)) == 0 && is_float(n.type(x)) && !n.varies(x, axis)) {
     const int64_t size = n.dim(x, axis);
     const int64_t at = index->front() < 0 ? index->front() + size : index->front();
     if (at < 0 || at >= size) bad_node("the index " + std::to_string(at) + " is out of range");
@@ -84,37 +86,24 @@ void gather(OnnxNode& n) {
   n.out(n.gather(x, n.in(1), axis));
 }
 
-// Whether the values are places that an operation found, moved about since.
-bool never_negative(const Edge& e, int depth = 0) {
-  constexpr int kDeepest = 16;
-  const Node& node = *e.node;
-  if (depth > kDeepest) return false;
-  if (node.is("TopK")) return e.port == 1;
-  if (node.is("NonZero") || node.is("ShapeOf")) return true;
-  for (const char* moved : {"Broadcast", "Tile", "Unsqueeze", "Squeeze", "Reshape", "Transpose",
-                            "Slice", "Convert", "Gather"})
-    if (node.is(moved)) return never_negative(node.inputs[0], depth + 1);
-  return false;
-}
-
-// Indices below 0 count from the end.
-Edge wrapped(OnnxNode& n, const Edge& indices, int64_t size) {
-  const Tensor known = n.known(indices);
-  if (!known.empty()) {
+// Indices below 0 count from the end; `numbers`: how many there are.
+Edge wrapped(OnnxNode& n, const Edge& indices, const Edge& numbers) {
+  const Tensor known = n.known(indices), total = n.known(numbers);
+  if (!known.empty() && !total.empty()) {
+    const int64_t size = total.to_ints()[0];
     std::vector<int64_t> values = known.to_ints();
     for (int64_t& value : values) value += value < 0 ? size : 0;
     return n.constant(Tensor::of(n.type(indices), known.shape(), values));
   }
   if (never_negative(indices)) return indices;
   const Edge negative = n.op("Less", 1, {indices, n.number_like(indices, 0)});
-  return n.op(
-      "Select", 1,
-      {negative, n.add(indices, n.number_like(indices, static_cast<double>(size))), indices});
+  return n.op("Select", 1,
+              {negative, n.add(indices, n.convert(numbers, n.type(indices))), indices});
 }
 
 void gather_elements(OnnxNode& n) {
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(n.in(0)));
-  n.out(n.op("GatherElements", 6, {n.in(0), wrapped(n, n.in(1), n.dim(n.in(0), axis))},
+  n.out(n.op("GatherElements", 6, {n.in(0), wrapped(n, n.in(1), n.size_of(n.in(0), axis))},
              {{"axis", std::to_string(axis)}}));
 }
 
@@ -154,7 +143,7 @@ std::string reduction_of(OnnxNode& n) {
 void scatter_elements(OnnxNode& n) {
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(n.in(0)));
   n.out(n.op("ScatterElementsUpdate", 12,
-             {n.in(0), wrapped(n, n.in(1), n.dim(n.in(0), axis)), n.in(2), n.integer(axis)},
+             {n.in(0), wrapped(n, n.in(1), n.size_of(n.in(0), axis)), n.in(2), n.integer(axis)},
              {{"reduction", reduction_of(n)}, {"use_init_val", "true"}}));
 }
 
@@ -187,7 +176,8 @@ void one_hot(OnnxNode& n) {
   const int64_t depth = n.need_int(n.in(1), "the depth");
   const Edge values = n.in(2);
   const auto value = [&](int64_t i) { return n.gather(values, n.integer(i), 0); };
-  n.out(n.op("OneHot", 1, {wrapped(n, indices, depth), n.integer(depth), value(1), value(0)},
+  n.out(n.op("OneHot", 1,
+             {wrapped(n, indices, n.integer(depth)), n.integer(depth), value(1), value(0)},
              {{"axis", std::to_string(n.int_of("axis", -1))}}));
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/onnx/op_table.h"
 #include "kernels/expand.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -24,10 +25,12 @@ void flatten(OnnxNode& n) {
   const int64_t rank = n.rank(x), stated = n.int_of("axis", 1),
                 axis = stated < 0 ? stated + rank : stated;
   if (axis < 0 || axis > rank) bad_node("axis " + std::to_string(stated) + " is out of range");
-  if (axis == 1) return n.out(n.reshape(x, {0, -1}));
-  const Shape& shape = n.shape(x);
-  const int64_t trailing = count(Shape(shape.begin() + axis, shape.end()));
+  if (axis == 1 && !n.varies(x, 0)) return n.out(n.reshape(x, {0, -1}));
   if (axis == 0) return n.out(n.reshape_to(x, n.ints({1, -1})));
+  int64_t trailing = 1;
+  for (int64_t d = axis; d < rank; ++d) trailing = checked_product(trailing, n.dim(x, d));
+  if (axis == 1) return n.out(n.reshape(x, {0, trailing}));  // no rows, perhaps
+  const Shape& shape = n.shape(x);
   if (trailing == 0)
     return n.out(n.reshape_to(x, n.ints({count(Shape(shape.begin(), shape.begin() + axis)), 0})));
   n.out(n.reshape_to(x, n.ints({-1, trailing})));
@@ -89,10 +92,18 @@ void concat(OnnxNode& n) {
 
 void split(OnnxNode& n) {
   const Edge x = n.in(0);
-  const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x)), size = n.dim(x, axis);
-  auto lengths = n.ints_since(13, "split", 1);
+  const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x));
+  const bool computed = n.opset() >= 13 && n.has(1) && n.known(n.in(1)).empty();
+  auto lengths = computed ? std::nullopt : n.ints_since(13, "split", 1);
   const auto parts = static_cast<int64_t>(n.output_count());
+  if (computed) {
+    const Edge first =
+        n.op("VariadicSplit", 1, {x, n.integer(axis), n.in(1)}, {}, static_cast<size_t>(parts));
+    for (size_t i = 0; i < n.output_count(); ++i) n.out(i, port(first, static_cast<int>(i)));
+    return;
+  }
   if (!lengths) {  // equal ones, the last may be smaller
+    const int64_t size = n.dim(x, axis);
     const int64_t most = (size + parts - 1) / std::max<int64_t>(parts, 1);
     if (most * parts == size) {
       const std::vector<Edge> equal = n.split(x, axis, parts);

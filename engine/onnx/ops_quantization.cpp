@@ -53,7 +53,7 @@ Edge spread(OnnxNode& n, const Edge& e, const Shape& shape, const Grid& grid) {
   const auto at = static_cast<size_t>(n.axis(grid.axis, rank));
   if (n.rank(e) != rank) bad_node("scales of blocks have as many dimensions as the value");
   if (grid.block < 0) bad_node("block_size is below 0");
-  Shape repeated = n.shape(e);
+  Shape repeated = n.sizes(e);
   repeated.insert(repeated.begin() + static_cast<ptrdiff_t>(at) + 1, grid.block);
   const Edge wide =
       n.op("Broadcast", 3, {n.unsqueeze(e, {static_cast<int64_t>(at) + 1}), n.ints(repeated)},

@@ -71,7 +71,7 @@ void over_axis(OnnxNode& n, Work&& work) {
   if (n.opset() >= 13) return n.out(work(x, n.axis(n.int_of("axis", -1), rank)));
   const int64_t axis = n.axis(n.int_of("axis", 1), rank);
   bool alone = true;
-  for (int64_t d = axis + 1; d < rank; ++d) alone &= n.dim(x, d) == 1;
+  for (int64_t d = axis + 1; d < rank; ++d) alone &= !n.varies(x, d) && n.dim(x, d) == 1;
   if (alone) return n.out(work(x, axis));
   std::vector<int64_t> joined(static_cast<size_t>(axis), 0);
   joined.push_back(-1);
@@ -112,20 +112,28 @@ void arg_best(OnnxNode& n) {
   Edge x = n.in(0);
   const int64_t axis = n.axis(n.int_of("axis", 0), n.rank(x));
   const bool last = n.int_of("select_last_index", 0) != 0;
-  const int64_t size = n.dim(x, axis);
+  const Edge size = last ? n.size_of(x, axis) : Edge{};
   if (last) x = n.slice(x, axis, -1, std::numeric_limits<int64_t>::min(), -1);
   Edge index = index_of_best(n, x, axis, n.type() == "ArgMax");
-  if (last) index = n.subtract(n.integer(size - 1), index);
+  if (last) index = n.subtract(n.subtract(size, n.integer(1)), index);
   n.out(n.int_of("keepdims", 1) ? index : n.squeeze(index, {axis}));
 }
 
 void top_k(OnnxNode& n) {
   const Edge x = n.in(0);
   const int64_t axis = n.axis(n.int_of("axis", -1), n.rank(x));
-  const int64_t k = n.opset() < 10 ? n.int_of("k") : n.need_int(n.in(1), "k");
-  if (k < 0 || k > n.dim(x, axis))
-    bad_node("k is " + std::to_string(k) + " for " + std::to_string(n.dim(x, axis)) + " values");
-  const Edge top = n.op("TopK", 11, {x, n.integer(k)},
+  Edge k = n.opset() < 10 ? n.integer(n.int_of("k")) : n.in(1);
+  if (const auto known = n.known_ints(k)) {
+    if (known->size() != 1) bad_node("k must be one number");
+    const int64_t values = n.shape(x)[static_cast<size_t>(axis)];
+    if (known->front() < 0 || known->front() > values)
+      bad_node("k is " + std::to_string(known->front()) + " for " + std::to_string(values) +
+               " values");
+    k = n.integer(known->front());
+  } else if (n.rank(k) > 0) {
+    k = n.reshape_to(k, n.ints({}));
+  }
+  const Edge top = n.op("TopK", 11, {x, k},
                         {{"axis", std::to_string(axis)},
                          {"mode", n.int_of("largest", 1) ? "max" : "min"},
                          {"sort", "value"},
@@ -148,7 +156,7 @@ void cum_prod(OnnxNode& n) {
   const int64_t size = n.dim(x, axis);
   const bool reverse = n.int_of("reverse", 0) != 0;
   const auto shifted = [&](const Edge& e, int64_t by) {  // ones come in at the begin
-    Shape ones = n.shape(e);
+    Shape ones = n.sizes(e);
     ones[static_cast<size_t>(axis)] = by;
     const Edge fill =
         n.op("Broadcast", 3, {n.number_like(e, 1), n.ints(ones)}, {{"mode", "numpy"}});

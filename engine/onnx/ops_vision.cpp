@@ -75,9 +75,9 @@ void conv_transpose(OnnxNode& n) {
   if (!wanted.empty() && wanted.size() < spatial)
     bad_node("output_shape must list " + std::to_string(spatial));
   check_sizes(wanted);
-  check_sizes({n.shape(x).begin() + 2, n.shape(x).end()});
+  for (int64_t d = 2; d < n.rank(x); ++d) check_sizes({n.dim(x, d)});
   for (size_t i = 0; i < spatial; ++i) {
-    const int64_t size = n.shape(x)[2 + i], stride = window.strides[i],
+    const int64_t size = n.dim(x, static_cast<int64_t>(2 + i)), stride = window.strides[i],
                   extent = (window.kernel[i] - 1) * window.dilations[i] + 1,
                   full = stride * (size - 1) + more[i] + extent;
     const bool same = window.auto_pad == "SAME_UPPER" || window.auto_pad == "SAME_LOWER";
@@ -132,11 +132,56 @@ Window pool_window(OnnxNode& n, const Edge& x) {
   return window_of(n, x, n.ints_of("kernel_shape"));
 }
 
+// How many positions of each window lie on pixels or pads, of the shape [1, 1, ...]: with ceil_mode
+// the last window may reach past the pads. `y`: the pooled value.
+Tensor covered(OnnxNode& n, const Edge& x, const Edge& y, const Window& window) {
+  Shape shape{1, 1};
+  std::vector<float> counts{1};
+  for (size_t i = 0; i < window.kernel.size(); ++i) {
+    const auto d = static_cast<int64_t>(i) + 2;
+    const int64_t end = n.dim(x, d) + window.begin[i] + window.end[i], size = n.dim(y, d);
+    std::vector<float> all;
+    for (const float before : counts)
+      for (int64_t o = 0; o < size; ++o) {
+        const int64_t left = end - o * window.strides[i];  // from the window's begin on
+        const int64_t inside = std::min(window.kernel[i], ceil_div(left, window.dilations[i]));
+        all.push_back(before * static_cast<float>(inside));
+      }
+    counts = std::move(all);
+    shape.push_back(size);
+  }
+  return Tensor::of(ElementType::f32, shape, counts);
+}
+
+bool has_pads(const Window& window) {
+  const auto any = [](int64_t v) { return v != 0; };
+  return std::ranges::any_of(window.begin, any) || std::ranges::any_of(window.end, any);
+}
+
+float area(const Window& window) {
+  float size = 1;
+  for (int64_t k : window.kernel) size *= static_cast<float>(k);
+  return size;
+}
+
 void average_pool(OnnxNode& n) {
   const Edge x = n.in(0);
-  AttributePairs attributes = pooling(n, pool_window(n, x));
-  attributes.emplace_back("exclude-pad", text_of(n.int_of("count_include_pad", 0) == 0));
-  n.out(n.op("AvgPool", rounds_up(n) ? 14 : 1, {x}, attributes));
+  const Window window = pool_window(n, x);
+  AttributePairs attributes = pooling(n, window);
+  const bool with_pads = n.int_of("count_include_pad", 0) != 0;
+  attributes.emplace_back("exclude-pad", text_of(!with_pads));
+  Edge y = n.op("AvgPool", rounds_up(n) ? 14 : 1, {x}, attributes);
+  // Positions past the pads do not count in ONNX; the engine counts them, as OpenVINO does.
+  if (with_pads && rounds_up(n) && has_pads(window)) {
+    std::vector<float> factors = covered(n, x, y, window).to_floats();
+    for (float& factor : factors) factor = area(window) / factor;
+    if (std::ranges::any_of(factors, [](float v) { return v != 1; })) {
+      Shape shape = n.shape(y);
+      shape[0] = shape[1] = 1;
+      y = n.multiply(y, n.constant(Tensor::of(ElementType::f32, shape, factors)));
+    }
+  }
+  n.out(y);
 }
 
 void max_pool(OnnxNode& n) {
@@ -154,7 +199,7 @@ void max_pool(OnnxNode& n) {
   if (!n.wants(1)) return n.out(y);
   Edge indices = port(y, 1);
   if (n.int_of("storage_order", 0)) {  // indices that count the last two dimensions by columns
-    const Shape& shape = n.shape(x);
+    const Shape& shape = n.sizes(x);
     if (shape.size() != 4) unsupported_node("storage_order=1 is supported for pictures only");
     const int64_t height = shape[2], width = shape[3], plane = height * width;
     const auto mod = [&](const Edge& e, int64_t by) {
@@ -174,7 +219,7 @@ void max_pool(OnnxNode& n) {
 void max_unpool(OnnxNode& n) {
   const Edge x = n.in(0);
   const Window window = pool_window(n, x);
-  Shape plain = n.shape(x);
+  Shape plain = n.sizes(x);
   for (size_t i = 0; i < window.kernel.size(); ++i)
     plain[2 + i] =
         (plain[2 + i] - 1) * window.strides[i] - window.begin[i] - window.end[i] + window.kernel[i];
@@ -227,16 +272,17 @@ void global_lp_pool(OnnxNode& n) {
   n.out(n.op("Power", 1, {sum, n.number(1 / p)}));
 }
 
-// The average over the whole window, pads included, times its size.
+// The average over the whole window, pads included, times what it was divided by.
 void lp_pool(OnnxNode& n) {
+  const Edge x = n.in(0);
   const auto p = static_cast<float>(n.int_of("p", 2));
-  const Window window = pool_window(n, n.in(0));
+  const Window window = pool_window(n, x);
   AttributePairs attributes = pooling(n, window);
   attributes.emplace_back("exclude-pad", "false");
-  int64_t size = 1;
-  for (int64_t k : window.kernel) size *= k;
-  const Edge mean = n.op("AvgPool", 14, {raised(n, n.in(0), p)}, attributes);
-  n.out(n.op("Power", 1, {n.multiply(mean, n.number(static_cast<float>(size))), n.number(1 / p)}));
+  const Edge mean = n.op("AvgPool", 14, {raised(n, x, p)}, attributes);
+  const bool whole = !rounds_up(n) || has_pads(window);
+  const Edge divisor = whole ? n.number(area(window)) : n.constant(covered(n, x, mean, window));
+  n.out(n.op("Power", 1, {n.multiply(mean, divisor), n.number(1 / p)}));
 }
 
 // ---- regions and boxes --------------------------------------------------------------------------

@@ -1,6 +1,9 @@
 // If, Loop and Scan: operations with graphs inside. The passes later unroll loops that run a known
 // number of times; a branch that is known is written in place here.
+#include <span>
+
 #include "engine/onnx/graph_reader.h"
+#include "kernels/recurrent/loop.h"
 
 namespace clinfer {
 
@@ -19,6 +22,38 @@ Tensor scalar(ElementType type, int64_t value) {
 void expect(int have, size_t need, const char* what) {
   if (static_cast<size_t>(have) != need)
     bad_node("its body has " + std::to_string(have) + " " + what + ", not " + std::to_string(need));
+}
+
+// Knowledge of a loop's state in its body: its shape only, since each iteration has another value.
+Inference::Knowledge state_of(GraphWriter& writer, const Edge& outside) {
+  Inference::Knowledge known = writer.inference().knowledge(outside);
+  known.value = {};
+  if (known.fewer) known.fewer->value = {};
+  return known;
+}
+
+// Notes which sizes of the states an iteration changes, from the states in the body and those it
+// gives: they are not known in the body. False if they were all noted before, so that what was read
+// holds. Another body has to be read otherwise; the limit counts these.
+bool note_changes(GraphWriter& body, std::span<const Edge> states, std::span<const Edge> next,
+                  std::vector<Inference::Knowledge>& known) {
+  bool changed = false;
+  for (size_t i = 0; i < states.size(); ++i) {
+    const Shape &before = states[i].node->shape(states[i].port),
+                &after = next[i].node->shape(next[i].port);
+    if (before.size() != after.size()) continue;  // refused when the loop is added
+    for (size_t d = 0; d < before.size(); ++d) {
+      if (body.inference().varies(states[i], d) ||
+          (before[d] == after[d] && !body.inference().varies(next[i], d)))
+        continue;
+      if (!known[i].fewer)
+        known[i].fewer = ValueInfo{states[i].node->outputs[states[i].port].type, before, {}};
+      known[i].fewer->shape[d] = before[d] > 1 ? 1 : 0;
+      changed = true;
+    }
+  }
+  if (changed) IterationLimit(IterationLimit::kToInferShapes).take(body.graph().nodes().size());
+  return changed;
 }
 
 // Ties what the body takes from outside to further inputs of the operation.
@@ -54,19 +89,29 @@ void GraphReader::read_if(OnnxNode& node) {
   }
   std::vector<Edge> inputs{condition};
   std::vector<std::shared_ptr<const Body>> bodies;
+  std::vector<std::vector<Shape>> shapes;
   for (const char* name : {"then_branch", "else_branch"}) {
     const onnx::GraphProto& branch = body_of(node, name);
     expect(branch.output_size(), node.output_count(), "outputs");
     GraphWriter writer;
     GraphReader reader(writer, tensors_, functions_, this);
     reader.read(branch);
-    for (const auto& output : branch.output())
-      writer.result(output.name(), reader.edge(output.name()));
+    shapes.emplace_back();
+    for (const auto& output : branch.output()) {
+      const Edge value = reader.edge(output.name());
+      shapes.back().push_back(node.shape(value));
+      writer.result(output.name(), value);
+    }
     auto body = std::make_shared<GraphBody>(writer.finish());
     tie_captured(reader, *body, inputs);
     for (size_t i = 0; i < node.output_count(); ++i) body->outputs.push_back({i, i});
     bodies.push_back(std::move(body));
   }
+  // Later nodes are written for one rank.
+  for (size_t i = 0; i < node.output_count(); ++i)
+    if (shapes[0][i].size() != shapes[1][i].size())
+      unsupported_node("the branches give " + to_string(shapes[0][i]) + " and " +
+                       to_string(shapes[1][i]) + ", and the condition is computed at run time");
   const Edge first = node.op("If", 8, inputs, {}, node.output_count(), std::move(bodies));
   for (size_t i = 0; i < node.output_count(); ++i) node.out(i, port(first, static_cast<int>(i)));
 }
@@ -121,6 +166,13 @@ void GraphReader::read_loop(OnnxNode& node) {
 
 // Body: iteration, condition, states -> condition, states, what is put together.
 void GraphReader::read_loop_as_operation(OnnxNode& node) {
+  std::vector<Inference::Knowledge> known;
+  for (size_t i = 2; i < node.input_count(); ++i) known.push_back(state_of(writer_, node.in(i)));
+  while (!read_loop_with(node, known)) {
+  }
+}
+
+bool GraphReader::read_loop_with(OnnxNode& node, std::vector<Inference::Knowledge>& known) {
   const onnx::GraphProto& graph = body_of(node, "body");
   const size_t states = node.input_count() < 2 ? 0 : node.input_count() - 2;
   expect(graph.input_size(), states + 2, "inputs");
@@ -137,12 +189,17 @@ void GraphReader::read_loop_as_operation(OnnxNode& node) {
   const auto name = [&](size_t i) { return graph.input(static_cast<int>(i)).name(); };
   reader.define(name(0), writer.parameter(name(0), ElementType::i64, {}));
   reader.define(name(1), writer.parameter(name(1), ElementType::boolean, {}));
+  std::vector<Edge> before, after;
   for (size_t i = 0; i < states; ++i) {
     const Edge state = node.in(2 + i);
     inputs.push_back(state);
-    reader.define(name(2 + i), writer.parameter(name(2 + i), node.type(state), node.shape(state)));
+    before.push_back(writer.parameter(name(2 + i), node.type(state), node.shape(state), known[i]));
+    reader.define(name(2 + i), before.back());
   }
   reader.read(graph);
+  for (size_t i = 0; i < states; ++i)
+    after.push_back(reader.edge(graph.output(static_cast<int>(1 + i)).name()));
+  if (note_changes(writer, before, after, known)) return false;
   for (int i = 0; i < graph.output_size(); ++i) {
     const std::string& output = graph.output(i).name();
     Edge value = reader.edge(output);
@@ -170,6 +227,7 @@ void GraphReader::read_loop_as_operation(OnnxNode& node) {
   tie_captured(reader, *body, inputs);
   const Edge first = node.op("Loop", 5, inputs, {}, states + parts, {std::move(body)});
   for (size_t i = 0; i < node.output_count(); ++i) node.out(i, port(first, static_cast<int>(i)));
+  return true;
 }
 
 constexpr int64_t kMostScanned = 64;  // images of the first version
@@ -233,9 +291,11 @@ std::vector<Edge> GraphReader::scan(OnnxNode& node, const std::vector<Edge>& sca
     }
     return port;
   };
+  std::vector<Inference::Knowledge> known;
+  for (const Edge& outer : scanned_inputs) known.push_back(state_of(writer_, outer));
   GraphWriter writer;
   GraphReader reader(writer, tensors_, functions_, this);
-  std::vector<Edge> inputs;
+  std::vector<Edge> inputs, before, after;
   std::vector<Body::Port> in_ports, out_ports;
   for (size_t i = 0; i < scanned_inputs.size(); ++i) {
     const std::string& name = graph.input(static_cast<int>(i)).name();
@@ -243,19 +303,25 @@ std::vector<Edge> GraphReader::scan(OnnxNode& node, const std::vector<Edge>& sca
     inputs.push_back(outer);
     Shape shape = node.shape(outer);
     if (i < states) {
-      reader.define(name, writer.parameter(name, node.type(outer), shape));
+      before.push_back(writer.parameter(name, node.type(outer), shape, known[i]));
+      reader.define(name, before.back());
       in_ports.push_back({i, i});
       continue;
     }
     const int64_t axis = node.axis(in_axes[i - states], node.rank(outer));
     shape[static_cast<size_t>(axis)] = 1;
-    const Edge part = writer.parameter(name, node.type(outer), shape);
+    if (known[i].fewer) known[i].fewer->shape[static_cast<size_t>(axis)] = 1;
+    const Edge part = writer.parameter(name, node.type(outer), shape, known[i]);
     const Edge axes =
         writer.constant(name, Tensor::of(ElementType::i64, {1}, std::vector<int64_t>{axis}));
     reader.define(name, writer.add(name, "Squeeze", 1, {part, axes}));
     in_ports.push_back(sliced({i, i}, axis, in_back[i - states] != 0));
   }
   reader.read(graph);
+  for (size_t i = 0; i < states; ++i)
+    after.push_back(reader.edge(graph.output(static_cast<int>(i)).name()));
+  if (note_changes(writer, before, after, known))
+    unsupported_node("the size of a state changes from one iteration to the next");
   for (size_t i = 0; i < states + parts_out; ++i) {
     const std::string& name = graph.output(static_cast<int>(i)).name();
     Edge value = reader.edge(name);

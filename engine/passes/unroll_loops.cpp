@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "engine/graph/evaluate.h"
 #include "engine/graph/insertion.h"
@@ -191,7 +192,12 @@ void unroll_loops(Graph& graph, const PassContext& context) {
   // are constants once the round is over.
   for (bool changed = true; changed;) {
     changed = false;
+    std::unordered_set<const Node*> dependent;  // how often they run, even, may depend on values
     for (Node* node : nodes_of(graph)) {
+      if (depends_on_values(*node, dependent)) {
+        dependent.insert(node);
+        continue;
+      }
       if (node->bodies.empty()) continue;
       const auto all = iterations_of(*node, context.unroll_loops, std::min(kMostNodes, left));
       if (!all) continue;

@@ -283,8 +283,9 @@ Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
     return edge.node->constant.type() == type ? edge.node->constant
                                               : edge.node->constant.convert(type);
   TensorDesc desc = edge.node->outputs[edge.port].desc;
-  if (desc.elements() == 0) return Tensor::allocate(type, desc.shape);
   const Edge root = storage_root(edge);
+  if (desc.elements() == 0 && !host_values_.contains(key(root)))
+    return Tensor::allocate(type, desc.shape);
   if (const auto found = host_values_.find(key(root)); found != host_values_.end()) {
     if (root == edge)
       return found->second.type() == type ? found->second : found->second.convert(type);

@@ -192,6 +192,35 @@ TEST(OnnxOperations, FoundIndicesAreTakenAsTheyAre) {
   }
 }
 
+// PyTorch's floor division of found indices corrects those below 0: there are none.
+TEST(OnnxOperations, FoundIndicesAreDividedWithoutCorrection) {
+  OnnxBuilder b;
+  b.input("x", {1, 6});
+  b.initialiser(OnnxBuilder::ints("k", {1}, {2}));
+  for (const auto& [name, value] : {std::pair{"zero", 0}, {"one", 1}, {"two", 2}})
+    b.initialiser(OnnxBuilder::ints(name, {}, {value}));
+  auto no = OnnxBuilder::of("no", {}, onnx::TensorProto::BOOL);
+  no.add_int32_data(0);
+  b.initialiser(no);
+  b.node("TopK", {"x", "k"}, {"best", "places"});
+  b.node("Div", {"places", "two"}, {"quotient"});
+  b.node("Sub", {"quotient", "one"}, {"lower"});
+  b.node("Less", {"places", "zero"}, {"below"});
+  b.node("Xor", {"below", "no"}, {"signs_differ"});
+  b.node("Mod", {"places", "two"}, {"rest"});
+  b.node("Equal", {"rest", "zero"}, {"even"});
+  b.node("Not", {"even"}, {"odd"});
+  b.node("And", {"signs_differ", "odd"}, {"corrected"});
+  b.node("Where", {"corrected", "lower", "quotient"}, {"rows"});
+  set(b.node("GatherElements", {"x", "rows"}, {"y"}), "axis", 1);
+  b.output("y");
+  const OnnxModel model = b.read();
+  for (const auto& node : model.graph->nodes())
+    for (const char* type : {"Less", "Select", "Subtract", "Add"}) EXPECT_FALSE(node->is(type));
+  const auto got = evaluate_graph(*model.graph, std::vector{floats({1, 6}, {3, 9, 1, 5, 0, 8})});
+  expect_near(got[0], {3, 1});  // the places 1 and 5, divided by 2
+}
+
 // As Ultralytics' exporter fills up what a suppression leaves: rows of zeros up to a fixed number.
 TEST(OnnxOperations, PadsThatDependOnWhatIsFound) {
   OnnxBuilder b;
@@ -238,6 +267,24 @@ TEST(OnnxOperations, EfficientNms) {
     EXPECT_EQ(std::vector<float>(scores.begin(), scores.begin() + 2),
               (std::vector<float>{0.9f, 0.8f}));
     EXPECT_EQ(std::vector<float>(classes.begin(), classes.begin() + 2), (std::vector<float>{0, 1}));
+  }
+}
+
+// With ceil_mode the last window may reach past the pads: what lies there does not count, though the
+// pads may. Windows of four, pads included: -1..2, 2..5, 5..6 of places 0..5 and a pad at each end.
+TEST(OnnxOperations, AveragesDoNotCountWhatLiesPastThePads) {
+  for (const auto& [pads_count, wanted] :
+       {std::pair{0, std::vector<float>{2, 4.5f, 6}}, {1, {1.5f, 4.5f, 3}}}) {
+    OnnxBuilder b;
+    b.input("x", {1, 1, 6});
+    auto& node = b.node("AveragePool", {"x"}, {"y"});
+    set(node, "kernel_shape", std::vector<int64_t>{4});
+    set(node, "strides", std::vector<int64_t>{3});
+    set(node, "pads", std::vector<int64_t>{1, 1});
+    set(node, "ceil_mode", 1);
+    set(node, "count_include_pad", pads_count);
+    b.output("y");
+    expect_near(results(b, {floats({1, 1, 6}, {1, 2, 3, 4, 5, 6})})[0], wanted);
   }
 }
 

@@ -79,6 +79,11 @@ def older_forms():
     """The same operation before and after its attributes became inputs, and what changed its meaning."""
     x = r(2, 3, 4, 5)
     for opset in (7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22):
+        if opset >= 10:
+            for pads in (0, 1):
+                for counted in (0, 1):
+                    case(f'AveragePool_{pads}{counted}', opset, node('AveragePool', 'x', kernel_shape=[3, 3], strides=[2, 3], pads=[pads] * 4, ceil_mode=1,
+                                                                     count_include_pad=counted), {'x': r(1, 2, 6, 8)})
         axes = {'axes': [1, -1]} if opset >= 11 else {'axes': [1, 3]}
         for op in ('ReduceSum', 'ReduceMean', 'ReduceMax', 'ReduceL2', 'ReduceLogSumExp'):
             if opset >= (13 if op == 'ReduceSum' else 18):
@@ -227,6 +232,99 @@ def graphs():
              {'x': x}, {'start': r(4)}, outputs='y z')
 
 
+def found_rows():
+    """What depends on how many rows are found: with none, few and many of them, so that each branch is taken once."""
+    S = TensorProto.INT64
+    count = [node('NonZero', 'x', 'places'), node('Shape', 'places', 'sizes'), node('Gather', 'sizes one', 'found', axis=0)]
+    constants = {'zero': scalar(0, I), 'one': scalar(1, I), 'two': scalar(2, I), 'three': scalar(3, I), 'l0': i(0), 'l1': i(1),
+                 'l3': i(3), 'lm1': i(-1), 'big': i(1 << 40), 'true': scalar(True, np.bool_), 'half': scalar(.5)}
+
+    def bodies(shape, then='Relu', other='Neg', of='f'):
+        return {f'{k}_branch': body(k, [], [(f'{k}_out', TensorProto.FLOAT, shape)], [node(op, of, f'{k}_out')])
+                for k, op in (('then', then), ('else', other))}
+
+    values = [('none', np.zeros(6, F)), ('two', f(0, -1, 0, 0, 2, 0)), ('five', f(1, -1, 2, 0, -3, 4)), ('all', f(1, -1, 2, 7, -3, 4))]
+    f_of_x = node('Add', 'x half', 'f')
+    for name, x in values:
+        def found(kind, nodes, opset=17, outputs='y', more=(), name=name, x=x):
+            nodes = nodes if isinstance(nodes, list) else [nodes]
+            case(f'Found_{kind}_{name}', opset, [*count, f_of_x, *nodes], {'x': x}, {**constants, **dict(more)}, outputs=outputs)
+
+        as_list = node('Unsqueeze', 'found l0', 'n')
+        found('if', [node('Greater', 'found three', 'c'), node('If', 'c', **bodies([6]))])
+        found('if_any', [node('Equal', 'found zero', 'c'), node('If', 'c', **bodies([6]))])
+        found('if_cast', [node('Cast', 'found', 'c', to=9), node('If', 'c', **bodies([6]))])
+        found('if_not', [node('Less', 'found three', 'd'), node('Not', 'd', 'c'), node('If', 'c', **bodies([6]))])
+        found('if_size', [node('Size', 'places', 's'), node('Mod', 's two', 'm'), node('Cast', 's', 'c', to=9), node('If', 'c', **bodies([6]))])
+        found('if_inside', [node('Greater', 'found zero', 'c'), node('If', 'c', then_branch=body(
+            'then', [], [('then_out', TensorProto.FLOAT, [6])],
+            [node('Shape', 'places', 's'), node('Gather', 's one', 'm', axis=0), node('Greater', 'm three', 'd'),
+             node('If', 'd', 'then_out', **bodies([6]))]), else_branch=bodies([6])['else_branch'])])
+        found('range', [node('Range', 'zero found one', 'r'), node('Cast', 'r', 'y', to=1)])
+        found('where', [node('Greater', 'found three', 'c'), node('Where', 'c x f', 'y')])
+        found('constant_of_shape', [as_list, node('ConstantOfShape', 'n', 'y', value=numpy_helper.from_array(f(3)))])
+        found('expand', [as_list, node('Expand', 'half n', 'y')])
+        found('tile', [as_list, node('Tile', 'x n', 'y')])
+        found('reshape', [as_list, node('Transpose', 'places', 't'), node('Concat', 'n l1', 's', axis=0), node('Reshape', 't s', 'y')])
+        found('slice_end', [as_list, node('Slice', 'f l0 n l0', 'y')])
+        found('slice_start', [as_list, node('Slice', 'f n big l0', 'y')])
+        found('top_k', [as_list, node('Min', 'n l3', 'k'), node('TopK', 'f k', 'y z')], outputs='y z')
+        found('pad', [node('Sub', 'eight found', 'm'), node('Unsqueeze', 'm l0', 'e'), node('Concat', 'l0 e', 'p', axis=0), node('Squeeze', 'places l0', 'q'),
+                      node('Pad', 'q p', 'w'), node('Cast', 'w', 'y', to=1)], more={'eight': scalar(8, I)}.items())
+        found('mean', [node('Gather', 'f places', 'g', axis=0), node('ReduceSum', 'g', 's', keepdims=0), node('Cast', 'found', 'd', to=1),
+                       node('Add', 'd one_f', 'e'), node('Div', 's e', 'y')], more={'one_f': scalar(1.)}.items())
+        found('loop_trips', node('Loop', 'found true x', 'y', body=body(
+            'loop', [('it', S, []), ('go', TensorProto.BOOL, []), ('s', TensorProto.FLOAT, [6])],
+            [('go_on', TensorProto.BOOL, []), ('s_out', TensorProto.FLOAT, [6])],
+            [node('Identity', 'go', 'go_on'), node('Add', 's half', 's_out')])))
+        found('loop_while', node('Loop', ' true zero_f', 'y', body=body(
+            'loop', [('it', S, []), ('go', TensorProto.BOOL, []), ('s', TensorProto.FLOAT, [])],
+            [('go_on', TensorProto.BOOL, []), ('s_out', TensorProto.FLOAT, [])],
+            [node('Add', 's half', 's_out'), node('Less', 'it found', 'go_on')])), more={'zero_f': scalar(0.)}.items())
+        found('loop_parts', [node('Loop', 'found true x', 'z parts', body=body(
+            'loop', [('it', S, []), ('go', TensorProto.BOOL, []), ('s', TensorProto.FLOAT, [6])],
+            [('go_on', TensorProto.BOOL, []), ('s_out', TensorProto.FLOAT, [6]), ('part', TensorProto.FLOAT, [6])],
+            [node('Identity', 'go', 'go_on'), node('Add', 's half', 's_out'), node('Neg', 's_out', 'part')])), node('Abs', 'parts', 'y')])
+        found('loop_ends_early', [node('Loop', 'ten true x', 'z parts', body=body(
+            'loop', [('it', S, []), ('go', TensorProto.BOOL, []), ('s', TensorProto.FLOAT, [6])],
+            [('go_on', TensorProto.BOOL, []), ('s_out', TensorProto.FLOAT, [6]), ('part', TensorProto.FLOAT, [6])],
+            [node('Less', 'it found', 'go_on'), node('Add', 's half', 's_out'), node('Neg', 's_out', 'part')])), node('Abs', 'parts', 'y')],
+              more={'ten': scalar(10, I)}.items())
+        if name != 'none':
+            found('scan', [node('Gather', 'f places', 'g', axis=0), node('Transpose', 'g', 't', perm=[1, 0]), node('Scan', 's t', 'y z', num_scan_inputs=1, body=body(
+                'scan', [('a', TensorProto.FLOAT, [1]), ('v', TensorProto.FLOAT, [1])], [('b', TensorProto.FLOAT, [1]), ('part', TensorProto.FLOAT, [1])],
+                [node('Add', 'a v', 'b'), node('Identity', 'b', 'part')]))], more={'s': f(0)}.items(), outputs='y z')
+            found('last', [node('Gather', 'places l_1', 'g', axis=1), node('Cast', 'g', 'y', to=1)], more={'l_1': scalar(-1, I)}.items())
+            found('last_float', [node('Cast', 'places', 'p', to=1), node('Gather', 'p l_1', 'y', axis=1)], more={'l_1': scalar(-1, I)}.items())
+            found('arg_max', [node('Gather', 'f places', 'g', axis=0), node('ArgMax', 'g', 'y', axis=1, select_last_index=1)])
+            found('elements', [node('Cast', 'places', 'p', to=1), node('GatherElements', 'p l11', 'y', axis=1)], more={'l11': np.array([[-1, 0]], I)}.items())
+        found('flatten', [node('Unsqueeze', 'places l0', 'p'), node('Transpose', 'p', 'q', perm=[2, 0, 1]), node('Flatten', 'q', 'r', axis=1), node('Cast', 'r', 'y', to=1)])
+        found('one_hot', [node('Squeeze', 'places l0', 'q'), node('OneHot', 'q six v', 'y')], more={'six': scalar(6, I), 'v': f(0, 1)}.items())
+        found('split', [as_list, node('Sub', 'six n', 'm'), node('Concat', 'n m', 's', axis=0), node('Split', 'f s', 'y z', axis=0)],
+              outputs='y z', more={'six': i(6)}.items())
+        found('cum_sum', [node('Gather', 'f places', 'g', axis=0), node('CumSum', 'g one', 'y')])
+        # A state that grows, in a loop that reads its size.
+        found('growing', node('Loop', 'three true x', 'y', body=body(
+            'loop', [('it', S, []), ('go', TensorProto.BOOL, []), ('s', TensorProto.FLOAT, ['open'])],
+            [('go_on', TensorProto.BOOL, []), ('s_out', TensorProto.FLOAT, ['open'])],
+            [node('Identity', 'go', 'go_on'), node('Shape', 's', 'd'), node('Squeeze', 'd', 'e'), node('Greater', 'e seven', 'c'),
+             node('If', 'c', 't', **bodies(['open'], 'Neg', 'Abs', of='s')), node('Concat', 't half1', 's_out', axis=0)])),
+              more={'half1': f(.5), 'seven': scalar(7, I)}.items())
+    boxes = f(0, 0, 1, 1, 0, 0, .9, 1, 2, 2, 3, 3, 4, 4, 5, 5, 4, 4, 5, 5.1).reshape(1, 5, 4)
+    for name, scores in (('none', f(.1, .1, .1, .1, .1)), ('two', f(.9, .8, .7, .1, .1)), ('three', f(.9, .8, .7, .6, .5))):
+        nms = [node('Unsqueeze', 'x l01', 's'), node('NonMaxSuppression', 'boxes s most iou low', 'picked'), node('Shape', 'picked', 'd'),
+               node('Gather', 'd zero', 'n', axis=0)]
+        more = {**constants, 'boxes': boxes, 'most': i(10), 'iou': f(.5), 'low': f(.3), 'l01': i(0, 1), 'l2': i(2)}
+        then = body('then', [], [('then_out', TensorProto.FLOAT, [5])], [node('Neg', 'x', 'then_out')])
+        other = body('else', [], [('else_out', TensorProto.FLOAT, [5])], [node('Abs', 'x', 'else_out')])
+        for kind, test in (('any', [node('Greater', 'n zero', 'c')]), ('many', [node('Greater', 'n two', 'c')]),
+                           ('empty', [node('Equal', 'n zero', 'c')]), ('columns', [node('Gather', 'd one', 'm', axis=0), node('Equal', 'm three', 'c')])):
+            case(f'Nms_if_{kind}_{name}', 17, [*nms, *test, node('If', 'c', then_branch=then, else_branch=other)], {'x': scores}, more)
+        case(f'Nms_gather_{name}', 17, [*nms, node('Gather', 'picked l2', 'p', axis=1), node('Squeeze', 'p l1', 'q'), node('Squeeze', 'boxes l0', 'b'),
+                                        node('Gather', 'b q', 'y', axis=0)], {'x': scores}, more)
+        case(f'Nms_flag_{name}', 17, [*nms, node('Greater', 'n two', 'c'), node('Cast', 'c', 'y', to=1), node('Cast', 'n', 'z', to=1)], {'x': scores}, more, outputs='y z')
+
+
 def compare(folder, model, inputs):
     """'' where both agree, else what is wrong."""
     options = onnxruntime.SessionOptions()
@@ -259,6 +357,7 @@ def main():
     older_forms()
     microsoft()
     graphs()
+    found_rows()
     chosen = {name: made for name, made in CASES.items() if arguments.only in name}
     root = Path(tempfile.mkdtemp())
     for name, (model, inputs) in chosen.items():

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks what the READMEs say against the project: `readme.py ROOT OP_TABLE_PROGRAM [ONNX_PLANS_PROGRAM] [--update]`.
 
-The tables of operations are the registry's (--update writes them), each link to a file leads somewhere.
+The tables of operations are the registry's (--update writes them), docs/onnx.md names each ONNX operation, each link to a file leads
+somewhere.
 """
 import pathlib
 import re
@@ -43,6 +44,11 @@ def main():
             page.write_text(before + begin + table + end + after)
         else:
             findings.append(f"{name}: the table of operations is not the registry's; run `ninja update-readme`")
+    if len(programs) > 1:
+        listed = re.findall(r"\w+", subprocess.run([programs[1], "--operations"], check=False, capture_output=True, text=True).stdout)
+        page = (root / "docs/onnx.md").read_text()
+        for name in sorted(set(listed) - set(re.findall(r"\w+", page)) - {"of", "com", "microsoft"}):
+            findings.append(f"docs/onnx.md: the operation {name} is missing")
     checked = 0
     for page in [*root.glob("*.md"), *root.glob("*/README.md"), *root.glob("docs/*.md")]:
         for target in links(page.read_text()):

@@ -1,6 +1,7 @@
 // The plug-in: registers the elements.
 #include <gst/gst.h>
 
+#include "gst/base/log.h"
 #include "gst/crop/crop.h"
 #include "gst/filter/filter.h"
 #include "gst/infer/clinfer.h"
@@ -10,6 +11,7 @@
 #include "gst/zones/zones.h"
 
 static gboolean plugin_init(GstPlugin* plugin) {
+  clinfer::init_log();
   gboolean registered = GST_ELEMENT_REGISTER(clinfer, plugin);
   registered |= GST_ELEMENT_REGISTER(clcrop, plugin);
   registered |= GST_ELEMENT_REGISTER(clinferfilter, plugin);

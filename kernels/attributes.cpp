@@ -8,9 +8,10 @@ namespace clinfer {
 
 namespace {
 
-[[noreturn]] void bad(const std::string& name, const std::string& value, const char* what) {
+[[noreturn]] void bad(const std::string& name, const std::string& value, const char* what,
+                      SourcePlace place = SourcePlace::here()) {
   throw Error(ErrorCode::bad_model,
-              "attribute " + name + "=\"" + printable(value) + "\" is not " + what);
+              "attribute " + name + "=\"" + printable(value) + "\" is not " + what, place);
 }
 
 std::string_view trim(std::string_view text) {

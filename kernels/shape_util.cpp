@@ -8,8 +8,12 @@
 
 namespace clinfer {
 
-void fail_model(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
-void fail_unsupported(const std::string& what) { throw Error(ErrorCode::unsupported, what); }
+void fail_model(const std::string& what, SourcePlace place) {
+  throw Error(ErrorCode::bad_model, what, place);
+}
+void fail_unsupported(const std::string& what, SourcePlace place) {
+  throw Error(ErrorCode::unsupported, what, place);
+}
 
 std::vector<int> opset_range(int first, int last) {
   std::vector<int> versions;

@@ -23,8 +23,10 @@ using Wrapping = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  // a >= 0, b > 0
 
-[[noreturn]] void fail_model(const std::string& what);        // Error{bad_model}
-[[noreturn]] void fail_unsupported(const std::string& what);  // Error{unsupported}
+[[noreturn]] void fail_model(const std::string& what,
+                             SourcePlace place = SourcePlace::here());  // Error{bad_model}
+[[noreturn]] void fail_unsupported(const std::string& what,
+                                   SourcePlace place = SourcePlace::here());  // Error{unsupported}
 
 // The operation's versions first..last, which do not differ.
 std::vector<int> opset_range(int first, int last = 16);

@@ -27,10 +27,11 @@ struct Unref {
 // Says what is malformed and where.
 struct Place {
   std::string file, within;
-  [[noreturn]] void fail(const std::string& what) const {
+  [[noreturn]] void fail(const std::string& what, SourcePlace place = SourcePlace::here()) const {
     throw Error(ErrorCode::io,
                 "tuning file " + file + ": " + (within.empty() ? "" : within + ": ") + what +
-                    "; the file is left as it is: repair it, remove it or name another");
+                    "; the file is left as it is: repair it, remove it or name another",
+                place);
   }
 };
 

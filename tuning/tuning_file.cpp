@@ -22,9 +22,10 @@ constexpr auto kLockWait = std::chrono::seconds(20);
 constexpr auto kLockPoll = std::chrono::milliseconds(20);
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, int error,
-                       ErrorCode code = ErrorCode::io) {
+                       ErrorCode code = ErrorCode::io, SourcePlace place = SourcePlace::here()) {
   throw Error(code,
-              "tuning file " + path + ": " + what + (error ? ": " + system_reason(error) : ""));
+              "tuning file " + path + ": " + what + (error ? ": " + system_reason(error) : ""),
+              place);
 }
 
 bool is_regular(const Descriptor& file) {
@@ -116,7 +117,7 @@ void write_beside(const std::string& path, const Work& work) {
     NewFile file(path);
     work(file);
   } catch (const Error& error) {
-    throw Error(error.code(), std::string("tuning file ") + error.what());
+    throw Error(error.code(), std::string("tuning file ") + error.what(), error.place());
   }
 }
 

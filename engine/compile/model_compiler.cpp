@@ -17,6 +17,7 @@
 #include "engine/runtime/infer_request.h"
 #include "engine/runtime/model.h"
 #include "kernels/base/files.h"
+#include "kernels/base/log.h"
 
 namespace clinfer {
 
@@ -168,6 +169,10 @@ void ModelCompiler::open_device() {
       network_->exclusive ? network_->exclusive->context : ocl::create_context(match);
   if (network_->context->traits.vendor == Vendor::pocl) warn_once(devices.pocl_note);
   network_->traits = network_->context->traits;
+  log(LogArea::device, LogLevel::info, [&] {
+    return config_.device + " is " + device.info.id + ", " + device.info.name + " (" +
+           device.info.platform + ", driver " + device.info.driver + ")";
+  });
   if (config_.persistent == Config::Persistent::no || config_.perf_count)
     network_->traits.grid_barrier = GridBarrier::none;
   else if (config_.persistent == Config::Persistent::yes &&
@@ -179,7 +184,8 @@ void ModelCompiler::open_device() {
 void ModelCompiler::open_cache() {
   const std::string directory =
       config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
-  if (!directory.empty()) network_->cache = std::make_unique<ocl::ProgramCache>(
+  if (!directory.empty())
+    network_->cache = std::make_unique<ocl::ProgramCache>(
         directory, config_.cache_size ? uint64_t{config_.cache_size} << 20 : UINT64_MAX);
   if (directory.empty() && !config_.cache_dir)
     warn_once(
@@ -316,6 +322,13 @@ HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persi
     build(network_->whole, progress);
     report_.warnings.push_back(std::string("no persistent kernel: ") + error.what());
   }
+  for (const Step& step : network_->plan().steps)
+    log(LogArea::plan, LogLevel::debug, [&] {
+      return label(*step.node) + ": " +
+             (step.on_host ? std::string("on the host")
+                           : step.family->name + ", " +
+                                 std::to_string(step.kernels.launches.size()) + " launches");
+    });
   network_->make_streams(std::max(config_.streams, 1u));
   network_->clear_times();
   return weights;

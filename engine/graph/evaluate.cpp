@@ -107,7 +107,7 @@ std::vector<Tensor> evaluate_graph(const Graph& graph, std::span<const Tensor> i
       if (watch) watch(*node, outputs);
       if (uses[node.get()] != 0) values[node.get()] = std::move(outputs);
     } catch (const Error& error) {
-      throw Error(error.code(), label(*node) + ": " + error.what());
+      throw Error(error.code(), label(*node) + ": " + error.what(), error.place());
     }
   }
   std::vector<Tensor> ordered;

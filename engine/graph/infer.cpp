@@ -56,7 +56,7 @@ void naming(const Node& node, Work&& work) {
   try {
     work();
   } catch (const Error& error) {
-    throw Error(error.code(), label(node) + ": " + error.what());
+    throw Error(error.code(), label(node) + ": " + error.what(), error.place());
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, label(node) + ": not enough memory");
   } catch (const std::exception& error) {

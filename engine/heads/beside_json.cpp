@@ -306,7 +306,7 @@ BesideFacts read_model_proc(const std::string& path) {
     });
     facts.set_labels(std::move(grouped), source, true);
   } catch (const Error& error) {
-    throw Error{error.code(), "model-proc " + path + ": " + error.what()};
+    throw Error{error.code(), "model-proc " + path + ": " + error.what(), error.place()};
   }
   return facts;
 }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr gint64 kMostLogits = 100000;
 
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error{ErrorCode::bad_argument, "model_info hierarchical_config: " + what};
+[[noreturn]] void refuse(const std::string& what, SourcePlace place = SourcePlace::here()) {
+  throw Error{ErrorCode::bad_argument, "model_info hierarchical_config: " + what, place};
 }
 
 // A member of an object, or null.

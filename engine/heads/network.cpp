@@ -11,6 +11,7 @@
 #include "engine/heads/heads.h"
 #include "engine/heads/labels.h"
 #include "engine/heads/picture.h"
+#include "kernels/base/log.h"
 
 namespace clinfer {
 namespace {
@@ -212,6 +213,8 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
     if (const auto found = stated.info.find(key); found != stated.info.end())
       network.origins.push_back({key, found->second, stated.source_of(key)});
   network.head = choose_head(facts, options.post_process);
+  log(LogArea::heads, LogLevel::info,
+      [&] { return m.path() + " is read as " + network.head.name + ": " + network.head.reason; });
   if (picture.open_width && network.head.name != "text-recognition")
     throw Error{ErrorCode::unsupported,
                 m.path() + ": input \"" + picture.name +

@@ -13,8 +13,9 @@ struct Line {
   std::string text;  // without indent, comment and blanks at the end
 };
 
-[[noreturn]] void refuse(size_t line, const std::string& why) {
-  throw Error{ErrorCode::bad_argument, "line " + std::to_string(line) + " " + why};
+[[noreturn]] void refuse(size_t line, const std::string& why,
+                         SourcePlace place = SourcePlace::here()) {
+  throw Error{ErrorCode::bad_argument, "line " + std::to_string(line) + " " + why, place};
 }
 
 std::string trimmed(const std::string& text) {

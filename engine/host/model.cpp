@@ -28,8 +28,9 @@ constexpr double kReserve = 4;
 constexpr unsigned kMostThreads = 8;
 constexpr int kLowerPriority = 10;  // nice levels
 
-[[noreturn]] void no_sharing() {
-  throw Error(ErrorCode::unsupported, "the first tier computes on the host: it imports nothing");
+[[noreturn]] void no_sharing(SourcePlace place = SourcePlace::here()) {
+  throw Error(ErrorCode::unsupported, "the first tier computes on the host: it imports nothing",
+              place);
 }
 
 std::string seconds_text(double seconds) {

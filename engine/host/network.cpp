@@ -151,7 +151,7 @@ std::vector<Tensor> Network::infer(const Work& work, std::span<const Tensor> inp
       std::move(outputs.begin(), outputs.end(),
                 values.begin() + static_cast<std::ptrdiff_t>(step.first_output));
     } catch (const Error& error) {
-      throw Error(error.code(), label(*step.node) + ": " + error.what());
+      throw Error(error.code(), label(*step.node) + ": " + error.what(), error.place());
     }
     for (const size_t value : step.released) values[value] = {};
   }

@@ -16,7 +16,9 @@ constexpr int64_t kTallestText = 256;
 // PP-OCR's width for its height of 48 is 320; networks halve the width up to five times.
 int64_t width_of_text(int64_t height) { return (height * 20 / 3 + 31) / 32 * 32; }
 
-[[noreturn]] void refuse(const std::string& what) { throw Error(ErrorCode::bad_argument, what); }
+[[noreturn]] void refuse(const std::string& what, SourcePlace place = SourcePlace::here()) {
+  throw Error(ErrorCode::bad_argument, what, place);
+}
 
 // The place of a letter in "[N,C,H,W]".
 std::optional<size_t> place_in(const std::string& layout, char letter) {

@@ -26,9 +26,11 @@ namespace {
 constexpr size_t kMostNamedLayers = 1000;  // in one message about unsupported layers
 constexpr size_t kDeepestBody = 4;         // loops inside loops
 
-[[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
-[[noreturn]] void unsupported(const std::string& what) {
-  throw Error(ErrorCode::unsupported, what);
+[[noreturn]] void bad(const std::string& what, SourcePlace place = SourcePlace::here()) {
+  throw Error(ErrorCode::bad_model, what, place);
+}
+[[noreturn]] void unsupported(const std::string& what, SourcePlace place = SourcePlace::here()) {
+  throw Error(ErrorCode::unsupported, what, place);
 }
 
 // An input or output as a <port> states it.
@@ -231,7 +233,7 @@ class NetReader {
     try {
       work();
     } catch (const Error& error) {
-      throw Error(error.code(), label(*layer.node) + ": " + error.what());
+      throw Error(error.code(), label(*layer.node) + ": " + error.what(), error.place());
     }
   }
 
@@ -254,7 +256,8 @@ class NetReader {
       if (id < 0 || id > INT_MAX) bad("<layer> has the id " + std::to_string(id));
       node->id = static_cast<int>(id);
     } catch (const Error& error) {
-      throw Error(error.code(), "layer \"" + printable(node->name) + "\": " + error.what());
+      throw Error(error.code(), "layer \"" + printable(node->name) + "\": " + error.what(),
+                  error.place());
     }
     naming(layer, [&] {
       if (!ids_.insert(node->id).second) bad("another layer has the same id");
@@ -505,7 +508,7 @@ IrModel read(std::string_view xml, std::function<ByteSource()> open_weights,
   try {
     return read_model(xml, std::move(open_weights), wanted);
   } catch (const Error& error) {
-    throw Error(error.code(), where + ": " + error.what());
+    throw Error(error.code(), where + ": " + error.what(), error.place());
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, where + ": not enough memory to read the model");
   }
@@ -524,7 +527,8 @@ IrModel read_ir(const std::string& xml_path, const InputShapes& wanted) {
     try {
       return open_file(path);
     } catch (const Error& error) {
-      throw Error(error.code(), std::string("its weights are needed beside it: ") + error.what());
+      throw Error(error.code(), std::string("its weights are needed beside it: ") + error.what(),
+                  error.place());
     }
   };
   return read(text, open_weights, xml_path, wanted);

@@ -15,8 +15,9 @@ namespace clinfer {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const std::string& what) {
-  throw Error(ErrorCode::not_found, path + ": " + what);
+[[noreturn]] void fail(const std::string& path, const std::string& what,
+                       SourcePlace place = SourcePlace::here()) {
+  throw Error(ErrorCode::not_found, path + ": " + what, place);
 }
 
 // An open regular file; closed by the destructor.

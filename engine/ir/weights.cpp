@@ -16,7 +16,9 @@ namespace {
 constexpr size_t kMostGrowth = 8;
 constexpr size_t kFreeBytes = size_t{64} << 20;
 
-[[noreturn]] void fail(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
+[[noreturn]] void fail(const std::string& what, SourcePlace place = SourcePlace::here()) {
+  throw Error(ErrorCode::bad_model, what, place);
+}
 
 // NormalFloat 4: quantiles of the normal distribution, scaled to -1..1 (Dettmers and others,
 // "QLoRA", 2023, appendix E).

@@ -11,6 +11,7 @@
 #include "engine/measure/noise.h"
 #include "engine/passes/passes.h"
 #include "engine/runtime/infer_request.h"
+#include "kernels/base/log.h"
 #include "kernels/frames/preprocess.h"
 #include "tuning/op_key.h"
 #include "tuning/shipped.h"
@@ -239,6 +240,10 @@ bool Tuning::measure(const Bench& bench, const TuningObserver& observer) {
   try {
     run.measure([&](const TuningTask& task) {
       fresh_.emplace_back(task.problem->hash, record_of(*task.problem, *task.desc));
+      log(LogArea::tuning, LogLevel::debug, [&] {
+        return op_key(*task.desc) + ": " + std::to_string(task.problem->default_ns / 1000) +
+               " us by default, " + std::to_string(task.problem->ns / 1000) + " us now";
+      });
       if (Clock::now() - saved <= kSaveInterval) return;
       save();
       saved = Clock::now();

@@ -42,9 +42,11 @@ double seconds_of_preprocess(DeviceNetwork& network, const OpDesc& desc, const T
 
 }  // namespace
 
-Error stopped_error(const Config& config) {
-  return Error(ErrorCode::cancelled, "tuning was stopped; what was measured is in " +
-                                         config.tuning_file + ", TUNING_CREATE goes on from there");
+Error stopped_error(const Config& config, SourcePlace place) {
+  return Error(ErrorCode::cancelled,
+               "tuning was stopped; what was measured is in " + config.tuning_file +
+                   ", TUNING_CREATE goes on from there",
+               place);
 }
 
 TuningRun::TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,

@@ -91,6 +91,6 @@ class TuningRun {
 };
 
 // The error that ends a run whose observer said no.
-Error stopped_error(const Config& config);
+Error stopped_error(const Config& config, SourcePlace place = SourcePlace::here());
 
 }  // namespace clinfer

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <thread>
 
+#include "kernels/base/log.h"
+
 namespace clinfer::ocl {
 
 namespace fs = std::filesystem;
@@ -143,6 +145,8 @@ CompileAnswer CompilerPool::compile(const CompileRequest& request, const void* o
     give_back(std::move(process),
               answer.outcome == Outcome::built || answer.outcome == Outcome::refused);
     if (answer.outcome != Outcome::crashed) break;
+    log(LogArea::programs, LogLevel::warning,
+        [&] { return "a compiler process ended while it compiled: " + answer.text; });
     now.launches.clear();
     now.wants_binary = false;
   }

@@ -398,13 +398,14 @@ std::string error_name(cl_int code) {
   }
 }
 
-void rethrow(const cl::Error& error, const std::string& doing) {
+void rethrow(const cl::Error& error, const std::string& doing, SourcePlace place) {
   const cl_int code = error.err();
   const bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY ||
                       code == CL_INVALID_BUFFER_SIZE;
   throw Error(
       memory ? ErrorCode::out_of_memory : ErrorCode::device_failed,
-      doing + " failed: " + (error.what() ? error.what() : "OpenCL") + " gave " + error_name(code));
+      doing + " failed: " + (error.what() ? error.what() : "OpenCL") + " gave " + error_name(code),
+      place);
 }
 
 }  // namespace clinfer::ocl

@@ -72,6 +72,7 @@ std::string error_name(cl_int code);  // "CL_OUT_OF_RESOURCES"
 
 // Turns an OpenCL failure into Error; `doing` says what was tried. Memory shortage becomes
 // out_of_memory.
-[[noreturn]] void rethrow(const cl::Error& error, const std::string& doing);
+[[noreturn]] void rethrow(const cl::Error& error, const std::string& doing,
+                          SourcePlace place = SourcePlace::here());
 
 }  // namespace clinfer::ocl

@@ -14,6 +14,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/files.h"
+#include "kernels/base/log.h"
 
 namespace clinfer::ocl {
 
@@ -147,6 +148,7 @@ struct ProgramCache::State {
 
  private:
   void note(const std::string& what) {
+    log(LogArea::programs, LogLevel::warning, [&] { return what; });
     if (problem.empty()) problem = what;
   }
   std::optional<bool> trusted;  // nothing: not looked at yet

@@ -16,6 +16,7 @@
 
 #include "engine/ocl/compiling.h"
 #include "kernels/base/files.h"
+#include "kernels/base/log.h"
 
 namespace clinfer::ocl {
 
@@ -114,12 +115,13 @@ class Builder {
     }
   }
 
-  [[noreturn]] void refuse(const Job& job, const std::string& source,
-                           const std::string& why) const {
+  [[noreturn]] void refuse(const Job& job, const std::string& source, const std::string& why,
+                           SourcePlace place = SourcePlace::here()) const {
     dump(job, source, why);
-    throw Error(ErrorCode::device_failed, "building kernel " + job.instantiation.kernel_name +
-                                              " on " + context_.device.info.name + " failed " +
-                                              why);
+    throw Error(ErrorCode::device_failed,
+                "building kernel " + job.instantiation.kernel_name + " on " +
+                    context_.device.info.name + " failed " + why,
+                place);
   }
 
   void build_here(Job& job, const CompileRequest& request) const {
@@ -409,8 +411,14 @@ std::shared_ptr<const Programs> Programs::build(const Context& context,
     const ProgramBuilder::Built built = builder.get(instantiation, go_on);
     result->by_kernel_[name] = built.program;
     (built.cached ? result->counts_.cached : result->counts_.built)++;
+    log(LogArea::programs, LogLevel::debug,
+        [&] { return name + (built.cached ? ": from the cache" : ": compiled"); });
     if (!go_on()) throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
   }
+  log(LogArea::programs, LogLevel::info, [&] {
+    return std::to_string(result->counts_.built) + " programs compiled, " +
+           std::to_string(result->counts_.cached) + " from the cache";
+  });
   return result;
 }
 

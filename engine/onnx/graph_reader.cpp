@@ -85,7 +85,8 @@ void GraphReader::read(const onnx::GraphProto& graph) {
       try {
         return tensors_.read(tensor);
       } catch (const Error& error) {
-        throw Error(error.code(), "initialiser \"" + printable(name) + "\": " + error.what());
+        throw Error(error.code(), "initialiser \"" + printable(name) + "\": " + error.what(),
+                    error.place());
       }
     };
     // An initialiser of the name of a body's input is only that input's default.
@@ -132,10 +133,11 @@ void GraphReader::read_node(const onnx::NodeProto& node) {
   } catch (const Error& error) {
     const std::string name =
         node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
-    throw Error(error.code(), "node \"" + printable(name) + "\" (" +
-                                  (domain.empty() ? "" : printable(domain) + " ") +
-                                  printable(node.op_type()) + ", opset " + std::to_string(version) +
-                                  "): " + error.what());
+    throw Error(error.code(),
+                "node \"" + printable(name) + "\" (" +
+                    (domain.empty() ? "" : printable(domain) + " ") + printable(node.op_type()) +
+                    ", opset " + std::to_string(version) + "): " + error.what(),
+                error.place());
   }
 }
 

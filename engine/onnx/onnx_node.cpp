@@ -7,8 +7,12 @@
 
 namespace clinfer {
 
-void bad_node(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
-void unsupported_node(const std::string& what) { throw Error(ErrorCode::unsupported, what); }
+void bad_node(const std::string& what, SourcePlace place) {
+  throw Error(ErrorCode::bad_model, what, place);
+}
+void unsupported_node(const std::string& what, SourcePlace place) {
+  throw Error(ErrorCode::unsupported, what, place);
+}
 
 Edge OnnxNode::in(size_t i) const {
   if (!has(i)) bad_node("needs an input " + std::to_string(i));

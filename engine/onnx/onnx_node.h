@@ -155,7 +155,9 @@ class OnnxNode {
 
 inline Edge port(const Edge& first, int i) { return {first.node, first.port + i}; }
 
-[[noreturn]] void bad_node(const std::string& what);          // Error{bad_model}
-[[noreturn]] void unsupported_node(const std::string& what);  // Error{unsupported}
+[[noreturn]] void bad_node(const std::string& what,
+                           SourcePlace place = SourcePlace::here());  // Error{bad_model}
+[[noreturn]] void unsupported_node(const std::string& what,
+                                   SourcePlace place = SourcePlace::here());  // Error{unsupported}
 
 }  // namespace clinfer

@@ -243,7 +243,7 @@ OnnxModel read(const ByteSource& file, const std::string& folder, const std::str
     make_text_valid(model);
     return model;
   } catch (const Error& error) {
-    throw Error(error.code(), where + ": " + error.what());
+    throw Error(error.code(), where + ": " + error.what(), error.place());
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, where + ": not enough memory to read the model");
   }

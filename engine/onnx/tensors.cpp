@@ -17,7 +17,9 @@ namespace {
 constexpr int kUint4 = 21, kInt4 = 22;
 constexpr int64_t kMostSparse = int64_t{1} << 26;  // elements of a sparse tensor written out
 
-[[noreturn]] void bad(const std::string& what) { throw Error(ErrorCode::bad_model, what); }
+[[noreturn]] void bad(const std::string& what, SourcePlace place = SourcePlace::here()) {
+  throw Error(ErrorCode::bad_model, what, place);
+}
 
 // As stored in raw data.
 StoredType stored_type(int data_type) {

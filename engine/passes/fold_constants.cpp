@@ -48,7 +48,7 @@ std::vector<Tensor> known_values(const Node& node, size_t& left) {
     return evaluate_node(node, inputs);
   } catch (const Error& error) {
     if (!node.bodies.empty() && IterationLimit::passed()) return {};  // left to each inference
-    throw Error(error.code(), label(node) + ": " + error.what());
+    throw Error(error.code(), label(node) + ": " + error.what(), error.place());
   }
 }
 

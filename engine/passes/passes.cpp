@@ -1,6 +1,8 @@
 // The ordered list of passes.
 #include "engine/passes/passes.h"
 
+#include "kernels/base/log.h"
+
 namespace clinfer {
 
 const std::vector<Pass>& passes() {
@@ -44,6 +46,8 @@ void run_passes(Graph& graph, const PassContext& context, const std::string& unt
   }
   for (size_t i = 0; i < passes().size(); ++i) {
     passes()[i].run(graph, context);
+    log(LogArea::graph, LogLevel::debug,
+        [&] { return passes()[i].name + ": " + std::to_string(graph.nodes().size()) + " nodes"; });
     if (after) after(i, passes()[i].name, graph);
     if (passes()[i].name == until) return;
   }

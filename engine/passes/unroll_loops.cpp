@@ -179,7 +179,7 @@ std::optional<Iterations> iterations_of(const Node& node, bool unroll, int64_t m
     return all;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::unsupported) return {};
-    throw Error(error.code(), label(node) + ": " + error.what());
+    throw Error(error.code(), label(node) + ": " + error.what(), error.place());
   }
 }
 

@@ -11,8 +11,9 @@ namespace clinfer {
 namespace {
 
 [[noreturn]] void refuse(const std::string& key, const std::string& value,
-                         const std::string& allowed) {
-  throw Error(ErrorCode::bad_argument, "config " + key + "=" + value + ": allowed is " + allowed);
+                         const std::string& allowed, SourcePlace place = SourcePlace::here()) {
+  throw Error(ErrorCode::bad_argument, "config " + key + "=" + value + ": allowed is " + allowed,
+              place);
 }
 
 bool yes_no(const std::string& key, const std::string& value) {

@@ -444,7 +444,7 @@ void DeviceRequest::run_host_step() {
     });
     step.node->def->evaluate(step.desc, inputs, outputs);
   } catch (const Error& error) {
-    throw Error(error.code(), label(*step.node) + ": " + error.what());
+    throw Error(error.code(), label(*step.node) + ": " + error.what(), error.place());
   }
   host_ns_[next_step_] = std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 

@@ -14,6 +14,7 @@
 #include "engine/ir/input_shapes.h"
 #include "engine/ir/ir_reader.h"
 #include "engine/onnx/onnx_reader.h"
+#include "kernels/base/log.h"
 
 namespace clinfer {
 
@@ -62,6 +63,13 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
   }
   const std::string before = state_of(path) + state_of(weights_path(path));
   const auto model = std::make_shared<ReadModel>(path, shapes);
+  log(LogArea::model, LogLevel::info, [&] {
+    return path + ": " + std::to_string(model->inputs().size()) + " inputs, " +
+           std::to_string(model->outputs().size()) + " outputs, " +
+           std::to_string(model->graph().nodes().size()) + " nodes";
+  });
+  for (const std::string& note : model->notes())
+    log(LogArea::model, LogLevel::info, [&] { return path + ": " + note; });
   const std::string states = states_of(model->files());
   const bool changed = state_of(path) + state_of(weights_path(path)) != before;
   const std::lock_guard lock(mutex);

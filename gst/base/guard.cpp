@@ -35,10 +35,11 @@ DomainCode domain_of(ErrorCode code) {
 
 }  // namespace
 
-void post_error(GstElement* element, ErrorCode code, const char* what) {
-  const DomainCode target = domain_of(code);
-  gst_element_message_full(element, GST_MESSAGE_ERROR, target.domain, target.code, g_strdup(what),
-                           nullptr, __FILE__, GST_FUNCTION, __LINE__);
+void post_error(GstElement* element, const Failure& failure) {
+  const DomainCode target = domain_of(failure.code);
+  const SourcePlace& place = failure.place;
+  gst_element_message_full(element, GST_MESSAGE_ERROR, target.domain, target.code,
+                           g_strdup(failure.what), nullptr, place.file, place.function, place.line);
 }
 
 }  // namespace clinfer

@@ -15,28 +15,36 @@
 
 namespace clinfer {
 
-// Posts `what` as an error of `element`; `code` decides its domain and code.
-void post_error(GstElement* element, ErrorCode code, const char* what);
+// An exception as the application is told of it.
+struct Failure {
+  ErrorCode code;
+  const char* what;
+  SourcePlace place;  // of an Error: where it was thrown; of others: the caller of guard()
+};
+
+// Posts the failure as an error of `element`; its code decides domain and code.
+void post_error(GstElement* element, const Failure& failure);
 
 // Calls tell(), once more where telling itself ran out of memory. The caller fails in any case.
 template <typename Tell>
-void report(Tell& tell, ErrorCode code, const char* what) noexcept {
+void report(Tell& tell, Failure failure) noexcept {
   for (int attempt = 0; attempt < 2; ++attempt) try {
-      return tell(code, what);
+      return tell(failure);
     } catch (const std::exception&) {
-      what = "not enough memory";
+      failure.what = "not enough memory";
     }
 }
 
-// Returns the value of `body`. If it throws, calls tell(ErrorCode, const char*) and returns `failed`.
+// Returns the value of `body`. If it throws, calls tell(const Failure&) and returns `failed`.
 template <typename Tell, typename Body, typename Result>
-Result guard(Tell&& tell, Result failed, Body&& body) noexcept {
+Result guard(Tell&& tell, Result failed, Body&& body,
+             SourcePlace place = SourcePlace::here()) noexcept {
   try {
     return std::forward<Body>(body)();
   } catch (const Error& error) {
-    report(tell, error.code(), error.what());
+    report(tell, {error.code(), error.what(), error.place()});
   } catch (const std::bad_alloc&) {
-    report(tell, ErrorCode::out_of_memory, "not enough memory");
+    report(tell, {ErrorCode::out_of_memory, "not enough memory", place});
   } catch (const std::exception& error) {
     std::string text;
     try {
@@ -44,23 +52,28 @@ Result guard(Tell&& tell, Result failed, Body&& body) noexcept {
     } catch (const std::exception&) {
       // Nor is there memory for the text.
     }
-    report(tell, ErrorCode::device_failed, text.empty() ? "not enough memory" : text.c_str());
+    report(tell,
+           {ErrorCode::device_failed, text.empty() ? "not enough memory" : text.c_str(), place});
   }
   return failed;
 }
 
 template <typename Body, typename Result>
-Result guard(GstElement* element, Result failed, Body&& body) noexcept {
-  return guard([element](ErrorCode code, const char* what) { post_error(element, code, what); },
-               failed, std::forward<Body>(body));
+Result guard(GstElement* element, Result failed, Body&& body,
+             SourcePlace place = SourcePlace::here()) noexcept {
+  return guard([element](const Failure& failure) { post_error(element, failure); }, failed,
+               std::forward<Body>(body), place);
 }
 
 template <typename Body>
-void guard(GstElement* element, Body&& body) noexcept {
-  guard(element, false, [&] {
-    std::forward<Body>(body)();
-    return true;
-  });
+void guard(GstElement* element, Body&& body, SourcePlace place = SourcePlace::here()) noexcept {
+  guard(
+      element, false,
+      [&] {
+        std::forward<Body>(body)();
+        return true;
+      },
+      place);
 }
 
 }  // namespace clinfer

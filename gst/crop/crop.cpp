@@ -11,12 +11,12 @@
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
 #include "gst/base/video_mapping.h"
 #include "gst/crop/cutter.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
 
-GST_DEBUG_CATEGORY_STATIC(clcrop_debug);
 #define GST_CAT_DEFAULT clcrop_debug
 
 namespace {
@@ -208,7 +208,6 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* given) {
 }  // namespace
 
 static void gst_clcrop_class_init(GstClcropClass* klass) {
-  GST_DEBUG_CATEGORY_INIT(clcrop_debug, "clcrop", 0, "regions as buffers");
   clinfer::register_result_meta();
   static const gchar* kTags[] = {nullptr};
   if (gst_meta_get_info(kCropMeta) == nullptr)

@@ -11,11 +11,11 @@
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
 #include "gst/base/video_mapping.h"
 #include "gst/filter/picture_model.h"
 #include "gst/frames/mapped_frame.h"
 
-GST_DEBUG_CATEGORY_STATIC(clinferfilter_debug);
 #define GST_CAT_DEFAULT clinferfilter_debug
 
 namespace {
@@ -254,8 +254,6 @@ GstFlowReturn transform_frame(GstBaseTransform* transform, GstBuffer* in, GstBuf
 }  // namespace
 
 static void gst_clinfer_filter_class_init(GstClinferFilterClass* klass) {
-  GST_DEBUG_CATEGORY_INIT(clinferfilter_debug, "clinferfilter", 0,
-                          "networks whose output is a picture");
   auto* element = GST_ELEMENT_CLASS(klass);
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
   Class::set_up(

@@ -1,7 +1,10 @@
 // A frame as infer requests take it.
 #include "gst/frames/frame_input.h"
 
+#include "gst/base/log.h"
 #include "gst/frames/frame_memory.h"
+
+#define GST_CAT_DEFAULT clinfer_frames_debug
 
 namespace clinfer {
 
@@ -24,6 +27,7 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const Surfac
         throw Error{ErrorCode::unsupported, "only NV12 surfaces are read on the device"};
       surface_ = import_surface(buffer, display, frame_, model);
       return;
+      GST_DEBUG("a surface is mapped: %s", problem_.c_str());
     } catch (const Error& error) {
       problem_ = error.what();
     }
@@ -40,6 +44,7 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImport
       planes_ = std::move(picture->planes);
       return;
     }
+    GST_DEBUG("a DMA-BUF is mapped: %s", problem_.c_str());
   } catch (const Error& error) {
     problem_ = error.what();
   }
@@ -60,6 +65,7 @@ void FrameInput::map() {
   visible_ = mapped_->visible();
 }
 
+  GST_DEBUG("a frame is mapped after all: %s", why.c_str());
 void FrameInput::give_up(const std::string& why) {
   problem_ = why;
   wait();

@@ -9,6 +9,9 @@
 
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
+
+#define GST_CAT_DEFAULT clinfer_frames_debug
 
 namespace {
 

@@ -21,12 +21,12 @@
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/frames/va_surface.h"
 #include "gst/infer/properties.h"
 #include "gst/meta/meta.h"
 
-GST_DEBUG_CATEGORY(clinfer_debug);
 #define GST_CAT_DEFAULT clinfer_debug
 
 G_DEFINE_TYPE(GstClinfer, gst_clinfer, GST_TYPE_ELEMENT)
@@ -34,7 +34,6 @@ G_DEFINE_TYPE(GstClinfer, gst_clinfer, GST_TYPE_ELEMENT)
 namespace {
 
 using clinfer::Element;
-using clinfer::ErrorCode;
 using clinfer::guard;
 using clinfer::Handle;
 
@@ -47,7 +46,7 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* buffer) {
   Element* const element = GST_CLINFER(parent)->element;
   if (element == nullptr) return GST_FLOW_ERROR;  // it never left NULL
   const std::optional<GstFlowReturn> flow =
-      guard([&](ErrorCode code, const char* what) { element->fail(code, what); },
+      guard([&](const clinfer::Failure& failure) { element->fail(failure); },
             std::optional<GstFlowReturn>(),
             [&] { return std::optional(element->chain(std::move(owned))); });
   return flow ? *flow : element->failed_flow();
@@ -127,7 +126,6 @@ void finalize(GObject* object) {
 }  // namespace
 
 static void gst_clinfer_class_init(GstClinferClass* klass) {
-  GST_DEBUG_CATEGORY_INIT(clinfer_debug, "clinfer", 0, "inference on video frames");
   clinfer::register_result_meta();
   auto* object = G_OBJECT_CLASS(klass);
   object->finalize = finalize;

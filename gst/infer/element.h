@@ -20,6 +20,7 @@
 #include <string>
 #include <utility>
 
+#include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/frames/frame_input.h"
 #include "gst/infer/clip.h"
@@ -90,7 +91,7 @@ class Element final : public Readings {
   bool src_query(GstQuery* query);
   void task();  // one round of the source pad's task
   // Reports an exception of chain() or task().
-  void fail(ErrorCode code, const char* what);
+  void fail(const Failure& failure);
   GstFlowReturn failed_flow() const;  // what chain() returns after a failure
 
  private:

@@ -4,11 +4,11 @@
 
 #include "gst/base/guard.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
 #include "gst/infer/element.h"
 #include "gst/infer/tuning_messages.h"
 #include "kernels/base/threads.h"
 
-GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
 #define GST_CAT_DEFAULT clinfer_debug
 
 namespace clinfer {
@@ -400,7 +400,7 @@ void Element::activate(bool sink, bool active) {
 void Element::start_task() {
   const GstTaskFunction round = [](gpointer element) {
     auto* self = static_cast<Element*>(element);
-    guard([self](ErrorCode code, const char* what) { self->fail(code, what); }, false,
+    guard([self](const Failure& failure) { self->fail(failure); }, false,
           [self] { return self->task(), true; });
   };
   if (gst_pad_start_task(src_, round, this, nullptr)) return;

@@ -4,6 +4,7 @@
 
 #include "gst/base/guard.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
 #include "gst/frames/frame_memory.h"
 #include "gst/frames/orientation.h"
 #include "gst/infer/element.h"
@@ -12,8 +13,7 @@
 #include "gst/meta/meta.h"
 #include "kernels/base/no_answer.h"
 
-GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
-#define GST_CAT_DEFAULT clinfer_debug
+#define GST_CAT_DEFAULT clinfer_streaming_debug
 
 namespace clinfer {
 namespace {
@@ -61,8 +61,8 @@ void add_regions(GstBuffer* buffer, const std::vector<Rect>& regions, FrameResul
 
 }  // namespace
 
-void Element::fail(ErrorCode code, const char* what) {
-  fail_once([&] { post_error(self_, code, what); });
+void Element::fail(const Failure& failure) {
+  fail_once([&] { post_error(self_, failure); });
 }
 
 GstFlowReturn Element::failed_flow() const {
@@ -364,7 +364,6 @@ void Element::read_tags(const GstEvent* event) {
   const std::optional<GstVideoOrientationMethod> method = tagged_orientation(tags);
   if (!method) return;
   tagged_ = is_turned_upstream(sink_) ? GST_VIDEO_ORIENTATION_IDENTITY : *method;
-  // Another element may have turned the picture and left the tag.
   if (tagged_ != GST_VIDEO_ORIENTATION_IDENTITY &&
       settings().video_direction == GST_VIDEO_ORIENTATION_AUTO &&
       !std::exchange(told_of_turning_, true))

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "gst/base/guard.h"
+#include "gst/base/log.h"
 #include "gst/infer/tuning_messages.h"
 #include "kernels/base/threads.h"
 
-GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
-#define GST_CAT_DEFAULT clinfer_debug
+#define GST_CAT_DEFAULT clinfer_loader_debug
 
 namespace clinfer {
 namespace {
@@ -182,17 +182,17 @@ void ModelLoader::loop(Task task) {
 }
 
 void ModelLoader::run(Task task) {
-  const auto fail = [&](ErrorCode code, const char* what) {
-    if (code == ErrorCode::cancelled && cancel_.load())
+  const auto fail = [&](const Failure& failure) {
+    if (failure.code == ErrorCode::cancelled && cancel_.load())
       return post_progress(GST_PROGRESS_TYPE_CANCELED, "Compiling was stopped");
-    post_progress(GST_PROGRESS_TYPE_ERROR, what);
+    post_progress(GST_PROGRESS_TYPE_ERROR, failure.what);
     if (const std::shared_ptr<const Session> kept = session())
       GST_ELEMENT_WARNING(element_, RESOURCE, SETTINGS,
                           ("model=%s is not taken, %s stays: %s", task.settings.model.c_str(),
-                           kept->settings.model.c_str(), what),
+                           kept->settings.model.c_str(), failure.what),
                           (nullptr));
     else
-      post_error(element_, code, what);
+      post_error(element_, failure);
   };
   guard(fail, false, [&] {
     const bool is_described = task.network.model != nullptr;

@@ -11,8 +11,9 @@
 namespace clinfer {
 namespace {
 
-[[noreturn]] void refuse(const char* property, const std::string& text, const char* takes) {
-  throw Error{ErrorCode::bad_argument, std::string(property) + "=" + text + ": " + takes};
+[[noreturn]] void refuse(const char* property, const std::string& text, const char* takes,
+                         SourcePlace place = SourcePlace::here()) {
+  throw Error{ErrorCode::bad_argument, std::string(property) + "=" + text + ": " + takes, place};
 }
 
 // A whole number from 1 to 32, or 0.

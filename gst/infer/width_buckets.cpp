@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "gst/base/guard.h"
+#include "gst/base/log.h"
 #include "gst/infer/widths.h"
 #include "kernels/base/threads.h"
 
-GST_DEBUG_CATEGORY_EXTERN(clinfer_debug);
-#define GST_CAT_DEFAULT clinfer_debug
+#define GST_CAT_DEFAULT clinfer_loader_debug
 
 namespace clinfer {
 namespace {
@@ -101,12 +101,12 @@ void WidthBuckets::loop() {
       width = next->first;
     }
     const bool done = guard(
-        [&](ErrorCode code, const char* what) {
-          if (code == ErrorCode::cancelled && cancel_) return;
+        [&](const Failure& failure) {
+          if (failure.code == ErrorCode::cancelled && cancel_) return;
           GST_ELEMENT_WARNING(element_, RESOURCE, SETTINGS,
                               ("the network cannot be %d wide, so that longer or shorter lines of "
                                "text go to another width: %s",
-                               width, what),
+                               width, failure.what),
                               ("set reshape=WIDTHxHEIGHT for one width"));
         },
         false, [&] { return compile(width), true; });

@@ -13,11 +13,11 @@
 
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
+#include "gst/base/log.h"
 #include "gst/frames/orientation.h"
 #include "gst/meta/analytics.h"
 #include "gst/meta/record.h"
 
-GST_DEBUG_CATEGORY_STATIC(clinfer_follow_debug);
 #define GST_CAT_DEFAULT clinfer_follow_debug
 
 namespace clinfer {
@@ -130,8 +130,8 @@ void put_back(GstBuffer* buffer, Record record, const Watch& watch, const GstVid
 
 template <typename Body>
 GstPadProbeReturn probe(GstPad* pad, Body&& body) {
-  const auto tell = [&](ErrorCode, const char* what) {
-    GST_WARNING_OBJECT(pad, "results do not follow their frame: %s", what);
+  const auto tell = [&](const Failure& failure) {
+    GST_WARNING_OBJECT(pad, "results do not follow their frame: %s", failure.what);
   };
   guard(tell, false, [&] {
     const auto element = own(gst_pad_get_parent_element(pad));
@@ -236,12 +236,6 @@ void visit(GstPad* source, std::set<GstElement*>& seen) {
 }  // namespace
 
 void follow_results(GstPad* source) {
-  static const bool registered = [] {
-    GST_DEBUG_CATEGORY_INIT(clinfer_follow_debug, "clinfer-follow", 0,
-                            "results that pass elements which drop them");
-    return true;
-  }();
-  static_cast<void>(registered);
   std::set<GstElement*> seen;
   visit(source, seen);
 }

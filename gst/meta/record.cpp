@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "gst/base/guard.h"
+#include "gst/base/log.h"
 #include "gst/meta/analytics.h"
 #include "gst/meta/parameters.h"
+
+#define GST_CAT_DEFAULT clinfer_meta_debug
 
 namespace clinfer {
 namespace {
@@ -223,8 +226,8 @@ void scale_record(GstBuffer* to, GstBuffer* from, const GstVideoMetaTransform& c
 
 gboolean transform(GstBuffer* to, GstCustomMeta* meta, GstBuffer* from, GQuark type, gpointer data,
                    gpointer) {
-  const auto tell = [](ErrorCode, const char* what) {
-    GST_WARNING("results do not follow their frame: %s", what);
+  const auto tell = [](const Failure& failure) {
+    GST_WARNING("results do not follow their frame: %s", failure.what);
   };
   return guard(tell, FALSE, [&]() -> gboolean {
     if (GST_META_TRANSFORM_IS_COPY(type)) {

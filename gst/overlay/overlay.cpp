@@ -13,6 +13,7 @@
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
 #include "gst/base/transforms.h"
 #include "gst/base/video_mapping.h"
 #include "gst/frames/mapped_frame.h"
@@ -21,7 +22,6 @@
 #include "gst/overlay/drawing.h"
 #include "gst/overlay/privacy.h"
 
-GST_DEBUG_CATEGORY_STATIC(cloverlay_debug);
 #define GST_CAT_DEFAULT cloverlay_debug
 
 namespace {
@@ -172,7 +172,6 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
 }  // namespace
 
 static void gst_cloverlay_class_init(GstCloverlayClass* klass) {
-  GST_DEBUG_CATEGORY_INIT(cloverlay_debug, "cloverlay", 0, "drawing of inference results");
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
   clinfer::register_result_meta();
   Class::set_up(klass, {"Inference result overlay", "Filter/Editor/Video",

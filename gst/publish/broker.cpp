@@ -18,8 +18,8 @@ const char* name_of(BrokerKind kind) {
   return kind == BrokerKind::mqtt ? "mqtt" : kind == BrokerKind::kafka ? "kafka" : "redis";
 }
 
-[[noreturn]] void refuse_address(const std::string& why) {
-  throw Error{ErrorCode::bad_argument, "address: " + why};
+[[noreturn]] void refuse_address(const std::string& why, SourcePlace place = SourcePlace::here()) {
+  throw Error{ErrorCode::bad_argument, "address: " + why, place};
 }
 
 // Said here, because the libraries say no more than that something failed, and they say it each time
@@ -30,7 +30,8 @@ void check_pem(const char* property, const std::string& path) {
   try {
     text = file_text(path);
   } catch (const Error& error) {
-    throw Error{error.code(), std::string(property) + " " + path + ": " + error.what()};
+    throw Error{error.code(), std::string(property) + " " + path + ": " + error.what(),
+                error.place()};
   }
   if (text.find("-----BEGIN ") == std::string::npos)
     throw Error{ErrorCode::bad_argument, std::string(property) + " " + path +
@@ -149,7 +150,7 @@ Credentials read_credentials(const std::string& path) {
   try {
     text = file_text(path);
   } catch (const Error& error) {
-    throw Error{error.code(), "credentials-file " + path + ": " + error.what()};
+    throw Error{error.code(), "credentials-file " + path + ": " + error.what(), error.place()};
   }
   for (const std::string& line : split(text, '\n')) {
     std::string content = line;

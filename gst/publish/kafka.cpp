@@ -161,9 +161,9 @@ class Kafka final : public Broker {
     producer_ = nullptr;
   }
 
-  [[noreturn]] void fail(const std::string& why) {
+  [[noreturn]] void fail(const std::string& why, SourcePlace place = SourcePlace::here()) {
     close();
-    throw Error{ErrorCode::io, "kafka at " + servers_ + ": " + printable(why)};
+    throw Error{ErrorCode::io, "kafka at " + servers_ + ": " + printable(why), place};
   }
 
   BrokerSettings settings_;

@@ -32,10 +32,10 @@ std::mutex& turn_of_standard_output() {
 
 }  // namespace
 
-void LineFile::fail(const std::string& what, int code) const {
+void LineFile::fail(const std::string& what, int code, SourcePlace place) const {
   const std::string where =
       settings_.path == "-" ? "standard output" : "file-path " + settings_.path;
-  throw Error{ErrorCode::io, where + " " + what + ": " + system_reason(code)};
+  throw Error{ErrorCode::io, where + " " + what + ": " + system_reason(code), place};
 }
 
 LineFile::LineFile(LineFileSettings settings, Notice notice)

@@ -62,7 +62,8 @@ class LineFile {
   void end_turn();
   bool wait_for_room(std::unique_lock<std::mutex>& lock);
   void flush_in_time();
-  [[noreturn]] void fail(const std::string& what, int code) const;
+  [[noreturn]] void fail(const std::string& what, int code,
+                         SourcePlace place = SourcePlace::here()) const;
 
   LineFileSettings settings_;
   Notice notice_;

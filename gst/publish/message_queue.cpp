@@ -22,11 +22,13 @@ constexpr size_t kDigits = 20;
 
 }  // namespace
 
-void Journal::fail(const std::string& what, int code) const {
+void Journal::fail(const std::string& what, int code, SourcePlace place) const {
   // Reported as RESOURCE_NO_SPACE_LEFT.
   if (code == ENOSPC)
-    throw Error{ErrorCode::out_of_memory, "queue-dir " + folder_ + ": no space left for messages"};
-  throw Error{ErrorCode::io, "queue-dir " + folder_ + ": " + what + ": " + system_reason(code)};
+    throw Error{ErrorCode::out_of_memory, "queue-dir " + folder_ + ": no space left for messages",
+                place};
+  throw Error{ErrorCode::io, "queue-dir " + folder_ + ": " + what + ": " + system_reason(code),
+              place};
 }
 
 Journal::Journal(const std::string& folder, const std::string& name)

@@ -37,7 +37,8 @@ class Journal {
   void confirm(uint64_t end);
 
  private:
-  [[noreturn]] void fail(const std::string& what, int code) const;
+  [[noreturn]] void fail(const std::string& what, int code,
+                         SourcePlace place = SourcePlace::here()) const;
   void write_position();
   void start_again();
 

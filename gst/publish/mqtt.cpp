@@ -136,7 +136,7 @@ class Mqtt final : public Broker {
   }
 
  private:
-  [[noreturn]] void fail(int code) const {
+  [[noreturn]] void fail(int code, SourcePlace place = SourcePlace::here()) const {
     const char* why = refusal(code);
     if (why == nullptr) why = MQTTClient_strerror(code);
     std::string text = why != nullptr ? printable(why) : "error " + std::to_string(code);
@@ -150,7 +150,7 @@ class Mqtt final : public Broker {
       else
         text = "no answer in MQTT";
     }
-    throw Error{ErrorCode::io, "mqtt at " + uri_ + ": " + text};
+    throw Error{ErrorCode::io, "mqtt at " + uri_ + ": " + text, place};
   }
 
   BrokerSettings settings_;

@@ -15,13 +15,13 @@
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
 #include "gst/base/transforms.h"
 #include "gst/meta/meta.h"
 #include "gst/publish/line_file.h"
 #include "gst/publish/result_line.h"
 #include "gst/publish/sender.h"
 
-GST_DEBUG_CATEGORY_STATIC(clpublish_debug);
 #define GST_CAT_DEFAULT clpublish_debug
 
 namespace {
@@ -460,7 +460,6 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
 }  // namespace
 
 static void gst_clpublish_class_init(GstClpublishClass* klass) {
-  GST_DEBUG_CATEGORY_INIT(clpublish_debug, "clpublish", 0, "publishing of inference results");
   auto* element = GST_ELEMENT_CLASS(klass);
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
   clinfer::register_result_meta();

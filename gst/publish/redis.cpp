@@ -111,17 +111,17 @@ class Redis final : public Broker {
   }
 
 #ifdef CLINFER_HAVE_REDIS_TLS
-  [[noreturn]] void fail_tls() {
+  [[noreturn]] void fail_tls(SourcePlace place = SourcePlace::here()) {
     const char* const why = ERR_reason_error_string(ERR_get_error());
-    fail(std::string("TLS: ") + (why != nullptr ? why : "OpenSSL cannot be used"));
+    fail(std::string("TLS: ") + (why != nullptr ? why : "OpenSSL cannot be used"), place);
   }
 #endif
 
-  [[noreturn]] void fail(const std::string& why) {
+  [[noreturn]] void fail(const std::string& why, SourcePlace place = SourcePlace::here()) {
     const std::string what =
         "redis at " + host_ + ":" + std::to_string(port_) + ": " + printable(why);
     context_.reset();
-    throw Error{ErrorCode::io, what};
+    throw Error{ErrorCode::io, what, place};
   }
   void check(const redisReply* reply) {
     if (reply == nullptr) fail(context_->errstr);

@@ -8,12 +8,12 @@
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
 #include "gst/base/transforms.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
 #include "gst/track/frame_tracker.h"
 
-GST_DEBUG_CATEGORY_STATIC(cltrack_debug);
 #define GST_CAT_DEFAULT cltrack_debug
 
 namespace {
@@ -171,7 +171,6 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
 }  // namespace
 
 static void gst_cltrack_class_init(GstCltrackClass* klass) {
-  GST_DEBUG_CATEGORY_INIT(cltrack_debug, "cltrack", 0, "tracking of objects");
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
   clinfer::register_result_meta();
   Class::set_up(klass,

@@ -14,8 +14,9 @@ namespace {
 
 constexpr size_t kMostZones = 1000, kMostPoints = 1000;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& why) {
-  throw Error{ErrorCode::bad_argument, what + ": " + why};
+[[noreturn]] void refuse(const std::string& what, const std::string& why,
+                         SourcePlace place = SourcePlace::here()) {
+  throw Error{ErrorCode::bad_argument, what + ": " + why, place};
 }
 
 constexpr const char* kLinesTake =
@@ -86,7 +87,7 @@ void ZoneRules::read_file(const std::string& path) {
   try {
     text = file_text(path);
   } catch (const Error& error) {
-    throw Error{error.code(), what + ": " + error.what()};
+    throw Error{error.code(), what + ": " + error.what(), error.place()};
   }
   const std::unique_ptr<JsonParser, void (*)(gpointer)> parser(json_parser_new(), g_object_unref);
   GError* problem = nullptr;

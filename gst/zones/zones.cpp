@@ -9,12 +9,12 @@
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
 #include "gst/base/instance.h"
+#include "gst/base/log.h"
 #include "gst/base/transforms.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/meta/meta.h"
 #include "gst/zones/rules.h"
 
-GST_DEBUG_CATEGORY_STATIC(clzones_debug);
 #define GST_CAT_DEFAULT clzones_debug
 
 namespace {
@@ -283,7 +283,6 @@ GstFlowReturn transform_ip(GstBaseTransform* transform, GstBuffer* buffer) {
 }  // namespace
 
 static void gst_clzones_class_init(GstClzonesClass* klass) {
-  GST_DEBUG_CATEGORY_INIT(clzones_debug, "clzones", 0, "counting at lines and in zones");
   auto* transform = GST_BASE_TRANSFORM_CLASS(klass);
   clinfer::register_result_meta();
   Class::set_up(

@@ -11,7 +11,7 @@ std::string printable(std::string_view text) {
   return text.size() > kLongest ? line + "..." : line;
 }
 
-Error::Error(ErrorCode code, const std::string& message)
-    : std::runtime_error(message_line(message)), code_(code) {}
+Error::Error(ErrorCode code, const std::string& message, SourcePlace place)
+    : std::runtime_error(message_line(message)), code_(code), place_(place) {}
 
 }  // namespace clinfer

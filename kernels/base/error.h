@@ -23,15 +23,31 @@ enum class ErrorCode {
 // Makes text from a file fit for a message: without control characters, at most a line or two.
 std::string printable(std::string_view text);
 
+// A line of the source code. As the default of a function's last parameter, here() is the caller's.
+// (std::source_location needs a newer clang.)
+struct SourcePlace {
+  const char* file;
+  int line;
+  const char* function;
+  static constexpr SourcePlace here(const char* file = __builtin_FILE(),
+                                    int line = __builtin_LINE(),
+                                    const char* function = __builtin_FUNCTION()) {
+    return {file, line, function};
+  }
+};
+
 // what() is one line: what is wrong, where, and what to do about it if that is known. The
-// constructor removes control characters, which a message may have taken from a file.
+// constructor removes control characters, which a message may have taken from a file. place() is
+// where it was thrown first: code that adds to the message throws it anew with the same place.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message);
+  Error(ErrorCode code, const std::string& message, SourcePlace place = SourcePlace::here());
   ErrorCode code() const { return code_; }
+  const SourcePlace& place() const { return place_; }
 
  private:
   ErrorCode code_;
+  SourcePlace place_;
 };
 
 }  // namespace clinfer

@@ -195,8 +195,8 @@ NewFile::~NewFile() {
   if (!name_.empty()) unlink(name_.c_str());
 }
 
-void NewFile::fail(int error) const {
-  throw Error(ErrorCode::io, path_ + " cannot be written: " + system_reason(error));
+void NewFile::fail(int error, SourcePlace place) const {
+  throw Error(ErrorCode::io, path_ + " cannot be written: " + system_reason(error), place);
 }
 
 void NewFile::write(std::string_view bytes) {

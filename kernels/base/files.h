@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/error.h"
+
 namespace clinfer {
 
 // write(2) that raises no signal, whatever the application does with SIGPIPE and SIGXFSZ: a reader who
@@ -56,7 +58,7 @@ class NewFile {
   void replace();
 
  private:
-  [[noreturn]] void fail(int error) const;
+  [[noreturn]] void fail(int error, SourcePlace place = SourcePlace::here()) const;
   std::string path_, name_;
   Descriptor file_;
 };

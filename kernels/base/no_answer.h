@@ -8,7 +8,8 @@ namespace clinfer {
 // It did not finish in time, and may still be at work, with all the memory that it was given.
 class NoAnswer : public Error {
  public:
-  explicit NoAnswer(const std::string& what) : Error(ErrorCode::device_failed, what) {}
+  explicit NoAnswer(const std::string& what, SourcePlace place = SourcePlace::here())
+      : Error(ErrorCode::device_failed, what, place) {}
 };
 
 }  // namespace clinfer

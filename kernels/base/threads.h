@@ -15,11 +15,12 @@
 namespace clinfer {
 
 // The error where the system starts no thread, with advice.
-inline Error no_more_threads() {
+inline Error no_more_threads(SourcePlace place = SourcePlace::here()) {
   return {
       ErrorCode::out_of_memory,
       "no more threads can be started: the user's limit (ulimit -u), the container's (pids.max) "
-      "or memory is used up; raise it, or end other programs"};
+      "or memory is used up; raise it, or end other programs",
+      place};
 }
 
 // Starts a std::thread or std::jthread that runs `work`. Throws Error{out_of_memory} with advice if

@@ -88,8 +88,8 @@ const char* stored_name(ElementType type) {
   }
 }
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorCode::bad_argument, "video frame: " + why);
+[[noreturn]] void refuse(const std::string& why, SourcePlace place = SourcePlace::here()) {
+  throw Error(ErrorCode::bad_argument, "video frame: " + why, place);
 }
 
 // The part of the frame that is used, and its position in the network's input, which is turned as

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 
+#include "gst/base/log.h"
 #include "gst/meta/meta.h"
 
 namespace {
@@ -39,6 +40,7 @@ int count_leaks() {
 int main(int argc, char** argv) {
   g_setenv("GST_TRACERS", "leaks", TRUE);
   gst_init(&argc, &argv);
+  clinfer::init_log();
   clinfer::register_result_meta();
   testing::InitGoogleTest(&argc, argv);
   const int result = RUN_ALL_TESTS();

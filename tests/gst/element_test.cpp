@@ -304,7 +304,7 @@ TEST(Clinfer, LogsEachFrame) {
     std::atomic<int> in = 0, out = 0, caps = 0;
     static void take(GstDebugCategory* category, GstDebugLevel, const char*, const char*, int,
                      GObject*, GstDebugMessage* message, gpointer user) {
-      if (std::string(gst_debug_category_get_name(category)) != "clinfer") return;
+      if (std::string(gst_debug_category_get_name(category)) != "clinfer-streaming") return;
       auto& counts = *static_cast<Counts*>(user);
       const std::string text = gst_debug_message_get(message);
       counts.in += text.rfind("frame in: 0:00:0", 0) == 0;
@@ -314,7 +314,7 @@ TEST(Clinfer, LogsEachFrame) {
   } counts;
   gst_debug_add_log_function(Counts::take, &counts, nullptr);
   gst_debug_set_active(TRUE);
-  gst_debug_set_threshold_for_name("clinfer", GST_LEVEL_LOG);
+  gst_debug_set_threshold_for_name("clinfer-streaming", GST_LEVEL_LOG);
   {
     Harness harness;
     harness.set_caps("NV12", 64, 48);
@@ -323,7 +323,7 @@ TEST(Clinfer, LogsEachFrame) {
       harness.pull();
     }
   }
-  gst_debug_unset_threshold_for_name("clinfer");
+  gst_debug_unset_threshold_for_name("clinfer-streaming");
   gst_debug_remove_log_function_by_data(&counts);
   EXPECT_EQ(counts.in, 3);
   EXPECT_EQ(counts.out, 3);

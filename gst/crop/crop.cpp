@@ -56,7 +56,7 @@ namespace {
 using clinfer::Property;
 using clinfer::Rect;
 
-constexpr const char* kCaps = GST_VIDEO_CAPS_MAKE(CLINFER_INPUT_FORMATS);
+constexpr const char* kCaps = GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS);
 
 const std::vector<Property<CropSettings>>& properties() {
   using clinfer::kControllable, clinfer::kPlaying, clinfer::number, clinfer::text;

@@ -50,7 +50,7 @@ using clinfer::PictureModel;
 using clinfer::PictureSize;
 using clinfer::Property;
 
-constexpr const char* kSinkCaps = GST_VIDEO_CAPS_MAKE(CLINFER_INPUT_FORMATS);
+constexpr const char* kSinkCaps = GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS);
 
 const std::vector<Property<FilterSettings>>& properties() {
   using S = FilterSettings;

@@ -23,13 +23,11 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const Surfac
     frame_ = picture.frame;
     visible_ = picture.visible;
     try {
-      if (frame_.format != PixelFormat::nv12)
-        throw Error{ErrorCode::unsupported, "only NV12 surfaces are read on the device"};
       surface_ = import_surface(buffer, display, frame_, model);
       return;
-      GST_DEBUG("a surface is mapped: %s", problem_.c_str());
     } catch (const Error& error) {
       problem_ = error.what();
+      GST_DEBUG("a surface is mapped: %s", problem_.c_str());
     }
   }
   map();
@@ -44,9 +42,9 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImport
       planes_ = std::move(picture->planes);
       return;
     }
-    GST_DEBUG("a DMA-BUF is mapped: %s", problem_.c_str());
   } catch (const Error& error) {
     problem_ = error.what();
+    GST_DEBUG("a DMA-BUF is mapped: %s", problem_.c_str());
   }
   map();
 }
@@ -65,9 +63,9 @@ void FrameInput::map() {
   visible_ = mapped_->visible();
 }
 
-  GST_DEBUG("a frame is mapped after all: %s", why.c_str());
 void FrameInput::give_up(const std::string& why) {
   problem_ = why;
+  GST_DEBUG("a frame is mapped after all: %s", why.c_str());
   wait();
   surface_.reset();
   planes_ = {};

@@ -106,6 +106,11 @@ void check_meta(GstBuffer* buffer, const GstVideoInfo& info) {
                                            std::to_string(meta->height)};
 }
 
+int component_offset(const GstVideoFormatInfo* format, guint component) {
+  const int stated = GST_VIDEO_FORMAT_INFO_POFFSET(format, component);
+  return GST_VIDEO_FORMAT_INFO_DEPTH(format, component) > 8 && stated != 0 ? 2 : stated;
+}
+
 void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer) {
   const GstVideoFormatInfo* format = mapped.info.finfo;
   // With a GstVideoMeta each plane has a mapping of its own, else all share the first.
@@ -116,7 +121,7 @@ void check_frame_memory(const GstVideoFrame& mapped, GstBuffer* buffer) {
     const int64_t rows = GST_VIDEO_FRAME_COMP_HEIGHT(&mapped, c);
     const int64_t columns = GST_VIDEO_FRAME_COMP_WIDTH(&mapped, c);
     const int64_t stride = GST_VIDEO_FRAME_PLANE_STRIDE(&mapped, plane);
-    const int64_t row_bytes = GST_VIDEO_FORMAT_INFO_POFFSET(format, c) +
+    const int64_t row_bytes = component_offset(format, c) +
                               (columns - 1) * GST_VIDEO_FORMAT_INFO_PSTRIDE(format, c) +
                               (GST_VIDEO_FORMAT_INFO_BITS(format) + 7) / 8;
     const int64_t start = static_cast<const guint8*>(GST_VIDEO_FRAME_PLANE_DATA(&mapped, plane)) -

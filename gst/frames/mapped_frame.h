@@ -10,13 +10,10 @@
 
 namespace clinfer {
 
-// Formats that all elements take, for caps templates, and those of 10 bits, which clinfer takes
-// too.
-#define CLINFER_VIDEO_FORMATS_8                                                              \
-  "NV12, I420, RGB, BGR, RGBx, BGRx, RGBA, BGRA, NV21, YV12, YUY2, UYVY, xRGB, xBGR, ARGB, " \
-  "ABGR, GRAY8, NV16, Y42B, Y444"
-#define CLINFER_VIDEO_FORMATS "{ " CLINFER_VIDEO_FORMATS_8 " }"
-#define CLINFER_INPUT_FORMATS "{ " CLINFER_VIDEO_FORMATS_8 ", P010_10LE, I420_10LE }"
+// Formats that clinfer and cloverlay take, for caps templates.
+#define CLINFER_VIDEO_FORMATS                                                                  \
+  "{ NV12, I420, RGB, BGR, RGBx, BGRx, RGBA, BGRA, NV21, YV12, YUY2, UYVY, xRGB, xBGR, ARGB, " \
+  "ABGR, GRAY8, NV16, Y42B, Y444, P010_10LE, I420_10LE }"
 
 // Frames that are mapped: in system memory, or linear in memory of a driver (DMABuf). Since 1.24
 // the format of the latter is a name of DRM's, which without a modifier means linear.
@@ -25,11 +22,13 @@ namespace clinfer {
 #else
 #define CLINFER_DMA_DRM_CAPS
 #endif
-#define CLINFER_MAPPED_CAPS_OF(formats) \
-  GST_VIDEO_CAPS_MAKE(formats)          \
-  ";" GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:DMABuf", formats) CLINFER_DMA_DRM_CAPS
-#define CLINFER_MAPPED_CAPS CLINFER_MAPPED_CAPS_OF(CLINFER_VIDEO_FORMATS)
-#define CLINFER_INPUT_CAPS CLINFER_MAPPED_CAPS_OF(CLINFER_INPUT_FORMATS)
+#define CLINFER_MAPPED_CAPS                  \
+  GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS) \
+  ";" GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:DMABuf", CLINFER_VIDEO_FORMATS) CLINFER_DMA_DRM_CAPS
+
+// Bytes from the first sample of a plane to the component's. (That of P010's Cr counts as 1 byte in
+// GStreamer 1.22.)
+int component_offset(const GstVideoFormatInfo* format, guint component);
 
 // Reads the caps of mapped frames; false if they do not describe a picture.
 bool read_caps(const GstCaps* caps, GstVideoInfo& info);

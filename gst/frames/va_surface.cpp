@@ -17,7 +17,17 @@
 namespace clinfer {
 namespace {
 
-constexpr int kPatternWidth = 64, kPatternHeight = 48;
+constexpr size_t kPatternWidth = 64, kPatternHeight = 48;
+
+// How VA-API names a format.
+struct VaFormat {
+  unsigned fourcc, rt_format, bits_per_pixel;
+  size_t sample_bytes;
+};
+VaFormat va_format_of(PixelFormat format) {
+  return format == PixelFormat::p010 ? VaFormat{VA_FOURCC_P010, VA_RT_FORMAT_YUV420_10, 24, 2}
+                                     : VaFormat{VA_FOURCC_NV12, VA_RT_FORMAT_YUV420, 12, 1};
+}
 
 std::shared_ptr<const SurfaceDisplay> hold(GstVaDisplay* display) {
   void* handle = gst_va_display_get_va_dpy(display);
@@ -44,10 +54,10 @@ void check(VAStatus status, const char* what) {
 // A surface that this object creates and destroys.
 class OwnSurface {
  public:
-  OwnSurface(VADisplay display, unsigned width, unsigned height, VASurfaceAttrib* attributes,
-             unsigned count)
+  OwnSurface(VADisplay display, const VaFormat& format, unsigned width, unsigned height,
+             VASurfaceAttrib* attributes, unsigned count)
       : display_(display) {
-    check(vaCreateSurfaces(display, VA_RT_FORMAT_YUV420, width, height, &id_, 1, attributes, count),
+    check(vaCreateSurfaces(display, format.rt_format, width, height, &id_, 1, attributes, count),
           "vaCreateSurfaces");
   }
   ~OwnSurface() { vaDestroySurfaces(display_, &id_, 1); }
@@ -71,7 +81,8 @@ VASurfaceAttrib attribute(VASurfaceAttribType type, int value) {
 
 // A second surface of even size over the memory of `id`: for odd sizes Intel's OpenCL rounds the UV
 // plane down, and loses a column or row that the memory has.
-std::unique_ptr<OwnSurface> even_alias(VADisplay display, VASurfaceID id, int width, int height) {
+std::unique_ptr<OwnSurface> even_alias(VADisplay display, VASurfaceID id, const Frame& picture) {
+  const VaFormat format = va_format_of(picture.format);
   VADRMPRIMESurfaceDescriptor memory{};
   check(vaExportSurfaceHandle(display, id, VA_SURFACE_ATTRIB_MEM_TYPE_DRM_PRIME_2,
                               VA_EXPORT_SURFACE_READ_WRITE | VA_EXPORT_SURFACE_COMPOSED_LAYERS,
@@ -83,15 +94,15 @@ std::unique_ptr<OwnSurface> even_alias(VADisplay display, VASurfaceID id, int wi
       for (uint32_t i = 0; i < memory.num_objects; ++i) close(memory.objects[i].fd);
     }
   } closer{memory};
-  memory.width = static_cast<uint32_t>((width + 1) / 2 * 2);
-  memory.height = static_cast<uint32_t>((height + 1) / 2 * 2);
+  memory.width = static_cast<uint32_t>((picture.width + 1) / 2 * 2);
+  memory.height = static_cast<uint32_t>((picture.height + 1) / 2 * 2);
   VASurfaceAttrib attributes[] = {
-      attribute(VASurfaceAttribPixelFormat, static_cast<int>(VA_FOURCC_NV12)),
+      attribute(VASurfaceAttribPixelFormat, static_cast<int>(format.fourcc)),
       attribute(VASurfaceAttribMemoryType, VA_SURFACE_ATTRIB_MEM_TYPE_DRM_PRIME_2),
       attribute(VASurfaceAttribExternalBufferDescriptor, 0)};
   attributes[2].value.type = VAGenericValueTypePointer;
   attributes[2].value.value.p = &memory;
-  return std::make_unique<OwnSurface>(display, memory.width, memory.height, attributes,
+  return std::make_unique<OwnSurface>(display, format, memory.width, memory.height, attributes,
                                       static_cast<unsigned>(std::size(attributes)));
 }
 
@@ -107,7 +118,7 @@ class SurfaceImages {
       if (entry.model.lock() == model) return entry.images;
     Entry entry{model, nullptr, model->import_surface(id)};
     if (entry.images->width() < picture.width || entry.images->height() < picture.height) {
-      entry.alias = even_alias(display, id, picture.width, picture.height);
+      entry.alias = even_alias(display, id, picture);
       entry.images = model->import_surface(entry.alias->id());
     }
     entries_.push_back(std::move(entry));
@@ -124,21 +135,24 @@ class SurfaceImages {
   std::vector<Entry> entries_;
 };
 
-// A pattern in which all columns and all rows differ.
-std::vector<uint8_t> make_pattern() {
-  std::vector<uint8_t> bytes(kPatternWidth * kPatternHeight * 3 / 2);
-  for (size_t i = 0; i < bytes.size(); ++i) {
+// A pattern in which all columns and all rows differ. Samples of 10 bits lie in the upper bits.
+std::vector<uint8_t> make_pattern(const VaFormat& format) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i < kPatternWidth * kPatternHeight * 3 / 2; ++i) {
     const size_t x = i % kPatternWidth, y = i / kPatternWidth;
-    bytes[i] = static_cast<uint8_t>(16 + (x * 7 + y * 13 + (x & 1) * 50) % 220);
+    if (format.sample_bytes == 2) bytes.push_back(static_cast<uint8_t>((x + y) % 4 << 6));
+    bytes.push_back(static_cast<uint8_t>(16 + (x * 7 + y * 13 + (x & 1) * 50) % 220));
   }
   return bytes;
 }
 
-void write_pattern(VADisplay display, VASurfaceID surface, const std::vector<uint8_t>& pattern) {
+void write_pattern(VADisplay display, VASurfaceID surface, const VaFormat& stored,
+                   const std::vector<uint8_t>& pattern) {
   VAImageFormat format{};
-  format.fourcc = VA_FOURCC_NV12;
+  format.fourcc = stored.fourcc;
   format.byte_order = VA_LSB_FIRST;
-  format.bits_per_pixel = 12;
+  format.bits_per_pixel = stored.bits_per_pixel;
+  const size_t row_bytes = kPatternWidth * stored.sample_bytes;
   VAImage image{};
   check(vaCreateImage(display, &format, kPatternWidth, kPatternHeight, &image), "vaCreateImage");
   try {
@@ -146,7 +160,7 @@ void write_pattern(VADisplay display, VASurfaceID surface, const std::vector<uin
     check(vaMapBuffer(display, image.buf, &data), "vaMapBuffer");
     for (size_t row = 0; row < kPatternHeight * 3 / 2; ++row) {
       const size_t plane = row < kPatternHeight ? 0 : 1;
-      std::copy_n(pattern.data() + row * kPatternWidth, kPatternWidth,
+      std::copy_n(pattern.data() + row * row_bytes, row_bytes,
                   static_cast<uint8_t*>(data) + image.offsets[plane] +
                       (row - plane * kPatternHeight) * image.pitches[plane]);
     }
@@ -227,19 +241,21 @@ std::shared_ptr<ImportedSurface> import_surface(GstBuffer* buffer, const Surface
       .get(display.display.handle, id, picture, model);
 }
 
-std::string test_sharing(const SurfaceDisplay& display, CompiledModel& model) {
+std::string test_sharing(const SurfaceDisplay& display, CompiledModel& model, PixelFormat format) {
   try {
-    VASurfaceAttrib format =
-        attribute(VASurfaceAttribPixelFormat, static_cast<int>(VA_FOURCC_NV12));
-    const OwnSurface surface(display.display.handle, kPatternWidth, kPatternHeight, &format, 1);
-    const std::vector<uint8_t> pattern = make_pattern();
-    write_pattern(display.display.handle, surface.id(), pattern);
+    const VaFormat stored = va_format_of(format);
+    VASurfaceAttrib wanted = attribute(VASurfaceAttribPixelFormat, static_cast<int>(stored.fourcc));
+    const OwnSurface surface(display.display.handle, stored, kPatternWidth, kPatternHeight, &wanted,
+                             1);
+    const std::vector<uint8_t> pattern = make_pattern(stored);
+    write_pattern(display.display.handle, surface.id(), stored, pattern);
+    const size_t row_bytes = kPatternWidth * stored.sample_bytes;
     Frame expected;
-    expected.format = PixelFormat::nv12;
+    expected.format = format;
     expected.width = kPatternWidth;
     expected.height = kPatternHeight;
-    expected.planes = {pattern.data(), pattern.data() + kPatternWidth * kPatternHeight, nullptr};
-    expected.strides = {kPatternWidth, kPatternWidth, 0};
+    expected.planes = {pattern.data(), pattern.data() + row_bytes * kPatternHeight, nullptr};
+    expected.strides = {static_cast<int>(row_bytes), static_cast<int>(row_bytes), 0};
     const auto images = model.import_surface(surface.id());
     const std::string wrong = model.check_surface(images, expected);
     images->wait();

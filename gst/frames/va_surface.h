@@ -14,14 +14,11 @@ namespace clinfer {
 
 #ifdef CLINFER_HAVE_VA
 inline constexpr bool kHaveSurfaces = true;
-#define CLINFER_SURFACE_CAPS GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:VAMemory", "NV12") ";"
-// The caps of clinfer, which maps surfaces of 10 bits.
-#define CLINFER_INPUT_SURFACE_CAPS \
+#define CLINFER_SURFACE_CAPS \
   GST_VIDEO_CAPS_MAKE_WITH_FEATURES("memory:VAMemory", "{ NV12, P010_10LE }") ";"
 #else
 inline constexpr bool kHaveSurfaces = false;
 #define CLINFER_SURFACE_CAPS
-#define CLINFER_INPUT_SURFACE_CAPS
 #endif
 
 bool is_surface_caps(const GstCaps* caps);
@@ -42,9 +39,9 @@ std::shared_ptr<const SurfaceDisplay> find_display(GstElement* element, GstPad* 
 std::shared_ptr<const SurfaceDisplay> display_of(
     GstBuffer* buffer, const std::shared_ptr<const SurfaceDisplay>& known);
 
-// Writes a pattern into a surface through VA and reads both planes through OpenCL. Returns "" if both
-// agree, else the reason of the failure.
-std::string test_sharing(const SurfaceDisplay& display, CompiledModel& model);
+// Writes a pattern into a surface of `format` (nv12, p010) through VA and reads both planes through
+// OpenCL. Returns "" if both agree, else the reason of the failure.
+std::string test_sharing(const SurfaceDisplay& display, CompiledModel& model, PixelFormat format);
 
 // The picture in a surface: size, crop and colours, without planes. Throws Error{bad_argument} if a
 // meta contradicts the surface, Error{unsupported} for an interlaced frame.

@@ -169,9 +169,9 @@ class Element final : public Readings {
   bool add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();
-  std::unique_ptr<FrameInput> make_input(const Job& job, const SharedModel& shared) const;
+  std::unique_ptr<FrameInput> make_input(const Job& job, SharedModel& shared);
   std::shared_ptr<FrameInput> input_for(Job& job, const Session& session,
-                                        const Orientation& orientation) const;
+                                        const Orientation& orientation);
   void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
   void forward_event(Handle<GstEvent> event);
   bool answer_allocation(GstQuery* query);

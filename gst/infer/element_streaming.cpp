@@ -298,7 +298,7 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
 }
 
 std::shared_ptr<FrameInput> Element::input_for(Job& job, const Session& session,
-                                               const Orientation& orientation) const {
+                                               const Orientation& orientation) {
   if (session.shared == job.session->shared) return job.input;
   std::shared_ptr<FrameInput>& input = job.inputs_of_widths[session.shared->compiled.get()];
   if (input == nullptr) {
@@ -308,12 +308,16 @@ std::shared_ptr<FrameInput> Element::input_for(Job& job, const Session& session,
   return input;
 }
 
-std::unique_ptr<FrameInput> Element::make_input(const Job& job, const SharedModel& shared) const {
+std::unique_ptr<FrameInput> Element::make_input(const Job& job, SharedModel& shared) {
   if (shared.compiled->tier() == Tier::first)  // the host reads what is mapped
     return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);
-  if (has_surfaces_ && take_surfaces_ && shared.display != nullptr &&
-      shared.surface_problem.empty())
-    return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.display, shared.compiled);
+  if (has_surfaces_ && take_surfaces_ && shared.display != nullptr) {
+    const std::string problem = shared.surface_problem_of(frame_of_info(info_).format);
+    if (problem.empty())
+      return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.display,
+                                          shared.compiled);
+    warn_of_copies(problem);
+  }
   if (has_dmabuf_ && take_dmabufs_)
     return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.dmabufs);
   return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);

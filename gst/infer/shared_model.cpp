@@ -107,11 +107,12 @@ class Registry {
   };
 
   [[noreturn]] static void refuse(const std::string& id, const Settings& theirs,
-                                  const Settings& ours) {
+                                  const Settings& ours, SourcePlace place = SourcePlace::here()) {
     const std::string difference = engine_difference(theirs, ours);
-    throw Error{ErrorCode::bad_argument, "model-instance-id=" + id + " is in use with another " +
-                                             difference + "; give its elements the same " +
-                                             difference + ", or another id"};
+    throw Error{ErrorCode::bad_argument,
+                "model-instance-id=" + id + " is in use with another " + difference +
+                    "; give its elements the same " + difference + ", or another id",
+                place};
   }
   void settle(const Key& key, const std::shared_ptr<SharedModel>& model) {
     {
@@ -130,6 +131,14 @@ class Registry {
 };
 
 }  // namespace
+
+std::string SharedModel::surface_problem_of(PixelFormat format) {
+  if (!surface_problem.empty() || format != PixelFormat::p010) return surface_problem;
+  const std::lock_guard lock(testing_);
+  if constexpr (kHaveSurfaces)
+    if (!deep_problem_) deep_problem_ = test_sharing(*display, *compiled, format);
+  return deep_problem_.value_or("");
+}
 
 BatchSplit::BatchSplit(const CompiledModel& compiled, size_t image_input, size_t batch) {
   const int64_t stated = compiled.model().inputs()[image_input].shape[0];
@@ -229,7 +238,7 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
   std::string surface_problem = compiled->sharing_problem();
   if constexpr (kHaveSurfaces)
     if (display != nullptr && surface_problem.empty())
-      surface_problem = test_sharing(*display, *compiled);
+      surface_problem = test_sharing(*display, *compiled, PixelFormat::nv12);
   auto shared = share(network, settings, std::move(display), std::move(compiled));
   shared->surface_problem = std::move(surface_problem);
   return shared;

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +20,12 @@ namespace clinfer {
 using ModelBatcher = Batcher<InferRequest, std::vector<Tensor>>;
 
 struct SharedModel {
+  // Why surfaces of `format` are not read where they lie; "" where they are. Those of NV12 were
+  // tested when the model was compiled, others are at the first call. Any thread.
+  std::string surface_problem_of(PixelFormat format);
+
   std::shared_ptr<const SurfaceDisplay> display;  // for which it was compiled, if any
-  std::string surface_problem;                    // why surfaces are not read where they lie
+  std::string surface_problem;                    // of NV12
   std::shared_ptr<CompiledModel> compiled;
   std::unique_ptr<DmabufImporter> dmabufs;
   Settings compiled_for;
@@ -27,6 +33,10 @@ struct SharedModel {
   // anew.
   std::atomic<bool> failed{false};
   std::unique_ptr<ModelBatcher> batcher;  // gives the outputs of one image each
+
+ private:
+  std::mutex testing_;
+  std::optional<std::string> deep_problem_;  // of P010; nothing: not tested
 };
 
 // Receives what computes until the model is compiled (FirstTier), or null and why there is nothing.

@@ -1,13 +1,55 @@
-// Drawing into video frames of any 8-bit format.
+// Drawing into video frames of 8 and 10 bits.
 #include "gst/overlay/canvas.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "gst/frames/mapped_frame.h"
+
 namespace clinfer {
 namespace {
 
 constexpr unsigned kMostComponents = 4;
+
+// The samples of one component of a frame: bytes, or two bytes each, whose upper or lower bits count.
+class Samples {
+ public:
+  Samples(GstVideoFrame* frame, unsigned c)
+      : sub_x(GST_VIDEO_FORMAT_INFO_W_SUB(frame->info.finfo, c)),
+        sub_y(GST_VIDEO_FORMAT_INFO_H_SUB(frame->info.finfo, c)),
+        data_(static_cast<uint8_t*>(
+                  GST_VIDEO_FRAME_PLANE_DATA(frame, GST_VIDEO_FRAME_COMP_PLANE(frame, c))) +
+              component_offset(frame->info.finfo, c)),
+        pixel_(GST_VIDEO_FRAME_COMP_PSTRIDE(frame, c)),
+        stride_(GST_VIDEO_FRAME_COMP_STRIDE(frame, c)),
+        shift_(static_cast<int>(GST_VIDEO_FORMAT_INFO_SHIFT(frame->info.finfo, c))),
+        is_deep_(GST_VIDEO_FORMAT_INFO_DEPTH(frame->info.finfo, c) > 8) {}
+
+  int get(int x, int y) const {
+    const uint8_t* at = place(x, y);
+    return is_deep_ ? (at[0] | at[1] << 8) >> shift_ : at[0];
+  }
+  void set(int x, int y, int value) const {
+    uint8_t* at = place(x, y);
+    if (is_deep_) value <<= shift_;
+    at[0] = static_cast<uint8_t>(value);
+    if (is_deep_) at[1] = static_cast<uint8_t>(value >> 8);
+  }
+
+  const int sub_x, sub_y;  // log2 of the pixels per sample
+
+ private:
+  uint8_t* place(int x, int y) const {
+    return data_ + static_cast<ptrdiff_t>(y) * stride_ + static_cast<ptrdiff_t>(x) * pixel_;
+  }
+  uint8_t* const data_;
+  const int pixel_, stride_, shift_;
+  const bool is_deep_;
+};
+
+unsigned count_components(const GstVideoFrame* frame) {
+  return std::min(GST_VIDEO_FORMAT_INFO_N_COMPONENTS(frame->info.finfo), kMostComponents);
+}
 
 uint8_t to_byte(double value) {
   return static_cast<uint8_t>(std::clamp(std::lround(value), 0L, 255L));
@@ -24,9 +66,11 @@ Canvas::Canvas(GstVideoFrame* frame, int x, int y, int width, int height)
   }
 }
 
-std::array<uint8_t, 4> Canvas::components(Rgb color) const {
+std::array<int, 4> Canvas::components(Rgb color) const {
   const GstVideoInfo& info = frame_->info;
   if (GST_VIDEO_INFO_IS_RGB(&info)) return {color.r, color.g, color.b, 255};
+  const double unit = 1 << (GST_VIDEO_FORMAT_INFO_DEPTH(info.finfo, 0) - 8);
+  const int most = static_cast<int>(256 * unit) - 1;
   // Y'CbCr by the frame's own matrix and range; gray is its luma.
   double kr = 0.299, kb = 0.114;
   gst_video_color_matrix_get_Kr_Kb(info.colorimetry.matrix, &kr, &kb);
@@ -35,8 +79,13 @@ std::array<uint8_t, 4> Canvas::components(Rgb color) const {
   const double r = color.r / 255.0, g = color.g / 255.0, b = color.b / 255.0;
   const double y = kr * r + (1 - kr - kb) * g + kb * b;
   const double cb = (b - y) / (2 * (1 - kb)), cr = (r - y) / (2 * (1 - kr));
-  const double luma = full ? 255 : 219, chroma = full ? 255 : 224, black = full ? 0 : 16;
-  return {to_byte(black + luma * y), to_byte(128 + chroma * cb), to_byte(128 + chroma * cr), 255};
+  const double luma = full ? most : 219 * unit, chroma = full ? most : 224 * unit,
+               black = full ? 0 : 16 * unit, middle = 128 * unit;
+  const auto sample = [&](double value) {
+    return static_cast<int>(std::clamp(std::lround(value), 0L, static_cast<long>(most)));
+  };
+  return {sample(black + luma * y), sample(middle + chroma * cb), sample(middle + chroma * cr),
+          most};
 }
 
 template <typename Coverage>
@@ -46,19 +95,13 @@ void Canvas::draw(int x0, int y0, int x1, int y1, Rgb color, Coverage&& coverage
   x1 = std::min(x1, left_ + width_);
   y1 = std::min(y1, top_ + height_);
   if (x0 >= x1 || y0 >= y1) return;
-  const GstVideoFormatInfo* format = frame_->info.finfo;
-  const std::array<uint8_t, 4> target = components(color);
+  const std::array<int, 4> target = components(color);
   const int frame_width = GST_VIDEO_FRAME_WIDTH(frame_);
   const int frame_height = GST_VIDEO_FRAME_HEIGHT(frame_);
-  const unsigned count = std::min(GST_VIDEO_FORMAT_INFO_N_COMPONENTS(format), kMostComponents);
-  for (unsigned c = 0; c < count; ++c) {
-    const int sub_x = GST_VIDEO_FORMAT_INFO_W_SUB(format, c);
-    const int sub_y = GST_VIDEO_FORMAT_INFO_H_SUB(format, c);
-    const int pixel = GST_VIDEO_FRAME_COMP_PSTRIDE(frame_, c);
-    const int stride = GST_VIDEO_FRAME_COMP_STRIDE(frame_, c);
-    auto* data = static_cast<uint8_t*>(GST_VIDEO_FRAME_COMP_DATA(frame_, c));
+  for (unsigned c = 0; c < count_components(frame_); ++c) {
+    const Samples samples(frame_, c);
+    const int sub_x = samples.sub_x, sub_y = samples.sub_y;
     for (int cy = y0 >> sub_y; cy <= (y1 - 1) >> sub_y; ++cy) {
-      uint8_t* row = data + static_cast<ptrdiff_t>(cy) * stride;
       for (int cx = x0 >> sub_x; cx <= (x1 - 1) >> sub_x; ++cx) {
         int covered = 0, pixels = 0;
         // The share of the sample's pixels that is covered; pixels beyond the frame's edge do not
@@ -71,9 +114,9 @@ void Canvas::draw(int x0, int y0, int x1, int y1, Rgb color, Coverage&& coverage
         }
         if (covered == 0) continue;
         const int full = 255 * pixels;
-        uint8_t& sample = row[static_cast<ptrdiff_t>(cx) * pixel];
-        sample = static_cast<uint8_t>((sample * (full - covered) + target[c] * covered + full / 2) /
-                                      full);
+        samples.set(
+            cx, cy,
+            (samples.get(cx, cy) * (full - covered) + target[c] * covered + full / 2) / full);
       }
     }
   }
@@ -132,18 +175,12 @@ void Canvas::disc(float x, float y, float radius, Rgb color) {
 }
 
 void Canvas::paint(const std::vector<int32_t>& index, const std::vector<Paint>& paints) {
-  const GstVideoFormatInfo* format = frame_->info.finfo;
-  std::vector<std::array<uint8_t, 4>> targets;
+  std::vector<std::array<int, 4>> targets;
   for (const Paint& paint : paints) targets.push_back(components(paint.color));
-  const unsigned count = std::min(GST_VIDEO_FORMAT_INFO_N_COMPONENTS(format), kMostComponents);
-  for (unsigned c = 0; c < count; ++c) {
-    const int sub_x = GST_VIDEO_FORMAT_INFO_W_SUB(format, c);
-    const int sub_y = GST_VIDEO_FORMAT_INFO_H_SUB(format, c);
-    const int pixel = GST_VIDEO_FRAME_COMP_PSTRIDE(frame_, c);
-    const int stride = GST_VIDEO_FRAME_COMP_STRIDE(frame_, c);
-    auto* data = static_cast<uint8_t*>(GST_VIDEO_FRAME_COMP_DATA(frame_, c));
+  for (unsigned c = 0; c < count_components(frame_); ++c) {
+    const Samples samples(frame_, c);
+    const int sub_x = samples.sub_x, sub_y = samples.sub_y;
     for (int cy = top_ >> sub_y; cy <= (top_ + height_ - 1) >> sub_y; ++cy) {
-      uint8_t* row = data + static_cast<ptrdiff_t>(cy) * stride;
       // A chroma sample takes the colour of the pixel at its corner.
       const int y = std::clamp((cy << sub_y) - top_, 0, height_ - 1);
       const int32_t* places = &index[static_cast<size_t>(y) * static_cast<size_t>(width_)];
@@ -151,10 +188,10 @@ void Canvas::paint(const std::vector<int32_t>& index, const std::vector<Paint>& 
         const int32_t place = places[std::clamp((cx << sub_x) - left_, 0, width_ - 1)];
         if (place < 0 || static_cast<size_t>(place) >= paints.size()) continue;
         const int opacity = paints[static_cast<size_t>(place)].opacity;
-        uint8_t& sample = row[static_cast<ptrdiff_t>(cx) * pixel];
-        sample = static_cast<uint8_t>(
-            (sample * (255 - opacity) + targets[static_cast<size_t>(place)][c] * opacity + 127) /
-            255);
+        samples.set(cx, cy,
+                    (samples.get(cx, cy) * (255 - opacity) +
+                     targets[static_cast<size_t>(place)][c] * opacity + 127) /
+                        255);
       }
     }
   }
@@ -164,37 +201,31 @@ void Canvas::blur(int x, int y, int width, int height, int cells) {
   const int x0 = std::max(x, 0) + left_, y0 = std::max(y, 0) + top_;
   const int x1 = std::min(x + width, width_) + left_, y1 = std::min(y + height, height_) + top_;
   if (x0 >= x1 || y0 >= y1) return;
-  const GstVideoFormatInfo* format = frame_->info.finfo;
-  const unsigned count = std::min(GST_VIDEO_FORMAT_INFO_N_COMPONENTS(format), kMostComponents);
   const int side = std::max({(std::max(x1 - x0, y1 - y0) + cells - 1) / cells, x_step_, y_step_});
   const int columns = (x1 - x0 + side - 1) / side, rows = (y1 - y0 + side - 1) / side;
-  for (unsigned c = 0; c < count; ++c) {
-    const int sub_x = GST_VIDEO_FORMAT_INFO_W_SUB(format, c);
-    const int sub_y = GST_VIDEO_FORMAT_INFO_H_SUB(format, c);
-    const int pixel = GST_VIDEO_FRAME_COMP_PSTRIDE(frame_, c);
-    const int stride = GST_VIDEO_FRAME_COMP_STRIDE(frame_, c);
-    auto* data = static_cast<uint8_t*>(GST_VIDEO_FRAME_COMP_DATA(frame_, c));
+  for (unsigned c = 0; c < count_components(frame_); ++c) {
+    const Samples samples(frame_, c);
+    const int sub_x = samples.sub_x, sub_y = samples.sub_y;
     // Means of cells, and between their middles what lies between them.
     std::vector<float> sums(static_cast<size_t>(columns) * static_cast<size_t>(rows), 0);
     std::vector<int> counts(sums.size(), 0);
     const auto for_each_sample = [&](auto&& visit) {
       for (int cy = y0 >> sub_y; cy <= (y1 - 1) >> sub_y; ++cy)
         for (int cx = x0 >> sub_x; cx <= (x1 - 1) >> sub_x; ++cx)
-          visit(data[static_cast<ptrdiff_t>(cy) * stride + static_cast<ptrdiff_t>(cx) * pixel],
-                static_cast<float>((cx << sub_x) - x0) / static_cast<float>(side),
+          visit(cx, cy, static_cast<float>((cx << sub_x) - x0) / static_cast<float>(side),
                 static_cast<float>((cy << sub_y) - y0) / static_cast<float>(side));
     };
     const auto cell = [&](int column, int row) {
       return static_cast<size_t>(std::clamp(row, 0, rows - 1)) * static_cast<size_t>(columns) +
              static_cast<size_t>(std::clamp(column, 0, columns - 1));
     };
-    for_each_sample([&](const uint8_t& sample, float u, float v) {
+    for_each_sample([&](int x_at, int y_at, float u, float v) {
       const size_t at = cell(static_cast<int>(u), static_cast<int>(v));
-      sums[at] += sample;
+      sums[at] += static_cast<float>(samples.get(x_at, y_at));
       ++counts[at];
     });
     for (size_t i = 0; i < sums.size(); ++i) sums[i] /= static_cast<float>(std::max(counts[i], 1));
-    for_each_sample([&](uint8_t& sample, float u, float v) {
+    for_each_sample([&](int x_at, int y_at, float u, float v) {
       u -= 0.5f;
       v -= 0.5f;
       const int column = static_cast<int>(std::floor(u)), row = static_cast<int>(std::floor(v));
@@ -206,7 +237,8 @@ void Canvas::blur(int x, int y, int width, int height, int cells) {
       };
       const float above = mean(0, 0) * (1 - p) + mean(1, 0) * p;
       const float below = mean(0, 1) * (1 - p) + mean(1, 1) * p;
-      sample = to_byte(static_cast<double>(above * (1 - q) + below * q));
+      // Between means, so it is a value that the sample can have.
+      samples.set(x_at, y_at, static_cast<int>(std::lround(above * (1 - q) + below * q)));
     });
   }
 }

@@ -1,4 +1,4 @@
-// Drawing into video frames of any 8-bit format, in place: filled rectangles and text masks,
+// Drawing into video frames of 8 and 10 bits, in place: filled rectangles and text masks,
 // blended component by component, so that no frame is ever converted.
 #pragma once
 
@@ -54,7 +54,8 @@ class Canvas {
   // Draws a rectangle of the frame; coverage(x, y) gives 0..255 at frame pixels.
   template <typename Coverage>
   void draw(int x0, int y0, int x1, int y1, Rgb color, Coverage&& coverage);
-  std::array<uint8_t, 4> components(Rgb color) const;
+  // Of the frame's depth.
+  std::array<int, 4> components(Rgb color) const;
 
   GstVideoFrame* frame_;
   int left_, top_, width_, height_;

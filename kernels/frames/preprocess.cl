@@ -6,8 +6,8 @@
 //   YUV               1: the planes are Y, U and V, else R, G and B
 //   EXACT             1: exact colours
 //   SAMPLE_BYTES      1, or 2 for 10 bits
-//   IMAGES            1: the planes Y and UV are images of 8-bit UNORM texels (surfaces of a
-//                     decoder, in any tiling), 0: buffers
+//   IMAGES            1: the planes Y and UV are images of UNORM texels of SAMPLE_BYTES (surfaces of
+//                     a decoder, in any tiling), 0: buffers
 //   OUT_T             float, half, uchar, char or int
 
 typedef struct {
@@ -50,20 +50,21 @@ typedef struct {
 #define PLANES __read_only image2d_t luma, __read_only image2d_t chroma
 #define PLANE_NAMES luma, chroma
 
-// First and second component of the texels at V columns of one row. An 8-bit UNORM value is a
-// multiple of 1/255, so rounding gives the byte back.
+// First and second component of the texels at V columns of one row. An UNORM value is a multiple of
+// 1/255 or 1/65535, so rounding gives the sample back.
+#define UNORM_ONE (SAMPLE_BYTES == 1 ? 255.0f : 65535.0f)
 INTV(V) FN(load)(__read_only image2d_t plane, INTV(V) x, int y, INTV(V) * second) {
 #if V == 1
   const float4 texel = read_imagef(plane, (int2)(x, y));
-  *second = convert_int_rte(texel.y * 255.0f);
-  return convert_int_rte(texel.x * 255.0f);
+  *second = convert_int_rte(texel.y * UNORM_ONE);
+  return convert_int_rte(texel.x * UNORM_ONE);
 #else
   int column[V], a[V], b[V];
   CAT(vstore, V)(x, 0, column);
   for (int i = 0; i < V; ++i) {
     const float4 texel = read_imagef(plane, (int2)(column[i], y));
-    a[i] = convert_int_rte(texel.x * 255.0f);
-    b[i] = convert_int_rte(texel.y * 255.0f);
+    a[i] = convert_int_rte(texel.x * UNORM_ONE);
+    b[i] = convert_int_rte(texel.y * UNORM_ONE);
   }
   *second = CAT(vload, V)(0, b);
   return CAT(vload, V)(0, a);

@@ -464,7 +464,8 @@ KernelPlan plan_preprocess(const Frame& frame, const std::array<DevicePlane, 3>&
 
 KernelPlan plan_surface_preprocess(const Frame& frame, const FrameTransform& transform,
                                    const TensorDesc& out, int image, const TuningPoint& point) {
-  if (frame.format != PixelFormat::nv12) refuse("only NV12 surfaces can be read on the device");
+  if (frame.format != PixelFormat::nv12 && frame.format != PixelFormat::p010)
+    refuse("only surfaces of NV12 and P010 can be read on the device");
   return make_plan(frame, nullptr, transform, out, image, point);
 }
 

@@ -43,9 +43,14 @@ class Picture {
       frame_.data[p] = bytes_.data() + GST_VIDEO_INFO_PLANE_OFFSET(&info_, p);
     // Black, in the middle of the chroma range.
     for_each_sample([&](uint8_t& sample, guint component) {
-      sample = GST_VIDEO_INFO_IS_YUV(&info_) && component > 0 ? 128
-               : GST_VIDEO_INFO_IS_YUV(&info_)                ? 16
-                                                              : 0;
+      const int black = !GST_VIDEO_INFO_IS_YUV(&info_) ? 0 : component > 0 ? 128 : 16;
+      if (!is_deep()) {
+        sample = static_cast<uint8_t>(black);
+      } else {
+        const int stored = black << (2 + GST_VIDEO_FORMAT_INFO_SHIFT(info_.finfo, component));
+        (&sample)[0] = static_cast<uint8_t>(stored);
+        (&sample)[1] = static_cast<uint8_t>(stored >> 8);
+      }
     });
   }
 
@@ -57,17 +62,29 @@ class Picture {
   }
   uint8_t& sample(guint c, int x, int y) {
     auto* data = static_cast<uint8_t*>(GST_VIDEO_FRAME_COMP_DATA(&frame_, c));
+    if (info_.finfo->format == GST_VIDEO_FORMAT_P010_10LE && c == 2)  // 1 in GStreamer 1.22
+      data = static_cast<uint8_t*>(GST_VIDEO_FRAME_PLANE_DATA(&frame_, 1)) + 2;
     return data[y * GST_VIDEO_FRAME_COMP_STRIDE(&frame_, c) +
                 x * GST_VIDEO_FRAME_COMP_PSTRIDE(&frame_, c)];
   }
-  // Component c at a pixel of the picture.
+  bool is_deep() const { return GST_VIDEO_FORMAT_INFO_DEPTH(info_.finfo, 0) > 8; }
+  // Component c at a pixel of the picture, in the depth of the format.
+  int whole(guint c, int x, int y) {
+    const uint8_t* at = &sample(c, x >> GST_VIDEO_FORMAT_INFO_W_SUB(info_.finfo, c),
+                                y >> GST_VIDEO_FORMAT_INFO_H_SUB(info_.finfo, c));
+    if (!is_deep()) return at[0];
+    return (at[0] | at[1] << 8) >> GST_VIDEO_FORMAT_INFO_SHIFT(info_.finfo, c);
+  }
+  // As 8 bits.
   uint8_t at(guint c, int x, int y) {
-    return sample(c, x >> GST_VIDEO_FORMAT_INFO_W_SUB(info_.finfo, c),
-                  y >> GST_VIDEO_FORMAT_INFO_H_SUB(info_.finfo, c));
+    return static_cast<uint8_t>(whole(c, x, y) >> (is_deep() ? 2 : 0));
   }
   size_t guards_changed() {
     std::vector<uint8_t> owned(bytes_.size(), 0);
-    for_each_sample([&](uint8_t& s, guint) { owned[static_cast<size_t>(&s - bytes_.data())] = 1; });
+    for_each_sample([&](uint8_t& s, guint) {
+      for (int i = 0; i <= int{is_deep()}; ++i)
+        owned[static_cast<size_t>(&s - bytes_.data()) + static_cast<size_t>(i)] = 1;
+    });
     size_t changed = 0;
     // The unused byte of RGBx and the like is nobody's.
     const bool filler = GST_VIDEO_INFO_IS_RGB(&info_) && GST_VIDEO_INFO_N_COMPONENTS(&info_) == 3 &&
@@ -139,6 +156,38 @@ TEST(Canvas, ColoursFollowTheMatrix) {
   Canvas(picture.frame(), 0, 0, 8, 8).fill(0, 0, 8, 8, {255, 0, 0});
   EXPECT_EQ(picture.at(0, 3, 3), 63);
   EXPECT_EQ(picture.at(1, 3, 3), 102);
+}
+
+// Samples of 10 bits are four times those of 8, but for rounding.
+TEST(Canvas, TenBitsAreDrawnAsEight) {
+  constexpr int kWidth = 33, kHeight = 21;
+  const auto draw = [](Picture& picture) {
+    Canvas canvas(picture.frame(), 0, 0, kWidth, kHeight);
+    canvas.fill(3, 2, 9, 8, {250, 30, 20}, 180);
+    canvas.line(1.5f, 19, 30, 3.5f, 2.5f, {20, 230, 200});
+    std::vector<int32_t> places(kWidth * kHeight, -1);
+    for (size_t i = 0; i < places.size(); i += 3) places[i] = static_cast<int32_t>(i % 2);
+    canvas.paint(places, {{{10, 20, 240}, 90}, {{240, 240, 10}, 255}});
+    canvas.blur(10, 5, 20, 12, 4);
+  };
+  const std::pair<GstVideoFormat, GstVideoFormat> kPairs[] = {
+      {GST_VIDEO_FORMAT_P010_10LE, GST_VIDEO_FORMAT_NV12},
+      {GST_VIDEO_FORMAT_I420_10LE, GST_VIDEO_FORMAT_I420}};
+  for (const auto& [deep, plain] : kPairs) {
+    Picture ten(deep, kWidth, kHeight), eight(plain, kWidth, kHeight);
+    draw(ten);
+    draw(eight);
+    bool has_more_than_eight = false;
+    for (guint c = 0; c < 3; ++c)
+      for (int y = 0; y < kHeight; ++y)
+        for (int x = 0; x < kWidth; ++x) {
+          EXPECT_NEAR(ten.whole(c, x, y), 4 * eight.whole(c, x, y), 8)
+              << gst_video_format_to_string(deep) << " " << c << " at " << x << "," << y;
+          has_more_than_eight = has_more_than_eight || ten.whole(c, x, y) % 4 != 0;
+        }
+    EXPECT_TRUE(has_more_than_eight);
+    EXPECT_EQ(ten.guards_changed(), 0u);
+  }
 }
 
 TEST(Canvas, HalfCoveredChromaIsHalfBlended) {

@@ -210,6 +210,28 @@ TEST(MappedFrame, RefusesMetaThatReachesBeyondTheMemory) {
   EXPECT_THROW(MappedFrame(small.get(), info), Error);
 }
 
+TEST(MappedFrame, RefusesFramesThatLackOneByte) {
+  for (const char* format : {"NV12", "I420", "BGR", "Y444", "P010_10LE", "I420_10LE"}) {
+    const std::string caps = std::string("video/x-raw,width=64,height=64,format=") + format;
+    const GstVideoInfo info = video_info(caps.c_str());
+    for (const gsize missing : {gsize{0}, gsize{1}}) {
+      const Handle<GstBuffer> buffer(
+          gst_buffer_new_allocate(nullptr, info.size - missing, nullptr));
+      gsize offsets[4];
+      gint strides[4];
+      std::copy_n(info.offset, 4, offsets);
+      std::copy_n(info.stride, 4, strides);
+      gst_buffer_add_video_meta_full(buffer.get(), GST_VIDEO_FRAME_FLAG_NONE,
+                                     GST_VIDEO_INFO_FORMAT(&info), 64, 64,
+                                     GST_VIDEO_INFO_N_PLANES(&info), offsets, strides);
+      if (missing == 0)
+        EXPECT_NO_THROW(MappedFrame(buffer.get(), info)) << format;
+      else
+        EXPECT_THROW(MappedFrame(buffer.get(), info), Error) << format;
+    }
+  }
+}
+
 class LabelsFile : public testing::Test {
  protected:
   void SetUp() override {

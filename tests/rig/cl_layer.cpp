@@ -82,7 +82,11 @@ struct Image {
   }
   bool alive() const { return rig_function<RigAlive>(display, "rig_alive")(planes.pin) != 0; }
   void hold(int change) const { rig_function<RigHold>(display, "rig_hold")(planes.pin, change); }
-  unsigned texel_bytes() const { return plane == 0 ? 1 : 2; }
+  unsigned components() const { return plane == 0 ? 1 : 2; }
+  unsigned texel_bytes() const { return components() * planes.sample_bytes; }
+  cl_channel_type type() const {
+    return planes.sample_bytes == 1 ? cl_channel_type{CL_UNORM_INT8} : CL_UNORM_INT16;
+  }
 
   VADisplay display = nullptr;
   cl_context context = nullptr;
@@ -92,7 +96,7 @@ struct Image {
   RigPlanes planes{};
   unsigned width = 0, height = 0;
   std::vector<unsigned char>
-      shadow;                        // its texels, four bytes each; empty: the surface's own memory
+      shadow;  // its texels, four samples each; empty: the surface's own memory
   cl_command_queue queue = nullptr;  // the one that acquired it, in the order of the host's calls
   bool in_use = false;               // in the order of the device
 };
@@ -168,18 +172,19 @@ void CL_CALLBACK run_transfer(void* argument) {
       std::fill(image->shadow.begin(), image->shadow.end(), kPoison);
       continue;
     }
-    const unsigned bytes = image->texel_bytes();
-    const unsigned char wrong = image->plane == 1 && set("RIG_CORRUPT") ? 0x40 : 0;
+    const unsigned bytes = image->texel_bytes(), four = 4 * image->planes.sample_bytes;
+    const bool corrupt =
+        set("RIG_CORRUPT") || (image->planes.sample_bytes == 2 && set("RIG_CORRUPT_DEEP"));
+    const unsigned char wrong = image->plane == 1 && corrupt ? 0x40 : 0;
     for (unsigned y = 0; y < image->height; ++y)
       for (unsigned x = 0; x < image->width; ++x) {
         const unsigned char* from = image->planes.data[image->plane] +
                                     size_t{y} * image->planes.pitch[image->plane] +
                                     size_t{x} * bytes;
-        unsigned char* to = &image->shadow[(size_t{y} * image->width + x) * 4];
-        to[0] = from[0] ^ wrong;
-        to[1] = bytes == 2 ? from[1] ^ wrong : 0;
-        to[2] = 0;
-        to[3] = 255;
+        unsigned char* to = &image->shadow[(size_t{y} * image->width + x) * four];
+        std::fill_n(to, four, static_cast<unsigned char>(0));
+        for (unsigned i = 0; i < bytes; ++i) to[i] = from[i] ^ wrong;
+        std::fill_n(to + four / 4 * 3, four / 4, static_cast<unsigned char>(255));
       }
   }
 }
@@ -261,14 +266,14 @@ cl_mem CL_API_CALL create_image(cl_context context, cl_mem_flags flags, VASurfac
   description.image_type = CL_MEM_OBJECT_IMAGE2D;
   description.image_width = image->width;
   description.image_height = image->height;
-  cl_image_format format{CL_R, CL_UNORM_INT8};
+  cl_image_format format{CL_R, image->type()};
   void* data = image->planes.data[plane];
   description.image_row_pitch = image->planes.pitch[plane];
   if (plane == 1 || set("RIG_SHADOW")) {
     format.image_channel_order = CL_RGBA;
-    image->shadow.assign(size_t{image->width} * image->height * 4, kPoison);
+    description.image_row_pitch = size_t{image->width} * 4 * image->planes.sample_bytes;
+    image->shadow.assign(description.image_row_pitch * image->height, kPoison);
     data = image->shadow.data();
-    description.image_row_pitch = size_t{image->width} * 4;
   }
   const cl_mem memory = g_next->clCreateImage(context, flags | CL_MEM_USE_HOST_PTR, &format,
                                               &description, data, error);
@@ -437,7 +442,7 @@ cl_int CL_API_CALL image_info(cl_mem memory, cl_image_info what, size_t size, vo
       if (what == CL_IMAGE_VA_API_PLANE_INTEL) return put(image->plane, size, out, needed);
       if (what == CL_IMAGE_FORMAT) {
         const cl_image_format format{
-            image->plane == 0 ? cl_channel_order{CL_R} : cl_channel_order{CL_RG}, CL_UNORM_INT8};
+            image->plane == 0 ? cl_channel_order{CL_R} : cl_channel_order{CL_RG}, image->type()};
         return put(format, size, out, needed);
       }
     }

@@ -98,10 +98,11 @@ inline Played play(const std::string& launch, const Prepare& prepare = {}) {
   return played;
 }
 
-inline std::string source(int width, int height, const std::string& more = "", int frames = 3) {
+inline std::string source(int width, int height, const std::string& more = "", int frames = 3,
+                          const std::string& format = "NV12") {
   return "videotestsrc num-buffers=" + std::to_string(frames) +
-         " pattern=chroma-zone-plate kx2=20 ky2=20 kt=1 ! video/x-raw," +
-         "format=NV12,width=" + std::to_string(width) + ",height=" + std::to_string(height) +
+         " pattern=chroma-zone-plate kx2=20 ky2=20 kt=1 ! video/x-raw," + "format=" + format +
+         ",width=" + std::to_string(width) + ",height=" + std::to_string(height) +
          ",framerate=25/1" + more;
 }
 

@@ -28,12 +28,13 @@ struct RigClCounters {
   long misuse;
 };
 
-// The memory of an NV12 surface, kept for the holder of `pin` even when the surface is destroyed,
+// The memory of an NV12 or P010 surface, kept for the holder of `pin` even when the surface is destroyed,
 // as a kernel driver does.
 struct RigPlanes {
   unsigned char* data[2];
   unsigned pitch[2];
   unsigned width, height;  // of the surface
+  unsigned sample_bytes;   // 1 or 2
   void* pin;
 };
 

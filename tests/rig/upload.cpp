@@ -1,4 +1,4 @@
-// vatestupload: turns NV12 frames in system memory into surfaces of the rig's VA driver, as a
+// vatestupload: turns NV12 or P010 frames in system memory into surfaces of the rig's VA driver, as a
 // decoder gives them: from a GstVaPool, with the display in a GstContext, and with the surface
 // larger than the picture if wanted. It writes by a private way of the driver's, so that every map
 // and vaGetImage that is counted is somebody else's.
@@ -29,11 +29,13 @@ namespace {
 
 enum { kPropDisplay = 1, kPropPadding, kPropBorder };
 
-GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE(
-    "sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE("NV12")));
-GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE(
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS,
-    GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE_WITH_FEATURES(GST_CAPS_FEATURE_MEMORY_VA, "NV12")));
+GstStaticPadTemplate sink_template =
+    GST_STATIC_PAD_TEMPLATE("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
+                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE("{ NV12, P010_10LE }")));
+GstStaticPadTemplate src_template =
+    GST_STATIC_PAD_TEMPLATE("src", GST_PAD_SRC, GST_PAD_ALWAYS,
+                            GST_STATIC_CAPS(GST_VIDEO_CAPS_MAKE_WITH_FEATURES(
+                                GST_CAPS_FEATURE_MEMORY_VA, "{ NV12, P010_10LE }")));
 
 gboolean start(GstBaseTransform* transform) {
   RigUpload* self = UPLOAD(transform);
@@ -83,7 +85,7 @@ gboolean decide_allocation(GstBaseTransform* transform, GstQuery* query) {
   GstVideoInfo info;
   gst_video_info_from_caps(&info, coded);
   GArray* formats = g_array_new(FALSE, FALSE, sizeof(GstVideoFormat));
-  const GstVideoFormat format = GST_VIDEO_FORMAT_NV12;
+  const GstVideoFormat format = GST_VIDEO_INFO_FORMAT(&self->in);
   g_array_append_val(formats, format);
   GstAllocator* allocator = gst_va_allocator_new(self->display, formats);
   GstAllocationParams params;
@@ -186,7 +188,7 @@ static void rig_upload_class_init(RigUploadClass* klass) {
                         "Rows and columns around the picture that a crop meta takes away; even", 0,
                         256, 0, flags));
   gst_element_class_set_static_metadata(element, "Test surfaces", "Filter/Video",
-                                        "NV12 frames to surfaces of the rig's VA driver",
+                                        "NV12 and P010 frames to surfaces of the rig's VA driver",
                                         "clinfer developers");
   gst_element_class_add_static_pad_template(element, &sink_template);
   gst_element_class_add_static_pad_template(element, &src_template);

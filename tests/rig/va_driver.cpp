@@ -650,10 +650,16 @@ static Surface* surface_of(void* display, unsigned id) {
   return driver(static_cast<VADisplayContextP>(display)->pDriverContext).surfaces.find(id);
 }
 
+// Whether OpenCL reads the surface as a Y and a UV plane.
+static bool is_shareable(const Surface& surface) {
+  const unsigned fourcc = surface.picture.format->fourcc;
+  return fourcc == VA_FOURCC_NV12 || fourcc == VA_FOURCC_P010;
+}
+
 RIG_EXPORT int rig_pin(void* display, unsigned id, RigPlanes* planes) {
   const std::lock_guard lock(g_mutex);
   const Surface* surface = surface_of(display, id);
-  if (surface == nullptr || surface->picture.format->fourcc != VA_FOURCC_NV12) return -1;
+  if (surface == nullptr || !is_shareable(*surface)) return -1;
   const Picture& picture = surface->picture;
   *planes = {};
   for (size_t p = 0; p < 2; ++p) {
@@ -662,6 +668,7 @@ RIG_EXPORT int rig_pin(void* display, unsigned id, RigPlanes* planes) {
   }
   planes->width = picture.width;
   planes->height = picture.height;
+  planes->sample_bytes = picture.format->planes[0].bytes;
   planes->pin = new Pin{picture.memory, surface->held, surface->alive};
   return 0;
 }
@@ -684,19 +691,20 @@ RIG_EXPORT void rig_hold(void* pin, int change) {
 RIG_EXPORT int rig_write(void* display, unsigned id, const RigPicture* from) {
   const std::lock_guard lock(g_mutex);
   Surface* surface = surface_of(display, id);
-  if (surface == nullptr || surface->picture.format->fourcc != VA_FOURCC_NV12) return -1;
+  if (surface == nullptr || !is_shareable(*surface)) return -1;
   if (*surface->held != 0) misuse("a surface is written while OpenCL has acquired it", id);
   surface->is_frame = true;
   const Picture to = write_target(*surface);
   if (from->x + from->width > to.width || from->y + from->height > to.height) return -1;
+  const unsigned sample = to.format->planes[0].bytes;
   for (size_t p = 0; p < 2; ++p) {
     const unsigned half = p == 0 ? 0 : 1;
-    const unsigned rows = (from->height + half) >> half, bytes = ((from->width + half) >> half)
-                                                                 << half;
+    const unsigned rows = (from->height + half) >> half;
+    const unsigned bytes = (((from->width + half) >> half) << half) * sample;
     for (unsigned y = 0; y < rows; ++y)
-      std::memcpy(
-          to.memory->data + to.offset[p] + size_t{(from->y >> half) + y} * to.pitch[p] + from->x,
-          from->planes[p] + static_cast<ptrdiff_t>(y) * from->strides[p], bytes);
+      std::memcpy(to.memory->data + to.offset[p] + size_t{(from->y >> half) + y} * to.pitch[p] +
+                      size_t{from->x} * sample,
+                  from->planes[p] + static_cast<ptrdiff_t>(y) * from->strides[p], bytes);
   }
   return 0;
 }

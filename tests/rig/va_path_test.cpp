@@ -45,6 +45,44 @@ TEST(VaPath, GivesWhatSystemMemoryGivesAtEverySizeWithoutACopy) {
   EXPECT_EQ(va_counters().frame_gets, before.frame_gets);
 }
 
+// H.265 Main10 and others; sizes with an odd side are read through a second surface.
+TEST(VaPath, GivesOfTenBitsWhatSystemMemoryGivesWithoutACopy) {
+  const RigVaCounters before = va_counters();
+  for (const auto& [width, height, upload] :
+       std::vector<std::tuple<int, int, std::string>>{{322, 242, ""},
+                                                      {321, 241, ""},
+                                                      {321, 241, "padding=16"},
+                                                      {1920, 1080, "padding=16 border=6"},
+                                                      {17, 5, ""},
+                                                      {2, 2, ""}})
+    for (const char* properties : {"", "color-arithmetic=videoconvert resize-mode=letterbox"}) {
+      const std::string what =
+          std::to_string(width) + "x" + std::to_string(height) + " " + upload + " " + properties;
+      const std::string from = source(width, height, "", 3, "P010_10LE");
+      const Played memory = play(from + net(properties) + kSink);
+      EXPECT_EQ(memory.path, "system memory");
+      const Played surfaces = play(from + " ! vatestupload " + upload + net(properties) + kSink);
+      EXPECT_EQ(surfaces.path, "zero-copy") << what << ": " << surfaces.reason;
+      EXPECT_EQ(surfaces.zero_copy, 3u) << what;
+      EXPECT_TRUE(surfaces.warnings.empty()) << what << ": " << surfaces.warnings[0];
+      expect_same(surfaces, memory, what);
+    }
+  EXPECT_EQ(va_counters().frame_maps, before.frame_maps);
+  EXPECT_EQ(va_counters().frame_gets, before.frame_gets);
+}
+
+TEST(VaPath, CopiesTenBitsThatReadWrongAndSaysSo) {
+  const std::string from = source(322, 242, "", 3, "P010_10LE");
+  const Played memory = play(from + net() + kSink);
+  const Setting wrong("RIG_CORRUPT_DEEP", "1");
+  const Played surfaces = play(from + " ! vatestupload" + net() + kSink);
+  EXPECT_EQ(surfaces.path, "system memory");
+  ASSERT_EQ(surfaces.warnings.size(), 1u);
+  EXPECT_NE(surfaces.warnings[0].find("the self-test read a wrong picture"), std::string::npos)
+      << surfaces.warnings[0];
+  expect_same(surfaces, memory, "mapped");
+}
+
 TEST(VaPath, FollowsCropColoursAndResizing) {
   for (const char* colorimetry : {"bt601", "bt709", "2:4:16:3"})
     for (const char* properties :
@@ -251,20 +289,21 @@ TEST(VaPath, RefusesBuffersThatAreNoSurfaces) {
 // ---- neighbours ---------------------------------------------------------------------------------
 
 TEST(VaPath, OverlayAndPublisherTakeSurfaces) {
-  const std::string file = testing_models::folder() + "/va.json";
-  const Played surfaces = play(
-      "videotestsrc num-buffers=4 ! video/x-raw,format=NV12,width=322,height=242 ! "
-      "vatestupload ! clinfer "
-      "name=net first-tier=false labels=blue,green,red model=" +
-      testing_models::color_model() + " ! cloverlay ! clpublish file-path=" + file + kSink);
-  EXPECT_EQ(surfaces.error, "");
-  EXPECT_EQ(surfaces.path, "zero-copy");
-  std::FILE* lines = std::fopen(file.c_str(), "r");
-  ASSERT_NE(lines, nullptr);
-  int count = 0;
-  for (int c; (c = std::fgetc(lines)) != EOF;) count += c == '\n';
-  std::fclose(lines);
-  EXPECT_EQ(count, 4);
+  for (const std::string format : {"NV12", "P010_10LE"}) {
+    const std::string file = testing_models::folder() + "/va-" + format + ".json";
+    const Played surfaces =
+        play("videotestsrc num-buffers=4 ! video/x-raw,width=322,height=242,format=" + format +
+             " ! vatestupload ! clinfer name=net first-tier=false labels=blue,green,red model=" +
+             testing_models::color_model() + " ! cloverlay ! clpublish file-path=" + file + kSink);
+    EXPECT_EQ(surfaces.error, "") << format;
+    EXPECT_EQ(surfaces.path, "zero-copy") << format;
+    std::FILE* lines = std::fopen(file.c_str(), "r");
+    ASSERT_NE(lines, nullptr);
+    int count = 0;
+    for (int c; (c = std::fgetc(lines)) != EOF;) count += c == '\n';
+    std::fclose(lines);
+    EXPECT_EQ(count, 4) << format;
+  }
 }
 
 TEST(VaPath, SystemMemoryNeedsNoDisplay) {

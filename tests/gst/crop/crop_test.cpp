@@ -14,7 +14,7 @@ namespace {
 
 std::vector<std::string> formats() {
   std::vector<std::string> names;
-  const Handle<GstCaps> caps(gst_caps_from_string(GST_VIDEO_CAPS_MAKE(CLINFER_INPUT_FORMATS)));
+  const Handle<GstCaps> caps(gst_caps_from_string(GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS)));
   const GValue* list = gst_structure_get_value(gst_caps_get_structure(caps.get(), 0), "format");
   for (guint i = 0; i < gst_value_list_get_size(list); ++i)
     names.emplace_back(g_value_get_string(gst_value_list_get_value(list, i)));

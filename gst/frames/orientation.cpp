@@ -1,6 +1,8 @@
 // Orientations by their names in GStreamer.
 #include "gst/frames/orientation.h"
 
+#include <cmath>
+
 #include "gst/base/handle.h"
 
 namespace clinfer {
@@ -24,6 +26,24 @@ Orientation orientation_of(GstVideoOrientationMethod method) {
     default:
       return {};
   }
+}
+
+// The matrix (column by column) moves points of the picture, whose y axis goes up. They are counted
+// from its middle, as GStreamer's documentation and libgstgl have it, or from 0 to 1, as some
+// elements do: then a turn about the middle also has a translation.
+std::optional<Orientation> orientation_of(const GstVideoAffineTransformationMeta& meta) {
+  const float* m = meta.matrix;
+  const auto is = [](float value, float wanted) { return std::fabs(value - wanted) < 1e-3f; };
+  const bool is_transposed = is(m[0], 0) && is(m[5], 0);
+  // The images of the x and y axes, with y downwards.
+  const float x = is_transposed ? -m[4] : m[0], y = is_transposed ? -m[1] : m[5];
+  const bool is_turn =
+      is(std::fabs(x), 1) && is(std::fabs(y), 1) && (is_transposed || (is(m[1], 0) && is(m[4], 0)));
+  const bool about_middle =
+      (is(m[12], 0) && is(m[13], 0)) ||
+      (is(m[12], 0.5f - 0.5f * (m[0] + m[4])) && is(m[13], 0.5f - 0.5f * (m[1] + m[5])));
+  if (!is_turn || !about_middle) return std::nullopt;
+  return Orientation{is_transposed, x < 0, y < 0};
 }
 
 std::optional<GstVideoOrientationMethod> tagged_orientation(const GstTagList* tags) {

@@ -12,6 +12,9 @@ namespace clinfer {
 // No turn for methods that name none (auto, custom).
 Orientation orientation_of(GstVideoOrientationMethod method);
 
+// Of a frame whose meta says how it is shown; nothing where that is more than turning and mirroring.
+std::optional<Orientation> orientation_of(const GstVideoAffineTransformationMeta& meta);
+
 // The orientation of the tag image-orientation; nothing without it.
 std::optional<GstVideoOrientationMethod> tagged_orientation(const GstTagList* tags);
 

@@ -145,7 +145,8 @@ class Element final : public Readings {
   void stop_flush();
   void start_task();
   bool set_caps(const GstEvent* event);
-  Orientation orientation_for(const Settings& settings) const;
+  Orientation orientation_for(const Settings& settings, GstBuffer* buffer);
+  void tell_of_turning(const char* why);
   void read_tags(const GstEvent* event);
   void compile_for(std::shared_ptr<const SurfaceDisplay> display);
   void follow_frame();
@@ -208,7 +209,7 @@ class Element final : public Readings {
   bool asked_live_ = false;
   bool warned_of_fields_ = false;
   GstVideoOrientationMethod tagged_ = GST_VIDEO_ORIENTATION_IDENTITY;  // by the stream's tags
-  bool told_of_turning_ = false;
+  bool told_of_turning_ = false, warned_of_transformation_ = false;
   ModelBatcher::Stream stream_;
   Clip clip_;  // of a network that takes several frames
 

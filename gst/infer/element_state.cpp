@@ -193,6 +193,7 @@ void Element::prepare() {
   frame_number_ = 0;
   clip_.clear();
   dropped_ = asked_live_ = warned_of_fields_ = warned_of_tiles_ = false;
+  warned_of_transformation_ = false;
   has_caps_ = has_surfaces_ = has_dmabuf_ = false;
   warned_of_copies_ = asked_early_ = false;
   take_dmabufs_ =

@@ -147,7 +147,7 @@ ModelBatcher::BatchWait Element::batch_wait(const Settings& settings) const {
 // Gives the frame's inferences to the batcher. False while flushing, or when the device could not
 // begin the frame soon enough and `waits` is false.
 bool Element::submit(Job& job, const Settings& settings, bool waits) {
-  const Orientation orientation = orientation_for(settings);
+  const Orientation orientation = orientation_for(settings, job.buffer.get());
   job.input = make_input(job, *job.session->shared);
   job.input->turn(orientation);
   job.visible = job.input->visible();
@@ -210,7 +210,7 @@ bool Element::submit(Job& job, const Settings& settings, bool waits) {
 // False where the network takes clips and none ends with this frame.
 bool Element::add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings) {
   const auto length = static_cast<size_t>(session.network.clip_length);
-  return length <= 1 || clip_.add(buffer, info_, orientation_for(settings),
+  return length <= 1 || clip_.add(buffer, info_, orientation_for(settings, buffer),
                                   *session.shared->compiled, length, settings.clip_stride);
 }
 
@@ -357,9 +357,39 @@ bool Element::set_caps(const GstEvent* event) {
   return true;
 }
 
-Orientation Element::orientation_for(const Settings& settings) const {
-  return orientation_of(
-      settings.video_direction == GST_VIDEO_ORIENTATION_AUTO ? tagged_ : settings.video_direction);
+Orientation Element::orientation_for(const Settings& settings, GstBuffer* buffer) {
+  if (settings.video_direction != GST_VIDEO_ORIENTATION_AUTO)
+    return orientation_of(settings.video_direction);
+  const Orientation tagged = orientation_of(tagged_);
+  const GstVideoAffineTransformationMeta* meta =
+      gst_buffer_get_video_affine_transformation_meta(buffer);
+  if (meta == nullptr) return tagged;
+  const std::optional<Orientation> turn = orientation_of(*meta);
+  if (turn == Orientation{}) return tagged;
+  if (turn && tagged == Orientation{}) {
+    tell_of_turning("frames' GstVideoAffineTransformationMeta says");
+    return *turn;
+  }
+  if (!std::exchange(warned_of_transformation_, true))
+    GST_ELEMENT_WARNING(
+        self_, STREAM, FORMAT,
+        ("%s; the network gets the picture as %s, and results are in its coordinates: set "
+         "video-direction",
+         turn ? "frames are turned by a GstVideoAffineTransformationMeta and by the stream's tag"
+              : "frames carry a GstVideoAffineTransformationMeta that does more than turn them",
+         turn ? "the tag says" : "it is stored"),
+        (nullptr));
+  return tagged;
+}
+
+// Another element may have turned the picture and left what says so.
+void Element::tell_of_turning(const char* why) {
+  if (std::exchange(told_of_turning_, true)) return;
+  GST_ELEMENT_INFO(self_, STREAM, FORMAT,
+                   ("the network gets the picture turned as the %s; set video-direction=identity "
+                    "where it is upright already",
+                    why),
+                   (nullptr));
 }
 
 void Element::read_tags(const GstEvent* event) {
@@ -369,12 +399,8 @@ void Element::read_tags(const GstEvent* event) {
   if (!method) return;
   tagged_ = is_turned_upstream(sink_) ? GST_VIDEO_ORIENTATION_IDENTITY : *method;
   if (tagged_ != GST_VIDEO_ORIENTATION_IDENTITY &&
-      settings().video_direction == GST_VIDEO_ORIENTATION_AUTO &&
-      !std::exchange(told_of_turning_, true))
-    GST_ELEMENT_INFO(self_, STREAM, FORMAT,
-                     ("the network gets the picture turned as the stream's tag image-orientation "
-                      "says; set video-direction=identity where it is upright already"),
-                     (nullptr));
+      settings().video_direction == GST_VIDEO_ORIENTATION_AUTO)
+    tell_of_turning("stream's tag image-orientation says");
 }
 
 GstFlowReturn Element::sink_event(Handle<GstEvent> event) {

@@ -299,7 +299,7 @@ const std::vector<ElementProperty>& element_properties() {
           "video-direction", "Video direction",
           "How pictures are turned and mirrored for the network, so that it sees them upright; "
           "frames pass as they are, and results are in their coordinates (auto: as the stream's "
-          "tag image-orientation says)",
+          "tag image-orientation or the frames' GstVideoAffineTransformationMeta says)",
           GST_TYPE_VIDEO_ORIENTATION_METHOD, GST_VIDEO_ORIENTATION_AUTO, kPlaying)),
       choice<&S::inference_region>(
           "inference-region", "Inference region",

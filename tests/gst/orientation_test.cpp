@@ -1,5 +1,7 @@
 // Pictures that are stored turned or mirrored: the network sees them upright, by property or tag.
+#include <array>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "tests/gst/harness.h"
@@ -81,6 +83,89 @@ TEST(Orientation, ByTagsAsVideoflipTakesThem) {
               0)
         << tag;
   }
+}
+
+struct Told {
+  std::vector<float> seen;
+  std::string info, warning;  // the first ones on the bus
+  unsigned count = 0;
+};
+
+// The network's output for pictures whose meta has the matrix [a b; c d], which moves points around
+// the picture's middle, x to the right and y up.
+Told seen_with_meta(const std::string& elements, const std::array<float, 4>& matrix) {
+  Told told;
+  GstBus* bus = gst_bus_new();
+  {
+    Harness harness(elements);
+    gst_element_set_bus(harness.clinfer(), bus);
+    harness.set_caps("GRAY8", 96, 64);
+    for (int i = 0; i < 2; ++i) {
+      GstBuffer* buffer = chequered(harness.info());
+      GstVideoAffineTransformationMeta* meta =
+          gst_buffer_add_video_affine_transformation_meta(buffer);
+      const auto [a, b, c, d] = matrix;
+      // The second frame's points count from 0 to 1.
+      const float x = i == 0 ? 0 : (1 - a - b) / 2, y = i == 0 ? 0 : (1 - c - d) / 2;
+      const float whole[16] = {a, c, 0, 0, b, d, 0, 0, 0, 0, 1, 0, x, y, 0, 1};
+      gst_video_affine_transformation_meta_apply_matrix(meta, whole);
+      EXPECT_EQ(gst_harness_push(harness.get(), buffer), GST_FLOW_OK);
+      const auto out = harness.pull();
+      const Bytes& data = read_results(out.get()).at(0).tensors.at(0).data;
+      const std::vector<float> seen{values_of<float>(data),
+                                    values_of<float>(data) + count_of<float>(data)};
+      if (i == 1) {
+        EXPECT_EQ(seen, told.seen);
+      }
+      told.seen = seen;
+    }
+    gst_element_set_bus(harness.clinfer(), nullptr);
+  }
+  while (GstMessage* message = gst_bus_pop_filtered(
+             bus, static_cast<GstMessageType>(GST_MESSAGE_INFO | GST_MESSAGE_WARNING))) {
+    GError* error = nullptr;
+    const bool is_info = GST_MESSAGE_TYPE(message) == GST_MESSAGE_INFO;
+    (is_info ? gst_message_parse_info : gst_message_parse_warning)(message, &error, nullptr);
+    const std::string text = error->message;
+    g_error_free(error);
+    gst_message_unref(message);
+    if (text.find("GstVideoAffineTransformationMeta") == std::string::npos) continue;
+    (is_info ? told.info : told.warning) = text;
+    ++told.count;
+  }
+  gst_object_unref(bus);
+  return told;
+}
+
+TEST(Orientation, ByTheFramesMetaAsItIsShown) {
+  // In the order of kMethods: clockwise takes what is above to the right, (x, y) to (y, -x).
+  const std::array<float, 4> kMatrices[] = {{1, 0, 0, 1},   {0, 1, -1, 0}, {-1, 0, 0, -1},
+                                            {0, -1, 1, 0},  {-1, 0, 0, 1}, {1, 0, 0, -1},
+                                            {0, -1, -1, 0}, {0, 1, 1, 0}};
+  for (size_t i = 0; i < std::size(kMethods); ++i) {
+    const std::string method = kMethods[i];
+    const Told own = seen_with_meta(network(""), kMatrices[i]);
+    EXPECT_LE(distance(own.seen, seen_through(network("video-direction=" + method), "GRAY8")), 0)
+        << method;
+    EXPECT_EQ(own.count, i == 0 ? 0u : 1u) << method;
+    EXPECT_EQ(own.info.empty(), i == 0) << method;
+    // The property counts before the meta.
+    EXPECT_LE(distance(seen_with_meta(network("video-direction=identity"), kMatrices[i]).seen,
+                       seen_through(network(""), "GRAY8")),
+              0)
+        << method;
+  }
+}
+
+TEST(Orientation, AMetaThatIsNoTurnIsToldOnce) {
+  const Told scaled = seen_with_meta(network(""), {0.5f, 0, 0, 0.5f});
+  EXPECT_LE(distance(scaled.seen, seen_through(network(""), "GRAY8")), 0);
+  EXPECT_EQ(scaled.count, 1u);
+  EXPECT_NE(scaled.warning.find("set video-direction"), std::string::npos) << scaled.warning;
+  const Told both =
+      seen_with_meta("taginject tags=image-orientation=rotate-90 ! " + network(""), {-1, 0, 0, 1});
+  EXPECT_LE(distance(both.seen, seen_through(network("video-direction=90r"), "GRAY8")), 0);
+  EXPECT_NE(both.warning.find("by the stream's tag"), std::string::npos) << both.warning;
 }
 
 TEST(Orientation, ANewStreamHasNoTagOfTheOldOne) {

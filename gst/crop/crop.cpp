@@ -179,6 +179,12 @@ GstFlowReturn chain(GstPad*, GstObject* parent, GstBuffer* given) {
     CropState& state = Class::state(self);
     if (GST_VIDEO_INFO_FORMAT(&state.info) == GST_VIDEO_FORMAT_UNKNOWN)
       return GST_FLOW_NOT_NEGOTIATED;
+    if (const clinfer::Handle<GstEvent> event{
+            gst_pad_get_sticky_event(self->sink, GST_EVENT_SEGMENT, 0)}) {
+      const GstSegment* segment = nullptr;
+      gst_event_parse_segment(event.get(), &segment);
+      clinfer::sync_controllers(GST_ELEMENT(self), *segment, buffer.get());
+    }
     const CropSettings settings = Class::settings(self);
     const Rect visible = clinfer::visible_part(GST_VIDEO_INFO_WIDTH(&state.info),
                                                GST_VIDEO_INFO_HEIGHT(&state.info), buffer.get());

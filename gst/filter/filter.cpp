@@ -27,6 +27,7 @@ struct FilterState {
   }
   // Under the object lock:
   clinfer::FilterSettings settings;
+  std::optional<clinfer::FilterSettings> in_force;  // from start to stop
   clinfer::LostProperties lost;
   std::shared_ptr<const clinfer::Model> read;  // last, since negotiation asks many times
   // Used by the streaming thread only:
@@ -102,6 +103,16 @@ const std::vector<Property<FilterSettings>>& properties() {
 
 using Class = clinfer::ElementClass<GstClinferFilter, properties>;
 
+// The settings in force, else those that were set.
+FilterSettings settings_of(GstBaseTransform* transform) {
+  {
+    const FilterState& state = Class::state(transform);
+    const clinfer::ObjectLock lock(transform);
+    if (state.in_force) return *state.in_force;
+  }
+  return Class::settings(transform);
+}
+
 void remember(GstBaseTransform* transform, const PictureModel& model) {
   const clinfer::ObjectLock lock(transform);
   Class::state(transform).read = model.model();
@@ -109,7 +120,7 @@ void remember(GstBaseTransform* transform, const PictureModel& model) {
 
 // The size that comes out for frames of this size; nullopt while it is open.
 std::optional<PictureSize> output_size(GstBaseTransform* transform, const GstStructure* in) {
-  const FilterSettings settings = Class::settings(transform);
+  const FilterSettings settings = settings_of(transform);
   if (settings.model.empty()) return {};
   PictureSize frame;
   const bool known = gst_structure_get_int(in, "width", &frame.width) &&
@@ -181,7 +192,7 @@ gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps* out) {
     FilterState& state = Class::state(transform);
     if (!clinfer::read_caps(in, state.in) || !gst_video_info_from_caps(&state.out, out))
       return FALSE;
-    const FilterSettings settings = Class::settings(transform);
+    const FilterSettings settings = settings_of(transform);
     auto model = std::make_unique<PictureModel>(
         settings, PictureSize{GST_VIDEO_INFO_WIDTH(&state.in), GST_VIDEO_INFO_HEIGHT(&state.in)});
     // Another format of frames needs no other model.
@@ -209,6 +220,8 @@ gboolean start(GstBaseTransform* transform) {
                            "no model: set model=FILE (.onnx or .xml)"};
     // Faults of the model are reported before data flow.
     if (!clinfer::follows_frame(settings)) remember(transform, PictureModel(settings, {}));
+    const clinfer::ObjectLock lock(transform);
+    Class::state(transform).in_force = settings;
     return TRUE;
   });
 }
@@ -219,6 +232,7 @@ gboolean stop(GstBaseTransform* transform) {
   state->model.reset();
   const clinfer::ObjectLock lock(transform);
   state->read.reset();
+  state->in_force.reset();
   return TRUE;
 }
 

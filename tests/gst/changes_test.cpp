@@ -77,17 +77,31 @@ TEST(Controlled, ThresholdFollowsTheStreamTime) {
   }
 }
 
-TEST(Controlled, OverlayFollowsTheStreamTime) {
-  Harness harness("cloverlay name=overlay");
-  harness.set_caps("NV12", 64, 48);
-  const Handle<GstElement> overlay(gst_bin_get_by_name(GST_BIN(harness.get()->element), "overlay"));
-  bind(overlay.get(), "line-width");
-  for (const int frame : {0, 5, 20}) {
-    ASSERT_EQ(harness.push(kRed, frame), GST_FLOW_OK);
-    harness.pull();
-    guint width = 0;
-    g_object_get(overlay.get(), "line-width", &width, nullptr);
-    EXPECT_NEAR(width, 1000 * (0.2 + 0.5 * frame * 0.04), 1.01) << frame;
+TEST(Controlled, TheOtherElementsFollowTheStreamTime) {
+  struct Case {
+    const char *element, *property;
+    double range;
+    bool is_number;
+  };
+  for (const Case& c :
+       {Case{"cloverlay", "line-width", 1000, true}, Case{"cltrack", "high-threshold", 1, false},
+        Case{"clcrop", "margin", 10, false}}) {
+    Harness harness(std::string(c.element) + " name=it");
+    harness.set_caps("NV12", 64, 48);
+    const Handle<GstElement> it(gst_bin_get_by_name(GST_BIN(harness.get()->element), "it"));
+    bind(it.get(), c.property);
+    for (const int frame : {0, 5, 20}) {
+      ASSERT_EQ(harness.push(kRed, frame), GST_FLOW_OK);
+      guint number = 0;
+      double share = 0;
+      if (c.is_number)
+        g_object_get(it.get(), c.property, &number, nullptr);
+      else
+        g_object_get(it.get(), c.property, &share, nullptr);
+      EXPECT_NEAR(c.is_number ? number : share, c.range * (0.2 + 0.5 * frame * 0.04),
+                  c.is_number ? 1.01 : 1e-6)
+          << c.element << " at frame " << frame;
+    }
   }
 }
 
@@ -134,6 +148,77 @@ TEST(Changes, EachPropertyTellsWhenItTakesEffect) {
     EXPECT_TRUE(playing || property.set == nullptr ||
                 (property.spec->flags & GST_PARAM_MUTABLE_READY) != 0)
         << property.spec->name;
+  }
+}
+
+// Another value of the property's type; false for one that has none that can be told apart.
+bool change(GObject* object, const GParamSpec* spec) {
+  GValue value = G_VALUE_INIT;
+  g_value_init(&value, spec->value_type);
+  g_object_get_property(object, spec->name, &value);
+  bool changed = true;
+  if (G_VALUE_HOLDS_BOOLEAN(&value)) {
+    g_value_set_boolean(&value, !g_value_get_boolean(&value));
+  } else if (G_VALUE_HOLDS_ENUM(&value)) {
+    const auto* values = static_cast<GEnumClass*>(g_type_class_ref(spec->value_type));
+    changed = values->n_values > 1;
+    const guint at = values->values[0].value == g_value_get_enum(&value) ? 1 : 0;
+    if (changed) g_value_set_enum(&value, values->values[at].value);
+    g_type_class_unref(const_cast<GEnumClass*>(values));
+  } else if (G_VALUE_HOLDS_UINT(&value)) {
+    const auto* range = reinterpret_cast<const GParamSpecUInt*>(spec);
+    const guint now = g_value_get_uint(&value);
+    g_value_set_uint(&value, now < range->maximum ? now + 1 : now - 1);
+  } else if (G_VALUE_HOLDS_INT(&value)) {
+    const auto* range = reinterpret_cast<const GParamSpecInt*>(spec);
+    const gint now = g_value_get_int(&value);
+    g_value_set_int(&value, now < range->maximum ? now + 1 : now - 1);
+  } else if (G_VALUE_HOLDS_STRING(&value)) {
+    g_value_set_string(&value, "another");
+  } else {
+    changed = false;
+  }
+  if (changed) g_object_set_property(object, spec->name, &value);
+  g_value_unset(&value);
+  return changed;
+}
+
+// All elements: what is not marked as changeable while playing warns, what is says nothing about it.
+TEST(Changes, EachFixedPropertyOfEachElementWarns) {
+  const std::string lines = testing_models::folder() + "/fixed.jsonl";
+  const std::pair<std::string, std::string> kElements[] = {
+      {"clinfer", Harness::clinfer_launch("name=it")},
+      {"clinferfilter", "clinferfilter name=it model=" + testing_models::same_picture(3, 64, 64)},
+      {"cloverlay", "cloverlay name=it"},
+      {"clpublish", "clpublish name=it file-path=" + lines},
+      {"cltrack", "cltrack name=it"},
+      {"clzones", "clzones name=it zones=door:0.1,0.1,0.5,0.1,0.5,0.5"},
+      {"clcrop", "clcrop name=it"}};
+  for (const auto& [name, launch] : kElements) {
+    Harness harness("identity ! " + launch);
+    Messages messages(harness);
+    harness.set_caps("I420", 64, 64);
+    ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK) << name;
+    const Handle<GstElement> it(gst_bin_get_by_name(GST_BIN(harness.get()->element), "it"));
+    while (messages.warning() != "") continue;
+    unsigned count = 0;
+    GParamSpec** specs = g_object_class_list_properties(G_OBJECT_GET_CLASS(it.get()), &count);
+    for (guint i = 0; i < count; ++i) {
+      const GParamSpec* spec = specs[i];
+      const bool own = spec->owner_type == G_OBJECT_TYPE(it.get());
+      if (!own || (spec->flags & G_PARAM_WRITABLE) == 0 || std::string(spec->name) == "model")
+        continue;
+      if (!change(G_OBJECT(it.get()), spec)) continue;
+      const std::string warning = messages.warning();
+      const std::string fixed = std::string(spec->name) + " cannot change now; in force ";
+      const bool playing = (spec->flags & GST_PARAM_MUTABLE_PLAYING) != 0;
+      if (playing)
+        EXPECT_EQ(warning.find("cannot change now"), std::string::npos) << name << ": " << warning;
+      else
+        EXPECT_EQ(warning.rfind(fixed, 0), 0u) << name << " " << spec->name << ": " << warning;
+      while (messages.warning() != "") continue;
+    }
+    g_free(specs);
   }
 }
 

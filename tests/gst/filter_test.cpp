@@ -8,31 +8,8 @@
 namespace clinfer {
 namespace {
 
+using testing_models::same_picture;
 using namespace std::chrono_literals;
-
-// A network that gives its picture back.
-std::string same_picture(int channels, int height, int width) {
-  std::string dims;
-  for (const int d : {1, channels, height, width}) dims += "<dim>" + std::to_string(d) + "</dim>";
-  const std::string shape =
-      "1," + std::to_string(channels) + "," + std::to_string(height) + "," + std::to_string(width);
-  const std::string name = "same" + std::to_string(channels) + ".xml";
-  testing_models::write_file(name.substr(0, 5) + ".bin", "");
-  return testing_models::write_file(name, R"(<net name="same" version="11"><layers>
-    <layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape=")" +
-                                              shape + R"("/>
-      <output><port id="0" precision="FP32">)" +
-                                              dims +
-                                              R"(</port></output></layer>
-    <layer id="1" name="out" type="Clamp" version="opset1"><data min="-1000" max="1000"/>
-      <input><port id="0">)" + dims + R"(</port></input>
-      <output><port id="1" precision="FP32">)" +
-                                              dims + R"(</port></output></layer>
-    <layer id="2" name="result" type="Result" version="opset1"><input><port id="0">)" +
-                                              dims + R"(</port></input></layer></layers><edges>
-    <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
-    <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>)");
-}
 
 FilterSettings settings_for(const std::string& model) {
   FilterSettings settings;

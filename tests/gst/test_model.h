@@ -22,4 +22,7 @@ std::string blocks_model();
 // Writes `text` to a file in the folder and gives its path.
 std::string write_file(const std::string& name, const std::string& text);
 
+// Path of the .xml of a network that gives back its picture, [1,CHANNELS,HEIGHT,WIDTH].
+std::string same_picture(int channels, int height, int width);
+
 }  // namespace clinfer::testing_models

@@ -22,8 +22,15 @@ std::string percent(double confidence) {
   return text;
 }
 
+// Text from right to left would pull a number after it to its other side, without its percent sign;
+// a left-to-right mark between them keeps them apart.
 void add(std::string& tag, const std::string& text) {
-  tag += (tag.empty() || text.empty() ? "" : " ") + text;
+  if (tag.empty() || text.empty()) {
+    tag += text;
+    return;
+  }
+  const bool is_ascii = std::all_of(tag.begin(), tag.end(), [](char c) { return c >= 0; });
+  tag += (is_ascii ? " " : "\u200e ") + text;
 }
 
 std::string name_of(const ClassificationView& answer) {

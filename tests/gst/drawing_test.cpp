@@ -546,6 +546,27 @@ TEST(Text, ShortensWhatIsTooWideAndTakesAnyWriting) {
   }
 }
 
+TEST(Drawing, ScoresFollowLabelsFromRightToLeft) {
+  const auto drawn = [](const std::string& label, bool with_score) {
+    Picture picture(GST_VIDEO_FORMAT_GRAY8, 320, 240);
+    Canvas canvas(picture.frame(), 0, 0, 320, 240);
+    TextCache text;
+    Palette palette;
+    Trails trails;
+    DrawingStyle style;
+    style.show_scores = with_score;
+    draw_results(canvas, {{region(0.25f, 0.25f, 0.75f, 0.75f, 1, label)}, {}}, style, text, palette,
+                 trails);
+    std::vector<uint8_t> pixels;
+    for (int y = 0; y < 240; ++y)
+      for (int x = 0; x < 320; ++x) pixels.push_back(picture.at(0, x, y));
+    return pixels;
+  };
+  const std::string label = "\u7403 \u0645\u0631\u062d\u0628\u0627";
+  EXPECT_EQ(drawn(label, true), drawn(label + "\u200e 87%", false));
+  EXPECT_NE(drawn(label, true), drawn(label + " 87%", false)) << "the mark makes a difference";
+}
+
 TEST(Drawing, SurvivesAnyResultInAnyFormat) {
   const float wild[] = {-1e30f, -0.5f, 0, 0.5f, 1, 1e30f, std::nanf("")};
   TextCache text;

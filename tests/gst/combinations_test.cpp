@@ -90,6 +90,58 @@ TEST(Combinations, BatchesOfRegionsStayWithTheirFrames) {
   }
 }
 
+// Each filter of objects with each way to infer: it lets the ball pass where it should, as without
+// the filter, and takes it away on every frame where it should not.
+TEST(Combinations, EachFilterWithEachWayToInfer) {
+  const std::string second = std::string(kBall) + "regions=0,0,322,242 post-process=none ! " +
+                             kBall + "inference-region=roi-list object-class=region ";
+  const std::pair<const char*, std::string> kWays[] = {
+      {"whole frames", kBall},
+      {"batches", std::string(kBall) + "batch-size=4 "},
+      {"tiles", std::string(kBall) + "tiles=2x1,0.5 "},
+      {"tiles in batches", std::string(kBall) + "tiles=2x2,0.5 batch-size=3 "},
+      {"regions", std::string(kBall) + "regions=\"0,0,322,242;0,0,30,30\" "},
+      {"a second stage", second},
+      {"a second stage in batches", second + "batch-size=3 "},
+      {"held results", std::string(kBall) + "inference-interval=3 hold-results=1 "},
+      {"a turned picture", std::string(kBall) + "video-direction=90r "},
+      {"tiles of a mirrored picture, held",
+       std::string(kBall) +
+           "tiles=2x1,0.5 video-direction=horiz inference-interval=2 hold-results=1 "}};
+  const char* kPass[] = {"classes=ball thresholds=ball=0.6 min-size=5x5 max-size=0.5x0.5"};
+  const char* kRefuse[] = {"classes=background", "thresholds=ball=1", "min-size=0.9x0.9",
+                           "max-size=4x4"};
+  const auto outcomes = [](const std::vector<Shown>& frames) {
+    std::vector<Outcome> all;
+    for (const Shown& frame : frames)
+      for (const ResultView& result : frame.view.results) all.push_back(result.outcome);
+    return all;
+  };
+  for (const auto& [name, way] : kWays) {
+    const std::vector<Shown> plain = ball_through(way);
+    for (const char* filter : kPass) {
+      const std::vector<Shown> frames = ball_through(way + filter);
+      const std::string what = std::string(name) + ", " + filter;
+      EXPECT_EQ(outcomes(frames), outcomes(plain)) << what;
+      ASSERT_EQ(frames.size(), plain.size()) << what;
+      for (size_t i = 0; i < frames.size(); ++i) {
+        const RegionView *before = ball_in(plain[i].view), *now = ball_in(frames[i].view);
+        ASSERT_EQ(now != nullptr, before != nullptr) << what << " frame " << i;
+        if (now == nullptr) continue;
+        EXPECT_EQ(now->x, before->x) << what << " frame " << i;
+        EXPECT_EQ(now->width, before->width) << what << " frame " << i;
+      }
+      EXPECT_NE(ball_in(frames[0].view), nullptr) << what;
+    }
+    for (const char* filter : kRefuse) {
+      const std::vector<Shown> frames = ball_through(way + filter);
+      const std::string what = std::string(name) + ", " + filter;
+      EXPECT_EQ(outcomes(frames), outcomes(plain)) << what;
+      for (const Shown& frame : frames) EXPECT_EQ(ball_in(frame.view), nullptr) << what;
+    }
+  }
+}
+
 TEST(Combinations, ObjectsOfTilesAreHeld) {
   const auto frames =
       ball_through(std::string(kBall) + "tiles=2x1,0.5 inference-interval=3 hold-results=1");

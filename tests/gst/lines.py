@@ -57,11 +57,11 @@ LINE = {"frame": WHOLE, "objects": each(OBJECT), "resolution": {"width": WHOLE, 
         "inference": Optional(lambda v: v in ("run", "skipped", "late", "held"))}
 
 
-def lines_of(elements, live=False):
+def lines_of(elements, live=False, count=(3,)):
     command = f"gst-launch-1.0 -q videotestsrc pattern=ball num-buffers=3 is-live={live} ! video/x-raw,width=320,height=240 ! {elements} ! fakesink"
     run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=300)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
-    if run.returncode != 0 or len(lines) != 3:
+    if run.returncode != 0 or len(lines) not in count:
         sys.exit(f"{command}\n{run.stdout}{run.stderr}")
     for line in lines:
         try:
@@ -107,9 +107,34 @@ def main():
         expect(f"objects after {elements}", all(near(box(line), right) and line["objects"][0]["detection"]["confidence"] > 0.9
                                                  for line, right in zip(lines, moved)))
 
+    # Frames that are repeated or left out keep their own objects; queues and branches change nothing.
+    for rate, count in ((60, (4, 5, 6)), (15, (1, 2))):
+        elements = f"video/x-raw,framerate=30/1 ! videorate ! video/x-raw,framerate={rate}/1"
+        lines = lines_of(f"{clinfer} ! {elements} ! clpublish", count=count)
+        expect(f"objects after {elements}", all(any(near(box(line), box(before)) for before in plain) for line in lines))
+    for elements in ("queue max-size-buffers=1", "tee name=t t. ! queue ! fakesink async=false t. ! queue", "identity sync=true ! multiqueue"):
+        lines = lines_of(f"{clinfer} ! {elements} ! clpublish")
+        expect(f"objects after {elements}", all(near(box(line), box(before)) for line, before in zip(lines, plain)))
+    # A crop that copies, and one that marks the rest of the frame as invisible (GstVideoCropMeta).
+    for after in ("", "videoconvert ! video/x-raw,format=BGRx ! "):
+        lines = lines_of(f"{clinfer} ! video/x-raw,format=I420 ! videocrop left=40 top=20 ! {after}clpublish")
+        expect(f"objects after videocrop ! {after}", all(
+            near(box(line), [(v * (320, 240)[i % 2] - (40, 20)[i % 2]) / (280, 220)[i % 2] for i, v in enumerate(box(before))])
+            for line, before in zip(lines, plain)))
+    chains(clinfer)
     after_movers(clinfer, plain)
     turned(clinfer)
     together(clinfer)
+
+
+def chains(clinfer):
+    """Ids of several elements in a row: none twice, and no object is its own parent."""
+    second = f"{clinfer} inference-region=roi-list object-class=ball"
+    for line in lines_of(f"{clinfer} regions=0,0,320,240 ! {second} ! {clinfer} ! clpublish"):
+        ids = [o["region_id"] for o in line["objects"] if "region_id" in o]
+        expect("ids differ", len(ids) > 2 and len(ids) == len(set(ids)))
+        expect("no object is its own parent", all(o.get("parent_id") != o["region_id"] for o in line["objects"] if "region_id" in o))
+        expect("parents are there", all(o["parent_id"] in ids for o in line["objects"] if o.get("parent_id")))
 
 
 def after_movers(clinfer, plain):

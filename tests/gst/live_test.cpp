@@ -1,5 +1,8 @@
 // A live source that is faster than the device: what each policy does, and that memory and latency
 // stay bounded. Events keep their places, and a flush comes through in time.
+#include <gst/controller/gstdirectcontrolbinding.h>
+#include <gst/controller/gstinterpolationcontrolsource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -317,6 +320,60 @@ TEST(Live, FramesPassWhileTheModelCompiles) {
     }
     EXPECT_EQ(answer, "red") << policy;
   }
+}
+
+TEST(Live, FramesPassWhileTheModelIsTuned) {
+  const std::string file = testing_models::folder() + "/live-tuning.json";
+  Harness harness("clinfer labels=blue,green,red cache-dir=\"\" model=" +
+                  testing_models::color_model("large", 700) +
+                  " overload-policy=skip-inference tuning-mode=create tuning-file=" + file);
+  gst_harness_set_live(harness.get(), TRUE);
+  harness.set_caps("NV12", 64, 48);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(harness.push(kRed, i), GST_FLOW_OK);
+    EXPECT_EQ(answer_of(harness.pull().get()), "skipped");
+    EXPECT_EQ(Counts(harness.clinfer()).inferred, 0u);
+    gst_harness_query_latency(harness.get());
+  }
+}
+
+// Two cameras of one model; the share of one grows while they play.
+TEST(Live, SharesFollowTheirBinding) {
+  std::string launch;
+  for (const char* name : {"plain", "bound"})
+    launch += std::string("videotestsrc is-live=true pattern=red ! ") +
+              "video/x-raw,format=GRAY8,width=32,height=32,framerate=100/1 ! clinfer name=" + name +
+              " model-instance-id=bound overload-policy=skip-inference model=" +
+              testing_models::color_model("slow", 640) + " ! fakesink sync=false async=false ";
+  Pipeline pipeline(launch);
+  const Handle<GstElement> plain(gst_bin_get_by_name(GST_BIN(pipeline.element), "plain"));
+  const Handle<GstElement> bound(gst_bin_get_by_name(GST_BIN(pipeline.element), "bound"));
+  GstControlSource* source = gst_interpolation_control_source_new();
+  g_object_set(source, "mode", GST_INTERPOLATION_MODE_NONE, nullptr);
+  auto* timed = GST_TIMED_VALUE_CONTROL_SOURCE(source);
+  gst_timed_value_control_source_set(timed, 0, 1);
+  gst_timed_value_control_source_set(timed, GST_SECOND / 2, 4);
+  gst_object_add_control_binding(
+      GST_OBJECT(bound.get()),
+      gst_direct_control_binding_new_absolute(GST_OBJECT(bound.get()), "share", source));
+  gst_object_unref(source);
+  gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+  wait_until_ready(plain.get());
+  wait_until_ready(bound.get());
+  for (guint share = 0; share != 4; std::this_thread::sleep_for(5ms))
+    g_object_get(bound.get(), "share", &share, nullptr);
+  const uint64_t plain_before = Counts(plain.get()).inferred;
+  const uint64_t bound_before = Counts(bound.get()).inferred;
+  uint64_t with_one = 0, with_four = 0;
+  // However slow the machine is: until there is enough to compare.
+  while (with_one + with_four < 60) {
+    std::this_thread::sleep_for(20ms);
+    with_one = Counts(plain.get()).inferred - plain_before;
+    with_four = Counts(bound.get()).inferred - bound_before;
+  }
+  std::printf("inferred with a share of 1 and 4: %d, %d\n", static_cast<int>(with_one),
+              static_cast<int>(with_four));
+  EXPECT_GT(with_four, 2 * with_one);
 }
 
 TEST(Live, ResultsAreHeldOnFramesWithoutInference) {

@@ -238,8 +238,7 @@ def element(source, path, take, limit, more=""):
     """The lines of JSON for the first frames of a source."""
     def numbers(value):
         return ",".join(map(str, value if isinstance(value, list) else [value]))
-    # Until the kernels are compiled the host computes, whose integers round otherwise: which frames those are depends on the machine.
-    resize = "first-tier=false resize-mode=stretch" if take["letterbox"] is None else "first-tier=false"  # else as the family is known to take pictures
+    resize = "resize-mode=stretch" if take["letterbox"] is None else ""  # else as the family is known to take pictures
     command = (f"gst-launch-1.0 -q {reader(source)} ! identity eos-after={limit + 1} ! clinfer model={path} threshold={LEAST - SLACK} "
                f"config=INFERENCE_PRECISION=f32,LP_TRANSFORMS_MODE=NO color-format={take['color'].lower()} mean={numbers(take['mean'])} "
                f"scale={numbers(take['scale'])} {resize} {more} ! clpublish ! fakesink")

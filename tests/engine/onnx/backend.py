@@ -37,7 +37,7 @@ LEFT_OUT = {
 }
 
 
-LEAST = 0.97  # share of the cases that pass; none may be wrong
+LEAST = 0.97  # share of the cases that pass, but for operations that are newer; none may be wrong
 
 
 def facts(model):
@@ -209,7 +209,7 @@ def main():
         for how in attempts:
             print(f'    {how}: {sum(results[n][0] == how for n in passed)}')
         wrong = [n for n in names if results[n][1].startswith('WRONG')]
-        failed |= bool(wrong) or len(passed) < LEAST * len(names)
+        failed |= bool(wrong) or (kind != 'newer' and len(passed) < LEAST * len(names))
         print(f'    refused: {len(names) - len(passed) - len(wrong)}, wrong: {len(wrong)}')
         if arguments.verbose:
             for n in names:

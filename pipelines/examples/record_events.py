@@ -73,7 +73,7 @@ class Recorder:
         for buffer in self.history:
             if self.pushed < buffer.pts <= self.end:
                 self.pushed = buffer.pts
-                copy = buffer.copy()
+                copy = buffer.copy_deep()  # copy() of the bindings is a reference
                 copy.pts -= self.start
                 copy.dts = Gst.CLOCK_TIME_NONE if buffer.dts == Gst.CLOCK_TIME_NONE else max(buffer.dts - self.start, 0)
                 self.clip.get_by_name("in").emit("push-buffer", copy)

@@ -17,7 +17,7 @@ try:
     from openvino.preprocess import ColorFormat, PrePostProcessor, ResizeAlgorithm
 except ImportError:
     other = os.environ.get("CLINFER_PYTHON", "")
-    if other and os.path.realpath(other) != os.path.realpath(sys.executable) and "CLINFER_PYTHON_TRIED" not in os.environ:
+    if other and "CLINFER_PYTHON_TRIED" not in os.environ:
         os.environ["CLINFER_PYTHON_TRIED"] = "1"
         os.execv(other, [other, *sys.argv])
     print("skipped: needs openvino and numpy (CLINFER_PYTHON names a Python that has them)")

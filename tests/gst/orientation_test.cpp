@@ -111,7 +111,7 @@ Told seen_with_meta(const std::string& elements, const std::array<float, 4>& mat
       gst_video_affine_transformation_meta_apply_matrix(meta, whole);
       EXPECT_EQ(gst_harness_push(harness.get(), buffer), GST_FLOW_OK);
       const auto out = harness.pull();
-      const Bytes& data = read_results(out.get()).at(0).tensors.at(0).data;
+      const Bytes data = read_results(out.get()).at(0).tensors.at(0).data;
       const std::vector<float> seen{values_of<float>(data),
                                     values_of<float>(data) + count_of<float>(data)};
       if (i == 1) {

@@ -10,18 +10,15 @@ import subprocess
 import sys
 import tempfile
 
+import other_python
+
 try:
     import numpy as np
     import openvino as ov
     from openvino import opset8 as ops
     from openvino.preprocess import ColorFormat, PrePostProcessor, ResizeAlgorithm
 except ImportError:
-    other = os.environ.get("CLINFER_PYTHON", "")
-    if other and "CLINFER_PYTHON_TRIED" not in os.environ:
-        os.environ["CLINFER_PYTHON_TRIED"] = "1"
-        os.execv(other, [other, *sys.argv])
-    print("skipped: needs openvino and numpy (CLINFER_PYTHON names a Python that has them)")
-    sys.exit(77)
+    other_python.retry("openvino and numpy")
 
 
 def write_model(path, rng, color, single, element, size, resized):

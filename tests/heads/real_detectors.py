@@ -14,17 +14,14 @@ import os
 import subprocess
 import sys
 
+import other_python
+
 try:
     import numpy as np
     import openvino as ov
     import real_maps
 except ImportError:
-    other = os.environ.get("CLINFER_PYTHON", "")
-    if other and "CLINFER_PYTHON_TRIED" not in os.environ:
-        os.environ["CLINFER_PYTHON_TRIED"] = "1"
-        os.execv(other, [other, *sys.argv])
-    print("skipped: needs openvino and numpy (CLINFER_PYTHON names a Python that has them)")
-    sys.exit(77)
+    other_python.retry("openvino and numpy")
 
 LEAST, SLACK = .5, .01                                               # threshold; scores this near it may be on either side
 # Of quantised models: what lies on the border of two levels goes to either side. OpenVINO's integers and its floats differ by as much.

@@ -15,6 +15,18 @@ using namespace std::chrono_literals;
 
 // ---- pictures -----------------------------------------------------------------------------------
 
+// The three frames of `from` as surfaces give what they give in system memory, without a copy.
+void expect_same_without_a_copy(const std::string& from, const std::string& upload,
+                                const std::string& properties, const std::string& what) {
+  const Played memory = play(from + net(properties) + kSink);
+  EXPECT_EQ(memory.path, "system memory");
+  const Played surfaces = play(from + " ! vatestupload " + upload + net(properties) + kSink);
+  EXPECT_EQ(surfaces.path, "zero-copy") << what << ": " << surfaces.reason;
+  EXPECT_EQ(surfaces.zero_copy, 3u) << what;
+  EXPECT_TRUE(surfaces.warnings.empty()) << what << ": " << surfaces.warnings[0];
+  expect_same(surfaces, memory, what);
+}
+
 TEST(VaPath, GivesWhatSystemMemoryGivesAtEverySizeWithoutACopy) {
   const RigVaCounters before = va_counters();
   for (const auto& [width, height, upload] :
@@ -32,14 +44,7 @@ TEST(VaPath, GivesWhatSystemMemoryGivesAtEverySizeWithoutACopy) {
                                                       {2, 2, ""},
                                                       {1000, 40, ""}}) {
     const std::string what = std::to_string(width) + "x" + std::to_string(height) + " " + upload;
-    const Played memory = play(source(width, height) + net() + kSink);
-    EXPECT_EQ(memory.path, "system memory");
-    const Played surfaces =
-        play(source(width, height) + " ! vatestupload " + upload + net() + kSink);
-    EXPECT_EQ(surfaces.path, "zero-copy") << what << ": " << surfaces.reason;
-    EXPECT_EQ(surfaces.zero_copy, 3u) << what;
-    EXPECT_TRUE(surfaces.warnings.empty()) << what << ": " << surfaces.warnings[0];
-    expect_same(surfaces, memory, what);
+    expect_same_without_a_copy(source(width, height), upload, "", what);
   }
   EXPECT_EQ(va_counters().frame_maps, before.frame_maps);
   EXPECT_EQ(va_counters().frame_gets, before.frame_gets);
@@ -58,14 +63,8 @@ TEST(VaPath, GivesOfTenBitsWhatSystemMemoryGivesWithoutACopy) {
     for (const char* properties : {"", "color-arithmetic=videoconvert resize-mode=letterbox"}) {
       const std::string what =
           std::to_string(width) + "x" + std::to_string(height) + " " + upload + " " + properties;
-      const std::string from = source(width, height, "", 3, "P010_10LE");
-      const Played memory = play(from + net(properties) + kSink);
-      EXPECT_EQ(memory.path, "system memory");
-      const Played surfaces = play(from + " ! vatestupload " + upload + net(properties) + kSink);
-      EXPECT_EQ(surfaces.path, "zero-copy") << what << ": " << surfaces.reason;
-      EXPECT_EQ(surfaces.zero_copy, 3u) << what;
-      EXPECT_TRUE(surfaces.warnings.empty()) << what << ": " << surfaces.warnings[0];
-      expect_same(surfaces, memory, what);
+      expect_same_without_a_copy(source(width, height, "", 3, "P010_10LE"), upload, properties,
+                                 what);
     }
   EXPECT_EQ(va_counters().frame_maps, before.frame_maps);
   EXPECT_EQ(va_counters().frame_gets, before.frame_gets);

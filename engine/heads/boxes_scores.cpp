@@ -206,10 +206,11 @@ Match match_boxes_scores(const ModelFacts& facts) {
       match.reason += ": regions and features by their names";
     }
     // Outputs with one row a cell and no background class are those of YOLO-NAS and its kin; with
-    // the classes first they are those of PP-YOLOE.
+    // the classes first they are those of PP-YOLOE. Only YOLOv4 has boxes [1,N,1,4].
     if (cells)
-      match.picture = pair->class_major ? unit_picture("PP-YOLOE")
-                                        : yolo_picture("YOLO with boxes and scores apart");
+      match.picture = pair->class_major && boxes.shape.size() < 4
+                          ? unit_picture("PP-YOLOE")
+                          : yolo_picture("YOLO with boxes and scores apart");
     match.classes = pair->classes;
     return match;
   }
@@ -223,11 +224,10 @@ Match match_boxes_labels(const ModelFacts& facts) {
     for (size_t l = 0; l < facts.outputs.size(); ++l) {
       const Shape labels = squeeze_front(facts.outputs[l].shape);
       if (l == b || labels.size() != 1 || labels[0] != boxes[0]) continue;
-      auto decode = [=, units = Decided(),
-                     masks = find_mask_grids(facts, static_cast<size_t>(boxes[0])),
-                     width = facts.width, height = facts.height](std::span<const Tensor> outputs,
-                                                                 const DecodeSettings& settings,
-                                                                 Results& results) {
+      const auto masks = find_mask_grids(facts, static_cast<size_t>(boxes[0]));
+      auto decode = [=, units = Decided(), width = facts.width, height = facts.height](
+                        std::span<const Tensor> outputs, const DecodeSettings& settings,
+                        Results& results) {
         if (std::max(b, l) >= outputs.size())
           throw Error{ErrorCode::device_failed, "an output is missing"};
         const Floats rows(outputs[b]), ids(outputs[l]);
@@ -253,7 +253,9 @@ Match match_boxes_labels(const ModelFacts& facts) {
                        grid_mask(*masks, *grids, kept.row, false, detection, width, height);
                });
       };
-      return {Fit::certain, "boxes " + facts.outputs[b].name + ", labels " + facts.outputs[l].name,
+      return {Fit::certain,
+              "boxes " + facts.outputs[b].name + ", labels " + facts.outputs[l].name +
+                  (masks ? ", masks " + facts.outputs[masks->output].name : ""),
               decode};
     }
   }

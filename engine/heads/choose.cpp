@@ -2,11 +2,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/maps.h"
-#include "engine/heads/masks.h"
+#include "engine/heads/readings.h"
 
 namespace clinfer {
 namespace {
@@ -154,6 +155,7 @@ HeadChoice chosen(const Candidacy& candidate, const std::string& because) {
   choice.picture = candidate.match.picture;
   choice.warnings = candidate.match.assumptions;
   choice.from_one = candidate.match.from_one;
+  choice.attach_tensors = candidate.match.unsure;
   return choice;
 }
 
@@ -202,6 +204,7 @@ HeadChoice named_head(const ModelFacts& facts, const std::string& post_process) 
                                                "; the model's outputs are " + describe(facts)};
     HeadChoice choice = chosen({&head, match}, "asked for: ");
     choice.warnings.clear();  // what is asked for is no guess
+    choice.attach_tensors = false;
     check_labels(facts, match, choice);
     return choice;
   }
@@ -256,13 +259,6 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
   }
   check_labels(facts, found.front().match, choice);
   return choice;
-}
-
-ModelFacts with_outputs(const ModelFacts& facts, const std::vector<size_t>& wanted) {
-  ModelFacts part = facts;
-  part.outputs.clear();
-  for (const size_t i : wanted) part.outputs.push_back(facts.outputs[i]);
-  return part;
 }
 
 // The outputs without which the head reads the others just as well.
@@ -370,78 +366,6 @@ const char* name_of(Fit fit) {
 
 namespace {
 
-// A way to look at the outputs: which of them, by number, and their facts.
-struct Reading {
-  std::vector<size_t> outputs;
-  ModelFacts facts;
-};
-
-// Whether outputs lack the batch axis that heads count on: some exporters squeeze them all.
-bool lacks_batch(const ModelFacts& facts) {
-  bool any = false;
-  for (const OutputFacts& output : facts.outputs) {
-    if (output.shape.size() < 2) continue;
-    if (output.shape[0] == 1) return false;
-    any = true;
-  }
-  return any;
-}
-
-// A vector or map that explains an answer: of OpenVINO's training extensions, or by its name.
-bool explains(const OutputFacts& output) {
-  return name_has(output, {"saliency_map", "feature_vector", "embedding"}) ||
-         has_word(output, {"feat", "feats", "feature", "features"});
-}
-
-// A map of many channels, as backbones make them: [1,C,h,w].
-bool is_feature_map(const OutputFacts& output) {
-  return output.shape.size() == 4 && output.shape[1] >= 16 && output.shape[2] > 1 &&
-         output.shape[3] > 1 && is_float_output(output);
-}
-
-// The model's outputs as they are stated, with a batch axis where all lack one, without those that
-// explain the others, and without the feature maps beside rows.
-std::vector<Reading> readings_of(const ModelFacts& facts) {
-  std::vector<Reading> readings(1);
-  readings[0].facts = facts;
-  std::vector<size_t> answers, no_maps;
-  bool rows = false;
-  const auto prototypes = find_prototypes(facts);
-  for (size_t i = 0; i < facts.outputs.size(); ++i) {
-    const OutputFacts& output = facts.outputs[i];
-    readings[0].outputs.push_back(i);
-    if (explains(output)) continue;
-    answers.push_back(i);
-    if (is_feature_map(output) && !(prototypes && prototypes->output == i)) continue;
-    no_maps.push_back(i);
-    rows = rows || (output.shape.size() <= 3 && vector_size(output.shape) == 0);
-  }
-  if (!answers.empty() && answers.size() < facts.outputs.size())
-    readings.push_back({answers, with_outputs(facts, answers)});
-  if (rows && no_maps.size() < answers.size())
-    readings.push_back({no_maps, with_outputs(facts, no_maps)});
-  for (size_t i = 0, stated = readings.size(); i < stated; ++i) {
-    if (!lacks_batch(readings[i].facts)) continue;
-    Reading batched = readings[i];
-    for (OutputFacts& output : batched.facts.outputs) output.shape.insert(output.shape.begin(), 1);
-    readings.push_back(std::move(batched));
-  }
-  return readings;
-}
-
-// Hands the outputs of a reading to its decoder.
-void read_only(const std::vector<size_t>& outputs, size_t all, HeadChoice& choice) {
-  if (outputs.size() == all) return;
-  choice.decode = [outputs, decode = choice.decode](std::span<const Tensor> tensors,
-                                                    const DecodeSettings& settings,
-                                                    Results& results) {
-    std::vector<Tensor> own;
-    for (const size_t i : outputs)
-      if (i < tensors.size()) own.push_back(tensors[i]);
-    decode(own, settings, results);
-  };
-}
-
 HeadChoice choose_among_all(const ModelFacts& facts) {
   std::vector<Candidacy> all;
   std::vector<HeadFit> considered;
@@ -458,31 +382,194 @@ HeadChoice choose_among_all(const ModelFacts& facts) {
   return choice;
 }
 
+std::string names_of(const ModelFacts& facts, const std::vector<size_t>& outputs) {
+  std::string names;
+  for (const size_t i : outputs) names += (names.empty() ? "" : ",") + facts.outputs[i].name;
+  return names;
+}
+
+void warn_of_guess(std::string warning, HeadChoice& choice) {
+  choice.warnings.insert(choice.warnings.begin(), std::move(warning));
+  choice.attach_tensors = true;
+}
+
+bool same_kind(const OutputFacts& a, const OutputFacts& b) {
+  return a.type == b.type && a.shape == b.shape;
+}
+
+const Head* first_head_of(const HeadChoice& choice) {
+  const std::string name = choice.name.substr(0, choice.name.find('+'));
+  const auto found = std::find_if(kHeads.begin(), kHeads.end(),
+                                  [&](const Head& head) { return name == head.name; });
+  return found == kHeads.end() ? nullptr : &*found;
+}
+
+// Heads that read one of several alike outputs. Others read all of them, or the last stage.
+bool reads_one_of_alike(const std::string& name) {
+  return reads_maps(name) || (reads_boxes(name) && name != "openpose") || name == "landmarks" ||
+         name == "text-detection" || name == "text-recognition";
+}
+
+// Says it where an output that the head does not read is as good as one that it reads: main and
+// auxiliary heads, as of YOLO v9, cannot be told apart by their shapes.
+void say_alike(const Reading& reading, HeadChoice& choice) {
+  const Head* head = first_head_of(choice);
+  if (head == nullptr || !reads_one_of_alike(head->name)) return;
+  const ModelFacts& facts = reading.facts;
+  const std::vector<size_t> unread = unread_outputs(facts, head->name);
+  std::vector<size_t> read, other;
+  for (size_t i = 0; i < facts.outputs.size(); ++i)
+    if (std::find(unread.begin(), unread.end(), i) == unread.end()) read.push_back(i);
+  for (const size_t i : read) {
+    std::vector<size_t> without = read;
+    std::erase(without, i);
+    const auto twin = std::find_if(unread.begin(), unread.end(), [&](size_t j) {
+      if (is_called_a_step(facts.outputs[j]) || !same_kind(facts.outputs[i], facts.outputs[j]))
+        return false;
+      std::vector<size_t> instead = without;
+      instead.insert(std::lower_bound(instead.begin(), instead.end(), j), j);
+      return head->match(with_outputs(facts, instead)).fit >= choice.fit;
+    });
+    other.push_back(twin == unread.end() ? i : *twin);
+  }
+  if (other == read) return;
+  warn_of_guess("the outputs " + names_of(facts, other) + " could be read by the head " +
+                    choice.name + " as well as " + names_of(facts, read) +
+                    ", which are read; raw tensors are attached beside; set outputs=" +
+                    names_of(facts, other) + " (or outputs=" + names_of(facts, read) +
+                    ", if these are right)",
+                choice);
+}
+
+// Says it where the outputs that a detector leaves are results by themselves, too.
+void say_rival(const Reading& reading, HeadChoice& choice) {
+  const Head* head = first_head_of(choice);
+  if (head == nullptr || choice.name != head->name || !reads_boxes(head->name)) return;
+  std::vector<size_t> left = unread_outputs(reading.facts, head->name);
+  std::erase_if(left, [&](size_t i) {
+    return is_called_a_step(reading.facts.outputs[i]) || explains(reading.facts.outputs[i]);
+  });
+  if (left.empty()) return;
+  std::optional<Candidacy> rival;
+  for (const Reading& other : readings_of(with_outputs(reading.facts, left))) {
+    if (!rival) rival = surest(other.facts, Fit::possible, reads_boxes);
+    if (!rival)
+      rival =
+          surest(other.facts, Fit::likely, [](const std::string& name) { return name != "none"; });
+  }
+  // Of the same head: the maps that its rows were made of.
+  if (!rival || rival->head == head) return;
+  warn_of_guess("the outputs " + describe(reading.facts) +
+                    " may be of two heads: they are read as " + choice.name + " (" + choice.reason +
+                    "), and " + names_of(reading.facts, left) + " could be read as " +
+                    rival->head->name +
+                    "; raw tensors are attached beside; set outputs to those that count",
+                choice);
+}
+
+// Says it where an output that the head leaves has an axis of as many objects as those that it
+// reads: masks or points in a layout that it does not know.
+void say_unread(const Reading& reading, HeadChoice& choice) {
+  const Head* head = first_head_of(choice);
+  if (head == nullptr || !reads_boxes(head->name)) return;
+  const ModelFacts& facts = reading.facts;
+  std::vector<size_t> unread = unread_outputs(facts, head->name);
+  // The rows of the tables that it reads.
+  constexpr int64_t kLeast = 8;
+  std::set<int64_t> rows;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const Shape shape = squeeze_front(facts.outputs[i].shape);
+    if (std::find(unread.begin(), unread.end(), i) == unread.end() && !shape.empty() &&
+        shape.size() <= 2 && shape[0] >= kLeast)
+      rows.insert(shape[0]);
+  }
+  std::erase_if(unread, [&](size_t i) {
+    const OutputFacts& output = facts.outputs[i];
+    return is_called_a_step(output) || output.shape.size() < 3 || !is_float_output(output) ||
+           std::none_of(output.shape.begin(), output.shape.end(),
+                        [&](int64_t size) { return rows.count(size) != 0; });
+  });
+  if (unread.empty()) return;
+  warn_of_guess("the outputs " + names_of(facts, unread) +
+                    " may belong to the objects that the head " + choice.name +
+                    " reads, in a layout that is not known; raw tensors are attached "
+                    "beside; set outputs to the others if they do not",
+                choice);
+}
+
+// Says which output was left out, because the others fit a head without it.
+void say_left_out(const Reading& whole, const Reading& reading, HeadChoice& choice) {
+  std::vector<size_t> left_out;
+  for (size_t i = 0; i < whole.outputs.size(); ++i)
+    if (std::find(reading.outputs.begin(), reading.outputs.end(), whole.outputs[i]) ==
+        reading.outputs.end())
+      left_out.push_back(i);
+  warn_of_guess("no head surely fits the outputs " + describe(whole.facts) + "; without " +
+                    names_of(whole.facts, left_out) + " they are read as " + choice.name + " (" +
+                    choice.reason +
+                    "), and raw tensors are attached beside; set outputs to those that count, or "
+                    "post-process=none",
+                choice);
+}
+
 }  // namespace
 
-HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process) {
+HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
+                       const std::vector<std::string>& outputs) {
   if (post_process == "none") return none(facts, "asked for");
-  const std::vector<Reading> readings = readings_of(facts);
+  const size_t all = facts.outputs.size();
+  const Reading asked = outputs.empty() ? Reading{} : reading_of(facts, outputs);
+  std::vector<Reading> readings = readings_of(outputs.empty() ? facts : asked.facts);
+  if (!outputs.empty())
+    for (Reading& reading : readings)
+      for (size_t& place : reading.outputs) place = asked.outputs[place];
+  const auto read_by = [&](const Reading& reading, HeadChoice choice) {
+    choice.decode = decode_of(reading, all, std::move(choice.decode));
+    return choice;
+  };
   if (post_process != "auto") {
     for (const Reading& reading : readings) {
       if (!takes(reading.facts, post_process)) continue;
       HeadChoice choice = named_head(reading.facts, post_process);
-      read_only(reading.outputs, facts.outputs.size(), choice);
-      return choice;
+      say_alike(reading, choice);
+      return read_by(reading, std::move(choice));
     }
-    return named_head(facts, post_process);  // it says why not
+    return named_head(readings[0].facts, post_process);  // it says why not
   }
-  HeadChoice best = choose_among_all(facts);
-  for (size_t i = 1; i < readings.size(); ++i) {
+  HeadChoice best = choose_among_all(readings[0].facts);
+  size_t chosen = 0;
+  const auto consider = [&](size_t i, auto better) {
     HeadChoice choice = choose_among_all(readings[i].facts);
-    // Among guesses, one that does without explanations.
-    const bool fewer = readings[i].outputs.size() < facts.outputs.size();
-    const bool guess = fewer && choice.fit == Fit::possible && best.fit == Fit::possible;
-    if (choice.fit <= best.fit && !guess) continue;
-    read_only(readings[i].outputs, facts.outputs.size(), choice);
+    if (!better(choice)) return;
     best = std::move(choice);
+    chosen = i;
+  };
+  for (size_t i = 1; i < readings.size(); ++i)
+    consider(i, [&](const HeadChoice& choice) {
+      // Among guesses, one that does without explanations.
+      const bool fewer = readings[i].outputs.size() < all;
+      const bool guess = fewer && choice.fit == Fit::possible && best.fit == Fit::possible;
+      return choice.fit > best.fit || guess;
+    });
+  if (best.fit < Fit::likely) {
+    const size_t stated = readings.size();
+    for (size_t whole = 0; whole < stated; ++whole) {
+      if (readings[whole].outputs.size() < readings[0].outputs.size()) continue;
+      for (Reading& reading : readings_without_one(readings[whole])) {
+        readings.push_back(std::move(reading));
+        consider(readings.size() - 1, [&](const HeadChoice& choice) {
+          return choice.fit > best.fit && choice.fit >= Fit::likely;
+        });
+      }
+    }
+    if (chosen >= stated) say_left_out(readings[0], readings[chosen], best);
   }
-  return best;
+  if (!best.attach_tensors) {
+    say_alike(readings[chosen], best);
+    if (!best.attach_tensors) say_rival(readings[chosen], best);
+    if (!best.attach_tensors) say_unread(readings[chosen], best);
+  }
+  return read_by(readings[chosen], std::move(best));
 }
 
 void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const Tensor> outputs,

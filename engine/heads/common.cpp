@@ -112,6 +112,14 @@ bool has_word(const OutputFacts& output, std::initializer_list<const char*> word
   return matches(output.name) || std::any_of(output.aliases.begin(), output.aliases.end(), matches);
 }
 
+std::optional<uint64_t> number_of(const std::string& name) {
+  uint64_t value = 0;
+  const char* const last = name.data() + name.size();
+  const auto end = std::from_chars(name.data(), last, value);
+  if (end.ec != std::errc() || end.ptr != last) return std::nullopt;
+  return value;
+}
+
 std::optional<float> info_number(const ModelFacts& facts, const std::string& key) {
   const std::string text = info(facts, key);
   float value = 0;

@@ -51,6 +51,8 @@ std::string info(const ModelFacts& facts, const std::string& key);
 
 // Words of a name: "detection_boxes:0" has "detection" and "boxes"; numbers are words, too.
 bool has_word(const OutputFacts& output, std::initializer_list<const char*> words);
+// The number that a name is, as exporters give them to nodes ("538"); nullopt: another name.
+std::optional<uint64_t> number_of(const std::string& name);
 // Whether the whole name says that it holds class scores: logits, prob and the like.
 bool is_called_scores(const OutputFacts& output);
 // The number in model_info under `key`, or nullopt.

@@ -184,6 +184,7 @@ struct Match {
   size_t classes = 0;         // number of classes in the outputs; 0: they do not say
   bool from_one = false;      // label_id counts from 1
   bool lacks_labels = false;  // it would fit with the labels that `reason` asks for
+  bool unsure = false;        // an assumption is a guess: raw tensors belong beside the results
 };
 
 struct Head {
@@ -212,11 +213,12 @@ struct HeadChoice {
 };
 
 // post_process: a head's name, "none" (raw tensors) or "auto": the evidence of model_info, names,
-// types and shapes of the outputs. With auto, a model that nothing fits gives "none"; where several
+// types and shapes of the outputs. outputs: names of those that count; empty: all. With auto, a model that nothing fits gives "none"; where several
 // heads fit equally well, or one is only possible, the first is taken, with a warning that names
 // the candidates, and raw tensors are attached. Throws Error{bad_argument} when the named head does
-// not fit.
-HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process);
+// not fit, or when the model has no output of a name.
+HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
+                       const std::vector<std::string>& outputs = {});
 
 // Decodes and keeps what contradicts itself from being taken for objects: then `results` has the
 // raw tensors and the contradiction alone. Labels that count from 1 are resolved. Raw tensors are

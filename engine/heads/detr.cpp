@@ -233,7 +233,9 @@ Match match_queries(const ModelFacts& facts, bool softmax) {
   const bool is_open = squash.softmax == softmax && squash.fit == Fit::likely;
   match.decode = QueryHead{facts, *queries, softmax, is_open, {}};
   match.reason = "logits " + facts.outputs[queries->logits].name + ", boxes " +
-                 facts.outputs[queries->boxes].name + "; " + squash.why;
+                 facts.outputs[queries->boxes].name +
+                 (queries->masks ? ", masks " + facts.outputs[queries->masks->output].name : "") +
+                 "; " + squash.why;
   match.fit = squash.softmax == softmax ? squash.fit : Fit::against;
   if (squash.softmax == softmax && !squash.assumption.empty())
     match.assumptions.push_back(squash.assumption);

@@ -161,7 +161,8 @@ Match match_nanodet(const ModelFacts& facts) {
       decode_nanodet(levels, squashed, suppression, outputs, settings, results);
     };
     match.fit = Fit::certain;
-    match.reason = "scores and distance distributions at each level";
+    match.reason =
+        "scores and distance distributions at " + std::to_string(levels.size()) + " levels";
     match.classes = levels[0].classes;
     return match;
   }

@@ -124,10 +124,15 @@ std::vector<YunetLevel> yunet_levels(const ModelFacts& facts) {
     for (const LevelOutput& table : tables) {
       if (table.rows != level.columns * level.rows) continue;
       const OutputFacts& output = facts.outputs[table.output];
-      if (table.columns == 4) level.boxes = table.output, parts |= 1;
-      if (table.columns == 10) level.points = table.output;
-      if (table.columns == 1 && name_has(output, {"obj"})) level.objects = table.output, parts |= 2;
-      if (table.columns == 1 && name_has(output, {"cls"})) level.classes = table.output, parts |= 4;
+      // Of several alike the first counts.
+      const auto take = [&](size_t& place, int part) {
+        if ((parts & part) == 0) place = table.output;
+        parts |= part;
+      };
+      if (table.columns == 4) take(level.boxes, 1);
+      if (table.columns == 10 && !level.points) level.points = table.output;
+      if (table.columns == 1 && name_has(output, {"obj"})) take(level.objects, 2);
+      if (table.columns == 1 && name_has(output, {"cls"})) take(level.classes, 4);
     }
     if (parts == 7) levels.push_back(level);
   }
@@ -215,7 +220,11 @@ Match match_yunet(const ModelFacts& facts) {
                                                                Results& results) {
     decode_yunet(levels, outputs, settings, suppression, results);
   };
-  match.reason = "cls, obj and bbox at each level";
+  const auto with_points = std::count_if(levels.begin(), levels.end(), [](const YunetLevel& level) {
+    return level.points.has_value();
+  });
+  match.reason = "cls, obj and bbox at " + std::to_string(levels.size()) + " levels" +
+                 (with_points == 0 ? "" : ", five points at " + std::to_string(with_points));
   match.fit = Fit::certain;
   match.picture = PictureDefaults{"YuNet", ResizeMode::stretch, 0, true, ColorOrder::bgr, {0}, {1}};
   match.classes = 1;

@@ -236,12 +236,16 @@ Match match_centernet(const ModelFacts& facts) {
     const OutputFacts& output = facts.outputs[map.output];
     if (has_word(output, {"hm", "heatmap", "heat"}) && !heat)
       heat = map;
-    else if (has_word(output, {"wh", "size"}) && map.channels == 2)
+    else if (has_word(output, {"wh", "size"}) && map.channels == 2 && !size)
       size = map;
-    else if (has_word(output, {"reg", "offset", "off"}) && map.channels == 2)
+    else if (has_word(output, {"reg", "offset", "off"}) && map.channels == 2 && !offset)
       offset = map;
   }
-  const bool named = heat && size && offset;
+  // One class and ten channels beside are a face and its points.
+  const bool face =
+      heat && heat->channels == 1 &&
+      std::any_of(maps.begin(), maps.end(), [](const Map& map) { return map.channels == 10; });
+  const bool named = heat && size && offset && !face;
   if (!named && maps.size() == facts.outputs.size()) {
     // The order of the network: heat map, then its maximum over neighbours in some exports, sizes,
     // offsets.
@@ -249,7 +253,7 @@ Match match_centernet(const ModelFacts& facts) {
     if (maps.size() == 3 || twice)
       heat = maps[0], size = maps[maps.size() - 2], offset = maps[maps.size() - 1];
   }
-  if (!heat || !size || !offset || size->channels != 2 || offset->channels != 2)
+  if (!heat || !size || !offset || face || size->channels != 2 || offset->channels != 2)
     return {Fit::no, "needs a heat map, sizes and offsets [1,2,h/4,w/4]", {}};
   CenterHead head{facts, *heat, *size, *offset, {}, false, 4, {}};
   Match match;
@@ -268,30 +272,45 @@ Match match_centernet(const ModelFacts& facts) {
 }
 
 Match match_centerface(const ModelFacts& facts) {
-  const std::vector<Map> maps = maps_of(facts, 4);
-  std::optional<Map> heat, size, offset, points;
-  for (const Map& map : maps) {
+  std::optional<Map> heat, points;
+  std::vector<Map> pairs;
+  for (const Map& map : maps_of(facts, 4)) {
     if (map.channels == 1 && !heat)
       heat = map;
     else if (map.channels == 10 && !points)
       points = map;
-    // Both have two channels: sizes come first.
-    else if (map.channels == 2 && !size)
-      size = map;
-    else if (map.channels == 2 && !offset)
-      offset = map;
+    else if (map.channels == 2)
+      pairs.push_back(map);
   }
-  if (!heat || !size || !offset || !points || facts.outputs.size() != 4)
+  if (!heat || pairs.size() != 2 || !points || facts.outputs.size() != 4)
     return {Fit::no, "needs maps of 1, 2, 2 and 10 channels at a quarter of the input", {}};
-  // The points come last, or first where the order is turned round.
-  const bool turned_round = points->output < heat->output;
-  if (turned_round || name_has(facts.outputs[size->output], {"off", "reg"}))
-    std::swap(size, offset);
-  CenterHead head{facts, *heat, *size, *offset, points, true, 4, {}};
+  // Sizes come before offsets, and points last; converters may turn the order round, or lose it.
+  const size_t first = pairs[0].output, second = pairs[1].output;
+  const OutputFacts &a = facts.outputs[first], &b = facts.outputs[second];
+  const bool in_order = heat->output < first && second < points->output;
+  const bool turned_round = points->output < first && second < heat->output;
+  const auto of_sizes = {"wh", "size", "scale"}, of_offsets = {"off", "reg"};
+  const bool named = name_has(a, of_sizes) || name_has(b, of_sizes) || name_has(a, of_offsets) ||
+                     name_has(b, of_offsets);
+  const auto numbers = std::pair{number_of(a.name), number_of(b.name)};
+  const bool numbered = numbers.first && numbers.second;
+  const bool swapped = named          ? name_has(a, of_offsets) || name_has(b, of_sizes)
+                       : in_order     ? false
+                       : turned_round ? true
+                                      : numbered && *numbers.first > *numbers.second;
+  if (swapped) std::swap(pairs[0], pairs[1]);
+  CenterHead head{facts, *heat, pairs[0], pairs[1], points, true, 4, {}};
   Match match;
   match.decode = head;
   match.reason = "heat map, sizes, offsets and five points at a quarter of the input";
   match.fit = Fit::certain;
+  match.unsure = !named && !in_order && !turned_round;
+  if (match.unsure)
+    match.assumptions.push_back(
+        "no name says which of the outputs " + a.name + " and " + b.name +
+        " are sizes and which are offsets; " + facts.outputs[pairs[0].output].name +
+        " is read as sizes, and raw tensors are attached beside; models that list their outputs in "
+        "the order heat map, sizes, offsets, points say it");
   match.picture = PictureDefaults{"CenterFace"};
   match.classes = 1;
   return match;

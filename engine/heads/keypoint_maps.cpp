@@ -220,32 +220,38 @@ Match match_movenet(const ModelFacts& facts) {
   const Shape shape = squeeze_front(facts.outputs[0].shape);
   const bool single = shape == Shape{kPoints, 3};
   const bool several = shape.size() == 2 && shape[1] == kRowWithBox && shape[0] <= 20;
-  if (!single && !several) return {Fit::no, needs, {}};
-  const size_t persons = single ? 1 : static_cast<size_t>(shape[0]);
+  // [1,56,6]: axes that a converter has swapped, or rows of boxes.
+  const bool turned = shape.size() == 2 && shape[0] == kRowWithBox && shape[1] <= 20;
+  if (!single && !several && !turned) return {Fit::no, needs, {}};
+  const size_t persons = single ? 1 : static_cast<size_t>(shape[turned ? 1 : 0]);
   Match match;
-  match.fit = single || shape[0] == 6 ? Fit::certain : Fit::likely;
+  match.fit = turned ? Fit::possible : single || shape[0] == 6 ? Fit::certain : Fit::likely;
   match.reason = "17 points as y, x, score of " + std::to_string(persons) + " persons";
-  match.decode = [facts, persons, single](std::span<const Tensor> outputs,
-                                          const DecodeSettings& settings, Results& results) {
-    const size_t stride = single ? kRow : kRowWithBox;
-    const Floats values(output_of(outputs, 0, persons * stride));
+  match.decode = [facts, persons, single, turned](std::span<const Tensor> outputs,
+                                                  const DecodeSettings& settings,
+                                                  Results& results) {
+    const size_t size = single ? kRow : kRowWithBox;
+    const Floats values(output_of(outputs, 0, persons * size));
+    const auto value = [&](size_t person, size_t k) {
+      return values[turned ? k * persons + person : person * size + k];
+    };
     const float width = static_cast<float>(facts.width), height = static_cast<float>(facts.height);
     Candidates candidates(settings);
     std::vector<std::vector<KeyPoint>> points(persons);
     for (size_t p = 0; p < persons; ++p) {
       for (size_t k = 0; k < kPoints; ++k) {
-        const size_t at = p * stride + 3 * k;
-        points[p].push_back({values[at + 1] * width, values[at] * height, values[at + 2]});
-        candidates.expect_probability(values[at + 2]);
+        points[p].push_back(
+            {value(p, 3 * k + 1) * width, value(p, 3 * k) * height, value(p, 3 * k + 2)});
+        candidates.expect_probability(points[p].back().confidence);
       }
       if (single) {
         candidates.add(0, 0, width, height, mean_confidence(points[p]), 0, p);
         continue;
       }
-      const size_t box = p * stride + kRow;
-      candidates.expect_probability(values[box + 4]);
-      candidates.add(values[box + 1] * width, values[box] * height, values[box + 3] * width,
-                     values[box + 2] * height, values[box + 4], 0, p);
+      candidates.expect_probability(value(p, kRow + 4));
+      candidates.add(value(p, kRow + 1) * width, value(p, kRow) * height,
+                     value(p, kRow + 3) * width, value(p, kRow + 2) * height, value(p, kRow + 4), 0,
+                     p);
     }
     finish(settings, Suppression::none, candidates, results,
            [&](const Candidate& candidate, Detection& detection) {

@@ -6,7 +6,7 @@
 
 namespace clinfer {
 
-// "face,person" or "<face, person>"; blanks around a name are dropped.
+// Names in a property: "face,person" or "<face, person>"; blanks around a name are dropped.
 std::vector<std::string> parse_labels(const std::string& text);
 
 // model_info's way: separated by blanks; blanks inside a name were written as underscores.

@@ -53,7 +53,10 @@ std::optional<Prototypes> find_prototypes(const ModelFacts& facts) {
     if (s.size() != 4 || s[0] != 1 || !is_float_output(facts.outputs[i])) continue;
     const bool first = is_scale(s[2], s[3], s[1]), last = is_scale(s[1], s[2], s[3]);
     if (!first && !last) continue;
-    if (found) return std::nullopt;  // which of them?
+    if (found) {
+      if (facts.outputs[found->output].shape != s) return std::nullopt;  // which of them?
+      continue;
+    }
     const auto size = [&](size_t d) { return static_cast<size_t>(s[d]); };
     found = first ? Prototypes{i, size(1), size(2), size(3), false}
                   : Prototypes{i, size(3), size(1), size(2), true};

@@ -212,7 +212,7 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   for (const char* key : {"model_type", "task"})
     if (const auto found = stated.info.find(key); found != stated.info.end())
       network.origins.push_back({key, found->second, stated.source_of(key)});
-  network.head = choose_head(facts, options.post_process);
+  network.head = choose_head(facts, options.post_process, parse_labels(options.outputs));
   log(LogArea::heads, LogLevel::info,
       [&] { return m.path() + " is read as " + network.head.name + ": " + network.head.reason; });
   if (picture.open_width && network.head.name != "text-recognition")

@@ -33,6 +33,7 @@ struct ModelOptions {
   std::string mean, scale;  // numbers, comma separated
   ColorArithmetic color_arithmetic = ColorArithmetic::exact;
   std::string post_process = "auto";
+  std::string outputs;  // names of those that are read, comma separated; empty: all
 };
 
 // Something that was settled, and what settled it: "property", "model_info", a file's name, or that

@@ -276,7 +276,9 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   if (task == RowTask::pose) {
     const size_t elements = rows->columns - 6;
     head.points = points_of(facts, elements);
-    if (elements < 2 || head.points.elements() != elements)
+    const PointShape stated = stated_points(facts);
+    if (elements < 2 || head.points.elements() != elements ||
+        (stated.count != 0 && stated.elements() != elements))
       return {Fit::no, "needs rows [1,N,6+3*points]", {}};
   }
   // A YOLO head before suppression may have such columns; it has as many rows as cells.
@@ -300,6 +302,8 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
   switch (task) {
     case RowTask::detect:
       match.fit = shape.size() == 3 ? Fit::certain : Fit::likely;
+      // MoveNet's six persons, turned.
+      if (n == 56 && !sure) match.fit = Fit::possible;
       break;
     case RowTask::segment:
       match.fit = Fit::certain;

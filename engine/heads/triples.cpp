@@ -89,10 +89,10 @@ std::optional<Triple> find_triple(const ModelFacts& facts) {
       if (size == triple.rows && (triple.rows != 1 || !is_count_name(output))) vectors.push_back(i);
       const Shape points = squeeze_front(output.shape);
       if (points.size() == 3 && static_cast<size_t>(points[0]) == triple.rows && points[2] == 3 &&
-          (points[1] == 17 || name_has(output, {"keypoint", "joint", "pose"})))
+          (points[1] == 17 || name_has(output, {"keypoint", "joint", "pose"})) && !triple.points)
         triple.points = i;
       if (points.size() == 2 && static_cast<size_t>(points[0]) == triple.rows &&
-          name_has(output, {"keypoints_score"}))
+          name_has(output, {"keypoints_score"}) && !triple.point_scores)
         triple.point_scores = i;
     }
     if (vectors.size() < 2 || !assign_vectors(facts, vectors, triple)) continue;
@@ -237,10 +237,14 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
       head.y_first = true;
       match.fit = std::max(match.fit, triple->count ? Fit::likely : Fit::possible);
       match.reason += "; TensorFlow Lite's: y before x";
-      if (triple->named == 0)
+      match.unsure = triple->named == 0;
+      if (match.unsure)
         match.assumptions.push_back(
             "no name says in which order the boxes " + facts.outputs[triple->boxes].name +
-            " have their sides; they are read as y, x, y, x, as TensorFlow Lite writes them");
+            " have their sides; they are read as y, x, y, x, as TensorFlow Lite writes them, and "
+            "raw "
+            "tensors are attached beside; models that name their outputs (boxes, scores, classes) "
+            "say it");
       match.picture = PictureDefaults{"TensorFlow Lite's detectors",
                                       ResizeMode::stretch,
                                       0,
@@ -257,13 +261,16 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
       match.picture = yolo_picture("YOLO-NAS");
       break;
     case Origin::other:
-      if (triple->named == 0)
-        match.assumptions.push_back("no name says in which order the boxes " +
-                                    facts.outputs[triple->boxes].name +
-                                    " have their sides; they are read as x, y, x, y");
+      match.unsure = triple->named == 0;
+      if (match.unsure)
+        match.assumptions.push_back(
+            "no name says in which order the boxes " + facts.outputs[triple->boxes].name +
+            " have their sides; they are read as x, y, x, y, and raw tensors are attached beside; "
+            "models that name their outputs (boxes, scores, classes) say it");
       break;
   }
   if (triple->masks) match.reason += ", masks " + facts.outputs[triple->masks->output].name;
+  if (triple->points) match.reason += ", key points " + facts.outputs[*triple->points].name;
   match.decode = head;
   return match;
 }

@@ -11,20 +11,38 @@
 namespace clinfer {
 namespace {
 
-// The output [1,N,M] with `per_cell` rows for each cell, if there is exactly one kind of it.
+// The output [1,N,M] with `per_cell` rows for each cell, or [1,M,N], as some converters leave it.
 struct RowTable {
   size_t output = 0, rows = 0, columns = 0;
-  bool alone = true;  // no further output
+  bool turned = false;  // [1,M,N]
+  bool alone = true;    // no further output
 };
 std::optional<RowTable> find_table(const ModelFacts& facts, int per_cell) {
-  for (size_t i = 0; i < facts.outputs.size(); ++i) {
-    const Shape& s = facts.outputs[i].shape;
-    if (s.size() != 3 || s[0] != 1 || s[2] < 6 || !is_float_output(facts.outputs[i])) continue;
-    if (!grid_levels(facts, s[1], per_cell)) continue;
-    return RowTable{i, static_cast<size_t>(s[1]), static_cast<size_t>(s[2]),
-                    facts.outputs.size() == 1};
-  }
+  for (const bool turned : {false, true})
+    for (size_t i = 0; i < facts.outputs.size(); ++i) {
+      const Shape& s = facts.outputs[i].shape;
+      if (s.size() != 3 || s[0] != 1 || !is_float_output(facts.outputs[i])) continue;
+      const int64_t rows = s[turned ? 2 : 1], columns = s[turned ? 1 : 2];
+      if (columns < 6 || !grid_levels(facts, rows, per_cell)) continue;
+      return RowTable{i, static_cast<size_t>(rows), static_cast<size_t>(columns), turned,
+                      facts.outputs.size() == 1};
+    }
   return std::nullopt;
+}
+
+// The table's tensor as [1,N,M].
+Tensor rows_of(const RowTable& table, std::span<const Tensor> outputs) {
+  const Tensor& tensor = output_of(outputs, table.output, table.rows * table.columns);
+  if (!table.turned) return tensor;
+  const Floats values(tensor);
+  std::vector<float> rows(table.rows * table.columns), buffer;
+  for (size_t k = 0; k < table.columns; ++k) {
+    const float* column = values.run(k * table.rows, table.rows, buffer);
+    for (size_t i = 0; i < table.rows; ++i) rows[i * table.columns + k] = column[i];
+  }
+  return Tensor::of<float>(
+      ElementType::f32, {1, static_cast<int64_t>(table.rows), static_cast<int64_t>(table.columns)},
+      rows);
 }
 
 // The columns of a row: box and objectness in front, then classes and the rest.
@@ -104,7 +122,8 @@ struct RowHead {
 
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
-    const Floats values(output_of(outputs, table.output, table.rows * table.columns));
+    const Tensor rows = rows_of(table, outputs);
+    const Floats values(rows);
     decode(values, scan_rows(values, table.rows, table.columns, settings.threshold), outputs,
            settings, results);
   }
@@ -120,7 +139,8 @@ struct CellHead {
   void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
                   Results& results) const {
     const RowTable& table = rows.table;
-    const Floats values(output_of(outputs, table.output, table.rows * table.columns));
+    const Tensor tensor = rows_of(table, outputs);
+    const Floats values(tensor);
     const RowScan scan = scan_rows(values, table.rows, table.columns, settings.threshold);
     // Logarithms of sizes in steps stay far below 10 and are often negative; of the sizes
     // themselves some are larger in any picture, and none is negative.
@@ -186,12 +206,20 @@ Match match_yolox(const ModelFacts& facts) {
   const auto levels = table && table->alone
                           ? grid_levels(facts, static_cast<int64_t>(table->rows), 1)
                           : std::nullopt;
-  if (!levels) return {Fit::no, "needs one output [1,cells,5+classes] with strides 8, 16, 32", {}};
+  if (!levels)
+    return {Fit::no,
+            "needs one output [1,cells,5+classes] (or [1,5+classes,cells]) with strides 8, 16, 32",
+            {}};
   RowLayout layout;
   layout.classes = table->columns - 5;
   Match match;
   match.decode = CellHead{{facts, *table, layout, {}, {}}, *levels, {}};
-  match.fit = fit_by_classes(facts, layout.classes);
+  const bool named = file_says(facts, "yolox") || file_says(facts, "yolo_x") ||
+                     file_says(facts, "yolov6") || file_says(facts, "yolo_v6");
+  // Columns for cells are rather v8's, unless the name or COCO's number of classes says otherwise.
+  match.fit = !table->turned || named ? fit_by_classes(facts, layout.classes)
+              : layout.classes == 80  ? Fit::likely
+                                      : Fit::possible;
   match.reason = "a row of " + std::to_string(table->columns) + " for each of " +
                  std::to_string(table->rows) + " cells";
   match.classes = layout.classes;

@@ -283,7 +283,8 @@ Match match_raw(const ModelFacts& facts, Version version, const std::vector<floa
     decode_levels(facts, version, levels, squashed, outputs, settings, results);
   };
   match.fit = Fit::possible;
-  match.reason = own ? "maps with model_info's anchors" : "maps with published anchors";
+  match.reason = std::to_string(levels->size()) +
+                 (own ? " maps with model_info's anchors" : " maps with published anchors");
   match.classes = levels->front().classes;
   match.picture = yolo_picture("YOLO");
   if (!own)
@@ -343,7 +344,7 @@ Match match_yolov3(const ModelFacts& facts) {
       decode_levels(facts, version, levels, Decided(Decided::second), outputs, settings, results);
     };
     match.fit = Fit::certain;
-    match.reason = "RegionYolo outputs";
+    match.reason = std::to_string(levels->size()) + " RegionYolo outputs";
     match.classes = levels->front().classes;
     return match;
   }

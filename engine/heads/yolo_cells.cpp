@@ -184,6 +184,33 @@ bool all_below(const Floats& values, const CellOutput& cells, size_t from, float
   return true;
 }
 
+// Whether the first class looks like an objectness, as YOLOX and v6 have before their classes: it is
+// high wherever another class is, or in most cells.
+std::string objectness_seen(const Floats& values, const CellOutput& cells, size_t classes,
+                            const CellScan& scan, float threshold) {
+  constexpr float kHigh = 0.5f;
+  size_t likely = 0, both = 0;
+  for (size_t i = 0; i < cells.cells; ++i) {
+    if (!(scan.best[i] >= std::max(threshold, kHigh))) continue;
+    ++likely;
+    const auto score = [&](size_t k) {
+      return values[cells.class_major ? (4 + k) * cells.cells + i : i * cells.columns + 4 + k];
+    };
+    if (!(score(0) >= kHigh)) continue;
+    size_t k = 1;
+    while (k < classes && !(score(k) >= kHigh)) ++k;
+    both += k < classes;
+  }
+  const std::string rather =
+      ", as an objectness is: the head is rather yolox (set post-process, or "
+      "labels of " +
+      std::to_string(classes) + " classes)";
+  if (likely * 2 > cells.cells) return "the first class is high in most cells" + rather;
+  if (likely != 0 && both * 5 >= likely * 4)
+    return "the first class is high wherever another is" + rather;
+  return {};
+}
+
 struct CellHead {
   ModelFacts facts;
   CellOutput cells;
@@ -211,6 +238,13 @@ struct CellHead {
           "no key point lies inside the picture: the columns are rather those of " +
           std::to_string(cells.columns - 4) + " classes (post-process=yolov8)";
       return;
+    }
+    // COCO's 80 classes and those that are stated are no guess.
+    if (layout.task == Task::detect && layout.fit < Fit::certain && layout.classes > 1 &&
+        layout.classes != 80) {
+      results.contradiction =
+          objectness_seen(values, cells, layout.classes, scan, settings.threshold);
+      if (!results.contradiction.empty()) return;
     }
     Candidates candidates(settings);
     candidates.expect_probability(scan.lowest);

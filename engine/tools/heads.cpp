@@ -24,6 +24,7 @@ ModelOptions options_of(const Arguments& arguments) {
   options.model_proc = arguments.value("--model-proc").value_or("");
   options.labels_file = arguments.value("--labels-file").value_or("");
   options.post_process = arguments.value("--post-process").value_or("auto");
+  options.outputs = arguments.value("--outputs").value_or("");
   for (const std::string& text : arguments.all("--reshape"))
     options.reshape += (options.reshape.empty() ? "" : ";") + text;
   return options;
@@ -92,6 +93,7 @@ void show_image(const std::string& image, const ModelOptions& options, int clip_
                                          {"--model-proc", "model-proc"},
                                          {"--labels-file", "labels-file"},
                                          {"--post-process", "post-process"},
+                                         {"--outputs", "outputs"},
                                          {"--threshold", "threshold"}})
     if (const auto value = arguments.value(option))
       words.push_back(std::string(property) + "=" + *value);
@@ -123,6 +125,7 @@ Command heads_command() {
        {{"--image", "F.png", "run the elements on this picture: its JSON line, and a drawn PNG"},
         {"--drawn", "F.png", "where that is written (default: the picture's name .heads.png)"},
         {"--post-process", "HEAD", "the head to use, or none; default: auto"},
+        {"--outputs", "NAME,NAME", "the outputs that are read; default: all"},
         {"--model-proc", "F.json", "DL Streamer's description of the model"},
         {"--labels-file", "F", "one class name per line"},
         {"--threshold", "T", "least confidence of an object, with --image"},

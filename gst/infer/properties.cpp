@@ -369,6 +369,9 @@ const std::vector<ElementProperty>& element_properties() {
           "(0: those frames get no results)",
           0, 100000, kControllable),
       post_process(),
+      text<&S::outputs>("outputs", "Outputs",
+                        "Names of the outputs that are read, comma separated, where some of the "
+                        "network's are not results (unset: all)"),
       flag<&S::qos>("qos", "Quality of service",
                     "Skip inference on frames that would reach a synchronised sink too late",
                     kControllable),

@@ -73,6 +73,124 @@ TEST(Choice, VectorsBesideAnswersAreNoAnswer) {
   EXPECT_EQ(c.choose().name, "classification");
 }
 
+constexpr size_t kCells = 12 * 12 + 6 * 6 + 3 * 3;  // of 96x96
+
+std::vector<float> cells_of(size_t columns, size_t column, float value) {
+  std::vector<float> table(columns * kCells, 0.02f);
+  for (size_t i = 0; i < 4 * kCells; ++i) table[i] = 20;
+  if (column != 0) table[column * kCells + 5] = value;
+  return table;
+}
+
+bool says(const HeadChoice& choice, const std::string& words) {
+  return std::any_of(
+      choice.warnings.begin(), choice.warnings.end(),
+      [&](const std::string& warning) { return warning.find(words) != std::string::npos; });
+}
+
+// YOLO v9's main and auxiliary head: nothing but their order tells them apart.
+TEST(Choice, AlikeOutputsAreSaidAndCanBeNamed) {
+  Case c(96);
+  c.add("1298", {1, 84, 189}, cells_of(84, 10, 0.7f));
+  c.add("1301", {1, 84, 189}, cells_of(84, 11, 0.9f));
+  const HeadChoice guess = c.choose();
+  EXPECT_EQ(guess.name, "yolov8");
+  EXPECT_TRUE(guess.attach_tensors);
+  EXPECT_TRUE(says(guess, "set outputs=1301 (or outputs=1298, if these are right)"));
+  const Results first = c.decode();
+  ASSERT_EQ(first.detections.size(), 1u);
+  EXPECT_EQ(first.detections[0].label_id, 6);
+  EXPECT_EQ(first.tensors.size(), 2u);
+
+  const HeadChoice named = choose_head(c.facts, "auto", {"1301"});
+  EXPECT_TRUE(named.warnings.empty());
+  Results second;
+  run_head(named, c.facts, c.tensors, {}, false, second);
+  ASSERT_EQ(second.detections.size(), 1u);
+  EXPECT_EQ(second.detections[0].label_id, 7);
+  EXPECT_TRUE(second.tensors.empty());
+  EXPECT_THROW(choose_head(c.facts, "auto", {"1302"}), Error);
+}
+
+TEST(Choice, OutputsOfAuxiliaryHeadsAreLeftOutByName) {
+  Case c(96);
+  c.add("aux_output", {1, 84, 189}, cells_of(84, 11, 0.9f));
+  c.add("output", {1, 84, 189}, cells_of(84, 10, 0.7f));
+  EXPECT_TRUE(c.choose().warnings.empty());
+  ASSERT_EQ(c.decode().detections.size(), 1u);
+  EXPECT_EQ(c.decode().detections[0].label_id, 6);
+}
+
+TEST(Choice, ASecondDetectorIsSaid) {
+  Case c(96);
+  c.add("output", {1, 84, 189}, cells_of(84, 10, 0.7f));
+  c.add("second_out", {1, 1, 200, 7}, -1);
+  const HeadChoice choice = c.choose();
+  EXPECT_TRUE(choice.attach_tensors);
+  EXPECT_TRUE(says(choice, "may be of two heads")) << choice.name;
+  EXPECT_EQ(choose_head(c.facts, "auto", {"output"}).name, "yolov8");
+}
+
+TEST(Choice, MasksInAnUnknownLayoutAreSaid) {
+  Case c(96);
+  c.add("boxes", {1, 50, 4});
+  c.add("scores", {1, 50});
+  c.add("labels", {1, 50}, 1);
+  c.add("masks", {1, 28, 28, 50});
+  EXPECT_EQ(c.choose().name, "boxes-scores-labels");
+  EXPECT_TRUE(says(c.choose(), "masks may belong to the objects"));
+}
+
+// A map that no head knows is no reason to read nothing.
+TEST(Choice, LeavesOutAMapAndSaysIt) {
+  Case c(96);
+  c.add("p3", {1, 64, 40, 40});
+  c.add("537", {1, 1, 24, 24});
+  c.add("538", {1, 2, 24, 24});
+  c.add("539", {1, 2, 24, 24});
+  c.add("540", {1, 10, 24, 24});
+  EXPECT_EQ(c.choose().name, "centerface");
+  EXPECT_TRUE(says(c.choose(), "without p3"));
+}
+
+TEST(Choice, SqueezedMapsBesideRowsAreLeftOut) {
+  Case c(96);
+  c.add("backbone", {96, 20, 20});
+  for (const int64_t cells : {144, 36, 9})
+    for (const char* part : {"cls", "obj"})
+      c.add(part + std::string("_") + std::to_string(cells), {cells, 1});
+  for (const int64_t cells : {144, 36, 9}) c.add("bbox_" + std::to_string(cells), {cells, 4});
+  EXPECT_EQ(c.choose().name, "yunet");
+}
+
+// YOLOX and v6 whose axes a converter has swapped.
+TEST(Choice, RowsWithAnObjectnessMayBeTurned) {
+  std::vector<float> table = cells_of(85, 14, 0.9f);
+  table[4 * kCells + 5] = 0.9f;
+  Case c(96);
+  c.add("output", {1, 85, 189}, table);
+  EXPECT_EQ(c.choose().name, "yolox");
+  EXPECT_TRUE(says(c.choose(), "yolox, yolov8"));
+  ASSERT_EQ(c.decode().detections.size(), 1u);
+  EXPECT_EQ(c.decode().detections[0].label_id, 9);
+}
+
+TEST(Choice, AnObjectnessIsNoClass) {
+  std::vector<float> table = cells_of(25, 14, 0.9f);
+  Case c(96);
+  c.add("output", {1, 25, 189}, table);
+  EXPECT_EQ(c.choose().name, "yolov8");
+  EXPECT_EQ(c.decode().contradiction, "");
+  table[4 * kCells + 5] = 0.9f;  // the first class is high where the tenth is
+  Case turned(96);
+  turned.add("output", {1, 25, 189}, table);
+  EXPECT_NE(turned.decode().contradiction.find("the head is rather yolox"), std::string::npos);
+  for (size_t i = 0; i < kCells; ++i) table[4 * kCells + i] = 1;  // v6's
+  Case constant(96);
+  constant.add("output", {1, 25, 189}, table);
+  EXPECT_NE(constant.decode().contradiction.find("in most cells"), std::string::npos);
+}
+
 // The last of OpenPose's stages counts.
 TEST(Choice, TheLastStageIsRead) {
   Case c(64);

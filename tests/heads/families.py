@@ -105,9 +105,8 @@ def yolo_rows(rng, write, per_cell=3, names=("output",), extra=None, classes=Non
     out[0, :, 4:] = rng.uniform(0, .02, (len(cells), width - 4))
     proto = np.full((1, 32, size[1] // 4, size[0] // 4), -8, F)
     keypoints, landmarks, masks = [], [], []
-    for k, b in enumerate(scene.boxes):
+    for k, (b, i) in enumerate(zip(scene.boxes, rng.permutation(len(cells)))):
         x, y, w, h = scene.centers(b)
-        i = int(rng.integers(len(cells)))
         gx, gy, s = cells[i]
         row = out[0, i]
         row[:] = 0

@@ -3,10 +3,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "engine/heads/network.h"
 #include "engine/tools/commands.h"
@@ -60,35 +63,30 @@ void run_elements(const std::vector<std::string>& words) {
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     throw Error{ErrorCode::device_failed,
                 "the pipeline failed; it needs the elements clinfer, clpublish and cloverlay (set "
-                "GST_PLUGIN_PATH), pngdec and pngenc"};
+                "GST_PLUGIN_PATH), pngenc and a decoder of the picture (pngdec, jpegdec ...)"};
 }
 
-// A network of clips gets the picture as each of its frames; the last result is drawn.
-void show_image(const std::string& image, const ModelOptions& options, int clip_length,
-                const Arguments& arguments) {
-  std::error_code error;
-  if (!fs::is_regular_file(image, error))
-    throw Error{ErrorCode::not_found, "--image " + image + " is not a file"};
-  const std::string drawn =
-      arguments.value("--drawn").value_or(fs::path(image).stem().string() + ".heads.png");
-  std::vector<std::string> words = {"gst-launch-1.0",
-                                    "-q",
-                                    "filesrc",
-                                    "location=" + image,
-                                    "!",
-                                    "pngdec",
-                                    "!",
-                                    "videoconvert",
-                                    "!",
-                                    "video/x-raw,format=RGB"};
-  const bool clip = clip_length > 1;
-  if (clip)
-    for (const std::string& word : {std::string("!"), std::string("imagefreeze"),
-                                    "num-buffers=" + std::to_string(clip_length)})
-      words.push_back(word);
-  for (const std::string& word :
-       {std::string("!"), std::string("clinfer"), "model=" + arguments.positional(0)})
-    words.push_back(word);
+bool is_picture(const std::string& file) {
+  std::string suffix = fs::path(file).extension().string();
+  for (char& c : suffix) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* known : {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"})
+    if (suffix == known) return true;
+  return false;
+}
+
+void append(std::vector<std::string>& words, std::initializer_list<std::string> more) {
+  words.insert(words.end(), more);
+}
+
+void decode(const std::string& file, std::vector<std::string>& words) {
+  append(words, {"filesrc", "location=" + file, "!", "decodebin", "!", "videoconvert", "!",
+                 "video/x-raw,format=RGB"});
+}
+
+// clinfer with what the options say, to a drawn picture; of several the last one stays.
+void infer_and_draw(const ModelOptions& options, const Arguments& arguments,
+                    const std::string& drawn, std::vector<std::string>& words) {
+  append(words, {"clinfer", "model=" + arguments.positional(0)});
   for (const auto& [option, property] : {std::pair{"--device", "device"},
                                          {"--model-proc", "model-proc"},
                                          {"--labels-file", "labels-file"},
@@ -98,12 +96,126 @@ void show_image(const std::string& image, const ModelOptions& options, int clip_
     if (const auto value = arguments.value(option))
       words.push_back(std::string(property) + "=" + *value);
   if (!options.reshape.empty()) words.push_back("reshape=" + options.reshape);
-  for (const char* word : {"!", "clpublish", "!", "cloverlay", "!", "videoconvert", "!", "pngenc",
-                           "!", clip ? "multifilesink" : "filesink"})
-    words.push_back(word);
-  words.push_back("location=" + drawn);
+  append(words, {"!", "clpublish", "!", "cloverlay", "!", "videoconvert", "!", "pngenc", "!",
+                 "multifilesink", "location=" + drawn});
+}
+
+// A folder that goes with the object.
+class Folder {
+ public:
+  Folder() {
+    std::string path = (fs::temp_directory_path() / "clinfer-frames-XXXXXX").string();
+    if (mkdtemp(path.data()) == nullptr)
+      throw Error{ErrorCode::not_found, path + " cannot be made: " + std::strerror(errno)};
+    path_ = path;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  // Of a frame by its number; without one, the pattern of all.
+  std::string file(std::optional<int> number = {}) const {
+    return (path_ / (number ? std::to_string(*number) + ".png" : "%d.png")).string();
+  }
+
+ private:
+  fs::path path_;
+};
+
+// Writes the first `count` frames of a video, numbered from 0. A decoder may give more.
+void unpack(const std::string& video, int count, const Folder& folder) {
+  std::vector<std::string> words = {"gst-launch-1.0", "-q"};
+  decode(video, words);
+  append(words, {"!", "identity", "eos-after=" + std::to_string(count + 1), "!", "pngenc",
+                 "compression-level=1", "!", "multifilesink", "location=" + folder.file()});
   run_elements(words);
-  std::cout << "drawn: " << drawn << "\n";
+  std::error_code error;
+  if (!fs::is_regular_file(folder.file(count - 1), error))
+    throw Error{ErrorCode::bad_argument, video + " has fewer than " + std::to_string(count) +
+                                             " frames, which the network takes at a time"};
+}
+
+void show_frames(const Folder& folder, const ModelOptions& options, int count,
+                 const std::string& drawn, const Arguments& arguments) {
+  std::vector<std::string> words = {"gst-launch-1.0",
+                                    "-q",
+                                    "multifilesrc",
+                                    "location=" + folder.file(),
+                                    "stop-index=" + std::to_string(count - 1),
+                                    "caps=image/png,framerate=25/1",
+                                    "!",
+                                    "pngdec",
+                                    "!",
+                                    "videoconvert",
+                                    "!",
+                                    "video/x-raw,format=RGB",
+                                    "!"};
+  infer_and_draw(options, arguments, drawn, words);
+  run_elements(words);
+}
+
+// One picture, which stands for all frames of a clip, or the first frames of a video.
+void show_file(const std::string& file, const ModelOptions& options, int clip_length,
+               const std::string& drawn, const Arguments& arguments) {
+  std::vector<std::string> words = {"gst-launch-1.0", "-q"};
+  if (is_picture(file) || clip_length == 1) {
+    decode(file, words);
+    append(words, {"!", "imagefreeze", "num-buffers=" + std::to_string(clip_length), "!"});
+    infer_and_draw(options, arguments, drawn, words);
+    run_elements(words);
+    return;
+  }
+  const Folder folder;
+  unpack(file, clip_length, folder);
+  show_frames(folder, options, clip_length, drawn, arguments);
+}
+
+// Pictures that are the frames of one clip.
+void show_clip(const std::vector<std::string>& files, const ModelOptions& options,
+               const std::string& drawn, const Arguments& arguments) {
+  const Folder folder;
+  int number = 0;
+  for (const std::string& file : files) {
+    std::vector<std::string> words = {"gst-launch-1.0", "-q"};
+    decode(file, words);
+    append(words, {"!", "imagefreeze", "num-buffers=1", "!", "pngenc", "compression-level=1", "!",
+                   "filesink", "location=" + folder.file(number++)});
+    run_elements(words);
+  }
+  show_frames(folder, options, number, drawn, arguments);
+}
+
+void show_images(const std::vector<std::string>& images, const ModelOptions& options,
+                 int clip_length, const Arguments& arguments) {
+  for (const std::string& image : images)
+    if (std::error_code error; !fs::is_regular_file(image, error))
+      throw Error{ErrorCode::not_found, "--image " + image + " is not a file"};
+  const auto drawn_name = [](const std::string& image) {
+    return fs::path(image).stem().string() + ".heads.png";
+  };
+  const auto drawn = arguments.value("--drawn");
+  const bool clip = clip_length > 1 && images.size() > 1;
+  if (clip && images.size() != static_cast<size_t>(clip_length))
+    throw Error{ErrorCode::bad_argument,
+                "the network takes clips of " + std::to_string(clip_length) +
+                    " frames: give as many pictures of one size, or one picture or video"};
+  if (!clip && images.size() > 1 && drawn)
+    throw Error{ErrorCode::bad_argument, "--drawn names one picture, and there are " +
+                                             std::to_string(images.size()) +
+                                             "; without it each gets its own name"};
+  if (clip) {
+    const std::string file = drawn.value_or(drawn_name(images.back()));
+    show_clip(images, options, file, arguments);
+    std::cout << "drawn: " << file << "\n";
+    return;
+  }
+  for (const std::string& image : images) {
+    const std::string file = drawn.value_or(drawn_name(image));
+    show_file(image, options, clip_length, file, arguments);
+    std::cout << "drawn: " << file << "\n" << std::flush;
+  }
 }
 
 void run_heads(const Arguments& arguments) {
@@ -111,27 +223,29 @@ void run_heads(const Arguments& arguments) {
   const Network network = describe_network(options);
   say_notes(*network.model);
   std::cout << explain(network) << std::flush;
-  if (const auto image = arguments.value("--image"))
-    show_image(*image, options, network.clip_length, arguments);
+  if (const auto images = arguments.all("--image"); !images.empty())
+    show_images(images, options, network.clip_length, arguments);
 }
 
 }  // namespace
 
 Command heads_command() {
-  return {
-      {"heads",
-       "how a model's outputs are read and why; with a picture, what that gives",
-       {"MODEL"},
-       {{"--image", "F.png", "run the elements on this picture: its JSON line, and a drawn PNG"},
-        {"--drawn", "F.png", "where that is written (default: the picture's name .heads.png)"},
-        {"--post-process", "HEAD", "the head to use, or none; default: auto"},
-        {"--outputs", "NAME,NAME", "the outputs that are read; default: all"},
-        {"--model-proc", "F.json", "DL Streamer's description of the model"},
-        {"--labels-file", "F", "one class name per line"},
-        {"--threshold", "T", "least confidence of an object, with --image"},
-        device_option(),
-        reshape_option()}},
-      run_heads};
+  return {{"heads",
+           "how a model's outputs are read and why; with pictures, what that gives",
+           {"MODEL"},
+           {{"--image", "F",
+             "run the elements on a picture, or on the first frame (or clip) of a video: JSON "
+             "lines and "
+             "a drawn PNG; several are several pictures, or the frames of one clip"},
+            {"--drawn", "F.png", "where that is written (default: the picture's name .heads.png)"},
+            {"--post-process", "HEAD", "the head to use, or none; default: auto"},
+            {"--outputs", "NAME,NAME", "the outputs that are read; default: all"},
+            {"--model-proc", "F.json", "DL Streamer's description of the model"},
+            {"--labels-file", "F", "one class name per line"},
+            {"--threshold", "T", "least confidence of an object, with --image"},
+            device_option(),
+            reshape_option()}},
+          run_heads};
 }
 
 }  // namespace clinfer

@@ -140,8 +140,9 @@ struct OutputFacts {
 };
 
 struct ModelFacts {
-  int width = 0, height = 0;  // of the image input
-  std::string name;           // of the model's file, without folder and suffix
+  int width = 0, height = 0;   // of the image input
+  bool channels_last = false;  // of the image input: TensorFlow's way
+  std::string name;            // of the model's file, without folder and suffix
   std::vector<OutputFacts> outputs;
   std::vector<std::string> input_names;  // of all inputs, lower case
   // rt_info/model_info without that prefix, and under the same keys what files beside the model

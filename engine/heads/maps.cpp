@@ -273,7 +273,14 @@ Match match_segmentation(const ModelFacts& facts) {
       results.contradiction = "values of a map of class numbers are no whole numbers from 0";
     results.maps.push_back(std::move(map));
   };
-  match.picture = imagenet_picture("semantic segmentation");
+  match.picture = facts.channels_last ? PictureDefaults{"TensorFlow's semantic segmentation",
+                                                        ResizeMode::stretch,
+                                                        0,
+                                                        true,
+                                                        ColorOrder::rgb,
+                                                        {127.5f},
+                                                        {127.5f}}
+                                      : imagenet_picture("semantic segmentation");
   return match;
 }
 

@@ -197,6 +197,7 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
   facts.model_info = stated.info;
   facts.width = image.width;
   facts.height = image.height;
+  facts.channels_last = image.nhwc;
   facts.labels = labels.names;
   facts.own_labels = labels.own;
   for (const Port& port : m.inputs()) facts.input_names.push_back(lower(port.name));

@@ -379,6 +379,24 @@ TEST(TextHeads, RegionsOfText) {
   }
 }
 
+// PP-OCR drops what is fewer than three cells from centre to centre.
+TEST(TextHeads, SpotsOfFewCellsAreNoText) {
+  const int w = 64, h = 64;
+  Case c(w, h, "det");
+  std::vector<float> map(static_cast<size_t>(w * h));
+  const auto fill = [&](int left, int top, int columns, int rows) {
+    for (int y = top; y < top + rows; ++y)
+      for (int x = left; x < left + columns; ++x) map[static_cast<size_t>(y * w + x)] = 0.9f;
+  };
+  fill(4, 4, 3, 3);
+  fill(20, 4, 30, 3);
+  fill(20, 30, 30, 4);
+  c.add("out", {1, 1, h, w}, map, "Sigmoid");
+  const Results results = c.decode("text-detection");
+  ASSERT_EQ(results.detections.size(), 1u);
+  EXPECT_NEAR(results.detections[0].oriented_box->y_center, 32, 1e-3);
+}
+
 TEST(TextHeads, Characters) {
   std::vector<std::string> characters;
   for (char ch = 'a'; ch <= 'z'; ++ch) characters.emplace_back(1, ch);

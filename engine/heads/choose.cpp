@@ -261,6 +261,11 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
   return choice;
 }
 
+// A match's reason without what speaks against all outputs together.
+std::string claim_of(const Match& match) {
+  return match.reason.substr(0, match.reason.find(", which nothing says"));
+}
+
 // The outputs without which the head reads the others just as well.
 std::vector<size_t> unread_outputs(const ModelFacts& facts, const std::string& name) {
   std::vector<size_t> read, unread;
@@ -268,13 +273,14 @@ std::vector<size_t> unread_outputs(const ModelFacts& facts, const std::string& n
   const auto head = std::find_if(kHeads.begin(), kHeads.end(),
                                  [&](const Head& other) { return name == other.name; });
   if (head == kHeads.end()) return unread;
-  const std::string reason = head->match(facts).reason;
+  const Match whole = head->match(facts);
+  const Fit least = std::min(Fit::possible, whole.fit);  // a named head's may be less
   // From the last on: of several that would do, heads read the first.
   for (size_t i = facts.outputs.size(); i-- > 0 && read.size() > 1;) {
     std::vector<size_t> others = read;
     std::erase(others, i);
     const Match match = head->match(with_outputs(facts, others));
-    if (match.fit < Fit::possible || match.reason != reason) continue;
+    if (match.fit == Fit::no || match.fit < least || claim_of(match) != claim_of(whole)) continue;
     read = std::move(others);
     unread.insert(unread.begin(), i);
   }
@@ -442,27 +448,30 @@ void say_alike(const Reading& reading, HeadChoice& choice) {
 }
 
 // Says it where the outputs that a detector leaves are results by themselves, too.
-void say_rival(const Reading& reading, HeadChoice& choice) {
+void say_rival(const Reading& whole, const Reading& reading, HeadChoice& choice) {
   const Head* head = first_head_of(choice);
   if (head == nullptr || choice.name != head->name || !reads_boxes(head->name)) return;
-  std::vector<size_t> left = unread_outputs(reading.facts, head->name);
-  std::erase_if(left, [&](size_t i) {
-    return is_called_a_step(reading.facts.outputs[i]) || explains(reading.facts.outputs[i]);
-  });
+  std::set<size_t> read(reading.outputs.begin(), reading.outputs.end());
+  for (const size_t i : unread_outputs(reading.facts, head->name)) read.erase(reading.outputs[i]);
+  std::vector<size_t> left;
+  for (size_t i = 0; i < whole.outputs.size(); ++i) {
+    const OutputFacts& output = whole.facts.outputs[i];
+    // Trackers give a vector for each object, or one of the picture.
+    const bool explained = explains(output) && !name_has(output, {"embed", "reid"});
+    if (!read.count(whole.outputs[i]) && !explained && !is_called_a_step(output)) left.push_back(i);
+  }
   if (left.empty()) return;
   std::optional<Candidacy> rival;
-  for (const Reading& other : readings_of(with_outputs(reading.facts, left))) {
+  for (const Reading& other : readings_of(with_outputs(whole.facts, left))) {
     if (!rival) rival = surest(other.facts, Fit::possible, reads_boxes);
     if (!rival)
-      rival =
-          surest(other.facts, Fit::likely, [](const std::string& name) { return name != "none"; });
+      rival = surest(other.facts, Fit::likely, [](const auto& name) { return name != "none"; });
   }
   // Of the same head: the maps that its rows were made of.
   if (!rival || rival->head == head) return;
-  warn_of_guess("the outputs " + describe(reading.facts) +
-                    " may be of two heads: they are read as " + choice.name + " (" + choice.reason +
-                    "), and " + names_of(reading.facts, left) + " could be read as " +
-                    rival->head->name +
+  warn_of_guess("the outputs " + describe(whole.facts) + " may be of two heads: they are read as " +
+                    choice.name + " (" + choice.reason + "), and " + names_of(whole.facts, left) +
+                    " could be read as " + rival->head->name +
                     "; raw tensors are attached beside; set outputs to those that count",
                 choice);
 }
@@ -566,7 +575,7 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
   }
   if (!best.attach_tensors) {
     say_alike(readings[chosen], best);
-    if (!best.attach_tensors) say_rival(readings[chosen], best);
+    if (!best.attach_tensors) say_rival(readings[0], readings[chosen], best);
     if (!best.attach_tensors) say_unread(readings[chosen], best);
   }
   return read_by(readings[chosen], std::move(best));

@@ -126,7 +126,7 @@ bool explains(const OutputFacts& output) {
 bool is_called_a_step(const OutputFacts& output) {
   return has_word(output,
                   {"raw", "aux", "auxiliary", "enc", "encoder", "intermediate", "hidden"}) ||
-         name_has(output, {"anchor", "multiclass"});
+         name_has(output, {"anchor", "multiclass_score"});
 }
 
 Decode decode_of(const Reading& reading, size_t all, Decode decode) {

@@ -268,6 +268,10 @@ Match match_rows(const ModelFacts& facts, RowTask task) {
       find_rows(facts, wanted, prototypes ? std::optional(prototypes->output) : std::nullopt);
   if (!rows) return {Fit::no, std::string("needs one output [1,N,6] for ") + head_of(task), {}};
   EndToEnd head{facts, *rows, task, prototypes, {}, false, {}, {}};
+  // Exports keep 100 or 300 rows: as many columns are rows whose axes are swapped.
+  if (task == RowTask::pose && (rows->columns == 100 || rows->columns == 300) &&
+      rows->rows < rows->columns)
+    return {Fit::no, "has as many columns as exports keep rows: its axes are swapped", {}};
   // Columns for cells are a head before suppression.
   if (rows->columns > 400 || grid_levels(facts, static_cast<int64_t>(rows->columns), 1))
     return {Fit::no, "has too many columns for rows of objects", {}};

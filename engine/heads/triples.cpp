@@ -213,9 +213,11 @@ Match match_boxes_scores_labels(const ModelFacts& facts) {
   match.reason = "boxes " + facts.outputs[triple->boxes].name + ", scores " +
                  facts.outputs[triple->scores].name + ", classes " +
                  facts.outputs[triple->labels].name;
+  const bool named_labels = is_label_name(facts.outputs[triple->labels]);
   match.fit = triple->named == 3 || name_has(facts.outputs[triple->boxes], {"nms"}) ? Fit::certain
-              : triple->by_type || triple->named == 2 || triple->count              ? Fit::likely
-                                                                                    : Fit::possible;
+              : triple->by_type || triple->count || (triple->named == 2 && named_labels)
+                  ? Fit::likely
+                  : Fit::possible;
   match.picture = unit_picture("detectors with their suppression inside");
   switch (origin_of(facts, *triple)) {
     case Origin::tensorflow:

@@ -42,6 +42,17 @@ TEST(Choice, FeatureMapsAreNoClassesOfPixels) {
   EXPECT_EQ(flow.choose().name, "none");
 }
 
+// TensorFlow's pictures have their channels last, and their segmentation takes -1..1.
+TEST(Choice, SegmentationTakesPicturesAsItsFrameworkDoes) {
+  Case c(64);
+  c.add("seg", {1, 64, 64, 21});
+  ASSERT_TRUE(c.choose().picture);
+  EXPECT_EQ(c.choose().picture->mean, (std::vector<float>{123.675f, 116.28f, 103.53f}));
+  c.facts.channels_last = true;
+  EXPECT_EQ(c.choose().picture->mean, std::vector<float>{127.5f});
+  EXPECT_EQ(c.choose().picture->scale, std::vector<float>{127.5f});
+}
+
 TEST(Choice, FeaturesOfRegionsAreNoScores) {
   Case c(64);
   c.add("rois", {50, 4});
@@ -129,6 +140,10 @@ TEST(Choice, ASecondDetectorIsSaid) {
   EXPECT_TRUE(choice.attach_tensors);
   EXPECT_TRUE(says(choice, "may be of two heads")) << choice.name;
   EXPECT_EQ(choose_head(c.facts, "auto", {"output"}).name, "yolov8");
+  Case tracker(64);
+  tracker.add("detections", {1, 1, 200, 7}, -1);
+  tracker.add("embedding", {1, 512});
+  EXPECT_TRUE(says(tracker.choose(), "embedding could be read as embedding"));
 }
 
 TEST(Choice, MasksInAnUnknownLayoutAreSaid) {
@@ -189,6 +204,21 @@ TEST(Choice, AnObjectnessIsNoClass) {
   Case constant(96);
   constant.add("output", {1, 25, 189}, table);
   EXPECT_NE(constant.decode().contradiction.find("in most cells"), std::string::npos);
+}
+
+TEST(Choice, ASwappedTableIsNoPoseOfManyPoints) {
+  Case c(96);
+  c.facts.model_info = {{"model_type", "YOLO"}};
+  c.facts.labels = {"a", "b"};
+  c.add("output0", {1, 7, 300});
+  EXPECT_EQ(c.choose().name, "none");
+}
+
+TEST(Choice, ANamedHeadSaysAlikeOutputs) {
+  Case c(64);
+  for (const char* name : {"1", "2"})
+    c.add(name, {1, 1, 64, 64}, std::vector<float>(64 * 64, 0.01f), "Sigmoid");
+  EXPECT_TRUE(says(choose_head(c.facts, "text-detection"), "set outputs=2"));
 }
 
 // The last of OpenPose's stages counts.

@@ -326,7 +326,7 @@ class Worst:
 
     def verdict(self):
         text = f"{self.objects} objects, boxes within {self.box:.4f}, scores {self.score:.4f}, points {self.point:.4f}"
-        if self.moved:
+        if self.moved > 1e-4:
             text += f" beyond what OpenVINO's move (scores by up to {self.moved:.3f}); {self.unsure} on the border"
         near = max(self.box, self.point) <= .01 and self.score <= SLACK
         return ("ok: " if self.objects and near else "FAR: ") + text

@@ -323,7 +323,8 @@ GstStructure* Element::stats() const {
       "batch-size", G_TYPE_UINT, static_cast<guint>(batcher.batch_size()), "batches", G_TYPE_UINT64,
       counts.batches, "images", G_TYPE_UINT64, counts.frames, "post-process", G_TYPE_STRING,
       session->network.head.name.c_str(), "post-process-reason", G_TYPE_STRING,
-      session->network.head.reason.c_str(), "contradictions", G_TYPE_UINT64,
+      session->network.head.reason.c_str(), "interpretation", G_TYPE_STRING,
+      explain(session->network).c_str(), "contradictions", G_TYPE_UINT64,
       session->network.trust->contradictions(), "load-ms", G_TYPE_DOUBLE, compiled.load_ms(),
       "cached-programs", G_TYPE_UINT, static_cast<guint>(compiled.cached_programs()),
       "built-programs", G_TYPE_UINT, static_cast<guint>(compiled.built_programs()), nullptr);

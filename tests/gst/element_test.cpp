@@ -135,6 +135,9 @@ TEST(Clinfer, RunsEveryNthFrame) {
   EXPECT_EQ(out, 10u);
   EXPECT_EQ(inferred, 4u);
   EXPECT_EQ(skipped, 6u);
+  // As `clinfer heads` prints it.
+  EXPECT_NE(std::string(gst_structure_get_string(stats, "interpretation")).find("\nhead "),
+            std::string::npos);
   gdouble p50 = 0;
   EXPECT_TRUE(gst_structure_get_double(stats, "infer-p50-ms", &p50));
   EXPECT_GT(p50, 0);

@@ -412,7 +412,7 @@ std::shared_ptr<const Programs> Programs::build(const Context& context,
     result->by_kernel_[name] = built.program;
     (built.cached ? result->counts_.cached : result->counts_.built)++;
     log(LogArea::programs, LogLevel::debug,
-        [&] { return name + (built.cached ? ": from the cache" : ": compiled"); });
+        [&, &name = name] { return name + (built.cached ? ": from the cache" : ": compiled"); });
     if (!go_on()) throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
   }
   log(LogArea::programs, LogLevel::info, [&] {

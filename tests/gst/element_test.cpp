@@ -202,7 +202,7 @@ TEST(Clinfer, TilesFindWhatIsTooSmallInTheWholePicture) {
   const auto balls = [](const std::string& properties) {
     Pipeline pipeline(
         "videotestsrc pattern=ball num-buffers=12 ! video/x-raw,format=NV12,width=1920,height=1440 "
-        "! clinfer model=" CLINFER_SOURCE_DIR "/pipelines/models/ball.xml " +
+        "! clinfer device-timeout=0 model=" CLINFER_SOURCE_DIR "/pipelines/models/ball.xml " +
         properties + " ! appsink name=sink sync=false wait-on-eos=false");
     gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
     EXPECT_EQ(error_on(pipeline.element, std::chrono::minutes(2)), "");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -23,7 +24,7 @@ namespace clinfer {
 // ---- devices ------------------------------------------------------------------------------------
 
 struct DeviceInfo {
-  // "GPU.0", "GPU.1", "CPU": integrated GPUs first, then discrete ones, in the platforms' order.
+  // "GPU.0", "GPU.1", "CPU.0": integrated GPUs first, then discrete ones, in the platforms' order.
   std::string id;
   std::string name;  // CL_DEVICE_NAME
   std::string vendor, platform, driver, version;
@@ -65,8 +66,21 @@ enum class TuningMode { disabled, create, use_existing, update, retune };
 inline constexpr unsigned kAutoBatch = ~0u;
 
 struct Config {
-  // "GPU" (which is "GPU.0", or a CPU device if there is no GPU), "GPU.N" or "CPU".
+  // "GPU" (which is "GPU.0", or a CPU device with a warning if there is no GPU), "GPU.N", "CPU"
+  // (which is "CPU.0") or "CPU.N". Or several of them:
+  //   MULTI:A,B   each request belongs to a device; whichever is free takes the next inference
+  //   AUTO:A,B    the first one, and until it is ready, whichever is; AUTO alone: GPU, CPU
+  //   HETERO:A,B  parts of the network on each: what the first one has no kernels for on the next
   std::string device = "GPU";
+  // Settings of one device of several, which take effect after the others. set() adds to them what
+  // has a device's name in front ("GPU.1.THROUGHPUT_STREAMS").
+  struct DeviceSetting {
+    std::string device, key, value;
+  };
+  std::vector<DeviceSetting> device_settings;
+  // HETERO: draws hetero_affinity_NAME.dot and hetero_subgraphs_NAME.dot into graph_dumps_dir, or
+  // where that is not set into the working folder.
+  bool hetero_dump_graph_dot = false;
   // 0: AUTO: as the tuning file says, else by a short measurement, kept in the cache folder.
   unsigned streams = 1;
   unsigned batch = 0;  // images per inference; 0: as the model states; or kAutoBatch
@@ -288,12 +302,21 @@ class FrameMemory {
 // kernels are compiled (first).
 enum class Tier { first, full };
 
+// A device that computes a model, or a part of it.
+struct DeviceUse {
+  DeviceInfo device;
+  // Inferences that it has finished for this model. Counts on after the model's end.
+  std::shared_ptr<const std::atomic<uint64_t>> inferences;
+};
+
 // Receives the first tier of a model that is being compiled, or null and why there is none. Called at
 // most once, on a thread of its own, while compile() runs, and only where kernels have to be
 // compiled: what the cache holds is there as soon. Not for models that are tuned, or whose layers are
 // timed. The first tier is a model of its own with the same inputs and outputs (but see
 // compile_first_tier()), in f32; it imports no surfaces. It stays usable for as long as somebody holds
 // it. Exceptions of the function are ignored.
+// With MULTI and AUTO also, and then perhaps several times, the model of a device that is ready
+// before those that are wanted more; not at the same time from several threads.
 using FirstTier =
     std::function<void(std::shared_ptr<class CompiledModel> model, const std::string& why_not)>;
 
@@ -301,6 +324,8 @@ using FirstTier =
 // it alive.
 class CompiledModel {
  public:
+  // With AUTO and without `first_tier`, the model of whichever device is ready first. A device that
+  // cannot be used is a warning where others are left.
   static std::shared_ptr<CompiledModel> compile(std::shared_ptr<const Model> model,
                                                 const Config& config, const Progress& progress = {},
                                                 const TuningObserver& observer = {},
@@ -314,7 +339,9 @@ class CompiledModel {
 
   virtual Tier tier() const { return Tier::full; }
   virtual const Model& model() const = 0;
+  // Of several devices: all their names joined by " + ", and what they have in common.
   virtual const DeviceInfo& device() const = 0;
+  virtual std::vector<DeviceUse> devices() const = 0;
   // Shapes with the batch applied. With Config::nv12_two_inputs the picture input NAME is two, each
   // u8: NAME_Y [N,1,H,W] and NAME_UV [N,2,H/2,W/2] (planes U and V; halves rounded up). Their
   // height and width may be any (Port::any_size): the picture is resized, and converted to BGR or
@@ -329,13 +356,19 @@ class CompiledModel {
   virtual QueueHint throttle() const = 0;
   // Settings that have no effect on this device, one line each.
   virtual const std::vector<std::string>& warnings() const = 0;
+  // Failures since the last call after which inferences go on: a device of several that is left out.
+  // Each is given once. Cheap enough to be asked after each inference.
+  virtual std::vector<std::string> take_problems() { return {}; }
   virtual size_t kernel_count() const = 0;  // launches of one inference
   virtual double load_ms() const = 0;       // time compile() took
   virtual const TuningReport& tuning() const = 0;
   virtual size_t cached_programs() const = 0;  // programs found in the cache, and
   virtual size_t built_programs() const = 0;   // programs built anew
-  // Request i is bound to stream i mod streams().
+  // Request i is bound to stream i mod streams(). The streams of several devices take turns.
   virtual std::unique_ptr<InferRequest> create_request() = 0;
+  // Whether a thread does work of its own between start() and the end of wait(): copies frames to
+  // the device, or hands tensors from one device to the next. Then each request wants a thread.
+  virtual bool wants_thread_per_request() const { return !device().is_cpu; }
   // Why surfaces of Config::va_display cannot be imported; "" when they can, or when there is none.
   virtual const std::string& sharing_problem() const = 0;
   // Imports an NV12 surface of that display, by VASurfaceID, for requests of this model. Its images
@@ -414,6 +447,9 @@ class InferRequest {
   // (kernels/base/no_answer.h) it is still in flight, frames must stay valid, and wait() is true,
   // without results, once the device is done.
   virtual bool wait(std::optional<std::chrono::milliseconds> timeout = {}) = 0;
+  // After wait(): whether a device that did not answer, and whose inference another one of MULTI has
+  // repeated, may still read the frames of it. They must stay valid until the end of the process then.
+  virtual bool keeps_frames() const { return false; }
 
   // Output `index` after wait(): dense row-major, as the model states it but floats always f32, or
   // with Config::half_outputs f32 or f16. The reference is valid until the next start(); a copy,

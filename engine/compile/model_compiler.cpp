@@ -41,11 +41,10 @@ void write_dump(const std::string& directory, size_t index, const std::string& n
 
 }  // namespace
 
-std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model,
-                                                      const Config& config,
-                                                      const Progress& progress,
-                                                      const TuningObserver& observer,
-                                                      const FirstTier& first_tier) {
+std::shared_ptr<DeviceModel> compile_for_device(std::shared_ptr<const Model> model,
+                                                const Config& config, const Progress& progress,
+                                                const TuningObserver& observer,
+                                                const FirstTier& first_tier) {
   const auto maker = std::make_shared<FirstTierMaker>(model, config, first_tier);
   const std::unique_ptr<FirstTierMaker, void (*)(FirstTierMaker*)> stop(
       maker.get(), [](FirstTierMaker* made) { made->stop(); });
@@ -111,6 +110,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   first_tier_.reset();
   if (network_->cache) warn_once(network_->cache->problem());
   network_->clear_times();
+  *network_->finished = 0;
   report_.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return std::make_shared<DeviceModel>(model_, network_, std::move(report_));
@@ -167,6 +167,7 @@ void ModelCompiler::open_device() {
   }
   network_->context =
       network_->exclusive ? network_->exclusive->context : ocl::create_context(match);
+  warn_once(ocl::note_of_stand_in(config_.device, device.info));
   if (network_->context->traits.vendor == Vendor::pocl) warn_once(devices.pocl_note);
   network_->traits = network_->context->traits;
   log(LogArea::device, LogLevel::info, [&] {

@@ -24,7 +24,12 @@ struct InternalOptions {
   std::shared_ptr<FirstTierMaker> first_tier{};  // begun when programs have to be compiled
 };
 
-// As CompiledModel::compile().
+// As CompiledModel::compile(), for one device.
+std::shared_ptr<DeviceModel> compile_for_device(std::shared_ptr<const Model> model,
+                                                const Config& config, const Progress& progress,
+                                                const TuningObserver& observer,
+                                                const FirstTier& first_tier);
+// With the engine's own options, and without a first tier unless they have one.
 std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, const Config& config,
                                            const Progress& progress = {},
                                            const TuningObserver& observer = {},

@@ -295,6 +295,7 @@ bool HostRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
   running_ = false;
   pictures_.clear();
   if (error_) std::rethrow_exception(error_);
+  model_->count();
   return true;
 }
 

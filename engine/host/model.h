@@ -24,6 +24,7 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   Tier tier() const override { return Tier::first; }
   const Model& model() const override { return *model_; }
   const DeviceInfo& device() const override { return device_; }
+  std::vector<DeviceUse> devices() const override { return {{device_, finished_}}; }
   const std::vector<Port>& inputs() const override { return inputs_; }
   const std::vector<Port>& outputs() const override { return outputs_; }
   unsigned streams() const override { return 1; }
@@ -64,6 +65,7 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
 
   // For requests:
   void note(SeenFrame seen) const;
+  void count() const { ++*finished_; }
   const std::vector<Port>& network_inputs() const { return network_inputs_; }
   const std::optional<PictureInput>& picture() const { return picture_; }
   const Network& network() const { return *network_; }
@@ -80,6 +82,8 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   std::unique_ptr<const Network> network_;
   std::chrono::milliseconds timeout_;
   unsigned threads_ = 1;
+  const std::shared_ptr<std::atomic<uint64_t>> finished_ =
+      std::make_shared<std::atomic<uint64_t>>();
   mutable std::atomic<bool> had_first_{false};
   std::vector<std::string> warnings_;
   TuningReport tuning_;

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/graph/affinity.h"
 #include "engine/ir/input_shapes.h"
 #include "engine/ir/ir_text.h"
 #include "engine/ir/model_file.h"
@@ -109,6 +110,15 @@ StatedPort read_port(const pugi::xml_node& xml) {
     if (std::strcmp(info.attribute("name").value(), "layout") == 0)
       port.layout = info.attribute("layout").value();
   return port;
+}
+
+// <attribute name="affinity" value="GPU"/>, or <affinity value="GPU"/>; "" where there is none.
+std::string read_affinity(const pugi::xml_node& rt_info) {
+  for (const pugi::xml_node& info : rt_info.children())
+    if (std::strcmp(info.attribute("name").value(), kAffinity) == 0 ||
+        std::strcmp(info.name(), kAffinity) == 0)
+      return info.attribute("value").value();
+  return "";
 }
 
 StatedPorts read_ports(const pugi::xml_node& xml) {
@@ -264,6 +274,8 @@ class NetReader {
       if (node->type.empty()) bad("<layer> has no type");
       for (const pugi::xml_attribute& attribute : xml.child("data").attributes())
         node->attributes.set(attribute.name(), attribute.value());
+      if (const std::string affinity = read_affinity(xml.child("rt_info")); !affinity.empty())
+        node->attributes.set(kAffinity, affinity);
       layer.inputs = read_ports(xml.child("input"));
       layer.outputs = read_ports(xml.child("output"));
       check_port_counts(*node, layer);

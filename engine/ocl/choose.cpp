@@ -10,4 +10,10 @@ ChosenDevice choose_device(const std::string& name) {
   return {device.info, Context::create(device)->traits};
 }
 
+std::string full_device_name(const std::string& name) try {
+  return select_device(name).info.id;
+} catch (const Error&) {
+  return "";
+}
+
 }  // namespace clinfer::ocl

@@ -17,4 +17,7 @@ struct ChosenDevice {
 // probes.
 ChosenDevice choose_device(const std::string& name);
 
+// The full name of the device that `name` means ("GPU" is "GPU.0"); "" where there is none.
+std::string full_device_name(const std::string& name);
+
 }  // namespace clinfer::ocl

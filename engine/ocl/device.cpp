@@ -129,8 +129,7 @@ Devices enumerate(const std::string& cache_folder) {
       found.usable.push_back(std::move(device));
     }
   for (Device& device : cpus) {
-    device.info.id = cpu == 0 ? "CPU" : "CPU." + std::to_string(cpu);
-    ++cpu;
+    device.info.id = "CPU." + std::to_string(cpu++);
     found.usable.push_back(std::move(device));
   }
   return found;
@@ -205,12 +204,21 @@ const Devices& devices(const char* cache_folder) {
 const Device& select_device(const std::string& name) {
   const Devices& all = devices();
   const bool first_gpu = name == "GPU" || name == "GPU.0" || name.empty();
-  const std::string wanted = first_gpu ? "GPU.0" : name == "CPU.0" ? "CPU" : name;
+  const std::string wanted = first_gpu ? "GPU.0" : name == "CPU" ? "CPU.0" : name;
   for (const Device& device : all.usable)
     if (device.info.id == wanted) return device;
   // The first GPU means the best device: a CPU serves where there is no GPU.
   if (first_gpu && !all.usable.empty()) return all.usable.front();
-  throw Error(ErrorCode::no_device, "no OpenCL device \"" + name + "\": " + looked_at(all));
+  const bool several = name.find(':') != std::string::npos || name == "AUTO";
+  const std::string why = several ? " (one device is needed here, not several)" : "";
+  throw Error(ErrorCode::no_device,
+              "no OpenCL device \"" + name + "\"" + why + ": " + looked_at(all));
+}
+
+std::string note_of_stand_in(const std::string& name, const DeviceInfo& device) {
+  if (!device.is_cpu || name.rfind("CPU", 0) == 0) return "";
+  return "there is no GPU: " + device.id + ", " + device.name +
+         ", computes instead; `clinfer devices` says what was found";
 }
 
 bool has_extension(const std::string& list, std::string_view name) {

@@ -29,8 +29,12 @@ struct Devices {
 // and newer take the result for a reference into an argument that is a temporary object.)
 const Devices& devices(const char* cache_folder = "");
 
-// By name: "GPU", "GPU.1", "CPU", "CPU.1". Throws Error{no_device} that says what was looked at.
+// By name: "GPU" is "GPU.0", "CPU" is "CPU.0". Without a GPU the first CPU device takes the place of
+// "GPU.0". Throws Error{no_device} that says what was looked at.
 const Device& select_device(const std::string& name);
+
+// A warning where a CPU device takes the place of the GPU that `name` asks for; else "".
+std::string note_of_stand_in(const std::string& name, const DeviceInfo& device);
 
 // The major version in "OpenCL 3.0 PoCL 6.0 Linux ..."; 0 where the platform is another.
 int pocl_version(const Device& device);

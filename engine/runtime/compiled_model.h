@@ -10,6 +10,7 @@
 
 #include "engine/runtime/device_network.h"
 #include "engine/runtime/frames/frame_memory.h"
+#include "engine/runtime/problems.h"
 
 namespace clinfer {
 
@@ -31,6 +32,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
 
   const Model& model() const override { return *model_; }
   const DeviceInfo& device() const override { return network_->context->device.info; }
+  std::vector<DeviceUse> devices() const override { return {{device(), network_->finished}}; }
   const std::vector<Port>& inputs() const override { return network_->inputs; }
   const std::vector<Port>& outputs() const override { return network_->outputs; }
   unsigned streams() const override { return network_->stream_count(); }
@@ -41,6 +43,9 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   QueueHint priority() const override { return network_->hints.priority; }
   QueueHint throttle() const override { return network_->hints.throttle; }
   const std::vector<std::string>& warnings() const override { return report_.warnings; }
+  std::vector<std::string> take_problems() override { return problems_.take(); }
+  // Any thread.
+  void add_problem(std::string problem) { problems_.add(std::move(problem)); }
   size_t kernel_count() const override { return network_->whole.kernel_count(); }
   double load_ms() const override { return report_.load_ms; }
   const TuningReport& tuning() const override { return report_.tuning; }
@@ -77,6 +82,7 @@ class DeviceModel final : public CompiledModel, public std::enable_shared_from_t
   const std::shared_ptr<const Model> model_;
   const std::shared_ptr<DeviceNetwork> network_;
   const CompileReport report_;
+  Problems problems_;
   std::atomic<unsigned> next_request_{0};
   std::mutex mutex_;                                          // guards what follows
   std::vector<std::weak_ptr<ocl::Surface>> surfaces_;         // imported ones

@@ -123,6 +123,10 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string& k, const std::string& v) {
          c.tuning_seconds = number(k, v, "a number, 0 for no limit");
        }},
+      {"HETERO_DUMP_GRAPH_DOT",
+       [](Config& c, const std::string& k, const std::string& v) {
+         c.hetero_dump_graph_dot = yes_no(k, v);
+       }},
       {"INFERENCE_PRECISION",
        [](Config& c, const std::string& k, const std::string& v) {
          if (v == "f32")
@@ -140,7 +144,29 @@ const std::vector<Key>& keys() {
 
 }  // namespace
 
+namespace {
+
+// "GPU.1.PERF_COUNT": the device's name and the key; a key alone gives an empty name.
+std::pair<std::string, std::string> split_device(const std::string& key) {
+  const size_t last = key.rfind('.');
+  if (last == std::string::npos) return {"", key};
+  std::string device = key.substr(0, last);
+  const std::string kind = device.substr(0, 3), number = device.substr(3);
+  const bool named = (kind == "GPU" || kind == "CPU") &&
+                     (number.empty() || (number.size() > 1 && number[0] == '.' &&
+                                         number.find_first_not_of("0123456789", 1) == number.npos));
+  if (!named) return {"", key};
+  return {std::move(device), key.substr(last + 1)};
+}
+
+}  // namespace
+
 void Config::set(const std::string& key, const std::string& value) {
+  if (auto [named, rest] = split_device(key); !named.empty()) {
+    Config().set(rest, value);  // is refused as it is elsewhere
+    device_settings.push_back({std::move(named), std::move(rest), value});
+    return;
+  }
   std::string name = key;
   for (const std::string prefix : {"KEY_", "GPU_", "CLDNN_"})
     if (name.rfind(prefix, 0) == 0) name = name.substr(prefix.size());
@@ -152,8 +178,9 @@ void Config::set(const std::string& key, const std::string& value) {
     if (candidate.name == name) return candidate.set(*this, key, value);
     known += (known.empty() ? "" : ", ") + candidate.name;
   }
-  throw Error(ErrorCode::bad_argument, "unknown config key " + key + "; known are " + known +
-                                           " (with KEY_, GPU_ or CLDNN_ in front or not)");
+  known +=
+      " (with KEY_, GPU_ or CLDNN_ in front or not; GPU.1.PERF_COUNT is for one device of several)";
+  throw Error(ErrorCode::bad_argument, "unknown config key " + key + "; known are " + known);
 }
 
 TuningMode Config::tuning_mode_in_force() const {

@@ -94,6 +94,8 @@ class DeviceNetwork {
   // This network's share of the device's work-groups; null: no persistent kernel needs it.
   std::shared_ptr<const ocl::GroupShare> share;
   cl::Buffer weights;
+  // Inferences of applications that were finished; counts on after the network's end.
+  const std::shared_ptr<std::atomic<uint64_t>> finished = std::make_shared<std::atomic<uint64_t>>();
   std::map<std::pair<size_t, PictureKind>, TuningPoint> preprocess_points;  // by network input
 
   // Replaces the streams, while there are no requests.

@@ -29,7 +29,10 @@ DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStrea
   const size_t bytes = std::max<size_t>(network_->request_bytes(), 4);
   memory_ = cl::Buffer(network_->context->context, CL_MEM_READ_WRITE, bytes);
   // Inputs that are never set are zero, not whatever the device holds.
-  stream_.queue.enqueueFillBuffer(memory_, cl_uint{0}, 0, bytes);
+  {
+    const std::lock_guard lock(stream_.mutex);
+    stream_.queue.enqueueFillBuffer(memory_, cl_uint{0}, 0, bytes);
+  }
   host_inputs_.resize(network_->plan().graph->parameters.size());
   bind(*sized_);
 }
@@ -146,9 +149,12 @@ void DeviceRequest::abandon() noexcept {
   for (auto& [where, frame] : frames_) frame.pending = false;
   host_values_.clear();
   try {
-    stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
+    {
+      const std::lock_guard lock(stream_.mutex);
+      stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
+      stream_.queue.flush();
+    }
     signal_.reset();
-    stream_.queue.flush();
     constexpr auto kPatience = std::chrono::milliseconds(200);
     // Where one was given up already, the others of the stream wait for the same.
     const bool over = done_.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE ||
@@ -408,6 +414,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
     }
     collect_outputs();
     running_ = false;
+    ++*network_->finished;
     return true;
   } catch (const cl::Error& error) {
     abandon();

@@ -64,8 +64,8 @@ void run(const Arguments& arguments) {
   };
   const auto begin = Clock::now();
   const auto model = read_model(arguments);
-  // The first inference, and when it was over, by the tier that had it.
-  Tier first_tier = Tier::full;
+  // The first inference, and when it was over.
+  std::optional<std::string> first_device;  // which had it while the model was compiled
   double first_ms = 0, first_result_ms = 0;
   const auto infer_first = [&](InferRequest& request, Feed& feed) {
     const auto first = Clock::now();
@@ -77,8 +77,8 @@ void run(const Arguments& arguments) {
   };
   const auto compiled = compile_model(
       model, config, [&](const std::shared_ptr<CompiledModel>& first, const std::string&) {
-        if (first == nullptr) return;
-        first_tier = Tier::first;
+        if (first == nullptr || first_device) return;
+        first_device = first->device().id;
         Feed feed = feed_for(*first);
         const auto request = first->create_request();
         feed.prepare(*request);
@@ -92,10 +92,11 @@ void run(const Arguments& arguments) {
     requests.push_back(compiled->create_request());
     feed.prepare(*requests.back());
   }
-  if (first_tier == Tier::full) infer_first(*requests[0], feed);
+  if (!first_device) infer_first(*requests[0], feed);
 
   const size_t batch = batch_of(*compiled);
   const Measured measured = measure(requests, feed, seconds, batch);
+  say_problems(*compiled);
 
   const DeviceInfo& device = compiled->device();
   const char* precision = compiled->precision() == Precision::f16 ? "f16" : "f32";
@@ -106,7 +107,10 @@ void run(const Arguments& arguments) {
       "result "
       "after %.1f ms\n",
       load_ms, compiled->cached_programs(), compiled->built_programs(), first_ms,
-      first_tier == Tier::first ? " (first tier)" : "", first_result_ms);
+      !first_device             ? ""
+      : *first_device == "host" ? " (first tier)"
+                                : (" (" + *first_device + ")").c_str(),
+      first_result_ms);
   std::printf("%zu inferences in %.2f s: %u streams, %u requests, batch %zu\n",
               measured.latencies_ms.size(), measured.seconds, compiled->streams(), nireq, batch);
   std::printf("latency p50 %.2f ms, p95 %.2f ms, p99 %.2f ms; %.2f images/s\n",
@@ -117,6 +121,11 @@ void run(const Arguments& arguments) {
     std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu taken back\n",
                 tuning.file.c_str(), tuning.hits, tuning.misses, tuning.lapsed, tuning.measured,
                 tuning.taken_back);
+  const std::vector<DeviceUse> devices = compiled->devices();
+  for (size_t i = 0; devices.size() > 1 && i < devices.size(); ++i)
+    std::printf("%s (%s): %llu inferences\n", devices[i].device.id.c_str(),
+                devices[i].device.name.c_str(),
+                static_cast<unsigned long long>(devices[i].inferences->load()));
   if (arguments.has("--perf-count")) print_profile(compiled->profile());
   if (arguments.has("--json"))
     std::printf(

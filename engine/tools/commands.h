@@ -37,6 +37,8 @@ std::shared_ptr<const Model> read_model(const Arguments& arguments);
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
                                              const Config& config,
                                              const FirstTier& first_tier = {});
+// Says on standard error which devices of several have failed since the last call.
+void say_problems(CompiledModel& compiled);
 
 // Runs the model on the device with every layer's value kept, and prints what each layer is off by
 // from the plain C++ version: on the values that the device gave it (own), and altogether. Then the

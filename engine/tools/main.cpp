@@ -15,7 +15,9 @@
 namespace clinfer {
 
 OptionSpec device_option() {
-  return {"--device", "D", "GPU (the default), GPU.N or CPU; see clinfer devices"};
+  return {"--device", "D",
+          "GPU (the default), GPU.N, CPU or CPU.N as clinfer devices lists them; MULTI:A,B, "
+          "AUTO:A,B or HETERO:A,B for several"};
 }
 
 OptionSpec reshape_option() {
@@ -67,7 +69,13 @@ std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>&
   auto compiled = CompiledModel::compile(model, config, {}, {}, first_tier);
   for (const std::string& warning : compiled->warnings())
     std::fprintf(stderr, "clinfer: %s\n", message_line(warning).c_str());
+  say_problems(*compiled);
   return compiled;
+}
+
+void say_problems(CompiledModel& compiled) {
+  for (const std::string& problem : compiled.take_problems())
+    std::fprintf(stderr, "clinfer: %s\n", message_line(problem).c_str());
 }
 
 namespace {

@@ -98,6 +98,7 @@ void run(const Arguments& arguments) {
   for (size_t i = 0; i < values.size(); ++i) request->set_input(i, values[i]);
   request->start();
   request->wait();
+  say_problems(*compiled);
 
   if (folder) make_folders(*folder);
   for (size_t i = 0; i < compiled->outputs().size(); ++i) {

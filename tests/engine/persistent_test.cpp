@@ -17,6 +17,7 @@ using test::infer;
 
 std::shared_ptr<CompiledModel> compile(Config::Persistent persistent, unsigned streams = 1) {
   Config config;
+  config.device = list_devices().devices.at(0).id;
   config.persistent = persistent;
   config.streams = streams;
   config.device_timeout = {};  // PoCL compiles the one large kernel when it is launched

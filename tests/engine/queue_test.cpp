@@ -46,6 +46,7 @@ TEST(Queue, HintsBecomePropertiesWhereTheDeviceHasThem) {
 
 TEST(Queue, AModelSaysWhichHintsAreInForceAndWorksSleeping) {
   Config config;
+  config.device = list_devices().devices.at(0).id;
   config.priority = QueueHint::high;
   config.throttle = QueueHint::low;
   const auto compiled = compile(config);
@@ -67,6 +68,7 @@ TEST(Queue, AModelSaysWhichHintsAreInForceAndWorksSleeping) {
 
 TEST(Queue, ExclusiveModelsShareOneAndTheOthersDoNot) {
   Config config;
+  config.device = list_devices().devices.at(0).id;
   config.exclusive = true;
   const auto first = compile(config);
   config.streams = 3;

@@ -29,6 +29,7 @@ class Tuned : public testing::Test {
   Config config(TuningMode mode) const {
     static const TemporaryFolder programs;  // built once for all cases
     Config config;
+    config.device = list_devices().devices.at(0).id;
     config.cache_dir = programs / "cache";
     config.tuning_mode = mode;
     config.tuning_file = mode == TuningMode::disabled ? "" : file_;

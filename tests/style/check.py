@@ -32,6 +32,8 @@ RULES = {
     "engine": ["kernels/", "tuning/", "engine/"],
     "engine/compile": ["kernels/", "engine/engine.h", "engine/graph/", "engine/passes/", "engine/plan/", "engine/ocl/",
                        "engine/host/", "engine/runtime/", "engine/measure/", "engine/compile/"],
+    "engine/devices": ["kernels/", "engine/engine.h", "engine/graph/", "engine/passes/", "engine/plan/", "engine/ocl/", "engine/runtime/",
+                       "engine/measure/", "engine/compile/", "engine/devices/"],
     "engine/graph": ["kernels/", "engine/graph/"],
     "engine/heads": PUBLIC + ["engine/heads/"],
     "engine/host": ["kernels/", "engine/engine.h", "engine/graph/", "engine/passes/", "engine/plan/", "engine/runtime/", "engine/host/"],

@@ -1,0 +1,43 @@
+// HETERO: which device computes which layer.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+namespace clinfer {
+
+// The device of each node that computes, as an index into a list of devices. Parameters, Constants
+// and Results have none.
+using Affinities = std::unordered_map<const Node*, size_t>;
+
+// Whether a device has kernels for a layer.
+using HasKernels = std::function<bool(const Node& node, size_t device)>;
+
+// Whether any layer names its device (kAffinity). Then all have to.
+bool states_affinities(const Graph& graph);
+
+// As the layers state. `full_name` turns a name in the file into one of `devices`. Throws
+// Error{bad_model} for a layer without a device, and for one whose device is not in the list.
+Affinities stated_affinities(const Graph& graph, const std::vector<std::string>& devices,
+                             const std::function<std::string(const std::string&)>& full_name);
+
+// Each layer on the first device that has kernels for it. A layer that none has kernels for, or that
+// the first one's host computes as fast as it could be handed over, stays with the layer before it,
+// and so do layers that only move data.
+Affinities automatic_affinities(const Graph& graph, size_t devices, const HasKernels& has_kernels);
+
+// Layers whose shapes depend on what an inference finds, and all after them: they have to stay
+// together, since what they hand on has no fixed size.
+std::unordered_set<const Node*> inseparable_layers(const Graph& graph);
+
+// Puts them on the device of the first one. Returns a warning where that overrules `affinities`, else
+// "".
+std::string put_together(const Graph& graph, const std::unordered_set<const Node*>& inseparable,
+                         Affinities& affinities, const std::vector<std::string>& devices);
+
+}  // namespace clinfer

@@ -1,0 +1,100 @@
+// CompiledModel::compile(): for one device, or for the devices of a list.
+#include <algorithm>
+
+#include "engine/compile/model_compiler.h"
+#include "engine/devices/compile_all.h"
+#include "engine/devices/device_choice.h"
+#include "engine/devices/hetero.h"
+#include "engine/devices/multi_model.h"
+#include "engine/measure/pipeline.h"
+#include "engine/ocl/device.h"
+
+namespace clinfer {
+
+namespace {
+
+using Kind = DeviceChoice::Kind;
+
+// Measuring takes a device for itself, and the file is written by one at a time.
+void refuse_tuning(const Config& config) {
+  const TuningMode mode = config.tuning_mode_in_force();
+  if (mode == TuningMode::create || mode == TuningMode::retune || mode == TuningMode::update)
+    throw Error(ErrorCode::bad_argument,
+                "device=" + config.device +
+                    ": a tuning file is written for one device at a time: tune each with device= "
+                    "its name; here use TUNING_USE_EXISTING (use-existing)");
+}
+
+bool was_cancelled(const CompiledFor& result) {
+  try {
+    if (result.error) std::rethrow_exception(result.error);
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::cancelled;
+  } catch (...) {
+    // It failed.
+  }
+  return false;
+}
+
+// All devices compute batches of the same size: the one that the first device's records name.
+void settle_batch(const Model& model, Config& config, const std::string& first_device) {
+  if (config.batch != kAutoBatch) return;
+  const auto measured = find_pipeline(model, config, ocl::select_device(first_device).info, 0);
+  config.batch = measured ? measured->batch : 0;
+}
+
+std::shared_ptr<CompiledModel> compile_list(const std::shared_ptr<const Model>& model,
+                                            Config config, DeviceChoice choice,
+                                            const Progress& progress, const FirstTier& first_tier) {
+  refuse_tuning(config);
+  settle_batch(*model, config, choice.devices[0]);
+  CompileAll all{model, {}, choice.kind == Kind::automatic, progress, first_tier};
+  for (const std::string& device : choice.devices) {
+    all.configs.push_back(config_for(config, device));
+    // One context is on the display; other devices read mapped frames.
+    if (choice.kind == Kind::multi || device != choice.devices[0])
+      all.configs.back().va_display = {};
+  }
+  std::vector<CompiledFor> results = all.run();
+  for (const CompiledFor& result : results)
+    if (!result.model && !was_cancelled(result))
+      choice.warnings.push_back(result.device + " is not used: " + message_of(result.error));
+  std::erase_if(results, [](const CompiledFor& result) { return !result.model; });
+  if (choice.kind == Kind::automatic || results.size() == 1) {
+    for (std::string& warning : choice.warnings) results[0].model->add_problem(std::move(warning));
+    return results[0].model;
+  }
+  std::vector<std::shared_ptr<CompiledModel>> models;
+  for (CompiledFor& result : results) models.push_back(std::move(result.model));
+  return std::make_shared<MultiModel>(model, config.device, std::move(models), config,
+                                      std::move(choice.warnings));
+}
+
+}  // namespace
+
+std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model,
+                                                      const Config& config,
+                                                      const Progress& progress,
+                                                      const TuningObserver& observer,
+                                                      const FirstTier& first_tier) try {
+  ocl::devices(config.cache_dir.value_or("").c_str());  // the first call says where drivers keep
+  DeviceChoice choice = choose_devices(config.device);
+  for (std::string& idle : idle_settings(config, choice.devices))
+    choice.warnings.push_back(std::move(idle));
+  if (choice.kind == Kind::hetero) {
+    Config settled = config;
+    refuse_tuning(settled);
+    settle_batch(*model, settled, choice.devices[0]);
+    return compile_hetero(model, settled, std::move(choice), progress, first_tier);
+  }
+  if (choice.kind != Kind::one)
+    return compile_list(model, config, std::move(choice), progress, first_tier);
+  auto compiled =
+      compile_for_device(model, config_for(config, config.device), progress, observer, first_tier);
+  for (std::string& warning : choice.warnings) compiled->add_problem(std::move(warning));
+  return compiled;
+} catch (const std::bad_alloc&) {
+  throw Error(ErrorCode::out_of_memory, "not enough memory to compile the model");
+}
+
+}  // namespace clinfer

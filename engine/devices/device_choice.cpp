@@ -1,0 +1,116 @@
+// Device lists as users write them.
+#include "engine/devices/device_choice.h"
+
+#include <algorithm>
+
+#include "engine/ocl/device.h"
+
+namespace clinfer {
+
+namespace {
+
+struct KindName {
+  const char* name;
+  DeviceChoice::Kind kind;
+};
+constexpr KindName kKinds[] = {{"MULTI", DeviceChoice::Kind::multi},
+                               {"AUTO", DeviceChoice::Kind::automatic},
+                               {"HETERO", DeviceChoice::Kind::hetero}};
+
+std::vector<std::string> split_list(const std::string& text, const std::string& list) {
+  std::vector<std::string> names;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    std::string name = list.substr(at, end - at);
+    name.erase(0, std::min(name.find_first_not_of(' '), name.size()));
+    name.erase(name.find_last_not_of(' ') + 1);
+    if (name.empty())
+      throw Error(ErrorCode::bad_argument, "device=" + text + ": a device is missing; write " +
+                                               text.substr(0, text.find(':')) +
+                                               ":GPU.0,GPU.1 by the names that "
+                                               "`clinfer devices` lists");
+    names.push_back(std::move(name));
+    at = end + 1;
+  }
+  return names;
+}
+
+// AUTO without a list: the first GPU, and the first CPU device until it is ready.
+std::vector<std::string> best_devices() {
+  std::vector<std::string> names;
+  for (const bool cpu : {false, true})
+    for (const ocl::Device& device : ocl::devices().usable)
+      if (device.info.is_cpu == cpu) {
+        names.push_back(device.info.id);
+        break;
+      }
+  if (names.empty()) names.push_back("GPU");  // is refused with what was looked at
+  return names;
+}
+
+// The full name of what a setting is for; devices that there are not keep theirs.
+std::string full_name(const std::string& name) {
+  return name == "GPU" || name == "CPU" ? name + ".0" : name;
+}
+
+}  // namespace
+
+DeviceChoice choose_devices(const std::string& text) {
+  DeviceChoice choice;
+  const std::string head = text.substr(0, text.find(':'));
+  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                 [&](const KindName& known) { return head == known.name; });
+  if (kind == std::end(kKinds)) {
+    if (text.find_first_of(":,") != std::string::npos)
+      throw Error(ErrorCode::bad_argument,
+                  "device=" + text +
+                      ": several devices are written MULTI:A,B, AUTO:A,B or "
+                      "HETERO:A,B");
+    choice.devices = {text};
+    return choice;
+  }
+  choice.kind = kind->kind;
+  std::vector<std::string> names;
+  if (text.size() > head.size())
+    names = split_list(text, text.substr(head.size() + 1));
+  else if (choice.kind == DeviceChoice::Kind::automatic)
+    names = best_devices();
+  else
+    throw Error(ErrorCode::bad_argument,
+                "device=" + text + ": name the devices, as in " + text + ":GPU,CPU");
+  for (const std::string& name : names) {
+    const ocl::Device& device = ocl::select_device(name);
+    if (std::string note = ocl::note_of_stand_in(name, device.info); !note.empty())
+      choice.warnings.push_back(std::move(note));
+    if (std::find(choice.devices.begin(), choice.devices.end(), device.info.id) ==
+        choice.devices.end())
+      choice.devices.push_back(device.info.id);
+    else
+      choice.warnings.push_back("device=" + text + ": " + name + " is " + device.info.id +
+                                ", which is in the list already");
+  }
+  return choice;
+}
+
+Config config_for(const Config& config, const std::string& device) {
+  Config one = config;
+  one.device = device;
+  one.device_settings.clear();
+  for (const Config::DeviceSetting& setting : config.device_settings)
+    if (full_name(setting.device) == full_name(device)) one.set(setting.key, setting.value);
+  return one;
+}
+
+std::vector<std::string> idle_settings(const Config& config,
+                                       const std::vector<std::string>& devices) {
+  std::vector<std::string> warnings;
+  for (const Config::DeviceSetting& setting : config.device_settings)
+    if (std::none_of(devices.begin(), devices.end(), [&](const std::string& device) {
+          return full_name(device) == full_name(setting.device);
+        }))
+      warnings.push_back(setting.device + "." + setting.key + " has no effect: device=" +
+                         config.device + " does not use " + setting.device);
+  return warnings;
+}
+
+}  // namespace clinfer

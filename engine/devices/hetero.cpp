@@ -1,0 +1,162 @@
+// From a graph to its parts, compiled.
+#include "engine/devices/hetero.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <set>
+
+#include "engine/compile/first_tier.h"
+#include "engine/compile/model_compiler.h"
+#include "engine/devices/hetero_drawing.h"
+#include "engine/devices/hetero_model.h"
+#include "engine/graph/insertion.h"
+#include "engine/ocl/choose.h"
+#include "engine/passes/passes.h"
+#include "engine/plan/plan.h"
+#include "engine/runtime/model.h"
+#include "kernels/base/files.h"
+#include "kernels/base/threads.h"
+
+namespace clinfer {
+
+namespace {
+
+// The layer alone, fed by Parameters: what it becomes on a device shows whether that has kernels.
+std::unique_ptr<Graph> alone(const Node& node) {
+  auto graph = std::make_unique<Graph>();
+  Insertion insertion(*graph, nullptr, node.name);
+  std::vector<Edge> inputs;
+  for (const Edge& input : node.inputs) {
+    const NodeOutput& value = input.node->outputs[static_cast<size_t>(input.port)];
+    const Tensor* constant = constant_value(input);
+    inputs.push_back(constant ? insertion.constant(*constant)
+                              : insertion.parameter(value.type, value.shape));
+  }
+  Node* const twin = insertion.copy(node);
+  twin->inputs = std::move(inputs);
+  for (size_t port = 0; port < twin->outputs.size(); ++port)
+    insertion.result({twin, static_cast<int>(port)});
+  return graph;
+}
+
+bool device_has_kernels(const Node& node, const PassContext& context) {
+  try {
+    auto graph = alone(node);
+    run_passes(*graph, context);
+    const Plan plan = make_plan(std::move(graph), context.traits);
+    return std::none_of(plan.steps.begin(), plan.steps.end(),
+                        [](const Step& step) { return step.on_host; });
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::unsupported) return false;
+    throw;
+  }
+}
+
+PassContext context_for(const Config& config, const Graph& graph, const ocl::ChosenDevice& device) {
+  const bool half = half_activations(config, graph, device.traits.fp16 && device.info.fp16);
+  PassContext context{device.traits, half ? ElementType::f16 : ElementType::f32};
+  context.unroll_loops = config.unroll_loops;
+  context.integers = config.quantized_in_integers;
+  return context;
+}
+
+Affinities find_affinities(const Graph& graph, const std::vector<PassContext>& contexts,
+                           const DeviceChoice& choice, const Progress& progress) {
+  if (states_affinities(graph))
+    return stated_affinities(graph, choice.devices, ocl::full_device_name);
+  size_t asked = 0;
+  return automatic_affinities(graph, choice.devices.size(), [&](const Node& node, size_t device) {
+    if (progress && ++asked % 16 == 0 &&
+        !progress("asking devices for kernels", asked, graph.nodes().size()))
+      throw Error(ErrorCode::cancelled, "compiling was cancelled");
+    return device_has_kernels(node, contexts[device]);
+  });
+}
+
+// Models of the parts, several at a time.
+std::vector<std::shared_ptr<CompiledModel>> compile_parts(const Model& model, const Config& config,
+                                                          const std::vector<std::string>& devices,
+                                                          Partition& partition,
+                                                          const Progress& progress) {
+  std::vector<std::shared_ptr<CompiledModel>> compiled(partition.parts.size());
+  std::set<size_t> with_outputs;
+  for (const Partition::Output& output : partition.outputs) with_outputs.insert(output.part);
+  std::mutex mutex;
+  const Progress one_at_a_time = [&](const std::string& what, size_t done, size_t of) {
+    const std::lock_guard lock(mutex);
+    return !progress || progress(what, done, of);
+  };
+  parallel_for(compiled.size(), static_cast<unsigned>(devices.size()), [&](size_t p) {
+    Subgraph& part = partition.parts[p];
+    Config mine = config_for(config, devices[part.device]);
+    mine.batch = 0;  // the graph has it
+    mine.partial_batches = false;
+    mine.va_display = {};
+    // Tensors from part to part stay as they are stored.
+    if (!with_outputs.contains(p)) mine.half_outputs = true;
+    compiled[p] = compile_model(std::make_shared<ReadModel>(model, std::move(part.graph)), mine,
+                                one_at_a_time);
+  });
+  return compiled;
+}
+
+void draw(const Graph& graph, const Config& config, const std::vector<std::string>& devices,
+          const Affinities* affinities, const Partition& partition) {
+  if (!config.hetero_dump_graph_dot) return;
+  std::string name = printable(graph.name);
+  std::replace(name.begin(), name.end(), '/', '_');
+  std::string folder;
+  if (!config.graph_dumps_dir.empty()) {
+    make_folders(config.graph_dumps_dir);
+    folder = config.graph_dumps_dir + "/";
+  }
+  const auto write = [&](const std::string& what, const std::string& dot) {
+    write_named_file(folder + "hetero_" + what + "_" + name + ".dot",
+                     std::array{std::string_view(dot)});
+  };
+  if (affinities != nullptr) write("affinity", draw_affinities(graph, *affinities, devices));
+  write("subgraphs", draw_parts(graph, partition, devices));
+}
+
+}  // namespace
+
+std::shared_ptr<CompiledModel> compile_hetero(const std::shared_ptr<const Model>& model,
+                                              const Config& config, DeviceChoice choice,
+                                              const Progress& progress,
+                                              const FirstTier& first_tier) {
+  if (config.nv12_two_inputs)
+    throw Error(ErrorCode::bad_argument,
+                "device=" + config.device +
+                    ": GPU_NV12_TWO_INPUTS is for one device; frames of NV12 need no such inputs");
+  const auto whole = model->graph().clone();
+  if (config.batch) set_batch(*whole, config.batch);
+  std::vector<PassContext> contexts;
+  for (const std::string& device : choice.devices)
+    contexts.push_back(context_for(config_for(config, device), *whole, ocl::choose_device(device)));
+  const std::vector<Port> inputs = input_ports(*whole), outputs = output_ports(*whole);
+  run_passes(*whole, contexts[0], "fold_constants");
+  const bool stated = states_affinities(*whole);
+  Affinities affinities = find_affinities(*whole, contexts, choice, progress);
+  const auto inseparable = inseparable_layers(*whole);
+  if (std::string moved = put_together(*whole, inseparable, affinities, choice.devices);
+      !moved.empty())
+    choice.warnings.push_back(std::move(moved));
+  Partition partition = split(*whole, affinities, inseparable);
+  draw(*whole, config, choice.devices, stated ? nullptr : &affinities, partition);
+  if (partition.parts.size() == 1) {
+    auto compiled =
+        compile_for_device(model, config_for(config, choice.devices[partition.parts[0].device]),
+                           progress, {}, first_tier);
+    for (std::string& warning : choice.warnings) compiled->add_problem(std::move(warning));
+    return compiled;
+  }
+  FirstTierMaker maker(model, config, first_tier);
+  maker.begin();
+  auto parts = compile_parts(*model, config, choice.devices, partition, progress);
+  maker.stop();
+  return std::make_shared<HeteroModel>(model, config.device, std::move(parts), std::move(partition),
+                                       inputs, outputs, config, std::move(choice.warnings));
+}
+
+}  // namespace clinfer

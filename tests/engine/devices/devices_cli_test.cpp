@@ -1,0 +1,101 @@
+// Lists of devices as a user of the program meets them. CLINFER_PROGRAM names it.
+#include <sys/wait.h>
+
+#include <cstdlib>
+
+#include "engine/tools/npy.h"
+#include "tests/engine/devices/two_devices.h"
+#include "tests/says.h"
+
+namespace clinfer {
+namespace {
+
+using test::says;
+
+class DevicesCli : public test::TwoDevices {
+ protected:
+  void SetUp() override {
+    if (!std::getenv("CLINFER_PROGRAM")) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+    TwoDevices::SetUp();
+    write_npy(folder_ / "in.npy", picture(3));
+  }
+
+  struct Outcome {
+    int status = -1;
+    std::string out, err;
+  };
+  Outcome run(const std::string& arguments, const std::string& environment = "") const {
+    const std::string line = environment + " " + std::getenv("CLINFER_PROGRAM") + " " + arguments +
+                             " >" + (folder_ / "out") + " 2>" + (folder_ / "err") + " </dev/null";
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder_ / "out"),
+            read_file(folder_ / "err")};
+  }
+  Outcome infer_on(const std::string& device, const std::string& more = "") const {
+    return run("run " + test::ball_model() + " --input 0=" + (folder_ / "in.npy") +
+               " --output-dir " + (folder_ / "out.d") + " --device " + device + " " + more);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(DevicesCli, NamesEachDevice) {
+  const Outcome text = run("devices");
+  EXPECT_TRUE(says(text.out, "CPU.0  basic"));
+  EXPECT_TRUE(says(text.out, "CPU.1  pthread"));
+  EXPECT_TRUE(says(run("devices --json").out, "\"id\":\"CPU.1\""));
+}
+
+TEST_F(DevicesCli, EachListGivesTheSame) {
+  for (const char* device :
+       {"CPU.1", "MULTI:CPU.0,CPU.1", "AUTO:CPU.1,CPU.0", "AUTO", "HETERO:CPU.0,CPU.1"}) {
+    const Outcome outcome = infer_on(device);
+    EXPECT_EQ(outcome.status, 0) << device << ": " << outcome.err;
+    EXPECT_EQ(outcome.err, "") << device;
+    EXPECT_EQ(read_npy(folder_ / "out.d/0.npy").to_floats(), wanted(3)) << device;
+  }
+}
+
+TEST_F(DevicesCli, WithoutAGpuACpuTakesItsPlaceWithOneWarning) {
+  if (!list_devices().devices[0].is_cpu) GTEST_SKIP() << "there is a GPU";
+  for (const char* device : {"GPU", "GPU.0", "MULTI:GPU,CPU.1", "AUTO:GPU,CPU.1"}) {
+    const Outcome outcome = infer_on(device);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_TRUE(says(outcome.err, "there is no GPU: CPU.0, basic"));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
+  const Outcome none = infer_on("GPU.1");
+  EXPECT_NE(none.status, 0);
+  EXPECT_TRUE(says(none.err, "no OpenCL device \"GPU.1\": found CPU.0 = basic"));
+  EXPECT_TRUE(says(none.err, "; CPU.1 = pthread"));
+}
+
+TEST_F(DevicesCli, BenchCountsTheInferencesOfEachDevice) {
+  const Outcome outcome = run("bench " + test::ball_model() +
+                              " --device MULTI:CPU.0,CPU.1 --seconds 0.5 --frames 320x240:NV12 "
+                              "--config CPU.1.THROUGHPUT_STREAMS=2 --json");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(says(outcome.out, "3 streams, 6 requests"));
+  EXPECT_TRUE(says(outcome.out, "CPU.0 (basic"));
+  EXPECT_TRUE(says(outcome.out, "CPU.1 (pthread"));
+}
+
+TEST_F(DevicesCli, ALostDeviceIsOneLineAndTheOthersGoOn) {
+  const Outcome outcome =
+      run("bench " + test::ball_model() + " --device MULTI:CPU.0,CPU.1 --seconds 2",
+          "CLINFER_LOSE_DEVICE=pthread CLINFER_LOSE_AFTER=60");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(says(outcome.err, "CPU.1 (pthread"));
+  EXPECT_TRUE(says(outcome.err, "is not used any more, the other devices go on"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+}
+
+TEST_F(DevicesCli, OneDeviceIsNeededForTuning) {
+  const Outcome outcome = run("tune " + test::ball_model() + " --tuning-file " +
+                              (folder_ / "t.json") + " --device MULTI:CPU.0,CPU.1");
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_TRUE(says(outcome.err, "one device is needed here, not several"));
+}
+
+}  // namespace
+}  // namespace clinfer

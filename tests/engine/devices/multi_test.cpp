@@ -1,0 +1,307 @@
+// MULTI and AUTO: inferences on two devices, on those that work, and on whichever is ready first.
+#include <algorithm>
+#include <thread>
+
+#include "engine/devices/multi_model.h"
+#include "kernels/base/no_answer.h"
+#include "tests/engine/devices/two_devices.h"
+#include "tests/says.h"
+
+namespace clinfer {
+namespace {
+
+using test::infer;
+using test::says;
+
+class Multi : public test::TwoDevices {};
+
+TEST_F(Multi, EachRequestHasItsDeviceAndAllGiveTheSame) {
+  const auto compiled = compile("MULTI:CPU.0,CPU.1");
+  EXPECT_EQ(compiled->streams(), 2u);
+  EXPECT_EQ(compiled->optimal_requests(), 4u);
+  EXPECT_EQ(compiled->device().id, "MULTI:CPU.0,CPU.1");
+  EXPECT_TRUE(compiled->warnings().empty());
+  std::vector<std::unique_ptr<InferRequest>> requests;
+  for (unsigned i = 0; i < 4; ++i) requests.push_back(compiled->create_request());
+  for (unsigned i = 0; i < 12; ++i) EXPECT_EQ(infer(*requests[i % 4], picture(i)), wanted(i)) << i;
+  EXPECT_EQ(inferences(*compiled, "CPU.0"), 6u);
+  EXPECT_EQ(inferences(*compiled, "CPU.1"), 6u);
+  EXPECT_TRUE(compiled->take_problems().empty());
+}
+
+TEST_F(Multi, RequestsOfSeveralThreadsAtATime) {
+  const auto compiled = compile("MULTI:CPU.0,CPU.1");
+  std::vector<std::vector<float>> want;
+  for (unsigned i = 0; i < 4; ++i) want.push_back(wanted(i));
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < 4; ++i)
+    threads.emplace_back([&, i, request = std::shared_ptr(compiled->create_request())] {
+      for (int k = 0; k < 10; ++k) EXPECT_EQ(infer(*request, picture(i)), want[i]);
+    });
+}
+
+TEST_F(Multi, DevicesHaveTheirOwnSettings) {
+  Config config = on("MULTI:CPU.0,CPU.1");
+  config.set("CPU.1.THROUGHPUT_STREAMS", "2");
+  const auto compiled = CompiledModel::compile(ball(), config);
+  EXPECT_EQ(compiled->streams(), 3u);
+  EXPECT_EQ(compiled->optimal_requests(), 6u);
+  config.set("CPU.1.NV12_TWO_INPUTS", "YES");
+  EXPECT_THROW(CompiledModel::compile(ball(), config), Error);
+}
+
+TEST_F(Multi, FramesAndBatches) {
+  std::vector<uint8_t> pixels(3 * 64 * 48);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 7);
+  Frame frame;
+  frame.format = PixelFormat::bgr;
+  frame.width = 64;
+  frame.height = 48;
+  frame.planes[0] = pixels.data();
+  frame.strides[0] = 3 * 64;
+  std::vector<std::vector<float>> results;
+  for (const char* device : {"CPU.0", "MULTI:CPU.0,CPU.1"}) {
+    Config config = on(device);
+    config.batch = 2;
+    const auto compiled = CompiledModel::compile(ball(), config);
+    for (int i = 0; i < 2; ++i) {
+      const auto request = compiled->create_request();
+      request->set_frame(0, frame, {}, 0);
+      request->set_frame(0, frame, {}, 1);
+      request->start();
+      request->wait();
+      results.push_back(request->output(0).to_floats());
+    }
+  }
+  for (const auto& result : results) EXPECT_EQ(result, results[0]);
+}
+
+TEST_F(Multi, WhatALostDeviceHadIsDoneByTheOther) {
+  const auto compiled = compile("MULTI:CPU.0,CPU.1");
+  std::vector<std::unique_ptr<InferRequest>> requests;
+  for (unsigned i = 0; i < 4; ++i) requests.push_back(compiled->create_request());
+  for (unsigned i = 0; i < 4; ++i) requests[i]->set_input(0, picture(i));
+  test::infer(*requests[1], picture(1));
+  lose_device("pthread", 5);
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 5; ++k) {
+        requests[i]->start();
+        requests[i]->wait();
+      }
+    });
+  threads.clear();
+  for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(requests[i]->output(0).to_floats(), wanted(i)) << i;
+  EXPECT_EQ(inferences(*compiled, "CPU.0") + inferences(*compiled, "CPU.1"), 21u);
+  const auto problems = compiled->take_problems();
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_TRUE(says(problems[0], "CPU.1 (pthread"));
+  EXPECT_TRUE(says(problems[0], "is not used any more, the other devices go on"));
+  EXPECT_TRUE(compiled->take_problems().empty());
+  // Later requests have the device that is left.
+  const auto later = compiled->create_request();
+  EXPECT_EQ(infer(*later, picture(9)), wanted(9));
+}
+
+TEST_F(Multi, WithoutAnyDeviceInferencesFail) {
+  const auto compiled = compile("MULTI:CPU.0,CPU.1");
+  const auto request = compiled->create_request();
+  lose_device("p", 0);
+  EXPECT_EQ(infer(*request, picture(2)), wanted(2));  // "basic" is left
+  const auto other = compiled->create_request();
+  EXPECT_EQ(infer(*other, picture(3)), wanted(3));
+  EXPECT_EQ(compiled->take_problems().size(), 1u);
+  lose_device("b", 0);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      infer(*request, picture(2));
+      FAIL() << "no device is left";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::device_failed) << error.what();
+    }
+  }
+}
+
+TEST_F(Multi, ADeviceThatCannotCompileIsLeftOut) {
+  lose_device("basic", 0);  // fails in the first inference, which compiling includes
+  const auto compiled = compile("MULTI:CPU.0,CPU.1");
+  EXPECT_EQ(compiled->device().id, "CPU.1");
+  const auto problems = compiled->take_problems();
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_TRUE(says(problems[0], "CPU.0 is not used: "));
+  lose_device("basic", 0);
+  EXPECT_THROW(compile("MULTI:CPU.0"), Error);
+}
+
+TEST_F(Multi, ATuningFileIsWrittenForOneDevice) {
+  for (const std::string kind : {"MULTI", "AUTO", "HETERO"}) {
+    Config config = on(kind + ":CPU.0,CPU.1");
+    config.tuning_mode = TuningMode::create;
+    config.tuning_file = "/nonexistent/file.json";
+    try {
+      CompiledModel::compile(ball(), config);
+      FAIL() << kind;
+    } catch (const Error& error) {
+      EXPECT_TRUE(says(error.what(), "tune each with device="));
+    }
+  }
+}
+
+TEST_F(Multi, SurfacesAreNotImported) {
+  const auto compiled = compile("MULTI:CPU.0,CPU.1");
+  EXPECT_TRUE(says(compiled->dmabuf_problem(), "several devices read frames from system memory"));
+  EXPECT_THROW(compiled->import_surface(1), Error);
+  EXPECT_THROW(compiled->import_dmabuf(1, 1), Error);
+}
+
+// A device whose inferences end as the test says.
+struct Script {
+  std::atomic<int> started{0}, cancelled{0};
+  std::atomic<bool> answers{true};
+};
+
+class Scripted final : public InferRequest {
+ public:
+  Scripted(std::shared_ptr<Script> script, float value) : script_(std::move(script)), out_(value) {}
+  void set_input(size_t, const Tensor&) override {}
+  void cancel() override { ++script_->cancelled; }
+  Placement set_frame(size_t, const Frame&, const FrameTransform&, size_t,
+                      const FrameMemory*) override {
+    return {};
+  }
+  Placement set_surface(size_t, const std::shared_ptr<ImportedSurface>&, const Frame&,
+                        const FrameTransform&, size_t) override {
+    return {};
+  }
+  Placement set_memory(size_t, const ImportedPlanes&, const Frame&, const FrameTransform&,
+                       size_t) override {
+    return {};
+  }
+  void start(size_t) override { ++script_->started; }
+  bool wait(std::optional<std::chrono::milliseconds>) override {
+    if (!script_->answers) throw NoAnswer("the device does not answer");
+    return true;
+  }
+  const Tensor& output(size_t) const override { return tensor_; }
+
+ private:
+  const std::shared_ptr<Script> script_;
+  const float out_;
+  const Tensor tensor_ = Tensor::of(ElementType::f32, {1}, std::vector<float>{out_});
+};
+
+class ScriptedModel final : public JoinedModel {
+ public:
+  ScriptedModel(std::shared_ptr<CompiledModel> real, std::shared_ptr<Script> script, float value)
+      : JoinedModel(nullptr, real->device().id, {real}, Config(), {}),
+        script_(std::move(script)),
+        value_(value) {}
+  const std::vector<Port>& inputs() const override { return parts()[0]->inputs(); }
+  const std::vector<Port>& outputs() const override { return parts()[0]->outputs(); }
+  unsigned streams() const override { return 1; }
+  unsigned optimal_requests() const override { return 2; }
+  size_t kernel_count() const override { return 1; }
+  std::unique_ptr<InferRequest> create_request() override {
+    return std::make_unique<Scripted>(script_, value_);
+  }
+  bool wants_frame_memory() const override { return false; }
+  std::shared_ptr<FrameMemory> allocate_frame_memory(size_t) override { return nullptr; }
+  bool fetches_from(const FrameMemory&) const override { return false; }
+  std::vector<StepProfile> profile() const override { return {}; }
+
+ private:
+  const std::shared_ptr<Script> script_;
+  const float value_;
+};
+
+TEST_F(Multi, ADeviceThatDoesNotAnswerIsLeftAndKeepsItsFrames) {
+  const auto slow = std::make_shared<Script>(), good = std::make_shared<Script>();
+  slow->answers = false;
+  std::vector<std::shared_ptr<CompiledModel>> parts{
+      std::make_shared<ScriptedModel>(compile("CPU.0"), slow, 1.f),
+      std::make_shared<ScriptedModel>(compile("CPU.1"), good, 2.f)};
+  const auto multi = std::make_shared<MultiModel>(ball(), "MULTI:CPU.0,CPU.1", parts, Config(),
+                                                  std::vector<std::string>{});
+  const auto request = multi->create_request();
+  request->set_frame(0, Frame(), {}, 0);
+  request->start();
+  EXPECT_TRUE(request->wait());
+  EXPECT_EQ(request->output(0).to_floats(), std::vector<float>{2});
+  EXPECT_TRUE(request->keeps_frames());
+  EXPECT_EQ(multi->take_problems().size(), 1u);
+  request->start();
+  EXPECT_TRUE(request->wait());
+  EXPECT_FALSE(request->keeps_frames());  // it began on the other device
+  EXPECT_EQ(slow->started, 1);
+  EXPECT_EQ(good->started, 2);
+  // The last device's failure is the request's own; it stays in flight.
+  good->answers = false;
+  request->start();
+  EXPECT_THROW(request->wait(), NoAnswer);
+  good->answers = true;
+  EXPECT_TRUE(request->wait());
+  request->cancel();
+  EXPECT_EQ(good->cancelled, 1);
+}
+
+class Auto : public test::TwoDevices {};
+
+TEST_F(Auto, GivesTheFirstDeviceAndWhicheverIsReadyUntilThen) {
+  Config config = on("AUTO:CPU.1,CPU.0");
+  config.first_tier = false;
+  std::vector<std::string> offered;
+  hold_device("pthread");  // CPU.1 is not ready before CPU.0 has inferred
+  const auto compiled = CompiledModel::compile(
+      ball(), config, {}, {}, [&](const std::shared_ptr<CompiledModel>& model, const std::string&) {
+        if (model == nullptr) return;
+        offered.push_back(model->device().id);
+        const auto request = model->create_request();
+        EXPECT_EQ(infer(*request, picture(4)), wanted(4)) << offered.back();
+        hold_device(nullptr);
+      });
+  EXPECT_EQ(compiled->device().id, "CPU.1");
+  EXPECT_EQ(offered, std::vector<std::string>{"CPU.0"});
+  EXPECT_EQ(infer(*compiled->create_request(), picture(4)), wanted(4));
+  EXPECT_TRUE(compiled->take_problems().empty());
+}
+
+TEST_F(Auto, WithoutACallbackTheFirstThatIsReadyIsGiven) {
+  const auto compiled = compile("AUTO:CPU.1,CPU.0");
+  EXPECT_TRUE(compiled->device().id == "CPU.0" || compiled->device().id == "CPU.1");
+  EXPECT_EQ(infer(*compiled->create_request(), picture(6)), wanted(6));
+}
+
+TEST_F(Auto, WithoutTheFirstDeviceTheNextOneStays) {
+  lose_device("pthread", 0);
+  const auto compiled = compile("AUTO:CPU.1,CPU.0");
+  EXPECT_EQ(compiled->device().id, "CPU.0");
+  lose_device("pthread", 0);
+  bool offered = false;
+  const auto again = CompiledModel::compile(
+      ball(), on("AUTO:CPU.1,CPU.0"), {}, {},
+      [&](const std::shared_ptr<CompiledModel>&, const std::string&) { offered = true; });
+  EXPECT_EQ(again->device().id, "CPU.0");
+  const auto problems = again->take_problems();
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_TRUE(says(problems[0], "CPU.1 is not used: "));
+  (void)offered;  // whether CPU.0 was ready before CPU.1 failed is chance
+}
+
+TEST_F(Auto, IsCancelledAsAWhole) {
+  TemporaryFolder cache;
+  for (const char* device : {"AUTO:CPU.1,CPU.0", "MULTI:CPU.0,CPU.1", "HETERO:CPU.0,CPU.1"}) {
+    Config config = on(device);
+    config.cache_dir = cache / "programs";
+    try {
+      CompiledModel::compile(ball(), config,
+                             [](const std::string&, size_t, size_t) { return false; });
+      FAIL() << device;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::cancelled) << device << ": " << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -40,6 +40,7 @@ namespace clinfer {
 //
 // Request: start(images) runs the first `images` of them; wait(milliseconds) is false where it was
 // not over by then. Used by one thread at a time, but for cancel(): results are not wanted any more.
+// keeps_frames(), where it has that: a device may still read frames although the results are there.
 template <typename Request, typename Result>
 class Batcher {
   struct Batch;
@@ -418,7 +419,7 @@ class Batcher {
   template <typename GivesUp>
   bool take_results(std::unique_lock<std::mutex>& lock, Batch& batch, const GivesUp& gives_up) {
     lock.unlock();
-    bool lost = false;
+    bool lost = false, keeps_frames = false;
     std::exception_ptr failure;
     std::vector<Result> results;
     try {
@@ -430,6 +431,7 @@ class Batcher {
       }
       for (size_t image = 0; image < batch.entries.size(); ++image)
         results.push_back(batch.entries[image]->error ? Result() : read_(request, image));
+      if constexpr (requires { request.keeps_frames(); }) keeps_frames = request.keeps_frames();
     } catch (const NoAnswer&) {
       failure = std::current_exception();
       lost = true;
@@ -443,7 +445,7 @@ class Batcher {
     if (lost) lose(batch, failure);
     for (size_t image = 0; image < results.size(); ++image)
       batch.entries[image]->result = std::move(results[image]);
-    finish(lock, batch, failure);
+    finish(lock, batch, failure, keeps_frames);
     return true;
   }
 
@@ -499,7 +501,9 @@ class Batcher {
     } catch (const std::exception&) {
       // It failed: over, too.
     }
-    if (over) return;
+    if (!over) keep_for_ever(std::move(entries));
+  }
+  static void keep_for_ever(std::vector<std::shared_ptr<Entry>> entries) noexcept {
     Entry& first = *entries.front();
     first.kept = std::move(entries);
   }
@@ -516,8 +520,12 @@ class Batcher {
   }
 
   // The caller launches the next batches that are due, which makes room for submitters.
-  void finish(std::unique_lock<std::mutex>& lock, Batch& batch, const std::exception_ptr& failure) {
-    end(batch, failure);
+  void finish(std::unique_lock<std::mutex>& lock, Batch& batch, const std::exception_ptr& failure,
+              bool keeps_frames = false) {
+    if (keeps_frames)
+      keep_for_ever(end(batch, failure));
+    else
+      end(batch, failure);
     const bool lost = !lost_[batch.request].empty();
     if (!lost) {
       idle_[batch.request] = true;

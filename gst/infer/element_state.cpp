@@ -18,6 +18,22 @@ namespace {
 // order, until the inferred frame before them is done. Per inferred frame.
 constexpr unsigned kMostPassing = 8;
 
+// The field "devices": which device had how many inferences.
+void add_devices(GstStructure* stats, const std::vector<Statistics::Device>& devices) {
+  GValue list = G_VALUE_INIT;
+  g_value_init(&list, GST_TYPE_LIST);
+  for (const Statistics::Device& device : devices) {
+    GValue value = G_VALUE_INIT;
+    g_value_init(&value, GST_TYPE_STRUCTURE);
+    g_value_take_boxed(
+        &value, gst_structure_new("device", "id", G_TYPE_STRING, device.id.c_str(), "name",
+                                  G_TYPE_STRING, device.name.c_str(), "inferences", G_TYPE_UINT64,
+                                  device.inferences, nullptr));
+    gst_value_list_append_and_take_value(&list, &value);
+  }
+  gst_structure_take_value(stats, "devices", &list);
+}
+
 bool may_come_as_surfaces(GstPad* sink) {
   if constexpr (kHaveSurfaces) return may_send_surfaces(sink);
   return false;
@@ -45,6 +61,7 @@ Element::Element(GstElement* self, GstPad* sink, GstPad* src)
                 if (!session.shared->surface_problem.empty())
                   warn_of_copies(session.shared->surface_problem);
                 queue_.set_capacity(frames_in_flight_for(session.settings, &session));
+                statistics_.watch(session.shared->compiled->devices());
                 if (previous == nullptr) return;
                 previous->shared->batcher->flush_partial_batch(stream_);
                 const ObjectLock lock(self_);
@@ -207,15 +224,16 @@ void Element::prepare() {
   }
 
   std::shared_ptr<const Session> session = loader_.session();
-  if (session != nullptr && (session->network.model != model_ || session->shared->failed ||
-                             session->shared->compiled->tier() == Tier::first ||
-                             !engine_difference(session->shared->compiled_for, current).empty()))
+  if (session != nullptr &&
+      (session->network.model != model_ || session->shared->failed || session->shared->is_interim ||
+       !engine_difference(session->shared->compiled_for, current).empty()))
     session.reset();
   if (session != nullptr) {
     // The compiled model still serves; properties of its inputs and outputs may have changed.
     session =
         std::make_shared<const Session>(Session{std::move(network), session->shared, current});
     queue_.set_capacity(frames_in_flight_for(current, session.get()));
+    statistics_.watch(session->shared->compiled->devices());
     return loader_.use(std::move(session));
   }
   loader_.reset();
@@ -334,6 +352,7 @@ GstStructure* Element::stats() const {
   gst_structure_set(stats, "priority", G_TYPE_STRING,
                     kHintNames[static_cast<size_t>(compiled.priority())], "throttle", G_TYPE_STRING,
                     kHintNames[static_cast<size_t>(compiled.throttle())], nullptr);
+  add_devices(stats, snapshot.devices);
   add_tuning(stats, compiled.tuning());
   if (session->shared->compiled_for.perf_count && compiled.tier() == Tier::full) {
     GValue list = G_VALUE_INIT;

@@ -241,8 +241,8 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   job->session = settled ? loader_.wait() : nullptr;
   const bool is_ready = job->session != nullptr;
   if (settled && !is_ready) return failed_flow();
-  const bool is_full = is_ready && job->session->shared->compiled->tier() == Tier::full;
-  if (is_full && asked_early_.exchange(false) &&
+  const bool is_final = is_ready && !job->session->shared->is_interim;
+  if (is_final && asked_early_.exchange(false) &&
       job->session->shared->compiled->wants_frame_memory())
     gst_pad_push_event(sink_, gst_event_new_reconfigure());
   if (is_ready) job->decode = decode_settings(job->session->network, settings);
@@ -532,10 +532,11 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
       return;  // frames that fail together give one error
     }
   }
+  const std::shared_ptr<const Session> session = job->session;  // null: not ready
+  if (session != nullptr) say_problems(self_, *session->shared->compiled);
   if (!queue_.is_current(generation)) return;
   if (flow_.load() != GST_FLOW_OK || dropping_) return;
 
-  const std::shared_ptr<const Session> session = job->session;  // null: not ready
   const Network& network = session != nullptr ? session->network : network_;
   const Outcome outcome = result.outcome = job->outcome;
   result.model = network.name;
@@ -738,7 +739,7 @@ void Element::propose_memory(GstQuery* query, const GstCaps& caps) {
       !takes_any_memory(query))
     return;
   const std::shared_ptr<const Session> session = loader_.session();
-  asked_early_ = session == nullptr || session->shared->compiled->tier() == Tier::first;
+  asked_early_ = session == nullptr || session->shared->is_interim;
   if (asked_early_ || !session->shared->compiled->wants_frame_memory()) return;
   const Handle<GstAllocator> allocator(new_frame_allocator(session->shared->compiled));
   propose_allocator(query, allocator.get());

@@ -229,9 +229,13 @@ void ModelLoader::compile(const Task& task) {
     if (shared == nullptr || cancel_.load()) return;
     // gst-launch and others stay PAUSED for as long as something is under way.
     has_first = true;
+    const CompiledModel& interim = *shared->compiled;
+    const std::string who = interim.tier() == Tier::first
+                                ? "The host"
+                                : interim.device().id + ", " + interim.device().name + ",";
     post_progress(
         GST_PROGRESS_TYPE_COMPLETE,
-        ("The host computes " + task.network.name + " until its kernels are compiled").c_str());
+        (who + " computes " + task.network.name + " until its kernels are compiled").c_str());
     take_over(
         std::make_shared<const Session>(Session{task.network, std::move(shared), task.settings}));
   };
@@ -270,7 +274,7 @@ void ModelLoader::take_over(const std::shared_ptr<const Session>& session) {
     if (session == nullptr)
       has_first_ = false;
     else
-      (session->shared->compiled->tier() == Tier::first ? has_first_ : has_full_) = true;
+      (session->shared->is_interim ? has_first_ : has_full_) = true;
   }
   changed_.notify_all();
   if (session != nullptr) loaded_(*session, before.get());
@@ -295,6 +299,12 @@ void ModelLoader::report(const Session& session) {
   if (tuning.gain > 0) GST_INFO_OBJECT(element_, "tuned over untuned: %.3f", tuning.gain);
   for (const std::string& warning : compiled.warnings())
     GST_ELEMENT_WARNING(element_, RESOURCE, SETTINGS, ("%s", warning.c_str()), (nullptr));
+  say_problems(element_, *session.shared->compiled);
+}
+
+void say_problems(GstElement* element, CompiledModel& compiled) {
+  for (const std::string& problem : compiled.take_problems())
+    GST_ELEMENT_WARNING(element, RESOURCE, FAILED, ("%s", problem.c_str()), (nullptr));
 }
 
 void ModelLoader::post_progress(GstProgressType type, const char* text) const {

@@ -31,6 +31,9 @@ struct Session {
 // log.
 void say_what_was_settled(GstElement* element, const Network& network, const Settings& settings);
 
+// Warns of devices of several that have failed since the last call. Cheap where none has.
+void say_problems(GstElement* element, CompiledModel& compiled);
+
 // start(), use(), stop() and reset() are called by one thread at a time; the others by any thread.
 // No lock is held while a model compiles or a message is posted.
 class ModelLoader {

@@ -137,10 +137,12 @@ const std::vector<ElementProperty>& element_properties() {
           "frame: the frame's own, rounded up to multiples of 32; frames=T: "
           "the length of a clip; or INDEX_OR_NAME=D,D,... for all dimensions of an input; several "
           "separated by ';' (unset: as the model states)")),
-      engine<&Config::device>(
-          text<&S::device>("device", "Device",
-                           "GPU (the first GPU, else a CPU), GPU.N or CPU, by the names that "
-                           "`clinfer devices` lists")),
+      engine<&Config::device>(text<&S::device>(
+          "device", "Device",
+          "GPU (the first GPU, else a CPU with a warning), GPU.N, CPU or CPU.N, by "
+          "the names that `clinfer devices` lists; or several: MULTI:A,B (each "
+          "frame on whichever is free), AUTO:A,B (A, and B until A is ready; AUTO "
+          "alone is GPU,CPU), HETERO:A,B (layers that A has no kernels for on B)")),
       engine(number<&S::nireq>("nireq", "Infer requests",
                                "Infer requests in flight (0: twice the streams)", 0, 256)),
       engine<&Config::streams>(

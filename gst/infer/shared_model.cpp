@@ -203,7 +203,7 @@ std::shared_ptr<SharedModel> share(const Network& network, const Settings& setti
   }
   const size_t outputs = compiled.outputs().size();
   shared->batcher = std::make_unique<ModelBatcher>(
-      std::move(requests), batch, compiled.streams(), !compiled.device().is_cpu,
+      std::move(requests), batch, compiled.streams(), compiled.wants_thread_per_request(),
       [split = std::move(split), outputs](InferRequest& request, size_t image) {
         std::vector<Tensor> values;
         for (size_t i = 0; i < outputs; ++i)
@@ -228,7 +228,12 @@ std::shared_ptr<SharedModel> compile_shared(const Network& network, const Settin
     std::shared_ptr<SharedModel> shared;
     std::string problem = why_not;
     try {
-      if (compiled != nullptr) shared = share(network, settings, display, std::move(compiled));
+      // One device of several reads mapped frames: it may not be the display's.
+      if (compiled != nullptr) {
+        const bool on_host = compiled->tier() == Tier::first;
+        shared = share(network, settings, on_host ? display : nullptr, std::move(compiled));
+        shared->is_interim = true;
+      }
     } catch (const std::exception& error) {
       problem = error.what();  // the device's own model may serve nevertheless
     }

@@ -29,6 +29,8 @@ struct SharedModel {
   std::shared_ptr<CompiledModel> compiled;
   std::unique_ptr<DmabufImporter> dmabufs;
   Settings compiled_for;
+  // Computes until the model that was asked for is compiled: the first tier, or one device of several.
+  bool is_interim = false;
   // An inference failed on the device, which may be lost: an element that starts again compiles
   // anew.
   std::atomic<bool> failed{false};
@@ -39,7 +41,8 @@ struct SharedModel {
   std::optional<std::string> deep_problem_;  // of P010; nothing: not tested
 };
 
-// Receives what computes until the model is compiled (FirstTier), or null and why there is nothing.
+// Receives what computes until the model is compiled (FirstTier), or null and why there is nothing;
+// of several devices perhaps more than once.
 using FirstShared =
     std::function<void(std::shared_ptr<SharedModel> shared, const std::string& why_not)>;
 

@@ -84,6 +84,14 @@ void Statistics::add(Stage stage, double milliseconds) {
   windows_[stage].add(milliseconds);
 }
 
+void Statistics::watch(const std::vector<DeviceUse>& devices) {
+  const std::lock_guard lock(mutex_);
+  for (const DeviceUse& use : devices)
+    if (std::none_of(watched_.begin(), watched_.end(),
+                     [&](const Watched& known) { return known.use.inferences == use.inferences; }))
+      watched_.push_back({use, use.inferences->load()});
+}
+
 Statistics::Snapshot Statistics::snapshot() const {
   const std::lock_guard lock(mutex_);
   Snapshot snapshot = counts_;
@@ -92,12 +100,21 @@ Statistics::Snapshot Statistics::snapshot() const {
     snapshot.frames_per_second = static_cast<double>(snapshot.frames_out - 1) / seconds;
   for (size_t stage = 0; stage < kStages; ++stage)
     snapshot.milliseconds[stage] = windows_[stage].percentiles();
+  for (const Watched& watched : watched_) {
+    const DeviceInfo& device = watched.use.device;
+    auto known = std::find_if(snapshot.devices.begin(), snapshot.devices.end(),
+                              [&](const Device& other) { return other.id == device.id; });
+    if (known == snapshot.devices.end())
+      known = snapshot.devices.insert(known, {device.id, device.name});
+    known->inferences += watched.use.inferences->load() - watched.before;
+  }
   return snapshot;
 }
 
 void Statistics::clear() {
   const std::lock_guard lock(mutex_);
   counts_ = {};
+  watched_.clear();
   for (SampleWindow& window : windows_) window.clear();
 }
 

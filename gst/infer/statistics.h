@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <vector>
+
+#include "engine/engine.h"
 
 namespace clinfer {
 
@@ -31,12 +34,19 @@ class Statistics {
  public:
   enum Stage { kQueue, kInfer, kDecode, kStages };
 
+  // Inferences that a device has finished since watch().
+  struct Device {
+    std::string id, name;
+    uint64_t inferences = 0;
+  };
+
   struct Snapshot {
     uint64_t frames_in = 0, frames_out = 0, inferred = 0, skipped = 0, late = 0, dropped = 0;
     uint64_t zero_copy = 0;        // inferred from a surface where it lay
     uint64_t fetched = 0;          // by the device from frame memory, which saves one copy
     double frames_per_second = 0;  // out, from the first to the last; 0 before the second
     std::array<Percentiles, kStages> milliseconds;
+    std::vector<Device> devices;  // in the order of watch()
   };
 
   void count_in();
@@ -46,6 +56,8 @@ class Statistics {
   void count_late();  // not inferred because the sink was behind; counted as skipped as well
   void count_dropped();
   void add(Stage stage, double milliseconds);
+  // Counts the inferences of these devices from now on, if it does not yet.
+  void watch(const std::vector<DeviceUse>& devices);
   Snapshot snapshot() const;
   void clear();
 
@@ -54,6 +66,11 @@ class Statistics {
   Snapshot counts_;
   std::chrono::steady_clock::time_point first_out_, last_out_;
   std::array<SampleWindow, kStages> windows_;
+  struct Watched {
+    DeviceUse use;
+    uint64_t before = 0;
+  };
+  std::vector<Watched> watched_;
 };
 
 // How long frames take from arrival to departure, for LATENCY queries: the 95th percentile. The

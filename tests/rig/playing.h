@@ -43,7 +43,9 @@ inline void read_bus(GstElement* pipeline, Played& played) {
     GError* error = nullptr;
     if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_WARNING) {
       gst_message_parse_warning(message, &error, nullptr);
-      played.warnings.emplace_back(error->message);
+      // The rig's devices are no GPUs, which is said once.
+      if (std::string(error->message).rfind("there is no GPU: ", 0) != 0)
+        played.warnings.emplace_back(error->message);
     } else {
       more = false;
       if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_ERROR) {

@@ -156,7 +156,8 @@ class Played {
       GError* error = nullptr;
       if (GST_MESSAGE_TYPE(message) == GST_MESSAGE_WARNING) {
         gst_message_parse_warning(message, &error, nullptr);
-        warnings.emplace_back(error->message);
+        if (std::string(error->message).rfind("there is no GPU: ", 0) != 0)
+          warnings.emplace_back(error->message);
       } else if (!ended) {
         failed = true;
         gst_message_parse_error(message, &error, nullptr);

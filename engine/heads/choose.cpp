@@ -567,7 +567,10 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
       for (Reading& reading : readings_without_one(readings[whole])) {
         readings.push_back(std::move(reading));
         consider(readings.size() - 1, [&](const HeadChoice& choice) {
-          return choice.fit > best.fit && choice.fit >= Fit::likely;
+          // A vector is rather what lies beside than what counts.
+          const bool better =
+              choice.fit > best.fit || (choice.fit == best.fit && best.name == "embedding");
+          return better && choice.fit >= Fit::likely;
         });
       }
     }

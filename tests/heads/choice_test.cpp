@@ -168,6 +168,14 @@ TEST(Choice, LeavesOutAMapAndSaysIt) {
   EXPECT_TRUE(says(c.choose(), "without p3"));
 }
 
+TEST(Choice, LeavesOutTheVectorRatherThanTheMap) {
+  Case c(416);
+  c.add("100", {1, 125, 13, 13});
+  c.add("107", {1, 512});
+  EXPECT_EQ(c.choose().name, "yolov3");
+  EXPECT_TRUE(says(c.choose(), "without 107"));
+}
+
 TEST(Choice, SqueezedMapsBesideRowsAreLeftOut) {
   Case c(96);
   c.add("backbone", {96, 20, 20});

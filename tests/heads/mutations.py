@@ -99,8 +99,10 @@ def numbers(outputs):
     return True
 
 
-def turned_numbers(outputs):
-    return turned_round(outputs) and numbers(outputs)
+def both(*changes):
+    def change(outputs):
+        return all(one(outputs) for one in changes)
+    return change
 
 
 def without_batch(outputs):
@@ -171,11 +173,14 @@ def dynamic_batch(outputs):
     return outputs.each(batched)
 
 
-KINDS = {"unchanged": unchanged, "turned-round": turned_round, "shuffled": shuffled, "numbers": numbers, "turned-numbers": turned_numbers, "without-batch": without_batch,
+KINDS = {"unchanged": unchanged, "turned-round": turned_round, "shuffled": shuffled, "numbers": numbers, "turned-numbers": both(turned_round, numbers), "without-batch": without_batch,
          "swapped": swapped, "channels-last": channels_last, "halves": halves, "floats": floats, "vector-beside": vector_beside,
          "map-beside": map_beside, "map-without-batch": map_after_without_batch, "auxiliary-after": auxiliary(False, lambda k, name: f"aux_{name}"),
          "auxiliary-first": auxiliary(True, lambda k, name: f"aux_{name}"), "second-after": auxiliary(False, lambda k, name: str(1300 + k)),
-         "second-first": auxiliary(True, lambda k, name: str(1300 + k)), "rows-beside": rows_beside, "dynamic-batch": dynamic_batch}
+         "second-first": auxiliary(True, lambda k, name: str(1300 + k)), "rows-beside": rows_beside, "dynamic-batch": dynamic_batch,
+         "numbers-without-batch": both(without_batch, numbers), "numbers-swapped": both(swapped, numbers),
+         "numbers-channels-last": both(channels_last, numbers), "numbers-vector-beside": both(vector_beside, numbers),
+         "numbers-map-beside": both(map_beside, numbers)}
 
 
 def write(source, target, name, kind, rng):

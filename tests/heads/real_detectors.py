@@ -350,7 +350,8 @@ def compiled(path, seed=None):
                 continue
             users = node.output(0).get_target_inputs()
             factors = (1 + NOISE * rng.uniform(-1, 1, (1, node.get_output_partial_shape(0)[1].get_length(), 1, 1))).astype(np.float32)
-            changed = op.multiply(node, op.constant(factors))
+            # In f32: halves, which OpenVINO computes as f32, would round the factors to 1.
+            changed = op.convert(op.multiply(op.convert(node, np.float32), op.constant(factors)), node.get_output_element_type(0).to_dtype())
             for user in users:
                 user.replace_source_output(changed.output(0))
     return core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"})

@@ -285,19 +285,22 @@ Match match_centerface(const ModelFacts& facts) {
   if (!heat || pairs.size() != 2 || !points || facts.outputs.size() != 4)
     return {Fit::no, "needs maps of 1, 2, 2 and 10 channels at a quarter of the input", {}};
   // Sizes come before offsets, and points last; converters may turn the order round, or lose it.
-  const size_t first = pairs[0].output, second = pairs[1].output;
-  const OutputFacts &a = facts.outputs[first], &b = facts.outputs[second];
-  const bool in_order = heat->output < first && second < points->output;
-  const bool turned_round = points->output < first && second < heat->output;
+  // Where all names are numbers, these are the order.
+  const bool numbered =
+      std::all_of(facts.outputs.begin(), facts.outputs.end(),
+                  [](const OutputFacts& output) { return number_of(output.name).has_value(); });
+  const auto rank = [&](const Map& map) {
+    return numbered ? *number_of(facts.outputs[map.output].name) : uint64_t{map.output};
+  };
+  if (rank(pairs[1]) < rank(pairs[0])) std::swap(pairs[0], pairs[1]);
+  const OutputFacts &a = facts.outputs[pairs[0].output], &b = facts.outputs[pairs[1].output];
+  const bool in_order = rank(*heat) < rank(pairs[0]) && rank(pairs[1]) < rank(*points);
+  const bool turned_round = rank(*points) < rank(pairs[0]) && rank(pairs[1]) < rank(*heat);
   const auto of_sizes = {"wh", "size", "scale"}, of_offsets = {"off", "reg"};
   const bool named = name_has(a, of_sizes) || name_has(b, of_sizes) || name_has(a, of_offsets) ||
                      name_has(b, of_offsets);
-  const auto numbers = std::pair{number_of(a.name), number_of(b.name)};
-  const bool numbered = numbers.first && numbers.second;
-  const bool swapped = named          ? name_has(a, of_offsets) || name_has(b, of_sizes)
-                       : in_order     ? false
-                       : turned_round ? true
-                                      : numbered && *numbers.first > *numbers.second;
+  const bool swapped =
+      named ? name_has(a, of_offsets) || name_has(b, of_sizes) : !in_order && turned_round;
   if (swapped) std::swap(pairs[0], pairs[1]);
   CenterHead head{facts, *heat, pairs[0], pairs[1], points, true, 4, {}};
   Match match;

@@ -17,24 +17,31 @@ struct MeshKind {
   const char* family;
   ColorOrder color = ColorOrder::rgb;
   float mean = 0, scale = 255;
+  bool squashed = false;  // the score beside is a probability
 };
 
 constexpr MeshKind kMeshes[] = {
     {1404, 468, 3, Skeleton::other, "FaceMesh", ColorOrder::rgb, 127.5f, 127.5f},
     {1434, 478, 3, Skeleton::other, "FaceMesh with irises"},
-    {63, 21, 3, Skeleton::hand21, "MediaPipe's hand landmarks"},
-    {195, 33, 5, Skeleton::body33, "BlazePose"},
-    {155, 31, 5, Skeleton::other, "BlazePose of the upper body"},
+    {63, 21, 3, Skeleton::hand21, "MediaPipe's hand landmarks", ColorOrder::rgb, 0, 255, true},
+    {195, 33, 5, Skeleton::body33, "BlazePose", ColorOrder::rgb, 0, 255, true},
+    {155, 31, 5, Skeleton::other, "BlazePose of the upper body", ColorOrder::rgb, 0, 255, true},
     {213, 71, 3, Skeleton::other, "MediaPipe's irises", ColorOrder::rgb, 127.5f, 127.5f},
 };
 
-// Whether a score beside the points is a logit is seen by its operation, else by values.
 float presence(float value, bool squashed) { return squashed ? value : sigmoid(value); }
 
+// The number beside the points that says whether they are there: by its name, else the first. Hands
+// have a second one, which says which hand it is.
 std::optional<size_t> score_output(const ModelFacts& facts, size_t points) {
-  for (size_t i = 0; i < facts.outputs.size(); ++i)
-    if (i != points && count(facts.outputs[i].shape) == 1) return i;
-  return {};
+  std::optional<size_t> first;
+  for (size_t i = 0; i < facts.outputs.size(); ++i) {
+    const OutputFacts& output = facts.outputs[i];
+    if (i == points || count(output.shape) != 1) continue;
+    if (name_has(output, {"score", "flag", "presence", "conf"})) return i;
+    if (!first && !name_has(output, {"handed"})) first = i;
+  }
+  return first;
 }
 
 Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
@@ -42,14 +49,16 @@ Match mesh(const ModelFacts& facts, size_t output, const MeshKind& kind) {
   match.fit = Fit::certain;
   match.reason = std::to_string(kind.points) + " points of " + kind.family;
   const auto score = score_output(facts, output);
-  // All of these give a logit, unless the graph goes on to a sigmoid.
+  // FaceMesh gives a logit, unless the graph goes on to a sigmoid; others end in one.
   const bool squashed = score && facts.outputs[*score].op == "Sigmoid";
   match.decode = [facts, output, kind, score, squashed](std::span<const Tensor> outputs,
                                                         const DecodeSettings& settings,
                                                         Results& results) {
     const Floats values(output_of(outputs, output, kind.elements));
     Detection whole;
-    whole.confidence = score ? presence(Floats(output_of(outputs, *score, 1))[0], squashed) : 1;
+    const float value = score ? Floats(output_of(outputs, *score, 1))[0] : 1;
+    const bool probability = squashed || (kind.squashed && value >= 0 && value <= 1);
+    whole.confidence = score ? presence(value, probability) : 1;
     if (!(whole.confidence >= -0.01f && whole.confidence <= 1.01f)) {
       results.contradiction = "the score of the points is not from 0 to 1";
       return;
@@ -89,6 +98,7 @@ bool may_be_mesh(const ModelFacts& facts, size_t output) {
 Match match_landmarks(const ModelFacts& facts) {
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const size_t elements = vector_size(facts.outputs[i].shape);
+    if (has_word(facts.outputs[i], {"world"})) continue;  // metres, not pixels
     for (const MeshKind& kind : kMeshes)
       if (elements == kind.elements && is_float_output(facts.outputs[i]) && may_be_mesh(facts, i)) {
         Match match = mesh(facts, i, kind);

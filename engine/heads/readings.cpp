@@ -39,6 +39,30 @@ Reading with_outputs(const Reading& reading, const std::vector<size_t>& wanted) 
   return part;
 }
 
+// A name as "output1" or "Identity_3": what stands before its number, and that; without one, 0.
+std::pair<std::string, uint64_t> stem_and_number(const std::string& name) {
+  const size_t last = name.find_last_not_of("0123456789");
+  const size_t at = last == std::string::npos ? 0 : last + 1;
+  const auto number = number_of(name.substr(at));
+  std::string stem = name.substr(0, at);
+  while (!stem.empty() && (stem.back() == '_' || stem.back() == ':')) stem.pop_back();
+  return {number ? stem : name, number.value_or(0)};
+}
+
+// Exporters number outputs in their order, and converters may list them in another: outputs of one
+// kind and one name but for the number trade places, the lowest first.
+void sort_by_number(const ModelFacts& facts, std::vector<size_t>& outputs) {
+  const auto named = [&](size_t k) { return stem_and_number(facts.outputs[outputs[k]].name); };
+  for (size_t a = 0; a < outputs.size(); ++a)
+    for (size_t b = a + 1; b < outputs.size(); ++b) {
+      const OutputFacts &first = facts.outputs[outputs[a]], &second = facts.outputs[outputs[b]];
+      if (first.type != second.type || first.shape != second.shape) continue;
+      const auto [stem, number] = named(a);
+      const auto [other_stem, other_number] = named(b);
+      if (stem == other_stem && other_number < number) std::swap(outputs[a], outputs[b]);
+    }
+}
+
 // Adds readings without outputs that explain the others, and without the feature maps beside rows.
 void add_fewer(const Reading& whole, std::vector<Reading>& readings) {
   const ModelFacts& facts = whole.facts;
@@ -73,6 +97,7 @@ std::vector<Reading> readings_of(const ModelFacts& facts) {
     if (!is_auxiliary(facts.outputs[i])) main.push_back(i);
   if (main.empty())
     for (size_t i = 0; i < facts.outputs.size(); ++i) main.push_back(i);
+  sort_by_number(facts, main);
   Reading whole{main, with_outputs(facts, main)};
   std::vector<Reading> readings{whole};
   add_fewer(whole, readings);
@@ -124,13 +149,15 @@ bool explains(const OutputFacts& output) {
 }
 
 bool is_called_a_step(const OutputFacts& output) {
-  return has_word(output,
-                  {"raw", "aux", "auxiliary", "enc", "encoder", "intermediate", "hidden"}) ||
+  return has_word(output, {"raw", "aux", "auxiliary", "enc", "encoder", "intermediate", "hidden",
+                           "world"}) ||
          name_has(output, {"anchor", "multiclass_score"});
 }
 
 Decode decode_of(const Reading& reading, size_t all, Decode decode) {
-  if (reading.outputs.size() == all) return decode;
+  const bool as_stated = reading.outputs.size() == all &&
+                         std::is_sorted(reading.outputs.begin(), reading.outputs.end());
+  if (as_stated) return decode;
   return [outputs = reading.outputs, decode = std::move(decode)](
              std::span<const Tensor> tensors, const DecodeSettings& settings, Results& results) {
     std::vector<Tensor> own;

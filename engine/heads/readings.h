@@ -9,7 +9,7 @@
 
 namespace clinfer {
 
-// outputs: the places of the outputs among the model's, ascending; facts: theirs alone.
+// outputs: the places of the outputs among the model's; facts: theirs alone, in that order.
 struct Reading {
   std::vector<size_t> outputs;
   ModelFacts facts;
@@ -19,6 +19,7 @@ struct Reading {
 ModelFacts with_outputs(const ModelFacts& facts, const std::vector<size_t>& wanted);
 
 // The first is of all outputs as they are stated, but those of auxiliary heads by their names.
+// Outputs that are alike but for a number in their names are in the order of the numbers.
 std::vector<Reading> readings_of(const ModelFacts& facts);
 
 // Readings that leave out one map or vector each, of a model with 2 to 16 outputs.

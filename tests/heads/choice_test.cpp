@@ -123,6 +123,25 @@ TEST(Choice, AlikeOutputsAreSaidAndCanBeNamed) {
   EXPECT_THROW(choose_head(c.facts, "auto", {"1302"}), Error);
 }
 
+TEST(Choice, NumbersInNamesAreTheOrder) {
+  Case c(96);
+  c.add("output1", {1, 84, 189}, cells_of(84, 11, 0.9f));
+  c.add("output0", {1, 84, 189}, cells_of(84, 10, 0.7f));
+  EXPECT_TRUE(says(c.choose(), "as well as output0"));
+  ASSERT_EQ(c.decode().detections.size(), 1u);
+  EXPECT_EQ(c.decode().detections[0].label_id, 6);
+}
+
+TEST(Choice, AMapBesideIsNoMaskOfObjects) {
+  Case c(160);
+  c.add("p3", {1, 64, 40, 40});
+  c.add("boxes", {1, 64, 4}, 0.5f);
+  c.add("scores", {1, 64});
+  c.add("labels", {1, 64}, 1);
+  EXPECT_EQ(c.choose().name, "boxes-scores-labels");
+  EXPECT_EQ(c.choose().reason.find("masks"), std::string::npos);
+}
+
 TEST(Choice, OutputsOfAuxiliaryHeadsAreLeftOutByName) {
   Case c(96);
   c.add("aux_output", {1, 84, 189}, cells_of(84, 11, 0.9f));

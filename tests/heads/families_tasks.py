@@ -186,11 +186,28 @@ def person(scene_of, rng, write, kind):
 
 
 def landmarks(scene_of, rng, write, kind):
-    """Five points of a face in shares; FaceMesh in network pixels with a logit beside."""
+    """Five points of a face in shares; FaceMesh in network pixels with a logit beside; MediaPipe's hand with its score, which hand it is,
+    and the points in metres; BlazePose with maps beside."""
     if kind == "five":
         scene = scene_of(rng, (48, 48), "stretch", 1)
         points = rng.uniform(.2, .8, (5, 2))
         outputs, confidence, shape = [("landmarks", points.reshape(1, 10).astype(F))], 1, (1, 3, 48, 48)
+    elif kind in ("hand", "hand-named"):
+        scene = scene_of(rng, (224, 224), "stretch", 1)
+        points = rng.uniform(.2, .8, (21, 2))
+        hand = np.concatenate([points * 224, np.zeros((21, 1))], 1).reshape(1, 63).astype(F)
+        names = ("Identity", "Identity_1", "Identity_2", "Identity_3") if kind == "hand" else ("landmarks", "hand_score", "handedness", "world_landmarks")
+        outputs = list(zip(names, (hand, np.full((1, 1), .8, F), np.full((1, 1), .1, F), rng.uniform(-.1, .1, (1, 63)).astype(F))))
+        confidence, shape = .8, (1, 224, 224, 3)
+    elif kind == "body":
+        scene = scene_of(rng, (256, 256), "stretch", 1)
+        points = rng.uniform(.2, .8, (33, 2))
+        rows = np.zeros((39, 5), F)
+        rows[:33, :2], rows[:, 3] = points * 256, 4
+        outputs = [("Identity", rows.reshape(1, 195)), ("Identity_1", np.full((1, 1), .8, F)), ("Identity_2", rng.normal(0, 1, (1, 256, 256, 1)).astype(F)),
+                   ("Identity_3", rng.normal(0, 1, (1, 64, 64, 39)).astype(F)), ("Identity_4", rng.normal(0, .1, (1, 117)).astype(F))]
+        write(scene, (1, 256, 256, 3), outputs, [whole({"keypoints": [[*p, 1 / (1 + math.exp(-4))] for p in points.tolist()]}, .8)])
+        return
     else:
         scene = scene_of(rng, (192, 192), "stretch", 1)
         points = rng.uniform(.2, .8, (468, 2))
@@ -280,6 +297,7 @@ def task_families(scene_of, yaml):
         "matting": of(value_map, "pha", "saliency"), "anomaly": of(value_map, "anomaly_map", "anomaly"),
         **{f"person-{kind}": of(person, kind) for kind in ("heatmaps", "simcc", "movenet")},
         "landmarks-five": of(landmarks, "five"), "landmarks-mesh": of(landmarks, "mesh"),
+        **{f"landmarks-{kind}": of(landmarks, kind) for kind in ("hand", "hand-named", "body")},
         "text-boxes": of(text_boxes), "text-ppocr": of(text_line, "batch", "first"), "text-blank-last": of(text_line, "batch", "last"),
         "text-steps-first": of(text_line, "steps", "first"),
         "vector-512": of(vector, (1, 512), "embedding"), "vector-map": of(vector, (1, 256, 1, 1), "reid_embedding"),

@@ -250,8 +250,8 @@ def element(source, path, take, limit, more="", mode=FLOATS):
                f"scale={numbers(take['scale'])} {resize} {more} ! clpublish ! fakesink")
     done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=900)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if not lines:
-        raise ValueError(f"nothing came out: {done.stderr[-400:]}")
+    if done.returncode != 0 or not lines:
+        raise ValueError(f"{len(lines)} lines came out, exit status {done.returncode}: {done.stderr[-400:]}")
     return lines
 
 

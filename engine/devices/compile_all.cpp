@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -26,6 +27,7 @@ class Run {
           threads.push_back(start_thread<std::jthread>([this, i] { compile(i); }));
       } catch (...) {
         refused_ = true;  // those that were started end soon
+        note_host_settled();
         throw;
       }
       compile(0);
@@ -40,6 +42,7 @@ class Run {
   void compile(size_t index) {
     CompiledFor& result = results_[index];
     result.device = what_.configs[index].device;
+    if (index + 1 != results_.size()) wait_for_host();
     try {
       // Whichever device is ready before the others may need the host until then: the last one, which
       // is the one that is wanted least.
@@ -47,6 +50,7 @@ class Run {
       if (what_.first_tier && index + 1 == results_.size())
         first = [this](std::shared_ptr<CompiledModel> model, const std::string& why_not) {
           offer(std::move(model), why_not, results_.size());
+          note_host_settled();
         };
       result.model = compile_for_device(
           what_.model, what_.configs[index],
@@ -58,8 +62,25 @@ class Run {
     if (is_needed_after(index)) offer(result.model, "", index);
   }
 
+  // Compilers for the other devices would take the processor from the host's first result, which is a
+  // matter of milliseconds: they begin after it is on its way, or it is clear that there is none.
+  void wait_for_host() {
+    const Config& last = what_.configs.back();
+    if (!what_.first_tier || !last.first_tier || last.perf_count) return;
+    std::unique_lock lock(mutex_);
+    host_settled_changed_.wait(lock, [this] { return host_settled_; });
+  }
+  void note_host_settled() {
+    {
+      const std::lock_guard lock(mutex_);
+      host_settled_ = true;
+    }
+    host_settled_changed_.notify_all();
+  }
+
   // Notes that a device is through. Whether its model is to be used until others are ready.
   bool is_needed_after(size_t index) {
+    if (index + 1 == results_.size()) note_host_settled();
     const std::lock_guard lock(mutex_);
     ended_[index] = true;
     if (what_.one_is_enough && !what_.first_tier && results_[index].model) enough_ = true;
@@ -94,6 +115,8 @@ class Run {
   std::vector<CompiledFor> results_;
   std::atomic<bool> enough_{false}, refused_{false};
   std::mutex mutex_;  // one call of `progress` at a time; guards what follows
+  bool host_settled_ = false;
+  std::condition_variable host_settled_changed_;
   std::vector<bool> ended_ = std::vector<bool>(results_.size());
   std::mutex offering_;  // one call of `first_tier` at a time; guards what follows
   size_t best_offered_ = SIZE_MAX;

@@ -266,6 +266,31 @@ TEST_F(Auto, GivesTheFirstDeviceAndWhicheverIsReadyUntilThen) {
   EXPECT_TRUE(compiled->take_problems().empty());
 }
 
+TEST_F(Auto, BeginsWithTheHostWhereKernelsHaveToBeCompiled) {
+  const TemporaryFolder cache;
+  Config config = on("AUTO:CPU.1,CPU.0");
+  config.cache_dir = cache / "programs";
+  std::vector<std::string> offered;
+  const auto compiled = CompiledModel::compile(
+      ball(), config, {}, {}, [&](const std::shared_ptr<CompiledModel>& model, const std::string&) {
+        if (model == nullptr) return;
+        offered.push_back(model->device().id);
+        const auto request = model->create_request();
+        const std::vector<float> got = infer(*request, picture(4)), want = wanted(4);
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-3f) << i;
+      });
+  EXPECT_EQ(compiled->device().id, "CPU.1");
+  // Each is offered only where it is ready in time, and never after a better one.
+  const std::vector<std::string> order = {"host", "CPU.0", "CPU.1"};
+  auto from = order.begin();
+  for (const std::string& id : offered) {
+    const auto at = std::find(from, order.end(), id);
+    ASSERT_NE(at, order.end()) << id << " as number " << offered.size();
+    from = at + 1;
+  }
+}
+
 TEST_F(Auto, WithoutACallbackTheFirstThatIsReadyIsGiven) {
   const auto compiled = compile("AUTO:CPU.1,CPU.0");
   EXPECT_TRUE(compiled->device().id == "CPU.0" || compiled->device().id == "CPU.1");

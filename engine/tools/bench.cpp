@@ -46,6 +46,29 @@ void print_profile(const std::vector<StepProfile>& steps) {
               cell("", type_width).c_str(), total, steps.size());
 }
 
+// Of several devices, or of the parts that each has.
+void print_devices(const std::vector<DeviceUse>& uses) {
+  struct Device {
+    std::string id, name;
+    unsigned long long parts = 0, inferences = 0;
+  };
+  std::vector<Device> devices;
+  for (const DeviceUse& use : uses) {
+    auto known = std::find_if(devices.begin(), devices.end(),
+                              [&](const Device& other) { return other.id == use.device.id; });
+    if (known == devices.end()) known = devices.insert(known, {use.device.id, use.device.name});
+    ++known->parts;
+    known->inferences += use.inferences->load();
+  }
+  for (const Device& device : devices) {
+    if (uses.size() == 1) break;
+    std::printf("%s (%s): %llu inferences", device.id.c_str(), device.name.c_str(),
+                device.inferences);
+    if (uses.size() != devices.size()) std::printf(" of its %llu subgraphs", device.parts);
+    std::printf("\n");
+  }
+}
+
 void run(const Arguments& arguments) {
   Config config = read_config(arguments);
   config.perf_count |= arguments.has("--perf-count");
@@ -121,11 +144,7 @@ void run(const Arguments& arguments) {
     std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu taken back\n",
                 tuning.file.c_str(), tuning.hits, tuning.misses, tuning.lapsed, tuning.measured,
                 tuning.taken_back);
-  const std::vector<DeviceUse> devices = compiled->devices();
-  for (size_t i = 0; devices.size() > 1 && i < devices.size(); ++i)
-    std::printf("%s (%s): %llu inferences\n", devices[i].device.id.c_str(),
-                devices[i].device.name.c_str(),
-                static_cast<unsigned long long>(devices[i].inferences->load()));
+  print_devices(compiled->devices());
   if (arguments.has("--perf-count")) print_profile(compiled->profile());
   if (arguments.has("--json"))
     std::printf(

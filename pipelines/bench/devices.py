@@ -47,7 +47,8 @@ def first_result(args, device):
     """Milliseconds until the first result with empty caches."""
     with tempfile.TemporaryDirectory() as folder:
         caches = {name: str(pathlib.Path(folder, name)) for name in ('XDG_CACHE_HOME', 'POCL_CACHE_DIR', 'CUDA_CACHE_PATH')}
-        result, text = bench(args.program, args.model, device, ['--seconds', '1'], {**os.environ, **caches})
+        settings = [word for setting in args.config for word in ('--config', setting)]
+        result, text = bench(args.program, args.model, device, ['--seconds', '1', *settings], {**os.environ, **caches})
     print(f'{device}: first result after {result["first_result_ms"]:.0f} ms, loaded after {result["load_ms"]:.0f} ms')
     print('  ' + next(line for line in text.splitlines() if line.startswith('load ')))
 

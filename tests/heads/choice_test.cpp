@@ -296,6 +296,18 @@ TEST(Choice, NamesOfClassScoresSuffice) {
   EXPECT_EQ(c.decode().classifications[0].label_id, 2);
 }
 
+TEST(Choice, TheBestAnswersOfAClassifierAreAsManyAsItStates) {
+  Case c(64);
+  c.facts.model_info = {{"model_type", "Classification"}, {"topk", "3"}};
+  c.add("logits", {1, 5}, {1, 4, 0, 3, 2});
+  const auto found = c.decode().classifications;
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].label_id, 1);
+  EXPECT_EQ(found[1].label_id, 3);
+  EXPECT_EQ(found[2].label_id, 4);
+  EXPECT_GT(found[1].confidence, found[2].confidence);
+}
+
 const char* const kTree =
     R"({"cls_heads_info": {"num_multiclass_heads": 2, "num_multilabel_classes": 2,
   "all_groups": [["animal", "vehicle"], ["cat", "dog"], ["dirty"], ["wet"]],

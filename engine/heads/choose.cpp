@@ -266,13 +266,13 @@ std::string claim_of(const Match& match) {
   return match.reason.substr(0, match.reason.find(", which nothing says"));
 }
 
-// The outputs without which the head reads the others just as well.
+// The outputs without which the head reads the others just as well; none of too many.
 std::vector<size_t> unread_outputs(const ModelFacts& facts, const std::string& name) {
   std::vector<size_t> read, unread;
   for (size_t i = 0; i < facts.outputs.size(); ++i) read.push_back(i);
   const auto head = std::find_if(kHeads.begin(), kHeads.end(),
                                  [&](const Head& other) { return name == other.name; });
-  if (head == kHeads.end()) return unread;
+  if (head == kHeads.end() || facts.outputs.size() > kMostCompared) return unread;
   const Match whole = head->match(facts);
   const Fit least = std::min(Fit::possible, whole.fit);  // a named head's may be less
   // From the last on: of several that would do, heads read the first.

@@ -52,6 +52,7 @@ std::pair<std::string, uint64_t> stem_and_number(const std::string& name) {
 // Exporters number outputs in their order, and converters may list them in another: outputs of one
 // kind and one name but for the number trade places, the lowest first.
 void sort_by_number(const ModelFacts& facts, std::vector<size_t>& outputs) {
+  if (outputs.size() > kMostCompared) return;
   const auto named = [&](size_t k) { return stem_and_number(facts.outputs[outputs[k]].name); };
   for (size_t a = 0; a < outputs.size(); ++a)
     for (size_t b = a + 1; b < outputs.size(); ++b) {

@@ -9,6 +9,10 @@
 
 namespace clinfer {
 
+// The outputs of a model with more are not compared with each other: the time would grow with their
+// square.
+constexpr size_t kMostCompared = 64;
+
 // outputs: the places of the outputs among the model's; facts: theirs alone, in that order.
 struct Reading {
   std::vector<size_t> outputs;

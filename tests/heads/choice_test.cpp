@@ -123,6 +123,15 @@ TEST(Choice, AlikeOutputsAreSaidAndCanBeNamed) {
   EXPECT_THROW(choose_head(c.facts, "auto", {"1302"}), Error);
 }
 
+// A model's file may state any number of outputs.
+TEST(Choice, ThousandsOfOutputsAreNotComparedWithEachOther) {
+  Case c(96);
+  for (int i = 0; i < 3000; ++i)
+    c.facts.outputs.push_back(
+        {"output" + std::to_string(3000 - i), {}, ElementType::f32, {1, 84, 189}, "Add", {}});
+  EXPECT_EQ(c.choose().name, "yolov8");
+}
+
 TEST(Choice, NumbersInNamesAreTheOrder) {
   Case c(96);
   c.add("output1", {1, 84, 189}, cells_of(84, 11, 0.9f));

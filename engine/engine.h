@@ -120,8 +120,12 @@ struct Config {
   // MiB that the cache folder may hold; what was not used for the longest time goes first. 0: no
   // limit.
   unsigned cache_size = 2048;
-  bool nv12_two_inputs = false;   // the picture input is two: see CompiledModel::inputs()
-  VaDisplay va_display;           // the device is the display's, the context is on it
+  bool nv12_two_inputs = false;  // the picture input is two: see CompiledModel::inputs()
+  VaDisplay va_display;          // the device is the display's, the context is on it
+  // XML files that describe operations with kernels of the user's own, separated by spaces; a name
+  // with spaces in double quotes. Model::read() takes it. "": none.
+  std::string config_file;
+  bool dump_kernels = false;      // the sources of those kernels, into the working folder
   std::string graph_dumps_dir;    // Graphviz files after each pass; "": none
   std::string sources_dumps_dir;  // program sources with their build logs; "": none
   // Unset: use_existing where there is a tuning_file. A name of a file that does not exist is a
@@ -176,7 +180,9 @@ class Model {
   // that it names). Returns the same model again while it is alive and its files have not changed.
   // Other shapes follow from those of the inputs. Throws Error{not_found, bad_model, unsupported},
   // and Error{bad_argument} for shapes that name no input.
-  static std::shared_ptr<const Model> read(const std::string& path, const InputShapes& shapes = {});
+  // `config_file`: as Config::config_file.
+  static std::shared_ptr<const Model> read(const std::string& path, const InputShapes& shapes = {},
+                                           const std::string& config_file = {});
   // Where the graph begins with the conversion of planes to a picture (NV12toRGB and its kin, as
   // OpenVINO's preprocessing writes them): the model that takes that picture [N,H,W,3] itself, with
   // its colours ("RGB", "BGR") in rt_info under kColorsOfPlanes. Else the model itself.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -79,10 +80,23 @@ struct Argument {
   std::vector<std::byte> bytes{};
   // value: its type in the source.
   std::string_view type = "FN(Args)";
+  // input, output: unless 0, the kernel takes the address of a dense tensor of so many bytes, and no
+  // offset.
+  size_t address_bytes = 0;
 
   static Argument input(size_t i, size_t unit) { return {Kind::input, i, unit}; }
   static Argument output(size_t i, size_t unit) { return {Kind::output, i, unit}; }
   static Argument packed(size_t i, size_t unit) { return {Kind::packed, i, unit}; }
+  static Argument input_address(size_t i, size_t bytes) {
+    Argument a = input(i, 1);
+    a.address_bytes = bytes;
+    return a;
+  }
+  static Argument output_address(size_t i, size_t bytes) {
+    Argument a = output(i, 1);
+    a.address_bytes = bytes;
+    return a;
+  }
   static Argument image(size_t i) { return {Kind::image, i, 0}; }
   static Argument workspace(size_t unit) { return {Kind::workspace, 0, unit}; }
   template <typename T>
@@ -106,6 +120,15 @@ struct Argument {
 // (NVIDIA's limit).
 inline constexpr int64_t kMaxGroups = 65535;
 
+// A program of one kernel that is the user's (kernels/custom): compiled as it is, without the common
+// sources.
+struct OwnProgram {
+  std::string text;
+  std::string entry;    // the kernel's name in it
+  std::string options;  // of the compiler
+  std::string where;    // the description that it comes from, for messages
+};
+
 // Instantiates one `KERNEL` of a source file. The engine emits the common sources once per program,
 // then for each distinct spec: the defines, `#define KERNEL_NAME <unique>`, the prologue, the file,
 // and #undefs. Specs with equal source, defines and prologue share one kernel; values that differ
@@ -127,6 +150,8 @@ struct KernelSpec {
   // The engine turns them into instructions in the compiled PTX (engine/ocl/marked_ptx.h).
   bool marked_ptx = false;
   std::vector<Argument> arguments;
+  // Instead of source, defines and prologue; `source` then names the kernel in messages.
+  std::shared_ptr<const OwnProgram> own = {};
 };
 
 // The execution of one OpDesc: launches in order, constants packed when the model is loaded, and

@@ -19,6 +19,7 @@ namespace clinfer {
 class Expansion;      // expand.h
 struct KernelFamily;  // kernel.h
 struct Body;          // below
+struct CustomUse;     // custom/custom_layer.h
 
 // Attributes of a layer, kept as the text the IR holds. Getters parse; a malformed or missing one
 // (without a default) throws Error{bad_model} that names the attribute.
@@ -84,6 +85,7 @@ struct OpDesc {
   size_t own_inputs = 0;
   // TensorIterator and Loop have one body; If has two (then, else).
   std::vector<std::shared_ptr<const Body>> bodies = {};
+  std::shared_ptr<const CustomUse> custom = {};  // or null
 };
 
 // An input as infer_shapes receives it, and an output as infer_shapes returns it.

@@ -202,7 +202,10 @@ std::unique_ptr<Graph> ModelCompiler::make_graph() {
   report_.precision = half ? Precision::f16 : Precision::f32;
   if (config_.precision == Precision::f16 && !half)
     report_.warnings.push_back(
-        "the model adds up products of integers, which f16 cannot hold: f32");
+        std::any_of(graph->nodes().begin(), graph->nodes().end(),
+                    [](const auto& node) { return is_custom(*node); })
+            ? "f32, because the device has no f16 arithmetic for the model's custom layers"
+            : "the model adds up products of integers, which f16 cannot hold: f32");
   if (config_.batch) set_batch(*graph, config_.batch);
   network_->network_inputs = network_->inputs = input_ports(*graph);
   if (config_.nv12_two_inputs) {
@@ -290,6 +293,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progres
   config.tuning_mode = TuningMode::disabled;
   config.tuning_db = config.partial_batches = false;
   config.graph_dumps_dir = config.sources_dumps_dir = "";
+  config.dump_kernels = false;
   try {
     return compile_model(model_, config, progress, {}, {.one_stream = true});
   } catch (const std::exception& problem) {
@@ -348,6 +352,37 @@ void try_parts(ocl::Instantiation& instantiation, const KernelSpec& spec, const 
 
 }  // namespace
 
+// Checks the arguments and sizes of users' kernels: drivers refuse wrong ones at each launch, by a
+// number.
+void ModelCompiler::check_own_kernels(const SizedPlan& sized) const {
+  for (size_t s = 0; s < sized.plan.steps.size(); ++s)
+    for (size_t l = 0; l < sized.plan.steps[s].kernels.launches.size(); ++l) {
+      const KernelSpec& spec = sized.plan.steps[s].kernels.launches[l];
+      if (!spec.own) continue;
+      const auto refuse = [&](const std::string& what) {
+        throw Error(ErrorCode::bad_argument, spec.own->where + ": " + what);
+      };
+      const cl::Kernel kernel = sized.programs->kernel(sized.kernel_names[s][l]);
+      const auto arguments = kernel.getInfo<CL_KERNEL_NUM_ARGS>();
+      if (arguments != spec.arguments.size())
+        refuse("the kernel " + spec.own->entry + " takes " + std::to_string(arguments) +
+               " arguments, <Buffers> lists " + std::to_string(spec.arguments.size()));
+      const cl::Device& device = network_->context->device.device;
+      const auto stated = kernel.getWorkGroupInfo<CL_KERNEL_COMPILE_WORK_GROUP_SIZE>(device);
+      const auto text = [](const auto& sizes) {
+        return std::to_string(sizes[0]) + "," + std::to_string(sizes[1]) + "," +
+               std::to_string(sizes[2]);
+      };
+      if (stated[0] != 0 && !std::equal(spec.local.begin(), spec.local.end(), stated.begin()))
+        refuse("the kernel " + spec.own->entry + " is compiled for work-groups of " + text(stated) +
+               ", and gets " + text(spec.local) + "; state <WorkSizes local>");
+      const auto most = kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device);
+      if (spec.local[0] * spec.local[1] * spec.local[2] > most)
+        refuse("work-groups of " + text(spec.local) + " are too large for the kernel " +
+               spec.own->entry + ", which takes " + std::to_string(most) + " work-items here");
+    }
+}
+
 void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
   std::vector<ocl::Instantiation> wanted;
   sized.kernel_names.clear();
@@ -377,7 +412,9 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
                             {},
                             [maker = first_tier_] {
                               if (maker) maker->begin();
-                            }});
+                            },
+                            config_.dump_kernels ? "." : ""});
+  check_own_kernels(sized);
 }
 
 // Makes persistent kernels of the steps that gain by it, if enough of the device is left for them.

@@ -44,11 +44,13 @@ std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const
   set_batch(*graph, images);
   optimise(*graph, false, "");
   // The kernels of the whole batch: they are built, and an image gets the same bits by them.
-  std::map<std::string, const Step*> steps;
-  for (const Step& step : network_->whole.plan.steps) steps[step.desc.name] = &step;
+  // A copy has the name of what it copies.
+  std::map<std::pair<std::string, std::string>, const Step*> steps;
+  for (const Step& step : network_->whole.plan.steps)
+    steps[{step.desc.name, step.desc.type}] = &step;
   const KernelChooser choose = [&](const OpDesc& desc,
                                    std::span<const KernelFamily* const> families) {
-    const auto found = steps.find(desc.name);
+    const auto found = steps.find({desc.name, desc.type});
     if (found == steps.end())  // moves data that a whole batch has in place
       return KernelChoice{families.front(), families.front()->heuristic(desc, network_->traits)};
     const Step& step = *found->second;

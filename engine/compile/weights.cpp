@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kWeightAlignment = 256;
+constexpr size_t kWeightAlignment = 512;  // as that of regions
 
 size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;

@@ -66,6 +66,7 @@ OpDesc describe(const Node& node) {
   desc.tail = node.tail;
   desc.own_inputs = own_inputs(node);
   desc.bodies = node.bodies;
+  desc.custom = node.custom;
   return desc;
 }
 

@@ -280,6 +280,15 @@ size_t bytes_of_outputs(const Node& node) {
   return bytes;
 }
 
+bool is_custom(const Node& node) {
+  if (node.custom) return true;
+  return std::any_of(node.bodies.begin(), node.bodies.end(), [](const auto& body) {
+    const auto* graph = dynamic_cast<const GraphBody*>(body.get());
+    return graph && std::any_of(graph->graph().nodes().begin(), graph->graph().nodes().end(),
+                                [](const auto& inner) { return is_custom(*inner); });
+  });
+}
+
 std::string label(const Node& node) {
   std::string text = "layer \"" + printable(node.name) + "\" (" + printable(node.type);
   if (node.opset > 0) text += ", opset" + std::to_string(node.opset);

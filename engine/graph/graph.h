@@ -82,6 +82,8 @@ struct Node {
   size_t own_inputs = 0;     // inputs of the operation itself (set by the fusion pass)
   // The bodies of TensorIterator, Loop and If (GraphBody).
   std::vector<std::shared_ptr<const Body>> bodies = {};
+  // Of a layer that a user's kernel computes; its def is custom_op().
+  std::shared_ptr<const CustomUse> custom = {};
 
   bool is(std::string_view t) const { return type == t; }
   const Shape& shape(int port = 0) const { return outputs[port].shape; }
@@ -171,6 +173,7 @@ struct GraphBody final : Body {
   bool is_constant(size_t result) const override { return !varying_.contains(result); }
   std::vector<ValueInfo> infer_shapes(std::span<const ValueInfo> parameters) const override;
   std::vector<Tensor> evaluate(std::span<const Tensor> parameters) const override;
+  const Graph& graph() const { return *graph_; }
   // A copy with all shapes inferred, its nodes in the same order and with the same ids.
   std::unique_ptr<Graph> instance(std::span<const ValueInfo> parameters) const;
 
@@ -204,6 +207,10 @@ void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters = {});
 OpDesc describe(const Node& node);
 
 std::string to_dot(const Graph& graph);  // Graphviz
+
+// Whether a user's kernel computes the node, or one inside it. Such a node has no version for the
+// host.
+bool is_custom(const Node& node);
 
 size_t bytes_of_outputs(const Node& node);  // each output dense, in its own type
 

@@ -5,6 +5,7 @@
 #include "engine/graph/evaluate.h"
 #include "engine/graph/inference.h"
 #include "kernels/base/host_type.h"
+#include "kernels/custom/custom_layer.h"
 #include "kernels/recurrent/loop.h"
 
 namespace clinfer {
@@ -232,9 +233,17 @@ bool depends_on_values(const Node& node, const std::unordered_set<const Node*>& 
 }
 
 std::vector<ValueInfo> inferred_outputs(const Node& node, std::span<const ValueInfo> inputs) {
-  return node.def->infer_shapes({node.type, node.opset, node.attributes,
-                                 inputs.first(std::min(inputs.size(), own_inputs(node))),
-                                 std::max<size_t>(node.outputs.size(), 1), node.bodies});
+  const ShapeContext context{node.type,
+                             node.opset,
+                             node.attributes,
+                             inputs.first(std::min(inputs.size(), own_inputs(node))),
+                             std::max<size_t>(node.outputs.size(), 1),
+                             node.bodies};
+  if (!node.custom) return node.def->infer_shapes(context);
+  if (!node.custom->placed()) return custom_outputs(*node.custom, context);
+  std::vector<ValueInfo> outputs;
+  for (const NodeOutput& output : node.outputs) outputs.push_back({output.type, output.shape});
+  return outputs;
 }
 
 std::vector<ValueInfo> known_inputs(const Node& node) {

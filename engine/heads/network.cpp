@@ -250,7 +250,8 @@ InputShapes input_shapes(const ModelOptions& options) {
 std::shared_ptr<const Model> read_model(const ModelOptions& options) {
   if (options.model.empty())
     throw Error{ErrorCode::bad_argument, "no model: set model=FILE (.onnx or .xml)"};
-  return Model::with_picture(Model::read(model_file(options.model), input_shapes(options)));
+  return Model::with_picture(
+      Model::read(model_file(options.model), input_shapes(options), options.config_file));
 }
 
 Network describe_network(const ModelOptions& options) {

@@ -24,6 +24,7 @@ struct ModelOptions {
   std::string model;  // path of a file, or of a folder that holds one
   // "WxH", "?xH" (lines of text), "frames=T" or "INDEX_OR_NAME=D,D,...", several separated by ';'
   std::string reshape;
+  std::string config_file;   // as Config::config_file
   unsigned clip_length = 0;  // frames of a clip; 0: as the model states
   std::string model_proc;    // path of DL Streamer's description
   std::string labels, labels_file;

@@ -38,6 +38,7 @@ constexpr size_t kDeepestBody = 4;         // loops inside loops
 struct StatedPort {
   int64_t id = 0;
   Shape shape;                     // kDynamic where open
+  bool states_shape = false;       // false: of no dimensions, or the file says nothing
   std::optional<StoredType> type;  // none where the file says nothing
   std::vector<std::string> names;
   std::string layout;  // "[N,C,H,W]" or ""
@@ -97,6 +98,7 @@ StatedPort read_port(const pugi::xml_node& xml) {
       bad("port " + std::to_string(port.id) + " has the dimension \"" +
           printable(dim.text().get()) + "\", which is not an integer");
     port.shape.push_back((*value)[0]);
+    port.states_shape = true;
   }
   const char* precision = xml.attribute("precision").value();
   if (!is_unspecified(precision)) {
@@ -191,6 +193,7 @@ pugi::xml_node parse(std::string_view text, pugi::xml_document& document, int& f
 struct Shared {
   std::function<ByteSource()> open_weights;
   const InputShapes& wanted;
+  const CustomLayers* custom;  // or null
   std::optional<Weights> weights = {};
   std::vector<std::string> notes = {};
   size_t unsupported_layers = 0;
@@ -292,9 +295,30 @@ class NetReader {
     else if (node->is("Result"))
       graph_->results.push_back(node.get());
     else if (!node->is("Constant"))
-      node->def = find_op(node->type, node->opset);
+      define(*node, layer);
     graph_->append(std::move(node));
     layers_.push_back(std::move(layer));
+  }
+
+  // A user's layer takes the place of the engine's operation.
+  void define(Node& node, const Layer& layer) const {
+    const std::string written = layer.xml.attribute("type").value();
+    auto custom = shared_.custom ? shared_.custom->find(written) : nullptr;
+    if (!custom && shared_.custom) custom = shared_.custom->find(node.type);
+    if (!custom) {
+      node.def = find_op(node.type, node.opset);
+      return;
+    }
+    const auto stated = [](const StatedPorts& ports) {
+      std::vector<CustomUse::Stated> all;
+      for (const StatedPort& port : ports.list) {
+        CustomUse::Stated& one = all.emplace_back();
+        if (port.states_shape) one.shape = port.shape;
+        if (port.type) one.type = port.type->in_graph;
+      }
+      return all;
+    };
+    set_custom(node, std::move(custom), written, stated(layer.inputs), stated(layer.outputs));
   }
 
   // The networks inside TensorIterator, Loop and If.
@@ -492,11 +516,11 @@ class NetReader {
 };
 
 IrModel read_model(std::string_view text, std::function<ByteSource()> open_weights,
-                   const InputShapes& wanted) {
+                   const InputShapes& wanted, const CustomLayers* custom) {
   IrModel model;
   pugi::xml_document document;
   const pugi::xml_node net = parse(text, document, model.version);
-  Shared shared{std::move(open_weights), wanted};
+  Shared shared{std::move(open_weights), wanted, custom};
   NetReader reader(shared, 0);
   reader.read(net);
   if (shared.unsupported_layers > 0) {
@@ -505,7 +529,8 @@ IrModel read_model(std::string_view text, std::function<ByteSource()> open_weigh
       list += " and " + std::to_string(shared.unsupported_layers - kMostNamedLayers) + " more";
     unsupported(std::to_string(shared.unsupported_layers) +
                 (shared.unsupported_layers == 1 ? " layer is" : " layers are") +
-                " not supported: " + list);
+                " not supported: " + list +
+                " (an OpenCL kernel of yours can compute them: config-file, CONFIG_FILE)");
   }
   model.graph = reader.finish();
   infer_shapes(*model.graph);
@@ -516,9 +541,9 @@ IrModel read_model(std::string_view text, std::function<ByteSource()> open_weigh
 }
 
 IrModel read(std::string_view xml, std::function<ByteSource()> open_weights,
-             const std::string& where, const InputShapes& wanted) {
+             const std::string& where, const InputShapes& wanted, const CustomLayers* custom) {
   try {
-    return read_model(xml, std::move(open_weights), wanted);
+    return read_model(xml, std::move(open_weights), wanted, custom);
   } catch (const Error& error) {
     throw Error(error.code(), where + ": " + error.what(), error.place());
   } catch (const std::bad_alloc&) {
@@ -532,7 +557,8 @@ std::string weights_path(const std::string& xml_path) {
   return std::filesystem::path(xml_path).replace_extension(".bin").string();
 }
 
-IrModel read_ir(const std::string& xml_path, const InputShapes& wanted) {
+IrModel read_ir(const std::string& xml_path, const InputShapes& wanted,
+                const CustomLayers* custom) {
   const std::string text = read_text_file(xml_path);
   const auto open_weights = [&] {
     const std::string path = weights_path(xml_path);
@@ -543,17 +569,17 @@ IrModel read_ir(const std::string& xml_path, const InputShapes& wanted) {
                   error.place());
     }
   };
-  return read(text, open_weights, xml_path, wanted);
+  return read(text, open_weights, xml_path, wanted, custom);
 }
 
 IrModel read_ir(std::string_view xml, std::span<const std::byte> weights, const std::string& where,
-                const InputShapes& wanted) {
+                const InputShapes& wanted, const CustomLayers* custom) {
   const auto open_weights = [&] {
     return ByteSource{"the weights", weights.size(), [weights](size_t offset, auto to) {
                         std::copy_n(weights.data() + offset, to.size(), to.data());
                       }};
   };
-  return read(xml, open_weights, where, wanted);
+  return read(xml, open_weights, where, wanted, custom);
 }
 
 }  // namespace clinfer

@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/graph/graph.h"
+#include "engine/ir/custom_layers.h"
 
 namespace clinfer {
 
@@ -28,11 +29,13 @@ struct IrModel {
 // `wanted` says, an open batch else becomes 1 (a note says so). A Parameter keeps what its layer
 // states as attributes: "element_type" and, where the file has it, "layout" ("[N,C,H,W]"). Throws
 // Error{not_found, bad_model, unsupported}: `file: layer "x" (Type, opset1, id 7): what is wrong`.
-IrModel read_ir(const std::string& xml_path, const InputShapes& wanted = {});
+// Layers of a type that `custom` has are the user's, whether the engine knows the type or not.
+IrModel read_ir(const std::string& xml_path, const InputShapes& wanted = {},
+                const CustomLayers* custom = nullptr);
 // `<stem>.bin`.
 std::string weights_path(const std::string& xml_path);
 // Reads a model from memory (fuzzing, tests); copies `weights`.
 IrModel read_ir(std::string_view xml, std::span<const std::byte> weights, const std::string& where,
-                const InputShapes& wanted = {});
+                const InputShapes& wanted = {}, const CustomLayers* custom = nullptr);
 
 }  // namespace clinfer

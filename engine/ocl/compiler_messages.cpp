@@ -11,7 +11,7 @@ namespace clinfer::ocl {
 
 namespace {
 
-constexpr const char* kProtocol = "clinfer compiler 2";  // raised when messages change
+constexpr const char* kProtocol = "clinfer compiler 3";  // raised when messages change
 constexpr uint64_t kLongest = uint64_t{1} << 30;         // of a message
 constexpr uint64_t kMostItems = 4096;                    // launches, arguments
 
@@ -122,6 +122,7 @@ std::string pack(const CompileRequest& request) {
     for (const Argument& argument : launch.arguments) {
       out.number(static_cast<uint64_t>(argument.kind));
       out.bytes(argument.bytes.data(), argument.bytes.size());
+      out.number(argument.address_bytes);
     }
   }
   return out.take();
@@ -145,6 +146,7 @@ bool unpack(const std::string& message, CompileRequest& request) {
       const std::string bytes = in.text();
       argument.bytes.resize(bytes.size());
       if (!bytes.empty()) std::memcpy(argument.bytes.data(), bytes.data(), bytes.size());
+      argument.address_bytes = in.number();
     }
   }
   return in.at_end();

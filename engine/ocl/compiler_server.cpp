@@ -63,7 +63,7 @@ void launch_once(const cl::Context& context, const cl::Device& device, cl::Kerne
       kernel.setArg(index++, images.back());
     } else {
       kernel.setArg(index++, memory.buffer());
-      kernel.setArg(index++, cl_int{0});
+      if (argument.address_bytes == 0) kernel.setArg(index++, cl_int{0});
     }
   }
   // One work-group, but as wide as it will be where that counts.

@@ -80,6 +80,7 @@ LaunchTime launch_time(const KernelSpec& spec, double products, unsigned compute
 
 std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits) {
   if (traits.grid_barrier == GridBarrier::none) return "the device has no grid-wide barrier";
+  if (spec.own) return "a kernel of the user's";
   if (traits.grid_barrier == GridBarrier::single) return "";
   if (spec.marked_ptx) return "instructions that need patched PTX";
   const size_t team = team_size(spec);

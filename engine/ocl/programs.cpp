@@ -61,20 +61,25 @@ class Builder {
         context_(context),
         cache_(options.cache ? std::make_optional(*options.cache) : std::nullopt),
         sources_dumps_dir_(options.sources_dumps_dir),
+        own_dumps_dir_(options.own_dumps_dir),
         on_missing_(options.on_missing),
+        language_(language_option(context.traits)),
         flags_(compiler_options(context.traits)) {
     const DeviceInfo& info = context_.device.info;
     identity_ = std::string(kEngineVersion) + "|" + info.platform + "|" + info.name + "|" +
-                info.driver + "|" + info.version + "|" + flags_ + "\n";
+                info.driver + "|" + info.version + "|";
   }
 
   // Compiles in one of the compilers' processes, or in this one where there is none. A job that is
   // abandoned meanwhile is not cached: some compilers take as long again to make a binary.
   void run(Job& job, CompilerPool& compilers, const void* owner,
            const std::atomic<bool>& abandoned) const {
-    CompileRequest request{
-        flags_, program_source(job.instantiation), job.instantiation.kernel_name, {}, false};
-    const std::string key = identity_ + request.source;
+    CompileRequest request{options_of(job),
+                           program_source(job.instantiation),
+                           job.instantiation.kernel_name,
+                           {},
+                           false};
+    const std::string key = identity_ + request.options + "\n" + request.source;
     if (cache_) {
       const auto binary = cache_->load(key);
       if (binary && from_binary(job, *binary)) {
@@ -98,7 +103,7 @@ class Builder {
     const bool made = !answer.binary.empty() && from_binary(job, answer.binary);
     if (answer.outcome == CompileAnswer::Outcome::built) request.launches.clear();
     if (!made) build_here(job, request);
-    dump(job, request.source, sources_dumps_dir_.empty() ? "" : build_log(job.program));
+    dump(job, request.source, dump_folders(job).empty() ? "" : build_log(job.program));
     if (!cache_ || abandoned) return;
     if (made)
       cache_->store(key, answer.binary);
@@ -107,6 +112,14 @@ class Builder {
   }
 
  private:
+  std::string options_of(const Job& job) const {
+    const auto& own = job.instantiation.own;
+    if (!own) return flags_;
+    // A language that the user states is the only one.
+    return (own->options.find("-cl-std") == own->options.npos ? language_ + " " : "") + "-w" +
+           (own->options.empty() ? "" : " " + own->options);
+  }
+
   std::string build_log(const cl::Program& program) const {
     try {
       return program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(context_.device.device);
@@ -118,10 +131,13 @@ class Builder {
   [[noreturn]] void refuse(const Job& job, const std::string& source, const std::string& why,
                            SourcePlace place = SourcePlace::here()) const {
     dump(job, source, why);
-    throw Error(ErrorCode::device_failed,
-                "building kernel " + job.instantiation.kernel_name + " on " +
-                    context_.device.info.name + " failed " + why,
-                place);
+    const auto& own = job.instantiation.own;
+    std::string text = own ? own->where + ": " : "";
+    text += "building kernel " + (own ? own->entry : job.instantiation.kernel_name) + " on " +
+            context_.device.info.name + " failed " + why;
+    if (own && why.find("CL_INVALID_KERNEL_NAME") != why.npos)
+      text += "; its sources have no kernel of that name (entry)";
+    throw Error(ErrorCode::device_failed, text, place);
   }
 
   void build_here(Job& job, const CompileRequest& request) const {
@@ -142,7 +158,7 @@ class Builder {
     try {
       job.program =
           cl::Program(context_.context, {context_.device.device}, cl::Program::Binaries{binary});
-      job.program.build(context_.device.device, flags_.c_str());
+      job.program.build(context_.device.device, options_of(job).c_str());
       cl::Kernel(job.program, job.instantiation.kernel_name.c_str());
       return true;
     } catch (const cl::Error&) {
@@ -172,18 +188,26 @@ class Builder {
   }
 
   void dump(const Job& job, const std::string& source, const std::string& log) const {
-    if (sources_dumps_dir_.empty()) return;
-    make_folders(sources_dumps_dir_);
-    replace_file(sources_dumps_dir_ + "/clDNN_program_" + job.instantiation.kernel_name + ".cl",
-                 std::array<std::string_view, 4>{source, "\n/* Build Log:\n", log, "\n*/\n"});
+    for (const std::string& folder : dump_folders(job)) {
+      make_folders(folder);
+      replace_file(folder + "/clDNN_program_" + job.instantiation.kernel_name + ".cl",
+                   std::array<std::string_view, 4>{source, "\n/* Build Log:\n", log, "\n*/\n"});
+    }
+  }
+
+  std::vector<std::string> dump_folders(const Job& job) const {
+    std::vector<std::string> folders;
+    if (!sources_dumps_dir_.empty()) folders.push_back(sources_dumps_dir_);
+    if (!own_dumps_dir_.empty() && job.instantiation.own) folders.push_back(own_dumps_dir_);
+    return folders;
   }
 
   const std::shared_ptr<const Context> held_;
   const Context& context_;
   const std::optional<ProgramCache> cache_;
-  const std::string sources_dumps_dir_;
+  const std::string sources_dumps_dir_, own_dumps_dir_;
   const std::function<void()> on_missing_;
-  const std::string flags_;
+  const std::string language_, flags_;
   std::string identity_;
 };
 
@@ -219,11 +243,21 @@ Instantiation instance(const KernelSpec& spec, const std::string& source) {
   return result;
 }
 
+// A user's program, whose kernel gets a name that is unique by content.
+Instantiation own_program(const KernelSpec& spec) {
+  const OwnProgram& own = *spec.own;
+  Instantiation result;
+  result.kernel_name = own.entry + "_" + hex(fnv1a(own.options + "\n" + own.text));
+  result.text = "#define " + own.entry + " " + result.kernel_name + "\n" + own.text;
+  result.own = spec.own;
+  return result;
+}
+
 }  // namespace
 
 std::string program_source(const Instantiation& instantiation) {
   static const std::string common = common_text();
-  return common + instantiation.text;
+  return instantiation.own ? instantiation.text : common + instantiation.text;
 }
 
 std::string compiler_options(const DeviceTraits& traits) {
@@ -232,7 +266,8 @@ std::string compiler_options(const DeviceTraits& traits) {
 }
 
 Instantiation instantiate(const KernelSpec& spec) {
-  Instantiation result = instance(spec, std::string(kernel_source(spec.source)));
+  Instantiation result =
+      spec.own ? own_program(spec) : instance(spec, std::string(kernel_source(spec.source)));
   result.launches.push_back({spec.global, spec.local, spec.arguments});
   return result;
 }

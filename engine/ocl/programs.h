@@ -22,12 +22,15 @@ struct Instantiation {
   std::string text;
   // How it will be launched, for drivers that compile for that: one of each kind.
   std::vector<TrialLaunch> launches{};
+  // Of a user's kernel, whose text is a whole program: the compiler's options, and where it is
+  // described. Null otherwise.
+  std::shared_ptr<const OwnProgram> own{};
 };
 Instantiation instantiate(const KernelSpec& spec);
 // A kernel as a function of a persistent kernel (kernels/persistent.cl). `caller` follows it, calls
 // it and may use the source's macros.
 Instantiation instantiate_function(const KernelSpec& spec, const std::string& caller);
-// A whole program of one instantiation, and the compiler's options for it, for any device.
+// A whole program of one instantiation, and the compiler's options for all that are not a user's.
 std::string program_source(const Instantiation& instantiation);
 std::string compiler_options(const DeviceTraits& traits);
 
@@ -40,6 +43,7 @@ struct BuildOptions {
   std::shared_ptr<CompilerPool> compilers{};  // unless stated, that of the device
   // Called on any thread for each program that the cache does not have, while build() runs.
   std::function<void()> on_missing{};
+  std::string own_dumps_dir{};  // where programs of users' kernels go besides; "": nowhere
 };
 
 struct BuildCounts {

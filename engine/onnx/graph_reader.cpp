@@ -32,6 +32,7 @@ GraphReader::GraphReader(GraphWriter& writer, OnnxTensors& tensors, const OnnxFu
   opsets_ = outer->opsets_;
   call_attributes_ = outer->call_attributes_;
   depth_ = outer->depth_ + 1;
+  custom_ = outer->custom_;
   if (depth_ > kDeepestCalls) unsupported_node("bodies or functions are nested too deeply");
 }
 
@@ -95,6 +96,7 @@ void GraphReader::read(const onnx::GraphProto& graph) {
   };
   for (const auto& tensor : graph.initializer()) give(tensor.name(), tensor);
   for (const auto& tensor : graph.sparse_initializer()) give(tensor.values().name(), tensor);
+  if (custom_) note_shapes(graph);
   for (const onnx::NodeProto& node : graph.node()) read_node(node);
 }
 
@@ -108,7 +110,9 @@ void GraphReader::read_node(const onnx::NodeProto& node) {
       inputs.push_back(name.empty() || absent_.contains(name) ? Edge{} : edge(name));
     const OnnxNode::Attributes attributes = resolve(node);
     std::vector<Edge> outputs;
-    if (const auto* function = functions_.find(node)) {
+    if (auto layer = custom_ ? custom_->find(node.op_type()) : nullptr) {
+      outputs = read_custom(node, inputs, attributes, std::move(layer));
+    } else if (const auto* function = functions_.find(node)) {
       outputs = call(*function, inputs, attributes);
     } else {
       OnnxNode context(writer_, tensors_, node, version, inputs, attributes, quantized_);

@@ -36,6 +36,8 @@ class GraphReader {
               GraphReader* outer);
 
   void import_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
+  // Nodes of a type that it has are the user's. It must outlive the reader.
+  void use_custom(const CustomLayers& custom) { custom_ = &custom; }
   void define(const std::string& name, const Edge& edge);
   void read(const onnx::GraphProto& graph);  // its initialisers and nodes
   Edge edge(const std::string& name);        // Error{bad_model} where nothing has that name
@@ -51,6 +53,10 @@ class GraphReader {
   std::optional<Edge> find(const std::string& name);
   Edge capture(const Edge& from, const std::string& name);
   void read_node(const onnx::NodeProto& node);
+  void note_shapes(const onnx::GraphProto& graph);
+  std::vector<Edge> read_custom(const onnx::NodeProto& node, const std::vector<Edge>& inputs,
+                                const OnnxNode::Attributes& attributes,
+                                std::shared_ptr<const CustomLayer> layer);
   OnnxNode::Attributes resolve(const onnx::NodeProto& node) const;
   std::vector<Edge> call(const onnx::FunctionProto& function, const std::vector<Edge>& inputs,
                          const OnnxNode::Attributes& attributes);
@@ -70,6 +76,8 @@ class GraphReader {
   const OnnxFunctions& functions_;
   GraphReader* outer_;
   int depth_ = 0;
+  const CustomLayers* custom_ = nullptr;
+  std::unordered_map<std::string, Shape> stated_shapes_;  // -1: open
   std::unordered_map<std::string, Edge> values_;
   std::unordered_map<std::string, std::function<Tensor()>> initialisers_;
   std::set<std::string> absent_;       // inputs of a function that the call leaves out

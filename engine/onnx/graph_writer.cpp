@@ -53,10 +53,14 @@ std::string text_of(const std::vector<float>& values) {
   });
 }
 
-Insertion GraphWriter::at_end(const std::string& name) {
+void GraphWriter::count_node() {
   if (++nodes_ > kMostNodes)
     throw Error(ErrorCode::unsupported,
                 "the model would have more than " + std::to_string(kMostNodes) + " operations");
+}
+
+Insertion GraphWriter::at_end(const std::string& name) {
+  count_node();
   return {*graph_, nullptr, name, &inference_};
 }
 
@@ -83,6 +87,22 @@ Edge GraphWriter::add(const std::string& name, const std::string& type, int opse
   Insertion::AttributeTexts texts;
   for (const auto& [key, value] : attributes) texts[key] = value;
   return at_end(name).op(type, opset, std::move(inputs), texts, outputs, std::move(bodies));
+}
+
+Node* GraphWriter::custom(const std::string& name, const std::string& type,
+                          std::shared_ptr<const CustomLayer> layer, std::vector<Edge> inputs,
+                          const AttributePairs& attributes,
+                          std::vector<CustomUse::Stated> stated_inputs,
+                          std::vector<CustomUse::Stated> stated_outputs) {
+  count_node();
+  Node* node = graph_->insert(nullptr, type, name);
+  node->opset = 0;
+  for (const auto& [key, value] : attributes) node->attributes.set(key, value);
+  node->inputs = std::move(inputs);
+  node->outputs.resize(stated_outputs.size());
+  set_custom(*node, std::move(layer), type, std::move(stated_inputs), std::move(stated_outputs));
+  inference_.infer(*node);
+  return node;
 }
 
 void GraphWriter::result(const std::string& name, const Edge& value) { at_end(name).result(value); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/graph/insertion.h"
+#include "engine/ir/custom_layers.h"
 
 namespace clinfer {
 
@@ -35,6 +36,11 @@ class GraphWriter {
   Edge add(const std::string& name, const std::string& type, int opset, std::vector<Edge> inputs,
            const AttributePairs& attributes = {}, size_t outputs = 1,
            std::vector<std::shared_ptr<const Body>> bodies = {});
+  // A node that a user's kernel computes.
+  Node* custom(const std::string& name, const std::string& type,
+               std::shared_ptr<const CustomLayer> layer, std::vector<Edge> inputs,
+               const AttributePairs& attributes, std::vector<CustomUse::Stated> stated_inputs,
+               std::vector<CustomUse::Stated> stated_outputs);
   void result(const std::string& name, const Edge& value);
 
   // The value of an edge, where it is determined and small, or a constant; else empty. Also empty
@@ -45,6 +51,7 @@ class GraphWriter {
   std::unique_ptr<Graph> finish();
 
  private:
+  void count_node();
   Insertion at_end(const std::string& name);
 
   std::unique_ptr<Graph> graph_;

@@ -24,7 +24,8 @@ constexpr size_t kMostNamed = 200;  // operations in one message about unsupport
 // Goes through all nodes, those of bodies and of the functions that are called as well.
 class Survey {
  public:
-  Survey(const onnx::ModelProto& model, const OnnxFunctions& functions) : functions_(functions) {
+  Survey(const onnx::ModelProto& model, const OnnxFunctions& functions, const CustomLayers* custom)
+      : functions_(functions), custom_(custom) {
     std::map<std::string, int> opsets;
     for (const auto& import : model.opset_import())
       opsets[import.domain()] = static_cast<int>(import.version());
@@ -45,7 +46,8 @@ class Survey {
       list += " and " + std::to_string(missing_.size() - kMostNamed) + " more";
     unsupported_node(std::to_string(missing_.size()) +
                      (missing_.size() == 1 ? " operation is" : " operations are") +
-                     " not supported: " + list);
+                     " not supported: " + list +
+                     " (an OpenCL kernel of yours can compute them: config-file, CONFIG_FILE)");
   }
 
  private:
@@ -57,6 +59,7 @@ class Survey {
   template <typename Nodes>
   void walk(const Nodes& nodes, const std::map<std::string, int>& opsets) {
     for (const onnx::NodeProto& node : nodes) {
+      if (custom_ && custom_->find(node.op_type())) continue;
       if (const auto* function = functions_.find(node)) {
         if (seen_.insert(function).second) {
           std::map<std::string, int> own;
@@ -84,6 +87,7 @@ class Survey {
   }
 
   const OnnxFunctions& functions_;
+  const CustomLayers* const custom_;  // or null
   std::map<std::string, Where> missing_;
   std::set<const onnx::FunctionProto*> seen_;
 };
@@ -144,18 +148,20 @@ void fill_picture(std::vector<StatedInput>& inputs, const InputShapes& wanted,
 
 class Reader {
  public:
-  Reader(const std::shared_ptr<const onnx::ModelProto>& proto, const std::string& folder)
-      : proto_(*proto), functions_(*proto), tensors_(proto, folder) {}
+  Reader(const std::shared_ptr<const onnx::ModelProto>& proto, const std::string& folder,
+         const CustomLayers* custom)
+      : proto_(*proto), functions_(*proto), tensors_(proto, folder), custom_(custom) {}
 
   OnnxModel read(const InputShapes& wanted) {
     check_opset();
-    Survey(proto_, functions_).refuse();
+    Survey(proto_, functions_, custom_).refuse();
     OnnxModel model;
     model.rt_info = onnx_info(proto_);
     IterationLimit limit(IterationLimit::kToInferShapes);
     GraphWriter writer;
     writer.graph().name = proto_.graph().name();
     GraphReader reader(writer, tensors_, functions_, nullptr);
+    if (custom_ && !custom_->empty()) reader.use_custom(*custom_);
     reader.import_opsets(proto_.opset_import());
     add_inputs(writer, reader, wanted, model);
     reader.read(proto_.graph());
@@ -221,6 +227,7 @@ class Reader {
   const onnx::ModelProto& proto_;
   OnnxFunctions functions_;
   OnnxTensors tensors_;
+  const CustomLayers* const custom_;  // or null
 };
 
 // GStreamer, JSON and drawings take UTF-8 only, and a file may hold any bytes.
@@ -237,9 +244,9 @@ void make_text_valid(OnnxModel& model) {
 }
 
 OnnxModel read(const ByteSource& file, const std::string& folder, const std::string& where,
-               const InputShapes& wanted) {
+               const InputShapes& wanted, const CustomLayers* custom) {
   try {
-    OnnxModel model = Reader(parse_onnx(file), folder).read(wanted);
+    OnnxModel model = Reader(parse_onnx(file), folder, custom).read(wanted);
     make_text_valid(model);
     return model;
   } catch (const Error& error) {
@@ -251,17 +258,18 @@ OnnxModel read(const ByteSource& file, const std::string& folder, const std::str
 
 }  // namespace
 
-OnnxModel read_onnx(const std::string& path, const InputShapes& wanted) {
+OnnxModel read_onnx(const std::string& path, const InputShapes& wanted,
+                    const CustomLayers* custom) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  return read(open_file(path), folder.empty() ? "." : folder, path, wanted);
+  return read(open_file(path), folder.empty() ? "." : folder, path, wanted, custom);
 }
 
 OnnxModel read_onnx(std::span<const std::byte> bytes, const std::string& where,
-                    const InputShapes& wanted) {
+                    const InputShapes& wanted, const CustomLayers* custom) {
   const ByteSource source{"the model", bytes.size(), [bytes](size_t offset, auto to) {
                             std::copy_n(bytes.data() + offset, to.size(), to.data());
                           }};
-  return read(source, "", where, wanted);
+  return read(source, "", where, wanted, custom);
 }
 
 }  // namespace clinfer

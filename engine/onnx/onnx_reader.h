@@ -10,6 +10,7 @@
 
 #include "engine/engine.h"
 #include "engine/graph/graph.h"
+#include "engine/ir/custom_layers.h"
 
 namespace clinfer {
 
@@ -25,12 +26,13 @@ struct OnnxModel {
 // Reads the model and, from its folder, its external data. Floats of all types are f32 in the
 // graph. Open dimensions of inputs get what `wanted` says; else the batch becomes 1 and a picture
 // the size that the model's metadata say (Ultralytics' imgsz), and a note says so; others are
-// refused. Stated dimensions stay. Operations that are not supported are collected and named in one
+// refused. Stated dimensions stay. Nodes of a type that `custom` has are the user's. Operations that are not supported are collected and named in one
 // Error{unsupported}. Throws Error{not_found, bad_model, unsupported}:
 // `file: node "x" (Conv, opset 13): what is wrong`.
-OnnxModel read_onnx(const std::string& path, const InputShapes& wanted = {});
+OnnxModel read_onnx(const std::string& path, const InputShapes& wanted = {},
+                    const CustomLayers* custom = nullptr);
 // As above, from memory (fuzzing, tests); external data are refused.
 OnnxModel read_onnx(std::span<const std::byte> bytes, const std::string& where,
-                    const InputShapes& wanted = {});
+                    const InputShapes& wanted = {}, const CustomLayers* custom = nullptr);
 
 }  // namespace clinfer

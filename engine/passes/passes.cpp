@@ -9,6 +9,7 @@ const std::vector<Pass>& passes() {
   static const std::vector<Pass> all = {
       {"fold_constants", fold_constants},
       {"unroll_loops", unroll_loops},
+      {"place_custom_layers", place_custom_layers},
       {"share_results", share_results},
       {"group_by_values", group_by_values},
       {"expand_operations", expand_operations},

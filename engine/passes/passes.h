@@ -44,6 +44,8 @@ void run_passes(
 void fold_constants(Graph&, const PassContext&);
 // Puts loop bodies in place, once per iteration.
 void unroll_loops(Graph&, const PassContext&);
+// Gives tensors of custom layers the formats that their kernels expect.
+void place_custom_layers(Graph&, const PassContext&);
 // Computes once what several nodes compute alike.
 void share_results(Graph&, const PassContext&);
 // Groups operations whose shapes depend on values, for the host.

@@ -240,6 +240,10 @@ bool half_activations(const Config& config, const Graph& graph, bool device_has_
   if (std::any_of(graph.nodes().begin(), graph.nodes().end(),
                   [](const auto& node) { return sums_integers(*node); }))
     return false;
+  // A user's kernel computes with the type that the tensors have.
+  if (!device_has_fp16 && std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                                      [](const auto& node) { return is_custom(*node); }))
+    return false;
   if (config.precision != Precision::automatic) return config.precision == Precision::f16;
   const bool quantised = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                      [](const auto& node) { return node->is("FakeQuantize"); });

@@ -34,7 +34,7 @@ double assumed_seconds(const OpDesc& desc, const DeviceTraits& traits) {
 }
 
 Cut cut_of(const KernelSpec& spec, double seconds) {
-  if (seconds <= kLong || spec.marked_ptx) return {};
+  if (seconds <= kLong || spec.marked_ptx || spec.own) return {};
   Cut cut;
   for (size_t d = 0; d < 3; ++d)
     if (const size_t groups = spec.global[d] / spec.local[d]; groups > cut.groups) {

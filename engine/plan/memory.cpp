@@ -10,7 +10,7 @@ namespace clinfer {
 
 namespace {
 
-constexpr size_t kAlignment = 256;  // bytes: sub-buffers, vector loads, cache lines of any device
+constexpr size_t kAlignment = 512;  // bytes: sub-buffers (NVIDIA), vector loads, cache lines
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 

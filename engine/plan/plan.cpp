@@ -89,12 +89,14 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
       step.family = choice.family;
       step.point = choice.point;
       plan_launches(step, traits);
-    } else if (!node->def->host_reason.empty() && node->tail.empty()) {
+    } else if (!node->def->host_reason.empty() && node->tail.empty() && !is_custom(*node)) {
       step.on_host = true;
     } else {
       ++unsupported_layers;
-      unsupported += (unsupported.empty() ? "" : "; ") + label(*node) + ": " +
-                     (reasons.empty() ? "there is no kernel for it" : reasons);
+      if (reasons.empty())
+        reasons = is_custom(*node) ? "it runs on the host, which cannot run the custom layer in it"
+                                   : "there is no kernel for it";
+      unsupported += (unsupported.empty() ? "" : "; ") + label(*node) + ": " + reasons;
       continue;
     }
     plan.steps.push_back(std::move(step));

@@ -85,6 +85,10 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string& k, const std::string& v) {
          c.cache_size = number(k, v, "MiB, or 0 for no limit");
        }},
+      {"CONFIG_FILE",
+       [](Config& c, const std::string&, const std::string& v) { c.config_file = v; }},
+      {"DUMP_KERNELS", [](Config& c, const std::string& k,
+                          const std::string& v) { c.dump_kernels = yes_no(k, v); }},
       {"GRAPH_DUMPS_DIR",
        [](Config& c, const std::string&, const std::string& v) { c.graph_dumps_dir = v; }},
       {"SOURCES_DUMPS_DIR",

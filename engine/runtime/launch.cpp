@@ -18,6 +18,12 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
       kernel.setArg(index++, bound.image);
       continue;
     }
+    if (argument.address_bytes != 0) {
+      const cl_buffer_region region{static_cast<size_t>(bound.offset), argument.address_bytes};
+      cl::Buffer whole = bound.buffer;
+      kernel.setArg(index++, whole.createSubBuffer(0, CL_BUFFER_CREATE_TYPE_REGION, &region));
+      continue;
+    }
     const int64_t offset = bound.offset / static_cast<int64_t>(argument.unit);
     if (offset > std::numeric_limits<cl_int>::max() || offset < 0 ||
         bound.offset % static_cast<int64_t>(argument.unit) != 0)

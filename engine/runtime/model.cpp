@@ -38,7 +38,8 @@ bool is_onnx(const std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<const Model> Model::read(const std::string& path, const InputShapes& shapes) {
+std::shared_ptr<const Model> Model::read(const std::string& path, const InputShapes& shapes,
+                                         const std::string& config_file) {
   struct Known {
     std::weak_ptr<const ReadModel> model;
     std::string states;  // of its files
@@ -48,6 +49,7 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
   std::string key =
       path + "\n" + std::to_string(shapes.width) + "x" + std::to_string(shapes.height);
   if (shapes.open_width) key += "\nopen width";
+  key += "\n" + config_file + "\n";
   for (const auto& [input, shape] : shapes.inputs) key += "\n" + input + "=" + to_string(shape);
   const auto states_of = [](const std::vector<std::string>& files) {
     std::string states;
@@ -61,8 +63,9 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
           model && states_of(model->files()) == found->second.states)
         return model;
   }
+  const auto custom = read_custom_layers(config_file);
   const std::string before = state_of(path) + state_of(weights_path(path));
-  const auto model = std::make_shared<ReadModel>(path, shapes);
+  const auto model = std::make_shared<ReadModel>(path, shapes, *custom);
   log(LogArea::model, LogLevel::info, [&] {
     return path + ": " + std::to_string(model->inputs().size()) + " inputs, " +
            std::to_string(model->outputs().size()) + " outputs, " +
@@ -78,21 +81,23 @@ std::shared_ptr<const Model> Model::read(const std::string& path, const InputSha
   return model;
 }
 
-ReadModel::ReadModel(const std::string& path, const InputShapes& shapes) : path_(path) {
+ReadModel::ReadModel(const std::string& path, const InputShapes& shapes, const CustomLayers& custom)
+    : path_(path) {
   const auto take = [this](auto&& model) {
     graph_ = std::move(model.graph);
     rt_info_ = std::move(model.rt_info);
     notes_ = std::move(model.notes);
   };
   if (!is_onnx(path)) {
-    take(read_ir(path, shapes));
+    take(read_ir(path, shapes, &custom));
     files_ = {path, weights_path(path)};
   } else {
-    OnnxModel model = read_onnx(path, shapes);
+    OnnxModel model = read_onnx(path, shapes, &custom);
     files_ = std::move(model.files);
     files_.push_back(path);
     take(std::move(model));
   }
+  files_.insert(files_.end(), custom.files().begin(), custom.files().end());
   set_input_shapes(*graph_, shapes);
   inputs_ = input_ports(*graph_);
   outputs_ = output_ports(*graph_);

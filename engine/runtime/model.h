@@ -3,12 +3,13 @@
 
 #include "engine/engine.h"
 #include "engine/graph/graph.h"
+#include "engine/ir/custom_layers.h"
 
 namespace clinfer {
 
 class ReadModel final : public Model {
  public:
-  explicit ReadModel(const std::string& path, const InputShapes& shapes = {});
+  ReadModel(const std::string& path, const InputShapes& shapes, const CustomLayers& custom);
 
   // `model` with another graph.
   ReadModel(const Model& model, std::unique_ptr<Graph> graph);

@@ -30,6 +30,7 @@ ModelOptions options_of(const Arguments& arguments) {
   options.outputs = arguments.value("--outputs").value_or("");
   for (const std::string& text : arguments.all("--reshape"))
     options.reshape += (options.reshape.empty() ? "" : ";") + text;
+  options.config_file = read_config(arguments).config_file;
   return options;
 }
 
@@ -96,6 +97,10 @@ void infer_and_draw(const ModelOptions& options, const Arguments& arguments,
     if (const auto value = arguments.value(option))
       words.push_back(std::string(property) + "=" + *value);
   if (!options.reshape.empty()) words.push_back("reshape=" + options.reshape);
+  std::string config;
+  for (const std::string& setting : arguments.all("--config"))
+    config += (config.empty() ? "" : ",") + setting;
+  if (!config.empty()) words.push_back("config=" + config);
   append(words, {"!", "clpublish", "!", "cloverlay", "!", "videoconvert", "!", "pngenc", "!",
                  "multifilesink", "location=" + drawn});
 }
@@ -244,7 +249,8 @@ Command heads_command() {
             {"--labels-file", "F", "one class name per line"},
             {"--threshold", "T", "least confidence of an object, with --image"},
             device_option(),
-            reshape_option()}},
+            reshape_option(),
+            config_option()}},
           run_heads};
 }
 

@@ -59,7 +59,8 @@ void say_notes(const Model& model) {
 }
 
 std::shared_ptr<const Model> read_model(const Arguments& arguments) {
-  const auto model = Model::read(model_file(arguments.positional(0)), read_shapes(arguments));
+  const auto model = Model::read(model_file(arguments.positional(0)), read_shapes(arguments),
+                                 read_config(arguments).config_file);
   say_notes(*model);
   return model;
 }

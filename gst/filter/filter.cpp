@@ -92,6 +92,9 @@ const std::vector<Property<FilterSettings>>& properties() {
            {OutputRange::byte, "0 to 255", "byte"},
            {OutputRange::unit, "0 to 1", "unit"},
            {OutputRange::signed_unit, "-1 to 1", "signed"}}),
+      text<&S::config_file>("config-file", "Custom layers",
+                            "XML files that describe operations with OpenCL kernels of your own, "
+                            "as the GPU plug-in's CONFIG_FILE"),
       text<&S::config>("config", "Configuration",
                        "Engine options as KEY=VALUE,... with the GPU plug-in's key names"),
       text<&S::cache_dir>(

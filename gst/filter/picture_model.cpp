@@ -26,6 +26,7 @@ bool follows_frame(const FilterSettings& settings) { return settings.reshape == 
 PictureModel::PictureModel(const FilterSettings& settings, PictureSize frame)
     : settings_(settings), range_(settings.output_range) {
   ModelOptions options = settings;
+  settle_config_file(settings.config, options);
   options.post_process = "none";
   if (follows_frame(settings))
     options.reshape = std::to_string(frame.width) + "x" + std::to_string(frame.height);

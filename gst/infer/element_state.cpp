@@ -164,12 +164,14 @@ size_t Element::frames_in_flight_for(const Settings& settings, const Session* se
 Settings Element::checked_settings() const {
   const ObjectLock lock(self_);
   lost_properties_.check(element_properties());
-  return settings_;
+  Settings settings = settings_;
+  settle_config_file(settings.config, settings);
+  return settings;
 }
 
 // The settings that a model is read with.
 static std::string shape_wishes(const Settings& settings) {
-  return settings.reshape + "/" + std::to_string(settings.clip_length);
+  return settings.reshape + "/" + std::to_string(settings.clip_length) + "/" + settings.config_file;
 }
 
 void Element::open() {

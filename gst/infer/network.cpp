@@ -37,6 +37,12 @@ DecodeSettings decode_settings(const Network& network, const Settings& settings)
   return decode;
 }
 
+void settle_config_file(const std::string& config, ModelOptions& options) {
+  Config stated;
+  for (const auto& [key, value] : parse_config(config)) stated.set(key, value);
+  if (!stated.config_file.empty()) options.config_file = stated.config_file;
+}
+
 Config engine_config(const Network& network, const Settings& settings) {
   Config config;
   configure(settings, config);

@@ -13,6 +13,9 @@ namespace clinfer {
 // Thresholds in force: a property that was set wins.
 DecodeSettings decode_settings(const Network& network, const Settings& settings);
 
+// A CONFIG_FILE in Settings::config takes the place of config_file. Throws as Config::set().
+void settle_config_file(const std::string& config, ModelOptions& options);
+
 Config engine_config(const Network& network, const Settings& settings);
 
 // "KEY=VALUE,KEY=VALUE". Throws Error{bad_argument} on a part without '='.

@@ -207,6 +207,15 @@ const std::vector<ElementProperty>& element_properties() {
           "MiB that the cache folder may hold; programs that were not used for the longest time go "
           "first (0: no limit)",
           0, G_MAXINT)),
+      engine<&Config::config_file>(text<&S::config_file>(
+          "config-file", "Custom layers",
+          "XML files that describe operations with OpenCL kernels of your own, as the GPU "
+          "plug-in's "
+          "CONFIG_FILE; separated by spaces, a name with spaces in double quotes")),
+      engine<&Config::dump_kernels>(
+          flag<&S::dump_kernels>("dump-kernels", "Dump kernels",
+                                 "Write the programs of the kernels of config-file, with the "
+                                 "compiler's logs, into the working folder")),
       engine<&Config::graph_dumps_dir>(
           text<&S::graph_dumps_dir>("graph-dumps-dir", "Graph dumps folder",
                                     "Folder for a Graphviz file of the graph after each pass")),

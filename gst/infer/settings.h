@@ -28,6 +28,7 @@ struct Settings : ModelOptions {
   unsigned max_num_threads = 0;  // 0: all cores
   std::optional<std::string> cache_dir;
   unsigned cache_size = Config{}.cache_size;
+  bool dump_kernels = false;
   std::string graph_dumps_dir, sources_dumps_dir;
   std::optional<TuningMode> tuning_mode;  // unset: use_existing where there is a tuning_file
   std::string tuning_file;

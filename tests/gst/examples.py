@@ -4,6 +4,7 @@
     examples.py EXAMPLES MODEL.xml      CC and CXX, pkg-config and GST_PLUGIN_PATH as in the environment
 """
 import glob
+import json
 import os
 import shutil
 import socket
@@ -116,6 +117,42 @@ def check_onvif(python, script, clinfer):
     print(f"ok   onvif.py: {documents} documents, {len(video)} packets of video")
 
 
+def check_custom_layer(folder):
+    """The network of pipelines/custom-layer, whose operation no engine has, in both elements that run networks, and its errors."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../pipelines/custom-layer")
+    place = os.path.join(folder, "with spaces")
+    shutil.copytree(source, place)
+    model, file = os.path.join(folder, "posterize.xml"), os.path.join(place, "posterize.xml")
+    output_of([sys.executable, os.path.join(place, "make_model.py"), model, "--width", "64", "--height", "48"])
+    picture = ["videotestsrc", "num-buffers=2", "!", "video/x-raw,width=64,height=48,format=RGB", "!"]
+    filtered = os.path.join(folder, "filtered.rgb")
+    output_of(["gst-launch-1.0", "-q", *picture, "clinferfilter", f"model={model}", f"config-file=\"{file}\"", "!",
+               "video/x-raw,format=RGB", "!", "filesink", f"location={filtered}"])
+    with open(filtered, "rb") as frames:
+        levels = set(frames.read())
+    if not levels <= {0, 85, 170, 255} or len(levels) != 4:
+        sys.exit(f"custom-layer: clinferfilter gives the levels {sorted(levels)}")
+    print("ok   custom-layer, clinferfilter")
+    for given in (f"config-file={file}", f"config=CONFIG_FILE={file},INFERENCE_PRECISION=f32"):
+        text = output_of(["gst-launch-1.0", "-q", *picture, "clinfer", f"model={model}", given, "post-process=none", "attach-tensors=true",
+                          "dump-kernels=true", "!", "clpublish", "add-tensor-data=true", "!", "fakesink"])
+        for line in text.splitlines():
+            data = json.loads(line)["tensors"][0]["data"]
+            if len(data) != 3 * 48 * 64 or any(min(abs(value - level) for level in (0, 85, 170, 255)) > 0.5 for value in data):
+                sys.exit(f"custom-layer: clinfer gives {sorted(set(data))[:9]} ...")
+    print("ok   custom-layer, clinfer")
+    with open(os.path.join(place, "posterize.cl"), "a", encoding="utf-8") as kernel:
+        kernel.write("nonsense;\n")
+    last = 1 + open(os.path.join(source, "posterize.cl"), encoding="utf-8").read().count("\n")
+    for settings, parts in (([], ("Posterize", "config-file")), ([f"config-file={place}/none.xml"], ("none.xml",)),
+                            ([f"config-file={file}"], ("posterize.xml:2: custom layer Posterize", f"posterize.cl:{last}:"))):
+        run = subprocess.run(["gst-launch-1.0", "-q", *picture, "clinfer", f"model={model}", *settings, "!", "fakesink"],
+                             capture_output=True, text=True, timeout=300)
+        if run.returncode == 0 or any(part not in run.stderr for part in parts):
+            sys.exit(f"custom-layer: {settings} ends with {run.returncode}: {run.stderr}")
+    print("ok   custom-layer, errors")
+
+
 def main():
     examples, model = sys.argv[1:]
     clinfer = f"clinfer model={model}"
@@ -123,6 +160,7 @@ def main():
         c, cpp = os.path.join(folder, "read_objects"), os.path.join(folder, "read_tensors")
         build(f"{examples}/read_objects.c", c, os.environ.get("CC", "cc"), ["gstreamer-1.0", "gstreamer-video-1.0"])
         build(f"{examples}/read_tensors.cpp", cpp, os.environ.get("CXX", "c++") + " -std=c++17", ["gstreamer-1.0"])
+        check_custom_layer(folder)
         text = output_of([c, f"{SOURCE} ! {clinfer} ! videoconvert ! video/x-raw,format=RGB ! fakesink name=sink"])
         expect("read_objects.c", text, ("object 1 of 0: ball, ", 3), ("detection: ball ", 3))
         text = output_of([cpp, f"{SOURCE} ! {clinfer} post-process=none ! fakesink name=sink"])

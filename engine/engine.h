@@ -213,11 +213,20 @@ class Model {
 // parts. Return false to cancel: compile throws Error{cancelled}.
 using Progress = std::function<bool(const std::string& what, size_t done, size_t of)>;
 
+// A layer of the model, or a copy that the engine has added, with mean times per inference. Rows of
+// type "Transfer" are not layers: "(upload)", "(preprocess)", "(download)", and "(gaps)", in which
+// the device waits. All rows add up to the time of one inference where none overlap.
 struct StepProfile {
+  enum class Status { executed, optimized_out, not_run };
   std::string layer, type, kernel;  // kernel: family and point, or "host"
-  double device_us = 0;             // mean execution time per inference
-  double host_us = 0;               // of steps that run on the host
+  double device_us = 0;
+  double host_us = 0;  // of steps that run on the host
+  Status status = Status::executed;
+  // Of layers that are not executed: the layer that they were fused into, else "" and the reason.
+  std::string fused_into = {}, reason = {};
 };
+
+std::string name_of(StepProfile::Status status);  // "EXECUTED", "OPTIMIZED_OUT", "NOT_RUN"
 
 // The progress of a tuning run. Times are of one execution of the layer.
 struct TuningStatus {
@@ -401,7 +410,8 @@ class CompiledModel {
   // Whether requests of this model take frames in that memory: a model on a device of the same
   // driver allocated it.
   virtual bool fetches_from(const FrameMemory& memory) const = 0;
-  // Mean times per step since load; throws Error{bad_argument} unless perf_count was set.
+  // All layers, in the order of execution, each followed by those fused into it, then the others.
+  // Throws Error{bad_argument} unless perf_count was set.
   virtual std::vector<StepProfile> profile() const = 0;
 };
 

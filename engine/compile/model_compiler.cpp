@@ -28,11 +28,10 @@ constexpr double kAbsurdWork = 5e11;
 
 // MODEL_03_pass.dot: several models may be drawn into one folder.
 void write_dump(const std::string& directory, size_t index, const std::string& name,
-                const Graph& graph) {
+                const Graph& graph, const std::string& dot) {
   make_folders(directory);
   char number[8];
   std::snprintf(number, sizeof number, "%02zu", index);
-  const std::string dot = to_dot(graph);
   std::string model = printable(graph.name);
   std::replace(model.begin(), model.end(), '/', '_');
   replace_file(directory + "/" + model + "_" + number + "_" + name + ".dot",
@@ -96,6 +95,9 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   if (!tuning.measures() && !config_.perf_count) first_tier_ = options_.first_tier;
   HostWeights weights = build_tuned(tuning, progress, observer);
   report_.tuning = tuning.finish(network_->plan());
+  if (!config_.graph_dumps_dir.empty())
+    write_dump(config_.graph_dumps_dir, passes().size(), "kernels", *network_->plan().graph,
+               to_dot(network_->plan()));
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
   weights = {};
   if (std::string why = compilers->take_problem(); !why.empty()) report_.warnings.push_back(why);
@@ -213,6 +215,7 @@ std::unique_ptr<Graph> ModelCompiler::make_graph() {
     network_->inputs = with_planes(network_->network_inputs, *network_->picture);
   }
   network_->outputs = output_ports(*graph);
+  graph->note_layers();
   optimise(*graph, options_.expose_layers, config_.graph_dumps_dir);
   if (options_.expose_layers) network_->outputs = output_ports(*graph);
   return graph;
@@ -226,7 +229,7 @@ void ModelCompiler::optimise(Graph& graph, bool expose_layers, const std::string
   passes.half_outputs = config_.half_outputs;
   passes.integers = config_.quantized_in_integers;
   run_passes(graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
-    if (!dumps_dir.empty()) write_dump(dumps_dir, index, name, g);
+    if (!dumps_dir.empty()) write_dump(dumps_dir, index, name, g, to_dot(g));
   });
 }
 

@@ -70,7 +70,8 @@ OpDesc describe(const Node& node) {
   return desc;
 }
 
-std::string to_dot(const Graph& graph) {
+std::string to_dot(const Graph& graph,
+                   const std::function<std::vector<std::string>(const Node&)>& more) {
   std::ostringstream dot;
   dot << "digraph \"" << quoted(graph.name) << "\" {\n  node [shape=box, fontname=\"sans\"];\n";
   for (const auto& node : graph.nodes()) {
@@ -79,6 +80,12 @@ std::string to_dot(const Graph& graph) {
     if (node->def) dot << "-" << node->opset;
     for (const PostOp& op : node->tail) dot << "\\n+ " << op.function;
     for (const NodeOutput& output : node->outputs) dot << "\\n" << tensor_text(output);
+    std::string fused;
+    for (const std::string& name : fused_layers(graph, *node))
+      fused += (fused.empty() ? "fused: " : ", ") + name;
+    if (!fused.empty()) dot << "\\n" << quoted(printable(fused));
+    if (more)
+      for (const std::string& line : more(*node)) dot << "\\n" << quoted(printable(line));
     dot << "\"";
     if (node->is("Parameter") || node->is("Result")) dot << ", shape=ellipse, color=blue";
     if (node->is("Constant")) dot << ", color=gray, fontcolor=gray40";

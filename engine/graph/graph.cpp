@@ -9,6 +9,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "kernels/custom/custom_layer.h"
+
 namespace clinfer {
 
 void Inputs::register_use(size_t i) {
@@ -30,6 +32,7 @@ void Inputs::remove_use(size_t i) {
   uses[places_[i]] = last;
   last.reader->inputs.places_[last.input] = places_[i];
   uses.pop_back();
+  edge.node->graph_.last_reader = owner_;
 }
 
 Inputs& Inputs::operator=(std::vector<Edge> edges) {
@@ -162,8 +165,39 @@ Node* Graph::only_user(const Edge& edge) const {
                               : nullptr;
 }
 
+namespace {
+
+// The larger list stays where it is, so that long chains of moves take linear time, nearly.
+void hand_on(std::vector<int>& from, std::vector<int>& to) {
+  if (from.size() > to.size()) std::swap(from, to);
+  to.insert(to.end(), from.begin(), from.end());
+  from.clear();
+}
+
+}  // namespace
+
+void Graph::note_layers() {
+  layers.clear();
+  for (const auto& node : nodes_) {
+    node->computes = {static_cast<int>(layers.size())};
+    layers.push_back({node->name, node->custom ? node->custom->type : node->type});
+  }
+}
+
+std::vector<std::string> fused_layers(const Graph& graph, const Node& node) {
+  std::vector<int> numbers = node.computes;
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<std::string> names;
+  for (const int number : numbers)
+    if (const Graph::Layer& layer = graph.layers[static_cast<size_t>(number)];
+        layer.name != node.name && layer.type != "Constant")
+      names.push_back(layer.name);
+  return names;
+}
+
 void Graph::replace_uses(const Edge& from, const Edge& to) {
   if (from == to) return;
+  if (from.node != to.node) hand_on(from.node->computes, to.node->computes);
   for (size_t left = use_count(from); left > 0; --left) {
     const Node::Use use = from.node->graph_.uses[static_cast<size_t>(from.port)].back();
     use.reader->inputs.set(use.input, to);
@@ -187,6 +221,12 @@ void Graph::remove_dead() {
       dead.push_back(node.get());
     else
       last_id_ = std::max(last_id_, node->id);
+  }
+  for (Node* node : dead) {
+    if (node->computes.empty()) continue;
+    const std::vector<Node*> readers = users(node);
+    Node* heir = readers.empty() ? node->graph_.last_reader : readers.front();
+    if (heir) hand_on(node->computes, heir->computes);
   }
   for (Node* node : dead) disconnect(node);
   for (Node* node : dead) nodes_.erase(node->graph_.place);
@@ -241,6 +281,7 @@ void Graph::sort() {
 std::unique_ptr<Graph> Graph::clone() const {
   auto copy = std::make_unique<Graph>();
   copy->name = name;
+  copy->layers = layers;
   std::unordered_map<const Node*, Node*> twin;
   for (const auto& node : nodes_) {
     auto same = std::make_unique<Node>(*node);

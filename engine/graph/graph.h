@@ -84,6 +84,8 @@ struct Node {
   std::vector<std::shared_ptr<const Body>> bodies = {};
   // Of a layer that a user's kernel computes; its def is custom_op().
   std::shared_ptr<const CustomUse> custom = {};
+  // The layers of the model that this node computes, as numbers in Graph::layers; in no order.
+  std::vector<int> computes = {};
 
   bool is(std::string_view t) const { return type == t; }
   const Shape& shape(int port = 0) const { return outputs[port].shape; }
@@ -103,6 +105,7 @@ struct Node {
     uint64_t order = 0;                  // ascends along the list
     std::vector<std::vector<Use>> uses;  // by output, in no order
     bool needed = false;                 // used by remove_dead() alone
+    Node* last_reader = nullptr;  // that lost its edge from here; valid while this has no users
   };
   Membership graph_;
 };
@@ -119,6 +122,16 @@ class Graph {
   std::string name;
   std::vector<Node*> parameters;  // in the order of the file
   std::vector<Node*> results;     // in the order of the file
+
+  // The layers of the model, by name and type, once note_layers() was called.
+  struct Layer {
+    std::string name, type;
+  };
+  std::vector<Layer> layers;
+  // From now on nodes know which layers they compute: each its own. replace_uses() hands on what a
+  // node computed; a node that loses its last reader, and has no replacement, was made part of that
+  // reader.
+  void note_layers();
 
   // A node inserted in front of the current one during a walk is not visited.
   const Nodes& nodes() const { return nodes_; }
@@ -206,7 +219,11 @@ void infer_shapes(Graph& graph, std::span<const ValueInfo> parameters = {});
 // LayoutRule.
 OpDesc describe(const Node& node);
 
-std::string to_dot(const Graph& graph);  // Graphviz
+// Graphviz. `more` gives further lines of a node: its kernel, for example.
+std::string to_dot(const Graph& graph,
+                   const std::function<std::vector<std::string>(const Node&)>& more = {});
+// Names of the layers that the node computes, without its own and without constants.
+std::vector<std::string> fused_layers(const Graph& graph, const Node& node);
 
 // Whether a user's kernel computes the node, or one inside it. Such a node has no version for the
 // host.

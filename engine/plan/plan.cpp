@@ -63,6 +63,22 @@ bool leaves_device(const Graph& graph, Node* node) {
 
 }  // namespace
 
+std::string to_dot(const Plan& plan) {
+  std::map<const Node*, const Step*> steps;
+  for (const Step& step : plan.steps) steps[step.node] = &step;
+  return to_dot(*plan.graph, [&](const Node& node) -> std::vector<std::string> {
+    if (const auto found = steps.find(&node); found != steps.end()) {
+      const Step& step = *found->second;
+      if (step.on_host) return {"on the host: " + node.def->host_reason};
+      return {"kernel: " + to_string(KernelChoice{step.family, step.point})};
+    }
+    if (!node.def) return {};
+    return {node.def->view      ? "no kernel: a view"
+            : node.is("Concat") ? "no kernel: its inputs are written in place"
+                                : "no kernel: no elements"};
+  });
+}
+
 Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
                const KernelChooser& choose) {
   Plan plan;

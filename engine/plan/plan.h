@@ -69,6 +69,9 @@ using KernelChooser =
 Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
                const KernelChooser& choose = {});
 
+// The graph as Graphviz, with the kernel of each node, or why it runs on the host or needs none.
+std::string to_dot(const Plan& plan);
+
 // Asks the chooser again and lays out memory anew.
 void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser& choose);
 

@@ -104,12 +104,17 @@ TuningPoint DeviceNetwork::default_preprocess_point() const {
 }
 
 void DeviceNetwork::add_times(const std::vector<double>& device_ns,
-                              const std::vector<double>& host_ns) {
+                              const std::vector<double>& host_ns, const Overhead& overhead) {
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < device_ns.size(); ++i) {
     device_ns_[i] += device_ns[i];
     host_ns_[i] += host_ns[i];
   }
+  overhead_.upload_ns += overhead.upload_ns;
+  overhead_.preprocess_ns += overhead.preprocess_ns;
+  overhead_.download_ns += overhead.download_ns;
+  overhead_.convert_ns += overhead.convert_ns;
+  overhead_.total_ns += overhead.total_ns;
   ++inferences_;
 }
 
@@ -117,22 +122,8 @@ void DeviceNetwork::clear_times() {
   const std::lock_guard lock(mutex_);
   device_ns_.assign(whole.plan.steps.size(), 0);
   host_ns_.assign(whole.plan.steps.size(), 0);
+  overhead_ = {};
   inferences_ = 0;
-}
-
-std::vector<StepProfile> DeviceNetwork::profile() const {
-  if (!options.perf_count)
-    throw Error(ErrorCode::bad_argument, "performance counters were not enabled (PERF_COUNT=YES)");
-  const std::lock_guard lock(mutex_);
-  std::vector<StepProfile> profile;
-  const double n = std::max<double>(1, static_cast<double>(inferences_));
-  for (size_t s = 0; s < whole.plan.steps.size(); ++s) {
-    const Step& step = whole.plan.steps[s];
-    profile.push_back({step.node->name, step.node->type,
-                       step.family ? to_string(KernelChoice{step.family, step.point}) : "host",
-                       device_ns_[s] / n / 1e3, host_ns_[s] / n / 1e3});
-  }
-  return profile;
 }
 
 }  // namespace clinfer

@@ -63,6 +63,12 @@ struct SizedPlan {
   size_t kernel_count() const;
 };
 
+// Times of one inference besides those of its steps: on the device, for converting outputs on the
+// host, and of the whole of it.
+struct Overhead {
+  double upload_ns = 0, preprocess_ns = 0, download_ns = 0, convert_ns = 0, total_ns = 0;
+};
+
 // How requests use a network; the names are those of Config.
 struct RunOptions {
   bool perf_count = false;
@@ -120,9 +126,10 @@ class DeviceNetwork {
   cl::Kernel extra_kernel(const KernelSpec& spec);
 
   // Adds the times of one finished inference, in nanoseconds per step.
-  void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns);
+  void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns,
+                 const Overhead& overhead);
   void clear_times();
-  // Mean times per step; throws Error{bad_argument} unless perf_count was set.
+  // As CompiledModel::profile().
   std::vector<StepProfile> profile() const;
 
  private:
@@ -130,6 +137,7 @@ class DeviceNetwork {
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
   std::vector<double> device_ns_, host_ns_;
+  Overhead overhead_;
   size_t inferences_ = 0;
 };
 

@@ -101,6 +101,8 @@ void DeviceRequest::set_input(size_t index, const Tensor& value) {
 void DeviceRequest::start(size_t images) try {
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
+  called_ = Clock::now();
+  downloads_.clear();
   outputs_.clear();  // the next ones take their memory
   sized_ = &network_->plan_for(images);
   if (!kernels_.contains(sized_)) bind(*sized_);
@@ -119,7 +121,8 @@ void DeviceRequest::start(size_t images) try {
     if (!input.dirty || input.bytes.empty()) continue;
     const BoundBuffer target = buffer_of({network_->plan().graph->parameters[i], 0});
     stream_.queue.enqueueWriteBuffer(target.buffer, CL_FALSE, static_cast<size_t>(target.offset),
-                                     input.bytes.size(), input.bytes.data());
+                                     input.bytes.size(), input.bytes.data(), nullptr,
+                                     timed(uploads_));
     input.dirty = false;
   }
   for (auto& [where, frame] : frames_) {
@@ -127,7 +130,7 @@ void DeviceRequest::start(size_t images) try {
     frame.pending = false;
     bind_frame(frame, nullptr, nullptr);
     for (size_t l = 0; l < frame.kernels.size(); ++l)
-      enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l]);
+      enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l], timed(preprocessing_));
   }
   next_step_ = next_launch_ = next_group_ = 0;
   given_up_ = cancelled_ = false;
@@ -148,6 +151,8 @@ void DeviceRequest::abandon() noexcept {
   running_ = given_up_ = false;
   for (auto& [where, frame] : frames_) frame.pending = false;
   host_values_.clear();
+  uploads_.clear();
+  preprocessing_.clear();
   try {
     {
       const std::lock_guard lock(stream_.mutex);
@@ -280,7 +285,8 @@ void DeviceRequest::read_back(const Edge& edge) {
   readback.memory = memory;
   const Region& region = sized_->plan.region_of(edge);
   const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_;
-  stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, size, memory->data());
+  stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, size, memory->data(),
+                                  nullptr, timed(downloads_));
 }
 
 // A tensor on the host, row-major: where it was read to, if it lies there like that.
@@ -331,7 +337,8 @@ bool DeviceRequest::wait_for_device(std::optional<Clock::time_point> deadline) {
     const auto end = std::min(expected + kAsking, most);
     while (!over() && Clock::now() < end) std::this_thread::yield();
   }
-  if (!over() && !sleep_until_over(deadline)) return false;
+  slept_ = !over();
+  if (slept_ && !sleep_until_over(deadline)) return false;
   if (awaited) wait_estimator_.end(Clock::now());
   try {
     done_.wait();
@@ -477,7 +484,12 @@ void DeviceRequest::run_host_step() {
   run_segment();
 }
 
+cl::Event* DeviceRequest::timed(std::vector<cl::Event>& events) {
+  return network_->options.perf_count ? &events.emplace_back() : nullptr;
+}
+
 void DeviceRequest::collect_outputs() {
+  const auto begin = Clock::now();
   const Graph& graph = *sized_->plan.graph;
   outputs_.clear();
   for (size_t i = 0; i < graph.results.size(); ++i) {
@@ -489,13 +501,39 @@ void DeviceRequest::collect_outputs() {
     outputs_.push_back(value_of(edge, type));
   }
   host_values_.clear();
-  if (!network_->options.perf_count) return;
-  std::vector<double> device_ns(events_.size(), 0);
-  for (size_t s = 0; s < events_.size(); ++s)
-    for (const cl::Event& event : events_[s])
-      device_ns[s] += static_cast<double>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
-                                          event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
-  network_->add_times(device_ns, host_ns_);
+  if (network_->options.perf_count)
+    add_times(std::chrono::duration<double, std::nano>(Clock::now() - begin).count());
+}
+
+void DeviceRequest::add_times(double convert_ns) {
+  const auto sum = [](const std::vector<cl::Event>& events) {
+    double ns = 0;
+    for (const cl::Event& event : events)
+      ns += static_cast<double>(event.getProfilingInfo<CL_PROFILING_COMMAND_END>() -
+                                event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
+    return ns;
+  };
+  std::vector<double> device_ns;
+  for (const std::vector<cl::Event>& events : events_) device_ns.push_back(sum(events));
+  Overhead overhead{sum(uploads_), sum(preprocessing_), sum(downloads_), convert_ns, 0};
+  // An application that asks late for the results has not made the inference longer: then the
+  // device's clock counts.
+  if (slept_ || downloads_.empty()) {
+    overhead.total_ns = std::chrono::duration<double, std::nano>(Clock::now() - called_).count();
+  } else {
+    const auto& first = !uploads_.empty()         ? uploads_
+                        : !preprocessing_.empty() ? preprocessing_
+                                                  : downloads_;
+    cl_ulong from = first.front().getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>();
+    for (const auto& events : events_)
+      if (!events.empty())
+        from = std::min(from, events.front().getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>());
+    const cl_ulong to = downloads_.back().getProfilingInfo<CL_PROFILING_COMMAND_END>();
+    overhead.total_ns = static_cast<double>(to - std::min(from, to)) + convert_ns;
+  }
+  uploads_.clear();
+  preprocessing_.clear();
+  network_->add_times(device_ns, host_ns_, overhead);
 }
 
 const Tensor& DeviceRequest::output(size_t index) const {

@@ -95,6 +95,9 @@ class DeviceRequest final : public InferRequest {
   void read_back(const Edge& edge);
   void run_host_step();
   void collect_outputs();
+  // A place for the event of a command, when times are wanted; else null.
+  cl::Event* timed(std::vector<cl::Event>& events);
+  void add_times(double convert_ns);
   Tensor value_of(const Edge& edge, ElementType type) const;
   bool lies_as_half(const Edge& edge) const;  // in the memory that was read back
   // False where the segment was not over at the deadline.
@@ -140,6 +143,10 @@ class DeviceRequest final : public InferRequest {
   std::shared_ptr<Signal> signal_;              // null: no thread sleeps on it
   std::vector<std::vector<cl::Event>> events_;  // by step, when times are wanted
   std::vector<double> host_ns_;
+  // Likewise, of what is not a step's.
+  std::vector<cl::Event> uploads_, preprocessing_, downloads_;
+  std::chrono::steady_clock::time_point called_;  // start()
+  bool slept_ = false;                 // wait() was called before the last segment was over
   std::function<void(size_t)> visit_;  // of run_step_by_step()
 };
 

@@ -105,7 +105,8 @@ void DeviceRequest::upload(ImageInput& input) {
     const auto end =
         begin + static_cast<size_t>(PlaneSize{rows[p].count, sizes[p].row_bytes}.bytes(stride));
     const auto write = [&](size_t at, size_t bytes, const void* from) {
-      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, bytes, from);
+      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, bytes, from, nullptr,
+                                       timed(uploads_));
     };
     if (input.in_frame_memory || !network_->wants_frame_memory()) {
       write(begin, end - begin, data + begin);

@@ -1,6 +1,7 @@
 // clinfer bench: load time, first inference, then latency and throughput of inferences that overlap
 // as an application's do.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -12,6 +13,7 @@
 
 #include "engine/tools/commands.h"
 #include "engine/tools/throughput.h"
+#include "kernels/base/files.h"
 #include "tuning/json_text.h"
 
 namespace clinfer {
@@ -24,26 +26,81 @@ double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-void print_profile(const std::vector<StepProfile>& steps) {
+void print_profile(const std::vector<StepProfile>& rows) {
+  using Status = StepProfile::Status;
   double total = 0;
-  size_t layer_width = 5, type_width = 4;
-  for (const StepProfile& step : steps) {
-    total += step.device_us + step.host_us;
-    layer_width = std::max(layer_width, std::min<size_t>(step.layer.size(), 40));
-    type_width = std::max(type_width, std::min<size_t>(step.type.size(), 24));
+  size_t layer_width = 5, type_width = 4, executed = 0, constants = 0;
+  for (const StepProfile& row : rows) {
+    total += row.device_us + row.host_us;
+    layer_width = std::max(layer_width, std::min<size_t>(row.layer.size(), 40));
+    type_width = std::max(type_width, std::min<size_t>(row.type.size(), 24));
+    executed += row.status == Status::executed && row.type != "Transfer";
   }
   const auto cell = [](const std::string& text, size_t width) {
     return text.size() <= width ? text + std::string(width - text.size(), ' ')
                                 : text.substr(0, width - 3) + "...";
   };
-  std::printf("%s  %s  %10s  %10s  %6s  %s\n", cell("layer", layer_width).c_str(),
-              cell("type", type_width).c_str(), "device us", "host us", "share", "kernel");
-  for (const StepProfile& step : steps)
-    std::printf("%s  %s  %10.1f  %10.1f  %5.1f%%  %s\n", cell(step.layer, layer_width).c_str(),
-                cell(step.type, type_width).c_str(), step.device_us, step.host_us,
-                total > 0 ? 100 * (step.device_us + step.host_us) / total : 0, step.kernel.c_str());
+  std::printf("%s  %s  %-13s  %10s  %10s  %6s  %s\n", cell("layer", layer_width).c_str(),
+              cell("type", type_width).c_str(), "status", "device us", "host us", "share",
+              "kernel, or what it is part of");
+  for (const StepProfile& row : rows) {
+    if (row.status == Status::not_run && row.reason == "constant") {
+      ++constants;
+      continue;
+    }
+    std::printf("%s  %s  %-13s", cell(row.layer, layer_width).c_str(),
+                cell(row.type, type_width).c_str(), name_of(row.status).c_str());
+    if (row.status == Status::executed)
+      std::printf("  %10.1f  %10.1f  %5.1f%%  %s\n", row.device_us, row.host_us,
+                  total > 0 ? 100 * (row.device_us + row.host_us) / total : 0, row.kernel.c_str());
+    else
+      std::printf("  %10s  %10s  %6s  %s\n", "", "", "",
+                  (row.fused_into.empty() ? row.reason : "in " + row.fused_into).c_str());
+  }
   std::printf("%s  %s  %10.1f us in %zu steps\n", cell("total", layer_width).c_str(),
-              cell("", type_width).c_str(), total, steps.size());
+              cell("", type_width).c_str(), total, executed);
+  if (constants > 0) std::printf("%zu constants are not listed\n", constants);
+}
+
+std::string json_of(const std::vector<StepProfile>& rows) {
+  std::string text;
+  for (const StepProfile& row : rows) {
+    char times[80];
+    std::snprintf(times, sizeof times, ",\"device_us\":%.3f,\"host_us\":%.3f}", row.device_us,
+                  row.host_us);
+    text += (text.empty() ? "{" : ",{");
+    for (const auto& [name, value] : {std::pair<const char*, std::string>{"layer", row.layer},
+                                      {"type", row.type},
+                                      {"status", name_of(row.status)},
+                                      {"kernel", row.kernel},
+                                      {"fused_into", row.fused_into},
+                                      {"reason", row.reason}})
+      text += "\"" + std::string(name) + "\":" + json_text(value) + ",";
+    text.pop_back();
+    text += times;
+  }
+  return text;
+}
+
+// The columns of the GPU plug-in's report, times in milliseconds, and what a layer is part of.
+std::string csv_of(const std::vector<StepProfile>& rows) {
+  std::string text =
+      "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms);fusedInto\n";
+  const auto field = [](const std::string& value) {
+    if (value.find_first_of(";\"\r\n") == std::string::npos) return value;
+    std::string quoted = "\"";
+    for (const char c : value) quoted += c == '"' ? "\"\"" : std::string(1, c);
+    return quoted + "\"";
+  };
+  for (const StepProfile& row : rows) {
+    char times[80];
+    std::snprintf(times, sizeof times, "%.6f;%.6f;", (row.device_us + row.host_us) / 1e3,
+                  row.host_us / 1e3);
+    text += field(row.layer) + ";" + name_of(row.status) + ";" + field(row.type) + ";" +
+            field(row.kernel.empty() ? row.reason : row.kernel) + ";" + times +
+            field(row.fused_into) + "\n";
+  }
+  return text;
 }
 
 // Of several devices, or of the parts that each has.
@@ -71,7 +128,8 @@ void print_devices(const std::vector<DeviceUse>& uses) {
 
 void run(const Arguments& arguments) {
   Config config = read_config(arguments);
-  config.perf_count |= arguments.has("--perf-count");
+  const auto csv = arguments.value("--perf-csv");
+  config.perf_count |= arguments.has("--perf-count") || csv;
   const double seconds = arguments.seconds("--seconds", 10);
   const unsigned asked = arguments.has("--sync") ? 1 : arguments.number("--nireq", 0, 1);
   std::optional<SyntheticFrame> frame;
@@ -145,17 +203,21 @@ void run(const Arguments& arguments) {
                 tuning.file.c_str(), tuning.hits, tuning.misses, tuning.lapsed, tuning.measured,
                 tuning.taken_back);
   print_devices(compiled->devices());
-  if (arguments.has("--perf-count")) print_profile(compiled->profile());
+  std::vector<StepProfile> profile;
+  if (config.perf_count) profile = compiled->profile();
+  if (arguments.has("--perf-count")) print_profile(profile);
+  if (csv) write_named_file(*csv, std::array{std::string_view(csv_of(profile))});
   if (arguments.has("--json"))
     std::printf(
         "{\"model\":%s,\"device\":%s,\"precision\":\"%s\",\"streams\":%u,\"nireq\":%u,\"batch\":%"
         "zu,"
         "\"load_ms\":%.3f,\"first_ms\":%.3f,\"first_result_ms\":%.3f,\"images_per_second\":%.3f,"
-        "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f}}\n",
+        "\"latency_ms\":{\"p50\":%.3f,\"p95\":%.3f,\"p99\":%.3f}%s}\n",
         json_text(model->path()).c_str(), json_text(device.name).c_str(), precision,
         compiled->streams(), nireq, batch, load_ms, first_ms, first_result_ms,
         measured.images_per_second, measured.percentile(50), measured.percentile(95),
-        measured.percentile(99));
+        measured.percentile(99),
+        config.perf_count ? (",\"layers\":[" + json_of(profile) + "]").c_str() : "");
 }
 
 }  // namespace
@@ -173,8 +235,9 @@ Command bench_command() {
             {"--sync", "", "one request at a time"},
             {"--frames", "WxH:FORMAT",
              "feed video frames (NV12, I420, BGR ...) through preprocess, upload included"},
-            {"--perf-count", "", "print the time of every layer"},
-            {"--json", "", "end with one line of JSON"},
+            {"--perf-count", "", "print each layer's time, or what it was fused into"},
+            {"--perf-csv", "FILE", "write that as the GPU plug-in's report has it"},
+            {"--json", "", "end with one line of JSON, with the layers where they are timed"},
             config_option()}},
           run};
 }

@@ -51,11 +51,18 @@ void run(const Arguments& arguments) {
     PassContext context{device->traits, half ? ElementType::f16 : ElementType::f32};
     context.unroll_loops = config.unroll_loops;
     context.integers = config.quantized_in_integers;
+    graph->note_layers();
     run_passes(*graph, context, until);
   }
-  draw(to_dot(*graph), arguments.value("-o"));
+  if (!until.empty()) return draw(to_dot(*graph), arguments.value("-o"));
   // Layers without a kernel are an error, as when the model runs.
-  if (until.empty()) make_plan(std::move(graph), device->traits);
+  const std::string without_kernels = to_dot(*graph);
+  try {
+    draw(to_dot(make_plan(std::move(graph), device->traits)), arguments.value("-o"));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::unsupported) draw(without_kernels, arguments.value("-o"));
+    throw;
+  }
 }
 
 }  // namespace
@@ -66,7 +73,8 @@ Command graph_command() {
            {"MODEL"},
            {{"--after", "PASS",
              "as it is after this pass (" + pass_names() +
-                 "); unless given, after all, and layers without a kernel are an error"},
+                 "); unless given, after all, with the kernel of each layer or why it runs on the "
+                 "host, and layers without a kernel are an error"},
             {"-o", "FILE.dot", "where it is written; stdout unless given"},
             device_option(),
             reshape_option(),

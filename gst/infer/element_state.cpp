@@ -366,7 +366,10 @@ GstStructure* Element::stats() const {
           &value, gst_structure_new("layer", "name", G_TYPE_STRING, step.layer.c_str(), "type",
                                     G_TYPE_STRING, step.type.c_str(), "kernel", G_TYPE_STRING,
                                     step.kernel.c_str(), "device-us", G_TYPE_DOUBLE, step.device_us,
-                                    "host-us", G_TYPE_DOUBLE, step.host_us, nullptr));
+                                    "host-us", G_TYPE_DOUBLE, step.host_us, "status", G_TYPE_STRING,
+                                    name_of(step.status).c_str(), "fused-into", G_TYPE_STRING,
+                                    step.fused_into.c_str(), "reason", G_TYPE_STRING,
+                                    step.reason.c_str(), nullptr));
       gst_value_list_append_and_take_value(&list, &value);
     }
     gst_structure_take_value(stats, "layers", &list);

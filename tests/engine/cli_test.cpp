@@ -196,6 +196,13 @@ TEST_F(Cli, Measures) {
        {"\"streams\":1", "\"nireq\":3", "\"batch\":2", "\"load_ms\":", "\"latency_ms\":{\"p50\":"})
     EXPECT_NE(last.find(part), std::string::npos) << part << " in " << last;
   EXPECT_NE(outcome.out.find("device us"), std::string::npos);
+  EXPECT_NE(last.find("\"layers\":[{\"layer\":"), std::string::npos) << last;
+  const std::string report = folder_ / "report.csv";
+  ASSERT_EQ(run({"bench", model_, "--seconds", "1e-6", "--perf-csv", report}).status, 0);
+  const std::string rows = read_file(report);
+  EXPECT_TRUE(rows.starts_with("layerName;execStatus;layerType;execType;realTime (ms);"));
+  for (const char* part : {";NOT_RUN;Parameter;an input;", "(gaps);EXECUTED;", "(download);"})
+    EXPECT_NE(rows.find(part), std::string::npos) << part << " in " << rows;
   EXPECT_EQ(run({"bench", model_, "--seconds", "0.1", "--sync"}).status, 0);
 }
 
@@ -253,6 +260,8 @@ TEST_F(Cli, DumpsWhateverTheCacheHolds) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cached"))
     drawings += entry.path().filename().string().starts_with("tunable_0");
   EXPECT_GT(drawings, 0u) << "several models may be drawn into one folder";
+  const std::string last = read_file(folder_ / "cached/tunable_22_kernels.dot");
+  EXPECT_NE(last.find("kernel: softmax"), std::string::npos) << last;
   const Outcome refused = dump("/proc/nowhere");
   EXPECT_EQ(refused.status, 1);
   EXPECT_NE(refused.err.find("/proc/nowhere cannot be made"), std::string::npos) << refused.err;

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "engine/engine.h"
 #include "engine/ir/ir_reader.h"
@@ -478,6 +480,47 @@ TEST_F(CustomLayersOfNetworks, NetworksAroundThemStayWhatTheyAre) {
       ASSERT_LE(different, got.size() / 1000) << images;
     }
   }
+}
+
+// Every layer is listed once by its own name, and the rows add up to the time of a request.
+TEST_F(CustomLayersOfNetworks, CountersListAllLayers) {
+  const std::string example = CLINFER_SOURCE_DIR "/pipelines/custom-layer/posterize.xml";
+  Config config = this->config();
+  config.perf_count = true;
+  const auto model = Model::read(test_data("posterize.xml"), {}, example);
+  const auto compiled = CompiledModel::compile(model, config);
+  const auto request = compiled->create_request();
+  const auto begin = std::chrono::steady_clock::now();
+  constexpr int kTimes = 50;
+  for (int i = 0; i < kTimes; ++i) {
+    request->start();
+    request->wait();
+  }
+  const std::chrono::duration<double, std::micro> measured =
+      std::chrono::steady_clock::now() - begin;
+  using Status = StepProfile::Status;
+  std::map<std::string, std::vector<StepProfile>> rows;
+  double total = 0;
+  for (const StepProfile& row : compiled->profile()) {
+    rows[row.layer].push_back(row);
+    total += row.device_us + row.host_us;
+    EXPECT_EQ(row.kernel.empty(), row.status != Status::executed || row.type == "Transfer");
+  }
+  EXPECT_LE(total, measured.count() / kTimes * 1.01);
+  EXPECT_GE(total, measured.count() / kTimes * 0.5) << "a busy machine may stop this thread";
+  for (const auto& node : model->graph().nodes())
+    EXPECT_EQ(std::count_if(rows[node->name].begin(), rows[node->name].end(),
+                            [](const StepProfile& row) { return row.type != "Reorder"; }),
+              1)
+        << node->name;
+  EXPECT_EQ(rows["posterize6"][0].type, "Posterize");
+  EXPECT_EQ(rows["posterize6"][0].status, Status::executed);
+  for (const std::string fused : {"multiply2", "relu5"}) {
+    EXPECT_EQ(rows[fused][0].status, Status::optimized_out);
+    EXPECT_EQ(rows[fused][0].fused_into, "convolution4");
+  }
+  EXPECT_EQ(rows["const3"][0].status, Status::not_run);
+  for (const std::string row : {"(download)", "(gaps)"}) EXPECT_EQ(rows[row].size(), 1u) << row;
 }
 
 // f16 is for devices that compute it; others say that they take f32.

@@ -143,6 +143,7 @@ struct PairHead {
     const float y_unit = shares ? static_cast<float>(facts.height) : 1;
 
     Candidates candidates(settings);
+    size_t likely = 0;
     for (size_t row = 0; row < pair.rows; ++row) {
       size_t best = background == 0 ? 1 : 0;
       for (size_t column = best + 1; column < pair.classes; ++column)
@@ -157,6 +158,7 @@ struct PairHead {
       } else if (logits) {
         score = sigmoid(score);
       }
+      likely += score > 0.5f;
       if (!(score >= settings.threshold)) continue;
       const float* box = boxes.data() + row * 4;
       const float a = box[0] * x_unit, b = box[1] * y_unit, c = box[2] * x_unit,
@@ -166,6 +168,13 @@ struct PairHead {
         candidates.add_centered(a, b, c, d, score, label, row);
       else
         candidates.add(a, b, c, d, score, label, row);
+    }
+    // Boxes are far more than objects. Where logits make most of them objects, they are those of a
+    // softmax, as DETR's.
+    if (logits && pair.rows >= 50 && likely * 4 > pair.rows * 3) {
+      results.contradiction =
+          std::to_string(likely) + " of " + std::to_string(pair.rows) + " boxes are objects";
+      return;
     }
     finish(settings, suppression_of(facts), candidates, results);
   }

@@ -224,12 +224,16 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
   const bool typed = std::any_of(all.begin(), all.end(), [&](const Candidacy& candidate) {
     return is_allowed(candidate) && candidate.match.fit >= Fit::possible;
   });
+  // Where none of the stated type fits, others are a guess.
+  const auto fit_of = [&](const Candidacy& candidate) {
+    const bool guess = !allowed.empty() && !typed;
+    return guess ? std::min(candidate.match.fit, Fit::possible) : candidate.match.fit;
+  };
   Fit best = Fit::no;
   for (const Candidacy& candidate : all)
-    if (!typed || is_allowed(candidate)) best = std::max(best, candidate.match.fit);
+    if (!typed || is_allowed(candidate)) best = std::max(best, fit_of(candidate));
   for (const Candidacy& candidate : all)
-    if ((!typed || is_allowed(candidate)) && candidate.match.fit == best)
-      found.push_back(candidate);
+    if ((!typed || is_allowed(candidate)) && fit_of(candidate) == best) found.push_back(candidate);
 
   if (best <= Fit::against) {
     std::string against;
@@ -242,6 +246,7 @@ HeadChoice best_of(const ModelFacts& facts, const std::vector<Candidacy>& all,
   }
   const std::string because = typed ? "model_type " + model_type + ": " : "";
   HeadChoice choice = chosen(found.front(), because);
+  choice.fit = best;
   if (found.size() > 1) {
     choice.warnings.insert(
         choice.warnings.begin(),

@@ -141,6 +141,32 @@ TEST(Choice, NumbersInNamesAreTheOrder) {
   EXPECT_EQ(c.decode().detections[0].label_id, 6);
 }
 
+// DETR without names: no-object leads in the softmax of most queries.
+// Without their batch axis, prototypes of masks look like as many classes of pixels.
+TEST(Choice, AStatedTypeIsNotOutvotedByLabels) {
+  Case c(96);
+  c.facts.model_info = {{"model_type", "YOLO"}};
+  for (int i = 0; i < 32; ++i) c.facts.labels.push_back("class" + std::to_string(i));
+  c.add("output0", {68, 189});
+  c.add("output1", {32, 24, 24});
+  EXPECT_EQ(c.choose().name, "yolov8-seg");
+  Case other(96);
+  other.facts = c.facts;
+  other.facts.outputs.clear();
+  other.add("output1", {1, 32, 24, 24});
+  EXPECT_TRUE(other.choose().attach_tensors) << "a guess against the stated type";
+}
+
+TEST(Choice, BoxesThatAreAllObjectsContradict) {
+  std::vector<float> logits(60 * 22, -3);
+  for (size_t i = 0; i < 60; ++i) logits[i * 22 + 21] = 9;
+  Case c(96);
+  c.add("100", {1, 60, 22}, logits);
+  c.add("107", {1, 60, 4}, 0.3f);
+  EXPECT_EQ(c.choose().name, "boxes-scores");
+  EXPECT_EQ(c.decode().contradiction, "60 of 60 boxes are objects");
+}
+
 TEST(Choice, AMapBesideIsNoMaskOfObjects) {
   Case c(160);
   c.add("p3", {1, 64, 40, 40});

@@ -24,6 +24,12 @@ std::vector<Map> maps_of(const ModelFacts& facts, int stride) {
   std::vector<Map> maps;
   for (size_t i = 0; i < facts.outputs.size(); ++i)
     if (const auto map = map_of(facts, i, stride)) maps.push_back(*map);
+  // As many channels as rows and columns: as the maps beside it are.
+  const bool last =
+      std::any_of(maps.begin(), maps.end(), [](const Map& map) { return map.channels_last; });
+  for (Map& map : maps)
+    map.channels_last =
+        map.channels_last || (last && map.channels == map.rows && map.rows == map.columns);
   return maps;
 }
 

@@ -1,6 +1,6 @@
 // The engine's public face, the only engine header that gst/ and programs include: devices, models,
 // compiled models, infer requests. Everything here throws Error (kernels/base/error.h). No OpenCL
-// type appears.
+// type appears: engine/opencl.h is for applications that share contexts, queues and memory.
 #pragma once
 
 #include <array>
@@ -16,8 +16,9 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/no_answer.h"
 #include "kernels/base/tensor.h"
-#include "kernels/frames/preprocess.h"
+#include "kernels/frames/frame.h"
 
 namespace clinfer {
 
@@ -428,6 +429,12 @@ class InferRequest {
   // Input `index` as the model states it (type converted where it differs). Copies; may be called
   // while idle only.
   virtual void set_input(size_t index, const Tensor& value) = 0;
+  // Host memory for input `index`, dense and row-major, of the port's type and shape, zero at first.
+  // To be written while the request is idle; counts for each later start(), until another function
+  // sets that input. The device fetches from it without a copy on the host where it stores the input
+  // as the port states it. Lives as long as the request. Throws Error{unsupported} for a plane of
+  // Config::nv12_two_inputs, whose size is open.
+  virtual std::span<std::byte> input_memory(size_t index) = 0;
   // Makes the inference in flight end as soon as the device is through with what it has begun:
   // wait() then throws Error{cancelled}. Any thread, at any time; start() begins anew.
   virtual void cancel() = 0;

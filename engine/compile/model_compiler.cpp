@@ -98,6 +98,9 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   if (!config_.graph_dumps_dir.empty())
     write_dump(config_.graph_dumps_dir, passes().size(), "kernels", *network_->plan().graph,
                to_dot(network_->plan()));
+  for (const LayerTuning& layer : report_.tuning.layers)
+    if (layer.source == LayerTuning::Source::untuned && !layer.failed.empty())
+      report_.warnings.push_back(layer.layer + " stays untuned: " + layer.failed.front());
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
   weights = {};
   if (std::string why = compilers->take_problem(); !why.empty()) report_.warnings.push_back(why);
@@ -153,12 +156,22 @@ void ModelCompiler::warn_once(const std::string& warning) {
 
 void ModelCompiler::open_device() {
   const ocl::Devices& devices = ocl::devices(config_.cache_dir.value_or("").c_str());
-  const ocl::DisplayMatch match = ocl::match_display(config_.device, config_.va_display);
+  const ocl::DisplayMatch match = options_.context
+                                      ? ocl::DisplayMatch{&options_.context->device, nullptr, ""}
+                                      : ocl::match_display(config_.device, config_.va_display);
   const ocl::Device& device = *match.device;
   network_->hints =
       ocl::applicable_hints({config_.priority, config_.throttle}, device.info.name,
                             device.device.getInfo<CL_DEVICE_EXTENSIONS>(), report_.warnings);
-  if (config_.exclusive) {
+  if (options_.queue() != nullptr) {
+    network_->hints = {};  // those of its maker
+    network_->exclusive = std::make_shared<const ocl::ExclusiveQueue>(
+        ocl::ExclusiveQueue{options_.context, options_.queue, network_->hints});
+    if (config_.streams > 1)
+      report_.warnings.push_back("the application's queue is one stream instead of " +
+                                 std::to_string(config_.streams));
+    config_.streams = 1;
+  } else if (config_.exclusive) {
     network_->exclusive = ocl::ExclusiveQueue::of(match, network_->hints);
     network_->hints = network_->exclusive->hints;
     if (config_.streams > 1)
@@ -167,9 +180,10 @@ void ModelCompiler::open_device() {
           std::to_string(config_.streams));
     config_.streams = 1;
   }
-  network_->context =
-      network_->exclusive ? network_->exclusive->context : ocl::create_context(match);
-  warn_once(ocl::note_of_stand_in(config_.device, device.info));
+  network_->context = options_.context      ? options_.context
+                      : network_->exclusive ? network_->exclusive->context
+                                            : ocl::create_context(match);
+  if (!options_.context) warn_once(ocl::note_of_stand_in(config_.device, device.info));
   if (network_->context->traits.vendor == Vendor::pocl) warn_once(devices.pocl_note);
   network_->traits = network_->context->traits;
   log(LogArea::device, LogLevel::info, [&] {

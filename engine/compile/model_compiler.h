@@ -22,6 +22,9 @@ struct InternalOptions {
   // of the device for persistent kernels. Or nullptr.
   const DeviceModel* compared_with = nullptr;
   std::shared_ptr<FirstTierMaker> first_tier{};  // begun when programs have to be compiled
+  // The application's context and its one queue, or none: used instead of new ones.
+  std::shared_ptr<const ocl::Context> context{};
+  cl::CommandQueue queue{};
 };
 
 // As CompiledModel::compile(), for one device.

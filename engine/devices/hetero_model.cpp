@@ -88,13 +88,20 @@ void HeteroRequest::for_readers(size_t index, const F& f) {
       if (parts[p].inputs[i].of_network && parts[p].inputs[i].index == index) f(p, i);
 }
 
+std::span<std::byte> HeteroRequest::input_memory(size_t index) {
+  if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
+  return memories_.of(index, port_of(model_->inputs(), index));
+}
+
 void HeteroRequest::set_input(size_t index, const Tensor& value) {
+  memories_.forget(index);
   for_readers(index, [&](size_t part, size_t input) { requests_[part]->set_input(input, value); });
 }
 
 Placement HeteroRequest::set_frame(size_t index, const Frame& frame,
                                    const FrameTransform& transform, size_t image,
                                    const FrameMemory* memory) {
+  memories_.forget(index);
   std::optional<Placement> placement;
   for_readers(index, [&](size_t part, size_t input) {
     const bool fetches = memory != nullptr && model_->part(part).fetches_from(*memory);
@@ -120,6 +127,7 @@ Placement HeteroRequest::set_memory(size_t, const ImportedPlanes&, const Frame&,
 void HeteroRequest::start(size_t) {
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
+  memories_.set(*this);
   cancelled_ = false;
   states_.assign(states_.size(), State::waiting);
   running_ = true;

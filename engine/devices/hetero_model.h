@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/devices/input_memories.h"
 #include "engine/devices/joined_model.h"
 #include "engine/devices/partition.h"
 
@@ -49,6 +50,7 @@ class HeteroRequest final : public InferRequest {
   explicit HeteroRequest(std::shared_ptr<HeteroModel> model);
 
   void set_input(size_t index, const Tensor& value) override;
+  std::span<std::byte> input_memory(size_t index) override;
   void cancel() override;
   Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                       size_t image, const FrameMemory* memory) override;
@@ -73,6 +75,7 @@ class HeteroRequest final : public InferRequest {
   const std::shared_ptr<HeteroModel> model_;
   std::vector<std::unique_ptr<InferRequest>> requests_;  // by part
   std::vector<State> states_;                            // by part
+  InputMemories memories_;
   bool running_ = false;
   std::atomic<bool> cancelled_{false};
 };

@@ -175,7 +175,13 @@ void MultiRequest::fill(InferRequest& request, CompiledModel& model) const {
   }
 }
 
+std::span<std::byte> MultiRequest::input_memory(size_t index) {
+  if (running_) throw Error(ErrorCode::bad_argument, "the request is in flight; wait() first");
+  return memories_.of(index, port_of(model_->inputs(), index));
+}
+
 void MultiRequest::set_input(size_t index, const Tensor& value) {
+  memories_.forget(index);
   if (!running_) leave_lost_device();
   on_a_device([&] { inner_->set_input(index, value); });
   Tensor& kept = inputs_[index];
@@ -187,6 +193,7 @@ void MultiRequest::set_input(size_t index, const Tensor& value) {
 
 Placement MultiRequest::set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                                   size_t image, const FrameMemory* memory) {
+  memories_.forget(index);
   const Placement placement = on_a_device([&] {
     const bool fetches = memory != nullptr && model_->on_device(device_).fetches_from(*memory);
     return inner_->set_frame(index, frame, transform, image, fetches ? memory : nullptr);
@@ -208,6 +215,7 @@ Placement MultiRequest::set_memory(size_t, const ImportedPlanes&, const Frame&,
 void MultiRequest::start(size_t images) {
   if (running_)
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
+  memories_.set(*this);
   cancelled_ = keeps_frames_ = false;
   images_ = images;
   try {

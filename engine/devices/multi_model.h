@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/devices/input_memories.h"
 #include "engine/devices/joined_model.h"
 
 namespace clinfer {
@@ -52,6 +53,7 @@ class MultiRequest final : public InferRequest {
   MultiRequest(std::shared_ptr<MultiModel> model, size_t device);
 
   void set_input(size_t index, const Tensor& value) override;
+  std::span<std::byte> input_memory(size_t index) override;
   void cancel() override;
   Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                       size_t image, const FrameMemory* memory) override;
@@ -82,6 +84,7 @@ class MultiRequest final : public InferRequest {
 
   const std::shared_ptr<MultiModel> model_;
   size_t device_;
+  InputMemories memories_;
   // As set last, for other devices: their elements are the request's own.
   std::map<size_t, Tensor> inputs_;
   std::map<std::pair<size_t, size_t>, SetFrame>

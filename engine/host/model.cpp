@@ -14,6 +14,7 @@
 #include "kernels/base/threads.h"
 #include "kernels/base/work_limit.h"
 #include "kernels/frames/clip.h"
+#include "kernels/frames/preprocess.h"
 
 namespace clinfer::host {
 
@@ -143,7 +144,23 @@ void HostRequest::set_input(size_t index, const Tensor& value) {
                                              "\") is " + to_string(port.shape) +
                                              ", the value given is " + to_string(value.shape()));
   inputs_[target] = value.convert(host_type(port.type));
+  from_memory_.erase(target);
   std::erase_if(pictures_, [&](const auto& picture) { return picture.first.first == target; });
+}
+
+std::span<std::byte> HostRequest::input_memory(size_t index) {
+  check_idle();
+  const size_t target = network_input(index);
+  if (model_->picture() && target == model_->picture()->index)
+    throw Error(ErrorCode::unsupported, "input " + std::to_string(index) +
+                                            " is a plane of a picture of any size: use "
+                                            "set_input() or set_frame()");
+  const Port& port = model_->network_inputs()[target];
+  Tensor& memory = memories_[target];
+  if (memory.empty()) memory = Tensor::allocate(port.type, port.shape);
+  from_memory_.insert(target);
+  std::erase_if(pictures_, [&](const auto& picture) { return picture.first.first == target; });
+  return {static_cast<std::byte*>(memory.raw_mutable()), memory.bytes()};
 }
 
 Placement HostRequest::set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
@@ -163,6 +180,7 @@ Placement HostRequest::set_frame(size_t index, const Frame& frame, const FrameTr
                                   static_cast<int64_t>(image), number);
   plan_preprocess(frame, planes, transform, out, number, kPreprocessFamily.heuristic({}, {}));
   pictures_[{target, image}] = {frame, transform};
+  from_memory_.erase(target);
   model_->note({index, frame, transform});
   const size_t width_axis = shape.size() - (transform.nhwc ? 2 : 1);
   return placement_of(frame, transform, static_cast<int>(shape[width_axis]),
@@ -189,6 +207,12 @@ void HostRequest::start(size_t) {
   }
   outputs_.clear();
   if (thread_.joinable()) thread_.join();
+  for (const size_t target : from_memory_) {
+    const Tensor& memory = memories_.at(target);
+    // The application writes to its memory again: a conversion to the same type would share it.
+    Tensor& value = inputs_[target] = Tensor::allocate(host_type(memory.type()), memory.shape());
+    scatter_to(memory, TensorDesc::row_major(value.type(), value.shape()), value.raw_mutable());
+  }
   error_ = nullptr;
   over_ = false;
   stopped_ = false;

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "engine/engine.h"
@@ -100,6 +101,7 @@ class HostRequest final : public InferRequest {
   ~HostRequest() override;
 
   void set_input(size_t index, const Tensor& value) override;
+  std::span<std::byte> input_memory(size_t index) override;
   void cancel() override { stopped_ = true; }
   Placement set_frame(size_t index, const Frame& frame, const FrameTransform& transform,
                       size_t image, const FrameMemory* memory) override;
@@ -124,6 +126,9 @@ class HostRequest final : public InferRequest {
 
   const std::shared_ptr<const HostModel> model_;
   std::vector<Tensor> inputs_;
+  // Of input_memory(), by input, as the ports state them; those that count.
+  std::map<size_t, Tensor> memories_;
+  std::set<size_t> from_memory_;
   PicturePlanes planes_;                                   // with NV12_TWO_INPUTS
   std::map<std::pair<size_t, size_t>, Picture> pictures_;  // by input and image, for the next start
   std::vector<Tensor> outputs_;

@@ -7,6 +7,11 @@ void AcquireRelease::with_acquired(const AcquireReleaseFunctions& functions,
                                    const cl::CommandQueue& queue, std::span<const cl_mem> objects,
                                    const Use& use) {
   const std::lock_guard lock(mutex_);
+  if (functions.acquire == nullptr) {
+    released_ = use(released_);
+    queue.flush();
+    return;
+  }
   const auto hand_over = [&](AcquireReleaseFunctions::Enqueue function, const char* name,
                              const cl::Event& after) {
     const cl_event wait = after();

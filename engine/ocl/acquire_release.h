@@ -14,7 +14,8 @@ Function extension_function(const cl::Platform& platform, const char* name) {
   return reinterpret_cast<Function>(clGetExtensionFunctionAddressForPlatform(platform(), name));
 }
 
-// The functions of an extension that acquire and release, and their names for messages.
+// The functions of an extension that acquire and release, and their names for messages; null for
+// memory that OpenCL always has.
 struct AcquireReleaseFunctions {
   using Enqueue = cl_int(CL_API_CALL*)(cl_command_queue, cl_uint, const cl_mem*, cl_uint,
                                        const cl_event*, cl_event*);
@@ -26,7 +27,8 @@ struct AcquireReleaseFunctions {
 // The uses of one piece of memory, one after the other. Thread-safe.
 class AcquireRelease {
  public:
-  // Enqueues the use of the memory after the event `acquired`; returns the event of its end.
+  // Enqueues the use of the memory after the event `acquired`, if there is one; returns the event of
+  // its end.
   using Use = std::function<cl::Event(const cl::Event& acquired)>;
 
   // Acquires the objects on `queue`, calls `use` and releases them afterwards, ordered by events.

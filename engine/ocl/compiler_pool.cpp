@@ -64,7 +64,9 @@ std::string find_program() {
     if (error || !fs::exists(file, error)) file = self;  // the program, by a name of its own
     const fs::path folder = file.parent_path();
     candidates.push_back(folder / "../engine/tools/clinfer");  // a build folder
-    candidates.push_back(folder / CLINFER_PROGRAM_FROM_PLUGIN);
+    constexpr std::string_view from_plugin = CLINFER_PROGRAM_FROM_PLUGIN;
+    candidates.push_back(folder / from_plugin);
+    candidates.push_back(folder / from_plugin.substr(3));  // libclinfer.so lies one folder above it
   }
   candidates.emplace_back(CLINFER_INSTALLED_PROGRAM);
   std::string looked_at;

@@ -360,6 +360,16 @@ std::shared_ptr<const Context> Context::create(const Device& device,
   }
 }
 
+std::shared_ptr<const Context> Context::around(const Device& device, cl_context context,
+                                               std::shared_ptr<const VaSharing> va) {
+  auto result = std::make_shared<Context>();
+  result->device = device;
+  result->context = cl::Context(context, true);
+  result->va = std::move(va);
+  result->traits = query_traits(device, result->context);
+  return result;
+}
+
 std::string error_name(cl_int code) {
   switch (code) {
 #define CLINFER_NAME(name) \

@@ -67,6 +67,9 @@ struct Context : std::enable_shared_from_this<Context> {
       va;                       // where the context is on a VA display (va_sharing.h), else null
   std::string sharing_problem;  // why it is on none although one was wanted
 
+  // Around a context of the application's.
+  static std::shared_ptr<const Context> around(const Device& device, cl_context context,
+                                               std::shared_ptr<const VaSharing> va);
   static std::shared_ptr<const Context> create(const Device& device,
                                                const cl_context_properties* properties = nullptr,
                                                std::shared_ptr<const VaSharing> va = nullptr);

@@ -12,9 +12,15 @@ ExternalMemory::ExternalMemory(cl::Context context, int fd, size_t bytes)
   if (fd_ < 0) throw Error(ErrorCode::bad_argument, "a frame's DMA-BUF is not open");
 }
 
+ExternalMemory::ExternalMemory(cl::Context context, const cl::Buffer& buffer)
+    : context_(std::move(context)),
+      fd_(-1),
+      bytes_(buffer.getInfo<CL_MEM_SIZE>()),
+      buffer_(buffer) {}
+
 ExternalMemory::~ExternalMemory() {
   buffer_ = {};
-  close(fd_);
+  if (fd_ >= 0) close(fd_);
 }
 
 void ExternalMemory::drop() {
@@ -67,7 +73,9 @@ void DmabufSharing::with_acquired(const cl::CommandQueue& queue,
     return used;
   };
   const cl_mem object = memories.front()->buffer_();
-  memories.front()->uses_.with_acquired(functions_, queue, {&object, 1}, use_with_others);
+  const bool external = memories.front()->fd_ >= 0;
+  memories.front()->uses_.with_acquired(external ? functions_ : AcquireReleaseFunctions{}, queue,
+                                        {&object, 1}, use_with_others);
 }
 
 }  // namespace clinfer::ocl

@@ -15,10 +15,11 @@ namespace clinfer::ocl {
 
 class DmabufSharing;
 
-// A DMA-BUF as a buffer of one context. Thread-safe.
+// A DMA-BUF as a buffer of one context, or a buffer of the application. Thread-safe.
 class ExternalMemory final : public ImportedMemory {
  public:
   ExternalMemory(cl::Context context, int fd, size_t bytes);  // keeps a descriptor of its own
+  ExternalMemory(cl::Context context, const cl::Buffer& buffer);
   ~ExternalMemory() override;
   ExternalMemory(const ExternalMemory&) = delete;
   ExternalMemory& operator=(const ExternalMemory&) = delete;
@@ -32,7 +33,7 @@ class ExternalMemory final : public ImportedMemory {
  private:
   friend class DmabufSharing;
   cl::Context context_;
-  int fd_;  // drivers borrow it: it is open as long as the buffer
+  int fd_;  // drivers borrow it: it is open as long as the buffer; -1: a buffer of the application
   size_t bytes_;
   cl::Buffer buffer_;
   AcquireRelease uses_;

@@ -120,6 +120,22 @@ DisplayMatch match_display(const std::string& device, const VaDisplay& display) 
   }
 }
 
+std::shared_ptr<const VaSharing> sharing_of(const cl::Platform& platform,
+                                            const cl::Context& context) {
+  // PoCL 3.1 crashes when it is asked for the properties of a context that has none.
+  size_t bytes = 0;
+  if (clGetContextInfo(context(), CL_CONTEXT_PROPERTIES, 0, nullptr, &bytes) != CL_SUCCESS ||
+      bytes == 0)
+    return nullptr;
+  std::vector<cl_context_properties> properties(bytes / sizeof(cl_context_properties));
+  const cl_int status =
+      clGetContextInfo(context(), CL_CONTEXT_PROPERTIES, bytes, properties.data(), nullptr);
+  if (status != CL_SUCCESS) throw cl::Error(status, "clGetContextInfo");
+  for (size_t i = 0; i + 1 < properties.size() && properties[i] != 0; i += 2)
+    if (properties[i] == kContextDisplay) return std::make_shared<VaSharing>(platform);
+  return nullptr;
+}
+
 std::shared_ptr<const Context> create_context(const DisplayMatch& match) {
   std::string problem = match.problem;
   if (match.display != nullptr) {

@@ -15,15 +15,23 @@
 
 namespace clinfer::ocl {
 
-// Both planes of an NV12 surface as images of one context. Thread-safe.
+// Both planes of an NV12 surface as images of one context: of a VA surface, or the application's own.
+// Thread-safe.
 class Surface final : public ImportedSurface {
  public:
   Surface(cl::Context context, unsigned id) : context_(std::move(context)), id_(id) {}
+  Surface(cl::Context context, const cl::Image2D& y, const cl::Image2D& uv)
+      : context_(std::move(context)), id_(0), of_application_(true), planes_{y, uv} {}
   int width() const override;
   int height() const override;
   void wait() override { uses_.wait(); }
   const cl::Context& context() const { return context_; }
   const cl::Image2D& plane(size_t index) const { return planes_[index]; }
+  bool of_application() const { return of_application_; }
+  // A use of images of the application, which need not be acquired.
+  void with_own(const cl::CommandQueue& queue, const AcquireRelease::Use& use) {
+    uses_.with_acquired({}, queue, {}, use);
+  }
   // Gives the images up, whoever still holds the surface; for when nothing uses them any more.
   void drop();
 
@@ -31,6 +39,7 @@ class Surface final : public ImportedSurface {
   friend class VaSharing;
   cl::Context context_;
   unsigned id_;  // drivers keep a pointer to it: it lives as long as the images
+  bool of_application_ = false;
   std::array<cl::Image2D, 2> planes_;
   AcquireRelease uses_;
 };
@@ -63,6 +72,10 @@ struct DisplayMatch {
 // The device that `device` names and that surfaces of `display` belong to; plain "GPU" is the
 // display's own device. Throws Error{no_device} when `device` names another one than the display's.
 DisplayMatch match_display(const std::string& device, const VaDisplay& display);
+
+// The sharing that a context was made for; null: none, or not by an extension that is known.
+std::shared_ptr<const VaSharing> sharing_of(const cl::Platform& platform,
+                                            const cl::Context& context);
 
 // A context on the match's display; an ordinary one where that fails (Context::sharing_problem).
 std::shared_ptr<const Context> create_context(const DisplayMatch& match);

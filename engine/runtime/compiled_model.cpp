@@ -63,7 +63,7 @@ std::string DeviceModel::check_surface(const std::shared_ptr<ImportedSurface>& i
         return {{}, 0, surface.plane(argument.index)};
       },
       [&](const cl::CommandQueue& queue, const ocl::AcquireRelease::Use& use) {
-        network_->context->va->with_acquired(queue, surface, use);
+        with_acquired(*network_->context, queue, surface, use);
       },
       expected);
 } catch (const cl::Error& error) {
@@ -87,7 +87,7 @@ std::string DeviceModel::check_picture(
   with(queue, [&](const cl::Event& acquired) {
     cl::Event done;
     const std::vector<cl::Event> after{acquired};
-    enqueue(queue, kernel, spec, &done, &after);
+    enqueue(queue, kernel, spec, &done, acquired() != nullptr ? &after : nullptr);
     return done;
   });
   std::vector<uint8_t> got(static_cast<size_t>(out.elements()));

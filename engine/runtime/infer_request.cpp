@@ -18,12 +18,6 @@ namespace clinfer {
 
 using Clock = std::chrono::steady_clock;
 
-namespace {
-
-std::pair<const Node*, int> key(const Edge& edge) { return {edge.node, edge.port}; }
-
-}  // namespace
-
 DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream)
     : network_(std::move(network)), stream_(stream), sized_(&network_->plan_for(0)) {
   const size_t bytes = std::max<size_t>(network_->request_bytes(), 4);
@@ -89,13 +83,12 @@ void DeviceRequest::set_input(size_t index, const Tensor& value) {
     throw Error(ErrorCode::bad_argument, "input " + std::to_string(index) + " (\"" + port.name +
                                              "\") is " + to_string(port.shape) +
                                              ", the value given is " + to_string(value.shape()));
-  const TensorDesc& desc = network_->plan().graph->parameters[target]->outputs[0].desc;
+  const TensorDesc& desc = stored_input(target);
+  replace_frames(target);
   HostInput& input = host_inputs_[target];
   input.bytes.resize(static_cast<size_t>(desc.span()) * size_of(desc.type));
   if (!input.bytes.empty()) scatter_to(value, desc, input.bytes.data());
   input.dirty = true;
-  for (auto& [where, frame] : frames_)
-    if (where.first == target) frame.pending = false;
 }
 
 void DeviceRequest::start(size_t images) try {
@@ -115,16 +108,9 @@ void DeviceRequest::start(size_t images) try {
   // Not under the lock: another request of the stream may be copying, too.
   for (auto& [where, frame] : frames_)
     if (frame.pending) upload(frame);
+  convert_input_memory();
   const std::lock_guard lock(stream_.mutex);
-  for (size_t i = 0; i < host_inputs_.size(); ++i) {
-    HostInput& input = host_inputs_[i];
-    if (!input.dirty || input.bytes.empty()) continue;
-    const BoundBuffer target = buffer_of({network_->plan().graph->parameters[i], 0});
-    stream_.queue.enqueueWriteBuffer(target.buffer, CL_FALSE, static_cast<size_t>(target.offset),
-                                     input.bytes.size(), input.bytes.data(), nullptr,
-                                     timed(uploads_));
-    input.dirty = false;
-  }
+  upload_inputs();
   for (auto& [where, frame] : frames_) {
     if (!frame.pending) continue;
     frame.pending = false;
@@ -166,8 +152,9 @@ void DeviceRequest::abandon() noexcept {
                       (!stream_.given_up && sleep_until_over(Clock::now() + kPatience));
     if (over) return;
     stream_.given_up = true;
-    std::vector<std::vector<std::byte>> uploads;
-    for (HostInput& input : host_inputs_) uploads.push_back(std::exchange(input.bytes, {}));
+    std::vector<std::pair<std::vector<std::byte>, std::shared_ptr<ocl::HostMemory>>> uploads;
+    for (HostInput& input : host_inputs_)
+      uploads.emplace_back(std::exchange(input.bytes, {}), input.memory);
     leave_in_memory(
         done_, std::make_shared<std::tuple<decltype(network_), decltype(uploads), decltype(frames_),
                                            decltype(readbacks_), decltype(outputs_)>>(
@@ -219,7 +206,13 @@ void DeviceRequest::run_segment() {
   } else if (next_step_ < plan.steps.size()) {
     for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input);
   } else {
-    for (const Node* result : plan.graph->results) read_back(result->inputs[0]);
+    for (size_t i = 0; i < plan.graph->results.size(); ++i) {
+      const Edge& edge = plan.graph->results[i]->inputs[0];
+      if (device_outputs_.contains(i))
+        deliver_output(i, edge);
+      else
+        read_back(edge);
+    }
   }
   stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
   signal_.reset();
@@ -493,6 +486,10 @@ void DeviceRequest::collect_outputs() {
   const Graph& graph = *sized_->plan.graph;
   outputs_.clear();
   for (size_t i = 0; i < graph.results.size(); ++i) {
+    if (device_outputs_.contains(i)) {
+      outputs_.emplace_back();
+      continue;
+    }
     const ElementType port = network_->outputs[i].type;
     const Edge& edge = graph.results[i]->inputs[0];
     ElementType type = host_type(port);
@@ -540,6 +537,9 @@ const Tensor& DeviceRequest::output(size_t index) const {
   if (index >= outputs_.size())
     throw Error(ErrorCode::bad_argument, "there is no output " + std::to_string(index) +
                                              " before an inference has finished");
+  if (device_outputs_.contains(index))
+    throw Error(ErrorCode::bad_argument,
+                "output " + std::to_string(index) + " goes to memory of the device");
   return outputs_[index];
 }
 

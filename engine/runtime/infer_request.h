@@ -8,11 +8,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "engine/ocl/host_memory.h"
 #include "engine/runtime/device_network.h"
 #include "engine/runtime/frames/dmabufs.h"
 #include "engine/runtime/launch.h"
+#include "engine/runtime/tensor_copy.h"
 #include "engine/runtime/wait_estimator.h"
 
 namespace clinfer {
@@ -30,10 +32,21 @@ class DeviceRequest final : public InferRequest {
                         size_t image) override;
   Placement set_memory(size_t index, const ImportedPlanes& planes, const Frame& picture,
                        const FrameTransform& transform, size_t image) override;
+  std::span<std::byte> input_memory(size_t index) override;
   void start(size_t images) override;
   bool wait(std::optional<std::chrono::milliseconds> timeout) override;
   void cancel() override { cancelled_ = true; }
   const Tensor& output(size_t index) const override;
+
+  // As the functions of engine/opencl.h. They throw cl::Error, too.
+  void set_device_input(size_t index, const cl::Buffer& buffer, size_t offset,
+                        const cl::Event& ready);
+  Placement set_image(size_t index, const cl::Image2D& picture, const FrameTransform& transform,
+                      size_t image);
+  void set_device_output(size_t index, const cl::Buffer& buffer, size_t offset);
+  const cl::Buffer& own_output_buffer(size_t index);
+  void set_output_image(size_t index, const cl::Image2D& image);
+  const cl::CommandQueue& queue() const { return stream_.queue; }
 
   // One inference that stops after each device step and calls `visit`: the step has finished, its
   // operands and results are still in memory. For measuring kernels.
@@ -47,6 +60,24 @@ class DeviceRequest final : public InferRequest {
   struct HostInput {
     std::vector<std::byte> bytes;
     bool dirty = false;
+    // Of input_memory(), as the port states the input; whether it counts.
+    std::shared_ptr<ocl::HostMemory> memory;
+    bool from_memory = false;
+  };
+  // An input in a buffer of the application.
+  struct DeviceInput {
+    cl::Buffer buffer;
+    size_t offset = 0;
+    cl::Event ready;  // or none
+    std::unique_ptr<TensorCopy> copy;
+    bool pending = false;
+  };
+  // An output that goes to memory of the device.
+  struct DeviceOutput {
+    cl::Buffer buffer;
+    size_t offset = 0;
+    cl::Image2D image;  // that gets the buffer's elements, or none
+    std::map<const SizedPlan*, std::unique_ptr<TensorCopy>> copies;
   };
   enum class Source { host, surface, memory };
   // An image of an input given as a video frame.
@@ -74,6 +105,17 @@ class DeviceRequest final : public InferRequest {
   void bind(const SizedPlan& sized);
   BoundBuffer bound(const ocl::ArgumentPlace& place) const;
   size_t network_input(size_t index) const;  // of an index into the model's inputs()
+  size_t tensor_input(size_t index) const;   // the same, of an input that is no plane
+  const TensorDesc& stored_input(size_t target) const;
+  // Forgets earlier values of an input: all but frames, or all.
+  void replace_input(size_t target);
+  void replace_frames(size_t target);
+  void convert_input_memory();
+  void upload_inputs();
+  DeviceOutput& redirect_output(size_t index);
+  TensorDesc given_output(size_t index) const;  // as applications get it
+  void deliver_output(size_t index, const Edge& edge);
+  static std::pair<const Node*, int> key(const Edge& edge) { return {edge.node, edge.port}; }
   Placement set_picture(size_t index, const Frame& frame, Source source,
                         const std::array<int, 3>& offsets, const FrameTransform& transform,
                         size_t image);
@@ -118,6 +160,11 @@ class DeviceRequest final : public InferRequest {
   std::map<const SizedPlan*, std::vector<std::vector<cl::Kernel>>> kernels_;
   const SizedPlan* sized_;  // what runs now or ran last
   std::vector<HostInput> host_inputs_;
+  std::map<size_t, DeviceInput> device_inputs_;    // by input of the network
+  std::map<size_t, DeviceOutput> device_outputs_;  // by output
+  std::map<size_t, cl::Buffer> own_outputs_;       // of own_output_buffer()
+  std::map<std::pair<size_t, size_t>, std::shared_ptr<ocl::ExternalMemory>>
+      image_copies_;                                           // by input of the network and image
   PicturePlanes planes_;                                       // with NV12_TWO_INPUTS
   std::map<std::pair<size_t, size_t>, ImageInput> frames_;     // by input of the network and image
   std::map<std::pair<const Node*, int>, Readback> readbacks_;  // kept between inferences

@@ -44,7 +44,7 @@ Placement DeviceRequest::set_picture(size_t index, const Frame& frame, Source so
   input.index = index;
   input.image = image;
   input.pending = true;
-  host_inputs_[index].dirty = false;
+  replace_input(index);
   try {
     if (!known) prepare(input);
   } catch (const cl::Error& error) {
@@ -174,9 +174,8 @@ Placement DeviceRequest::set_surface(size_t index, const std::shared_ptr<Importe
   input.pending = false;
   const std::lock_guard lock(stream_.mutex);
   bind_frame(input, &own, nullptr);
-  network_->context->va->with_acquired(stream_.queue, own, [&](const cl::Event& acquired) {
-    return enqueue_frame(input, acquired);
-  });
+  with_acquired(*network_->context, stream_.queue, own,
+                [&](const cl::Event& acquired) { return enqueue_frame(input, acquired); });
   return placement;
 } catch (const cl::Error& error) {
   ocl::rethrow(error, "reading a VA surface");
@@ -186,7 +185,8 @@ cl::Event DeviceRequest::enqueue_frame(ImageInput& input, const cl::Event& acqui
   const std::vector<cl::Event> after{acquired};
   cl::Event done;  // of the last one: the queue keeps their order
   for (size_t l = 0; l < input.kernels.size(); ++l)
-    enqueue(stream_.queue, input.kernels[l], input.plan.launches[l], &done, &after);
+    enqueue(stream_.queue, input.kernels[l], input.plan.launches[l], &done,
+            acquired() != nullptr ? &after : nullptr);
   return done;
 }
 

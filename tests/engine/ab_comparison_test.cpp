@@ -28,6 +28,7 @@ class Sleeper final : public InferRequest {
                        size_t) override {
     return {};
   }
+  std::span<std::byte> input_memory(size_t) override { return {}; }
   void start(size_t) override { over_ = std::chrono::steady_clock::now() + time_; }
   bool wait(std::optional<milliseconds>) override {
     std::this_thread::sleep_until(over_);

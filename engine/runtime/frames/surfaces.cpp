@@ -12,6 +12,14 @@ ocl::Surface& own_surface(const ocl::Context& context, ImportedSurface& surface)
   return *own;
 }
 
+void with_acquired(const ocl::Context& context, const cl::CommandQueue& queue,
+                   ocl::Surface& surface, const ocl::AcquireRelease::Use& use) {
+  if (surface.of_application())
+    surface.with_own(queue, use);
+  else
+    context.va->with_acquired(queue, surface, use);
+}
+
 void check_fits(const ocl::Surface& surface, const Frame& picture) {
   if (surface.width() < picture.width || surface.height() < picture.height)
     throw Error(ErrorCode::bad_argument,

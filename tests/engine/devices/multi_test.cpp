@@ -1,5 +1,6 @@
 // MULTI and AUTO: inferences on two devices, on those that work, and on whichever is ready first.
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "engine/devices/multi_model.h"
@@ -38,6 +39,23 @@ TEST_F(Multi, RequestsOfSeveralThreadsAtATime) {
     threads.emplace_back([&, i, request = std::shared_ptr(compiled->create_request())] {
       for (int k = 0; k < 10; ++k) EXPECT_EQ(infer(*request, picture(i)), want[i]);
     });
+}
+
+TEST_F(Multi, InputsMayBeWrittenInPlace) {
+  for (const char* devices : {"MULTI:CPU.0,CPU.1", "HETERO:CPU.0,CPU.1"}) {
+    const auto request = compile(devices)->create_request();
+    const std::span<std::byte> memory = request->input_memory(0);
+    for (unsigned i = 0; i < 2; ++i) {
+      const Tensor input = picture(i);
+      ASSERT_EQ(memory.size(), input.bytes());
+      std::memcpy(memory.data(), input.raw(), input.bytes());
+      request->start();
+      request->wait();
+      EXPECT_EQ(request->output(0).to_floats(), wanted(i)) << devices << " " << i;
+    }
+    EXPECT_EQ(infer(*request, picture(5)), wanted(5)) << "set_input() replaces it";
+    EXPECT_THROW(request->input_memory(1), Error);
+  }
 }
 
 TEST_F(Multi, DevicesHaveTheirOwnSettings) {
@@ -165,6 +183,7 @@ class Scripted final : public InferRequest {
  public:
   Scripted(std::shared_ptr<Script> script, float value) : script_(std::move(script)), out_(value) {}
   void set_input(size_t, const Tensor&) override {}
+  std::span<std::byte> input_memory(size_t) override { return {}; }
   void cancel() override { ++script_->cancelled; }
   Placement set_frame(size_t, const Frame&, const FrameTransform&, size_t,
                       const FrameMemory*) override {

@@ -1,0 +1,45 @@
+// Copies of tensors on the device.
+#include "engine/runtime/tensor_copy.h"
+
+namespace clinfer {
+
+TensorCopy::TensorCopy(DeviceNetwork& network, const TensorDesc& from, const TensorDesc& to) {
+  if (from.elements() == 0) return;
+  if (from.type == to.type && from.is_row_major() && to.is_row_major()) {
+    bytes_ = static_cast<size_t>(from.elements()) * size_of(from.type);
+    return;
+  }
+  OpDesc desc;
+  desc.name = "a tensor of the application";
+  desc.type = "Reorder";
+  desc.inputs = {from};
+  desc.constants.resize(1);
+  desc.outputs = {to};
+  desc.own_inputs = 1;
+  std::string why;
+  for (const KernelFamily* family : find_op(desc.type, desc.opset)->families) {
+    why = family->reject(desc, network.traits);
+    if (!why.empty()) continue;
+    plan_ = family->plan(desc, network.traits, family->heuristic(desc, network.traits));
+    for (const KernelSpec& launch : plan_.launches)
+      kernels_.push_back(network.extra_kernel(launch));
+    return;
+  }
+  throw Error(ErrorCode::unsupported,
+              "the device does not copy this tensor: " + why + "; use host memory for it");
+}
+
+void TensorCopy::enqueue(const cl::CommandQueue& queue, const BoundBuffer& from,
+                         const BoundBuffer& to, const std::vector<cl::Event>* after) {
+  if (bytes_ != 0)
+    queue.enqueueCopyBuffer(from.buffer, to.buffer, static_cast<size_t>(from.offset),
+                            static_cast<size_t>(to.offset), bytes_, after);
+  for (size_t l = 0; l < kernels_.size(); ++l) {
+    bind_arguments(kernels_[l], plan_.launches[l], [&](const Argument& argument) {
+      return argument.kind == Argument::Kind::output ? to : from;
+    });
+    clinfer::enqueue(queue, kernels_[l], plan_.launches[l], nullptr, after);
+  }
+}
+
+}  // namespace clinfer

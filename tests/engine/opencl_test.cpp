@@ -1,0 +1,376 @@
+// OpenCL contexts, queues, buffers and images that an application shares with the engine.
+#include "engine/opencl.h"
+
+#include <gtest/gtest.h>
+
+#include <CL/opencl.hpp>
+#include <algorithm>
+#include <cstring>
+
+#include "engine/ocl/device.h"
+#include "tests/engine/ball_model.h"
+#include "tests/engine/test_files.h"
+#include "tests/kernels/op_test.h"
+
+namespace clinfer {
+namespace {
+
+using test::ball_model;
+
+constexpr int kWidth = 70, kHeight = 46;
+
+// The exponential of a picture, the mean of that, and that rounded to integers: outputs that lie as
+// the plan has them, one of a single element, and one of another type.
+constexpr const char* kThreeOutputs = R"(<net name="three" version="11"><layers>
+<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,1,16,24"/>
+ <output><port id="0" precision="FP32"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></output></layer>
+<layer id="1" name="exp" type="Exp" version="opset1">
+ <input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input>
+ <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></output></layer>
+<layer id="2" name="pool" type="AvgPool" version="opset1">
+ <data strides="16,24" pads_begin="0,0" pads_end="0,0" kernel="16,24" exclude-pad="true"/>
+ <input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input>
+ <output><port id="1" precision="FP32"><dim>1</dim><dim>1</dim><dim>1</dim><dim>1</dim></port></output></layer>
+<layer id="3" name="whole" type="Convert" version="opset1"><data destination_type="i32"/>
+ <input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input>
+ <output><port id="1" precision="I32"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></output></layer>
+<layer id="4" name="r0" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input></layer>
+<layer id="5" name="r1" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>1</dim><dim>1</dim></port></input></layer>
+<layer id="6" name="r2" type="Result" version="opset1"><input><port id="0"><dim>1</dim><dim>1</dim><dim>16</dim><dim>24</dim></port></input></layer>
+</layers><edges>
+<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="3" to-port="0"/><edge from-layer="1" from-port="1" to-layer="4" to-port="0"/>
+<edge from-layer="2" from-port="1" to-layer="5" to-port="0"/><edge from-layer="3" from-port="1" to-layer="6" to-port="0"/>
+</edges></net>)";
+
+// A context and a queue as an application makes them.
+struct Application {
+  cl::Device device = ocl::select_device("CPU").device;
+  cl::Context context{device};
+  cl::CommandQueue queue{context, device};
+
+  opencl::Shared shared() const { return {context(), device(), queue()}; }
+  cl::Buffer buffer(size_t bytes) const { return {context, CL_MEM_READ_WRITE, bytes}; }
+  cl::Buffer buffer_of(const Tensor& tensor, size_t offset = 0) const {
+    cl::Buffer made = buffer(offset + tensor.bytes());
+    queue.enqueueWriteBuffer(made, CL_TRUE, offset, tensor.bytes(), tensor.raw());
+    return made;
+  }
+  std::vector<float> floats_in(const cl::Buffer& from, size_t offset, size_t count) const {
+    std::vector<float> values(count);
+    queue.enqueueReadBuffer(from, CL_TRUE, offset, count * sizeof(float), values.data());
+    return values;
+  }
+};
+
+// White in a disc, dark noise elsewhere: the bundled detector finds it.
+uint8_t brightness(int x, int y, int width, int height) {
+  const int dx = 3 * x - width, dy = 2 * y - height, radius = height / 3;
+  return dx * dx / 9 + dy * dy / 4 < radius * radius / 4
+             ? 235
+             : static_cast<uint8_t>(16 + (x * 7 + y * 3) % 9);
+}
+
+Tensor ball(const Shape& shape) {
+  Tensor tensor = Tensor::allocate(ElementType::f32, shape);
+  const auto height = static_cast<int>(shape[2]), width = static_cast<int>(shape[3]);
+  for (int c = 0; c < static_cast<int>(shape[1]); ++c)
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x)
+        tensor.mutable_data<float>()[(c * height + y) * width + x] =
+            brightness(x, y, width, height);
+  return tensor;
+}
+
+class OpenCl : public ::testing::Test {
+ protected:
+  std::shared_ptr<const Model> three() {
+    folder_.write("three.bin", "");
+    return Model::read(folder_.write("three.xml", kThreeOutputs));
+  }
+  std::shared_ptr<CompiledModel> compile(const std::shared_ptr<const Model>& model,
+                                         const Config& config = {}) {
+    return opencl::compile(model, config, app_.shared());
+  }
+  static std::vector<float> output_of(InferRequest& request, size_t index = 0) {
+    request.start();
+    request.wait();
+    return request.output(index).to_floats();
+  }
+
+  const TemporaryFolder folder_;
+  const Application app_;
+};
+
+TEST_F(OpenCl, UsesTheContextAndQueueOfTheApplication) {
+  const auto model = compile(Model::read(ball_model()));
+  const auto request = model->create_request();
+  EXPECT_EQ(opencl::context_of(*model), app_.context());
+  EXPECT_EQ(opencl::device_of(*model), app_.device());
+  EXPECT_EQ(opencl::queue_of(*request), app_.queue());
+  EXPECT_EQ(model->streams(), 1u);
+  const auto own =
+      opencl::compile(Model::read(ball_model()), {}, {app_.context(), nullptr, nullptr});
+  EXPECT_EQ(opencl::context_of(*own), app_.context());
+  EXPECT_NE(opencl::queue_of(*own->create_request()), app_.queue());
+}
+
+// In f32 and f16, so that tensors are copied both as they are and with a conversion.
+TEST_F(OpenCl, InputsAndOutputsInBuffersAreThoseInHostMemory) {
+  for (const Precision precision : {Precision::f32, Precision::f16}) {
+    Config config;
+    config.precision = precision;
+    const auto model = compile(three(), config);
+    const auto request = model->create_request();
+    const Tensor input = test::random_tensor({1, 1, 16, 24}, 0, 3, 5);
+    request->set_input(0, input);
+    std::vector<std::vector<float>> want;
+    request->start();
+    request->wait();
+    for (size_t i = 0; i < 3; ++i) want.push_back(request->output(i).to_floats());
+
+    const size_t count = want[0].size();
+    request->set_input(0, Tensor::allocate(ElementType::f32, {1, 1, 16, 24}));
+    const cl::Buffer given = app_.buffer_of(input, 8), taken = app_.buffer(4 * count + 16);
+    opencl::set_input(*request, 0, given(), 8);
+    opencl::set_output(*request, 0, taken(), 16);
+    const cl_mem own = opencl::output_buffer(*request, 2);
+    EXPECT_EQ(opencl::output_buffer(*request, 2), own);
+    EXPECT_EQ(output_of(*request, 1), want[1]);
+    EXPECT_EQ(app_.floats_in(taken, 16, count), want[0]);
+    std::vector<int> integers(count);
+    app_.queue.enqueueReadBuffer(cl::Buffer(own, true), CL_TRUE, 0, 4 * count, integers.data());
+    EXPECT_EQ(std::vector<float>(integers.begin(), integers.end()), want[2]);
+    EXPECT_THROW(request->output(0), Error);
+
+    opencl::set_output(*request, 0, nullptr);
+    EXPECT_EQ(output_of(*request, 0), want[0])
+        << "the input stays, the output is on the host again";
+  }
+}
+
+// The network's input is channels-last and its last layer runs on the host.
+TEST_F(OpenCl, DetectorsTakeAndGiveBuffers) {
+  const auto model = compile(Model::read(ball_model()));
+  const auto request = model->create_request();
+  const Tensor input = ball(model->inputs()[0].shape);
+  const std::vector<float> want = test::infer(*request, input);
+  ASSERT_EQ(want[0], 0) << "an object of the first image";
+  const auto other = model->create_request();
+  const cl::Buffer given = app_.buffer_of(input);
+  opencl::set_input(*other, 0, given());
+  const cl_mem rows = opencl::output_buffer(*other, 0);
+  other->start();
+  other->wait();
+  EXPECT_EQ(app_.floats_in(cl::Buffer(rows, true), 0, want.size()), want);
+}
+
+TEST_F(OpenCl, AnInputWaitsForItsEvent) {
+  const auto model = opencl::compile(three(), {}, {app_.context(), nullptr, nullptr});
+  const auto request = model->create_request();
+  const Tensor input = test::random_tensor({1, 1, 16, 24}, 0, 3, 5);
+  const std::vector<float> want = test::infer(*request, input);
+  const cl::Buffer given = app_.buffer_of(Tensor::allocate(ElementType::f32, {1, 1, 16, 24}));
+  const cl::UserEvent filled(app_.context);
+  opencl::set_input(*request, 0, given(), 0, filled());
+  request->start();
+  EXPECT_FALSE(request->wait(std::chrono::milliseconds(0)));
+  app_.queue.enqueueWriteBuffer(given, CL_TRUE, 0, input.bytes(), input.raw());
+  cl::UserEvent(filled).setStatus(CL_COMPLETE);
+  request->wait();
+  EXPECT_EQ(request->output(0).to_floats(), want);
+}
+
+// Planes of NV12, padded, in one block: Y at 0, UV after it.
+struct Picture {
+  static constexpr int kStride = 96;
+  std::vector<uint8_t> bytes = std::vector<uint8_t>(kStride * (kHeight + (kHeight + 1) / 2));
+  Frame frame;
+  Picture() {
+    for (int y = 0; y < kHeight; ++y)
+      for (int x = 0; x < kWidth; ++x)
+        bytes[static_cast<size_t>(y * kStride + x)] = brightness(x, y, kWidth, kHeight);
+    for (size_t i = kStride * kHeight; i < bytes.size(); ++i)
+      bytes[i] = static_cast<uint8_t>(125 + i * i % 7);
+    frame.width = kWidth;
+    frame.height = kHeight;
+    frame.strides = {kStride, kStride, 0};
+    frame.planes = {bytes.data(), bytes.data() + kStride * kHeight, nullptr};
+  }
+};
+
+TEST_F(OpenCl, FramesInBuffersAndImagesAreThoseInHostMemory) {
+  const auto model = compile(Model::read(ball_model()));
+  const auto request = model->create_request();
+  const Picture picture;
+  FrameTransform transform;
+  transform.resize = ResizeMode::letterbox;
+  request->set_frame(0, picture.frame, transform);
+  const std::vector<float> want = output_of(*request);
+  ASSERT_EQ(want[0], 0) << "an object of the first image";
+
+  const cl::Buffer buffer(app_.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                          picture.bytes.size(), const_cast<uint8_t*>(picture.bytes.data()));
+  ImportedPlanes planes;
+  planes.memories = {opencl::import_buffer(*model, buffer()), nullptr, nullptr};
+  planes.memories[1] = planes.memories[0];
+  planes.offsets[1] = Picture::kStride * kHeight;
+  request->set_memory(0, planes, picture.frame, transform);
+  EXPECT_EQ(output_of(*request), want);
+
+  // PoCL has no images of two components: four of them stand for two.
+  std::vector<uint8_t> y, uv;
+  for (int r = 0; r < kHeight; ++r)
+    for (int x = 0; x < kWidth; ++x) y.push_back(picture.frame.planes[0][r * Picture::kStride + x]);
+  for (int r = 0; r < kHeight / 2; ++r)
+    for (int x = 0; x < kWidth / 2; ++x) {
+      const uint8_t* const pair = picture.frame.planes[1] + r * Picture::kStride + 2 * x;
+      uv.insert(uv.end(), {pair[0], pair[1], 0, 255});
+    }
+  const cl::Image2D y_image(app_.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                            cl::ImageFormat(CL_R, CL_UNORM_INT8), kWidth, kHeight, 0, y.data());
+  const cl::Image2D uv_image(app_.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                             cl::ImageFormat(CL_RGBA, CL_UNORM_INT8), kWidth / 2, kHeight / 2, 0,
+                             uv.data());
+  const auto surface = opencl::import_images(*model, y_image(), uv_image());
+  EXPECT_EQ(surface->width(), kWidth);
+  request->set_surface(0, surface, picture.frame, transform);
+  EXPECT_EQ(output_of(*request), want);
+  surface->wait();
+  EXPECT_EQ(model->check_surface(surface, picture.frame), "");
+}
+
+TEST_F(OpenCl, PicturesInImages) {
+  const auto model = compile(Model::read(ball_model()));
+  const auto request = model->create_request();
+  Frame frame;
+  frame.width = kWidth;
+  frame.height = kHeight;
+  std::vector<std::vector<float>> all;
+  for (const auto& [order, format, components] : {std::tuple{CL_RGBA, PixelFormat::rgbx, 4},
+                                                  {CL_BGRA, PixelFormat::bgrx, 4},
+                                                  {CL_R, PixelFormat::gray8, 1}}) {
+    frame.format = format;
+    frame.strides[0] = kWidth * components;
+    std::vector<uint8_t> pixels;  // of another brightness in each colour
+    for (int y = 0; y < kHeight; ++y)
+      for (int x = 0; x < kWidth; ++x)
+        for (int c = 0; c < components; ++c)
+          pixels.push_back(static_cast<uint8_t>(brightness(x, y, kWidth, kHeight) * (10 - c) / 10));
+    frame.planes[0] = pixels.data();
+    request->set_frame(0, frame, {});
+    const std::vector<float> want = output_of(*request);
+    ASSERT_EQ(want[0], 0) << "an object of the first image";
+    EXPECT_EQ(std::count(all.begin(), all.end(), want), 0) << "formats differ";
+    all.push_back(want);
+    const cl::Image2D image(app_.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
+                            cl::ImageFormat(static_cast<cl_channel_order>(order), CL_UNORM_INT8),
+                            kWidth, kHeight, 0, pixels.data());
+    opencl::set_image(*request, 0, image(), {});
+    EXPECT_EQ(output_of(*request), want) << order;
+  }
+}
+
+TEST_F(OpenCl, OutputsInImages) {
+  const auto model = compile(three());
+  const auto request = model->create_request();
+  const Tensor input = test::random_tensor({1, 1, 16, 24}, 0, 3, 5);
+  const std::vector<float> want = test::infer(*request, input);
+  const cl::Image2D image(app_.context, CL_MEM_WRITE_ONLY, cl::ImageFormat(CL_R, CL_FLOAT), 24, 16);
+  opencl::set_output_image(*request, 0, image());
+  request->start();
+  request->wait();
+  std::vector<float> got(want.size());
+  app_.queue.enqueueReadImage(image, CL_TRUE, {0, 0, 0}, {24, 16, 1}, 0, 0, got.data());
+  EXPECT_EQ(got, want);
+  const cl::Image2D small(app_.context, CL_MEM_WRITE_ONLY, cl::ImageFormat(CL_R, CL_FLOAT), 23, 16),
+      bytes(app_.context, CL_MEM_WRITE_ONLY, cl::ImageFormat(CL_R, CL_UNORM_INT8), 24, 16);
+  EXPECT_THROW(opencl::set_output_image(*request, 0, small()), Error);
+  EXPECT_THROW(opencl::set_output_image(*request, 0, bytes()), Error);
+}
+
+std::string why_not(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(OpenCl, RefusesWhatCannotBeShared) {
+  const auto model = Model::read(ball_model());
+  const Application other;
+  EXPECT_NE(why_not([&] { opencl::compile(model, {}, {}); }).find("no OpenCL context"),
+            std::string::npos);
+  EXPECT_NE(why_not([&] {
+              opencl::compile(model, {}, {app_.context(), nullptr, other.queue()});
+            }).find("of another context"),
+            std::string::npos);
+  const cl::CommandQueue disorderly(app_.context, app_.device,
+                                    CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  EXPECT_NE(why_not([&] {
+              opencl::compile(model, {}, {app_.context(), nullptr, disorderly()});
+            }).find("out of order"),
+            std::string::npos);
+  Config counted;
+  counted.perf_count = true;
+  EXPECT_NE(why_not([&] { opencl::compile(model, counted, app_.shared()); }).find("PROFILING"),
+            std::string::npos);
+
+  const auto compiled = compile(three());
+  const auto request = compiled->create_request();
+  constexpr size_t kBytes = 16 * 24 * 4;
+  const cl::Buffer good = app_.buffer(kBytes), small = app_.buffer(kBytes - 4),
+                   foreign = other.buffer(kBytes);
+  for (const auto& [memory, offset, reason] : {std::tuple{small(), size_t{0}, "needs 1536 bytes"},
+                                               {good(), size_t{4}, "the buffer has 1536"},
+                                               {good(), size_t{2}, "no multiple"},
+                                               {foreign(), size_t{0}, "another OpenCL context"}}) {
+    const std::string in = why_not([&] { opencl::set_input(*request, 0, memory, offset); }),
+                      out = why_not([&] { opencl::set_output(*request, 0, memory, offset); });
+    EXPECT_NE(in.find(reason), std::string::npos) << in;
+    EXPECT_NE(out.find(reason), std::string::npos) << out;
+  }
+  EXPECT_NE(why_not([&] { opencl::import_buffer(*compiled, foreign()); }), "");
+  EXPECT_NE(why_not([&] { opencl::set_output(*request, 3, good()); }), "");
+  EXPECT_NE(why_not([&] { opencl::set_image(*request, 0, good(), {}); }).find("no two-dimensional"),
+            std::string::npos);
+  request->start();
+  EXPECT_NE(why_not([&] { opencl::set_input(*request, 0, good()); }).find("in flight"),
+            std::string::npos);
+  request->wait();
+  EXPECT_NO_THROW(request->output(0)) << "what was refused has no effect";
+
+  const auto first = CompiledModel::compile_first_tier(model, {});
+  EXPECT_NE(why_not([&] { opencl::context_of(*first); }).find("not of one OpenCL device"),
+            std::string::npos);
+}
+
+// On a device, where the input is stored as the port states it and where not, and on the host.
+TEST_F(OpenCl, InputsMayBeWrittenInPlace) {
+  Config half;
+  half.precision = Precision::f16;
+  for (const auto& model :
+       {CompiledModel::compile(three(), {}), CompiledModel::compile(three(), half),
+        CompiledModel::compile(Model::read(ball_model()), {}),
+        CompiledModel::compile_first_tier(three(), {})}) {
+    const auto request = model->create_request(), usual = model->create_request();
+    const std::span<std::byte> memory = request->input_memory(0);
+    for (unsigned seed = 1; seed < 3; ++seed) {
+      const Tensor input = test::random_tensor(model->inputs()[0].shape, 0, 3, seed);
+      ASSERT_EQ(memory.size(), input.bytes());
+      std::memcpy(memory.data(), input.raw(), input.bytes());
+      EXPECT_EQ(output_of(*request), test::infer(*usual, input)) << seed;
+    }
+    const Tensor given = ball(model->inputs()[0].shape);
+    EXPECT_EQ(test::infer(*request, given), test::infer(*usual, given))
+        << "set_input() replaces it";
+    EXPECT_EQ(output_of(*request), output_of(*usual)) << "until it is asked for again";
+    EXPECT_EQ(request->input_memory(0).data(), memory.data());
+    EXPECT_NE(output_of(*request), output_of(*usual));
+  }
+}
+
+}  // namespace
+}  // namespace clinfer

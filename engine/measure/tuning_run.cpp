@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "engine/measure/clock.h"
 #include "engine/measure/noise.h"
@@ -111,12 +112,16 @@ void TuningRun::order_by_time() {
     tasks_[task_of_[s]].seconds += least[s];
     left_ += least[s];
   }
-  for (TuningTask& task : tasks_) {
-    if (task.step != TuningTask::kNoStep) continue;
-    task.seconds = seconds_of_preprocess(network_, *task.desc, task.problem->fallback.point);
-    left_ += task.seconds;
+  std::erase_if(tasks_, [&](TuningTask& task) {
+    if (task.step != TuningTask::kNoStep) return false;
     must_go_on();
-  }
+    const bool ready = set_up(task, [&] {
+      task.seconds = seconds_of_preprocess(network_, *task.desc, task.problem->fallback.point);
+    });
+    left_ += task.seconds;
+    return !ready;
+  });
+  status_.layers = tasks_.size();
   std::stable_sort(tasks_.begin(), tasks_.end(),
                    [](const TuningTask& a, const TuningTask& b) { return a.seconds > b.seconds; });
 }
@@ -159,10 +164,32 @@ void TuningRun::measure_step(const TuningTask& task) {
   });
 }
 
+bool TuningRun::set_up(const TuningTask& task, const std::function<void()>& trial) {
+  std::string why;
+  try {
+    trial();
+    return true;
+  } catch (const cl::Error& error) {
+    why = std::string(error.what()) + " gave " + ocl::error_name(error.err());
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    why = error.what();
+  }
+  task.problem->failed.emplace_back(to_string(task.problem->fallback),
+                                    "its trial cannot be set up: " + why);
+  return false;
+}
+
 void TuningRun::measure_preprocess(const TuningTask& task) {
-  const TrialPicture picture(*network_.context, *task.desc);
-  run_preprocess(network_, *task.desc, task.problem->fallback.point, picture, 1);
-  measure_task(task, [&](const Argument& argument) { return picture.find(argument); });
+  std::optional<TrialPicture> picture;
+  const bool ready = set_up(task, [&] {
+    picture.emplace(*network_.context, *task.desc);
+    run_preprocess(network_, *task.desc, task.problem->fallback.point, *picture, 1);
+  });
+  if (ready)
+    measure_task(task, [&](const Argument& argument) { return picture->find(argument); });
+  else
+    left_ -= task.seconds;
 }
 
 void TuningRun::measure_task(const TuningTask& task, const CandidateRunner::Find& find) {

@@ -63,6 +63,8 @@ class TuningRun {
   void compile_ahead(size_t until);
   void measure_step(const TuningTask& task);
   void measure_preprocess(const TuningTask& task);
+  // False where the trial of a picture cannot be set up: its problem stays untuned, with the reason.
+  bool set_up(const TuningTask& task, const std::function<void()>& trial);
   void measure_task(const TuningTask& task, const CandidateRunner::Find& find);
   void show_progress(const SearchProgress& progress);
   void keep(const TuningTask& task, const SearchResult& result);

@@ -2,7 +2,8 @@
 // for surfaces of the rig's VA driver, and watches every use. The Y image lies over the surface's
 // own memory. So would UV, but PoCL has no two-component images: it is a four-component one that is
 // filled when acquired and made rubbish when released, on the device, in order, by a native kernel;
-// RIG_SHADOW=1 makes Y such a one as well. RIG_HIDE=1 leaves the extension out, RIG_CORRUPT=1 makes
+// RIG_SHADOW=1 makes Y such a one as well. Images of two components that are copied from host memory
+// are made like that, too, unless RIG_NO_RG=1. RIG_HIDE=1 leaves the extension out, RIG_CORRUPT=1 makes
 // acquired chroma wrong, RIG_FAIL as in rig.h: import, acquire, enqueue (of any kernel), device (at
 // an enqueue: whatever is done with the contexts made so far fails from then on, as after a reset).
 // RIG_REPORT=1 writes the counters at exit; misuse and images left alive fail the process.
@@ -16,6 +17,8 @@
 #include <unistd.h>
 #include <va/va_backend.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -286,6 +289,31 @@ cl_mem CL_API_CALL create_image(cl_context context, cl_mem_flags flags, VASurfac
   }
   g_next->clSetMemObjectDestructorCallback(memory, forget_image, nullptr);
   return memory;
+}
+
+// GPUs have images of two components, PoCL has not: four of them stand for two. Of host memory that is
+// copied, which suffices for kernels that read them.
+cl_mem CL_API_CALL create_picture(cl_context context, cl_mem_flags flags,
+                                  const cl_image_format* format, const cl_image_desc* description,
+                                  void* data, cl_int* error) {
+  const bool widen = format != nullptr && description != nullptr && data != nullptr &&
+                     format->image_channel_order == CL_RG &&
+                     format->image_channel_data_type == CL_UNORM_INT8 &&
+                     (flags & CL_MEM_COPY_HOST_PTR) != 0 &&
+                     description->image_type == CL_MEM_OBJECT_IMAGE2D && !set("RIG_NO_RG");
+  if (!widen) return g_next->clCreateImage(context, flags, format, description, data, error);
+  const size_t width = description->image_width, height = description->image_height;
+  const size_t pitch = description->image_row_pitch != 0 ? description->image_row_pitch : 2 * width;
+  std::vector<uint8_t> wide(4 * width * height);
+  for (size_t y = 0; y < height; ++y)
+    for (size_t x = 0; x < width; ++x)
+      std::copy_n(static_cast<const uint8_t*>(data) + y * pitch + 2 * x, 2,
+                  wide.data() + 4 * (y * width + x));
+  cl_image_format four = *format;
+  four.image_channel_order = CL_RGBA;
+  cl_image_desc dense = *description;
+  dense.image_row_pitch = 0;
+  return g_next->clCreateImage(context, flags, &four, &dense, wide.data(), error);
 }
 
 cl_int hand_over(bool acquire, cl_command_queue queue, cl_uint count, const cl_mem* memories,
@@ -623,6 +651,7 @@ RIG_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* 
   g_table.clGetDeviceInfo = device_info;
   g_table.clCreateContext = make_context;
   g_table.clGetImageInfo = image_info;
+  g_table.clCreateImage = create_picture;
   g_table.clSetKernelArg = set_argument;
   g_table.clReleaseKernel = release_kernel;
   g_table.clEnqueueNDRangeKernel = enqueue_kernel;

@@ -21,6 +21,7 @@ struct Played {
   std::string error;
   std::string path, reason;
   guint64 zero_copy = 0;
+  guint tuning_hits = 0, tuning_measured = 0;
 };
 
 inline std::vector<float> tensor_of(GstBuffer* buffer) {
@@ -86,6 +87,8 @@ inline Played play(const std::string& launch, const Prepare& prepare = {}) {
     if (const char* path = gst_structure_get_string(stats, "path")) played.path = path;
     if (const char* reason = gst_structure_get_string(stats, "path-reason")) played.reason = reason;
     gst_structure_get_uint64(stats, "zero-copy-frames", &played.zero_copy);
+    gst_structure_get_uint(stats, "tuning-hits", &played.tuning_hits);
+    gst_structure_get_uint(stats, "tuning-measured", &played.tuning_measured);
     gst_structure_free(stats);
     gst_element_set_state(pipeline.element, GST_STATE_NULL);
     gst_object_unref(pad);

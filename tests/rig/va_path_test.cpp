@@ -7,6 +7,7 @@
 
 #include "gst/infer/clinfer.h"
 #include "tests/rig/playing.h"
+#include "tests/temporary_folder.h"
 
 namespace clinfer {
 namespace {
@@ -237,6 +238,42 @@ TEST(VaPath, CopiesWhereItIsTold) {
   EXPECT_EQ(
       play(source(320, 240) + " ! vatestupload" + net("config=NV12_TWO_INPUTS=NO") + kSink).path,
       "system memory");
+}
+
+TEST(VaPath, TunesOnSurfacesAndUsesThat) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "tuning.json";
+  const Played memory = play(source(322, 242) + net() + kSink);
+  for (const char* mode : {"create", "use-existing"}) {
+    const bool creates = std::string(mode) == "create";
+    const RigVaCounters before = va_counters();
+    const Played surfaces =
+        play(source(322, 242) + " ! vatestupload" +
+             net("tuning-mode=" + std::string(mode) + " tuning-file=" + file) + kSink);
+    EXPECT_EQ(surfaces.path, "zero-copy") << mode << ": " << surfaces.reason;
+    EXPECT_EQ(surfaces.zero_copy, 3u) << mode;
+    EXPECT_TRUE(surfaces.warnings.empty()) << mode << ": " << surfaces.warnings[0];
+    EXPECT_EQ(surfaces.tuning_measured > 0, creates);
+    EXPECT_EQ(surfaces.tuning_hits > 0, !creates);
+    EXPECT_EQ(va_counters().frame_maps, before.frame_maps) << mode;
+    expect_same(surfaces, memory, mode);
+  }
+  EXPECT_NE(read_file(file).find("surface"), std::string::npos) << "frames of surfaces are tuned";
+}
+
+TEST(VaPath, LeavesUntunedWhatCannotBeTried) {
+  const TemporaryFolder folder;
+  const Setting without("RIG_NO_RG", "1");
+  const Played surfaces =
+      play(source(322, 242) + " ! vatestupload" +
+           net("tuning-mode=create tuning-file=" + (folder / "t.json")) + kSink);
+  EXPECT_EQ(surfaces.path, "zero-copy") << surfaces.reason;
+  EXPECT_GT(surfaces.tuning_measured, 0u) << "all others are tuned";
+  ASSERT_EQ(surfaces.warnings.size(), 1u);
+  EXPECT_NE(surfaces.warnings[0].find("stays untuned"), std::string::npos) << surfaces.warnings[0];
+  EXPECT_NE(surfaces.warnings[0].find("cannot be set up: clCreateImage gave"), std::string::npos)
+      << surfaces.warnings[0];
+  expect_same(surfaces, play(source(322, 242) + net() + kSink), "untuned");
 }
 
 TEST(VaPath, CopiesTheFramesThatFail) {

@@ -76,7 +76,9 @@ std::string size_text(const GstVideoInfo& info) {
 
 }  // namespace
 
-bool read_caps(const GstCaps* caps, GstVideoInfo& info) {
+namespace {
+
+bool parse_caps(const GstCaps* caps, GstVideoInfo& info) {
 #if GST_CHECK_VERSION(1, 24, 0)
   if (gst_video_is_dma_drm_caps(caps)) {
     GstVideoInfoDmaDrm drm;
@@ -85,6 +87,16 @@ bool read_caps(const GstCaps* caps, GstVideoInfo& info) {
   }
 #endif
   return gst_video_info_from_caps(&info, caps);
+}
+
+}  // namespace
+
+bool read_caps(const GstCaps* caps, GstVideoInfo& info) {
+  if (!parse_caps(caps, info)) return false;
+  if (GST_VIDEO_INFO_IS_YUV(&info) &&
+      !gst_structure_has_field(gst_caps_get_structure(caps, 0), "colorimetry"))
+    gst_video_colorimetry_from_string(&info.colorimetry, GST_VIDEO_COLORIMETRY_BT601);
+  return true;
 }
 
 bool is_dmabuf_caps(const GstCaps* caps) {

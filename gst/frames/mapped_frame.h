@@ -30,7 +30,9 @@ namespace clinfer {
 // GStreamer 1.22.)
 int component_offset(const GstVideoFormatInfo* format, guint component);
 
-// Reads the caps of mapped frames; false if they do not describe a picture.
+// Reads the caps of mapped frames; false if they do not describe a picture. Where they state no
+// colorimetry, Y'CbCr counts as BT.601 of limited range. (GStreamer's own default for more than 576
+// rows is BT.709.)
 bool read_caps(const GstCaps* caps, GstVideoInfo& info);
 bool is_dmabuf_caps(const GstCaps* caps);
 

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 
@@ -145,6 +146,40 @@ TEST_F(Cli, TakesPlanesOfAnyEvenSize) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_TRUE(std::filesystem::exists(out + "/0.npy"));
   expect_refused(with_last("1=" + y), "needs [1,2,96,128]", 2);
+}
+
+// A network that gives its picture back.
+TEST_F(Cli, ConvertsPlanesExactly) {
+  constexpr const char* kSame = R"(<net name="same" version="11"><layers>
+<layer id="0" name="in" type="Parameter" version="opset1"><data element_type="f32" shape="1,3,2,2"/>
+ <output><port id="0" precision="FP32"><dim>1</dim><dim>3</dim><dim>2</dim><dim>2</dim></port></output></layer>
+<layer id="1" name="relu" type="ReLU" version="opset1">
+ <input><port id="0"><dim>1</dim><dim>3</dim><dim>2</dim><dim>2</dim></port></input>
+ <output><port id="1" precision="FP32"><dim>1</dim><dim>3</dim><dim>2</dim><dim>2</dim></port></output></layer>
+<layer id="2" name="out" type="Result" version="opset1">
+ <input><port id="0"><dim>1</dim><dim>3</dim><dim>2</dim><dim>2</dim></port></input></layer>
+</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>)";
+  folder_.write("same.bin", "");
+  const std::string same = folder_.write("same.xml", kSame);
+  const std::string y = folder_ / "y.npy", uv = folder_ / "uv.npy", out = folder_ / "out";
+  const struct {
+    std::array<int, 3> yuv;
+    std::array<float, 3> bgr;
+  } cases[] = {{{235, 128, 128}, {255, 255, 255}},
+               {{200, 128, 128}, {214, 214, 214}},
+               {{128, 90, 160}, {54, 119, 181}}};
+  for (const auto& c : cases) {
+    write_npy(y, Tensor::of(ElementType::u8, {1, 1, 6, 4}, std::vector<int>(24, c.yuv[0])));
+    std::vector<int> chroma(6, c.yuv[1]);
+    chroma.insert(chroma.end(), 6, c.yuv[2]);
+    write_npy(uv, Tensor::of(ElementType::u8, {1, 2, 3, 2}, chroma));
+    const Outcome outcome = run({"run", same, "--config", "GPU_NV12_TWO_INPUTS=YES", "--input",
+                                 "0=" + y, "--input", "1=" + uv, "--output-dir", out});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const std::vector<float> bgr = read_npy(out + "/0.npy").to_floats();
+    for (size_t i = 0; i < bgr.size(); ++i) EXPECT_EQ(bgr[i], c.bgr[i / 4]) << i;
+  }
 }
 
 TEST_F(Cli, RefusesWrongInputs) {

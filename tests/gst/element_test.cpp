@@ -251,25 +251,72 @@ TEST(Clinfer, FindsTheBallInEveryLayoutOfSamples) {
   }
 }
 
-// The colour model's tensor is a tenth of the mean blue, green and red. White is 235 in limited
-// range.
+// The colour model's tensor is a tenth of the mean blue, green and red.
+std::vector<float> colour_seen(Harness& harness) {
+  const auto out = harness.pull();
+  const auto results = read_results(out.get());
+  if (results.size() != 1 || results[0].tensors.size() != 1) return {};
+  gsize bytes = 0;
+  const auto* data =
+      static_cast<const float*>(g_bytes_get_data(results[0].tensors[0].data.get(), &bytes));
+  std::vector<float> values(data, data + bytes / sizeof(float));
+  for (float& value : values) value = std::round(value * 100) / 10;
+  return values;
+}
+
+// White is 235 in limited range.
 TEST(Clinfer, ColoursAreExactOrVideoconverts) {
   const auto white = [](const std::string& properties) {
     Harness harness("clinfer post-process=none model=" + color_model() + " " + properties);
     harness.set_caps("I420", 16, 16);
     EXPECT_EQ(harness.push({255, 255, 255}, 0), GST_FLOW_OK);
-    const auto out = harness.pull();
-    const auto results = read_results(out.get());
-    if (results.size() != 1 || results[0].tensors.size() != 1) return std::vector<float>{};
-    gsize bytes = 0;
-    const auto* data =
-        static_cast<const float*>(g_bytes_get_data(results[0].tensors[0].data.get(), &bytes));
-    std::vector<float> values(data, data + bytes / sizeof(float));
-    for (float& value : values) value = std::round(value * 100) / 10;
-    return values;
+    return colour_seen(harness);
   };
   EXPECT_EQ(white(""), (std::vector<float>{255, 255, 255}));
   EXPECT_EQ(white("color-arithmetic=videoconvert"), (std::vector<float>{253, 253, 253}));
+}
+
+GstBuffer* flat_frame(const GstVideoInfo& info, const std::array<guint8, 3>& yuv) {
+  GstBuffer* buffer = gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&info), nullptr);
+  GstVideoFrame frame;
+  EXPECT_TRUE(gst_video_frame_map(&frame, &info, buffer, GST_MAP_WRITE));
+  for (guint c = 0; c < 3; ++c)
+    for (gint y = 0; y < GST_VIDEO_FRAME_COMP_HEIGHT(&frame, c); ++y)
+      for (gint x = 0; x < GST_VIDEO_FRAME_COMP_WIDTH(&frame, c); ++x)
+        static_cast<guint8*>(GST_VIDEO_FRAME_COMP_DATA(
+            &frame, c))[y * GST_VIDEO_FRAME_COMP_STRIDE(&frame, c) +
+                        x * GST_VIDEO_FRAME_COMP_PSTRIDE(&frame, c)] = yuv[c];
+  gst_video_frame_unmap(&frame);
+  GST_BUFFER_PTS(buffer) = 0;
+  GST_BUFFER_DURATION(buffer) = 40 * GST_MSECOND;
+  return buffer;
+}
+
+// By the caps' matrix and range; BT.601 of limited range where they say nothing, whatever the size.
+TEST(Clinfer, ColoursFollowTheCaps) {
+  const struct {
+    const char* caps;
+    std::array<guint8, 3> yuv;
+    std::vector<float> bgr;
+  } cases[] = {{"", {235, 128, 128}, {255, 255, 255}},
+               {"", {200, 128, 128}, {214, 214, 214}},
+               {"", {128, 90, 160}, {54, 119, 181}},
+               {",colorimetry=bt601", {128, 90, 160}, {54, 119, 181}},
+               {",colorimetry=bt709", {128, 90, 160}, {50, 121, 188}},
+               {",colorimetry=1:4:16:4", {128, 90, 160}, {61, 118, 173}}};
+  for (const char* properties : {"", "nv12-two-inputs=false", "batch-size=2 batch-timeout=0"}) {
+    Harness harness("clinfer first-tier=false post-process=none model=" + color_model() + " " +
+                    properties);
+    for (const char* format : {"NV12", "I420"})
+      for (const auto& [width, height] : {std::pair{16, 16}, {1280, 720}})
+        for (const auto& c : cases) {
+          harness.set_caps(format, width, height, c.caps);
+          ASSERT_EQ(gst_harness_push(harness.get(), flat_frame(harness.info(), c.yuv)),
+                    GST_FLOW_OK);
+          EXPECT_EQ(colour_seen(harness), c.bgr)
+              << properties << " " << format << " " << width << c.caps;
+        }
+  }
 }
 
 TEST(Clinfer, InterlacedFramesAreToldOnce) {

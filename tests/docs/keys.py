@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Runs each row of docs/keys.md through the program and the element, and looks that its result is what the row says.
+
+    keys.py ROOT      CLINFER_PROGRAM, GST_PLUGIN_PATH and OCL_ICD_VENDORS as in the environment
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+root = pathlib.Path(sys.argv[1])
+model = root / "pipelines/models/ball.xml"
+ROW = re.compile(r"^\|[^|]*\|[^|]*\| `([^`]+)` \| (accepted|refused|says|makes)(?:: `([^`]+)`)? \|$", re.M)
+
+
+def by_program(settings):
+    config = [word for setting in settings.split(",") for word in ("--config", setting)]
+    return [os.environ["CLINFER_PROGRAM"], "bench", model, "--device", "CPU", "--seconds", "0.1", *config]
+
+
+def by_element(settings):
+    return ["gst-launch-1.0", "videotestsrc", "num-buffers=1", "!", "video/x-raw,width=320,height=240", "!", "clinfer",
+            f"model={model}", "device=CPU", "first-tier=false", f"config={settings}", "!", "fakesink"]
+
+
+def wrong(command, settings, result, what, cache):
+    """What is not as the row says; None where all is."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, XDG_CACHE_HOME=cache)
+        run = subprocess.run(command(settings.replace("FOLDER", folder)), env=environment, capture_output=True, text=True,
+                             timeout=900)
+        text = run.stdout + run.stderr
+        if (run.returncode == 0) == (result == "refused"):
+            return f"ended with {run.returncode}: {text}"
+        if result in ("refused", "says") and what not in text:
+            return f"does not say {what!r}: {text}"
+        if result == "makes" and not list(pathlib.Path(folder).glob(what)):
+            return f"makes no {what}: {[str(p) for p in pathlib.Path(folder).rglob('*')]}"
+    return None
+
+
+def main():
+    rows = ROW.findall((root / "docs/keys.md").read_text(encoding="utf-8"))
+    failed = 0
+    with tempfile.TemporaryDirectory() as cache:
+        for settings, result, what in rows:
+            for command in (by_program, by_element):
+                why = wrong(command, settings, result, what, cache)
+                print(f"{'FAIL' if why else 'ok  '} {command.__name__} {settings}{': ' + why if why else ''}", flush=True)
+                failed += why is not None
+    if failed or len(rows) < 30:
+        sys.exit(f"{failed} failed of {len(rows)} rows")
+
+
+if __name__ == "__main__":
+    main()

@@ -300,7 +300,7 @@ TEST(FirstTier, CanBeDroppedWhileInFlight) {
     const auto one = first->create_request(), other = first->create_request();
     one->start();
     other->start();
-    EXPECT_FALSE(other->wait(std::chrono::milliseconds(0)));
+    other->wait(std::chrono::milliseconds(0));  // may be over where this thread stood still
   }
   EXPECT_LT(seconds_since(begin), 3);
 }

@@ -10,6 +10,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "engine/graph/insertion.h"
@@ -178,15 +179,53 @@ class Layouts {
     return views ? std::optional(views->front()) : std::nullopt;
   }
 
+  // Dimensions into which those of both shapes can be split; none where their factors cross.
+  static std::optional<Shape> split_of_both(const Shape& a, const Shape& b) {
+    std::set<int64_t> products{1};
+    for (const Shape* shape : {&a, &b}) {
+      int64_t product = 1;
+      for (size_t d = shape->size(); d-- > 0;) products.insert(product *= (*shape)[d]);
+    }
+    Shape split;
+    int64_t before = 1;
+    for (const int64_t product : products) {
+      if (product % before != 0) return {};
+      if (product != before) split.insert(split.begin(), product / before);
+      before = product;
+    }
+    return split;
+  }
+
+  // A reshape between two images, whose orders in memory have no common view: split into the
+  // dimensions of both, the input is copied once into what the reader wants.
+  void copy_once(Node* node) {
+    const Edge in = node->inputs[0];
+    const auto split = split_of_both(in.node->shape(in.port), node->shape());
+    if (!split || split->empty()) return;
+    Insertion add(graph_, node, in.node->name);
+    const Edge parts = add.op("Reshape", 1, {in, add.ints(*split)}, {{"special_zero", "false"}});
+    NodeOutput& output = parts.node->outputs[0];
+    output.type = in.node->outputs[in.port].type;
+    const auto view = parts.node->def->view(describe(*parts.node));
+    if (!view) return graph_.remove_dead();
+    output.desc = view->front();
+    output.desc.type = output.type;
+    output.storage = in;
+    node->inputs.set(0, parts);
+  }
+
   // Outputs of a view operation as windows onto its input; where its layout allows none, copies the
   // input into one that does.
   void make_view(Node* node) {
     auto views = node->def->view(describe(*node));
     if (!views) {
-      const Edge in = node->inputs[0];
       std::optional<TensorDesc> copy;
+      if (reshapes(*node) && wishes_.channels_last(*node) &&
+          !input_layout(*node, TensorDesc::channels_last(node->outputs[0].type, node->shape())))
+        copy_once(node);
       if (reshapes(*node) && wishes_.channels_last(*node))
         copy = input_layout(*node, TensorDesc::channels_last(node->outputs[0].type, node->shape()));
+      const Edge in = node->inputs[0];
       reorder_input(
           node, 0,
           copy ? *copy

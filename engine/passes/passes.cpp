@@ -25,6 +25,8 @@ const std::vector<Pass>& passes() {
       {"fuse_groups", fuse_groups},
       {"join_splits", join_splits},
       {"quantize", quantize},
+      {"move_functions", move_functions},
+      {"order_flattened", order_flattened},
       {"fuse_tails", fuse_tails},
       {"expose_layers", expose_layers},
       {"set_precision", set_precision},

@@ -76,6 +76,10 @@ void fuse_groups(Graph&, const PassContext&);
 void join_splits(Graph&, const PassContext&);
 // FakeQuantize models in integers.
 void quantize(Graph&, const PassContext&);
+// Element functions from after reshapes, crops and concats to the operations before these.
+void move_functions(Graph&, const PassContext&);
+// Weights in the order of flattened activations in memory.
+void order_flattened(Graph&, const PassContext&);
 // Element functions into their producers, where its kernels take them.
 void fuse_tails(Graph&, const PassContext&);
 // Results for all layers, where asked for.

@@ -1,5 +1,6 @@
 // Removes operations whose output is their input: conversions to the same type, reshapes to the
-// same shape, identity transposes, concats of one, pads and summands of 0, factors of 1. Chains of
+// same shape, identity transposes, concats of one, tiles of one, pads and summands of 0, factors of
+// 1. Chains of
 // reshapes and of transposes become one, so that what a layout does to one in the middle is no
 // matter. Drops outputs that nothing reads from operations that can leave them out.
 #include <algorithm>
@@ -93,6 +94,13 @@ bool pads_nothing(const Node& node) {
   return true;
 }
 
+bool tiles_once(const Node& node) {
+  const Tensor* repeats = constant_value(node.inputs[1]);
+  if (!repeats) return false;
+  const std::vector<int64_t> times = repeats->to_ints();
+  return std::all_of(times.begin(), times.end(), [](int64_t n) { return n == 1; });
+}
+
 bool is_identity(const Node& node) {
   if (node.inputs.empty() || node.outputs.size() != 1) return false;
   const NodeOutput& in = node.inputs[0].node->outputs[node.inputs[0].port];
@@ -101,6 +109,7 @@ bool is_identity(const Node& node) {
   if (node.is("Convert") || node.is("ConvertLike") || reshapes(node)) return true;
   if (node.is("Concat")) return node.inputs.size() == 1;
   if (node.is("Pad")) return pads_nothing(node);
+  if (node.is("Tile")) return tiles_once(node);
   if (node.is("Transpose")) {
     if (!constant_value(node.inputs[1])) return false;
     const std::vector<int64_t> order = order_of(node);

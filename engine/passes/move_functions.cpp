@@ -1,0 +1,137 @@
+// Moves element functions with single constants (activations, factors) from after reshapes,
+// transposes, crops and concats to the operations whose results these move, which compute them
+// before they store.
+#include <algorithm>
+#include <memory>
+
+#include "engine/graph/insertion.h"
+#include "engine/passes/passes.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr int kDeepest = 16;        // views and concats after each other
+constexpr size_t kMostPlaces = 64;  // operations that would compute one function
+
+// The input that the function is of; nullopt where it has another operand that is no single
+// constant, or gives another type.
+std::optional<size_t> main_input(const Node& node) {
+  if (!node.def || !node.def->as_tail || node.outputs.size() != 1 || !node.tail.empty() ||
+      !is_float(node.outputs[0].type) || node.is("FakeQuantize") || node.is("Quantize") ||
+      node.is("Dequantize") || node.is("Convert"))
+    return {};
+  std::optional<size_t> main;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Tensor* constant = constant_value(node.inputs[i]);
+    if (constant && constant->elements() == 1 && is_float(constant->type())) continue;
+    if (constant || main) return {};
+    main = i;
+  }
+  if (!main) return {};
+  const Edge& in = node.inputs[*main];
+  return is_float(in.node->outputs[in.port].type) && in.node->shape(in.port) == node.shape() &&
+                 !in.node->shape(in.port).empty()
+             ? main
+             : std::nullopt;
+}
+
+bool only_moves(const Node& node) {
+  return reshapes(node) || node.is("Transpose") || node.is("Slice") || node.is("StridedSlice");
+}
+
+// The function as a node right after `x`; the first one counts as the layer.
+Edge apply(Graph& graph, Node& function, size_t main, const Edge& x) {
+  Node twin = function;
+  function.computes.clear();
+  std::vector<Edge> inputs = function.inputs;
+  inputs[main] = x;
+  Insertion add(graph, graph.next(x.node), function.name);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (i != main) inputs[i] = add.constant(function.inputs[i].node->constant.reshaped(Shape{1}));
+  twin.inputs = std::move(inputs);
+  twin.outputs[0] = NodeOutput{x.node->outputs[x.port].type, x.node->shape(x.port), {}, {}, {}};
+  return {add.copy(twin), 0};
+}
+
+// Whether a kernel of `producer` computes the function as well.
+bool accepts(const Node& producer, const Node& function, size_t main, const PassContext& context) {
+  if (!producer.def || producer.def->families.empty() || producer.def->view ||
+      producer.outputs.size() != 1)
+    return false;
+  const TailSteps steps = function.def->as_tail(describe(function), static_cast<int>(main));
+  if (steps.steps.empty()) return false;
+  Node candidate = producer;
+  if (candidate.tail.empty()) candidate.own_inputs = candidate.inputs.size();
+  std::vector<std::unique_ptr<Node>> constants;
+  for (PostOp step : steps.steps) {
+    if (!step.is_unary()) {
+      const auto operand = static_cast<size_t>(step.operand);
+      const Tensor& value = operand < function.inputs.size()
+                                ? function.inputs[operand].node->constant
+                                : steps.constants.at(operand - function.inputs.size());
+      if (value.elements() != 1) return false;
+      auto& constant = *constants.emplace_back(std::make_unique<Node>());
+      constant.type = "Constant";
+      constant.constant = value.reshaped(Shape{1});
+      constant.outputs = {{value.type(), Shape{1}, {}, {}, {}}};
+      step.operand = static_cast<int>(candidate.inputs.size());
+      candidate.inputs.push_back({&constant, 0});
+    }
+    candidate.tail.push_back(step);
+  }
+  return !accepting_families(*candidate.def, describe(candidate), context.traits).empty();
+}
+
+class Move {
+ public:
+  Move(Graph& graph, Node* function, size_t main, const PassContext& context)
+      : graph_(graph), function_(function), main_(main), context_(context) {}
+
+  void run() {
+    const Edge from = function_->inputs[main_];
+    if (!only_moves(*from.node) && !from.node->is("Concat")) return;
+    if (!find(from, 0)) return;
+    for (const auto& [reader, input] : places_)
+      reader->inputs.set(input, apply(graph_, *function_, main_, reader->inputs[input]));
+    from.node->outputs[from.port].names = function_->outputs[0].names;
+    graph_.replace_uses({function_, 0}, from);
+    graph_.disconnect(function_);
+  }
+
+ private:
+  // The operations behind `edge` that are to compute the function; false where one cannot.
+  bool find(const Edge& edge, int depth) {
+    Node& node = *edge.node;
+    if (depth > kDeepest || places_.size() > kMostPlaces) return false;
+    if (graph_.use_count(edge) != 1 || node.outputs.size() != 1 || !node.tail.empty()) return false;
+    const size_t moved = node.is("Concat") ? node.inputs.size() : 1;
+    for (size_t i = 0; i < moved; ++i) {
+      const Edge from = node.inputs[i];
+      if (only_moves(*from.node) || from.node->is("Concat")) {
+        if (!find(from, depth + 1)) return false;
+      } else if (graph_.use_count(from) != 1 || !accepts(*from.node, *function_, main_, context_)) {
+        return false;
+      } else {
+        places_.emplace_back(&node, i);
+      }
+    }
+    return true;
+  }
+
+  Graph& graph_;
+  Node* const function_;
+  const size_t main_;
+  const PassContext& context_;
+  std::vector<std::pair<Node*, size_t>> places_;
+};
+
+}  // namespace
+
+void move_functions(Graph& graph, const PassContext& context) {
+  for (Node* node : nodes_of(graph))
+    if (const auto main = main_input(*node)) Move(graph, node, *main, context).run();
+  graph.remove_dead();
+}
+
+}  // namespace clinfer

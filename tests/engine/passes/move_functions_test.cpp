@@ -1,0 +1,105 @@
+// Functions after views, flattened inputs of products, and reshapes between convolutions: launches
+// counted, values compared.
+#include "engine/plan/plan.h"
+#include "tests/engine/pass_test.h"
+
+namespace clinfer {
+namespace {
+
+using test::cpu_context;
+using test::expect_same_values;
+using test::GraphBuilder;
+using test::random_tensor;
+
+Edge convolution(GraphBuilder& b, const Edge& x, int64_t out, uint32_t seed) {
+  const int64_t in = x.node->shape(x.port)[1];
+  return b.op("Convolution", 1, {x, b.constant(random_tensor({out, in, 3, 3}, -1, 1, seed))},
+              {{"strides", "1,1"},
+               {"pads_begin", "1,1"},
+               {"pads_end", "1,1"},
+               {"dilations", "1,1"},
+               {"auto_pad", "explicit"}});
+}
+
+// Kernels of the whole plan but for the copies that give results their order; values stay the same.
+size_t launches(std::unique_ptr<Graph> graph) {
+  expect_same_values(*graph, "fuse_tails");
+  run_passes(*graph, cpu_context());
+  const Plan plan = make_plan(std::move(graph), cpu_context().traits);
+  size_t count = 0;
+  for (const Step& step : plan.steps) {
+    const std::vector<Node*> users = plan.graph->users(step.node);
+    const bool copies_result =
+        step.node->is("Reorder") && users.size() == 1 && users[0]->is("Result");
+    if (!copies_result) count += step.kernels.launches.size();
+  }
+  return count;
+}
+
+TEST(MoveFunctions, PastViewsToTheirProducer) {
+  const std::map<std::string, std::string> plain = {{"special_zero", "false"}};
+  for (const std::string function : {"ReLU", "Sigmoid", "Multiply"}) {
+    const auto apply = [&](GraphBuilder& b, const Edge& x) {
+      return function == "Multiply" ? b.op(function, 1, {x, b.number(-2, {1, 1})})
+                                    : b.op(function, 1, {x});
+    };
+    for (const int kind : {0, 1, 2, 3, 4}) {
+      GraphBuilder b;
+      const Edge x = b.parameter({1, 4, 6, 8});
+      Edge y = convolution(b, x, 8, 1);
+      if (kind == 0) y = b.op("Reshape", 1, {y, b.ints({1, 8, 48})}, plain);
+      if (kind == 1) y = b.op("Transpose", 1, {y, b.ints({0, 2, 3, 1})});
+      if (kind == 2) y = b.op("Slice", 8, {y, b.ints({1}), b.ints({5}), b.ints({1}), b.ints({2})});
+      if (kind == 3) y = b.op("Concat", 1, {y, convolution(b, x, 4, 2)}, {{"axis", "1"}});
+      if (kind == 4) y = b.op("Unsqueeze", 1, {b.op("Squeeze", 1, {y, b.ints({0})}), b.ints({0})});
+      b.result(apply(b, y));
+      EXPECT_EQ(launches(b.finish()), kind == 3 ? 2u : 1u) << function << " " << kind;
+    }
+  }
+}
+
+// Both readers of a value see it as it was.
+TEST(MoveFunctions, NotWhereOthersReadTheView) {
+  GraphBuilder b;
+  const Edge x = b.parameter({1, 4, 6, 8});
+  const Edge flat = b.op("Reshape", 1, {convolution(b, x, 8, 1), b.ints({1, 8, 48})},
+                         {{"special_zero", "false"}});
+  b.result(b.op("ReLU", 1, {flat}));
+  b.result(flat);
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  EXPECT_EQ(test::count_of(*graph, "ReLU"), 1u);
+}
+
+TEST(OrderFlattened, ProductsReadWhatLiesInMemory) {
+  for (const bool transposed : {false, true}) {
+    GraphBuilder b;
+    const Edge x = b.parameter({2, 4, 3, 5});
+    const Edge flat = b.op("Reshape", 1, {convolution(b, x, 8, 1), b.ints({2, 120})},
+                           {{"special_zero", "false"}});
+    const Edge weights =
+        b.constant(random_tensor(transposed ? Shape{7, 120} : Shape{120, 7}, -1, 1, 3));
+    b.result(b.op("MatMul", 1, {flat, weights},
+                  {{"transpose_a", "false"}, {"transpose_b", transposed ? "true" : "false"}}));
+    EXPECT_EQ(launches(b.finish()), 2u) << transposed;
+  }
+}
+
+TEST(AssignLayouts, AReshapeBetweenConvolutionsIsOneCopy) {
+  GraphBuilder b;
+  const Edge x = b.parameter({1, 4, 8, 8});
+  const Edge other = b.op("Reshape", 1, {convolution(b, x, 16, 1), b.ints({1, 4, 16, 16})},
+                          {{"special_zero", "false"}});
+  b.result(convolution(b, other, 8, 2));
+  EXPECT_EQ(launches(b.finish()), 3u);
+}
+
+TEST(Simplify, TilesOfOneGoAway) {
+  GraphBuilder b;
+  const Edge x = b.parameter({1, 4, 8, 8});
+  b.result(convolution(b, b.op("Tile", 1, {convolution(b, x, 4, 1), b.ints({1, 1, 1, 1})}), 4, 2));
+  EXPECT_EQ(launches(b.finish()), 2u);
+}
+
+}  // namespace
+}  // namespace clinfer

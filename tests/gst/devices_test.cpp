@@ -69,6 +69,22 @@ void play(Harness& harness, int from, int to) {
   }
 }
 
+// Plays from frame 0 until CPU.0 and CPU.1 have both inferred. The number of frames.
+int play_until_both_infer(Harness& harness) {
+  int number = 0;
+  std::map<std::string, uint64_t> counts;
+  const auto until = Clock::now() + kLong;
+  do {
+    play(harness, number, number + 40);
+    number += 40;
+    counts = inferences(harness.clinfer());
+  } while ((counts["CPU.0"] == 0 || counts["CPU.1"] == 0) && Clock::now() < until &&
+           !testing::Test::HasFailure());
+  EXPECT_GT(counts["CPU.0"], 0u);
+  EXPECT_GT(counts["CPU.1"], 0u);
+  return number;
+}
+
 class ElementDevices : public testing::Test {
  protected:
   void TearDown() override {
@@ -81,17 +97,8 @@ TEST_F(ElementDevices, MultiUsesBothInOrder) {
   for (const char* more : {"", " batch-size=4 batch-timeout=0"}) {
     Harness harness(Harness::clinfer_launch(std::string("device=MULTI:CPU.0,CPU.1") + more));
     harness.set_caps("NV12", 64, 48);
-    int number = 0;
-    std::map<std::string, uint64_t> counts;
-    const auto until = Clock::now() + kLong;
-    do {  // until both had something to do
-      play(harness, number, number + 40);
-      number += 40;
-      counts = inferences(harness.clinfer());
-    } while ((counts["CPU.0"] == 0 || counts["CPU.1"] == 0) && Clock::now() < until &&
-             !HasFailure());
-    EXPECT_GT(counts["CPU.0"], 0u);
-    EXPECT_GT(counts["CPU.1"], 0u);
+    const int number = play_until_both_infer(harness);
+    auto counts = inferences(harness.clinfer());
     if (*more == '\0') {
       EXPECT_EQ(counts["CPU.0"] + counts["CPU.1"], static_cast<uint64_t>(number));
     }
@@ -102,9 +109,8 @@ TEST_F(ElementDevices, MultiUsesBothInOrder) {
 TEST_F(ElementDevices, FramesOfALostDeviceAreDoneByTheOther) {
   Harness harness(Harness::clinfer_launch("device=MULTI:CPU.0,CPU.1"));
   harness.set_caps("I420", 64, 48);
-  play(harness, 0, 20);
+  int number = play_until_both_infer(harness);
   lose_device("pthread", 0);
-  int number = 20;
   std::vector<std::string> warnings;
   const auto until = Clock::now() + kLong;
   while (warnings.empty() && Clock::now() < until && !HasFailure()) {  // until one is for CPU.1
@@ -213,8 +219,8 @@ TEST_F(ElementDevices, AModelChangesWhilePlaying) {
   ASSERT_NE(message, nullptr);
   gst_message_unref(message);
   play(harness, number, number + 20);
-  const auto counts = inferences(harness.clinfer());
-  EXPECT_EQ(counts.at("CPU.0") + counts.at("CPU.1"), static_cast<uint64_t>(number + 20));
+  auto counts = inferences(harness.clinfer());  // perhaps of one device, while the other compiles
+  EXPECT_EQ(counts["CPU.0"] + counts["CPU.1"], static_cast<uint64_t>(number + 20));
 }
 
 TEST_F(ElementDevices, TuningIsRefused) {

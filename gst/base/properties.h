@@ -4,13 +4,14 @@
 // struct starts with), so that the table is all that adding a property takes:
 //
 //   const std::vector<Property<Style>>& properties() {
-//     static const std::vector<Property<Style>> rows = {
+//     static const auto& rows = *new std::vector<Property<Style>>{
 //         number<&Style::line_width>("line-width", "Line width", "Width in pixels (0: automatic)",
 //         0, 1000),
 //     };
 //     return rows;
 //   }
 //
+// The table is never destroyed: streaming threads may read it while the process ends.
 // install_properties(), set_property() and get_property() do the rest; the caller holds the lock
 // that guards the struct.
 #pragma once

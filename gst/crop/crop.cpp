@@ -61,7 +61,7 @@ constexpr const char* kCaps = GST_VIDEO_CAPS_MAKE(CLINFER_VIDEO_FORMATS);
 const std::vector<Property<CropSettings>>& properties() {
   using clinfer::kControllable, clinfer::kPlaying, clinfer::number, clinfer::text;
   using S = CropSettings;
-  static const std::vector<Property<S>> rows = {
+  static const auto& rows = *new std::vector<Property<S>>{
       text<&S::object_class>("object-class", "Object class",
                              "Labels of the regions to output, comma separated (empty: all)",
                              kPlaying),

@@ -57,7 +57,7 @@ const std::vector<Property<FilterSettings>>& properties() {
   using S = FilterSettings;
   using clinfer::choice, clinfer::ColorArithmetic, clinfer::ColorChoice, clinfer::OutputRange,
       clinfer::ResizeChoice, clinfer::text;
-  static const std::vector<Property<S>> rows = {
+  static const auto& rows = *new std::vector<Property<S>>{
       text<&S::model>("model", "Model",
                       "Model whose output is a picture (.onnx, .xml, or a folder that holds one)"),
       text<&S::device>("device", "Device",

@@ -83,7 +83,8 @@ constexpr char kStatsBlurb[] =
     "Frames in, out, inferred, skipped, late (part of skipped), dropped, in flight, out per "
     "second; "
     "percentiles in milliseconds of queue (arrival to launch), infer and decode (until pushed); "
-    "device, precision, streams, nireq, batch-size, priority, throttle, post-process, interpretation (what "
+    "device, precision, streams, nireq, batch-size, priority, throttle, post-process, "
+    "interpretation (what "
     "`clinfer heads` prints); path "
     "(zero-copy or system memory), path-reason (why not zero-copy), fetched-frames (frames in "
     "system "
@@ -116,7 +117,7 @@ MemberRow<Member> queue_hint(const char* name, const char* nick, const char* blu
 
 const std::vector<ElementProperty>& element_properties() {
   using S = Settings;
-  static const std::vector<ElementProperty> rows = {
+  static const auto& rows = *new std::vector<ElementProperty>{
       engine(text<&S::model>(
           "model", "Model",
           "ONNX model (.onnx), OpenVINO IR (the .xml file; its .bin lies beside it), or a "

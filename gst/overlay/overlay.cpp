@@ -60,7 +60,7 @@ const std::vector<Property<DrawingStyle>>& properties() {
   using clinfer::ColorBy, clinfer::Privacy;
   using clinfer::flag, clinfer::kControllable, clinfer::kPlaying, clinfer::number;
   using S = DrawingStyle;
-  static const std::vector<Property<S>> rows = {
+  static const auto& rows = *new std::vector<Property<S>>{
       number<&S::line_width>("line-width", "Line width",
                              "Width of lines in pixels (0: chosen by the height of the frame)", 0,
                              1000, kControllable),

@@ -120,7 +120,7 @@ Property<PublishSettings> file_path_row() {
 
 const std::vector<Property<PublishSettings>>& properties() {
   using S = PublishSettings;
-  static const std::vector<Property<S>> rows = {
+  static const auto& rows = *new std::vector<Property<S>>{
       clinfer::choice<&S::method>("method", "Method", "Destination of the results",
                                   "GstClpublishMethod",
                                   {{Method::file, "JSON lines to a file", "file"},

@@ -48,7 +48,7 @@ using clinfer::TrackSettings;
 const std::vector<Property<TrackSettings>>& properties() {
   using clinfer::flag, clinfer::kControllable, clinfer::kPlaying, clinfer::number, clinfer::text;
   using S = TrackSettings;
-  static const std::vector<Property<S>> rows = {
+  static const auto& rows = *new std::vector<Property<S>>{
       number<&S::high_threshold>("high-threshold", "High threshold",
                                  "Least confidence of an object that may start a track", 0, 1,
                                  kControllable),

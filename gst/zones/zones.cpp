@@ -63,7 +63,7 @@ using clinfer::Property;
 const std::vector<Property<ZonesSettings>>& properties() {
   using clinfer::kPlaying, clinfer::number, clinfer::text;
   using S = ZonesSettings;
-  static const std::vector<Property<S>> rows = {
+  static const auto& rows = *new std::vector<Property<S>>{
       text<&S::lines>(
           "lines", "Lines",
           "Lines to count at: NAME:X1,Y1,X2,Y2;... (whole numbers: pixels, with a point: "

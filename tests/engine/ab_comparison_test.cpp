@@ -6,35 +6,21 @@
 #include <thread>
 
 #include "tests/engine/ball_model.h"
+#include "tests/engine/request_without_inputs.h"
 
 namespace clinfer {
 namespace {
 
 using std::chrono::milliseconds;
 
-class Sleeper final : public InferRequest {
+class Sleeper final : public RequestWithoutInputs {
  public:
   explicit Sleeper(milliseconds time) : time_(time) {}
-  void set_input(size_t, const Tensor&) override {}
-  Placement set_frame(size_t, const Frame&, const FrameTransform&, size_t,
-                      const FrameMemory*) override {
-    return {};
-  }
-  Placement set_surface(size_t, const std::shared_ptr<ImportedSurface>&, const Frame&,
-                        const FrameTransform&, size_t) override {
-    return {};
-  }
-  Placement set_memory(size_t, const ImportedPlanes&, const Frame&, const FrameTransform&,
-                       size_t) override {
-    return {};
-  }
-  std::span<std::byte> input_memory(size_t) override { return {}; }
   void start(size_t) override { over_ = std::chrono::steady_clock::now() + time_; }
   bool wait(std::optional<milliseconds>) override {
     std::this_thread::sleep_until(over_);
     return true;
   }
-  void cancel() override {}
   const Tensor& output(size_t) const override { return output_; }
 
  private:

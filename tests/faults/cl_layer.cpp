@@ -1,14 +1,12 @@
 // An OpenCL layer (OPENCL_LAYERS) in which every entry point that the engine calls can fail, and
 // which counts objects that are alive. Calls that wait for the device wait before they fail: their
 // commands run, and a caller may free the memory that these write to.
-#include <CL/cl_icd.h>
-#include <CL/cl_layer.h>
-
 #include <atomic>
 #include <cstring>
 #include <type_traits>
 
 #include "tests/faults/points.h"
+#include "tests/opencl_layer.h"
 
 namespace {
 
@@ -208,22 +206,13 @@ FAULTS_EXPORT int fault_strikes(FaultKind kind) {
 
 FAULTS_EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* out,
                                                 size_t* needed) {
-  if (what != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
-  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-  if (needed != nullptr) *needed = sizeof version;
-  if (out == nullptr) return CL_SUCCESS;
-  if (size < sizeof version) return CL_INVALID_VALUE;
-  std::memcpy(out, &version, sizeof version);
-  return CL_SUCCESS;
+  return clinfer::layer_version(what, size, out, needed);
 }
 
 FAULTS_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* target,
                                              cl_uint* own_count, const cl_icd_dispatch** own) {
-  if (target == nullptr || own_count == nullptr || own == nullptr) return CL_INVALID_VALUE;
-  constexpr cl_uint kHave = sizeof(cl_icd_dispatch) / sizeof(void*);
-  g_next = target;
-  *own_count = count < kHave ? count : kHave;
-  std::memcpy(&g_table, target, *own_count * sizeof(void*));
+  const cl_int begun = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
+  if (begun != CL_SUCCESS) return begun;
 #define FAULTS_FAIL(name) g_table.name = Call<&cl_icd_dispatch::name>::before
 #define FAULTS_WAIT(name) g_table.name = Call<&cl_icd_dispatch::name>::after
 #define FAULTS_CREATE(name) g_table.name = Call<&cl_icd_dispatch::name>::created
@@ -275,6 +264,5 @@ FAULTS_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatc
   g_table.clReleaseDevice = release_device;
   g_table.clRetainDevice = retain_device;
   g_table.clGetExtensionFunctionAddressForPlatform = function_address;
-  *own = &g_table;
   return CL_SUCCESS;
 }

@@ -1,15 +1,13 @@
 // The layer (OPENCL_LAYERS): launches on the lost device fail.
 #include "tests/faults/lost_device.h"
 
-#include <CL/cl_icd.h>
-#include <CL/cl_layer.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <string>
+
+#include "tests/opencl_layer.h"
 
 namespace {
 
@@ -68,24 +66,14 @@ LAYER_EXPORT void hold_device(const char* name) {
 
 LAYER_EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* out,
                                                size_t* needed) {
-  if (what != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
-  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-  if (needed != nullptr) *needed = sizeof version;
-  if (out == nullptr) return CL_SUCCESS;
-  if (size < sizeof version) return CL_INVALID_VALUE;
-  std::memcpy(out, &version, sizeof version);
-  return CL_SUCCESS;
+  return clinfer::layer_version(what, size, out, needed);
 }
 
 LAYER_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* target,
                                             cl_uint* own_count, const cl_icd_dispatch** own) {
-  if (target == nullptr || own_count == nullptr || own == nullptr) return CL_INVALID_VALUE;
-  constexpr cl_uint kHave = sizeof(cl_icd_dispatch) / sizeof(void*);
-  g_next = target;
-  *own_count = count < kHave ? count : kHave;
-  std::memcpy(&g_table, target, *own_count * sizeof(void*));
+  const cl_int begun = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
+  if (begun != CL_SUCCESS) return begun;
   g_table.clEnqueueNDRangeKernel = launch;
-  *own = &g_table;
   const char* name = std::getenv("CLINFER_LOSE_DEVICE");
   const char* after = std::getenv("CLINFER_LOSE_AFTER");
   if (name != nullptr && after != nullptr) lose_device(name, std::atol(after));

@@ -11,8 +11,6 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include "tests/rig/cl_layer.h"
 
-#include <CL/cl_icd.h>
-#include <CL/cl_layer.h>
 #include <CL/cl_va_api_media_sharing_intel.h>
 #include <unistd.h>
 #include <va/va_backend.h>
@@ -25,6 +23,8 @@
 #include <set>
 #include <string>
 #include <vector>
+
+#include "tests/opencl_layer.h"
 
 namespace rig {
 
@@ -641,11 +641,8 @@ RIG_EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, vo
 
 RIG_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* target,
                                           cl_uint* own_count, const cl_icd_dispatch** own) {
-  if (target == nullptr || own_count == nullptr || own == nullptr) return CL_INVALID_VALUE;
-  constexpr cl_uint kHave = sizeof(cl_icd_dispatch) / sizeof(void*);
-  g_next = target;
-  *own_count = count < kHave ? count : kHave;
-  std::memcpy(&g_table, target, *own_count * sizeof(void*));
+  const cl_int begun = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
+  if (begun != CL_SUCCESS) return begun;
   g_table.clGetExtensionFunctionAddressForPlatform = function_for_platform;
   g_table.clGetPlatformInfo = platform_info;
   g_table.clGetDeviceInfo = device_info;
@@ -667,7 +664,6 @@ RIG_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* 
   g_table.clEnqueueMarkerWithWaitList = on_working<&cl_icd_dispatch::clEnqueueMarkerWithWaitList>;
   g_table.clEnqueueReadImage = read_image;
   g_table.clEnqueueMapImage = map_image;
-  *own = &g_table;
   std::atexit(at_exit);
   return CL_SUCCESS;
 }

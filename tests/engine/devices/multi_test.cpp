@@ -6,6 +6,7 @@
 #include "engine/devices/multi_model.h"
 #include "kernels/base/no_answer.h"
 #include "tests/engine/devices/two_devices.h"
+#include "tests/engine/request_without_inputs.h"
 #include "tests/says.h"
 
 namespace clinfer {
@@ -179,24 +180,12 @@ struct Script {
   std::atomic<bool> answers{true};
 };
 
-class Scripted final : public InferRequest {
+class Scripted final : public RequestWithoutInputs {
  public:
-  Scripted(std::shared_ptr<Script> script, float value) : script_(std::move(script)), out_(value) {}
-  void set_input(size_t, const Tensor&) override {}
-  std::span<std::byte> input_memory(size_t) override { return {}; }
+  Scripted(std::shared_ptr<Script> script, float value)
+      : script_(std::move(script)),
+        tensor_(Tensor::of(ElementType::f32, {1}, std::vector<float>{value})) {}
   void cancel() override { ++script_->cancelled; }
-  Placement set_frame(size_t, const Frame&, const FrameTransform&, size_t,
-                      const FrameMemory*) override {
-    return {};
-  }
-  Placement set_surface(size_t, const std::shared_ptr<ImportedSurface>&, const Frame&,
-                        const FrameTransform&, size_t) override {
-    return {};
-  }
-  Placement set_memory(size_t, const ImportedPlanes&, const Frame&, const FrameTransform&,
-                       size_t) override {
-    return {};
-  }
   void start(size_t) override { ++script_->started; }
   bool wait(std::optional<std::chrono::milliseconds>) override {
     if (!script_->answers) throw NoAnswer("the device does not answer");
@@ -206,8 +195,7 @@ class Scripted final : public InferRequest {
 
  private:
   const std::shared_ptr<Script> script_;
-  const float out_;
-  const Tensor tensor_ = Tensor::of(ElementType::f32, {1}, std::vector<float>{out_});
+  const Tensor tensor_;
 };
 
 class ScriptedModel final : public JoinedModel {

@@ -24,7 +24,8 @@ std::vector<Map> maps_of(const ModelFacts& facts, int stride) {
   std::vector<Map> maps;
   for (size_t i = 0; i < facts.outputs.size(); ++i)
     if (const auto map = map_of(facts, i, stride)) maps.push_back(*map);
-  // As many channels as rows and columns: as the maps beside it are.
+  // Where a map has as many channels as rows and columns, its shape does not say which of them is
+  // last: the other maps do.
   const bool last =
       std::any_of(maps.begin(), maps.end(), [](const Map& map) { return map.channels_last; });
   for (Map& map : maps)

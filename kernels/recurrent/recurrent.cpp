@@ -309,12 +309,17 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
     if (desc.constants[i].empty()) return "the weights are not constant";
   const bool sequence = is_sequence_type(desc.type);
   if (desc.outputs.size() < s.states() + sequence) return "fewer outputs than the operation has";
-  if (std::string why = reject_storage(desc, 1); !why.empty()) return why;
-  for (size_t i = 0; i < desc.outputs.size(); ++i)
-    if (desc.outputs[i].type != desc.inputs[0].type || desc.outputs[i].elements() == 0)
-      return "an output is empty or of another type";
-  for (size_t i = 1; i <= s.states(); ++i)
-    if (desc.inputs[i].type != desc.inputs[0].type) return "a state is of another type";
+  // The application's tensors may stay f32 where activations are f16.
+  const auto is_storage = [](const TensorDesc& tensor) {
+    return tensor.type == ElementType::f32 || tensor.type == ElementType::f16;
+  };
+  for (size_t i = 0; i <= s.states(); ++i)
+    if (!is_storage(desc.inputs[i]) || desc.inputs[i].span() > kMaxIndex)
+      return "the input or a state is too large, or neither f32 nor f16";
+  for (const TensorDesc& output : desc.outputs)
+    if (!is_storage(output) || output.type != desc.outputs[0].type || output.elements() == 0 ||
+        output.span() > kMaxIndex)
+      return "an output is empty, too large, or of another type";
   if (sequence && desc.inputs[first - 1].type != ElementType::i32 &&
       desc.inputs[first - 1].type != ElementType::i64)
     return "the lengths are neither i32 nor i64";
@@ -325,69 +330,115 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
 
 // An activation as a function in the kernel's source.
 std::string function_text(size_t number, const Activation& activation) {
-  return "float FN(f" + std::to_string(number) + ")(float x) { return " +
+  return "FLOATV(VECTOR) FN(f" + std::to_string(number) + ")(FLOATV(VECTOR) x) { return " +
          with_parameters(activation.function->opencl, activation.alpha, activation.beta) + "; }\n";
 }
 
-std::vector<std::byte> pack(const Tensor& w, const Tensor& r, const Tensor& b, const Settings& s,
-                            int64_t directions, int64_t in) {
+// A CPU's work-item computes vectors of units one after the other, elsewhere work-items share them.
+std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits& traits) {
+  std::vector<TuningPoint> points;
+  if (traits.is_cpu) {
+    for (const int vector : {16, 8, 4}) points.push_back({{{"VECTOR", vector}, {"LOCAL", 1}}});
+    return points;
+  }
+  for (const int local : {256, 128, 64, 512, 1024})
+    if (static_cast<size_t>(local) <= traits.max_work_group)
+      points.push_back({{{"VECTOR", 1}, {"LOCAL", local}}});
+  if (points.empty()) points.push_back({{{"VECTOR", 1}, {"LOCAL", 1}}});
+  return points;
+}
+
+// As many work-items as there are units.
+TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  const int64_t hidden = desc.attributes.get_int("hidden_size");
+  return cheapest(space(desc, traits), [&](const TuningPoint& point) {
+    const int items = point["LOCAL"], vector = point["VECTOR"];
+    if (traits.is_cpu) return vector == static_cast<int>(traits.vector_width) ? 0.0 : 16.0 / vector;
+    const auto rounds = static_cast<double>((hidden + items - 1) / items);
+    return rounds + items / 2048.0;
+  });
+}
+
+// Where the numbers of the packed weights lie. Units are padded to whole vectors; a block has
+// VECTOR rows on a CPU, else there is one of all rows.
+struct Packing {
+  int64_t directions, in, hidden, padded, gates, bias_rows, block;
+  int64_t rows() const { return gates * padded; }  // of a direction
+  int64_t of_inputs() const { return directions * in * rows(); }
+  int64_t of_states() const { return directions * hidden * rows(); }
+};
+
+std::vector<std::byte> pack(const Tensor& w, const Tensor& r, const Tensor& b, const Packing& p) {
   const std::vector<float> from_w = w.to_floats(), from_r = r.to_floats(),
                            from_b = b.empty() ? std::vector<float>() : b.to_floats();
-  const int64_t rows = s.gates() * s.hidden;
-  std::vector<float> to;
-  to.reserve(static_cast<size_t>(directions * (in + s.hidden) * rows));
-  for (int64_t d = 0; d < directions; ++d)
-    for (const auto& [from, columns] : {std::pair{&from_w, in}, std::pair{&from_r, s.hidden}})
-      for (int64_t k = 0; k < columns; ++k)
-        for (int64_t row = 0; row < rows; ++row)
-          to.push_back((*from)[static_cast<size_t>((d * rows + row) * columns + k)]);
-  if (from_b.empty())
-    to.resize(to.size() + static_cast<size_t>(directions * s.bias_rows() * s.hidden), 0.f);
-  to.insert(to.end(), from_b.begin(), from_b.end());
+  std::vector<float> to(
+      static_cast<size_t>(p.of_inputs() + p.of_states() + p.directions * p.bias_rows * p.padded));
+  const auto at = [](const auto& all, int64_t i) -> auto& { return all[static_cast<size_t>(i)]; };
+  float* out = to.data();
+  for (int64_t d = 0; d < p.directions; ++d)
+    for (int64_t k = 0; k < p.gates; ++k)
+      for (int64_t unit = 0; unit < p.hidden; ++unit) {
+        const int64_t from = (d * p.gates + k) * p.hidden + unit, row = k * p.padded + unit;
+        const int64_t row_block = p.block ? p.block : p.rows();
+        float* const inputs = out + d * p.in * p.rows() + row / row_block * row_block * p.in;
+        for (int64_t j = 0; j < p.in; ++j)
+          inputs[j * row_block + row % row_block] = at(from_w, from * p.in + j);
+        const int64_t block = p.block ? p.block : p.padded;
+        float* const states = out + p.of_inputs() + d * p.hidden * p.rows() +
+                              unit / block * block * p.gates * p.hidden;
+        for (int64_t j = 0; j < p.hidden; ++j)
+          states[(j * p.gates + k) * block + unit % block] = at(from_r, from * p.hidden + j);
+      }
+  if (!from_b.empty())
+    for (int64_t row = 0; row < p.directions * p.bias_rows; ++row)
+      std::copy_n(&at(from_b, row * p.hidden), p.hidden,
+                  out + p.of_inputs() + p.of_states() + row * p.padded);
   return to_bytes(to, ElementType::f32);
+}
+
+struct InputArgs {
+#include "kernels/recurrent/recurrent_input_args.cl"
+};
+
+// The product of the input's weights with all steps.
+KernelSpec input_launch(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point,
+                        const Packing& p) {
+  const bool sequence = is_sequence_type(desc.type);
+  const TensorDesc& x = desc.inputs[0];
+  InputArgs args{};
+  args.x_n = to_int(x.strides[0]), args.x_i = to_int(x.strides.back());
+  args.x_t = to_int(sequence ? x.strides[1] : 0);
+  args.images = to_int(x.shape[0]), args.directions = to_int(p.directions);
+  args.steps = to_int(sequence ? x.shape[1] : 1), args.inputs = to_int(p.in);
+  args.rows = to_int(p.rows()), args.biases = to_int(p.of_inputs() + p.of_states());
+  args.stated = to_int(p.bias_rows * p.padded);
+  const int64_t steps = args.steps == 1 ? 1 : traits.is_cpu && traits.vector_width < 16 ? 4 : 8;
+  KernelSpec spec;
+  spec.source = "recurrent_input.cl";
+  spec.defines = {{"T", storage_name(x.type)},
+                  {"VECTOR", std::to_string(point["VECTOR"])},
+                  {"STEPS", std::to_string(steps)},
+                  {"BLOCKED", p.block ? "1" : "0"}};
+  spec.arguments = {Argument::input(0, size_of(x.type)), Argument::packed(0, sizeof(float)),
+                    Argument::workspace(sizeof(float)), Argument::value(args)};
+  const int64_t tiles = (args.steps + steps - 1) / steps;
+  set_items(spec, x.shape[0] * p.directions * tiles * (p.rows() / point["VECTOR"]), point);
+  return spec;
 }
 
 struct Args {
 #include "kernels/recurrent/recurrent_args.cl"
 };
 
-KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
-  const Settings s = read_settings(desc.type, desc.attributes);
+Args strides_of(const OpDesc& desc, const Settings& s, size_t first) {
   const bool sequence = is_sequence_type(desc.type);
-  const Directions directions = sequence ? directions_of(desc.attributes) : Directions{1, false};
-  const size_t first = weights_input(desc, s);
-  const Shape& x = desc.inputs[0].shape;
-  const int64_t in = x.back(), steps = sequence ? x[1] : 1, rows = s.gates() * s.hidden;
-  const size_t size = size_of(desc.inputs[0].type);
-  KernelPlan plan;
-  plan.packed.push_back([w = desc.constants[first], r = desc.constants[first + 1],
-                         b = first + 2 < desc.own_inputs ? desc.constants[first + 2] : Tensor(), s,
-                         count = directions.count, in] { return pack(w, r, b, s, count, in); });
-  KernelSpec spec;
-  spec.source = "recurrent.cl";
-  const ElementType length = sequence ? desc.inputs[first - 1].type : ElementType::i32;
-  const int kind = s.kind == Kind::rnn ? 0 : s.kind == Kind::lstm ? 1 : s.reset_after ? 3 : 2;
-  const int64_t kept = kind == 1 ? 3 : kind == 2 ? 5 : 2;  // vectors in local memory
-  spec.defines = {{"T", storage_name(desc.inputs[0].type)},
-                  {"LENGTH", length == ElementType::i64 ? "long" : "int"},
-                  {"KIND", std::to_string(kind)},
-                  {"SEQUENCE", sequence ? "1" : "0"},
-                  {"MOST", std::to_string(room(s.hidden))},
-                  {"KEPT", std::to_string(kept)},
-                  {"GATES", std::to_string(s.gates())},
-                  {"BIAS_ROWS", std::to_string(s.bias_rows())}};
-  for (size_t i = 0; i < s.activations.size(); ++i)
-    spec.prologue += function_text(i, s.activations[i]);
   // States are [batch, direction, unit]; cells have neither directions nor steps.
   const auto inner = [&](const TensorDesc& t, size_t d) {
     return to_int(sequence ? t.strides[d] : 0);
   };
-  const TensorDesc &data = desc.inputs[0], &h = desc.inputs[1], &c = desc.inputs[s.states()],
-                   &all = desc.outputs[0], &last = desc.outputs[sequence],
-                   &cell = desc.outputs[sequence + s.states() - 1];
+  const TensorDesc &h = desc.inputs[1], &c = desc.inputs[s.states()], &all = desc.outputs[0],
+                   &last = desc.outputs[sequence], &cell = desc.outputs[sequence + s.states() - 1];
   Args args{};
-  args.x_n = to_int(data.strides[0]), args.x_i = to_int(data.strides.back());
-  args.x_t = inner(data, 1);
   args.h_n = to_int(h.strides[0]), args.h_i = to_int(h.strides.back());
   args.h_d = inner(h, 1);
   args.c_n = to_int(c.strides[0]), args.c_i = to_int(c.strides.back());
@@ -399,16 +450,64 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   args.last_d = inner(last, 1);
   args.cell_n = to_int(cell.strides[0]), args.cell_i = to_int(cell.strides.back());
   args.cell_d = inner(cell, 1);
-  args.steps = to_int(steps), args.inputs = to_int(in), args.hidden = to_int(s.hidden);
-  args.directions = to_int(directions.count);
+  return args;
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const Settings s = read_settings(desc.type, desc.attributes);
+  const bool sequence = is_sequence_type(desc.type);
+  const Directions directions = sequence ? directions_of(desc.attributes) : Directions{1, false};
+  const size_t first = weights_input(desc, s);
+  const Shape& x = desc.inputs[0].shape;
+  const int64_t vector = point["VECTOR"];
+  const Packing p{directions.count,
+                  x.back(),
+                  s.hidden,
+                  (s.hidden + vector - 1) / vector * vector,
+                  s.gates(),
+                  s.bias_rows(),
+                  traits.is_cpu ? vector : 0};
+  KernelPlan plan;
+  plan.packed.push_back([w = desc.constants[first], r = desc.constants[first + 1],
+                         b = first + 2 < desc.own_inputs ? desc.constants[first + 2] : Tensor(),
+                         p] { return pack(w, r, b, p); });
+  plan.launches.push_back(input_launch(desc, traits, point, p));
+
+  KernelSpec spec;
+  spec.source = "recurrent.cl";
+  const ElementType length = sequence ? desc.inputs[first - 1].type : ElementType::i32;
+  const int kind = s.kind == Kind::rnn ? 0 : s.kind == Kind::lstm ? 1 : s.reset_after ? 3 : 2;
+  const int64_t kept = kind == 1 ? 3 : kind == 2 ? 5 : 2;  // vectors in local memory
+  spec.defines = {{"T", storage_name(desc.outputs[0].type)},
+                  {"H", storage_name(desc.inputs[1].type)},
+                  {"C", storage_name(desc.inputs[s.states()].type)},
+                  {"LENGTH", length == ElementType::i64 ? "long" : "int"},
+                  {"KIND", std::to_string(kind)},
+                  {"SEQUENCE", sequence ? "1" : "0"},
+                  {"MOST", std::to_string(room(s.hidden))},
+                  {"KEPT", std::to_string(kept)},
+                  {"GATES", std::to_string(s.gates())},
+                  {"BIAS_ROWS", std::to_string(s.bias_rows())},
+                  {"VECTOR", std::to_string(vector)},
+                  {"CHAINS", s.gates() == 1 ? "4" : "2"},
+                  {"BLOCKED", p.block ? "1" : "0"}};
+  for (size_t i = 0; i < s.activations.size(); ++i)
+    spec.prologue += function_text(i, s.activations[i]);
+  Args args = strides_of(desc, s, first);
+  args.steps = to_int(sequence ? x[1] : 1), args.hidden = to_int(s.hidden);
+  args.padded = to_int(p.padded), args.directions = to_int(p.directions);
   args.reverse = (directions.first_is_reverse ? 1 : 0) | (directions.count > 1 ? 2 : 0);
-  args.biases = to_int(directions.count * (in + s.hidden) * rows);
+  args.states = to_int(p.of_inputs()), args.biases = to_int(p.of_inputs() + p.of_states());
   args.clip = s.clip;
-  for (size_t i = 0; i <= s.states(); ++i) spec.arguments.push_back(Argument::input(i, size));
+  const int64_t gates = x[0] * p.directions * args.steps * p.rows();
+  plan.workspace = sizeof(float) * static_cast<size_t>(to_int(gates));
+  spec.arguments.push_back(Argument::workspace(sizeof(float)));
+  for (size_t i = 1; i <= s.states(); ++i)
+    spec.arguments.push_back(Argument::input(i, size_of(desc.inputs[i].type)));
   if (sequence) spec.arguments.push_back(Argument::input(first - 1, size_of(length)));
   spec.arguments.push_back(Argument::packed(0, sizeof(float)));
   for (size_t i = 0; i < s.states() + sequence; ++i)
-    spec.arguments.push_back(Argument::output(i, size));
+    spec.arguments.push_back(Argument::output(i, size_of(desc.outputs[i].type)));
   spec.arguments.push_back(Argument::value(args));
   set_items(spec, x[0] * directions.count * point["LOCAL"], point);
   spec.shared = sizeof(float) * static_cast<size_t>(kept * room(s.hidden));
@@ -416,7 +515,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& poin
   return plan;
 }
 
-const KernelFamily kRecurrent{"recurrent", 1, reject, item_space, item_heuristic, plan};
+const KernelFamily kRecurrent{"recurrent", 2, reject, space, heuristic, plan};
 
 OpDef recurrent_op(const char* type, int opset, bool is_sequence) {
   return {.type = type,

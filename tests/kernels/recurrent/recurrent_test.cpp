@@ -92,7 +92,8 @@ TEST(Recurrent, SequencesStepLikeCells) {
 
 // The kernel on cells and sequences of every kind.
 void check_kernel(const std::string& type, Attributes a, int64_t gates, int64_t bias_rows,
-                  int64_t directions) {
+                  int64_t directions, const DeviceTraits* pretend = nullptr,
+                  ElementType storage = ElementType::f32) {
   const bool sequence = type.ends_with("Sequence"), lstm = type.starts_with("LSTM");
   const int64_t hidden = 70, in = 4;
   a.set("hidden_size", std::to_string(hidden));
@@ -111,8 +112,12 @@ void check_kernel(const std::string& type, Attributes a, int64_t gates, int64_t 
   std::fill_n(constant.begin(), variable, false);
   OpDesc desc = make_desc(type, 5, a, inputs, constant, (lstm ? 2 : 1) + (sequence ? 1 : 0));
   desc.inputs[0] = with_gaps(desc.inputs[0]);
-  for (TensorDesc& output : desc.outputs) output = with_gaps(output, 3, 1);
-  check_op(desc, inputs);
+  for (TensorDesc& output : desc.outputs) {
+    output = with_gaps(output, 3, 1);
+    output.type = storage;
+  }
+  const Tolerance wide{}, narrow{1e-3, 1e-3};
+  check_op(desc, inputs, storage == ElementType::f16 ? narrow : wide, pretend);
 }
 
 TEST(Recurrent, KernelOfCells) {
@@ -127,6 +132,23 @@ TEST(Recurrent, KernelOfSequences) {
   check_kernel("GRUSequence", attributes({{"direction", "reverse"}}), 3, 3, 1);
   check_kernel("RNNSequence", attributes({{"direction", "forward"}, {"activations", "relu"}}), 1, 1,
                1);
+}
+
+// Work-items that share the units, as on a GPU.
+TEST(Recurrent, KernelOfSharedUnits) {
+  const DeviceTraits gpu = gpu_traits();
+  check_kernel("GRUCell", {}, 3, 3, 1, &gpu);
+  check_kernel("LSTMSequence", attributes({{"direction", "bidirectional"}}), 4, 4, 2, &gpu);
+  check_kernel("GRUSequence",
+               attributes({{"linear_before_reset", "true"}, {"direction", "reverse"}}), 3, 4, 1,
+               &gpu);
+}
+
+// The application's tensors stay f32 where activations are f16.
+TEST(Recurrent, KernelReadsF32AndWritesF16) {
+  check_kernel("LSTMSequence", attributes({{"direction", "forward"}}), 4, 4, 1, nullptr,
+               ElementType::f16);
+  check_kernel("GRUCell", {}, 3, 3, 1, nullptr, ElementType::f16);
 }
 
 TEST(Recurrent, Refuses) {

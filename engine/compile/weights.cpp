@@ -16,17 +16,38 @@ size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
 }
 
+// Eight bytes at a time: models have hundreds of megabytes.
+uint64_t hash_of(std::span<const std::byte> piece) {
+  uint64_t hash = piece.size();
+  for (size_t at = 0; at < piece.size(); at += sizeof hash) {
+    uint64_t word = 0;
+    std::memcpy(&word, piece.data() + at, std::min(sizeof word, piece.size() - at));
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
 }  // namespace
 
 size_t HostWeights::add(const std::string& name, std::span<const std::byte> piece) {
-  auto& [offset, size] = places[name];
-  if (size != piece.size() || std::memcmp(bytes.data() + offset, piece.data(), size) != 0) {
-    offset = aligned(bytes.size());
-    size = piece.size();
-    bytes.resize(offset + size);
-    if (size) std::memcpy(bytes.data() + offset, piece.data(), size);
-  }
-  return offset;
+  const auto holds = [&](const std::pair<size_t, size_t>& place) {
+    return place.second == piece.size() &&
+           std::memcmp(bytes.data() + place.first, piece.data(), piece.size()) == 0;
+  };
+  std::pair<size_t, size_t>& place = places[name];
+  if (piece.empty()) place = {};
+  if (holds(place)) return place.first;
+  const uint64_t hash = hash_of(piece);
+  const auto [begin, end] = by_hash.equal_range(hash);
+  const auto same =
+      std::find_if(begin, end, [&](const auto& known) { return holds(known.second); });
+  if (same != end) return (place = same->second).first;
+  place = {aligned(bytes.size()), piece.size()};
+  bytes.resize(place.first + place.second);
+  std::memcpy(bytes.data() + place.first, piece.data(), piece.size());
+  by_hash.emplace(hash, place);
+  return place.first;
 }
 
 void collect_weights(SizedPlan& sized, HostWeights& weights, unsigned threads) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,10 @@ namespace clinfer {
 struct HostWeights {
   std::vector<std::byte> bytes;
   std::map<std::string, std::pair<size_t, size_t>> places;  // offset and size
+  std::unordered_multimap<uint64_t, std::pair<size_t, size_t>> by_hash;
 
-  // Offset of `piece`, which is added unless the same bytes are known under this name.
+  // Offset of `piece`, which is added unless the same bytes are known: under this name, or under
+  // others, as the iterations of an unrolled loop have them.
   size_t add(const std::string& name, std::span<const std::byte> piece);
 };
 

@@ -8,6 +8,7 @@ namespace clinfer {
 const std::vector<Pass>& passes() {
   static const std::vector<Pass> all = {
       {"fold_constants", fold_constants},
+      {"find_sequences", find_sequences},
       {"unroll_loops", unroll_loops},
       {"place_custom_layers", place_custom_layers},
       {"share_results", share_results},

@@ -42,6 +42,8 @@ void run_passes(
 // One file each:
 // Computes operations that need no input of the network.
 void fold_constants(Graph&, const PassContext&);
+// Loops of one recurrent cell -> sequences.
+void find_sequences(Graph&, const PassContext&);
 // Puts loop bodies in place, once per iteration.
 void unroll_loops(Graph&, const PassContext&);
 // Gives tensors of custom layers the formats that their kernels expect.

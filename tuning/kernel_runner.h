@@ -2,6 +2,7 @@
 // one.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +23,10 @@ class KernelRunner {
 
   // Makes kernel plans ready to run: programs built, weights packed. Returns one text for each: "",
   // or why it cannot run (the compiler's complaint). They are numbered on from those of earlier
-  // calls.
-  virtual std::vector<std::string> prepare(std::span<const KernelPlan> plans) = 0;
+  // calls. `has_time`, if any, is asked before each but the first, on any thread: once it says no,
+  // the rest is not begun, not numbered, and has no text.
+  virtual std::vector<std::string> prepare(std::span<const KernelPlan> plans,
+                                           const std::function<bool()>& has_time) = 0;
 
   // Runs plan `number` once on poisoned outputs and compares with what the network's own kernel
   // wrote: "", or what is wrong.

@@ -15,8 +15,6 @@ namespace clinfer {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr size_t kCheapest = 14;    // points that start the search: by a family's own model, else
 constexpr size_t kLeading = 10;     // the first of its space, and
 constexpr size_t kSpread = 10;      // as many spread over it
@@ -31,6 +29,7 @@ constexpr double kNoRival = 1.25;
 constexpr int kFirstRounds = 3, kMostRounds = 12;
 constexpr size_t kFinalists = 3;
 constexpr int kFinalRounds = 15;
+constexpr size_t kLeastFinalRounds = 5;
 constexpr double kWorthIt = 0.985;  // of the fallback's time: what a change must reach, and
 constexpr double kWins = 0.75;      // in so many of the pairs
 
@@ -82,7 +81,7 @@ class Search {
         runner_(runner),
         limits_(limits),
         observe_(observe),
-        start_(Clock::now()) {
+        start_(limits.clock()) {
     for (const KernelFamily* family : families)
       spaces_.push_back({family, family->space(desc, traits)});
     result_.best = fallback;
@@ -91,7 +90,7 @@ class Search {
 
   SearchResult run(std::span<const KernelChoice> guesses) {
     const KernelPlan plan = plan_of(fallback_.choice);
-    if (const std::string why = runner_.prepare({&plan, 1})[0]; !why.empty()) {
+    if (const std::string why = runner_.prepare({&plan, 1}, {})[0]; !why.empty()) {
       if (!go_on()) return std::move(result_);  // it was cancelled, which is no error
       throw Error(ErrorCode::device_failed, why);
     }
@@ -123,10 +122,13 @@ class Search {
   bool go_on() {
     if (ended_) return false;
     if (!observe_({result_.tried, default_ns_, best_ns_})) result_.stopped = ended_ = true;
-    // A budget leaves time for the first batch: else there would be nothing to choose from.
-    const std::chrono::duration<double> passed = Clock::now() - start_;
-    if (limits_.seconds > 0 && checked_ && passed.count() > limits_.seconds) ended_ = true;
+    // A budget leaves time to try what was built: else there would be nothing to choose from.
+    if (!in_batch_ && !has_time()) ended_ = true;
     return !ended_;
+  }
+
+  bool has_time() const {
+    return limits_.seconds == 0 || limits_.clock() - start_ < limits_.seconds;
   }
 
   // All points of the families that can win. Where the first candidates of a family, which are
@@ -216,15 +218,18 @@ class Search {
     for (size_t from = 0; from < choices.size() && go_on(); from += kBatch) {
       const std::span<const KernelChoice> batch(choices.data() + from,
                                                 std::min(kBatch, choices.size() - from));
+      in_batch_ = true;
+      std::function<bool()> in_time;
+      if (limits_.seconds > 0) in_time = [this] { return has_time(); };
       const std::vector<std::string> errors =
-          runner_.prepare(std::span(all).subspan(from, batch.size()));
+          runner_.prepare(std::span(all).subspan(from, batch.size()), in_time);
       std::vector<size_t> ready;
-      for (size_t i = 0; i < batch.size() && go_on(); ++i) {
+      for (size_t i = 0; i < errors.size() && go_on(); ++i) {
         candidates_.push_back({batch[i], next_number_ + i});
         ready.push_back(candidates_.size() - 1);
         if (!errors[i].empty()) fail(ready.back(), errors[i]);
       }
-      next_number_ += batch.size();
+      next_number_ += errors.size();
       for (int i = 0; i < kFirstSamples; ++i) sample(ready);
       // Checking takes far longer than running, so only candidates that can win are checked.
       drop_hopeless(ready);
@@ -235,7 +240,7 @@ class Search {
         else
           candidates_[i].verified = true;
       }
-      checked_ = true;
+      in_batch_ = false;
       note_best();
       std::copy_if(ready.begin(), ready.end(), std::back_inserter(fresh),
                    [&](size_t i) { return candidates_[i].verified; });
@@ -329,12 +334,12 @@ class Search {
       if (candidates_[i].verified) finalists.push_back(i);
     std::sort(finalists.begin(), finalists.end(),
               [&](size_t a, size_t b) { return candidates_[a].score() < candidates_[b].score(); });
-    finalists.resize(std::min(finalists.size(), kFinalists));
+    finalists.resize(std::min(finalists.size(), has_time() ? kFinalists : 1));
     std::vector<std::vector<double>> ratios(finalists.size());
-    // Few samples decide nothing: this is done whatever the budget says.
+    // Few samples decide nothing: the first rounds are done whatever the budget says.
     ended_ = result_.stopped;
-    checked_ = false;
     for (int round = 0; !finalists.empty() && !ended_ && round < kFinalRounds; ++round) {
+      in_batch_ = ratios.front().size() < kLeastFinalRounds;
       for (size_t f = 0; f < finalists.size() && go_on(); ++f) {
         const bool after = (round + static_cast<int>(f)) % 2 == 0;
         double ours = 0;
@@ -348,7 +353,7 @@ class Search {
     double best = 1;
     for (size_t f = 0; f < finalists.size(); ++f) {
       const std::vector<double>& samples =
-          ratios[f].size() >= 5 ? ratios[f] : candidates_[finalists[f]].ratios;
+          ratios[f].size() >= kLeastFinalRounds ? ratios[f] : candidates_[finalists[f]].ratios;
       const auto wins = static_cast<size_t>(
           std::count_if(samples.begin(), samples.end(), [](double r) { return r < 1; }));
       const double ratio = median(samples);
@@ -368,7 +373,7 @@ class Search {
   KernelRunner& runner_;
   const SearchLimits& limits_;
   const std::function<bool(const SearchProgress&)>& observe_;
-  const Clock::time_point start_;
+  const double start_;
   std::vector<Space> spaces_;
   std::vector<KernelChoice> seen_;
   std::vector<Candidate> candidates_;
@@ -376,7 +381,7 @@ class Search {
   size_t next_number_ = 0;
   unsigned repeat_ = 1;
   bool ended_ = false;
-  bool checked_ = false;  // a batch is through, the budget counts
+  bool in_batch_ = true;  // kernels are built that were not tried, the budget does not count
   std::vector<double> default_samples_;
   double default_ns_ = 0, best_ns_ = 0;
   SearchResult result_;

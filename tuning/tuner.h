@@ -1,7 +1,6 @@
 // The search for the best kernel of one operation on one device.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "tuning/budget.h"
 #include "tuning/kernel_runner.h"
 
 namespace clinfer {
@@ -29,6 +29,7 @@ int index_in_space(const KernelChoice& choice, const OpDesc& desc, const DeviceT
 struct SearchLimits {
   double seconds = 0;       // for this operation; 0: until the search is through
   bool exhaustive = false;  // time every point instead of searching, see search()
+  SecondsClock clock = steady_seconds;
 };
 
 struct SearchProgress {
@@ -57,7 +58,9 @@ std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTrait
 // halving of the first candidates: all get few samples, the better ones are checked and get more;
 // around the winner its neighbours are tried until none is better. Where it is exhaustive, instead
 // of neighbours all points are tried of all families whose first candidates came near the best.
-// Kernels that fail are noted and never chosen. `observe` is called at least at every sample;
+// Kernels that fail are noted and never chosen. Where time is limited, it is looked at between builds
+// and between samples; the first candidate is built and the best one compared with the default
+// whatever the limit. `observe` is called at least at every sample;
 // returning false ends the search with the best so far. Throws what `runner` throws for the
 // fallback.
 SearchResult search(const OpDesc& desc, const DeviceTraits& traits,

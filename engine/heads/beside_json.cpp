@@ -256,6 +256,35 @@ void read_huggingface_picture(const std::string& text, const std::string& source
     facts.set("resize_type", "standard", source);
 }
 
+namespace {
+
+// The model_type that MMDeploy's last task of a pipeline stands for; "" for those that say nothing
+// of the head; nullopt for unknown ones.
+std::optional<std::string> type_of_component(const std::string& component) {
+  static const std::vector<std::pair<const char*, const char*>> kComponents = {
+      {"ResizeBBox", "boxes_labels"},
+      {"ResizeInstanceMask", "boxes_labels"},
+      {"ResizeRBBox", "rotated_detection"},
+      {"BaseDenseHead", "boxes_scores"},
+      {"LinearClsHead", "classification"},
+      {"MultiLabelLinearClsHead", "classification"},
+      {"ResizeMask", "segmentation"},
+      {"TextDetHead", "text_detection"},
+      {"DBHead", "text_detection"},
+      {"CTCConvertor", "text_recognition"},
+      {"SimCCLabelDecode", "keypoint_detection"},
+      {"TopdownHeatmapSimpleHeadDecode", "keypoint_detection"},
+      {"TopdownHeatmapBaseHeadDecode", "keypoint_detection"},
+      {"DeepposeRegressionHeadDecode", ""},
+      {"TensorToImg", ""},
+  };
+  for (const auto& [name, type] : kComponents)
+    if (component == name) return type;
+  return std::nullopt;
+}
+
+}  // namespace
+
 void read_mmdeploy(const std::string& text, const std::string& source, BesideFacts& facts) {
   const Root root = parsed(text);
   JsonObject* pipeline = object_of(member(object_of(root.get()), "pipeline"));
@@ -277,8 +306,18 @@ void read_mmdeploy(const std::string& text, const std::string& source, BesideFac
         if (!value.empty()) facts.set("pad_value", std::to_string(value[0]), source);
       } else if (type == "CenterCrop") {
         facts.set("resize_type", "crop", source);
+      } else if (type == "TopDownAffine") {  // a region with its proportions, black around it
+        facts.set("resize_type", "fit_to_window_letterbox", source);
+        facts.set("pad_value", "0", source);
       }
     });
+    if (const std::string component = text_of(member(task, "component")); !component.empty()) {
+      const auto stated = type_of_component(component);
+      facts.set("model_type", stated.value_or(""), source);
+      if (!stated)
+        facts.warnings.push_back(source + ": the component " + component +
+                                 " is not known; the head is chosen by the outputs");
+    }
     if (JsonObject* params = object_of(member(task, "params"))) {
       facts.set("confidence_threshold", text_of(member(params, "score_thr")), source);
       facts.set("topk", text_of(member(params, "topk")), source);

@@ -6,6 +6,7 @@
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
 #include "engine/heads/masks.h"
+#include "engine/heads/points.h"
 
 namespace clinfer {
 namespace {
@@ -226,46 +227,87 @@ Match match_boxes_scores(const ModelFacts& facts) {
   return {Fit::no, "needs boxes [1,N,4] and scores [1,N,C]", {}};
 }
 
+namespace {
+
+// Rows of corners and a score, or of centre, size, angle and a score; class numbers apart; masks
+// where there are some.
+struct BoxesLabels {
+  ModelFacts facts;
+  size_t boxes = 0, labels = 0;  // outputs
+  bool turned = false;
+  std::optional<MaskGrids> masks;
+  Decided units;
+
+  static OrientedBox oriented(const float* row) {
+    return {row[0], row[1], row[2], row[3], row[4]};
+  }
+
+  void operator()(std::span<const Tensor> outputs, const DecodeSettings& settings,
+                  Results& results) const {
+    if (std::max(boxes, labels) >= outputs.size())
+      throw Error{ErrorCode::device_failed, "an output is missing"};
+    const Floats rows(outputs[boxes]), ids(outputs[labels]);
+    const size_t width = turned ? 6 : 5, count = std::min(rows.size() / width, ids.size());
+    Candidates candidates(settings);
+    std::vector<float> buffer;
+    if (turned) {
+      for (size_t i = 0; i < count; ++i) {
+        const float* row = rows.run(i * width, width, buffer);
+        candidates.expect_probability(row[5]);
+        if (!(row[5] >= settings.threshold)) continue;
+        const Hull hull = hull_of(oriented(row));
+        candidates.add(hull.x_min, hull.y_min, hull.x_max, hull.y_max, row[5], ids[i], i);
+      }
+    } else {
+      const RowScan scan = scan_rows(rows, count, width, settings.threshold);
+      const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
+      const float x_unit = shares ? static_cast<float>(facts.width) : 1;
+      const float y_unit = shares ? static_cast<float>(facts.height) : 1;
+      for (const size_t i : scan.likely) {
+        const float* row = rows.run(i * width, width, buffer);
+        candidates.expect_probability(row[4]);
+        candidates.add(row[0] * x_unit, row[1] * y_unit, row[2] * x_unit, row[3] * y_unit, row[4],
+                       ids[i], i);
+      }
+    }
+    std::optional<Floats> grids;
+    if (masks && masks->output < outputs.size()) grids.emplace(outputs[masks->output]);
+    finish(settings, Suppression::none, candidates, results,
+           [&](const Candidate& kept, Detection& detection) {
+             if (turned)
+               detection.oriented_box = oriented(rows.run(kept.row * width, width, buffer));
+             if (grids && (kept.row + 1) * masks->rows * masks->columns <= grids->size())
+               detection.mask = grid_mask(*masks, *grids, kept.row, false, detection, facts.width,
+                                          facts.height);
+           });
+  }
+};
+
+}  // namespace
+
 Match match_boxes_labels(const ModelFacts& facts) {
+  const bool rotated = lower(info(facts, "model_type")) == "rotated_detection";
   for (size_t b = 0; b < facts.outputs.size(); ++b) {
     const Shape boxes = squeeze_front(facts.outputs[b].shape);
-    if (!is_float_output(facts.outputs[b]) || boxes.size() != 2 || boxes[1] != 5) continue;
+    if (!is_float_output(facts.outputs[b]) || boxes.size() != 2) continue;
+    // Rows of 6 are end-to-end YOLO's, too: they need more than the shape.
+    const bool turned =
+        boxes[1] == 6 && (rotated || (facts.outputs[b].name == "dets" && facts.outputs.size() == 2));
+    if (boxes[1] != 5 && !turned) continue;
     for (size_t l = 0; l < facts.outputs.size(); ++l) {
       const Shape labels = squeeze_front(facts.outputs[l].shape);
       if (l == b || labels.size() != 1 || labels[0] != boxes[0]) continue;
-      const auto masks = find_mask_grids(facts, static_cast<size_t>(boxes[0]));
-      auto decode = [=, units = Decided(), width = facts.width, height = facts.height](
-                        std::span<const Tensor> outputs, const DecodeSettings& settings,
-                        Results& results) {
-        if (std::max(b, l) >= outputs.size())
-          throw Error{ErrorCode::device_failed, "an output is missing"};
-        const Floats rows(outputs[b]), ids(outputs[l]);
-        const size_t count = std::min(rows.size() / 5, ids.size());
-        const RowScan scan = scan_rows(rows, count, 5, settings.threshold);
-        const bool shares = units.settle(unit_seen(scan.reach), Decided::second) == Decided::first;
-        const float x_unit = shares ? static_cast<float>(width) : 1;
-        const float y_unit = shares ? static_cast<float>(height) : 1;
-        Candidates candidates(settings);
-        std::vector<float> buffer;
-        for (const size_t i : scan.likely) {
-          const float* row = rows.run(i * 5, 5, buffer);
-          candidates.expect_probability(row[4]);
-          candidates.add(row[0] * x_unit, row[1] * y_unit, row[2] * x_unit, row[3] * y_unit, row[4],
-                         ids[i], i);
-        }
-        std::optional<Floats> grids;
-        if (masks && masks->output < outputs.size()) grids.emplace(outputs[masks->output]);
-        finish(settings, Suppression::none, candidates, results,
-               [&](const Candidate& kept, Detection& detection) {
-                 if (grids && (kept.row + 1) * masks->rows * masks->columns <= grids->size())
-                   detection.mask =
-                       grid_mask(*masks, *grids, kept.row, false, detection, width, height);
-               });
-      };
-      return {Fit::certain,
-              "boxes " + facts.outputs[b].name + ", labels " + facts.outputs[l].name +
-                  (masks ? ", masks " + facts.outputs[masks->output].name : ""),
-              decode};
+      if (turned && !rotated && facts.outputs[l].name != "labels") continue;
+      BoxesLabels decode;
+      decode.facts = facts;
+      decode.boxes = b;
+      decode.labels = l;
+      decode.turned = turned;
+      decode.masks = find_mask_grids(facts, static_cast<size_t>(boxes[0]));
+      std::string reason = std::string(turned ? "turned boxes " : "boxes ") + facts.outputs[b].name +
+                           ", labels " + facts.outputs[l].name;
+      if (decode.masks) reason += ", masks " + facts.outputs[decode.masks->output].name;
+      return {Fit::certain, reason, decode};
     }
   }
   return {Fit::no, "needs boxes with scores [N,5] and labels [N]", {}};

@@ -18,7 +18,8 @@ const std::array kHeads = {
     Head{"boxes-scores", "boxes [1,N,4] and scores [1,N,C]", match_boxes_scores},
     Head{"boxes-picked", "boxes, scores, and the rows that NonMaxSuppression picked [K,3]",
          match_selected_boxes},
-    Head{"boxes-labels", "boxes with scores [N,5] and labels [N]", match_boxes_labels},
+    Head{"boxes-labels", "boxes with scores [N,5], or turned ones [N,6], and labels [N]",
+         match_boxes_labels},
     // Three maps with the finest first are mostly v5's; v3 and v4 differ in the activation.
     Head{"yolov5", "YOLO v5 and v7: three anchors a cell", match_yolov5},
     Head{"yolov3", "YOLO v2 and v3: RegionYolo outputs, or raw maps", match_yolov3},
@@ -90,6 +91,7 @@ std::vector<std::string> heads_of_type(const std::string& model_type) {
       {"maskrcnn", {"boxes-labels", "boxes-scores-labels"}},
       {"detection_output", {"ssd"}},
       {"boxes_labels", {"boxes-labels"}},
+      {"rotated_detection", {"boxes-labels"}},
       {"boxes_scores", {"boxes-scores"}},
       {"ultra_lightweight_face_detection", {"ultraface", "boxes-scores"}},
       {"yolox", {"yolox"}},

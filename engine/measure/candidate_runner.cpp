@@ -259,13 +259,22 @@ void CandidateRunner::expect(std::span<const KernelPlan> plans) {
   if (!context_.traits.is_cpu) want(plans);
 }
 
-std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> plans) {
+std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> plans,
+                                                  const std::function<bool()>& has_time) {
   std::vector<std::string> reasons(plans.size());
   std::vector<std::unique_ptr<Ready>> made(plans.size());
-  want(plans);
-  std::atomic<size_t> next{0};
+  // On a CPU, what is built after the time is over would disturb the measuring.
+  if (!has_time || !context_.traits.is_cpu) want(plans);
+  std::mutex mutex;
+  size_t begun = 0;
+  bool over = false;
+  const auto next = [&] {
+    const std::lock_guard lock(mutex);
+    over = over || begun == plans.size() || (begun > 0 && has_time && !has_time());
+    return over ? plans.size() : begun++;
+  };
   const auto work = [&] {
-    for (size_t i; (i = next++) < plans.size();) {
+    for (size_t i; (i = next()) < plans.size();) {
       try {
         if (!go_on_()) throw Error(ErrorCode::cancelled, "stopped before it was built");
         made[i] = std::make_unique<Ready>(make_ready(plans[i]));
@@ -278,7 +287,8 @@ std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> pl
   };
   const unsigned threads = threads_ ? threads_ : std::max(1u, std::thread::hardware_concurrency());
   on_threads(std::min<size_t>(threads, plans.size()), work);
-  for (auto& ready : made) ready_.push_back(std::move(ready));
+  for (size_t i = 0; i < begun; ++i) ready_.push_back(std::move(made[i]));
+  reasons.resize(begun);
   return reasons;
 }
 

@@ -37,7 +37,8 @@ class CandidateRunner final : public KernelRunner {
   ~CandidateRunner() override;
 
   void expect(std::span<const KernelPlan> plans) override;
-  std::vector<std::string> prepare(std::span<const KernelPlan> plans) override;
+  std::vector<std::string> prepare(std::span<const KernelPlan> plans,
+                                   const std::function<bool()>& has_time) override;
   std::string verify(size_t number) override;
   double time(size_t number, unsigned repeat) override;
 

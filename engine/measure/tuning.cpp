@@ -76,11 +76,13 @@ std::string name_of(LayerTuning::Source source) {
   return kNames[static_cast<size_t>(source)];
 }
 
-Tuning::Tuning(const Config& config, const ocl::Context& context, const DeviceTraits& traits)
+Tuning::Tuning(const Config& config, const ocl::Context& context, const DeviceTraits& traits,
+               SecondsClock clock)
     : config_(config),
       mode_(config.tuning_mode_in_force()),
       context_(context),
       traits_(traits),
+      clock_(std::move(clock)),
       units_(context.device.info.compute_units),
       name_(context.device.info.name),
       driver_(context.device.info.driver),
@@ -91,10 +93,12 @@ Tuning::Tuning(const Config& config, const ocl::Context& context, const DeviceTr
                 "TUNING_MODE needs a file: set TUNING_FILE (tuning-file, --tuning-file)");
   if (!measures()) {
     file_ = TuningCache::read(config_.tuning_file);
+    foreign_ = file_.foreign_records();
     return;
   }
   // A malformed file is an error in every mode that writes it, also where its records do not count.
   TuningCache read = TuningCache::read_or_empty(config_.tuning_file);
+  foreign_ = read.foreign_records();
   if (reads_file(mode_)) file_ = std::move(read);
 }
 
@@ -105,11 +109,12 @@ std::string Tuning::warning() const {
     return "tuning file " + config_.tuning_file +
            " is not there, so no kernel is tuned; TUNING_MODE=TUNING_CREATE (tuning-mode=create) "
            "makes it";
-  if (const size_t others = file_.foreign_records(); others > 0)
-    return "tuning file " + config_.tuning_file + ": " + std::to_string(others) +
-           (others == 1 ? " record is" : " records are") +
-           " of another engine and not used; TUNING_MODE=TUNING_CREATE (tuning-mode=create) adds "
-           "this engine's and keeps them";
+  if (foreign_ > 0)
+    return "tuning file " + config_.tuning_file + ": " + std::to_string(foreign_) +
+           (foreign_ == 1 ? " record is" : " records are") +
+           " of another engine and not used, but kept" +
+           (measures() ? ""
+                       : "; TUNING_MODE=TUNING_CREATE (tuning-mode=create) adds this engine's");
   return "";
 }
 
@@ -234,7 +239,7 @@ bool Tuning::measure(const Bench& bench, const TuningObserver& observer) {
   if (tasks.empty()) return false;
   check_tuning_file(config_.tuning_file);
 
-  TuningRun run(config_, bench, std::move(tasks), std::move(task_of), observer);
+  TuningRun run(config_, bench, std::move(tasks), std::move(task_of), observer, clock_);
   const auto start = Clock::now();
   auto saved = start;
   try {

@@ -16,8 +16,9 @@ class Tuning {
  public:
   // Reads the file in modes that use it, and checks that it is writable in modes that write it.
   // `traits`: the context's, as kernels are chosen. Throws Error{bad_argument, not_found, io}.
-  // `context` and `traits` outlive it.
-  Tuning(const Config& config, const ocl::Context& context, const DeviceTraits& traits);
+  // `context` and `traits` outlive it. `clock`: of the budget TUNING_SECONDS.
+  Tuning(const Config& config, const ocl::Context& context, const DeviceTraits& traits,
+         SecondsClock clock = steady_seconds);
 
   // Whether measure() may have something to do.
   bool measures() const;
@@ -63,11 +64,13 @@ class Tuning {
   const TuningMode mode_;
   const ocl::Context& context_;
   const DeviceTraits& traits_;
+  const SecondsClock clock_;
   const unsigned units_;
   const std::string name_, driver_, kind_;
   TuningCache file_;
-  std::map<std::string, TuningProblem> problems_;            // by op
-  std::vector<OpDesc> pictures_;                             // by choose_preprocess()
+  size_t foreign_ = 0;                             // records of another engine in the file
+  std::map<std::string, TuningProblem> problems_;  // by op
+  std::vector<OpDesc> pictures_;                   // by choose_preprocess()
   std::vector<std::pair<std::string, TuningRecord>> fresh_;  // measured and not yet written
   TuningStatus status_;                                      // of measure()
   size_t reverts_ = 0;

@@ -16,9 +16,8 @@ namespace clinfer {
 namespace {
 
 constexpr int kTimedRuns = 3;
-constexpr double kLeastSeconds = 0.25;  // less of a budget is not worth starting on an operation
-constexpr size_t kAhead = 4;            // operations whose kernels are compiled in advance
-constexpr size_t kRelatives = 6;        // best points of earlier operations that a search tries
+constexpr size_t kAhead = 4;      // operations whose kernels are compiled in advance
+constexpr size_t kRelatives = 6;  // best points of earlier operations that a search tries
 
 // Seconds of one execution: the mean of `repeat`.
 double run_preprocess(DeviceNetwork& network, const OpDesc& desc, const TuningPoint& point,
@@ -51,7 +50,8 @@ Error stopped_error(const Config& config, SourcePlace place) {
 }
 
 TuningRun::TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,
-                     std::vector<size_t> task_of, const TuningObserver& observer)
+                     std::vector<size_t> task_of, const TuningObserver& observer,
+                     const SecondsClock& clock)
     : config_(config),
       bench_(bench),
       network_(*bench.network),
@@ -60,17 +60,16 @@ TuningRun::TuningRun(const Config& config, const Bench& bench, std::vector<Tunin
       tasks_(std::move(tasks)),
       task_of_(std::move(task_of)),
       observer_(observer),
+      budget_(config.tuning_seconds, clock),
       request_(bench.network, network_.stream(0)),
       programs_(*network_.context, {network_.cache.get(), config.max_num_threads, "", {}}) {
   status_.layers = tasks_.size();
   set_noise(request_, network_.inputs);
 }
 
-double TuningRun::seconds() const { return seconds_since(start_); }
-
 bool TuningRun::go_on() {
   const std::lock_guard lock(mutex_);
-  status_.seconds = seconds();
+  status_.seconds = budget_.passed();
   if (!stopped_ && observer_ && !observer_(status_)) stopped_ = true;
   return !stopped_;
 }
@@ -84,7 +83,7 @@ void TuningRun::measure(const std::function<void(const TuningTask&)>& measured) 
   order_by_time();
   for (size_t i = 0; i < tasks_.size(); ++i) {
     must_go_on();
-    if (config_.tuning_seconds > 0 && i > 0 && seconds() > config_.tuning_seconds) break;
+    if (i > 0 && budget_.is_over()) break;
     // While one operation is measured, compilers work for the next ones; not on a CPU, where they
     // would disturb the measuring.
     if (!traits_.is_cpu) compile_ahead(i + 1 + kAhead);
@@ -110,7 +109,7 @@ void TuningRun::order_by_time() {
   for (size_t s = 0; s < least.size(); ++s) {
     if (task_of_[s] == SIZE_MAX) continue;
     tasks_[task_of_[s]].seconds += least[s];
-    left_ += least[s];
+    budget_.add(least[s]);
   }
   std::erase_if(tasks_, [&](TuningTask& task) {
     if (task.step != TuningTask::kNoStep) return false;
@@ -118,7 +117,7 @@ void TuningRun::order_by_time() {
     const bool ready = set_up(task, [&] {
       task.seconds = seconds_of_preprocess(network_, *task.desc, task.problem->fallback.point);
     });
-    left_ += task.seconds;
+    budget_.add(task.seconds);
     return !ready;
   });
   status_.layers = tasks_.size();
@@ -189,16 +188,12 @@ void TuningRun::measure_preprocess(const TuningTask& task) {
   if (ready)
     measure_task(task, [&](const Argument& argument) { return picture->find(argument); });
   else
-    left_ -= task.seconds;
+    budget_.remove(task.seconds);
 }
 
 void TuningRun::measure_task(const TuningTask& task, const CandidateRunner::Find& find) {
   const std::vector<KernelChoice> guesses = guesses_of(task);
-  SearchLimits limits{0, config_.tuning_exhaustive};
-  if (config_.tuning_seconds > 0)
-    limits.seconds = std::max(
-        kLeastSeconds, (config_.tuning_seconds - seconds()) * task.seconds / std::max(left_, 1e-9));
-  left_ -= task.seconds;
+  const SearchLimits limits{budget_.take(task.seconds), config_.tuning_exhaustive, budget_.clock()};
   {
     const std::lock_guard lock(mutex_);
     status_.layer = task.desc->name;
@@ -216,7 +211,7 @@ void TuningRun::measure_task(const TuningTask& task, const CandidateRunner::Find
   {
     const std::lock_guard lock(mutex_);
     ++status_.index;
-    const double done = seconds(), all = config_.tuning_seconds;
+    const double done = budget_.passed(), all = budget_.seconds();
     status_.seconds_left = all > 0 ? std::max(0.0, all - done)
                                    : done / static_cast<double>(status_.index) *
                                          static_cast<double>(status_.layers - status_.index);

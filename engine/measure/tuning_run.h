@@ -1,7 +1,6 @@
 // One run of measurements: the kernels of several operations, on a bench.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include "engine/measure/bench.h"
 #include "engine/measure/candidate_runner.h"
 #include "engine/runtime/infer_request.h"
+#include "tuning/budget.h"
 
 namespace clinfer {
 
@@ -43,7 +43,7 @@ class TuningRun {
  public:
   // `task_of`: the task of each step of the plan, SIZE_MAX for none. All references outlive the run.
   TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,
-            std::vector<size_t> task_of, const TuningObserver& observer);
+            std::vector<size_t> task_of, const TuningObserver& observer, const SecondsClock& clock);
 
   // Measures the tasks, those first that take longest, until the time of the configuration is over.
   // Sets the choice of each problem, and calls `measured` after each. Throws Error, and
@@ -68,7 +68,6 @@ class TuningRun {
   void measure_task(const TuningTask& task, const CandidateRunner::Find& find);
   void show_progress(const SearchProgress& progress);
   void keep(const TuningTask& task, const SearchResult& result);
-  double seconds() const;
 
   const Config& config_;
   const Bench& bench_;
@@ -78,14 +77,13 @@ class TuningRun {
   std::vector<TuningTask> tasks_;
   std::vector<size_t> task_of_;
   const TuningObserver& observer_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  TuningBudget budget_;
   DeviceRequest request_;
   ocl::ProgramBuilder programs_;
   std::function<void(const TuningTask&)> measured_;
   // The best kernels of earlier operations, by type: often they are the best of the next one too.
   std::map<std::string, std::vector<KernelChoice>> winners_;
   size_t wanted_ = 0;  // tasks whose kernels are compiled or on their way
-  double left_ = 0;    // seconds that the tasks not yet measured take in one inference
   bool changed_ = false;
   std::mutex mutex_;  // guards what follows: builds run on several threads, each asks go_on()
   bool stopped_ = false;

@@ -182,7 +182,7 @@ void OnnxNode::align_constants(std::vector<Edge>& inputs) {
     if (!value || !is_float(value->type()) || shape(e).size() == most) continue;
     Shape wide(most - shape(e).size(), 1);
     wide.insert(wide.end(), shape(e).begin(), shape(e).end());
-    e = constant(value->reshaped(wide));
+    e = stored(value->reshaped(wide));
   }
 }
 

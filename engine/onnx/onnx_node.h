@@ -96,7 +96,12 @@ class OnnxNode {
   Edge op(const std::string& type, int opset, std::vector<Edge> inputs,
           const AttributePairs& attributes = {}, size_t outputs = 1,
           std::vector<std::shared_ptr<const Body>> bodies = {});
-  Edge constant(Tensor value) { return writer_.constant(name(), std::move(value)); }
+  // A table that the operation needs; one that the file holds is `stored`.
+  Edge constant(Tensor value) {
+    tensors_.count_made(value.bytes());
+    return stored(std::move(value));
+  }
+  Edge stored(Tensor value) { return writer_.constant(name(), std::move(value)); }
   Edge number(float value);                       // f32, no dimensions
   Edge number_like(const Edge& e, double value);  // of the type of e, no dimensions
   Edge ints(const std::vector<int64_t>& values);  // i64, one dimension

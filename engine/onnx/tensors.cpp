@@ -15,7 +15,8 @@ namespace {
 
 // Element types that the schema of ONNX 1.12 does not name yet.
 constexpr int kUint4 = 21, kInt4 = 22;
-constexpr int64_t kMostSparse = int64_t{1} << 26;  // elements of a sparse tensor written out
+constexpr int64_t kMostSparse = int64_t{1} << 26;  // elements of all sparse tensors written out
+constexpr size_t kMostMade = size_t{1} << 28;      // bytes of all constants that nodes ask for
 
 [[noreturn]] void bad(const std::string& what, SourcePlace place = SourcePlace::here()) {
   throw Error(ErrorCode::bad_model, what, place);
@@ -226,6 +227,14 @@ Tensor OnnxTensors::external(const onnx::TensorProto& tensor, const Shape& shape
                   tensor.data_type(), type);
 }
 
+void OnnxTensors::count_made(size_t bytes) {
+  if (bytes > kMostMade - made_)
+    throw Error(ErrorCode::unsupported,
+                "the tables that the model's operations need would be larger than " +
+                    std::to_string(kMostMade >> 20) + " MiB");
+  made_ += bytes;
+}
+
 Tensor OnnxTensors::read(const onnx::SparseTensorProto& tensor) {
   const Tensor values = read(tensor.values());
   if (tensor.indices().data_type() != onnx::TensorProto::INT64)
@@ -234,9 +243,12 @@ Tensor OnnxTensors::read(const onnx::SparseTensorProto& tensor) {
   const Shape shape(tensor.dims().begin(), tensor.dims().end());
   for (int64_t dim : shape)
     if (dim < 0) bad("a sparse tensor has the impossible shape " + to_string(shape));
-  if (checked_count(shape) > kMostSparse)
-    throw Error(ErrorCode::unsupported, "a sparse tensor of shape " + to_string(shape) +
-                                            " would be written out; it is too large");
+  if (checked_count(shape) > kMostSparse - sparse_)
+    throw Error(ErrorCode::unsupported,
+                "a sparse tensor of shape " + to_string(shape) +
+                    " would be written out; the model's sparse tensors would have more than " +
+                    std::to_string(kMostSparse) + " elements");
+  sparse_ += count(shape);
   const int64_t stored = values.elements(), rank = static_cast<int64_t>(shape.size());
   const bool linear = indices.shape() == Shape{stored};
   if (values.shape().size() != 1 || (!linear && indices.shape() != Shape{stored, rank}))

@@ -27,6 +27,10 @@ class OnnxTensors {
   Tensor read(const onnx::TensorProto& tensor);
   Tensor read(const onnx::SparseTensorProto& tensor);
 
+  // Counts constants that no tensor of the file holds. Throws Error{unsupported} where all of a model
+  // are out of proportion (over 256 MiB): a few numbers in a node can ask for any size.
+  void count_made(size_t bytes);
+
   // The files that external data came from.
   std::map<std::string, Weights>& files() { return files_; }
 
@@ -38,6 +42,8 @@ class OnnxTensors {
   std::string folder_;
   std::map<const void*, Tensor> read_;
   std::map<std::string, Weights> files_;
+  size_t made_ = 0;      // bytes
+  int64_t sparse_ = 0;  // elements of the sparse tensors that were written out
 };
 
 }  // namespace clinfer

@@ -198,10 +198,13 @@ void run(const Arguments& arguments) {
               measured.percentile(50), measured.percentile(95), measured.percentile(99),
               measured.images_per_second);
   const TuningReport& tuning = compiled->tuning();
-  if (tuning.mode != TuningMode::disabled)
-    std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu taken back\n",
+  if (tuning.mode != TuningMode::disabled) {
+    std::printf("tuning: %s: %zu hits, %zu misses, %zu lapsed, %zu measured, %zu taken back",
                 tuning.file.c_str(), tuning.hits, tuning.misses, tuning.lapsed, tuning.measured,
                 tuning.taken_back);
+    if (tuning.gain > 0) std::printf(", gain %.3f", tuning.gain);
+    std::printf("\n");
+  }
   print_devices(compiled->devices());
   std::vector<StepProfile> profile;
   if (config.perf_count) profile = compiled->profile();

@@ -37,6 +37,8 @@ std::shared_ptr<const Model> read_model(const Arguments& arguments);
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
                                              const Config& config,
                                              const FirstTier& first_tier = {});
+// Says on standard error what compile_model() says, for models that are compiled in other ways.
+void say_warnings(CompiledModel& compiled);
 // Says on standard error which devices of several have failed since the last call.
 void say_problems(CompiledModel& compiled);
 

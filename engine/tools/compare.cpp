@@ -71,6 +71,7 @@ void compare_layers(std::shared_ptr<const Model> model, const Config& config,
                     const std::vector<Tensor>& inputs, const std::string& directory) {
   const size_t outputs = model->outputs().size();
   const auto compiled = compile_model(std::move(model), config, {}, {}, {.expose_layers = true});
+  say_warnings(*compiled);
   const auto request = compiled->create_request();
   for (size_t i = 0; i < inputs.size(); ++i) request->set_input(i, inputs[i]);
   request->start();

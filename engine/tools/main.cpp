@@ -68,10 +68,14 @@ std::shared_ptr<const Model> read_model(const Arguments& arguments) {
 std::shared_ptr<CompiledModel> compile_model(const std::shared_ptr<const Model>& model,
                                              const Config& config, const FirstTier& first_tier) {
   auto compiled = CompiledModel::compile(model, config, {}, {}, first_tier);
-  for (const std::string& warning : compiled->warnings())
-    std::fprintf(stderr, "clinfer: %s\n", message_line(warning).c_str());
-  say_problems(*compiled);
+  say_warnings(*compiled);
   return compiled;
+}
+
+void say_warnings(CompiledModel& compiled) {
+  for (const std::string& warning : compiled.warnings())
+    std::fprintf(stderr, "clinfer: %s\n", message_line(warning).c_str());
+  say_problems(compiled);
 }
 
 void say_problems(CompiledModel& compiled) {

@@ -92,6 +92,7 @@ void run(const Arguments& arguments) {
   if (tier != "full" && tier != "first") fail("--tier is first or full, not " + tier);
   const auto compiled = tier == "first" ? CompiledModel::compile_first_tier(model, config)
                                         : compile_model(model, config);
+  if (tier == "first") say_warnings(*compiled);
   if (!as_stated) values = read_inputs(compiled->inputs(), arguments);
 
   const auto request = compiled->create_request();

@@ -140,6 +140,7 @@ void run(const Arguments& arguments) {
   };
   const auto tuned = compile_model(model, config, unless_interrupted, std::ref(bar));
   bar.clear();
+  say_warnings(*tuned);
   print_table(tuned->tuning());
 
   Config plain = config;

@@ -161,7 +161,10 @@ def main():
     if not args.models:
         parser.error('no models are given')
     if args.cpus:
-        os.sched_setaffinity(0, {int(c) for c in args.cpus.split(',')})
+        cores = {int(c) for c in args.cpus.split(',')}
+        os.sched_setaffinity(0, cores)
+        for name in ('POCL_MAX_PTHREAD_COUNT', 'POCL_CPU_MAX_CU_COUNT'):  # PoCL counts all cores of the machine
+            os.environ.setdefault(name, str(len(cores)))
     comparison, failed = Comparison(args), False
     print(f'{"model":32} {"error":>8} {"clinfer/s":>10} {"ORT/s":>8} {"ratio":>6}' + (f' {"ONNX/IR":>8}' if args.ir else ''), flush=True)
     for model in args.models:

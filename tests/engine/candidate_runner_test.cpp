@@ -63,12 +63,17 @@ TEST(CandidateRunner, ToldApartAreRightWrongAndStrayOutputs) {
         },
         part, programs, 1, go_on);
     runner.expect(plans);
-    EXPECT_EQ(runner.prepare(plans), std::vector<std::string>(3));
+    EXPECT_EQ(runner.prepare(plans, {}), std::vector<std::string>(3));
     EXPECT_EQ(runner.verify(0), "");
     EXPECT_EQ(runner.verify(1), "10 of 16 outputs differ from those of the untuned kernel");
     EXPECT_EQ(runner.verify(2), "it writes outside its outputs");
     EXPECT_EQ(runner.verify(0), "");
     runner.time(1, 1);
+    // Once the time is over, what was not begun is not numbered.
+    EXPECT_EQ(runner.prepare(plans, [] { return false; }), std::vector<std::string>(1));
+    EXPECT_EQ(runner.prepare({&plans[1], 1}, [] { return false; }), std::vector<std::string>(1));
+    EXPECT_EQ(runner.verify(3), "");
+    EXPECT_EQ(runner.verify(4), "10 of 16 outputs differ from those of the untuned kernel");
   }
   std::vector<float> after(kSize);
   queue.enqueueReadBuffer(output, CL_TRUE, 0, kSize * sizeof(float), after.data());

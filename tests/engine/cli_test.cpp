@@ -11,6 +11,7 @@
 #include "engine/tools/npy.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
+#include "tests/foreign_tuning_file.h"
 
 namespace clinfer {
 namespace {
@@ -331,6 +332,33 @@ TEST_F(Cli, TunesIntoAFile) {
   expect_refused({"tune", model, "--tuning-file", broken}, "is not JSON", 1);
   EXPECT_EQ(read_file(broken), "{\"2\": [");
   expect_refused({"bench", model, "--config", "TUNING_MODE=SOMETIMES"}, "TUNING_CREATE", 2);
+}
+
+// An empty file is a new one, and what another engine wrote is kept, said and extended.
+TEST_F(Cli, TunesIntoEmptyFilesAndThoseOfAnotherEngine) {
+  const std::string model = test_data("models/tunable.xml");
+  const auto tune = [&](const std::string& content) {
+    const std::string file = folder_.write("t.json", content);
+    const Outcome outcome = run({"tune", model, "--tuning-file", file, "--seconds", "0.2",
+                                 "--config", "CACHE_DIR=" + (folder_ / "cache")});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_GT(TuningCache::read(file).records().size(), 0u) << content;
+    return outcome.err;
+  };
+  EXPECT_EQ(tune("").find("another engine"), std::string::npos);
+  EXPECT_EQ(tune("\n").find("another engine"), std::string::npos);
+  EXPECT_EQ(TuningCache::read(folder_ / "t.json").foreign_records(), 0u);
+
+  const std::string err = tune(test::kFileOfAnotherEngine);
+  EXPECT_NE(err.find("t.json: 3 records are of another engine"), std::string::npos) << err;
+  test::expect_kept(folder_ / "t.json");
+  const Outcome used =
+      run({"bench", model, "--seconds", "0.05", "--config", "CACHE_DIR=" + (folder_ / "cache"),
+           "--config", "TUNING_MODE=TUNING_USE_EXISTING", "--config",
+           "TUNING_FILE=" + (folder_ / "t.json")});
+  EXPECT_EQ(used.status, 0) << used.err;
+  EXPECT_NE(used.err.find("3 records are of another engine"), std::string::npos) << used.err;
+  EXPECT_EQ(used.out.find(" 0 hits"), std::string::npos) << used.out;
 }
 
 TEST_F(Cli, StopsWithinASecond) {

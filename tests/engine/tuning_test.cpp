@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <filesystem>
+
 #include "engine/compile/model_compiler.h"
 #include "engine/engine.h"
 #include "engine/measure/noise.h"
@@ -11,6 +14,7 @@
 #include "engine/ocl/device.h"
 #include "engine/passes/passes.h"
 #include "tests/engine/test_files.h"
+#include "tests/foreign_tuning_file.h"
 #include "tuning/op_key.h"
 #include "tuning/tuning_cache.h"
 
@@ -110,6 +114,38 @@ TEST_F(Tuned, CreateMeasuresAndUseExistingFinds) {
   EXPECT_EQ(compile(TuningMode::create)->tuning().measured, 0u);
   EXPECT_EQ(read_file(file_), before);
   EXPECT_EQ(compile(TuningMode::retune)->tuning().measured, layers);
+}
+
+// TUNING_SECONDS counts by the clock that is given, which a test moves as it likes: one that stands
+// still gives each layer a whole search, one that is over with the first build only that layer.
+TEST_F(Tuned, SecondsAreLookedAtBetweenBuildsOfAllLayers) {
+  const auto untuned = compile_model(model(), config(TuningMode::disabled))->shared_network();
+  const Plan& plan = untuned->plan();
+  const auto tune = [&](double step) {
+    std::filesystem::remove(file_);
+    Config create = config(TuningMode::create);
+    create.tuning_seconds = 5;
+    create.max_num_threads = 1;
+    std::atomic<double> now = 0;
+    Tuning tuning(create, *untuned->context, untuned->traits, [&] { return now.load(); });
+    for (const Step& layer : plan.steps)
+      if (!layer.on_host)
+        tuning.choose(layer.desc,
+                      accepting_families(*layer.node->def, layer.desc, untuned->traits));
+    tuning.measure({untuned, std::vector<bool>(plan.steps.size())},
+                   [&](const TuningStatus& status) {
+                     // Time passes while a layer's kernels are built, not while layers are ordered.
+                     if (!status.layer.empty()) now = now + step;
+                     return true;
+                   });
+    return tuning.finish(plan);
+  };
+  const TuningReport whole = tune(0), one = tune(100);
+  EXPECT_EQ(whole.measured, whole.layers.size());
+  EXPECT_EQ(one.measured, 1u);
+  for (const LayerTuning& layer : whole.layers) EXPECT_GT(layer.tried, 1u) << layer.layer;
+  for (const LayerTuning& layer : one.layers) EXPECT_LE(layer.tried, 1u) << layer.layer;
+  EXPECT_EQ(TuningCache::read(file_).records().size(), 1u) << "and the file has it";
 }
 
 TEST_F(Tuned, WhatDoesNotPayIsTakenBackHereAndInTheFile) {
@@ -267,16 +303,18 @@ TEST_F(Tuned, AFileWithoutAModeIsUsedWhereItIs) {
 }
 
 TEST_F(Tuned, RecordsOfAnotherEngineAreSaidAndKept) {
-  std::ofstream(file_) << R"({"version_2": {"24": {"CONVOLUTION": {"1": ["convolution_gpu_bfyx", 3],
-                              "2": ["convolution_gpu_1x1", 0]}}},
-                              "24": {"77": ["fully_connected_gpu_fs", 1]}})";
-  const auto compiled = compile(TuningMode::create);
-  ASSERT_EQ(compiled->warnings().size(), 1u);
-  EXPECT_NE(compiled->warnings()[0].find("3 records are of another engine"), std::string::npos)
-      << compiled->warnings()[0];
-  const TuningCache after = TuningCache::read(file_);
-  EXPECT_EQ(after.foreign_records(), 3u);
-  EXPECT_GT(after.records().size(), 0u);
+  for (const TuningMode mode :
+       {TuningMode::create, TuningMode::use_existing, TuningMode::update, TuningMode::retune}) {
+    folder_.write("t.json", test::kFileOfAnotherEngine);
+    const auto compiled = compile(mode);
+    ASSERT_EQ(compiled->warnings().size(), 1u);
+    const std::string& warning = compiled->warnings()[0];
+    EXPECT_NE(warning.find("3 records are of another engine"), std::string::npos) << warning;
+    const bool measures = mode == TuningMode::create || mode == TuningMode::retune;
+    EXPECT_EQ(warning.find("TUNING_CREATE") == std::string::npos, measures) << warning;
+    test::expect_kept(file_);
+    EXPECT_EQ(TuningCache::read(file_).records().size() > 0, measures);
+  }
 }
 
 TEST_F(Tuned, TheBatchOnAutoIsTheFiles) {

@@ -5,6 +5,7 @@
 
 #include "engine/measure/pipeline.h"
 #include "tests/engine/test_files.h"
+#include "tests/foreign_tuning_file.h"
 #include "tests/gst/harness.h"
 #include "tuning/tuning_cache.h"
 
@@ -12,7 +13,7 @@ namespace clinfer {
 namespace {
 
 struct Heard {
-  std::string error;
+  std::string error, warnings;
   unsigned tuning = 0;     // element messages
   unsigned completed = 0;  // progress
   unsigned hits = 0, misses = 0, measured = 0;
@@ -49,6 +50,11 @@ Heard play(const std::string& tuning) {
         heard.error = error->message;
         g_error_free(error);
         over = true;
+        break;
+      case GST_MESSAGE_WARNING:
+        gst_message_parse_warning(message, &error, nullptr);
+        heard.warnings += std::string(error->message) + "\n";
+        g_error_free(error);
         break;
       case GST_MESSAGE_PROGRESS:
         gst_message_parse_progress(message, &type, nullptr, nullptr);
@@ -112,6 +118,33 @@ TEST(ElementTuning, SaysWhatIsWrongWithTheFile) {
   EXPECT_NE(play("tuning-mode=create tuning-file=" + file).error.find("not a JSON object"),
             std::string::npos);
   EXPECT_EQ(read_file(file), "[1]");
+}
+
+TEST(ElementTuning, EmptyFilesAreNewOnes) {
+  const TemporaryFolder folder;
+  for (const char* content : {"", "\n"}) {
+    const std::string file = folder.write("t.json", content);
+    const Heard created = play("tuning-mode=create tuning-file=" + file);
+    EXPECT_EQ(created.error, "");
+    EXPECT_GT(created.measured, 0u);
+    EXPECT_EQ(created.warnings.find("another engine"), std::string::npos) << created.warnings;
+    EXPECT_EQ(TuningCache::read(file).records().size(), created.measured);
+  }
+}
+
+TEST(ElementTuning, FilesOfAnotherEngineAreKeptAndExtended) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("t.json", test::kFileOfAnotherEngine);
+  const Heard created = play("tuning-mode=create tuning-file=" + file);
+  const Heard used = play("tuning-mode=use-existing tuning-file=" + file);
+  for (const Heard& heard : {created, used}) {
+    EXPECT_EQ(heard.error, "");
+    EXPECT_NE(heard.warnings.find("t.json: 3 records are of another engine"), std::string::npos)
+        << heard.warnings;
+  }
+  EXPECT_GT(created.measured, 0u);
+  EXPECT_EQ(used.hits, created.measured);
+  test::expect_kept(file);
 }
 
 TEST(ElementTuning, TheBatchOnAutoIsTheFiles) {

@@ -157,6 +157,25 @@ TEST(Choice, AStatedTypeIsNotOutvotedByLabels) {
   EXPECT_TRUE(other.choose().attach_tensors) << "a guess against the stated type";
 }
 
+// MMRotate's rows end in a score; end-to-end YOLO's in a class.
+TEST(Choice, RowsOfSixWithLabelsAreTurnedBoxes) {
+  Case c(320);
+  c.add("dets", {1, 2, 6}, {100, 120, 60, 30, 0.5f, 0.9f, 0, 0, 0, 0, 0, 0});
+  c.add("labels", {1, 2}, {3, 0});
+  ASSERT_EQ(c.choose().name, "boxes-labels");
+  EXPECT_TRUE(c.choose().warnings.empty());
+  const Results results = c.decode();
+  ASSERT_EQ(results.detections.size(), 1u);
+  ASSERT_TRUE(results.detections[0].oriented_box);
+  EXPECT_EQ(results.detections[0].oriented_box->rotation, 0.5f);
+  EXPECT_EQ(results.detections[0].label_id, 3);
+  // Other names say nothing of an angle.
+  c.facts.outputs[0].name = "output0";
+  EXPECT_EQ(c.choose().name, "yolov10");
+  c.facts.model_info["model_type"] = "rotated_detection";
+  EXPECT_EQ(c.choose().name, "boxes-labels");
+}
+
 TEST(Choice, BoxesThatAreAllObjectsContradict) {
   std::vector<float> logits(60 * 22, -3);
   for (size_t i = 0; i < 60; ++i) logits[i * 22 + 21] = 9;

@@ -158,6 +158,37 @@ TEST(Beside, OthersAreReadToo) {
   EXPECT_EQ(facts.info.at("mean_values"), "127.500000");  // .modelinfo has the model's name
 }
 
+// The last task of MMDeploy's pipelines says what the outputs are.
+TEST(Beside, ComponentsOfMMDeployAreTypes) {
+  const auto read = [](const std::string& component) {
+    const Folder folder;
+    folder.write("end2end.onnx", "");
+    folder.write("pipeline.json",
+                 R"({"pipeline": {"input": ["img"], "tasks": [
+                     {"type": "Task", "module": "Transform", "transforms": [{"type": "LoadImageFromFile"},
+                      {"type": "TopDownAffine", "image_size": [192, 256]}]},
+                     {"type": "Task", "module": "Net", "input_map": {"img": "input"}, "output_map": {}},
+                     {"type": "Task", "module": "mmpose", "component": ")" +
+                     component + R"(", "params": {"score_thr": 0.3}}]}})");
+    return read_beside(folder.path + "/end2end.onnx");
+  };
+  for (const auto& [component, type] : {std::pair{"ResizeBBox", "boxes_labels"},
+                                        {"ResizeRBBox", "rotated_detection"},
+                                        {"LinearClsHead", "classification"},
+                                        {"SimCCLabelDecode", "keypoint_detection"}}) {
+    const BesideFacts facts = read(component);
+    EXPECT_EQ(facts.info.at("model_type"), type);
+    EXPECT_EQ(facts.info.at("resize_type"), "fit_to_window_letterbox");
+    EXPECT_EQ(facts.info.at("confidence_threshold"), "0.3");
+    EXPECT_TRUE(facts.warnings.empty());
+  }
+  EXPECT_EQ(read("TensorToImg").info.count("model_type"), 0u);
+  const BesideFacts other = read("SomethingNew");
+  EXPECT_EQ(other.info.count("model_type"), 0u);
+  ASSERT_EQ(other.warnings.size(), 1u);
+  EXPECT_NE(other.warnings[0].find("SomethingNew is not known"), std::string::npos);
+}
+
 TEST(Beside, WhatCannotBeReadIsAWarning) {
   const Folder folder;
   folder.write("m.xml", "");

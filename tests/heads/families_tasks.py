@@ -23,11 +23,39 @@ def hull(points):
     return [float(np.clip(v, 0, 1)) for v in (min(x), min(y), max(x), max(y))]
 
 
+def pipeline(component, *transforms, **params):
+    """MMDeploy's file beside a model, as its SDK reads it."""
+    tasks = [dict(type="Task", module="Transform", name="Preprocess", input=["img"], output=["prep_output"], transforms=[
+        dict(type="LoadImageFromFile"), *transforms, dict(type="DefaultFormatBundle"), dict(type="Collect", keys=["img"])]),
+        dict(name="net", type="Task", module="Net", is_batched=False, input=["prep_output"], output=["infer_output"], input_map={"img": "input"}, output_map={}),
+        dict(type="Task", module="mm", name="postprocess", component=component, params=params, output=["post_output"], input=["prep_output", "infer_output"])]
+    return {"pipeline.json": json.dumps(dict(pipeline=dict(input=["img"], output=["post_output"], tasks=tasks)))}
+
+
 def cells_of(size):
     return sum((size // s) ** 2 for s in STRIDES)
 
 
 # ---- detectors
+
+def mmrotate(scene_of, rng, write, told):
+    """Turned boxes in rows of 6, and labels; named as MMDeploy names them, or told by its pipeline.json."""
+    size, classes, n = 32 * int(rng.integers(8, 13)), 15, 40
+    scene = scene_of(rng, (size, size), "letterbox", classes, least=.2)
+    if told:
+        scene.dx = scene.dy = 0.0  # MMDetection pads on the right and below
+    rows, labels, truth = np.zeros((1, n, 6), F), np.zeros((1, n), np.int64), scene.truth()
+    for k, b in enumerate(scene.boxes):
+        x, y, w, h = scene.centers(b)
+        w, h, angle = w * .8, h * .6, float(rng.uniform(-1.5, 1.5))
+        rows[0, k], labels[0, k] = [x, y, w, h, angle, b[5]], b[4]
+        corners = [((px - scene.dx) / scene.scale[0], (py - scene.dy) / scene.scale[1]) for px, py in rotated(x, y, w, h, angle)]
+        truth[k].update(box=hull(corners), corners=[list(p) for p in corners])
+    files = pipeline("ResizeRBBox", dict(type="Resize", keep_ratio=True, size=[size, size]), dict(type="Pad", size=[size, size], pad_val=dict(img=[114] * 3)),
+                     score_thr=0.05) if told else {}
+    write(scene, (1, 3, size, size), [("1450", rows), ("1451", labels)] if told else [("dets", rows), ("labels", labels)], truth, files=files,
+          properties="" if told else "resize-mode=letterbox")
+
 
 def turned(scene_of, rng, write, yaml, rows):
     """YOLO with an angle: cells, or rows after the suppression (end to end)."""
@@ -289,6 +317,7 @@ def task_families(scene_of, yaml):
         return lambda rng, write: make(scene_of, rng, write, *arguments, **more)
 
     return {
+        "mmrotate": of(mmrotate, False), "mmrotate-pipeline": of(mmrotate, True),
         "yolov8-obb": of(turned, yaml, False), "yolo26-obb": of(turned, yaml, True),
         "yolo26-pose": of(tasks_in_rows, yaml, "pose"), "yolo26-seg": of(tasks_in_rows, yaml, "segment"),
         "yolov3-onnx-zoo": of(picked), "ssd-tensorflow-raw": of(ssd_raw, "tensorflow"), "ssd300-raw": of(ssd_raw, "ssd300"),

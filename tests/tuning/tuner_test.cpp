@@ -52,9 +52,12 @@ const KernelFamily kOther{"other",
 class FakeRunner final : public KernelRunner {
  public:
   void expect(std::span<const KernelPlan> plans) override { expected += plans.size(); }
-  std::vector<std::string> prepare(std::span<const KernelPlan> plans) override {
+  std::vector<std::string> prepare(std::span<const KernelPlan> plans,
+                                   const std::function<bool()>& has_time) override {
     std::vector<std::string> reasons;
     for (const KernelPlan& plan : plans) {
+      if (!reasons.empty() && has_time && !has_time()) break;
+      seconds += build_seconds;
       std::map<std::string, int> values;
       for (const auto& [name, text] : plan.launches[0].defines) values[name] = std::stoi(text);
       made_.push_back(values);
@@ -66,8 +69,9 @@ class FakeRunner final : public KernelRunner {
     ++checks;
     return is_wrong && is_wrong(made_.at(number)) ? "12 of 20 outputs differ" : "";
   }
-  double time(size_t number, unsigned) override {
+  double time(size_t number, unsigned repeat) override {
     ++timings;
+    seconds += repeat * cost(made_.at(number)) / 1e9;
     if (does_not_run && does_not_run(made_.at(number)))
       throw Error(ErrorCode::device_failed, "out of registers");
     clock_ *= drift;  // the whole device slows down or speeds up
@@ -82,6 +86,8 @@ class FakeRunner final : public KernelRunner {
         return 1e5 * (1 + 0.1 * (std::abs(v.at("A") - 7) + std::abs(v.at("B") - 5)));
       };
   double drift = 1;
+  double seconds = 0, build_seconds = 0;  // the clock, and what a build adds to it
+  size_t builds() const { return made_.size(); }
   size_t timings = 0, checks = 0, expected = 0;
 
  private:
@@ -107,7 +113,7 @@ TEST(Tuner, FindsTheBestWithoutTryingAll) {
   EXPECT_EQ(to_string(result.best), "grid A=7 B=5");
   EXPECT_NEAR(result.default_ns / result.best_ns, 2.0, 0.1);
   EXPECT_LT(result.tried, 60u);
-  const SearchResult exhaustive = run(all, {0, true});
+  const SearchResult exhaustive = run(all, {.exhaustive = true});
   EXPECT_EQ(exhaustive.best, result.best);
   EXPECT_EQ(exhaustive.tried, 96u);  // 97 points, one of them the default
   EXPECT_EQ(all.expected, 96u);
@@ -127,8 +133,9 @@ TEST(Tuner, ExhaustivelyTriesOnlyFamiliesThatCanWin) {
     runner.cost = [&](const std::map<std::string, int>& v) {
       return v.count("C") ? other : grid_cost(v);
     };
-    const SearchResult result = search(OpDesc(), DeviceTraits(), families, kDefault, {}, runner,
-                                       {0, true}, [](const SearchProgress&) { return true; });
+    const SearchResult result =
+        search(OpDesc(), DeviceTraits(), families, kDefault, {}, runner, {.exhaustive = true},
+               [](const SearchProgress&) { return true; });
     EXPECT_EQ(to_string(result.best), "grid A=7 B=5");
     EXPECT_EQ(result.tried >= 195, other < 1.2e5) << result.tried;
     EXPECT_GE(result.tried, 95u);
@@ -157,7 +164,7 @@ TEST(Tuner, NeverChoosesWhatFails) {
     return v.count("A") && v.at("A") == 7 && v.at("B") == 5;
   };
   runner.does_not_build = [](const std::map<std::string, int>& v) { return v.count("C") != 0; };
-  const SearchResult result = run(runner, {0, true});
+  const SearchResult result = run(runner, {.exhaustive = true});
   EXPECT_NEAR(result.default_ns / result.best_ns, 2.0 / 1.1, 0.1);
   ASSERT_EQ(result.failed.size(), 2u);
   const std::map<std::string, std::string> failed(result.failed.begin(), result.failed.end());
@@ -178,12 +185,61 @@ TEST(Tuner, StopsAtOnceAndKeepsTheBestSoFar) {
   EXPECT_LT(result.best_ns, result.default_ns);
 }
 
-TEST(Tuner, ABudgetEndsTheSearch) {
-  FakeRunner runner;
-  const SearchResult result = run(runner, {1e-9, false});
-  EXPECT_FALSE(result.stopped);
-  EXPECT_GT(result.tried, 0u) << "there is time for the first";
-  EXPECT_LT(result.tried, 9u);
+// Builds take seconds: the time is looked at between them, also within a batch of them.
+TEST(Tuner, ABudgetEndsTheSearchBetweenTwoBuilds) {
+  FakeRunner unlimited;
+  unlimited.build_seconds = 1;
+  run(unlimited);
+  ASSERT_GT(unlimited.builds(), 20u);
+  // The default's build, so many candidates, and one whose build begins just in time.
+  for (const double budget : {0.5, 2.5, 4.5, 9.5, 15.5}) {
+    FakeRunner runner;
+    runner.build_seconds = 1;
+    const SearchResult result = run(runner, {budget, false, [&] { return runner.seconds; }});
+    EXPECT_FALSE(result.stopped);
+    EXPECT_EQ(result.tried, std::max(1.0, std::floor(budget))) << budget;
+    EXPECT_EQ(runner.builds(), result.tried + 1) << budget;
+    EXPECT_LT(runner.seconds, std::max(budget, 1.5) + 1.1) << budget;
+    EXPECT_LE(result.best_ns, result.default_ns);
+  }
+}
+
+// A clock that does not move never ends a search, however slow the machine is.
+TEST(Tuner, OnlyTheStatedClockCounts) {
+  FakeRunner runner, unlimited;
+  const SearchResult result = run(runner, {1e-9, false, [] { return 7.0; }});
+  EXPECT_EQ(result.best, run(unlimited).best);
+  EXPECT_EQ(runner.builds(), unlimited.builds());
+}
+
+// The run over a network: 23 operations, the first of which takes half of its time.
+TEST(Tuner, ABudgetIsSharedByTheTimeInTheNetwork) {
+  std::vector<double> weights{22};
+  weights.resize(23, 1);
+  constexpr double kSeconds = 88, kBuild = 0.5;
+  double now = 1e6;
+  TuningBudget budget(kSeconds, [&] { return now; });
+  for (const double weight : weights) budget.add(weight);
+  std::vector<double> spent;
+  for (const double weight : weights) {
+    if (budget.is_over()) break;
+    FakeRunner runner;
+    runner.build_seconds = kBuild;
+    runner.seconds = now;
+    const SearchResult result =
+        run(runner, {budget.take(weight), false, [&] { return runner.seconds; }});
+    EXPECT_GT(result.tried, 0u);
+    spent.push_back(runner.seconds - now);
+    now = runner.seconds;
+  }
+  EXPECT_EQ(spent.size(), weights.size()) << "each has its turn";
+  EXPECT_LT(budget.passed(), kSeconds + 2);
+  EXPECT_LT(spent[0], kSeconds / 2 + 2);
+  for (size_t i = 1; i < spent.size(); ++i) {
+    EXPECT_GT(spent[0], 3 * spent[i]) << i;
+    // Later operations get the time that earlier ones leave.
+    EXPECT_GE(spent[i], kSeconds / 44 - kBuild) << i;
+  }
 }
 
 TEST(Tuner, StartsFromGuesses) {
@@ -222,7 +278,7 @@ TEST(Tuner, ChecksOnlyWhatCanWin) {
     if (v.count("C")) return 1e6;
     return 1e5 * (1 + 0.5 * (std::abs(v.at("A") - 7) + std::abs(v.at("B") - 5)));
   };
-  const SearchResult result = run(runner, {0, true});
+  const SearchResult result = run(runner, {.exhaustive = true});
   EXPECT_EQ(result.tried, 96u);
   EXPECT_EQ(to_string(result.best), "grid A=7 B=5");
   EXPECT_LT(runner.checks, 75u);

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""ONNX's own backend tests: the cases that the package `onnx` makes, run by the program onnx_cases.
+"""ONNX's own backend tests: the cases that the package `onnx` makes or brings along, run by the program onnx_cases.
 
-    backend.py --cases build/tests/onnx_cases [--device CPU] [--folder DIR] [--only PART] [--sample N] [--verbose]
+    backend.py --cases build/tests/onnx_cases [--device CPU] [--jobs N] [--folder DIR] [--only PART] [--sample N] [--verbose]
 
-Needs the Python packages onnx and numpy. Without --device each case is computed by the operations' plain C++
+These are the cases of single nodes, those of small models (`simple`, `pytorch-operator`, `pytorch-converted`) and the light models. Needs the Python packages onnx and numpy. Without --device each case is computed by the operations' plain C++
 versions; with it by kernels. A case whose model takes what shapes follow from (axes, sizes, counts) as inputs is
 refused as it is; it is then run with those inputs as constants, as models from exporters have them, and counted apart.
 """
 import argparse
 import collections
+import concurrent.futures
 import shutil
 import subprocess
 import sys
@@ -66,12 +67,58 @@ def facts(model):
     return ops, types
 
 
+def fed(graph):
+    """The inputs that a caller sets; before IR version 4 the initialisers are listed beside them."""
+    weights = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in weights]
+
+
+def beyond_f32(values):
+    """Doubles that f32, which computes them, cannot hold."""
+    finite = np.asarray(values)[np.isfinite(values)] if np.asarray(values).dtype == np.float64 else np.zeros(0)
+    return bool((np.abs(finite) > np.finfo(np.float32).max).any())
+
+
+def ramp(value):
+    """The values that ONNX's runner feeds to light models."""
+    shape = [d.dim_value if d.HasField('dim_value') else 1 for d in value.type.tensor_type.shape.dim]
+    count = int(np.prod(shape))
+    return (np.arange(count).reshape(shape) / count).astype(np.float32)
+
+
+def messages(pattern):
+    """The tensors in files whose names differ by a number from 0."""
+    found = []
+    while (path := Path(pattern.format(len(found)))).exists():
+        found.append(onnx.TensorProto.FromString(path.read_bytes()))
+    return found
+
+
+def package_cases():
+    """(group, case) of all cases in the package."""
+    from onnx.backend.test.case.node import collect_testcases
+    from onnx.backend.test.loader import DATA_DIR, load_model_tests
+    for case in collect_testcases(None):
+        yield 'expanded' if '_expanded' in case.name else 'node', case
+    for kind in ('simple', 'pytorch-operator', 'pytorch-converted', 'real'):
+        for case in sorted(load_model_tests(kind=kind), key=lambda c: c.name) if (Path(DATA_DIR) / kind).exists() else []:
+            light = Path(DATA_DIR) / 'light' / Path(case.url or '').name
+            if case.model_dir:
+                case.model = onnx.load(Path(case.model_dir) / 'model.onnx')
+                case.data_sets = [[messages(f'{case.model_dir}/test_data_set_0/{side}put_{{}}.pb') for side in ('in', 'out')]]
+                yield 'models', case
+            elif light.is_file():
+                case.model = onnx.load(light)
+                case.data_sets = [[[ramp(v) for v in fed(case.model.graph)], messages(f'{light.with_suffix("")}_output_{{}}.pb')]]
+                yield 'light', case
+
+
 def with_constants(model, inputs, how):
     """The model with those inputs as initialisers that say sizes, axes or counts (1), with all but the first (2), or with all."""
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     left = []
-    for i, (value, array) in enumerate(zip(list(model.graph.input), inputs)):
+    for i, (value, array) in enumerate(zip(fed(model.graph), inputs)):
         small = array.dtype.kind in 'iub' and array.ndim <= 1 or array.ndim == 0 or array.size == 0
         if how == 3 or i > 0 and (small or how == 2):
             changed.graph.initializer.append(numpy_helper.from_array(array, value.name))
@@ -83,7 +130,7 @@ def with_constants(model, inputs, how):
 
 def closed(model, inputs):
     """Open dimensions are those of the values."""
-    for value, array in zip(model.graph.input, inputs):
+    for value, array in zip(fed(model.graph), inputs):
         shape = value.type.tensor_type.shape
         del shape.dim[:]
         for d in array.shape:
@@ -99,7 +146,12 @@ def write_case(folder, model, inputs):
         np.save(folder / f'{i}.npy', np.ascontiguousarray(array) if array.ndim else array)
 
 
-def run(program, device, folders):
+def run(program, device, folders, jobs):
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(lambda k: run_in_turn(program, device, folders[k::jobs]), range(jobs)))
+
+
+def run_in_turn(program, device, folders):
     command = [program] + (['--device', device] if device else [])
     left = list(folders)
     while left:
@@ -141,22 +193,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--cases', required=True, help='the program onnx_cases')
     parser.add_argument('--device', default='', help='run on kernels of this device; the plain C++ versions unless given')
+    parser.add_argument('--jobs', type=int, default=1, help='programs that run at the same time')
     parser.add_argument('--folder', help='where cases are written; a temporary folder unless given')
-    parser.add_argument('--only', default='', help='cases with this in their name')
+    parser.add_argument('--only', default='', help='cases with this in GROUP/NAME; groups: node, expanded, models, light')
     parser.add_argument('--sample', type=int, default=1, help='every Nth case')
     parser.add_argument('--newest', type=int, default=22, help='opset after which operations count apart')
     parser.add_argument('--verbose', action='store_true', help='name the cases that do not pass, and why')
     arguments = parser.parse_args()
     warnings.simplefilter('ignore')
-    from onnx.backend.test.case.node import collect_testcases
     root = Path(arguments.folder or tempfile.mkdtemp())
     newer = {s.name for s in onnx.defs.get_all_schemas() if s.since_version > arguments.newest and
              all(v > arguments.newest for v in {x.since_version for x in onnx.defs.get_all_schemas_with_history()
                                                 if x.name == s.name and x.domain == s.domain})}
     left_out = collections.defaultdict(list)
     cases = []
-    for case in collect_testcases(None):
-        if arguments.only not in case.name:
+    for group, case in package_cases():
+        if arguments.only not in f'{group}/{case.name}':
             continue
         ops, types = facts(case.model)
         why = next((name for name, test in LEFT_OUT.items() if test(case.model, ops, types)), None)
@@ -168,10 +220,12 @@ def main():
         arrays = all(isinstance(v, np.ndarray) or np.isscalar(v) for d in case.data_sets for side in d for v in side)
         if why is None and not arrays:
             why = 'optional values'
+        if why is None and any(beyond_f32(v) for d in case.data_sets for side in d for v in side):
+            why = 'doubles beyond f32'
         if why:
             left_out[why].append(case.name)
         else:
-            cases.append((case, 'expanded' if '_expanded' in case.name else 'newer' if ops & newer else 'node'))
+            cases.append((case, 'newer' if group == 'node' and ops & newer else group))
     cases = cases[::arguments.sample]
     results, failed = {}, False
     attempts = ('as it is', 'sizes and axes constant', 'all but the first input constant', 'all inputs constant')
@@ -191,7 +245,7 @@ def main():
             folder = root / case.name
             write_case(folder, model, inputs)
             folders.append(folder)
-        run(arguments.cases, arguments.device, folders)
+        run(arguments.cases, arguments.device, folders, arguments.jobs)
         for case in open_cases:
             wrong = judge(root / case.name, [np.asarray(v) for v in case.data_sets[0][1]],
                           getattr(case, 'rtol', 1e-3) or 1e-3, getattr(case, 'atol', 1e-7) or 1e-7)
@@ -201,7 +255,7 @@ def main():
                 continue
             results[case.name] = (how, wrong)
     for kind, title in (('node', 'node cases'), ('newer', f'operations newer than opset {arguments.newest}'),
-                        ('expanded', '_expanded cases')):
+                        ('expanded', '_expanded cases'), ('models', 'small models'), ('light', 'light models')):
         names = [c.name for c, k in cases if k == kind]
         passed = [n for n in names if not results[n][1]]
         print(f'{title}: {len(passed)} of {len(names)} pass'

@@ -248,6 +248,39 @@ TEST(OnnxReader, SparseInitialisers) {
   EXPECT_NE(refusal(b).find("index out of range"), std::string::npos);
 }
 
+// A few bytes each ask for 64 MiB: one is read, many are refused instead of filling the memory.
+TEST(OnnxReader, TablesThatNodesAskForAreLimitedTogether) {
+  OnnxBuilder b;
+  b.input("x", {4096, 4096});
+  const auto eye = [&] {
+    const std::string name = "eye" + std::to_string(b.graph().node_size());
+    b.node("EyeLike", {"x"}, {name});
+    b.output(name);
+  };
+  eye();
+  EXPECT_EQ(refusal(b), "nothing was refused");
+  for (int i = 0; i < 4; ++i) eye();
+  EXPECT_NE(refusal(b).find("tables that the model's operations need"), std::string::npos)
+      << refusal(b);
+
+  OnnxBuilder sparse;
+  sparse.input("x", {1});
+  for (const auto& [name, size] : {std::pair{"most", int64_t{1} << 26}, {"more", 1}}) {
+    auto* added = sparse.graph().add_sparse_initializer();
+    *added->mutable_values() = OnnxBuilder::of(name, {1}, T::INT8);
+    added->mutable_values()->add_int32_data(1);
+    *added->mutable_indices() = OnnxBuilder::ints("", {1}, {0});
+    added->add_dims(size);
+    sparse.node("Identity", {name}, {std::string(name) + "_out"});
+    sparse.output(std::string(name) + "_out");
+    if (size > 1) {
+      EXPECT_EQ(refusal(sparse), "nothing was refused");
+    }
+  }
+  EXPECT_NE(refusal(sparse).find("sparse tensors would have more than"), std::string::npos)
+      << refusal(sparse);
+}
+
 // ---- external data ------------------------------------------------------------------------------
 
 class OnnxExternalData : public ::testing::Test {

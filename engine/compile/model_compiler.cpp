@@ -62,6 +62,14 @@ std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, c
   }
 }
 
+std::vector<ProblemRecord> find_records(std::shared_ptr<const Model> model, const Config& config) {
+  try {
+    return ModelCompiler(std::move(model), config, {}).find_records();
+  } catch (const cl::Error& error) {
+    ocl::rethrow(error, "looking records up");
+  }
+}
+
 ModelCompiler::ModelCompiler(std::shared_ptr<const Model> model, const Config& config,
                              const InternalOptions& options)
     : model_(std::move(model)),
@@ -82,15 +90,10 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
     const auto measured = find_pipeline(*model_, config_, network_->context->device.info, 0);
     config_.batch = measured ? measured->batch : 0;
   }
-  std::unique_ptr<Graph> graph = make_graph();
-  use_measured_pipeline();
-  network_->traits.alone = config_.streams == 1;
-  Tuning tuning(config_, *network_->context, network_->traits);
+  Tuning tuning = plan_kernels();
   if (std::string warning = tuning.warning(); !warning.empty())
     report_.warnings.push_back(std::move(warning));
-  network_->whole.plan = make_plan(std::move(graph), network_->traits, tuning.chooser());
   add_up_work();
-  choose_preprocess(tuning);
   // Nothing else computes during measurements.
   if (!tuning.measures() && !config_.perf_count) first_tier_ = options_.first_tier;
   HostWeights weights = build_tuned(tuning, progress, observer);
@@ -119,6 +122,22 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   report_.load_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return std::make_shared<DeviceModel>(model_, network_, std::move(report_));
+}
+
+std::vector<ProblemRecord> ModelCompiler::find_records() {
+  open_device();
+  return plan_kernels().records(network_->plan());
+}
+
+// Makes the plan with the kernels that files and shipped records name.
+Tuning ModelCompiler::plan_kernels() {
+  std::unique_ptr<Graph> graph = make_graph();
+  use_measured_pipeline();
+  network_->traits.alone = config_.streams == 1;
+  Tuning tuning(config_, *network_->context, network_->traits);
+  network_->whole.plan = make_plan(std::move(graph), network_->traits, tuning.chooser());
+  choose_preprocess(tuning);
+  return tuning;
 }
 
 // Builds the network with the best kernels, which it measures if the tuning mode asks for that.

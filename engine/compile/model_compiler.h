@@ -12,6 +12,7 @@
 namespace clinfer {
 
 class Tuning;
+struct ProblemRecord;
 
 // Options of compilations that the engine does for itself (layer comparison, A/B timing).
 struct InternalOptions {
@@ -38,6 +39,10 @@ std::shared_ptr<DeviceModel> compile_model(std::shared_ptr<const Model> model, c
                                            const TuningObserver& observer = {},
                                            const InternalOptions& options = {});
 
+// Which record each tuning problem of the model has on the device, in the order of execution; no
+// kernel is compiled. Throws as compile_model() does.
+std::vector<ProblemRecord> find_records(std::shared_ptr<const Model> model, const Config& config);
+
 // One compilation. Used once, by one thread.
 class ModelCompiler {
  public:
@@ -45,11 +50,14 @@ class ModelCompiler {
                 const InternalOptions& options);
   // The finished model. Throws Error, cl::Error and std::bad_alloc.
   std::shared_ptr<DeviceModel> compile(const Progress& progress, const TuningObserver& observer);
+  // As find_records() above, instead of compile().
+  std::vector<ProblemRecord> find_records();
 
  private:
   void warn_once(const std::string& warning);
   void open_device();
   void open_cache();
+  Tuning plan_kernels();
   std::unique_ptr<Graph> make_graph();
   void optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const;
   void use_measured_pipeline();

@@ -10,6 +10,7 @@
 #include "engine/measure/clock.h"
 #include "engine/measure/noise.h"
 #include "engine/passes/passes.h"
+#include "engine/plan/work.h"
 #include "engine/runtime/infer_request.h"
 #include "kernels/base/log.h"
 #include "kernels/frames/preprocess.h"
@@ -315,6 +316,24 @@ bool Tuning::revert_least_gains(const Plan& plan) {
   }
   save();
   return changed;
+}
+
+std::vector<ProblemRecord> Tuning::records(const Plan& plan) const {
+  std::vector<ProblemRecord> found;
+  std::map<const TuningProblem*, size_t> numbers;
+  const auto add = [&](const OpDesc& desc, size_t layers) {
+    const TuningProblem& problem = problems_.at(op_key(desc));
+    if (!problem.has_choice) return;
+    const size_t number = numbers.try_emplace(&problem, found.size()).first->second;
+    if (number == found.size())
+      found.push_back({problem.op, to_string(problem.choice), problem.source, 0, 0});
+    found[number].layers += layers;
+    found[number].multiply_adds += multiply_adds(desc);
+  };
+  for (const Step& step : plan.steps)
+    if (!step.on_host) add(step.desc, 1);
+  for (const OpDesc& picture : pictures_) add(picture, 0);
+  return found;
 }
 
 TuningReport Tuning::finish(const Plan& plan) {

@@ -12,6 +12,15 @@
 
 namespace clinfer {
 
+// A tuning problem of a network, and where its kernel comes from.
+struct ProblemRecord {
+  std::string op;      // the key of the record
+  std::string kernel;  // family and point in use
+  LayerTuning::Source source = LayerTuning::Source::untuned;
+  size_t layers = 0;         // of the network that share it; 0: a kernel that frames go through
+  double multiply_adds = 0;  // of all these layers in one inference
+};
+
 class Tuning {
  public:
   // Reads the file in modes that use it, and checks that it is writable in modes that write it.
@@ -45,6 +54,9 @@ class Tuning {
   // Reverts the layers of the plan that gained least alone to their untuned kernels, here and in
   // the file; each call reverts more. False if no layer is left that measure() has changed.
   bool revert_least_gains(const Plan& plan);
+
+  // All problems with more than one kernel or point to choose from, in the order of execution.
+  std::vector<ProblemRecord> records(const Plan& plan) const;
 
   // Tells the user that the file is not there, or has records of another engine; else "".
   std::string warning() const;

@@ -10,6 +10,7 @@
 #include "engine/compile/model_compiler.h"
 #include "engine/measure/ab_comparison.h"
 #include "engine/measure/noise.h"
+#include "engine/measure/tuning.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/tune_pipeline.h"
 
@@ -114,8 +115,34 @@ void print_table(const TuningReport& report) {
         report.taken_back);
 }
 
+// Says which of the model's problems have a record on the device, and how much of the work.
+void check(const Arguments& arguments, Config config) {
+  if (const auto file = arguments.value("--tuning-file")) {
+    config.tuning_file = *file;
+    config.tuning_mode = TuningMode::use_existing;
+  }
+  size_t problems = 0, with_record = 0, counted = 0;
+  double all = 0, covered = 0;
+  std::vector<ProblemRecord> records = find_records(read_model(arguments), config);
+  for (const ProblemRecord& record : records) all += record.multiply_adds;
+  std::printf("%-8s  %6s  %6s  %s\n", "from", "layers", "work %", "kernel: problem");
+  for (const ProblemRecord& record : records) {
+    const bool hit = record.source != LayerTuning::Source::untuned;
+    std::printf("%-8s  %6zu  %6.1f  %s: %s\n", name_of(record.source).c_str(), record.layers,
+                all > 0 ? 100 * record.multiply_adds / all : 0, record.kernel.c_str(),
+                record.op.c_str());
+    ++problems;
+    with_record += hit;
+    counted += record.layers;
+    if (hit) covered += record.multiply_adds;
+  }
+  std::printf("records for %zu of %zu problems of %zu layers, with %.1f %% of the multiply-adds\n",
+              with_record, problems, counted, all > 0 ? 100 * covered / all : 0);
+}
+
 void run(const Arguments& arguments) {
   Config config = read_config(arguments);
+  if (arguments.has("--check")) return check(arguments, std::move(config));
   const auto file = arguments.value("--tuning-file");
   if (!file || file->empty())
     throw Error(ErrorCode::bad_argument,
@@ -173,6 +200,8 @@ Command tune_command() {
             reshape_option(),
             {"--seconds", "S", "about how long to measure (until the search is through)"},
             {"--batch", "N", "images per inference; what the model states unless given"},
+            {"--check", "",
+             "instead of measuring, say which problems have a record, in the file or shipped"},
             {"--pipeline", "", "also find the best streams, requests and batch; AUTO uses them"},
             {"--retune", "", "measure everything anew, whatever the file says"},
             {"--exhaustive", "",

@@ -107,12 +107,12 @@ def resnet(net, blocks, bottleneck):
         out = width * 4 if bottleneck else width
         for i in range(count):
             stride = 2 if i == 0 and stage else 1
-            skip = net.conv(x, out, 1, stride) if stride == 2 or x[2][1] != out else x
             if bottleneck:
                 y = net.conv(net.conv(x, width, 1, 1, "ReLU"), width, 3, stride, "ReLU")
                 y = net.conv(y, out, gain=RESIDUAL)
             else:
                 y = net.conv(net.conv(x, width, 3, stride, "ReLU"), out, 3, gain=RESIDUAL)
+            skip = net.conv(x, out, 1, stride) if stride == 2 or x[2][1] != out else x
             x = net.function("ReLU", net.add(y, skip))
     net.classes(x)
 

@@ -326,6 +326,16 @@ TEST_F(Cli, TunesIntoAFile) {
                             "TUNING_MODE=TUNING_USE_EXISTING", "--config", "TUNING_FILE=" + file});
   EXPECT_EQ(used.status, 0) << used.err;
   EXPECT_NE(used.out.find(" hits"), std::string::npos) << used.out;
+  // The problems that have a record, without measuring.
+  const Outcome none = run({"tune", model, "--check", "--config", "TUNING_DB=NO"});
+  EXPECT_EQ(none.status, 0) << none.err;
+  EXPECT_NE(none.out.find("records for 0 of "), std::string::npos) << none.out;
+  EXPECT_EQ(none.out.find("file "), std::string::npos) << none.out;
+  const Outcome some = run({"tune", model, "--check", "--tuning-file", file});
+  EXPECT_EQ(some.status, 0) << some.err;
+  EXPECT_EQ(some.out.find("records for 0 of "), std::string::npos) << some.out;
+  EXPECT_NE(some.out.find("\nfile "), std::string::npos) << some.out;
+  expect_refused({"tune", model, "--check", "--tuning-file", folder_ / "no.json"}, "no.json", 1);
   expect_refused({"tune", model}, "--tuning-file", 2);
   expect_refused({"tune", model, "--tuning-file", folder_ / "no/folder/t.json"}, "t.json", 1);
   const std::string broken = folder_.write("broken.json", "{\"2\": [");

@@ -320,16 +320,16 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   return traits;
 }
 
-std::vector<cl::Device> parts(const Device& device, unsigned count) {
+std::vector<cl::Device> parts(const Context& context, unsigned count) {
   using Key = std::pair<cl_device_id, unsigned>;
   static std::mutex mutex;
   static auto& made = *new std::map<Key, std::vector<cl::Device>>;  // never freed
   const std::lock_guard lock(mutex);
-  const auto [entry, is_new] = made.try_emplace(Key{device.device(), count});
+  const auto [entry, is_new] = made.try_emplace(Key{context.device.device(), count});
   std::vector<cl::Device>& parts = entry->second;
   if (!is_new || count < 2) return parts;
   try {
-    cl::Device whole = device.device;
+    cl::Device whole = context.device.device;
     const auto units = whole.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
     if (units < count || !(whole.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU)) return parts;
     const cl_device_partition_property equally[] = {
@@ -339,6 +339,8 @@ std::vector<cl::Device> parts(const Device& device, unsigned count) {
       parts.resize(count);
     else
       parts.clear();
+    // Intel's runtime has no queues for parts of a device that the context was made for.
+    if (!parts.empty()) cl::CommandQueue(context.context, parts[0]);
   } catch (const cl::Error&) {
     parts.clear();  // the driver has no sub-devices: streams share the whole
   }

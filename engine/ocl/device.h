@@ -47,11 +47,6 @@ DeviceTraits query_traits(const Device& device, const cl::Context& context);
 
 class VaSharing;
 
-// `count` equal parts of a CPU's cores as devices of their own; empty where the device cannot be
-// parted so. Made once in a process and kept until its end: PoCL 3.1 still uses a part when the
-// last queue on it has gone.
-std::vector<cl::Device> parts(const Device& device, unsigned count);
-
 // Whether a list as CL_DEVICE_EXTENSIONS gives it names the extension.
 bool has_extension(const std::string& list, std::string_view name);
 
@@ -74,6 +69,11 @@ struct Context : std::enable_shared_from_this<Context> {
                                                const cl_context_properties* properties = nullptr,
                                                std::shared_ptr<const VaSharing> va = nullptr);
 };
+
+// `count` equal parts of a CPU's cores as devices of their own; empty where the device cannot be
+// parted so, or the context has no queues for parts. Made once in a process and kept until its end:
+// PoCL 3.1 still uses a part when the last queue on it has gone.
+std::vector<cl::Device> parts(const Context& context, unsigned count);
 
 std::string error_name(cl_int code);  // "CL_OUT_OF_RESOURCES"
 

@@ -60,7 +60,7 @@ size_t DeviceNetwork::request_bytes() const {
 void DeviceNetwork::make_streams(unsigned count) {
   streams_.clear();
   std::vector<cl::Device> parts;
-  if (!exclusive) parts = ocl::parts(context->device, count);
+  if (!exclusive) parts = ocl::parts(*context, count);
   size_t stream_bytes = whole.plan.stream_bytes;
   for (const auto& [images, sized] : partial)
     stream_bytes = std::max(stream_bytes, sized.plan.stream_bytes);

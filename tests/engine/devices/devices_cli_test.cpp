@@ -41,8 +41,8 @@ class DevicesCli : public test::TwoDevices {
 
 TEST_F(DevicesCli, NamesEachDevice) {
   const Outcome text = run("devices");
-  EXPECT_TRUE(says(text.out, "CPU.0  basic"));
-  EXPECT_TRUE(says(text.out, "CPU.1  pthread"));
+  EXPECT_TRUE(says(text.out, "CPU.0  " + name(0)));
+  EXPECT_TRUE(says(text.out, "CPU.1  " + name(1)));
   EXPECT_TRUE(says(run("devices --json").out, "\"id\":\"CPU.1\""));
 }
 
@@ -52,7 +52,7 @@ TEST_F(DevicesCli, EachListGivesTheSame) {
     const Outcome outcome = infer_on(device);
     EXPECT_EQ(outcome.status, 0) << device << ": " << outcome.err;
     EXPECT_EQ(outcome.err, "") << device;
-    EXPECT_EQ(read_npy(folder_ / "out.d/0.npy").to_floats(), wanted(3)) << device;
+    EXPECT_TRUE(same(read_npy(folder_ / "out.d/0.npy").to_floats(), wanted(3))) << device;
   }
 }
 
@@ -61,13 +61,13 @@ TEST_F(DevicesCli, WithoutAGpuACpuTakesItsPlaceWithOneWarning) {
   for (const char* device : {"GPU", "GPU.0", "MULTI:GPU,CPU.1", "AUTO:GPU,CPU.1"}) {
     const Outcome outcome = infer_on(device);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_TRUE(says(outcome.err, "there is no GPU: CPU.0, basic"));
+    EXPECT_TRUE(says(outcome.err, "there is no GPU: CPU.0, " + name(0)));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
   const Outcome none = infer_on("GPU.1");
   EXPECT_NE(none.status, 0);
-  EXPECT_TRUE(says(none.err, "no OpenCL device \"GPU.1\": found CPU.0 = basic"));
-  EXPECT_TRUE(says(none.err, "; CPU.1 = pthread"));
+  EXPECT_TRUE(says(none.err, "no OpenCL device \"GPU.1\": found CPU.0 = " + name(0)));
+  EXPECT_TRUE(says(none.err, "; CPU.1 = " + name(1)));
 }
 
 TEST_F(DevicesCli, BenchCountsTheInferencesOfEachDevice) {
@@ -76,16 +76,16 @@ TEST_F(DevicesCli, BenchCountsTheInferencesOfEachDevice) {
                               "--config CPU.1.THROUGHPUT_STREAMS=2 --json");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_TRUE(says(outcome.out, "3 streams, 6 requests"));
-  EXPECT_TRUE(says(outcome.out, "CPU.0 (basic"));
-  EXPECT_TRUE(says(outcome.out, "CPU.1 (pthread"));
+  EXPECT_TRUE(says(outcome.out, "CPU.0 (" + name(0)));
+  EXPECT_TRUE(says(outcome.out, "CPU.1 (" + name(1)));
 }
 
 TEST_F(DevicesCli, ALostDeviceIsOneLineAndTheOthersGoOn) {
   const Outcome outcome =
       run("bench " + test::ball_model() + " --device MULTI:CPU.0,CPU.1 --seconds 2",
-          "CLINFER_LOSE_DEVICE=pthread CLINFER_LOSE_AFTER=60");
+          "CLINFER_LOSE_DEVICE='" + name(1) + "' CLINFER_LOSE_AFTER=60");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_TRUE(says(outcome.err, "CPU.1 (pthread"));
+  EXPECT_TRUE(says(outcome.err, "CPU.1 (" + name(1)));
   EXPECT_TRUE(says(outcome.err, "is not used any more, the other devices go on"));
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
 }

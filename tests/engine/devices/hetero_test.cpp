@@ -214,7 +214,7 @@ class Hetero : public test::TwoDevices {
 TEST_F(Hetero, ANetworkThatOneDeviceTakesIsCompiledForIt) {
   const auto compiled = compile("HETERO:CPU.1,CPU.0");
   EXPECT_EQ(compiled->device().id, "CPU.1");
-  EXPECT_EQ(infer(*compiled->create_request(), picture(1)), wanted(1));
+  EXPECT_TRUE(same(infer(*compiled->create_request(), picture(1)), wanted(1)));
 }
 
 TEST_F(Hetero, StatedAffinitiesMakeParts) {
@@ -287,7 +287,7 @@ TEST_F(Hetero, AffinitiesThatCannotBeAreRefused) {
 TEST_F(Hetero, OneDeviceIgnoresAffinities) {
   const auto compiled =
       CompiledModel::compile(Model::read(with_affinities("Concat", "")), on("CPU.0"));
-  EXPECT_EQ(infer(*compiled->create_request(), picture(5)), wanted(5));
+  EXPECT_TRUE(same(infer(*compiled->create_request(), picture(5)), wanted(5)));
 }
 
 TEST_F(Hetero, ALostDeviceIsAnErrorAndTheRequestServesAgain) {
@@ -295,7 +295,7 @@ TEST_F(Hetero, ALostDeviceIsAnErrorAndTheRequestServesAgain) {
                                                on("HETERO:CPU.0,CPU.1"));
   const auto request = compiled->create_request();
   const std::vector<float> want = infer(*request, picture(8));
-  lose_device("pthread", 2);
+  lose_device(name(1).c_str(), 2);
   EXPECT_THROW(infer(*request, picture(8)), Error);
   lose_device(nullptr, 0);
   EXPECT_EQ(infer(*request, picture(8)), want);

@@ -25,7 +25,7 @@ TEST_F(Multi, EachRequestHasItsDeviceAndAllGiveTheSame) {
   EXPECT_TRUE(compiled->warnings().empty());
   std::vector<std::unique_ptr<InferRequest>> requests;
   for (unsigned i = 0; i < 4; ++i) requests.push_back(compiled->create_request());
-  for (unsigned i = 0; i < 12; ++i) EXPECT_EQ(infer(*requests[i % 4], picture(i)), wanted(i)) << i;
+  for (unsigned i = 0; i < 12; ++i) EXPECT_TRUE(same(infer(*requests[i % 4], picture(i)), wanted(i))) << i;
   EXPECT_EQ(inferences(*compiled, "CPU.0"), 6u);
   EXPECT_EQ(inferences(*compiled, "CPU.1"), 6u);
   EXPECT_TRUE(compiled->take_problems().empty());
@@ -38,7 +38,7 @@ TEST_F(Multi, RequestsOfSeveralThreadsAtATime) {
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < 4; ++i)
     threads.emplace_back([&, i, request = std::shared_ptr(compiled->create_request())] {
-      for (int k = 0; k < 10; ++k) EXPECT_EQ(infer(*request, picture(i)), want[i]);
+      for (int k = 0; k < 10; ++k) EXPECT_TRUE(same(infer(*request, picture(i)), want[i]));
     });
 }
 
@@ -52,21 +52,23 @@ TEST_F(Multi, InputsMayBeWrittenInPlace) {
       std::memcpy(memory.data(), input.raw(), input.bytes());
       request->start();
       request->wait();
-      EXPECT_EQ(request->output(0).to_floats(), wanted(i)) << devices << " " << i;
+      EXPECT_TRUE(same(request->output(0).to_floats(), wanted(i))) << devices << " " << i;
     }
-    EXPECT_EQ(infer(*request, picture(5)), wanted(5)) << "set_input() replaces it";
+    EXPECT_TRUE(same(infer(*request, picture(5)), wanted(5))) << "set_input() replaces it";
     EXPECT_THROW(request->input_memory(1), Error);
   }
 }
 
 TEST_F(Multi, DevicesHaveTheirOwnSettings) {
-  Config config = on("MULTI:CPU.0,CPU.1");
-  config.set("CPU.1.THROUGHPUT_STREAMS", "2");
-  const auto compiled = CompiledModel::compile(ball(), config);
-  EXPECT_EQ(compiled->streams(), 3u);
-  EXPECT_EQ(compiled->optimal_requests(), 6u);
-  config.set("CPU.1.NV12_TWO_INPUTS", "YES");
-  EXPECT_THROW(CompiledModel::compile(ball(), config), Error);
+  for (const std::string device : {"CPU.0", "CPU.1"}) {
+    Config config = on("MULTI:CPU.0,CPU.1");
+    config.set(device + ".THROUGHPUT_STREAMS", "2");
+    const auto compiled = CompiledModel::compile(ball(), config);
+    EXPECT_EQ(compiled->streams(), 3u) << device;
+    EXPECT_EQ(compiled->optimal_requests(), 6u) << device;
+    config.set(device + ".NV12_TWO_INPUTS", "YES");
+    EXPECT_THROW(CompiledModel::compile(ball(), config), Error) << device;
+  }
 }
 
 TEST_F(Multi, FramesAndBatches) {
@@ -101,7 +103,7 @@ TEST_F(Multi, WhatALostDeviceHadIsDoneByTheOther) {
   for (unsigned i = 0; i < 4; ++i) requests.push_back(compiled->create_request());
   for (unsigned i = 0; i < 4; ++i) requests[i]->set_input(0, picture(i));
   test::infer(*requests[1], picture(1));
-  lose_device("pthread", 5);
+  lose_device(name(1).c_str(), 5);
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
@@ -111,27 +113,27 @@ TEST_F(Multi, WhatALostDeviceHadIsDoneByTheOther) {
       }
     });
   threads.clear();
-  for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(requests[i]->output(0).to_floats(), wanted(i)) << i;
+  for (unsigned i = 0; i < 4; ++i) EXPECT_TRUE(same(requests[i]->output(0).to_floats(), wanted(i))) << i;
   EXPECT_EQ(inferences(*compiled, "CPU.0") + inferences(*compiled, "CPU.1"), 21u);
   const auto problems = compiled->take_problems();
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_TRUE(says(problems[0], "CPU.1 (pthread"));
+  EXPECT_TRUE(says(problems[0], "CPU.1 (" + name(1)));
   EXPECT_TRUE(says(problems[0], "is not used any more, the other devices go on"));
   EXPECT_TRUE(compiled->take_problems().empty());
   // Later requests have the device that is left.
   const auto later = compiled->create_request();
-  EXPECT_EQ(infer(*later, picture(9)), wanted(9));
+  EXPECT_TRUE(same(infer(*later, picture(9)), wanted(9)));
 }
 
 TEST_F(Multi, WithoutAnyDeviceInferencesFail) {
   const auto compiled = compile("MULTI:CPU.0,CPU.1");
   const auto request = compiled->create_request();
-  lose_device("p", 0);
-  EXPECT_EQ(infer(*request, picture(2)), wanted(2));  // "basic" is left
+  lose_device(name(1).c_str(), 0);
+  EXPECT_TRUE(same(infer(*request, picture(2)), wanted(2)));  // CPU.0 is left
   const auto other = compiled->create_request();
-  EXPECT_EQ(infer(*other, picture(3)), wanted(3));
+  EXPECT_TRUE(same(infer(*other, picture(3)), wanted(3)));
   EXPECT_EQ(compiled->take_problems().size(), 1u);
-  lose_device("b", 0);
+  lose_device(name(0).c_str(), 0);
   for (int i = 0; i < 2; ++i) {
     try {
       infer(*request, picture(2));
@@ -143,13 +145,13 @@ TEST_F(Multi, WithoutAnyDeviceInferencesFail) {
 }
 
 TEST_F(Multi, ADeviceThatCannotCompileIsLeftOut) {
-  lose_device("basic", 0);  // fails in the first inference, which compiling includes
+  lose_device(name(0).c_str(), 0);  // fails in the first inference, which compiling includes
   const auto compiled = compile("MULTI:CPU.0,CPU.1");
   EXPECT_EQ(compiled->device().id, "CPU.1");
   const auto problems = compiled->take_problems();
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_TRUE(says(problems[0], "CPU.0 is not used: "));
-  lose_device("basic", 0);
+  lose_device(name(0).c_str(), 0);
   EXPECT_THROW(compile("MULTI:CPU.0"), Error);
 }
 
@@ -258,18 +260,18 @@ TEST_F(Auto, GivesTheFirstDeviceAndWhicheverIsReadyUntilThen) {
   Config config = on("AUTO:CPU.1,CPU.0");
   config.first_tier = false;
   std::vector<std::string> offered;
-  hold_device("pthread");  // CPU.1 is not ready before CPU.0 has inferred
+  hold_device(name(1).c_str());  // CPU.1 is not ready before CPU.0 has inferred
   const auto compiled = CompiledModel::compile(
       ball(), config, {}, {}, [&](const std::shared_ptr<CompiledModel>& model, const std::string&) {
         if (model == nullptr) return;
         offered.push_back(model->device().id);
         const auto request = model->create_request();
-        EXPECT_EQ(infer(*request, picture(4)), wanted(4)) << offered.back();
+        EXPECT_TRUE(same(infer(*request, picture(4)), wanted(4))) << offered.back();
         hold_device(nullptr);
       });
   EXPECT_EQ(compiled->device().id, "CPU.1");
   EXPECT_EQ(offered, std::vector<std::string>{"CPU.0"});
-  EXPECT_EQ(infer(*compiled->create_request(), picture(4)), wanted(4));
+  EXPECT_TRUE(same(infer(*compiled->create_request(), picture(4)), wanted(4)));
   EXPECT_TRUE(compiled->take_problems().empty());
 }
 
@@ -301,14 +303,14 @@ TEST_F(Auto, BeginsWithTheHostWhereKernelsHaveToBeCompiled) {
 TEST_F(Auto, WithoutACallbackTheFirstThatIsReadyIsGiven) {
   const auto compiled = compile("AUTO:CPU.1,CPU.0");
   EXPECT_TRUE(compiled->device().id == "CPU.0" || compiled->device().id == "CPU.1");
-  EXPECT_EQ(infer(*compiled->create_request(), picture(6)), wanted(6));
+  EXPECT_TRUE(same(infer(*compiled->create_request(), picture(6)), wanted(6)));
 }
 
 TEST_F(Auto, WithoutTheFirstDeviceTheNextOneStays) {
-  lose_device("pthread", 0);
+  lose_device(name(1).c_str(), 0);
   const auto compiled = compile("AUTO:CPU.1,CPU.0");
   EXPECT_EQ(compiled->device().id, "CPU.0");
-  lose_device("pthread", 0);
+  lose_device(name(1).c_str(), 0);
   bool offered = false;
   const auto again = CompiledModel::compile(
       ball(), on("AUTO:CPU.1,CPU.0"), {}, {},

@@ -1,9 +1,10 @@
-// Two devices beside each other: PoCL's "basic" and "pthread", which are CPU.0 and CPU.1, compute the
-// same to the last bit.
+// Two devices beside each other, CPU.0 and CPU.1: PoCL's "basic" and "pthread", or devices of two
+// vendors.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,19 @@ class TwoDevices : public testing::Test {
   }
   static std::shared_ptr<CompiledModel> compile(const std::string& device) {
     return CompiledModel::compile(ball(), on(device));
+  }
+  static std::string name(size_t device) { return list_devices().devices.at(device).name; }
+  // PoCL's two devices compute the same to the last bit; those of two vendors round differently.
+  static testing::AssertionResult same(const std::vector<float>& got,
+                                       const std::vector<float>& want) {
+    if (got.size() != want.size())
+      return testing::AssertionFailure() << got.size() << " values, not " << want.size();
+    const std::vector<DeviceInfo> all = list_devices().devices;
+    const float apart = all.at(0).platform == all.at(1).platform ? 0 : 1e-4f;
+    for (size_t i = 0; i < got.size(); ++i)
+      if (!(std::abs(got[i] - want[i]) <= apart))
+        return testing::AssertionFailure() << i << ": " << got[i] << ", not " << want[i];
+    return testing::AssertionSuccess();
   }
   static Tensor picture(unsigned seed) {
     return random_tensor(ball()->inputs()[0].shape, 0, 255, seed);

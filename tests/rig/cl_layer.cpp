@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -462,6 +463,24 @@ cl_context CL_API_CALL make_context(const cl_context_properties* properties, cl_
   return context;
 }
 
+// As drivers do, the context gives back the properties it was made with: the display is one of them.
+cl_int CL_API_CALL context_info(cl_context context, cl_context_info what, size_t size, void* out,
+                                size_t* needed) {
+  if (what == CL_CONTEXT_PROPERTIES) {
+    const std::lock_guard lock(g_mutex);
+    if (const auto found = g_contexts.find(context); found != g_contexts.end()) {
+      const auto& properties = found->second.properties;
+      const size_t bytes = properties.size() * sizeof properties[0];
+      if (needed != nullptr) *needed = bytes;
+      if (out == nullptr) return CL_SUCCESS;
+      if (size < bytes) return CL_INVALID_VALUE;
+      std::memcpy(out, properties.data(), bytes);
+      return CL_SUCCESS;
+    }
+  }
+  return g_next->clGetContextInfo(context, what, size, out, needed);
+}
+
 cl_int CL_API_CALL image_info(cl_mem memory, cl_image_info what, size_t size, void* out,
                               size_t* needed) {
   {
@@ -647,6 +666,7 @@ RIG_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* 
   g_table.clGetPlatformInfo = platform_info;
   g_table.clGetDeviceInfo = device_info;
   g_table.clCreateContext = make_context;
+  g_table.clGetContextInfo = context_info;
   g_table.clGetImageInfo = image_info;
   g_table.clCreateImage = create_picture;
   g_table.clSetKernelArg = set_argument;

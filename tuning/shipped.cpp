@@ -1,7 +1,9 @@
 // Looking records up among those that are built in.
 #include "tuning/shipped.h"
 
+#include <list>
 #include <map>
+#include <mutex>
 #include <string_view>
 
 namespace clinfer {
@@ -11,29 +13,62 @@ const std::vector<std::pair<std::string_view, std::string_view>>& shipped_files(
 
 namespace {
 
-// All records by operation. The files are the project's own: a malformed one is a bug that the
-// tests find.
-const std::multimap<std::string, TuningRecord>& shipped() {
-  static const std::multimap<std::string, TuningRecord> all = [] {
-    std::multimap<std::string, TuningRecord> records;
-    for (const auto& [name, text] : shipped_files()) {
-      const TuningCache cache = TuningCache::parse(std::string(text), std::string(name));
-      for (const auto& [hash, record] : cache.records()) records.emplace(record->op, *record);
-    }
-    return records;
+using Records = std::multimap<std::string, TuningRecord>;  // by operation
+
+// A file of tuning/db/, read when it is needed: most hold records of other devices.
+class ShippedFile {
+ public:
+  ShippedFile(std::string_view name, std::string_view text) : name_(name), text_(text) {}
+
+  const Records& records() {
+    std::call_once(read_, [this] {
+      // The files are the project's own: a malformed one is a bug that the tests find.
+      const TuningCache cache = TuningCache::parse(std::string(text_), std::string(name_));
+      for (const auto& [hash, record] : cache.records()) records_.emplace(record->op, *record);
+    });
+    return records_;
+  }
+
+  // Whether it has records of the device or kind.
+  bool mentions(const std::string& device) {
+    const std::lock_guard lock(mutex_);
+    const auto [found, is_new] = mentioned_.try_emplace(device);
+    if (is_new) found->second = text_.find("\"" + device + "\"") != std::string_view::npos;
+    return found->second;
+  }
+
+ private:
+  const std::string_view name_, text_;
+  std::once_flag read_;
+  Records records_;
+  std::mutex mutex_;  // guards what follows
+  std::map<std::string, bool> mentioned_;
+};
+
+std::list<ShippedFile>& files() {
+  static auto& all = *[] {
+    auto* const made = new std::list<ShippedFile>;  // never destroyed
+    for (const auto& [name, text] : shipped_files()) made->emplace_back(name, text);
+    return made;
   }();
   return all;
 }
 
 }  // namespace
 
-std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTraits& traits) {
+std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTraits& traits,
+                                           bool relatives) {
   std::vector<ShippedRecord> found;
   const std::string kind = device_kind(traits);
-  const auto [first, last] = shipped().equal_range(op);
-  for (auto at = first; at != last; ++at) {
-    const bool same = traits.is_cpu ? at->second.kind == kind : at->second.device == traits.name;
-    found.insert(same ? found.begin() : found.end(), {&at->second, same});
+  for (ShippedFile& file : files()) {
+    if (!relatives && !file.mentions(traits.is_cpu ? kind : traits.name)) continue;
+    const auto [first, last] = file.records().equal_range(op);
+    for (auto at = first; at != last; ++at) {
+      const bool same =
+          traits.is_cpu ? at->second.kind == kind : at->second.device == traits.name;
+      if (same || relatives)
+        found.insert(same ? found.begin() : found.end(), {&at->second, same});
+    }
   }
   return found;
 }

@@ -10,8 +10,9 @@ struct ShippedRecord {
   bool same_device = false;              // else of a relative: a guess, not a choice
 };
 
-// The shipped records of an operation: of this device (of this kind, for CPUs), else of its
-// relatives. Thread-safe.
-std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTraits& traits);
+// The shipped records of an operation: of this device (of this kind, for CPUs), and after them those
+// of its relatives if they are asked for. Thread-safe.
+std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTraits& traits,
+                                           bool relatives);
 
 }  // namespace clinfer

@@ -170,7 +170,7 @@ void Tuning::look_up(TuningProblem& problem, const OpDesc& desc,
     }
   }
   if (!config_.tuning_db) return;
-  for (const ShippedRecord& shipped : shipped_records(problem.op, traits_)) {
+  for (const ShippedRecord& shipped : shipped_records(problem.op, traits_, measures())) {
     const Resolved resolved = resolve(*shipped.record, desc, families, traits_);
     if (!resolved.choice.family) continue;
     problem.guesses.push_back(resolved.choice);

@@ -41,7 +41,7 @@ class Runner:
     def start(self, model, batch, *config, nice=0):
         command = [self.args.clinfer, "bench", str(model), "--batch", str(batch), "--seconds", "0.05"]
         command += ["--device", self.args.device] if self.args.device else []
-        for setting in (f"CACHE_DIR={self.cache}", "TUNING_DB=NO", *config):
+        for setting in (f"CACHE_DIR={self.cache}", "TUNING_DB=NO", "DEVICE_TIMEOUT=0", *config):
             command += ["--config", setting]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 preexec_fn=(lambda: os.nice(nice)) if nice else None)

@@ -194,7 +194,7 @@ void CandidateRunner::make_launches(Ready& ready, const std::vector<cl::Buffer>&
     const ocl::Instantiation instantiation = ocl::instantiate(spec);
     ready.kernels.emplace_back(programs_.get(instantiation, go_on_).program,
                                instantiation.kernel_name.c_str());
-    bind_arguments(ready.kernels.back(), spec, [&](const Argument& argument) -> BoundBuffer {
+    const auto find = [&](const Argument& argument) -> BoundBuffer {
       switch (argument.kind) {
         case Argument::Kind::packed:
           return {packed.at(argument.index), 0};
@@ -203,7 +203,9 @@ void CandidateRunner::make_launches(Ready& ready, const std::vector<cl::Buffer>&
         default:
           return find_(argument);
       }
-    });
+    };
+    for (cl::Buffer& made : bind_arguments(ready.kernels.back(), spec, find))
+      ready.arguments.push_back(std::move(made));
   }
 }
 

@@ -58,8 +58,11 @@ void DeviceRequest::bind(const SizedPlan& sized) {
     const std::vector<KernelSpec>& launches = sized.plan.steps[s].kernels.launches;
     for (size_t l = 0; l < launches.size(); ++l) {
       all[s].push_back(sized.programs->kernel(sized.kernel_names[s][l]));
-      bind_arguments(all[s].back(), launches[l],
-                     [&](const Argument& argument) { return bound(sized.place_of(s, argument)); });
+      const std::vector<cl::Buffer> made =
+          bind_arguments(all[s].back(), launches[l], [&](const Argument& argument) {
+            return bound(sized.place_of(s, argument));
+          });
+      arguments_.insert(arguments_.end(), made.begin(), made.end());
     }
   }
   kernels_[&sized] = std::move(all);

@@ -5,8 +5,9 @@
 
 namespace clinfer {
 
-void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
-                    const std::function<BoundBuffer(const Argument&)>& find) {
+std::vector<cl::Buffer> bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
+                                       const std::function<BoundBuffer(const Argument&)>& find) {
+  std::vector<cl::Buffer> made;
   cl_uint index = 0;
   for (const Argument& argument : spec.arguments) {
     if (argument.kind == Argument::Kind::value) {
@@ -21,7 +22,8 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
     if (argument.address_bytes != 0) {
       const cl_buffer_region region{static_cast<size_t>(bound.offset), argument.address_bytes};
       cl::Buffer whole = bound.buffer;
-      kernel.setArg(index++, whole.createSubBuffer(0, CL_BUFFER_CREATE_TYPE_REGION, &region));
+      made.push_back(whole.createSubBuffer(0, CL_BUFFER_CREATE_TYPE_REGION, &region));
+      kernel.setArg(index++, made.back());
       continue;
     }
     const int64_t offset = bound.offset / static_cast<int64_t>(argument.unit);
@@ -32,6 +34,7 @@ void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
     kernel.setArg(index++, bound.buffer);
     kernel.setArg(index++, static_cast<cl_int>(offset));
   }
+  return made;
 }
 
 void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,

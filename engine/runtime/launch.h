@@ -16,9 +16,12 @@ struct BoundBuffer {
   cl::Image2D image{};  // of an argument that is an image, instead of both
 };
 
-// Sets all arguments of `kernel`; `find` gives the buffer of a tensor argument.
-void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
-                    const std::function<BoundBuffer(const Argument&)>& find);
+// Sets all arguments of `kernel`; `find` gives the buffer of a tensor argument. Returns the memory
+// objects that were made for arguments: a kernel does not keep its arguments alive, so the caller
+// holds them until the kernel's last launch is enqueued.
+[[nodiscard]] std::vector<cl::Buffer> bind_arguments(
+    cl::Kernel& kernel, const KernelSpec& spec,
+    const std::function<BoundBuffer(const Argument&)>& find);
 
 // The part of `count` work-groups from `first` on, of a launch that is cut.
 void enqueue_part(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,

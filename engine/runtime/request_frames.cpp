@@ -128,24 +128,25 @@ void DeviceRequest::bind_frame(ImageInput& input, const ocl::Surface* surface,
                                const PlaneMemories* memories) {
   const auto sizes = plane_sizes(input.frame);
   const Edge target{network_->plan().graph->parameters[input.index], 0};
+  const auto find = [&](const Argument& argument) -> BoundBuffer {
+    switch (argument.kind) {
+      case Argument::Kind::input: {
+        if (memories != nullptr) return {memories->at(argument.index)->buffer(), 0};
+        const size_t p = sizes[argument.index].rows ? argument.index : 0;
+        return {input.planes[p], 0};
+      }
+      case Argument::Kind::packed:
+        return {input.packed.at(argument.index), 0};
+      case Argument::Kind::image:
+        return {{}, 0, surface->plane(argument.index)};
+      default:
+        return buffer_of(target);
+    }
+  };
+  input.arguments.clear();
   for (size_t l = 0; l < input.kernels.size(); ++l)
-    bind_arguments(input.kernels[l], input.plan.launches[l],
-                   [&](const Argument& argument) -> BoundBuffer {
-                     switch (argument.kind) {
-                       case Argument::Kind::input: {
-                         if (memories != nullptr)
-                           return {memories->at(argument.index)->buffer(), 0};
-                         const size_t p = sizes[argument.index].rows ? argument.index : 0;
-                         return {input.planes[p], 0};
-                       }
-                       case Argument::Kind::packed:
-                         return {input.packed.at(argument.index), 0};
-                       case Argument::Kind::image:
-                         return {{}, 0, surface->plane(argument.index)};
-                       default:
-                         return buffer_of(target);
-                     }
-                   });
+    for (cl::Buffer& made : bind_arguments(input.kernels[l], input.plan.launches[l], find))
+      input.arguments.push_back(std::move(made));
 }
 
 Placement DeviceRequest::set_frame(size_t index, const Frame& frame,

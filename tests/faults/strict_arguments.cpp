@@ -1,0 +1,102 @@
+// An OpenCL layer that holds programs to the letter of the specification: kernels do not keep their
+// arguments alive. Some drivers do (PoCL), others refuse the launch (NVIDIA).
+#include <map>
+#include <mutex>
+
+#include "tests/opencl_layer.h"
+
+namespace {
+
+const cl_icd_dispatch* g_next = nullptr;
+cl_icd_dispatch g_table{};
+
+std::mutex g_mutex;                                          // guards what follows
+std::map<cl_mem, int> g_references;                          // that the program has
+std::map<cl_kernel, std::map<cl_uint, cl_mem>> g_arguments;  // that are memory objects
+
+cl_mem made(cl_mem memory) {
+  const std::lock_guard lock(g_mutex);
+  if (memory != nullptr) g_references[memory] = 1;
+  return memory;
+}
+
+cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size, void* host,
+                                 cl_int* status) {
+  return made(g_next->clCreateBuffer(context, flags, size, host, status));
+}
+
+cl_mem CL_API_CALL create_sub_buffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
+                                     const void* region, cl_int* status) {
+  return made(g_next->clCreateSubBuffer(buffer, flags, type, region, status));
+}
+
+cl_int CL_API_CALL retain(cl_mem memory) {
+  {
+    const std::lock_guard lock(g_mutex);
+    if (g_references.contains(memory)) ++g_references[memory];
+  }
+  return g_next->clRetainMemObject(memory);
+}
+
+cl_int CL_API_CALL release(cl_mem memory) {
+  {
+    const std::lock_guard lock(g_mutex);
+    if (g_references.contains(memory)) --g_references[memory];
+  }
+  return g_next->clReleaseMemObject(memory);
+}
+
+cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int* status) {
+  const cl_kernel kernel = g_next->clCreateKernel(program, name, status);
+  const std::lock_guard lock(g_mutex);
+  g_arguments.erase(kernel);  // of an earlier kernel at this address
+  return kernel;
+}
+
+cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint index, size_t size, const void* value) {
+  {
+    const std::lock_guard lock(g_mutex);
+    g_arguments[kernel].erase(index);
+    if (size == sizeof(cl_mem) && value != nullptr)
+      if (cl_mem memory = *static_cast<const cl_mem*>(value); g_references.contains(memory))
+        g_arguments[kernel][index] = memory;
+  }
+  return g_next->clSetKernelArg(kernel, index, size, value);
+}
+
+cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                          const size_t* offset, const size_t* global, const size_t* local,
+                          cl_uint events, const cl_event* after, cl_event* event) {
+  {
+    const std::lock_guard lock(g_mutex);
+    for (const auto& [index, memory] : g_arguments[kernel])
+      if (g_references[memory] <= 0) return CL_INVALID_KERNEL_ARGS;
+  }
+  return g_next->clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, events,
+                                        after, event);
+}
+
+}  // namespace
+
+#define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
+
+LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size,
+                                                            void* out, size_t* needed) {
+  return clinfer::layer_version(what, size, out, needed);
+}
+
+LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint count,
+                                                         const cl_icd_dispatch* target,
+                                                         cl_uint* own_count,
+                                                         const cl_icd_dispatch** own) {
+  const cl_int status = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
+  if (status != CL_SUCCESS) return status;
+  g_table.clCreateBuffer = create_buffer;
+  g_table.clCreateSubBuffer = create_sub_buffer;
+  g_table.clRetainMemObject = retain;
+  g_table.clReleaseMemObject = release;
+  g_table.clCreateKernel = create_kernel;
+  g_table.clSetKernelArg = set_argument;
+  g_table.clEnqueueNDRangeKernel = launch;
+  return CL_SUCCESS;
+}

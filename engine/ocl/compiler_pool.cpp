@@ -44,8 +44,7 @@ unsigned worth_having(const Context& context) {
   // Each has a context of some hundred MiB; all together may take an eighth of the memory.
   constexpr uint64_t kMemory = uint64_t{512} << 20;
   const auto fit = static_cast<unsigned>(context.device.info.memory / 8 / kMemory);
-  const unsigned most = std::min(fit, cores);
-  return most < 2 ? 0 : most;  // one is no faster than this process, and has to be started
+  return std::clamp(fit, 1u, cores);
 }
 
 // To start a process and NVIDIA's driver takes as long as to compile a few programs.

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <thread>
 
+#include "engine/ocl/build_log.h"
 #include "engine/ocl/compiling.h"
 #include "kernels/base/files.h"
 #include "kernels/base/log.h"
@@ -53,6 +54,9 @@ struct Job {
 };
 
 constexpr auto kPoll = std::chrono::milliseconds(20);  // between two questions whether to go on
+// Between two calls of wait_for_compilers_at_exit() while a driver compiles in this process: it may
+// register an exit handler at any time.
+constexpr auto kRegisterAgain = std::chrono::milliseconds(2);
 
 class Builder {
  public:
@@ -73,7 +77,7 @@ class Builder {
   // Compiles in one of the compilers' processes, or in this one where there is none. A job that is
   // abandoned meanwhile is not cached: some compilers take as long again to make a binary.
   void run(Job& job, CompilerPool& compilers, const void* owner,
-           const std::atomic<bool>& abandoned) const {
+           const std::atomic<bool>& abandoned) {
     CompileRequest request{options_of(job),
                            program_source(job.instantiation),
                            job.instantiation.kernel_name,
@@ -111,6 +115,9 @@ class Builder {
       store(job, key);
   }
 
+  // Whether a driver is compiling in this process.
+  bool compiles_here() const { return here_ > 0; }
+
  private:
   std::string options_of(const Job& job) const {
     const auto& own = job.instantiation.own;
@@ -134,13 +141,19 @@ class Builder {
     const auto& own = job.instantiation.own;
     std::string text = own ? own->where + ": " : "";
     text += "building kernel " + (own ? own->entry : job.instantiation.kernel_name) + " on " +
-            context_.device.info.name + " failed " + why;
+            context_.device.info.name + " failed " + (own ? place_in_files(why, source) : why);
     if (own && why.find("CL_INVALID_KERNEL_NAME") != why.npos)
       text += "; its sources have no kernel of that name (entry)";
     throw Error(ErrorCode::device_failed, text, place);
   }
 
-  void build_here(Job& job, const CompileRequest& request) const {
+  void build_here(Job& job, const CompileRequest& request) {
+    struct Counted {
+      explicit Counted(std::atomic<unsigned>& all) : count(all) { ++count; }
+      ~Counted() { --count; }
+      std::atomic<unsigned>& count;
+    };
+    const Counted counted(here_);
     try {
       job.program = ocl::build_here(context_, request);
     } catch (const cl::BuildError& error) {
@@ -209,6 +222,7 @@ class Builder {
   const std::function<void()> on_missing_;
   const std::string language_, flags_;
   std::string identity_;
+  std::atomic<unsigned> here_{0};
 };
 
 // Text that all kernels of a program share precedes the first of them, so none may undefine it.
@@ -346,7 +360,7 @@ struct ProgramBuilder::State {
     changed.notify_all();
   }
 
-  const Builder builder;
+  Builder builder;
   const std::shared_ptr<CompilerPool> compilers;
   const unsigned most_threads;
   std::atomic<bool> abandoned{false};  // nobody wants results any more
@@ -369,6 +383,11 @@ ProgramBuilder::~ProgramBuilder() {
     state_->jobs.clear();
   }
   state_->compilers->abandon(state_.get());
+  // A driver that compiles in this process must not be there when the process ends.
+  for (std::unique_lock lock(state_->mutex); state_->builder.compiles_here() && !is_leaving();) {
+    wait_for_compilers_at_exit();
+    state_->changed.wait_for(lock, kRegisterAgain);
+  }
 }
 
 void ProgramBuilder::want(const Instantiation& instantiation) {
@@ -389,9 +408,10 @@ ProgramBuilder::Built ProgramBuilder::get(const Instantiation& instantiation,
     lock.unlock();
     if (is_leaving() || !go_on())
       throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
-    if (state_->compilers->most() == 0) wait_for_compilers_at_exit();
+    const bool here = state_->builder.compiles_here();
+    if (here) wait_for_compilers_at_exit();
     lock.lock();
-    state_->changed.wait_for(lock, kPoll, [&] { return job->done; });
+    state_->changed.wait_for(lock, here ? kRegisterAgain : kPoll, [&] { return job->done; });
   }
   if (job->error) std::rethrow_exception(job->error);
   return {job->program, job->cached};
@@ -430,12 +450,7 @@ std::shared_ptr<const Programs> Programs::build(const Context& context,
     const auto [known, is_new] = wanted.try_emplace(instantiation.kernel_name, instantiation);
     if (!is_new) add_launches(known->second.launches, instantiation.launches);
   }
-  BuildOptions suitable = options;
-  if (!suitable.compilers) suitable.compilers = CompilerPool::of(context);
-  // To start a process takes some drivers as long as to compile a few programs.
-  if (wanted.size() < suitable.compilers->worth_it())
-    suitable.compilers = std::make_shared<CompilerPool>(context.device.info, "", 0);
-  ProgramBuilder builder(context, suitable);
+  ProgramBuilder builder(context, options);
   for (const auto& [name, instantiation] : wanted) builder.want(instantiation);
   const auto go_on = [&] {
     return !options.progress ||

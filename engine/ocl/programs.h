@@ -58,7 +58,7 @@ class ProgramBuilder {
  public:
   // `options` without progress. The context stays alive for as long as something is being compiled.
   ProgramBuilder(const Context& context, const BuildOptions& options);
-  ~ProgramBuilder();  // does not wait
+  ~ProgramBuilder();  // waits for nothing but what a driver compiles in this process
   ProgramBuilder(const ProgramBuilder&) = delete;
   ProgramBuilder& operator=(const ProgramBuilder&) = delete;
 

@@ -232,7 +232,7 @@ Edge OnnxNode::slice(const Edge& e, int64_t axis, int64_t begin, int64_t end, in
 }
 
 Edge OnnxNode::gather(const Edge& e, const Edge& indices, int64_t axis) {
-  return op("Gather", 8, {e, indices, integer(axis)});
+  return op("Gather", 8, {e, indices, integer(axis)}, {{"batch_dims", "0"}});
 }
 
 Edge OnnxNode::concat(std::vector<Edge> parts, int64_t axis) {
@@ -268,7 +268,8 @@ Edge OnnxNode::matmul(const Edge& a, const Edge& b, bool turn_a, bool turn_b) {
 }
 
 Edge OnnxNode::divide(const Edge& a, const Edge& b) {
-  return op("Divide", 1, {a, b}, {{"m_pythondiv", "false"}});
+  // For floats, where it means nothing, as OpenVINO's files have it: tuning records are the same then.
+  return op("Divide", 1, {a, b}, {{"m_pythondiv", text_of(is_float(type(a)))}});
 }
 
 Edge OnnxNode::clamp(const Edge& e, double low, double high) {

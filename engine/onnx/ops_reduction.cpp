@@ -92,7 +92,8 @@ Edge index_of_best(OnnxNode& n, const Edge& x, int64_t axis, bool largest) {
                    {{"axis", std::to_string(axis)},
                     {"mode", largest ? "max" : "min"},
                     {"sort", "value"},
-                    {"index_element_type", "i64"}},
+                    {"index_element_type", "i64"},
+                    {"stable", "false"}},
                    2),
               1);
 }
@@ -137,7 +138,8 @@ void top_k(OnnxNode& n) {
                         {{"axis", std::to_string(axis)},
                          {"mode", n.int_of("largest", 1) ? "max" : "min"},
                          {"sort", "value"},
-                         {"index_element_type", "i64"}},
+                         {"index_element_type", "i64"},
+                         {"stable", "false"}},
                         2);
   n.out(0, top);
   n.out(1, port(top, 1));

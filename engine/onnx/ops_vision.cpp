@@ -170,6 +170,8 @@ void average_pool(OnnxNode& n) {
   AttributePairs attributes = pooling(n, window);
   const bool with_pads = n.int_of("count_include_pad", 0) != 0;
   attributes.emplace_back("exclude-pad", text_of(!with_pads));
+  if (std::ranges::all_of(window.dilations, [](int64_t d) { return d == 1; }))
+    std::erase_if(attributes, [](const auto& a) { return std::string_view(a.first) == "dilations"; });
   Edge y = n.op("AvgPool", rounds_up(n) ? 14 : 1, {x}, attributes);
   // Positions past the pads do not count in ONNX; the engine counts them, as OpenVINO does.
   if (with_pads && rounds_up(n) && has_pads(window)) {

@@ -29,11 +29,15 @@ struct ResizedAxis {
 
 Edge interpolated(OnnxNode& n, const Edge& x, const Edge& sizes_or_scales, bool by_scales,
                   const std::vector<int64_t>& axes, const Resizing& how) {
+  const std::vector<int64_t> none(static_cast<size_t>(n.rank(x)), 0);
   return n.op("Interpolate", 11, {x, sizes_or_scales, n.ints(axes)},
               {{"mode", how.mode == "linear" ? "linear_onnx" : how.mode},
                {"shape_calculation_mode", by_scales ? "scales" : "sizes"},
                {"coordinate_transformation_mode", how.coordinates},
                {"nearest_mode", how.nearest},
+               {"antialias", "false"},
+               {"pads_begin", text_of(none)},
+               {"pads_end", text_of(none)},
                {"cube_coeff", text_of(how.cubic)}});
 }
 

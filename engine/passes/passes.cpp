@@ -15,6 +15,7 @@ const std::vector<Pass>& passes() {
       {"group_by_values", group_by_values},
       {"expand_operations", expand_operations},
       {"simplify", simplify},
+      {"unify_forms", unify_forms},
       {"fuse_activations", fuse_activations},
       {"fuse_normalizations", fuse_normalizations},
       {"simplify_products", simplify_products},

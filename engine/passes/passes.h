@@ -56,6 +56,8 @@ void group_by_values(Graph&, const PassContext&);
 void expand_operations(Graph&, const PassContext&);
 // Removes operations that change nothing.
 void simplify(Graph&, const PassContext&);
+// One form for what readers and converters state in several.
+void unify_forms(Graph&, const PassContext&);
 // x * sigmoid(x) -> Swish, and the like.
 void fuse_activations(Graph&, const PassContext&);
 // (x - mean) / deviation -> MVN, and the like.

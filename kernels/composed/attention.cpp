@@ -25,7 +25,7 @@ void attention(Expansion& x) {
     scale = x.number(query.back() > 0 ? 1 / std::sqrt(static_cast<float>(query.back())) : 1.0f);
   else if (checked_count(x.shape(4)) != 1)
     fail_model("scale must be one number");
-  size_t scores = x.step("MatMul", 1, {0, 1}, {{"transpose_b", "true"}});
+  size_t scores = x.step("MatMul", 1, {0, 1}, {{"transpose_a", "false"}, {"transpose_b", "true"}});
   scores = x.step("Multiply", 1, {scores, x.reshape(scale, {})});
   if (causal) {
     const int64_t rows = query[query.size() - 2], columns = key[key.size() - 2];
@@ -40,7 +40,8 @@ void attention(Expansion& x) {
                  : x.step("Add", 1, {scores, 3});
   }
   const size_t weights = x.step("SoftMax", 8, {scores}, {{"axis", "-1"}});
-  x.outputs = {x.step("MatMul", 1, {weights, 2})};
+  x.outputs = {
+      x.step("MatMul", 1, {weights, 2}, {{"transpose_a", "false"}, {"transpose_b", "false"}})};
 }
 
 }  // namespace

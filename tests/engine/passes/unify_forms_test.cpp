@@ -1,0 +1,131 @@
+// One form for what readers and converters state in several.
+#include "tests/engine/pass_test.h"
+
+namespace clinfer {
+namespace {
+
+using test::count_of;
+using test::expect_same_values;
+using test::GraphBuilder;
+
+Edge list(GraphBuilder& b, const std::vector<float>& values) {
+  return b.constant(
+      Tensor::of<float>(ElementType::f32, {static_cast<int64_t>(values.size())}, values));
+}
+
+Edge integers(GraphBuilder& b, const std::vector<int64_t>& values) {
+  return b.constant(
+      Tensor::of<int64_t>(ElementType::i64, {static_cast<int64_t>(values.size())}, values));
+}
+
+TEST(UnifyForms, BatchNormsAreProductsAndSums) {
+  for (const int opset : {1, 5}) {
+    GraphBuilder b;
+    const Edge x = b.parameter({2, 3, 4, 5});
+    const Edge gamma = list(b, {1, -2, 0.5f}), beta = list(b, {0, 1, -3});
+    const Edge mean = list(b, {0.25f, 1, 2}), variance = list(b, {1, 4, 0});
+    const std::vector<Edge> inputs = opset < 5 ? std::vector<Edge>{gamma, beta, x, mean, variance}
+                                               : std::vector<Edge>{x, gamma, beta, mean, variance};
+    b.result(b.op("BatchNormInference", opset, inputs, {{"epsilon", "0.001"}}));
+    auto graph = b.finish();
+    expect_same_values(*graph, "unify_forms");
+    EXPECT_EQ(count_of(*graph, "BatchNormInference"), 0u);
+    EXPECT_EQ(count_of(*graph, "Multiply"), 1u);
+    EXPECT_EQ(count_of(*graph, "Add"), 1u);
+  }
+  // Parameters that are computed stay inputs.
+  GraphBuilder b;
+  const Edge x = b.parameter({2, 3, 4}), gamma = b.parameter({3});
+  const Edge one = list(b, {1, 1, 1});
+  b.result(b.op("BatchNormInference", 5, {x, gamma, one, one, one}, {{"epsilon", "0.001"}}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "unify_forms");
+  EXPECT_EQ(count_of(*graph, "BatchNormInference"), 1u);
+}
+
+TEST(UnifyForms, ABatchNormAfterAConvolutionIsInItsWeights) {
+  GraphBuilder b;
+  const Edge x = b.parameter({1, 2, 5, 5});
+  const Edge w = b.constant(Tensor::of<float>(ElementType::f32, {3, 2, 1, 1}, {1, 2, 3, 4, 5, 6}));
+  const Edge y = b.op("Convolution", 1, {x, w},
+                      {{"strides", "1,1"},
+                       {"dilations", "1,1"},
+                       {"pads_begin", "0,0"},
+                       {"pads_end", "0,0"},
+                       {"auto_pad", "explicit"}});
+  const Edge normal = b.op("BatchNormInference", 5,
+                           {y, list(b, {2, 3, 4}), list(b, {1, 2, 3}), list(b, {0, 1, 0}),
+                            list(b, {1, 1, 4})},
+                           {{"epsilon", "0"}});
+  b.result(normal);
+  auto graph = b.finish();
+  expect_same_values(*graph, "fold_into_weights");
+  EXPECT_EQ(count_of(*graph, "Multiply"), 0u);
+  EXPECT_EQ(count_of(*graph, "Add"), 1u);
+}
+
+TEST(UnifyForms, InterpolateNamesOnlyTheAxesThatChange) {
+  for (const auto& [by_scales, listed] : {std::pair{true, true}, {false, true}, {true, false}}) {
+    GraphBuilder b;
+    const Edge x = b.parameter({1, 3, 4, 5});
+    std::vector<Edge> inputs{x, by_scales ? list(b, {1, 1, 2, 1.5f}) : integers(b, {1, 3, 8, 7})};
+    if (listed) inputs.push_back(integers(b, {0, 1, -2, 3}));
+    b.result(b.op("Interpolate", 11, inputs,
+                  {{"mode", "linear_onnx"},
+                   {"shape_calculation_mode", by_scales ? "scales" : "sizes"},
+                   {"coordinate_transformation_mode", "half_pixel"},
+                   {"nearest_mode", "floor"},
+                   {"pads_begin", "0,0,0,0"},
+                   {"pads_end", "0,0,0,0"}}));
+    auto graph = b.finish();
+    expect_same_values(*graph, "unify_forms");
+    const Node& resized = *graph->results[0]->inputs[0].node;
+    EXPECT_EQ(constant_value(resized.inputs[2])->to_ints(), (std::vector<int64_t>{2, 3}));
+    if (by_scales) {
+      EXPECT_EQ(constant_value(resized.inputs[1])->to_floats(), (std::vector<float>{2, 1.5f}));
+    } else {
+      EXPECT_EQ(constant_value(resized.inputs[1])->to_ints(), (std::vector<int64_t>{8, 7}));
+    }
+  }
+}
+
+// The quotient and the product are the same number for powers of two only.
+TEST(UnifyForms, DividesByNoPowerOfTwo) {
+  for (const float divisor : {0.5f, 3.f, 0.f}) {
+    GraphBuilder b;
+    const Edge x = b.parameter({2, 3});
+    b.result(b.op("Divide", 1, {x, list(b, {4, -2, divisor})}));
+    auto graph = b.finish();
+    if (divisor != 0)
+      expect_same_values(*graph, "unify_forms");
+    else
+      run_passes(*graph, test::cpu_context(), "unify_forms");
+    EXPECT_EQ(count_of(*graph, "Multiply"), divisor == 0.5f ? 1u : 0u) << divisor;
+  }
+}
+
+// A last window that would begin past the picture keeps PyTorch's rounding.
+TEST(UnifyForms, RoundsUpAsBeforeWhereThatIsTheSame) {
+  for (const bool differs : {false, true}) {
+    GraphBuilder b;
+    const Edge x = b.parameter({1, 2, differs ? 4 : 6, differs ? 4 : 6});
+    b.result(b.op("MaxPool", 14, {x},
+                  {{"strides", differs ? "3,3" : "2,2"},
+                   {"dilations", "1,1"},
+                   {"kernel", differs ? "2,2" : "3,3"},
+                   {"pads_begin", differs ? "1,1" : "0,0"},
+                   {"pads_end", differs ? "1,1" : "0,0"},
+                   {"rounding_type", "ceil_torch"},
+                   {"auto_pad", "explicit"},
+                   {"index_element_type", "i64"},
+                   {"axis", "0"}}));
+    auto graph = b.finish();
+    expect_same_values(*graph, "unify_forms");
+    const Node& pool = *graph->results[0]->inputs[0].node;
+    EXPECT_EQ(pool.opset, differs ? 14 : 8);
+    EXPECT_EQ(pool.attributes.get_string("rounding_type"), differs ? "ceil_torch" : "ceil");
+  }
+}
+
+}  // namespace
+}  // namespace clinfer

@@ -4,8 +4,8 @@
     own_cases.py --cases build/tests/onnx_cases [--device CPU] [--only PART]
 
 They cover what ONNX's own cases (backend.py) lack: forms of operations that older opsets have, com.microsoft's operations,
-sparse initialisers, functions, bodies that read values from outside, chains of QuantizeLinear and DequantizeLinear. Needs the Python
-packages onnx, onnxruntime and numpy.
+sparse initialisers, functions, bodies that read values from outside, chains of QuantizeLinear and DequantizeLinear, and the networks of
+exporters.py. Needs the Python packages onnx, onnxruntime and numpy.
 """
 import argparse
 import subprocess
@@ -17,6 +17,8 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+import exporters
 
 RANDOM = np.random.default_rng(7)
 MICROSOFT = 'com.microsoft'
@@ -358,6 +360,7 @@ def main():
     microsoft()
     graphs()
     found_rows()
+    CASES.update({f'{name}_{opset}': (model, inputs) for name, opset, model, inputs in exporters.networks()})
     chosen = {name: made for name, made in CASES.items() if arguments.only in name}
     root = Path(tempfile.mkdtemp())
     for name, (model, inputs) in chosen.items():

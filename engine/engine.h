@@ -110,8 +110,10 @@ struct Config {
   QueueHint throttle = QueueHint::automatic;
   // Never runs beside another exclusive model of the process on this device; one stream.
   bool exclusive = false;
-  // How long the device may take for one inference, counted from when it is done with those before
-  // it; then wait() throws NoAnswer, as does compile() of the first one. 0: for ever.
+  // How long the device may take for one inference, counted from when it has the work and is done
+  // with what was before it; then wait() throws NoAnswer, as does compile() of the first one. A layer
+  // that the host computes has as long for itself; the first tier and compilers have no limit. 0:
+  // for ever.
   std::chrono::milliseconds device_timeout{10000};
   // Whether compile() offers a first tier (FirstTier). Its results differ from those of the device
   // by rounding.

@@ -107,7 +107,8 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   if (config_.partial_batches && !config_.perf_count) add_partial_batches(weights, progress);
   weights = {};
   if (std::string why = compilers->take_problem(); !why.empty()) report_.warnings.push_back(why);
-  warm_up(progress, compilers->has_problem());
+  network_->options.driver_compiles = compilers->has_problem();
+  warm_up(progress);
   if (first_tier_) build_preprocess_of_first_tier();
   if (config_.streams == 0 && !options_.one_stream) {
     std::shared_ptr<void> pause;
@@ -300,16 +301,14 @@ void ModelCompiler::add_up_work() {
 }
 
 // One inference, so that what drivers compile or allocate at the first launch does not delay the
-// first frame. It has all the time where kernels are compiled in this process, then perhaps by it.
-void ModelCompiler::warm_up(const Progress& progress, bool driver_compiles) {
+// first frame.
+void ModelCompiler::warm_up(const Progress& progress) {
   constexpr auto kAskAgain = std::chrono::milliseconds(50);
-  if (driver_compiles) network_->options.device_timeout = {};
   DeviceRequest warm(network_, network_->stream(0));
   warm.start(0);
   while (!warm.wait(kAskAgain))
     if (progress && !progress("running the first inference", 0, 1))
       throw Error(ErrorCode::cancelled, "the first inference was cancelled");
-  network_->options.device_timeout = config_.device_timeout;
 }
 
 // Frames that the first tier was given will be the device's: their kernel is built before it takes

@@ -73,7 +73,7 @@ class ModelCompiler {
   std::shared_ptr<DeviceModel> make_untuned(const Progress& progress);
   void add_partial_batches(HostWeights& weights, const Progress& progress);
   std::optional<SizedPlan> plan_partial_batch(int64_t images) const;
-  void warm_up(const Progress& progress, bool driver_compiles);
+  void warm_up(const Progress& progress);
   void build_preprocess_of_first_tier();
 
   const std::shared_ptr<const Model> model_;

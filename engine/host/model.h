@@ -70,7 +70,6 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   const std::vector<Port>& network_inputs() const { return network_inputs_; }
   const std::optional<PictureInput>& picture() const { return picture_; }
   const Network& network() const { return *network_; }
-  std::chrono::milliseconds device_timeout() const { return timeout_; }
   // Threads of an inference. All of them for the first one, which somebody waits for; later ones
   // leave cores to the compilers, and this thread gets a lower priority.
   unsigned enter() const;
@@ -81,7 +80,6 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   std::vector<Port> network_inputs_, inputs_, outputs_;
   std::optional<PictureInput> picture_;
   std::unique_ptr<const Network> network_;
-  std::chrono::milliseconds timeout_;
   unsigned threads_ = 1;
   const std::shared_ptr<std::atomic<uint64_t>> finished_ =
       std::make_shared<std::atomic<uint64_t>>();

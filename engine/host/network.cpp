@@ -20,6 +20,16 @@ DeviceTraits plain_traits() {
   return traits;
 }
 
+// Whether it runs a body again and again, or a branch of it does.
+bool is_loop(const Node& node) {
+  if (node.is("Loop") || node.is("TensorIterator")) return true;
+  return std::any_of(node.bodies.begin(), node.bodies.end(), [](const auto& body) {
+    const auto* graph = dynamic_cast<const GraphBody*>(body.get());
+    return graph && std::any_of(graph->graph().nodes().begin(), graph->graph().nodes().end(),
+                                [](const auto& inner) { return is_loop(*inner); });
+  });
+}
+
 }  // namespace
 
 Network::Network(std::unique_ptr<Graph> graph, bool unroll_loops,
@@ -90,6 +100,9 @@ void Network::add(const Node& node) {
   }
   if (!node.def || !node.def->evaluate)
     throw Error(ErrorCode::unsupported, label(node) + " has no version for the host");
+  // Passes have unrolled loops whose work is known.
+  if (is_loop(node))
+    throw Error(ErrorCode::unsupported, label(node) + " may take any time on the host");
   Step step;
   step.node = &node;
   step.first_output = first;

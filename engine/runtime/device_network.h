@@ -76,6 +76,8 @@ struct RunOptions {
   bool waits_asleep = false;  // Config::throttle is low
   std::chrono::milliseconds device_timeout{0};
   std::string sources_dumps_dir = {};
+  // Kernels are compiled in this process, and perhaps not before they are launched.
+  bool driver_compiles = false;
 };
 
 // The data members are set while the network is built and are constant once applications have

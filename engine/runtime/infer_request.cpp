@@ -66,6 +66,7 @@ void DeviceRequest::bind(const SizedPlan& sized) {
     }
   }
   kernels_[&sized] = std::move(all);
+  has_new_kernels_ = true;
 }
 
 size_t DeviceRequest::network_input(size_t index) const {
@@ -123,10 +124,10 @@ void DeviceRequest::start(size_t images) try {
   }
   next_step_ = next_launch_ = next_group_ = 0;
   given_up_ = cancelled_ = false;
-  begun_ = Clock::now();
   host_ns_.assign(sized_->plan.steps.size(), 0);
   events_.assign(sized_->plan.steps.size(), {});
   run_segment();
+  begun_ = Clock::now();  // what the driver compiles while it takes the work is not the device's
   running_ = true;
 } catch (const cl::Error& error) {
   abandon();
@@ -373,6 +374,7 @@ bool DeviceRequest::sleep_until_over(std::optional<Clock::time_point> deadline) 
 
 std::optional<Clock::time_point> DeviceRequest::deadline() const {
   if (network_->options.device_timeout.count() == 0) return std::nullopt;
+  if (network_->options.driver_compiles && has_new_kernels_) return std::nullopt;
   // Others of the stream that were before it had their own time.
   return std::max(begun_, stream_.last_finished.load()) + network_->options.device_timeout;
 }
@@ -416,7 +418,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
         run_host_step();
     }
     collect_outputs();
-    running_ = false;
+    running_ = has_new_kernels_ = false;
     ++*network_->finished;
     return true;
   } catch (const cl::Error& error) {
@@ -478,6 +480,7 @@ void DeviceRequest::run_host_step() {
   }
   ++next_step_;
   run_segment();
+  begun_ = Clock::now();  // the device gets all the time, however long the host took
 }
 
 cl::Event* DeviceRequest::timed(std::vector<cl::Event>& events) {

@@ -174,8 +174,9 @@ class DeviceRequest final : public InferRequest {
   std::vector<Tensor> outputs_;
 
   bool running_ = false;
-  bool given_up_ = false;  // while it runs: nobody wants the results any more
-  std::chrono::steady_clock::time_point begun_;
+  bool given_up_ = false;                        // while it runs: nobody wants the results any more
+  bool has_new_kernels_ = true;                  // since its last inference
+  std::chrono::steady_clock::time_point begun_;  // when the device was given the work
   std::atomic<bool> cancelled_{false};
   size_t next_step_ = 0;
   // If that step's launch is cut: where the next segment goes on, and by how many work-groups.

@@ -76,6 +76,7 @@ void DeviceRequest::prepare(ImageInput& input) {
   }
   for (const KernelSpec& launch : input.plan.launches)
     input.kernels.push_back(network_->extra_kernel(launch));
+  has_new_kernels_ = true;
 }
 
 // Brings the planes to the device, where they keep their layout: of a region its rows only. A CPU

@@ -185,11 +185,10 @@ const std::vector<ElementProperty>& element_properties() {
           "Time every layer on the device; stats show the times in the field layers")),
       engine<&Config::device_timeout>(number<&S::device_timeout>(
           "device-timeout", "Device time-out",
-          "Milliseconds that the device may take for one inference; beyond, it does not answer, "
-          "which "
-          "is an error, or with a live source and overload-policy=skip-inference or drop a "
-          "warning, "
-          "and frames go on without inference until the device answers (0: no limit)",
+          "Milliseconds that the device may take for one inference, compiling not counted; beyond, "
+          "it does not answer, which is an error, or with a live source and "
+          "overload-policy=skip-inference or drop a warning, and frames go on without inference "
+          "until the device answers (0: no limit)",
           0, G_MAXINT)),
       engine<&Config::first_tier>(flag<&S::first_tier>(
           "first-tier", "First tier",

@@ -11,4 +11,8 @@ void lose_device(const char* name, long after);
 // Launches on the device whose name begins with `name` wait until another call, but no longer than a
 // minute; nullptr: they go on.
 void hold_device(const char* name);
+
+// The device whose name begins with `name` takes launches, but begins none before another call;
+// nullptr: it begins them.
+void stall_device(const char* name);
 }

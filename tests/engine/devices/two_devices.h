@@ -26,6 +26,7 @@ class TwoDevices : public testing::Test {
   void TearDown() override {
     lose_device(nullptr, 0);
     hold_device(nullptr);
+    stall_device(nullptr);
   }
 
   static std::shared_ptr<const Model> ball() {

@@ -121,10 +121,67 @@ TEST(FirstTier, IsRefusedWhereItWouldTakeTooLong) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
     EXPECT_NE(std::string(error.what()).find("layer \"conv\""), std::string::npos) << error.what();
   }
-  // Nor where it could not keep within the time that the user allows.
+}
+
+// The time that a device has to answer is not the host's: no host infers 64 pictures in a
+// millisecond.
+TEST(FirstTier, HasNoDeadline) {
   Config config;
+  config.batch = 64;
   config.device_timeout = std::chrono::milliseconds(1);
-  EXPECT_THROW(CompiledModel::compile_first_tier(Model::read(ball_model()), config), Error);
+  const auto first = CompiledModel::compile_first_tier(Model::read(ball_model()), config);
+  EXPECT_FALSE(infer(*first, picture(*first)).empty());
+}
+
+// Three rows are added up one after the other.
+std::string loop_model(const TemporaryFolder& folder) {
+  const auto port = [](int id, int rows) {
+    return "<port id='" + std::to_string(id) + "' precision='FP32'><dim>" + std::to_string(rows) +
+           "</dim><dim>2</dim></port>";
+  };
+  const auto parameter = [&](int id, int rows) {
+    return "<layer id='" + std::to_string(id) + "' name='p" + std::to_string(id) +
+           std::to_string(rows) +
+           "' type='Parameter' version='opset1'><data element_type='f32' shape='" +
+           std::to_string(rows) + ",2'/><output>" + port(0, rows) + "</output></layer>";
+  };
+  const std::string result = "<layer id='3' name='r' type='Result' version='opset1'><input>" +
+                             port(0, 1) + "</input></layer>";
+  const std::string edges =
+      "<edges><edge from-layer='0' from-port='0' to-layer='2' to-port='0'/>"
+      "<edge from-layer='1' from-port='0' to-layer='2' to-port='1'/>"
+      "<edge from-layer='2' from-port='2' to-layer='3' to-port='0'/></edges>";
+  folder.write("loop.bin", "");
+  return folder.write(
+      "loop.xml", "<net name='loop' version='11'><layers>" + parameter(0, 3) + parameter(1, 1) +
+                      "<layer id='2' name='sum' type='TensorIterator' version='opset1'><port_map>"
+                      "<input external_port_id='0' internal_layer_id='0' axis='0' start='0' "
+                      "end='-1' stride='1' "
+                      "part_size='1'/><input external_port_id='1' internal_layer_id='1'/>"
+                      "<output external_port_id='2' internal_layer_id='3'/></port_map>"
+                      "<back_edges><edge from-layer='3' to-layer='1'/></back_edges><input>" +
+                      port(0, 3) + port(1, 1) + "</input><output>" + port(2, 1) +
+                      "</output><body><layers>" + parameter(0, 1) + parameter(1, 1) +
+                      "<layer id='2' name='add' type='Add' version='opset1'><input>" + port(0, 1) +
+                      port(1, 1) + "</input><output>" + port(2, 1) + "</output></layer>" + result +
+                      "</layers>" + edges + "</body></layer>" + result + "</layers>" + edges +
+                      "</net>");
+}
+
+// It could take any time, and nothing but a stop would end it.
+TEST(FirstTier, IsRefusedWhereALoopStays) {
+  const TemporaryFolder folder;
+  const auto model = Model::read(loop_model(folder));
+  Config config;
+  EXPECT_EQ(CompiledModel::compile_first_tier(model, config)->tier(), Tier::first);
+  config.unroll_loops = false;
+  try {
+    CompiledModel::compile_first_tier(model, config);
+    FAIL() << "a loop";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_NE(std::string(error.what()).find("layer \"sum\""), std::string::npos) << error.what();
+  }
 }
 
 TEST(FirstTier, IsStoppedWithTheCompilation) {

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""A compiler that hangs ends no pipeline, and keeps none from ending: `hung_compiler.py MODEL.xml --plugin libgstclinfer.so`.
+
+A copy of the plug-in finds a program in the place of `clinfer` that never answers, so that its kernels are never there.
+`device-timeout` is a millisecond: it must count neither the wait for them nor the host's inferences meanwhile.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from leave import compilers_of  # noqa: E402
+
+PATIENCE = 120  # seconds until it counts as hung
+FRAMES = 20
+
+
+def launch(folder, options):
+    """gst-launch with the copy, and no cache that has kernels."""
+    environment = {**os.environ, "GST_PLUGIN_PATH": f"{folder}/gst", "GST_REGISTRY": f"{folder}/registry.bin",
+                   "POCL_CACHE_DIR": f"{folder}/pocl", "XDG_CACHE_HOME": folder}
+    command = ["gst-launch-1.0", "-q", "videotestsrc", *options, "!", "clpublish", "!", "fakesink"]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end_of(process):
+    """Exit status, the results on frames, and what was said beside them."""
+    try:
+        out, said = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        sys.exit(f"not ended in {PATIENCE} s")
+    return process.returncode, [json.loads(line) for line in out.splitlines() if line.startswith("{")], said
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model")
+    parser.add_argument("--plugin", required=True)
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs this beside others ignores it
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(f"{folder}/gst")
+        os.makedirs(f"{folder}/engine/tools")
+        shutil.copy(arguments.plugin, f"{folder}/gst")
+        with open(f"{folder}/engine/tools/clinfer", "w", encoding="utf-8") as program:
+            program.write(f"#!/bin/sh\n: >>{folder}/asked\nexec sleep 1000\n")
+        os.chmod(f"{folder}/engine/tools/clinfer", 0o755)
+        clinfer = ["!", "clinfer", f"model={arguments.model}", f"cache-dir={folder}/cache", "device-timeout=1"]
+
+        status, lines, said = end_of(launch(folder, [f"num-buffers={FRAMES}", *clinfer]))
+        if status != 0 or len(lines) != FRAMES or "ERROR" in said:
+            wrong.append(f"the host gave results on {len(lines)} of {FRAMES} frames, status {status}: {said}")
+        if not os.path.exists(f"{folder}/asked"):
+            wrong.append("no compiler was started")
+
+        if os.path.exists(f"{folder}/asked"):
+            os.remove(f"{folder}/asked")
+        process = launch(folder, [*clinfer, "first-tier=false"])
+        until = time.monotonic() + PATIENCE
+        while not os.path.exists(f"{folder}/asked") and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(1)  # much longer than device-timeout
+        process.send_signal(signal.SIGINT)
+        status, lines, said = end_of(process)
+        if status != 0 or lines or "ERROR" in said:
+            wrong.append(f"while frames waited for kernels: {len(lines)} results, status {status}: {said}")
+        until = time.monotonic() + PATIENCE
+        while compilers_of(folder) and time.monotonic() < until:
+            time.sleep(0.1)
+        if left := compilers_of(folder):
+            wrong.append(f"processes {left} are left")
+    print("\n".join(wrong) or f"{FRAMES} frames by the host, and an end, beside a compiler that hangs")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,26 +11,11 @@
 #include <optional>
 
 #include "engine/heads/common.h"
+#include "engine/heads/json_text.h"
 #include "engine/heads/labels.h"
 
 namespace clinfer {
 namespace {
-
-using Root = std::unique_ptr<JsonNode, decltype(&json_node_unref)>;
-
-Root parsed(const std::string& text) {
-  GError* problem = nullptr;
-  const std::unique_ptr<JsonParser, void (*)(gpointer)> parser(json_parser_new(), g_object_unref);
-  if (!json_parser_load_from_data(parser.get(), text.data(), static_cast<gssize>(text.size()),
-                                  &problem)) {
-    const std::string why = problem != nullptr ? problem->message : "is no JSON";
-    g_clear_error(&problem);
-    throw Error{ErrorCode::bad_argument, why};
-  }
-  JsonNode* root = json_parser_steal_root(parser.get());
-  if (root == nullptr) throw Error{ErrorCode::bad_argument, "is empty"};
-  return {root, json_node_unref};
-}
 
 JsonObject* object_of(JsonNode* node) {
   return node != nullptr && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : nullptr;
@@ -218,7 +203,7 @@ void read_proc_output(JsonObject* output, const std::string& source, const std::
 
 void read_huggingface_config(const std::string& text, const std::string& source,
                              BesideFacts& facts) {
-  const Root root = parsed(text);
+  const JsonRoot root = parse_json(text);
   JsonObject* object = object_of(root.get());
   const std::string type = text_of(member(object, "model_type"));
   if (type.empty()) return;
@@ -234,7 +219,7 @@ void read_huggingface_config(const std::string& text, const std::string& source,
 
 void read_huggingface_picture(const std::string& text, const std::string& source,
                               BesideFacts& facts) {
-  const Root root = parsed(text);
+  const JsonRoot root = parse_json(text);
   JsonObject* object = object_of(root.get());
   if (object == nullptr) return;
   const bool rescaled = is_true(member(object, "do_rescale"), true);
@@ -286,7 +271,7 @@ std::optional<std::string> type_of_component(const std::string& component) {
 }  // namespace
 
 void read_mmdeploy(const std::string& text, const std::string& source, BesideFacts& facts) {
-  const Root root = parsed(text);
+  const JsonRoot root = parse_json(text);
   JsonObject* pipeline = object_of(member(object_of(root.get()), "pipeline"));
   each_object(member(pipeline, "tasks"), [&](JsonObject* task) {
     each_object(member(task, "transforms"), [&](JsonObject* step) {
@@ -330,7 +315,7 @@ BesideFacts read_model_proc(const std::string& path) {
   const std::string source = file.filename().string();
   BesideFacts facts;
   try {
-    const Root root = parsed(file_text(path));
+    const JsonRoot root = parse_json(file_text(path));
     JsonObject* object = object_of(root.get());
     if (object == nullptr || (member(object, "input_preproc") == nullptr &&
                               member(object, "output_postproc") == nullptr))

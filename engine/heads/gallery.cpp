@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "engine/heads/beside_json.h"
+#include "engine/heads/json_text.h"
 #include "kernels/base/error.h"
 
 namespace clinfer {
@@ -51,17 +52,14 @@ Gallery::Gallery(const std::string& path) {
                 "gallery " + path + ": " + why + "; {\"name\": [[numbers], ...], ...} is needed"};
   };
   const std::string text = file_text(path);
-  const std::unique_ptr<JsonParser, void (*)(gpointer)> parser(json_parser_new(), g_object_unref);
-  GError* problem = nullptr;
-  if (!json_parser_load_from_data(parser.get(), text.data(), static_cast<gssize>(text.size()),
-                                  &problem)) {
-    const std::string why = problem != nullptr ? problem->message : "is no JSON";
-    g_clear_error(&problem);
-    refuse(why);
+  JsonRoot root{nullptr, json_node_unref};
+  try {
+    root = parse_json(text);
+  } catch (const Error& error) {
+    refuse(error.what());
   }
-  JsonNode* root = json_parser_get_root(parser.get());
-  if (root == nullptr || !JSON_NODE_HOLDS_OBJECT(root)) refuse("is no object");
-  JsonObject* object = json_node_get_object(root);
+  if (!JSON_NODE_HOLDS_OBJECT(root.get())) refuse("is no object");
+  JsonObject* object = json_node_get_object(root.get());
   const std::unique_ptr<GList, void (*)(GList*)> members(json_object_get_members(object),
                                                          g_list_free);
   for (const GList* item = members.get(); item != nullptr; item = item->next) {

@@ -4,9 +4,9 @@
 #include <json-glib/json-glib.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "engine/heads/common.h"
+#include "engine/heads/json_text.h"
 
 namespace clinfer {
 namespace {
@@ -82,12 +82,14 @@ std::vector<float> shares_of(const ClassGroup& group, const std::vector<float>& 
 std::optional<ClassTree> class_tree(const ModelFacts& facts) {
   const std::string text = info(facts, "hierarchical_config");
   if (lower(info(facts, "hierarchical")) != "true" || text.empty()) return std::nullopt;
-  const std::unique_ptr<JsonParser, void (*)(gpointer)> parser(json_parser_new(), g_object_unref);
-  if (!json_parser_load_from_data(parser.get(), text.data(), static_cast<gssize>(text.size()),
-                                  nullptr))
-    refuse("is no JSON");
-  JsonNode* root = json_parser_get_root(parser.get());
-  JsonNode* heads = member(root, "cls_heads_info");
+  const JsonRoot root = [&] {
+    try {
+      return parse_json(text);
+    } catch (const Error& error) {
+      refuse(std::string("is no JSON: ") + error.what(), error.place());
+    }
+  }();
+  JsonNode* heads = member(root.get(), "cls_heads_info");
   const auto groups = lists(member(heads, "all_groups"));
   const auto exclusive =
       static_cast<size_t>(std::max<gint64>(number(member(heads, "num_multiclass_heads")), 0));
@@ -99,7 +101,7 @@ std::optional<ClassTree> class_tree(const ModelFacts& facts) {
     tree.groups.push_back(group_of(labels, tree.logits, tree.groups.size() < exclusive, ids));
     tree.logits += labels.size();
   }
-  for (const auto& edge : lists(member(root, "label_tree_edges")))
+  for (const auto& edge : lists(member(root.get(), "label_tree_edges")))
     if (edge.size() == 2) tree.parents.emplace_back(edge[0], edge[1]);
   if (tree.logits == 0) refuse("it has no groups");
   return tree;

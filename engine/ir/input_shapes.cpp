@@ -90,17 +90,8 @@ std::string describe(std::span<const StatedInput> inputs) {
   return text;
 }
 
-// Finds an input by number, else by the name of the layer, else by a tensor name.
-size_t find_input(std::span<const StatedInput> inputs, const std::string& key) {
-  size_t index = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  if (error == std::errc() && end == key.data() + key.size() && index < inputs.size()) return index;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].name == key) return i;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (std::find(inputs[i].tensor_names.begin(), inputs[i].tensor_names.end(), key) !=
-        inputs[i].tensor_names.end())
-      return i;
+size_t need_input(std::span<const StatedInput> inputs, const std::string& key) {
+  if (const auto found = find_input(inputs, key)) return *found;
   refuse("reshape: the model has no input \"" + key + "\"; it has " + describe(inputs));
 }
 
@@ -116,7 +107,7 @@ void apply(std::span<const StatedInput> inputs, const InputShapes& wanted,
       set(shapes[*clip][*picture_axes(inputs[*clip])->frames], shape[0]);
       continue;
     }
-    const size_t i = find_input(inputs, key);
+    const size_t i = need_input(inputs, key);
     if (shape.size() != shapes[i].size())
       refuse("reshape: input \"" + inputs[i].name + "\" has the shape " +
              shape_text(inputs[i].shape) + ", " + to_string(shape) +

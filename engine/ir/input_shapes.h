@@ -2,6 +2,7 @@
 // with what the user asks for instead.
 #pragma once
 
+#include <charconv>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,21 @@ struct StatedInput {
 
 // Attribute of a Parameter: its width was open, and is that of a line of text (text_among).
 inline constexpr const char* kOpenWidth = "open_width";
+
+// The input that `key` means: by its number, else by the name of its layer, else by a tensor's name.
+// `inputs`: StatedInputs or Ports.
+template <typename Inputs>
+std::optional<size_t> find_input(const Inputs& inputs, const std::string& key) {
+  size_t index = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (error == std::errc() && end == key.data() + key.size() && index < inputs.size()) return index;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].name == key) return i;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (const std::string& name : inputs[i].tensor_names)
+      if (name == key) return i;
+  return {};
+}
 
 // The graph's Parameters, in their order; "layout" is an attribute of theirs.
 std::vector<StatedInput> stated_inputs(const Graph& graph);

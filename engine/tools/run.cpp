@@ -1,10 +1,10 @@
 // clinfer run: one inference from .npy files to .npy files.
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 
+#include "engine/ir/input_shapes.h"
 #include "engine/tools/commands.h"
 #include "engine/tools/npy.h"
 #include "kernels/base/files.h"
@@ -21,19 +21,6 @@ std::string describe_inputs(const std::vector<Port>& inputs) {
     text += (i ? ", " : "") + std::to_string(i) + " = \"" + inputs[i].name + "\" " +
             std::string(name_of(inputs[i].type)) + to_string(inputs[i].shape);
   return text.empty() ? "none" : text;
-}
-
-// Finds an input by number, else by the name of the layer, else by a tensor name.
-std::optional<size_t> find_input(const std::vector<Port>& inputs, const std::string& key) {
-  size_t index = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  if (error == std::errc() && end == key.data() + key.size() && index < inputs.size()) return index;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].name == key) return i;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    for (const std::string& name : inputs[i].tensor_names)
-      if (name == key) return i;
-  return {};
 }
 
 // INDEX_OR_NAME=FILE.npy; names and files may hold '=' themselves, so the first split that names an

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "engine/heads/beside_json.h"
+#include "engine/heads/json_text.h"
 #include "kernels/base/error.h"
 
 namespace clinfer {
@@ -89,18 +90,15 @@ void ZoneRules::read_file(const std::string& path) {
   } catch (const Error& error) {
     throw Error{error.code(), what + ": " + error.what(), error.place()};
   }
-  const std::unique_ptr<JsonParser, void (*)(gpointer)> parser(json_parser_new(), g_object_unref);
-  GError* problem = nullptr;
-  if (!json_parser_load_from_data(parser.get(), text.data(), static_cast<gssize>(text.size()),
-                                  &problem)) {
-    const std::string why = problem != nullptr ? problem->message : "is no JSON";
-    g_clear_error(&problem);
-    refuse(what, printable(why) + "; it " + kFileTakes);
+  JsonRoot root{nullptr, json_node_unref};
+  try {
+    root = parse_json(text);
+  } catch (const Error& error) {
+    refuse(what, printable(error.what()) + "; it " + kFileTakes, error.place());
   }
-  JsonNode* root = json_parser_get_root(parser.get());
-  if (root == nullptr || !JSON_NODE_HOLDS_OBJECT(root)) refuse(what, kFileTakes);
+  if (!JSON_NODE_HOLDS_OBJECT(root.get())) refuse(what, kFileTakes);
   for (const bool is_line : {true, false}) {
-    JsonArray* list = list_in(json_node_get_object(root), is_line ? "lines" : "zones", what);
+    JsonArray* list = list_in(json_node_get_object(root.get()), is_line ? "lines" : "zones", what);
     for (guint i = 0; list != nullptr && i < json_array_get_length(list); ++i) {
       JsonNode* node = json_array_get_element(list, i);
       if (!JSON_NODE_HOLDS_OBJECT(node)) refuse(what, kFileTakes);

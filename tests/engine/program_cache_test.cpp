@@ -9,6 +9,8 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/temporary_folder.h"
+
 namespace clinfer::ocl {
 namespace {
 
@@ -16,15 +18,10 @@ namespace fs = std::filesystem;
 
 class ProgramCacheTest : public testing::Test {
  protected:
-  ProgramCacheTest() {
-    std::string name = (fs::temp_directory_path() / "clinfer-cache-XXXXXX").string();
-    directory_ = mkdtemp(name.data());
-  }
-  ~ProgramCacheTest() override { fs::remove_all(directory_); }
-
   fs::path only_file() const { return fs::directory_iterator(directory_)->path(); }
 
-  fs::path directory_;
+  const TemporaryFolder folder_;
+  const fs::path directory_ = folder_ / "";
   std::vector<unsigned char> binary_{1, 2, 3, 0, 255};
 };
 

@@ -190,7 +190,7 @@ bool change(GObject* object, const GParamSpec* spec) {
 
 // All elements: what is not marked as changeable while playing warns, what is says nothing about it.
 TEST(Changes, EachFixedPropertyOfEachElementWarns) {
-  const std::string lines = testing_models::folder() + "/fixed.jsonl";
+  const std::string lines = testing_models::folder() / "fixed.jsonl";
   const std::pair<std::string, std::string> kElements[] = {
       {"clinfer", Harness::clinfer_launch("name=it")},
       {"clinferfilter", "clinferfilter name=it model=" + testing_models::same_picture(3, 64, 64)},

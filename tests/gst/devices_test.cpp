@@ -227,7 +227,7 @@ TEST_F(ElementDevices, TuningIsRefused) {
   Pipeline pipeline("videotestsrc num-buffers=1 ! video/x-raw,format=NV12,width=64,height=48 ! " +
                     Harness::clinfer_launch("device=MULTI:CPU.0,CPU.1 tuning-mode=create "
                                             "tuning-file=" +
-                                            testing_models::folder() + "/t.json") +
+                                            testing_models::folder() / "t.json") +
                     " ! fakesink");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   EXPECT_NE(error_on(pipeline.element, kLong).find("tune each with device="), std::string::npos);

@@ -31,7 +31,7 @@ class ColdCaches {
   ColdCaches() {
     if (const char* before = std::getenv("POCL_CACHE_DIR")) before_ = before;
     static int number = 0;
-    folder_ = testing_models::folder() + "/cold" + std::to_string(number++);
+    folder_ = testing_models::folder() / "cold" + std::to_string(number++);
     setenv("POCL_CACHE_DIR", (folder_ + "/pocl").c_str(), 1);
   }
   ~ColdCaches() {

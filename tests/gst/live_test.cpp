@@ -323,7 +323,7 @@ TEST(Live, FramesPassWhileTheModelCompiles) {
 }
 
 TEST(Live, FramesPassWhileTheModelIsTuned) {
-  const std::string file = testing_models::folder() + "/live-tuning.json";
+  const std::string file = testing_models::folder() / "live-tuning.json";
   Harness harness("clinfer labels=blue,green,red cache-dir=\"\" model=" +
                   testing_models::color_model("large", 700) +
                   " overload-policy=skip-inference tuning-mode=create tuning-file=" + file);

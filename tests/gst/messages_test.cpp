@@ -165,7 +165,7 @@ TEST(Messages, TheEnginesLogGoesToGStreamers) {
   gst_debug_set_active(TRUE);
   gst_debug_set_threshold_from_string("clinfer*:7", FALSE);
   {
-    const std::string file = testing_models::folder() + "/log-tuning.json";
+    const std::string file = testing_models::folder() / "log-tuning.json";
     fs::remove(file);
     Harness harness(
         Harness::clinfer_launch("cache-dir=\"\" tuning-mode=create tuning-file=" + file));

@@ -264,7 +264,7 @@ TEST(Cloverlay, DrawsInPlaceAndCopiesOnlySharedFrames) {
 }
 
 TEST(Clpublish, WritesALineAFrameAtOnce) {
-  const std::string path = testing_models::folder() + "/lines.jsonl";
+  const std::string path = testing_models::folder() / "lines.jsonl";
   Harness harness("clpublish file-path=" + path);
   harness.set_caps("NV12", 64, 48);
   const auto lines = [&] {
@@ -286,7 +286,7 @@ TEST(Clpublish, WritesALineAFrameAtOnce) {
 }
 
 TEST(Clpublish, SaysWhatItIsToldAndWhatTheSenderSaid) {
-  const std::string path = testing_models::folder() + "/facts.jsonl";
+  const std::string path = testing_models::folder() / "facts.jsonl";
   Harness harness("clpublish source=cam7 tags=\"{ \\\"site\\\" : [1,2] }\" file-path=" + path);
   harness.set_caps("NV12", 64, 48);
   GstBuffer* buffer = frame_of(harness.info(), kBlue, 0);
@@ -316,7 +316,7 @@ TEST(Clpublish, RefusesTagsThatAreNoJson) {
 }
 
 TEST(Clpublish, AFifoWithoutAReaderStopsNoStateChange) {
-  const std::string path = testing_models::folder() + "/fifo";
+  const std::string path = testing_models::folder() / "fifo";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   Pipeline pipeline("videotestsrc ! clpublish file-path=" + path + " ! fakesink");
   EXPECT_NE(gst_element_set_state(pipeline.element, GST_STATE_PLAYING), GST_STATE_CHANGE_FAILURE);
@@ -333,7 +333,7 @@ TEST(Clpublish, RefusesAPathThatCannotBeWritten) {
 }
 
 TEST(Clpublish, ResultsSurviveConversion) {
-  const std::string path = testing_models::folder() + "/converted.jsonl";
+  const std::string path = testing_models::folder() / "converted.jsonl";
   Pipeline pipeline(
       "videotestsrc pattern=red num-buffers=4 ! video/x-raw,format=NV12,width=64,height=48 ! " +
       Harness::clinfer_launch() +

@@ -1,28 +1,11 @@
 // Networks for element tests.
 #include "tests/gst/test_model.h"
 
-#include <stdlib.h>
-
 #include <filesystem>
-#include <fstream>
-#include <stdexcept>
 #include <vector>
 
 namespace clinfer::testing_models {
 namespace {
-
-struct Folder {
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "clinfer-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::string path;
-};
 
 std::string dims(std::initializer_list<int> shape) {
   std::string text;
@@ -37,20 +20,18 @@ std::string port(int id, const char* precision, std::initializer_list<int> shape
 
 }  // namespace
 
-const std::string& folder() {
-  static const Folder instance;
-  return instance.path;
+const TemporaryFolder& folder() {
+  static const TemporaryFolder instance;
+  return instance;
 }
 
 std::string write_file(const std::string& name, const std::string& text) {
-  const std::string path = folder() + "/" + name;
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
+  return folder().write(name, text);
 }
 
 std::string color_model(const std::string& name, int side) {
   // Written once: an element may be reading it.
-  if (const std::string path = folder() + "/" + name + ".xml"; std::filesystem::exists(path))
+  if (const std::string path = folder() / (name + ".xml"); std::filesystem::exists(path))
     return path;
   const int pixels = side * side, inputs = 3 * pixels;
   const std::string s = std::to_string(side), n = std::to_string(inputs);
@@ -112,7 +93,7 @@ std::string color_model(const std::string& name, int side) {
 std::string color_model() { return color_model("color", 16); }
 
 std::string blocks_model() {
-  if (const std::string path = folder() + "/blocks.xml"; std::filesystem::exists(path)) return path;
+  if (const std::string path = folder() / "blocks.xml"; std::filesystem::exists(path)) return path;
   write_file("blocks.bin", "");
   return write_file(
       "blocks.xml",

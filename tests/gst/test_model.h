@@ -4,10 +4,12 @@
 
 #include <string>
 
+#include "tests/temporary_folder.h"
+
 namespace clinfer::testing_models {
 
 // A folder that goes with everything in it at the end of the program.
-const std::string& folder();
+const TemporaryFolder& folder();
 
 // [1,3,16,16] (BGR) -> Reshape -> MatMul -> [1,3] "color": the largest is the channel with the
 // highest mean. Path of the .xml.

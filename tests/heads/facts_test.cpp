@@ -2,32 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include "engine/heads/beside.h"
 #include "engine/heads/network.h"
 #include "engine/heads/yaml.h"
+#include "tests/temporary_folder.h"
 
 namespace clinfer {
 namespace {
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "clinfer-facts-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) path = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path + "/" + name, std::ios::binary) << text;
-    return path + "/" + name;
-  }
-  std::string path;
-};
 
 class FakeModel final : public Model {
  public:
@@ -51,10 +34,10 @@ class FakeModel final : public Model {
 };
 
 TEST(ModelFile, IsTheOneModelOfAFolder) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto refusal = [&] {
     try {
-      return model_file(folder.path);
+      return model_file(folder / "");
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -62,7 +45,7 @@ TEST(ModelFile, IsTheOneModelOfAFolder) {
   EXPECT_NE(refusal().find("without a model (.xml or .onnx)"), std::string::npos) << refusal();
   const std::string onnx = folder.write("a.onnx", "");
   folder.write("metadata.yaml", "");
-  EXPECT_EQ(model_file(folder.path), onnx);
+  EXPECT_EQ(model_file(folder / ""), onnx);
   EXPECT_EQ(model_file(onnx), onnx);
   // Perhaps one network twice: which file is meant is not guessed.
   folder.write("b.xml", "");
@@ -105,11 +88,11 @@ TEST(Yaml, RefusesTheRestWithItsLine) {
 }
 
 TEST(Beside, UltralyticsSettlesTaskLabelsAndPicture) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("m.xml", "");
   folder.write("metadata.yaml",
                "task: pose\nnames:\n  0: person\nkpt_shape:\n- 21\n- 2\nend2end: false\n");
-  const BesideFacts facts = read_beside(folder.path + "/m.xml");
+  const BesideFacts facts = read_beside(folder / "m.xml");
   EXPECT_EQ(facts.info.at("task"), "pose");
   EXPECT_EQ(facts.info.at("kpt_shape"), "21,2");
   EXPECT_EQ(facts.info.at("resize_type"), "fit_to_window_letterbox");
@@ -118,13 +101,13 @@ TEST(Beside, UltralyticsSettlesTaskLabelsAndPicture) {
 }
 
 TEST(Beside, HuggingFacesPictureIsInPixels) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("m.xml", "");
   folder.write("config.json", R"({"model_type": "detr", "id2label": {"0": "N/A", "2": "car"}})");
   folder.write(
       "preprocessor_config.json",
       R"({"do_normalize": true, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.25, 0.25, 0.25]})");
-  const BesideFacts facts = read_beside(folder.path + "/m.xml");
+  const BesideFacts facts = read_beside(folder / "m.xml");
   EXPECT_EQ(facts.labels, (std::vector<std::string>{"N/A", "", "car"}));
   EXPECT_EQ(facts.info.at("mean_values"), "127.500000,127.500000,127.500000");
   EXPECT_EQ(facts.info.at("scale_values"), "63.750000,63.750000,63.750000");
@@ -132,18 +115,18 @@ TEST(Beside, HuggingFacesPictureIsInPixels) {
 }
 
 TEST(Beside, OthersAreReadToo) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("m.xml", "");
   folder.write(
       "infer_cfg.yml",
       "arch: YOLO\nPreprocess:\n- type: Resize\n  keep_ratio: false\n- type: NormalizeImage\n  "
       "is_scale: "
       "true\n  mean: [0.5, 0.5, 0.5]\n  std: [0.5, 0.5, 0.5]\nlabel_list:\n- person\n- car\n");
-  BesideFacts facts = read_beside(folder.path + "/m.xml");
+  BesideFacts facts = read_beside(folder / "m.xml");
   EXPECT_EQ(facts.info.at("model_type"), "paddle");
   EXPECT_EQ(facts.info.at("mean_values").substr(0, 5), "127.5");
   EXPECT_EQ(facts.labels.size(), 2u);
-  const Folder deploy;
+  const TemporaryFolder deploy;
   deploy.write("m.xml", "");
   deploy.write("pipeline.json",
                R"({"pipeline": {"tasks": [{"transforms": [{"type": "Resize", "keep_ratio": true},
@@ -152,7 +135,7 @@ TEST(Beside, OthersAreReadToo) {
       "m.pbtxt",
       "item {\n  id: 1\n  name: 'n1'\n  display_name: \"person\"\n}\nitem { id: 3 name: 'car' }\n");
   deploy.write("m.modelinfo", "[input]\ndir=input\nranges=-1.0,1.0\n");
-  facts = read_beside(deploy.path + "/m.xml");
+  facts = read_beside(deploy / "m.xml");
   EXPECT_EQ(facts.info.at("resize_type"), "fit_to_window");
   EXPECT_EQ(facts.labels, (std::vector<std::string>{"", "person", "", "car"}));
   EXPECT_EQ(facts.info.at("mean_values"), "127.500000");  // .modelinfo has the model's name
@@ -190,31 +173,31 @@ TEST(Beside, ComponentsOfMMDeployAreTypes) {
 }
 
 TEST(Beside, WhatCannotBeReadIsAWarning) {
-  const Folder folder;
+  const TemporaryFolder folder;
   folder.write("m.xml", "");
   folder.write("metadata.yaml", "task: [\n");
   folder.write("config.json", "{");
-  const BesideFacts facts = read_beside(folder.path + "/m.xml");
+  const BesideFacts facts = read_beside(folder / "m.xml");
   ASSERT_EQ(facts.warnings.size(), 2u);
   EXPECT_NE(facts.warnings[0].find("metadata.yaml: line 1"), std::string::npos)
       << facts.warnings[0];
   // A folder of several models: whose are its files?
   folder.write("n.xml", "");
-  EXPECT_TRUE(read_beside(folder.path + "/m.xml").warnings.empty());
+  EXPECT_TRUE(read_beside(folder / "m.xml").warnings.empty());
 }
 
 TEST(Beside, AFolderIsItsModel) {
-  const Folder folder;
-  EXPECT_THROW(model_file(folder.path), Error);
+  const TemporaryFolder folder;
+  EXPECT_THROW(model_file(folder / ""), Error);
   const std::string model = folder.write("yolov8n.xml", "");
-  EXPECT_EQ(model_file(folder.path), model);
+  EXPECT_EQ(model_file(folder / ""), model);
   EXPECT_EQ(model_file(model), model);
   folder.write("other.xml", "");
-  EXPECT_THROW(model_file(folder.path), Error);
+  EXPECT_THROW(model_file(folder / ""), Error);
 }
 
 TEST(ModelProc, DescribesPictureHeadAndLabels) {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.write("proc.json", R"({"json_schema_version": "2.2.0",
       "input_preproc": [{"format": "image", "params": {"resize": "aspect-ratio", "color_space": "RGB",
                          "range": [0.0, 1.0], "mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}}],
@@ -239,11 +222,11 @@ TEST(ModelProc, DescribesPictureHeadAndLabels) {
   EXPECT_EQ(results.classifications[0].attribute, "emotion");
   EXPECT_EQ(results.classifications[0].label, "glad");
   EXPECT_THROW(read_model_proc(folder.write("bad.json", "{}")), Error);
-  EXPECT_THROW(read_model_proc(folder.path + "/none.json"), Error);
+  EXPECT_THROW(read_model_proc(folder / "none.json"), Error);
 }
 
 TEST(Picture, ThePropertyWinsThenTheModelThenFilesThenTheFamily) {
-  const Folder folder;
+  const TemporaryFolder folder;
   auto model = std::make_shared<FakeModel>();
   model->path_ = folder.write("m.xml", "");
   ModelOptions options;

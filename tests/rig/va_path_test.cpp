@@ -344,7 +344,7 @@ TEST(VaPath, RefusesBuffersThatAreNoSurfaces) {
 
 TEST(VaPath, OverlayAndPublisherTakeSurfaces) {
   for (const std::string format : {"NV12", "P010_10LE"}) {
-    const std::string file = testing_models::folder() + "/va-" + format + ".json";
+    const std::string file = testing_models::folder() / "va-" + format + ".json";
     const Played surfaces =
         play("videotestsrc num-buffers=4 ! video/x-raw,width=322,height=242,format=" + format +
              " ! vatestupload ! clinfer name=net first-tier=false labels=blue,green,red model=" +

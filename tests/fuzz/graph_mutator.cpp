@@ -15,6 +15,7 @@
 #include "engine/passes/passes.h"
 #include "engine/plan/plan.h"
 #include "tests/devices.h"
+#include "tests/fuzz/one_line.h"
 
 namespace clinfer {
 
@@ -263,11 +264,6 @@ bool repair(pugi::xml_document& document, const std::string& error) {
   return true;
 }
 
-[[noreturn]] void give_up(const std::string& what) {
-  std::fprintf(stderr, "%s\n", what.c_str());
-  std::abort();
-}
-
 DeviceTraits gpu() {
   DeviceTraits traits;
   traits.vendor = Vendor::nvidia;
@@ -315,10 +311,7 @@ void compile_fuzz_model(const FuzzModel& model) {
       make_plan(std::move(graph), traits);
     }
   } catch (const Error& error) {
-    const std::string_view what = error.what();
-    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-    if (what.empty() || std::any_of(what.begin(), what.end(), control))
-      give_up("not one printable line: " + std::string(what));
+    must_be_one_line(error);
   }
 }
 

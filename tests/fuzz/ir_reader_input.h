@@ -3,11 +3,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <span>
 #include <string_view>
 
 #include "engine/ir/ir_reader.h"
+#include "tests/fuzz/one_line.h"
 
 namespace clinfer {
 
@@ -23,9 +23,7 @@ inline void read_fuzz_input(std::span<const std::byte> input) {
     const IrModel model = read_ir(xml, weights, "input");
     to_dot(*model.graph);
   } catch (const Error& error) {
-    const std::string_view what = error.what();
-    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-    if (what.empty() || std::any_of(what.begin(), what.end(), control)) std::abort();
+    must_be_one_line(error);
   }
 }
 

@@ -1,12 +1,9 @@
 // Replays what the ONNX reader's fuzzer found, and models with bytes changed at random.
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
 #include <random>
 
 #include "tests/engine/onnx/onnx_builder.h"
 #include "tests/fuzz/onnx_reader_input.h"
+#include "tests/fuzz/replay.h"
 
 namespace clinfer {
 namespace {
@@ -18,15 +15,8 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 TEST(OnnxReaderCorpus, Found) {
   const char* folder = std::getenv("CLINFER_ONNX_CORPUS");
   ASSERT_NE(folder, nullptr);
-  size_t number = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    SCOPED_TRACE(entry.path());
-    std::ifstream file(entry.path(), std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    read_onnx_fuzz_input(bytes_of(text));
-    ++number;
-  }
-  EXPECT_GT(number, 0u);
+  EXPECT_GT(replay(folder, [](const std::string& text) { read_onnx_fuzz_input(bytes_of(text)); }),
+            0u);
 }
 
 // A bit of everything that the reader reads.

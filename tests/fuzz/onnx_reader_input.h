@@ -2,12 +2,10 @@
 // replay of its corpus.
 #pragma once
 
-#include <algorithm>
-#include <cstdlib>
 #include <span>
-#include <string_view>
 
 #include "engine/onnx/onnx_reader.h"
+#include "tests/fuzz/one_line.h"
 
 namespace clinfer {
 
@@ -19,9 +17,7 @@ inline bool read_onnx_fuzz_input(std::span<const std::byte> input) {
     to_dot(*model.graph);
     return true;
   } catch (const Error& error) {
-    const std::string_view what = error.what();
-    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-    if (what.empty() || std::any_of(what.begin(), what.end(), control)) std::abort();
+    must_be_one_line(error);
     return false;
   }
 }

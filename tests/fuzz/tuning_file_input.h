@@ -1,12 +1,10 @@
 // One input of the tuning file's fuzzer. Shared by the fuzz target and the replay of its corpus.
 #pragma once
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
-#include <string_view>
 
-#include "kernels/base/error.h"
+#include "tests/fuzz/one_line.h"
 #include "tuning/tuning_cache.h"
 
 namespace clinfer {
@@ -19,9 +17,7 @@ inline void read_tuning_fuzz_input(const std::string& text) {
   try {
     written = TuningCache::parse(text, "input").to_text();
   } catch (const Error& error) {
-    const std::string_view what = error.what();
-    const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
-    if (what.empty() || std::any_of(what.begin(), what.end(), control)) std::abort();
+    must_be_one_line(error);
     return;
   }
   written = TuningCache::parse(written, "written").to_text();

@@ -43,16 +43,25 @@ def reader(source):
     return f"filesrc location={source} ! {kind} ! videoconvert ! video/x-raw,format=BGR"
 
 
-def frames(source, limit):
-    """BGR frames [h, w, 3] of a picture or a video."""
+def raw_frames(source, limit):
+    """The first BGR frames of a picture or a video in one piece, their number, width and height."""
     process = subprocess.Popen(f"gst-launch-1.0 -v {reader(source)} ! fdsink fd=3 3>&1 1>&2", shell=True, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE)
     data, said = process.communicate()
     caps = next(line for line in said.decode().splitlines() if "format=(string)BGR" in line)
     width, height = (int(caps.split(f"{key}=(int)")[1].split(",")[0]) for key in ("width", "height"))
-    stride = (width * 3 + 3) & ~3
-    for at in range(0, min(limit, len(data) // (stride * height))):
-        rows = np.frombuffer(data, np.uint8, stride * height, at * stride * height).reshape(height, stride)
+    count = min(limit, len(data) // (stride_of(width) * height))
+    return data[:count * stride_of(width) * height], count, width, height
+
+
+def stride_of(width):
+    return (width * 3 + 3) & ~3
+
+
+def frames(source, limit):
+    """Frames [h, w, 3] of a picture or a video."""
+    data, count, width, height = raw_frames(source, limit)
+    for rows in np.frombuffer(data, np.uint8).reshape(count, height, stride_of(width)):
         yield rows[:, :width * 3].reshape(height, width, 3)
 
 
@@ -245,13 +254,18 @@ def element(source, path, take, limit, more="", mode=FLOATS):
     def numbers(value):
         return ",".join(map(str, value if isinstance(value, list) else [value]))
     resize = "resize-mode=stretch" if take["letterbox"] is None else ""  # else as the family is known to take pictures
-    command = (f"gst-launch-1.0 -q {reader(source)} ! identity eos-after={limit + 1} ! clinfer model={path} threshold={LEAST - SLACK} "
+    data, wanted, width, height = raw_frames(source, limit)
+    # Not `identity eos-after`: it lets frames pass that a decoder with threads has in hand when it ends.
+    command = (f"gst-launch-1.0 -q fdsrc ! rawvideoparse format=bgr width={width} height={height} ! clinfer model={path} threshold={LEAST - SLACK} "
                f"config=INFERENCE_PRECISION=f32{mode} color-format={take['color'].lower()} mean={numbers(take['mean'])} "
                f"scale={numbers(take['scale'])} {resize} {more} ! clpublish ! fakesink")
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=900)
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode != 0 or not lines:
-        raise ValueError(f"{len(lines)} lines came out, exit status {done.returncode}: {done.stderr[-400:]}")
+    done = subprocess.run(command, shell=True, input=data, capture_output=True, timeout=900)
+    out = done.stdout.decode().splitlines()
+    lines, others = [json.loads(line) for line in out if line.startswith("{")], [line for line in out if not line.startswith("{")]
+    if done.returncode != 0 or len(lines) != wanted:
+        numbered = [line.get("frame") for line in lines]
+        raise ValueError(f"{len(lines)} lines came out for {wanted} frames, {numbered}, exit status {done.returncode}, beside them "
+                         f"{others[:3]}: {done.stderr.decode()[-400:]}")
     return lines
 
 

@@ -341,6 +341,42 @@ TEST_F(OnnxExternalData, LieInTheModelsFolder) {
   EXPECT_EQ(read("same.bin"), "read");
 }
 
+// As onnx.save writes them with one file a tensor, or large ones in one file and others in another.
+TEST_F(OnnxExternalData, SeveralTensorsLieInSeveralFiles) {
+  OnnxBuilder b;
+  b.input("x", {1, 2});
+  const std::vector<float> first{1, 2, 3, 4, 10, 20}, second{100, 200};
+  const auto bytes = [](const std::vector<float>& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+  };
+  fs::create_directories(folder_ / "inside" / "deeper");
+  write(folder_ / "inside" / "a.data", bytes(first));
+  write(folder_ / "inside" / "deeper" / "b.data", bytes(second));
+  const auto place = [&](const std::string& name, const Shape& shape, const char* file,
+                         const char* offset) {
+    T tensor = OnnxBuilder::of(name, shape, T::FLOAT);
+    tensor.set_data_location(T::EXTERNAL);
+    for (const auto& [key, value] : {std::pair{"location", file}, std::pair{"offset", offset}}) {
+      if (*value == '\0') continue;  // offset and length may be left out
+      auto* entry = tensor.add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    b.initialiser(tensor);
+  };
+  place("w", {2, 2}, "a.data", "0");
+  place("b", {2}, "a.data", "16");
+  place("c", {2}, "deeper/b.data", "");
+  b.node("Gemm", {"x", "w", "b"}, {"h"});
+  b.node("Add", {"h", "c"}, {"y"});
+  b.output("y");
+  const fs::path path = folder_ / "inside" / "several.onnx";
+  write(path, b.bytes());
+  const OnnxModel model = read_onnx(path.string());
+  EXPECT_EQ(first_result(model, {floats({1, 2}, {1, 2})}), (std::vector<float>{117, 230}));
+  EXPECT_EQ(model.files.size(), 2u);
+}
+
 TEST_F(OnnxExternalData, StayInsideTheirFile) {
   EXPECT_NE(read("w.bin", "9").find("leave"), std::string::npos);
   EXPECT_NE(read("w.bin", "8", "12").find("size says 12"), std::string::npos);

@@ -37,18 +37,19 @@ const char* text_of_quark(GQuark quark) {
 }
 
 RegionView view_of(const GstAnalyticsODMtd& object, int width, int height) {
+  auto* mtd = const_cast<GstAnalyticsODMtd*>(&object);  // 1.24 has no const
   RegionView view;
   gint x = 0, y = 0, w = 0, h = 0;
   gfloat confidence = 0;
 #if GST_CHECK_VERSION(1, 26, 0)
   gfloat rotation = 0;
-  gst_analytics_od_mtd_get_oriented_location(&object, &x, &y, &w, &h, &rotation, &confidence);
+  gst_analytics_od_mtd_get_oriented_location(mtd, &x, &y, &w, &h, &rotation, &confidence);
 #else
-  gst_analytics_od_mtd_get_location(&object, &x, &y, &w, &h, &confidence);
+  gst_analytics_od_mtd_get_location(mtd, &x, &y, &w, &h, &confidence);
 #endif
   view.has_detection = true;
   view.analytics_id = static_cast<int>(object.id);
-  view.roi_type = text_of_quark(gst_analytics_od_mtd_get_obj_type(&object));
+  view.roi_type = text_of_quark(gst_analytics_od_mtd_get_obj_type(mtd));
   view.label = view.roi_type;
   view.confidence = static_cast<double>(confidence);
   const auto share = [](double pixel, int size) { return static_cast<float>(pixel / size); };

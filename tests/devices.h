@@ -18,4 +18,29 @@ inline DeviceTraits cpu_with_dot_products() {
   return traits;
 }
 
+// PoCL on a processor with AVX2.
+inline DeviceTraits cpu_with_avx2() {
+  DeviceTraits traits = cpu_with_dot_products();
+  traits.vector_width = 8;
+  traits.dot = DotProduct::avx;
+  return traits;
+}
+
+// NVIDIA's Hopper GPUs.
+inline DeviceTraits hopper(const char* name) {
+  DeviceTraits traits;
+  traits.vendor = Vendor::nvidia;
+  traits.name = name;
+  traits.compute_units = 132;
+  traits.max_work_group = 1024;
+  traits.local_memory = 48 << 10;
+  traits.vector_width = 1;
+  traits.fp16 = true;
+  traits.dot = DotProduct::ptx;
+  traits.matrix = MatrixUnit::ptx;
+  traits.wgmma = true;
+  traits.grid_barrier = GridBarrier::ptx;
+  return traits;
+}
+
 }  // namespace clinfer::test

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes networks that many people use as OpenVINO IR with random weights: for speed and kernel tuning, not for results.
 
-    networks.py FOLDER [NAME...]      writes FOLDER/NAME.xml and .bin; all networks unless some are named
+    networks.py FOLDER [NAME...] [--small]      writes FOLDER/NAME.xml and .bin; all networks unless some are named
 
 The layers are those of the trained networks, for one picture: YOLOv8 and YOLO11 n, s and m at 640x640; ResNet-18 and -50,
-MobileNet-v2 and -v3-large at 224x224. Needs nothing but Python 3.8+.
+MobileNet-v2 and -v3-large at 224x224. --small lets the layers share their weights: enough for plans. Needs nothing but Python 3.8+.
 """
 import argparse
 import array
@@ -20,11 +20,18 @@ NOISE = [random.Random(1).gauss(0, 1) for _ in range(4099)]  # a prime: no two f
 class Network(Model):
     """Layers as networks for pictures have them. A value is (layer, port, shape)."""
 
+    def __init__(self, small=False):
+        super().__init__()
+        self.small = small
+
     def noise(self, shape, scale):
         count = math.prod(shape)
         values = array.array("f", [scale * value for value in NOISE])
-        offset = len(self.weights)
-        self.weights += (values.tobytes() * (count // len(NOISE) + 1))[:4 * count]
+        # No two layers are alike in either case.
+        offset = 64 * len(self.layers) if self.small else len(self.weights)
+        missing = offset // 4 + count - len(self.weights) // 4
+        if missing > 0:
+            self.weights += (values.tobytes() * (missing // len(NOISE) + 1))[:4 * missing]
         return self.layer("Const", 1, [], [shape], {"element_type": "f32", "shape": ",".join(map(str, shape)), "offset": offset,
                                                     "size": 4 * count})
 
@@ -285,8 +292,8 @@ NETWORKS = {
 }
 
 
-def write(folder, name):
-    net = Network()
+def write(folder, name, small=False):
+    net = Network(small)
     NETWORKS[name](net)
     net.write(folder / f"{name}.xml")
     return folder / f"{name}.xml"
@@ -296,10 +303,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", choices=[[], *NETWORKS], metavar="NAME", help=", ".join(NETWORKS))
+    parser.add_argument("--small", action="store_true")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     for name in args.names or NETWORKS:
-        print(write(args.folder, name))
+        print(write(args.folder, name, args.small))
 
 
 if __name__ == "__main__":

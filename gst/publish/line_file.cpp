@@ -23,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMostWaiting = 1 << 20;  // bytes
 constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr auto kShortWait = std::chrono::milliseconds(1);
+constexpr auto kLastWait = std::chrono::milliseconds(500);  // for a reader, when the element stops
 
 // One lock for all publishers of the process.
 std::mutex& turn_of_standard_output() {
@@ -54,10 +55,31 @@ LineFile::~LineFile() {
   if (flusher_.joinable()) flusher_.join();
   std::unique_lock lock(mutex_);
   try {
-    if (file_ >= 0) write_out(lock);
+    write_last(lock);
   } catch (const std::exception&) {
-    // Nobody is left to be told.
+    // There is no memory to say it with.
   }
+}
+
+// Lines that still wait, because the stream was not at its end.
+void LineFile::write_last(std::unique_lock<std::mutex>& lock) {
+  std::string why = "nobody reads them";
+  auto lost = lines_waiting();
+  try {
+    const auto until = Clock::now() + kLastWait;
+    while (file_ >= 0 && !write_out(lock) && Clock::now() < until) wake_.wait_for(lock, kShortWait);
+    lost = lines_waiting();
+    if (problem_) std::rethrow_exception(problem_);
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  if (lost += untold_; lost != 0)
+    notice_("lines of results that are not written at the end: " + std::to_string(lost) + " (" +
+            why + ")");
+}
+
+size_t LineFile::lines_waiting() const {
+  return static_cast<size_t>(std::count(waiting_.begin(), waiting_.end(), '\n'));
 }
 
 void LineFile::take(int file) {
@@ -224,7 +246,7 @@ bool LineFile::write_waiting(std::unique_lock<std::mutex>& lock) {
 
 bool LineFile::write(std::string_view line) {
   std::unique_lock lock(mutex_);
-  if (problem_) std::rethrow_exception(problem_);
+  throw_problem();
   if (interrupted_) return false;
   if (is_regular_) {
     const uint64_t size = size_ + waiting_.size();
@@ -248,8 +270,14 @@ bool LineFile::write(std::string_view line) {
 
 bool LineFile::flush() {
   std::unique_lock lock(mutex_);
-  if (problem_) std::rethrow_exception(problem_);
+  throw_problem();
   return write_out(lock);
+}
+
+void LineFile::throw_problem() {
+  if (!problem_) return;
+  untold_ = 0;
+  std::rethrow_exception(problem_);
 }
 
 void LineFile::interrupt() {
@@ -269,10 +297,12 @@ void LineFile::flush_in_time() {
       wake_.wait_until(lock, due);
       continue;
     }
+    const size_t lines = lines_waiting();
     try {
       write_out(lock);
     } catch (...) {
       problem_ = std::current_exception();
+      untold_ = lines;
     }
   }
 }

@@ -37,7 +37,7 @@ class LineFile {
   // Opens the file. A FIFO is opened when the first line is there, since that waits for a reader.
   // Throws Error{not_found or bad_argument or io} that names the path.
   LineFile(LineFileSettings settings, Notice notice);
-  // Writes what still waits, as far as that is possible without waiting.
+  // Writes what still waits, and gives a reader half a second for it. A notice says what is lost.
   ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
@@ -57,6 +57,9 @@ class LineFile {
   bool open_fifo();
   void rotate();
   bool write_out(std::unique_lock<std::mutex>& lock);
+  void write_last(std::unique_lock<std::mutex>& lock);
+  size_t lines_waiting() const;
+  void throw_problem();
   bool write_waiting(std::unique_lock<std::mutex>& lock);
   bool take_turn(std::unique_lock<std::mutex>& lock);
   void end_turn();
@@ -78,6 +81,7 @@ class LineFile {
   std::chrono::steady_clock::time_point opened_, first_waiting_;
   std::string waiting_;
   std::exception_ptr problem_;  // of a flush that no caller waited for
+  size_t untold_ = 0;           // lines that it lost, until a caller got the problem
   std::thread flusher_;         // with a flush interval
 };
 

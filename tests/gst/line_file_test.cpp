@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -177,6 +179,58 @@ TEST_F(LineFiles, LinesMayWait) {
   EXPECT_TRUE(file.write("b"));
   EXPECT_TRUE(file.flush());
   EXPECT_EQ(lines_of(path_).size(), 2u);
+}
+
+// Lines that waited when the element was stopped within the stream.
+TEST_F(LineFiles, TheLastLinesReachTheirReaderOrAreSaid) {
+  constexpr size_t kLines = 3000;
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  for (const bool reads : {true, false}) {
+    notices_.clear();
+    const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+    std::atomic<bool> over{false};
+    size_t got = 0;
+    const auto read_all = [&] {
+      char text[1000];
+      for (ssize_t size = 0; (size = read(reader, text, sizeof text)) > 0;)
+        got += static_cast<size_t>(std::count(text, text + size, '\n'));
+    };
+    std::thread other;
+    {
+      LineFileSettings s = settings();
+      s.flush_interval = 1h;
+      LineFile file(s, notice());
+      EXPECT_TRUE(file.write("opens"));
+      EXPECT_TRUE(file.flush());
+      for (size_t i = 1; i < kLines; ++i) EXPECT_TRUE(file.write(std::string(100, 'x')));
+      if (reads)
+        other = std::thread([&] {
+          while (!over) read_all();
+        });
+    }
+    over = true;
+    if (other.joinable()) other.join();
+    read_all();
+    close(reader);
+    size_t lost = 0;
+    if (const size_t at = notices_.find("at the end: "); at != std::string::npos)
+      lost = std::stoul(notices_.substr(at + 12));
+    EXPECT_EQ(got + lost, kLines) << notices_;
+    EXPECT_GT(got, reads ? 0u : 100u);
+    EXPECT_TRUE(reads || lost > 0) << "the pipe holds less";
+  }
+}
+
+TEST_F(LineFiles, LinesThatTheFlushLostAreSaid) {
+  LineFileSettings s;
+  s.path = "/dev/full";
+  s.flush_interval = 1ms;
+  {
+    LineFile full(s, notice());
+    EXPECT_TRUE(full.write("a"));
+    std::this_thread::sleep_for(200ms);  // the flush, or else the end, fails
+  }
+  EXPECT_NE(notices_.find("not written at the end: 1 (no space"), std::string::npos) << notices_;
 }
 
 TEST_F(LineFiles, FullDisksAndBadPathsAreErrors) {

@@ -7,9 +7,11 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <utility>
 
 #include "engine/heads/labels.h"
 #include "gst/base/handle.h"
+#include "gst/base/transforms.h"
 #include "gst/frames/mapped_frame.h"
 #include "gst/infer/statistics.h"
 #include "gst/publish/result_line.h"
@@ -22,6 +24,23 @@ GstVideoInfo video_info(const char* caps_text) {
   const Handle<GstCaps> caps(gst_caps_from_string(caps_text));
   EXPECT_TRUE(gst_video_info_from_caps(&info, caps.get())) << caps_text;
   return info;
+}
+
+// Metadata needs no more of a format than the size of its pictures.
+TEST(Size, IsReadOfFormatsThatOnlyAMemoryFeatureKnows) {
+  const auto size_of = [](const char* caps_text) -> std::pair<int, int> {
+    GstVideoInfo info;
+    const Handle<GstCaps> caps(gst_caps_from_string(caps_text));
+    if (!read_size(caps.get(), info)) return {};
+    return {info.width, info.height};
+  };
+  EXPECT_EQ(size_of("video/x-raw, format=(string)NV12, width=320, height=240"),
+            std::pair(320, 240));
+  EXPECT_EQ(size_of("video/x-raw(memory:DMABuf), format=(string)DMA_DRM, "
+                    "drm-format=(string)NV12:0x0100000000000002, width=320, height=240"),
+            std::pair(320, 240));
+  EXPECT_EQ(size_of("video/x-raw(memory:DMABuf), format=(string)DMA_DRM, width=320"),
+            std::pair(0, 0));
 }
 
 TEST(Placement, MapsBoxesBackAndClips) {

@@ -34,11 +34,14 @@ class Coverage(unittest.TestCase):
         self.assertEqual(self.run_it("gst/low.cpp:\n", "--check", low=79)[0], 1)
         self.assertEqual(self.run_it("", low=79)[0], 0)  # some of the tests only
 
-    def test_reasons_go_with_their_cause(self):
-        self.assertIn("gst/high.cpp has a reason, but is not below", self.run_it("gst/high.cpp: x\n", "--check", high=80)[1])
+    def test_patterns_stand_for_several_files(self):
+        self.assertEqual(self.run_it("gst/l*.cpp: needs a GPU\n", "--check", low=40, less=30, high=90)[0], 0)
+
+    def test_reasons_go_with_their_file(self):
+        self.assertEqual(self.run_it("gst/high.cpp: x\n", "--check", high=80)[0], 0)  # it may be below elsewhere
         status, text = self.run_it("gst/gone.cpp: x\n", "--check", high=80)
         self.assertEqual(status, 1)
-        self.assertIn("gst/gone.cpp has a reason, but is no file that was measured", text)
+        self.assertIn("gst/gone.cpp has a reason, but no such file was measured", text)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -342,6 +343,35 @@ TEST_F(Cli, TunesIntoAFile) {
   expect_refused({"tune", model, "--tuning-file", broken}, "is not JSON", 1);
   EXPECT_EQ(read_file(broken), "{\"2\": [");
   expect_refused({"bench", model, "--config", "TUNING_MODE=SOMETIMES"}, "TUNING_CREATE", 2);
+}
+
+// AUTO uses the streams and requests that were found best.
+TEST_F(Cli, TunesThePipeline) {
+  const std::string model = test_data("models/tunable.xml"), file = folder_ / "t.json",
+                    cache = "CACHE_DIR=" + (folder_ / "cache");
+  const Outcome tuned = run({"tune", model, "--tuning-file", file, "--seconds", "0.2", "--batch",
+                             "1", "--pipeline", "--config", cache});
+  ASSERT_EQ(tuned.status, 0) << tuned.err;
+  const size_t table = tuned.out.find("streams  requests  batch"),
+               best = tuned.out.find("best: ", table);
+  ASSERT_NE(best, std::string::npos) << tuned.out;
+  // 1 to 4 streams with one or two requests each.
+  EXPECT_EQ(std::count(tuned.out.begin() + static_cast<ptrdiff_t>(table),
+                       tuned.out.begin() + static_cast<ptrdiff_t>(best), '\n'),
+            9)
+      << tuned.out;
+  unsigned streams = 0, requests = 0, batch = 0;
+  ASSERT_EQ(std::sscanf(tuned.out.c_str() + best, "best: %u streams, %u requests, batch %u",
+                        &streams, &requests, &batch),
+            3);
+  EXPECT_EQ(batch, 1u);
+  const Outcome used =
+      run({"bench", model, "--seconds", "0.05", "--streams", "0", "--batch", "1", "--config", cache,
+           "--config", "TUNING_MODE=TUNING_USE_EXISTING", "--config", "TUNING_FILE=" + file});
+  EXPECT_EQ(used.status, 0) << used.err;
+  const std::string wanted =
+      std::to_string(streams) + " streams, " + std::to_string(requests) + " requests, batch 1";
+  EXPECT_NE(used.out.find(wanted), std::string::npos) << wanted << " in " << used.out;
 }
 
 // An empty file is a new one, and what another engine wrote is kept, said and extended.

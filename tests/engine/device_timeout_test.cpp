@@ -63,7 +63,7 @@ TEST(DeviceTimeout, IsAnErrorThatNamesDeviceAndLayer) {
     CompiledModel::compile(model, config, progress);
     FAIL() << "the device is too fast for this test";
   } catch (const NoAnswer& error) {
-    EXPECT_LT(Clock::now() - begin, 3s);
+    EXPECT_LT(Clock::now() - begin, 30s);  // 0.1 on an idle machine
     for (const char* part :
          {"the device does not answer", "products", "100 ms", "MatMul", "8.6e+09"})
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
@@ -87,7 +87,7 @@ TEST(DeviceTimeout, TheFirstInferenceIsCancelled) {
     FAIL() << "the device is too fast for this test";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
-    EXPECT_LT(Clock::now() - begin, 2s);
+    EXPECT_LT(Clock::now() - begin, 30s);  // 0.2 on an idle machine
   }
   EXPECT_TRUE(left_work_is_over(1s)) << "the products are cut into parts";
 }

@@ -236,7 +236,9 @@ TEST(Requests, PartOfABatchGivesTheSameBitsForLess) {
   EXPECT_TRUE(cheaper()) << best[1] << ", " << best[4] << ", " << best[8] << " s for 1, 4, 8";
 }
 
-// Measures this thread only: on a CPU the device's own threads are busy meanwhile.
+// Measures this thread only: on a CPU the device's own threads are busy meanwhile. Of another device
+// wait() asks again and again when the inference should be over, for some milliseconds at most, since
+// drivers call back later than that; with a low throttle it sleeps there, too.
 TEST(Requests, WaitingCostsNoTimeOfTheProcessor) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer's own time would count";
@@ -246,6 +248,8 @@ TEST(Requests, WaitingCostsNoTimeOfTheProcessor) {
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
   };
+  constexpr int kInferences = 20;
+  constexpr double kAsking = 6e-3;  // seconds, of one inference
   for (const QueueHint throttle : {QueueHint::automatic, QueueHint::low})
     for (const bool timed : {false, true}) {
       Config config;
@@ -255,7 +259,7 @@ TEST(Requests, WaitingCostsNoTimeOfTheProcessor) {
       const auto request = compiled->create_request();
       infer(*request, picture(compiled->inputs()[0].shape, 1));
       double waited = 0, busy = 0;
-      for (int i = 0; i < 20; ++i) {
+      for (int i = 0; i < kInferences; ++i) {
         request->start();
         const auto begin = std::chrono::steady_clock::now();
         const double before = cpu_seconds();
@@ -266,7 +270,9 @@ TEST(Requests, WaitingCostsNoTimeOfTheProcessor) {
         busy += cpu_seconds() - before;
         waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       }
-      EXPECT_LT(busy, 0.3 * waited) << "of " << waited << " s, with reading out the results";
+      const bool asks = throttle == QueueHint::automatic && !compiled->device().is_cpu;
+      EXPECT_LT(busy, 0.3 * waited + (asks ? kInferences * kAsking : 0))
+          << "of " << waited << " s, with reading out the results";
     }
   const auto compiled = compile(1, 8);
   const auto request = compiled->create_request();

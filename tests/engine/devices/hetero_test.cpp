@@ -269,6 +269,51 @@ TEST_F(Hetero, BatchesFramesAndSeveralRequests) {
     });
 }
 
+TEST_F(Hetero, RequestsRefuseMisuseAndServeAgain) {
+  const auto compiled = CompiledModel::compile(Model::read(with_affinities("GroupConvolution")),
+                                               on("HETERO:CPU.0,CPU.1"));
+  EXPECT_EQ(compiled->streams(), 1u);
+  EXPECT_EQ(compiled->optimal_requests(), 4u) << "two of each device";
+  EXPECT_GT(compiled->kernel_count(), 2u);
+  EXPECT_FALSE(compiled->wants_frame_memory());
+  const auto request = compiled->create_request();
+  EXPECT_THROW(request->output(0), Error);
+  EXPECT_THROW(request->set_input(1, picture(1)), Error);
+  EXPECT_THROW(request->set_input(0, test::random_tensor({1, 3, 2, 2})), Error);
+  EXPECT_THROW(request->input_memory(1), Error);
+  EXPECT_THROW(request->set_surface(0, nullptr, {}, {}, 0), Error);
+  EXPECT_THROW(request->set_memory(0, {}, {}, {}, 0), Error);
+  EXPECT_TRUE(request->wait()) << "nothing is in flight";
+
+  const Tensor input = picture(1);
+  const std::span<std::byte> memory = request->input_memory(0);
+  ASSERT_EQ(memory.size(), input.bytes());
+  std::memcpy(memory.data(), input.raw(), input.bytes());
+  const auto expect_wanted = [&] {
+    const std::vector<float> got = request->output(0).to_floats(), want = wanted(1);
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4f) << i;
+  };
+  request->start();
+  EXPECT_THROW(request->start(), Error);
+  EXPECT_THROW(request->set_input(0, input), Error);
+  EXPECT_THROW(request->input_memory(0), Error);
+  EXPECT_THROW(request->output(0), Error);
+  while (!request->wait(std::chrono::milliseconds(1))) {
+  }
+  expect_wanted();
+  request->start();
+  request->cancel();
+  try {
+    request->wait();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::cancelled);
+  }
+  request->start();
+  EXPECT_TRUE(request->wait());
+  expect_wanted();
+}
+
 TEST_F(Hetero, AutomaticAffinitiesAreDrawn) {
   Config config = on("HETERO:CPU.0,CPU.1");
   config.hetero_dump_graph_dot = true;

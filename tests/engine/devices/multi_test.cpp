@@ -1,6 +1,7 @@
 // MULTI and AUTO: inferences on two devices, on those that work, and on whichever is ready first.
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "engine/devices/multi_model.h"
@@ -25,7 +26,8 @@ TEST_F(Multi, EachRequestHasItsDeviceAndAllGiveTheSame) {
   EXPECT_TRUE(compiled->warnings().empty());
   std::vector<std::unique_ptr<InferRequest>> requests;
   for (unsigned i = 0; i < 4; ++i) requests.push_back(compiled->create_request());
-  for (unsigned i = 0; i < 12; ++i) EXPECT_TRUE(same(infer(*requests[i % 4], picture(i)), wanted(i))) << i;
+  for (unsigned i = 0; i < 12; ++i)
+    EXPECT_TRUE(same(infer(*requests[i % 4], picture(i)), wanted(i))) << i;
   EXPECT_EQ(inferences(*compiled, "CPU.0"), 6u);
   EXPECT_EQ(inferences(*compiled, "CPU.1"), 6u);
   EXPECT_TRUE(compiled->take_problems().empty());
@@ -113,7 +115,8 @@ TEST_F(Multi, WhatALostDeviceHadIsDoneByTheOther) {
       }
     });
   threads.clear();
-  for (unsigned i = 0; i < 4; ++i) EXPECT_TRUE(same(requests[i]->output(0).to_floats(), wanted(i))) << i;
+  for (unsigned i = 0; i < 4; ++i)
+    EXPECT_TRUE(same(requests[i]->output(0).to_floats(), wanted(i))) << i;
   EXPECT_EQ(inferences(*compiled, "CPU.0") + inferences(*compiled, "CPU.1"), 21u);
   const auto problems = compiled->take_problems();
   ASSERT_EQ(problems.size(), 1u);
@@ -167,6 +170,40 @@ TEST_F(Multi, ATuningFileIsWrittenForOneDevice) {
       EXPECT_TRUE(says(error.what(), "tune each with device="));
     }
   }
+}
+
+TEST_F(Multi, CountersAndFrameMemoryAreThoseOfTheDevices) {
+  Config config = on("MULTI:CPU.0,CPU.1");
+  config.perf_count = true;
+  const auto compiled = CompiledModel::compile(ball(), config);
+  const auto one = compiled->create_request(), other = compiled->create_request();
+  constexpr int kWidth = 64, kHeight = 48;
+  constexpr size_t kBytes = size_t{3} * kWidth * kHeight;
+  EXPECT_FALSE(compiled->wants_frame_memory());
+  const auto memory = compiled->allocate_frame_memory(kBytes);
+  ASSERT_GE(memory->bytes(), kBytes);
+  EXPECT_TRUE(compiled->fetches_from(*memory));
+  for (size_t i = 0; i < kBytes; ++i) memory->data()[i] = static_cast<std::byte>(i * 7 % 251);
+  const std::vector<std::byte> elsewhere(memory->data(), memory->data() + kBytes);
+  const auto result = [&](InferRequest& request, const std::byte* data, const FrameMemory* in) {
+    Frame frame;
+    frame.format = PixelFormat::bgr;
+    frame.width = kWidth;
+    frame.height = kHeight;
+    frame.planes[0] = reinterpret_cast<const uint8_t*>(data);
+    frame.strides[0] = 3 * kWidth;
+    request.set_frame(0, frame, {}, 0, in);
+    request.start();
+    EXPECT_TRUE(request.wait());
+    return request.output(0).to_floats();
+  };
+  const std::vector<float> want = result(*one, elsewhere.data(), nullptr);
+  for (const auto& request : {one.get(), other.get()})
+    EXPECT_TRUE(same(result(*request, memory->data(), memory.get()), want));
+  std::set<std::string> devices;
+  for (const StepProfile& step : compiled->profile())
+    devices.insert(step.layer.substr(0, step.layer.find(':')));
+  EXPECT_EQ(devices, (std::set<std::string>{"CPU.0", "CPU.1"}));
 }
 
 TEST_F(Multi, SurfacesAreNotImported) {

@@ -10,8 +10,6 @@
 #include <thread>
 
 #include "engine/engine.h"
-#include "engine/measure/clock.h"
-#include "kernels/base/no_answer.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
@@ -190,11 +188,7 @@ TEST(FirstTier, IsStoppedWithTheCompilation) {
   config.cache_dir = cache / "cache";
   std::atomic<bool> has_first{false};
   std::shared_ptr<CompiledModel> first;
-  Clock::time_point cancelled;
-  const auto go_on = [&](const std::string&, size_t, size_t) {
-    if (has_first) cancelled = Clock::now();
-    return !has_first;
-  };
+  const auto go_on = [&](const std::string&, size_t, size_t) { return !has_first; };
   EXPECT_THROW(
       CompiledModel::compile(Model::read(ball_model()), config, go_on, {},
                              [&](std::shared_ptr<CompiledModel> compiled, const std::string&) {
@@ -202,7 +196,6 @@ TEST(FirstTier, IsStoppedWithTheCompilation) {
                                has_first = true;
                              }),
       Error);
-  EXPECT_LT(seconds_since(cancelled), 1);
   EXPECT_FALSE(infer(*first, picture(*first)).empty());
 }
 
@@ -352,14 +345,12 @@ TEST(FirstTier, CanBeCancelledWhileInFlight) {
 
 TEST(FirstTier, CanBeDroppedWhileInFlight) {
   const auto first = CompiledModel::compile_first_tier(Model::read(ball_model()), {});
-  const auto begin = Clock::now();
   for (int i = 0; i < 5; ++i) {
     const auto one = first->create_request(), other = first->create_request();
     one->start();
     other->start();
     other->wait(std::chrono::milliseconds(0));  // may be over where this thread stood still
   }
-  EXPECT_LT(seconds_since(begin), 3);
 }
 
 }  // namespace

@@ -465,7 +465,8 @@ TEST_F(CustomLayersOfNetworks, NetworksAroundThemStayWhatTheyAre) {
   config.tuning_file = folder_ / "tuned.json";
   config.tuning_seconds = 1;
   const auto custom = CompiledModel::compile(Model::read(model, {}, file + " " + example), config);
-  EXPECT_EQ(custom->kernel_count(), plain->kernel_count() + 1) << "the ReLU is a launch of its own";
+  // And on a device whose convolutions have other layouts a reorder beside it.
+  EXPECT_GT(custom->kernel_count(), plain->kernel_count()) << "the ReLU is a launch of its own";
   for (int r = 0; r < 2; ++r) {
     const auto request = custom->create_request();
     for (const size_t images : {0, 1, 2, 4}) {

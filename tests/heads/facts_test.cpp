@@ -144,7 +144,7 @@ TEST(Beside, OthersAreReadToo) {
 // The last task of MMDeploy's pipelines says what the outputs are.
 TEST(Beside, ComponentsOfMMDeployAreTypes) {
   const auto read = [](const std::string& component) {
-    const Folder folder;
+    const TemporaryFolder folder;
     folder.write("end2end.onnx", "");
     folder.write("pipeline.json",
                  R"({"pipeline": {"input": ["img"], "tasks": [
@@ -153,7 +153,7 @@ TEST(Beside, ComponentsOfMMDeployAreTypes) {
                      {"type": "Task", "module": "Net", "input_map": {"img": "input"}, "output_map": {}},
                      {"type": "Task", "module": "mmpose", "component": ")" +
                      component + R"(", "params": {"score_thr": 0.3}}]}})");
-    return read_beside(folder.path + "/end2end.onnx");
+    return read_beside(folder / "end2end.onnx");
   };
   for (const auto& [component, type] : {std::pair{"ResizeBBox", "boxes_labels"},
                                         {"ResizeRBBox", "rotated_detection"},

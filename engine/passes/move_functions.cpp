@@ -1,6 +1,6 @@
 // Moves element functions with single constants (activations, factors) from after reshapes,
-// transposes, crops and concats to the operations whose results these move, which compute them
-// before they store.
+// transposes, crops, concats and splits to the operations whose results these move, which compute
+// them before they store. After a split, all parts have to have the same function.
 #include <algorithm>
 #include <memory>
 
@@ -38,6 +38,20 @@ std::optional<size_t> main_input(const Node& node) {
 
 bool only_moves(const Node& node) {
   return reshapes(node) || node.is("Transpose") || node.is("Slice") || node.is("StridedSlice");
+}
+
+bool splits(const Node& node) { return node.is("Split") || node.is("VariadicSplit"); }
+
+// Whether two nodes with a main_input() compute the same function.
+bool is_same_function(const Node& a, const Node& b) {
+  if (a.type != b.type || a.opset != b.opset || a.attributes.all() != b.attributes.all() ||
+      a.inputs.size() != b.inputs.size())
+    return false;
+  for (size_t i = 0; i < a.inputs.size(); ++i) {
+    const Tensor *x = constant_value(a.inputs[i]), *y = constant_value(b.inputs[i]);
+    if ((x == nullptr) != (y == nullptr) || (x && x->to_floats() != y->to_floats())) return false;
+  }
+  return true;
 }
 
 // The function as a node right after `x`; the first one counts as the layer.
@@ -90,32 +104,59 @@ class Move {
 
   void run() {
     const Edge from = function_->inputs[main_];
+    if (splits(*from.node)) return run_past_split(*from.node);
     if (!only_moves(*from.node) && !from.node->is("Concat")) return;
     if (!find(from, 0)) return;
-    for (const auto& [reader, input] : places_)
-      reader->inputs.set(input, apply(graph_, *function_, main_, reader->inputs[input]));
-    from.node->outputs[from.port].names = function_->outputs[0].names;
-    graph_.replace_uses({function_, 0}, from);
-    graph_.disconnect(function_);
+    place();
+    remove(*function_, from);
   }
 
  private:
+  void run_past_split(Node& split) {
+    std::vector<Node*> functions;
+    for (Node* user : graph_.users(&split)) {
+      const auto main = main_input(*user);
+      if (!main || !is_same_function(*user, *function_)) return;
+      if (graph_.use_count(user->inputs[*main]) != 1) return;
+      functions.push_back(user);
+    }
+    if (!find_input(split, 0, 0)) return;
+    for (Node* other : functions)
+      if (other != function_)
+        function_->computes.insert(function_->computes.end(), other->computes.begin(),
+                                   other->computes.end());
+    place();
+    for (Node* function : functions) remove(*function, function->inputs[*main_input(*function)]);
+  }
+
+  void place() {
+    for (const auto& [reader, input] : places_)
+      reader->inputs.set(input, apply(graph_, *function_, main_, reader->inputs[input]));
+  }
+
+  void remove(Node& function, const Edge& from) {
+    from.node->outputs[from.port].names = function.outputs[0].names;
+    graph_.replace_uses({&function, 0}, from);
+    graph_.disconnect(&function);
+  }
+
   // The operations behind `edge` that are to compute the function; false where one cannot.
   bool find(const Edge& edge, int depth) {
     Node& node = *edge.node;
     if (depth > kDeepest || places_.size() > kMostPlaces) return false;
     if (graph_.use_count(edge) != 1 || node.outputs.size() != 1 || !node.tail.empty()) return false;
     const size_t moved = node.is("Concat") ? node.inputs.size() : 1;
-    for (size_t i = 0; i < moved; ++i) {
-      const Edge from = node.inputs[i];
-      if (only_moves(*from.node) || from.node->is("Concat")) {
-        if (!find(from, depth + 1)) return false;
-      } else if (graph_.use_count(from) != 1 || !accepts(*from.node, *function_, main_, context_)) {
-        return false;
-      } else {
-        places_.emplace_back(&node, i);
-      }
-    }
+    for (size_t i = 0; i < moved; ++i)
+      if (!find_input(node, i, depth)) return false;
+    return true;
+  }
+
+  bool find_input(Node& node, size_t i, int depth) {
+    const Edge from = node.inputs[i];
+    if (only_moves(*from.node) || from.node->is("Concat")) return find(from, depth + 1);
+    if (graph_.use_count(from) != 1 || !accepts(*from.node, *function_, main_, context_))
+      return false;
+    places_.emplace_back(&node, i);
     return true;
   }
 

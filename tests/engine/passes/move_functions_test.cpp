@@ -58,6 +58,53 @@ TEST(MoveFunctions, PastViewsToTheirProducer) {
   }
 }
 
+// Where each part of a split gets the same function, the operation before the split computes it.
+TEST(MoveFunctions, PastSplitsToTheirProducer) {
+  for (const std::string function : {"ReLU", "Sigmoid", "Multiply"}) {
+    for (const bool variadic : {false, true}) {
+      for (const bool same : {true, false}) {
+        GraphBuilder b;
+        const Edge y = convolution(b, b.parameter({1, 4, 6, 8}), 8, 1);
+        const Edge axis = b.constant(Tensor::of<int64_t>(ElementType::i64, {}, {1}));
+        const Edge parts = variadic ? b.op("VariadicSplit", 1, {y, axis, b.ints({2, 3, 3})}, {}, 3)
+                                    : b.op("Split", 1, {y, axis}, {{"num_splits", "2"}}, 2);
+        for (int k = 0; k < (variadic ? 3 : 2); ++k) {
+          const Edge part{parts.node, k};
+          const float factor = same || k == 0 ? -2.f : 3.f;
+          const Edge result = function == "Multiply"
+                                  ? b.op(function, 1, {part, b.number(factor, {1, 1})})
+                                  : b.op(same || k == 0 ? function : "Tanh", 1, {part});
+          b.result(result);
+        }
+        EXPECT_EQ(launches(b.finish()), same       ? 1u
+                                        : variadic ? 4u
+                                                   : 3u)
+            << function << ", variadic " << variadic;
+      }
+    }
+  }
+}
+
+// A part that is also read as it is keeps all functions where they are; one that nothing reads
+// does not.
+TEST(MoveFunctions, PastSplitsByWhatIsRead) {
+  for (const bool read_raw : {true, false}) {
+    GraphBuilder b;
+    const Edge y = convolution(b, b.parameter({1, 4, 6, 8}), 9, 1);
+    const Edge axis = b.constant(Tensor::of<int64_t>(ElementType::i64, {}, {1}));
+    const Edge parts = b.op("Split", 1, {y, axis}, {{"num_splits", "3"}}, 3);
+    for (const int k : {0, 1}) b.result(b.op("ReLU", 1, {Edge{parts.node, k}}));
+    if (read_raw)
+      b.result(b.op("MaxPool", 1, {Edge{parts.node, 1}},
+                    {{"strides", "1,1"},
+                     {"pads_begin", "0,0"},
+                     {"pads_end", "0,0"},
+                     {"kernel", "2,2"},
+                     {"rounding_type", "floor"}}));
+    EXPECT_EQ(launches(b.finish()), read_raw ? 4u : 1u);
+  }
+}
+
 // Both readers of a value see it as it was.
 TEST(MoveFunctions, NotWhereOthersReadTheView) {
   GraphBuilder b;

@@ -118,7 +118,7 @@ struct Config {
   // Whether compile() offers a first tier (FirstTier). Its results differ from those of the device
   // by rounding.
   bool first_tier = true;
-  unsigned max_num_threads = 0;          // of program builds; 0: all cores
+  unsigned max_num_threads = 0;          // of compilers and of layers on the host; 0: all cores
   std::optional<std::string> cache_dir;  // unset: the user's cache folder; "": no cache
   // MiB that the cache folder may hold; what was not used for the longest time goes first. 0: no
   // limit.
@@ -221,7 +221,8 @@ using Progress = std::function<bool(const std::string& what, size_t done, size_t
 // the device waits. All rows add up to the time of one inference where none overlap.
 struct StepProfile {
   enum class Status { executed, optimized_out, not_run };
-  std::string layer, type, kernel;  // kernel: family and point, or "host"
+  // kernel: family and point, or "host" with the largest number of threads: "host, 4 threads"
+  std::string layer, type, kernel;
   double device_us = 0;
   double host_us = 0;  // of steps that run on the host
   Status status = Status::executed;

@@ -77,8 +77,9 @@ ModelCompiler::ModelCompiler(std::shared_ptr<const Model> model, const Config& c
       options_(options),
       network_(std::make_shared<DeviceNetwork>()) {
   network_->name = model_->name();
-  network_->options = {config.perf_count, config.half_outputs, config.throttle == QueueHint::low,
-                       config.device_timeout, config.sources_dumps_dir};
+  network_->options = {
+      config.perf_count,     config.half_outputs,    config.throttle == QueueHint::low,
+      config.device_timeout, config.max_num_threads, config.sources_dumps_dir};
 }
 
 std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,

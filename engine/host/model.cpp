@@ -239,7 +239,7 @@ void HostRequest::compute() {
   Work work;
   work.threads = model_->enter();
   work.may_go_on = not_stopped;
-  const WorkLimit limit(work.may_go_on);
+  const WorkLimit limit(work.may_go_on, work.threads);
   fill_pictures();
   std::vector<Tensor> results = model_->network().infer(work, inputs_);
   for (size_t i = 0; i < results.size(); ++i) {

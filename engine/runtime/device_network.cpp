@@ -104,11 +104,13 @@ TuningPoint DeviceNetwork::default_preprocess_point() const {
 }
 
 void DeviceNetwork::add_times(const std::vector<double>& device_ns,
-                              const std::vector<double>& host_ns, const Overhead& overhead) {
+                              const std::vector<double>& host_ns,
+                              const std::vector<unsigned>& host_threads, const Overhead& overhead) {
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < device_ns.size(); ++i) {
     device_ns_[i] += device_ns[i];
     host_ns_[i] += host_ns[i];
+    host_threads_[i] = std::max(host_threads_[i], host_threads[i]);
   }
   overhead_.upload_ns += overhead.upload_ns;
   overhead_.preprocess_ns += overhead.preprocess_ns;
@@ -122,6 +124,7 @@ void DeviceNetwork::clear_times() {
   const std::lock_guard lock(mutex_);
   device_ns_.assign(whole.plan.steps.size(), 0);
   host_ns_.assign(whole.plan.steps.size(), 0);
+  host_threads_.assign(whole.plan.steps.size(), 1);
   overhead_ = {};
   inferences_ = 0;
 }

@@ -75,6 +75,7 @@ struct RunOptions {
   bool half_outputs = false;
   bool waits_asleep = false;  // Config::throttle is low
   std::chrono::milliseconds device_timeout{0};
+  unsigned host_threads = 0;  // of a step on the host; 0: one per core
   std::string sources_dumps_dir = {};
   // Kernels are compiled in this process, and perhaps not before they are launched.
   bool driver_compiles = false;
@@ -127,9 +128,10 @@ class DeviceNetwork {
   // A kernel outside the plan (preprocessing), built at its first use and kept.
   cl::Kernel extra_kernel(const KernelSpec& spec);
 
-  // Adds the times of one finished inference, in nanoseconds per step.
+  // Adds the times of one finished inference, in nanoseconds per step, and the number of threads
+  // that each step on the host took.
   void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns,
-                 const Overhead& overhead);
+                 const std::vector<unsigned>& host_threads, const Overhead& overhead);
   void clear_times();
   // As CompiledModel::profile().
   std::vector<StepProfile> profile() const;
@@ -139,6 +141,7 @@ class DeviceNetwork {
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
   std::vector<double> device_ns_, host_ns_;
+  std::vector<unsigned> host_threads_;  // the most of an inference
   Overhead overhead_;
   size_t inferences_ = 0;
 };

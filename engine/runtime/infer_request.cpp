@@ -125,6 +125,7 @@ void DeviceRequest::start(size_t images) try {
   next_step_ = next_launch_ = next_group_ = 0;
   given_up_ = cancelled_ = false;
   host_ns_.assign(sized_->plan.steps.size(), 0);
+  host_threads_.assign(sized_->plan.steps.size(), 1);
   events_.assign(sized_->plan.steps.size(), {});
   run_segment();
   begun_ = Clock::now();  // what the driver compiles while it takes the work is not the device's
@@ -447,14 +448,17 @@ void DeviceRequest::run_host_step() {
   for (const NodeOutput& output : step.node->outputs)
     outputs.push_back(Tensor::allocate(host_type(output.type), output.shape));
   try {
-    const WorkLimit limit([&] {
-      check_cancelled();
-      if (const auto most = deadline(); most && Clock::now() > *most)
-        throw NoAnswer("the host has not finished it in " +
-                       std::to_string(network_->options.device_timeout.count()) +
-                       " ms (device-timeout, DEVICE_TIMEOUT: 0 waits for ever)");
-    });
+    const WorkLimit limit(
+        [&] {
+          check_cancelled();
+          if (const auto most = deadline(); most && Clock::now() > *most)
+            throw NoAnswer("the host has not finished it in " +
+                           std::to_string(network_->options.device_timeout.count()) +
+                           " ms (device-timeout, DEVICE_TIMEOUT: 0 waits for ever)");
+        },
+        network_->options.host_threads);
     step.node->def->evaluate(step.desc, inputs, outputs);
+    host_threads_[next_step_] = limit.threads_used();
   } catch (const Error& error) {
     throw Error(error.code(), label(*step.node) + ": " + error.what(), error.place());
   }
@@ -536,7 +540,7 @@ void DeviceRequest::add_times(double convert_ns) {
   }
   uploads_.clear();
   preprocessing_.clear();
-  network_->add_times(device_ns, host_ns_, overhead);
+  network_->add_times(device_ns, host_ns_, host_threads_, overhead);
 }
 
 const Tensor& DeviceRequest::output(size_t index) const {

@@ -193,6 +193,7 @@ class DeviceRequest final : public InferRequest {
   std::shared_ptr<Signal> signal_;              // null: no thread sleeps on it
   std::vector<std::vector<cl::Event>> events_;  // by step, when times are wanted
   std::vector<double> host_ns_;
+  std::vector<unsigned> host_threads_;
   // Likewise, of what is not a step's.
   std::vector<cl::Event> uploads_, preprocessing_, downloads_;
   std::chrono::steady_clock::time_point called_;  // start()

@@ -42,6 +42,10 @@ StepProfile without_step(const Graph::Layer& layer, const Node& node) {
   return not_executed(layer, Status::optimized_out, into, into.empty() ? reason : "");
 }
 
+std::string host_text(unsigned threads) {
+  return threads == 1 ? "host" : "host, " + std::to_string(threads) + " threads";
+}
+
 StepProfile transfer(const char* name, double device_ns, double host_ns, double n) {
   return {name, "Transfer", "", device_ns / n / 1e3, host_ns / n / 1e3};
 }
@@ -66,7 +70,8 @@ std::vector<StepProfile> DeviceNetwork::profile() const {
     const Node& node = *step.node;
     stepped.insert(&node);
     rows.push_back({node.name, node.custom ? node.custom->type : node.type,
-                    step.family ? to_string(KernelChoice{step.family, step.point}) : "host",
+                    step.family ? to_string(KernelChoice{step.family, step.point})
+                                : host_text(host_threads_[s]),
                     device_ns_[s] / n / 1e3, host_ns_[s] / n / 1e3});
     busy += device_ns_[s] + host_ns_[s];
     std::vector<int> numbers = node.computes;

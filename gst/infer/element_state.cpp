@@ -356,7 +356,7 @@ GstStructure* Element::stats() const {
                     kHintNames[static_cast<size_t>(compiled.throttle())], nullptr);
   add_devices(stats, snapshot.devices);
   add_tuning(stats, compiled.tuning());
-  if (session->shared->compiled_for.perf_count && compiled.tier() == Tier::full) {
+  if (session->shared->counts_layers && compiled.tier() == Tier::full) {
     GValue list = G_VALUE_INIT;
     g_value_init(&list, GST_TYPE_LIST);
     for (const StepProfile& step : compiled.profile()) {

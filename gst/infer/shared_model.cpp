@@ -187,6 +187,7 @@ std::shared_ptr<SharedModel> share(const Network& network, const Settings& setti
   auto shared = std::make_shared<SharedModel>();
   shared->display = std::move(display);
   shared->compiled_for = settings;
+  shared->counts_layers = engine_config(network, settings).perf_count;
   shared->compiled = std::move(with);
   CompiledModel& compiled = *shared->compiled;
   shared->dmabufs = std::make_unique<DmabufImporter>(shared->compiled);

@@ -29,6 +29,7 @@ struct SharedModel {
   std::shared_ptr<CompiledModel> compiled;
   std::unique_ptr<DmabufImporter> dmabufs;
   Settings compiled_for;
+  bool counts_layers = false;  // PERF_COUNT, by whichever property
   // Computes until the model that was asked for is compiled: the first tier, or one device of several.
   bool is_interim = false;
   // An inference failed on the device, which may be lost: an element that starts again compiles

@@ -1,14 +1,26 @@
-// When work on the host has to end: operations whose loops may run for long ask now and then.
+// Limits of the work that operations do on the host: when it has to end, and how many threads may do
+// it. Operations whose loops may run for long ask now and then.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <functional>
+#include <thread>
+
+#include "kernels/base/threads.h"
 
 namespace clinfer {
 
-// As long as it lives, may_go_on() on this thread calls `ask`, which throws where work is to end.
 class WorkLimit {
  public:
-  explicit WorkLimit(std::function<void()> ask) : ask_(std::move(ask)), outer_(current_) {
+  // As long as it lives, may_go_on() on this thread calls `ask`, which throws where work is to end,
+  // and for_ranges() takes up to `threads` threads (0: one per core), on each of which may_go_on()
+  // calls `ask`, too.
+  explicit WorkLimit(std::function<void()> ask, unsigned threads = 1)
+      : ask_(std::move(ask)),
+        threads_(threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency())),
+        outer_(current_) {
     current_ = this;
   }
   ~WorkLimit() { current_ = outer_; }
@@ -20,8 +32,44 @@ class WorkLimit {
     if (current_ != nullptr) current_->ask_();
   }
 
+  // Calls f(begin, end) for ranges that together are 0 to n, in no order, on several threads where
+  // the work is worth it: an item takes about `each` multiplications. Items must not depend on each
+  // other. Rethrows the first exception.
+  template <typename F>
+  static void for_ranges(int64_t n, double each, const F& f) {
+    const unsigned threads = current_ ? current_->threads_for(n, each) : 1;
+    if (threads == 1) {
+      if (n > 0) f(int64_t{0}, n);
+      return;
+    }
+    const int64_t ranges = std::min<int64_t>(n, kRanges * threads);
+    const std::function<void()>& ask = current_->ask_;
+    parallel_for(static_cast<size_t>(ranges), threads, [&](size_t i) {
+      const WorkLimit limit(ask);
+      const auto r = static_cast<int64_t>(i);
+      f(r * n / ranges, (r + 1) * n / ranges);
+    });
+  }
+
+  // The largest number of threads that for_ranges() has asked for.
+  unsigned threads_used() const { return used_; }
+
  private:
+  static constexpr double kWorthAThread = 1e5;  // multiplications: to start one takes some 20 us
+  static constexpr int64_t kRanges = 4;         // for each thread: they take unequal time
+
+  unsigned threads_for(int64_t n, double each) {
+    const double most =
+        std::min(static_cast<double>(n), static_cast<double>(n) * each / kWorthAThread);
+    const auto threads =
+        static_cast<unsigned>(std::clamp(most, 1.0, static_cast<double>(threads_)));
+    used_ = std::max(used_, threads);
+    return threads;
+  }
+
   const std::function<void()> ask_;
+  const unsigned threads_;
+  unsigned used_ = 1;
   WorkLimit* const outer_;
   static inline thread_local WorkLimit* current_ = nullptr;
 };

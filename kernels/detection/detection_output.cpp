@@ -113,10 +113,6 @@ struct Box {
 // candidate with all of them dominates the time if many exceed the confidence threshold.
 class KeptBoxes {
  public:
-  void clear() {
-    for (std::vector<float>* values : {&x0_, &y0_, &x1_, &y1_, &area_}) values->clear();
-    label_.clear();
-  }
   void add(const Box& box, int32_t label) {
     x0_.push_back(box.x0), y0_.push_back(box.y0), x1_.push_back(box.x1), y1_.push_back(box.y1);
     area_.push_back(box.area()), label_.push_back(label);
@@ -162,6 +158,8 @@ bool is_better(const Candidate& a, const Candidate& b) {
   if (a.score != b.score) return a.score > b.score;
   return a.label != b.label ? a.label < b.label : a.prior < b.prior;
 }
+
+constexpr double kEachBox = 10;  // multiplications, as WorkLimit counts work
 
 // One image of the batch.
 class Image {
@@ -259,15 +257,17 @@ class Image {
 
   // Candidates in order of score; removes those that overlap one of their class in this list too
   // much.
-  void suppress(const std::vector<Candidate>& sorted) {
-    kept_boxes_.clear();
+  std::vector<Detection> suppressed(const std::vector<Candidate>& sorted) const {
+    std::vector<Detection> kept;
+    KeptBoxes boxes;
     for (const Candidate& c : sorted) {
       WorkLimit::may_go_on();
       const Box mine = box(c);
-      if (kept_boxes_.overlaps(mine, c.label, s_.nms_threshold)) continue;
-      kept_boxes_.add(mine, c.label);
-      kept_.push_back({c, mine});
+      if (boxes.overlaps(mine, c.label, s_.nms_threshold)) continue;
+      boxes.add(mine, c.label);
+      kept.push_back({c, mine});
     }
+    return kept;
   }
 
   void suppress_by_class() {
@@ -279,10 +279,15 @@ class Image {
           lists[static_cast<size_t>(c)].push_back(
               {scores[c], static_cast<int32_t>(c), static_cast<int32_t>(p)});
     }
-    for (auto& list : lists) {
-      keep_best(list);
-      suppress(list);
-    }
+    std::vector<std::vector<Detection>> kept(lists.size());
+    WorkLimit::for_ranges(
+        s_.classes, kEachBox * static_cast<double>(count_), [&](int64_t begin, int64_t end) {
+          for (auto c = static_cast<size_t>(begin); c < static_cast<size_t>(end); ++c) {
+            keep_best(lists[c]);
+            kept[c] = suppressed(lists[c]);
+          }
+        });
+    for (const auto& list : kept) kept_.insert(kept_.end(), list.begin(), list.end());
   }
 
   // As in MXNet: each prior counts for its best class only, and all classes share top_k.
@@ -296,7 +301,7 @@ class Image {
       if (best.label > 0 && best.score >= s_.confidence_threshold) list.push_back(best);
     }
     keep_best(list);
-    suppress(list);
+    kept_ = suppressed(list);
   }
 
   const Settings& s_;
@@ -305,7 +310,6 @@ class Image {
   int64_t count_;
   std::vector<float> no_object_;
   std::vector<Detection> kept_;
-  KeptBoxes kept_boxes_;
 };
 
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
@@ -315,9 +319,19 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   float* out = outputs[0].mutable_data<float>();
   int64_t left = outputs[0].shape()[2];
   std::fill_n(out, outputs[0].elements(), 0.0f);
+  std::vector<std::vector<Detection>> found(static_cast<size_t>(shapes[0][0]));
+  const auto detect = [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n)
+      found[static_cast<size_t>(n)] = Image(s, inputs, n).detect();
+  };
+  // Of one image, the classes are shared among threads.
+  if (shapes[0][0] == 1)
+    detect(0, 1);
+  else
+    WorkLimit::for_ranges(shapes[0][0], kEachBox * static_cast<double>(s.priors * s.classes),
+                          detect);
   for (int64_t n = 0; n < shapes[0][0]; ++n) {
-    Image image(s, inputs, n);
-    for (const Detection& d : image.detect()) {
+    for (const Detection& d : found[static_cast<size_t>(n)]) {
       if (left == 0) return;
       const Box box = s.clip_after ? clipped(d.box) : d.box;
       const float row[7] = {static_cast<float>(n),

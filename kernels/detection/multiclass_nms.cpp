@@ -110,16 +110,15 @@ bool are_apart(const float* a, const float* b) {
   return a[0] > b[2] || b[0] > a[2] || a[1] > b[3] || b[1] > a[3];
 }
 
-// `list`: candidates of one class, best first. Appends those that do not overlap a better one too
+// `list`: candidates of one class, best first. Gives those that do not overlap a better one too
 // much.
 void suppress(const Settings& s, const std::vector<Row>& list, std::vector<Row>& result) {
   float threshold = s.overlap_threshold;
-  const size_t first = result.size();
   for (const Row& next : list) {
     WorkLimit::may_go_on();
-    const bool free = std::none_of(
-        result.begin() + static_cast<int64_t>(first), result.end(),
-        [&](const Row& kept) { return overlap(next.box, kept.box, s.normalized) >= threshold; });
+    const bool free = std::none_of(result.begin(), result.end(), [&](const Row& kept) {
+      return overlap(next.box, kept.box, s.normalized) >= threshold;
+    });
     if (!free) continue;
     if (s.eta < 1 && threshold > 0.5f) threshold *= s.eta;
     result.push_back(next);
@@ -178,9 +177,9 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
                                                                   0, sizes.boxes - begin)
                                     : sizes.boxes;
     first = end;
-    std::vector<Row> found;
-    for (int64_t c = 0; c < sizes.classes; ++c) {
-      if (c == s.background) continue;
+    std::vector<std::vector<Row>> by_class(static_cast<size_t>(sizes.classes));
+    const auto select = [&](int64_t c) {
+      if (c == s.background) return;
       std::vector<Row> list;
       const float* mine = scores + (shared_list ? c : n * sizes.classes + c) * sizes.boxes;
       for (int64_t b = begin; b < end; ++b) {
@@ -194,8 +193,16 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
       std::partial_sort(list.begin(), list.begin() + static_cast<int64_t>(most), list.end(),
                         is_better);
       list.resize(most);
-      is_matrix ? decay(s, list, found) : suppress(s, list, found);
-    }
+      std::vector<Row>& kept = by_class[static_cast<size_t>(c)];
+      is_matrix ? decay(s, list, kept) : suppress(s, list, kept);
+    };
+    constexpr double kEachBox = 10;  // multiplications
+    WorkLimit::for_ranges(sizes.classes, kEachBox * static_cast<double>(end - begin),
+                          [&](int64_t from, int64_t to) {
+                            for (int64_t c = from; c < to; ++c) select(c);
+                          });
+    std::vector<Row> found;
+    for (const auto& kept : by_class) found.insert(found.end(), kept.begin(), kept.end());
     if (s.keep_top_k >= 0 && found.size() > static_cast<size_t>(s.keep_top_k)) {
       std::sort(found.begin(), found.end(), is_better);
       found.resize(static_cast<size_t>(s.keep_top_k));

@@ -47,6 +47,8 @@ bool is_better(const Candidate& a, const Candidate& b) {
   return a.label != b.label ? a.label < b.label : a.box < b.box;
 }
 
+constexpr double kEachBox = 10;  // multiplications, as WorkLimit counts work
+
 struct Thresholds {
   int64_t most;  // per class
   // soft_scale 0: boxes that overlap too much are removed; else their scores decrease.
@@ -144,12 +146,18 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const bool is_center = is_center_encoding(desc.attributes);
   const Thresholds t = thresholds_of(inputs);
   const Shape& shape = inputs[1].shape();
+  std::vector<std::vector<Candidate>> lists(static_cast<size_t>(shape[0] * shape[1]));
+  WorkLimit::for_ranges(shape[0] * shape[1], kEachBox * static_cast<double>(shape[2]),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t i = begin; i < end; ++i) {
+                            const int64_t n = i / shape[1], c = i % shape[1];
+                            select(inputs[0].data<float>() + n * shape[2] * 4,
+                                   inputs[1].data<float>() + i * shape[2], shape[2], is_center, t,
+                                   {0, n, c, 0}, lists[static_cast<size_t>(i)]);
+                          }
+                        });
   std::vector<Candidate> rows;
-  for (int64_t n = 0; n < shape[0]; ++n)
-    for (int64_t c = 0; c < shape[1]; ++c)
-      select(inputs[0].data<float>() + n * shape[2] * 4,
-             inputs[1].data<float>() + (n * shape[1] + c) * shape[2], shape[2], is_center, t,
-             {0, n, c, 0}, rows);
+  for (const auto& list : lists) rows.insert(rows.end(), list.begin(), list.end());
   if (is_sorted(desc.attributes)) std::sort(rows.begin(), rows.end(), is_better);
 
   const auto count = static_cast<int64_t>(rows.size());

@@ -194,7 +194,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const std::vector<Box> anchors = make_anchors(s);
   const int64_t plane = shape[2] * shape[3];
   for (Tensor& output : outputs) std::fill_n(output.mutable_data<float>(), output.elements(), 0.0f);
-  for (int64_t n = 0; n < shape[0]; ++n) {
+  const auto propose_image = [&](int64_t n) {
     const float* scores =
         inputs[0].data<float>() + (n * 2 + 1) * s.anchors() * plane;  // scores of being an object
     const float* deltas = inputs[1].data<float>() + n * 4 * s.anchors() * plane;
@@ -212,7 +212,12 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
         outputs[1].mutable_data<float>()[n * s.after + static_cast<int64_t>(i)] = b.score;
     }
     if (kept.size() < static_cast<size_t>(s.after)) *to = -1;  // ends the list
-  }
+  };
+  constexpr double kEachBox = 20;  // multiplications
+  WorkLimit::for_ranges(shape[0], kEachBox * static_cast<double>(s.anchors() * plane),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t n = begin; n < end; ++n) propose_image(n);
+                        });
 }
 
 // ---- kernel ------------------------------------------------------------------------------------

@@ -139,6 +139,20 @@ float largest_of(const Plane& plane, Span rows, Span columns) {
   return largest;
 }
 
+// Calls f(region) for all regions, each of which gives `each` bins of its part of the map.
+template <typename F>
+void for_regions(int64_t regions, const Features& features, int64_t each, const F& f) {
+  const double pixels = static_cast<double>(features.channels()) *
+                        static_cast<double>(features.height() * features.width());
+  WorkLimit::for_ranges(regions, std::max(static_cast<double>(each), pixels / 4),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t r = begin; r < end; ++r) {
+                            WorkLimit::may_go_on();
+                            f(r);
+                          }
+                        });
+}
+
 // The position of sample i of n between the two ends of a region (relative coordinates) on `size`
 // pixels.
 float sample_at(int64_t i, int64_t n, float begin, float end, int64_t size) {
@@ -154,13 +168,14 @@ void evaluate_pooling(const OpDesc& desc, std::span<const Tensor> inputs,
   const float scale = number(desc.attributes, "spatial_scale", 1);
   float* out = outputs[0].mutable_data<float>();
   std::fill_n(out, outputs[0].elements(), 0.0f);
-  const int64_t regions = inputs[1].shape()[0], each = features.channels() * p.height * p.width;
-  for (int64_t r = 0; r < regions; ++r) {
-    WorkLimit::may_go_on();
+  const int64_t each = features.channels() * p.height * p.width;
+  // -1 ends the list.
+  int64_t regions = 0;
+  while (regions < inputs[1].shape()[0] && inputs[1].data<float>()[regions * 5] != -1) ++regions;
+  for_regions(regions, features, each, [&](int64_t r) {
     const float* roi = inputs[1].data<float>() + r * 5;
-    if (roi[0] == -1) break;  // ends the list
     const int64_t image = to_index(roi[0]);
-    if (!features.has(image)) continue;
+    if (!features.has(image)) return;
     const auto pixel = [&](int i) { return to_index(std::round(roi[i] * scale)); };
     const int64_t left = pixel(1), top = pixel(2);
     const int64_t width = std::max<int64_t>(pixel(3) - left + 1, 1),
@@ -180,7 +195,7 @@ void evaluate_pooling(const OpDesc& desc, std::span<const Tensor> inputs,
           }
         }
     }
-  }
+  });
 }
 
 // ---- PSROIPooling ------------------------------------------------------------------------------
@@ -265,18 +280,19 @@ void evaluate_sensitive(const OpDesc& desc, std::span<const Tensor> inputs,
                         std::span<Tensor> outputs) {
   const Features features(inputs[0]);
   const Sensitive s = read_sensitive(desc.attributes, inputs[0].shape());
-  float* to = outputs[0].mutable_data<float>();
-  for (int64_t r = 0; r < inputs[1].shape()[0]; ++r) {
-    WorkLimit::may_go_on();
+  float* out = outputs[0].mutable_data<float>();
+  const int64_t each = s.channels * s.group * s.group;
+  for_regions(inputs[1].shape()[0], features, each, [&](int64_t r) {
     const float* roi = inputs[1].data<float>() + r * 5;
     const int64_t image = to_index(roi[0]);
+    float* to = out + r * each;
     for (int64_t c = 0; c < s.channels; ++c)
       for (int64_t y = 0; y < s.group; ++y)
         for (int64_t x = 0; x < s.group; ++x)
           *to++ = !features.has(image) ? 0.0f
                                        : (s.bilinear ? sensitive_bilinear : sensitive_average)(
                                              features, s, roi, image, c, y, x);
-  }
+  });
 }
 
 // ---- DeformablePSROIPooling --------------------------------------------------------------------
@@ -322,9 +338,10 @@ void evaluate_deformable(const OpDesc& desc, std::span<const Tensor> inputs,
   const Deformable d = read_deformable(desc.attributes, shapes);
   const int64_t classes = inputs.size() > 2 ? shapes[2][1] / 2 : 1;
   const float group = static_cast<float>(d.group);
-  float* to = outputs[0].mutable_data<float>();
-  for (int64_t r = 0; r < shapes[1][0]; ++r) {
-    WorkLimit::may_go_on();
+  float* out = outputs[0].mutable_data<float>();
+  const int64_t each = d.channels * d.group * d.group;
+  for_regions(shapes[1][0], features, each, [&](int64_t r) {
+    float* to = out + r * each;
     const float* roi = inputs[1].data<float>() + r * 5;
     const int64_t image = to_index(roi[0]);
     const float left = std::round(roi[1]) * d.scale - 0.5f,
@@ -366,7 +383,7 @@ void evaluate_deformable(const OpDesc& desc, std::span<const Tensor> inputs,
             }
           if (met > 0) *to = sum / static_cast<float>(met);
         }
-  }
+  });
 }
 
 // ---- ROIAlign ----------------------------------------------------------------------------------
@@ -443,9 +460,11 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
   const Align a = read_align(desc.attributes, desc.opset);
   const std::vector<int64_t> images = inputs[2].to_ints();
   const int64_t each = features.channels() * a.height * a.width;
-  std::fill_n(outputs[0].mutable_data<float>(), outputs[0].elements(), 0.0f);
-  for (size_t r = 0; r < images.size(); ++r) {
-    if (!features.has(images[r])) continue;
+  float* out = outputs[0].mutable_data<float>();
+  std::fill_n(out, outputs[0].elements(), 0.0f);
+  for_regions(static_cast<int64_t>(images.size()), features, each, [&](int64_t r) {
+    const int64_t image = images[static_cast<size_t>(r)];
+    if (!features.has(image)) return;
     const float* roi = inputs[1].data<float>() + r * 4;
     const auto on_map = [&](int i) { return (roi[i] + a.before) * a.scale + a.after; };
     const float left = on_map(0), top = on_map(1);
@@ -458,7 +477,7 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
     };
     const int64_t rows = samples(bin_height, features.height()),
                   columns = samples(bin_width, features.width());
-    float* to = outputs[0].mutable_data<float>() + static_cast<int64_t>(r) * each;
+    float* to = out + r * each;
     for (int64_t y = 0; y < a.height; ++y)
       for (int64_t x = 0; x < a.width; ++x)
         for (int64_t sy = 0; sy < rows; ++sy)
@@ -471,7 +490,7 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
                 (static_cast<float>(sx) + 0.5f) * (bin_width / static_cast<float>(columns));
             const Sample s = sample_of(fy, fx, features.height(), features.width());
             for (int64_t c = 0; c < features.channels(); ++c) {
-              const float* pixels = features.plane(images[r], c).data;
+              const float* pixels = features.plane(image, c).data;
               float value = 0;
               for (int i = 0; i < 4; ++i) value += pixels[s.pixels[i]] * s.weights[i];
               float& bin = to[(c * a.height + y) * a.width + x];
@@ -480,7 +499,7 @@ void evaluate_align(const OpDesc& desc, std::span<const Tensor> inputs, std::spa
                               : std::max(bin, value);
             }
           }
-  }
+  });
 }
 
 // ---- kernel ------------------------------------------------------------------------------------

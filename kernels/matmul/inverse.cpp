@@ -51,19 +51,25 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   const int64_t matrices = n > 0 ? inputs[0].elements() / (n * n) : 0;
   const float* in = inputs[0].data<float>();
   float* out = outputs[0].mutable_data<float>();
-  for (int64_t m = 0; m < matrices; ++m, in += n * n, out += n * n) {
+  const auto invert = [&](int64_t m) {
+    const float* from = in + m * n * n;
+    float* to = out + m * n * n;
     std::vector<double> rows(static_cast<size_t>(2 * n * n), 0);
     for (int64_t row = 0; row < n; ++row) {
       for (int64_t column = 0; column < n; ++column)
-        rows[row * 2 * n + column] = in[row * n + column];
+        rows[row * 2 * n + column] = from[row * n + column];
       rows[row * 2 * n + n + row] = 1;
     }
     eliminate(rows, n);
     for (int64_t row = 0; row < n; ++row)
       for (int64_t column = 0; column < n; ++column)
-        out[transposed ? column * n + row : row * n + column] =
+        to[transposed ? column * n + row : row * n + column] =
             static_cast<float>(rows[row * 2 * n + n + column]);
-  }
+  };
+  WorkLimit::for_ranges(matrices, static_cast<double>(2 * n * n) * static_cast<double>(n),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t m = begin; m < end; ++m) invert(m);
+                        });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/arguments.h"
+#include "kernels/base/work_limit.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/expand.h"
@@ -116,24 +117,37 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
   };
   const Product p = resolve(desc.attributes, dense(0), dense(1));
   const std::vector<float> left = data_values(desc, inputs[0]), right = inputs[1].to_floats();
-  std::vector<float> out;
-  out.reserve(static_cast<size_t>(outputs[0].elements()));
-  std::vector<double> sums(static_cast<size_t>(p.b.columns));
+  std::vector<float> out(static_cast<size_t>(outputs[0].elements()));
+  const int64_t rows = p.a.rows, columns = p.b.columns;
   Shape index(p.batch.size(), 0);
   if (count(p.batch) == 0) return;
+  float* to = out.data();
   do {
     const float *a = left.data(), *b = right.data();
     for (size_t i = 0; i < index.size(); ++i)
       a += index[i] * p.a_batch[i], b += index[i] * p.b_batch[i];
-    for (int64_t m = 0; m < p.a.rows; ++m) {
-      std::fill(sums.begin(), sums.end(), 0.0);
-      for (int64_t k = 0; k < p.a.columns; ++k) {
-        const double x = a[m * p.a.row_stride + k * p.a.column_stride];
-        for (int64_t n = 0; n < p.b.columns; ++n)
-          sums[n] += x * b[k * p.b.row_stride + n * p.b.column_stride];
+    // Rows [m0, m1) and columns [n0, n1) of one product.
+    const auto multiply = [&](int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+      std::vector<double> sums(static_cast<size_t>(n1 - n0));
+      for (int64_t m = m0; m < m1; ++m) {
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for (int64_t k = 0; k < p.a.columns; ++k) {
+          const double x = a[m * p.a.row_stride + k * p.a.column_stride];
+          for (int64_t n = n0; n < n1; ++n)
+            sums[n - n0] += x * b[k * p.b.row_stride + n * p.b.column_stride];
+        }
+        for (int64_t n = n0; n < n1; ++n) to[m * columns + n] = static_cast<float>(sums[n - n0]);
       }
-      for (double sum : sums) out.push_back(static_cast<float>(sum));
-    }
+    };
+    const double all =
+        static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(p.a.columns);
+    if (rows > columns)
+      WorkLimit::for_ranges(rows, all / static_cast<double>(rows),
+                            [&](int64_t m0, int64_t m1) { multiply(m0, m1, 0, columns); });
+    else if (columns > 0)
+      WorkLimit::for_ranges(columns, all / static_cast<double>(columns),
+                            [&](int64_t n0, int64_t n1) { multiply(0, rows, n0, n1); });
+    to += rows * columns;
   } while (next_index(index, p.batch));
   outputs[0] = Tensor::of<float>(outputs[0].type(), outputs[0].shape(), out);
 }

@@ -3,6 +3,7 @@
 // a table, selected by indices. They differ in how the indices are grouped into bags.
 #include <algorithm>
 
+#include "kernels/base/work_limit.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -62,9 +63,11 @@ void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
   with_number(table.type(), [&](auto zero) {
     using T = decltype(zero);
     using Sum = Wrapping<T>;
-    T* to = output.mutable_data<T>();
-    std::fill_n(to, output.elements(), T{});
-    for (const auto& [begin, end] : bags.ranges) {
+    T* all = output.mutable_data<T>();
+    std::fill_n(all, output.elements(), T{});
+    const auto sum_bag = [&](int64_t bag) {
+      const auto [begin, end] = bags.ranges[static_cast<size_t>(bag)];
+      T* to = all + bag * width;
       const auto add = [&](int64_t index, T weight) {
         const T* row = table.data<T>() + checked(index) * width;
         for (int64_t i = 0; i < width; ++i)
@@ -76,8 +79,13 @@ void sum_bags(const Bags& bags, const Tensor& table, const Tensor& index_tensor,
       if (begin == end && bags.otherwise >= 0) add(bags.otherwise, T{1});
       if (bags.mean && end > begin + 1)
         for (int64_t i = 0; i < width; ++i) to[i] = static_cast<T>(to[i] / (end - begin));
-      to += width;
-    }
+    };
+    const auto count = static_cast<int64_t>(bags.ranges.size());
+    const double all_rows = static_cast<double>(indices.size()) * static_cast<double>(width);
+    WorkLimit::for_ranges(count, all_rows / static_cast<double>(std::max<int64_t>(count, 1)),
+                          [&](int64_t first, int64_t last) {
+                            for (int64_t bag = first; bag < last; ++bag) sum_bag(bag);
+                          });
   });
 }
 

@@ -2,6 +2,7 @@
 // optionally without repetitions.
 #include <algorithm>
 
+#include "kernels/base/work_limit.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -43,14 +44,18 @@ void evaluate_masked(const OpDesc& desc, std::span<const Tensor> inputs,
   const std::vector<float> mask = inputs[1].to_floats();
   float* out = outputs[0].mutable_data<float>();
   std::fill_n(out, outputs[0].elements(), -1.0f);
-  for (int64_t n = 0; n < batch; ++n) {
+  const auto decode_one = [&](int64_t n) {
     int64_t length = 0;
     while (length < steps && mask[static_cast<size_t>(length * batch + n)] != 0) ++length;
     const std::vector<int64_t> decoded = decode(inputs[0].data<float>() + n * classes, length,
                                                 batch * classes, classes, classes - 1, merge);
     std::transform(decoded.begin(), decoded.end(), out + n * steps,
                    [](int64_t c) { return static_cast<float>(c); });
-  }
+  };
+  WorkLimit::for_ranges(batch, static_cast<double>(steps * classes),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t n = begin; n < end; ++n) decode_one(n);
+                        });
 }
 
 // ---- CTCGreedyDecoderSeqLen: scores [batch, steps, classes], lengths [batch] -------------------
@@ -76,14 +81,19 @@ void evaluate_lengths(const OpDesc& desc, std::span<const Tensor> inputs,
   const int64_t blank = inputs.size() > 2 ? one_int(inputs[2], "blank_index") : classes - 1;
   const bool merge = desc.attributes.get_bool("merge_repeated", true);
   const std::vector<int64_t> lengths = inputs[1].to_ints();
-  std::vector<int64_t> all(static_cast<size_t>(batch * steps), -1), counts;
-  for (int64_t n = 0; n < batch; ++n) {
+  std::vector<int64_t> all(static_cast<size_t>(batch * steps), -1),
+      counts(static_cast<size_t>(batch));
+  const auto decode_one = [&](int64_t n) {
     const int64_t length = std::clamp<int64_t>(lengths[static_cast<size_t>(n)], 0, steps);
     const std::vector<int64_t> decoded = decode(inputs[0].data<float>() + n * steps * classes,
                                                 length, classes, classes, blank, merge);
     std::copy(decoded.begin(), decoded.end(), all.begin() + n * steps);
-    counts.push_back(static_cast<int64_t>(decoded.size()));
-  }
+    counts[static_cast<size_t>(n)] = static_cast<int64_t>(decoded.size());
+  };
+  WorkLimit::for_ranges(batch, static_cast<double>(steps * classes),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t n = begin; n < end; ++n) decode_one(n);
+                        });
   store_ints(all, outputs[0]);
   if (outputs.size() > 1) store_ints(counts, outputs[1]);
 }

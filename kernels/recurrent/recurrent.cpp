@@ -123,10 +123,13 @@ class Stepper {
     const int64_t n = s_.hidden;
     // GRU's last gate needs the reset gate before the state is added.
     const int64_t with_state = s_.kind == Kind::gru ? 2 : s_.gates();
-    for (int64_t row = 0; row < s_.gates() * n; ++row)
-      gates_[static_cast<size_t>(row)] =
-          dot(weights_.w + row * weights_.in, x, weights_.in) + bias(row) +
-          (row < with_state * n ? dot(weights_.r + row * n, h, n) : 0.0f);
+    WorkLimit::for_ranges(s_.gates() * n, static_cast<double>(weights_.in + n),
+                          [&](int64_t begin, int64_t end) {
+                            for (int64_t row = begin; row < end; ++row)
+                              gates_[static_cast<size_t>(row)] =
+                                  dot(weights_.w + row * weights_.in, x, weights_.in) + bias(row) +
+                                  (row < with_state * n ? dot(weights_.r + row * n, h, n) : 0.0f);
+                          });
     if (s_.kind == Kind::lstm) return finish_lstm(h, c);
     if (s_.kind == Kind::gru) return finish_gru(h);
     for (int64_t i = 0; i < n; ++i)
@@ -172,6 +175,20 @@ class Stepper {
   std::vector<float> gates_, reset_;
 };
 
+double work_of_step(const Settings& s, int64_t in) {
+  return static_cast<double>(s.gates() * s.hidden * (in + s.hidden));
+}
+
+// As WorkLimit::for_ranges(); where there is one sequence, the rows of its weights are shared among
+// threads.
+template <typename F>
+void for_independent(int64_t sequences, double each, const F& f) {
+  if (sequences == 1)
+    f(int64_t{0}, int64_t{1});
+  else
+    WorkLimit::for_ranges(sequences, each, f);
+}
+
 // ---- cells: X, H, (C), W, R, B -----------------------------------------------------------------
 
 void expect(const ShapeContext& context, size_t i, const Shape& shape, const char* what) {
@@ -211,11 +228,14 @@ void evaluate_cell(const OpDesc& desc, std::span<const Tensor> inputs, std::span
   const int64_t batch = inputs[0].shape()[0], in = inputs[0].shape()[1];
   std::vector<std::vector<float>> states;
   for (size_t i = 1; i < first; ++i) states.push_back(inputs[i].to_floats());
-  Stepper stepper(s, {inputs[first].data<float>(), inputs[first + 1].data<float>(),
-                      first + 2 < inputs.size() ? inputs[first + 2].data<float>() : nullptr, in});
-  for (int64_t n = 0; n < batch; ++n)
-    stepper.step(inputs[0].data<float>() + n * in, states[0].data() + n * s.hidden,
-                 s.states() > 1 ? states[1].data() + n * s.hidden : nullptr);
+  const Weights weights{inputs[first].data<float>(), inputs[first + 1].data<float>(),
+                        first + 2 < inputs.size() ? inputs[first + 2].data<float>() : nullptr, in};
+  for_independent(batch, work_of_step(s, in), [&](int64_t begin, int64_t end) {
+    Stepper stepper(s, weights);
+    for (int64_t n = begin; n < end; ++n)
+      stepper.step(inputs[0].data<float>() + n * in, states[0].data() + n * s.hidden,
+                   s.states() > 1 ? states[1].data() + n * s.hidden : nullptr);
+  });
   for (size_t i = 0; i < outputs.size() && i < states.size(); ++i)
     std::copy(states[i].begin(), states[i].end(), outputs[i].mutable_data<float>());
 }
@@ -266,24 +286,27 @@ void evaluate_sequence(const OpDesc& desc, std::span<const Tensor> inputs,
   for (size_t i = 1; i + 1 < first; ++i) states.push_back(inputs[i].to_floats());
   float* all = outputs[0].mutable_data<float>();
   std::fill_n(all, outputs[0].elements(), 0.0f);  // steps after the end of a sequence stay 0
-  for (int64_t d = 0; d < directions.count; ++d) {
+  const auto run = [&](int64_t n, int64_t d) {
     const bool reverse = d == 1 || directions.first_is_reverse;
     const int64_t rows = s.gates() * s.hidden;
     Stepper stepper(s, {inputs[first].data<float>() + d * rows * in,
                         inputs[first + 1].data<float>() + d * rows * s.hidden,
                         inputs[first + 2].data<float>() + d * s.bias_rows() * s.hidden, in});
-    for (int64_t n = 0; n < batch; ++n) {
-      const int64_t length = std::clamp<int64_t>(lengths[static_cast<size_t>(n)], 0, steps),
-                    at = (n * directions.count + d) * s.hidden;
-      float *h = states[0].data() + at, *c = s.states() > 1 ? states[1].data() + at : nullptr;
-      for (int64_t t = 0; t < length; ++t) {
-        WorkLimit::may_go_on();
-        const int64_t step = reverse ? length - 1 - t : t;
-        stepper.step(inputs[0].data<float>() + (n * steps + step) * in, h, c);
-        std::copy(h, h + s.hidden, all + ((n * directions.count + d) * steps + step) * s.hidden);
-      }
+    const int64_t length = std::clamp<int64_t>(lengths[static_cast<size_t>(n)], 0, steps),
+                  at = (n * directions.count + d) * s.hidden;
+    float *h = states[0].data() + at, *c = s.states() > 1 ? states[1].data() + at : nullptr;
+    for (int64_t t = 0; t < length; ++t) {
+      WorkLimit::may_go_on();
+      const int64_t step = reverse ? length - 1 - t : t;
+      stepper.step(inputs[0].data<float>() + (n * steps + step) * in, h, c);
+      std::copy(h, h + s.hidden, all + ((n * directions.count + d) * steps + step) * s.hidden);
     }
-  }
+  };
+  for_independent(batch * directions.count, static_cast<double>(steps) * work_of_step(s, in),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i)
+                      run(i / directions.count, i % directions.count);
+                  });
   for (size_t i = 0; i + 1 < outputs.size() && i < states.size(); ++i)
     std::copy(states[i].begin(), states[i].end(), outputs[i + 1].mutable_data<float>());
 }

@@ -1,5 +1,6 @@
 // CumSum: running sums along an axis, optionally without the element itself, optionally from the
 // end.
+#include "kernels/base/work_limit.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -29,7 +30,7 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
     using Sum = Wrapping<T>;
     const T* from = inputs[0].data<T>();
     T* to = outputs[0].mutable_data<T>();
-    for (int64_t row = 0; row < inputs[0].elements() / size; ++row) {
+    const auto sum_row = [&](int64_t row) {
       const int64_t first = row / step * step * size + row % step;
       Sum sum{};
       for (int64_t k = 0; k < size; ++k) {
@@ -38,7 +39,11 @@ void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tens
         to[at] = static_cast<T>(exclusive ? sum : next);
         sum = next;
       }
-    }
+    };
+    WorkLimit::for_ranges(inputs[0].elements() / size, static_cast<double>(size),
+                          [&](int64_t begin, int64_t end) {
+                            for (int64_t row = begin; row < end; ++row) sum_row(row);
+                          });
   });
 }
 

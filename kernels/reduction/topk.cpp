@@ -3,9 +3,11 @@
 // lists are sorted on the host.
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 
 #include "kernels/arguments.h"
+#include "kernels/base/work_limit.h"
 #include "kernels/movement/strided_copy.h"
 #include "kernels/shape_util.h"
 
@@ -46,6 +48,34 @@ bool is_before(T a, T b, bool largest) {
   return largest ? a > b : a < b;
 }
 
+// Multiplications, as WorkLimit counts work, that selecting from so many elements takes.
+double work_of(int64_t size) { return 4 * static_cast<double>(size); }
+
+// The first k of 0 to size in the order of `before`, or by index. Parts of the row give theirs, of
+// which the first are chosen.
+template <typename Before>
+std::vector<int32_t> first_of_row(int64_t size, int64_t k, const Before& before, bool by_index) {
+  std::vector<int32_t> all;
+  std::mutex mutex;
+  bool sorted = false;
+  WorkLimit::for_ranges(size, work_of(1), [&](int64_t begin, int64_t end) {
+    std::vector<int32_t> part(static_cast<size_t>(end - begin));
+    std::iota(part.begin(), part.end(), static_cast<int32_t>(begin));
+    const auto most = std::min(k, end - begin);
+    if (most == 1)
+      part[0] = *std::min_element(part.begin(), part.end(), before);
+    else
+      std::partial_sort(part.begin(), part.begin() + most, part.end(), before);
+    const std::lock_guard lock(mutex);
+    sorted = end - begin == size;
+    all.insert(all.end(), part.begin(), part.begin() + most);
+  });
+  if (!sorted) std::partial_sort(all.begin(), all.begin() + k, all.end(), before);
+  all.resize(static_cast<size_t>(k));
+  if (by_index) std::sort(all.begin(), all.end());
+  return all;
+}
+
 template <typename T>
 void select_rows(const Settings& s, const Tensor& in, Tensor& values,
                  std::vector<int32_t>& indices) {
@@ -54,27 +84,28 @@ void select_rows(const Settings& s, const Tensor& in, Tensor& values,
   for (size_t d = 0; d < shape.size(); ++d)
     (d < s.axis ? outer : inner) *= d == s.axis ? 1 : shape[d];
   const int64_t size = shape[s.axis], k = values.shape()[s.axis];
-  std::vector<int32_t> order(static_cast<size_t>(size));
-  for (int64_t row = 0; row < outer * inner; ++row) {
+  T* out = values.mutable_data<T>();
+  const auto select_row = [&](int64_t row) {
     const T* from = in.data<T>() + row / inner * size * inner + row % inner;
     const int64_t to = row / inner * k * inner + row % inner;
-    std::iota(order.begin(), order.end(), 0);
-    const auto before = [&](int32_t a, int32_t b) {
-      const T x = from[a * inner], y = from[b * inner];
-      if (is_before(x, y, s.largest) != is_before(y, x, s.largest))
-        return is_before(x, y, s.largest);
-      return a < b;
-    };
-    if (k == 1)
-      order[0] = *std::min_element(order.begin(), order.end(), before);
-    else
-      std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
-    if (s.by_index) std::sort(order.begin(), order.begin() + k);
+    const std::vector<int32_t> order = first_of_row(
+        size, k,
+        [&](int32_t a, int32_t b) {
+          const T x = from[a * inner], y = from[b * inner];
+          if (is_before(x, y, s.largest) != is_before(y, x, s.largest))
+            return is_before(x, y, s.largest);
+          return a < b;
+        },
+        s.by_index);
     for (int64_t i = 0; i < k; ++i) {
-      values.mutable_data<T>()[to + i * inner] = from[order[static_cast<size_t>(i)] * inner];
+      out[to + i * inner] = from[order[static_cast<size_t>(i)] * inner];
       indices[static_cast<size_t>(to + i * inner)] = order[static_cast<size_t>(i)];
     }
-  }
+  };
+  if (outer * inner == 1) return select_row(0);
+  WorkLimit::for_ranges(outer * inner, work_of(size), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) select_row(row);
+  });
 }
 
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {

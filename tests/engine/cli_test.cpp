@@ -8,11 +8,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "engine/tools/npy.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
 #include "tests/foreign_tuning_file.h"
+#include "tests/host_layer_model.h"
 
 namespace clinfer {
 namespace {
@@ -241,6 +243,20 @@ TEST_F(Cli, Measures) {
   for (const char* part : {";NOT_RUN;Parameter;an input;", "(gaps);EXECUTED;", "(download);"})
     EXPECT_NE(rows.find(part), std::string::npos) << part << " in " << rows;
   EXPECT_EQ(run({"bench", model_, "--seconds", "0.1", "--sync"}).status, 0);
+}
+
+TEST_F(Cli, SaysWhatRunsOnTheHostAndByHowManyThreads) {
+  const std::string model = test::host_layer_model(folder_);
+  const Outcome outcome = run(
+      {"bench", model, "--seconds", "0.1", "--perf-count", "--config", "GPU_MAX_NUM_THREADS=2"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const size_t row = outcome.out.find("\ninvert ");
+  ASSERT_NE(row, std::string::npos) << outcome.out;
+  const std::string line = outcome.out.substr(row + 1, outcome.out.find('\n', row + 1) - row - 1);
+  EXPECT_TRUE(line.ends_with(std::thread::hardware_concurrency() > 1 ? "host, 2 threads" : "host"))
+      << line;
+  const Outcome graph = run({"graph", model});
+  EXPECT_NE(graph.out.find("on the host"), std::string::npos) << graph.out;
 }
 
 TEST_F(Cli, MeasuresAtLeastOneInference) {

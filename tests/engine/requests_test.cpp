@@ -13,6 +13,7 @@
 #include "engine/ir/ir_reader.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
+#include "tests/host_layer_model.h"
 #include "tests/kernels/op_test.h"
 
 namespace clinfer {
@@ -39,6 +40,29 @@ Tensor picture(const Shape& shape, unsigned seed) {
         for (int64_t x = x0; x < x0 + 14; ++x)
           tensor.mutable_data<float>()[((n * shape[1] + c) * h + y) * w + x] = 240;
   return tensor;
+}
+
+TEST(Requests, LayersOnTheHostUseTheThreadsOfTheConfiguration) {
+  const TemporaryFolder folder;
+  const auto model = Model::read(test::host_layer_model(folder));
+  Config config;
+  config.perf_count = true;
+  std::vector<float> alone;
+  for (const unsigned threads : {1u, 2u, 3u}) {
+    config.max_num_threads = threads;
+    const auto compiled = CompiledModel::compile(model, config);
+    const auto request = compiled->create_request();
+    const std::vector<float> got =
+        infer(*request, test::random_tensor(compiled->inputs()[0].shape, -1, 1, 7));
+    if (threads == 1) alone = got;
+    EXPECT_EQ(std::memcmp(got.data(), alone.data(), got.size() * sizeof(float)), 0);
+    const std::string wanted =
+        threads == 1 ? "host" : "host, " + std::to_string(threads) + " threads";
+    std::map<std::string, std::string> kernels;
+    for (const StepProfile& row : compiled->profile()) kernels[row.layer] = row.kernel;
+    EXPECT_EQ(kernels.at("invert"), wanted);
+    EXPECT_EQ(kernels.at("negate").find("host"), std::string::npos) << kernels.at("negate");
+  }
 }
 
 TEST(Requests, AgreeWithTheReference) {

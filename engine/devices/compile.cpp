@@ -73,10 +73,11 @@ std::shared_ptr<CompiledModel> compile_list(const std::shared_ptr<const Model>& 
 }  // namespace
 
 std::shared_ptr<CompiledModel> CompiledModel::compile(std::shared_ptr<const Model> model,
-                                                      const Config& config,
+                                                      const Config& stated,
                                                       const Progress& progress,
                                                       const TuningObserver& observer,
                                                       const FirstTier& first_tier) try {
+  const Config config = with_fallback(stated);
   ocl::devices(config.cache_dir.value_or("").c_str());  // the first call says where drivers keep
   DeviceChoice choice = choose_devices(config.device);
   for (std::string& idle : idle_settings(config, choice.devices))

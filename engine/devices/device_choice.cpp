@@ -92,6 +92,17 @@ DeviceChoice choose_devices(const std::string& text) {
   return choice;
 }
 
+Config with_fallback(const Config& config) {
+  Config with = config;
+  if (with.device.substr(0, with.device.find(':')) != "HETERO") return with;
+  for (const Config::DeviceSetting& setting : config.device_settings)
+    if (setting.key == "TARGET_FALLBACK") with.device = "HETERO:" + setting.value;
+  std::erase_if(with.device_settings, [](const Config::DeviceSetting& setting) {
+    return setting.key == "TARGET_FALLBACK";
+  });
+  return with;
+}
+
 Config config_for(const Config& config, const std::string& device) {
   Config one = config;
   one.device = device;

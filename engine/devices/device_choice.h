@@ -20,6 +20,9 @@ struct DeviceChoice {
 // Error{bad_argument} for a list that cannot be one, Error{no_device} that lists what there is.
 DeviceChoice choose_devices(const std::string& text);
 
+// device=HETERO with the devices that TARGET_FALLBACK lists; others as they are.
+Config with_fallback(const Config& config);
+
 // `config` for one device, with that device's own settings.
 Config config_for(const Config& config, const std::string& device);
 

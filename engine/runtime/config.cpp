@@ -127,6 +127,11 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string& k, const std::string& v) {
          c.tuning_seconds = number(k, v, "a number, 0 for no limit");
        }},
+      {"TARGET_FALLBACK",
+       [](Config& c, const std::string& k, const std::string& v) {
+         if (v.empty()) refuse(k, v, "devices, best first: GPU,CPU");
+         c.device_settings.push_back({"HETERO", "TARGET_FALLBACK", v});
+       }},
       {"HETERO_DUMP_GRAPH_DOT",
        [](Config& c, const std::string& k, const std::string& v) {
          c.hetero_dump_graph_dot = yes_no(k, v);

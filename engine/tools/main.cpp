@@ -10,6 +10,7 @@
 #include "engine/runtime/left_work.h"
 #include "engine/tools/commands.h"
 #include "kernels/base/files.h"
+#include "kernels/base/precision_text.h"
 #include "kernels/base/text.h"
 
 namespace clinfer {
@@ -28,7 +29,8 @@ OptionSpec reshape_option() {
 
 OptionSpec config_option() {
   return {"--config", "KEY=VALUE",
-          "a key of the GPU plug-in, e.g. INFERENCE_PRECISION=f32; may be repeated"};
+          std::string("a key of the GPU plug-in, e.g. INFERENCE_PRECISION=f32; may be repeated. ") +
+              kPrecisionText};
 }
 
 Config read_config(const Arguments& arguments) {

@@ -15,6 +15,7 @@
 #include "gst/base/video_mapping.h"
 #include "gst/filter/picture_model.h"
 #include "gst/frames/mapped_frame.h"
+#include "gst/infer/network.h"
 
 #define GST_CAT_DEFAULT clinferfilter_debug
 
@@ -95,8 +96,7 @@ const std::vector<Property<FilterSettings>>& properties() {
       text<&S::config_file>("config-file", "Custom layers",
                             "XML files that describe operations with OpenCL kernels of your own, "
                             "as the GPU plug-in's CONFIG_FILE"),
-      text<&S::config>("config", "Configuration",
-                       "Engine options as KEY=VALUE,... with the GPU plug-in's key names"),
+      text<&S::config>("config", "Configuration", clinfer::config_blurb()),
       text<&S::cache_dir>(
           "cache-dir", "Cache folder",
           "Folder for built OpenCL programs (unset: the user's cache folder; empty: "

@@ -4,8 +4,16 @@
 #include <algorithm>
 
 #include "gst/infer/properties.h"
+#include "kernels/base/precision_text.h"
 
 namespace clinfer {
+
+const char* config_blurb() {
+  static const auto& blurb = *new std::string(
+      std::string("Engine options as KEY=VALUE,... with the GPU plug-in's key names. ") +
+      kPrecisionText);
+  return blurb.c_str();
+}
 
 std::vector<std::pair<std::string, std::string>> parse_config(const std::string& text) {
   std::vector<std::pair<std::string, std::string>> pairs;
@@ -21,6 +29,12 @@ std::vector<std::pair<std::string, std::string>> parse_config(const std::string&
     at = end + 1;
     if (part.empty()) continue;
     const size_t equals = part.find('=');
+    // The one key whose value is a list with commas.
+    if (equals == std::string::npos && !pairs.empty() &&
+        pairs.back().first.ends_with("TARGET_FALLBACK")) {
+      pairs.back().second += "," + part;
+      continue;
+    }
     if (equals == std::string::npos || equals == 0)
       throw Error{ErrorCode::bad_argument, "config: '" + part + "' is not KEY=VALUE"};
     pairs.emplace_back(trim(part.substr(0, equals)), trim(part.substr(equals + 1)));

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "gst/infer/network.h"
+
 namespace clinfer {
 namespace {
 
@@ -239,8 +241,7 @@ const std::vector<ElementProperty>& element_properties() {
                                 "JSON file with the best kernels of models on devices. Where it "
                                 "exists and no tuning-mode "
                                 "is set, its records are used")),
-      engine(text<&S::config>("config", "Configuration",
-                              "Engine options as KEY=VALUE,... with the GPU plug-in's key names")),
+      engine(text<&S::config>("config", "Configuration", config_blurb())),
       flag<&S::nv12_two_inputs>(
           "nv12-two-inputs", "NV12 as two inputs",
           "Read the Y and UV planes of VA surfaces and DMA-BUFs on the device, without a copy; "

@@ -41,7 +41,22 @@ def wrong(command, settings, result, what, cache):
     return None
 
 
+def check_precision():
+    """The sentence about the numbers' type is the same wherever it is said."""
+    source = (root / "kernels/base/precision_text.h").read_text(encoding="utf-8")
+    sentence = " ".join("".join(re.findall(r'"([^"]*)"', source)).split())
+    help_of = [[os.environ["CLINFER_PROGRAM"], "bench", "--help"], ["gst-inspect-1.0", "clinfer"],
+               ["gst-inspect-1.0", "clinferfilter"]]
+    places = {" ".join(map(str, command)): subprocess.run(command, capture_output=True, text=True, timeout=900).stdout
+              for command in help_of}
+    places |= {name: (root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/keys.md")}
+    for place, text in places.items():
+        if sentence not in " ".join(text.split()):
+            sys.exit(f"{place} does not say {sentence!r}")
+
+
 def main():
+    check_precision()
     rows = ROW.findall((root / "docs/keys.md").read_text(encoding="utf-8"))
     failed = 0
     with tempfile.TemporaryDirectory() as cache:

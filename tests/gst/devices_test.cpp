@@ -163,10 +163,14 @@ TEST_F(ElementDevices, AutoMovesWithoutLosingAFrame) {
 }
 
 TEST_F(ElementDevices, HeteroInTheElement) {
-  Harness harness(Harness::clinfer_launch("device=HETERO:CPU.1,CPU.0"));
-  harness.set_caps("I420", 64, 48);
-  play(harness, 0, 20);
-  EXPECT_EQ(inferences(harness.clinfer()).at("CPU.1"), 20u);
+  for (const char* devices :
+       {"device=HETERO:CPU.1,CPU.0", "device=HETERO config=\"TARGET_FALLBACK=CPU.1,CPU.0\"",
+        "config=\"PERF_COUNT=NO, TARGET_FALLBACK=CPU.1, CPU.0,FIRST_TIER=NO\" device=HETERO"}) {
+    Harness harness(Harness::clinfer_launch(devices));
+    harness.set_caps("I420", 64, 48);
+    play(harness, 0, 20);
+    EXPECT_EQ(inferences(harness.clinfer()).at("CPU.1"), 20u) << devices;
+  }
 }
 
 TEST_F(ElementDevices, LiveSourcesSkipOnSeveralDevices) {

@@ -1,5 +1,5 @@
-// What the element tells about the inside of a network: dumps of graphs and sources, counters of
-// layers, and which of them run on the host.
+// The element shows the inside of a network: dumps of graphs and sources, counters of layers, and
+// which of them run on the host.
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -114,7 +114,7 @@ TEST(ElementDiagnosis, DumpsGraphsAndSourcesByTheConfiguration) {
   EXPECT_NE(run("/proc/nowhere").find("/proc/nowhere cannot be made"), std::string::npos);
 }
 
-// The same by properties.
+// The element's own properties do the same.
 TEST(ElementDiagnosis, DumpsGraphsAndSourcesByProperties) {
   const TemporaryFolder folder;
   GstStructure* stats =

@@ -56,6 +56,17 @@ TEST_F(DevicesCli, EachListGivesTheSame) {
   }
 }
 
+TEST_F(DevicesCli, TargetFallbackNamesTheDevicesOfHetero) {
+  const Outcome outcome = infer_on("HETERO", "--config TARGET_FALLBACK=CPU.1,CPU.0");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(read_npy(folder_ / "out.d/0.npy").to_floats(), wanted(3));
+  const Outcome missing = infer_on("HETERO", "--config TARGET_FALLBACK=CPU.7");
+  EXPECT_NE(missing.status, 0);
+  EXPECT_TRUE(says(missing.err, "CPU.7"));
+  EXPECT_TRUE(says(infer_on("CPU.1", "--config TARGET_FALLBACK=CPU.1").err,
+                   "HETERO.TARGET_FALLBACK has no effect: device=CPU.1 does not use HETERO"));
+}
+
 TEST_F(DevicesCli, WithoutAGpuACpuTakesItsPlaceWithOneWarning) {
   if (!list_devices().devices[0].is_cpu) GTEST_SKIP() << "there is a GPU";
   for (const char* device : {"GPU", "GPU.0", "MULTI:GPU,CPU.1", "AUTO:GPU,CPU.1"}) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs each row of docs/keys.md through the program and the element, and looks that its result is what the row says.
+"""Runs each row of docs/keys.md through the program and the element, and looks that its result is what the row says; and that the
+tests that docs/statements.md names exist.
 
     keys.py ROOT      CLINFER_PROGRAM, GST_PLUGIN_PATH and OCL_ICD_VENDORS as in the environment
 """
@@ -55,8 +56,26 @@ def check_precision():
             sys.exit(f"{place} does not say {sentence!r}")
 
 
+def check_tests_of_statements():
+    """docs/statements.md names tests that exist: Suite.Case of GoogleTest, or a test of meson."""
+    text = (root / "docs/statements.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\|.*\| ([^|]+) \|$", text, re.M)
+    tests = {name for cell in cells if cell not in ("tests", "---", "none") for name in cell.split(", ")}
+    sources = "".join(p.read_text(encoding="utf-8") for p in (root / "tests").rglob("*.cpp"))
+    builds = "".join(p.read_text(encoding="utf-8") for p in (root / "tests").rglob("meson.build"))
+    for name in sorted(tests):
+        suite, _, case = name.partition(".")
+        found = (re.search(rf"^TEST(_F|_P)?\({suite}, {case}\)", sources, re.M) if case
+                 else f"test('{suite}'" in builds)
+        if not found:
+            sys.exit(f"docs/statements.md names {name}, which is no test")
+    if len(tests) < 40:
+        sys.exit(f"docs/statements.md names {len(tests)} tests only")
+
+
 def main():
     check_precision()
+    check_tests_of_statements()
     rows = ROW.findall((root / "docs/keys.md").read_text(encoding="utf-8"))
     failed = 0
     with tempfile.TemporaryDirectory() as cache:

@@ -2,8 +2,10 @@
 // ONNX's reference implementation. tests/engine/onnx/backend.py runs ONNX's own cases.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "engine/graph/evaluate.h"
 #include "tests/engine/onnx/onnx_builder.h"
@@ -289,6 +291,91 @@ TEST(OnnxOperations, AveragesDoNotCountWhatLiesPastThePads) {
 }
 
 // Values of any rank may reach any operation: found by fuzzing.
+// Where number `i` of `out` lies among `n`, as ONNX states it.
+double place_of(const std::string& coordinates, double i, double n, double out, double scale) {
+  if (coordinates == "asymmetric") return i / scale;
+  if (coordinates == "align_corners") return out > 1 ? i * (n - 1) / (out - 1) : 0;
+  if (coordinates == "pytorch_half_pixel" && out <= 1) return 0;
+  return (i + 0.5) / scale - 0.5;
+}
+
+float resized(std::span<const float> row, const std::string& mode, const std::string& nearest,
+              double x, double scale) {
+  const auto n = static_cast<double>(row.size());
+  const auto at = [&](double k) { return row[static_cast<size_t>(std::clamp(k, 0., n - 1))]; };
+  if (mode == "nearest")
+    return at(nearest == "floor"                ? std::floor(x)
+              : nearest == "ceil"               ? std::ceil(x)
+              : nearest == "round_prefer_floor" ? std::ceil(x - 0.5)
+                                                : std::floor(x + 0.5));
+  if (scale >= 1) {  // without antialiasing
+    const double low = std::floor(x), share = x - low;
+    return static_cast<float>((1 - share) * at(low) + share * at(low + 1));
+  }
+  double sum = 0, weights = 0;
+  for (double k = -n; k < 2 * n; ++k) {  // the edge goes on outside
+    const double weight = std::max(0., 1 - std::fabs(k - x) * scale);
+    sum += weight * at(k);
+    weights += weight;
+  }
+  return static_cast<float>(sum / weights);
+}
+
+TEST(OnnxOperations, ResizeInEachWay) {
+  const std::vector<float> values{3, -1, 4, 1, -5, 9, 2, 6, -5, 3, 5, 8};
+  for (const std::string mode : {"nearest", "linear"})
+    for (const std::string coordinates :
+         {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"})
+      for (const std::string nearest : {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"})
+        for (const float scale : {2.f, 1.5f, 0.5f}) {
+          if (mode == "linear" && nearest != "floor") continue;
+          SCOPED_TRACE(mode + " " + coordinates + " " + nearest + " " + std::to_string(scale));
+          OnnxBuilder b(18);
+          b.input("x", {1, 1, 2, 6});
+          b.initialiser(OnnxBuilder::floats("scales", {4}, {1, 1, 1, scale}));
+          auto& resize = b.node("Resize", {"x", "", "scales"}, {"y"});
+          set(resize, "mode", mode);
+          set(resize, "coordinate_transformation_mode", coordinates);
+          set(resize, "nearest_mode", nearest);
+          if (mode == "linear" && scale < 1) set(resize, "antialias", 1);
+          b.output("y");
+          const double out = std::floor(6 * scale);
+          std::vector<float> wanted;
+          for (size_t row = 0; row < 2; ++row)
+            for (double i = 0; i < out; ++i)
+              wanted.push_back(resized(std::span(values).subspan(6 * row, 6), mode, nearest,
+                                       place_of(coordinates, i, 6, out, scale), scale));
+          expect_near(results(b, {floats({1, 1, 2, 6}, values)})[0], wanted);
+        }
+}
+
+// The window is cut from the picture, and what lies outside of it gets the extrapolation value.
+TEST(OnnxOperations, ResizeCropsAWindow) {
+  OnnxBuilder b(13);
+  b.input("x", {1, 1, 1, 5});
+  b.initialiser(OnnxBuilder::floats("roi", {8}, {0, 0, 0, 0.5f, 1, 1, 1, 1.25f}));
+  b.initialiser(OnnxBuilder::ints("sizes", {4}, {1, 1, 1, 4}));
+  auto& resize = b.node("Resize", {"x", "roi", "", "sizes"}, {"y"});
+  set(resize, "mode", std::string("linear"));
+  set(resize, "coordinate_transformation_mode", std::string("tf_crop_and_resize"));
+  auto* outside = resize.add_attribute();
+  outside->set_name("extrapolation_value");
+  outside->set_type(onnx::AttributeProto::FLOAT);
+  outside->set_f(-7);
+  b.output("y");
+  // From 0.5 * 4 to 1.25 * 4: 2, 3, 4 and 5, where the last pixel is number 4.
+  expect_near(results(b, {floats({1, 1, 1, 5}, {1, 2, 4, 8, 16})})[0], {4, 8, 16, -7});
+}
+
+TEST(OnnxOperations, UpsampleIsAnOldResize) {
+  OnnxBuilder b(9);
+  b.input("x", {1, 1, 1, 2});
+  b.initialiser(OnnxBuilder::floats("scales", {4}, {1, 1, 2, 2}));
+  b.node("Upsample", {"x", "scales"}, {"y"});
+  b.output("y");
+  expect_near(results(b, {floats({1, 1, 1, 2}, {1, 2})})[0], {1, 1, 2, 2, 1, 1, 2, 2});
+}
+
 TEST(OnnxOperations, TooFewDimensionsAreRefused) {
   const auto with_input = [](const std::string& type, const Shape& shape, size_t inputs, int opset,
                              const std::string& domain = "") {

@@ -48,7 +48,7 @@ class SlowDevice : public test::TwoDevices {
 TEST_F(SlowDevice, WorkThatIsNotBegunIsNoAnswer) {
   Config config = on_first();
   config.device_timeout = 200ms;
-  stall_device("pthread");
+  stall_device(name(1).c_str());
   try {
     CompiledModel::compile(ball(), config);
     ADD_FAILURE() << "a device that stands still";
@@ -63,8 +63,8 @@ TEST_F(SlowDevice, WorkThatIsNotBegunIsNoAnswer) {
 TEST_F(SlowDevice, GetsItsTimeAfterTheDriverHasTakenTheWork) {
   const auto request = CompiledModel::compile(ball(), on_first())->create_request();
   request->set_input(0, picture(1));
-  stall_device("pthread");
-  hold_device("pthread");
+  stall_device(name(1).c_str());
+  hold_device(name(1).c_str());
   const GoesOn later(kLonger);
   request->start();
   EXPECT_TRUE(request->wait());
@@ -107,8 +107,8 @@ TEST_F(SlowDevice, GetsItsTimeAfterALayerOfTheHost) {
   EXPECT_EQ(test::infer(*request, input),
             (std::vector<float>{1, std::sqrt(2.f), std::sqrt(3.f), 2}));
   request->start();  // the layers before the host's
-  stall_device("pthread");
-  hold_device("pthread");
+  stall_device(name(1).c_str());
+  hold_device(name(1).c_str());
   const GoesOn later(kLonger);
   EXPECT_TRUE(request->wait());
 }
@@ -137,7 +137,7 @@ TEST_F(SlowDevice, MayCompileWhatIsLaunchedFirst) {
     GTEST_SKIP() << "clinfer is installed, and compiles";
   const auto request = compiled->create_request();
   request->set_input(0, picture(1));
-  stall_device("pthread");
+  stall_device(name(1).c_str());
   const GoesOn later(kLonger);
   request->start();
   EXPECT_TRUE(request->wait());

@@ -90,8 +90,8 @@ struct Config {
   bool fp16_for_quantized_models = true;
   // false: FakeQuantize and what is around it compute in floats, as the model states them
   bool quantized_in_integers = true;
-  // Unrolls loops whose number of iterations is known and not too large. All other loops run on the
-  // host.
+  // Unrolls loops whose number of iterations is known and not too large. The device launches others
+  // once an iteration, where it can.
   bool unroll_loops = true;
   // One launch for many kernels (a persistent kernel). automatic: where the device can and launches
   // cost more than what they compute. yes: also where it does not pay; a device whose work-groups

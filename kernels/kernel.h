@@ -83,6 +83,8 @@ struct Argument {
   // input, output: unless 0, the kernel takes the address of a dense tensor of so many bytes, and no
   // offset.
   size_t address_bytes = 0;
+  // input, output, workspace: bytes from where the tensor or the memory begins.
+  int64_t offset = 0;
 
   static Argument input(size_t i, size_t unit) { return {Kind::input, i, unit}; }
   static Argument output(size_t i, size_t unit) { return {Kind::output, i, unit}; }

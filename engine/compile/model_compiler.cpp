@@ -95,6 +95,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   if (std::string warning = tuning.warning(); !warning.empty())
     report_.warnings.push_back(std::move(warning));
   add_up_work();
+  warn_of_host_loops();
   // Nothing else computes during measurements.
   if (!tuning.measures() && !config_.perf_count) first_tier_ = options_.first_tier;
   HostWeights weights = build_tuned(tuning, progress, observer);
@@ -165,6 +166,14 @@ HostWeights ModelCompiler::build_tuned(Tuning& tuning, const Progress& progress,
   } while (untuned && !tuning.is_not_slower(network_, untuned->shared_network(), observer) &&
            tuning.revert_least_gains(network_->plan()));
   return weights;
+}
+
+void ModelCompiler::warn_of_host_loops() {
+  for (const Step& step : network_->plan().steps)
+    if (step.on_host && (step.node->is("TensorIterator") || step.node->is("Loop")))
+      report_.warnings.push_back(
+          label(*step.node) + " runs on the host, in one thread: " +
+          step.node->attributes.get_string(kOnHost, "the device has no kernel"));
 }
 
 // Says warnings that concern the whole process once, not again for the next model.

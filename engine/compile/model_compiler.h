@@ -55,6 +55,7 @@ class ModelCompiler {
 
  private:
   void warn_once(const std::string& warning);
+  void warn_of_host_loops();
   void open_device();
   void open_cache();
   Tuning plan_kernels();

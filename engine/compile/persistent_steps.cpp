@@ -26,7 +26,7 @@ std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
   std::vector<bool> fits(plan.size());
   double all_us = 0, saved_us = 0;
   for (size_t s = 0; s < plan.size(); ++s) {
-    if (plan[s].on_host || !plan[s].cuts.empty()) continue;
+    if (plan[s].on_host || plan[s].loop || !plan[s].cuts.empty()) continue;
     const std::vector<KernelSpec>& launches = plan[s].kernels.launches;
     bool accepted = true;
     for (const KernelSpec& launch : launches) {

@@ -36,7 +36,7 @@ Network::Network(std::unique_ptr<Graph> graph, bool unroll_loops,
                  const std::function<void()>& may_go_on) {
   PassContext context{plain_traits(), ElementType::f32};
   context.unroll_loops = unroll_loops;
-  context.integers = false;
+  context.integers = context.loops_on_device = false;
   run_passes(*graph, context, kLastPass,
              [&](size_t, const std::string&, const Graph&) { may_go_on(); });
   graph_ = std::move(graph);

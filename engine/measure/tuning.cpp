@@ -224,7 +224,7 @@ bool Tuning::measure(const Bench& bench, const TuningObserver& observer) {
   std::vector<size_t> task_of(plan.steps.size(), SIZE_MAX);
   std::map<const TuningProblem*, size_t> numbers;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
-    if (plan.steps[s].on_host) continue;
+    if (plan.steps[s].on_host || plan.steps[s].loop) continue;
     TuningProblem& problem = problems_.at(op_key(plan.steps[s].desc));
     if (!wants_measuring(problem)) continue;
     task_of[s] = numbers.try_emplace(&problem, tasks.size()).first->second;
@@ -303,7 +303,7 @@ bool Tuning::revert_least_gains(const Plan& plan) {
   while (!changed && reverts_ < kRevertedBelow.size()) {
     const double below = kRevertedBelow[reverts_++];
     for (const Step& step : plan.steps) {
-      if (step.on_host) continue;
+      if (step.on_host || step.loop) continue;
       TuningProblem& problem = problems_.at(op_key(step.desc));
       if (!problem.measured || problem.choice == problem.fallback ||
           problem.default_ns >= below * problem.ns)
@@ -331,7 +331,7 @@ std::vector<ProblemRecord> Tuning::records(const Plan& plan) const {
     found[number].multiply_adds += multiply_adds(desc);
   };
   for (const Step& step : plan.steps)
-    if (!step.on_host) add(step.desc, 1);
+    if (!step.on_host && !step.loop) add(step.desc, 1);
   for (const OpDesc& picture : pictures_) add(picture, 0);
   return found;
 }
@@ -346,7 +346,7 @@ TuningReport Tuning::finish(const Plan& plan) {
   std::vector<std::string> lapsed;
   std::vector<const OpDesc*> all;
   for (const Step& step : plan.steps)
-    if (!step.on_host) all.push_back(&step.desc);
+    if (!step.on_host && !step.loop) all.push_back(&step.desc);
   for (const OpDesc& picture : pictures_) all.push_back(&picture);
   for (const OpDesc* desc : all) {
     const TuningProblem& problem = problems_.at(op_key(*desc));

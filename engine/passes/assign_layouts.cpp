@@ -256,7 +256,7 @@ class Layouts {
       }
       if (node->is("Constant") || node->is("Result")) continue;
       if (node->is("Parameter")) {
-        if (wishes_.channels_last(*node))
+        if (wishes_.channels_last(*node) && !context_.is_body)
           desc_of({node, 0}) = TensorDesc::channels_last(node->outputs[0].type, node->shape());
         continue;
       }

@@ -10,6 +10,7 @@ const std::vector<Pass>& passes() {
       {"fold_constants", fold_constants},
       {"find_sequences", find_sequences},
       {"unroll_loops", unroll_loops},
+      {"place_loops", place_loops},
       {"place_custom_layers", place_custom_layers},
       {"share_results", share_results},
       {"group_by_values", group_by_values},

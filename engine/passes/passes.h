@@ -17,6 +17,11 @@ struct PassContext {
   DeviceTraits traits;
   ElementType activations = ElementType::f32;  // f32 or f16: what float tensors are stored in
   bool unroll_loops = true;
+  bool loops_on_device =
+      true;  // other loops become operations of the device, where it can run them
+  // The graph is the body of such a loop: its parameters and results are row-major, and of the type
+  // that activations have.
+  bool is_body = false;
   bool expose_layers = false;  // every layer's value becomes a further Result, for comparisons
   bool integers = true;        // quantised models compute in integers where the device can
   bool half_outputs = false;   // results in f16 leave the device as they are
@@ -46,6 +51,8 @@ void fold_constants(Graph&, const PassContext&);
 void find_sequences(Graph&, const PassContext&);
 // Puts loop bodies in place, once per iteration.
 void unroll_loops(Graph&, const PassContext&);
+// Loops that the device runs, body and all. Others get the reason as the attribute kOnHost.
+void place_loops(Graph&, const PassContext&);
 // Gives tensors of custom layers the formats that their kernels expect.
 void place_custom_layers(Graph&, const PassContext&);
 // Computes once what several nodes compute alike.
@@ -92,6 +99,14 @@ void expose_layers(Graph&, const PassContext&);
 void set_precision(Graph&, const PassContext&);
 // Memory layouts, views, reorders, concats in place.
 void assign_layouts(Graph&, const PassContext&);
+
+// Why a TensorIterator or Loop runs on the host.
+inline constexpr const char* kOnHost = "on_host";
+// The body of a DeviceLoop after all passes. Each of its outputs fills memory of its own; the results
+// that become states may share one with an output. `aligned`: parts of sliced tensors begin at
+// addresses that kernels may read vectors from. Throws Error{unsupported} where a layer has no kernel.
+std::unique_ptr<Graph> compiled_body(const GraphBody& body, const PassContext& context,
+                                     bool aligned);
 
 // Families that take the node as it stands; their reasons where none does.
 std::vector<const KernelFamily*> accepting_families(const OpDef& def, const OpDesc& desc,

@@ -23,7 +23,8 @@ bool is_wide(const Node& node) {
          (node.def->keep_f32 || (node.def->families.empty() && !node.def->host_reason.empty()));
 }
 
-bool port_keeps_f32(const Graph& graph, Node& node, int port) {
+bool port_keeps_f32(const Graph& graph, Node& node, int port, bool is_body) {
+  if (is_body && node.is("Parameter")) return false;
   const auto takes_wide = [&](const Node& user) {
     if (node.is("Constant")) return user.def && user.def->keep_f32;
     return user.is("Result") || (user.def && !user.def->host_reason.empty());
@@ -261,8 +262,8 @@ void set_precision(Graph& graph, const PassContext& context) {
       NodeOutput& output = node->outputs[port];
       const int at = static_cast<int>(port);
       if (is_float(output.type))
-        output.type = port_keeps_f32(graph, *node, at) || before_bytes.contain(*node, at) ||
-                              to_sort.contain(*node, at)
+        output.type = port_keeps_f32(graph, *node, at, context.is_body) ||
+                              before_bytes.contain(*node, at) || to_sort.contain(*node, at)
                           ? ElementType::f32
                           : context.activations;
       else if (output.type == ElementType::boolean)

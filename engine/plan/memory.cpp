@@ -158,7 +158,7 @@ void plan_memory(Plan& plan, const Plan* whole) {
     for (size_t port = 0; port < step.node->outputs.size(); ++port)
       if (count(step.node->outputs[port].shape)) use({step.node, static_cast<int>(port)}, s);
     if (step.on_host) host_steps.push_back(s);
-    if (!step.cuts.empty()) cut_steps.push_back(s);
+    if (!step.cuts.empty() || step.loop) cut_steps.push_back(s);
     plan.workspace_bytes = std::max(plan.workspace_bytes, aligned(step.kernels.workspace));
   }
   for (Node* parameter : plan.graph->parameters) {

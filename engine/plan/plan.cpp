@@ -2,6 +2,7 @@
 #include "engine/plan/plan.h"
 
 #include "engine/passes/passes.h"
+#include "engine/plan/loop.h"
 
 namespace clinfer {
 
@@ -39,6 +40,10 @@ void plan_launches(Step& step, const DeviceTraits& traits) {
 void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser& choose) {
   for (Step& step : plan.steps) {
     if (step.on_host) continue;
+    if (step.loop) {
+      plan_loop(step, traits, choose);
+      continue;
+    }
     const KernelChoice choice =
         choose(step.desc, accepting_families(*step.node->def, step.desc, traits));
     step.family = choice.family;
@@ -69,7 +74,12 @@ std::string to_dot(const Plan& plan) {
   return to_dot(*plan.graph, [&](const Node& node) -> std::vector<std::string> {
     if (const auto found = steps.find(&node); found != steps.end()) {
       const Step& step = *found->second;
-      if (step.on_host) return {"on the host: " + node.def->host_reason};
+      if (step.on_host)
+        return {"on the host: " + node.attributes.get_string(kOnHost, node.def->host_reason)};
+      if (step.loop)
+        return {"on the device: " + std::to_string(step.loop->count) + " iterations of " +
+                std::to_string(step.kernels.launches.size()) +
+                (step.kernels.launches.size() == 1 ? " launch" : " launches")};
       return {"kernel: " + to_string(KernelChoice{step.family, step.point})};
     }
     if (!node.def) return {};
@@ -97,8 +107,11 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
     if (elements == 0 && !node->is("Subgraph")) continue;
     std::string reasons;
     const auto families = accepting_families(*node->def, step.desc, traits, &reasons);
-    if (!families.empty() &&
-        (!node->def->rows_depend_on_data || leaves_device(*plan.graph, node))) {
+    if (!families.empty() && node->is("DeviceLoop")) {
+      step.family = families.front();
+      plan_loop(step, traits, choose);
+    } else if (!families.empty() &&
+               (!node->def->rows_depend_on_data || leaves_device(*plan.graph, node))) {
       const KernelChoice choice =
           choose ? choose(step.desc, families)
                  : KernelChoice{families.front(), families.front()->heuristic(step.desc, traits)};

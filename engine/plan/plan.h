@@ -33,6 +33,8 @@ struct Region {
   bool read_by_device = false;
 };
 
+struct Loop;
+
 struct Step {
   Node* node = nullptr;
   OpDesc desc;
@@ -41,6 +43,8 @@ struct Step {
   TuningPoint point;
   KernelPlan kernels;
   std::vector<Cut> cuts;  // of the launches; empty: none is cut
+  std::shared_ptr<const Loop> loop =
+      {};  // the launches are of one iteration; null: there is no loop
 
   Cut cut(size_t launch) const { return cuts.empty() ? Cut{} : cuts[launch]; }
 };

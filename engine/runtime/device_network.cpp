@@ -15,19 +15,23 @@ ocl::ArgumentPlace SizedPlan::place_of(const Edge& edge) const {
 
 ocl::ArgumentPlace SizedPlan::place_of(size_t step, const Argument& argument) const {
   Node* const node = plan.steps[step].node;
+  const auto after = [&](ocl::ArgumentPlace place) {
+    place.offset += argument.offset;
+    return place;
+  };
   switch (argument.kind) {
     case Argument::Kind::input:
-      return place_of(node->inputs[argument.index]);
+      return after(place_of(node->inputs[argument.index]));
     case Argument::Kind::output:
-      return place_of({node, static_cast<int>(argument.index)});
+      return after(place_of({node, static_cast<int>(argument.index)}));
     case Argument::Kind::packed:
       return {static_cast<int>(Memory::weights),
               static_cast<int64_t>(packed_offsets[step][argument.index])};
     default:
-      return {static_cast<int>(plan.workspace),
-              static_cast<int64_t>(
-                  (plan.workspace == Memory::stream ? plan.stream_bytes : plan.request_bytes) -
-                  plan.workspace_bytes)};
+      return after({static_cast<int>(plan.workspace),
+                    static_cast<int64_t>((plan.workspace == Memory::stream ? plan.stream_bytes
+                                                                           : plan.request_bytes) -
+                                         plan.workspace_bytes)});
   }
 }
 

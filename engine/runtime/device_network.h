@@ -17,7 +17,7 @@
 #include "engine/ocl/programs.h"
 #include "engine/ocl/queue.h"
 #include "engine/ocl/va_sharing.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/loop.h"
 #include "engine/runtime/frames/picture_planes.h"
 #include "engine/runtime/launch.h"
 #include "kernels/frames/preprocess.h"

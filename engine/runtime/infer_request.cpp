@@ -123,6 +123,7 @@ void DeviceRequest::start(size_t images) try {
       enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l], timed(preprocessing_));
   }
   next_step_ = next_launch_ = next_group_ = 0;
+  next_iteration_ = 0;
   given_up_ = cancelled_ = false;
   host_ns_.assign(sized_->plan.steps.size(), 0);
   host_threads_.assign(sized_->plan.steps.size(), 1);
@@ -206,7 +207,7 @@ void DeviceRequest::run_segment() {
       visit_(next_step_);
     }
   }
-  if (next_group_ != 0) {
+  if (is_partway()) {
     // Further parts need nothing on the host.
   } else if (next_step_ < plan.steps.size()) {
     for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input);
@@ -225,8 +226,9 @@ void DeviceRequest::run_segment() {
   wait_estimator_.begin(next_step_, Clock::now());
 }
 
-bool DeviceRequest::run_step(const std::vector<cl::Kernel>& kernels) {
+bool DeviceRequest::run_step(std::vector<cl::Kernel>& kernels) {
   const Step& step = sized_->plan.steps[next_step_];
+  if (step.loop) return run_iterations(kernels);
   for (; next_launch_ < kernels.size(); ++next_launch_) {
     cl::Event* const event =
         network_->options.perf_count ? &events_[next_step_].emplace_back() : nullptr;
@@ -239,6 +241,39 @@ bool DeviceRequest::run_step(const std::vector<cl::Kernel>& kernels) {
   }
   next_launch_ = 0;
   return true;
+}
+
+// False where more iterations are left.
+bool DeviceRequest::run_iterations(std::vector<cl::Kernel>& kernels) {
+  constexpr int64_t kFirstLaunches = 128;
+  const Step& step = sized_->plan.steps[next_step_];
+  const auto launches = static_cast<int64_t>(kernels.size());
+  if (next_iteration_ == 0)
+    part_iterations_ = std::max<int64_t>(kFirstLaunches / std::max<int64_t>(launches, 1), 1);
+  const int64_t end = std::min(next_iteration_ + part_iterations_, step.loop->count);
+  part_begun_ = Clock::now();
+  for (; next_iteration_ < end; ++next_iteration_) {
+    bind_iteration(kernels, *step.loop);
+    for (size_t l = 0; l < kernels.size(); ++l)
+      enqueue(stream_.queue, kernels[l], step.kernels.launches[l],
+              network_->options.perf_count ? &events_[next_step_].emplace_back() : nullptr);
+  }
+  if (end < step.loop->count) return false;
+  next_iteration_ = 0;
+  return true;
+}
+
+// Sets the arguments that differ from those of the iteration before.
+void DeviceRequest::bind_iteration(std::vector<cl::Kernel>& kernels, const Loop& loop) {
+  const std::vector<KernelSpec>& launches = sized_->plan.steps[next_step_].kernels.launches;
+  for (const Loop::Moving& moving : loop.moving) {
+    const std::vector<Argument>& arguments = launches[moving.launch].arguments;
+    const ocl::ArgumentPlace place = sized_->place_of(next_step_, loop.at(moving, next_iteration_));
+    const bool moved =
+        next_iteration_ == 0 ||
+        place.buffer != sized_->place_of(next_step_, loop.at(moving, next_iteration_ - 1)).buffer;
+    bind_argument(kernels[moving.launch], arguments, moving.argument, bound(place), moved);
+  }
 }
 
 // False where more parts of the launch are left.
@@ -254,15 +289,21 @@ bool DeviceRequest::run_part(const cl::Kernel& kernel, const KernelSpec& launch,
   return true;
 }
 
-// Launches the next work-groups: so many that they should take about a tenth of a second.
+// Launches the next work-groups or iterations: so many that they should take about a tenth of a
+// second.
 void DeviceRequest::run_next_part() {
   constexpr double kSeconds = 0.1, kMostChange = 4;
   const std::chrono::duration<double> taken = Clock::now() - part_begun_;
   const double change =
       std::clamp(kSeconds / std::max(taken.count(), 1e-6), 1 / kMostChange, kMostChange);
-  const Cut cut = sized_->plan.steps[next_step_].cut(next_launch_);
-  part_groups_ = std::clamp<size_t>(static_cast<size_t>(static_cast<double>(part_groups_) * change),
-                                    1, cut.most);
+  const auto changed = [&](auto number) {
+    return static_cast<decltype(number)>(static_cast<double>(number) * change);
+  };
+  const Step& step = sized_->plan.steps[next_step_];
+  if (step.loop)
+    part_iterations_ = std::max<int64_t>(changed(part_iterations_), 1);
+  else
+    part_groups_ = std::clamp<size_t>(changed(part_groups_), 1, step.cut(next_launch_).most);
   const std::lock_guard lock(stream_.mutex);
   run_segment();
 }
@@ -404,7 +445,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
         if (Clock::now() >= *deadline()) give_up();
         continue;
       }
-      if (next_group_ == 0) stream_.last_finished = Clock::now();  // parts share one deadline
+      if (!is_partway()) stream_.last_finished = Clock::now();  // parts share one deadline
       stream_.given_up = false;
       if (given_up_) {
         running_ = given_up_ = false;
@@ -413,7 +454,7 @@ bool DeviceRequest::wait(std::optional<std::chrono::milliseconds> timeout) {
       }
       if (next_step_ >= sized_->plan.steps.size()) break;
       check_cancelled();
-      if (next_group_ != 0)
+      if (is_partway())
         run_next_part();
       else
         run_host_step();

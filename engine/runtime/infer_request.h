@@ -130,7 +130,9 @@ class DeviceRequest final : public InferRequest {
   // locked.
   void run_segment();
   // The launches of next_step_. False where parts of it are left for further segments.
-  bool run_step(const std::vector<cl::Kernel>& kernels);
+  bool run_step(std::vector<cl::Kernel>& kernels);
+  bool run_iterations(std::vector<cl::Kernel>& kernels);
+  void bind_iteration(std::vector<cl::Kernel>& kernels, const Loop& loop);
   bool run_part(const cl::Kernel& kernel, const KernelSpec& launch, const Cut& cut,
                 cl::Event* event);
   void run_next_part();
@@ -181,6 +183,9 @@ class DeviceRequest final : public InferRequest {
   size_t next_step_ = 0;
   // If that step's launch is cut: where the next segment goes on, and by how many work-groups.
   size_t next_launch_ = 0, next_group_ = 0, part_groups_ = 0;
+  // If it is a loop: the next iteration, and how many the next segment runs.
+  int64_t next_iteration_ = 0, part_iterations_ = 0;
+  bool is_partway() const { return next_group_ != 0 || next_iteration_ != 0; }
   std::chrono::steady_clock::time_point part_begun_;
   cl::Event done_;                // of the last command of the segment
   WaitEstimator wait_estimator_;  // by the step that the segment ends before

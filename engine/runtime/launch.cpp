@@ -5,6 +5,31 @@
 
 namespace clinfer {
 
+namespace {
+
+// The offset in elements of the kernel's type.
+cl_int offset_of(const Argument& argument, const BoundBuffer& bound) {
+  const int64_t offset = bound.offset / static_cast<int64_t>(argument.unit);
+  if (offset > std::numeric_limits<cl_int>::max() || offset < 0 ||
+      bound.offset % static_cast<int64_t>(argument.unit) != 0)
+    throw Error(ErrorCode::unsupported, "a tensor lies beyond what a kernel can address");
+  return static_cast<cl_int>(offset);
+}
+
+}  // namespace
+
+void bind_argument(cl::Kernel& kernel, const std::vector<Argument>& arguments, size_t index,
+                   const BoundBuffer& bound, bool buffer) {
+  cl_uint number = 0;
+  for (size_t i = 0; i < index; ++i)
+    number += arguments[i].kind == Argument::Kind::value ||
+                      arguments[i].kind == Argument::Kind::image || arguments[i].address_bytes
+                  ? 1
+                  : 2;
+  if (buffer) kernel.setArg(number, bound.buffer);
+  kernel.setArg(number + 1, offset_of(arguments[index], bound));
+}
+
 std::vector<cl::Buffer> bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
                                        const std::function<BoundBuffer(const Argument&)>& find) {
   std::vector<cl::Buffer> made;
@@ -26,13 +51,8 @@ std::vector<cl::Buffer> bind_arguments(cl::Kernel& kernel, const KernelSpec& spe
       kernel.setArg(index++, made.back());
       continue;
     }
-    const int64_t offset = bound.offset / static_cast<int64_t>(argument.unit);
-    if (offset > std::numeric_limits<cl_int>::max() || offset < 0 ||
-        bound.offset % static_cast<int64_t>(argument.unit) != 0)
-      throw Error(ErrorCode::unsupported,
-                  "kernel " + spec.source + ": a tensor lies beyond what a kernel can address");
     kernel.setArg(index++, bound.buffer);
-    kernel.setArg(index++, static_cast<cl_int>(offset));
+    kernel.setArg(index++, offset_of(argument, bound));
   }
   return made;
 }

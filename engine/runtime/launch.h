@@ -23,6 +23,11 @@ struct BoundBuffer {
     cl::Kernel& kernel, const KernelSpec& spec,
     const std::function<BoundBuffer(const Argument&)>& find);
 
+// Sets one tensor argument of an otherwise bound kernel: its buffer, where `buffer` says so, and its
+// offset. `index` counts `arguments`.
+void bind_argument(cl::Kernel& kernel, const std::vector<Argument>& arguments, size_t index,
+                   const BoundBuffer& bound, bool buffer);
+
 // The part of `count` work-groups from `first` on, of a launch that is cut.
 void enqueue_part(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,
                   const Cut& cut, size_t first, size_t count, cl::Event* event = nullptr);

@@ -1,10 +1,12 @@
-// TensorIterator, Loop, If and Subgraph: shapes, and execution on the host. A pass unrolls most
-// bodies with a known number of iterations; the others run here.
+// TensorIterator, Loop, If, DeviceLoop and Subgraph: shapes, and execution on the host. Passes unroll
+// bodies with a known number of iterations or turn them into a DeviceLoop; the others run here.
 #include "kernels/recurrent/loop.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "kernels/base/work_limit.h"
+#include "kernels/kernel.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -12,7 +14,7 @@ namespace clinfer {
 namespace {
 
 constexpr const char* kHostReason =
-    "how often the body runs, or which one, depends on values; known counts are unrolled";
+    "how often the body runs, or which one, depends on values; or a layer of it has no kernel";
 constexpr int64_t kMostIterations = 1 << 15;
 // The maximum number of iterations that are counted by following them.
 constexpr int64_t kMostCounted = 256;
@@ -402,6 +404,95 @@ void evaluate_subgraph(const OpDesc& desc, std::span<const Tensor> inputs,
   for (const Body::Port& port : body.outputs) outputs[port.outer] = results.at(port.inner);
 }
 
+// ---- DeviceLoop, the engine's own: a loop that the device runs ----------------------------------
+// The parts of sliced inputs and outputs lie along a first dimension of their own; a negative stride
+// takes them from the last on.
+
+// The number of the part that iteration i reads or writes.
+int64_t part_of_iteration(const Body::Port& port, int64_t count, int64_t i) {
+  return port.stride > 0 ? i : count - 1 - i;
+}
+
+std::vector<ValueInfo> infer_device_loop(const ShapeContext& context) {
+  const Body& body = only_body(context.bodies);
+  const int64_t count = context.attributes.get_int("iterations");
+  std::vector<ValueInfo> parameters(body.parameter_count());
+  for (const Body::Port& port : body.inputs) {
+    ValueInfo& info = parameters.at(port.inner) = context.inputs[port.outer];
+    info.value = {};
+    if (port.sliced) info.shape.erase(info.shape.begin());
+  }
+  const std::vector<ValueInfo> results = body.infer_shapes(parameters);
+  check_outputs(body, context.output_count, results.size());
+  std::vector<ValueInfo> outputs(context.output_count);
+  for (const Body::Port& port : body.outputs) {
+    outputs[port.outer] = {results[port.inner].type, results[port.inner].shape, {}};
+    Shape& shape = outputs[port.outer].shape;
+    if (port.sliced) shape.insert(shape.begin(), count);
+  }
+  return outputs;
+}
+
+void evaluate_device_loop(const OpDesc& desc, std::span<const Tensor> inputs,
+                          std::span<Tensor> outputs) {
+  const Body& body = only_body(desc.bodies);
+  const int64_t count = desc.attributes.get_int("iterations");
+  const auto part_bytes = [&](const Tensor& whole) {
+    return static_cast<size_t>(whole.elements() / count) * size_of(whole.type());
+  };
+  std::vector<Tensor> parameters(body.parameter_count()), results;
+  for (const Body::Port& port : body.inputs)
+    if (!port.sliced) parameters[port.inner] = inputs[port.outer];
+  for (int64_t i = 0; i < count; ++i) {
+    WorkLimit::may_go_on();
+    for (const Body::Port& port : body.inputs) {
+      if (!port.sliced) continue;
+      const Tensor& whole = inputs[port.outer];
+      Tensor part =
+          Tensor::allocate(whole.type(), Shape(whole.shape().begin() + 1, whole.shape().end()));
+      std::copy_n(static_cast<const std::byte*>(whole.raw()) +
+                      static_cast<size_t>(part_of_iteration(port, count, i)) * part_bytes(whole),
+                  part_bytes(whole), static_cast<std::byte*>(part.raw_mutable()));
+      parameters[port.inner] = std::move(part);
+    }
+    results = body.evaluate(parameters);
+    for (const Body::Port& port : body.outputs) {
+      Tensor& whole = outputs[port.outer];
+      if (port.sliced)
+        std::copy_n(static_cast<const std::byte*>(results[port.inner].raw()), part_bytes(whole),
+                    static_cast<std::byte*>(whole.raw_mutable()) +
+                        static_cast<size_t>(part_of_iteration(port, count, i)) * part_bytes(whole));
+      else
+        whole = results[port.inner];
+    }
+    for (const Body::BackEdge& edge : body.back_edges)
+      parameters[edge.parameter] = results[edge.result];
+  }
+}
+
+std::string reject_device_loop(const OpDesc& desc, const DeviceTraits&) {
+  std::optional<ElementType> floats;
+  for (const auto* tensors : {&desc.inputs, &desc.outputs})
+    for (const TensorDesc& tensor : *tensors) {
+      if (!tensor.is_row_major() || tensor.elements() == 0)
+        return "a tensor is empty or not row-major";
+      if (!is_float(tensor.type)) continue;
+      if (floats.value_or(tensor.type) != tensor.type) return "its tensors are both f16 and f32";
+      floats = tensor.type;
+    }
+  return "";
+}
+
+// The engine plans the body's operations (engine/plan/loop.h).
+KernelPlan plan_device_loop(const OpDesc&, const DeviceTraits&, const TuningPoint&) {
+  throw std::logic_error("a loop has no kernels of its own");
+}
+
+std::vector<TuningPoint> no_points(const OpDesc&, const DeviceTraits&) { return {{}}; }
+TuningPoint no_point(const OpDesc&, const DeviceTraits&) { return {}; }
+
+const KernelFamily kLoop{"loop", 1, reject_device_loop, no_points, no_point, plan_device_loop};
+
 }  // namespace
 
 IterationLimit::IterationLimit(int64_t nodes) : most_(nodes), left_(nodes) {
@@ -511,7 +602,12 @@ std::vector<OpDef> loop_ops() {
            .infer_shapes = infer_subgraph,
            .evaluate = evaluate_subgraph,
            .host_reason = kHostReason,
-           .rows_depend_on_data = true}};
+           .rows_depend_on_data = true},
+          {.type = "DeviceLoop",
+           .opsets = {1},
+           .infer_shapes = infer_device_loop,
+           .evaluate = evaluate_device_loop,
+           .families = {&kLoop}}};
 }
 
 }  // namespace clinfer

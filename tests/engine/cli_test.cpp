@@ -12,6 +12,7 @@
 
 #include "engine/tools/npy.h"
 #include "tests/engine/ball_model.h"
+#include "tests/engine/loop_model.h"
 #include "tests/engine/test_files.h"
 #include "tests/foreign_tuning_file.h"
 #include "tests/host_layer_model.h"
@@ -66,6 +67,33 @@ class Cli : public testing::Test {
   TemporaryFolder folder_;
   std::string input_;
 };
+
+// `clinfer graph` says which loops the device runs; a warning names those that stay on the host.
+TEST_F(Cli, SaysWhereLoopsRun) {
+  folder_.write("loop.xml", test::loop_model());
+  folder_.write("rest.xml", test::loop_model("end='-1'", "end='2'"));
+  folder_.write("loop.bin", "");
+  folder_.write("rest.bin", "");
+  const std::vector<std::string> rolled{"--config", "ENABLE_LOOP_UNROLLING=NO"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), rolled.begin(), rolled.end());
+    return run(words);
+  };
+  const auto bench = [&](const std::string& model) {
+    return with({"bench", folder_ / model, "--seconds", "0.01", "--sync"});
+  };
+  Outcome outcome = bench("loop.xml");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  outcome = with({"graph", folder_ / "loop.xml"});
+  EXPECT_NE(outcome.out.find("on the device: 3 iterations of 1 launch"), std::string::npos)
+      << outcome.out << outcome.err;
+  outcome = bench("rest.xml");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("runs on the host, in one thread: an input's parts leave gaps"),
+            std::string::npos)
+      << outcome.err;
+}
 
 TEST_F(Cli, SaysWhatThereIs) {
   EXPECT_EQ(run({"--help"}).status, 0);

@@ -68,7 +68,7 @@ def clinfer_ms(args, path, unroll):
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"loops.py: {done.stderr.strip()}")
-    return json.loads(done.stdout.strip().splitlines()[-1])["p50"]
+    return json.loads(done.stdout.strip().splitlines()[-1])["latency_ms"]["p50"]
 
 
 def main():

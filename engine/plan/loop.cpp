@@ -153,14 +153,20 @@ class LoopPlanner {
       const TensorDesc& desc = parameter->outputs[0].desc;
       if (desc.type != outer(port, true).type)
         throw Error(ErrorCode::unsupported, "an input has another type in the body");
-      Moving place;
-      place.usual = Argument::input(port.outer, 1);
-      if (port.sliced) place = sliced(port, true);
-      for (const Body::BackEdge& edge : body_.back_edges)
-        if (edge.parameter == port.inner) place = state(edge, port, desc);
+      Moving place = place_of_input(port, desc);
       shift(place, -before(desc));
-      places_[{parameter, 0}] = place;
+      places_.try_emplace(key({parameter, 0}), place);
     }
+  }
+
+  // Where the body reads a parameter of its own.
+  Moving place_of_input(const Body::Port& port, const TensorDesc& desc) const {
+    for (const Body::BackEdge& edge : body_.back_edges)
+      if (edge.parameter == port.inner) return state(edge, port, desc);
+    if (port.sliced) return sliced(port, true);
+    Moving place;
+    place.usual = Argument::input(port.outer, 1);
+    return place;
   }
 
   // The place that the iteration before wrote; in the first one, the input.

@@ -113,6 +113,10 @@ class Move {
 
  private:
   void run_past_split(Node& split) {
+    // The function of the first part that is read stands for all: each looking at all others would
+    // take quadratic time.
+    for (int part = 0; part < function_->inputs[main_].port; ++part)
+      if (graph_.use_count({&split, part}) != 0) return;
     std::vector<Node*> functions;
     for (Node* user : graph_.users(&split)) {
       const auto main = main_input(*user);

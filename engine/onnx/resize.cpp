@@ -159,6 +159,8 @@ void set_region(OnnxNode& n, std::vector<ResizedAxis>& axes) {
   const std::vector<float> roi = known.to_floats();
   if (roi.size() != axes.size() * 2)
     bad_node("the region has " + std::to_string(roi.size()) + " numbers");
+  if (!std::all_of(roi.begin(), roi.end(), [](float v) { return std::isfinite(v); }))
+    bad_node("the region has infinite numbers, or what is no number");
   for (size_t i = 0; i < axes.size(); ++i) {
     axes[i].from = double{roi[i]};
     axes[i].to = double{roi[axes.size() + i]};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <span>
 
@@ -365,6 +366,30 @@ TEST(OnnxOperations, ResizeCropsAWindow) {
   b.output("y");
   // From 0.5 * 4 to 1.25 * 4: 2, 3, 4 and 5, where the last pixel is number 4.
   expect_near(results(b, {floats({1, 1, 1, 5}, {1, 2, 4, 8, 16})})[0], {4, 8, 16, -7});
+}
+
+// Of a window that ends nowhere no position is a number.
+TEST(OnnxOperations, ResizeRefusesWindowsAndScalesThatAreNoNumbers) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const float number : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()})
+    for (const std::string mode : {"nearest", "linear", "cubic"}) {
+      OnnxBuilder window(13);
+      window.input("x", {1, 1, 1, 5});
+      window.initialiser(OnnxBuilder::floats("roi", {8}, {0, 0, 0, 0.5f, 1, 1, 1, number}));
+      window.initialiser(OnnxBuilder::ints("sizes", {4}, {1, 1, 1, 4}));
+      auto& crop = window.node("Resize", {"x", "roi", "", "sizes"}, {"y"});
+      set(crop, "mode", mode);
+      set(crop, "coordinate_transformation_mode", std::string("tf_crop_and_resize"));
+      window.output("y");
+      EXPECT_NE(refusal(window).find("the region has infinite numbers"), std::string::npos)
+          << refusal(window);
+      OnnxBuilder scaled(13);
+      scaled.input("x", {1, 1, 1, 5});
+      scaled.initialiser(OnnxBuilder::floats("scales", {4}, {1, 1, 1, number}));
+      set(scaled.node("Resize", {"x", "", "scales"}, {"y"}), "mode", mode);
+      scaled.output("y");
+      EXPECT_NE(refusal(scaled).find("a scale is"), std::string::npos) << refusal(scaled);
+    }
 }
 
 TEST(OnnxOperations, UpsampleIsAnOldResize) {

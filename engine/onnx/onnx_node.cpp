@@ -279,6 +279,9 @@ Edge OnnxNode::clamp(const Edge& e, double low, double high) {
 Edge OnnxNode::along(const Edge& list, int64_t axis, int64_t rank) {
   if (count(shape(list)) == 1 && shape(list).size() <= 1)
     return shape(list).empty() ? list : reshape_to(list, ints({}));
+  if (axis < 0 || axis >= rank)
+    bad_node("a list of shape " + to_string(shape(list)) + " is for dimension " +
+             std::to_string(axis) + " of a value of " + std::to_string(rank) + " dimensions");
   std::vector<int64_t> pattern(static_cast<size_t>(rank), 1);
   pattern[static_cast<size_t>(axis)] = -1;
   return reshape_to(list, ints(pattern));

@@ -130,7 +130,7 @@ class OnnxNode {
   Edge round(const Edge& e) { return op("Round", 5, {e}, {{"mode", "half_to_even"}}); }
   Edge clamp(const Edge& e, double low, double high);
   // A list along dimension `axis` of a value of this rank: [1,..,n,..,1]. A scalar, or a list of
-  // one element, as it is.
+  // one element, as it is. Refuses the node where the value has no such dimension.
   Edge along(const Edge& list, int64_t axis, int64_t rank);
 
   // Outputs.

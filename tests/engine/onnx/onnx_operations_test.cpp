@@ -433,6 +433,31 @@ TEST(OnnxOperations, TooFewDimensionsAreRefused) {
     }
   for (const char* type : {"MultiHeadAttention", "Attention", "SkipLayerNormalization"})
     EXPECT_NE(with_input(type, {}, 3, 17, "com.microsoft"), "nothing was refused") << type;
+  // Lists for a dimension that the value does not have.
+  OnnxBuilder convolution(10);
+  for (const auto& [name, shape] :
+       {std::pair{"x", Shape{1, 17, 3, 3}}, {"w", Shape{}}, {"zero", Shape{}}, {"zeros", Shape{2}}})
+    convolution.input(name, shape, onnx::TensorProto::UINT8);
+  convolution.node("ConvInteger", {"x", "w", "zero", "zeros"}, {"y"});
+  convolution.output("y");
+  EXPECT_NE(refusal(convolution).find("is for dimension 0 of a value of 0 dimensions"),
+            std::string::npos)
+      << refusal(convolution);
+  for (const Shape& shape : {Shape{}, Shape{4}}) {
+    OnnxBuilder normalization(15);
+    normalization.input("x", shape);
+    for (const char* name : {"scale", "bias", "mean", "variance"})
+      normalization.initialiser(OnnxBuilder::floats(name, {4}, {1, 1, 1, 1}));
+    normalization.node("BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, {"y"});
+    normalization.output("y");
+    EXPECT_NE(refusal(normalization), "nothing was refused") << shape.size();
+    OnnxBuilder slopes(16);
+    slopes.input("x", shape);
+    slopes.initialiser(OnnxBuilder::floats("slope", {3}, {1, 2, 3}));
+    slopes.node("PRelu", {"x", "slope"}, {"y"});
+    slopes.output("y");
+    EXPECT_NE(refusal(slopes), "nothing was refused") << shape.size();
+  }
 }
 
 }  // namespace

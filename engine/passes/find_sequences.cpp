@@ -11,12 +11,6 @@ namespace clinfer {
 
 namespace {
 
-// The edge whose elements this one has, in another shape.
-Edge before_reshapes(Edge edge) {
-  while (reshapes(*edge.node)) edge = edge.node->inputs[0];
-  return edge;
-}
-
 bool is_cell(const Node& node) {
   return node.is("LSTMCell") || node.is("GRUCell") || node.is("RNNCell");
 }

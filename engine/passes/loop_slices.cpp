@@ -44,6 +44,11 @@ bool covers(const Body::Port& port, const Shape& whole, int64_t count) {
          place(port.end) == (port.stride > 0 ? size : 0);
 }
 
+Edge before_reshapes(Edge edge) {
+  while (reshapes(*edge.node)) edge = edge.node->inputs[0];
+  return edge;
+}
+
 Edge reshaped(Graph& graph, Node* before, const Edge& edge, const Shape& shape) {
   if (edge.node->shape(edge.port) == shape) return edge;
   Insertion add(graph, before, before->name + "/slices");

@@ -18,6 +18,9 @@ Edge slices_first(Graph& graph, Node* before, const Edge& whole, const Body::Por
 Edge slices_joined(Graph& graph, Node* before, const Edge& parts, const Body::Port& port,
                    const Shape& shape);
 
+// The edge whose elements this one has in another shape.
+Edge before_reshapes(Edge edge);
+
 // Changes the shape; the elements keep their order.
 Edge reshaped(Graph& graph, Node* before, const Edge& edge, const Shape& shape);
 

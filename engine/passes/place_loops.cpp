@@ -18,12 +18,6 @@ constexpr int64_t kMostIterations = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::unsupported, why); }
 
-// Without its view: the edge whose elements a reshape has.
-Edge before_reshapes(Edge edge) {
-  while (reshapes(*edge.node)) edge = edge.node->inputs[0];
-  return edge;
-}
-
 // A loop on its way to the device.
 class LoopMove {
  public:

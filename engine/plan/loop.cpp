@@ -70,8 +70,8 @@ class LoopPlanner {
     for (const bool input : {true, false})
       for (const Body::Port& port : input ? body_.inputs : body_.outputs) {
         const TensorDesc& tensor = outer(port, input);
-        const int64_t begin = tensor.offset * static_cast<int64_t>(size_of(tensor.type));
-        if (begin % kAlignment != 0 || (port.sliced && part_bytes(tensor) % kAlignment != 0))
+        if (before(tensor) % kAlignment != 0 ||
+            (port.sliced && part_bytes(tensor) % kAlignment != 0))
           return false;
       }
     return true;

@@ -371,7 +371,7 @@ std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits& traits) {
   return points;
 }
 
-// As many work-items as there are units.
+// Chooses about as many work-items as there are units.
 TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const int64_t hidden = desc.attributes.get_int("hidden_size");
   return cheapest(space(desc, traits), [&](const TuningPoint& point) {

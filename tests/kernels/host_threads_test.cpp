@@ -104,6 +104,13 @@ std::vector<Case> cases() {
                                                                     {"score_threshold", "0.1"},
                                                                     {"iou_threshold", "0.5"},
                                                                     {"output_type", "i64"}};
+  const std::vector<std::pair<const char*, const char*>> corners{
+      {"keep_top_k", "100"},    {"top_k", "300"},
+      {"nms_threshold", "0.5"}, {"confidence_threshold", "0.3"},
+      {"normalized", "true"},   {"share_location", "true"},
+      {"num_classes", "8"}};
+  auto centres = corners;  // how boxes are stated
+  centres.emplace_back("code_type", "caffe.PriorBoxParameter.CENTER_SIZE");
   return {
       {"TopK", 3, top, {random_tensor({1, 200000}, -1, 1, 2), ints({}, {500})}, 2, 1},
       {"TopK", 3, top, {unsorted.convert(ElementType::f32), ints({}, {100000})}, 2, 1},
@@ -119,27 +126,14 @@ std::vector<Case> cases() {
        2},
       {"DetectionOutput",
        8,
-       {{"keep_top_k", "100"},
-        {"top_k", "300"},
-        {"nms_threshold", "0.5"},
-        {"confidence_threshold", "0.3"},
-        {"normalized", "true"},
-        {"share_location", "true"},
-        {"num_classes", "8"},
-        {"code_type", "caffe.PriorBoxParameter.CENTER_SIZE"}},
+       centres,
        {random_tensor({1, 24000}, -0.5f, 0.5f, 3), random_tensor({1, 48000}, 0, 1, 4),
         boxes({1, 2, 24000}, 1)},
        1,
        3},
       {"DetectionOutput",
        8,
-       {{"keep_top_k", "100"},
-        {"top_k", "300"},
-        {"nms_threshold", "0.5"},
-        {"confidence_threshold", "0.3"},
-        {"normalized", "true"},
-        {"share_location", "true"},
-        {"num_classes", "8"}},
+       corners,
        {random_tensor({3, 24000}, -0.5f, 0.5f, 3), random_tensor({3, 48000}, 0, 1, 4),
         boxes({1, 2, 24000}, 1)},
        1,

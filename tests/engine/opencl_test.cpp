@@ -45,7 +45,7 @@ constexpr const char* kThreeOutputs = R"(<net name="three" version="11"><layers>
 
 // A context and a queue as an application makes them.
 struct Application {
-  cl::Device device = ocl::select_device("CPU").device;
+  cl::Device device = ocl::select_device("GPU").device;
   cl::Context context{device};
   cl::CommandQueue queue{context, device};
 

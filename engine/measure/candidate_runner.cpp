@@ -204,8 +204,7 @@ void CandidateRunner::make_launches(Ready& ready, const std::vector<cl::Buffer>&
           return find_(argument);
       }
     };
-    for (cl::Buffer& made : bind_arguments(ready.kernels.back(), spec, find))
-      ready.arguments.push_back(std::move(made));
+    bind_arguments(ready.kernels.back(), spec, find);
   }
 }
 

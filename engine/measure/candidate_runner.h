@@ -45,8 +45,7 @@ class CandidateRunner final : public KernelRunner {
  private:
   struct Ready {
     KernelPlan plan;
-    std::vector<cl::Kernel> kernels;    // one a launch, or the persistent one
-    std::vector<cl::Buffer> arguments;  // what bind_arguments() made for them
+    std::vector<cl::Kernel> kernels;  // one a launch, or the persistent one
     cl::Buffer workspace;
     // For a persistent kernel: work-items of a work-group, words of the list for one execution, and
     // the value of the arrival counter after all executions so far.

@@ -27,8 +27,7 @@ double run_preprocess(DeviceNetwork& network, const OpDesc& desc, const TuningPo
   const auto begin = Clock::now();
   for (const KernelSpec& spec : plan.launches) {
     cl::Kernel kernel = network.extra_kernel(spec);
-    const std::vector<cl::Buffer> made = bind_arguments(
-        kernel, spec, [&](const Argument& argument) { return picture.find(argument); });
+    bind_arguments(kernel, spec, [&](const Argument& argument) { return picture.find(argument); });
     for (int i = 0; i < repeat; ++i) enqueue(queue, kernel, spec);
   }
   queue.finish();

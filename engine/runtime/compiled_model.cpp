@@ -80,10 +80,9 @@ std::string DeviceModel::check_picture(
   cl::Kernel kernel = network_->extra_kernel(spec);
   const cl::Buffer result(network_->context->context, CL_MEM_READ_WRITE,
                           static_cast<size_t>(out.elements()));
-  const std::vector<cl::Buffer> made =
-      bind_arguments(kernel, spec, [&](const Argument& argument) -> BoundBuffer {
-        return argument.kind == Argument::Kind::output ? BoundBuffer{result, 0} : find(argument);
-      });
+  bind_arguments(kernel, spec, [&](const Argument& argument) -> BoundBuffer {
+    return argument.kind == Argument::Kind::output ? BoundBuffer{result, 0} : find(argument);
+  });
   const cl::CommandQueue queue(network_->context->context, network_->context->device.device);
   with(queue, [&](const cl::Event& acquired) {
     cl::Event done;

@@ -28,6 +28,7 @@ namespace clinfer {
 struct DeviceStream {
   cl::CommandQueue queue;
   cl::Buffer memory;
+  SubBuffers parts;  // of the memory
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
   // The arrival counter of the persistent kernels' grid-wide barrier, and its value once all
   // launches so far have run.
@@ -103,6 +104,7 @@ class DeviceNetwork {
   // This network's share of the device's work-groups; null: no persistent kernel needs it.
   std::shared_ptr<const ocl::GroupShare> share;
   cl::Buffer weights;
+  SubBuffers weight_parts;
   // Inferences of applications that were finished; counts on after the network's end.
   const std::shared_ptr<std::atomic<uint64_t>> finished = std::make_shared<std::atomic<uint64_t>>();
   std::map<std::pair<size_t, PictureKind>, TuningPoint> preprocess_points;  // by network input

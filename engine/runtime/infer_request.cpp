@@ -41,7 +41,8 @@ BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
 
 BoundBuffer DeviceRequest::bound(const ocl::ArgumentPlace& place) const {
   const cl::Buffer* const buffers[] = {&stream_.memory, &memory_, &network_->weights};
-  return {*buffers[place.buffer], place.offset};
+  SubBuffers* const parts[] = {&stream_.parts, &parts_, &network_->weight_parts};
+  return {*buffers[place.buffer], place.offset, {}, parts[place.buffer]};
 }
 
 void DeviceRequest::bind(const SizedPlan& sized) {
@@ -58,11 +59,8 @@ void DeviceRequest::bind(const SizedPlan& sized) {
     const std::vector<KernelSpec>& launches = sized.plan.steps[s].kernels.launches;
     for (size_t l = 0; l < launches.size(); ++l) {
       all[s].push_back(sized.programs->kernel(sized.kernel_names[s][l]));
-      const std::vector<cl::Buffer> made =
-          bind_arguments(all[s].back(), launches[l], [&](const Argument& argument) {
-            return bound(sized.place_of(s, argument));
-          });
-      arguments_.insert(arguments_.end(), made.begin(), made.end());
+      bind_arguments(all[s].back(), launches[l],
+                     [&](const Argument& argument) { return bound(sized.place_of(s, argument)); });
     }
   }
   kernels_[&sized] = std::move(all);

@@ -87,7 +87,6 @@ class DeviceRequest final : public InferRequest {
     size_t index = 0, image = 0;
     KernelPlan plan;
     std::vector<cl::Kernel> kernels;
-    std::vector<cl::Buffer> arguments;  // what bind_arguments() made for them
     std::vector<cl::Buffer> packed;
     std::array<cl::Buffer, 3> planes;
     std::array<size_t, 3> plane_bytes{};  // of the device buffers, kept while they are large enough
@@ -158,10 +157,10 @@ class DeviceRequest final : public InferRequest {
   std::shared_ptr<DeviceNetwork> network_;
   DeviceStream& stream_;
   cl::Buffer memory_;  // Memory::request
+  mutable SubBuffers parts_;
   // Kernels by plan, step and launch; a persistent kernel is with the first of its steps. Kernels
   // of plans for part of a batch are bound when they are first wanted.
   std::map<const SizedPlan*, std::vector<std::vector<cl::Kernel>>> kernels_;
-  std::vector<cl::Buffer> arguments_;  // what bind_arguments() made for them
   const SizedPlan* sized_;  // what runs now or ran last
   std::vector<HostInput> host_inputs_;
   std::map<size_t, DeviceInput> device_inputs_;    // by input of the network

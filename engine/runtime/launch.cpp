@@ -18,6 +18,21 @@ cl_int offset_of(const Argument& argument, const BoundBuffer& bound) {
 
 }  // namespace
 
+SubBuffers::~SubBuffers() {
+  while (!parts_.empty()) parts_.pop_back();
+}
+
+cl::Buffer SubBuffers::part_of(const cl::Buffer& whole, size_t origin, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (const Part& part : parts_)
+    if (part.whole == whole() && part.origin == origin && part.bytes == bytes) return part.buffer;
+  const cl_buffer_region region{origin, bytes};
+  cl::Buffer from = whole;
+  parts_.push_back(
+      {whole(), origin, bytes, from.createSubBuffer(0, CL_BUFFER_CREATE_TYPE_REGION, &region)});
+  return parts_.back().buffer;
+}
+
 void bind_argument(cl::Kernel& kernel, const std::vector<Argument>& arguments, size_t index,
                    const BoundBuffer& bound, bool buffer) {
   cl_uint number = 0;
@@ -30,9 +45,8 @@ void bind_argument(cl::Kernel& kernel, const std::vector<Argument>& arguments, s
   kernel.setArg(number + 1, offset_of(arguments[index], bound));
 }
 
-std::vector<cl::Buffer> bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
-                                       const std::function<BoundBuffer(const Argument&)>& find) {
-  std::vector<cl::Buffer> made;
+void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
+                    const std::function<BoundBuffer(const Argument&)>& find) {
   cl_uint index = 0;
   for (const Argument& argument : spec.arguments) {
     if (argument.kind == Argument::Kind::value) {
@@ -45,16 +59,13 @@ std::vector<cl::Buffer> bind_arguments(cl::Kernel& kernel, const KernelSpec& spe
       continue;
     }
     if (argument.address_bytes != 0) {
-      const cl_buffer_region region{static_cast<size_t>(bound.offset), argument.address_bytes};
-      cl::Buffer whole = bound.buffer;
-      made.push_back(whole.createSubBuffer(0, CL_BUFFER_CREATE_TYPE_REGION, &region));
-      kernel.setArg(index++, made.back());
+      kernel.setArg(index++, bound.parts->part_of(bound.buffer, static_cast<size_t>(bound.offset),
+                                                  argument.address_bytes));
       continue;
     }
     kernel.setArg(index++, bound.buffer);
     kernel.setArg(index++, offset_of(argument, bound));
   }
-  return made;
 }
 
 void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const KernelSpec& spec,

@@ -4,24 +4,49 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <mutex>
+#include <vector>
 
 #include "engine/ocl/device.h"
 #include "engine/plan/cut.h"
 
 namespace clinfer {
 
-struct BoundBuffer {
-  cl::Buffer buffer;
-  int64_t offset = 0;   // bytes from the start of the buffer to the tensor's first element
-  cl::Image2D image{};  // of an argument that is an image, instead of both
+// The parts of buffers that kernels take as arguments of their own. A kernel does not keep its
+// arguments alive: the owner of the buffers keeps this as long as they are used. Each part is made
+// once, and they are released in the reverse order of their making: NVIDIA's driver (580.159)
+// crashes where of two parts that overlap the older one is released first. Thread-safe.
+class SubBuffers {
+ public:
+  SubBuffers() = default;
+  SubBuffers(const SubBuffers&) = delete;
+  SubBuffers& operator=(const SubBuffers&) = delete;
+  ~SubBuffers();
+
+  // Throws cl::Error.
+  cl::Buffer part_of(const cl::Buffer& whole, size_t origin, size_t bytes);
+
+ private:
+  struct Part {
+    cl_mem whole;
+    size_t origin, bytes;
+    cl::Buffer buffer;
+  };
+
+  std::mutex mutex_;
+  std::vector<Part> parts_;
 };
 
-// Sets all arguments of `kernel`; `find` gives the buffer of a tensor argument. Returns the memory
-// objects that were made for arguments: a kernel does not keep its arguments alive, so the caller
-// holds them until the kernel's last launch is enqueued.
-[[nodiscard]] std::vector<cl::Buffer> bind_arguments(
-    cl::Kernel& kernel, const KernelSpec& spec,
-    const std::function<BoundBuffer(const Argument&)>& find);
+struct BoundBuffer {
+  cl::Buffer buffer;
+  int64_t offset = 0;           // bytes from the start of the buffer to the tensor's first element
+  cl::Image2D image{};          // of an argument that is an image, instead of both
+  SubBuffers* parts = nullptr;  // of the buffer; custom layers need them
+};
+
+// Sets all arguments of `kernel`; `find` gives the buffer of a tensor argument.
+void bind_arguments(cl::Kernel& kernel, const KernelSpec& spec,
+                    const std::function<BoundBuffer(const Argument&)>& find);
 
 // Sets one tensor argument of an otherwise bound kernel: its buffer, where `buffer` says so, and its
 // offset. `index` counts `arguments`.

@@ -144,10 +144,8 @@ void DeviceRequest::bind_frame(ImageInput& input, const ocl::Surface* surface,
         return buffer_of(target);
     }
   };
-  input.arguments.clear();
   for (size_t l = 0; l < input.kernels.size(); ++l)
-    for (cl::Buffer& made : bind_arguments(input.kernels[l], input.plan.launches[l], find))
-      input.arguments.push_back(std::move(made));
+    bind_arguments(input.kernels[l], input.plan.launches[l], find);
 }
 
 Placement DeviceRequest::set_frame(size_t index, const Frame& frame,

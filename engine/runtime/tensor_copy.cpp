@@ -35,10 +35,9 @@ void TensorCopy::enqueue(const cl::CommandQueue& queue, const BoundBuffer& from,
     queue.enqueueCopyBuffer(from.buffer, to.buffer, static_cast<size_t>(from.offset),
                             static_cast<size_t>(to.offset), bytes_, after);
   for (size_t l = 0; l < kernels_.size(); ++l) {
-    const std::vector<cl::Buffer> made =
-        bind_arguments(kernels_[l], plan_.launches[l], [&](const Argument& argument) {
-          return argument.kind == Argument::Kind::output ? to : from;
-        });
+    bind_arguments(kernels_[l], plan_.launches[l], [&](const Argument& argument) {
+      return argument.kind == Argument::Kind::output ? to : from;
+    });
     clinfer::enqueue(queue, kernels_[l], plan_.launches[l], nullptr, after);
   }
 }

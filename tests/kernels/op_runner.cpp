@@ -79,16 +79,19 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
   const auto programs = ocl::Programs::build(context, instantiations, {});
   const cl::CommandQueue queue(context.context, context.device.device,
                                repeat ? CL_QUEUE_PROFILING_ENABLE : 0);
+  SubBuffers parts;
+  const auto place = [&](const auto& memory) -> BoundBuffer {
+    return {memory.buffer,
+            memory.desc.offset * static_cast<int64_t>(size_of(memory.desc.type)),
+            {},
+            &parts};
+  };
   const auto find = [&](const Argument& argument) -> BoundBuffer {
     switch (argument.kind) {
       case Argument::Kind::input:
-        return {in.at(argument.index).buffer,
-                in[argument.index].desc.offset *
-                    static_cast<int64_t>(size_of(in[argument.index].desc.type))};
+        return place(in.at(argument.index));
       case Argument::Kind::output:
-        return {out.at(argument.index).buffer,
-                out[argument.index].desc.offset *
-                    static_cast<int64_t>(size_of(out[argument.index].desc.type))};
+        return place(out.at(argument.index));
       case Argument::Kind::packed:
         return {packed.at(argument.index), 0};
       default:
@@ -96,10 +99,9 @@ OpRun run_op(const ocl::Context& context, const OpDesc& desc, const KernelPlan& 
     }
   };
   std::vector<cl::Kernel> kernels;
-  std::vector<std::vector<cl::Buffer>> arguments;
   for (size_t l = 0; l < plan.launches.size(); ++l) {
     kernels.push_back(programs->kernel(instantiations[l].kernel_name));
-    arguments.push_back(bind_arguments(kernels.back(), plan.launches[l], find));
+    bind_arguments(kernels.back(), plan.launches[l], find);
   }
 
   OpRun run;

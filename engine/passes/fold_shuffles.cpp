@@ -3,8 +3,9 @@
 //   y = shuffle(concat(a, b)),  first half -> around the unit,  second half -> convolution
 // the second half is made of the second halves of a and b. With the halves of b swapped, which its
 // convolution's weights see to, these are neighbours in concat(a, b), and the next convolution
-// reads them there, its weights in their order. One copy of the other half remains. A Gather that
-// only orders channels anew costs nothing in front of a convolution.
+// reads them there, its weights in their order. One copy of the other half remains. A shuffle or a
+// Gather that only orders channels anew costs nothing in front of convolutions that read all of them.
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -46,8 +47,8 @@ class Shuffles {
 
   void run() {
     for (Node* node : nodes_of(graph_)) {
-      if (node->is("Gather")) fold_gather(node);
       if (const auto shuffle = shuffle_at(node)) fold(*shuffle);
+      fold_reordering(node);
     }
     graph_.remove_dead();
   }
@@ -59,6 +60,24 @@ class Shuffles {
     Tensor value;
   };
 
+  // The last of the three operations, from `apart` on, that turn [N, groups * members, H, W] into
+  // [N, members * groups, H, W]; nullptr where they do not. Groups 0: any number of them.
+  Node* shuffled(Node* apart, int64_t groups) const {
+    if (!apart->is("Reshape") || apart->shape().size() != 5) return nullptr;
+    const Shape& whole = apart->inputs[0].node->shape(apart->inputs[0].port);
+    const Shape& split = apart->shape();
+    if (whole.size() != 4 || (groups != 0 && split[1] != groups) ||
+        split != Shape{whole[0], split[1], whole[1] / std::max<int64_t>(split[1], 1), whole[2],
+                       whole[3]})
+      return nullptr;
+    Node* transpose = graph_.only_user({apart, 0});
+    if (!transpose || !transpose->is("Transpose") || !constant_value(transpose->inputs[1]) ||
+        constant_value(transpose->inputs[1])->to_ints() != Order{0, 2, 1, 3, 4})
+      return nullptr;
+    Node* end = graph_.only_user({transpose, 0});
+    return end && end->is("Reshape") && end->shape() == whole ? end : nullptr;
+  }
+
   std::optional<Shuffle> shuffle_at(Node* concat) const {
     if (!concat->is("Concat") || concat->inputs.size() != 2 || concat->shape().size() != 4 ||
         concat->attributes.get_int("axis") != 1)
@@ -69,19 +88,8 @@ class Shuffles {
       if (input.node->shape(input.port)[1] != half) return {};
     Node* end = graph_.only_user({concat, 0});
     if (!end || half % 2 != 0) return {};
-    if (end->is("ShuffleChannels")) {
-      const int64_t axis = end->attributes.get_int("axis", 1);
-      if ((axis != 1 && axis != -3) || end->attributes.get_int("group", 1) != 2) return {};
-    } else {
-      const Node* apart = end;
-      Node* transpose = graph_.only_user({end, 0});
-      if (!apart->is("Reshape") || apart->shape() != Shape{whole[0], 2, half, whole[2], whole[3]} ||
-          !transpose || !transpose->is("Transpose") || !constant_value(transpose->inputs[1]) ||
-          constant_value(transpose->inputs[1])->to_ints() != Order{0, 2, 1, 3, 4})
-        return {};
-      end = graph_.only_user({transpose, 0});
-      if (!end || !end->is("Reshape") || end->shape() != whole) return {};
-    }
+    end = shuffled(end, 2);
+    if (!end) return {};
     Node* split = graph_.only_user({end, 0});
     if (!split || !(split->is("Split") || split->is("VariadicSplit")) ||
         split->outputs.size() != 2 || split->shape(0) != split->shape(1) ||
@@ -168,25 +176,56 @@ class Shuffles {
     return order;
   }
 
-  // Channels reordered before a network (RGB for BGR): the first convolution's weights are
-  // reordered instead.
-  void fold_gather(Node* gather) {
-    const auto order = order_after(*gather);
-    if (!order) return;
-    std::vector<NewConstant> made;
-    for (Edge edge{gather, 0};;) {
-      Node* user = graph_.only_user(edge);
-      if (!user) return;
-      const Tensor* weights = user->is("Convolution") ? constant_value(user->inputs[1]) : nullptr;
-      if (weights && user->tail.empty()) {
-        made.push_back({user, 1, permuted(*weights, 1, *order)});
-        break;
-      }
-      if (through(user, *order, made) != edge) return;
-      edge = {user, 0};
+  // Channels in another order for convolutions (RGB for BGR, or a shuffle before a stage): their
+  // weights are reordered instead.
+  void fold_reordering(Node* node) {
+    Node* last = node;
+    std::optional<Order> order;
+    if (node->is("Gather")) {
+      order = order_after(*node);
+    } else if ((last = shuffled(node, 0))) {
+      const int64_t groups = node->shape()[1], members = node->shape()[2];
+      order.emplace();
+      for (int64_t c = 0; c < groups * members; ++c)
+        order->push_back(c % members * groups + c / members);
     }
+    std::vector<NewConstant> made;
+    if (!order || !reorder_readers({last, 0}, *order, made)) return;
     replace(made);
-    graph_.replace_uses({gather, 0}, gather->inputs[0]);
+    graph_.replace_uses({last, 0}, node->inputs[0]);
+  }
+
+  // Constants that let all who read `edge` read its channels in another order, the i-th where
+  // order[i] is; false where that cannot be.
+  bool reorder_readers(Edge edge, const Order& order, std::vector<NewConstant>& made) const {
+    std::vector<Edge> reordered{edge};
+    while (!reordered.empty()) {
+      edge = reordered.back();
+      reordered.pop_back();
+      const std::vector<Node*> readers = graph_.users(edge);
+      if (readers.empty()) return false;
+      for (Node* reader : readers) {
+        const bool grouped = reader->is("GroupConvolution");
+        const Tensor* weights =
+            grouped || reader->is("Convolution") ? constant_value(reader->inputs[1]) : nullptr;
+        if (weights && reader->tail.empty() && !grouped) {
+          made.push_back({reader, 1, permuted(*weights, 1, order)});
+          continue;
+        }
+        if (weights && reader->tail.empty() && is_depthwise(*weights, order))
+          made.push_back({reader, 1, permuted(*weights, 0, order)});
+        else if (through(reader, order, made) != edge)
+          return false;
+        reordered.push_back({reader, 0});
+      }
+    }
+    return true;
+  }
+
+  static bool is_depthwise(const Tensor& weights, const Order& order) {
+    const Shape& shape = weights.shape();
+    return shape.size() == 5 && shape[0] == static_cast<int64_t>(order.size()) && shape[1] == 1 &&
+           shape[2] == 1;
   }
 
   void fold(const Shuffle& shuffle) {

@@ -4,9 +4,13 @@
 //   Interpolate along axes that stay the same ->  along the others only
 //   a rounding of MaxPool that changes nothing->  the older one
 //   x / constants that are powers of two      ->  x * constants
+//   slices that together are a whole axis     ->  a split
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <tuple>
 
 #include "engine/graph/insertion.h"
 #include "engine/passes/passes.h"
@@ -39,8 +43,7 @@ void as_product_and_sum(Graph& graph, Node* node) {
   wide[1] = shape[1];
   Insertion add(graph, node);
   const Insertion::AttributeTexts numpy{{"auto_broadcast", "numpy"}};
-  const Edge product =
-      add.op("Multiply", 1, {node->inputs[data], add.floats(wide, scale)}, numpy);
+  const Edge product = add.op("Multiply", 1, {node->inputs[data], add.floats(wide, scale)}, numpy);
   const Edge sum = add.op("Add", 1, {product, add.floats(wide, shift)}, numpy);
   sum.node->outputs[0].names = node->outputs[0].names;
   graph.replace_uses({node, 0}, sum);
@@ -129,6 +132,70 @@ void multiply_instead(Graph& graph, Node* node) {
   node->inputs.set(1, Insertion(graph, node).floats(divisor->shape(), factors));
 }
 
+// `count` elements from `first` on along one axis, all of the others.
+struct Part {
+  size_t axis;
+  int64_t first, count;
+};
+
+std::optional<Part> part_of(const Node& node) {
+  if (!(node.is("Slice") || node.is("StridedSlice")) || !node.tail.empty()) return {};
+  const Shape &whole = node.inputs[0].node->shape(node.inputs[0].port), &part = node.shape();
+  if (whole.size() != part.size() || part.empty() || count(part) == 0) return {};
+  for (size_t i = 1; i < node.inputs.size(); ++i)
+    if (!constant_value(node.inputs[i])) return {};
+  const OpDesc desc = describe(node);
+  const auto views = node.def->view(desc);
+  if (!views || views->front().strides != desc.inputs[0].strides) return {};
+  std::optional<size_t> axis;
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (whole[d] == part[d]) continue;
+    if (axis) return {};
+    axis = d;
+  }
+  if (!axis) return {};
+  return Part{*axis, views->front().offset / views->front().strides[*axis], part[*axis]};
+}
+
+// PyTorch's chunk() is exported as slices. Slices that overlap stay what they are.
+void slices_as_splits(Graph& graph) {
+  using Parts = std::map<int64_t, std::pair<Node*, int64_t>>;  // by their first elements; counts
+  std::vector<std::pair<Edge, size_t>> wholes;  // with the axis, in the graph's order
+  std::map<std::tuple<const Node*, int, size_t>, Parts> parts;
+  for (const auto& node : graph.nodes()) {
+    const auto part = part_of(*node);
+    if (!part) continue;
+    const Edge whole = node->inputs[0];
+    Parts& beside = parts[{whole.node, whole.port, part->axis}];
+    if (beside.empty()) wholes.emplace_back(whole, part->axis);
+    beside.emplace(part->first, std::pair(node.get(), part->count));
+  }
+  for (const auto& [whole, axis] : wholes) {
+    const Parts& beside = parts[{whole.node, whole.port, axis}];
+    std::vector<Node*> slices;
+    std::vector<int64_t> counts;
+    int64_t end = 0;
+    for (auto next = beside.find(0); next != beside.end(); next = beside.find(end)) {
+      slices.push_back(next->second.first);
+      counts.push_back(next->second.second);
+      end += counts.back();
+    }
+    if (end != whole.node->shape(whole.port)[axis]) continue;
+    Node* first = slices.front();
+    for (Node* slice : slices)
+      if (graph.is_before(slice, first)) first = slice;
+    Insertion add(graph, first);
+    Node* split =
+        add.op("VariadicSplit", 1,
+               {whole, add.ints({static_cast<int64_t>(axis)}), add.ints(counts)}, {}, slices.size())
+            .node;
+    for (size_t k = 0; k < slices.size(); ++k) {
+      split->outputs[k].names = slices[k]->outputs[0].names;
+      graph.replace_uses({slices[k], 0}, {split, static_cast<int>(k)});
+    }
+  }
+}
+
 }  // namespace
 
 void unify_forms(Graph& graph, const PassContext&) {
@@ -138,6 +205,7 @@ void unify_forms(Graph& graph, const PassContext&) {
     if (node->is("MaxPool")) round_as_before(node);
     if (node->is("Divide")) multiply_instead(graph, node);
   }
+  slices_as_splits(graph);
   graph.remove_dead();
 }
 

@@ -1,10 +1,12 @@
 // DepthToSpace, SpaceToDepth, BatchToSpace, SpaceToBatch and ShuffleChannels: these split the
 // coordinates of elements and join the parts in another order. Each is a strided copy with a loop
-// for every part of a coordinate.
+// for every part of a coordinate; ShuffleChannels is written as a Transpose.
 #include <algorithm>
+#include <numeric>
 
-#include "kernels/shape_util.h"
+#include "kernels/expand.h"
 #include "kernels/movement/strided_copy.h"
+#include "kernels/shape_util.h"
 
 namespace clinfer {
 
@@ -191,39 +193,22 @@ StridedCopy space_to_batch(const OpDesc&, const Memory& m) {
 
 // ---- ShuffleChannels ---------------------------------------------------------------------------
 
-struct Shuffle {
-  size_t axis;
-  int64_t groups;
-};
-
-Shuffle read_shuffle(const Attributes& a, const Shape& in) {
-  const Shuffle s{checked_axis(a.get_int("axis", 1), in.size(), "axis"), a.get_int("group", 1)};
-  if (s.groups < 1 || in[s.axis] % s.groups != 0)
-    fail_model(std::to_string(s.groups) + " groups do not divide dimension " +
-               std::to_string(s.axis) + " of " + to_string(in));
-  return s;
-}
-
-std::vector<ValueInfo> infer_shuffle(const ShapeContext& context) {
-  check_inputs(context, 1, 1);
-  read_shuffle(context.attributes, context.inputs[0].shape);
-  return {{context.inputs[0].type, context.inputs[0].shape}};
-}
-
-StridedCopy shuffle(const OpDesc& desc, const Memory& m) {
-  const auto [axis, groups] = read_shuffle(desc.attributes, m.in.shape);
-  StridedCopy copy;
-  for (size_t d = 0; d < m.in.shape.size(); ++d) {
-    const int64_t from = m.in.strides[d], to = m.out.strides[d];
-    if (d != axis) {
-      copy.dims.push_back({m.in.shape[d], from, to});
-      continue;
-    }
-    const int64_t members = m.in.shape[d] / groups;
-    copy.dims.push_back({groups, from * members, to});
-    copy.dims.push_back({members, from, to * groups});
-  }
-  return copy;
+void shuffle(Expansion& x) {
+  check_inputs(x.context(), 1, 1);
+  const Shape in = x.shape(0);
+  const Attributes& attributes = x.context().attributes;
+  const size_t axis = checked_axis(attributes.get_int("axis", 1), in.size(), "axis");
+  const int64_t groups = attributes.get_int("group", 1);
+  if (groups < 1 || in[axis] % groups != 0)
+    fail_model(std::to_string(groups) + " groups do not divide dimension " + std::to_string(axis) +
+               " of " + to_string(in));
+  Shape apart = in;
+  apart[axis] /= groups;
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis), groups);
+  std::vector<int64_t> order(apart.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::swap(order[axis], order[axis + 1]);
+  x.outputs = {x.reshape(x.transpose(x.reshape(0, apart), order), in)};
 }
 
 // ---- shared ------------------------------------------------------------------------------------
@@ -252,7 +237,6 @@ const KernelFamily kToSpace = copy_family<on_device<to_space>>("depth_to_space")
 const KernelFamily kToDepth = copy_family<on_device<to_depth>>("space_to_depth");
 const KernelFamily kBatchToSpace = copy_family<on_device<batch_to_space>>("batch_to_space");
 const KernelFamily kSpaceToBatch = copy_family<on_device<space_to_batch>>("space_to_batch");
-const KernelFamily kShuffle = copy_family<on_device<shuffle>>("shuffle_channels");
 
 }  // namespace
 
@@ -281,12 +265,7 @@ std::vector<OpDef> depth_space_ops() {
            .evaluate = evaluate<space_to_batch>,
            .families = {&kSpaceToBatch},
            .layout = LayoutRule::image},
-          {.type = "ShuffleChannels",
-           .opsets = opset_range(1),
-           .infer_shapes = infer_shuffle,
-           .evaluate = evaluate<shuffle>,
-           .families = {&kShuffle},
-           .layout = LayoutRule::image}};
+          expanded_op("ShuffleChannels", opset_range(1), shuffle)};
 }
 
 }  // namespace clinfer

@@ -22,8 +22,13 @@ Edge pointwise(GraphBuilder& b, Edge x, int64_t in, int64_t out, unsigned seed) 
       {{"strides", "1,1"}, {"dilations", "1,1"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}});
 }
 
-// Two units of a ShuffleNet.
-std::unique_ptr<Graph> shuffle_net(const std::vector<int64_t>& order, bool second_reader = false) {
+Edge half(GraphBuilder& b, Edge x, int64_t begin) {
+  return b.op("Slice", 8, {x, b.ints({begin}), b.ints({begin + 8}), b.ints({1}), b.ints({1})});
+}
+
+// Two units of a ShuffleNet, as PyTorch exports them or as OpenVINO converts that.
+std::unique_ptr<Graph> shuffle_net(const std::vector<int64_t>& order, bool second_reader = false,
+                                   bool as_converted = false) {
   GraphBuilder b;
   const Edge in = b.parameter({2, 8, 5, 6});
   Edge around = unary(b, "ReLU", pointwise(b, in, 8, 8, 1)), y = in;
@@ -32,10 +37,15 @@ std::unique_ptr<Graph> shuffle_net(const std::vector<int64_t>& order, bool secon
     y = add(b, y, b.constant(random_tensor({1, 8, 1, 1}, -1, 1, 7)));
     y = b.op("PReLU", 1, {y, b.constant(random_tensor({8}, 0, 1, 8))});
     y = b.op("Concat", 1, {around, y}, {{"axis", "1"}});
-    y = reshape(b, transpose(b, reshape(b, y, {2, 2, 8, 5, 6}), order), {2, 16, 5, 6});
-    y = b.op("VariadicSplit", 1, {y, b.ints({1}), b.ints({8, 8})}, {}, 2);
-    around = y;
-    y = {y.node, 1};
+    if (as_converted) {
+      const Edge whole = b.op("ShuffleChannels", 1, {y}, {{"axis", "1"}, {"group", "2"}});
+      around = half(b, whole, 0);
+      y = half(b, whole, 8);
+    } else {
+      y = reshape(b, transpose(b, reshape(b, y, {2, 2, 8, 5, 6}), order), {2, 16, 5, 6});
+      around = b.op("VariadicSplit", 1, {y, b.ints({1}), b.ints({8, 8})}, {}, 2);
+      y = {around.node, 1};
+    }
     if (second_reader) b.result(y);
   }
   b.result(b.op("Concat", 1, {around, pointwise(b, y, 8, 8, 9)}, {{"axis", "1"}}));
@@ -48,6 +58,41 @@ TEST(FoldShuffles, OneCopyAUnit) {
   EXPECT_EQ(count_of(*graph, "VariadicSplit"), 0u);
   expect_same_values(*graph, "");
   EXPECT_EQ(count_of(*graph, "Reorder"), 3u);  // two units, and the result
+}
+
+TEST(FoldShuffles, AsOpenVinoWritesThem) {
+  auto graph = shuffle_net({}, false, true);
+  expect_same_values(*graph, "fold_shuffles");
+  EXPECT_EQ(count_of(*graph, "VariadicSplit"), 0u);
+  expect_same_values(*graph, "");
+  EXPECT_EQ(count_of(*graph, "Reorder"), 3u);
+}
+
+Edge depthwise(GraphBuilder& b, Edge x, int64_t channels) {
+  return b.op(
+      "GroupConvolution", 1, {x, b.constant(random_tensor({channels, 1, 1, 3, 3}, -1, 1, 5))},
+      {{"strides", "2,2"}, {"dilations", "1,1"}, {"pads_begin", "1,1"}, {"pads_end", "1,1"}});
+}
+
+// Before a stage all channels are read in their new order, by convolutions alone.
+TEST(FoldShuffles, BeforeConvolutionsOfAllChannels) {
+  for (const int64_t groups : {2, 3}) {
+    for (const bool read_otherwise : {false, true}) {
+      GraphBuilder b;
+      const Edge x = b.parameter({2, 12, 5, 6});
+      const Edge y = b.op("ShuffleChannels", 1, {unary(b, "ReLU", x)},
+                          {{"axis", "1"}, {"group", std::to_string(groups)}});
+      Edge left = depthwise(b, y, 12);
+      left =
+          pointwise(b, add(b, left, b.constant(random_tensor({1, 12, 1, 1}, -1, 1, 7))), 12, 8, 1);
+      b.result(left);
+      b.result(pointwise(b, y, 12, 4, 2));
+      if (read_otherwise) b.result(unary(b, "Tanh", y));
+      auto graph = b.finish();
+      expect_same_values(*graph, "fold_shuffles");
+      EXPECT_EQ(count_of(*graph, "Transpose"), read_otherwise ? 1u : 0u) << groups;
+    }
+  }
 }
 
 TEST(FoldShuffles, NotOtherOrdersOrReaders) {

@@ -53,10 +53,10 @@ TEST(UnifyForms, ABatchNormAfterAConvolutionIsInItsWeights) {
                        {"pads_begin", "0,0"},
                        {"pads_end", "0,0"},
                        {"auto_pad", "explicit"}});
-  const Edge normal = b.op("BatchNormInference", 5,
-                           {y, list(b, {2, 3, 4}), list(b, {1, 2, 3}), list(b, {0, 1, 0}),
-                            list(b, {1, 1, 4})},
-                           {{"epsilon", "0"}});
+  const Edge normal =
+      b.op("BatchNormInference", 5,
+           {y, list(b, {2, 3, 4}), list(b, {1, 2, 3}), list(b, {0, 1, 0}), list(b, {1, 1, 4})},
+           {{"epsilon", "0"}});
   b.result(normal);
   auto graph = b.finish();
   expect_same_values(*graph, "fold_into_weights");
@@ -124,6 +124,48 @@ TEST(UnifyForms, RoundsUpAsBeforeWhereThatIsTheSame) {
     const Node& pool = *graph->results[0]->inputs[0].node;
     EXPECT_EQ(pool.opset, differs ? 14 : 8);
     EXPECT_EQ(pool.attributes.get_string("rounding_type"), differs ? "ceil_torch" : "ceil");
+  }
+}
+
+Edge sliced(GraphBuilder& b, Edge x, int64_t begin, int64_t end, int64_t step = 1) {
+  return b.op("Slice", 8, {x, b.ints({begin}), b.ints({end}), b.ints({step}), b.ints({-2})});
+}
+
+// Slices that are a whole axis together, stated in any order and by either operation.
+TEST(UnifyForms, SlicesOfAWholeAxisAreASplit) {
+  GraphBuilder b;
+  const Edge x = b.parameter({2, 7, 3});
+  const Edge last = b.op("StridedSlice", 1, {x, b.ints({0, 5}), b.ints({0, 0}), b.ints({1, 1})},
+                         {{"begin_mask", "1,0"},
+                          {"end_mask", "1,1"},
+                          {"new_axis_mask", ""},
+                          {"shrink_axis_mask", ""},
+                          {"ellipsis_mask", ""}});
+  const Edge first = sliced(b, x, 0, 2), middle = sliced(b, x, -5, 5);
+  for (const Edge& part : {middle, last, first}) b.result(test::unary(b, "ReLU", part));
+  auto graph = b.finish();
+  expect_same_values(*graph, "unify_forms");
+  EXPECT_EQ(count_of(*graph, "Slice"), 0u);
+  EXPECT_EQ(count_of(*graph, "StridedSlice"), 0u);
+  ASSERT_EQ(count_of(*graph, "VariadicSplit"), 1u);
+}
+
+// Slices that leave a gap, overlap, take steps or lie along two axes stay.
+TEST(UnifyForms, OtherSlicesStay) {
+  for (const int what : {0, 1, 2, 3}) {
+    GraphBuilder b;
+    const Edge x = b.parameter({2, 7, 3});
+    std::vector<Edge> parts{sliced(b, x, 0, 3)};
+    if (what == 0) parts.push_back(sliced(b, x, 4, 7));
+    if (what == 1) parts.push_back(sliced(b, x, 2, 7));
+    if (what == 2) parts.push_back(sliced(b, x, 3, 7, 2));
+    if (what == 3)
+      parts.push_back(
+          b.op("Slice", 8, {x, b.ints({3, 0}), b.ints({7, 2}), b.ints({1, 1}), b.ints({1, 2})}));
+    for (const Edge& part : parts) b.result(test::unary(b, "ReLU", part));
+    auto graph = b.finish();
+    expect_same_values(*graph, "unify_forms");
+    EXPECT_EQ(count_of(*graph, "Slice"), 2u) << what;
   }
 }
 

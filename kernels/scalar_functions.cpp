@@ -35,16 +35,16 @@ constexpr UnaryFunction kUnary[] = {
     {"cosh", [](float x, float, float) { return std::cosh(x); }, "cosh(x)"},
     {"elu", [](float x, float a, float) { return x > 0 ? x : a * std::expm1(x); },
      "fmax(x, 0.0f) + ALPHA * gate_expm1(fmin(x, 0.0f))"},
-    {"erf", [](float x, float, float) { return std::erf(x); }, "erf(x)"},
+    {"erf", [](float x, float, float) { return std::erf(x); }, "gate_erf(x)"},
     {"exp", [](float x, float, float) { return std::exp(x); }, "exp(x)"},
     {"floor", [](float x, float, float) { return std::floor(x); }, "floor(x)"},
     {"gelu_erf", [](float x, float, float) { return 0.5f * x * (1 + std::erf(x * 0.70710678f)); },
-     "0.5f * x * (1.0f + erf(x * 0.70710678f))"},
+     "0.5f * x * (1.0f + gate_erf(x * 0.70710678f))"},
     {"gelu_tanh",
      [](float x, float, float) {
        return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
      },
-     "0.5f * x * (1.0f + tanh(0.79788456f * (x + 0.044715f * x * x * x)))"},
+     "0.5f * x * (1.0f + gate_tanh(0.79788456f * (x + 0.044715f * x * x * x)))"},
     {"hard_sigmoid",
      [](float x, float a, float b) { return std::min(std::max(a * x + b, 0.f), 1.f); },
      "fmin(fmax(ALPHA * x + BETA, 0.0f), 1.0f)"},
@@ -88,7 +88,7 @@ constexpr UnaryFunction kUnary[] = {
     // the nearest integer in 0..beta, as a float
     {"to_level", nearest_level, kNearestLevel},
     {"tan", [](float x, float, float) { return std::tan(x); }, "tan(x)"},
-    {"tanh", [](float x, float, float) { return std::tanh(x); }, "tanh(x)"},
+    {"tanh", [](float x, float, float) { return std::tanh(x); }, "gate_tanh(x)"},
 };
 
 constexpr BinaryFunction kBinary[] = {

@@ -3,6 +3,8 @@
 //                   vectors if its columns are adjacent (B_VECTOR), else element by element
 //   DOT 1           both operands are adjacent along k (Q times K transposed): TILE_M rows x TILE_N
 //                   columns, VECTOR products at a time
+//   DOT 2           as 0, but a work-item first copies its columns of B, DEPTH rows of them, so that
+//                   they are adjacent for all its tiles (CPUs: what they copy stays in the cache)
 //   T, LANES, ROWS  storage type; work-group: columns x tiles of rows
 
 typedef struct {
@@ -24,19 +26,26 @@ KERNEL(IN(T, left), IN(T, right), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
   __global T* const o = AT(out) + i0 * s.o0 + i1 * s.o1 + i2 * s.o2 + i3 * s.o3;
   const int first = (int)get_global_id(1) * s.tiles_per_item;
   const int last = min(first + s.tiles_per_item, s.tiles);
-#if DOT
+#if DOT == 1
   const int c = (int)get_global_id(0) * TILE_N;
 #else
   const int c = (int)get_global_id(0) * VECTOR;
 #endif
   if (c >= s.n) return;
 
+#if DOT == 2
+  float columns_of_b[DEPTH * VECTOR];
+  for (int j = 0; j < VECTOR; ++j) {
+    __global const T* const from = b + min(c + j, s.n - 1) * s.b_n;
+    for (int k = 0; k < DEPTH; ++k) columns_of_b[k * VECTOR + j] = LOADV(T, 1, from + k * s.b_k);
+  }
+#endif
   for (int tile = first; tile < last; ++tile) {
     const int row = tile * TILE_M;
 #define ROW(p) __global const T* const a##p = a + min(row + p, s.m - 1) * s.a_m;
     REPEAT(TILE_M, ROW)
 
-#if DOT
+#if DOT == 1
 #define COLUMN_(p, q) __global const T* const b##q = b + min(c + q, s.n - 1) * s.b_n;
     REPEAT_WITH(TILE_N, 0, COLUMN_)
 #define CLEAR_(p, q) FV acc##p##_##q = 0;
@@ -72,6 +81,12 @@ KERNEL(IN(T, left), IN(T, right), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
 #define CLEAR(p) FV acc##p = 0;
     REPEAT(TILE_M, CLEAR)
 #define MULTIPLY(p) acc##p = fma((FV)(LOADV(T, 1, a##p + k * s.a_k)), y, acc##p);
+#if DOT == 2
+    for (int k = 0; k < DEPTH; ++k) {
+      const FV y = LOADV_PRIVATE(VECTOR, columns_of_b + k * VECTOR);
+      REPEAT(TILE_M, MULTIPLY)
+    }
+#else
     if (B_VECTOR && columns >= VECTOR) {
       for (int k = 0; k < s.k; ++k) {
         const FV y = LOADV(T, VECTOR, b + k * s.b_k + c);
@@ -86,6 +101,7 @@ KERNEL(IN(T, left), IN(T, right), OUT(T, out), const FN(Args) s TAIL_PARAMS) {
         REPEAT(TILE_M, MULTIPLY)
       }
     }
+#endif
 #define FINISH(p)                                                      \
   if (row + p < s.m) {                                                 \
     __global T* const to = o + (row + p) * s.o_m + c;                  \

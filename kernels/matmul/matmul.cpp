@@ -405,6 +405,10 @@ bool can_dot(const Product& p) {
   return (p.a.column_stride == 1 || p.a.columns == 1) && (p.b.row_stride == 1 || p.b.rows == 1);
 }
 
+bool columns_adjacent(const Product& p) { return p.b.column_stride == 1 && p.b.columns > 1; }
+
+constexpr int64_t kMaxCopiedRows = 512;  // of 16 columns: the first cache
+
 std::string reject_general(const OpDesc& desc, const DeviceTraits&) {
   if (std::string why = reject_storage(desc, 2); !why.empty()) return why;
   if (desc.inputs[1].type != desc.inputs[0].type) return "the inputs differ in type";
@@ -429,8 +433,14 @@ std::vector<TuningPoint> general_space(const OpDesc& desc, const DeviceTraits& t
                       {"ROWS", rows}}});
   };
   if (traits.is_cpu) {
-    for (int tile_m : {6, 2, 1})
-      for (int vector : {16, 8}) add(0, vector, tile_m, 1, 1, 1);
+    const bool copies = !columns_adjacent(p) && p.a.columns <= kMaxCopiedRows;
+    for (int tile_m : {6, 2, 1, 12})
+      for (int vector : {16, 8}) {
+        // More sums than registers are not worth a try.
+        if (tile_m > 6 && vector > static_cast<int>(traits.vector_width)) continue;
+        add(0, vector, tile_m, 1, 1, 1);
+        if (copies) add(2, vector, tile_m, 1, 1, 1);
+      }
     if (can_dot(p))
       for (int vector : {16, 8})
         for (int tile_m : {4, 1}) add(1, vector, tile_m, 4, 1, 1);
@@ -450,10 +460,10 @@ std::vector<TuningPoint> general_space(const OpDesc& desc, const DeviceTraits& t
 
 TuningPoint general_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   const Product p = resolve_packed(desc);
-  const bool vectors = p.b.column_stride == 1 && p.b.columns > 1;
+  const bool vectors = columns_adjacent(p);
   const double wanted = traits.is_cpu ? 1.0 : 256.0 * traits.compute_units;
   const auto cost = [&](const TuningPoint& t) {
-    const bool dot = t["DOT"] != 0;
+    const bool dot = t["DOT"] == 1, copies = t["DOT"] == 2;
     const int vector = t["VECTOR"], tile_m = t["TILE_M"], tile_n = dot ? t["TILE_N"] : vector;
     const double tiles = static_cast<double>(ceil_div(p.a.rows, tile_m) *
                                              ceil_div(p.b.columns, tile_n) * count(p.batch));
@@ -461,8 +471,9 @@ TuningPoint general_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
         std::max(1.0, static_cast<double>(vector) / std::max(1u, traits.vector_width));
     const double steps =
         dot ? static_cast<double>(p.a.columns) / vector + vector : static_cast<double>(p.a.columns);
-    const double work =
-        dot ? tile_m * tile_n + tile_m + tile_n : tile_m + (vectors ? 1.0 : 2.0 * vector);
+    const double row_tiles = static_cast<double>(ceil_div(p.a.rows, tile_m));
+    const double columns = vectors ? 1.0 : copies ? 1 + 2.0 * vector / row_tiles : 2.0 * vector;
+    const double work = dot ? tile_m * tile_n + tile_m + tile_n : tile_m + columns;
     return tiles * (steps * work * width + 10) * (tiles < wanted ? wanted / tiles : 1.0) *
            (t["LANES"] * t["ROWS"] == 128 ? 1.0 : 1.02);
   };
@@ -475,7 +486,7 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
   const ElementType type = desc.inputs[0].type;
   const int vector = point["VECTOR"], tile_m = point["TILE_M"], lanes = point["LANES"],
             rows = point["ROWS"];
-  const bool dot = point["DOT"] != 0;
+  const bool dot = point["DOT"] == 1;
   const int tile_n = dot ? point["TILE_N"] : vector;
   // Batch dimensions, aligned to the right of four.
   const auto batch = [&](const Shape& values, int at, int64_t none) {
@@ -524,7 +535,8 @@ KernelPlan general_plan(const OpDesc& desc, const DeviceTraits& traits, const Tu
                   {"LANES", std::to_string(lanes)},
                   {"ROWS", std::to_string(rows)},
                   {"B_VECTOR", p.b.column_stride == 1 ? "1" : "0"},
-                  {"DOT", dot ? "1" : "0"}};
+                  {"DOT", std::to_string(point["DOT"])}};
+  if (point["DOT"] == 2) spec.defines.push_back({"DEPTH", std::to_string(p.a.columns)});
   add_tail(desc, dot ? 1 : vector, p.axes(), spec, plan);
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(rows), 1};
   const int64_t items = ceil_div(args.tiles, args.tiles_per_item);

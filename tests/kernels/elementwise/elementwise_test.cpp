@@ -344,6 +344,14 @@ TEST(Elementwise, Functions) {
       check_op(desc, {near}, {0, 3e-6});
     }
   }
+  for (const char* name : {"erf", "tanh"}) {
+    OpDesc desc = make_desc("Negative", 1, {}, {x}, {});
+    desc.tail = {PostOp{name}};
+    for (const float size : {1e-6f, 1e-3f, 0.5f, 4.f, 100.f}) {
+      const Tensor near = random_tensor({1, 20, 3, 3}, -size, size);
+      check_op(desc, {near}, {0, 1e-6});
+    }
+  }
   const Tensor a = random_tensor({1, 20, 3, 3}, 1, 3, 4);
   OpDesc desc = make_desc("Subtract", 1, {}, {x, a}, {});
   desc.inputs.resize(9, desc.inputs[1]);

@@ -90,6 +90,24 @@ TEST(MatMul, TwoActivations) {
   EXPECT_GE(check_op(desc, inputs, {}, &gpu), 3u);
 }
 
+// A CPU copies the columns of the second operand where they are not adjacent and fit its cache.
+TEST(MatMul, CopiesColumns) {
+  std::vector<Tensor> inputs;
+  DeviceTraits traits;
+  traits.is_cpu = true;
+  traits.vector_width = 16;
+  for (const auto& [rows, depth] : {std::pair{40, 64}, {2, 64}, {40, 600}}) {
+    OpDesc desc = product({1, 3, rows, depth}, {1, 3, 37, depth}, false, true, false, inputs);
+    desc.inputs[1] = with_gaps(desc.inputs[1]);
+    const KernelFamily& family = *find_op("MatMul", 1)->families.back();
+    const std::vector<TuningPoint> space = family.space(desc, traits);
+    EXPECT_EQ(std::any_of(space.begin(), space.end(), [](const auto& p) { return p["DOT"] == 2; }),
+              depth <= 512);
+    EXPECT_EQ(family.heuristic(desc, traits)["DOT"], rows > 2 && depth <= 512 ? 2 : 1);
+    check_op(desc, inputs);
+  }
+}
+
 TEST(MatMul, BroadcastAndVectors) {
   std::vector<Tensor> inputs;
   struct Case {

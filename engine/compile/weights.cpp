@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/base/hash.h"
 #include "kernels/base/threads.h"
 
 namespace clinfer {
@@ -16,18 +17,6 @@ size_t aligned(size_t bytes) {
   return (bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
 }
 
-// Eight bytes at a time: models have hundreds of megabytes.
-uint64_t hash_of(std::span<const std::byte> piece) {
-  uint64_t hash = piece.size();
-  for (size_t at = 0; at < piece.size(); at += sizeof hash) {
-    uint64_t word = 0;
-    std::memcpy(&word, piece.data() + at, std::min(sizeof word, piece.size() - at));
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
-
 }  // namespace
 
 size_t HostWeights::add(const std::string& name, std::span<const std::byte> piece) {
@@ -38,7 +27,7 @@ size_t HostWeights::add(const std::string& name, std::span<const std::byte> piec
   std::pair<size_t, size_t>& place = places[name];
   if (piece.empty()) place = {};
   if (holds(place)) return place.first;
-  const uint64_t hash = hash_of(piece);
+  const uint64_t hash = hash_of({reinterpret_cast<const char*>(piece.data()), piece.size()});
   const auto [begin, end] = by_hash.equal_range(hash);
   const auto same =
       std::find_if(begin, end, [&](const auto& known) { return holds(known.second); });

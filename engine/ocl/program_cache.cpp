@@ -22,13 +22,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// File: magic, length of the key, FNV-1a of key and binary, length of the binary; then key and
+// File: magic, length of the key, hash of key and binary, length of the binary; then key and
 // binary. The whole key is kept, so that a hash collision or a foreign file is seen.
 struct Header {
   char magic[8];
   uint64_t key_length, binary_length, checksum;
 };
-constexpr char kMagic[8] = {'c', 'l', 'i', 'n', 'f', 'e', 'r', '1'};
+constexpr char kMagic[8] = {'c', 'l', 'i', 'n', 'f', 'e', 'r', '2'};
 
 constexpr off_t kLargest = off_t{1} << 30;  // bytes of a file
 
@@ -36,16 +36,19 @@ constexpr const char* kAdvice =
     "; programs are compiled at each start. Name a folder of your own (cache-dir, CACHE_DIR), or "
     "\"\" for none";
 
-// The whole file; nullopt where it ends early.
-std::optional<std::string> read_all(const Descriptor& file, size_t size) {
-  std::string text(size, '\0');
+// False where the file ends early.
+bool read_exactly(const Descriptor& file, void* to, size_t size) {
   for (size_t done = 0; done < size;) {
-    const ssize_t n = read(file.get(), text.data() + done, size - done);
+    const ssize_t n = read(file.get(), static_cast<char*>(to) + done, size - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return {};
+    if (n <= 0) return false;
     done += static_cast<size_t>(n);
   }
-  return text;
+  return true;
+}
+
+std::string_view view(const std::vector<unsigned char>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 constexpr const char* kSuffix = ".clbin";
@@ -80,7 +83,7 @@ void keep_newest(const std::string& directory, uint64_t most) {
 }
 
 uint64_t checksum(std::string_view key, std::string_view binary) {
-  return fnv1a(binary, fnv1a(key));
+  return hash_of(binary, hash_of(key));
 }
 
 }  // namespace
@@ -171,25 +174,25 @@ std::optional<std::vector<unsigned char>> ProgramCache::load(const std::string& 
   }
   struct stat status {};
   Header header;
-  if (fstat(file.get(), &status) != 0 || status.st_size < off_t{sizeof header} ||
-      status.st_size > kLargest)
+  if (fstat(file.get(), &status) != 0 || status.st_size > kLargest ||
+      !read_exactly(file, &header, sizeof header) ||
+      std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.key_length != key.size() ||
+      header.binary_length > static_cast<uint64_t>(kLargest) ||
+      static_cast<uint64_t>(status.st_size) !=
+          sizeof header + header.key_length + header.binary_length)
     return {};
-  const auto text = read_all(file, static_cast<size_t>(status.st_size));
-  if (!text) return {};
-  std::memcpy(&header, text->data(), sizeof header);
-  std::string_view rest = std::string_view(*text).substr(sizeof header);
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.key_length != key.size() ||
-      rest.size() < key.size() || header.binary_length != rest.size() - key.size() ||
-      rest.substr(0, key.size()) != key)
+  std::string kept(key.size(), '\0');
+  if (!read_exactly(file, kept.data(), kept.size()) || kept != key) return {};
+  std::vector<unsigned char> binary(static_cast<size_t>(header.binary_length));
+  if (!read_exactly(file, binary.data(), binary.size()) ||
+      checksum(key, view(binary)) != header.checksum)
     return {};
-  rest.remove_prefix(key.size());
-  if (checksum(key, rest) != header.checksum) return {};
   (void)!futimens(file.get(), nullptr);  // used now; where that cannot be written, it is no matter
-  return std::vector<unsigned char>(rest.begin(), rest.end());
+  return binary;
 }
 
 void ProgramCache::store(const std::string& key, const std::vector<unsigned char>& binary) const {
-  const std::string_view bytes(reinterpret_cast<const char*>(binary.data()), binary.size());
+  const std::string_view bytes = view(binary);
   Header header{{}, key.size(), binary.size(), checksum(key, bytes)};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   try {

@@ -1,4 +1,4 @@
-// Program binaries on disk, one file per program. A file that is not exactly what was written is
+// Program binaries and compiled graphs on disk, one file each. A file that is not exactly what was written is
 // ignored and replaced. Programs from the cache are run, so its folder and files count only where nobody but this
 // user and root can change them.
 #pragma once
@@ -27,8 +27,8 @@ class ProgramCache {
   // neither is known.
   static std::string default_directory();
 
-  // `key` is the full text that decides the binary (source, options, device, driver, engine
-  // version).
+  // `key` is all that decides the binary: of a program its source, options, device, driver and engine
+  // version.
   std::optional<std::vector<unsigned char>> load(const std::string& key) const;
   // A failure to write is not an error, but a problem().
   void store(const std::string& key, const std::vector<unsigned char>& binary) const;

@@ -86,6 +86,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
                                                     const TuningObserver& observer) {
   const auto start = std::chrono::steady_clock::now();
   open_device();
+  open_cache();
   const auto compilers = ocl::CompilerPool::of(*network_->context);  // one for all built here
   if (config_.batch == kAutoBatch) {
     const auto measured = find_pipeline(*model_, config_, network_->context->device.info, 0);
@@ -231,9 +232,11 @@ void ModelCompiler::open_device() {
 void ModelCompiler::open_cache() {
   const std::string directory =
       config_.cache_dir ? *config_.cache_dir : ocl::ProgramCache::default_directory();
-  if (!directory.empty())
-    network_->cache = std::make_unique<ocl::ProgramCache>(
-        directory, config_.cache_size ? uint64_t{config_.cache_size} << 20 : UINT64_MAX);
+  const uint64_t most = config_.cache_size ? uint64_t{config_.cache_size} << 20 : UINT64_MAX;
+  if (!directory.empty()) {
+    network_->cache = std::make_unique<ocl::ProgramCache>(directory, most);
+    if (GraphCache::takes(*model_)) graphs_.emplace(model_, *network_->cache, most);
+  }
   if (directory.empty() && !config_.cache_dir)
     warn_once(
         "compiled programs are not kept, because neither XDG_CACHE_HOME nor HOME names a folder; "
@@ -242,39 +245,51 @@ void ModelCompiler::open_cache() {
 
 // Makes the graph that kernels will compute; sets the inputs and outputs.
 std::unique_ptr<Graph> ModelCompiler::make_graph() {
-  auto graph = model_->graph().clone();
-  const bool half = half_activations(config_, *graph,
+  const Graph& model = model_->graph();
+  const bool half = half_activations(config_, model,
                                      network_->traits.fp16 && network_->context->device.info.fp16);
   report_.precision = half ? Precision::f16 : Precision::f32;
   if (config_.precision == Precision::f16 && !half)
     report_.warnings.push_back(
-        std::any_of(graph->nodes().begin(), graph->nodes().end(),
+        std::any_of(model.nodes().begin(), model.nodes().end(),
                     [](const auto& node) { return is_custom(*node); })
             ? "f32, because the device has no f16 arithmetic for the model's custom layers"
             : "the model adds up products of integers, which f16 cannot hold: f32");
-  if (config_.batch) set_batch(*graph, config_.batch);
-  network_->network_inputs = network_->inputs = input_ports(*graph);
+  PassedGraph passed = pass_graph(config_.batch, options_.expose_layers, config_.graph_dumps_dir);
+  network_->network_inputs = network_->inputs = std::move(passed.inputs);
   if (config_.nv12_two_inputs) {
     network_->picture = find_picture(network_->network_inputs);
     network_->inputs = with_planes(network_->network_inputs, *network_->picture);
   }
-  network_->outputs = output_ports(*graph);
-  graph->note_layers();
-  optimise(*graph, options_.expose_layers, config_.graph_dumps_dir);
-  if (options_.expose_layers) network_->outputs = output_ports(*graph);
-  return graph;
+  network_->outputs = std::move(passed.outputs);
+  return std::move(passed.graph);
 }
 
-void ModelCompiler::optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const {
-  PassContext passes{network_->traits,
-                     report_.precision == Precision::f16 ? ElementType::f16 : ElementType::f32};
-  passes.unroll_loops = config_.unroll_loops;
-  passes.expose_layers = expose_layers;
-  passes.half_outputs = config_.half_outputs;
-  passes.integers = config_.quantized_in_integers;
-  run_passes(graph, passes, "", [&](size_t index, const std::string& name, const Graph& g) {
-    if (!dumps_dir.empty()) write_dump(dumps_dir, index, name, g, to_dot(g));
-  });
+// The graph of this batch (0: the model's own) after all passes, from the cache where it has it.
+PassedGraph ModelCompiler::pass_graph(int64_t batch, bool expose_layers,
+                                      const std::string& dumps_dir) const {
+  PassContext context{network_->traits,
+                      report_.precision == Precision::f16 ? ElementType::f16 : ElementType::f32};
+  context.unroll_loops = config_.unroll_loops;
+  context.expose_layers = expose_layers;
+  context.half_outputs = config_.half_outputs;
+  context.integers = config_.quantized_in_integers;
+  // Drawings and comparisons of layers need the passes to run.
+  const bool cached = graphs_ && !expose_layers && dumps_dir.empty();
+  if (cached)
+    if (auto known = graphs_->load(context, batch)) return std::move(*known);
+  PassedGraph passed{model_->graph().clone(), {}, {}};
+  if (batch) set_batch(*passed.graph, batch);
+  passed.inputs = input_ports(*passed.graph);
+  passed.outputs = output_ports(*passed.graph);
+  passed.graph->note_layers();
+  run_passes(*passed.graph, context, "",
+             [&](size_t index, const std::string& name, const Graph& graph) {
+               if (!dumps_dir.empty()) write_dump(dumps_dir, index, name, graph, to_dot(graph));
+             });
+  if (expose_layers) passed.outputs = output_ports(*passed.graph);
+  if (cached) graphs_->store(context, batch, passed);
+  return passed;
 }
 
 // Streams on AUTO: what `clinfer tune --pipeline` found best for this batch.
@@ -356,7 +371,6 @@ std::shared_ptr<DeviceModel> ModelCompiler::make_untuned(const Progress& progres
 HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persistent,
                                             const DeviceNetwork* compared_with) {
   HostWeights weights;
-  open_cache();
   collect_weights(network_->whole, weights, config_.max_num_threads);
   network_->weights = upload(*network_->context, weights);
   network_->whole.persistent.clear();

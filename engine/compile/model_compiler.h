@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/compile/first_tier.h"
+#include "engine/compile/graph_cache.h"
 #include "engine/compile/weights.h"
 #include "engine/runtime/compiled_model.h"
 
@@ -60,7 +61,7 @@ class ModelCompiler {
   void open_cache();
   Tuning plan_kernels();
   std::unique_ptr<Graph> make_graph();
-  void optimise(Graph& graph, bool expose_layers, const std::string& dumps_dir) const;
+  PassedGraph pass_graph(int64_t batch, bool expose_layers, const std::string& dumps_dir) const;
   void use_measured_pipeline();
   void add_up_work();
   void choose_preprocess(Tuning& tuning);
@@ -82,6 +83,7 @@ class ModelCompiler {
   const InternalOptions options_;
   const std::shared_ptr<DeviceNetwork> network_;
   std::shared_ptr<FirstTierMaker> first_tier_;  // null where there is to be none
+  std::optional<GraphCache> graphs_;            // none without a cache
   CompileReport report_;
 };
 

@@ -40,9 +40,6 @@ void ModelCompiler::add_partial_batches(HostWeights& weights, const Progress& pr
 
 // Nothing where an image would not lie where a whole batch has it, or not get the same bits.
 std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const try {
-  auto graph = model_->graph().clone();
-  set_batch(*graph, images);
-  optimise(*graph, false, "");
   // The kernels of the whole batch: they are built, and an image gets the same bits by them.
   // A copy has the name of what it copies.
   std::map<std::pair<std::string, std::string>, const Step*> steps;
@@ -62,7 +59,7 @@ std::optional<SizedPlan> ModelCompiler::plan_partial_batch(int64_t images) const
     throw Error(ErrorCode::unsupported, desc.name + " has another kernel in a part of the batch");
   };
   SizedPlan sized;
-  sized.plan = make_plan(std::move(graph), network_->traits, choose);
+  sized.plan = make_plan(pass_graph(images, false, "").graph, network_->traits, choose);
   for (size_t i = 0; i < sized.plan.graph->parameters.size(); ++i) {
     const TensorDesc& some = sized.plan.graph->parameters[i]->outputs[0].desc;
     const TensorDesc& all = network_->whole.plan.graph->parameters[i]->outputs[0].desc;

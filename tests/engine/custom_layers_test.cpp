@@ -14,6 +14,7 @@
 
 #include "engine/engine.h"
 #include "engine/ir/ir_reader.h"
+#include "tests/engine/pass_counter.h"
 #include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
 
@@ -214,6 +215,16 @@ TEST(CustomLayers, DescriptionsAreChecked) {
 }
 
 // Elements lie in memory in the order of the format.
+TEST_F(CustomLayersOfNetworks, AreCompiledAtEachLoad) {
+  set(net("Twice", {1, 2, 3, 4}, {1, 2, 3, 4}), layer("Twice"),
+      std::string(kSignature) + "  out[i] = 2 * in[i];\n}");
+  test::PassCounter counter;
+  for (int load = 0; load < 2; ++load) {
+    compile(config());
+    EXPECT_EQ(counter.take_runs("assign_layouts"), 1u);
+  }
+}
+
 TEST_F(CustomLayersOfNetworks, FormatsOrderTheDimensions) {
   const Shape shape{2, 3, 4, 5};
   const auto place = [&](const std::string& format, size_t at) {  // of BFYX element `at`

@@ -8,6 +8,7 @@
 #include "engine/devices/partition.h"
 #include "tests/engine/devices/two_devices.h"
 #include "tests/engine/graph_text.h"
+#include "tests/engine/pass_counter.h"
 #include "tests/says.h"
 
 namespace clinfer {
@@ -244,6 +245,22 @@ TEST_F(Hetero, StatedAffinitiesMakeParts) {
   const std::string drawing = read_file(folder_ / "drawings/hetero_subgraphs_ball.dot");
   EXPECT_TRUE(says(drawing, "subgraph=1\\ndevice=CPU.1"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "drawings/hetero_affinity_ball.dot"));
+}
+
+TEST_F(Hetero, PartsComeFromTheCache) {
+  Config config = on("HETERO:CPU.0,CPU.1");
+  config.cache_dir = folder_ / "cache";
+  test::PassCounter counter;
+  std::vector<float> first;
+  for (const bool warm : {false, true}) {
+    const auto compiled =
+        CompiledModel::compile(Model::read(with_affinities("GroupConvolution")), config);
+    // The model is divided after its constants are folded; all other passes are for a part.
+    EXPECT_EQ(counter.take_runs("assign_layouts") == 0, warm);
+    const std::vector<float> got = infer(*compiled->create_request(), picture(3));
+    if (!warm) first = got;
+    EXPECT_TRUE(same(got, first));
+  }
 }
 
 TEST_F(Hetero, BatchesFramesAndSeveralRequests) {

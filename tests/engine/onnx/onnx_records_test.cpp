@@ -10,6 +10,8 @@
 #include "engine/plan/plan.h"
 #include "engine/runtime/model.h"
 #include "tests/engine/onnx/onnx_builder.h"
+#include "tests/engine/pass_counter.h"
+#include "tests/temporary_folder.h"
 #include "tuning/op_key.h"
 
 namespace clinfer {
@@ -141,6 +143,26 @@ TEST(OnnxRecords, AreThoseOfTheSameNetworkAsIr) {
   EXPECT_GE(of_onnx.size(), 4u);
   EXPECT_EQ(of_onnx, keys_of((folder / "m.xml").string()));
   fs::remove_all(folder);
+}
+
+TEST(OnnxRecords, AWarmLoadRunsNoPass) {
+  const TemporaryFolder folder;
+  Config config;
+  config.cache_dir = folder / "cache";
+  const std::string path = folder.write("m.onnx", network());
+  test::PassCounter counter;
+  std::vector<float> first;
+  for (const bool warm : {false, true}) {
+    const auto compiled = CompiledModel::compile(Model::read(path), config);
+    EXPECT_EQ(counter.take_runs() == 0, warm);
+    const auto request = compiled->create_request();
+    request->set_input(
+        0, Tensor::of<float>(ElementType::f32, {1, 3, 8, 8}, std::vector<float>(192, 0.25f)));
+    request->start();
+    request->wait();
+    if (!warm) first = request->output(0).to_floats();
+    EXPECT_EQ(request->output(0).to_floats(), first);
+  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "gst/meta/meta.h"
 #include "tests/faults/runner.h"
 #include "tests/gst/harness.h"
+#include "tests/gst/live_objects.h"
 
 namespace clinfer {
 
@@ -34,24 +35,6 @@ inline void look(GstElement*, GstBuffer* buffer, GstPad*, gpointer data) {
       return;
     } catch (const std::bad_alloc&) {
     }
-}
-
-// Number of GStreamer's objects that are alive.
-inline long live_objects() {
-  gst_task_cleanup_all();  // threads that are just ending still hold their tasks
-  GList* tracers = gst_tracing_get_active_tracers();
-  long live = 0;
-  for (GList* item = tracers; item != nullptr; item = item->next) {
-    if (g_strcmp0(G_OBJECT_TYPE_NAME(item->data), "GstLeaksTracer") != 0) continue;
-    GstStructure* all = nullptr;
-    g_signal_emit_by_name(item->data, "get-live-objects", &all);
-    if (all == nullptr) continue;
-    if (const GValue* list = gst_structure_get_value(all, "live-objects-list"))
-      live += gst_value_list_get_size(list);
-    gst_structure_free(all);
-  }
-  g_list_free_full(tracers, gst_object_unref);
-  return live;
 }
 
 struct Closed {
@@ -98,7 +81,8 @@ inline Scenario playing(
             gst_init(nullptr, nullptr);
             register_result_meta();
           },
-          [launch] { return play_red(launch); }, [live] { return live_objects() + live(); }};
+          [launch] { return play_red(launch); },
+          [live] { return static_cast<long>(live_objects().size()) + live(); }};
 }
 
 }  // namespace clinfer

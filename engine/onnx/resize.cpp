@@ -43,19 +43,61 @@ Edge interpolated(OnnxNode& n, const Edge& x, const Edge& sizes_or_scales, bool 
 
 // ---- as matrices --------------------------------------------------------------------------------
 
-double position_of(const Resizing& how, const ResizedAxis& a, int64_t at) {
-  const auto x = static_cast<double>(at), in = static_cast<double>(a.in), out = a.scale * in;
-  const std::string& c = how.coordinates;
-  if (c == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
-  if (c == "asymmetric") return x / a.scale;
-  if (c == "tf_crop_and_resize")
-    return a.from * (in - 1) +
-           (out == 1 ? (a.to - a.from) * (in - 1) / 2 : x * (a.to - a.from) * (in - 1) / (out - 1));
-  if (c == "pytorch_half_pixel" && out == 1) return -0.5;
-  const double half = (x + 0.5) / a.scale - 0.5;
-  if (c != "half_pixel_symmetric") return half;
-  return in / 2 * (1 - static_cast<double>(a.out) / out) + half;
-}
+// Where in the input the places of the output lie. What depends on texts is decided once: matrices have
+// up to millions of rows.
+class Positions {
+ public:
+  Positions(const Resizing& how, const ResizedAxis& a) {
+    const auto in = static_cast<double>(a.in);
+    const double out = a.scale * in;
+    const std::string& c = how.coordinates;
+    if (c == "align_corners") {
+      if (out == 1)
+        factor_ = 0;
+      else
+        over(in - 1, out - 1);
+    } else if (c == "asymmetric") {
+      divisor_ = a.scale;
+    } else if (c == "tf_crop_and_resize") {
+      inside_alone_ = true;
+      after_ = a.from * (in - 1);
+      factor_ = a.to - a.from;
+      if (out == 1) {
+        after_ += factor_ * (in - 1) / 2;
+        factor_ = 0;
+      } else {
+        over(in - 1, out - 1);
+      }
+    } else if (c == "pytorch_half_pixel" && out == 1) {
+      factor_ = 0;
+      after_ = -0.5;
+    } else {
+      before_ = half_ = 0.5;
+      divisor_ = a.scale;
+      if (c == "half_pixel_symmetric") after_ = in / 2 * (1 - static_cast<double>(a.out) / out);
+    }
+    last_ = in - 1;
+  }
+
+  double of(int64_t at) const {
+    return after_ +
+           ((static_cast<double>(at) + before_) * factor_ * multiplier_ / divisor_ - half_);
+  }
+  // Whether the output has a value of the picture there.
+  bool is_inside(double x) const { return !inside_alone_ || (x >= 0 && x <= last_); }
+  bool inside_alone() const { return inside_alone_; }
+  int64_t clamped(double x) const { return static_cast<int64_t>(std::clamp(x, 0.0, last_)); }
+  bool is_outside(double x) const { return x < 0 || x > last_; }
+
+ private:
+  void over(double multiplier, double divisor) {
+    multiplier_ = multiplier;
+    divisor_ = divisor;
+  }
+
+  double before_ = 0, factor_ = 1, multiplier_ = 1, divisor_ = 1, half_ = 0, after_ = 0, last_ = 0;
+  bool inside_alone_ = false;
+};
 
 double cubic_weight(double x, double a) {
   x = std::fabs(x);
@@ -63,38 +105,46 @@ double cubic_weight(double x, double a) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-double nearest_of(const std::string& rounding, double x) {
-  if (rounding == "floor") return std::floor(x);
-  if (rounding == "ceil") return std::ceil(x);
-  if (rounding == "round_prefer_ceil") return std::floor(x + 0.5);
-  return std::ceil(x - 0.5);
+using Rounding = double (*)(double);
+
+Rounding rounding_of(const std::string& name) {
+  if (name == "floor") return [](double x) { return std::floor(x); };
+  if (name == "ceil") return [](double x) { return std::ceil(x); };
+  if (name == "round_prefer_ceil") return [](double x) { return std::floor(x + 0.5); };
+  return [](double x) { return std::ceil(x - 0.5); };
 }
 
-// Row `at` of an axis' matrix: the weights of the input's values.
-void fill_row(const Resizing& how, const ResizedAxis& a, int64_t at, float* row) {
-  const double x = position_of(how, a, at), last = static_cast<double>(a.in - 1);
-  if (how.coordinates == "tf_crop_and_resize" && (x < 0 || x > last)) return;
-  const auto clamped = [&](double v) { return static_cast<int64_t>(std::clamp(v, 0.0, last)); };
+// An axis' matrix of [out, in]: row by row the weights of the input's values.
+Tensor matrix_of(const Resizing& how, const ResizedAxis& a, const Positions& positions) {
+  Tensor matrix = table({a.out, a.in});
+  auto* row = matrix.mutable_data<float>();
   if (how.mode == "nearest") {
-    row[clamped(nearest_of(how.nearest, x))] = 1;
-    return;
+    const Rounding rounded = rounding_of(how.nearest);
+    for (int64_t at = 0; at < a.out; ++at, row += a.in)
+      if (const double x = positions.of(at); positions.is_inside(x))
+        row[positions.clamped(rounded(x))] = 1;
+    return matrix;
   }
-  const double reach = how.mode == "cubic" ? 2 : 1,
-               narrow = how.antialias ? std::min(a.scale, 1.0) : 1;
-  const double first = std::floor(x - reach / narrow), end = std::ceil(x + reach / narrow);
-  if (end - first > static_cast<double>(a.in) * 8 + 64) unsupported_node("a scale is too small");
-  double sum = 0;
-  std::vector<std::pair<int64_t, double>> terms;
-  for (double i = first; i <= end; ++i) {
-    const double d = (i - x) * narrow;
-    double weight =
-        how.mode == "cubic" ? cubic_weight(d, how.cubic) : std::max(0.0, 1 - std::fabs(d));
-    if (how.exclude_outside && (i < 0 || i > last)) weight = 0;
-    sum += weight;
-    terms.emplace_back(clamped(i), weight);
+  const bool cubic = how.mode == "cubic", whole = !how.antialias && !how.exclude_outside;
+  const double narrow = how.antialias ? std::min(a.scale, 1.0) : 1,
+               reach = (cubic ? 2 : 1) / narrow;
+  if (2 * reach + 2 > static_cast<double>(a.in) * 8 + 64) unsupported_node("a scale is too small");
+  for (int64_t at = 0; at < a.out; ++at, row += a.in) {
+    const double x = positions.of(at);
+    if (!positions.is_inside(x)) continue;
+    const double first = std::floor(x - reach), end = std::ceil(x + reach);
+    const auto weight_of = [&](double i) {
+      if (how.exclude_outside && positions.is_outside(i)) return 0.0;
+      const double d = (i - x) * narrow;
+      return cubic ? cubic_weight(d, how.cubic) : std::max(0.0, 1 - std::fabs(d));
+    };
+    double sum = whole ? 1 : 0;
+    for (double i = first; !whole && i <= end; ++i) sum += weight_of(i);
+    if (sum == 0) continue;
+    for (double i = first; i <= end; ++i)
+      row[positions.clamped(i)] += static_cast<float>(weight_of(i) / sum);
   }
-  if (!how.antialias && !how.exclude_outside) sum = 1;
-  for (const auto& [i, weight] : terms) row[i] += static_cast<float>(sum != 0 ? weight / sum : 0);
+  return matrix;
 }
 
 Edge by_matrices(OnnxNode& n, const Edge& x, const std::vector<ResizedAxis>& axes,
@@ -103,16 +153,12 @@ Edge by_matrices(OnnxNode& n, const Edge& x, const std::vector<ResizedAxis>& axe
   const int64_t rank = n.rank(x);
   Edge inside;  // 1 where a value is taken from inside the picture
   for (const ResizedAxis& a : axes) {
-    Tensor matrix = table({a.out, a.in});
-    for (int64_t at = 0; at < a.out; ++at)
-      fill_row(how, a, at, matrix.mutable_data<float>() + at * a.in);
-    if (how.coordinates == "tf_crop_and_resize") {
+    const Positions positions(how, a);
+    const Tensor matrix = matrix_of(how, a, positions);
+    if (positions.inside_alone()) {
       std::vector<float> in_range(static_cast<size_t>(a.out));
-      for (int64_t at = 0; at < a.out; ++at) {
-        const double p = position_of(how, a, at);
-        in_range[static_cast<size_t>(at)] =
-            p >= 0 && p <= static_cast<double>(a.in - 1) ? 1.f : 0.f;
-      }
+      for (int64_t at = 0; at < a.out; ++at)
+        in_range[static_cast<size_t>(at)] = positions.is_inside(positions.of(at)) ? 1.f : 0.f;
       const Edge list =
           n.along(n.constant(Tensor::of(ElementType::f32, {a.out}, in_range)), a.axis, rank);
       inside = inside.node ? n.multiply(inside, list) : list;

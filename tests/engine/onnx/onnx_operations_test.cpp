@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <numbers>
 #include <numeric>
 #include <span>
 
@@ -351,6 +354,30 @@ TEST(OnnxOperations, ResizeInEachWay) {
 }
 
 // The window is cut from the picture, and what lies outside of it gets the extrapolation value.
+TEST(OnnxOperations, WindowsOfAnySize) {
+  const std::map<std::string, std::array<double, 3>> types{
+      {"HannWindow", {0.5, 0.5, 0}},
+      {"HammingWindow", {25.0 / 46, 1 - 25.0 / 46, 0}},
+      {"BlackmanWindow", {0.42, 0.5, 0.08}}};
+  for (const auto& [type, a] : types)
+    for (const int64_t periodic : {0, 1})
+      for (const int64_t size : {0, 1, 2, 5, 6}) {
+        OnnxBuilder b(17);
+        b.initialiser(OnnxBuilder::ints("size", {}, {size}));
+        set(b.node(type, {"size"}, {"y"}), "periodic", periodic);
+        b.output("y");
+        std::vector<float> want;
+        for (int64_t i = 0; i < size; ++i) {
+          const double turn = 2 * std::numbers::pi * static_cast<double>(i) /
+                              static_cast<double>(periodic ? size : size - 1);
+          want.push_back(
+              static_cast<float>(a[0] - a[1] * std::cos(turn) + a[2] * std::cos(2 * turn)));
+        }
+        if (size == 1 && !periodic) want = {1};  // as in SciPy; the formula has 0 / 0
+        expect_near(results(b, {})[0], want);
+      }
+}
+
 TEST(OnnxOperations, ResizeCropsAWindow) {
   OnnxBuilder b(13);
   b.input("x", {1, 1, 1, 5});

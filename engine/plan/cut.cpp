@@ -10,8 +10,7 @@ namespace clinfer {
 
 namespace {
 
-// Launches of more seconds are cut; a part is to take half of that.
-constexpr double kLong = 0.2;
+constexpr double kLong = 2 * kSecondsOfPart;  // launches of more seconds are cut
 // Drivers may make other code for launches of so many work-items along a dimension (PoCL). All parts
 // have fewer, and one code.
 constexpr size_t kMostItems = 65535;
@@ -43,7 +42,7 @@ Cut cut_of(const KernelSpec& spec, double seconds) {
     }
   if (cut.groups < 2) return {};
   cut.most = std::max<size_t>((kMostItems - 1) / spec.local[cut.dimension], 1);
-  const double share = kLong / 2 / seconds * static_cast<double>(cut.groups);
+  const double share = kSecondsOfPart / seconds * static_cast<double>(cut.groups);
   cut.first = std::clamp<size_t>(static_cast<size_t>(share), 1, cut.most);
   return cut;
 }

@@ -31,6 +31,7 @@ class LoopPlanner {
  public:
   LoopPlanner(Step& step, const DeviceTraits& traits, const KernelChooser& choose)
       : step_(step),
+        traits_(traits),
         body_(static_cast<const GraphBody&>(*step.desc.bodies.at(0))),
         loop_(std::make_shared<Loop>()) {
     loop_->count = step.desc.attributes.get_int("iterations");
@@ -46,9 +47,14 @@ class LoopPlanner {
     step_.kernels.workspace = inside_.stream_bytes + 2 * inside_.request_bytes;
     place_results();
     place_parameters();
-    for (const Step& step : inside_.steps) add(step);
-    step_.loop = std::move(loop_);
     step_.cuts.clear();
+    double seconds = 0;
+    for (const Step& step : inside_.steps) {
+      add(step);
+      seconds += assumed_seconds(step.desc, traits_);
+    }
+    loop_->first_part = first_part(seconds);
+    step_.loop = std::move(loop_);
   }
 
  private:
@@ -246,9 +252,20 @@ class LoopPlanner {
       }
       step_.kernels.launches.push_back(std::move(spec));
     }
+    for (size_t l = 0; l < step.kernels.launches.size(); ++l) step_.cuts.push_back(step.cut(l));
+  }
+
+  // Of iterations that take so long each.
+  int64_t first_part(double seconds) const {
+    constexpr double kMostLaunches = 128;
+    const double launches = std::max(static_cast<double>(step_.kernels.launches.size()), 1.0);
+    const double iterations =
+        std::min(kMostLaunches / launches, kSecondsOfPart / std::max(seconds, 1e-9));
+    return std::max<int64_t>(static_cast<int64_t>(iterations), 1);
   }
 
   Step& step_;
+  const DeviceTraits& traits_;
   const GraphBody& body_;
   std::shared_ptr<Loop> loop_;
   Plan inside_;

@@ -20,6 +20,7 @@ struct Loop {
     std::optional<Argument> first, last;  // in the first or last iteration, instead
   };
   int64_t count = 0;
+  int64_t first_part = 1;  // iterations that are launched before the first look at the clock
   std::vector<Moving> moving;
 
   Argument at(const Moving& moving, int64_t iteration) const;

@@ -226,7 +226,12 @@ void DeviceRequest::run_segment() {
 
 bool DeviceRequest::run_step(std::vector<cl::Kernel>& kernels) {
   const Step& step = sized_->plan.steps[next_step_];
-  if (step.loop) return run_iterations(kernels);
+  return step.loop ? run_iterations(kernels) : run_launches(kernels);
+}
+
+// False where more parts are left.
+bool DeviceRequest::run_launches(std::vector<cl::Kernel>& kernels) {
+  const Step& step = sized_->plan.steps[next_step_];
   for (; next_launch_ < kernels.size(); ++next_launch_) {
     cl::Event* const event =
         network_->options.perf_count ? &events_[next_step_].emplace_back() : nullptr;
@@ -241,20 +246,15 @@ bool DeviceRequest::run_step(std::vector<cl::Kernel>& kernels) {
   return true;
 }
 
-// False where more iterations are left.
+// False where more iterations are left, or parts of one.
 bool DeviceRequest::run_iterations(std::vector<cl::Kernel>& kernels) {
-  constexpr int64_t kFirstLaunches = 128;
   const Step& step = sized_->plan.steps[next_step_];
-  const auto launches = static_cast<int64_t>(kernels.size());
-  if (next_iteration_ == 0)
-    part_iterations_ = std::max<int64_t>(kFirstLaunches / std::max<int64_t>(launches, 1), 1);
+  if (!is_partway()) part_iterations_ = step.loop->first_part;
   const int64_t end = std::min(next_iteration_ + part_iterations_, step.loop->count);
   part_begun_ = Clock::now();
   for (; next_iteration_ < end; ++next_iteration_) {
-    bind_iteration(kernels, *step.loop);
-    for (size_t l = 0; l < kernels.size(); ++l)
-      enqueue(stream_.queue, kernels[l], step.kernels.launches[l],
-              network_->options.perf_count ? &events_[next_step_].emplace_back() : nullptr);
+    if (next_group_ == 0) bind_iteration(kernels, *step.loop);
+    if (!run_launches(kernels)) return false;
   }
   if (end < step.loop->count) return false;
   next_iteration_ = 0;
@@ -290,15 +290,15 @@ bool DeviceRequest::run_part(const cl::Kernel& kernel, const KernelSpec& launch,
 // Launches the next work-groups or iterations: so many that they should take about a tenth of a
 // second.
 void DeviceRequest::run_next_part() {
-  constexpr double kSeconds = 0.1, kMostChange = 4;
+  constexpr double kMostChange = 4;
   const std::chrono::duration<double> taken = Clock::now() - part_begun_;
   const double change =
-      std::clamp(kSeconds / std::max(taken.count(), 1e-6), 1 / kMostChange, kMostChange);
+      std::clamp(kSecondsOfPart / std::max(taken.count(), 1e-6), 1 / kMostChange, kMostChange);
   const auto changed = [&](auto number) {
     return static_cast<decltype(number)>(static_cast<double>(number) * change);
   };
   const Step& step = sized_->plan.steps[next_step_];
-  if (step.loop)
+  if (next_group_ == 0)
     part_iterations_ = std::max<int64_t>(changed(part_iterations_), 1);
   else
     part_groups_ = std::clamp<size_t>(changed(part_groups_), 1, step.cut(next_launch_).most);

@@ -130,6 +130,7 @@ class DeviceRequest final : public InferRequest {
   void run_segment();
   // The launches of next_step_. False where parts of it are left for further segments.
   bool run_step(std::vector<cl::Kernel>& kernels);
+  bool run_launches(std::vector<cl::Kernel>& kernels);
   bool run_iterations(std::vector<cl::Kernel>& kernels);
   void bind_iteration(std::vector<cl::Kernel>& kernels, const Loop& loop);
   bool run_part(const cl::Kernel& kernel, const KernelSpec& launch, const Cut& cut,

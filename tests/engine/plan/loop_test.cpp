@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/graph/evaluate.h"
+#include "engine/ocl/device.h"
+#include "engine/passes/passes.h"
 #include "engine/runtime/model.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/graph_builder.h"
@@ -207,6 +211,67 @@ TEST(DeviceLoop, IsCancelledBetweenIterations) {
   request->start();
   request->wait();
   expect_outputs(*request, evaluate_graph(*graph, inputs), 1e-3f);
+}
+
+// h W three times, where W moves each column on by one, and the product is long enough to be cut.
+TEST(DeviceLoop, IsCutWithinAnIteration) {
+  constexpr int64_t kColumns = 2048, kTrips = 3;
+  const auto context = ocl::Context::create(ocl::select_device(""));
+  std::vector<float> moving(kColumns * kColumns);
+  for (int64_t i = 0; i < kColumns; ++i) moving[i * kColumns + (i + 1) % kColumns] = 1;
+  OpDesc desc;
+  desc.type = "MatMul";
+  desc.inputs = {TensorDesc::row_major(ElementType::f32, {1000, kColumns}),
+                 TensorDesc::row_major(ElementType::f32, {kColumns, kColumns})};
+  desc.outputs = {TensorDesc::row_major(ElementType::f32, {1000, kColumns})};
+  const auto rows =
+      static_cast<int64_t>(1000 * 0.25 / assumed_seconds(desc, context->traits)) / 16 * 16;
+  GraphBuilder inner;
+  const Edge h = inner.parameter({rows, kColumns}), x = inner.parameter({1, kColumns});
+  const Edge product = inner.op(
+      "MatMul", 1, {h, inner.constant(Tensor::of(ElementType::f32, {kColumns, kColumns}, moving))});
+  const Edge next = inner.op("Add", 1, {product, x});
+  inner.result(next);
+  auto body = std::make_shared<GraphBody>(inner.finish());
+  body->inputs = {{0, 0}, sliced(1, 1, 0, 1)};
+  body->outputs = {{0, 0}};
+  body->back_edges = {{0, 0}};
+  GraphBuilder b;
+  const std::vector<Edge> edges{b.parameter({rows, kColumns}), b.parameter({kTrips, kColumns})};
+  auto graph = loop_graph(b, "TensorIterator", edges, body);
+  {
+    PassContext passes{context->traits};
+    passes.unroll_loops = false;
+    auto compiled = graph->clone();
+    infer_shapes(*compiled);
+    run_passes(*compiled, passes);
+    const Plan plan = make_plan(std::move(compiled), context->traits);
+    const auto loop = std::find_if(plan.steps.begin(), plan.steps.end(),
+                                   [](const Step& step) { return step.loop != nullptr; });
+    ASSERT_NE(loop, plan.steps.end());
+    EXPECT_EQ(loop->loop->first_part, 1);
+    EXPECT_TRUE(std::any_of(loop->cuts.begin(), loop->cuts.end(),
+                            [](const Cut& cut) { return static_cast<bool>(cut); }));
+  }
+  const auto request = compile(std::move(graph))->create_request();
+  std::vector<float> state(rows * kColumns), added(kTrips * kColumns);
+  for (size_t i = 0; i < state.size(); ++i) state[i] = static_cast<float>(i % 251);
+  for (size_t i = 0; i < added.size(); ++i) added[i] = static_cast<float>(i % 7);
+  set_inputs(*request, {Tensor::of(ElementType::f32, {rows, kColumns}, state),
+                        Tensor::of(ElementType::f32, {kTrips, kColumns}, added)});
+  request->start();
+  request->wait();
+  const std::vector<float> got = request->output(0).to_floats();
+  size_t wrong = 0;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t c = 0; c < kColumns; ++c) {
+      const auto before = [&](int64_t by) { return (c - by + kColumns) % kColumns; };
+      float want = state[row * kColumns + before(kTrips)];
+      for (int64_t trip = 0; trip < kTrips; ++trip)
+        want += added[trip * kColumns + before(kTrips - 1 - trip)];
+      wrong += got[row * kColumns + c] != want;
+    }
+  EXPECT_EQ(wrong, 0u);
 }
 
 TEST(DeviceLoop, AWarningSaysWhatStaysOnTheHost) {

@@ -43,7 +43,7 @@ Edge interpolated(OnnxNode& n, const Edge& x, const Edge& sizes_or_scales, bool 
 
 // ---- as matrices --------------------------------------------------------------------------------
 
-// Where in the input the places of the output lie. What depends on texts is decided once: matrices have
+// Where in the input the places of the output lie. Texts are compared once: matrices have
 // up to millions of rows.
 class Positions {
  public:

@@ -8,7 +8,7 @@
 
 namespace clinfer {
 
-// What one part of work is to take: a caller who cancels waits for so long.
+// The time that one part of cut work should take: a caller who cancels waits for so long.
 inline constexpr double kSecondsOfPart = 0.1;
 
 // How one launch is cut: along which dimension of its work-groups, and into what.

@@ -37,6 +37,8 @@ struct Setting {
 struct Watch {
   Kind kind = Kind::crop;
   std::optional<Record> pending;
+  int left = 0,
+      top = 0;  // of the picture in the frame that enters, where an earlier crop marked it
   Setting setting;
 };
 
@@ -115,11 +117,13 @@ std::optional<Affine> turned(const Orientation& turn, const Rect& picture, const
 
 void put_back(GstBuffer* buffer, Record record, const Watch& watch, const GstVideoInfo& in,
               const GstVideoInfo& out) {
+  const Rect picture{record.picture.x - watch.left, record.picture.y - watch.top,
+                     record.picture.width, record.picture.height};
   std::optional<Affine> affine;
   if (watch.kind == Kind::flip) {
-    affine = turned(orientation_of(watch.setting.method), record.picture, in, out);
+    affine = turned(orientation_of(watch.setting.method), picture, in, out);
   } else if (const auto rect = left_over(watch.setting, watch.kind, in, out)) {
-    affine = between(record.picture, *rect);
+    affine = between(picture, *rect);
   }
   if (!affine) return;
   move_record(record, *affine, {0, 0, GST_VIDEO_INFO_WIDTH(&out), GST_VIDEO_INFO_HEIGHT(&out)});
@@ -144,8 +148,13 @@ GstPadProbeReturn probe(GstPad* pad, Body&& body) {
 GstPadProbeReturn frame_in(GstPad* sink, GstPadProbeInfo* info, gpointer data) {
   Watch& watch = **static_cast<std::shared_ptr<Watch>*>(data);
   return probe(sink, [&](GstElement* element) {
-    watch.pending = read_record(GST_PAD_PROBE_INFO_BUFFER(info));
-    if (watch.pending) watch.setting = setting_of(element, sink, watch.kind);
+    GstBuffer* buffer = GST_PAD_PROBE_INFO_BUFFER(info);
+    watch.pending = read_record(buffer);
+    if (!watch.pending) return;
+    const GstVideoCropMeta* crop = gst_buffer_get_video_crop_meta(buffer);
+    watch.left = crop != nullptr ? static_cast<int>(crop->x) : 0;
+    watch.top = crop != nullptr ? static_cast<int>(crop->y) : 0;
+    watch.setting = setting_of(element, sink, watch.kind);
   });
 }
 

@@ -14,7 +14,7 @@
 namespace clinfer {
 namespace {
 
-// What guard() tells of a body, with the code in front.
+// The failure that guard() tells of a body, with its code in front.
 template <typename Body>
 std::string told_of(Body&& body) {
   std::string told = "nothing";

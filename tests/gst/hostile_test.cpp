@@ -34,7 +34,7 @@ std::string run_to_end(GstElement* pipeline) {
   return text;
 }
 
-// What the tests count leaks by.
+// The tests count leaks by these lists.
 TEST(LiveObjects, AreListedAndStayAlive) {
   GstBuffer* buffer = gst_buffer_new_allocate(nullptr, 16, nullptr);
   const std::vector<std::string> live = live_objects();

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Networks on an NVIDIA GPU: latency, time of the kernels alone, share of the roofline, beside a peer.
+
+    nvidia.py [--clinfer build/engine/tools/clinfer] [--networks yolov8n,yolov8s,resnet50,mobilenet_v2] [--models MODEL.xml...]
+              [--batches 1,8,32] [--layers yolov8s,resnet50] [--seconds 2] [--device D] [--peer PROGRAM] [--peer-seconds 1]
+              [--config KEY=VALUE...] [--tflops T --gbytes G]
+
+Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request with its uploads and downloads,
+the sum of the kernels' times, and the roofline: for each layer that has a kernel the larger of operations / peak and bytes / bandwidth,
+where a layer reads its data and weights and writes its result once, in f16, and what is fused into it is free but for further tensors.
+--layers prints each layer's time and its share of that. --peer names a program that takes `MODELS --precision fp16 --batch B... --mode
+graph [--io]` and prints a line of JSON a model and batch with model, batch, ms_median and ms_event_median; without it, or where it
+fails, the tables have no peer. The peaks are those of the card by its name (f16 on matrix units, dense), unless given. Needs Python 3.8+.
+"""
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import networks
+
+PEAKS = {"H200": (989, 4800), "H100": (989, 3350), "A100": (312, 1555)}  # TFLOP/s, GB/s; the SXM cards'
+
+
+class Layers:
+    """What a model's file says of the layers: operations of the products, and bytes in f16, for one image."""
+
+    def __init__(self, path):
+        root = ET.parse(path).getroot()
+        self.by_name, self.inputs, self.shapes, self.kinds = {}, {}, {}, {}
+        for layer in root.find("layers"):
+            number, kind = layer.get("id"), layer.get("type")
+            self.by_name[layer.get("name")] = number
+            self.kinds[number] = kind
+            for tag in ("input", "output"):
+                for port in layer.findall(f"{tag}/port"):
+                    self.shapes[number, port.get("id")] = [int(dim.text) for dim in port.findall("dim")]
+            self.inputs[number] = [port.get("id") for port in layer.findall("input/port")]
+            self.shapes[number] = next((self.shapes[number, port.get("id")] for port in layer.findall("output/port")), [])
+        self.sources = {(edge.get("to-layer"), edge.get("to-port")): edge.get("from-layer") for edge in root.find("edges")}
+
+    def is_constant(self, number):
+        """Whether it is one or made of some."""
+        if self.kinds[number] in ("Const", "Parameter"):
+            return self.kinds[number] == "Const"
+        return bool(self.inputs[number]) and all(self.is_constant(self.sources[number, port]) for port in self.inputs[number])
+
+    def cost(self, name, fused, batch):
+        """(operations, bytes) of a layer with the layers fused into it."""
+        number = self.by_name[name]
+        members = {number} | {self.by_name[other] for other in fused if other in self.by_name}
+        operations = 0
+        for member in members:
+            if self.kinds[member] in ("Convolution", "GroupConvolution", "MatMul"):
+                weights = self.shapes[member, self.inputs[member][1]]
+                inner = math.prod(weights[1:] if self.kinds[member] == "Convolution" else weights[2:])
+                if self.kinds[member] == "MatMul":
+                    inner = self.shapes[member, self.inputs[member][0]][-1]
+                operations += 2 * inner * math.prod(self.shapes[member]) * batch
+        # Counts each value that a member reads and no member makes, and the result of the last member.
+        moved, seen = 0, set()
+        for member in members:
+            for port in self.inputs[member]:
+                source = self.sources[member, port]
+                if source in members or source in seen:
+                    continue
+                seen.add(source)
+                moved += 2 * math.prod(self.shapes[member, port]) * (1 if self.is_constant(source) else batch)
+        last = max(members, key=int)
+        return operations, moved + 2 * math.prod(self.shapes[last]) * batch
+
+
+def bench(args, model, batch, count):
+    command = [args.clinfer, "bench", str(model), "--batch", str(batch), "--sync", "--seconds", str(args.seconds), "--json"]
+    command += (["--device", args.device] if args.device else []) + (["--perf-count"] if count else [])
+    for setting in args.config:
+        command += ["--config", setting]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if run.returncode != 0:
+        raise RuntimeError((run.stderr.strip().splitlines() or ["no message"])[-1])
+    return json.loads(run.stdout.strip().splitlines()[-1])
+
+
+def timed_layers(result, model, batch, peaks):
+    """[(name, type, us, ideal us, kernel)] of the layers that the device computed."""
+    layers, fused = Layers(model), {}
+    for row in result["layers"]:
+        if row["fused_into"]:
+            fused.setdefault(row["fused_into"], []).append(row["layer"])
+    rows = []
+    for row in result["layers"]:
+        if row["status"] != "EXECUTED" or row["type"] == "Transfer" or row["device_us"] <= 0:
+            continue
+        ideal = 0.0
+        # A copy that the engine makes has no part in the ideal.
+        if row["layer"] in layers.by_name and row["type"] == layers.kinds[layers.by_name[row["layer"]]]:
+            operations, moved = layers.cost(row["layer"], fused.get(row["layer"], []), batch)
+            ideal = max(operations / peaks[0] / 1e6, moved / peaks[1] / 1e3)
+        rows.append((row["layer"], row["type"], row["device_us"], ideal, row["kernel"]))
+    return rows
+
+
+def peer_times(args, models, io):
+    """{(model, batch): (latency, time of the device)}; empty where there is no peer, or it fails."""
+    if not args.peer:
+        return {}
+    command = [sys.executable, args.peer, *map(str, models), "--precision", "fp16", "--batch", *map(str, args.batches), "--mode", "graph",
+               "--seconds", str(args.peer_seconds), "--no-verify"] + (["--io"] if io else [])
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    times = {}
+    for line in run.stdout.splitlines():
+        result = json.loads(line) if line.startswith("{") else {}
+        if "ms_median" in result:
+            times[result["model"], result["batch"]] = (result["ms_median"], result.get("ms_event_median", math.nan))
+        elif "error" in result:
+            print(f"peer: {result}", file=sys.stderr)
+    if not times:
+        print(f"no peer: {(run.stderr.strip().splitlines() or ['it printed no result'])[-1]}", flush=True)
+    return times
+
+
+def with_peer(ours, peer):
+    return f"{ours:.3f}" + (f" / {peer:.3f}" if peer else "")
+
+
+def measure(args, models):
+    latencies, kernels, ideals, device = {}, {}, {}, None
+    for model in models:
+        for batch in args.batches:
+            try:
+                latencies[model.stem, batch] = bench(args, model, batch, False)["latency_ms"]["p50"]
+                counted = bench(args, model, batch, True)
+            except RuntimeError as error:
+                print(f"{model.stem} batch {batch}: {error}", flush=True)
+                continue
+            device = counted["device"]
+            known = next((peak for name, peak in PEAKS.items() if name in device), (None, None))
+            peaks = (args.tflops or known[0], args.gbytes or known[1])
+            if None in peaks:
+                raise SystemExit(f"{device}: the peaks are not known: give --tflops and --gbytes")
+            rows = timed_layers(counted, model, batch, peaks)
+            kernels[model.stem, batch] = sum(row[2] for row in rows) / 1e3
+            ideals[model.stem, batch] = sum(row[3] for row in rows) / 1e3
+            if model.stem in args.layers:
+                print_layers(model.stem, batch, rows, kernels[model.stem, batch])
+    return latencies, kernels, ideals, device
+
+
+def print_layers(name, batch, rows, total):
+    print(f"\n### {name}, batch {batch}: {total:.3f} ms in {len(rows)} steps\n\n| layer | type | us | of the total | of the roofline | kernel |\n"
+          "| --- | --- | --- | --- | --- | --- |")
+    for layer, kind, us, ideal, kernel in rows:
+        print(f"| {layer} | {kind} | {us:.1f} | {us / total / 10:.1f} % | {100 * ideal / us:.0f} % | {kernel} |")
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clinfer", default="build/engine/tools/clinfer")
+    parser.add_argument("--networks", default="yolov8n,yolov8s,resnet50,mobilenet_v2")
+    parser.add_argument("--models", nargs="*", type=Path, default=[])
+    parser.add_argument("--batches", default="1,8,32")
+    parser.add_argument("--layers", default="yolov8s,resnet50")
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--device")
+    parser.add_argument("--config", action="append", default=[])
+    parser.add_argument("--peer")
+    parser.add_argument("--peer-seconds", type=float, default=1)
+    parser.add_argument("--tflops", type=float)
+    parser.add_argument("--gbytes", type=float)
+    args = parser.parse_args()
+    args.batches = [int(batch) for batch in args.batches.split(",")]
+    args.layers = args.layers.split(",")
+    with tempfile.TemporaryDirectory() as folder:
+        models = [networks.write(Path(folder), name) for name in filter(None, args.networks.split(","))] + args.models
+        latencies, kernels, ideals, device = measure(args, models)
+        io, alone = peer_times(args, models, True), peer_times(args, models, False)
+
+    print(f"\n## {device}: milliseconds a batch, ours" + (" / peer" if io else "; no peer was run") + "\n")
+    heads = [f"b={batch}: {what}" for batch in args.batches for what in ("one request", "kernels alone", "roofline", "times the roofline")]
+    print("| network | " + " | ".join(heads) + " |\n" + "| --- " * (len(heads) + 1) + "|")
+    for model in models:
+        cells = []
+        for key in ((model.stem, batch) for batch in args.batches):
+            if key not in kernels:
+                cells += ["failed"] * 4
+                continue
+            cells += [with_peer(latencies[key], io.get(key, (0, 0))[0]), with_peer(kernels[key], alone.get(key, (0, 0))[1]),
+                      f"{ideals[key]:.3f}", f"{kernels[key] / ideals[key]:.2f}"]
+        print(f"| {model.stem} | " + " | ".join(cells) + " |")
+    for batch in args.batches:
+        for what, ours, peer, column in (("one request", latencies, io, 0), ("kernels alone", kernels, alone, 1)):
+            ratios = [peer[key][column] / ours[key] for key in peer if key in ours and key[1] == batch]
+            if ratios:
+                print(f"b={batch}, {what}: peer over ours {statistics.geometric_mean(ratios):.2f} in the mean, {min(ratios):.2f} at least")
+
+
+if __name__ == "__main__":
+    main()

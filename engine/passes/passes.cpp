@@ -19,6 +19,7 @@ const std::vector<Pass>& passes() {
       {"unify_forms", unify_forms},
       {"fuse_activations", fuse_activations},
       {"fuse_normalizations", fuse_normalizations},
+      {"fuse_distributions", fuse_distributions},
       {"simplify_products", simplify_products},
       {"fold_padding", fold_padding},
       {"fold_space_to_depth", fold_space_to_depth},

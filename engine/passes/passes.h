@@ -69,6 +69,8 @@ void unify_forms(Graph&, const PassContext&);
 void fuse_activations(Graph&, const PassContext&);
 // (x - mean) / deviation -> MVN, and the like.
 void fuse_normalizations(Graph&, const PassContext&);
+// SoftMax and the mean by its probabilities -> SoftMaxMean.
+void fuse_distributions(Graph&, const PassContext&);
 // Factors and transposes around products of matrices.
 void simplify_products(Graph&, const PassContext&);
 // Pad into the following convolution or pooling.

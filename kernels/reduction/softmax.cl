@@ -1,6 +1,7 @@
-// SoftMax and LogSoftmax of any strides. Defines:
+// SoftMax, LogSoftmax and SoftMaxMean of any strides. Defines:
 //   IN_T, OUT_T          types of input and output
 //   LOGARITHM            1: LogSoftmax
+//   MEAN                 1: SoftMaxMean: the sum of `weights` times the probabilities
 //   ALONG                0: a work-item computes VECTOR neighbouring rows at once, stepping along
 //                        the axis; 1: LANES work-items share a row and step along the axis in
 //                        vectors, which are adjacent in memory with VECTOR > 1
@@ -41,8 +42,35 @@ void FN(put)(FV v, __global OUT_T* p, int stride) {
 #define NEW(v, old) (v)
 #endif
 
+#if MEAN
+#define WEIGHTS_PARAM IN(float, weights),
+#if ALONG
+#define WEIGHTED(e) ((e)*LOADV(float, VECTOR, AT(weights) + min(i, a.axis - VECTOR)))
+#else
+#define WEIGHTED(e) ((e)*AT(weights)[i])
+#endif
+#else
+#define WEIGHTS_PARAM
+#endif
+
+#if ALONG && LANES > 1
+// Reduces the values of the work-items of a row to one, by OP.
+#define MEET(value, OP)                                                            \
+  shared[lane] = value;                                                            \
+  for (int half_way = LANES / 2; half_way > 0; half_way /= 2) {                    \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                  \
+    if (lane < half_way) shared[lane] = OP(shared[lane], shared[lane + half_way]); \
+  }                                                                                \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                    \
+  value = shared[0];                                                               \
+  barrier(CLK_LOCAL_MEM_FENCE);
+#define PLUS(x, y) ((x) + (y))
+#else
+#define MEET(value, OP)
+#endif
+
 WORK_GROUP(LANES, ROWS, 1)
-KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
+KERNEL(IN(IN_T, in), WEIGHTS_PARAM OUT(OUT_T, out), const FN(Args) a) {
 #if ALONG && LANES > 1
   SHARED(float, all_shared, ROWS* LANES);
   const int lane = get_local_id(0);
@@ -89,49 +117,52 @@ KERNEL(IN(IN_T, in), OUT(OUT_T, out), const FN(Args) a) {
       most = fmax(most, GET(from + AXIS(a.in_axis), a.in_inner));
 #if ALONG
     float largest = GREATEST(VECTOR, most);
-#if LANES > 1
-    shared[lane] = largest;
-    for (int half_way = LANES / 2; half_way > 0; half_way /= 2) {
-      barrier(CLK_LOCAL_MEM_FENCE);
-      if (lane < half_way) shared[lane] = fmax(shared[lane], shared[lane + half_way]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    largest = shared[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
+    MEET(largest, fmax)
 #else
     const FV largest = most;
 #endif
 
     FV part = 0;
+#if MEAN
+    FV weighted = 0;
+#endif
     for (int i = begin; i < a.axis; i += STEP) {
       const FV e = exp(GET(from + AXIS(a.in_axis), a.in_inner) - largest);
-      part += NEW(e, i - min(i, a.axis - VECTOR));
-#if KEEP && !LOGARITHM
+      const FV added = NEW(e, i - min(i, a.axis - VECTOR));
+      part += added;
+#if MEAN
+      weighted += WEIGHTED(added);
+#endif
+#if KEEP && !LOGARITHM && !MEAN
       PUT(e, to + AXIS(a.out_axis), a.out_inner);
 #endif
     }
 #if ALONG
     float sum = TOTAL(VECTOR, part);
-#if LANES > 1
-    shared[lane] = sum;
-    for (int half_way = LANES / 2; half_way > 0; half_way /= 2) {
-      barrier(CLK_LOCAL_MEM_FENCE);
-      if (lane < half_way) shared[lane] += shared[lane + half_way];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    sum = shared[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    MEET(sum, PLUS)
+#if MEAN
+    float mean = TOTAL(VECTOR, weighted);
+    MEET(mean, PLUS)
 #endif
 #else
     const FV sum = part;
+#if MEAN
+    const FV mean = weighted;
+#endif
 #endif
 
 #if ALONG && LANES > 1
     if (item < last)
 #endif
     {
-#if LOGARITHM
+#if MEAN && ALONG
+#if LANES > 1
+      if (lane == 0)
+#endif
+        STOREV(OUT_T, 1, mean / sum, to);
+#elif MEAN
+      PUT(mean / sum, to, a.out_inner);
+#elif LOGARITHM
       const FV below = (FV)(log(sum));
       for (int i = begin; i < a.axis; i += STEP)
         PUT(GET(from + AXIS(a.in_axis), a.in_inner) - largest - below, to + AXIS(a.out_axis),

@@ -1,5 +1,8 @@
-// SoftMax and LogSoftmax: shapes, reference implementation, and one family, whose points choose
-// whether vectors and work-items run along the axis or across it.
+// SoftMax, LogSoftmax and the engine's own SoftMaxMean: shapes, reference implementation, and one
+// family, whose points choose whether vectors and work-items run along the axis or across it.
+//
+// SoftMaxMean is the mean of numbers that have the probabilities of a SoftMax: input 1 has one for
+// each element of the axis, which the output keeps with size 1. Detectors state distances so.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -29,21 +32,42 @@ std::vector<ValueInfo> infer_shapes(const ShapeContext& context) {
   return {{in.type, in.shape, {}}};
 }
 
+std::vector<ValueInfo> infer_mean_shapes(const ShapeContext& context) {
+  check_inputs(context, 2, 2);
+  const ValueInfo& in = context.inputs[0];
+  if (!is_float(in.type))
+    fail_model("its input is " + std::string(name_of(in.type)) + ", no floats");
+  Shape shape = in.shape;
+  int64_t& size = shape[axis_of(context.type, context.attributes, shape.size())];
+  if (context.inputs[1].shape != Shape{size}) fail_model("its numbers do not fit the axis");
+  size = 1;
+  return {{in.type, shape, {}}};
+}
+
 // Sums are in double.
 void evaluate(const OpDesc& desc, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Shape& shape = inputs[0].shape();
   const size_t axis = axis_of(desc.type, desc.attributes, shape.size());
   const std::vector<float> data = inputs[0].to_floats();
   if (data.empty()) return;
+  const std::vector<float> numbers =
+      inputs.size() > 1 ? inputs[1].to_floats() : std::vector<float>{};
   float* out = outputs[0].mutable_data<float>();
   const int64_t size = shape[axis], inner = row_major_strides(shape)[axis];
-  for (int64_t row = 0; row < outputs[0].elements() / size; ++row) {
+  for (int64_t row = 0; row < inputs[0].elements() / size; ++row) {
     const int64_t base = row / inner * inner * size + row % inner;
     float largest = -std::numeric_limits<float>::infinity();
     for (int64_t i = 0; i < size; ++i) largest = std::max(largest, data[base + i * inner]);
     double sum = 0;
     for (int64_t i = 0; i < size; ++i)
       sum += std::exp(static_cast<double>(data[base + i * inner]) - largest);
+    if (desc.type == "SoftMaxMean") {
+      double mean = 0;
+      for (int64_t i = 0; i < size; ++i)
+        mean += std::exp(static_cast<double>(data[base + i * inner]) - largest) * numbers[i];
+      out[row] = static_cast<float>(mean / sum);
+      continue;
+    }
     for (int64_t i = 0; i < size; ++i) {
       const double x = static_cast<double>(data[base + i * inner]) - largest;
       out[base + i * inner] =
@@ -93,6 +117,8 @@ size_t inner_loop(const std::vector<CopyDim>& loops) {
 
 std::string reject(const OpDesc& desc, const DeviceTraits&) {
   if (!desc.tail.empty()) return "takes no tail";
+  if (desc.type == "SoftMaxMean" && desc.constants[1].empty())
+    return "its numbers are not constant";
   // Input and output may each be f32.
   OpDesc same = desc;
   if (is_float(desc.outputs[0].type)) same.outputs[0].type = desc.inputs[0].type;
@@ -181,7 +207,8 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
                 items = rows.count / inner.size * vectors;
   const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
   // Overlapping vectors across the axis would scale stored exponentials twice.
-  const bool keep = traits.is_cpu && from == ElementType::f32 && to == ElementType::f32 &&
+  const bool mean = desc.type == "SoftMaxMean";
+  const bool keep = !mean && traits.is_cpu && from == ElementType::f32 && to == ElementType::f32 &&
                     (along || inner.size % vector == 0);
   const double work = 60.0 * static_cast<double>(rows.axis.size) * (along ? 1 : vector);
   const int64_t per_group = traits.is_cpu ? tiles_per_item(items, 1, work, traits) : group_rows;
@@ -207,18 +234,27 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   spec.defines.emplace_back("IN_T", storage_name(from));
   spec.defines.emplace_back("OUT_T", storage_name(to));
   define("LOGARITHM", desc.type == "LogSoftmax");
+  define("MEAN", mean);
   define("KEEP", keep);
   define("ALONG", along);
   define("VECTOR", vector);
   define("LANES", lanes);
   define("ROWS", group_rows);
   define("UNIT", unit);
-  spec.arguments = {Argument::input(0, size_of(from)), Argument::output(0, size_of(to)),
-                    Argument::value(args)};
+  KernelPlan result;
+  spec.arguments = {Argument::input(0, size_of(from))};
+  if (mean) {
+    result.packed.push_back(
+        [numbers = desc.constants[1]] { return to_bytes(numbers.to_floats(), ElementType::f32); });
+    spec.arguments.push_back(Argument::packed(0, sizeof(float)));
+  }
+  spec.arguments.push_back(Argument::output(0, size_of(to)));
+  spec.arguments.push_back(Argument::value(args));
   spec.local = {static_cast<size_t>(lanes), static_cast<size_t>(group_rows), 1};
   if (along && lanes > 1) spec.shared = sizeof(float) * static_cast<size_t>(lanes * group_rows);
   spec.global = {spec.local[0] * static_cast<size_t>(ceil_div(items, per_group)), spec.local[1], 1};
-  return {{std::move(spec)}, {}, 0};
+  result.launches.push_back(std::move(spec));
+  return result;
 }
 
 const KernelFamily kSoftmax{"softmax", 1, reject, space, heuristic, plan};
@@ -236,7 +272,11 @@ std::vector<OpDef> softmax_ops() {
   softmax.converts = true;
   OpDef logarithm = softmax;
   logarithm.type = "LogSoftmax";
-  return {std::move(softmax), std::move(logarithm)};
+  OpDef mean = softmax;
+  mean.type = "SoftMaxMean";
+  mean.opsets = {1};
+  mean.infer_shapes = infer_mean_shapes;
+  return {std::move(softmax), std::move(logarithm), std::move(mean)};
 }
 
 }  // namespace clinfer

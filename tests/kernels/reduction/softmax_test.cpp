@@ -115,5 +115,52 @@ TEST(LogSoftmax, Families) {
   check_op(describe("LogSoftmax", {2, 5, 3, 4}, "1", inputs), inputs);
 }
 
+OpDesc describe_mean(const Shape& shape, size_t axis, std::vector<Tensor>& inputs) {
+  inputs = {random_tensor(shape, -9, 9, 1), random_tensor({shape[axis]}, -1, 15, 2)};
+  return make_desc("SoftMaxMean", 1, attributes({{"axis", std::to_string(axis).c_str()}}), inputs,
+                   {false, true});
+}
+
+TEST(SoftMaxMean, ReferenceByHand) {
+  const float l2 = std::log(2.f), l3 = std::log(3.f);
+  const std::vector<Tensor> inputs{
+      Tensor::of<float>(ElementType::f32, {2, 3}, {0, 0, l2, 100, 100 + l3, 100}),
+      Tensor::of<float>(ElementType::f32, {3}, {4, 8, 1})};
+  const OpDesc desc =
+      make_desc("SoftMaxMean", 1, attributes({{"axis", "1"}}), inputs, {false, true});
+  const Tensor got = reference(desc, inputs)[0];
+  EXPECT_EQ(got.shape(), (Shape{2, 1}));
+  EXPECT_NEAR(got.to_floats()[0], 0.25 * 4 + 0.25 * 8 + 0.5, 1e-6);
+  EXPECT_NEAR(got.to_floats()[1], 0.2 * 4 + 0.6 * 8 + 0.2, 1e-5);
+}
+
+TEST(SoftMaxMean, RefusesNumbersThatDoNotFit) {
+  const std::vector<Tensor> inputs{random_tensor({2, 3}), random_tensor({2})};
+  EXPECT_THROW(make_desc("SoftMaxMean", 1, attributes({{"axis", "1"}}), inputs, {false, true}),
+               Error);
+}
+
+// YOLOv8's distances, as a view of the maps of its heads: 16 bins of 4 sides, then the scores.
+TEST(SoftMaxMean, BinsOfHeads) {
+  for (const ElementType type : {ElementType::f32, ElementType::f16}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe_mean({2, 16, 4, 37}, 1, inputs);
+    desc.inputs[0].type = type;
+    desc.inputs[0].strides = {37 * 144, 1, 16, 144};
+    desc.outputs[0].type = type;
+    check_both(desc, inputs, type == ElementType::f16 ? Tolerance{2e-3, 4e-3} : Tolerance{});
+  }
+}
+
+TEST(SoftMaxMean, OtherAxesAndSizes) {
+  std::vector<Tensor> inputs;
+  for (const auto& [shape, axis] : {std::pair<Shape, size_t>{{5, 37}, 1},
+                                    {{2, 21, 5, 6}, 1},
+                                    {{3, 7, 19}, 1},
+                                    {{2, 3, 4, 8}, 3},
+                                    {{7, 1}, 1}})
+    check_both(describe_mean(shape, axis, inputs), inputs);
+}
+
 }  // namespace
 }  // namespace clinfer::test

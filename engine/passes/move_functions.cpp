@@ -1,6 +1,7 @@
 // Moves element functions with single constants (activations, factors) from after reshapes,
 // transposes, crops, concats and splits to the operations whose results these move, which compute
-// them before they store. After a split, all parts have to have the same function.
+// them before they store. After a split, either all parts have the same function, or the part is
+// what some operations before a concat give alone, as YOLOv8's scores.
 #include <algorithm>
 #include <memory>
 
@@ -104,33 +105,41 @@ class Move {
 
   void run() {
     const Edge from = function_->inputs[main_];
-    if (splits(*from.node)) return run_past_split(*from.node);
-    if (!only_moves(*from.node) && !from.node->is("Concat")) return;
-    if (!find(from, 0)) return;
+    if (splits(*from.node) && run_past_split(*from.node)) return;
+    places_.clear();
+    if (!only_moves(*from.node) && !from.node->is("Concat") && !splits(*from.node)) return;
+    if (!find(from, 0, {})) return;
     place();
     remove(*function_, from);
   }
 
  private:
-  void run_past_split(Node& split) {
+  // The elements from `begin` up to `end` along an axis: what alone is to get the function.
+  struct Part {
+    size_t axis = 0;
+    int64_t begin = 0, end = 0;
+  };
+
+  bool run_past_split(Node& split) {
     // The function of the first part that is read stands for all: each looking at all others would
     // take quadratic time.
     for (int part = 0; part < function_->inputs[main_].port; ++part)
-      if (graph_.use_count({&split, part}) != 0) return;
+      if (graph_.use_count({&split, part}) != 0) return false;
     std::vector<Node*> functions;
     for (Node* user : graph_.users(&split)) {
       const auto main = main_input(*user);
-      if (!main || !is_same_function(*user, *function_)) return;
-      if (graph_.use_count(user->inputs[*main]) != 1) return;
+      if (!main || !is_same_function(*user, *function_)) return false;
+      if (graph_.use_count(user->inputs[*main]) != 1) return false;
       functions.push_back(user);
     }
-    if (!find_input(split, 0, 0)) return;
+    if (!find_input(split, 0, 0, {})) return false;
     for (Node* other : functions)
       if (other != function_)
         function_->computes.insert(function_->computes.end(), other->computes.begin(),
                                    other->computes.end());
     place();
     for (Node* function : functions) remove(*function, function->inputs[*main_input(*function)]);
+    return true;
   }
 
   void place() {
@@ -144,24 +153,83 @@ class Move {
     graph_.disconnect(&function);
   }
 
-  // The operations behind `edge` that are to compute the function; false where one cannot.
-  bool find(const Edge& edge, int depth) {
+  // The operations that make `edge`, or the part of it, and are to compute the function; false where
+  // one cannot.
+  bool find(const Edge& edge, int depth, const std::optional<Part>& part) {
     Node& node = *edge.node;
     if (depth > kDeepest || places_.size() > kMostPlaces) return false;
-    if (graph_.use_count(edge) != 1 || node.outputs.size() != 1 || !node.tail.empty()) return false;
-    const size_t moved = node.is("Concat") ? node.inputs.size() : 1;
-    for (size_t i = 0; i < moved; ++i)
-      if (!find_input(node, i, depth)) return false;
-    return true;
+    if (graph_.use_count(edge) != 1 || !node.tail.empty()) return false;
+    if (splits(node)) {
+      const auto whole = part_of_split(edge, part);
+      return whole && graph_.use_count(node.inputs[0]) == 1 && find_input(node, 0, depth, whole);
+    }
+    if (node.outputs.size() != 1) return false;
+    if (node.is("Concat")) return find_joined(node, depth, part);
+    if (!part) return find_input(node, 0, depth, {});
+    const auto before = part_before(node, *part);
+    return before && find_input(node, 0, depth, before);
   }
 
-  bool find_input(Node& node, size_t i, int depth) {
+  bool find_input(Node& node, size_t i, int depth, const std::optional<Part>& part) {
     const Edge from = node.inputs[i];
-    if (only_moves(*from.node) || from.node->is("Concat")) return find(from, depth + 1);
-    if (graph_.use_count(from) != 1 || !accepts(*from.node, *function_, main_, context_))
+    if (only_moves(*from.node) || from.node->is("Concat") || (part && splits(*from.node)))
+      return find(from, depth + 1, part);
+    if (part || graph_.use_count(from) != 1 || !accepts(*from.node, *function_, main_, context_))
       return false;
     places_.emplace_back(&node, i);
     return true;
+  }
+
+  // The inputs of a concat that make the part. None of them may reach over its ends, unless it is
+  // the only one.
+  bool find_joined(Node& concat, int depth, const std::optional<Part>& part) {
+    const size_t axis = axis_of(concat, concat.attributes.get_int("axis"));
+    const bool along = part && part->axis == axis;
+    if (part && concat.inputs.size() > kMostPlaces) return false;
+    int64_t begin = 0;
+    for (size_t i = 0; i < concat.inputs.size(); ++i) {
+      const int64_t end = begin + concat.inputs[i].node->shape(concat.inputs[i].port)[axis];
+      std::optional<Part> inside = part;
+      if (along) {
+        if (part->begin <= begin && end <= part->end)
+          inside = std::nullopt;
+        else if (begin <= part->begin && part->end <= end)
+          inside = Part{axis, part->begin - begin, part->end - begin};
+        else if (begin < part->end && part->begin < end)
+          return false;
+      }
+      const bool reads = !along || (begin < part->end && part->begin < end);
+      if (reads && !find_input(concat, i, depth, inside)) return false;
+      begin = end;
+    }
+    return true;
+  }
+
+  static size_t axis_of(const Node& node, int64_t axis) {
+    return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(node.shape().size()) : axis);
+  }
+
+  // The part of the split's input that one of its outputs is, or that the part of this output is.
+  static std::optional<Part> part_of_split(const Edge& edge, const std::optional<Part>& part) {
+    const Node& split = *edge.node;
+    const Tensor* along = constant_value(split.inputs[1]);
+    if (!along || along->elements() != 1) return {};
+    const size_t axis = axis_of(split, along->to_ints()[0]);
+    if (part && part->axis != axis) return {};
+    int64_t begin = 0;
+    for (int port = 0; port < edge.port; ++port) begin += split.shape(port)[axis];
+    if (part) return Part{axis, begin + part->begin, begin + part->end};
+    return Part{axis, begin, begin + split.shape(edge.port)[axis]};
+  }
+
+  // The part of the node's input that lies there; none where it lies in several pieces.
+  static std::optional<Part> part_before(const Node& node, const Part& part) {
+    const Shape &from = node.inputs[0].node->shape(node.inputs[0].port), &to = node.shape();
+    if (!reshapes(node) || from.size() <= part.axis ||
+        !std::equal(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(part.axis) + 1,
+                    from.begin()))
+      return {};
+    return part;
   }
 
   Graph& graph_;

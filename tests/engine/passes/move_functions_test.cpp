@@ -105,6 +105,59 @@ TEST(MoveFunctions, PastSplitsByWhatIsRead) {
   }
 }
 
+// The heads of YOLOv8: boxes and scores of two maps are joined, and split again. How many Sigmoids are
+// nodes of their own after the one of the scores was moved.
+size_t sigmoids_left(int64_t first_part, bool read_boxes_of_map) {
+  GraphBuilder b;
+  const std::map<std::string, std::string> plain = {{"special_zero", "false"}};
+  std::vector<Edge> maps;
+  for (const int64_t side : {6, 3}) {
+    const Edge x = b.parameter({2, 4, side, side});
+    const Edge boxes = convolution(b, x, 4, 1), scores = convolution(b, x, 8, 2);
+    if (read_boxes_of_map) b.result(boxes);
+    const Edge joined = b.op("Concat", 1, {boxes, scores}, {{"axis", "1"}});
+    maps.push_back(b.op("Reshape", 1, {joined, b.ints({2, 12, side * side})}, plain));
+  }
+  const Edge all = b.op("Concat", 1, maps, {{"axis", "2"}});
+  const Edge axis = b.constant(Tensor::of<int64_t>(ElementType::i64, {}, {1}));
+  const Edge parts =
+      b.op("VariadicSplit", 1, {all, axis, b.ints({first_part, 12 - first_part})}, {}, 2);
+  b.result(b.op("Abs", 1, {parts}));
+  b.result(b.op("Sigmoid", 1, {Edge{parts.node, 1}}));
+  auto graph = b.finish();
+  expect_same_values(*graph, "fuse_tails");
+  return test::count_of(*graph, "Sigmoid");
+}
+
+TEST(MoveFunctions, PastASplitToWhatMakesThePart) {
+  EXPECT_EQ(sigmoids_left(4, false), 0u);
+  EXPECT_EQ(sigmoids_left(4, true), 0u);
+  EXPECT_EQ(sigmoids_left(5, false), 1u);  // reaches into the boxes, or leaves a score out
+  EXPECT_EQ(sigmoids_left(3, false), 1u);
+}
+
+// A part of a part, which one input of the concat makes; and one that is less than an input.
+TEST(MoveFunctions, PastSplitsOfSplits) {
+  for (const bool whole : {true, false}) {
+    GraphBuilder b;
+    const Edge x = b.parameter({1, 4, 6, 8});
+    const Edge axis = b.constant(Tensor::of<int64_t>(ElementType::i64, {}, {1}));
+    std::vector<Edge> inputs;
+    for (uint32_t i = 0; i < 3; ++i) inputs.push_back(convolution(b, x, i == 0 ? 3 : 2, i));
+    const Edge all = b.op("Concat", 1, inputs, {{"axis", "1"}});
+    const Edge outer = b.op("VariadicSplit", 1, {all, axis, b.ints({3, 4})}, {}, 2);
+    const Edge inner =
+        b.op("VariadicSplit", 1,
+             {Edge{outer.node, 1}, axis, whole ? b.ints({2, 2}) : b.ints({3, 1})}, {}, 2);
+    b.result(b.op("Abs", 1, {outer}));
+    b.result(b.op("Abs", 1, {inner}));
+    b.result(b.op("Sigmoid", 1, {Edge{inner.node, 1}}));
+    auto graph = b.finish();
+    expect_same_values(*graph, "fuse_tails");
+    EXPECT_EQ(test::count_of(*graph, "Sigmoid"), whole ? 0u : 1u);
+  }
+}
+
 // Both readers of a value see it as it was.
 TEST(MoveFunctions, NotWhereOthersReadTheView) {
   GraphBuilder b;

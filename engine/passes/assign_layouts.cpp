@@ -264,8 +264,57 @@ class Layouts {
         make_view(node);
         continue;
       }
+      if (goes_out_in_rows(*node)) {
+        set_rows(*node);
+        continue;
+      }
       for (NodeOutput& output : node->outputs) output.desc = natural(*node, output);
     }
+  }
+
+  // Whether a concat is a result, and all of its inputs but one can be written at once into rows of
+  // the type that leaves the device. Copying the other one into these is less than copying the whole
+  // result in the end.
+  bool goes_out_in_rows(const Node& node) {
+    if (!node.is("Concat") || node.inputs.size() < 2) return false;
+    for (const Node* user : graph_.users(&node))
+      if (!user->is("Result")) return false;
+    size_t copied = 0;
+    for (const Edge& input : node.inputs)
+      copied += !placeable(input) || !desc_of(input).is_row_major() ||
+                (is_widened(node.outputs[0]) && !widens(input));
+    return copied <= 1;
+  }
+
+  // Whether what computes the input for one concat alone can store it as f32.
+  bool widens(const Edge& input) {
+    NodeOutput& part = input.node->outputs[input.port];
+    if (!input.node->def->converts || input.node->outputs.size() != 1 ||
+        graph_.use_count(input) != 1 || part.type != ElementType::f16)
+      return false;
+    TensorDesc wide = part.desc;
+    wide.type = ElementType::f32;
+    return writable(input, wide);
+  }
+
+  void set_rows(Node& concat) {
+    NodeOutput& output = concat.outputs[0];
+    if (is_widened(output)) {
+      output.type = ElementType::f32;
+      for (const Edge& input : concat.inputs) {
+        if (!placeable(input) || !widens(input)) continue;
+        NodeOutput& part = input.node->outputs[input.port];
+        part.type = part.desc.type = ElementType::f32;
+      }
+    }
+    output.desc = TensorDesc::row_major(output.type, output.shape);
+  }
+
+  // Whether a result of this type and size is converted to f32 on the device.
+  bool is_widened(const NodeOutput& output) const {
+    constexpr int64_t kSmall = 4096;  // elements the host converts at once
+    return output.type == ElementType::f16 && count(output.shape) > kSmall &&
+           !context_.half_outputs;
   }
 
   // The dense layout of an output by the operation's rule.
@@ -382,12 +431,10 @@ class Layouts {
 
   // Makes a result row-major; converts large f16 results to f32 on the device, if wanted.
   void finish_result(Node* node) {
-    constexpr int64_t kSmall = 4096;  // elements the host converts at once
     const Edge in = node->inputs[0];
     if (in.node->is("Constant")) return;
     const NodeOutput& from = in.node->outputs[in.port];
-    const bool widen =
-        from.type == ElementType::f16 && count(from.shape) > kSmall && !context_.half_outputs;
+    const bool widen = is_widened(from);
     if (from.desc.is_row_major() && !widen && !storage_root(in).node->is("Parameter")) return;
     node->inputs.set(
         0,

@@ -69,5 +69,29 @@ TEST(AssignLayouts, SsdHeadsWriteStraightIntoTheirConcat) {
   EXPECT_EQ(count_of(*graph, "Reorder"), 0u);
 }
 
+// As YOLOv8's: boxes computed in rows, scores a view of the heads' maps. Scores alone are copied, and
+// both leave as f32.
+TEST(AssignLayouts, AConcatOfRowsAndAViewIsWrittenInRows) {
+  for (const ElementType type : {ElementType::f32, ElementType::f16}) {
+    GraphBuilder b;
+    const Edge map =
+        b.op("Reshape", 1,
+             {conv(b, b.parameter({1, 8, 50, 50}), 8, 10, 1, "0,0", 1), b.ints({1, 10, 2500})},
+             {{"special_zero", "false"}});
+    const Edge boxes = b.op("Multiply", 1, {b.parameter({1, 4, 2500}), b.parameter({1, 4, 2500})});
+    b.result(b.op("Concat", 1, {boxes, map}, {{"axis", "1"}}));
+    auto graph = b.finish();
+    PassContext context = cpu_context();
+    context.activations = type;
+    run_passes(*graph, context, "");
+    const Edge result = graph->results[0]->inputs[0];
+    EXPECT_TRUE(result.node->is("Concat"));
+    EXPECT_EQ(result.node->outputs[0].type, ElementType::f32);
+    EXPECT_EQ(count_of(*graph, "Reorder"), 1u);
+    EXPECT_TRUE(result.node->inputs[0].node->is("Multiply"));
+    EXPECT_TRUE(result.node->outputs[0].desc.is_row_major());
+  }
+}
+
 }  // namespace
 }  // namespace clinfer

@@ -325,8 +325,7 @@ int64_t room(int64_t hidden) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(hidden, 64))));
 }
 
-std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
-  const Settings s = read_settings(desc.type, desc.attributes);
+std::string reject_tensors(const OpDesc& desc, const Settings& s) {
   const size_t first = weights_input(desc, s);
   for (size_t i = first; i < std::min(first + 3, desc.own_inputs); ++i)
     if (desc.constants[i].empty()) return "the weights are not constant";
@@ -346,9 +345,40 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   if (sequence && desc.inputs[first - 1].type != ElementType::i32 &&
       desc.inputs[first - 1].type != ElementType::i64)
     return "the lengths are neither i32 nor i64";
+  return desc.tail.empty() ? "" : "takes no tail";
+}
+
+std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
+  const Settings s = read_settings(desc.type, desc.attributes);
+  if (std::string why = reject_tensors(desc, s); !why.empty()) return why;
   if (static_cast<size_t>(5 * room(s.hidden)) * sizeof(float) > traits.local_memory)
     return "the states do not fit into local memory";
-  return desc.tail.empty() ? "" : "takes no tail";
+  return "";
+}
+
+// One work-group reads all weights of the states in each step, at the speed of one compute unit. From
+// so many hidden units on that takes longer than a launch.
+constexpr int64_t kWorthLaunches = 256;
+constexpr int64_t kMostLaunches = 1024;
+
+int64_t steps_of(const OpDesc& desc) {
+  return is_sequence_type(desc.type) ? desc.inputs[0].shape[1] : 1;
+}
+
+std::string reject_steps(const OpDesc& desc, const DeviceTraits& traits) {
+  const Settings s = read_settings(desc.type, desc.attributes);
+  if (std::string why = reject_tensors(desc, s); !why.empty()) return why;
+  if (traits.is_cpu) return "a CPU's core reads the weights as fast as all of them";
+  if (s.kind == Kind::gru && !s.reset_after)
+    return "the second product of a step needs the reset gates of all units";
+  if (s.hidden < kWorthLaunches)
+    return "fewer than " + std::to_string(kWorthLaunches) + " hidden units";
+  const bool both = is_sequence_type(desc.type) && directions_of(desc.attributes).count == 2;
+  if (2 * desc.inputs[0].shape[0] * (both ? 2 : 1) > traits.compute_units)
+    return "a work-group for each image fills half of the device";
+  if (steps_of(desc) > kMostLaunches)
+    return "more than " + std::to_string(kMostLaunches) + " steps";
+  return "";
 }
 
 // An activation as a function in the kernel's source.
@@ -379,6 +409,24 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
     if (traits.is_cpu) return vector == static_cast<int>(traits.vector_width) ? 0.0 : 16.0 / vector;
     const auto rounds = static_cast<double>((hidden + items - 1) / items);
     return rounds + items / 2048.0;
+  });
+}
+
+std::vector<TuningPoint> space_of_steps(const OpDesc&, const DeviceTraits& traits) {
+  const int local =
+      static_cast<int>(std::bit_floor(std::clamp<size_t>(traits.max_work_group, 8, 256)));
+  std::vector<TuningPoint> points;
+  for (const int units : {8, 16, 32})
+    if (units <= local) points.push_back({{{"VECTOR", 1}, {"LOCAL", local}, {"UNITS", units}}});
+  return points;
+}
+
+// Chooses the most units of a work-group that leave one for each compute unit.
+TuningPoint heuristic_of_steps(const OpDesc& desc, const DeviceTraits& traits) {
+  const int64_t hidden = desc.attributes.get_int("hidden_size") * desc.inputs[0].shape[0];
+  return cheapest(space_of_steps(desc, traits), [&](const TuningPoint& point) {
+    const int64_t groups = hidden / point["UNITS"];
+    return groups < traits.compute_units ? 100.0 + point["UNITS"] : 1.0 / point["UNITS"];
   });
 }
 
@@ -476,68 +524,125 @@ Args strides_of(const OpDesc& desc, const Settings& s, size_t first) {
   return args;
 }
 
-KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-  const Settings s = read_settings(desc.type, desc.attributes);
-  const bool sequence = is_sequence_type(desc.type);
-  const Directions directions = sequence ? directions_of(desc.attributes) : Directions{1, false};
-  const size_t first = weights_input(desc, s);
-  const Shape& x = desc.inputs[0].shape;
-  const int64_t vector = point["VECTOR"];
-  const Packing p{directions.count,
-                  x.back(),
-                  s.hidden,
-                  (s.hidden + vector - 1) / vector * vector,
-                  s.gates(),
-                  s.bias_rows(),
-                  traits.is_cpu ? vector : 0};
-  KernelPlan plan;
-  plan.packed.push_back([w = desc.constants[first], r = desc.constants[first + 1],
-                         b = first + 2 < desc.own_inputs ? desc.constants[first + 2] : Tensor(),
-                         p] { return pack(w, r, b, p); });
-  plan.launches.push_back(input_launch(desc, traits, point, p));
+// A layer as all its kernels need it.
+struct Layer {
+  Settings s;
+  bool sequence;
+  Directions directions;
+  size_t first;  // number of the input W
+  Packing packing;
+};
 
+Layer layer_of(const OpDesc& desc, const DeviceTraits& traits, int64_t vector) {
+  Layer l{
+      read_settings(desc.type, desc.attributes), is_sequence_type(desc.type), {1, false}, 0, {}};
+  if (l.sequence) l.directions = directions_of(desc.attributes);
+  l.first = weights_input(desc, l.s);
+  l.packing = {l.directions.count,
+               desc.inputs[0].shape.back(),
+               l.s.hidden,
+               (l.s.hidden + vector - 1) / vector * vector,
+               l.s.gates(),
+               l.s.bias_rows(),
+               traits.is_cpu ? vector : 0};
+  return l;
+}
+
+int64_t gates_of(const OpDesc& desc, const Layer& l) {
+  return desc.inputs[0].shape[0] * l.packing.directions * steps_of(desc) * l.packing.rows();
+}
+
+// The weights and the launch that computes the gates' part of the input; `states` floats follow the
+// gates in the workspace.
+KernelPlan begin_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point,
+                      const Layer& l, int64_t states) {
+  KernelPlan plan;
+  plan.packed.push_back([w = desc.constants[l.first], r = desc.constants[l.first + 1],
+                         b = l.first + 2 < desc.own_inputs ? desc.constants[l.first + 2] : Tensor(),
+                         p = l.packing] { return pack(w, r, b, p); });
+  plan.launches.push_back(input_launch(desc, traits, point, l.packing));
+  plan.workspace = sizeof(float) * static_cast<size_t>(to_int(gates_of(desc, l) + states));
+  return plan;
+}
+
+int kind_number(const Settings& s) {
+  return s.kind == Kind::rnn ? 0 : s.kind == Kind::lstm ? 1 : s.reset_after ? 3 : 2;
+}
+
+// Defines, functions and arguments.
+KernelSpec step_kernel(const char* source, const OpDesc& desc, const Layer& l) {
+  const Settings& s = l.s;
+  const ElementType length = l.sequence ? desc.inputs[l.first - 1].type : ElementType::i32;
   KernelSpec spec;
-  spec.source = "recurrent.cl";
-  const ElementType length = sequence ? desc.inputs[first - 1].type : ElementType::i32;
-  const int kind = s.kind == Kind::rnn ? 0 : s.kind == Kind::lstm ? 1 : s.reset_after ? 3 : 2;
-  const int64_t kept = kind == 1 ? 3 : kind == 2 ? 5 : 2;  // vectors in local memory
+  spec.source = source;
   spec.defines = {{"T", storage_name(desc.outputs[0].type)},
                   {"H", storage_name(desc.inputs[1].type)},
                   {"C", storage_name(desc.inputs[s.states()].type)},
                   {"LENGTH", length == ElementType::i64 ? "long" : "int"},
-                  {"KIND", std::to_string(kind)},
-                  {"SEQUENCE", sequence ? "1" : "0"},
-                  {"MOST", std::to_string(room(s.hidden))},
-                  {"KEPT", std::to_string(kept)},
+                  {"KIND", std::to_string(kind_number(s))},
+                  {"SEQUENCE", l.sequence ? "1" : "0"},
                   {"GATES", std::to_string(s.gates())},
-                  {"BIAS_ROWS", std::to_string(s.bias_rows())},
-                  {"VECTOR", std::to_string(vector)},
-                  {"CHAINS", s.gates() == 1 ? "4" : "2"},
-                  {"BLOCKED", p.block ? "1" : "0"}};
+                  {"BIAS_ROWS", std::to_string(s.bias_rows())}};
   for (size_t i = 0; i < s.activations.size(); ++i)
     spec.prologue += function_text(i, s.activations[i]);
-  Args args = strides_of(desc, s, first);
-  args.steps = to_int(sequence ? x[1] : 1), args.hidden = to_int(s.hidden);
+  const Packing& p = l.packing;
+  Args args = strides_of(desc, s, l.first);
+  args.steps = to_int(steps_of(desc)), args.hidden = to_int(s.hidden);
   args.padded = to_int(p.padded), args.directions = to_int(p.directions);
-  args.reverse = (directions.first_is_reverse ? 1 : 0) | (directions.count > 1 ? 2 : 0);
+  args.reverse = (l.directions.first_is_reverse ? 1 : 0) | (l.directions.count > 1 ? 2 : 0);
   args.states = to_int(p.of_inputs()), args.biases = to_int(p.of_inputs() + p.of_states());
   args.clip = s.clip;
-  const int64_t gates = x[0] * p.directions * args.steps * p.rows();
-  plan.workspace = sizeof(float) * static_cast<size_t>(to_int(gates));
   spec.arguments.push_back(Argument::workspace(sizeof(float)));
   for (size_t i = 1; i <= s.states(); ++i)
     spec.arguments.push_back(Argument::input(i, size_of(desc.inputs[i].type)));
-  if (sequence) spec.arguments.push_back(Argument::input(first - 1, size_of(length)));
+  if (l.sequence) spec.arguments.push_back(Argument::input(l.first - 1, size_of(length)));
   spec.arguments.push_back(Argument::packed(0, sizeof(float)));
-  for (size_t i = 0; i < s.states() + sequence; ++i)
+  for (size_t i = 0; i < s.states() + l.sequence; ++i)
     spec.arguments.push_back(Argument::output(i, size_of(desc.outputs[i].type)));
   spec.arguments.push_back(Argument::value(args));
-  set_items(spec, x[0] * directions.count * point["LOCAL"], point);
-  spec.shared = sizeof(float) * static_cast<size_t>(kept * room(s.hidden));
+  return spec;
+}
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const Layer l = layer_of(desc, traits, point["VECTOR"]);
+  KernelPlan plan = begin_plan(desc, traits, point, l, 0);
+  KernelSpec spec = step_kernel("recurrent.cl", desc, l);
+  const int kind = kind_number(l.s);
+  const int64_t kept = kind == 1 ? 3 : kind == 2 ? 5 : 2;  // vectors in local memory
+  for (const auto& [name, value] : {std::pair{"MOST", room(l.s.hidden)},
+                                    {"KEPT", kept},
+                                    {"VECTOR", int64_t{point["VECTOR"]}},
+                                    {"CHAINS", l.s.gates() == 1 ? 4 : 2},
+                                    {"BLOCKED", l.packing.block ? 1 : 0}})
+    spec.defines.emplace_back(name, std::to_string(value));
+  set_items(spec, desc.inputs[0].shape[0] * l.directions.count * point["LOCAL"], point);
+  spec.shared = sizeof(float) * static_cast<size_t>(kept * room(l.s.hidden));
   plan.launches.push_back(std::move(spec));
   return plan;
 }
 
+KernelPlan plan_steps(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const Layer l = layer_of(desc, traits, 1);
+  const int64_t rows = desc.inputs[0].shape[0] * l.directions.count, units = point["UNITS"],
+                parts = point["LOCAL"] / units;
+  KernelPlan plan = begin_plan(desc, traits, point, l, rows * 3 * l.s.hidden);
+  KernelSpec spec = step_kernel("recurrent_step.cl", desc, l);
+  spec.arguments.push_back(Argument::value(to_int(gates_of(desc, l))));
+  for (const auto& [name, value] :
+       {std::pair{"VECTOR", int64_t{1}}, {"UNITS", units}, {"PARTS", parts}})
+    spec.defines.emplace_back(name, std::to_string(value));
+  set_items(spec, rows * ((l.s.hidden + units - 1) / units) * point["LOCAL"], point);
+  spec.shared = sizeof(float) * static_cast<size_t>(point["LOCAL"] * l.s.gates());
+  for (int64_t t = 0; t < steps_of(desc); ++t) {
+    plan.launches.push_back(spec);
+    plan.launches.back().arguments.push_back(Argument::value(to_int(t)));
+  }
+  return plan;
+}
+
+// Hidden units spread over the device; see recurrent_step.cl.
+const KernelFamily kRecurrentSteps{"recurrent_steps",  1,         reject_steps, space_of_steps,
+                                   heuristic_of_steps, plan_steps};
 const KernelFamily kRecurrent{"recurrent", 2, reject, space, heuristic, plan};
 
 OpDef recurrent_op(const char* type, int opset, bool is_sequence) {
@@ -545,7 +650,7 @@ OpDef recurrent_op(const char* type, int opset, bool is_sequence) {
           .opsets = opset_range(opset),
           .infer_shapes = is_sequence ? infer_sequence : infer_cell,
           .evaluate = is_sequence ? evaluate_sequence : evaluate_cell,
-          .families = {&kRecurrent},
+          .families = {&kRecurrentSteps, &kRecurrent},
           .host_reason = kHostReason};
 }
 

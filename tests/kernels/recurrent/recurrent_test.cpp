@@ -93,15 +93,15 @@ TEST(Recurrent, SequencesStepLikeCells) {
 // The kernel on cells and sequences of every kind.
 void check_kernel(const std::string& type, Attributes a, int64_t gates, int64_t bias_rows,
                   int64_t directions, const DeviceTraits* pretend = nullptr,
-                  ElementType storage = ElementType::f32) {
+                  ElementType storage = ElementType::f32, int64_t hidden = 70) {
   const bool sequence = type.ends_with("Sequence"), lstm = type.starts_with("LSTM");
-  const int64_t hidden = 70, in = 4;
+  const int64_t in = 4;
   a.set("hidden_size", std::to_string(hidden));
-  std::vector<Tensor> inputs{random_tensor(sequence ? Shape{2, 5, in} : Shape{2, in}, -1, 1, 1)};
-  const Shape state = sequence ? Shape{2, directions, hidden} : Shape{2, hidden};
+  std::vector<Tensor> inputs{random_tensor(sequence ? Shape{3, 5, in} : Shape{3, in}, -1, 1, 1)};
+  const Shape state = sequence ? Shape{3, directions, hidden} : Shape{3, hidden};
   for (int i = 0; i < (lstm ? 2 : 1); ++i)
     inputs.push_back(random_tensor(state, -1, 1, 2 + static_cast<unsigned>(i)));
-  if (sequence) inputs.push_back(random_ints(ElementType::i32, {2}, 2, 5, 3));
+  if (sequence) inputs.push_back(Tensor::of<int32_t>(ElementType::i32, {3}, {0, 4, 5}));
   const size_t variable = inputs.size();
   for (const Shape& shape :
        {Shape{directions, gates * hidden, in}, Shape{directions, gates * hidden, hidden},
@@ -142,6 +142,58 @@ TEST(Recurrent, KernelOfSharedUnits) {
   check_kernel("GRUSequence",
                attributes({{"linear_before_reset", "true"}, {"direction", "reverse"}}), 3, 4, 1,
                &gpu);
+}
+
+// Hidden units spread over work-groups, a launch for each step; lengths differ, and one is 0.
+TEST(Recurrent, KernelOfSteps) {
+  const DeviceTraits gpu = gpu_traits();
+  const auto check = [&](const std::string& type, const Attributes& a, int64_t gates,
+                         int64_t bias_rows, int64_t directions,
+                         ElementType storage = ElementType::f32) {
+    check_kernel(type, a, gates, bias_rows, directions, &gpu, storage, 260);
+  };
+  check("LSTMSequence", attributes({{"direction", "bidirectional"}, {"clip", "0.8"}}), 4, 4, 2);
+  check("GRUSequence", attributes({{"linear_before_reset", "true"}, {"direction", "reverse"}}), 3,
+        4, 1, ElementType::f16);
+  check("RNNCell", {}, 1, 1, 1);
+}
+
+TEST(Recurrent, StepsAreLaunchedWhereThatIsWorthIt) {
+  const auto why_not = [](const std::string& type, int64_t images, int64_t steps, int64_t hidden,
+                          const DeviceTraits& traits, const char* after = "true") {
+    const int64_t gates = type.starts_with("LSTM") ? 4 : 3,
+                  bias_rows = std::string(after) == "true" && gates == 3 ? 4 : gates;
+    std::vector<Tensor> inputs{Tensor::allocate(ElementType::f32, {images, steps, 8})};
+    for (int i = 0; i < (gates == 4 ? 2 : 1); ++i)
+      inputs.push_back(Tensor::allocate(ElementType::f32, {images, 1, hidden}));
+    inputs.push_back(Tensor::allocate(ElementType::i32, {images}));
+    const size_t variable = inputs.size();
+    inputs.push_back(Tensor::allocate(ElementType::f32, {1, gates * hidden, 8}));
+    inputs.push_back(Tensor::allocate(ElementType::f32, {1, gates * hidden, hidden}));
+    inputs.push_back(Tensor::allocate(ElementType::f32, {1, bias_rows * hidden}));
+    std::vector<bool> constant(inputs.size(), true);
+    std::fill_n(constant.begin(), variable, false);
+    const OpDesc desc = make_desc(type, 5,
+                                  attributes({{"hidden_size", std::to_string(hidden).c_str()},
+                                              {"direction", "forward"},
+                                              {"linear_before_reset", after}}),
+                                  inputs, constant, gates == 4 ? 3 : 2);
+    const KernelFamily* steps_family = find_op(type, 5)->families.front();
+    EXPECT_EQ(steps_family->name, "recurrent_steps");
+    return steps_family->reject(desc, traits);
+  };
+  DeviceTraits gpu = gpu_traits(), cpu = gpu;
+  gpu.compute_units = 132;
+  cpu.is_cpu = true;
+  EXPECT_EQ(why_not("LSTMSequence", 1, 100, 512, gpu), "");
+  EXPECT_EQ(why_not("GRUSequence", 1, 100, 512, gpu), "");
+  EXPECT_TRUE(says(why_not("GRUSequence", 1, 100, 512, gpu, "false"), "reset gates"));
+  EXPECT_TRUE(says(why_not("LSTMSequence", 1, 100, 128, gpu), "256 hidden units"));
+  EXPECT_TRUE(says(why_not("LSTMSequence", 1, 2000, 512, gpu), "1024 steps"));
+  EXPECT_TRUE(says(why_not("LSTMSequence", 100, 100, 512, gpu), "fills half"));
+  EXPECT_TRUE(says(why_not("LSTMSequence", 1, 100, 512, cpu), "CPU"));
+  // The states need not fit into one work-group's local memory.
+  EXPECT_EQ(why_not("LSTMSequence", 1, 2, 4096, gpu), "");
 }
 
 // The application's tensors stay f32 where activations are f16.

@@ -123,7 +123,8 @@ void CompilerPool::give_back(std::unique_ptr<CompilerProcess> process, bool work
   {
     const std::lock_guard lock(mutex_);
     busy_.erase(process.get());
-    if (works) idle_.push_back(std::move(process));
+    // abandon() may have stopped it after its last answer.
+    if (works && !process->is_stopped()) idle_.push_back(std::move(process));
   }
   changed_.notify_one();
 }

@@ -36,6 +36,11 @@ class CompilerPool {
   // Ends the processes that work for `owner`, whose compile() then answers `stopped`.
   void abandon(const void* owner);
 
+  // The two halves of compile(). take() blocks while all processes are busy; null: abandoned. Each
+  // process is given back, with whether it may serve again.
+  std::unique_ptr<CompilerProcess> take(const void* owner, const std::atomic<bool>& abandoned);
+  void give_back(std::unique_ptr<CompilerProcess> process, bool works);
+
   // Ends all processes of all pools; no more are started. For the end of this process.
   static void stop_all();
 
@@ -45,9 +50,6 @@ class CompilerPool {
   bool has_problem();
 
  private:
-  std::unique_ptr<CompilerProcess> take(const void* owner, const std::atomic<bool>& abandoned);
-  void give_back(std::unique_ptr<CompilerProcess> process, bool works);
-
   const DeviceInfo device_;
   const std::string program_;
   const unsigned most_, worth_it_;

@@ -36,7 +36,7 @@ struct CompileAnswer {
     built,
     refused,  // by the compiler; `text` is its error and log
     crashed,  // the process has ended, or a limit of the system keeps it from running; `text` says why
-    stopped,  // nobody wants it any more
+    stopped,  // by stop()
     none,     // there is no such process; `text` says why
   };
   Outcome outcome = Outcome::none;
@@ -59,6 +59,7 @@ class CompilerProcess {
   CompileAnswer compile(const CompileRequest& request);
   // Any thread: compile() answers `stopped`, now and later.
   void stop();
+  bool is_stopped() const { return stopped_; }
 
  private:
   void greet();        // sets problem_ where it does not work

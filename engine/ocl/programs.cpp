@@ -100,7 +100,7 @@ class Builder {
     request.wants_binary = !nvidia && has_binary(job) && (!pocl || !request.launches.empty());
     const CompileAnswer answer = compilers.compile(request, owner, abandoned);
     if (abandoned || answer.outcome == CompileAnswer::Outcome::stopped)
-      throw Error(ErrorCode::cancelled, "nobody wants it any more");
+      throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
     if (answer.outcome == CompileAnswer::Outcome::refused) refuse(job, request.source, answer.text);
     if (answer.outcome == CompileAnswer::Outcome::crashed)
       refuse(job, request.source, "(" + answer.text + ")");

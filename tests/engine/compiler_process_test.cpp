@@ -106,6 +106,21 @@ TEST(CompilerProcess, IsStoppedWhileItCompiles) {
   EXPECT_EQ(process.compile(request("__kernel void k() {}")).outcome, Outcome::stopped);
 }
 
+// An owner may give up just when its compiler has answered. The next owner gets one that works.
+TEST(CompilerProcess, TheNextOwnerGetsOneThatWorks) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  CompilerPool pool(info(), program(), 1);
+  const int first = 0, second = 0;
+  const std::atomic<bool> abandoned{false};
+  auto process = pool.take(&first, abandoned);
+  ASSERT_TRUE(process);
+  EXPECT_EQ(process->compile(request("__kernel void k() {}")).outcome, Outcome::built);
+  pool.abandon(&first);
+  pool.give_back(std::move(process), true);
+  EXPECT_EQ(pool.compile(request("__kernel void k() {}"), &second, abandoned).outcome,
+            Outcome::built);
+}
+
 // The binary holds the code that PoCL would else compile at the first launch.
 TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
   if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";

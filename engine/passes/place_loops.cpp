@@ -361,6 +361,7 @@ std::unique_ptr<Graph> compiled_body(const GraphBody& body, const PassContext& c
   inside.is_body = inside.half_outputs = true;
   inside.loops_on_device = inside.expose_layers = false;
   std::unique_ptr<Graph> graph = body.graph().clone();
+  graph->note_layers();
   run_passes(*graph, inside);
   copy_shared_results(*graph, body);
   if (!aligned) unalign(*graph, body);

@@ -54,6 +54,8 @@ class LoopPlanner {
       seconds += assumed_seconds(step.desc, traits_);
     }
     loop_->first_part = first_part(seconds);
+    for (Step& step : inside_.steps) step.kernels.packed.clear();  // the loop has them
+    loop_->body = std::make_shared<const Plan>(std::move(inside_));
     step_.loop = std::move(loop_);
   }
 

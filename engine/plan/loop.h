@@ -22,6 +22,8 @@ struct Loop {
   int64_t count = 0;
   int64_t first_part = 1;  // iterations that are launched before the first look at the clock
   std::vector<Moving> moving;
+  // The body as it was planned. The launches of its steps follow each other in the loop's.
+  std::shared_ptr<const Plan> body = {};
 
   Argument at(const Moving& moving, int64_t iteration) const;
 };

@@ -107,12 +107,12 @@ TuningPoint DeviceNetwork::default_preprocess_point() const {
   return kPreprocessFamily.heuristic({}, traits);
 }
 
-void DeviceNetwork::add_times(const std::vector<double>& device_ns,
+void DeviceNetwork::add_times(const std::vector<std::vector<double>>& launch_ns,
                               const std::vector<double>& host_ns,
                               const std::vector<unsigned>& host_threads, const Overhead& overhead) {
   const std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < device_ns.size(); ++i) {
-    device_ns_[i] += device_ns[i];
+  for (size_t i = 0; i < launch_ns.size(); ++i) {
+    for (size_t l = 0; l < launch_ns[i].size(); ++l) launch_ns_[i][l] += launch_ns[i][l];
     host_ns_[i] += host_ns[i];
     host_threads_[i] = std::max(host_threads_[i], host_threads[i]);
   }
@@ -126,7 +126,8 @@ void DeviceNetwork::add_times(const std::vector<double>& device_ns,
 
 void DeviceNetwork::clear_times() {
   const std::lock_guard lock(mutex_);
-  device_ns_.assign(whole.plan.steps.size(), 0);
+  launch_ns_.clear();
+  for (const Step& step : whole.plan.steps) launch_ns_.emplace_back(step.kernels.launches.size());
   host_ns_.assign(whole.plan.steps.size(), 0);
   host_threads_.assign(whole.plan.steps.size(), 1);
   overhead_ = {};

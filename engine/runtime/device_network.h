@@ -130,10 +130,11 @@ class DeviceNetwork {
   // A kernel outside the plan (preprocessing), built at its first use and kept.
   cl::Kernel extra_kernel(const KernelSpec& spec);
 
-  // Adds the times of one finished inference, in nanoseconds per step, and the number of threads
-  // that each step on the host took.
-  void add_times(const std::vector<double>& device_ns, const std::vector<double>& host_ns,
-                 const std::vector<unsigned>& host_threads, const Overhead& overhead);
+  // Adds the times of one finished inference, in nanoseconds per step, on the device per launch of
+  // it, and the number of threads that each step on the host took.
+  void add_times(const std::vector<std::vector<double>>& launch_ns,
+                 const std::vector<double>& host_ns, const std::vector<unsigned>& host_threads,
+                 const Overhead& overhead);
   void clear_times();
   // As CompiledModel::profile().
   std::vector<StepProfile> profile() const;
@@ -142,7 +143,8 @@ class DeviceNetwork {
   std::vector<std::unique_ptr<DeviceStream>> streams_;
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, std::shared_ptr<const ocl::Programs>> extra_;
-  std::vector<double> device_ns_, host_ns_;
+  std::vector<std::vector<double>> launch_ns_;
+  std::vector<double> host_ns_;
   std::vector<unsigned> host_threads_;  // the most of an inference
   Overhead overhead_;
   size_t inferences_ = 0;

@@ -125,7 +125,8 @@ void DeviceRequest::start(size_t images) try {
   given_up_ = cancelled_ = false;
   host_ns_.assign(sized_->plan.steps.size(), 0);
   host_threads_.assign(sized_->plan.steps.size(), 1);
-  events_.assign(sized_->plan.steps.size(), {});
+  events_.clear();
+  for (const Step& step : sized_->plan.steps) events_.emplace_back(step.kernels.launches.size());
   run_segment();
   begun_ = Clock::now();  // what the driver compiles while it takes the work is not the device's
   running_ = true;
@@ -234,7 +235,7 @@ bool DeviceRequest::run_launches(std::vector<cl::Kernel>& kernels) {
   const Step& step = sized_->plan.steps[next_step_];
   for (; next_launch_ < kernels.size(); ++next_launch_) {
     cl::Event* const event =
-        network_->options.perf_count ? &events_[next_step_].emplace_back() : nullptr;
+        network_->options.perf_count ? &events_[next_step_][next_launch_].emplace_back() : nullptr;
     const KernelSpec& launch = step.kernels.launches[next_launch_];
     if (const Cut cut = step.cut(next_launch_)) {
       if (!run_part(kernels[next_launch_], launch, cut, event)) return false;
@@ -559,8 +560,11 @@ void DeviceRequest::add_times(double convert_ns) {
                                 event.getProfilingInfo<CL_PROFILING_COMMAND_START>());
     return ns;
   };
-  std::vector<double> device_ns;
-  for (const std::vector<cl::Event>& events : events_) device_ns.push_back(sum(events));
+  std::vector<std::vector<double>> launch_ns;
+  for (const auto& launches : events_) {
+    launch_ns.emplace_back();
+    for (const std::vector<cl::Event>& events : launches) launch_ns.back().push_back(sum(events));
+  }
   Overhead overhead{sum(uploads_), sum(preprocessing_), sum(downloads_), convert_ns, 0};
   // An application that asks late for the results has not made the inference longer: then the
   // device's clock counts.
@@ -571,15 +575,16 @@ void DeviceRequest::add_times(double convert_ns) {
                         : !preprocessing_.empty() ? preprocessing_
                                                   : downloads_;
     cl_ulong from = first.front().getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>();
-    for (const auto& events : events_)
-      if (!events.empty())
-        from = std::min(from, events.front().getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>());
+    for (const auto& launches : events_)
+      if (!launches.empty())
+        from = std::min(from,
+                        launches.front().front().getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>());
     const cl_ulong to = downloads_.back().getProfilingInfo<CL_PROFILING_COMMAND_END>();
     overhead.total_ns = static_cast<double>(to - std::min(from, to)) + convert_ns;
   }
   uploads_.clear();
   preprocessing_.clear();
-  network_->add_times(device_ns, host_ns_, host_threads_, overhead);
+  network_->add_times(launch_ns, host_ns_, host_threads_, overhead);
 }
 
 const Tensor& DeviceRequest::output(size_t index) const {

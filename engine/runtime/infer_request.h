@@ -195,8 +195,9 @@ class DeviceRequest final : public InferRequest {
     std::condition_variable changed;
     bool over = false;
   };
-  std::shared_ptr<Signal> signal_;              // null: no thread sleeps on it
-  std::vector<std::vector<cl::Event>> events_;  // by step, when times are wanted
+  std::shared_ptr<Signal> signal_;  // null: no thread sleeps on it
+  // By step and launch, when times are wanted; a launch may be of several parts and iterations.
+  std::vector<std::vector<std::vector<cl::Event>>> events_;
   std::vector<double> host_ns_;
   std::vector<unsigned> host_threads_;
   // Likewise, of what is not a step's.

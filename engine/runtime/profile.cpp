@@ -1,6 +1,6 @@
 // Performance counters by layer of the model.
 #include <algorithm>
-#include <unordered_map>
+#include <span>
 #include <unordered_set>
 
 #include "engine/runtime/device_network.h"
@@ -50,53 +50,104 @@ StepProfile transfer(const char* name, double device_ns, double host_ns, double 
   return {name, "Transfer", "", device_ns / n / 1e3, host_ns / n / 1e3};
 }
 
+// A row for each layer of a plan, in the order of the steps. The layers inside a loop follow it.
+class LayerRows {
+ public:
+  LayerRows(const Plan& plan, std::vector<StepProfile>& rows, const std::string& prefix = "")
+      : plan_(plan), rows_(rows), prefix_(prefix), listed_(plan.graph->layers.size()) {}
+
+  // `launch_us`: by launch of the step.
+  void add_step(size_t s, std::span<const double> launch_us, double host_us,
+                const std::string& host) {
+    const Step& step = plan_.steps[s];
+    const Node& node = *step.node;
+    stepped_.insert(&node);
+    double device_us = 0;
+    for (const double us : launch_us) device_us += us;
+    // The time of a loop is that of its layers.
+    if (step.loop) device_us = 0;
+    push({node.name, node.custom ? node.custom->type : node.type,
+          step.loop     ? std::to_string(step.loop->count) + " iterations"
+          : step.family ? to_string(KernelChoice{step.family, step.point})
+                        : host,
+          device_us, host_us});
+    std::vector<int> numbers = node.computes;
+    std::sort(numbers.begin(), numbers.end());
+    for (const int number : numbers) {
+      if (listed_[static_cast<size_t>(number)]) continue;
+      listed_[static_cast<size_t>(number)] = true;
+      const Graph::Layer& layer = plan_.graph->layers[static_cast<size_t>(number)];
+      if (layer.type == "Constant")
+        push(not_executed(layer, StepProfile::Status::not_run, node.name, "constant"));
+      else if (layer.name != node.name)
+        push(not_executed(layer, StepProfile::Status::optimized_out, node.name, ""));
+    }
+    if (step.loop) add_body(*step.loop, node.name, launch_us);
+  }
+
+  // Layers that no step computes.
+  void add_others() {
+    const Graph& graph = *plan_.graph;
+    std::vector<const Node*> others(graph.layers.size());
+    for (const auto& node : graph.nodes())
+      if (!stepped_.contains(node.get()))
+        for (const int number : node->computes) others[static_cast<size_t>(number)] = node.get();
+    for (size_t i = 0; i < graph.layers.size(); ++i) {
+      if (listed_[i]) continue;
+      const Graph::Layer& layer = graph.layers[i];
+      push(others[i] ? without_step(layer, *others[i])
+                     : not_executed(layer, StepProfile::Status::not_run, "", "nothing needs it"));
+    }
+  }
+
+ private:
+  void push(StepProfile row) {
+    row.layer = prefix_ + row.layer;
+    if (!row.fused_into.empty()) row.fused_into = prefix_ + row.fused_into;
+    rows_.push_back(std::move(row));
+  }
+
+  // Times of the body's launches are sums over the iterations.
+  void add_body(const Loop& loop, const std::string& name, std::span<const double> launch_us) {
+    LayerRows inside(*loop.body, rows_, prefix_ + name + "/");
+    for (size_t s = 0; s < loop.body->steps.size(); ++s) {
+      const size_t launches = loop.body->steps[s].kernels.launches.size();
+      inside.add_step(s, launch_us.first(launches), 0, "");
+      launch_us = launch_us.subspan(launches);
+    }
+    inside.add_others();
+  }
+
+  const Plan& plan_;
+  std::vector<StepProfile>& rows_;
+  const std::string prefix_;
+  std::unordered_set<const Node*> stepped_;
+  std::vector<bool> listed_;  // by layer
+};
+
 }  // namespace
 
 std::vector<StepProfile> DeviceNetwork::profile() const {
   if (!options.perf_count)
     throw Error(ErrorCode::bad_argument, "performance counters were not enabled (PERF_COUNT=YES)");
   const std::lock_guard lock(mutex_);
-  const Graph& graph = *whole.plan.graph;
   std::vector<StepProfile> rows;
-  std::vector<bool> listed(graph.layers.size());
   const double n = std::max<double>(1, static_cast<double>(inferences_));
   double busy = 0;
   if (overhead_.upload_ns > 0) rows.push_back(transfer("(upload)", overhead_.upload_ns, 0, n));
   if (overhead_.preprocess_ns > 0)
     rows.push_back(transfer("(preprocess)", overhead_.preprocess_ns, 0, n));
-  std::unordered_set<const Node*> stepped;
+  LayerRows layers(whole.plan, rows);
   for (size_t s = 0; s < whole.plan.steps.size(); ++s) {
-    const Step& step = whole.plan.steps[s];
-    const Node& node = *step.node;
-    stepped.insert(&node);
-    rows.push_back({node.name, node.custom ? node.custom->type : node.type,
-                    step.family ? to_string(KernelChoice{step.family, step.point})
-                                : host_text(host_threads_[s]),
-                    device_ns_[s] / n / 1e3, host_ns_[s] / n / 1e3});
-    busy += device_ns_[s] + host_ns_[s];
-    std::vector<int> numbers = node.computes;
-    std::sort(numbers.begin(), numbers.end());
-    for (const int number : numbers) {
-      if (listed[static_cast<size_t>(number)]) continue;
-      listed[static_cast<size_t>(number)] = true;
-      const Graph::Layer& layer = graph.layers[static_cast<size_t>(number)];
-      if (layer.type == "Constant")
-        rows.push_back(not_executed(layer, StepProfile::Status::not_run, node.name, "constant"));
-      else if (layer.name != node.name)
-        rows.push_back(not_executed(layer, StepProfile::Status::optimized_out, node.name, ""));
+    std::vector<double> launch_us;
+    for (const double ns : launch_ns_[s]) {
+      launch_us.push_back(ns / n / 1e3);
+      busy += ns;
     }
+    layers.add_step(s, launch_us, host_ns_[s] / n / 1e3, host_text(host_threads_[s]));
+    busy += host_ns_[s];
   }
-  std::vector<const Node*> others(graph.layers.size());
-  for (const auto& node : graph.nodes())
-    if (!stepped.contains(node.get()))
-      for (const int number : node->computes) others[static_cast<size_t>(number)] = node.get();
-  for (size_t i = 0; i < graph.layers.size(); ++i) {
-    if (listed[i]) continue;
-    const Graph::Layer& layer = graph.layers[i];
-    rows.push_back(others[i]
-                       ? without_step(layer, *others[i])
-                       : not_executed(layer, StepProfile::Status::not_run, "", "nothing needs it"));
-  }
+  layers.add_others();
   rows.push_back(transfer("(download)", overhead_.download_ns, overhead_.convert_ns, n));
   busy +=
       overhead_.upload_ns + overhead_.preprocess_ns + overhead_.download_ns + overhead_.convert_ns;

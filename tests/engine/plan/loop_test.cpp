@@ -122,6 +122,33 @@ TEST(DeviceLoop, PartsAlongEachAxisInBothDirections) {
   expect_on_device(*rnn(2, 6, 32, 32, 0, -1), Precision::f16);
 }
 
+// A row for each layer of the body, with its time in all iterations; together they are the loop's.
+TEST(DeviceLoop, LayersOfTheBodyHaveCounters) {
+  const auto graph = rnn(1, 9, 16, 16, 1, 1);
+  const auto compiled = compile(graph->clone());
+  const auto request = compiled->create_request();
+  set_inputs(*request, inputs_of(*graph, 1));
+  request->start();
+  request->wait();
+  size_t loops = 0, executed = 0, fused = 0;
+  for (const StepProfile& row : compiled->profile()) {
+    if (row.layer == "loop") {
+      ++loops;
+      EXPECT_EQ(row.kernel, "9 iterations");
+      EXPECT_EQ(row.device_us, 0) << "the time is that of the layers in it";
+    }
+    if (!row.layer.starts_with("loop/")) continue;
+    if (row.fused_into.starts_with("loop/")) ++fused;
+    if (row.status != StepProfile::Status::executed || row.type != "MatMul") continue;
+    ++executed;
+    EXPECT_GT(row.device_us, 0) << row.layer;
+  }
+  EXPECT_EQ(loops, 1u);
+  // The product of the input is computed for all iterations at once, before the loop.
+  EXPECT_EQ(executed, 2u);
+  EXPECT_GE(fused, 2u) << "the sum and the function are part of the state's product";
+}
+
 // Two states that change places, of which one is no output; two outputs that are one value; parts of
 // two elements, and the number of the iteration.
 TEST(DeviceLoop, StatesCountersAndSharedValues) {

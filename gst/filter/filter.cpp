@@ -15,7 +15,7 @@
 #include "gst/base/video_mapping.h"
 #include "gst/filter/picture_model.h"
 #include "gst/frames/mapped_frame.h"
-#include "gst/infer/network.h"
+#include "gst/infer/model_loader.h"
 
 #define GST_CAT_DEFAULT clinferfilter_debug
 
@@ -171,6 +171,18 @@ GstCaps* transform_caps(GstBaseTransform* transform, GstPadDirection direction, 
   return filtered;
 }
 
+void post_progress(GstBaseTransform* transform, GstProgressType type, const std::string& text) {
+  gst_element_post_message(
+      GST_ELEMENT(transform),
+      gst_message_new_progress(GST_OBJECT(transform), type, "compile", text.c_str()));
+}
+
+// Each time it is another tier.
+void tell_who_computes(GstBaseTransform* transform, const PictureModel& model) {
+  post_progress(transform, GST_PROGRESS_TYPE_COMPLETE,
+                clinfer::text_of_tier(model.running(), model.name(), model.is_compiled()));
+}
+
 void tell(GstBaseTransform* transform, PictureModel& model) {
   for (const std::string& notice : model.take_notices())
     GST_ELEMENT_WARNING(transform, STREAM, FORMAT, ("%s", notice.c_str()), (nullptr));
@@ -200,7 +212,17 @@ gboolean set_caps(GstBaseTransform* transform, GstCaps* in, GstCaps* out) {
         settings, PictureSize{GST_VIDEO_INFO_WIDTH(&state.in), GST_VIDEO_INFO_HEIGHT(&state.in)});
     // Another format of frames needs no other model.
     if (state.model == nullptr || clinfer::follows_frame(settings)) {
-      model->compile([&] { return !state.stopping; });
+      post_progress(transform, GST_PROGRESS_TYPE_START, "Compiling " + model->name());
+      try {
+        model->compile([&] { return !state.stopping; });
+      } catch (const clinfer::Error& error) {
+        post_progress(transform,
+                      error.code() == clinfer::ErrorCode::cancelled ? GST_PROGRESS_TYPE_CANCELED
+                                                                    : GST_PROGRESS_TYPE_ERROR,
+                      error.what());
+        throw;
+      }
+      tell_who_computes(transform, *model);
       tell(transform, *model);
       state.model = std::move(model);
     }
@@ -258,6 +280,7 @@ gboolean get_unit_size(GstBaseTransform*, GstCaps* caps, gsize* size) {
 GstFlowReturn transform_frame(GstBaseTransform* transform, GstBuffer* in, GstBuffer* out) {
   return guard_unless_stopping(transform, GST_FLOW_ERROR, GST_FLOW_FLUSHING, [&] {
     FilterState& state = Class::state(transform);
+    if (state.model->take_newest()) tell_who_computes(transform, *state.model);
     const clinfer::MappedFrame mapped(in, state.in);
     clinfer::VideoMapping to(out, state.out, GST_MAP_WRITE, "a picture cannot be mapped");
     state.model->run(mapped.frame(),

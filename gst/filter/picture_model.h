@@ -35,6 +35,7 @@ class PictureModel {
   // Reads the model for frames of this size (FilterSettings::reshape may be "frame") and says what
   // comes out. Throws Error, also where the model's output is no picture.
   PictureModel(const FilterSettings& settings, PictureSize frame);
+  ~PictureModel();
 
   PictureSize output() const { return output_; }
   // As long as anyone holds the model, others that read the same file get it without reading.
@@ -42,14 +43,25 @@ class PictureModel {
   // Guesses to report to the user, with how to set each; more may come with the first picture.
   std::vector<std::string> take_notices();
 
-  // Builds the programs. Throws Error.
+  // Builds the programs on a thread of its own. Returns once run() can compute: at the latest with
+  // the kernels, in milliseconds where the host computes until then (the first tier). Throws Error,
+  // and run() throws what is found after that.
   void compile(const GoOn& go_on = {});
+  // Whether another tier computes from now on: true once for each. `running()` says which. A picture
+  // is computed by one tier alone.
+  bool take_newest();
+  const CompiledModel& running() const { return *compiled_; }
+  bool is_compiled() const { return build_ == nullptr; }  // there will be no other tier
+  const std::string& name() const { return network_.name; }
   // Makes a picture from a frame: `rows` of R, G, B bytes, `stride` bytes apart. Where the network
   // makes the luma alone, colours are those of the frame.
   void run(const Frame& frame, uint8_t* rows, int stride, const GoOn& go_on = {});
 
  private:
+  class Build;
+
   void find_output();
+  void use(std::shared_ptr<CompiledModel> compiled);
   // Factor and summand from the output's numbers to 0..255.
   std::pair<float, float> scaling(const float* values, size_t count);
 
@@ -63,6 +75,7 @@ class PictureModel {
   std::shared_ptr<CompiledModel> compiled_;
   std::unique_ptr<InferRequest> request_;
   std::vector<std::string> notices_;
+  std::unique_ptr<Build> build_;  // until its last model is taken
 };
 
 // Whether the output's size depends on the frame's.

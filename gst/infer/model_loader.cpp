@@ -229,13 +229,8 @@ void ModelLoader::compile(const Task& task) {
     if (shared == nullptr || cancel_.load()) return;
     // gst-launch and others stay PAUSED for as long as something is under way.
     has_first = true;
-    const CompiledModel& interim = *shared->compiled;
-    const std::string who = interim.tier() == Tier::first
-                                ? "The host"
-                                : interim.device().id + ", " + interim.device().name + ",";
-    post_progress(
-        GST_PROGRESS_TYPE_COMPLETE,
-        (who + " computes " + task.network.name + " until its kernels are compiled").c_str());
+    post_progress(GST_PROGRESS_TYPE_COMPLETE,
+                  text_of_tier(*shared->compiled, task.network.name, false).c_str());
     take_over(
         std::make_shared<const Session>(Session{task.network, std::move(shared), task.settings}));
   };
@@ -252,10 +247,8 @@ void ModelLoader::compile(const Task& task) {
   }
   report(*session);
   take_over(session);
-  const DeviceInfo& device = session->shared->compiled->device();
-  post_progress(
-      GST_PROGRESS_TYPE_COMPLETE,
-      ("Compiled " + task.network.name + " for " + device.id + ", " + device.name).c_str());
+  post_progress(GST_PROGRESS_TYPE_COMPLETE,
+                text_of_tier(*session->shared->compiled, task.network.name, true).c_str());
   if (previous != nullptr)
     gst_element_post_message(
         element_, gst_message_new_element(
@@ -300,6 +293,14 @@ void ModelLoader::report(const Session& session) {
   for (const std::string& warning : compiled.warnings())
     GST_ELEMENT_WARNING(element_, RESOURCE, SETTINGS, ("%s", warning.c_str()), (nullptr));
   say_problems(element_, *session.shared->compiled);
+}
+
+std::string text_of_tier(const CompiledModel& running, const std::string& network, bool for_good) {
+  const DeviceInfo& device = running.device();
+  const std::string name = device.id + ", " + device.name;
+  if (for_good) return "Compiled " + network + " for " + name;
+  return (running.tier() == Tier::first ? "The host" : name + ",") + " computes " + network +
+         " until its kernels are compiled";
 }
 
 void say_problems(GstElement* element, CompiledModel& compiled) {

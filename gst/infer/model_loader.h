@@ -31,6 +31,10 @@ struct Session {
 // log.
 void say_what_was_settled(GstElement* element, const Network& network, const Settings& settings);
 
+// The text of a progress message: what computes the network from now on, until it is compiled or for
+// good.
+std::string text_of_tier(const CompiledModel& running, const std::string& network, bool for_good);
+
 // Warns of devices of several that have failed since the last call. Cheap where none has.
 void say_problems(GstElement* element, CompiledModel& compiled);
 

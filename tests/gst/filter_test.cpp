@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "gst/filter/picture_model.h"
-#include "tests/gst/harness.h"
+#include "tests/gst/first_tier.h"
 
 namespace clinfer {
 namespace {
@@ -16,7 +16,7 @@ FilterSettings settings_for(const std::string& model) {
   settings.model = model;
   settings.device = "CPU";
   settings.cache_dir = "";
-  settings.config = "INFERENCE_PRECISION=f32";
+  settings.config = "INFERENCE_PRECISION=f32,FIRST_TIER=NO";
   return settings;
 }
 
@@ -114,11 +114,53 @@ TEST(PictureModel, RefusesOtherNetworks) {
 TEST(ClinferFilter, MakesVideoOfTheNetworksSize) {
   Pipeline pipeline(
       "videotestsrc num-buffers=3 ! video/x-raw,format=NV12,width=64,height=48,framerate=30/1 ! "
-      "clinferfilter device=CPU cache-dir=\"\" output-range=byte model=" +
+      "clinferfilter device=CPU cache-dir=\"\" config=FIRST_TIER=NO output-range=byte model=" +
       same_picture(3, 6, 8) +
       " ! video/x-raw,format=RGB,width=8,height=6,framerate=30/1 ! fakesink");
   gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
   EXPECT_EQ(error_on(pipeline.element, 60000ms), "");
+}
+
+// The host makes pictures until the device takes over between two of them.
+TEST(ClinferFilter, MakesPicturesWhileItCompiles) {
+  const ColdCaches cold;
+  Harness harness("clinferfilter device=CPU output-range=byte cache-dir=" + cold.folder() +
+                  " model=" + same_picture(3, 6, 8));
+  harness.set_caps("RGB", 8, 6);
+  std::vector<std::string> texts;
+  const auto until = std::chrono::steady_clock::now() + 300s;
+  for (int number = 0;
+       index_of(texts, "Compiled ") == texts.size() && std::chrono::steady_clock::now() < until;
+       ++number) {
+    ASSERT_EQ(harness.push(number % 2 ? kRed : kBlue, number), GST_FLOW_OK);
+    const Handle<GstBuffer> out = harness.pull();
+    guint8 pixel[3] = {};
+    ASSERT_EQ(gst_buffer_extract(out.get(), 0, pixel, 3), 3u);
+    const Rgb wanted = number % 2 ? kRed : kBlue;
+    EXPECT_TRUE(pixel[0] == wanted.r && pixel[1] == wanted.g && pixel[2] == wanted.b) << number;
+    for (std::string& text : progress_of(harness.bus())) texts.push_back(std::move(text));
+  }
+  EXPECT_EQ(index_of(texts, "Compiling same"), 0u);
+  EXPECT_EQ(index_of(texts, "Compiled same"), texts.size() - 1);
+  // A model this small can be compiled before the first picture.
+  if (texts.size() > 2) {
+    EXPECT_EQ(index_of(texts, "The host computes same"), 1u);
+  }
+}
+
+// A stop does not wait for compilers; the next start begins anew.
+TEST(ClinferFilter, StopsWhileItCompiles) {
+  const ColdCaches cold;
+  Pipeline pipeline(
+      "videotestsrc ! video/x-raw,format=NV12,width=64,height=48 ! clinferfilter device=CPU "
+      "output-range=byte cache-dir=" +
+      cold.folder() + " model=" + same_picture(3, 6, 8) + " ! fakesink");
+  for (int i = 0; i < 3; ++i) {
+    gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+    EXPECT_EQ(gst_element_get_state(pipeline.element, nullptr, nullptr, kPatience),
+              GST_STATE_CHANGE_SUCCESS);
+    gst_element_set_state(pipeline.element, GST_STATE_NULL);
+  }
 }
 
 }  // namespace

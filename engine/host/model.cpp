@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 // Compilers take some 15 s for a large network; an inference on the host has to be worth having.
 constexpr double kLongest = 3;  // seconds
 constexpr unsigned kMostThreads = 8;
-constexpr int kLowerPriority = 10;  // nice levels
+constexpr int kLowerPriority = 19;  // nice levels
 
 [[noreturn]] void no_sharing(SourcePlace place = SourcePlace::here()) {
   throw Error(ErrorCode::unsupported, "the first tier computes on the host: it imports nothing",

@@ -271,7 +271,9 @@ Instantiation own_program(const KernelSpec& spec) {
 
 std::string program_source(const Instantiation& instantiation) {
   static const std::string common = common_text();
-  return instantiation.own ? instantiation.text : common + instantiation.text;
+  if (instantiation.own) return instantiation.text;
+  const bool gates = instantiation.text.find("gate_") != std::string::npos;
+  return (gates ? "#define GATES\n" : "") + common + instantiation.text;
 }
 
 std::string compiler_options(const DeviceTraits& traits) {

@@ -9,6 +9,7 @@
 // x <= 0, tanh(x) and erf(x). Within 2 units in the last place on CPUs, where native_exp() may be off by 1e-4
 // (Intel's); on GPUs as accurate as their instruction.
 #ifdef ON_CPU
+#ifdef GATES  // only for kernels that use them: a compiler reads them for 12 ms
 // exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln 2 / 2, with ln 2 in two parts. exp(r) - 1
 // is a polynomial of degree 7 by Cephes (expf). PoCL's own exp handles every special case and takes
 // about twice as long. erf(x) / x is a quotient of polynomials of x * x, fitted to 6e-8 of its size
@@ -60,6 +61,7 @@ DEFINE_GATE_EXP(float2, int2)
 DEFINE_GATE_EXP(float4, int4)
 DEFINE_GATE_EXP(float8, int8)
 DEFINE_GATE_EXP(float16, int16)
+#endif
 #else
 #define gate_exp(x) native_exp(fmin(fmax(x, -87.0f), 87.0f))
 #define gate_expm1(x) expm1(x)

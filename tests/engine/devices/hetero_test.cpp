@@ -293,6 +293,16 @@ TEST_F(Hetero, RequestsRefuseMisuseAndServeAgain) {
   EXPECT_EQ(compiled->optimal_requests(), 4u) << "two of each device";
   EXPECT_GT(compiled->kernel_count(), 2u);
   EXPECT_FALSE(compiled->wants_frame_memory());
+  EXPECT_TRUE(compiled->wants_thread_per_request()) << "it hands tensors on";
+  const auto whole = compile("CPU.0");
+  for (const auto ports : {&CompiledModel::inputs, &CompiledModel::outputs}) {
+    const std::vector<Port>&got = (*compiled.*ports)(), &want = (*whole.*ports)();
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].name, want[i].name);
+      EXPECT_EQ(got[i].shape, want[i].shape);
+    }
+  }
   const auto request = compiled->create_request();
   EXPECT_THROW(request->output(0), Error);
   EXPECT_THROW(request->set_input(1, picture(1)), Error);

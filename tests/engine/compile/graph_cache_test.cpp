@@ -14,6 +14,8 @@
 #include "tests/engine/pass_counter.h"
 #include "tests/engine/pass_test.h"
 #include "tests/engine/test_files.h"
+#include "tests/fuzz/graph_entry_input.h"
+#include "tests/fuzz/replay.h"
 
 namespace clinfer {
 namespace {
@@ -270,6 +272,11 @@ TEST(GraphBytes, DamagedOnesAreRefusedOrAGraph) {
     EXPECT_GT(refused, 0u);
     EXPECT_GT(read, 0u);
   }
+}
+
+TEST(GraphBytes, CorpusReplays) {
+  const std::string folder = std::string(CLINFER_SOURCE_DIR) + "/tests/fuzz/corpus/graph_entry";
+  EXPECT_GE(replay(folder, read_graph_entry_input), 4u);
 }
 
 }  // namespace

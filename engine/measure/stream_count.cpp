@@ -1,6 +1,10 @@
 // Measuring the throughput of several numbers of streams.
 #include "engine/measure/stream_count.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+
 #include "engine/measure/clock.h"
 #include "engine/runtime/infer_request.h"
 #include "kernels/base/hash.h"
@@ -9,10 +13,13 @@ namespace clinfer {
 
 namespace {
 
-// These numbers of streams are tried, each for kTrialSeconds; more are taken only if the throughput grows
-// by this factor.
+// These numbers of streams are tried, in turns, each for kTrialSeconds; more are taken only if the throughput
+// grows by this factor. The best of a number's trials counts: other work on the machine makes some of them
+// slow. Where one round takes longer than kLongestRound, it is the only one.
 constexpr unsigned kTriedStreams[] = {1, 2, 4};
 constexpr double kTrialSeconds = 0.06;
+constexpr int kTrials = 4;
+constexpr double kLongestRound = 0.4;
 constexpr double kWorthMoreStreams = 1.03;
 
 // Key of the best number of streams: the device and the launches of one inference.
@@ -57,6 +64,29 @@ double measure_throughput(const std::shared_ptr<DeviceNetwork>& network) {
   return static_cast<double>(finished) / seconds;
 }
 
+unsigned measure_best(const std::shared_ptr<DeviceNetwork>& network, const Progress& progress) {
+  constexpr size_t kNumbers = std::size(kTriedStreams);
+  std::array<double, kNumbers> rates{};
+  // The number after which more streams bring nothing, by what was measured so far.
+  const auto best = [&] {
+    size_t i = 0;
+    while (i + 1 < kNumbers && rates[i + 1] >= rates[i] * kWorthMoreStreams) ++i;
+    return i;
+  };
+  const auto begin = Clock::now();
+  for (int trial = 0; trial < kTrials; ++trial) {
+    for (size_t i = 0; i < kNumbers && i <= best() + 1; ++i) {
+      if (progress && !progress("measuring " + std::to_string(kTriedStreams[i]) + " streams",
+                                kTriedStreams[i], kTriedStreams[kNumbers - 1]))
+        throw Error(ErrorCode::cancelled, "compiling was cancelled");
+      network->make_streams(kTriedStreams[i]);
+      rates[i] = std::max(rates[i], measure_throughput(network));
+    }
+    if (trial == 0 && seconds_since(begin) > kLongestRound) break;
+  }
+  return kTriedStreams[best()];
+}
+
 }  // namespace
 
 void choose_streams(const std::shared_ptr<DeviceNetwork>& network, const Progress& progress) {
@@ -67,17 +97,7 @@ void choose_streams(const std::shared_ptr<DeviceNetwork>& network, const Progres
       for (const unsigned streams : kTriedStreams)
         if (stored->size() == 1 && stored->front() == streams) best = streams;
   if (best == 0) {
-    double most = 0;
-    for (const unsigned streams : kTriedStreams) {
-      if (progress &&
-          !progress("measuring " + std::to_string(streams) + " streams", streams, kTriedStreams[2]))
-        throw Error(ErrorCode::cancelled, "compiling was cancelled");
-      network->make_streams(streams);
-      const double rate = measure_throughput(network);
-      if (rate < most * kWorthMoreStreams) break;  // more streams will not bring it back
-      best = streams;
-      most = rate;
-    }
+    best = measure_best(network, progress);
     if (network->cache) network->cache->store(key, {static_cast<unsigned char>(best)});
   }
   if (network->stream_count() != best) network->make_streams(best);

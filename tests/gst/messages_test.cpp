@@ -167,8 +167,8 @@ TEST(Messages, TheEnginesLogGoesToGStreamers) {
   {
     const std::string file = testing_models::folder() / "log-tuning.json";
     fs::remove(file);
-    Harness harness(
-        Harness::clinfer_launch("cache-dir=\"\" tuning-mode=create tuning-file=" + file));
+    Harness harness(Harness::clinfer_launch(
+        "cache-dir=\"\" config=TUNING_SECONDS=2 tuning-mode=create tuning-file=" + file));
     harness.set_caps("GRAY8", 64, 64);
     ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
     harness.pull();

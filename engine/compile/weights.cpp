@@ -25,7 +25,10 @@ size_t HostWeights::add(const std::string& name, std::span<const std::byte> piec
            std::memcmp(bytes.data() + place.first, piece.data(), piece.size()) == 0;
   };
   std::pair<size_t, size_t>& place = places[name];
-  if (piece.empty()) place = {};
+  if (piece.empty()) {
+    place = {};
+    return 0;
+  }
   if (holds(place)) return place.first;
   const uint64_t hash = hash_of({reinterpret_cast<const char*>(piece.data()), piece.size()});
   const auto [begin, end] = by_hash.equal_range(hash);

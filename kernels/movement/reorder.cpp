@@ -88,13 +88,10 @@ struct Args {
 #include "kernels/movement/reorder_args.cl"
 };
 
-KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-  const Tiles tiles = tiles_of(desc);
+// The launch but for its work sizes.
+KernelSpec tiles_launch(const OpDesc& desc, const Tiles& tiles, int64_t tile_a, int64_t tile_b) {
   const ElementType from = desc.inputs[0].type, to = desc.outputs[0].type;
-  const size_t group = run_group(traits);
-  KernelPlan plan;
-  KernelSpec& spec = plan.launches.emplace_back();
-  spec.source = "reorder.cl";
+  KernelSpec spec;
   std::string load = "*(p)", store = "*(p) = (v)", from_type = moved_type(from),
               to_type = moved_type(to);
   if (from != to) {
@@ -111,27 +108,89 @@ KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const Tuni
                   {"TO", to_type},
                   {"LOAD_ONE(p)", load},
                   {"STORE_ONE(v, p)", store},
-                  {"DIMS", std::to_string(kOuterLoops)},
-                  {"GROUP", std::to_string(group)}};
-  const auto covered = [](int64_t size, int tile) {
-    return static_cast<size_t>((size + tile - 1) / tile);
-  };
-  size_t items = covered(tiles.a.size, point["TILE_A"]) * covered(tiles.b.size, point["TILE_B"]);
+                  {"DIMS", std::to_string(kOuterLoops)}};
   std::vector<CopyDim> outer = tiles.outer;
-  for (const CopyDim& d : outer) items *= static_cast<size_t>(d.size);
   std::reverse(outer.begin(), outer.end());  // the kernel numbers loops from the innermost
   outer.resize(kOuterLoops);
   Args<kOuterLoops> args{};
-  args.tile_a = point["TILE_A"], args.tile_b = point["TILE_B"];
+  args.tile_a = to_int(tile_a), args.tile_b = to_int(tile_b);
   args.size_a = to_int(tiles.a.size), args.from_a = to_int(tiles.a.from);
   args.size_b = to_int(tiles.b.size), args.to_b = to_int(tiles.b.to);
   set_loops(args, outer);
-  spec.global[0] = (items + group - 1) / group * group;
-  spec.local[0] = group;
   spec.arguments = {Argument::input(0, size_of(from)), Argument::output(0, size_of(to)),
                     Argument::value(args)};
+  return spec;
+}
+
+size_t tile_count(const Tiles& tiles, int64_t tile_a, int64_t tile_b) {
+  int64_t count = ceil_div(tiles.a.size, tile_a) * ceil_div(tiles.b.size, tile_b);
+  for (const CopyDim& d : tiles.outer) count *= d.size;
+  return static_cast<size_t>(count);
+}
+
+KernelPlan plan_tiles(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const Tiles tiles = tiles_of(desc);
+  const size_t group = run_group(traits),
+               items = tile_count(tiles, point["TILE_A"], point["TILE_B"]);
+  KernelSpec spec = tiles_launch(desc, tiles, point["TILE_A"], point["TILE_B"]);
+  spec.source = "reorder.cl";
+  spec.defines.emplace_back("GROUP", std::to_string(group));
+  spec.global[0] = (items + group - 1) / group * group;
+  spec.local[0] = group;
+  KernelPlan plan;
+  plan.launches.push_back(std::move(spec));
   return plan;
 }
+
+// Tiles in local memory (reorder_local.cl).
+constexpr int64_t kTile = 32;
+// Of shorter dimensions much of each tile would be empty.
+constexpr int64_t kShort = 16;
+
+std::string reject_local(const OpDesc& desc, const DeviceTraits& traits) {
+  if (traits.is_cpu) return "a CPU's caches need no help of local memory";
+  if (std::string why = reject_tiles(desc, traits); !why.empty()) return why;
+  const Tiles tiles = tiles_of(desc);
+  if (tiles.a.size < kShort || tiles.b.size < kShort)
+    return "a dense dimension has fewer than " + std::to_string(kShort) + " elements";
+  return size_of(desc.inputs[0].type) > 4 ? "the elements are larger than 4 bytes" : "";
+}
+
+std::vector<TuningPoint> local_space(const OpDesc&, const DeviceTraits& traits) {
+  std::vector<TuningPoint> points;
+  for (const int rows : {8, 4, 16, 2})
+    if (static_cast<size_t>(kTile * rows) <= traits.max_work_group)
+      points.push_back({{{"ROWS", rows}}});
+  return points;
+}
+
+TuningPoint local_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  return local_space(desc, traits).front();
+}
+
+KernelPlan plan_local(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
+  const Tiles tiles = tiles_of(desc);
+  const ElementType from = desc.inputs[0].type;
+  KernelSpec spec = tiles_launch(desc, tiles, kTile, kTile);
+  spec.source = "reorder_local.cl";
+  const bool converts = from != desc.outputs[0].type;
+  const std::string held = !converts                  ? moved_type(from)
+                           : from == ElementType::f16 ? "float"
+                                                      : value_type(from);
+  spec.defines.emplace_back("HELD", held);
+  spec.defines.emplace_back("TILE", std::to_string(kTile));
+  spec.defines.emplace_back("ROWS", std::to_string(point["ROWS"]));
+  spec.shared = static_cast<size_t>(kTile * (kTile + 1)) *
+                (from == ElementType::f16 && converts ? sizeof(float) : size_of(from));
+  spec.local = {static_cast<size_t>(kTile), static_cast<size_t>(point["ROWS"]), 1};
+  spec.global = {tile_count(tiles, kTile, kTile) * spec.local[0], spec.local[1], 1};
+  KernelPlan plan;
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+const KernelFamily kLocal{"reorder_local", 1,         reject_local, local_space,
+                          local_heuristic, plan_local};
 
 const KernelFamily kTiles{"reorder_tiles", 1,         reject_tiles, tiles_space,
                           tiles_heuristic, plan_tiles};
@@ -144,7 +203,7 @@ std::vector<OpDef> reorder_ops() {
   def.opsets = {1};
   def.infer_shapes = infer_reorder;
   def.evaluate = evaluate_reorder;
-  def.families = {&kTiles, &kRuns};
+  def.families = {&kLocal, &kTiles, &kRuns};
   def.layout = LayoutRule::follow;
   return {def};
 }

@@ -18,6 +18,7 @@ namespace clinfer {
 namespace {
 
 constexpr size_t kMostLoops = 5;  // around the axis, after merging
+constexpr int64_t kShortRow = 64;
 
 size_t axis_of(const std::string& type, const Attributes& attributes, size_t rank) {
   return checked_axis(attributes.get_int("axis", type == "SoftMax" ? 1 : -1), rank, "axis");
@@ -148,6 +149,10 @@ std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
     for (int items : {64, 128, 256}) {
       if (static_cast<size_t>(items) > traits.max_work_group) continue;
       if (vector <= inner) points.push_back(point_of(false, vector, 1, items));
+      // A short row whose probabilities are not stored needs no meetings of work-items.
+      if (desc.type == "SoftMaxMean" && rows.axis.size <= kShortRow &&
+          (vector == 1 || (unit && vector <= rows.axis.size)))
+        points.push_back(point_of(true, vector, 1, items));
       for (int lanes = 4; lanes <= items; lanes *= 2)
         if (vector == 1 || (unit && lanes * vector < 2 * rows.axis.size))
           points.push_back(point_of(true, vector, lanes, items / lanes));

@@ -1,15 +1,18 @@
-// Convolution of halves by the warpgroup matrix instructions of NVIDIA's compute capability 9.0
-// (wgmma): a work-group multiplies 64 * WARPGROUPS pixels by COLUMNS output channels. Both tiles
-// lie in local memory, which asynchronous copies fill STAGES - 1 steps ahead. A step has four
-// chunks of 8 halves (16 bytes) per row: 32 input channels of one tap with WHOLE_STEPS, else any
-// four consecutive chunks. Chunk c of row r lies at r * 4 + (c ^ (r / 2) % 4), the 64-byte swizzle
-// of the matrix descriptors, which avoids bank conflicts of copies and multiplications. Chunks
-// outside the input, and past the last tap, are zeros. The weights are packed as [block of
-// channels][step][row][chunk], swizzled; a block's channels are ordered as in convolution_mma.cl: a
-// work-item ends up with VECTOR adjacent channels of a pixel. Defines besides T (of the output),
-// VECTOR, COLUMNS, WARPGROUPS and STAGES:
-//   WHOLE_STEPS           the input channels are a multiple of 32. The taps of 32 channels are then
-//                         adjacent steps, since they read pixels still in the first-level cache
+// Convolution of halves or bytes by the warpgroup matrix instructions of NVIDIA's compute capability
+// 9.0 (wgmma): a work-group multiplies 64 * WARPGROUPS pixels by COLUMNS output channels. Both tiles
+// lie in local memory, which asynchronous copies fill STAGES - 1 steps ahead. A step has CHUNKS (4 or
+// 8) chunks of 16 bytes per row: channels of one tap with WHOLE_STEPS, else any consecutive chunks.
+// Chunk c of row r lies at r * 4 + (c ^ (r / 2) % 4) or r * 8 + (c ^ r % 8), the 64-byte and 128-byte
+// swizzles of the matrix descriptors, which avoid bank conflicts of copies and multiplications.
+// Chunks outside the input, and past the last tap, are zeros, or bytes that stand for 0. The weights
+// are packed as [block of channels][step][row][chunk], swizzled; a block's channels are ordered as in
+// convolution_mma.cl: a work-item ends up with VECTOR adjacent channels of a pixel. Defines besides T
+// (of the output), VECTOR, COLUMNS, WARPGROUPS, STAGES and CHUNKS:
+//   BYTES                 the data are bytes with integer sums that begin with start_sums; the chunk
+//                         of bytes that stand for 0 follows on the weights
+//   WHOLE_STEPS           the input channels are a multiple of a step's. The taps of these channels
+//                         are then adjacent steps, since they read pixels still in the first-level
+//                         cache
 //   POINTWISE             1x1; input and output are each one long row of pixels
 //   FLAT_TAIL             the tail's operands are long rows of pixels as well
 //   ALIGNED               an output vector lies at a multiple of its size
@@ -23,9 +26,24 @@ typedef struct {
 #define FV FLOATV(VECTOR)
 #define ITEMS (128 * WARPGROUPS)
 #define PIXELS (64 * WARPGROUPS)  // pixels of a tile
-#define STAGE ((PIXELS + COLUMNS) * 4)
+#define STAGE ((PIXELS + COLUMNS) * CHUNKS)
 #define VECTORS (COLUMNS / (4 * VECTOR))
+#define ROWS (CHUNKS / 2)  // of pixels, of which a work-item copies a chunk each step
+#if CHUNKS == 4
 #define SWIZZLED(row, chunk) ((row)*4 + ((chunk) ^ (((row) >> 1) & 3)))
+#else
+#define SWIZZLED(row, chunk) ((row)*8 + ((chunk) ^ ((row)&7)))
+#endif
+
+#if BYTES
+#define SUM int
+#define START_SUMS IN(int, start_sums),
+#define ELEMENTS 16  // of a chunk
+#else
+#define SUM float
+#define START_SUMS
+#define ELEMENTS 8
+#endif
 
 #if WGMMA_PTX
 #define UNROLL _Pragma("unroll")
@@ -51,10 +69,10 @@ inline void FN(copy_weights)(__local uint4* to, __global const uint4* from) {
 #else
 #define COPIES_LEFT 2
 #endif
-// Rows of 64 bytes, 8 rows (512 bytes) apart; 64-byte swizzle.
+// Rows of 64 or 128 bytes, swizzled; the next 8 rows follow on 8 rows.
 inline ulong FN(descriptor)(__local const uint4* tile) {
-  return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 | (ulong)(512 >> 4) << 32 |
-         (ulong)2 << 62;
+  return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 | (ulong)(8 * CHUNKS) << 32 |
+         (ulong)(CHUNKS == 4 ? 2 : 1) << 62;
 }
 #else
 #define UNROLL
@@ -65,51 +83,71 @@ inline void FN(copy_weights)(__local uint4* to, __global const uint4* from) { *t
 #define COMMIT_COPIES
 #define WAIT(n)
 #define PUBLISH
-inline float FN(half_of)(__local const uint4* chunk, int i) {
-  return vload_half(i, (__local const half*)chunk);
+// The products of two rows' elements i of a chunk.
+#if BYTES
+inline int FN(product)(__local const uint4* a, __local const uint4* b, int i) {
+  return ((__local const uchar*)a)[i] * ((__local const char*)b)[i];
 }
+#else
+inline float FN(product)(__local const uint4* a, __local const uint4* b, int i) {
+  return vload_half(i, (__local const half*)a) * vload_half(i, (__local const half*)b);
+}
+#endif
 #endif
 
 WORK_GROUP(ITEMS, 1, 1)
-KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
-  __local uint4 tiles[STAGES * STAGE] __attribute__((aligned(1024)));
+KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int item = get_local_id(0), lane = item % 32;
   const int tile = (int)get_group_id(0) / a.blocks;
   const int block = (int)get_group_id(0) - tile * a.blocks;
+  const int warp = item / 32 % 4, warpgroup = item / 128;
+  // sums[j * 4 + k] is the pixel lane / 4 + k / 2 * 8 of the warp, the channel of column
+  // j * 8 + lane % 4 * 2 + k % 2.
+  const int first_channel = block * COLUMNS + lane % 4 * VECTOR;
+  SUM sums[COLUMNS / 2];
+  UNROLL for (int i = 0; i < COLUMNS / 2; ++i) {
+#if BYTES
+    const int in_vector = i / 4 % (VECTOR / 2) * 2 + i % 2, vector = i / (2 * VECTOR);
+    sums[i] = AT(start_sums)[first_channel + vector * (4 * VECTOR) + in_vector];
+#else
+    sums[i] = 0;
+#endif
+  }
+  __local uint4 tiles[STAGES * STAGE] __attribute__((aligned(1024)));
 
-  // This work-item copies one chunk of two rows of pixels, and of some rows of weights.
-  const int chunk = item % 4, row = item / 4;
+  // This work-item copies one chunk of ROWS rows of pixels, and of some rows of weights.
+  const int chunk = item % CHUNKS, row = item / CHUNKS;
   __global const uint4* const data = AT(in);
-  int at[2];
+  int at[ROWS];
 #if POINTWISE
-  UNROLL for (int i = 0; i < 2; ++i) {
-    at[i] = min(tile * PIXELS + row + i * (PIXELS / 2), a.pixels - 1) * a.in_w;
+  UNROLL for (int i = 0; i < ROWS; ++i) {
+    at[i] = min(tile * PIXELS + row + i * (PIXELS / ROWS), a.pixels - 1) * a.in_w;
   }
   int channel = chunk;
 #define INSIDE(i) (channel < a.chunks)
 #define PLACE(i) at[i] + channel
-#define NEXT channel += 4
+#define NEXT channel += CHUNKS
 #else
-  int iy[2], ix[2];
-  UNROLL for (int i = 0; i < 2; ++i) {
-    const int pixel = min(tile * PIXELS + row + i * (PIXELS / 2), a.pixels - 1);
+  int iy[ROWS], ix[ROWS];
+  UNROLL for (int i = 0; i < ROWS; ++i) {
+    const int pixel = min(tile * PIXELS + row + i * (PIXELS / ROWS), a.pixels - 1);
     const int line = pixel / a.ow, n = line / a.oh;
     iy[i] = (line - n * a.oh) * a.sh - a.ph;
     ix[i] = (pixel - line * a.ow) * a.sw - a.pw;
     at[i] = n * a.in_n + iy[i] * a.in_h + ix[i] * a.in_w;
   }
-  int channel = chunk, kx = 0, ky = 0;
 #if WHOLE_STEPS
-#define CARRY
-#define NEXT                     \
-  ++kx;                          \
-  ky += kx == a.kw;              \
-  kx = kx == a.kw ? 0 : kx;      \
-  channel += ky == a.kh ? 4 : 0; \
+  int channel = chunk, kx = 0, ky = 0;
+#define NEXT                          \
+  ++kx;                               \
+  ky += kx == a.kw;                   \
+  kx = kx == a.kw ? 0 : kx;           \
+  channel += ky == a.kh ? CHUNKS : 0; \
   ky = ky == a.kh ? 0 : ky;
 #define INSIDE(i) \
   (((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
 #else
+  int channel = chunk, kx = 0, ky = 0;
   // Carries from channels to taps, and from taps to rows of taps; without branches, which PoCL 3.1
   // miscompiles in loops with barriers.
 #define CARRY                            \
@@ -125,37 +163,41 @@ KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PAR
 #define INSIDE(i)                                           \
   ((ky < a.kh) & ((uint)(iy[i] + ky * a.dh) < (uint)a.ih) & \
    ((uint)(ix[i] + kx * a.dw) < (uint)a.iw))
-#define NEXT    \
-  channel += 4; \
+#define NEXT         \
+  channel += CHUNKS; \
   CARRY
 #endif
 #define PLACE(i) at[i] + ky* a.dh* a.in_h + kx* a.dw* a.in_w + channel
 #endif
-  __global const uint4* weight = AT(weights) + (size_t)block * a.steps * (COLUMNS * 4) + item;
-  const int own = SWIZZLED(row, chunk);  // the swizzle is the same PIXELS / 2 rows further on
-#define READ(stage)                                                               \
-  {                                                                               \
-    __local uint4* const to = tiles + (stage)*STAGE;                              \
-    UNROLL for (int i = 0; i < 2; ++i) {                                          \
-      const bool inside = INSIDE(i);                                              \
-      FN(copy_pixels)                                                             \
-      (to + own + i * (PIXELS / 2 * 4), data + (inside ? PLACE(i) : 0), inside);  \
-    }                                                                             \
-    UNROLL for (int i = 0; i < (COLUMNS * 4 + ITEMS - 1) / ITEMS; ++i) {          \
-      if (COLUMNS * 4 % ITEMS == 0 || item + i * ITEMS < COLUMNS * 4)             \
-        FN(copy_weights)(to + PIXELS * 4 + item + i * ITEMS, weight + i * ITEMS); \
-    }                                                                             \
-    weight += COLUMNS * 4;                                                        \
-    NEXT;                                                                         \
+  __global const uint4* weight = AT(weights) + (size_t)block * a.steps * (COLUMNS * CHUNKS) + item;
+  const int own = SWIZZLED(row, chunk);  // the swizzle is the same PIXELS / ROWS rows further on
+#if BYTES
+  // The products with zero points belong to the sums, those past the last tap have weights of 0.
+  __global const uint4* const outside =
+      AT(weights) + (size_t)a.blocks * a.steps * (COLUMNS * CHUNKS);
+#define COPY_PIXELS(to, place, inside) FN(copy_pixels)(to, inside ? data + (place) : outside, true)
+#else
+#define COPY_PIXELS(to, place, inside) FN(copy_pixels)(to, data + (inside ? place : 0), inside)
+#endif
+#define READ(stage)                                                                    \
+  {                                                                                    \
+    __local uint4* const to = tiles + (stage)*STAGE;                                   \
+    UNROLL for (int i = 0; i < ROWS; ++i) {                                            \
+      const bool inside = INSIDE(i);                                                   \
+      COPY_PIXELS(to + own + i * (PIXELS / ROWS * CHUNKS), PLACE(i), inside);          \
+    }                                                                                  \
+    UNROLL for (int i = 0; i < (COLUMNS * CHUNKS + ITEMS - 1) / ITEMS; ++i) {          \
+      if (COLUMNS * CHUNKS % ITEMS == 0 || item + i * ITEMS < COLUMNS * CHUNKS)        \
+        FN(copy_weights)(to + PIXELS * CHUNKS + item + i * ITEMS, weight + i * ITEMS); \
+    }                                                                                  \
+    weight += COLUMNS * CHUNKS;                                                        \
+    NEXT;                                                                              \
   }
 
-  float sums[COLUMNS / 2];
-  UNROLL for (int i = 0; i < COLUMNS / 2; ++i) { sums[i] = 0; }
   UNROLL for (int s = 0; s < STAGES - 1; ++s) {
     if (s < a.steps) READ(s)
     COMMIT_COPIES;
   }
-  const int warp = item / 32 % 4, warpgroup = item / 128;
   int stage = 0, next = STAGES - 1;
   for (int step = 0; step < a.steps; ++step) {
     WAIT(COPIES_LEFT);
@@ -163,27 +205,24 @@ KERNEL(IN(uint4, in), IN(uint4, weights), OUT(T, out), const FN(Args) a TAIL_PAR
     barrier(CLK_LOCAL_MEM_FENCE);  // all have copied this step and multiplied the previous one
     if (step + STAGES - 1 < a.steps) READ(next)
     COMMIT_COPIES;
-    __local const uint4* const pixels = tiles + stage * STAGE + warpgroup * (64 * 4);
-    __local const uint4* const columns = tiles + stage * STAGE + PIXELS * 4;
+    __local const uint4* const pixels = tiles + stage * STAGE + warpgroup * (64 * CHUNKS);
+    __local const uint4* const columns = tiles + stage * STAGE + PIXELS * CHUNKS;
 #if WGMMA_PTX
     MULTIPLY(sums, FN(descriptor)(pixels), FN(descriptor)(columns));
 #else
     for (int i = 0; i < COLUMNS / 2; ++i) {
       const int r = warp * 16 + lane / 4 + i % 4 / 2 * 8, c = i / 4 * 8 + lane % 4 * 2 + i % 2;
-      for (int k = 0; k < 32; ++k)
-        sums[i] += FN(half_of)(pixels + SWIZZLED(r, k / 8), k % 8) *
-                   FN(half_of)(columns + SWIZZLED(c, k / 8), k % 8);
+      for (int k = 0; k < CHUNKS * ELEMENTS; ++k)
+        sums[i] += FN(product)(pixels + SWIZZLED(r, k / ELEMENTS),
+                               columns + SWIZZLED(c, k / ELEMENTS), k % ELEMENTS);
     }
 #endif
     stage = stage + 1 == STAGES ? 0 : stage + 1;
     next = next + 1 == STAGES ? 0 : next + 1;
   }
 
-  // sums[j * 4 + k] is the pixel lane / 4 + k / 2 * 8 of the warp, the channel of column
-  // j * 8 + lane % 4 * 2 + k % 2.
-  const int first_channel = block * COLUMNS + lane % 4 * VECTOR;
   const int first_pixel = tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4, group = 0;
 #define ROWS_OF_ITEM 2
-#define SUM_OF(i, k, j) sums[((k) * (VECTOR / 2) + (j) / 2) * 4 + (i)*2 + (j) % 2]
+#define SUM_OF(i, k, j) (float)sums[((k) * (VECTOR / 2) + (j) / 2) * 4 + (i)*2 + (j) % 2]
 #include "kernels/common/mma_store.cl"
 }

@@ -1,5 +1,6 @@
-// Points, costs and packing of the convolution by warpgroup matrix instructions
+// Points and packing of the convolution by warpgroup matrix instructions
 // (convolution_wgmma.cl).
+#include <algorithm>
 #include <string>
 
 #include "kernels/convolution/convolution_families.h"
@@ -10,30 +11,33 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kChunk = 8;       // halves that are copied at once: 16 bytes
-constexpr int kVector = 8;          // channels that a work-item stores at once
-constexpr int64_t kStepChunks = 4;  // of a row of a tile, each step
-// Layers with less work than this are left to conv_mma if it can be part of a persistent kernel,
-// which cannot contain these instructions: launches would cost more than the faster multiplications
-// save.
-constexpr double kLeastProducts = 1e9;
+constexpr int64_t kChunkBytes = 16;  // that are copied at once
+constexpr int kVector = 8;           // channels that a work-item stores at once
+// Layers with fewer products for each compute unit are left to conv_mma, which shares the steps of a
+// tile, and can be part of a persistent kernel.
+constexpr double kLeastProducts = 8e6;
 
 struct Point {
-  int columns, warpgroups, stages;
+  int columns, warpgroups, stages, chunks;
 
-  Point(int c, int w, int s) : columns(c), warpgroups(w), stages(s) {}
-  explicit Point(const TuningPoint& p) : Point(p["COLUMNS"], p["WARPGROUPS"], p["STAGES"]) {}
+  Point(int c, int w, int s, int k) : columns(c), warpgroups(w), stages(s), chunks(k) {}
+  explicit Point(const TuningPoint& p)
+      : Point(p["COLUMNS"], p["WARPGROUPS"], p["STAGES"], p["CHUNKS"]) {}
   TuningPoint tuning() const {
-    return {{{"COLUMNS", columns}, {"WARPGROUPS", warpgroups}, {"STAGES", stages}}};
+    return {
+        {{"COLUMNS", columns}, {"WARPGROUPS", warpgroups}, {"STAGES", stages}, {"CHUNKS", chunks}}};
   }
   int64_t pixels() const { return int64_t{64} * warpgroups; }
   size_t shared_bytes() const {
-    return static_cast<size_t>(stages * (pixels() + columns) * kStepChunks * kChunk * 2);
+    return static_cast<size_t>(stages * (pixels() + columns) * chunks * kChunkBytes);
   }
 };
 
-int64_t steps_of(const ConvShape& s) {
-  return ceil_div(s.taps() * (s.in_channels / kChunk), kStepChunks);
+// Channels of a pixel that are copied at once.
+int64_t chunk_of(const OpDesc& desc) { return takes_bytes(desc) ? kChunkBytes : kChunkBytes / 2; }
+
+int64_t steps_of(const ConvShape& s, const Point& p, int64_t chunk) {
+  return ceil_div(s.taps() * (s.in_channels / chunk), p.chunks);
 }
 
 double products_of(const ConvShape& s) {
@@ -42,22 +46,35 @@ double products_of(const ConvShape& s) {
 }
 
 // Ordered from the most promising on, by timings of the 3x3 and 1x1 layers of YOLOv8 and ResNet-50
-// on an H200 at batch 32: wide tiles of one warpgroup, several of which share a compute unit, and
-// more stages if there are too few work-groups to hide each other's waits.
-std::vector<Point> points_of(const ConvShape& s, const DeviceTraits& traits) {
-  std::vector<Point> points;
+// at batch 32 on an H100: long steps, wide tiles of one warpgroup, several of which share a compute
+// unit, and more stages if there are too few work-groups to hide each other's waits. Where channels
+// become many times as many, a step is short and the stores count: the widest tiles.
+std::vector<Point> points_of(const OpDesc& desc, const DeviceTraits& traits) {
+  const ConvShape s = convolution_problem(desc).shape;
+  const bool deep = s.in_channels >= 8 * chunk_of(desc);
   const int wide = s.out_channels > 64 ? 128 : 64;
-  const int64_t tiles = ceil_div(s.pixels(), 64) * ceil_div(s.out_channels, wide);
-  const bool few = tiles < int64_t{3} * traits.compute_units;
+  const auto tiles = [&](int columns) {
+    return ceil_div(s.pixels(), 64) * ceil_div(s.out_channels, columns);
+  };
+  const int64_t units = traits.compute_units;
+  const bool few = tiles(wide) < 3 * units;
+  std::vector<Point> points;
+  const auto add = [&](const Point& p) {
+    if (p.shared_bytes() > traits.local_memory) return;
+    if (static_cast<size_t>(128 * p.warpgroups) > traits.max_work_group) return;
+    if (std::none_of(points.begin(), points.end(),
+                     [&](const Point& other) { return other.tuning() == p.tuning(); }))
+      points.push_back(p);
+  };
+  if (s.taps() == 1 && s.out_channels >= 4 * s.in_channels && tiles(256) >= 2 * units)
+    add({256, 1, 2, 4});
   for (int columns : {wide, 64, 256, 32}) {
-    if (columns != wide && (columns == 64 || columns / 2 >= s.out_channels)) continue;
-    for (int warpgroups : {columns == 64 ? 2 : 1, columns == 64 ? 1 : 2})
-      for (int stages : {few ? 4 : 3, few ? 3 : 4, 2}) {
-        const Point p(columns, warpgroups, stages);
-        if (p.shared_bytes() > traits.local_memory) continue;
-        if (static_cast<size_t>(128 * warpgroups) > traits.max_work_group) continue;
-        points.push_back(p);
-      }
+    if (columns != wide && columns != 64 && columns / 2 >= s.out_channels) continue;
+    for (int warpgroups : {columns == 64 ? 2 : 1, columns == 64 ? 1 : 2}) {
+      for (int stages : {4, 3, 2})
+        if (deep) add({columns, warpgroups, stages, 8});
+      for (int stages : {few ? 4 : 3, few ? 3 : 4, 2}) add({columns, warpgroups, stages, 4});
+    }
   }
   return points;
 }
@@ -68,26 +85,30 @@ std::string reject_wgmma(const OpDesc& desc, const DeviceTraits& traits) {
   if (!traits.wgmma && traits.matrix != MatrixUnit::emulated)
     return "the device has no warpgroup matrix instructions";
   const ConvShape& s = problem.shape;
-  if (takes_bytes(desc)) return "the data are bytes";
-  if (std::string why = reject_float_data(desc); !why.empty()) return why;
-  if (desc.inputs[problem.data].type != ElementType::f16) return "the data are not f16";
-  if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
+  if (takes_bytes(desc)) {
+    if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
+    if (has_shifts(desc)) return "the weights are bytes only after a shift";
+  } else {
+    if (std::string why = reject_float_data(desc); !why.empty()) return why;
+    if (desc.inputs[problem.data].type != ElementType::f16) return "the data are not f16";
+    if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1) return "three spatial dimensions";
+  }
   if (s.groups != 1) return "groups";
   if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
-  if (s.in_channels % kChunk != 0 || !input_aligned(desc, problem, kChunk))
+  const int64_t chunk = chunk_of(desc);
+  if (s.in_channels % chunk != 0 || !input_aligned(desc, problem, static_cast<int>(chunk)))
     return "the input channels of a pixel are no whole chunks of 16 bytes";
   if (s.out_channels < 48) return "fewer than 48 output channels: half of a tile would be empty";
-  if (traits.grid_barrier != GridBarrier::none && products_of(s) < kLeastProducts)
-    return "fewer than 1e9 products: left to persistent kernels";
-  if ((s.out_channels + 128) * (s.taps() * s.in_channels + 32) > kMaxIndex)
+  if (products_of(s) < kLeastProducts * traits.compute_units)
+    return "fewer than 8e6 products for each compute unit";
+  if ((s.out_channels + 256) * (s.taps() * s.in_channels + 8 * chunk) > kMaxIndex)
     return "the weights have more than 2^31 elements";
   return reject_tail(desc, kVector, problem.axes);
 }
 
 std::vector<TuningPoint> wgmma_space(const OpDesc& desc, const DeviceTraits& traits) {
   std::vector<TuningPoint> space;
-  for (const Point& point : points_of(convolution_problem(desc).shape, traits))
-    space.push_back(point.tuning());
+  for (const Point& point : points_of(desc, traits)) space.push_back(point.tuning());
   return space;
 }
 
@@ -95,23 +116,28 @@ TuningPoint wgmma_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return wgmma_space(desc, traits).front();
 }
 
-// The statement that multiplies a step's tiles, as marked PTX: two instructions of 16 channels, and
-// the wait for them. It is one statement, so that the compiler moves no sum while the instructions
+// The statement that multiplies a step's tiles, as marked PTX: an instruction for each 32 bytes,
+// and the wait for them. It is one statement, so that the compiler moves no sum while the instructions
 // run.
-std::string multiply_text(int columns) {
+std::string multiply_text(int columns, int chunks, bool bytes) {
   const int sums = columns / 2;
-  std::string list, operands;
+  std::string list, operands, descriptors;
   for (int i = 0; i < sums; ++i) {
     list += (i ? ",%" : "%") + std::to_string(i);
-    operands += (i ? ", \"+f\"((s)[" : "\"+f\"((s)[") + std::to_string(i) + "])";
+    operands += std::string(i ? ", " : "") + (bytes ? "\"+r\"" : "\"+f\"") + "((s)[" +
+                std::to_string(i) + "])";
   }
   std::string text = "asm volatile(\"//@wgmma.fence.sync.aligned;\\n\"";
-  for (int k = 0; k < 2; ++k)
+  for (int k = 0; k < chunks / 2; ++k) {
+    const std::string at = std::to_string(2 * k);
+    descriptors += (k ? ", " : "") + ("\"l\"((a) + " + at + "), \"l\"((b) + " + at + ")");
     text += " \"//@wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) +
-            "k16.f32.f16.f16 {" + list + "}, %" + std::to_string(sums + 2 * k) + ", %" +
-            std::to_string(sums + 2 * k + 1) + ", 1, 1, 1, 0, 0;\\n\"";
+            (bytes ? "k32.s32.u8.s8 {" : "k16.f32.f16.f16 {") + list + "}, %" +
+            std::to_string(sums + 2 * k) + ", %" + std::to_string(sums + 2 * k + 1) +
+            (bytes ? ", 1;\\n\"" : ", 1, 1, 1, 0, 0;\\n\"");
+  }
   text += " \"//@wgmma.commit_group.sync.aligned;\\n\" \"//@wgmma.wait_group.sync.aligned 0;\" : " +
-          operands + " : \"l\"(a), \"l\"(b), \"l\"((a) + 2), \"l\"((b) + 2) : \"memory\")";
+          operands + " : " + descriptors + " : \"memory\")";
   return text;
 }
 
@@ -119,46 +145,67 @@ struct Args {
 #include "kernels/convolution/convolution_wgmma_args.cl"
 };
 
+// The filters as the kernel's work-groups copy them, and one chunk of zero points.
+std::vector<float> packed_weights(const std::vector<float>& plain, const ConvShape& s,
+                                  const Point& point, int64_t chunk, float zero) {
+  const int64_t steps = steps_of(s, point, chunk), row = point.chunks * chunk;
+  const int64_t depth = s.taps() * s.in_channels;
+  const bool whole = s.in_channels % row == 0;
+  std::vector<float> packed(static_cast<size_t>(
+      ceil_div(s.out_channels, point.columns) * steps * point.columns * row + chunk));
+  std::fill(packed.end() - chunk, packed.end(), zero);
+  for (int64_t o = 0; o < s.out_channels; ++o) {
+    // The vector of one of four work-items, and the pair of channels in it.
+    const int64_t in_block = o % point.columns, in_vector = in_block % kVector;
+    const int64_t vector = in_block / (4 * kVector);
+    const int64_t quarter = in_block / kVector % 4;
+    const int64_t tile = vector * (kVector / 2) + in_vector / 2;
+    const int64_t column = tile * 8 + quarter * 2 + in_vector % 2;
+    for (int64_t k = 0; k < depth; ++k) {
+      const int64_t tap = k / s.in_channels, channel = k % s.in_channels;
+      const int64_t step = whole ? channel / row * s.taps() + tap : k / row;
+      const int64_t place = k % row / chunk ^ (point.chunks == 4 ? column / 2 % 4 : column % 8);
+      packed[static_cast<size_t>(
+          ((o / point.columns * steps + step) * point.columns + column) * row + place * chunk +
+          k % chunk)] = plain[static_cast<size_t>(o * depth + k)];
+    }
+  }
+  return packed;
+}
+
 KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& tuning) {
   const TileProblem problem = convolution_problem(desc);
   const ConvShape& s = problem.shape;
   const Point point(tuning);
-  const int64_t blocks = ceil_div(s.out_channels, point.columns), steps = steps_of(s);
+  const bool bytes = takes_bytes(desc);
+  const int64_t chunk = chunk_of(desc), blocks = ceil_div(s.out_channels, point.columns);
+  const int64_t steps = steps_of(s, point, chunk);
   const PixelWalk walk = walk_pixels(desc, problem);
   const PixelStrides& in = walk.in;
   Args args{};
-  set_strides(args, {.n = in.n / kChunk, .h = in.h / kChunk, .w = in.w / kChunk}, walk.out);
+  set_strides(args, {.n = in.n / chunk, .h = in.h / chunk, .w = in.w / chunk}, walk.out);
   set_geometry(args, s);
-  args.chunks = to_int(s.in_channels / kChunk);
+  args.chunks = to_int(s.in_channels / chunk);
   args.out_channels = to_int(s.out_channels);
   args.blocks = to_int(blocks);
   args.steps = to_int(steps);
   args.pixels = to_int(s.pixels());
 
   KernelPlan plan;
-  const bool whole = s.in_channels % (kStepChunks * kChunk) == 0;
-  plan.packed.push_back([weights = problem.weights, s, point, steps, blocks, whole] {
-    const std::vector<float> plain = weights();
-    const int64_t row = kStepChunks * kChunk, depth = s.taps() * s.in_channels;
-    std::vector<float> packed(static_cast<size_t>(blocks * steps * point.columns * row), 0.f);
-    for (int64_t o = 0; o < s.out_channels; ++o) {
-      // The vector of one of four work-items, and the pair of channels in it.
-      const int64_t in_block = o % point.columns, in_vector = in_block % kVector;
-      const int64_t vector = in_block / (4 * kVector);
-      const int64_t quarter = in_block / kVector % 4;
-      const int64_t tile = vector * (kVector / 2) + in_vector / 2;
-      const int64_t column = tile * 8 + quarter * 2 + in_vector % 2;
-      for (int64_t k = 0; k < depth; ++k) {
-        const int64_t tap = k / s.in_channels, channel = k % s.in_channels;
-        const int64_t step = whole ? channel / row * s.taps() + tap : k / row;
-        const int64_t chunk = k % row / kChunk ^ (column / 2 % 4);
-        packed[static_cast<size_t>(
-            ((o / point.columns * steps + step) * point.columns + column) * row + chunk * kChunk +
-            k % kChunk)] = plain[static_cast<size_t>(o * depth + k)];
-      }
-    }
-    return to_bytes(packed, ElementType::f16);
+  const bool whole = s.in_channels % (point.chunks * chunk) == 0;
+  const float zero = bytes ? zero_points(desc)[0] : 0;
+  plan.packed.push_back([weights = problem.weights, s, point, chunk, bytes, zero] {
+    const std::vector<float> packed = packed_weights(weights(), s, point, chunk, zero);
+    if (!bytes) return to_bytes(packed, ElementType::f16);
+    std::vector<std::byte> integers(packed.size());
+    std::transform(packed.begin(), packed.end(), integers.begin(),
+                   [](float value) { return static_cast<std::byte>(static_cast<int>(value)); });
+    return integers;
   });
+  if (bytes)
+    plan.packed.push_back([weights = problem.weights, s, padded = blocks * point.columns, zero] {
+      return start_sums(weights(), s, padded, static_cast<int>(zero), DotProduct::none);
+    });
 
   KernelSpec spec;
   spec.source = "convolution_wgmma.cl";
@@ -172,14 +219,20 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   define("COLUMNS", point.columns);
   define("WARPGROUPS", point.warpgroups);
   define("STAGES", point.stages);
+  define("CHUNKS", point.chunks);
+  define("BYTES", bytes);
   define("WHOLE_STEPS", whole);
   define("POINTWISE", walk.row);
   define("FLAT_TAIL", walk.flat_tail);
   define("ALIGNED", output_aligned(desc, problem, kVector));
   define("WGMMA_PTX", ptx);
-  if (ptx) spec.defines.emplace_back("MULTIPLY(s, a, b)", multiply_text(point.columns));
-  spec.arguments = {Argument::input(problem.data, 16), Argument::packed(0, 16),
-                    Argument::output(0, size_of(out)), Argument::value(args)};
+  if (ptx)
+    spec.defines.emplace_back("MULTIPLY(s, a, b)",
+                              multiply_text(point.columns, point.chunks, bytes));
+  spec.arguments = {Argument::input(problem.data, 16), Argument::packed(0, 16)};
+  if (bytes) spec.arguments.push_back(Argument::packed(1, sizeof(int32_t)));
+  spec.arguments.push_back(Argument::output(0, size_of(out)));
+  spec.arguments.push_back(Argument::value(args));
   add_tail(desc, kVector, walk.axes, spec, plan);
   spec.local = {static_cast<size_t>(128 * point.warpgroups), 1, 1};
   spec.shared = point.shared_bytes();
@@ -190,7 +243,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   return plan;
 }
 
-const KernelFamily kFamily{"conv_wgmma", 1, reject_wgmma, wgmma_space, wgmma_heuristic, wgmma_plan};
+const KernelFamily kFamily{"conv_wgmma", 2, reject_wgmma, wgmma_space, wgmma_heuristic, wgmma_plan};
 
 }  // namespace
 

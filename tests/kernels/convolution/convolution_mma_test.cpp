@@ -96,7 +96,7 @@ TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
       {"Convolution", {1, 64, 7, 9}, {264, 64, 3, 2}, "1,2", "1,0", "1,2", "0"},
   };
   DeviceTraits traits = matrix_traits();
-  traits.grid_barrier = GridBarrier::none;  // otherwise small layers are left to persistent kernels
+  traits.compute_units = 0;  // no layer is too small
   if (!traits.wgmma) traits.local_memory = 48 << 10;
   bool view = false;
   for (const Case& c : cases) {
@@ -113,6 +113,45 @@ TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
     view = !view;
     check_op(desc, inputs, kHalf, &traits, "conv_wgmma");
   }
+}
+
+// Tiles of bytes: sums as they are, and converted to bytes.
+TEST(MatrixInstructions, WarpgroupsAddUpBytes) {
+  const Case cases[] = {
+      {"Convolution", {2, 32, 5, 7}, {64, 32, 1, 1}, "1,1", "0,0", "1,1", "0"},
+      {"Convolution", {1, 48, 9, 10}, {53, 48, 3, 3}, "1,1", "1,1", "1,1", "128"},
+      {"Convolution", {2, 16, 9, 8}, {136, 16, 3, 2}, "2,1", "2,1", "2,1", "254"},
+      {"Convolution", {1, 128, 7, 9}, {264, 128, 3, 2}, "1,2", "1,0", "1,2", "7"},
+  };
+  DeviceTraits traits = matrix_traits();
+  traits.compute_units = 0;
+  if (!traits.wgmma) traits.local_memory = 48 << 10;
+  bool view = true, quantised = false;
+  for (const Case& c : cases) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, true, inputs);
+    if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 16, 16);
+    if (quantised) {
+      add_operand(desc, inputs, "multiply", random_tensor({1, c.filter[0], 1, 1}, 1e-4f, 1e-3f),
+                  true);
+      add_operand(desc, inputs, "add", random_tensor({1, c.filter[0], 1, 1}, 90, 160), true);
+      desc.tail.push_back({"to_byte", 0, 254.f});
+      desc.outputs[0].type = ElementType::u8;
+    }
+    view = !view;
+    if (!view) quantised = !quantised;
+    check_op(desc, inputs, quantised ? kOneByte : kExact, &traits, "conv_wgmma");
+  }
+}
+
+TEST(MatrixInstructions, WarpgroupsLeaveShiftedWeights) {
+  const Case c = {"Convolution", {2, 32, 5, 7}, {64, 32, 1, 1}, "1,1", "0,0", "1,1", "0"};
+  std::vector<Tensor> inputs;
+  const OpDesc desc = describe(c, true, inputs, true);
+  for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
+    if (family->name == "conv_wgmma") {
+      EXPECT_NE(family->reject(desc, matrix_traits()).find("shift"), std::string::npos);
+    }
 }
 
 TEST(MatrixInstructions, BytesAddUpExactly) {

@@ -196,6 +196,7 @@ void ProgramCache::store(const std::string& key, const std::vector<unsigned char
   Header header{{}, key.size(), binary.size(), checksum(key, bytes)};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   try {
+    if (sizeof header + key.size() + bytes.size() > size_t{kLargest}) return;
     if (!state_->may_write()) return;
     NewFile file(state_->path(key), 0600);
     for (const std::string_view part :

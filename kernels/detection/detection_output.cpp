@@ -128,7 +128,9 @@ class KeptBoxes {
         const float width = std::min(box.x1, x1_[i]) - std::max(box.x0, x0_[i]);
         const float height = std::min(box.y1, y1_[i]) - std::max(box.y0, y0_[i]);
         const float shared = std::max(width, 0.0f) * std::max(height, 0.0f);
-        hits |= (shared / (area + area_[i] - shared) > threshold) & (label_[i] == label);
+        const int over = shared / (area + area_[i] - shared) > threshold,
+                  equal = label_[i] == label;
+        hits |= over & equal;  // without a branch: compilers make vectors of it
       }
       if (hits != 0) return true;
     }

@@ -45,6 +45,10 @@ struct DeviceTraits {
   bool fp16 = false;               // half arithmetic compiles
   DotProduct dot = DotProduct::none;
   MatrixUnit matrix = MatrixUnit::none;
+  // The sizes of sub-groups that kernels may ask for, as a sum (8 + 16 + 32), if these shuffle values
+  // and read blocks of 32 and 16 bits: cl_intel_subgroups, cl_intel_subgroups_short and
+  // cl_intel_required_subgroup_size. Otherwise 0.
+  unsigned sub_groups = 0;
   bool wgmma = false;  // warpgroup matrix instructions by marked PTX (KernelSpec::marked_ptx)
   GridBarrier grid_barrier = GridBarrier::none;
   // True if only one stream runs, so that kernels run one after the other. Otherwise kernels of

@@ -31,15 +31,17 @@ std::string text_of(const PassContext& context) {
   const auto& [traits, activations, unroll_loops, loops_on_device, is_body, expose_layers, integers,
                half_outputs] = context;
   const auto& [vendor, name, is_cpu, compute_units, max_work_group, local_memory, vector_width,
-               fp16, dot, matrix, wgmma, grid_barrier, alone] = traits;
+               fp16, dot, matrix, sub_groups, wgmma, grid_barrier, alone] = traits;
   ByteWriter out;
   out.text(name);
   for (const auto number :
-       {uint64_t(activations), uint64_t(unroll_loops), uint64_t(loops_on_device), uint64_t(is_body),
-        uint64_t(expose_layers), uint64_t(integers), uint64_t(half_outputs), uint64_t(vendor),
-        uint64_t(is_cpu), uint64_t(compute_units), uint64_t(max_work_group), uint64_t(local_memory),
-        uint64_t(vector_width), uint64_t(fp16), uint64_t(dot), uint64_t(matrix), uint64_t(wgmma),
-        uint64_t(grid_barrier), uint64_t(alone)})
+       {uint64_t(activations),   uint64_t(unroll_loops),   uint64_t(loops_on_device),
+        uint64_t(is_body),       uint64_t(expose_layers),  uint64_t(integers),
+        uint64_t(half_outputs),  uint64_t(vendor),         uint64_t(is_cpu),
+        uint64_t(compute_units), uint64_t(max_work_group), uint64_t(local_memory),
+        uint64_t(vector_width),  uint64_t(fp16),           uint64_t(dot),
+        uint64_t(matrix),        uint64_t(sub_groups),     uint64_t(wgmma),
+        uint64_t(grid_barrier),  uint64_t(alone)})
     out.number(number);
   return out.bytes();
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -191,6 +192,21 @@ bool has_wgmma(const cl::Device& device) {
          major == 9 && minor == 0 && std::atoi(device.getInfo<CL_DRIVER_VERSION>().c_str()) >= 525;
 }
 
+// DeviceTraits::sub_groups, of devices of Intel's drivers.
+unsigned sub_groups_of(const cl::Device& device, const std::string& extensions) {
+  for (const char* needed :
+       {"cl_intel_subgroups", "cl_intel_subgroups_short", "cl_intel_required_subgroup_size"})
+    if (!has_extension(extensions, needed)) return 0;
+  constexpr cl_device_info kSizes = 0x4108;  // CL_DEVICE_SUB_GROUP_SIZES_INTEL
+  std::array<size_t, 16> sizes{};
+  size_t bytes = 0;
+  if (clGetDeviceInfo(device(), kSizes, sizeof sizes, sizes.data(), &bytes) != CL_SUCCESS) return 0;
+  unsigned sum = 0;
+  for (size_t i = 0; i < bytes / sizeof sizes[0]; ++i)
+    if (sizes[i] == 8 || sizes[i] == 16 || sizes[i] == 32) sum |= static_cast<unsigned>(sizes[i]);
+  return sum;
+}
+
 }  // namespace
 
 const Devices& devices(const char* cache_folder) {
@@ -308,6 +324,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                          "}"))
     traits.matrix = MatrixUnit::ptx;
   traits.wgmma = nvidia && has_wgmma(device);
+  if (traits.vendor == Vendor::intel) traits.sub_groups = sub_groups_of(device, extensions);
   if (nvidia && compiles(context, device,
                          "__kernel void probe(__global uint *x) {\n"
                          "  uint y;\n"

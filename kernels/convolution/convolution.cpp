@@ -4,6 +4,7 @@
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
+#include "kernels/convolution/convolution_subgroup.h"
 #include "kernels/expand.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
@@ -93,6 +94,28 @@ const KernelFamily kTile{
       return tile_costs(desc, convolution_problem(desc), traits);
     }};
 
+// ---- sub-groups --------------------------------------------------------------------------------
+
+const KernelFamily kSubgroup{
+    "conv_subgroup",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+      if (desc.constants[1].empty()) return "the weights are not constant";
+      return reject_subgroup(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return subgroup_space(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return subgroup_heuristic(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return subgroup_plan(desc, convolution_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return subgroup_costs(desc, convolution_problem(desc), traits);
+    }};
+
 // ---- general -----------------------------------------------------------------------------------
 
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
@@ -180,7 +203,7 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&wgmma_family(), &kMma, &kTile, &kInt8, &kGeneral};
+  convolution.families = {&wgmma_family(), &kMma, &kSubgroup, &kTile, &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
   // Integer sums, as models with dynamic quantisation use them (ConvInteger).
   convolution.expand = [](Expansion& x) {
@@ -189,7 +212,7 @@ std::vector<OpDef> convolution_ops() {
   OpDef grouped = convolution;
   grouped.type = "GroupConvolution";
   grouped.families = {
-      &depthwise_family(), &depthwise_int8_family(), &kMma, &kTile, &kInt8, &kGeneral};
+      &depthwise_family(), &depthwise_int8_family(), &kMma, &kSubgroup, &kTile, &kInt8, &kGeneral};
   return {std::move(convolution), std::move(grouped)};
 }
 

@@ -87,17 +87,19 @@ void compare(const Tensor& got, const Tensor& want, Tolerance tolerance, const s
 }
 
 // Parameters for Intel's offline compiler: its name of the device, and the traits that the driver
-// would report.
+// would report. (The compiler of Debian 12 has no OpenCL C 3.0 for pvc, so no dot products.)
 struct OfflineDevice {
   const char* name;
   unsigned compute_units;
   size_t max_work_group;
   DotProduct dot;
+  unsigned sub_groups;
 };
-constexpr OfflineDevice kOffline[] = {{"skl", 24, 256, DotProduct::none},
-                                      {"icllp", 64, 256, DotProduct::none},
-                                      {"tgllp", 96, 512, DotProduct::khr},
-                                      {"dg2", 512, 1024, DotProduct::khr}};
+constexpr OfflineDevice kOffline[] = {{"skl", 24, 256, DotProduct::none, 8 + 16 + 32},
+                                      {"icllp", 64, 256, DotProduct::none, 8 + 16 + 32},
+                                      {"tgllp", 96, 512, DotProduct::khr, 8 + 16 + 32},
+                                      {"dg2", 512, 1024, DotProduct::khr, 8 + 16 + 32},
+                                      {"pvc", 512, 1024, DotProduct::none, 16 + 32}};
 
 DeviceTraits traits_of(const OfflineDevice& device) {
   DeviceTraits traits;
@@ -109,12 +111,15 @@ DeviceTraits traits_of(const OfflineDevice& device) {
   traits.vector_width = 1;
   traits.fp16 = true;
   traits.dot = device.dot;
+  traits.sub_groups = device.sub_groups;
   return traits;
 }
 
 // Writes the programs of one operation, in f32 and f16, to FOLDER/DEVICE/default (the untuned
-// points) and, for the first device, to FOLDER/DEVICE/extreme.
-size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder) {
+// points, and all of a family that the test names) and, for the first device, to
+// FOLDER/DEVICE/extreme.
+size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder,
+                     const std::string& named) {
   size_t written = 0;
   for (const OfflineDevice& device : kOffline)
     for (const bool half : {false, true}) {
@@ -127,13 +132,16 @@ size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder) {
         if (!family->reject(typed, traits).empty()) continue;
         const TuningPoint chosen = family->heuristic(typed, traits);
         for (const TuningPoint& point : points_of(*family, typed, traits)) {
-          if (point != chosen && &device != kOffline) continue;
-          const auto place = folder / device.name / (point == chosen ? "default" : "extreme");
+          const bool strict = point == chosen || family->name == named;
+          if (!strict && &device != kOffline) continue;
+          const auto place = folder / device.name / (strict ? "default" : "extreme");
           std::filesystem::create_directories(place);
           std::ofstream(place / "options") << ocl::compiler_options(traits);
           for (const KernelSpec& spec : family->plan(typed, traits, point).launches) {
             const ocl::Instantiation program = ocl::instantiate(spec);
-            std::ofstream(place / (program.kernel_name + ".cl")) << ocl::program_source(program);
+            std::ofstream(place / (program.kernel_name + ".cl"))
+                << ocl::program_source(program) << "// " << family->name << (half ? " f16" : " f32")
+                << text_of(point) << "\n";
             ++written;
           }
         }
@@ -287,7 +295,7 @@ double kernel_us(const OpDesc& desc, const std::vector<Tensor>& inputs,
 size_t check_op(const OpDesc& desc, const std::vector<Tensor>& inputs, Tolerance tolerance,
                 const DeviceTraits* pretend, const std::string& only) {
   if (const char* folder = std::getenv("CLINFER_KERNEL_SOURCES"))
-    return write_sources(desc, folder);
+    return write_sources(desc, folder, only);
   const DeviceTraits& traits = pretend ? *pretend : context().traits;
   const OpDef* def = find_op(desc.type, desc.opset);
   std::vector<Tensor> rounded;

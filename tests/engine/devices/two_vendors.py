@@ -3,8 +3,7 @@
 
     two_vendors.py DEVICES_TEST [ARGUMENT...]
 
-The runtime is installed by `pip install intel-opencl-rt intel-cmplr-lib-rt`; CLINFER_PYTHON names the Python that has it. Without it
-the test is skipped (exit status 77).
+Without the runtime (tests/intel_runtime.py) the test is skipped (exit status 77).
 """
 import os
 import subprocess
@@ -12,22 +11,16 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import intel_runtime
+
 POCL = Path("/etc/OpenCL/vendors/pocl.icd")
 
 
-def intel_runtime():
-    for python in (os.environ.get("CLINFER_PYTHON"), sys.executable):
-        library = python and Path(python).parent.parent / "lib/libintelocl.so"
-        if library and library.exists():
-            return library.absolute()
-    return None
-
-
 def main():
-    library = intel_runtime()
+    library = intel_runtime.library()
     if library is None or not POCL.exists():
-        print("skipped: needs PoCL and Intel's CPU runtime (pip install intel-opencl-rt intel-cmplr-lib-rt; "
-              "CLINFER_PYTHON names the Python that has it)")
+        print(f"skipped: needs PoCL and {intel_runtime.MISSING}")
         return 77
     with tempfile.TemporaryDirectory() as vendors:
         Path(vendors, "1.icd").write_text(f"{library}\n")

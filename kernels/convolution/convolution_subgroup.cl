@@ -1,0 +1,272 @@
+// Direct convolution on channels-last activations by sub-groups of Intel's devices. A sub-group
+// computes TILE_P neighbouring pixels x VECTORS x LANES output channels: a lane has one channel of
+// each vector. The lanes read LANES input elements of a pixel at once, as a block; each element is
+// then broadcast to all lanes, which a multiply-add of Intel's GPUs does by itself. An element is a
+// float, a half, or four bytes, whose sums are integers that begin with start_sums. A run of
+// elements is the channels of a pixel or, if a row of the kernel reads adjacent memory and this
+// leaves fewer lanes without work, such a row. Weights are packed as [group][block][run][input
+// element][VECTORS][LANES], each run padded to a multiple of four elements; zeros (or zero
+// points) are read for every pixel outside the input. Defines besides T, VECTORS and TILE_P:
+//   IN_T, W_T            types of the input (uchar: fours of bytes) and of an element's weights
+//   BYTES                the input's type is bytes
+//   LANES, ROWS, SLICES  work-group: the lanes of a sub-group x tiles x slices of the runs, whose
+//                        sums are added in local memory
+//   READS                blocks of a pixel that are read at once: 1 or 2; runs are whole steps then
+//   BLOCKS               pixels are aligned for reads of blocks
+//   MERGED               a run is a row of the kernel
+//   REST                 elements at the end of a run that do not fill a block, rounded up to four
+//   POINTWISE            1x1; input and output are each one long row of pixels
+//   FLAT_TAIL            the tail's operands are long rows of pixels as well
+//   DEPTH                there is a third spatial dimension
+
+#if BYTES
+#define RESULT(v) convert_float(v)
+#else
+#define RESULT(v) v
+#endif
+#include "kernels/common/tile.cl"
+
+// N elements of each lane, LANES apart; halves as floats.
+#define READ_float_1(p) as_float(intel_sub_group_block_read((__global const uint*)(p)))
+#define READ_float_2(p) as_float2(intel_sub_group_block_read2((__global const uint*)(p)))
+#define READ_float_4(p) as_float4(intel_sub_group_block_read4((__global const uint*)(p)))
+#define READ_float_8(p) as_float8(intel_sub_group_block_read8((__global const uint*)(p)))
+#define READ_half_1(p) \
+  convert_float(as_half(intel_sub_group_block_read_us((__global const ushort*)(p))))
+#define READ_half_2(p) \
+  convert_float2(as_half2(intel_sub_group_block_read_us2((__global const ushort*)(p))))
+#define READ_half_4(p) \
+  convert_float4(as_half4(intel_sub_group_block_read_us4((__global const ushort*)(p))))
+#define READ_half_8(p) \
+  convert_float8(as_half8(intel_sub_group_block_read_us8((__global const ushort*)(p))))
+#define READ_uchar_1(p) intel_sub_group_block_read((__global const uint*)(p))
+#define READ_uchar_2(p) intel_sub_group_block_read2((__global const uint*)(p))
+#define READ_int_4(p) as_int4(intel_sub_group_block_read4((__global const uint*)(p)))
+#define READ_int_8(p) as_int8(intel_sub_group_block_read8((__global const uint*)(p)))
+#define READ(N, type, p) CAT(CAT(READ_, type), CAT(_, N))(p)
+
+#if BYTES
+#define ELEMENT uint
+#define SUM int
+#define UNIT 4  // of the input, in an element
+#define LOAD(p) (*(__global const uint*)(p))
+// Intel's compiler makes one instruction of it where the device has that.
+inline int FN(dot)(uint x, int w, int sum) {
+  const int4 a = convert_int4(as_uchar4(x)), b = convert_int4(as_char4(w));
+  return sum + a.s0 * b.s0 + a.s1 * b.s1 + a.s2 * b.s2 + a.s3 * b.s3;
+}
+#define ADD(x, w, sum) FN(dot)(x, w, sum)
+#else
+#define ELEMENT float
+#define SUM float
+#define UNIT 1
+#define LOAD(p) LOADV(IN_T, 1, p)
+#define ADD(x, w, sum) fma(x, w, sum)
+#endif
+
+#define SUMS(N) CAT(SUM, N)
+
+// Adds the products of four elements of every pixel, j to j + 3 of a block, and their rows of
+// weights.
+#define BROADCAST(p, r) const ELEMENT b##p = intel_sub_group_shuffle(x##p, j + r);
+#define BROADCAST0(p) BROADCAST(p, 0)
+#define BROADCAST1(p) BROADCAST(p, 1)
+#define BROADCAST2(p) BROADCAST(p, 2)
+#define BROADCAST3(p) BROADCAST(p, 3)
+#define ADD_(p, k) acc##p##_##k = ADD(b##p, row[k], acc##p##_##k);
+#define ADD_PIXEL(p) REPEAT_WITH(VECTORS, p, ADD_)
+#define ROW(r)                                 \
+  {                                            \
+    const SUM* const row = rows + r * VECTORS; \
+    REPEAT(TILE_P, BROADCAST##r)               \
+    REPEAT(TILE_P, ADD_PIXEL)                  \
+  }
+#if VECTORS == 1
+#define READ_WEIGHTS *(SUMS(4)*)rows = READ(4, W_T, AT(weights) + w);
+#elif VECTORS == 2
+#define READ_WEIGHTS *(SUMS(8)*)rows = READ(8, W_T, AT(weights) + w);
+#else
+#define READ_WEIGHTS                               \
+  *(SUMS(8)*)rows = READ(8, W_T, AT(weights) + w); \
+  *(SUMS(8)*)(rows + 8) = READ(8, W_T, AT(weights) + (w + 8 * LANES));
+#endif
+#define FOUR(from)                              \
+  {                                             \
+    const int j = from;                         \
+    SUM rows[4 * VECTORS];                      \
+    READ_WEIGHTS                                \
+    ROW(0) ROW(1) ROW(2) ROW(3) w += 4 * BLOCK; \
+  }
+// Of the first n elements of a block. Without a loop, which Intel's compiler may leave one, with
+// broadcasts from lanes that it does not know. On a CPU only tests run it, whose compiler takes
+// seconds for the long code.
+#ifdef ON_CPU
+#define PART(n) \
+  for (int from = 0; from < (n); from += 4) FOUR(from)
+#else
+#define PART(n)        \
+  if ((n) > 0) FOUR(0) \
+  if ((n) > 4) FOUR(4) \
+  if ((n) > 8) FOUR(8) \
+  if ((n) > 12) FOUR(12)
+#endif
+
+#define STEP(LOAD, n)    \
+  {                      \
+    REPEAT(TILE_P, LOAD) \
+    PART(n)              \
+  }
+
+// The input elements of a step, of every pixel at r0, r1, ...
+#define STRIDE (READS * LANES)
+#if READS == 2
+#define LOAD_STEP(p) const CAT(ELEMENT, 2) v##p = READ(2, IN_T, r##p + UNIT * i);
+#define X0(p) const ELEMENT x##p = v##p.s0;
+#define X1(p) const ELEMENT x##p = v##p.s1;
+#define STEP_WHOLE(LOAD)            \
+  {                                 \
+    REPEAT(TILE_P, LOAD)            \
+    STEP(X0, LANES) STEP(X1, LANES) \
+  }
+#else
+#if BLOCKS
+#define LOAD_STEP(p) const ELEMENT x##p = READ(1, IN_T, r##p + UNIT * i);
+#else
+#define LOAD_STEP(p) const ELEMENT x##p = LOAD(r##p + UNIT * (i + lane));
+#endif
+#define STEP_WHOLE(LOAD) STEP(LOAD, LANES)
+#endif
+#define LOAD_REST(p) const ELEMENT x##p = i + lane < elements ? LOAD(r##p + UNIT * (i + lane)) : 0;
+
+// Adds the products of a run of n elements, or of this slice of it, and their rows of weights. The
+// last slice has the elements that do not fill a block.
+#define WHOLE(n) ((n) / STRIDE * STRIDE)
+#define PADDED(n) ((WHOLE(n) + REST) * BLOCK)
+#if SLICES > 1
+#define PART_OF_SLICE(n) ((WHOLE(n) / STRIDE + SLICES - 1) / SLICES * STRIDE)
+#define FROM(n) min(slice* PART_OF_SLICE(n), WHOLE(n))
+#define TO(n) min((slice + 1) * PART_OF_SLICE(n), WHOLE(n))
+#define HAS_REST (slice == SLICES - 1)
+#else
+#define FROM(n) 0
+#define TO(n) WHOLE(n)
+#define HAS_REST 1
+#endif
+#define RUN(n, LOAD, LOAD_END)                     \
+  {                                                \
+    const int elements = n, to = TO(elements);     \
+    int i = FROM(elements);                        \
+    const int next = w + PADDED(elements);         \
+    w += i * BLOCK;                                \
+    for (; i < to; i += STRIDE) STEP_WHOLE(LOAD)   \
+    if (REST > 0 && HAS_REST) STEP(LOAD_END, REST) \
+    w = next;                                      \
+  }
+
+#if POINTWISE
+#define ZEROS
+#else
+#define ZEROS IN(IN_T, zeros),
+#endif
+
+#if BYTES
+#define START_SUMS IN(int, start_sums),
+#define START(k) AT(start_sums)[BLOCK_NUMBER * BLOCK + (k)*LANES + lane]
+#else
+#define START_SUMS
+#define START(k) 0
+#endif
+
+WORK_GROUP(LANES, ROWS, SLICES)
+__attribute__((intel_reqd_sub_group_size(LANES)))
+KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
+  const int lane = get_sub_group_local_id();
+  // Broadcast, so that the compiler knows that addresses and branches are those of all lanes.
+  const int member = intel_sub_group_shuffle((int)get_sub_group_id(), 0);
+  const int first = ((int)get_group_id(1) * ROWS + member % ROWS) * a.tiles_per_item;
+#if SLICES > 1
+  // All work-items of a group must pass the barriers equally often: tiles past the end repeat the
+  // last pixel and store nothing.
+  const int last = first + a.tiles_per_item;
+  const int slice = member / ROWS;
+  SHARED(float, sums, SLICES* LANES* ROWS* TILE_P* VECTORS* VECTOR);
+#else
+  const int last = min(first + a.tiles_per_item, a.tiles);
+#endif
+  const int group = BLOCK_NUMBER / a.blocks;
+  const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + lane;
+  __global const IN_T* const start = AT(in) + group * a.in_channels;
+  const int block = BLOCK_NUMBER * (a.depth * BLOCK);  // where its weights begin
+#if !POINTWISE
+#include "kernels/common/tile_start.cl"
+#endif
+  for (int tile = first; tile < last; ++tile) {
+    const int left = a.pixels - tile * TILE_P;
+#define BEGIN_(p, k) SUM acc##p##_##k = START(k);
+#define BEGIN(p) REPEAT_WITH(VECTORS, p, BEGIN_)
+    REPEAT(TILE_P, BEGIN)
+    int w = block;
+
+#if POINTWISE
+    // Pixels past the end repeat the last one and are not stored.
+#define POINT(p) \
+  __global const IN_T* const r##p = start + min(tile * TILE_P + p, a.pixels - 1) * a.in_w;
+    REPEAT(TILE_P, POINT)
+    RUN(a.in_channels / UNIT, LOAD_STEP, LOAD_REST)
+#else
+    int inside = 1;
+    REPEAT(TILE_P, PLACE)
+    if (inside) {
+      LOOP_Z
+      for (int ky = 0; ky < a.kh; ++ky)
+        for (int kx = 0; kx < runs; ++kx) {
+          const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w TAP_Z;
+#define INNER(p) __global const IN_T* const r##p = start + (at##p + tap);
+          REPEAT(TILE_P, INNER)
+          RUN(run / UNIT, LOAD_STEP, LOAD_REST)
+        }
+    } else {
+#if MERGED
+      // Elements before and past the row of the input, and those of rows outside it, are zeros.
+#define COLUMNS(p)                                           \
+  const int from##p = max(-ix##p, 0) * a.in_channels / UNIT; \
+  const int to##p = min(a.iw - ix##p, a.kw) * a.in_channels / UNIT;
+#define ACROSS(p)                                                            \
+  const bool valid##p = (uint)(iy##p + ky * a.dh) < (uint)a.ih VALID_Z(p);   \
+  const ELEMENT x##p = valid##p & (i + lane >= from##p) & (i + lane < to##p) \
+                           ? LOAD(start + (at##p + tap) + UNIT * (i + lane)) \
+                           : outside;
+      const ELEMENT outside = LOAD(AT(zeros));
+      REPEAT(TILE_P, COLUMNS)
+      LOOP_Z
+      for (int ky = 0; ky < a.kh; ++ky) {
+        const int tap = ky * a.dh * a.in_h TAP_Z;
+        RUN(run / UNIT, ACROSS, ACROSS)
+      }
+#else
+      LOOP_Z
+      for (int ky = 0; ky < a.kh; ++ky)
+        for (int kx = 0; kx < a.kw; ++kx) {
+          const int tap = ky * a.dh * a.in_h + kx * a.dw * a.in_w TAP_Z;
+          int any = BYTES;  // their zero points count
+#define BORDER(p)                                                                 \
+  const int valid##p = VALID(p);                                                  \
+  __global const IN_T* const r##p = valid##p ? start + (at##p + tap) : AT(zeros); \
+  any |= valid##p;
+          REPEAT(TILE_P, BORDER)
+          if (any)
+            RUN(a.in_channels / UNIT, LOAD_STEP, LOAD_REST)
+          else
+            w += PADDED(a.in_channels / UNIT);
+        }
+#endif
+    }
+#endif
+
+#if SLICES > 1
+#include "kernels/common/tile_slices.cl"
+#else
+#include "kernels/common/tile_store.cl"
+#endif
+  }
+}

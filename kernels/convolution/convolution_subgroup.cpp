@@ -1,0 +1,274 @@
+// Points, costs and packing of the convolution by sub-groups (convolution_subgroup.cl).
+#include "kernels/convolution/convolution_subgroup.h"
+
+#include <algorithm>
+
+#include "kernels/convolution/convolution_int8.h"
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+struct Point : TileShape {
+  int reads;
+  int weight;  // bytes of an element's; floats need no conversion, halves half the memory
+
+  explicit Point(const TuningPoint& p)
+      : TileShape{1, p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], p["SLICES"]},
+        reads(p["READS"]),
+        weight(p["WEIGHT"]) {}
+  Point(int l, int vs, int t, int rd, int w, int r, int s)
+      : TileShape{1, vs, t, l, r, s}, reads(rd), weight(w) {}
+  TuningPoint tuning() const {
+    return {{{"LANES", lanes},
+             {"VECTORS", vectors},
+             {"TILE_P", tile_p},
+             {"READS", reads},
+             {"WEIGHT", weight},
+             {"ROWS", rows},
+             {"SLICES", slices}}};
+  }
+};
+
+// The input elements that one output channel multiplies, in runs of adjacent memory.
+struct Runs {
+  bool merged = false;  // a run is a row of the kernel, else the channels of a pixel
+  int64_t count = 0, length = 0;
+  int64_t rest(int lanes) const { return ceil_div(length % lanes, 4) * 4; }
+  int64_t padded(int lanes) const { return length / lanes * lanes + rest(lanes); }
+};
+
+// The number of input channels in an element.
+int64_t unit(const OpDesc& desc) { return takes_bytes(desc) ? 4 : 1; }
+
+// Whichever leaves fewer elements of blocks empty; of equals, pixels, whose border is simpler.
+Runs runs_of(const OpDesc& desc, const TileProblem& problem, int lanes) {
+  const ConvShape& s = problem.shape;
+  const int64_t channels = s.in_channels / unit(desc);
+  const Runs pixels{false, s.taps(), channels};
+  if (s.groups > 1 || s.dilation[2] != 1 || s.kernel[2] == 1 || problem.in.w != s.in_channels)
+    return pixels;
+  const Runs rows{true, s.taps() / s.kernel[2], s.kernel[2] * channels};
+  return rows.count * rows.padded(lanes) < pixels.count * pixels.padded(lanes) ? rows : pixels;
+}
+
+bool has_halves(const OpDesc& desc, const TileProblem& problem) {
+  return desc.inputs[problem.data].type == ElementType::f16;
+}
+
+// Blocks of halves are read at multiples of four bytes.
+bool reads_blocks(const OpDesc& desc, const TileProblem& problem) {
+  return !has_halves(desc, problem) || input_aligned(desc, problem, 2);
+}
+
+// Bytes of a thread's registers: sums, the blocks of the pixels, four rows of weights, halves as
+// floats and in part as loaded; addresses, and what else the compiler keeps. Points that need more
+// than there are spill (tests/kernels/ocloc).
+int64_t register_bytes(const Point& p, bool halves) {
+  const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
+  return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
+                    (p.weight == 2 ? 6 : 4) * weights) +
+         16 * p.tile_p + 704;
+}
+
+// The registers have 32 bytes on GPUs with sub-groups of eight, 64 on others; a thread has 128.
+int64_t all_register_bytes(const DeviceTraits& traits) {
+  return 128 * ((traits.sub_groups & 8) != 0 ? 32 : 64);
+}
+
+std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
+                             const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
+  std::vector<Point> points;
+  const bool eight = s.out_channels <= 8 && (traits.sub_groups & 8) != 0;
+  const int lanes = eight || (traits.sub_groups & 16) == 0 ? 8 : 16;
+  const Runs runs = runs_of(desc, problem, lanes);
+  for (const int vectors : {2, 1, 4}) {
+    if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;  // half would be empty
+    for (const int tile_p : {8, 12, 4, 1}) {
+      if (tile_p > 1 && tile_p / 2 >= s.pixels()) continue;
+      for (const int reads : {1, 2}) {
+        if (reads > 1 &&
+            (runs.merged || !reads_blocks(desc, problem) || runs.length % (reads * lanes) != 0))
+          continue;
+        for (const int weight : {4, 2}) {
+          if (weight == 2 && !halves) continue;
+          for (const int slices : {1, 4}) {
+            if (slices > 1 && (bytes || runs.length / (reads * lanes) < slices)) continue;
+            const int rows = slices > 1 || s.pixels() <= 2 * tile_p ? 1 : 4;
+            const Point p(lanes, vectors, tile_p, reads, weight, rows, slices);
+            const auto items = static_cast<size_t>(lanes * rows * slices);
+            if (items > traits.max_work_group) continue;
+            if (register_bytes(p, halves) > all_register_bytes(traits)) continue;
+            if (slices > 1 &&
+                sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)
+              continue;
+            points.push_back(p);
+          }
+        }
+      }
+    }
+  }
+  // Also where the groups are smaller than any of these.
+  if (points.empty()) points.emplace_back(lanes, 1, 1, 1, halves ? 2 : 4, 1, 1);
+  return points;
+}
+
+// Time in cycles of an execution unit that computes eight floats at once, from the instructions
+// that Intel's compiler makes of the kernel (tests/kernels/intel_isa.py), not from measurements:
+// the instructions of all sub-groups, shared by the units, and the waiting that the few other
+// threads of a unit do not hide.
+double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
+            const DeviceTraits& traits) {
+  constexpr double kThreads = 7;    // of a unit
+  constexpr double kSend = 3;       // instructions: a message, its header and its address
+  constexpr double kMessage = 128;  // most bytes of one
+  constexpr double kLatency = 200;  // of the messages of a step, which are sent together
+  constexpr double kBytes = 8;      // from the cache to a unit in a cycle
+  const ConvShape& s = problem.shape;
+  const Runs runs = runs_of(desc, problem, p.lanes);
+  const double wide = p.lanes / 8.0, lanes = p.lanes, tile_p = p.tile_p;
+  const double size = has_halves(desc, problem) ? 2 : 4;  // bytes of an element
+  const double tiles = static_cast<double>(ceil_div(s.pixels(), p.tile_p));
+  const double threads = static_cast<double>(s.groups * p.blocks(s)) * tiles * p.slices;
+  const double depth = static_cast<double>(runs.count * runs.padded(p.lanes)) / p.slices;
+  // Of one input element.
+  const double sums = wide * tile_p * p.vectors;
+  const double conversions =
+      (size == 2 ? wide * tile_p / lanes : 0) + (p.weight == 2 ? wide * p.vectors : 0);
+  const double weights = p.weight * lanes * p.vectors;  // bytes
+  const double pixels = tile_p * size;
+  const double sends = reads_blocks(desc, problem)
+                           ? tile_p * std::max(1 / (p.reads * lanes), size / kMessage)
+                           : tile_p * 2 / lanes;
+  const double issued = sums + conversions + kSend * (sends + weights / kMessage);
+  const double step = std::max(issued, (weights + pixels) / kBytes);
+  // Positions, tails and stores.
+  const double own = 100 + (20 + 12 * wide * p.vectors) * tile_p +
+                     (p.slices > 1 ? 50 + 8 * wide * tile_p * p.vectors : 0);
+  const double wait = depth / (p.reads * lanes) * kLatency;
+  const double units = traits.compute_units;
+  const double beside = std::clamp(threads / units, 1.0, kThreads);
+  // A group of several sub-groups starts faster, and they share what they read.
+  const double group = threads / units >= 4 && p.rows > 1 ? 0.98 : 1;
+  return group * std::max(1.0, threads / units) * (depth * step + own + wait / beside);
+}
+
+std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& desc,
+                             const TileProblem& problem, const DeviceTraits& traits) {
+  std::vector<double> costs;
+  for (const Point& point : points) costs.push_back(cost(desc, problem, point, traits));
+  return costs;
+}
+
+// The weights in the order of the kernel, with zeros for missing channels and elements.
+std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& s,
+                            const Point& point, const Runs& runs, bool bytes) {
+  const int64_t unit = bytes ? 4 : 1, block = point.block(), blocks = point.blocks(s);
+  const int64_t padded = runs.padded(point.lanes), depth = runs.count * padded;
+  std::vector<float> packed(static_cast<size_t>(s.groups * blocks * depth * block * unit), 0.f);
+  const float* from = weights.data();
+  for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
+    const int64_t group = o / s.out_channels, channel = o % s.out_channels;
+    float* const to = packed.data() +
+                      ((group * blocks + channel / block) * depth * block + channel % block) * unit;
+    for (int64_t r = 0; r < runs.count; ++r)
+      for (int64_t i = 0; i < runs.length * unit; ++i)
+        to[(r * padded + i / unit) * block * unit + i % unit] = *from++;
+  }
+  if (!bytes) return to_bytes(packed, point.weight == 2 ? ElementType::f16 : ElementType::f32);
+  std::vector<std::byte> integers(packed.size());
+  std::transform(packed.begin(), packed.end(), integers.begin(),
+                 [](float value) { return static_cast<std::byte>(static_cast<int8_t>(value)); });
+  return integers;
+}
+
+}  // namespace
+
+std::string reject_subgroup(const OpDesc& desc, const TileProblem& problem,
+                            const DeviceTraits& traits) {
+  if ((traits.sub_groups & (8 + 16)) == 0)
+    return "the device has no sub-groups that read blocks (cl_intel_subgroups)";
+  if (traits.is_cpu) return "a CPU does as well with the tile kernel";
+  const ConvShape& s = problem.shape;
+  if (takes_bytes(desc)) {
+    if (traits.dot == DotProduct::none)
+      return "the device has no instruction for products of bytes";
+    if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
+    if (has_shifts(desc)) return "weights that do not fit bytes";
+    if (s.in_channels % 4 != 0 || !input_aligned(desc, problem, 4))
+      return "the channels of a pixel are not whole words";
+  } else {
+    if (std::string why = reject_float_data(desc); !why.empty()) return why;
+  }
+  if (s.in_channels == 0) return "no input channels";
+  if (std::string why = reject_tiling(desc, problem, traits, s.taps() * (s.in_channels + 15));
+      !why.empty())
+    return why;
+  return reject_tail(desc, 1, problem.axes);
+}
+
+std::vector<TuningPoint> subgroup_space(const OpDesc& desc, const TileProblem& problem,
+                                        const DeviceTraits& traits) {
+  std::vector<TuningPoint> space;
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  return space;
+}
+
+std::vector<double> subgroup_costs(const OpDesc& desc, const TileProblem& problem,
+                                   const DeviceTraits& traits) {
+  return costs_of(points_of(desc, problem, traits), desc, problem, traits);
+}
+
+TuningPoint subgroup_heuristic(const OpDesc& desc, const TileProblem& problem,
+                               const DeviceTraits& traits) {
+  return cheapest(subgroup_space(desc, problem, traits), subgroup_costs(desc, problem, traits));
+}
+
+KernelPlan subgroup_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                         const TuningPoint& tuning) {
+  const ConvShape& s = problem.shape;
+  const Point point(tuning);
+  const ElementType type = desc.inputs[problem.data].type;
+  const bool bytes = takes_bytes(desc);
+  const Runs runs = runs_of(desc, problem, point.lanes);
+  const int64_t padded = runs.padded(point.lanes);
+  const int64_t blocks = point.blocks(s), depth = runs.count * padded;
+  const int zero = bytes ? static_cast<int>(zero_points(desc)[0]) : 0;
+
+  KernelPlan plan;
+  std::vector<Argument> constants;
+  const auto add = [&](size_t size, std::function<std::vector<std::byte>()> make) {
+    constants.push_back(Argument::packed(plan.packed.size(), size));
+    plan.packed.push_back(std::move(make));
+  };
+  add(static_cast<size_t>(point.weight), [weights = problem.weights, s, point, runs, bytes] {
+    return pack(weights(), s, point, runs, bytes);
+  });
+  if (!walk_pixels(desc, problem).row)
+    add(size_of(type), [size = static_cast<size_t>(s.in_channels) * size_of(type), zero] {
+      return std::vector<std::byte>(size, static_cast<std::byte>(zero));
+    });
+  if (bytes)
+    add(4, [weights = problem.weights, s, channels = blocks * point.block(), zero] {
+      return start_sums(weights(), s, channels, zero, DotProduct::none);
+    });
+  KernelSpec spec = tile_launch("convolution_subgroup.cl", desc, problem, traits, point, depth,
+                                runs.merged, constants, plan);
+  const auto define = [&](const char* name, int64_t value) {
+    spec.defines.emplace_back(name, std::to_string(value));
+  };
+  spec.defines.emplace_back("IN_T", storage_name(type));
+  spec.defines.emplace_back("W_T", bytes ? "int" : point.weight == 2 ? "half" : "float");
+  define("BYTES", bytes);
+  define("READS", point.reads);
+  define("BLOCKS", reads_blocks(desc, problem));
+  define("MERGED", runs.merged);
+  define("REST", runs.rest(point.lanes));
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+}  // namespace clinfer

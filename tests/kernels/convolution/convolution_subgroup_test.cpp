@@ -1,0 +1,233 @@
+// Convolutions and products by sub-groups, on devices that have them: Intel's GPUs, and Intel's CPU
+// runtime, which takes the place of a GPU (tests/kernels/sub_groups.py). The offline compiler gets
+// every point of them.
+#include <cstdlib>
+
+#include "kernels/tail.h"
+#include "tests/kernels/op_test.h"
+#include "tests/kernels/refusals.h"
+
+namespace clinfer::test {
+namespace {
+
+const Tolerance kHalf{3e-3, 3e-3};
+const Tolerance kExact{0, 1e-6};
+const Tolerance kOneByte{0.004, 0};  // of 255
+
+class SubGroups : public testing::Test {
+ protected:
+  void SetUp() override {
+    traits_ = device_traits();
+    traits_.is_cpu = false;
+    if (traits_.sub_groups == 0 && std::getenv("CLINFER_KERNEL_SOURCES") == nullptr)
+      GTEST_SKIP() << "the device has no sub-groups that read blocks";
+  }
+  DeviceTraits traits_;
+};
+
+struct Case {
+  const char* type;
+  Shape data, filter;
+  const char *strides, *pads, *dilations;
+};
+
+OpDesc describe(const Case& c, bool halves, std::vector<Tensor>& inputs) {
+  inputs = {random_tensor(c.data, -1, 1, 1), random_tensor(c.filter, -1, 1, 2)};
+  if (halves) inputs[1] = inputs[1].convert(ElementType::f16).convert(ElementType::f32);
+  OpDesc desc = make_desc(c.type, 1,
+                          attributes({{"strides", c.strides},
+                                      {"pads_begin", c.pads},
+                                      {"pads_end", c.pads},
+                                      {"dilations", c.dilations}}),
+                          inputs, {false, true});
+  if (halves) desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+  return desc;
+}
+
+OpDesc describe_bytes(const Case& c, const char* zero_point, std::vector<Tensor>& inputs) {
+  inputs = {random_ints(ElementType::u8, c.data, 0, 255, 1),
+            random_ints(ElementType::i8, c.filter, -128, 127, 2)};
+  return make_desc(c.type, 1,
+                   attributes({{"strides", c.strides},
+                               {"pads_begin", c.pads},
+                               {"pads_end", c.pads},
+                               {"dilations", c.dilations},
+                               {"zero_point", zero_point}}),
+                   inputs, {false, true});
+}
+
+void add_operand(OpDesc& desc, std::vector<Tensor>& inputs, const char* function,
+                 const Tensor& value, bool constant) {
+  inputs.push_back(value);
+  desc.inputs.push_back(constant
+                            ? TensorDesc::row_major(ElementType::f32, value.shape())
+                            : with_gaps(TensorDesc::channels_last(value.type(), value.shape())));
+  desc.constants.push_back(constant ? value : Tensor{});
+  desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
+}
+
+// Whole and partial tiles of pixels, vectors of channels and blocks of input channels; strides,
+// dilations, borders; rows of the kernel as runs (3, 24 and 20 channels); groups.
+const Case kCases[] = {
+    {"Convolution", {2, 16, 5, 7}, {8, 16, 1, 1}, "1,1", "0,0", "1,1"},
+    {"Convolution", {1, 64, 6, 5}, {70, 64, 1, 1}, "1,1", "0,0", "1,1"},
+    {"Convolution", {1, 37, 4, 6}, {33, 37, 1, 1}, "2,2", "1,1", "1,1"},
+    {"Convolution", {1, 32, 7, 19}, {64, 32, 3, 3}, "1,1", "1,1", "1,1"},
+    {"Convolution", {2, 3, 11, 13}, {20, 3, 3, 3}, "2,2", "1,1", "1,1"},
+    {"Convolution", {1, 24, 9, 8}, {16, 24, 3, 2}, "2,1", "2,1", "2,1"},
+    {"Convolution", {1, 20, 5, 9}, {24, 20, 5, 5}, "1,1", "2,2", "1,1"},
+    {"Convolution", {1, 18, 6, 9}, {24, 18, 3, 3}, "1,1", "2,2", "2,2"},
+    {"GroupConvolution", {1, 48, 6, 8}, {3, 16, 16, 3, 3}, "1,1", "1,1", "1,1"},
+    {"GroupConvolution", {2, 20, 5, 6}, {2, 6, 10, 3, 3}, "2,2", "1,1", "1,1"},
+};
+
+TEST_F(SubGroups, Convolutions) {
+  bool view = false;
+  for (const Case& c : kCases)
+    for (const bool halves : {false, true}) {
+      std::vector<Tensor> inputs;
+      OpDesc desc = describe(c, halves, inputs);
+      if (view) {
+        desc.inputs[0] = with_gaps(desc.inputs[0], 6, 2);
+        desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
+      }
+      check_op(desc, inputs, halves ? kHalf : Tolerance{}, &traits_, "conv_subgroup");
+      if (halves) view = !view;
+    }
+}
+
+TEST_F(SubGroups, BytesAddUpExactly) {
+  if (traits_.dot == DotProduct::none) traits_.dot = DotProduct::khr;
+  bool view = false;
+  for (const Case& c : kCases) {
+    if (c.filter.end()[-3] % 4 != 0) continue;
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe_bytes(c, view ? "77" : "0", inputs);
+    if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
+    check_op(desc, inputs, kExact, &traits_, "conv_subgroup");
+    view = !view;
+  }
+}
+
+// Halves of which a pixel begins at an odd place cannot be read as blocks.
+TEST_F(SubGroups, OddPlaces) {
+  for (const size_t i : {1, 3}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(kCases[i], true, inputs);
+    desc.inputs[0] = with_gaps(desc.inputs[0], 5, 1);
+    check_op(desc, inputs, kHalf, &traits_, "conv_subgroup");
+  }
+}
+
+TEST_F(SubGroups, OtherRanks) {
+  std::vector<Tensor> inputs{random_tensor({1, 20, 3, 5, 9}, -1, 1, 1),
+                             random_tensor({24, 20, 3, 3, 3}, -1, 1, 2)};
+  check_op(make_desc("Convolution", 1,
+                     attributes({{"strides", "1,1,1"},
+                                 {"pads_begin", "1,1,1"},
+                                 {"pads_end", "1,1,1"},
+                                 {"dilations", "1,1,1"}}),
+                     inputs, {false, true}),
+           inputs, {}, &traits_, "conv_subgroup");
+  inputs = {random_tensor({2, 32, 21}, -1, 1, 1), random_tensor({24, 32, 5}, -1, 1, 2)};
+  check_op(
+      make_desc("Convolution", 1,
+                attributes(
+                    {{"strides", "2"}, {"pads_begin", "2"}, {"pads_end", "2"}, {"dilations", "1"}}),
+                inputs, {false, true}),
+      inputs, {}, &traits_, "conv_subgroup");
+}
+
+TEST_F(SubGroups, Tails) {
+  for (const size_t i : {1, 3, 9}) {
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(kCases[i], true, inputs);
+    add_operand(desc, inputs, "add", random_tensor({1, desc.outputs[0].shape[1], 1, 1}, -1, 1, 3),
+                true);
+    desc.tail.push_back({"relu"});
+    add_operand(desc, inputs, "multiply", random_tensor(desc.outputs[0].shape, -1, 1, 4), false);
+    check_op(desc, inputs, kHalf, &traits_, "conv_subgroup");
+  }
+}
+
+TEST_F(SubGroups, MakeBytes) {
+  if (traits_.dot == DotProduct::none) traits_.dot = DotProduct::khr;
+  enum class Type { f32, f16, bytes };
+  for (const Type type : {Type::f32, Type::f16, Type::bytes}) {
+    std::vector<Tensor> inputs;
+    const bool bytes = type == Type::bytes;
+    OpDesc desc = bytes ? describe_bytes(kCases[3], "100", inputs)
+                        : describe(kCases[3], type == Type::f16, inputs);
+    const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
+    const float scale = bytes ? 1e-3f : 20.f;
+    add_operand(desc, inputs, "multiply", random_tensor(channels, scale / 2, scale, 3), true);
+    add_operand(desc, inputs, "add", random_tensor(channels, 90, 160, 4), true);
+    desc.tail.push_back({"to_byte", 0, 254.f});
+    desc.outputs[0].type = ElementType::u8;
+    check_op(desc, inputs, kOneByte, &traits_, "conv_subgroup");
+  }
+}
+
+TEST_F(SubGroups, ProductsOfMatrices) {
+  for (const char* transposed : {"false", "true"})
+    for (const Shape& data : {Shape{2, 19, 72}, Shape{1, 128}}) {
+      const int64_t k = data.back();
+      std::vector<Tensor> inputs{
+          random_tensor(data, -1, 1, 1),
+          random_tensor(transposed[0] == 't' ? Shape{24, k} : Shape{k, 24}, -1, 1, 2)
+              .convert(ElementType::f16)
+              .convert(ElementType::f32)};
+      OpDesc desc =
+          make_desc("MatMul", 1, attributes({{"transpose_b", transposed}}), inputs, {false, true});
+      check_op(desc, inputs, {}, &traits_, "fc_subgroup");
+      desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+      check_op(desc, inputs, kHalf, &traits_, "fc_subgroup");
+    }
+}
+
+// The layers whose programs tests/kernels/intel_isa.py compiles and counts.
+class IntelLayers : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::getenv("CLINFER_KERNEL_SOURCES") == nullptr)
+      GTEST_SKIP() << "only compiled, by intel_isa.py";
+  }
+  static void write(const Case& c) {
+    std::vector<Tensor> inputs;
+    check_op(describe(c, false, inputs), inputs);
+    OpDesc desc = describe_bytes(c, "0", inputs);
+    add_operand(desc, inputs, "multiply", Tensor::of<float>(ElementType::f32, {1, 1, 1, 1}, {0.1f}),
+                true);
+    desc.tail.push_back({"to_byte", 0, 254.f});
+    desc.outputs[0].type = ElementType::u8;
+    check_op(desc, inputs);
+  }
+};
+
+TEST_F(IntelLayers, Square) {
+  write({"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"});
+}
+
+TEST_F(IntelLayers, Pointwise) {
+  write({"Convolution", {1, 256, 40, 40}, {256, 256, 1, 1}, "1,1", "0,0", "1,1"});
+}
+
+TEST_F(IntelLayers, Depthwise) {
+  write({"GroupConvolution", {1, 96, 112, 112}, {96, 1, 1, 3, 3}, "1,1", "1,1", "1,1"});
+}
+
+TEST(SubGroupRefusals, SayWhy) {
+  std::vector<Tensor> inputs;
+  const OpDesc desc = describe(kCases[3], false, inputs);
+  DeviceTraits traits = gpu_traits();
+  EXPECT_TRUE(refusals(desc, traits)
+                  .contains("the device has no sub-groups that read blocks (cl_intel_subgroups)"));
+  traits.sub_groups = 8 + 16 + 32;
+  EXPECT_FALSE(refusals(desc, traits)
+                   .contains("the device has no sub-groups that read blocks (cl_intel_subgroups)"));
+  traits.is_cpu = true;
+  EXPECT_TRUE(refusals(desc, traits).contains("a CPU does as well with the tile kernel"));
+}
+
+}  // namespace
+}  // namespace clinfer::test

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Runs the tests of kernels for sub-groups on Intel's CPU runtime for OpenCL, whose sub-groups read blocks and shuffle as those of
+Intel's GPUs do: `sub_groups.py KERNELS_TEST [ARGUMENT...]`.
+
+Without the runtime (tests/intel_runtime.py) the test is skipped (exit status 77).
+"""
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import intel_runtime
+
+
+def main():
+    library = intel_runtime.library()
+    if library is None:
+        print(f"skipped: needs {intel_runtime.MISSING}")
+        return 77
+    with tempfile.TemporaryDirectory() as vendors:
+        Path(vendors, "intel.icd").write_text(f"{library}\n")
+        result = subprocess.run(sys.argv[1:], env={**os.environ, "OCL_ICD_VENDORS": vendors}, stdout=subprocess.PIPE, text=True)
+    print(result.stdout)
+    if result.returncode == 0 and "kernel families run" not in result.stdout:
+        print("skipped: the runtime has no device with sub-groups on this machine")
+        return 77
+    return result.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,9 @@
 // clinfer devices: what there is, what was refused and why.
 #include <iostream>
 
+#include "engine/ocl/device.h"
 #include "engine/tools/commands.h"
+#include "kernels/op.h"
 #include "tuning/json_text.h"
 
 namespace clinfer {
@@ -13,7 +15,103 @@ std::string kind_of(const DeviceInfo& device) {
   return device.is_integrated ? "integrated GPU" : "discrete GPU";
 }
 
-void print_text(const DeviceList& list) {
+// The families of a layer's kernels on a device: the first that takes it is used unless a tuning file
+// says otherwise.
+struct LayerKernels {
+  std::string layer;
+  std::vector<std::string> families;                         // that take it, best first
+  std::vector<std::pair<std::string, std::string>> refused;  // with the reason
+};
+
+LayerKernels kernels_of(const std::string& layer, const std::string& type, ElementType data_type,
+                        const Shape& data, const Shape& filter, const Attributes& attributes,
+                        const DeviceTraits& traits) {
+  const OpDef* def = find_op(type, 1);
+  OpDesc desc;
+  desc.name = layer;
+  desc.type = type;
+  desc.opset = 1;
+  desc.attributes = attributes;
+  const auto layout = [&](ElementType element, const Shape& shape) {
+    return has_channels_last(def->layout, shape) ? TensorDesc::channels_last(element, shape)
+                                                 : TensorDesc::row_major(element, shape);
+  };
+  const ElementType weight = data_type == ElementType::u8 ? ElementType::i8 : ElementType::f32;
+  desc.inputs = {layout(data_type, data), TensorDesc::row_major(weight, filter)};
+  desc.constants = {Tensor(), Tensor::allocate(weight, filter)};
+  desc.own_inputs = 2;
+  const std::vector<ValueInfo> infos{{data_type, data, {}}, {weight, filter, desc.constants[1]}};
+  for (const ValueInfo& info : def->infer_shapes({type, 1, attributes, infos, 1}))
+    desc.outputs.push_back(layout(info.type, info.shape));
+  LayerKernels result;
+  result.layer = layer;
+  for (const KernelFamily* family : def->families) {
+    const std::string why = family->reject(desc, traits);
+    if (why.empty())
+      result.families.push_back(family->name);
+    else
+      result.refused.emplace_back(family->name, why);
+  }
+  return result;
+}
+
+// Of layers that most of a network's time goes to.
+std::vector<LayerKernels> kernels_on(const std::string& device) {
+  const DeviceTraits traits = ocl::Context::create(ocl::select_device(device))->traits;
+  const ElementType real = traits.fp16 && !traits.is_cpu ? ElementType::f16 : ElementType::f32;
+  const std::string type(name_of(real));
+  Attributes conv;
+  for (const auto& [name, value] : {std::pair("strides", "1,1"), std::pair("pads_begin", "1,1"),
+                                    std::pair("pads_end", "1,1"), std::pair("dilations", "1,1")})
+    conv.set(name, value);
+  Attributes pointwise = conv;
+  for (const char* pads : {"pads_begin", "pads_end"}) pointwise.set(pads, "0,0");
+  Attributes transposed;
+  transposed.set("transpose_b", "true");
+  const auto of = [&](const std::string& layer, const std::string& op, ElementType element,
+                      const Shape& data, const Shape& filter, const Attributes& attributes) {
+    return kernels_of(layer, op, element, data, filter, attributes, traits);
+  };
+  const ElementType bytes = ElementType::u8;
+  return {of("convolution 3x3, 64 to 64 channels of 56x56, " + type, "Convolution", real,
+             {1, 64, 56, 56}, {64, 64, 3, 3}, conv),
+          of("convolution 1x1, 256 to 256 channels of 14x14, " + type, "Convolution", real,
+             {1, 256, 14, 14}, {256, 256, 1, 1}, pointwise),
+          of("convolution 3x3, 64 to 64 channels of 56x56, bytes", "Convolution", bytes,
+             {1, 64, 56, 56}, {64, 64, 3, 3}, conv),
+          of("depthwise convolution 3x3, 96 channels of 56x56, " + type, "GroupConvolution", real,
+             {1, 96, 56, 56}, {96, 1, 1, 3, 3}, conv),
+          of("fully connected, 512 to 1000, " + type, "MatMul", real, {1, 512}, {1000, 512},
+             transposed)};
+}
+
+void print_kernels(const std::string& device) {
+  for (const LayerKernels& kernels : kernels_on(device)) {
+    std::cout << "    " << kernels.layer << "\n";
+    for (size_t i = 0; i < kernels.families.size(); ++i)
+      std::cout << "        " << (i == 0 ? "used: " : "also: ") << kernels.families[i] << "\n";
+    for (const auto& [family, why] : kernels.refused)
+      std::cout << "        not:  " << family << ": " << why << "\n";
+  }
+}
+
+std::string json_kernels(const std::string& device) {
+  std::string text;
+  for (const LayerKernels& kernels : kernels_on(device)) {
+    text += (text.empty() ? "" : ",") + ("{\"layer\":" + json_text(kernels.layer));
+    text += ",\"families\":[";
+    for (size_t i = 0; i < kernels.families.size(); ++i)
+      text += (i ? "," : "") + json_text(kernels.families[i]);
+    text += "],\"refused\":{";
+    for (size_t i = 0; i < kernels.refused.size(); ++i)
+      text += (i ? "," : "") + json_text(kernels.refused[i].first) + ":" +
+              json_text(kernels.refused[i].second);
+    text += "}}";
+  }
+  return ",\"kernels\":[" + text + "]";
+}
+
+void print_text(const DeviceList& list, bool kernels) {
   for (const DeviceInfo& device : list.devices) {
     std::cout << device.id << "  " << device.name << "\n"
               << "    " << kind_of(device) << " of " << device.vendor << ", "
@@ -21,11 +119,12 @@ void print_text(const DeviceList& list) {
               << " MiB, activations in " << (device.fp16 ? "f16" : "f32") << "\n"
               << "    " << device.version << ", driver " << device.driver << ", platform "
               << device.platform << "\n";
+    if (kernels) print_kernels(device.id);
   }
   for (const std::string& reason : list.refused) std::cout << "refused: " << reason << "\n";
 }
 
-void print_json(const DeviceList& list) {
+void print_json(const DeviceList& list, bool kernels) {
   const auto flag = [](bool value) { return value ? "true" : "false"; };
   std::cout << "{\"devices\":[";
   for (size_t i = 0; i < list.devices.size(); ++i) {
@@ -35,7 +134,8 @@ void print_json(const DeviceList& list) {
               << ",\"platform\":" << json_text(d.platform) << ",\"driver\":" << json_text(d.driver)
               << ",\"version\":" << json_text(d.version) << ",\"cpu\":" << flag(d.is_cpu)
               << ",\"integrated\":" << flag(d.is_integrated) << ",\"fp16\":" << flag(d.fp16)
-              << ",\"compute_units\":" << d.compute_units << ",\"memory\":" << d.memory << "}";
+              << ",\"compute_units\":" << d.compute_units << ",\"memory\":" << d.memory
+              << (kernels ? json_kernels(d.id) : "") << "}";
   }
   std::cout << "],\"refused\":[";
   for (size_t i = 0; i < list.refused.size(); ++i)
@@ -46,9 +146,9 @@ void print_json(const DeviceList& list) {
 void run(const Arguments& arguments) {
   const DeviceList list = list_devices();
   if (arguments.has("--json"))
-    print_json(list);
+    print_json(list, arguments.has("--kernels"));
   else
-    print_text(list);
+    print_text(list, arguments.has("--kernels"));
   if (list.devices.empty())
     throw Error(
         ErrorCode::no_device,
@@ -63,7 +163,9 @@ Command devices_command() {
   return {{"devices",
            "what devices there are, and which were refused and why",
            {},
-           {{"--json", "", "as one line of JSON"}}},
+           {{"--json", "", "as one line of JSON"},
+            {"--kernels", "",
+             "also which kernel families compute common layers on each, and why others do not"}}},
           run};
 }
 

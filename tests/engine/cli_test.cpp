@@ -119,6 +119,13 @@ TEST_F(Cli, ListsDevices) {
   const Outcome json = run({"devices", "--json"});
   EXPECT_TRUE(json.out.starts_with("{\"devices\":[{\"id\":\"")) << json.out;
   EXPECT_TRUE(json.out.ends_with("]}\n"));
+  const Outcome kernels = run({"devices", "--kernels"});
+  EXPECT_NE(kernels.out.find("used: conv_tile"), std::string::npos) << kernels.out;
+  EXPECT_NE(kernels.out.find("not:  conv_mma: the device has no matrix instructions"),
+            std::string::npos)
+      << kernels.out;
+  EXPECT_NE(run({"devices", "--json", "--kernels"}).out.find("\"families\":[\"conv_tile\""),
+            std::string::npos);
 }
 
 TEST_F(Cli, RunsAModel) {

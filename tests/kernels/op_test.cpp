@@ -140,8 +140,8 @@ size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder,
           for (const KernelSpec& spec : family->plan(typed, traits, point).launches) {
             const ocl::Instantiation program = ocl::instantiate(spec);
             std::ofstream(place / (program.kernel_name + ".cl"))
-                << ocl::program_source(program) << "// " << family->name << (half ? " f16" : " f32")
-                << text_of(point) << "\n";
+                << ocl::program_source(program) << "// " << family->name << " "
+                << name_of(typed.inputs[0].type) << text_of(point) << "\n";
             ++written;
           }
         }

@@ -146,6 +146,9 @@ def measure(args, models):
             rows = timed_layers(counted, model, batch, peaks)
             kernels[model.stem, batch] = sum(row[2] for row in rows) / 1e3
             ideals[model.stem, batch] = sum(row[3] for row in rows) / 1e3
+            # At once, so that a run that is cut short leaves what it has measured.
+            print(f"{model.stem} batch {batch}: one request {latencies[model.stem, batch]:.3f} ms, kernels alone "
+                  f"{kernels[model.stem, batch]:.3f} ms, roofline {ideals[model.stem, batch]:.3f} ms", flush=True)
             if model.stem in args.layers:
                 print_layers(model.stem, batch, rows, kernels[model.stem, batch])
     return latencies, kernels, ideals, device

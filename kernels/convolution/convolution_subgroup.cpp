@@ -63,12 +63,13 @@ bool reads_blocks(const OpDesc& desc, const TileProblem& problem) {
 }
 
 // Bytes of a thread's registers: sums, the blocks of the pixels, four rows of weights, halves as
-// floats and in part as loaded; addresses, and what else the compiler keeps. Points that need more
-// than there are spill (tests/kernels/ocloc).
-int64_t register_bytes(const Point& p, bool halves) {
+// floats and in part as loaded; copies of sums that the compiler makes for products of bytes;
+// addresses, and what else it keeps. Points that need more than there are spill
+// (tests/kernels/ocloc).
+int64_t register_bytes(const Point& p, bool halves, bool bytes) {
   const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
-                    (p.weight == 2 ? 6 : 4) * weights) +
+                    (p.weight == 2 ? 6 : 4) * weights + (bytes ? 4 * p.tile_p : 0)) +
          16 * p.tile_p + 704;
 }
 
@@ -101,7 +102,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             const Point p(lanes, vectors, tile_p, reads, weight, rows, slices);
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
-            if (register_bytes(p, halves) > all_register_bytes(traits)) continue;
+            if (register_bytes(p, halves, bytes) > all_register_bytes(traits)) continue;
             if (slices > 1 &&
                 sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)
               continue;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kChunkBytes = 16;  // that are copied at once
 constexpr int kVector = 8;           // channels that a work-item stores at once
-// Layers with fewer products for each compute unit are left to conv_mma, which shares the steps of a
-// tile, and can be part of a persistent kernel.
+// Layers with fewer products for each compute unit are left to conv_mma where they can be part of a
+// persistent kernel, or where it shares the steps of tiles that are too few.
 constexpr double kLeastProducts = 8e6;
 
 struct Point {
@@ -45,19 +45,29 @@ double products_of(const ConvShape& s) {
          static_cast<double>(s.taps() * s.in_channels);
 }
 
-// Ordered from the most promising on, by timings of the 3x3 and 1x1 layers of YOLOv8 and ResNet-50
-// at batch 32 on an H100: long steps, wide tiles of one warpgroup, several of which share a compute
-// unit, and more stages if there are too few work-groups to hide each other's waits. Where channels
-// become many times as many, a step is short and the stores count: the widest tiles.
+// Columns of the widest tile that is not half empty, and how many such tiles the layer has; tiles of
+// fewer columns have more pixels.
+int wide_columns(const ConvShape& s) { return s.out_channels > 64 ? 128 : 64; }
+int64_t wide_tiles(const ConvShape& s) {
+  const int columns = wide_columns(s);
+  return ceil_div(s.pixels(), columns == 128 ? 64 : 128) * ceil_div(s.out_channels, columns);
+}
+
+// Ordered from the most promising on, by timings of the layers of YOLOv8s and ResNet-50 at batch 8
+// and 32 on an H100, in the networks: wide tiles of one warpgroup, several of which share a compute
+// unit, and long steps; more stages of short steps if there are too few work-groups to hide each
+// other's waits. Where channels become many times as many, the stores count, and of many channels
+// the widest tiles are best.
 std::vector<Point> points_of(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = convolution_problem(desc).shape;
-  const bool deep = s.in_channels >= 8 * chunk_of(desc);
-  const int wide = s.out_channels > 64 ? 128 : 64;
+  const int64_t chunk = chunk_of(desc), units = traits.compute_units;
+  const int wide = wide_columns(s);
   const auto tiles = [&](int columns) {
     return ceil_div(s.pixels(), 64) * ceil_div(s.out_channels, columns);
   };
-  const int64_t units = traits.compute_units;
   const bool few = tiles(wide) < 3 * units;
+  const bool widens = s.taps() == 1 && s.out_channels >= 4 * s.in_channels;
+  const bool many = s.in_channels >= 32 * chunk;
   std::vector<Point> points;
   const auto add = [&](const Point& p) {
     if (p.shared_bytes() > traits.local_memory) return;
@@ -66,13 +76,16 @@ std::vector<Point> points_of(const OpDesc& desc, const DeviceTraits& traits) {
                      [&](const Point& other) { return other.tuning() == p.tuning(); }))
       points.push_back(p);
   };
-  if (s.taps() == 1 && s.out_channels >= 4 * s.in_channels && tiles(256) >= 2 * units)
-    add({256, 1, 2, 4});
+  if (widens && many && tiles(256) >= 2 * units) add({256, 1, 2, 4});
+  const int warpgroups_of_wide = wide == 64 ? 2 : 1;
+  if (s.in_channels % (8 * chunk) == 0 && (many || !widens) && wide_tiles(s) >= units)
+    for (int stages : {4, 3, 2}) add({wide, warpgroups_of_wide, stages, 8});
+  for (int stages : {few ? 4 : 3, few ? 3 : 4, 2}) add({wide, warpgroups_of_wide, stages, 4});
   for (int columns : {wide, 64, 256, 32}) {
     if (columns != wide && columns != 64 && columns / 2 >= s.out_channels) continue;
     for (int warpgroups : {columns == 64 ? 2 : 1, columns == 64 ? 1 : 2}) {
       for (int stages : {4, 3, 2})
-        if (deep) add({columns, warpgroups, stages, 8});
+        if (s.in_channels >= 8 * chunk) add({columns, warpgroups, stages, 8});
       for (int stages : {few ? 4 : 3, few ? 3 : 4, 2}) add({columns, warpgroups, stages, 4});
     }
   }
@@ -99,7 +112,8 @@ std::string reject_wgmma(const OpDesc& desc, const DeviceTraits& traits) {
   if (s.in_channels % chunk != 0 || !input_aligned(desc, problem, static_cast<int>(chunk)))
     return "the input channels of a pixel are no whole chunks of 16 bytes";
   if (s.out_channels < 48) return "fewer than 48 output channels: half of a tile would be empty";
-  if (products_of(s) < kLeastProducts * traits.compute_units)
+  if (products_of(s) < kLeastProducts * traits.compute_units &&
+      (traits.grid_barrier != GridBarrier::none || wide_tiles(s) < traits.compute_units))
     return "fewer than 8e6 products for each compute unit";
   if ((s.out_channels + 256) * (s.taps() * s.in_channels + 8 * chunk) > kMaxIndex)
     return "the weights have more than 2^31 elements";

@@ -56,10 +56,15 @@ std::vector<unsigned char> entry_bytes(const PassedGraph& passed, const KnownCon
   write_graph(out, *passed.graph, known, pool);
   ByteWriter size;
   size.number(uint64_t{out.bytes().size()});
-  std::vector<unsigned char> bytes(size.bytes().begin(), size.bytes().end());
-  bytes.insert(bytes.end(), out.bytes().begin(), out.bytes().end());
-  bytes.resize((bytes.size() + kAlignment - 1) / kAlignment * kAlignment);
-  bytes.insert(bytes.end(), pool.bytes().begin(), pool.bytes().end());
+  const size_t head = size.bytes().size(), end = head + out.bytes().size();
+  const size_t pool_begin = (end + kAlignment - 1) / kAlignment * kAlignment;
+  std::vector<unsigned char> bytes(pool_begin + pool.bytes().size());
+  const auto place = [&](const auto& part, size_t at) {
+    std::copy(part.begin(), part.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+  };
+  place(size.bytes(), 0);
+  place(out.bytes(), head);
+  place(pool.bytes(), pool_begin);
   return bytes;
 }
 

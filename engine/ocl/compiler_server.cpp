@@ -42,6 +42,12 @@ class AnyMemory {
   AnyMemory(const AnyMemory&) = delete;
   AnyMemory& operator=(const AnyMemory&) = delete;
   const cl::Buffer& buffer() const { return buffer_; }
+  // Where a tensor may begin, in elements: kernels also read backwards.
+  cl_int middle() const {
+    constexpr size_t kMost = size_t{1} << 28;  // far from what an int counts
+    constexpr size_t kLargest = 16;            // bytes of an element
+    return static_cast<cl_int>(std::min(bytes_ / 2 / kLargest, kMost) / 64 * 64);
+  }
 
  private:
   size_t bytes_ = 0;
@@ -63,7 +69,7 @@ void launch_once(const cl::Context& context, const cl::Device& device, cl::Kerne
       kernel.setArg(index++, images.back());
     } else {
       kernel.setArg(index++, memory.buffer());
-      if (argument.address_bytes == 0) kernel.setArg(index++, cl_int{0});
+      if (argument.address_bytes == 0) kernel.setArg(index++, memory.middle());
     }
   }
   // One work-group, but as wide as it will be where that counts.

@@ -105,7 +105,9 @@ class Builder {
     if (answer.outcome == CompileAnswer::Outcome::crashed)
       refuse(job, request.source, "(" + answer.text + ")");
     const bool made = !answer.binary.empty() && from_binary(job, answer.binary);
-    if (answer.outcome == CompileAnswer::Outcome::built) request.launches.clear();
+    // In this process a kernel of the user's is not tried: it may do anything.
+    if (answer.outcome == CompileAnswer::Outcome::built || job.instantiation.own)
+      request.launches.clear();
     if (!made) build_here(job, request);
     dump(job, request.source, dump_folders(job).empty() ? "" : build_log(job.program));
     if (!cache_ || abandoned) return;

@@ -148,6 +148,20 @@ TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
   EXPECT_GT(both.binary.size(), with.binary.size() + 1000);
 }
 
+// As a copy along a negative stride does.
+TEST(CompilerProcess, TrialsMayReadBackwards) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  CompilerProcess process(program(), info());
+  const CompileAnswer answer = process.compile(
+      {"",
+       "__attribute__((reqd_work_group_size(4, 1, 1)))\n__kernel void k(__global int* a, int at) "
+       "{ a[at] = a[at - 5000000 * (int)get_local_id(0) - 1]; }\n",
+       "k",
+       {{{8, 1, 1}, {4, 1, 1}, {Argument::output(0, 4)}}},
+       false});
+  EXPECT_EQ(answer.outcome, Outcome::built) << answer.text;
+}
+
 TEST(CompilerProcess, LeavesNoProcessBehind) {
   const auto children = [] {
     size_t count = 0;

@@ -126,7 +126,8 @@ void DeviceRequest::start(size_t images) try {
   host_ns_.assign(sized_->plan.steps.size(), 0);
   host_threads_.assign(sized_->plan.steps.size(), 1);
   events_.clear();
-  for (const Step& step : sized_->plan.steps) events_.emplace_back(step.kernels.launches.size());
+  if (network_->options.perf_count)
+    for (const Step& step : sized_->plan.steps) events_.emplace_back(step.kernels.launches.size());
   run_segment();
   begun_ = Clock::now();  // what the driver compiles while it takes the work is not the device's
   running_ = true;
@@ -576,7 +577,7 @@ void DeviceRequest::add_times(double convert_ns) {
                                                   : downloads_;
     cl_ulong from = first.front().getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>();
     for (const auto& launches : events_)
-      if (!launches.empty())
+      if (!launches.empty() && !launches.front().empty())
         from = std::min(from,
                         launches.front().front().getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>());
     const cl_ulong to = downloads_.back().getProfilingInfo<CL_PROFILING_COMMAND_END>();

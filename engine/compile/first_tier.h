@@ -15,7 +15,7 @@ namespace host {
 class HostModel;
 }
 
-// Thread-safe. Shared with threads that compile, which may end later than whoever made it.
+// Thread-safe. Shared with the compiling threads, which may outlive its creator.
 class FirstTierMaker {
  public:
   // `ready` may be empty: then nothing is made.

@@ -11,7 +11,7 @@ namespace clinfer {
 
 namespace {
 
-// Elements read and written, or multiply-adds, that a host is through with in a millisecond or two.
+// Elements read and written, or multiply-adds, that a host processes in a millisecond or two.
 constexpr double kLittleWork = 1e6;
 
 bool computes(const Node& node) {

@@ -78,7 +78,7 @@ class Run {
     host_settled_changed_.notify_all();
   }
 
-  // Notes that a device is through. Whether its model is to be used until others are ready.
+  // Notes that a device has finished compiling. Returns whether its model serves until others are ready.
   bool is_needed_after(size_t index) {
     if (index + 1 == results_.size()) note_host_settled();
     const std::lock_guard lock(mutex_);

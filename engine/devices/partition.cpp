@@ -41,8 +41,8 @@ class Splitter {
   }
 
  private:
-  // A part for each device and number of changes of device on the way there: edges between parts
-  // lead to a larger number, so no two parts need each other.
+  // One part for each device and number of device changes along the path to a node. Edges between
+  // parts lead to a larger number, so no two parts depend on each other.
   void find_parts() {
     std::unordered_map<const Node*, size_t> changes;
     size_t last = 0;  // of the inseparable ones

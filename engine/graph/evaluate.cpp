@@ -59,7 +59,7 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
           quantizes(node.tail) ? ElementType::f32 : host_type(output.type), output.shape));
   }
   outputs.resize(node.outputs.size());
-  // Without elements there is nothing to compute, and a sum on the way may have a plane of them.
+  // Skip empty outputs: an intermediate sum could still span a whole plane.
   const auto own = std::span<Tensor>(outputs).first(own_outputs(node));
   if (!std::ranges::all_of(own, [](const Tensor& output) { return output.elements() == 0; }))
     node.def->evaluate(desc, std::span<const Tensor>(values).first(desc.own_inputs), own);

@@ -77,7 +77,7 @@ class CompilerProcess {
   std::atomic<bool> stopped_{false};
 };
 
-// The other end: serves whoever is at the other side of standard input. Throws Error{no_device}.
+// The helper process's main loop: serves requests from standard input. Throws Error{no_device}.
 void serve_as_compiler(const std::string& device_id);
 
 // Builds and launches in this process, as the compilers' processes do. Throws cl::Error where it

@@ -27,7 +27,7 @@ class ExternalMemory final : public ImportedMemory {
   void wait() override { uses_.wait(); }
   const cl::Context& context() const { return context_; }
   const cl::Buffer& buffer() const { return buffer_; }
-  // Gives the buffer up, whoever still holds the memory; for when nothing uses it any more.
+  // Releases the buffer even if this object is still referenced. Call it when no command uses it.
   void drop();
 
  private:

@@ -32,7 +32,7 @@ class Surface final : public ImportedSurface {
   void with_own(const cl::CommandQueue& queue, const AcquireRelease::Use& use) {
     uses_.with_acquired({}, queue, {}, use);
   }
-  // Gives the images up, whoever still holds the surface; for when nothing uses them any more.
+  // Releases the images even if this object is still referenced. Call it when no command uses them.
   void drop();
 
  private:

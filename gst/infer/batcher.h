@@ -228,7 +228,7 @@ class Batcher {
     std::shared_ptr<Batch> batch;
     std::optional<Result> result;
     std::exception_ptr error;
-    bool left = false;                         // nobody waits for it any more
+    bool left = false;                         // its submitter no longer waits for it
     std::vector<std::shared_ptr<Entry>> kept;  // see keep_if_needed()
   };
   using Batches = std::list<std::shared_ptr<Batch>>;
@@ -399,8 +399,8 @@ class Batcher {
     }
   }
 
-  // A worker's part with the first of its batches: fills if that is its task, and takes the results
-  // unless a waiter can. False when it is stopped before the device is through.
+  // Processes the worker's first batch: fills it if workers fill batches, and takes the results
+  // unless a waiting thread can. Returns false when stopped before the device has finished.
   bool complete(std::unique_lock<std::mutex>& lock, Batches& first, const std::stop_token& stop) {
     Batch& batch = *first.front();
     if (workers_fill_ && !batch.filled) {
@@ -465,7 +465,7 @@ class Batcher {
     return std::all_of(device_.begin(), device_.end(),
                        [](const DeviceLoad& stream) { return stream.lost != 0; });
   }
-  // Takes back requests that the device is through with after all.
+  // Returns late requests to use once the device has finished them.
   void revive() {
     for (size_t request = 0; request < lost_.size(); ++request) {
       if (lost_[request].empty()) continue;

@@ -178,8 +178,8 @@ bool LineFile::wait_for_room(std::unique_lock<std::mutex>& lock) {
   return false;
 }
 
-// Pipes take long lines in pieces: nobody else's may come between. Regular files need no turns, as
-// each write goes to their end at once. False: interrupted.
+// A pipe takes a long line in several writes, and no other writer's bytes may come between them.
+// Regular files need no turns, as each write appends at once. Returns false when interrupted.
 bool LineFile::take_turn(std::unique_lock<std::mutex>& lock) {
   const auto taken = [this] {
     return file_ == STDOUT_FILENO ? turn_of_standard_output().try_lock()

@@ -49,7 +49,7 @@ void Sender::round() {
   }
   const std::vector<Message> messages = queue_->take(kBatch, kIdle);
   if (messages.empty()) {
-    pause(5ms);  // of an interrupted queue take() returns at once
+    pause(5ms);  // an interrupted queue returns at once: do not spin
     return;
   }
   // Each confirmation writes the journal's position: one for many messages is enough.
@@ -57,7 +57,7 @@ void Sender::round() {
   size_t count = 0;
   const auto confirm = [&] {
     if (count == 0) return;
-    // Before whoever waits for an empty queue reads the counter.
+    // Counted before confirm(), which wakes a thread that waits for an empty queue and reads sent_.
     sent_ += std::exchange(count, 0);
     queue_->confirm(confirmed);
   };
@@ -89,7 +89,7 @@ void Sender::run() {
       told = false;
       wait = kShortestPause;
     } catch (const std::exception& error) {
-      // One that took something before it failed is not away.
+      // A broker that accepted messages before the failure can be reached: do not wait longer.
       if (sent_ != sent) {
         told = false;
         wait = kShortestPause;

@@ -1,6 +1,6 @@
-// Sends lines to a broker from a thread of its own: whoever publishes waits for nothing while the
-// queue has room. A broker that is away is tried again, less and less often; what it did not confirm
-// is sent again, in the same order, so each message arrives at least once.
+// Sends lines to a broker from a thread of its own, so that a publisher does not block while the
+// queue has room. If the broker cannot be reached, the thread connects again at growing intervals.
+// Messages that the broker did not confirm are sent again in the same order: each arrives at least once.
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,12 @@ struct SenderStats {
 
 class Sender {
  public:
-  // From the sender's thread: the broker is away, or there again.
+  // Called by the sender's thread when the connection to the broker is lost or made again.
   using Notice = std::function<void(const std::string&)>;
 
   Sender(std::unique_ptr<Broker> broker, std::unique_ptr<MessageQueue> queue, Notice notice);
-  // Waits for what is queued for a moment, if the broker is there; what then is left is lost unless
-  // the queue has a journal.
+  // Waits a moment for the queued messages if the broker is connected. The messages left after that
+  // are lost unless the queue has a journal.
   ~Sender();
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;

@@ -86,7 +86,7 @@ class Picture {
         owned[static_cast<size_t>(&s - bytes_.data()) + static_cast<size_t>(i)] = 1;
     });
     size_t changed = 0;
-    // The unused byte of RGBx and the like is nobody's.
+    // The unused byte of RGBx and similar formats belongs to no channel.
     const bool filler = GST_VIDEO_INFO_IS_RGB(&info_) && GST_VIDEO_INFO_N_COMPONENTS(&info_) == 3 &&
                         GST_VIDEO_INFO_COMP_PSTRIDE(&info_, 0) == 4;
     for (size_t i = 0; i < bytes_.size(); ++i)

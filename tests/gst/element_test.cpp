@@ -490,7 +490,7 @@ TEST(Clinfer, SurvivesAStormOfFlushes) {
       std::unique_lock lock(streaming);
       const bool fine = harness.push(kRed, i) == GST_FLOW_OK;
       lock.unlock();
-      // A mutex taken again at once would not be had by who waits for it to flush.
+      // Sleep without the lock: a thread that waits for it to flush would not get it otherwise.
       std::this_thread::sleep_for(fine ? 20us : 200us);
     }
   });

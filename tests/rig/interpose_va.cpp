@@ -1,5 +1,5 @@
 // Replaces the calls of libva by the element, as tests/faults/interpose.cpp does those of the system. Calls
-// that undo something do it, also where they fail: nobody could do it a second time.
+// that release something do so even when they report a failure, as callers do not try twice.
 #include <dlfcn.h>
 #include <va/va.h>
 

@@ -50,7 +50,7 @@ TEST(Quantize, ConvolutionsTakeBytes) {
   EXPECT_EQ(count_of(*graph, "Quantize"), 1u);  // of the input; the other one is in the convolution
   EXPECT_EQ(count_of(*graph, "ReLU"), 0u);      // bytes from 0 on
   EXPECT_EQ(count_of(*graph, "Dequantize"), 0u);
-  // In the tail, as floats: nobody computes with those bytes.
+  // The tail computes it as floats, as no later layer reads the bytes.
   EXPECT_EQ(count_of(*graph, "FakeQuantize"), 0u);
 }
 

@@ -259,6 +259,54 @@ Instantiation instance(const KernelSpec& spec, const std::string& source) {
   return result;
 }
 
+// The source with `function` in place of each kernel's beginning.
+std::string with_function(const KernelSpec& spec, const std::string& function) {
+  static const std::string kKernel = "\nKERNEL(";
+  std::string source(kernel_source(spec.source));
+  for (size_t at; (at = source.find(kKernel)) != std::string::npos;)
+    source.replace(at, kKernel.size(), "\n" + function + " ");
+  return source;
+}
+
+// Whether a kernel may be one that calls a function (kernels/outline.cl).
+bool can_be_outlined(const KernelSpec& spec) {
+  return !spec.own && spec.shared == 0 && spec.local == std::array<size_t, 3>{1, 1, 1} &&
+         std::none_of(spec.arguments.begin(), spec.arguments.end(),
+                      [](const Argument& a) {
+                        return a.kind == Argument::Kind::image || a.address_bytes != 0;
+                      }) &&
+         // The functions of launches that are cut are others.
+         std::none_of(spec.defines.begin(), spec.defines.end(),
+                      [](const auto& define) { return define.first == "get_group_id(d)"; });
+}
+
+// The kernel that calls the function which outline.cl makes.
+std::string outlined_kernel(const KernelSpec& spec) {
+  std::string parameters, call;
+  for (size_t i = 0; i < spec.arguments.size(); ++i) {
+    const Argument& argument = spec.arguments[i];
+    const std::string number = std::to_string(i);
+    if (argument.kind == Argument::Kind::value) {
+      parameters += "const " + std::string(argument.type) + " v" + number + ", ";
+      call += ", v" + number;
+    } else {
+      parameters += "__global void* b" + number + ", const int o" + number + ", ";
+      call += ", b" + number + ", o" + number;
+    }
+  }
+  return R"(
+#ifdef POCL_DEVICE_ADDRESS_BITS
+#undef get_group_id
+#undef get_global_size
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void KERNEL_NAME()" +
+         parameters.substr(0, parameters.rfind(',')) + R"() {
+  FN(body)((int4)(get_group_id(0), get_group_id(1), get_group_id(2), get_global_size(0)))" +
+         call + R"();
+}
+#endif
+)";
+}
+
 // A user's program, whose kernel gets a name that is unique by content.
 Instantiation own_program(const KernelSpec& spec) {
   const OwnProgram& own = *spec.own;
@@ -284,18 +332,21 @@ std::string compiler_options(const DeviceTraits& traits) {
 }
 
 Instantiation instantiate(const KernelSpec& spec) {
-  Instantiation result =
-      spec.own ? own_program(spec) : instance(spec, std::string(kernel_source(spec.source)));
+  Instantiation result;
+  if (spec.own) {
+    result = own_program(spec);
+  } else if (can_be_outlined(spec)) {
+    result = instance(spec, with_function(spec, "OUTLINE") + outlined_kernel(spec));
+    result.text = std::string(kernel_source("outline.cl")) + result.text;
+  } else {
+    result = instance(spec, std::string(kernel_source(spec.source)));
+  }
   result.launches.push_back({spec.global, spec.local, spec.arguments});
   return result;
 }
 
 Instantiation instantiate_function(const KernelSpec& spec, const std::string& caller) {
-  static const std::string kKernel = "\nKERNEL(", kFunction = "\nPK_FUNCTION ";
-  std::string source(kernel_source(spec.source));
-  for (size_t at; (at = source.find(kKernel)) != std::string::npos;)
-    source.replace(at, kKernel.size(), kFunction);
-  return instance(spec, source + caller);
+  return instance(spec, with_function(spec, "PK_FUNCTION") + caller);
 }
 
 struct ProgramBuilder::State {

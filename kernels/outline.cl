@@ -1,0 +1,18 @@
+// Makes a function of a kernel's text, which the kernel then only calls (see instantiate()). PoCL compiles
+// what a kernel contains three times: for callers of three kinds. It compiles a function once. Precedes
+// kernels whose work-groups have one work-item.
+#ifdef POCL_DEVICE_ADDRESS_BITS
+#undef WORK_GROUP
+#define WORK_GROUP(x, y, z)
+// Replaces KERNEL and its opening parenthesis.
+#define OUTLINE static __attribute__((noinline)) void FN(body)(const int4 outline_group,
+#define get_group_id(d) \
+  ((d) == 0 ? outline_group.s0 : (d) == 1 ? outline_group.s1 : outline_group.s2)
+#define get_local_id(d) 0
+#define get_local_size(d) 1
+#define get_global_id(d) get_group_id(d)
+#define get_global_size(d) outline_group.s3  // for dimension 0 only
+#define barrier(flags)
+#else
+#define OUTLINE KERNEL(
+#endif

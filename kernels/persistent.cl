@@ -29,16 +29,10 @@ void pk_barrier_team(int team, int size) {
   else
     asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "r"(size) : "memory");
 }
-#else
-#define pk_barrier_all(barrier_counter, all) barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-inline __attribute__((always_inline)) void pk_barrier_team(int team, int size) {
-  barrier(CLK_LOCAL_MEM_FENCE);
-}
 #endif
 
 #undef WORK_GROUP
 #undef SHARED
-#undef RESTRICT
 #define WORK_GROUP(x, y, z)
 // Replaces KERNEL and its opening parenthesis.
 #define PK_FUNCTION                                              \
@@ -48,7 +42,13 @@ inline __attribute__((always_inline)) void pk_barrier_team(int team, int size) {
 #define SHARED(type, name, count)                                             \
   typedef char FN(name##_fits)[sizeof(type) * (count) <= PK_SHARED ? 1 : -1]; \
   __local type* const name = (__local type*)pk_shared
+#if PK_PTX
+#define PK_LIST __local
+#undef RESTRICT
 #define RESTRICT  // the cache for constants does not see what other work-groups wrote
+#else
+#define PK_LIST __global
+#endif
 
 #define get_group_id(d) ((d) == 0 ? pk_group.s0 : (d) == 1 ? pk_group.s1 : pk_group.s2)
 #define get_local_id(d) \
@@ -56,4 +56,8 @@ inline __attribute__((always_inline)) void pk_barrier_team(int team, int size) {
 #define get_local_size(d) ((d) == 0 ? PK_X : (d) == 1 ? PK_Y : PK_Z)
 #define get_global_id(d) (get_group_id(d) * get_local_size(d) + get_local_id(d))
 #define get_global_size(d) (pk_group.s3 * PK_X)  // for dimension 0 only
+#if PK_PTX
 #define barrier(flags) pk_barrier_team(pk_team, PK_X* PK_Y* PK_Z)
+#else
+#define barrier(flags)  // no work-items that share memory, see reject_persistent()
+#endif

@@ -8,7 +8,7 @@
 //   PK_LENGTH, PK_GROUPS  positions, in the entry of a launch, of its length and of its number of
 //                         work-groups
 //   PK_CASES              calls the kernel of an entry for work-groups `me` to `groups`, in steps
-//                         of `all`
+//                         of `all`, or for all of them without PK_PTX
 #undef get_group_id
 #undef get_local_id
 #undef get_local_size
@@ -16,6 +16,7 @@
 #undef get_global_size
 #undef barrier
 
+#if PK_PTX
 __attribute__((reqd_work_group_size(PK_ITEMS, 1, 1))) __kernel void PK_NAME(
     __global uchar* b0, __global uchar* b1, __global uchar* b2, __global const int* work, int words,
     __global uint* barrier_counter, uint barriers_passed) {
@@ -33,3 +34,12 @@ __attribute__((reqd_work_group_size(PK_ITEMS, 1, 1))) __kernel void PK_NAME(
     switch (list[at]) { PK_CASES }
   }
 }
+#else
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void PK_NAME(
+    __global uchar* b0, __global uchar* b1, __global uchar* b2, __global const int* list, int words,
+    __global uint* barrier_counter, uint barriers_passed) {
+  for (int at = 0; at < words; at += list[at + PK_LENGTH]) switch (list[at]) {
+      PK_CASES
+    }
+}
+#endif

@@ -137,6 +137,7 @@ std::vector<ProblemRecord> ModelCompiler::find_records() {
 Tuning ModelCompiler::plan_kernels() {
   std::unique_ptr<Graph> graph = make_graph();
   use_measured_pipeline();
+  use_single_launches(batch_of(*graph));
   network_->traits.alone = config_.streams == 1;
   Tuning tuning(config_, *network_->context, network_->traits);
   network_->whole.plan = make_plan(std::move(graph), network_->traits, tuning.chooser());
@@ -155,7 +156,8 @@ HostWeights ModelCompiler::build_tuned(Tuning& tuning, const Progress& progress,
   HostWeights weights = build_for_device(progress, persistent && !tuning.measures(), other);
   if (!tuning.measures()) return weights;
   std::vector<bool> parts(network_->plan().steps.size());
-  if (persistent) parts = find_parts(other);
+  // A single core computes a launch as it does a part, and some candidates only as a launch.
+  if (persistent && network_->traits.grid_barrier != GridBarrier::single) parts = find_parts(other);
   const bool changed = tuning.measure({network_, parts}, observer);
   network_->share.reset();
   choose_preprocess(tuning);
@@ -303,6 +305,21 @@ void ModelCompiler::use_measured_pipeline() {
     config_.streams = measured->streams;
     report_.optimal_requests = measured->requests;
   }
+}
+
+// A stream that has one core computes its steps in one launch: PoCL takes 2 to 5 microseconds for each, and
+// one core has nothing to share. Where streams are on AUTO and cores are few, each core gets a stream. A
+// larger batch has plans for parts of it, which are launched step by step.
+void ModelCompiler::use_single_launches(int64_t batch) {
+  constexpr unsigned kMostStreams = 4;
+  const DeviceTraits& traits = network_->traits;
+  const unsigned cores = network_->context->device.info.compute_units;
+  if (config_.persistent != Config::Persistent::automatic || config_.perf_count) return;
+  if (!traits.is_cpu || traits.vendor != Vendor::pocl || cores < 2 || batch > 1) return;
+  if (network_->exclusive || options_.expose_layers) return;
+  if (config_.streams == 0 && !options_.one_stream && cores <= kMostStreams)
+    config_.streams = cores;
+  if (config_.streams >= cores) network_->traits.grid_barrier = GridBarrier::single;
 }
 
 // Finds the layer that computes most, and warns where one inference is absurdly much work.

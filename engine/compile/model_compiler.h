@@ -63,6 +63,7 @@ class ModelCompiler {
   std::unique_ptr<Graph> make_graph();
   PassedGraph pass_graph(int64_t batch, bool expose_layers, const std::string& dumps_dir) const;
   void use_measured_pipeline();
+  void use_single_launches(int64_t batch);
   void add_up_work();
   void choose_preprocess(Tuning& tuning);
   HostWeights build_tuned(Tuning& tuning, const Progress& progress, const TuningObserver& observer);

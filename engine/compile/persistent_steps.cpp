@@ -20,6 +20,8 @@ constexpr double kInterruption = 2.2;
 std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
                                                    const ocl::Context& context,
                                                    const DeviceTraits& traits, bool forced) {
+  // One core saves the launches, and computes everything else as it did.
+  forced = forced || traits.grid_barrier == GridBarrier::single;
   std::vector<PersistentSteps> all;
   const std::vector<Step>& plan = sized.plan.steps;
   std::vector<ocl::LaunchTime> times(plan.size());

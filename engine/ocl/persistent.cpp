@@ -38,8 +38,8 @@ size_t words_of(const KernelSpec& spec) {
 
 std::string at(size_t word) { return "at[" + std::to_string(word) + "]"; }
 
-// The function that finds one kernel's arguments in the list and calls it.
-std::string entry_text(const KernelSpec& spec) {
+// The arguments of one kernel, as its function finds them in the list.
+std::string arguments_text(const KernelSpec& spec) {
   std::string call;
   size_t word = kArguments;
   for (const Argument& argument : spec.arguments) {
@@ -56,16 +56,35 @@ std::string entry_text(const KernelSpec& spec) {
       call += "as_float2(vload2(0, at + " + std::to_string(word) + "))";
     else
       call +=
-          "*(__local const " + std::string(argument.type) + "*)(at + " + std::to_string(word) + ")";
+          "*(PK_LIST const " + std::string(argument.type) + "*)(at + " + std::to_string(word) + ")";
     word += words_of(argument);
   }
+  return call;
+}
+
+// The function that calls one kernel for a work-item.
+std::string entry_text(const KernelSpec& spec) {
   return R"(inline __attribute__((always_inline)) void FN(entry)(
     __global uchar *b0, __global uchar *b1, __global uchar *b2, __local const int *at,
     int group, int item, int team, __local uchar *shared) {
   const int nx = )" +
          at(kGroupsX) + ", ny = " + at(kGroupsY) + R"(;
   FN(body)((int4)(group % nx, group / nx % ny, group / nx / ny, nx), item, team, shared)" +
-         call + ");\n}\n";
+         arguments_text(spec) + ");\n}\n";
+}
+
+// The function that calls one kernel for all its work-items. Not part of the persistent kernel, because
+// PoCL compiles that three times (kernels/outline.cl).
+std::string loop_text(const KernelSpec& spec) {
+  return R"(static __attribute__((noinline)) void FN(entry)(
+    __global uchar *b0, __global uchar *b1, __global uchar *b2, __global const int *at) {
+  const int nx = )" +
+         at(kGroupsX) + ", ny = " + at(kGroupsY) + ", groups = " + at(kGroups) + R"(;
+  for (int group = 0; group < groups; ++group)
+    for (int item = 0; item < )" +
+         std::to_string(team_size(spec)) + R"(; ++item)
+      FN(body)((int4)(group % nx, group / nx % ny, group / nx / ny, nx), item, 0, 0)" +
+         arguments_text(spec) + ");\n}\n";
 }
 
 }  // namespace
@@ -81,7 +100,10 @@ LaunchTime launch_time(const KernelSpec& spec, double products, unsigned compute
 std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits) {
   if (traits.grid_barrier == GridBarrier::none) return "the device has no grid-wide barrier";
   if (spec.own) return "a kernel of the user's";
-  if (traits.grid_barrier == GridBarrier::single) return "";
+  for (const Argument& argument : spec.arguments)
+    if (argument.kind == Argument::Kind::image) return "images";
+  if (traits.grid_barrier == GridBarrier::single)
+    return spec.shared > 0 ? "work-items that share memory" : "";
   if (spec.marked_ptx) return "instructions that need patched PTX";
   const size_t team = team_size(spec);
   if (team > std::min(kItems, traits.max_work_group) || team % kWarp != 0)
@@ -90,8 +112,6 @@ std::string reject_persistent(const KernelSpec& spec, const DeviceTraits& traits
           4 * round_up(words_of(spec), kListStep) + kReserve >
       traits.local_memory)
     return "its local memory";
-  for (const Argument& argument : spec.arguments)
-    if (argument.kind == Argument::Kind::image) return "images";
   return "";
 }
 
@@ -101,7 +121,7 @@ PersistentKernel make_persistent(
     const DeviceTraits& traits, size_t& count) {
   PersistentKernel result;
   const bool single = traits.grid_barrier == GridBarrier::single;
-  result.items = single ? team_size(*launches.front()) : kItems;
+  result.items = single ? 1 : kItems;
 
   std::map<std::string, size_t> known;  // kernels by name
   std::string kernels, cases;
@@ -111,8 +131,8 @@ PersistentKernel make_persistent(
     const size_t team = team_size(*spec), teams = result.items / team;
     const size_t own = round_up(spec->shared, kAlignment);
     const size_t words = round_up(result.list.size() + words_of(*spec), kListStep);
-    if (single && team != result.items) break;
-    if (std::max(shared, own * teams) + 4 * words + kReserve > traits.local_memory) break;
+    if (!single && std::max(shared, own * teams) + 4 * words + kReserve > traits.local_memory)
+      break;
     const auto reachable = [&](const Argument& argument) {
       return argument.kind == Argument::Kind::value ||
              place(count, argument).offset / static_cast<int64_t>(argument.unit) <=
@@ -126,17 +146,22 @@ PersistentKernel make_persistent(
          {std::pair{"PK_X", spec->local[0]}, std::pair{"PK_Y", spec->local[1]},
           std::pair{"PK_Z", spec->local[2]}, std::pair{"PK_SHARED", spec->shared}})
       called.defines.emplace_back(name, std::to_string(value));
-    const Instantiation function = instantiate_function(called, entry_text(*spec));
+    const Instantiation function =
+        instantiate_function(called, single ? loop_text(*spec) : entry_text(*spec));
     const auto [found, fresh] = known.try_emplace(function.kernel_name, known.size());
     if (fresh) {
       kernels += function.text;
       const std::string size = std::to_string(team), number = std::to_string(found->second);
       // Where a work-group is no whole number of teams, the last work-items have nothing to do.
-      cases += " case " + number + ": for (int g = item / " + size + " * all + me; (item < " +
-               std::to_string(teams * team) + ") & (g < groups); g += all * " +
-               std::to_string(teams) + ") entry_" + function.kernel_name +
-               "(b0, b1, b2, list + at, g, item % " + size + ", item / " + size +
-               ", shared + item / " + size + " * " + std::to_string(own) + "); break;";
+      if (single)
+        cases += " case " + number + ": entry_" + function.kernel_name +
+                 "(b0, b1, b2, list + at); break;";
+      else
+        cases += " case " + number + ": for (int g = item / " + size + " * all + me; (item < " +
+                 std::to_string(teams * team) + ") & (g < groups); g += all * " +
+                 std::to_string(teams) + ") entry_" + function.kernel_name +
+                 "(b0, b1, b2, list + at, g, item % " + size + ", item / " + size +
+                 ", shared + item / " + size + " * " + std::to_string(own) + "); break;";
     }
 
     std::array<size_t, 3> groups{};
@@ -178,6 +203,14 @@ PersistentKernel make_persistent(
           std::string(kernel_source("persistent_main.cl"));
   result.program.kernel_name = "persistent_" + hex(fnv1a(text));
   result.program.text = "#define PK_NAME " + result.program.kernel_name + "\n" + text;
+  // Without a single word of the list it does nothing.
+  if (single)
+    result.program.launches.push_back(
+        {{1, 1, 1},
+         {1, 1, 1},
+         {Argument::input_address(0, 4), Argument::input_address(1, 4),
+          Argument::input_address(2, 4), Argument::input_address(3, 4), Argument::value(0),
+          Argument::input_address(4, 4), Argument::value(0)}});
   return result;
 }
 

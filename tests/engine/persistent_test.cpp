@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
+#include "engine/plan/cut.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
@@ -93,6 +94,25 @@ TEST(Persistent, ACpuIsNotAskedToUnlessToldTo) {
             compile(Config::Persistent::no)->kernel_count());
 }
 
+// Where each stream has one core, one launch does it all; the number of streams need not be measured.
+TEST(Persistent, ACoreWithAStreamOfItsOwnTakesOneLaunch) {
+  const DeviceTraits traits = test::device_traits();
+  const unsigned cores = list_devices().devices.at(0).compute_units;
+  if (!traits.is_cpu || traits.vendor != Vendor::pocl || cores < 2)
+    GTEST_SKIP() << "no PoCL on several cores";
+  const auto many = compile(Config::Persistent::no, cores);
+  const auto one = compile(Config::Persistent::automatic, cores);
+  EXPECT_LT(one->kernel_count(), many->kernel_count());
+  EXPECT_EQ(compile(Config::Persistent::automatic, cores - 1)->kernel_count(), many->kernel_count())
+      << "fewer streams share the cores";
+  const Tensor input = test::random_tensor(one->inputs()[0].shape, 0, 255, 7);
+  EXPECT_EQ(infer(*one->create_request(), input), infer(*many->create_request(), input));
+  if (cores > 4) return;
+  const auto automatic = compile(Config::Persistent::automatic, 0);
+  EXPECT_EQ(automatic->streams(), cores);
+  EXPECT_EQ(automatic->kernel_count(), one->kernel_count());
+}
+
 DeviceTraits gpu() {
   DeviceTraits traits;
   traits.compute_units = 132;
@@ -136,6 +156,28 @@ TEST(Persistent, RefusesWhatDoesNotFit) {
   EXPECT_EQ(ocl::reject_persistent(launch_of(256, 40 << 10), gpu()), "");
   EXPECT_EQ(ocl::reject_persistent(launch_of(128, 40 << 10), gpu()), "its local memory")
       << "two teams' memory";
+
+  DeviceTraits core;
+  core.grid_barrier = GridBarrier::single;
+  EXPECT_EQ(ocl::reject_persistent(launch_of(48, 0), core), "");
+  EXPECT_EQ(ocl::reject_persistent(launch_of(48, 64), core), "work-items that share memory");
+  KernelSpec image = launch_of(1, 0);
+  image.arguments.push_back(Argument::image(0));
+  EXPECT_EQ(ocl::reject_persistent(image, core), "images");
+}
+
+// PoCL compiles a kernel three times, a function that it calls once.
+TEST(Persistent, KernelsOfOneWorkItemCallAFunction) {
+  const auto calls = [](const KernelSpec& spec) {
+    return ocl::instantiate(spec).text.find("\nOUTLINE ") != std::string::npos;
+  };
+  EXPECT_TRUE(calls(launch_of(1, 0)));
+  EXPECT_FALSE(calls(launch_of(2, 0))) << "its work-items are a loop that PoCL makes";
+  EXPECT_FALSE(calls(launch_of(1, 64))) << "local memory is a kernel's";
+  KernelSpec spec = launch_of(1, 0);
+  spec.arguments.push_back(Argument::image(0));
+  EXPECT_FALSE(calls(spec));
+  EXPECT_FALSE(calls(can_be_cut(launch_of(1, 0)))) << "it asks for the offset of the launch";
 }
 
 // Offsets count elements; each distinct kernel is there once; what does not fit is left to the

@@ -10,6 +10,7 @@
 
 #include "engine/runtime/model.h"
 #include "kernels/base/host_type.h"
+#include "kernels/base/processors.h"
 #include "kernels/base/threads.h"
 #include "kernels/base/work_limit.h"
 #include "kernels/frames/clip.h"
@@ -44,7 +45,7 @@ HostModel::HostModel(std::shared_ptr<const Model> model, const Config& config,
   device_.id = "host";
   device_.name = "the host, while the device's kernels are compiled";
   device_.is_cpu = true;
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const unsigned cores = available_processors();
   device_.compute_units = cores;
   threads_ = std::min(cores, kMostThreads);
   if (config.max_num_threads != 0) threads_ = std::min(threads_, config.max_num_threads);

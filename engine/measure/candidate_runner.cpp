@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <thread>
 
 #include "kernels/base/hash.h"
+#include "kernels/base/processors.h"
 #include "kernels/base/threads.h"
 
 namespace clinfer {
@@ -286,7 +286,7 @@ std::vector<std::string> CandidateRunner::prepare(std::span<const KernelPlan> pl
       }
     }
   };
-  const unsigned threads = threads_ ? threads_ : std::max(1u, std::thread::hardware_concurrency());
+  const unsigned threads = threads_ ? threads_ : available_processors();
   on_threads(std::min<size_t>(threads, plans.size()), work);
   for (size_t i = 0; i < begun; ++i) ready_.push_back(std::move(made[i]));
   reasons.resize(begun);

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
-#include <thread>
 
 #include "kernels/base/log.h"
+#include "kernels/base/processors.h"
 
 namespace clinfer::ocl {
 
@@ -34,7 +34,7 @@ constexpr unsigned kMostProcesses = 16;
 
 // How many processes are worth having. None for oclgrind, which is to see everything.
 unsigned worth_having(const Context& context) {
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const unsigned cores = available_processors();
   if (context.device.info.platform == "Oclgrind") return 0;
   if (context.traits.vendor != Vendor::nvidia) return std::min(cores, kMostProcesses);
   // NVIDIA's driver keeps what it built on disk for all processes of the user: what another process

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "engine/ocl/pocl_cache.h"
+#include "kernels/base/processors.h"
 #include "kernels/base/text.h"
 #include "kernels/base/threads.h"
 
@@ -68,11 +69,24 @@ DeviceInfo describe(const cl::Platform& platform, const cl::Device& device) {
   return info;
 }
 
-// PoCL starts a thread for each core when it is first asked for devices, and aborts the process
-// where it cannot. So they are started here first.
+// PoCL starts a thread for each core of the machine. Where this process may use fewer cores, its
+// threads would take turns on them.
+void limit_pocl_threads() {
+  // The name since PoCL 4, and the one before.
+  constexpr const char* kNames[] = {"POCL_CPU_MAX_CU_COUNT", "POCL_MAX_PTHREAD_COUNT"};
+  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
+  if (available_processors() >= std::thread::hardware_concurrency() ||
+      std::ranges::any_of(kNames, is_set))
+    return;
+  const std::string count = std::to_string(available_processors());
+  for (const char* name : kNames) setenv(name, count.c_str(), 1);
+}
+
+// PoCL starts its threads when it is first asked for devices, and aborts the process where it
+// cannot. So as many are started here first.
 void check_threads() {
   std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i)
+  for (unsigned i = 0; i < available_processors(); ++i)
     threads.push_back(start_thread<std::jthread>([](const std::stop_token& stop) {
       while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }));
@@ -81,6 +95,7 @@ void check_threads() {
 constexpr const char* kPocl = "Portable Computing Language";
 
 Devices enumerate(const std::string& cache_folder) {
+  limit_pocl_threads();
   check_threads();
   Devices found;
   std::vector<cl::Platform> platforms;

@@ -12,12 +12,12 @@
 #include <optional>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "engine/ocl/build_log.h"
 #include "engine/ocl/compiling.h"
 #include "kernels/base/files.h"
 #include "kernels/base/log.h"
+#include "kernels/base/processors.h"
 
 namespace clinfer::ocl {
 
@@ -363,7 +363,7 @@ struct ProgramBuilder::State {
     if (options.threads) return options.threads;
     return context.traits.vendor == Vendor::pocl || context.device.info.platform == "Oclgrind"
                ? 1
-               : std::max(1u, std::thread::hardware_concurrency());
+               : available_processors();
   }
 
   // The job of an instantiation, with a thread that will come to it where threads can be had. Under

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <thread>
 
 #include "engine/engine.h"
+#include "kernels/base/processors.h"
 
 namespace clinfer {
 
@@ -61,10 +61,10 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string& k, const std::string& v) { c.first_tier = yes_no(k, v); }},
       {"MAX_NUM_THREADS",
        [](Config& c, const std::string& k, const std::string& v) {
-         // More than there are cores are as many as there are cores, which 0 stands for, too.
+         // More than the processors that may be used are as many as those, which 0 stands for, too.
          const bool large = v.size() > 9 && v.find_first_not_of("0123456789") == v.npos;
          c.max_num_threads = v == "-1" || large ? 0 : number(k, v, "a number, or -1 for all cores");
-         if (c.max_num_threads > std::thread::hardware_concurrency()) c.max_num_threads = 0;
+         if (c.max_num_threads > available_processors()) c.max_num_threads = 0;
        }},
       {"ENABLE_LOOP_UNROLLING", [](Config& c, const std::string& k,
                                    const std::string& v) { c.unroll_loops = yes_no(k, v); }},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/processors.h"
 
 namespace clinfer {
 
@@ -52,7 +53,7 @@ void on_threads(size_t threads, const Work& work) {
 // exception.
 template <typename F>
 void parallel_for(size_t n, unsigned threads, const F& f) {
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  if (threads == 0) threads = available_processors();
   std::atomic<size_t> next{0};
   std::exception_ptr failure;
   std::mutex mutex;

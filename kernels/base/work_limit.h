@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <thread>
 
+#include "kernels/base/processors.h"
 #include "kernels/base/threads.h"
 
 namespace clinfer {
@@ -19,7 +19,7 @@ class WorkLimit {
   // calls `ask`, too.
   explicit WorkLimit(std::function<void()> ask, unsigned threads = 1)
       : ask_(std::move(ask)),
-        threads_(threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency())),
+        threads_(threads != 0 ? threads : available_processors()),
         outer_(current_) {
     current_ = this;
   }

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include "engine/tools/npy.h"
+#include "kernels/base/processors.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/loop_model.h"
 #include "tests/engine/test_files.h"
@@ -288,8 +288,7 @@ TEST_F(Cli, SaysWhatRunsOnTheHostAndByHowManyThreads) {
   const size_t row = outcome.out.find("\ninvert ");
   ASSERT_NE(row, std::string::npos) << outcome.out;
   const std::string line = outcome.out.substr(row + 1, outcome.out.find('\n', row + 1) - row - 1);
-  EXPECT_TRUE(line.ends_with(std::thread::hardware_concurrency() > 1 ? "host, 2 threads" : "host"))
-      << line;
+  EXPECT_TRUE(line.ends_with(available_processors() > 1 ? "host, 2 threads" : "host")) << line;
   const Outcome graph = run({"graph", model});
   EXPECT_NE(graph.out.find("on the host"), std::string::npos) << graph.out;
 }
@@ -450,6 +449,18 @@ TEST_F(Cli, TunesIntoEmptyFilesAndThoseOfAnotherEngine) {
   EXPECT_EQ(used.status, 0) << used.err;
   EXPECT_NE(used.err.find("3 records are of another engine"), std::string::npos) << used.err;
   EXPECT_EQ(used.out.find(" 0 hits"), std::string::npos) << used.out;
+}
+
+// PoCL's compute units are the threads that it starts.
+TEST_F(Cli, ComputesOnTheCoresThatItMayUse) {
+  const std::string program = std::getenv("CLINFER_PROGRAM");
+  const Outcome outcome = run_line(
+      "unset POCL_MAX_PTHREAD_COUNT POCL_CPU_MAX_CU_COUNT; first=$(taskset -pc $$ | sed 's/.*: //; "
+      "s/[,-].*//'); "
+      "taskset -c $first " +
+      program + " devices");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find(" 1 compute unit"), std::string::npos) << outcome.out;
 }
 
 TEST_F(Cli, StopsWithinASecond) {

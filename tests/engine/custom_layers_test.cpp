@@ -500,26 +500,33 @@ TEST_F(CustomLayersOfNetworks, CountersListAllLayers) {
   Config config = this->config();
   config.perf_count = true;
   const auto model = Model::read(test_data("posterize.xml"), {}, example);
-  const auto compiled = CompiledModel::compile(model, config);
-  const auto request = compiled->create_request();
-  const auto begin = std::chrono::steady_clock::now();
-  constexpr int kTimes = 50;
-  for (int i = 0; i < kTimes; ++i) {
-    request->start();
-    request->wait();
-  }
-  const std::chrono::duration<double, std::micro> measured =
-      std::chrono::steady_clock::now() - begin;
   using Status = StepProfile::Status;
   std::map<std::string, std::vector<StepProfile>> rows;
-  double total = 0;
-  for (const StepProfile& row : compiled->profile()) {
-    rows[row.layer].push_back(row);
-    total += row.device_us + row.host_us;
-    EXPECT_EQ(row.kernel.empty(), row.status != Status::executed || row.type == "Transfer");
+  // A busy machine may stop this thread between two inferences, so that rows are less than half of
+  // the time: then again.
+  double total = 0, measured = 0;
+  for (int attempt = 0; attempt < 100 && (attempt == 0 || total < measured * 0.5); ++attempt) {
+    const auto compiled = CompiledModel::compile(model, config);
+    const auto request = compiled->create_request();
+    const auto begin = std::chrono::steady_clock::now();
+    constexpr int kTimes = 20;
+    for (int i = 0; i < kTimes; ++i) {
+      request->start();
+      request->wait();
+    }
+    measured = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+                   .count() /
+               kTimes;
+    total = 0;
+    rows.clear();
+    for (const StepProfile& row : compiled->profile()) {
+      rows[row.layer].push_back(row);
+      total += row.device_us + row.host_us;
+      EXPECT_EQ(row.kernel.empty(), row.status != Status::executed || row.type == "Transfer");
+    }
+    EXPECT_LE(total, measured * 1.01);
   }
-  EXPECT_LE(total, measured.count() / kTimes * 1.01);
-  EXPECT_GE(total, measured.count() / kTimes * 0.5) << "a busy machine may stop this thread";
+  EXPECT_GE(total, measured * 0.5);
   for (const auto& node : model->graph().nodes())
     EXPECT_EQ(std::count_if(rows[node->name].begin(), rows[node->name].end(),
                             [](const StepProfile& row) { return row.type != "Reorder"; }),

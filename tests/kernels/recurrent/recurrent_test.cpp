@@ -155,6 +155,10 @@ TEST(Recurrent, KernelOfSteps) {
   check("LSTMSequence", attributes({{"direction", "bidirectional"}, {"clip", "0.8"}}), 4, 4, 2);
   check("GRUSequence", attributes({{"linear_before_reset", "true"}, {"direction", "reverse"}}), 3,
         4, 1, ElementType::f16);
+  // Two launches for each step.
+  check("GRUSequence", attributes({{"direction", "bidirectional"}, {"clip", "0.5"}}), 3, 3, 2);
+  check("GRUSequence", attributes({{"direction", "reverse"}}), 3, 3, 1, ElementType::f16);
+  check("GRUCell", {}, 3, 3, 1);
   check("RNNCell", {}, 1, 1, 1);
 }
 
@@ -187,9 +191,11 @@ TEST(Recurrent, StepsAreLaunchedWhereThatIsWorthIt) {
   cpu.is_cpu = true;
   EXPECT_EQ(why_not("LSTMSequence", 1, 100, 512, gpu), "");
   EXPECT_EQ(why_not("GRUSequence", 1, 100, 512, gpu), "");
-  EXPECT_TRUE(says(why_not("GRUSequence", 1, 100, 512, gpu, "false"), "reset gates"));
-  EXPECT_TRUE(says(why_not("LSTMSequence", 1, 100, 128, gpu), "256 hidden units"));
-  EXPECT_TRUE(says(why_not("LSTMSequence", 1, 2000, 512, gpu), "1024 steps"));
+  EXPECT_EQ(why_not("GRUSequence", 1, 100, 512, gpu, "false"), "");
+  EXPECT_TRUE(says(why_not("LSTMSequence", 1, 100, 127, gpu), "128 hidden units"));
+  EXPECT_TRUE(says(why_not("GRUSequence", 1, 100, 255, gpu, "false"), "256 hidden units"));
+  EXPECT_TRUE(says(why_not("LSTMSequence", 1, 2000, 512, gpu), "1024 launches"));
+  EXPECT_TRUE(says(why_not("GRUSequence", 1, 600, 512, gpu, "false"), "1024 launches"));
   EXPECT_TRUE(says(why_not("LSTMSequence", 100, 100, 512, gpu), "fills half"));
   EXPECT_TRUE(says(why_not("LSTMSequence", 1, 100, 512, cpu), "CPU"));
   // The states need not fit into one work-group's local memory.

@@ -19,8 +19,10 @@ class Noise {
   uint32_t state_ = 1;
 };
 
-// Values as of an 8-bit picture for image inputs (rank 4 and 5), between 0 and 1 for other floats,
-// 1 for other integers.
+// Values between 0 and 1 for floats, 1 for integers.
+Tensor noise_tensor(ElementType type, const Shape& shape);
+
+// Values as of an 8-bit picture for image inputs (rank 4 and 5), noise_tensor() for others.
 Tensor synthetic_tensor(const Port& port);
 
 // Sets all inputs of an idle request of a model that has these.

@@ -10,6 +10,7 @@
 #include "engine/measure/clock.h"
 #include "engine/measure/noise.h"
 #include "engine/passes/passes.h"
+#include "engine/plan/kernel_layers.h"
 #include "engine/plan/work.h"
 #include "engine/runtime/infer_request.h"
 #include "kernels/base/log.h"
@@ -223,19 +224,29 @@ bool Tuning::measure(const Bench& bench, const TuningObserver& observer) {
   std::vector<TuningTask> tasks;
   std::vector<size_t> task_of(plan.steps.size(), SIZE_MAX);
   std::map<const TuningProblem*, size_t> numbers;
-  for (size_t s = 0; s < plan.steps.size(); ++s) {
-    if (plan.steps[s].on_host || plan.steps[s].loop) continue;
-    TuningProblem& problem = problems_.at(op_key(plan.steps[s].desc));
+  std::vector<KernelLayer> layers = kernel_layers(plan);
+  // A problem that is inside and outside of loops is measured outside, on real operands.
+  std::stable_partition(layers.begin(), layers.end(),
+                        [](const KernelLayer& layer) { return !layer.in_loop; });
+  for (const KernelLayer& layer : layers) {
+    const OpDesc& desc = layer.step->desc;
+    TuningProblem& problem = problems_.at(op_key(desc));
     if (!wants_measuring(problem)) continue;
-    task_of[s] = numbers.try_emplace(&problem, tasks.size()).first->second;
-    if (task_of[s] == tasks.size())
-      tasks.push_back({&problem, &plan.steps[s].desc,
-                       accepting_families(*plan.steps[s].node->def, plan.steps[s].desc, traits_),
-                       s});
+    const size_t number = numbers.try_emplace(&problem, tasks.size()).first->second;
+    if (number == tasks.size())
+      tasks.push_back({&problem, &desc, layer.name,
+                       accepting_families(*layer.step->node->def, desc, traits_),
+                       layer.in_loop ? TuningTask::kNoStep : layer.number});
+    if (layer.in_loop)
+      tasks[number].other_runs += layer.times;
+    else
+      task_of[layer.number] = number;
   }
   for (const OpDesc& picture : pictures_) {
     TuningProblem& problem = problems_.at(op_key(picture));
-    if (wants_measuring(problem)) tasks.push_back({&problem, &picture, {&kPreprocessFamily}});
+    if (wants_measuring(problem))
+      tasks.push_back(
+          {&problem, &picture, picture.name, {&kPreprocessFamily}, TuningTask::kNoStep, 1});
   }
   if (tasks.empty()) return false;
   check_tuning_file(config_.tuning_file);
@@ -302,16 +313,15 @@ bool Tuning::revert_least_gains(const Plan& plan) {
   bool changed = false;
   while (!changed && reverts_ < kRevertedBelow.size()) {
     const double below = kRevertedBelow[reverts_++];
-    for (const Step& step : plan.steps) {
-      if (step.on_host || step.loop) continue;
-      TuningProblem& problem = problems_.at(op_key(step.desc));
+    for (const KernelLayer& layer : kernel_layers(plan)) {
+      TuningProblem& problem = problems_.at(op_key(layer.step->desc));
       if (!problem.measured || problem.choice == problem.fallback ||
           problem.default_ns >= below * problem.ns)
         continue;
       problem.choice = problem.fallback;
       problem.ns = problem.default_ns;
       problem.reverted = changed = true;
-      fresh_.emplace_back(problem.hash, record_of(problem, step.desc));
+      fresh_.emplace_back(problem.hash, record_of(problem, layer.step->desc));
     }
   }
   save();
@@ -321,18 +331,18 @@ bool Tuning::revert_least_gains(const Plan& plan) {
 std::vector<ProblemRecord> Tuning::records(const Plan& plan) const {
   std::vector<ProblemRecord> found;
   std::map<const TuningProblem*, size_t> numbers;
-  const auto add = [&](const OpDesc& desc, size_t layers) {
+  const auto add = [&](const OpDesc& desc, size_t layers, double times) {
     const TuningProblem& problem = problems_.at(op_key(desc));
     if (!problem.has_choice) return;
     const size_t number = numbers.try_emplace(&problem, found.size()).first->second;
     if (number == found.size())
       found.push_back({problem.op, to_string(problem.choice), problem.source, 0, 0});
     found[number].layers += layers;
-    found[number].multiply_adds += multiply_adds(desc);
+    found[number].multiply_adds += times * multiply_adds(desc);
   };
-  for (const Step& step : plan.steps)
-    if (!step.on_host && !step.loop) add(step.desc, 1);
-  for (const OpDesc& picture : pictures_) add(picture, 0);
+  for (const KernelLayer& layer : kernel_layers(plan))
+    add(layer.step->desc, 1, static_cast<double>(layer.times));
+  for (const OpDesc& picture : pictures_) add(picture, 0, 1);
   return found;
 }
 
@@ -344,14 +354,14 @@ TuningReport Tuning::finish(const Plan& plan) {
   report.seconds = seconds_;
   std::map<std::string, TuningRecord> promoted;
   std::vector<std::string> lapsed;
-  std::vector<const OpDesc*> all;
-  for (const Step& step : plan.steps)
-    if (!step.on_host && !step.loop) all.push_back(&step.desc);
-  for (const OpDesc& picture : pictures_) all.push_back(&picture);
-  for (const OpDesc* desc : all) {
+  std::vector<std::pair<std::string, const OpDesc*>> all;
+  for (const KernelLayer& layer : kernel_layers(plan))
+    all.emplace_back(layer.name, &layer.step->desc);
+  for (const OpDesc& picture : pictures_) all.emplace_back(picture.name, &picture);
+  for (const auto& [name, desc] : all) {
     const TuningProblem& problem = problems_.at(op_key(*desc));
     if (!problem.has_choice) continue;
-    LayerTuning layer{desc->name,
+    LayerTuning layer{name,
                       desc->type,
                       problem.op,
                       problem.source,

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
+#include <memory>
 
 #include "engine/measure/clock.h"
 #include "engine/measure/noise.h"
 #include "engine/measure/trial_picture.h"
+#include "engine/measure/trial_tensors.h"
 #include "kernels/frames/preprocess.h"
 #include "tuning/tuner.h"
 
@@ -19,25 +20,50 @@ constexpr int kTimedRuns = 3;
 constexpr size_t kAhead = 4;      // operations whose kernels are compiled in advance
 constexpr size_t kRelatives = 6;  // best points of earlier operations that a search tries
 
-// Seconds of one execution: the mean of `repeat`.
-double run_preprocess(DeviceNetwork& network, const OpDesc& desc, const TuningPoint& point,
-                      const TrialPicture& picture, int repeat) {
-  const KernelPlan plan = kPreprocessFamily.plan(desc, network.context->traits, point);
+// Memory for an operation that no step of the plan computes.
+CandidateRunner::Find trial_memory(const ocl::Context& context, const TuningTask& task) {
+  if (task.families.front() == &kPreprocessFamily)
+    return [picture = std::make_shared<const TrialPicture>(context, *task.desc)](
+               const Argument& argument) { return picture->find(argument); };
+  return [tensors = std::make_shared<const TrialTensors>(context, *task.desc)](
+             const Argument& argument) { return tensors->find(argument); };
+}
+
+// Runs the untuned kernel there. Seconds of one execution: the mean of `repeat`.
+double run_trial(DeviceNetwork& network, const TuningTask& task, const CandidateRunner::Find& find,
+                 int repeat) {
+  const KernelChoice& choice = task.problem->fallback;
+  const KernelPlan plan = choice.family->plan(*task.desc, network.traits, choice.point);
+  const cl::Context& context = network.context->context;
+  std::vector<cl::Buffer> packed;
+  for (const auto& make : plan.packed) {
+    std::vector<std::byte> bytes = make();
+    bytes.resize(std::max<size_t>(bytes.size(), 4));
+    packed.emplace_back(context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes.size(),
+                        bytes.data());
+  }
+  const cl::Buffer workspace(context, CL_MEM_READ_WRITE, std::max<size_t>(plan.workspace, 4));
+  std::vector<cl::Kernel> kernels;
+  for (const KernelSpec& spec : plan.launches) {
+    kernels.push_back(network.extra_kernel(spec));
+    bind_arguments(kernels.back(), spec, [&](const Argument& argument) -> BoundBuffer {
+      if (argument.kind == Argument::Kind::packed) return {packed.at(argument.index), 0};
+      if (argument.kind == Argument::Kind::workspace) return {workspace, 0};
+      return find(argument);
+    });
+  }
   const cl::CommandQueue& queue = network.stream(0).queue;
   const auto begin = Clock::now();
-  for (const KernelSpec& spec : plan.launches) {
-    cl::Kernel kernel = network.extra_kernel(spec);
-    bind_arguments(kernel, spec, [&](const Argument& argument) { return picture.find(argument); });
-    for (int i = 0; i < repeat; ++i) enqueue(queue, kernel, spec);
-  }
+  for (int i = 0; i < repeat; ++i)
+    for (size_t l = 0; l < kernels.size(); ++l) enqueue(queue, kernels[l], plan.launches[l]);
   queue.finish();
   return seconds_since(begin) / repeat;
 }
 
-double seconds_of_preprocess(DeviceNetwork& network, const OpDesc& desc, const TuningPoint& point) {
-  const TrialPicture picture(*network.context, desc);
-  run_preprocess(network, desc, point, picture, 1);  // builds it
-  return run_preprocess(network, desc, point, picture, kTimedRuns);
+double seconds_of_trial(DeviceNetwork& network, const TuningTask& task) {
+  const CandidateRunner::Find find = trial_memory(*network.context, task);
+  run_trial(network, task, find, 1);  // builds it
+  return run_trial(network, task, find, kTimedRuns);
 }
 
 }  // namespace
@@ -88,7 +114,7 @@ void TuningRun::measure(const std::function<void(const TuningTask&)>& measured) 
     // would disturb the measuring.
     if (!traits_.is_cpu) compile_ahead(i + 1 + kAhead);
     if (tasks_[i].step == TuningTask::kNoStep)
-      measure_preprocess(tasks_[i]);
+      measure_trial(tasks_[i]);
     else
       measure_step(tasks_[i]);
   }
@@ -111,11 +137,17 @@ void TuningRun::order_by_time() {
     tasks_[task_of_[s]].seconds += least[s];
     budget_.add(least[s]);
   }
+  for (TuningTask& task : tasks_) {
+    if (task.step == TuningTask::kNoStep) continue;
+    const double in_loops = least[task.step] * static_cast<double>(task.other_runs);
+    task.seconds += in_loops;
+    budget_.add(in_loops);
+  }
   std::erase_if(tasks_, [&](TuningTask& task) {
     if (task.step != TuningTask::kNoStep) return false;
     must_go_on();
     const bool ready = set_up(task, [&] {
-      task.seconds = seconds_of_preprocess(network_, *task.desc, task.problem->fallback.point);
+      task.seconds = seconds_of_trial(network_, task) * static_cast<double>(task.other_runs);
     });
     budget_.add(task.seconds);
     return !ready;
@@ -179,14 +211,14 @@ bool TuningRun::set_up(const TuningTask& task, const std::function<void()>& tria
   return false;
 }
 
-void TuningRun::measure_preprocess(const TuningTask& task) {
-  std::optional<TrialPicture> picture;
+void TuningRun::measure_trial(const TuningTask& task) {
+  CandidateRunner::Find find;
   const bool ready = set_up(task, [&] {
-    picture.emplace(*network_.context, *task.desc);
-    run_preprocess(network_, *task.desc, task.problem->fallback.point, *picture, 1);
+    find = trial_memory(*network_.context, task);
+    run_trial(network_, task, find, 1);
   });
   if (ready)
-    measure_task(task, [&](const Argument& argument) { return picture->find(argument); });
+    measure_task(task, find);
   else
     budget_.remove(task.seconds);
 }
@@ -196,7 +228,7 @@ void TuningRun::measure_task(const TuningTask& task, const CandidateRunner::Find
   const SearchLimits limits{budget_.take(task.seconds), config_.tuning_exhaustive, budget_.clock()};
   {
     const std::lock_guard lock(mutex_);
-    status_.layer = task.desc->name;
+    status_.layer = task.name;
     status_.tried = 0;
     status_.default_ns = status_.best_ns = 0;
   }

@@ -28,14 +28,16 @@ struct TuningProblem {
   std::vector<std::pair<std::string, std::string>> failed;
 };
 
-// A problem to be measured: a step of the plan or a preprocess kernel.
+// A problem to be measured: a step of the plan, a layer in a loop or a preprocess kernel.
 struct TuningTask {
   static constexpr size_t kNoStep = SIZE_MAX;
   TuningProblem* problem;
   const OpDesc* desc;
+  std::string name;
   std::vector<const KernelFamily*> families;
-  size_t step = kNoStep;  // the first of its layers
-  double seconds = 0;     // of all its layers in one inference
+  size_t step = kNoStep;   // the first of its layers outside of loops
+  int64_t other_runs = 0;  // in one inference, of what is no step
+  double seconds = 0;      // of all its layers in one inference
 };
 
 // Used once, by one thread.
@@ -62,8 +64,9 @@ class TuningRun {
   const PersistentPart* part_of(const TuningTask& task) const;
   void compile_ahead(size_t until);
   void measure_step(const TuningTask& task);
-  void measure_preprocess(const TuningTask& task);
-  // False where the trial of a picture cannot be set up: its problem stays untuned, with the reason.
+  void measure_trial(const TuningTask& task);
+  // False where a trial outside of an inference cannot be set up: its problem stays untuned, with
+  // the reason.
   bool set_up(const TuningTask& task, const std::function<void()>& trial);
   void measure_task(const TuningTask& task, const CandidateRunner::Find& find);
   void show_progress(const SearchProgress& progress);

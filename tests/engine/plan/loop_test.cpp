@@ -13,6 +13,7 @@
 #include "tests/engine/ball_model.h"
 #include "tests/engine/graph_builder.h"
 #include "tests/kernels/op_test.h"
+#include "tests/temporary_folder.h"
 
 namespace clinfer {
 namespace {
@@ -147,6 +148,51 @@ TEST(DeviceLoop, LayersOfTheBodyHaveCounters) {
   // The product of the input is computed for all iterations at once, before the loop.
   EXPECT_EQ(executed, 2u);
   EXPECT_GE(fused, 2u) << "the sum and the function are part of the state's product";
+}
+
+// Layers of the body are measured on operands of their own, and the file serves the next load.
+TEST(DeviceLoop, LayersOfTheBodyAreTuned) {
+  GraphBuilder inner;
+  const Edge x = inner.parameter({1, 7}), h = inner.parameter({1, 7});
+  const Edge weights = inner.constant(random_tensor({7, 7}, -1, 1, 6));
+  inner.result(inner.op("Tanh", 1, {inner.op("Add", 1, {inner.op("MatMul", 1, {h, weights}), x})}));
+  auto body = std::make_shared<GraphBody>(inner.finish());
+  body->inputs = {sliced(0, 0, 0, -1), {1, 1}};
+  body->outputs = {{0, 0}};
+  body->back_edges = {{0, 1}};
+  GraphBuilder b;
+  const std::vector<Edge> edges{b.parameter({6, 7}), b.parameter({1, 7})};
+  const auto graph = loop_graph(b, "TensorIterator", edges, body);
+  const TemporaryFolder folder;
+  Config config;
+  config.device = list_devices().devices.at(0).id;
+  config.cache_dir = folder / "cache";
+  config.unroll_loops = config.first_tier = config.tuning_db = false;
+  config.tuning_file = folder / "t.json";
+  std::vector<std::string> chosen;
+  for (const TuningMode mode : {TuningMode::create, TuningMode::use_existing}) {
+    config.tuning_mode = mode;
+    const auto compiled = CompiledModel::compile(
+        std::make_shared<ReadModel>(*Model::read(test::ball_model()), graph->clone()), config);
+    std::vector<std::string> kernels;
+    for (const LayerTuning& layer : compiled->tuning().layers) {
+      if (!layer.layer.starts_with("loop/")) continue;
+      kernels.push_back(layer.kernel);
+      EXPECT_EQ(layer.source, mode == TuningMode::create ? LayerTuning::Source::measured
+                                                         : LayerTuning::Source::file);
+      EXPECT_GT(layer.ns, 0) << layer.layer;
+      EXPECT_TRUE(layer.failed.empty()) << layer.layer << ": " << layer.failed[0];
+    }
+    EXPECT_FALSE(kernels.empty());
+    if (mode == TuningMode::create) chosen = kernels;
+    EXPECT_EQ(kernels, chosen);
+    const auto request = compiled->create_request();
+    const std::vector<Tensor> inputs = inputs_of(*graph, 1);
+    set_inputs(*request, inputs);
+    request->start();
+    request->wait();
+    expect_outputs(*request, evaluate_graph(*graph, inputs), 1e-4f);
+  }
 }
 
 // Two states that change places, of which one is no output; two outputs that are one value; parts of

@@ -65,6 +65,14 @@ def compilers_of(folder):
     return found
 
 
+def compilers_left(folder):
+    """Those that are still there after a long time: on a busy machine one may need seconds to see that its application is gone."""
+    until = time.monotonic() + PATIENCE
+    while (left := compilers_of(folder)) and time.monotonic() < until:
+        time.sleep(0.1)
+    return left
+
+
 def a_trifle():
     """Seconds that this machine takes to start and end a process that does nothing: a few hundredths where it is idle."""
     begin = time.monotonic()
@@ -96,8 +104,7 @@ def leave(name, command, expected, delay, folder):
     wrong = ""
     if process.returncode != expected or "SIGSEGV" in output or "CRITICAL" in output:
         wrong = f"{name}, stopped after {delay:.2f} s, ended with {process.returncode}: {output[-500:]}"
-    time.sleep(0.2)
-    if left := compilers_of(folder):
+    if left := compilers_left(folder):
         wrong += f" {name}, stopped after {delay:.2f} s, left processes {left}"
     return wrong, took
 

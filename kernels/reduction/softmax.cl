@@ -8,6 +8,7 @@
 //   KEEP                 1: exponentials are kept in the output instead of being computed twice;
 //                        both types are float
 //   UNIT                 1: the elements of a vector are adjacent in both tensors
+//   LOAD                 reads a vector of adjacent elements, aligned or not
 //   VECTOR, LANES, ROWS  elements of a vector; work-group
 
 typedef struct {
@@ -18,7 +19,7 @@ typedef struct {
 #define IV INTV(VECTOR)
 
 #if UNIT
-#define GET(p, stride) LOADV(IN_T, VECTOR, p)
+#define GET(p, stride) LOAD(IN_T, VECTOR, p)
 #define PUT(v, p, stride) STOREV(OUT_T, VECTOR, v, p)
 #else
 FV FN(get)(__global const IN_T* p, int stride) {

@@ -193,6 +193,14 @@ TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return cheapest(space(desc, traits), cost);
 }
 
+// Whether all vectors along the axis lie at multiples of their size in the input.
+bool reads_aligned(const OpDesc& desc, const Rows& rows, int64_t vector) {
+  const auto fits = [&](int64_t elements) { return elements % vector == 0; };
+  return rows.axis.from == 1 && fits(rows.axis.size) && fits(desc.inputs[0].offset) &&
+         std::all_of(rows.loops.begin(), rows.loops.end(),
+                     [&](const CopyDim& loop) { return fits(loop.from); });
+}
+
 struct Args {
 #include "kernels/reduction/softmax_args.cl"
 };
@@ -201,6 +209,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   Rows rows = rows_of(desc);
   const bool along = point["ALONG"];
   const int vector = point["VECTOR"], lanes = point["LANES"], group_rows = point["ROWS"];
+  const bool aligned = along && !traits.is_cpu && reads_aligned(desc, rows, vector);
   CopyDim inner;
   if (!rows.loops.empty()) {
     const size_t at = along ? rows.loops.size() - 1 : inner_loop(rows.loops);
@@ -246,6 +255,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   define("LANES", lanes);
   define("ROWS", group_rows);
   define("UNIT", unit);
+  spec.defines.emplace_back("LOAD", aligned ? "LOADV_ALIGNED" : "LOADV");
   KernelPlan result;
   spec.arguments = {Argument::input(0, size_of(from))};
   if (mean) {

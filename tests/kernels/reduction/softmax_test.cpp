@@ -71,6 +71,20 @@ TEST(SoftMax, LongRows) {
   check_op(describe("SoftMax", {1, 1000}, "1", inputs), inputs);
 }
 
+// Vectors that lie at multiples of their size, and rows that are one element off.
+TEST(SoftMax, AlignedRows) {
+  for (const ElementType type : {ElementType::f32, ElementType::f16}) {
+    for (const int64_t offset : {0, 1}) {
+      std::vector<Tensor> inputs;
+      OpDesc desc = describe("SoftMax", {3, 5, 16}, "2", inputs);
+      desc.inputs[0].type = desc.outputs[0].type = type;
+      desc.inputs[0].strides = {160, 32, 1};
+      desc.inputs[0].offset = offset;
+      check_both(desc, inputs, type == ElementType::f16 ? Tolerance{1e-3, 1e-3} : Tolerance{});
+    }
+  }
+}
+
 // Segmentation: channels innermost on one side, in the middle on the other.
 TEST(SoftMax, Channels) {
   std::vector<Tensor> inputs;

@@ -68,7 +68,7 @@ constexpr UnaryFunction kUnary[] = {
     {"selu", [](float x, float a, float b) { return b * (x > 0 ? x : a * std::expm1(x)); },
      "BETA * (fmax(x, 0.0f) + ALPHA * gate_expm1(fmin(x, 0.0f)))"},
     {"sigmoid", [](float x, float, float) { return 1 / (1 + std::exp(-x)); },
-     "1.0f / (1.0f + gate_exp(-x))"},
+     "gate_quotient(1.0f, 1.0f + gate_exp(-x))"},
     {"sign", [](float x, float, float) { return static_cast<float>((x > 0) - (x < 0)); },
      "sign(x)"},
     {"sin", [](float x, float, float) { return std::sin(x); }, "sin(x)"},
@@ -81,7 +81,7 @@ constexpr UnaryFunction kUnary[] = {
     {"sqrt", [](float x, float, float) { return std::sqrt(x); }, "sqrt(x)"},
     // x * sigmoid(alpha * x)
     {"swish", [](float x, float a, float) { return x / (1 + std::exp(-a * x)); },
-     "x / (1.0f + gate_exp(-ALPHA * x))"},
+     "gate_quotient(x, 1.0f + gate_exp(-ALPHA * x))"},
     {"square", [](float x, float, float) { return x * x; }, "x * x"},
     // the nearest integer in 0..beta (< 2^22), as quantised values are stored
     {"to_byte", nearest_level, kNearestLevel},
@@ -106,7 +106,7 @@ constexpr BinaryFunction kBinary[] = {
      "x - y * floor(x / y)"},
     // x * sigmoid(y * x)
     {"swish_by", [](float x, float y) { return x / (1 + std::exp(-y * x)); },
-     "x / (1.0f + gate_exp(-y * x))"},
+     "gate_quotient(x, 1.0f + gate_exp(-y * x))"},
     {"mod", [](float x, float y) { return std::fmod(x, y); }, "fmod(x, y)"},
 };
 

@@ -24,6 +24,9 @@
 #define IN(type, name) __global const type *RESTRICT name##_base, const int name##_offset
 #define OUT(type, name) __global type *RESTRICT name##_base, const int name##_offset
 #define AT(name) (name##_base + name##_offset)
+// n / a.size of the kernel's arguments `a`, which hold size_scale and size_shift (quotient_by() in
+// shape_util.h).
+#define QUOTIENT(n, size) (int)((ulong)(uint)(n)*a.size##_scale >> a.size##_shift)
 
 #define float1 float
 #define int1 int
@@ -152,9 +155,57 @@ inline float16 load_aligned_half16(__global const half* p) {
 }
 #define LOAD_ALIGNED_uchar_1(p) LOAD_uchar_1(p)
 #define LOAD_ALIGNED_uchar_2(p) convert_float2(*(__global const uchar2*)(p))
+#ifdef __NV_CL_C_VERSION
+// NVIDIA's GPUs convert integers at an eighth of the rate at which they permute bytes or add floats:
+// the float 2^23 + byte has the bits of 2^23 with the byte as the lowest one.
+#define TWO_TO_23 8388608.0f
+inline float4 floats_of_bytes(uint bytes) {
+  uint4 bits;
+  asm("prmt.b32 %0, %1, %2, 0x7440;" : "=r"(bits.x) : "r"(bytes), "r"(as_uint(TWO_TO_23)));
+  asm("prmt.b32 %0, %1, %2, 0x7441;" : "=r"(bits.y) : "r"(bytes), "r"(as_uint(TWO_TO_23)));
+  asm("prmt.b32 %0, %1, %2, 0x7442;" : "=r"(bits.z) : "r"(bytes), "r"(as_uint(TWO_TO_23)));
+  asm("prmt.b32 %0, %1, %2, 0x7443;" : "=r"(bits.w) : "r"(bytes), "r"(as_uint(TWO_TO_23)));
+  return as_float4(bits) - TWO_TO_23;
+}
+// Of integers from 0 to 255.
+inline uint bytes_of_floats(float4 v) {
+  const uint4 bits = as_uint4(v + TWO_TO_23);
+  uint low, high, bytes;
+  asm("prmt.b32 %0, %1, %2, 0x0040;" : "=r"(low) : "r"(bits.x), "r"(bits.y));
+  asm("prmt.b32 %0, %1, %2, 0x0040;" : "=r"(high) : "r"(bits.z), "r"(bits.w));
+  asm("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(bytes) : "r"(low), "r"(high));
+  return bytes;
+}
+inline float8 load_aligned_uchar8(__global const uchar* p) {
+  const uint2 bytes = *(__global const uint2*)p;
+  return (float8)(floats_of_bytes(bytes.x), floats_of_bytes(bytes.y));
+}
+inline float16 load_aligned_uchar16(__global const uchar* p) {
+  const uint4 bytes = *(__global const uint4*)p;
+  return (float16)(floats_of_bytes(bytes.x), floats_of_bytes(bytes.y), floats_of_bytes(bytes.z),
+                   floats_of_bytes(bytes.w));
+}
+inline void store_aligned_uchar8(float8 v, __global uchar* p) {
+  *(__global uint2*)p = (uint2)(bytes_of_floats(v.lo), bytes_of_floats(v.hi));
+}
+inline void store_aligned_uchar16(float16 v, __global uchar* p) {
+  *(__global uint4*)p = (uint4)(bytes_of_floats(v.s0123), bytes_of_floats(v.s4567),
+                                bytes_of_floats(v.s89ab), bytes_of_floats(v.scdef));
+}
+#define LOAD_ALIGNED_uchar_4(p) floats_of_bytes(*(__global const uint*)(p))
+#define LOAD_ALIGNED_uchar_8(p) load_aligned_uchar8(p)
+#define LOAD_ALIGNED_uchar_16(p) load_aligned_uchar16(p)
+#define STORE_ALIGNED_uchar_4(v, p) (*(__global uint*)(p) = bytes_of_floats(v))
+#define STORE_ALIGNED_uchar_8(v, p) store_aligned_uchar8(v, p)
+#define STORE_ALIGNED_uchar_16(v, p) store_aligned_uchar16(v, p)
+#else
 #define LOAD_ALIGNED_uchar_4(p) convert_float4(*(__global const uchar4*)(p))
 #define LOAD_ALIGNED_uchar_8(p) convert_float8(*(__global const uchar8*)(p))
 #define LOAD_ALIGNED_uchar_16(p) convert_float16(*(__global const uchar16*)(p))
+#define STORE_ALIGNED_uchar_4(v, p) (*(__global uchar4*)(p) = convert_uchar4(v))
+#define STORE_ALIGNED_uchar_8(v, p) (*(__global uchar8*)(p) = convert_uchar8(v))
+#define STORE_ALIGNED_uchar_16(v, p) (*(__global uchar16*)(p) = convert_uchar16(v))
+#endif
 #define LOADV_ALIGNED(type, V, p) CAT(CAT(LOAD_ALIGNED_, type), CAT(_, V))(p)
 
 #define STORE_ALIGNED_float_1(v, p) STORE_float_1(v, p)
@@ -164,9 +215,6 @@ inline float16 load_aligned_half16(__global const half* p) {
 #define STORE_ALIGNED_float_16(v, p) (*(__global float16*)(p) = (v))
 #define STORE_ALIGNED_uchar_1(v, p) STORE_uchar_1(v, p)
 #define STORE_ALIGNED_uchar_2(v, p) (*(__global uchar2*)(p) = convert_uchar2(v))
-#define STORE_ALIGNED_uchar_4(v, p) (*(__global uchar4*)(p) = convert_uchar4(v))
-#define STORE_ALIGNED_uchar_8(v, p) (*(__global uchar8*)(p) = convert_uchar8(v))
-#define STORE_ALIGNED_uchar_16(v, p) (*(__global uchar16*)(p) = convert_uchar16(v))
 #define STORE_ALIGNED_half_1(v, p) STORE_half_1(v, p)
 #define STORE_ALIGNED_half_2(v, p) store_aligned_half2(v, p)
 #define STORE_ALIGNED_half_4(v, p) store_aligned_half4(v, p)

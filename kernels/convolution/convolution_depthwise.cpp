@@ -168,7 +168,8 @@ std::vector<double> costs_int8(const OpDesc& desc, const DeviceTraits& traits) {
     const double lanes = static_cast<double>(p["LANES"]) *
                          static_cast<double>(ceil_div(static_cast<int64_t>(vectors), p["LANES"]));
     return items * vector * work * (items < wanted ? wanted / items : 1.0) * lanes / vectors *
-           (p["LANES"] * vector < 32 && s.groups >= 32 ? 1.2 : 1.0);
+           (p["LANES"] * vector < 32 && s.groups >= 32 ? 1.2 : 1.0) *
+           (vector * tile_p > 32 ? 1.5 : 1.0);  // more than 128 registers
   };
   std::vector<double> values;
   for (const TuningPoint& point : space_int8(desc, traits)) values.push_back(cost(point));
@@ -254,7 +255,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   define("ROWS", rows);
   define("BYTES", bytes);
   define_access(spec, vectors_aligned(desc, traits, vector));
-  define("SPLIT", bytes || traits.is_cpu);
+  define("SPLIT", traits.is_cpu);
   define("HAS_ZERO", has_zero);
   define_loop("KH", s.kernel[1], "a.kh");
   define_loop("KW", s.kernel[2], "a.kw");

@@ -23,6 +23,19 @@ using Wrapping = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }  // a >= 0, b > 0
 
+// n / divisor = n * scale >> shift, in 64 bits, for 0 <= n < 2^31: division is a loop of some twenty
+// instructions on GPUs. 1 <= divisor < 2^31.
+struct Quotient {
+  uint32_t scale;
+  int shift;
+};
+constexpr Quotient quotient_by(int64_t divisor) {
+  int bits = 0;
+  while (int64_t{1} << bits < divisor) ++bits;
+  return {static_cast<uint32_t>((uint64_t{1} << (31 + bits)) / static_cast<uint64_t>(divisor) + 1),
+          31 + bits};
+}
+
 [[noreturn]] void fail_model(const std::string& what,
                              SourcePlace place = SourcePlace::here());  // Error{bad_model}
 [[noreturn]] void fail_unsupported(const std::string& what,

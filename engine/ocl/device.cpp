@@ -197,14 +197,15 @@ bool compiles(const cl::Context& context, const cl::Device& device, const char* 
   }
 }
 
-// Whether the device has warpgroup matrix instructions, and its driver (of CUDA 12 or newer) knows
-// them. Not tried out, since the driver's assembler may crash on what it refuses.
+// Whether the device has warpgroup matrix instructions, and its driver is one of those whose
+// assembler takes them with more than 48 KiB of local memory. Not tried out, since an assembler may
+// crash on what it refuses.
 bool has_wgmma(const cl::Device& device) {
   constexpr cl_device_info kMajor = 0x4000, kMinor = 0x4001;  // CL_DEVICE_COMPUTE_CAPABILITY_*_NV
   cl_uint major = 0, minor = 0;
   return clGetDeviceInfo(device(), kMajor, sizeof major, &major, nullptr) == CL_SUCCESS &&
          clGetDeviceInfo(device(), kMinor, sizeof minor, &minor, nullptr) == CL_SUCCESS &&
-         major == 9 && minor == 0 && std::atoi(device.getInfo<CL_DRIVER_VERSION>().c_str()) >= 525;
+         major == 9 && minor == 0 && std::atoi(device.getInfo<CL_DRIVER_VERSION>().c_str()) >= 580;
 }
 
 // DeviceTraits::sub_groups, of devices of Intel's drivers.

@@ -4,6 +4,12 @@
 //   group, first_channel       the group of channels, and its first channel in the group: VECTORS
 //                              vectors, 4 * VECTOR channels apart
 //   SUM_OF(i, k, j)            the sum of pixel i, vector k, element j
+//   WHOLE_BLOCKS               all channels of all blocks exist
+#if WHOLE_BLOCKS
+#define LEFT_OF(in_group) VECTOR
+#else
+#define LEFT_OF(in_group) a.out_channels - in_group
+#endif
 #if ALIGNED
 #define STORE_CHANNELS(v, to, left)     \
   if (left >= VECTOR) {                 \
@@ -22,21 +28,31 @@ UNROLL for (int i = 0; i < ROWS_OF_ITEM; ++i) {
 #if FLAT_TAIL
     const int n = 0, y = 0, x = pixel;
 #else
-    const int n = pixel / (a.oh * a.ow), y = pixel / a.ow % a.oh, x = pixel % a.ow;
+    const int line = QUOTIENT(pixel, ow), n = QUOTIENT(line, oh);
+    const int y = line - n * a.oh, x = pixel - line * a.ow;
 #endif
 #else
-    const int line = pixel / a.ow, n = line / a.oh, y = line - n * a.oh, x = pixel - line * a.ow;
+    const int line = QUOTIENT(pixel, ow), n = QUOTIENT(line, oh);
+    const int y = line - n * a.oh, x = pixel - line * a.ow;
     const int offset = n * a.out_n + y * a.out_h + x * a.out_w;
 #endif
+    // All operands of the tail are read before the first vector is stored: the compiler does not move
+    // reads across stores, and would wait for each.
+    FV values[VECTORS];
     UNROLL for (int k = 0; k < VECTORS; ++k) {
-      const int in_group = first_channel + k * (4 * VECTOR), left = a.out_channels - in_group;
+      const int in_group = first_channel + k * (4 * VECTOR), left = LEFT_OF(in_group);
       if (left > 0) {
-        const int c = group * a.out_channels + in_group;
         float sums_of_vector[VECTOR];
         UNROLL for (int j = 0; j < VECTOR; ++j) { sums_of_vector[j] = SUM_OF(i, k, j); }
-        const FV v = TAIL(LOADV_PRIVATE(VECTOR, sums_of_vector), n, y, x, c, left);
-        __global T* const to = AT(out) + offset + c;
-        STORE_CHANNELS(v, to, left)
+        values[k] = TAIL(LOADV_PRIVATE(VECTOR, sums_of_vector), n, y, x,
+                         group * a.out_channels + in_group, left);
+      }
+    }
+    UNROLL for (int k = 0; k < VECTORS; ++k) {
+      const int in_group = first_channel + k * (4 * VECTOR), left = LEFT_OF(in_group);
+      if (left > 0) {
+        __global T* const to = AT(out) + offset + group * a.out_channels + in_group;
+        STORE_CHANNELS(values[k], to, left)
       }
     }
   }

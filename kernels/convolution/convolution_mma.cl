@@ -166,7 +166,7 @@ KERNEL(IN(D, in), IN(uint, weights), IN(int, start_sums), SHIFTS OUT(T, out),
   int iy[2 * TILE_P], ix[2 * TILE_P];
   UNROLL for (int i = 0; i < 2 * TILE_P; ++i) {
     const int pixel = min(first_pixel + i * 8, a.pixels - 1);
-    const int line = pixel / a.ow, n = line / a.oh;
+    const int line = QUOTIENT(pixel, ow), n = QUOTIENT(line, oh);
     iy[i] = (line - n * a.oh) * a.sh - a.ph;
     ix[i] = (pixel - line * a.ow) * a.sw - a.pw;
     at[i] = n * a.in_n + iy[i] * a.in_h + ix[i] * a.in_w;

@@ -382,6 +382,7 @@ KernelPlan mma_plan(const OpDesc& desc, const TileProblem& given, const DeviceTr
   define("POINTWISE", walk.row);
   define("FLAT_TAIL", walk.flat_tail);
   define("ALIGNED", output_aligned(desc, problem, point.vector));
+  define("WHOLE_BLOCKS", s.out_channels % point.block() == 0);
   define("MMA_PTX", traits.matrix == MatrixUnit::ptx);
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type)),
                     Argument::packed(0, 4), Argument::packed(1, 4)};

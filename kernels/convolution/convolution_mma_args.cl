@@ -5,3 +5,5 @@ int in_channels, out_channels, blocks;  // of one group
 int parts, steps;                       // steps of one tap, of one slice
 int pixels;
 int outside;  // four bytes with the value of pixels outside the input
+unsigned ow_scale, oh_scale;  // see QUOTIENT
+int ow_shift, oh_shift;

@@ -77,6 +77,11 @@ template <typename Args>
 void set_geometry(Args& args, const ConvShape& s) {
   args.ih = to_int(s.in[1]), args.iw = to_int(s.in[2]);
   args.oh = to_int(s.out[1]), args.ow = to_int(s.out[2]);
+  if constexpr (requires { args.ow_scale; }) {
+    const Quotient by_ow = quotient_by(s.out[2]), by_oh = quotient_by(s.out[1]);
+    args.ow_scale = by_ow.scale, args.ow_shift = by_ow.shift;
+    args.oh_scale = by_oh.scale, args.oh_shift = by_oh.shift;
+  }
   args.kh = to_int(s.kernel[1]), args.kw = to_int(s.kernel[2]);
   args.sh = to_int(s.stride[1]), args.sw = to_int(s.stride[2]);
   args.dh = to_int(s.dilation[1]), args.dw = to_int(s.dilation[2]);

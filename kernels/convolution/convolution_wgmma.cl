@@ -17,7 +17,12 @@
 //   FLAT_TAIL             the tail's operands are long rows of pixels as well
 //   ALIGNED               an output vector lies at a multiple of its size
 //   WGMMA_PTX             PTX (see engine/ocl/marked_ptx.h); else plain C computes the same values
+//   LATE                  a step's products are awaited after the next step's have begun; its tiles
+//                         are then filled a step later
+//   LOCAL_BYTES           with WGMMA_PTX: of both tiles of all stages
+//   COPIES_LEFT           steps that may still be copied when a step begins
 //   MULTIPLY(sums, a, b)  with WGMMA_PTX: sums += tile a * tile b, for descriptors a and b
+//   FINISH(sums)          with WGMMA_PTX: waits for all products
 
 typedef struct {
 #include "kernels/convolution/convolution_wgmma_args.cl"
@@ -27,6 +32,7 @@ typedef struct {
 #define ITEMS (128 * WARPGROUPS)
 #define PIXELS (64 * WARPGROUPS)  // pixels of a tile
 #define STAGE ((PIXELS + COLUMNS) * CHUNKS)
+#define AHEAD (STAGES - 1 - LATE)  // steps that are copied ahead
 #define VECTORS (COLUMNS / (4 * VECTOR))
 #define ROWS (CHUNKS / 2)  // of pixels, of which a work-item copies a chunk each step
 #if CHUNKS == 4
@@ -47,6 +53,8 @@ typedef struct {
 
 #if WGMMA_PTX
 #define UNROLL _Pragma("unroll")
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
 // Copies 16 bytes, or zeros, from global to local memory. Pixels stay in the first-level cache for
 // the other taps; weights bypass it.
 inline void FN(copy_pixels)(__local uint4* to, __global const uint4* from, bool inside) {
@@ -62,13 +70,6 @@ inline void FN(copy_weights)(__local uint4* to, __global const uint4* from) {
 #define WAIT_(n) asm volatile("cp.async.wait_group " #n ";" ::: "memory")
 #define WAIT(n) WAIT_(n)
 #define PUBLISH asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
-#if STAGES == 2
-#define COPIES_LEFT 0
-#elif STAGES == 3
-#define COPIES_LEFT 1
-#else
-#define COPIES_LEFT 2
-#endif
 // Rows of 64 or 128 bytes, swizzled; the next 8 rows follow on 8 rows.
 inline ulong FN(descriptor)(__local const uint4* tile) {
   return (ulong)(((uint)(size_t)tile >> 4) & 0x3fff) | (ulong)1 << 16 | (ulong)(8 * CHUNKS) << 32 |
@@ -113,7 +114,13 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     sums[i] = 0;
 #endif
   }
+#if WGMMA_PTX
+  // OpenCL C can declare 48 KiB; the patched PTX declares LOCAL_BYTES.
+  __local uint4 tiles[1024] __attribute__((aligned(1024)));
+  asm volatile("//#local " TEXT(LOCAL_BYTES));
+#else
   __local uint4 tiles[STAGES * STAGE] __attribute__((aligned(1024)));
+#endif
 
   // This work-item copies one chunk of ROWS rows of pixels, and of some rows of weights.
   const int chunk = item % CHUNKS, row = item / CHUNKS;
@@ -131,7 +138,7 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
   int iy[ROWS], ix[ROWS];
   UNROLL for (int i = 0; i < ROWS; ++i) {
     const int pixel = min(tile * PIXELS + row + i * (PIXELS / ROWS), a.pixels - 1);
-    const int line = pixel / a.ow, n = line / a.oh;
+    const int line = QUOTIENT(pixel, ow), n = QUOTIENT(line, oh);
     iy[i] = (line - n * a.oh) * a.sh - a.ph;
     ix[i] = (pixel - line * a.ow) * a.sw - a.pw;
     at[i] = n * a.in_n + iy[i] * a.in_h + ix[i] * a.in_w;
@@ -194,16 +201,17 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     NEXT;                                                                              \
   }
 
-  UNROLL for (int s = 0; s < STAGES - 1; ++s) {
+  UNROLL for (int s = 0; s < AHEAD; ++s) {
     if (s < a.steps) READ(s)
     COMMIT_COPIES;
   }
-  int stage = 0, next = STAGES - 1;
+  int stage = 0, next = AHEAD;
   for (int step = 0; step < a.steps; ++step) {
     WAIT(COPIES_LEFT);
     PUBLISH;
-    barrier(CLK_LOCAL_MEM_FENCE);  // all have copied this step and multiplied the previous one
-    if (step + STAGES - 1 < a.steps) READ(next)
+    // All have copied this step, and multiplied the last one that used the next tiles.
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (step + AHEAD < a.steps) READ(next)
     COMMIT_COPIES;
     __local const uint4* const pixels = tiles + stage * STAGE + warpgroup * (64 * CHUNKS);
     __local const uint4* const columns = tiles + stage * STAGE + PIXELS * CHUNKS;
@@ -220,6 +228,9 @@ KERNEL(IN(uint4, in), IN(uint4, weights), START_SUMS OUT(T, out), const FN(Args)
     stage = stage + 1 == STAGES ? 0 : stage + 1;
     next = next + 1 == STAGES ? 0 : next + 1;
   }
+#if WGMMA_PTX && LATE
+  FINISH(sums);
+#endif
 
   const int first_pixel = tile * PIXELS + warpgroup * 64 + warp * 16 + lane / 4, group = 0;
 #define ROWS_OF_ITEM 2

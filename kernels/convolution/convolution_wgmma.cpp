@@ -11,8 +11,9 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kChunkBytes = 16;  // that are copied at once
-constexpr int kVector = 8;           // channels that a work-item stores at once
+constexpr int64_t kChunkBytes = 16;       // that are copied at once
+constexpr size_t kMostLocal = 227 << 10;  // of a work-group on a device that has the instructions
+constexpr int kVector = 8;                // channels that a work-item stores at once
 // Layers with fewer products for each compute unit are left to conv_mma where they can be part of a
 // persistent kernel, or where it shares the steps of tiles that are too few.
 constexpr double kLeastProducts = 8e6;
@@ -27,6 +28,9 @@ struct Point {
     return {
         {{"COLUMNS", columns}, {"WARPGROUPS", warpgroups}, {"STAGES", stages}, {"CHUNKS", chunks}}};
   }
+  // Whether a step's products run on while the next step's begin: its tiles are then filled a step
+  // later, for which fewer stages are too few.
+  bool late() const { return stages >= 4; }
   int64_t pixels() const { return int64_t{64} * warpgroups; }
   size_t shared_bytes() const {
     return static_cast<size_t>(stages * (pixels() + columns) * chunks * kChunkBytes);
@@ -45,48 +49,62 @@ double products_of(const ConvShape& s) {
          static_cast<double>(s.taps() * s.in_channels);
 }
 
-// Columns of the widest tile that is not half empty, and how many such tiles the layer has; tiles of
-// fewer columns have more pixels.
-int wide_columns(const ConvShape& s) { return s.out_channels > 64 ? 128 : 64; }
-int64_t wide_tiles(const ConvShape& s) {
-  const int columns = wide_columns(s);
-  return ceil_div(s.pixels(), columns == 128 ? 64 : 128) * ceil_div(s.out_channels, columns);
+// The sizes of a tile that suit a layer: as many channels as there are, but not half empty, and few
+// pixels, so that several work-groups share a compute unit; fewer channels where the sums are long
+// and there would be too few tiles for all compute units.
+struct Tile {
+  int columns, warpgroups;
+  int64_t tiles;  // of the layer
+};
+int64_t tiles_of(const ConvShape& s, int columns, int warpgroups) {
+  return ceil_div(s.pixels(), int64_t{64} * warpgroups) * ceil_div(s.out_channels, columns);
+}
+// Steps of 128 bytes.
+int64_t long_steps(const ConvShape& s, int64_t chunk) {
+  return ceil_div(s.taps() * s.in_channels, 8 * chunk);
+}
+Tile suitable_tile(const ConvShape& s, int64_t chunk, int64_t units) {
+  Tile tile{s.out_channels > 64 ? 128 : 64, s.out_channels > 64 ? 1 : 2, 0};
+  if (long_steps(s, chunk) >= 8) {
+    if (tiles_of(s, tile.columns, tile.warpgroups) < 2 * units) tile.warpgroups = 1;
+    if (4 * tiles_of(s, tile.columns, 1) < 3 * units) tile.columns = 64;
+  }
+  tile.tiles = tiles_of(s, tile.columns, tile.warpgroups);
+  return tile;
 }
 
-// Ordered from the most promising on, by timings of the layers of YOLOv8s and ResNet-50 at batch 8
-// and 32 on an H100, in the networks: wide tiles of one warpgroup, several of which share a compute
-// unit, and long steps; more stages of short steps if there are too few work-groups to hide each
-// other's waits. Where channels become many times as many, the stores count, and of many channels
-// the widest tiles are best.
+// Ordered from the most promising on, by timings of layers of YOLOv8s and ResNet-50 at batch 8 and
+// 32 on an H100 and an H200: long steps; larger tiles where there are many, and of 128 x 256 for long
+// sums if they occupy all compute units; stages whose products overlap if the sums are long and few
+// work-groups hide each other's waits.
 std::vector<Point> points_of(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = convolution_problem(desc).shape;
-  const int64_t chunk = chunk_of(desc), units = traits.compute_units;
-  const int wide = wide_columns(s);
-  const auto tiles = [&](int columns) {
-    return ceil_div(s.pixels(), 64) * ceil_div(s.out_channels, columns);
-  };
-  const bool few = tiles(wide) < 3 * units;
-  const bool widens = s.taps() == 1 && s.out_channels >= 4 * s.in_channels;
-  const bool many = s.in_channels >= 32 * chunk;
+  const int64_t chunk = chunk_of(desc), units = traits.compute_units, steps = long_steps(s, chunk);
+  const Tile best = suitable_tile(s, chunk, units);
+  const bool few = best.tiles < 2 * units, long_sums = steps >= 8;
   std::vector<Point> points;
   const auto add = [&](const Point& p) {
-    if (p.shared_bytes() > traits.local_memory) return;
+    if (p.shared_bytes() > (traits.wgmma ? kMostLocal : traits.local_memory)) return;
     if (static_cast<size_t>(128 * p.warpgroups) > traits.max_work_group) return;
     if (std::none_of(points.begin(), points.end(),
                      [&](const Point& other) { return other.tuning() == p.tuning(); }))
       points.push_back(p);
   };
-  if (widens && many && tiles(256) >= 2 * units) add({256, 1, 2, 4});
-  const int warpgroups_of_wide = wide == 64 ? 2 : 1;
-  if (s.in_channels % (8 * chunk) == 0 && (many || !widens) && wide_tiles(s) >= units)
-    for (int stages : {4, 3, 2}) add({wide, warpgroups_of_wide, stages, 8});
-  for (int stages : {few ? 4 : 3, few ? 3 : 4, 2}) add({wide, warpgroups_of_wide, stages, 4});
-  for (int columns : {wide, 64, 256, 32}) {
-    if (columns != wide && columns != 64 && columns / 2 >= s.out_channels) continue;
-    for (int warpgroups : {columns == 64 ? 2 : 1, columns == 64 ? 1 : 2}) {
-      for (int stages : {4, 3, 2})
+  if (s.in_channels % (8 * chunk) == 0) {
+    if (long_sums && s.out_channels >= 256 && tiles_of(s, 256, 2) >= units) add({256, 2, 4, 8});
+    if (best.columns == 128 && steps > 1 && tiles_of(s, 128, 2) >= 4 * units) add({128, 2, 3, 8});
+    for (int n : {steps == 1 ? 2 : few && long_sums ? 4 : 3, 3, 2})
+      add({best.columns, best.warpgroups, n, 8});
+  }
+  for (int stages : {few ? 4 : 3, few ? 3 : 4, 2}) add({best.columns, best.warpgroups, stages, 4});
+  for (int columns : {best.columns, 64, 128, 256, 32}) {
+    if (columns != best.columns && columns != 64 && columns / 2 >= s.out_channels) continue;
+    for (int warpgroups : {1, 2, 4}) {
+      if (columns * warpgroups > 512) continue;  // too few registers
+      for (int stages : {4, 3, 2}) {
         if (s.in_channels >= 8 * chunk) add({columns, warpgroups, stages, 8});
-      for (int stages : {few ? 4 : 3, few ? 3 : 4, 2}) add({columns, warpgroups, stages, 4});
+        add({columns, warpgroups, stages, 4});
+      }
     }
   }
   return points;
@@ -113,7 +131,9 @@ std::string reject_wgmma(const OpDesc& desc, const DeviceTraits& traits) {
     return "the input channels of a pixel are no whole chunks of 16 bytes";
   if (s.out_channels < 48) return "fewer than 48 output channels: half of a tile would be empty";
   if (products_of(s) < kLeastProducts * traits.compute_units &&
-      (traits.grid_barrier != GridBarrier::none || wide_tiles(s) < traits.compute_units))
+      (traits.grid_barrier != GridBarrier::none ||
+       4 * suitable_tile(s, chunk, traits.compute_units).tiles <
+           (long_steps(s, chunk) >= 8 ? 3 : 4) * int64_t{traits.compute_units}))
     return "fewer than 8e6 products for each compute unit";
   if ((s.out_channels + 256) * (s.taps() * s.in_channels + 8 * chunk) > kMaxIndex)
     return "the weights have more than 2^31 elements";
@@ -130,16 +150,24 @@ TuningPoint wgmma_heuristic(const OpDesc& desc, const DeviceTraits& traits) {
   return wgmma_space(desc, traits).front();
 }
 
+// "+f"((s)[0]), ...
+std::string sums_as_operands(int sums, bool bytes) {
+  std::string operands;
+  for (int i = 0; i < sums; ++i)
+    operands += std::string(i ? ", " : "") + (bytes ? "\"+r\"" : "\"+f\"") + "((s)[" +
+                std::to_string(i) + "])";
+  return operands;
+}
+
 // The statement that multiplies a step's tiles, as marked PTX: an instruction for each 32 bytes,
 // and the wait for them. It is one statement, so that the compiler moves no sum while the instructions
 // run.
-std::string multiply_text(int columns, int chunks, bool bytes) {
+std::string multiply_text(int columns, int chunks, bool bytes, bool late) {
   const int sums = columns / 2;
-  std::string list, operands, descriptors;
+  std::string list, descriptors;
+  const std::string operands = sums_as_operands(sums, bytes);
   for (int i = 0; i < sums; ++i) {
     list += (i ? ",%" : "%") + std::to_string(i);
-    operands += std::string(i ? ", " : "") + (bytes ? "\"+r\"" : "\"+f\"") + "((s)[" +
-                std::to_string(i) + "])";
   }
   std::string text = "asm volatile(\"//@wgmma.fence.sync.aligned;\\n\"";
   for (int k = 0; k < chunks / 2; ++k) {
@@ -150,8 +178,9 @@ std::string multiply_text(int columns, int chunks, bool bytes) {
             std::to_string(sums + 2 * k) + ", %" + std::to_string(sums + 2 * k + 1) +
             (bytes ? ", 1;\\n\"" : ", 1, 1, 1, 0, 0;\\n\"");
   }
-  text += " \"//@wgmma.commit_group.sync.aligned;\\n\" \"//@wgmma.wait_group.sync.aligned 0;\" : " +
-          operands + " : " + descriptors + " : \"memory\")";
+  text += std::string(
+              " \"//@wgmma.commit_group.sync.aligned;\\n\" \"//@wgmma.wait_group.sync.aligned ") +
+          (late ? "1" : "0") + ";\" : " + operands + " : " + descriptors + " : \"memory\")";
   return text;
 }
 
@@ -239,10 +268,18 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   define("POINTWISE", walk.row);
   define("FLAT_TAIL", walk.flat_tail);
   define("ALIGNED", output_aligned(desc, problem, kVector));
+  define("WHOLE_BLOCKS", s.out_channels % point.columns == 0);
   define("WGMMA_PTX", ptx);
-  if (ptx)
+  define("LATE", point.late());
+  define("LOCAL_BYTES", static_cast<int64_t>(point.shared_bytes()));
+  define("COPIES_LEFT", point.stages - 2 - point.late());
+  if (ptx) {
     spec.defines.emplace_back("MULTIPLY(s, a, b)",
-                              multiply_text(point.columns, point.chunks, bytes));
+                              multiply_text(point.columns, point.chunks, bytes, point.late()));
+    spec.defines.emplace_back("FINISH(s)",
+                              "asm volatile(\"//@wgmma.wait_group.sync.aligned 0;\" : " +
+                                  sums_as_operands(point.columns / 2, bytes) + " : : \"memory\")");
+  }
   spec.arguments = {Argument::input(problem.data, 16), Argument::packed(0, 16)};
   if (bytes) spec.arguments.push_back(Argument::packed(1, sizeof(int32_t)));
   spec.arguments.push_back(Argument::output(0, size_of(out)));
@@ -257,7 +294,7 @@ KernelPlan wgmma_plan(const OpDesc& desc, const DeviceTraits& traits, const Tuni
   return plan;
 }
 
-const KernelFamily kFamily{"conv_wgmma", 2, reject_wgmma, wgmma_space, wgmma_heuristic, wgmma_plan};
+const KernelFamily kFamily{"conv_wgmma", 3, reject_wgmma, wgmma_space, wgmma_heuristic, wgmma_plan};
 
 }  // namespace
 

@@ -4,3 +4,5 @@ int out_n, out_h, out_w;  // strides
 #include "kernels/common/geometry_args.cl"
 int chunks;  // of one tap
 int out_channels, blocks, steps, pixels;
+unsigned ow_scale, oh_scale;  // see QUOTIENT
+int ow_shift, oh_shift;

@@ -16,6 +16,26 @@ constexpr ElementType kNumbers[] = {ElementType::f32, ElementType::f64,     Elem
                                     ElementType::u16, ElementType::i32,     ElementType::u32,
                                     ElementType::i64, ElementType::u64};
 
+TEST(ShapeUtil, QuotientsAreExact) {
+  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  std::vector<int64_t> divisors = {641, 65535, 65536, 65537, 1000003, kMost / 2, kMost - 1, kMost};
+  for (int64_t d = 1; d <= 300; ++d) divisors.push_back(d);
+  for (const int64_t d : divisors) {
+    const Quotient by = quotient_by(d);
+    const auto quotient = [&](int64_t n) {
+      return static_cast<int64_t>(static_cast<uint64_t>(n) * by.scale >> by.shift);
+    };
+    // The largest numbers, and both sides of multiples.
+    for (const int64_t multiple : {int64_t{1}, int64_t{2}, kMost / d / 3, kMost / d - 1, kMost / d})
+      for (const int64_t n : {multiple * d - 1, multiple * d, multiple * d + 1})
+        if (n >= 0 && n <= kMost) {
+          EXPECT_EQ(quotient(n), n / d) << n << " / " << d;
+        }
+    EXPECT_EQ(quotient(0), 0) << d;
+    EXPECT_EQ(quotient(kMost), kMost / d) << d;
+  }
+}
+
 TEST(ShapeUtil, IntegersAreStoredInEachType) {
   for (const ElementType type : kNumbers) {
     Tensor tensor = Tensor::allocate(type, {3});

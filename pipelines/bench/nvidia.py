@@ -2,15 +2,15 @@
 """Networks on an NVIDIA GPU: latency, time of the kernels alone, share of the roofline, beside a peer.
 
     nvidia.py [--clinfer build/engine/tools/clinfer] [--networks yolov8n,yolov8s,resnet50,mobilenet_v2] [--models MODEL.xml...]
-              [--batches 1,8,32] [--layers yolov8s,resnet50] [--seconds 2] [--device D] [--peer PROGRAM] [--peer-seconds 1]
+              [--batches 1,8,32] [--layers yolov8s,resnet50] [--seconds 2] [--device D] [--peer PROGRAM] [--peer-seconds 1] [--peer-limit 3600]
               [--config KEY=VALUE...] [--tflops T --gbytes G]
 
 Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request with its uploads and downloads,
 the sum of the kernels' times, and the roofline: for each layer that has a kernel the larger of operations / peak and bytes / bandwidth,
 where a layer reads its data and weights and writes its result once, in f16, and what is fused into it is free but for further tensors.
---layers prints each layer's time and its share of that. --peer names a program that takes `MODELS --precision fp16 --batch B... --mode
-graph [--io]` and prints a line of JSON a model and batch with model, batch, ms_median and ms_event_median; without it, or where it
-fails, the tables have no peer. The peaks are those of the card by its name (f16 on matrix units, dense), unless given. Needs Python 3.8+.
+--layers prints each layer's time and its share of that. --peer names a program that takes `MODEL --precision fp16 --batch B... --mode
+graph [--io]` and prints a line of JSON a batch with model, batch, ms_median and ms_event_median; without it, where it fails, and after
+--peer-limit seconds in all, the tables have no peer. The peaks are those of the card by its name (f16 on matrix units, dense), unless given. Needs Python 3.8+.
 """
 import argparse
 import json
@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -105,22 +106,30 @@ def timed_layers(result, model, batch, peaks):
     return rows
 
 
-def peer_times(args, models, io):
-    """{(model, batch): (latency, time of the device)}; empty where there is no peer, or it fails."""
-    if not args.peer:
-        return {}
-    command = [sys.executable, args.peer, *map(str, models), "--precision", "fp16", "--batch", *map(str, args.batches), "--mode", "graph",
-               "--seconds", str(args.peer_seconds), "--no-verify"] + (["--io"] if io else [])
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    times = {}
-    for line in run.stdout.splitlines():
-        result = json.loads(line) if line.startswith("{") else {}
-        if "ms_median" in result:
-            times[result["model"], result["batch"]] = (result["ms_median"], result.get("ms_event_median", math.nan))
-        elif "error" in result:
-            print(f"peer: {result}", file=sys.stderr)
-    if not times:
-        print(f"no peer: {(run.stderr.strip().splitlines() or ['it printed no result'])[-1]}", flush=True)
+def peer_times(args, models, io, ends):
+    """{(model, batch): (latency, time of the device)}; a model has none where there is no peer, it fails, or the time is over at `ends`."""
+    times, said = {}, None
+    for model in models if args.peer else []:
+        if time.monotonic() >= ends:
+            break
+        command = [sys.executable, args.peer, str(model), "--precision", "fp16", "--batch", *map(str, args.batches), "--mode", "graph",
+                   "--seconds", str(args.peer_seconds), "--no-verify"] + (["--io"] if io else [])
+        try:
+            run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=ends - time.monotonic())
+            out, said = run.stdout, run.stderr
+        except subprocess.TimeoutExpired as error:  # its text is bytes in some versions of Python
+            out, said = (text.decode() if isinstance(text, bytes) else text or "" for text in (error.stdout, error.stderr))
+            print(f"peer: the time was over at {model.stem}", flush=True)
+        for line in out.splitlines():
+            result = json.loads(line) if line.startswith("{") and line.endswith("}") else {}
+            if "ms_median" in result:
+                times[result["model"], result["batch"]] = (result["ms_median"], result.get("ms_event_median", math.nan))
+                print(f"peer: {result['model']} batch {result['batch']}{' with copies' if io else ''}: one request {result['ms_median']:.3f} ms, "
+                      f"kernels alone {result.get('ms_event_median', math.nan):.3f} ms", flush=True)
+            elif "error" in result:
+                print(f"peer: {result}", flush=True)
+    if args.peer and not times:
+        print(f"no peer: {((said or '').strip().splitlines() or ['it printed no result'])[-1]}", flush=True)
     return times
 
 
@@ -174,6 +183,7 @@ def main():
     parser.add_argument("--config", action="append", default=[])
     parser.add_argument("--peer")
     parser.add_argument("--peer-seconds", type=float, default=1)
+    parser.add_argument("--peer-limit", type=float, default=3600)
     parser.add_argument("--tflops", type=float)
     parser.add_argument("--gbytes", type=float)
     args = parser.parse_args()
@@ -182,9 +192,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         models = [networks.write(Path(folder), name) for name in filter(None, args.networks.split(","))] + args.models
         latencies, kernels, ideals, device = measure(args, models)
-        io, alone = peer_times(args, models, True), peer_times(args, models, False)
+        ends = time.monotonic() + args.peer_limit
+        alone, io = peer_times(args, models, False, ends), peer_times(args, models, True, ends)
 
-    print(f"\n## {device}: milliseconds a batch, ours" + (" / peer" if io else "; no peer was run") + "\n")
+    print(f"\n## {device}: milliseconds a batch, ours" + (" / peer" if io or alone else "; no peer was run") + "\n")
     heads = [f"b={batch}: {what}" for batch in args.batches for what in ("one request", "kernels alone", "roofline", "times the roofline")]
     print("| network | " + " | ".join(heads) + " |\n" + "| --- " * (len(heads) + 1) + "|")
     for model in models:

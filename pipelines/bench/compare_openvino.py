@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Throughput of `clinfer bench` beside OpenVINO's CPU plug-in, on the same cores, and clinfer's load times.
+"""Throughput or latency of `clinfer bench` beside OpenVINO's CPU plug-in, on the same cores, and clinfer's load times.
 
-    compare_openvino.py --clinfer build/engine/tools/clinfer MODEL.xml... [--rounds 5] [--seconds 5] [--cpus 0,1] [--json FILE]
+    compare_openvino.py --clinfer build/engine/tools/clinfer MODEL.xml... [--rounds 5] [--seconds 5] [--cpus 0,1] [--latency] [--json FILE]
 
 Rounds are interleaved (clinfer, OpenVINO, then OpenVINO, clinfer ...), so that a noisy machine hits both; what counts is the
 median of the rounds' ratios. OpenVINO runs as benchmark_app does: asynchronous requests, throughput hint, f32. Either side runs
-in a process of its own with the same CPU affinity. Load times: cold means an empty program cache, of clinfer and of PoCL;
+in a process of its own with the same CPU affinity. With --latency there is one request at a time, with one stream and the latency
+hint; the ratio is OpenVINO's median time over clinfer's: above 1, clinfer answers sooner. Load times: cold means an empty program cache, of clinfer and of PoCL;
 warm is the same command again. Needs Python 3.8+; openvino and numpy in the Python that --openvino-python names.
 """
 import argparse
@@ -19,7 +20,7 @@ import time
 from pathlib import Path
 
 
-def measure_openvino(model_path, seconds, batch):
+def measure_openvino(model_path, seconds, batch, latency):
     """The worker: prints one line of JSON."""
     import numpy as np
     import openvino as ov
@@ -32,9 +33,10 @@ def measure_openvino(model_path, seconds, batch):
         if shape.is_dynamic or batch:
             shape[0] = batch or 1
             model.reshape({node: shape})
-    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "THROUGHPUT"})
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32",
+                                                 "PERFORMANCE_HINT": "LATENCY" if latency else "THROUGHPUT"})
     load_ms = 1e3 * (time.perf_counter() - begin)
-    number = compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
+    number = 1 if latency else compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
     queue = ov.AsyncInferQueue(compiled, number)
     random = np.random.default_rng(1)
     images = 1
@@ -54,6 +56,8 @@ def measure_openvino(model_path, seconds, batch):
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds:
         queue.start_async()
+        if latency:
+            queue.wait_all()
     queue.wait_all()
     took = time.perf_counter() - begin
     print(json.dumps({"images_per_second": images * len(latencies) / took, "load_ms": load_ms, "nireq": number,
@@ -72,7 +76,8 @@ def last_json(command, environment=None):
 class Comparison:
     def __init__(self, args):
         self.args = args
-        self.options = ["--json", "--device", args.device, "--streams", str(args.streams)]
+        self.options = ["--json", "--device", args.device]
+        self.options += ["--sync", "--streams", "1"] if args.latency else ["--streams", str(args.streams)]
         self.options += ["--nireq", str(args.nireq)] if args.nireq else []
         self.options += ["--batch", str(args.batch)] if args.batch else []
         for setting in args.config:
@@ -83,10 +88,15 @@ class Comparison:
 
     def openvino(self, model):
         return last_json([self.args.openvino_python, __file__, "--worker", model, "--seconds", str(self.args.seconds),
-                          "--batch", str(self.args.batch)])
+                          "--batch", str(self.args.batch)] + ["--latency"] * self.args.latency)
 
-    def throughput(self, model):
-        """Per round: clinfer's and OpenVINO's images per second."""
+    def ratio(self, mine, theirs):
+        if self.args.latency:
+            return theirs["p50"] / mine["latency_ms"]["p50"]
+        return mine["images_per_second"] / theirs["images_per_second"]
+
+    def measure(self, model):
+        """Per round: what clinfer and OpenVINO say."""
         pairs = []
         for k in range(self.args.rounds):
             sides = [self.clinfer, self.openvino]
@@ -94,7 +104,7 @@ class Comparison:
             mine, theirs = made if k % 2 == 0 else reversed(made)
             pairs.append((mine, theirs))
             print(f"  round {k + 1}: {mine['images_per_second']:.1f} and {theirs['images_per_second']:.1f} images/s, "
-                  f"ratio {mine['images_per_second'] / theirs['images_per_second']:.3f}", flush=True)
+                  f"median {mine['latency_ms']['p50']:.2f} and {theirs['p50']:.2f} ms, ratio {self.ratio(mine, theirs):.3f}", flush=True)
         return pairs
 
     def load_times(self, model):
@@ -123,11 +133,12 @@ def main():
     parser.add_argument("--nireq", type=int, default=0, help="0: 2 x streams")
     parser.add_argument("--batch", type=int, default=0, help="0: as the model states")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="for clinfer")
+    parser.add_argument("--latency", action="store_true", help="of one request at a time, instead of throughput")
     parser.add_argument("--json", type=Path, metavar="FILE", help="all measurements")
     parser.add_argument("--worker", metavar="MODEL.xml", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        return measure_openvino(args.worker, args.seconds, args.batch)
+        return measure_openvino(args.worker, args.seconds, args.batch, args.latency)
     if not args.models:
         parser.error("no models are given")
     if args.cpus:
@@ -136,20 +147,23 @@ def main():
     for model in args.models:
         name = Path(model).stem
         print(name, flush=True)
-        pairs = comparison.throughput(model)
-        ratios = [mine["images_per_second"] / theirs["images_per_second"] for mine, theirs in pairs]
+        pairs = comparison.measure(model)
+        ratios = [comparison.ratio(mine, theirs) for mine, theirs in pairs]
         cold, warm = comparison.load_times(model) if args.load_rounds else (None, None)
         rows.append({"model": name, "ratio": statistics.median(ratios), "ratios": ratios, "cold_s": cold, "warm_s": warm,
                      "clinfer": [mine for mine, _ in pairs], "openvino": [theirs for _, theirs in pairs]})
     cpus = sorted(os.sched_getaffinity(0))
     print(f"\nmedians of {args.rounds} rounds of {args.seconds:g} s on cores {','.join(map(str, cpus))}; load times until the first result")
     width = max(len(row["model"]) for row in rows)
-    print(f"{'model':{width}} {'clinfer/s':>10} {'OpenVINO/s':>10} {'ratio':>6} {'lowest':>6} {'cold s':>7} {'warm s':>7}")
+    unit = "ms" if args.latency else "/s"
+    print(f"{'model':{width}} {'clinfer' + unit:>10} {'OpenVINO' + unit:>10} {'ratio':>6} {'lowest':>6} {'cold s':>7} {'warm s':>7}")
     seconds = lambda value: "-" if value is None else f"{value:.2f}"
     for row in rows:
-        rate = [statistics.median(side["images_per_second"] for side in row[who]) for who in ("clinfer", "openvino")]
-        print(f"{row['model']:{width}} {rate[0]:10.1f} {rate[1]:10.1f} {row['ratio']:6.2f} {min(row['ratios']):6.2f} "
-              f"{seconds(row['cold_s']):>7} {seconds(row['warm_s']):>7}")
+        mine = statistics.median(side["latency_ms"]["p50"] if args.latency else side["images_per_second"] for side in row["clinfer"])
+        theirs = statistics.median(side["p50"] if args.latency else side["images_per_second"] for side in row["openvino"])
+        print(f"{row['model']:{width}} {mine:10.{2 if args.latency else 1}f} {theirs:10.{2 if args.latency else 1}f} "
+              f"{row['ratio']:6.2f} {min(row['ratios']):6.2f} {seconds(row['cold_s']):>7} {seconds(row['warm_s']):>7}")
+    print(f"geometric mean of the ratios: {statistics.geometric_mean(row['ratio'] for row in rows):.2f}")
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
 

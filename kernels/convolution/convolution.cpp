@@ -203,7 +203,8 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&wgmma_family(), &kMma, &kSubgroup, &kTile, &kInt8, &kGeneral};
+  convolution.families = {&wgmma_family(), &kMma,  &kSubgroup, &winograd_family(),
+                          &kTile,          &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
   // Integer sums, as models with dynamic quantisation use them (ConvInteger).
   convolution.expand = [](Expansion& x) {

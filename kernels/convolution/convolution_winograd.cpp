@@ -1,0 +1,171 @@
+// Points and packing of the Winograd kernel (convolution_winograd.cl), for CPUs.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/convolution/convolution_families.h"
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr int64_t kVector = 16, kOutputs = 4, kProducts = 36;
+// With fewer of them, transforms and tiles that are not full cost what the multiplications save.
+constexpr int64_t kFewestChannels = 32, kFewestTiles = 12;
+constexpr int64_t kWeightsOfATile = 128 << 10;  // bytes; more take longer to come than to be used
+
+int64_t row_tiles(const ConvShape& s) { return ceil_div(s.out[2], kOutputs); }
+int64_t image_tiles(const ConvShape& s) { return row_tiles(s) * ceil_div(s.out[1], kOutputs); }
+
+std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
+  if (!traits.is_cpu || traits.vector_width < kVector) return "no CPU with vectors of 16 floats";
+  if (desc.constants[1].empty()) return "the weights are not constant";
+  if (std::string why = reject_float_data(desc); !why.empty()) return why;
+  if (desc.inputs[0].type != ElementType::f32) return "the activations are halves";
+  const TileProblem problem = convolution_problem(desc);
+  const ConvShape& s = problem.shape;
+  const std::array<int64_t, 3> ones{1, 1, 1};
+  if (s.kernel != std::array<int64_t, 3>{1, 3, 3} || s.stride != ones || s.dilation != ones ||
+      s.groups != 1 || s.in[0] != 1)
+    return "not 3x3 with stride 1";
+  if (s.in_channels < kFewestChannels || s.in_channels % kVector != 0 ||
+      s.out_channels < kFewestChannels)
+    return "too few channels, or input channels in no whole vectors";
+  if (s.batch * image_tiles(s) < kFewestTiles) return "too few outputs";
+  if (kProducts * s.in_channels * s.out_channels * static_cast<int64_t>(sizeof(float)) >
+      kWeightsOfATile * s.batch * image_tiles(s))
+    return "too few outputs for so many weights";
+  // Outputs of tiles that are not full are computed, but not stored.
+  if (2 * s.out[1] * s.out[2] < kOutputs * kOutputs * image_tiles(s))
+    return "tiles that are half empty";
+  if (kProducts * s.in_channels * (s.out_channels + 256) > kMaxIndex)
+    return "the weights have more than 2^31 elements";
+  if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
+  return reject_tail(desc, kVector, problem.axes);
+}
+
+// Vectors and tiles whose sums are in registers, best first.
+constexpr int kShapes[][2] = {{4, 6}, {2, 8}, {3, 6}, {3, 8}};
+
+std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits&) {
+  std::vector<TuningPoint> points;
+  for (const auto& [vectors, tile_p] : kShapes)
+    for (const int times : {4, 2, 1, 8})
+      points.push_back({{{"VECTORS", vectors}, {"TILE_P", tile_p}, {"UNIT", tile_p * times}}});
+  return points;
+}
+
+// Products of vectors, with those of tiles and channels that are not there, and the weights' way to the
+// core, once for each unit.
+double cost(const ConvShape& s, const TuningPoint& point, const DeviceTraits& traits) {
+  const int64_t unit = point["UNIT"], block = point["VECTORS"] * kVector,
+                tiles = s.batch * image_tiles(s), units = ceil_div(tiles, unit);
+  const double cores = traits.alone ? traits.compute_units : 1;
+  const double rounds = std::ceil(static_cast<double>(units) / cores);
+  const double channels = static_cast<double>(ceil_div(s.out_channels, block) * block);
+  const double rate = 0.7 + 0.3 * std::min(1.0, point["VECTORS"] * point["TILE_P"] / 24.0);
+  constexpr double kWeights = 4;  // in tiles
+  return rounds * channels * (static_cast<double>(unit) / rate + kWeights);
+}
+
+TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
+  const ConvShape s = convolution_problem(desc).shape;
+  return cheapest(space(desc, traits),
+                  [&](const TuningPoint& point) { return cost(s, point, traits); });
+}
+
+// G g G^T of one kernel.
+std::array<double, 36> transformed(const std::array<double, 9>& g) {
+  constexpr double kG[6][3] = {{1. / 4, 0, 0},
+                               {-1. / 6, -1. / 6, -1. / 6},
+                               {-1. / 6, 1. / 6, -1. / 6},
+                               {1. / 24, 1. / 12, 1. / 6},
+                               {1. / 24, -1. / 12, 1. / 6},
+                               {0, 0, 1}};
+  std::array<double, 36> to{};
+  for (size_t i = 0; i < 6; ++i)
+    for (size_t j = 0; j < 6; ++j)
+      for (size_t y = 0; y < 3; ++y)
+        for (size_t x = 0; x < 3; ++x) to[i * 6 + j] += kG[i][y] * kG[j][x] * g[y * 3 + x];
+  return to;
+}
+
+struct Args {
+#include "kernels/convolution/convolution_winograd_args.cl"
+};
+
+KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+  const TileProblem problem = convolution_problem(desc);
+  const ConvShape& s = problem.shape;
+  const int64_t unit = point["UNIT"], block = point["VECTORS"] * kVector,
+                blocks = ceil_div(s.out_channels, block), tiles = s.batch * image_tiles(s),
+                units = ceil_div(tiles, unit);
+  // Two for each core, so that one that is held up does not hold up all.
+  const int64_t groups = std::min<int64_t>(units, 2 * std::max(traits.compute_units, 1u));
+  const int64_t scratch = kProducts * unit * (s.in_channels + block);
+  Args args{};
+  set_strides(args, problem.in, problem.out);
+  args.ih = to_int(s.in[1]), args.iw = to_int(s.in[2]);
+  args.oh = to_int(s.out[1]), args.ow = to_int(s.out[2]);
+  args.ph = to_int(s.pad[1]), args.pw = to_int(s.pad[2]);
+  args.in_channels = to_int(s.in_channels);
+  args.out_channels = to_int(s.out_channels);
+  args.blocks = to_int(blocks);
+  args.row_tiles = to_int(row_tiles(s));
+  args.image_tiles = to_int(image_tiles(s));
+  args.tiles = to_int(tiles);
+  args.units = to_int(units);
+  args.groups = to_int(groups);
+  args.scratch = to_int(scratch);
+
+  KernelPlan plan;
+  plan.workspace = sizeof(float) * static_cast<size_t>(groups * scratch);
+  plan.packed.push_back([weights = problem.weights, s, block, blocks] {
+    const std::vector<float> from = weights();  // [output channel][tap][input channel]
+    std::vector<float> to(static_cast<size_t>(blocks * kProducts * s.in_channels * block), 0.f);
+    for (int64_t o = 0; o < s.out_channels; ++o)
+      for (int64_t i = 0; i < s.in_channels; ++i) {
+        std::array<double, 9> taps{};
+        for (int64_t t = 0; t < 9; ++t)
+          taps[static_cast<size_t>(t)] = from[static_cast<size_t>((o * 9 + t) * s.in_channels + i)];
+        const std::array<double, 36> values = transformed(taps);
+        for (int64_t p = 0; p < kProducts; ++p)
+          to[static_cast<size_t>(((o / block * kProducts + p) * s.in_channels + i) * block +
+                                 o % block)] = static_cast<float>(values[static_cast<size_t>(p)]);
+      }
+    return to_bytes(to, ElementType::f32);
+  });
+  KernelSpec spec;
+  spec.source = "convolution_winograd.cl";
+  spec.arguments = {Argument::input(0, 4), Argument::packed(0, 4), Argument::workspace(4),
+                    Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
+  add_tail(desc, kVector, problem.axes, spec, plan);
+  spec.defines.emplace_back("T", storage_name(desc.outputs[0].type));
+  for (const char* name : {"UNIT", "TILE_P", "VECTORS"})
+    spec.defines.emplace_back(name, std::to_string(point[name]));
+  spec.global = {static_cast<size_t>(groups), 1, 1};
+  plan.launches.push_back(std::move(spec));
+  return plan;
+}
+
+}  // namespace
+
+const KernelFamily& winograd_family() {
+  static const KernelFamily family{"conv_winograd",
+                                   1,
+                                   reject,
+                                   space,
+                                   heuristic,
+                                   plan,
+                                   [](const OpDesc& desc, const DeviceTraits& traits) {
+                                     const ConvShape s = convolution_problem(desc).shape;
+                                     std::vector<double> costs;
+                                     for (const TuningPoint& point : space(desc, traits))
+                                       costs.push_back(cost(s, point, traits));
+                                     return costs;
+                                   }};
+  return family;
+}
+
+}  // namespace clinfer

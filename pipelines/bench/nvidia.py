@@ -2,15 +2,16 @@
 """Networks on an NVIDIA GPU: latency, time of the kernels alone, share of the roofline, beside a peer.
 
     nvidia.py [--clinfer build/engine/tools/clinfer] [--networks yolov8n,yolov8s,resnet50,mobilenet_v2] [--models MODEL.xml...]
-              [--batches 1,8,32] [--layers yolov8s,resnet50] [--seconds 2] [--device D] [--peer PROGRAM] [--peer-seconds 1] [--peer-limit 3600]
-              [--config KEY=VALUE...] [--tflops T --gbytes G]
+              [--batches 1,8,32] [--layers yolov8s,resnet50] [--seconds 2] [--device D] [--peer PROGRAM] [--peer-seconds 1] [--peer-limit 600]
+              [--limit SECONDS] [--config KEY=VALUE...] [--tflops T --gbytes G]
 
 Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request with its uploads and downloads,
 the sum of the kernels' times, and the roofline: for each layer that has a kernel the larger of operations / peak and bytes / bandwidth,
 where a layer reads its data and weights and writes its result once, in f16, and what is fused into it is free but for further tensors.
 --layers prints each layer's time and its share of that. --peer names a program that takes `MODEL --precision fp16 --batch B... --mode
-graph [--io]` and prints a line of JSON a batch with model, batch, ms_median and ms_event_median; without it, where it fails, and after
---peer-limit seconds in all, the tables have no peer. The peaks are those of the card by its name (f16 on matrix units, dense), unless given. Needs Python 3.8+.
+graph [--io]` and prints a line of JSON a batch with model, batch, ms_median and ms_event_median; it runs right after each network's own
+measurement, at most --peer-limit seconds at a time. After --limit seconds no further network begins. The peaks are those of the card by
+its name (f16 on matrix units, dense), unless given. Needs Python 3.8+.
 """
 import argparse
 import json
@@ -106,30 +107,29 @@ def timed_layers(result, model, batch, peaks):
     return rows
 
 
-def peer_times(args, models, io, ends):
-    """{(model, batch): (latency, time of the device)}; a model has none where there is no peer, it fails, or the time is over at `ends`."""
-    times, said = {}, None
-    for model in models if args.peer else []:
-        if time.monotonic() >= ends:
-            break
-        command = [sys.executable, args.peer, str(model), "--precision", "fp16", "--batch", *map(str, args.batches), "--mode", "graph",
-                   "--seconds", str(args.peer_seconds), "--no-verify"] + (["--io"] if io else [])
-        try:
-            run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=ends - time.monotonic())
-            out, said = run.stdout, run.stderr
-        except subprocess.TimeoutExpired as error:  # its text is bytes in some versions of Python
-            out, said = (text.decode() if isinstance(text, bytes) else text or "" for text in (error.stdout, error.stderr))
-            print(f"peer: the time was over at {model.stem}", flush=True)
-        for line in out.splitlines():
-            result = json.loads(line) if line.startswith("{") and line.endswith("}") else {}
-            if "ms_median" in result:
-                times[result["model"], result["batch"]] = (result["ms_median"], result.get("ms_event_median", math.nan))
-                print(f"peer: {result['model']} batch {result['batch']}{' with copies' if io else ''}: one request {result['ms_median']:.3f} ms, "
-                      f"kernels alone {result.get('ms_event_median', math.nan):.3f} ms", flush=True)
-            elif "error" in result:
-                print(f"peer: {result}", flush=True)
-    if args.peer and not times:
-        print(f"no peer: {((said or '').strip().splitlines() or ['it printed no result'])[-1]}", flush=True)
+def peer_times(args, model, io):
+    """{(model, batch): (latency, time of the device)}; empty where there is no peer or it fails, and short where its time is over."""
+    times = {}
+    if not args.peer:
+        return times
+    command = [sys.executable, args.peer, str(model), "--precision", "fp16", "--batch", *map(str, args.batches), "--mode", "graph",
+               "--seconds", str(args.peer_seconds), "--no-verify"] + (["--io"] if io else [])
+    try:
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=args.peer_limit)
+        out, said = run.stdout, run.stderr
+    except subprocess.TimeoutExpired as error:  # its text is bytes in some versions of Python
+        out = error.stdout.decode() if isinstance(error.stdout, bytes) else error.stdout or ""
+        said = f"it took more than {args.peer_limit:.0f} s"
+    for line in out.splitlines():
+        result = json.loads(line) if line.startswith("{") and line.endswith("}") else {}
+        if "ms_median" in result:
+            times[result["model"], result["batch"]] = (result["ms_median"], result.get("ms_event_median", math.nan))
+            print(f"peer: {result['model']} batch {result['batch']}{' with copies' if io else ''}: one request {result['ms_median']:.3f} ms, "
+                  f"kernels alone {result.get('ms_event_median', math.nan):.3f} ms", flush=True)
+        elif "error" in result:
+            print(f"peer: {result}", flush=True)
+    if not times:
+        print(f"no peer: {(said.strip().splitlines() or ['it printed no result'])[-1]}", flush=True)
     return times
 
 
@@ -138,8 +138,12 @@ def with_peer(ours, peer):
 
 
 def measure(args, models):
-    latencies, kernels, ideals, device = {}, {}, {}, None
+    latencies, kernels, ideals, alone, io, device = {}, {}, {}, {}, {}, None
+    ends = time.monotonic() + args.limit
     for model in models:
+        if time.monotonic() > ends:
+            print(f"the time was over before {model.stem}", flush=True)
+            break
         for batch in args.batches:
             try:
                 latencies[model.stem, batch] = bench(args, model, batch, False)["latency_ms"]["p50"]
@@ -160,7 +164,9 @@ def measure(args, models):
                   f"{kernels[model.stem, batch]:.3f} ms, roofline {ideals[model.stem, batch]:.3f} ms", flush=True)
             if model.stem in args.layers:
                 print_layers(model.stem, batch, rows, kernels[model.stem, batch])
-    return latencies, kernels, ideals, device
+        alone.update(peer_times(args, model, False))
+        io.update(peer_times(args, model, True))
+    return latencies, kernels, ideals, alone, io, device
 
 
 def print_layers(name, batch, rows, total):
@@ -183,7 +189,8 @@ def main():
     parser.add_argument("--config", action="append", default=[])
     parser.add_argument("--peer")
     parser.add_argument("--peer-seconds", type=float, default=1)
-    parser.add_argument("--peer-limit", type=float, default=3600)
+    parser.add_argument("--peer-limit", type=float, default=600)
+    parser.add_argument("--limit", type=float, default=math.inf)
     parser.add_argument("--tflops", type=float)
     parser.add_argument("--gbytes", type=float)
     args = parser.parse_args()
@@ -191,9 +198,7 @@ def main():
     args.layers = args.layers.split(",")
     with tempfile.TemporaryDirectory() as folder:
         models = [networks.write(Path(folder), name) for name in filter(None, args.networks.split(","))] + args.models
-        latencies, kernels, ideals, device = measure(args, models)
-        ends = time.monotonic() + args.peer_limit
-        alone, io = peer_times(args, models, False, ends), peer_times(args, models, True, ends)
+        latencies, kernels, ideals, alone, io, device = measure(args, models)
 
     print(f"\n## {device}: milliseconds a batch, ours" + (" / peer" if io or alone else "; no peer was run") + "\n")
     heads = [f"b={batch}: {what}" for batch in args.batches for what in ("one request", "kernels alone", "roofline", "times the roofline")]
@@ -202,7 +207,7 @@ def main():
         cells = []
         for key in ((model.stem, batch) for batch in args.batches):
             if key not in kernels:
-                cells += ["failed"] * 4
+                cells += ["not measured"] * 4
                 continue
             cells += [with_peer(latencies[key], io.get(key, (0, 0))[0]), with_peer(kernels[key], alone.get(key, (0, 0))[1]),
                       f"{ideals[key]:.3f}", f"{kernels[key] / ideals[key]:.2f}"]

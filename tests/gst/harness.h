@@ -116,7 +116,7 @@ inline std::string answer_of(GstBuffer* buffer) {
 
 // Name and text of the first error on the bus, "" when there is none within `wait`.
 inline std::string error_on(GstElement* pipeline,
-                            std::chrono::milliseconds wait = std::chrono::milliseconds(5000)) {
+                            std::chrono::milliseconds wait = std::chrono::minutes(1)) {
   GstBus* bus = gst_element_get_bus(pipeline);
   GstMessage* message =
       gst_bus_timed_pop_filtered(bus, static_cast<GstClockTime>(wait.count()) * GST_MSECOND,

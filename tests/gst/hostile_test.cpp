@@ -243,7 +243,7 @@ TEST(Hostile, APoolOfOneBufferDoesNotStandStill) {
     ASSERT_EQ(gst_harness_push(harness.get(), buffer), GST_FLOW_OK);
   }
   gst_harness_push_event(harness.get(), gst_event_new_eos());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);  // 1 s on an idle machine
   gst_buffer_pool_set_active(pool, FALSE);
   gst_object_unref(pool);
 }

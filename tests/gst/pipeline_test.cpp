@@ -125,7 +125,7 @@ TEST(Clinfer, StopsWhileItCompiles) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3 * i));
     const auto begun = std::chrono::steady_clock::now();
     gst_element_set_state(pipeline.element, GST_STATE_NULL);
-    EXPECT_LT(std::chrono::steady_clock::now() - begun, 10s);  // 1 s on an idle machine
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, 60s);  // 1 s on an idle machine
   }
 }
 

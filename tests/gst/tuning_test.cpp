@@ -195,7 +195,7 @@ TEST(ElementTuning, AStateChangeStopsItSoon) {
   const auto begin = std::chrono::steady_clock::now();
   gst_element_set_state(pipeline.element, GST_STATE_NULL);
   // A second on an idle machine.
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   gst_object_unref(bus);
 }
 

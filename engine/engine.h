@@ -292,7 +292,11 @@ class ImportedSurface {
   virtual void wait() = 0;  // until no request reads it; sleeps
 };
 
-// A DMA-BUF as an OpenCL buffer, read without a copy. Holds a reference to the DMA-BUF.
+// The kind of a file descriptor of memory: a DMA-BUF, or memory that another interface of the device's
+// own driver exports (CUDA, Vulkan).
+enum class MemoryHandle { dmabuf, opaque };
+
+// Memory of others as an OpenCL buffer, read without a copy. Holds a reference to the memory.
 // Thread-safe.
 class ImportedMemory {
  public:
@@ -398,12 +402,13 @@ class CompiledModel {
   // memory. "" if they agree within 1 of 255, else the first difference.
   virtual std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
                                     const Frame& expected) = 0;
-  // Why DMA-BUFs cannot be imported; "" when they can.
-  virtual const std::string& dmabuf_problem() const = 0;
-  // Imports the first `bytes` of a DMA-BUF for requests of this model. `fd` remains the caller's.
+  // Why memory of this kind cannot be imported; "" when it can.
+  virtual const std::string& import_problem(MemoryHandle kind) const = 0;
+  // Imports the first `bytes` of such memory for requests of this model. `fd` remains the caller's.
   // The buffer lives until the last holder releases it, at most as long as the model. Throws
   // Error{device_failed, bad_argument}.
-  virtual std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) = 0;
+  virtual std::shared_ptr<ImportedMemory> import_memory(MemoryHandle kind, int fd,
+                                                        size_t bytes) = 0;
   // As check_surface(), with the strides of `picture`; `expected` may have others.
   virtual std::string check_memory(const ImportedPlanes& planes, const Frame& picture,
                                    const Frame& expected) = 0;

@@ -228,7 +228,7 @@ void ModelCompiler::open_device() {
   else if (config_.persistent == Config::Persistent::yes &&
            network_->traits.grid_barrier == GridBarrier::none)
     network_->traits.grid_barrier = GridBarrier::single;
-  network_->dmabufs = std::make_unique<const ocl::DmabufSharing>(network_->context->device);
+  network_->external = std::make_unique<const ocl::MemorySharing>(network_->context->device);
 }
 
 void ModelCompiler::open_cache() {

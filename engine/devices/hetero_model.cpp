@@ -116,12 +116,12 @@ Placement HeteroRequest::set_frame(size_t index, const Frame& frame,
 
 Placement HeteroRequest::set_surface(size_t, const std::shared_ptr<ImportedSurface>&, const Frame&,
                                      const FrameTransform&, size_t) {
-  throw Error(ErrorCode::unsupported, model_->dmabuf_problem());
+  throw Error(ErrorCode::unsupported, model_->import_problem(MemoryHandle::dmabuf));
 }
 
 Placement HeteroRequest::set_memory(size_t, const ImportedPlanes&, const Frame&,
                                     const FrameTransform&, size_t) {
-  throw Error(ErrorCode::unsupported, model_->dmabuf_problem());
+  throw Error(ErrorCode::unsupported, model_->import_problem(MemoryHandle::dmabuf));
 }
 
 void HeteroRequest::start(size_t) {

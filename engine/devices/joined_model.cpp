@@ -47,8 +47,8 @@ JoinedModel::JoinedModel(std::shared_ptr<const Model> model, std::string list,
     }
     seen.push_back(one.id);
   }
-  dmabuf_problem_ = list + ": several devices read frames from system memory";
-  if (config.va_display.handle != nullptr) sharing_problem_ = dmabuf_problem_;
+  import_problem_ = list + ": several devices read frames from system memory";
+  if (config.va_display.handle != nullptr) sharing_problem_ = import_problem_;
 }
 
 std::vector<DeviceUse> JoinedModel::devices() const {
@@ -71,7 +71,7 @@ size_t JoinedModel::built_programs() const {
 }
 
 void JoinedModel::refuse_import(SourcePlace place) const {
-  throw Error(ErrorCode::unsupported, dmabuf_problem_, place);
+  throw Error(ErrorCode::unsupported, import_problem_, place);
 }
 
 std::shared_ptr<ImportedSurface> JoinedModel::import_surface(unsigned) { refuse_import(); }
@@ -80,7 +80,9 @@ std::string JoinedModel::check_surface(const std::shared_ptr<ImportedSurface>&, 
   refuse_import();
 }
 
-std::shared_ptr<ImportedMemory> JoinedModel::import_dmabuf(int, size_t) { refuse_import(); }
+std::shared_ptr<ImportedMemory> JoinedModel::import_memory(MemoryHandle, int, size_t) {
+  refuse_import();
+}
 
 std::string JoinedModel::check_memory(const ImportedPlanes&, const Frame&, const Frame&) {
   refuse_import();

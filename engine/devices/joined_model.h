@@ -34,8 +34,8 @@ class JoinedModel : public CompiledModel {
   std::shared_ptr<ImportedSurface> import_surface(unsigned id) override;
   std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
                             const Frame& expected) override;
-  const std::string& dmabuf_problem() const override { return dmabuf_problem_; }
-  std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) override;
+  const std::string& import_problem(MemoryHandle) const override { return import_problem_; }
+  std::shared_ptr<ImportedMemory> import_memory(MemoryHandle kind, int fd, size_t bytes) override;
   std::string check_memory(const ImportedPlanes& planes, const Frame& picture,
                            const Frame& expected) override;
 
@@ -50,7 +50,7 @@ class JoinedModel : public CompiledModel {
   const std::vector<std::shared_ptr<CompiledModel>> parts_;
   DeviceInfo device_;
   std::vector<std::string> warnings_;
-  std::string sharing_problem_, dmabuf_problem_;
+  std::string sharing_problem_, import_problem_;
   TuningReport tuning_;
   double load_ms_ = 0;
   Problems problems_;

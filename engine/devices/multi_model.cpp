@@ -204,12 +204,12 @@ Placement MultiRequest::set_frame(size_t index, const Frame& frame, const FrameT
 
 Placement MultiRequest::set_surface(size_t, const std::shared_ptr<ImportedSurface>&, const Frame&,
                                     const FrameTransform&, size_t) {
-  throw Error(ErrorCode::unsupported, model_->dmabuf_problem());
+  throw Error(ErrorCode::unsupported, model_->import_problem(MemoryHandle::dmabuf));
 }
 
 Placement MultiRequest::set_memory(size_t, const ImportedPlanes&, const Frame&,
                                    const FrameTransform&, size_t) {
-  throw Error(ErrorCode::unsupported, model_->dmabuf_problem());
+  throw Error(ErrorCode::unsupported, model_->import_problem(MemoryHandle::dmabuf));
 }
 
 void MultiRequest::start(size_t images) {

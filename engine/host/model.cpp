@@ -74,7 +74,9 @@ std::shared_ptr<ImportedSurface> HostModel::import_surface(unsigned) { no_sharin
 std::string HostModel::check_surface(const std::shared_ptr<ImportedSurface>&, const Frame&) {
   no_sharing();
 }
-std::shared_ptr<ImportedMemory> HostModel::import_dmabuf(int, size_t) { no_sharing(); }
+std::shared_ptr<ImportedMemory> HostModel::import_memory(MemoryHandle, int, size_t) {
+  no_sharing();
+}
 std::string HostModel::check_memory(const ImportedPlanes&, const Frame&, const Frame&) {
   no_sharing();
 }

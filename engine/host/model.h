@@ -44,8 +44,8 @@ class HostModel final : public CompiledModel, public std::enable_shared_from_thi
   std::shared_ptr<ImportedSurface> import_surface(unsigned id) override;
   std::string check_surface(const std::shared_ptr<ImportedSurface>& surface,
                             const Frame& expected) override;
-  const std::string& dmabuf_problem() const override { return problem_; }
-  std::shared_ptr<ImportedMemory> import_dmabuf(int fd, size_t bytes) override;
+  const std::string& import_problem(MemoryHandle) const override { return problem_; }
+  std::shared_ptr<ImportedMemory> import_memory(MemoryHandle kind, int fd, size_t bytes) override;
   std::string check_memory(const ImportedPlanes& planes, const Frame& picture,
                            const Frame& expected) override;
   bool wants_frame_memory() const override { return false; }

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "engine/runtime/frames/dmabufs.h"
+#include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/surfaces.h"
 #include "engine/runtime/infer_request.h"
 
@@ -110,10 +110,11 @@ std::string DeviceModel::check_picture(
   return "";
 }
 
-std::shared_ptr<ImportedMemory> DeviceModel::import_dmabuf(int fd, size_t bytes) {
-  if (!dmabuf_problem().empty())
-    throw Error(ErrorCode::bad_argument, "DMA-BUFs cannot be imported: " + dmabuf_problem());
-  auto memory = network_->dmabufs->import(network_->context->context, fd, bytes);
+std::shared_ptr<ImportedMemory> DeviceModel::import_memory(MemoryHandle kind, int fd,
+                                                           size_t bytes) {
+  if (const std::string& problem = import_problem(kind); !problem.empty())
+    throw Error(ErrorCode::bad_argument, "memory cannot be imported: " + problem);
+  auto memory = network_->external->import(network_->context->context, kind, fd, bytes);
   const std::lock_guard lock(mutex_);
   std::erase_if(memories_, [](const auto& weak) { return weak.expired(); });
   memories_.push_back(memory);
@@ -135,11 +136,11 @@ std::string DeviceModel::check_memory(const ImportedPlanes& imported, const Fram
         return {own.memories[argument.index]->buffer(), 0};
       },
       [&](const cl::CommandQueue& queue, const ocl::AcquireRelease::Use& use) {
-        network_->dmabufs->with_acquired(queue, own.distinct(), use);
+        network_->external->with_acquired(queue, own.distinct(), use);
       },
       expected);
 } catch (const cl::Error& error) {
-  ocl::rethrow(error, "reading a DMA-BUF");
+  ocl::rethrow(error, "reading imported memory");
 }
 
 std::shared_ptr<FrameMemory> DeviceModel::allocate_frame_memory(size_t bytes) try {

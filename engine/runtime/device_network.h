@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/ocl/dmabuf.h"
+#include "engine/ocl/external_memory.h"
 #include "engine/ocl/persistent.h"
 #include "engine/ocl/programs.h"
 #include "engine/ocl/queue.h"
@@ -94,7 +94,7 @@ class DeviceNetwork {
   std::shared_ptr<const ocl::Context> context;
   DeviceTraits traits;  // the context's, as kernels are chosen for this network's streams
   ocl::QueueHints hints;
-  std::unique_ptr<const ocl::DmabufSharing> dmabufs;
+  std::unique_ptr<const ocl::MemorySharing> external;  // memory of others
   std::unique_ptr<ocl::ProgramCache> cache;  // or none
   std::vector<Port> inputs, outputs;
   std::vector<Port> network_inputs;     // as the plan has them

@@ -12,7 +12,7 @@
 
 #include "engine/ocl/host_memory.h"
 #include "engine/runtime/device_network.h"
-#include "engine/runtime/frames/dmabufs.h"
+#include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/launch.h"
 #include "engine/runtime/tensor_copy.h"
 #include "engine/runtime/wait_estimator.h"

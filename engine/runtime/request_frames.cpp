@@ -1,7 +1,7 @@
 // Video frames as inputs of a request: preprocess kernels, and the memory that they read.
 #include <algorithm>
 
-#include "engine/runtime/frames/dmabufs.h"
+#include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/frame_memory.h"
 #include "engine/runtime/frames/surfaces.h"
 #include "engine/runtime/infer_request.h"
@@ -201,12 +201,12 @@ Placement DeviceRequest::set_memory(size_t index, const ImportedPlanes& planes,
   input.pending = false;
   const std::lock_guard lock(stream_.mutex);
   bind_frame(input, nullptr, &own.memories);
-  network_->dmabufs->with_acquired(stream_.queue, own.distinct(), [&](const cl::Event& acquired) {
+  network_->external->with_acquired(stream_.queue, own.distinct(), [&](const cl::Event& acquired) {
     return enqueue_frame(input, acquired);
   });
   return placement;
 } catch (const cl::Error& error) {
-  ocl::rethrow(error, "reading a DMA-BUF");
+  ocl::rethrow(error, "reading imported memory");
 }
 
 }  // namespace clinfer

@@ -1,5 +1,5 @@
 // Inputs and outputs of a request in memory of the application, on the host and on the device.
-#include "engine/ocl/dmabuf.h"
+#include "engine/ocl/external_memory.h"
 #include "engine/runtime/infer_request.h"
 #include "kernels/base/host_type.h"
 

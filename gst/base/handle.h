@@ -18,6 +18,7 @@ struct Unref {
   void operator()(GstPad* pad) const { gst_object_unref(pad); }
   void operator()(GstObject* object) const { gst_object_unref(object); }
   void operator()(GstAllocator* allocator) const { gst_object_unref(allocator); }
+  void operator()(GstBufferPool* pool) const { gst_object_unref(pool); }
   void operator()(GError* error) const { g_error_free(error); }
   void operator()(char* text) const { g_free(text); }
 };

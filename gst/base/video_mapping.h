@@ -20,6 +20,7 @@ class VideoMapping {
   VideoMapping& operator=(const VideoMapping&) = delete;
 
   GstVideoFrame* frame() { return &frame_; }
+  const GstVideoFrame* frame() const { return &frame_; }
 
  private:
   GstVideoFrame frame_;

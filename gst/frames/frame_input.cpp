@@ -33,7 +33,7 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const Surfac
   map();
 }
 
-FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImporter& importer)
+FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, MemoryImporter& importer)
     : buffer_(gst_buffer_ref(buffer)), info_(info) {
   try {
     if (auto picture = importer.import(buffer, info)) {
@@ -44,7 +44,7 @@ FrameInput::FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImport
     }
   } catch (const Error& error) {
     problem_ = error.what();
-    GST_DEBUG("a DMA-BUF is mapped: %s", problem_.c_str());
+    GST_DEBUG("a frame is mapped: %s", problem_.c_str());
   }
   map();
 }

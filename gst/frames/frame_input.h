@@ -1,5 +1,5 @@
-// A frame as infer requests take it: a VA surface or DMA-BUF that the device reads without a copy, or
-// mapped memory.
+// A frame as infer requests take it: a VA surface, DMA-BUF or memory of CUDA that the device reads
+// without a copy, or mapped memory.
 #pragma once
 
 #include <gst/video/video.h>
@@ -9,8 +9,8 @@
 #include <string>
 
 #include "gst/base/handle.h"
-#include "gst/frames/dmabuf.h"
 #include "gst/frames/mapped_frame.h"
+#include "gst/frames/memory_import.h"
 #include "gst/frames/va_surface.h"
 
 namespace clinfer {
@@ -26,8 +26,8 @@ class FrameInput {
   // only if that fails. Throws Error for frames that cannot be read in either way.
   FrameInput(GstBuffer* buffer, const GstVideoInfo& info, const SurfaceDisplay& display,
              const std::shared_ptr<CompiledModel>& model);
-  // Imports the buffer's DMA-BUFs, and maps the buffer only if that fails. Throws as the others.
-  FrameInput(GstBuffer* buffer, const GstVideoInfo& info, DmabufImporter& importer);
+  // Imports the buffer's memories, and maps the buffer only if that fails. Throws as the others.
+  FrameInput(GstBuffer* buffer, const GstVideoInfo& info, MemoryImporter& importer);
   ~FrameInput();
   FrameInput(const FrameInput&) = delete;
   FrameInput& operator=(const FrameInput&) = delete;
@@ -36,7 +36,7 @@ class FrameInput {
   const Rect& region() const { return frame_.region; }
   bool zero_copy() const { return surface_ != nullptr || planes_.memories[0] != nullptr; }
   bool in_frame_memory() const { return memory_ != nullptr; }
-  // Why a surface or DMA-BUF was mapped instead; "" if it was not.
+  // Why a surface or imported memory was mapped instead; "" if it was not.
   const std::string& problem() const { return problem_; }
 
   // The network gets the picture turned like this.
@@ -48,7 +48,7 @@ class FrameInput {
 
  private:
   void map();
-  void wait();                           // until no request reads the surface or DMA-BUF
+  void wait();                           // until no request reads the surface or memories
   void give_up(const std::string& why);  // maps the buffer from now on
 
   Handle<GstBuffer> buffer_;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "gst/base/handle.h"
 #include "kernels/base/error.h"
 
 namespace clinfer {
@@ -99,9 +100,21 @@ bool read_caps(const GstCaps* caps, GstVideoInfo& info) {
   return true;
 }
 
-bool is_dmabuf_caps(const GstCaps* caps) {
+bool has_feature(const GstCaps* caps, const char* feature) {
   const GstCapsFeatures* features = gst_caps_get_features(caps, 0);
-  return features != nullptr && gst_caps_features_contains(features, "memory:DMABuf");
+  return features != nullptr && gst_caps_features_contains(features, feature);
+}
+
+bool is_dmabuf_caps(const GstCaps* caps) { return has_feature(caps, "memory:DMABuf"); }
+
+bool may_send(GstPad* sink, const char* feature) {
+  const Handle<GstCaps> possible(gst_pad_peer_query_caps(sink, nullptr));
+  if (possible == nullptr || gst_caps_is_any(possible.get())) return false;
+  for (guint i = 0; i < gst_caps_get_size(possible.get()); ++i) {
+    const GstCapsFeatures* features = gst_caps_get_features(possible.get(), i);
+    if (features != nullptr && gst_caps_features_contains(features, feature)) return true;
+  }
+  return false;
 }
 
 void check_meta(GstBuffer* buffer, const GstVideoInfo& info) {

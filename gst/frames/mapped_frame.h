@@ -36,6 +36,11 @@ int component_offset(const GstVideoFormatInfo* format, guint component);
 bool read_caps(const GstCaps* caps, GstVideoInfo& info);
 bool is_dmabuf_caps(const GstCaps* caps);
 
+// Whether caps are of frames in memory of this feature, and whether negotiation with upstream may still
+// result in such frames.
+bool has_feature(const GstCaps* caps, const char* feature);
+bool may_send(GstPad* sink, const char* feature);
+
 // Throw Error{bad_argument} when a buffer's GstVideoMeta contradicts its caps (GStreamer would
 // treat that as a programming error of the element that maps the frame), when a mapped frame's
 // planes reach beyond its memory, and when its crop reaches beyond the frame. Upstream elements

@@ -177,21 +177,9 @@ void write_pattern(VADisplay display, VASurfaceID surface, const VaFormat& store
 
 }  // namespace
 
-bool is_surface_caps(const GstCaps* caps) {
-  const GstCapsFeatures* features = gst_caps_get_features(caps, 0);
-  return features != nullptr && gst_caps_features_contains(features, GST_CAPS_FEATURE_MEMORY_VA);
-}
+bool is_surface_caps(const GstCaps* caps) { return has_feature(caps, GST_CAPS_FEATURE_MEMORY_VA); }
 
-bool may_send_surfaces(GstPad* sink) {
-  const Handle<GstCaps> possible(gst_pad_peer_query_caps(sink, nullptr));
-  if (possible == nullptr || gst_caps_is_any(possible.get())) return false;
-  for (guint i = 0; i < gst_caps_get_size(possible.get()); ++i) {
-    const GstCapsFeatures* features = gst_caps_get_features(possible.get(), i);
-    if (features != nullptr && gst_caps_features_contains(features, GST_CAPS_FEATURE_MEMORY_VA))
-      return true;
-  }
-  return false;
-}
+bool may_send_surfaces(GstPad* sink) { return may_send(sink, GST_CAPS_FEATURE_MEMORY_VA); }
 
 std::shared_ptr<const SurfaceDisplay> find_display(GstElement* element, GstPad* sink) {
   const char* type = GST_VA_DISPLAY_HANDLE_CONTEXT_TYPE_STR;

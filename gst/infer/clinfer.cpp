@@ -37,7 +37,7 @@ using clinfer::Element;
 using clinfer::guard;
 using clinfer::Handle;
 
-constexpr const char* kCaps = CLINFER_SURFACE_CAPS CLINFER_MAPPED_CAPS;
+constexpr const char* kCaps = CLINFER_SURFACE_CAPS CLINFER_CUDA_CAPS CLINFER_MAPPED_CAPS;
 
 Element& element_of(gpointer object) { return clinfer::state_of(GST_CLINFER(object)->element); }
 

@@ -22,6 +22,7 @@
 
 #include "gst/base/guard.h"
 #include "gst/base/handle.h"
+#include "gst/frames/cuda_memory.h"
 #include "gst/frames/frame_input.h"
 #include "gst/infer/clip.h"
 #include "gst/infer/frame_queue.h"
@@ -55,6 +56,7 @@ struct Job {
   std::map<const CompiledModel*, std::shared_ptr<FrameInput>> inputs_of_widths;
   std::list<Inference> inferences;             // one for the whole frame, or one per region
   std::vector<InferenceRegion> known_regions;  // tracked objects that have a result already
+  bool copied_on_device = false;               // `input` is a copy that never left the device
   // As the properties were when the frame came.
   DecodeSettings decode;
   std::shared_ptr<const ObjectRules> rules;
@@ -170,13 +172,16 @@ class Element final : public Readings {
   bool add_to_clip(GstBuffer* buffer, const Session& session, const Settings& settings);
   bool submit(Job& job, const Settings& settings, bool waits);
   void flush_partial_batch();
-  std::unique_ptr<FrameInput> make_input(const Job& job, SharedModel& shared);
+  std::unique_ptr<FrameInput> make_input(Job& job, SharedModel& shared);
+  std::unique_ptr<FrameInput> import_frame(Job& job, SharedModel& shared, const MemoryKind& kind);
+  void tell_of_device_copies();
   std::shared_ptr<FrameInput> input_for(Job& job, const Session& session,
                                         const Orientation& orientation);
   void finish_frame(std::unique_ptr<Job> job, uint64_t generation);
   void forward_event(Handle<GstEvent> event);
   bool answer_allocation(GstQuery* query);
-  void propose_memory(GstQuery* query, const GstCaps& caps);
+  void propose_memory(GstQuery* query, GstCaps& caps);
+  void propose_exportable_memory(GstQuery* query, GstCaps& caps);
   bool answer_latency(GstQuery* query);
 
   GstElement* self_;
@@ -195,7 +200,7 @@ class Element final : public Readings {
   Network network_;
   bool follows_frame_ = false;  // reshape=frame
   bool take_surfaces_ = false;  // read VA surfaces on the device, as the properties say
-  bool take_dmabufs_ = false;   // read DMA-BUFs on the device, as the properties say
+  bool take_imports_ = false;   // read DMA-BUFs and memory of CUDA there, as the properties say
   ModelLoader loader_;
   WidthBuckets widths_;
 
@@ -210,6 +215,8 @@ class Element final : public Readings {
   bool warned_of_fields_ = false;
   GstVideoOrientationMethod tagged_ = GST_VIDEO_ORIENTATION_IDENTITY;  // by the stream's tags
   bool told_of_turning_ = false, warned_of_transformation_ = false;
+  bool told_of_device_copies_ = false;
+  CudaCopier cuda_copier_;
   ModelBatcher::Stream stream_;
   Clip clip_;  // of a network that takes several frames
 
@@ -221,8 +228,9 @@ class Element final : public Readings {
   std::atomic<bool> warned_of_copies_{false};
   std::atomic<bool> unanswered_{false};   // the device, and the application was told
   std::atomic<bool> asked_early_{false};  // upstream asked for memory before the device was known
-  std::atomic<bool> has_dmabuf_{false};   // the caps have the feature memory:DMABuf
-  std::atomic<bool> relinked_{false};     // downstream, since follow_results() looked there
+  std::atomic<const MemoryKind*> kind_{nullptr};  // of the caps; null: system memory or VA surfaces
+  std::atomic<bool> offers_cuda_{false};          // upstream could send memory of CUDA
+  std::atomic<bool> relinked_{false};             // downstream, since follow_results() looked there
   // Used by the task only.
   bool dropping_ = false;  // downstream is at EOS
   struct Held {

@@ -39,12 +39,20 @@ bool may_come_as_surfaces(GstPad* sink) {
   return false;
 }
 
-std::string path_reason_of(const SharedModel& shared, bool has_dmabuf, bool take_dmabufs) {
+std::string path_reason_of(const SharedModel& shared, const MemoryKind* kind, bool take_imports,
+                           bool copies_on_device, bool offers_cuda) {
   if (shared.compiled->tier() == Tier::first) return shared.compiled->sharing_problem();
-  if (has_dmabuf) {
-    const std::string problem = take_dmabufs ? shared.dmabufs->problem() : "nv12-two-inputs=false";
-    return problem.empty() ? "frames in DMABuf" : "frames in DMABuf are mapped: " + problem;
+  if (kind != nullptr) {
+    const std::string frames = std::string("frames in ") + kind->name;
+    const std::string problem =
+        take_imports ? shared.importers.at(kind->handle)->problem() : "nv12-two-inputs=false";
+    if (!problem.empty()) return frames + " are mapped: " + problem;
+    return copies_on_device ? frames + " that cannot be exported are copied on the device" : frames;
   }
+  if (offers_cuda)
+    return "frames are in system memory: this build does not take the memory:CUDAMemory that "
+           "upstream "
+           "offers (it needs GStreamer 1.24 or newer, and -Dcuda=enabled)";
   if (!shared.surface_problem.empty()) return shared.surface_problem;
   if (shared.display != nullptr) return "surfaces of " + shared.display->display.name;
   return "frames are in system memory, or nv12-two-inputs=false";
@@ -213,11 +221,13 @@ void Element::prepare() {
   clip_.clear();
   dropped_ = asked_live_ = warned_of_fields_ = warned_of_tiles_ = false;
   warned_of_transformation_ = false;
-  has_caps_ = has_surfaces_ = has_dmabuf_ = false;
+  has_caps_ = has_surfaces_ = false;
+  kind_ = nullptr;
+  offers_cuda_ = told_of_device_copies_ = false;
   warned_of_copies_ = asked_early_ = false;
-  take_dmabufs_ =
+  take_imports_ =
       follows_frame_ ? current.nv12_two_inputs : engine_config(network, current).nv12_two_inputs;
-  take_surfaces_ = kHaveSurfaces && take_dmabufs_;
+  take_surfaces_ = kHaveSurfaces && take_imports_;
   network_ = network;
   {
     const ObjectLock lock(self_);
@@ -278,14 +288,6 @@ void Element::follow_frame() {
   compile_settings_.reshape = size;
 }
 
-void Element::warn_of_copies(const std::string& why) {
-  if (!warned_of_copies_.exchange(true))
-    GST_ELEMENT_WARNING(self_, RESOURCE, SETTINGS,
-                        ("%s are copied through system memory: %s",
-                         has_dmabuf_ ? "frames in DMABuf" : "VA surfaces", why.c_str()),
-                        (nullptr));
-}
-
 void Element::finish() {
   {
     const ObjectLock lock(self_);
@@ -294,6 +296,7 @@ void Element::finish() {
   loader_.stop();
   widths_.stop();
   queue_.clear();
+  if constexpr (kHaveCudaMemory) cuda_copier_.clear();
 }
 
 void Element::close() {
@@ -328,15 +331,18 @@ GstStructure* Element::stats() const {
   const std::shared_ptr<const Session> session = loader_.session();
   if (session == nullptr) return owner.release();
   const CompiledModel& compiled = *session->shared->compiled;
-  const std::string path_reason =
-      path_reason_of(*session->shared, has_dmabuf_.load(), take_dmabufs_);
+  const std::string path_reason = path_reason_of(*session->shared, kind_, take_imports_,
+                                                 snapshot.device_copies != 0, offers_cuda_);
+  const char* path = snapshot.zero_copy != 0       ? "zero-copy"
+                     : snapshot.device_copies != 0 ? "device copy"
+                                                   : "system memory";
   const ModelBatcher& batcher = *session->shared->batcher;
   const ModelBatcher::Counts counts = batcher.counts();
   gst_structure_set(
       stats, "model", G_TYPE_STRING, session->network.name.c_str(), "tier", G_TYPE_STRING,
-      compiled.tier() == Tier::first ? "first" : "full", "path", G_TYPE_STRING,
-      snapshot.zero_copy != 0 ? "zero-copy" : "system memory", "path-reason", G_TYPE_STRING,
-      path_reason.c_str(), "zero-copy-frames", G_TYPE_UINT64, snapshot.zero_copy, "fetched-frames",
+      compiled.tier() == Tier::first ? "first" : "full", "path", G_TYPE_STRING, path, "path-reason",
+      G_TYPE_STRING, path_reason.c_str(), "zero-copy-frames", G_TYPE_UINT64, snapshot.zero_copy,
+      "device-copied-frames", G_TYPE_UINT64, snapshot.device_copies, "fetched-frames",
       G_TYPE_UINT64, snapshot.fetched, "device", G_TYPE_STRING, compiled.device().name.c_str(),
       "precision", G_TYPE_STRING, compiled.precision() == Precision::f16 ? "f16" : "f32", "streams",
       G_TYPE_UINT, compiled.streams(), "nireq", G_TYPE_UINT, static_cast<guint>(batcher.requests()),

@@ -5,7 +5,6 @@
 #include "gst/base/guard.h"
 #include "gst/base/instance.h"
 #include "gst/base/log.h"
-#include "gst/frames/frame_memory.h"
 #include "gst/frames/orientation.h"
 #include "gst/infer/element.h"
 #include "gst/infer/quality.h"
@@ -297,32 +296,6 @@ GstFlowReturn Element::chain(Handle<GstBuffer> buffer) {
   return GST_FLOW_OK;
 }
 
-std::shared_ptr<FrameInput> Element::input_for(Job& job, const Session& session,
-                                               const Orientation& orientation) {
-  if (session.shared == job.session->shared) return job.input;
-  std::shared_ptr<FrameInput>& input = job.inputs_of_widths[session.shared->compiled.get()];
-  if (input == nullptr) {
-    input = make_input(job, *session.shared);
-    input->turn(orientation);
-  }
-  return input;
-}
-
-std::unique_ptr<FrameInput> Element::make_input(const Job& job, SharedModel& shared) {
-  if (shared.compiled->tier() == Tier::first)  // the host reads what is mapped
-    return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);
-  if (has_surfaces_ && take_surfaces_ && shared.display != nullptr) {
-    const std::string problem = shared.surface_problem_of(frame_of_info(info_).format);
-    if (problem.empty())
-      return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.display,
-                                          shared.compiled);
-    warn_of_copies(problem);
-  }
-  if (has_dmabuf_ && take_dmabufs_)
-    return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.dmabufs);
-  return std::make_unique<FrameInput>(job.buffer.get(), info_, *shared.compiled);
-}
-
 bool Element::set_caps(const GstEvent* event) {
   GstCaps* caps = nullptr;
   gst_event_parse_caps(const_cast<GstEvent*>(event), &caps);
@@ -342,7 +315,13 @@ bool Element::set_caps(const GstEvent* event) {
   info_ = info;
   follow_frame();
   clip_.clear();
-  has_dmabuf_ = is_dmabuf_caps(caps);
+  kind_ = is_dmabuf_caps(caps) ? &dmabuf_kind() : nullptr;
+  if constexpr (kHaveCudaMemory) {
+    if (has_feature(caps, kCudaFeature)) kind_ = &cuda_kind();
+    cuda_copier_.clear();
+  } else {
+    offers_cuda_ = may_send(sink_, kCudaFeature);
+  }
   has_caps_ = true;
   if (mode != GST_VIDEO_INTERLACE_MODE_PROGRESSIVE && !std::exchange(warned_of_fields_, true))
     GST_ELEMENT_WARNING(self_, STREAM, FORMAT,
@@ -557,7 +536,8 @@ void Element::finish_frame(std::unique_ptr<Job> job, uint64_t generation) {
   const bool discont = job->discont;
   Handle<GstBuffer> buffer = std::move(job->buffer);
   if (job->input != nullptr) {
-    if (job->input->zero_copy()) statistics_.count_zero_copy();
+    if (job->input->zero_copy())
+      job->copied_on_device ? statistics_.count_device_copy() : statistics_.count_zero_copy();
     if (job->input->in_frame_memory()) statistics_.count_fetched();
     if (const std::string& why = job->input->problem(); !why.empty()) warn_of_copies(why);
   }
@@ -701,49 +681,6 @@ void Element::forward_event(Handle<GstEvent> event) {
 }
 
 // ---- queries and upstream events ----------------------------------------------------------------
-
-bool Element::answer_allocation(GstQuery* query) {
-  GstCaps* caps = nullptr;
-  gboolean need_pool = FALSE;
-  // Frames pass unchanged, so downstream's answer holds for upstream as well; only more of them are
-  // in flight.
-  gst_pad_peer_query(src_, query);
-  gst_query_parse_allocation(query, &caps, &need_pool);
-  GstVideoInfo info;
-  if (caps == nullptr || !read_caps(caps, info)) return false;
-  const guint held =
-      static_cast<guint>(frames_in_flight_for(settings(), loader_.session().get())) + 1;
-  const guint pools = gst_query_get_n_allocation_pools(query);
-  for (guint i = 0; i < pools; ++i) {
-    GstBufferPool* pool = nullptr;
-    guint size = 0, least = 0, most = 0;
-    gst_query_parse_nth_allocation_pool(query, i, &pool, &size, &least, &most);
-    least += held;
-    if (most != 0) least = std::min(least, most);
-    gst_query_set_nth_allocation_pool(query, i, pool, size, least, most);
-    if (pool != nullptr) gst_object_unref(pool);
-  }
-  if (pools == 0)
-    gst_query_add_allocation_pool(query, nullptr, static_cast<guint>(GST_VIDEO_INFO_SIZE(&info)),
-                                  held, 0);
-  propose_memory(query, *caps);
-  return true;
-}
-
-// Proposes memory from which the device fetches frames without another copy; downstream's wishes
-// come first. The device is known once the model is compiled. An earlier query is not kept waiting,
-// since other branches of the pipeline would wait, too; upstream is asked to query again.
-void Element::propose_memory(GstQuery* query, const GstCaps& caps) {
-  const GstCapsFeatures* features = gst_caps_get_features(&caps, 0);
-  if (!gst_caps_features_is_equal(features, GST_CAPS_FEATURES_MEMORY_SYSTEM_MEMORY) ||
-      !takes_any_memory(query))
-    return;
-  const std::shared_ptr<const Session> session = loader_.session();
-  asked_early_ = session == nullptr || session->shared->is_interim;
-  if (asked_early_ || !session->shared->compiled->wants_frame_memory()) return;
-  const Handle<GstAllocator> allocator(new_frame_allocator(session->shared->compiled));
-  propose_allocator(query, allocator.get());
-}
 
 bool Element::answer_latency(GstQuery* query) {
   if (!gst_pad_peer_query(sink_, query)) return false;

@@ -88,7 +88,8 @@ constexpr char kStatsBlurb[] =
     "device, precision, streams, nireq, batch-size, priority, throttle, post-process, "
     "interpretation (what "
     "`clinfer heads` prints); path "
-    "(zero-copy or system memory), path-reason (why not zero-copy), fetched-frames (frames in "
+    "(zero-copy, device copy or system memory), path-reason (why not zero-copy), zero-copy-frames, "
+    "device-copied-frames (memory of CUDA that cannot be exported), fetched-frames (frames in "
     "system "
     "memory that the device read without a copy, because they lay in memory proposed upstream); "
     "results of tuning-file; batches and images run by all elements that share the model. Posted "
@@ -244,7 +245,8 @@ const std::vector<ElementProperty>& element_properties() {
       engine(text<&S::config>("config", "Configuration", config_blurb())),
       flag<&S::nv12_two_inputs>(
           "nv12-two-inputs", "NV12 as two inputs",
-          "Read the Y and UV planes of VA surfaces and DMA-BUFs on the device, without a copy; "
+          "Read the Y and UV planes of VA surfaces, DMA-BUFs and memory of CUDA on the device, "
+          "without a copy; "
           "otherwise frames are mapped to system memory"),
       threshold<&S::threshold, &DecodeSettings::threshold>(
           "threshold", "Confidence threshold",

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "gst/frames/cuda_memory.h"
 #include "gst/infer/properties.h"
 
 namespace clinfer {
@@ -190,7 +191,10 @@ std::shared_ptr<SharedModel> share(const Network& network, const Settings& setti
   shared->counts_layers = engine_config(network, settings).perf_count;
   shared->compiled = std::move(with);
   CompiledModel& compiled = *shared->compiled;
-  shared->dmabufs = std::make_unique<DmabufImporter>(shared->compiled);
+  std::vector<const MemoryKind*> kinds{&dmabuf_kind()};
+  if constexpr (kHaveCudaMemory) kinds.push_back(&cuda_kind());
+  for (const MemoryKind* kind : kinds)
+    shared->importers[kind->handle] = std::make_unique<MemoryImporter>(shared->compiled, *kind);
   const auto batch = static_cast<size_t>(compiled.inputs()[network.image_input].shape[0]);
   BatchSplit split(compiled, network.image_input, batch);
 

@@ -4,13 +4,14 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "gst/frames/dmabuf.h"
+#include "gst/frames/memory_import.h"
 #include "gst/frames/va_surface.h"
 #include "gst/infer/batcher.h"
 #include "gst/infer/network.h"
@@ -27,7 +28,7 @@ struct SharedModel {
   std::shared_ptr<const SurfaceDisplay> display;  // for which it was compiled, if any
   std::string surface_problem;                    // of NV12
   std::shared_ptr<CompiledModel> compiled;
-  std::unique_ptr<DmabufImporter> dmabufs;
+  std::map<MemoryHandle, std::unique_ptr<MemoryImporter>> importers;
   Settings compiled_for;
   bool counts_layers = false;  // PERF_COUNT, by whichever property
   // Computes until the model that was asked for is compiled: the first tier, or one device of several.

@@ -59,6 +59,11 @@ void Statistics::count_out(bool inferred) {
   ++(inferred ? counts_.inferred : counts_.skipped);
 }
 
+void Statistics::count_device_copy() {
+  const std::lock_guard lock(mutex_);
+  ++counts_.device_copies;
+}
+
 void Statistics::count_zero_copy() {
   const std::lock_guard lock(mutex_);
   ++counts_.zero_copy;

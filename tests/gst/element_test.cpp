@@ -116,6 +116,42 @@ TEST(Clinfer, TakesLinearFramesOfDmabufAndSaysThatItMapsThem) {
   gst_object_unref(allocator);
 }
 
+// A decoder that could leave its frames in memory of CUDA gives a build that does not take it system
+// memory.
+TEST(Clinfer, SaysThatItIsBuiltWithoutMemoryOfCuda) {
+  Harness harness(Harness::clinfer_launch());
+  GstPad* sink = gst_element_get_static_pad(harness.clinfer(), "sink");
+  const Handle<GstCaps> taken(gst_pad_get_pad_template_caps(sink));
+  const Handle<char> names(gst_caps_to_string(taken.get()));
+  if (std::string(names.get()).find("memory:CUDAMemory") != std::string::npos) {
+    gst_object_unref(sink);
+    GTEST_SKIP() << "this build takes it";
+  }
+  GstPad* decoder = gst_pad_get_peer(sink);
+  gst_pad_add_probe(
+      decoder, GST_PAD_PROBE_TYPE_QUERY_UPSTREAM,
+      [](GstPad*, GstPadProbeInfo* info, gpointer) {
+        GstQuery* query = GST_PAD_PROBE_INFO_QUERY(info);
+        if (GST_QUERY_TYPE(query) != GST_QUERY_CAPS) return GST_PAD_PROBE_OK;
+        const Handle<GstCaps> caps(
+            gst_caps_from_string("video/x-raw(memory:CUDAMemory),format=NV12;video/x-raw"));
+        gst_query_set_caps_result(query, caps.get());
+        return GST_PAD_PROBE_HANDLED;
+      },
+      nullptr, nullptr);
+  harness.set_caps("NV12", 64, 48);
+  ASSERT_EQ(harness.push(kRed, 0), GST_FLOW_OK);
+  EXPECT_EQ(answer_of(harness.pull().get()), "red");
+  GstStructure* stats = nullptr;
+  g_object_get(harness.clinfer(), "stats", &stats, nullptr);
+  EXPECT_STREQ(gst_structure_get_string(stats, "path"), "system memory");
+  EXPECT_NE(std::string(gst_structure_get_string(stats, "path-reason")).find("GStreamer 1.24"),
+            std::string::npos);
+  gst_structure_free(stats);
+  gst_object_unref(decoder);
+  gst_object_unref(sink);
+}
+
 TEST(Clinfer, RunsEveryNthFrame) {
   Harness harness(Harness::clinfer_launch("inference-interval=3"));
   harness.set_caps("NV12", 64, 48);

@@ -1,9 +1,11 @@
-// The part of the OpenCL layer that adds cl_khr_external_memory_dma_buf, for descriptors of any
-// memory that can be mapped. A buffer is a shadow of it, filled when acquired and made rubbish when
+// The part of the OpenCL layer that adds cl_khr_external_memory with its handle types dma_buf and
+// opaque_fd, for descriptors of any memory that can be mapped. As NVIDIA's driver does, a buffer takes an
+// opaque descriptor over and closes it in the end; that of a DMA-BUF stays the importer's. A buffer is a shadow of it, filled when acquired and made rubbish when
 // released, on the device, in order, by a native kernel; every use is checked.
 #include <CL/cl_ext.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -15,10 +17,11 @@
 namespace rig {
 namespace {
 
-// The memory behind a DMA-BUF as a buffer.
+// The memory behind a descriptor as a buffer.
 struct External {
   ~External() {
     if (data != nullptr) munmap(data, shadow.size());
+    if (taken_over) close(fd);
   }
   // The descriptor that was imported is still open, and still the same.
   bool alive() const {
@@ -27,6 +30,7 @@ struct External {
   }
 
   int fd = -1;
+  bool taken_over = false;
   ino_t inode = 0;
   dev_t device = 0;
   unsigned char* data = nullptr;
@@ -39,7 +43,7 @@ std::map<cl_mem, std::shared_ptr<External>> g_externals;
 
 void misuse(const char* what, const External& external) {
   ++g_count.misuse;
-  std::fprintf(stderr, "rig cl: misuse: %s (DMA-BUF %d)\n", what, external.fd);
+  std::fprintf(stderr, "rig cl: misuse: %s (descriptor %d)\n", what, external.fd);
 }
 
 std::shared_ptr<External> find_external(cl_mem memory) {
@@ -78,6 +82,8 @@ void CL_CALLBACK forget_external(cl_mem memory, void*) {
   if (found == g_externals.end()) return;
   gone = found->second;
   if (gone->queue != nullptr) misuse("a buffer is released for good while it is acquired", *gone);
+  if (gone->taken_over && !gone->alive())
+    misuse("a descriptor was closed that the driver had taken over", *gone);
   g_externals.erase(found);
   forget_argument(memory);
   --g_count.buffers_alive;
@@ -89,8 +95,10 @@ cl_mem CL_API_CALL create_dmabuf(cl_context context, const cl_mem_properties* pr
                                  cl_mem_flags flags, size_t size, void* host, cl_int* error) {
   cl_int ignored = CL_SUCCESS;
   if (error == nullptr) error = &ignored;
-  if (properties == nullptr || properties[0] != CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR ||
-      set("RIG_HIDE")) {
+  const bool opaque =
+      properties != nullptr && properties[0] == CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR;
+  if (properties == nullptr || set("RIG_HIDE") ||
+      (!opaque && properties[0] != CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR)) {
     *error = CL_INVALID_PROPERTY;
     return nullptr;
   }
@@ -128,6 +136,7 @@ cl_mem CL_API_CALL create_dmabuf(cl_context context, const cl_mem_properties* pr
   if (memory == nullptr) return nullptr;
   {
     const std::lock_guard lock(g_mutex);
+    external->taken_over = opaque;
     g_externals[memory] = external;
     ++g_count.buffers_imported;
     ++g_count.buffers_alive;
@@ -149,7 +158,7 @@ cl_int hand_over_external(bool acquire, cl_command_queue queue, cl_uint count,
     if (acquire && g_acquire_fault.strikes()) return CL_OUT_OF_RESOURCES;
     external = find_external(memories[0]);
     if (external == nullptr) {
-      misuse("acquire or release of what is no buffer of a DMA-BUF", External{});
+      misuse("acquire or release of what is no imported buffer", External{});
       return CL_INVALID_MEM_OBJECT;
     }
     if (acquire != (external->queue == nullptr)) {
@@ -201,11 +210,11 @@ bool is_dmabuf(cl_mem memory) { return find_external(memory) != nullptr; }
 bool may_use_dmabuf(cl_mem memory, cl_command_queue queue) {
   const auto external = find_external(memory);
   if (external->queue == nullptr) {
-    misuse("a kernel reads a DMA-BUF that is not acquired", *external);
+    misuse("a kernel reads imported memory that is not acquired", *external);
     return false;
   }
   if (external->queue != queue)
-    misuse("a kernel reads a DMA-BUF that another queue acquired", *external);
+    misuse("a kernel reads imported memory that another queue acquired", *external);
   return true;
 }
 

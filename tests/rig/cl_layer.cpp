@@ -72,7 +72,8 @@ using namespace rig;
 
 constexpr const char* kExtension = "cl_intel_va_api_media_sharing";
 constexpr const char* kDeviceExtensions =
-    "cl_intel_va_api_media_sharing cl_khr_external_memory cl_khr_external_memory_dma_buf";
+    "cl_intel_va_api_media_sharing cl_khr_external_memory cl_khr_external_memory_dma_buf "
+    "cl_khr_external_memory_opaque_fd";
 
 cl_icd_dispatch g_table;
 RigFault g_enqueue_fault("enqueue"), g_device_fault("device");

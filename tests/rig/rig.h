@@ -22,10 +22,17 @@ struct RigVaCounters {
 
 struct RigClCounters {
   long imported, images_alive;
-  long buffers_imported, buffers_alive;  // of DMA-BUFs
+  long buffers_imported, buffers_alive;  // of DMA-BUFs and exported memory
   // Surfaces and DMA-BUFs. kernels: enqueued with one of them as argument.
   long acquired, released, kernels;
   long misuse;
+};
+
+// Of the stand-in for libcuda.so.1. Bytes that crossed the bus (up, down), and were copied on the device.
+struct RigCudaCounters {
+  long alive;  // allocations of device memory
+  long bytes_up, bytes_down, bytes_inside;
+  long device_syncs;
 };
 
 // The memory of an NV12 or P010 surface, kept for the holder of `pin` even when the surface is destroyed,
@@ -54,6 +61,8 @@ using RigWrite = int (*)(void* display, unsigned surface, const RigPicture* pict
 using RigReadVaCounters = void (*)(RigVaCounters* counters);
 // Symbol of the layer: "rig_cl_counters".
 using RigReadClCounters = void (*)(RigClCounters* counters);
+// Symbol of libcuda.so.1: "rig_cuda_counters".
+using RigReadCudaCounters = void (*)(RigCudaCounters* counters);
 // Symbol of both, "rig_forgive": misuse so far was a test's own.
 using RigForgive = void (*)();
 

@@ -317,7 +317,7 @@ TEST(FirstTier, RefusesWhatADeviceRefuses) {
   EXPECT_THROW(request->set_frame(0, frame, {}, 1), Error);
   frame.region = {5, 5, 2, 2};
   EXPECT_THROW(request->set_frame(0, frame, {}), Error);
-  EXPECT_THROW(first->import_dmabuf(0, 1), Error);
+  EXPECT_THROW(first->import_memory(MemoryHandle::dmabuf, 0, 1), Error);
   request->start();
   EXPECT_THROW(request->start(), Error);
   EXPECT_TRUE(request->wait());

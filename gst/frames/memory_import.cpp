@@ -1,5 +1,5 @@
-// Frames in DMA-BUFs.
-#include "gst/frames/dmabuf.h"
+// Frames in memory of others.
+#include "gst/frames/memory_import.h"
 
 #include <gst/allocators/gstdmabuf.h>
 #include <poll.h>
@@ -15,17 +15,17 @@
 namespace clinfer {
 namespace {
 
-// The OpenCL buffers of one DMA-BUF, attached to its memory as qdata. They are freed with the memory;
-// a descriptor number cannot be the key, since the next DMA-BUF may get the same one.
+// The OpenCL buffers of one memory, attached to it as qdata. They are freed with the memory; a
+// descriptor number cannot be the key, since the next memory may get the same one.
 class MemoryBuffers {
  public:
-  std::shared_ptr<ImportedMemory> get(GstMemory* memory,
+  std::shared_ptr<ImportedMemory> get(GstMemory* memory, const MemoryKind& kind,
                                       const std::shared_ptr<CompiledModel>& model) {
     const std::lock_guard lock(mutex_);
     std::erase_if(entries_, [](const auto& entry) { return entry.first.expired(); });
     for (const auto& [owner, buffer] : entries_)
       if (owner.lock() == model) return buffer;
-    auto buffer = model->import_dmabuf(gst_dmabuf_memory_get_fd(memory), memory->maxsize);
+    auto buffer = model->import_memory(kind.handle, kind.descriptor(memory), memory->maxsize);
     entries_.emplace_back(model, buffer);
     return buffer;
   }
@@ -38,8 +38,8 @@ class MemoryBuffers {
 constexpr int kPatience = 1000;  // ms
 
 // Waits for the kernel's fences of a DMA-BUF: it polls as readable when no writer is active.
-void wait_for_writer(int fd) {
-  pollfd readable{fd, POLLIN, 0};
+void wait_for_dmabuf(GstMemory* memory) {
+  pollfd readable{gst_dmabuf_memory_get_fd(memory), POLLIN, 0};
   int ready = 0;
   do ready = poll(&readable, 1, kPatience);
   while (ready < 0 && errno == EINTR);
@@ -49,22 +49,29 @@ void wait_for_writer(int fd) {
 
 }  // namespace
 
-std::string DmabufImporter::problem() const {
-  if (!model_->dmabuf_problem().empty()) return model_->dmabuf_problem();
+const MemoryKind& dmabuf_kind() {
+  static const MemoryKind kind{MemoryHandle::dmabuf, "DMABuf",
+                               [](GstMemory* memory) { return !!gst_is_dmabuf_memory(memory); },
+                               wait_for_dmabuf, gst_dmabuf_memory_get_fd};
+  return kind;
+}
+
+std::string MemoryImporter::problem() const {
+  if (const std::string& known = model_->import_problem(kind_.handle); !known.empty()) return known;
   const std::lock_guard lock(mutex_);
   return problem_;
 }
 
-std::shared_ptr<ImportedMemory> DmabufImporter::memory_of(GstMemory* memory) const {
-  wait_for_writer(gst_dmabuf_memory_get_fd(memory));
+std::shared_ptr<ImportedMemory> MemoryImporter::memory_of(GstMemory* memory) const {
+  kind_.wait_for_writer(memory);
   // Parts of a memory count their offset from the beginning of the whole, which lives longer.
   while (memory->parent != nullptr) memory = memory->parent;
-  return data_of<MemoryBuffers>(memory, "clinfer-dmabuf-buffers").get(memory, model_);
+  return data_of<MemoryBuffers>(memory, "clinfer-memory-buffers").get(memory, kind_, model_);
 }
 
-std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
+std::optional<MemoryImporter::Picture> MemoryImporter::import(GstBuffer* buffer,
                                                               const GstVideoInfo& info) {
-  if (!model_->dmabuf_problem().empty()) return {};
+  if (!model_->import_problem(kind_.handle).empty()) return {};
   if (const std::string known = problem(); !known.empty())
     throw Error{ErrorCode::device_failed, known};
   Picture picture;
@@ -91,8 +98,8 @@ std::optional<DmabufImporter::Picture> DmabufImporter::import(GstBuffer* buffer,
       throw Error{ErrorCode::bad_argument,
                   "plane " + std::to_string(p) + " of a frame does not lie in one memory"};
     GstMemory* memory = gst_buffer_peek_memory(buffer, at);
-    if (!gst_is_dmabuf_memory(memory))
-      throw Error{ErrorCode::unsupported, "a frame is not in DMA-BUFs"};
+    if (!kind_.holds(memory))
+      throw Error{ErrorCode::unsupported, std::string("a frame is not in ") + kind_.name};
     picture.planes.offsets[p] = memory->offset + begin;
     picture.planes.memories[p] = at == before ? picture.planes.memories[p - 1] : memory_of(memory);
     before = at;

@@ -1,8 +1,9 @@
-// Imports DMA-BUFs as OpenCL buffers, without a copy: cl_khr_external_memory with
-// cl_khr_external_memory_dma_buf.
+// Imports memory of others as OpenCL buffers, without a copy: cl_khr_external_memory with
+// cl_khr_external_memory_dma_buf or cl_khr_external_memory_opaque_fd.
 #pragma once
 
 #include <CL/opencl.hpp>
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,9 +14,9 @@
 
 namespace clinfer::ocl {
 
-class DmabufSharing;
+class MemorySharing;
 
-// A DMA-BUF as a buffer of one context, or a buffer of the application. Thread-safe.
+// Memory of others as a buffer of one context, or a buffer of the application. Thread-safe.
 class ExternalMemory final : public ImportedMemory {
  public:
   ExternalMemory(cl::Context context, int fd, size_t bytes);  // keeps a descriptor of its own
@@ -31,29 +32,32 @@ class ExternalMemory final : public ImportedMemory {
   void drop();
 
  private:
-  friend class DmabufSharing;
+  friend class MemorySharing;
   cl::Context context_;
-  int fd_;  // drivers borrow it: it is open as long as the buffer; -1: a buffer of the application
+  int fd_;  // of a DMA-BUF, which drivers borrow: it is open as long as the buffer
   size_t bytes_;
   cl::Buffer buffer_;
   AcquireRelease uses_;
 };
 
 // The extensions on one device. Immutable.
-class DmabufSharing {
+class MemorySharing {
  public:
-  explicit DmabufSharing(const Device& device);
+  explicit MemorySharing(const Device& device);
 
-  // Why DMA-BUFs cannot be imported; "" when they can.
-  const std::string& problem() const { return problem_; }
+  // Why memory of this kind cannot be imported; "" when it can.
+  const std::string& problem(MemoryHandle kind) const {
+    return problems_[static_cast<size_t>(kind)];
+  }
   // Throws Error{device_failed}.
-  std::shared_ptr<ExternalMemory> import(const cl::Context& context, int fd, size_t bytes) const;
+  std::shared_ptr<ExternalMemory> import(const cl::Context& context, MemoryHandle kind, int fd,
+                                         size_t bytes) const;
   // `memories`: one or more, each once, in an order that is the same for all uses.
   void with_acquired(const cl::CommandQueue& queue, std::span<ExternalMemory* const> memories,
                      const AcquireRelease::Use& use) const;
 
  private:
-  std::string problem_;
+  std::array<std::string, 2> problems_;  // by MemoryHandle
   AcquireReleaseFunctions functions_;
 };
 

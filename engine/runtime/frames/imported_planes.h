@@ -1,4 +1,4 @@
-// Planes in DMA-BUFs as pictures.
+// Planes in imported memory as pictures.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/ocl/device.h"
-#include "engine/ocl/dmabuf.h"
+#include "engine/ocl/external_memory.h"
 
 namespace clinfer {
 

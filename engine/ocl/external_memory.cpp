@@ -1,20 +1,40 @@
-// Import of DMA-BUFs as OpenCL buffers.
-#include "engine/ocl/dmabuf.h"
+// Import of memory of others as OpenCL buffers.
+#include "engine/ocl/external_memory.h"
 
 #include <CL/cl_ext.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 namespace clinfer::ocl {
+namespace {
+
+// How OpenCL names a kind of handle.
+struct Handle {
+  MemoryHandle kind;
+  const char* extension;
+  cl_mem_properties property;
+  const char* name;  // in messages
+};
+constexpr Handle kHandles[] = {{MemoryHandle::dmabuf, "cl_khr_external_memory_dma_buf",
+                                CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR, "a DMA-BUF"},
+                               {MemoryHandle::opaque, "cl_khr_external_memory_opaque_fd",
+                                CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR, "exported memory"}};
+
+// In the place of a descriptor.
+constexpr int kApplications = -1;  // there is none: a buffer of the application
+constexpr int kGiven = -2;         // the driver has it
+
+}  // namespace
 
 ExternalMemory::ExternalMemory(cl::Context context, int fd, size_t bytes)
     : context_(std::move(context)), fd_(fcntl(fd, F_DUPFD_CLOEXEC, 0)), bytes_(bytes) {
-  if (fd_ < 0) throw Error(ErrorCode::bad_argument, "a frame's DMA-BUF is not open");
+  if (fd_ < 0)
+    throw Error(ErrorCode::bad_argument, "the descriptor of a frame's memory is not open");
 }
 
 ExternalMemory::ExternalMemory(cl::Context context, const cl::Buffer& buffer)
     : context_(std::move(context)),
-      fd_(-1),
+      fd_(kApplications),
       bytes_(buffer.getInfo<CL_MEM_SIZE>()),
       buffer_(buffer) {}
 
@@ -27,42 +47,48 @@ void ExternalMemory::drop() {
   uses_.close([&] { buffer_ = {}; });
 }
 
-DmabufSharing::DmabufSharing(const Device& device) {
+MemorySharing::MemorySharing(const Device& device) {
   const std::string list = device.device.getInfo<CL_DEVICE_EXTENSIONS>();
-  for (const char* extension : {"cl_khr_external_memory", "cl_khr_external_memory_dma_buf"})
-    if (!has_extension(list, extension)) {
-      problem_ = device.info.name + " does not offer " + extension;
-      return;
-    }
+  for (const Handle& handle : kHandles) {
+    std::string& problem = problems_[static_cast<size_t>(handle.kind)];
+    for (const char* extension : {"cl_khr_external_memory", handle.extension})
+      if (problem.empty() && !has_extension(list, extension))
+        problem = device.info.name + " does not offer " + extension;
+  }
   functions_.acquire_name = "clEnqueueAcquireExternalMemObjectsKHR";
   functions_.release_name = "clEnqueueReleaseExternalMemObjectsKHR";
   functions_.acquire = extension_function<AcquireReleaseFunctions::Enqueue>(
       device.platform, functions_.acquire_name);
   functions_.release = extension_function<AcquireReleaseFunctions::Enqueue>(
       device.platform, functions_.release_name);
-  if (functions_.acquire == nullptr || functions_.release == nullptr)
-    problem_ = "the OpenCL driver names cl_khr_external_memory but lacks functions of it";
+  if (functions_.acquire != nullptr && functions_.release != nullptr) return;
+  for (std::string& problem : problems_)
+    if (problem.empty())
+      problem = "the OpenCL driver names cl_khr_external_memory but lacks functions of it";
 }
 
-std::shared_ptr<ExternalMemory> DmabufSharing::import(const cl::Context& context, int fd,
-                                                      size_t bytes) const {
+std::shared_ptr<ExternalMemory> MemorySharing::import(const cl::Context& context, MemoryHandle kind,
+                                                      int fd, size_t bytes) const {
+  const Handle& handle = kHandles[static_cast<size_t>(kind)];
   auto memory = std::make_shared<ExternalMemory>(context, fd, bytes);
-  const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR,
+  const cl_mem_properties properties[] = {handle.property,
                                           static_cast<cl_mem_properties>(memory->fd_), 0};
   cl_int status = CL_SUCCESS;
   const cl_mem buffer = clCreateBufferWithProperties(context(), properties, CL_MEM_READ_ONLY, bytes,
                                                      nullptr, &status);
   if (buffer == nullptr || status != CL_SUCCESS)
-    throw Error(ErrorCode::device_failed, "a DMA-BUF of " + std::to_string(bytes) +
-                                              " bytes cannot be shared with OpenCL (" +
-                                              error_name(status) + ")");
+    throw Error(ErrorCode::device_failed,
+                std::string(handle.name) + " of " + std::to_string(bytes) +
+                    " bytes cannot be shared with OpenCL (" + error_name(status) + ")");
   memory->buffer_ = cl::Buffer(buffer);
+  // Of an opaque handle the descriptor is the driver's from now on, which closes it.
+  if (kind == MemoryHandle::opaque) memory->fd_ = kGiven;
   return memory;
 }
 
 // One within the other: each memory has uses of its own to wait for. The queue is in order, so that
 // the innermost event represents all.
-void DmabufSharing::with_acquired(const cl::CommandQueue& queue,
+void MemorySharing::with_acquired(const cl::CommandQueue& queue,
                                   std::span<ExternalMemory* const> memories,
                                   const AcquireRelease::Use& use) const {
   const auto use_with_others = [&](const cl::Event& acquired) {
@@ -73,7 +99,7 @@ void DmabufSharing::with_acquired(const cl::CommandQueue& queue,
     return used;
   };
   const cl_mem object = memories.front()->buffer_();
-  const bool external = memories.front()->fd_ >= 0;
+  const bool external = memories.front()->fd_ != kApplications;
   memories.front()->uses_.with_acquired(external ? functions_ : AcquireReleaseFunctions{}, queue,
                                         {&object, 1}, use_with_others);
 }

@@ -1,5 +1,5 @@
-// DMA-BUFs of this context, and planes that lie in them.
-#include "engine/runtime/frames/dmabufs.h"
+// Imported memory of this context, and planes that lie in it.
+#include "engine/runtime/frames/imported_planes.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,7 +13,7 @@ ocl::ExternalMemory& own_memory(const ocl::Context& context, ImportedMemory& mem
   auto* own = dynamic_cast<ocl::ExternalMemory*>(&memory);
   if (own == nullptr || own->context()() != context.context())
     throw Error(ErrorCode::bad_argument,
-                "a DMA-BUF was imported by another model: its buffer is of another OpenCL context");
+                "memory was imported by another model: its buffer is of another OpenCL context");
   return *own;
 }
 
@@ -43,7 +43,7 @@ OwnPlanes own_planes(const ocl::Context& context, const Frame& picture,
         static_cast<int64_t>(offset) + sizes[p].bytes(stride) > limit)
       throw Error(ErrorCode::bad_argument,
                   "plane " + std::to_string(p) + " of a frame, at byte " + std::to_string(offset) +
-                      " with stride " + std::to_string(stride) + ", does not fit its DMA-BUF of " +
+                      " with stride " + std::to_string(stride) + ", does not fit its memory of " +
                       std::to_string(bytes) + " bytes");
     own.offsets[p] = static_cast<int>(offset);
   }

@@ -1,0 +1,59 @@
+// Frames in memory of others that the device reads without a copy. The OpenCL buffers made for them
+// live as long as the frames' memory.
+#pragma once
+
+#include <gst/video/video.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+
+namespace clinfer {
+
+// A kind of memory that OpenCL imports by a file descriptor.
+struct MemoryKind {
+  MemoryHandle handle;
+  const char* name;  // as the caps call it
+  bool (*holds)(GstMemory* memory);
+  // Waits until the writer of the memory has finished. Throws Error{device_failed}.
+  void (*wait_for_writer)(GstMemory* memory);
+  // The descriptor, which remains the memory's. Throws Error where there is none.
+  int (*descriptor)(GstMemory* memory);
+};
+
+const MemoryKind& dmabuf_kind();
+
+// Imports for one compiled model, which outlives it. Thread-safe.
+class MemoryImporter {
+ public:
+  struct Picture {
+    ImportedPlanes planes;
+    Frame frame;   // without planes
+    Rect visible;  // the part that viewers see
+  };
+
+  MemoryImporter(std::shared_ptr<CompiledModel> model, const MemoryKind& kind)
+      : model_(std::move(model)), kind_(kind) {}
+
+  // The frame in the OpenCL buffers of its memories, which are made at a memory's first frame. Waits
+  // until the writer of the frame has finished. The first frame is also mapped and compared with what
+  // the device reads. Empty if the device imports no such memory: problem() gives the reason. Throws
+  // Error if this frame cannot be imported, or none since the first could.
+  std::optional<Picture> import(GstBuffer* buffer, const GstVideoInfo& info);
+  // Why such memory is not imported; "" while no reason is known.
+  std::string problem() const;
+
+ private:
+  std::shared_ptr<ImportedMemory> memory_of(GstMemory* memory) const;
+
+  const std::shared_ptr<CompiledModel> model_;
+  const MemoryKind& kind_;
+  mutable std::mutex mutex_;
+  bool tested_ = false;
+  std::string problem_;
+};
+
+}  // namespace clinfer

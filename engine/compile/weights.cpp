@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/ocl/host_memory.h"
 #include "kernels/base/hash.h"
 #include "kernels/base/threads.h"
 
@@ -67,7 +68,7 @@ void collect_weights(SizedPlan& sized, HostWeights& weights, unsigned threads) {
 cl::Buffer upload(const ocl::Context& context, HostWeights& weights) {
   std::vector<std::byte>& host = weights.bytes;
   host.resize(std::max<size_t>(host.size(), 4));
-  return {context.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, host.size(), host.data()};
+  return ocl::make_memory(context, host.size(), host.data());
 }
 
 }  // namespace clinfer

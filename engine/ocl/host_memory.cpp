@@ -5,6 +5,8 @@
 #include <emmintrin.h>
 #endif
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -65,6 +67,55 @@ std::shared_ptr<HostMemory> HostMemoryPool::take(const Context& context,
   // The releasing thread's reads happen before the device writes.
   std::atomic_thread_fence(std::memory_order_acquire);
   return *free;
+}
+
+namespace {
+
+#ifdef MADV_HUGEPAGE
+constexpr size_t kLargePage = size_t{2} << 20;
+
+// Pages that go with the buffer that lies in them.
+struct LargePages {
+  explicit LargePages(size_t bytes) : all(bytes / kLargePage * kLargePage + 2 * kLargePage) {
+    mapped = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) return;
+    const auto at = reinterpret_cast<uintptr_t>(mapped);
+    begin = static_cast<std::byte*>(mapped) + (kLargePage - at % kLargePage) % kLargePage;
+    madvise(begin, bytes, MADV_HUGEPAGE);  // where it is refused, pages are small
+  }
+  ~LargePages() {
+    if (mapped != MAP_FAILED) munmap(mapped, all);
+  }
+  LargePages(const LargePages&) = delete;
+  LargePages& operator=(const LargePages&) = delete;
+
+  size_t all;
+  void* mapped;
+  std::byte* begin = nullptr;
+};
+
+cl::Buffer in_large_pages(const Context& context, size_t bytes, const void* data) {
+  auto pages = std::make_unique<LargePages>(bytes);
+  if (pages->begin == nullptr) return {};
+  if (data != nullptr) std::memcpy(pages->begin, data, bytes);
+  cl::Buffer buffer(context.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, pages->begin);
+  buffer.setDestructorCallback([](cl_mem, void* held) { delete static_cast<LargePages*>(held); },
+                               pages.get());
+  pages.release();  // the callback's
+  return buffer;
+}
+#endif
+
+}  // namespace
+
+cl::Buffer make_memory(const Context& context, size_t bytes, const void* data) {
+#ifdef MADV_HUGEPAGE
+  if (context.traits.is_cpu && bytes >= kLargePage)
+    if (cl::Buffer buffer = in_large_pages(context, bytes, data); buffer() != nullptr)
+      return buffer;
+#endif
+  if (data == nullptr) return {context.context, CL_MEM_READ_WRITE, bytes};
+  return {context.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes, const_cast<void*>(data)};
 }
 
 }  // namespace clinfer::ocl

@@ -47,4 +47,8 @@ class HostMemoryPool {
   std::vector<std::shared_ptr<HostMemory>> blocks_;
 };
 
+// Memory of a network on the device; with `data`, what kernels only read. On a CPU it lies in large pages where the
+// system gives them to who asks: layers walk through more small pages than a core remembers. Throws cl::Error.
+cl::Buffer make_memory(const Context& context, size_t bytes, const void* data = nullptr);
+
 }  // namespace clinfer::ocl

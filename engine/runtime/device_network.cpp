@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/ocl/host_memory.h"
+
 namespace clinfer {
 
 ocl::ArgumentPlace SizedPlan::place_of(const Edge& edge) const {
@@ -74,8 +76,7 @@ void DeviceNetwork::make_streams(unsigned count) {
         exclusive ? exclusive->queue
                   : ocl::create_queue(*context, parts.empty() ? context->device.device : parts[i],
                                       hints, options.perf_count);
-    stream->memory =
-        cl::Buffer(context->context, CL_MEM_READ_WRITE, std::max<size_t>(stream_bytes, 4));
+    stream->memory = ocl::make_memory(*context, std::max<size_t>(stream_bytes, 4));
     if (!whole.persistent.empty())
       stream->barrier_counter =
           cl::Buffer(context->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,

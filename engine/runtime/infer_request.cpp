@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "engine/graph/evaluate.h"
+#include "engine/ocl/host_memory.h"
 #include "engine/runtime/left_work.h"
 #include "kernels/base/host_type.h"
 #include "kernels/base/no_answer.h"
@@ -21,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream)
     : network_(std::move(network)), stream_(stream), sized_(&network_->plan_for(0)) {
   const size_t bytes = std::max<size_t>(network_->request_bytes(), 4);
-  memory_ = cl::Buffer(network_->context->context, CL_MEM_READ_WRITE, bytes);
+  memory_ = ocl::make_memory(*network_->context, bytes);
   // Inputs that are never set are zero, not whatever the device holds.
   {
     const std::lock_guard lock(stream_.mutex);

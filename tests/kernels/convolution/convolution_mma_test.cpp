@@ -1,6 +1,7 @@
 // Convolutions and products by matrix instructions. Devices without these emulate them, so that
 // every index of packing, reading and storing is checked without the hardware.
 #include "kernels/tail.h"
+#include "tests/devices.h"
 #include "tests/kernels/op_test.h"
 #include "tests/kernels/refusals.h"
 
@@ -142,6 +143,48 @@ TEST(MatrixInstructions, WarpgroupsAddUpBytes) {
     if (!view) quantised = !quantised;
     check_op(desc, inputs, quantised ? kOneByte : kExact, &traits, "conv_wgmma");
   }
+}
+
+// On the devices that have the instructions, long sums of many channels take tiles larger than OpenCL C
+// can declare, and a step's products run on while the next step's begin.
+TEST(MatrixInstructions, WarpgroupsOverlapLongSums) {
+  const auto plan_of = [](const Case& c, std::string& why) {
+    std::vector<Tensor> inputs;
+    const OpDesc desc = describe(c, false, inputs);
+    const DeviceTraits traits = hopper("NVIDIA H100 80GB HBM3");
+    for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
+      if (family->name == "conv_wgmma") {
+        why = family->reject(desc, traits);
+        if (why.empty()) return family->plan(desc, traits, family->heuristic(desc, traits));
+      }
+    return KernelPlan{};
+  };
+  const auto define_of = [](const KernelSpec& spec, const std::string& name) {
+    for (const auto& [define, value] : spec.defines)
+      if (define == name) return value;
+    return std::string("none");
+  };
+  std::string why;
+  const KernelPlan large =
+      plan_of({"Convolution", {34, 256, 40, 40}, {512, 256, 3, 3}, "2,2", "1,1", "1,1", "0"}, why);
+  ASSERT_EQ(large.launches.size(), 1u) << why;
+  const KernelSpec& spec = large.launches[0];
+  EXPECT_GT(spec.shared, size_t{48} << 10);
+  EXPECT_LE(spec.shared, size_t{227} << 10);
+  EXPECT_EQ(define_of(spec, "LOCAL_BYTES"), std::to_string(spec.shared));
+  EXPECT_EQ(define_of(spec, "COPIES_LEFT"),
+            std::to_string(std::stoi(define_of(spec, "STAGES")) - 3));
+  EXPECT_NE(define_of(spec, "MULTIPLY(s, a, b)").find("wait_group.sync.aligned 1;"),
+            std::string::npos);
+
+  const KernelPlan one_step =
+      plan_of({"Convolution", {32, 64, 56, 56}, {256, 64, 1, 1}, "1,1", "0,0", "1,1", "0"}, why);
+  ASSERT_EQ(one_step.launches.size(), 1u) << why;
+  EXPECT_EQ(define_of(one_step.launches[0], "STAGES"), "2");
+  EXPECT_EQ(define_of(one_step.launches[0], "COPIES_LEFT"), "0");
+
+  plan_of({"Convolution", {1, 512, 7, 7}, {512, 512, 1, 1}, "1,1", "0,0", "1,1", "0"}, why);
+  EXPECT_NE(why.find("products"), std::string::npos) << "four tiles for 132 compute units: " << why;
 }
 
 TEST(MatrixInstructions, WarpgroupsLeaveShiftedWeights) {

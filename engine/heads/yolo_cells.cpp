@@ -2,6 +2,9 @@
 // 8, 16, 32: centre and size, a probability for each class, and what the task adds: key points, an
 // angle, or coefficients of mask prototypes, which lie in a second output.
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <type_traits>
 
 #include "engine/heads/common.h"
 #include "engine/heads/heads.h"
@@ -135,44 +138,111 @@ Layout settle(const ModelFacts& facts, const CellOutput& cells,
 }
 
 // The best class of each cell, and how far coordinates and scores reach. One walk in the order of
-// memory.
+// memory, the largest part of what the host does for a frame.
 struct CellScan {
   std::vector<float> best;
   std::vector<int> label;
   float reach = 0, lowest = 0, highest = 0;
 };
 
-CellScan scan_cells(const Floats& values, const CellOutput& cells, size_t classes) {
-  CellScan scan;
-  const size_t count = cells.cells, width = cells.columns, wanted = 4 + classes;
-  scan.best.assign(count, -1.0f);
-  scan.label.assign(count, 0);
-  std::vector<float> buffer;
-  const auto visit = [&](size_t i, size_t k, float value) {
-    if (k < 4) {
-      if (std::isfinite(value)) scan.reach = std::max(scan.reach, std::fabs(value));
-      return;
-    }
-    if (value < scan.lowest) scan.lowest = value;
-    if (value > scan.best[i]) {
-      scan.best[i] = value;
-      scan.label[i] = static_cast<int>(k - 4);
-    }
-  };
-  if (cells.class_major) {
-    for (size_t k = 0; k < wanted; ++k) {
-      const float* plane = values.run(k * count, count, buffer);
-      for (size_t i = 0; i < count; ++i) visit(i, k, plane[i]);
-    }
-  } else {
-    for (size_t i = 0; i < count; ++i) {
-      const float* row = values.run(i * width, wanted, buffer);
-      for (size_t k = 0; k < wanted; ++k) visit(i, k, row[k]);
-    }
+// Floats as integers that compare as they do, in loops that the compiler vectorises: the magnitude's bits
+// with the sign of the number. NaN is neither above anything nor below it.
+template <typename Bits>
+struct Order {
+  using Key = Bits;  // as wide as the floats
+  using Label = std::make_unsigned_t<Bits>;
+  static constexpr bool kHalf = sizeof(Bits) == 2;
+  static constexpr Key kInfinity = kHalf ? 0x7c00 : 0x7f800000;
+  static constexpr Key kMinusOne = kHalf ? -0x3c00 : -0x3f800000;
+
+  static Key magnitude(Bits bits) {
+    return static_cast<Key>(bits & std::numeric_limits<Key>::max());
   }
-  for (const float value : scan.best)
-    if (value > scan.highest) scan.highest = value;
+  static Key key(Bits bits) {
+    const auto sign = static_cast<Key>(bits >> (8 * sizeof(Bits) - 1));  // 0 or -1
+    return static_cast<Key>((magnitude(bits) ^ sign) - sign);
+  }
+  static Key above(Bits bits) {
+    return magnitude(bits) > kInfinity ? std::numeric_limits<Key>::min() : key(bits);
+  }
+  static Key below(Bits bits) { return magnitude(bits) > kInfinity ? Key{0} : key(bits); }
+  static Key reach(Bits bits) { return magnitude(bits) < kInfinity ? magnitude(bits) : Key{0}; }
+  static float to_float(Key key) {
+    const Key bits = static_cast<Key>(key < 0 ? -key : key);
+    float value = 0;
+    if constexpr (kHalf)
+      value = half_to_float(static_cast<uint16_t>(bits));
+    else
+      value = std::bit_cast<float>(bits);
+    return key < 0 ? -value : value;
+  }
+};
+
+template <typename Bits>
+void compare_plane(const Bits* __restrict plane, size_t count, typename Order<Bits>::Label here,
+                   Bits* __restrict best, typename Order<Bits>::Label* __restrict label,
+                   Bits* __restrict lowest) {
+  for (size_t i = 0; i < count; ++i) {
+    const Bits above = Order<Bits>::above(plane[i]), below = Order<Bits>::below(plane[i]);
+    label[i] = above > best[i] ? here : label[i];
+    best[i] = above > best[i] ? above : best[i];
+    lowest[i] = below < lowest[i] ? below : lowest[i];
+  }
+}
+
+// Of planes of `count` cells, `classes` of them after four of coordinates.
+template <typename Bits>
+CellScan scan_planes(const void* memory, size_t count, size_t classes) {
+  using Of = Order<Bits>;
+  const auto* planes = static_cast<const Bits*>(memory);
+  Bits reach = 0;
+  for (size_t i = 0; i < 4 * count; ++i) reach = std::max(reach, Of::reach(planes[i]));
+  std::vector<Bits> best(count, Of::kMinusOne), lowest(count, Bits{0});
+  std::vector<typename Of::Label> label(count, 0);
+  for (size_t k = 0; k < classes; ++k)
+    compare_plane(planes + (4 + k) * count, count, static_cast<typename Of::Label>(k), best.data(),
+                  label.data(), lowest.data());
+  CellScan scan;
+  scan.reach = Of::to_float(reach);
+  scan.best.resize(count);
+  scan.label.assign(label.begin(), label.end());
+  for (size_t i = 0; i < count; ++i) {
+    scan.best[i] = Of::to_float(best[i]);
+    scan.lowest = std::min(scan.lowest, Of::to_float(lowest[i]));
+    if (scan.best[i] > scan.highest) scan.highest = scan.best[i];
+  }
   return scan;
+}
+
+CellScan scan_rows(const Floats& values, const CellOutput& cells, size_t classes) {
+  CellScan scan;
+  scan.best.assign(cells.cells, -1.0f);
+  scan.label.assign(cells.cells, 0);
+  std::vector<float> buffer;
+  for (size_t i = 0; i < cells.cells; ++i) {
+    const float* row = values.run(i * cells.columns, 4 + classes, buffer);
+    for (size_t k = 0; k < 4; ++k)
+      if (std::isfinite(row[k])) scan.reach = std::max(scan.reach, std::fabs(row[k]));
+    for (size_t k = 0; k < classes; ++k) {
+      const float value = row[4 + k];
+      if (value < scan.lowest) scan.lowest = value;
+      if (value > scan.best[i]) {
+        scan.best[i] = value;
+        scan.label[i] = static_cast<int>(k);
+      }
+    }
+    if (scan.best[i] > scan.highest) scan.highest = scan.best[i];
+  }
+  return scan;
+}
+
+CellScan scan_cells(const Floats& values, const CellOutput& cells, size_t classes) {
+  if (!cells.class_major) return scan_rows(values, cells, classes);
+  if (values.halves() && classes <= std::numeric_limits<uint16_t>::max())
+    return scan_planes<int16_t>(values.halves(), cells.cells, classes);
+  std::vector<float> all;
+  return scan_planes<int32_t>(values.run(0, cells.cells * cells.columns, all), cells.cells,
+                              classes);
 }
 
 // Whether the numbers from column `from` on are at most `most` in every cell.

@@ -2,6 +2,7 @@
 // that contradict a head are not taken for objects.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -285,6 +286,41 @@ TEST(Decisions, UnitsAreThoseOfTheFirstInferenceThatTells) {
   const Results tiny = run({0.5f, 0.5f, 1.5f, 1.5f, 0.9f, 0, 0, 0, 0, 0, 0, 0});
   ASSERT_EQ(tiny.detections.size(), 1u);
   EXPECT_FLOAT_EQ(tiny.detections[0].x_max, 1.5f);
+}
+
+// Planes of halves and of floats are scanned as integers, rows of floats one by one.
+TEST(Yolov8, FindsTheSameInHalvesInFloatsAndInRows) {
+  constexpr size_t kCells = 84, kColumns = 9;
+  ModelFacts planes = facts_of(64, 64, {output("out", {1, kColumns, kCells})}),
+             rows = facts_of(64, 64, {output("out", {1, kCells, kColumns})});
+  planes.labels = rows.labels = {"a", "b", "c", "d", "e"};
+  std::mt19937 random(13);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<float> by_plane(kCells * kColumns), by_row(kCells * kColumns);
+    for (size_t i = 0; i < kCells; ++i)
+      for (size_t k = 0; k < kColumns; ++k) {
+        const auto number = static_cast<float>(random() % 1024);  // exact in 16 bits
+        float value = k < 4 ? number / 16 : number / 1024;
+        if (random() % 16 == 0)
+          value = k < 4 || random() % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : -0.0f;
+        by_plane[k * kCells + i] = by_row[i * kColumns + k] = value;
+      }
+    const auto found = [&](const ModelFacts& facts, const Tensor& values) {
+      Results results;
+      run_head(choose_head(facts, "yolov8"), facts, std::vector{values}, {}, false, results);
+      EXPECT_EQ(results.contradiction, "");
+      std::vector<std::array<float, 6>> all;
+      for (const Detection& one : results.detections)
+        all.push_back({one.x_min, one.y_min, one.x_max, one.y_max, one.confidence,
+                       static_cast<float>(one.label_id)});
+      return all;
+    };
+    const Tensor floats = tensor({1, kColumns, kCells}, by_plane);
+    const auto want = found(planes, floats);
+    EXPECT_GT(want.size(), 3u);
+    EXPECT_EQ(found(planes, floats.convert(ElementType::f16)), want);
+    EXPECT_EQ(found(rows, tensor({1, kCells, kColumns}, by_row)), want);
+  }
 }
 
 TEST(Labels, CountFromOneWhereTheModelDoes) {

@@ -5,6 +5,7 @@
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -97,6 +98,12 @@ def main():
             run([*environment.get("CXX", "c++").split(), "-Wall", "-Wextra", "-Wpedantic", "-Werror", text, "-o", out,
                  *(flag for package in packages for flag in flags(package))], environment, cwd=folder)
 
+        page = (prefix / "share/man/man1/clinfer.1").read_text()
+        commands = re.findall(r"^  (\w+)  ", run([prefix / "bin/clinfer", "--help"], environment), re.M)
+        described = re.findall(r"^\.B (\w+)$", page[page.index(".SH COMMANDS"):], re.M)
+        if not commands or described != commands:
+            sys.exit(f"the manual page describes {described}, the program has {commands}")
+        print("ok   manual page")
         found = sorted(p.name for p in (prefix / "include/clinfer").iterdir())
         if found != HEADERS:
             sys.exit(f"public headers are {found}, not {HEADERS}")

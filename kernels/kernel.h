@@ -22,9 +22,11 @@ namespace clinfer {
 // In four instructions of AVX2 or AVX-512BW: `pairs`. The x86 variants are inline assembly.
 enum class DotProduct { none, ptx, khr, avx512, avx, pairs };
 
-// How a warp of 32 work-items multiplies matrices (a tile of 16 x 8 sums; each row has 32 bytes,
-// f16 or bytes): inline PTX (mma.sync), or plain C that emulates it, for tests on any device.
-enum class MatrixUnit { none, ptx, emulated };
+// How a device multiplies matrices whose rows have 32 bytes, f16 or bytes. A warp of 32 work-items
+// gets a tile of 16 x 8 sums: inline PTX (mma.sync), or plain C that emulates it, for tests on any
+// device. A sub-group of Intel's GPUs gets up to 8 x 8 (xmx8) or 8 x 16 sums (xmx16), as many columns
+// as it has lanes: cl_intel_subgroup_matrix_multiply_accumulate (dpas), or shuffles that emulate it.
+enum class MatrixUnit { none, ptx, emulated, xmx8, xmx16, emulated_xmx8, emulated_xmx16 };
 
 // The grid-wide barrier of a launch whose work-groups are all resident on the device: fences and
 // atomics in inline PTX, or a launch with a single work-group, for tests on any device.

@@ -1,6 +1,8 @@
 // Devices that plans are made for without having one.
 #pragma once
 
+#include <string>
+
 #include "kernels/kernel.h"
 
 namespace clinfer::test {
@@ -40,6 +42,26 @@ inline DeviceTraits hopper(const char* name) {
   traits.matrix = MatrixUnit::ptx;
   traits.wgmma = true;
   traits.grid_barrier = GridBarrier::ptx;
+  return traits;
+}
+
+// Intel's GPUs by the name that the offline compiler has for their kind, as their driver reports them.
+// (The compiler of Debian 12 has no OpenCL C 3.0 for pvc, so no dot products, and does not know bmg.)
+inline DeviceTraits intel_gpu(const std::string& kind, unsigned compute_units) {
+  const bool dot = kind == "tgllp" || kind == "dg2" || kind == "bmg";
+  DeviceTraits traits;
+  traits.vendor = Vendor::intel;
+  traits.name = kind;
+  traits.compute_units = compute_units;
+  traits.max_work_group = kind == "tgllp" ? 512 : dot || kind == "pvc" ? 1024 : 256;
+  traits.local_memory = 64 << 10;
+  traits.vector_width = 1;
+  traits.fp16 = true;
+  traits.dot = dot ? DotProduct::khr : DotProduct::none;
+  traits.sub_groups = kind == "pvc" || kind == "bmg" ? 16 + 32 : 8 + 16 + 32;
+  traits.matrix = kind == "dg2"                    ? MatrixUnit::xmx8
+                  : kind == "pvc" || kind == "bmg" ? MatrixUnit::xmx16
+                                                   : MatrixUnit::none;
   return traits;
 }
 

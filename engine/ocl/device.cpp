@@ -223,6 +223,32 @@ unsigned sub_groups_of(const cl::Device& device, const std::string& extensions) 
   return sum;
 }
 
+// The matrix instructions of a device with sub-groups. Devices whose smallest sub-group has eight
+// lanes take the operands of eight lanes.
+MatrixUnit xmx_of(const DeviceTraits& traits, const std::string& extensions,
+                  const cl::Context& context, const cl::Device& device) {
+  if (!has_extension(extensions, "cl_intel_subgroup_matrix_multiply_accumulate"))
+    return MatrixUnit::none;
+  const bool eight = (traits.sub_groups & 8) != 0;
+  const std::string lanes = eight ? "8" : "16", row = eight ? "int8" : "short8";
+  const std::string program = "__attribute__((intel_reqd_sub_group_size(" + lanes +
+                              ")))\n"
+                              "__kernel void probe(__global float8 *x, __global int8 *w) {\n"
+                              "  const size_t i = get_global_id(0);\n"
+                              "  const " +
+                              row + " a = convert_" + row +
+                              "(w[i]);\n"
+                              "  const int8 sums = intel_sub_group_u8_i8_matrix_mad_k32(as_u" +
+                              row +
+                              "(a), w[i], w[i + 99]);\n"
+                              "  x[i] = intel_sub_group_f16_f16_matrix_mad_k16(a, w[i], x[i]) + "
+                              "convert_float8(sums);\n"
+                              "}\n";
+  if ((traits.sub_groups & (8 + 16)) == 0 || !compiles(context, device, program.c_str()))
+    return MatrixUnit::none;
+  return eight ? MatrixUnit::xmx8 : MatrixUnit::xmx16;
+}
+
 }  // namespace
 
 const Devices& devices(const char* cache_folder) {
@@ -340,7 +366,10 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                          "}"))
     traits.matrix = MatrixUnit::ptx;
   traits.wgmma = nvidia && has_wgmma(device);
-  if (traits.vendor == Vendor::intel) traits.sub_groups = sub_groups_of(device, extensions);
+  if (traits.vendor == Vendor::intel) {
+    traits.sub_groups = sub_groups_of(device, extensions);
+    traits.matrix = xmx_of(traits, extensions, context, device);
+  }
   if (nvidia && compiles(context, device,
                          "__kernel void probe(__global uint *x) {\n"
                          "  uint y;\n"

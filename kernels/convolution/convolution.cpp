@@ -5,6 +5,7 @@
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
+#include "kernels/convolution/convolution_xmx.h"
 #include "kernels/expand.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
@@ -116,6 +117,26 @@ const KernelFamily kSubgroup{
       return subgroup_costs(desc, convolution_problem(desc), traits);
     }};
 
+const KernelFamily kXmx{
+    "conv_xmx",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+      if (desc.constants[1].empty()) return "the weights are not constant";
+      return reject_xmx(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return xmx_space(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return xmx_heuristic(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return xmx_plan(desc, convolution_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return xmx_costs(desc, convolution_problem(desc), traits);
+    }};
+
 // ---- general -----------------------------------------------------------------------------------
 
 KernelPlan general_plan(const OpDesc& desc, const DeviceTraits&, const TuningPoint& point) {
@@ -203,8 +224,8 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&wgmma_family(), &kMma,  &kSubgroup, &winograd_family(),
-                          &kTile,          &kInt8, &kGeneral};
+  convolution.families = {&wgmma_family(),    &kMma,  &kXmx,  &kSubgroup,
+                          &winograd_family(), &kTile, &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
   // Integer sums, as models with dynamic quantisation use them (ConvInteger).
   convolution.expand = [](Expansion& x) {
@@ -212,8 +233,14 @@ std::vector<OpDef> convolution_ops() {
   };
   OpDef grouped = convolution;
   grouped.type = "GroupConvolution";
-  grouped.families = {
-      &depthwise_family(), &depthwise_int8_family(), &kMma, &kSubgroup, &kTile, &kInt8, &kGeneral};
+  grouped.families = {&depthwise_family(),
+                      &depthwise_int8_family(),
+                      &kMma,
+                      &kXmx,
+                      &kSubgroup,
+                      &kTile,
+                      &kInt8,
+                      &kGeneral};
   return {std::move(convolution), std::move(grouped)};
 }
 

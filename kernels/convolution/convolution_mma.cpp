@@ -282,7 +282,8 @@ std::vector<std::byte> mma_weights(const std::vector<float>& weights, const Conv
 }  // namespace
 
 std::string reject_mma(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
-  if (traits.matrix == MatrixUnit::none) return "the device has no matrix instructions";
+  if (traits.matrix != MatrixUnit::ptx && traits.matrix != MatrixUnit::emulated)
+    return "the device has no matrix instructions of warps";
   const ConvShape& s = problem.shape;
   if (takes_bytes(desc)) {
     if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;

@@ -6,12 +6,20 @@
 // elements is the channels of a pixel or, if a row of the kernel reads adjacent memory and this
 // leaves fewer lanes without work, such a row. Weights are packed as [group][block][run][input
 // element][VECTORS][LANES], each run padded to a multiple of four elements; zeros (or zero
-// points) are read for every pixel outside the input. Defines besides T, VECTORS and TILE_P:
+// points) are read for every pixel outside the input.
+// With matrix instructions (dpas) nothing is broadcast: a block is 32 bytes of a pixel, a row of the
+// first operand, and an element is a lane's part of it. Weights are then packed as
+// [group][block][run][block of the input][VECTORS][8][LANES] words, the columns of the second
+// operand, each run padded to whole blocks.
+// Defines besides T, VECTORS and TILE_P:
 //   IN_T, W_T            types of the input (uchar: fours of bytes) and of an element's weights
 //   BYTES                the input's type is bytes
+//   MATRIX               by matrix instructions; W_T is int, TILE_P 1, 2, 4 or a multiple of eight
+//   STAND_IN             computes them by shuffles, for tests on any device with sub-groups
 //   LANES, ROWS, SLICES  work-group: the lanes of a sub-group x tiles x slices of the runs, whose
 //                        sums are added in local memory
-//   READS                blocks of a pixel that are read at once: 1 or 2; runs are whole steps then
+//   READS                blocks of a pixel that are read at once: 1, 2 or 4; runs are whole steps
+//                        unless it is 1
 //   BLOCKS               pixels are aligned for reads of blocks
 //   MERGED               a run is a row of the kernel
 //   REST                 elements at the end of a run that do not fill a block, rounded up to four
@@ -41,14 +49,36 @@
   convert_float8(as_half8(intel_sub_group_block_read_us8((__global const ushort*)(p))))
 #define READ_uchar_1(p) intel_sub_group_block_read((__global const uint*)(p))
 #define READ_uchar_2(p) intel_sub_group_block_read2((__global const uint*)(p))
+#define READ_uint_1(p) READ_uchar_1(p)
+#define READ_uint_2(p) READ_uchar_2(p)
+#define READ_uint_4(p) intel_sub_group_block_read4((__global const uint*)(p))
+#define READ_ushort_1(p) intel_sub_group_block_read_us((__global const ushort*)(p))
+#define READ_ushort_2(p) intel_sub_group_block_read_us2((__global const ushort*)(p))
+#define READ_ushort_4(p) intel_sub_group_block_read_us4((__global const ushort*)(p))
 #define READ_int_4(p) as_int4(intel_sub_group_block_read4((__global const uint*)(p)))
 #define READ_int_8(p) as_int8(intel_sub_group_block_read8((__global const uint*)(p)))
 #define READ(N, type, p) CAT(CAT(READ_, type), CAT(_, N))(p)
 
-#if BYTES
+#if MATRIX
+#if LANES == 8
 #define ELEMENT uint
+#else
+#define ELEMENT ushort
+#endif
+#define BLOCK_T ELEMENT
+#if BYTES
 #define SUM int
-#define UNIT 4  // of the input, in an element
+#define UNIT (32 / LANES)  // of the input, in an element
+#else
+#define SUM float
+#define UNIT (16 / LANES)
+#endif
+#define LOAD(p) (*(__global const ELEMENT*)(p))
+#elif BYTES
+#define ELEMENT uint
+#define BLOCK_T IN_T
+#define SUM int
+#define UNIT 4
 #define LOAD(p) (*(__global const uint*)(p))
 // Intel's compiler makes one instruction of it where the device has that.
 inline int FN(dot)(uint x, int w, int sum) {
@@ -58,6 +88,7 @@ inline int FN(dot)(uint x, int w, int sum) {
 #define ADD(x, w, sum) FN(dot)(x, w, sum)
 #else
 #define ELEMENT float
+#define BLOCK_T IN_T
 #define SUM float
 #define UNIT 1
 #define LOAD(p) LOADV(IN_T, 1, p)
@@ -66,6 +97,9 @@ inline int FN(dot)(uint x, int w, int sum) {
 
 #define SUMS(N) CAT(SUM, N)
 
+#if MATRIX
+#include "kernels/common/sub_group_matrix.cl"
+#else
 // Adds the products of four elements of every pixel, j to j + 3 of a block, and their rows of
 // weights.
 #define BROADCAST(p, r) const ELEMENT b##p = intel_sub_group_shuffle(x##p, j + r);
@@ -116,21 +150,27 @@ inline int FN(dot)(uint x, int w, int sum) {
     REPEAT(TILE_P, LOAD) \
     PART(n)              \
   }
+#define WEIGHTS(n) ((n)*BLOCK)
+#endif
 
 // The input elements of a step, of every pixel at r0, r1, ...
 #define STRIDE (READS * LANES)
-#if READS == 2
-#define LOAD_STEP(p) const CAT(ELEMENT, 2) v##p = READ(2, IN_T, r##p + UNIT * i);
+#if READS > 1
+#define LOAD_STEP(p) const CAT(ELEMENT, READS) v##p = READ(READS, BLOCK_T, r##p + UNIT * i);
 #define X0(p) const ELEMENT x##p = v##p.s0;
 #define X1(p) const ELEMENT x##p = v##p.s1;
-#define STEP_WHOLE(LOAD)            \
-  {                                 \
-    REPEAT(TILE_P, LOAD)            \
-    STEP(X0, LANES) STEP(X1, LANES) \
-  }
+#define X2(p) const ELEMENT x##p = v##p.s2;
+#define X3(p) const ELEMENT x##p = v##p.s3;
+#if READS == 2
+#define STEPS STEP(X0, LANES) STEP(X1, LANES)
+#else
+#define STEPS STEP(X0, LANES) STEP(X1, LANES) STEP(X2, LANES) STEP(X3, LANES)
+#endif
+#define STEP_WHOLE(LOAD) \
+  { REPEAT(TILE_P, LOAD) STEPS }
 #else
 #if BLOCKS
-#define LOAD_STEP(p) const ELEMENT x##p = READ(1, IN_T, r##p + UNIT * i);
+#define LOAD_STEP(p) const ELEMENT x##p = READ(1, BLOCK_T, r##p + UNIT * i);
 #else
 #define LOAD_STEP(p) const ELEMENT x##p = LOAD(r##p + UNIT * (i + lane));
 #endif
@@ -141,7 +181,7 @@ inline int FN(dot)(uint x, int w, int sum) {
 // Adds the products of a run of n elements, or of this slice of it, and their rows of weights. The
 // last slice has the elements that do not fill a block.
 #define WHOLE(n) ((n) / STRIDE * STRIDE)
-#define PADDED(n) ((WHOLE(n) + REST) * BLOCK)
+#define PADDED(n) WEIGHTS(WHOLE(n) + REST)
 #if SLICES > 1
 #define PART_OF_SLICE(n) ((WHOLE(n) / STRIDE + SLICES - 1) / SLICES * STRIDE)
 #define FROM(n) min(slice* PART_OF_SLICE(n), WHOLE(n))
@@ -157,7 +197,7 @@ inline int FN(dot)(uint x, int w, int sum) {
     const int elements = n, to = TO(elements);     \
     int i = FROM(elements);                        \
     const int next = w + PADDED(elements);         \
-    w += i * BLOCK;                                \
+    w += WEIGHTS(i);                               \
     for (; i < to; i += STRIDE) STEP_WHOLE(LOAD)   \
     if (REST > 0 && HAS_REST) STEP(LOAD_END, REST) \
     w = next;                                      \
@@ -196,15 +236,19 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
   const int group = BLOCK_NUMBER / a.blocks;
   const int lane_c = (BLOCK_NUMBER - group * a.blocks) * BLOCK + lane;
   __global const IN_T* const start = AT(in) + group * a.in_channels;
-  const int block = BLOCK_NUMBER * (a.depth * BLOCK);  // where its weights begin
+  const int block = BLOCK_NUMBER * WEIGHTS(a.depth);  // where its weights begin
 #if !POINTWISE
 #include "kernels/common/tile_start.cl"
 #endif
   for (int tile = first; tile < last; ++tile) {
     const int left = a.pixels - tile * TILE_P;
+#if !MATRIX
 #define BEGIN_(p, k) SUM acc##p##_##k = START(k);
 #define BEGIN(p) REPEAT_WITH(VECTORS, p, BEGIN_)
     REPEAT(TILE_P, BEGIN)
+#else
+    BEGIN_PRODUCTS
+#endif
     int w = block;
 
 #if POINTWISE
@@ -263,6 +307,9 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
     }
 #endif
 
+#if MATRIX
+    REPEAT(TILE_P, END)
+#endif
 #if SLICES > 1
 #include "kernels/common/tile_slices.cl"
 #else

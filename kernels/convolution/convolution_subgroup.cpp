@@ -31,46 +31,27 @@ struct Point : TileShape {
   }
 };
 
-// The input elements that one output channel multiplies, in runs of adjacent memory.
-struct Runs {
-  bool merged = false;  // a run is a row of the kernel, else the channels of a pixel
-  int64_t count = 0, length = 0;
-  int64_t rest(int lanes) const { return ceil_div(length % lanes, 4) * 4; }
-  int64_t padded(int lanes) const { return length / lanes * lanes + rest(lanes); }
-};
-
 // The number of input channels in an element.
 int64_t unit(const OpDesc& desc) { return takes_bytes(desc) ? 4 : 1; }
 
-// Whichever leaves fewer elements of blocks empty; of equals, pixels, whose border is simpler.
 Runs runs_of(const OpDesc& desc, const TileProblem& problem, int lanes) {
-  const ConvShape& s = problem.shape;
-  const int64_t channels = s.in_channels / unit(desc);
-  const Runs pixels{false, s.taps(), channels};
-  if (s.groups > 1 || s.dilation[2] != 1 || s.kernel[2] == 1 || problem.in.w != s.in_channels)
-    return pixels;
-  const Runs rows{true, s.taps() / s.kernel[2], s.kernel[2] * channels};
-  return rows.count * rows.padded(lanes) < pixels.count * pixels.padded(lanes) ? rows : pixels;
+  return subgroup_runs(problem, unit(desc), lanes, 4);
 }
 
 bool has_halves(const OpDesc& desc, const TileProblem& problem) {
   return desc.inputs[problem.data].type == ElementType::f16;
 }
 
-// Blocks of halves are read at multiples of four bytes.
-bool reads_blocks(const OpDesc& desc, const TileProblem& problem) {
-  return !has_halves(desc, problem) || input_aligned(desc, problem, 2);
-}
-
 // Bytes of a thread's registers: sums, the blocks of the pixels, four rows of weights, halves as
 // floats and in part as loaded; copies of sums that the compiler makes for products of bytes;
-// addresses, and what else it keeps. Points that need more than there are spill
-// (tests/kernels/ocloc).
-int64_t register_bytes(const Point& p, bool halves, bool bytes) {
+// addresses, positions of pixels that are no long row, and what else it keeps. Points that need more
+// than there are spill (tests/kernels/ocloc).
+int64_t register_bytes(const Point& p, bool halves, bool bytes, bool row) {
   const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
+  const int64_t copies = bytes ? 4 * p.tile_p * (row ? 1 : p.vectors) : 0;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
-                    (p.weight == 2 ? 6 : 4) * weights + (bytes ? 4 * p.tile_p : 0)) +
-         16 * p.tile_p + 704;
+                    (p.weight == 2 ? 8 : 4) * weights + copies) +
+         (row ? 32 : 72) * p.tile_p + (halves && !row && p.reads > 1 ? 1200 : 704);
 }
 
 // The registers have 32 bytes on GPUs with sub-groups of eight, 64 on others; a thread has 128.
@@ -82,6 +63,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                              const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
+  const bool row = walk_pixels(desc, problem).row;
   std::vector<Point> points;
   const bool eight = s.out_channels <= 8 && (traits.sub_groups & 8) != 0;
   const int lanes = eight || (traits.sub_groups & 16) == 0 ? 8 : 16;
@@ -98,11 +80,12 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
           if (weight == 2 && !halves) continue;
           for (const int slices : {1, 4}) {
             if (slices > 1 && (bytes || runs.length / (reads * lanes) < slices)) continue;
+            if (slices > 1 && (tile_p > 4 || vectors > 2)) continue;  // they are for few outputs
             const int rows = slices > 1 || s.pixels() <= 2 * tile_p ? 1 : 4;
             const Point p(lanes, vectors, tile_p, reads, weight, rows, slices);
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
-            if (register_bytes(p, halves, bytes) > all_register_bytes(traits)) continue;
+            if (register_bytes(p, halves, bytes, row) >= all_register_bytes(traits)) continue;
             if (slices > 1 &&
                 sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)
               continue;
@@ -117,12 +100,9 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   return points;
 }
 
-// Time in cycles of an execution unit that computes eight floats at once, from the instructions
-// that Intel's compiler makes of the kernel (tests/kernels/intel_isa.py), not from measurements:
-// the instructions of all sub-groups, shared by the units, and the waiting that the few other
-// threads of a unit do not hide.
-double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
-            const DeviceTraits& traits) {
+// An execution unit computes eight floats at once.
+SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Point& p,
+                      const DeviceTraits& traits) {
   constexpr double kThreads = 7;    // of a unit
   constexpr double kSend = 3;       // instructions: a message, its header and its address
   constexpr double kMessage = 128;  // most bytes of one
@@ -134,19 +114,17 @@ double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
   const double size = has_halves(desc, problem) ? 2 : 4;  // bytes of an element
   const double tiles = static_cast<double>(ceil_div(s.pixels(), p.tile_p));
   const double threads = static_cast<double>(s.groups * p.blocks(s)) * tiles * p.slices;
-  const double depth = static_cast<double>(runs.count * runs.padded(p.lanes)) / p.slices;
+  const double depth = static_cast<double>(runs.count * runs.padded()) / p.slices;
   // Of one input element.
   const double sums = wide * tile_p * p.vectors;
   const double conversions =
       (size == 2 ? wide * tile_p / lanes : 0) + (p.weight == 2 ? wide * p.vectors : 0);
   const double weights = p.weight * lanes * p.vectors;  // bytes
   const double pixels = tile_p * size;
-  const double sends = reads_blocks(desc, problem)
-                           ? tile_p * std::max(1 / (p.reads * lanes), size / kMessage)
-                           : tile_p * 2 / lanes;
-  const double issued = sums + conversions + kSend * (sends + weights / kMessage);
-  const double step = std::max(issued, (weights + pixels) / kBytes);
-  // Positions, tails and stores.
+  const double messages = reads_blocks(desc, problem)
+                              ? tile_p * std::max(1 / (p.reads * lanes), size / kMessage)
+                              : tile_p * 2 / lanes;
+  const double sends = kSend * (messages + weights / kMessage);
   const double own = 100 + (20 + 12 * wide * p.vectors) * tile_p +
                      (p.slices > 1 ? 50 + 8 * wide * tile_p * p.vectors : 0);
   const double wait = depth / (p.reads * lanes) * kLatency;
@@ -154,13 +132,16 @@ double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
   const double beside = std::clamp(threads / units, 1.0, kThreads);
   // A group of several sub-groups starts faster, and they share what they read.
   const double group = threads / units >= 4 && p.rows > 1 ? 0.98 : 1;
-  return group * std::max(1.0, threads / units) * (depth * step + own + wait / beside);
+  const double scale = group * std::max(1.0, threads / units), loops = scale * depth;
+  return {loops * sums,  loops * (sums + conversions + sends),
+          loops * sends, loops * (weights + pixels) / kBytes,
+          scale * own,   scale * wait / beside};
 }
 
 std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& desc,
                              const TileProblem& problem, const DeviceTraits& traits) {
   std::vector<double> costs;
-  for (const Point& point : points) costs.push_back(cost(desc, problem, point, traits));
+  for (const Point& point : points) costs.push_back(cycles(desc, problem, point, traits).total());
   return costs;
 }
 
@@ -168,7 +149,7 @@ std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& des
 std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& s,
                             const Point& point, const Runs& runs, bool bytes) {
   const int64_t unit = bytes ? 4 : 1, block = point.block(), blocks = point.blocks(s);
-  const int64_t padded = runs.padded(point.lanes), depth = runs.count * padded;
+  const int64_t padded = runs.padded(), depth = runs.count * padded;
   std::vector<float> packed(static_cast<size_t>(s.groups * blocks * depth * block * unit), 0.f);
   const float* from = weights.data();
   for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
@@ -187,6 +168,26 @@ std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& 
 }
 
 }  // namespace
+
+// Whichever leaves fewer elements of blocks empty; of equals, pixels, whose border is simpler.
+Runs subgroup_runs(const TileProblem& problem, int64_t unit, int lanes, int step) {
+  const ConvShape& s = problem.shape;
+  const int64_t channels = s.in_channels / unit;
+  const Runs pixels{false, s.taps(), channels, lanes, step};
+  if (s.groups > 1 || s.dilation[2] != 1 || s.kernel[2] == 1 || problem.in.w != s.in_channels)
+    return pixels;
+  const Runs rows{true, s.taps() / s.kernel[2], s.kernel[2] * channels, lanes, step};
+  return rows.count * rows.padded() < pixels.count * pixels.padded() ? rows : pixels;
+}
+
+SubgroupCycles subgroup_cycles(const OpDesc& desc, const TileProblem& problem,
+                               const DeviceTraits& traits, const TuningPoint& point) {
+  return cycles(desc, problem, Point(point), traits);
+}
+
+bool reads_blocks(const OpDesc& desc, const TileProblem& problem) {
+  return !has_halves(desc, problem) || input_aligned(desc, problem, 2);
+}
 
 std::string reject_subgroup(const OpDesc& desc, const TileProblem& problem,
                             const DeviceTraits& traits) {
@@ -228,15 +229,13 @@ TuningPoint subgroup_heuristic(const OpDesc& desc, const TileProblem& problem,
   return cheapest(subgroup_space(desc, problem, traits), subgroup_costs(desc, problem, traits));
 }
 
-KernelPlan subgroup_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
-                         const TuningPoint& tuning) {
+KernelPlan subgroup_launch(const OpDesc& desc, const TileProblem& problem,
+                           const DeviceTraits& traits, const SubgroupKernel& kernel) {
   const ConvShape& s = problem.shape;
-  const Point point(tuning);
   const ElementType type = desc.inputs[problem.data].type;
   const bool bytes = takes_bytes(desc);
-  const Runs runs = runs_of(desc, problem, point.lanes);
-  const int64_t padded = runs.padded(point.lanes);
-  const int64_t blocks = point.blocks(s), depth = runs.count * padded;
+  const Runs& runs = kernel.runs;
+  const int64_t blocks = kernel.tile.blocks(s), block = kernel.tile.block();
   const int zero = bytes ? static_cast<int>(zero_points(desc)[0]) : 0;
 
   KernelPlan plan;
@@ -245,31 +244,44 @@ KernelPlan subgroup_plan(const OpDesc& desc, const TileProblem& problem, const D
     constants.push_back(Argument::packed(plan.packed.size(), size));
     plan.packed.push_back(std::move(make));
   };
-  add(static_cast<size_t>(point.weight), [weights = problem.weights, s, point, runs, bytes] {
-    return pack(weights(), s, point, runs, bytes);
-  });
+  add(kernel.weight == "half" ? 2 : 4, kernel.pack);
   if (!walk_pixels(desc, problem).row)
     add(size_of(type), [size = static_cast<size_t>(s.in_channels) * size_of(type), zero] {
       return std::vector<std::byte>(size, static_cast<std::byte>(zero));
     });
   if (bytes)
-    add(4, [weights = problem.weights, s, channels = blocks * point.block(), zero] {
+    add(4, [weights = problem.weights, s, channels = blocks * block, zero] {
       return start_sums(weights(), s, channels, zero, DotProduct::none);
     });
-  KernelSpec spec = tile_launch("convolution_subgroup.cl", desc, problem, traits, point, depth,
-                                runs.merged, constants, plan);
+  KernelSpec spec = tile_launch("convolution_subgroup.cl", desc, problem, traits, kernel.tile,
+                                runs.count * runs.padded(), runs.merged, constants, plan);
   const auto define = [&](const char* name, int64_t value) {
     spec.defines.emplace_back(name, std::to_string(value));
   };
   spec.defines.emplace_back("IN_T", storage_name(type));
-  spec.defines.emplace_back("W_T", bytes ? "int" : point.weight == 2 ? "half" : "float");
+  spec.defines.emplace_back("W_T", kernel.weight);
   define("BYTES", bytes);
-  define("READS", point.reads);
+  define("MATRIX", kernel.products != SubgroupProducts::broadcast);
+  define("STAND_IN", kernel.products == SubgroupProducts::stand_in);
+  define("READS", kernel.reads);
   define("BLOCKS", reads_blocks(desc, problem));
   define("MERGED", runs.merged);
-  define("REST", runs.rest(point.lanes));
+  define("REST", runs.rest());
   plan.launches.push_back(std::move(spec));
   return plan;
+}
+
+KernelPlan subgroup_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                         const TuningPoint& tuning) {
+  const Point point(tuning);
+  const bool bytes = takes_bytes(desc);
+  const Runs runs = runs_of(desc, problem, point.lanes);
+  const auto packed = [weights = problem.weights, s = problem.shape, point, runs, bytes] {
+    return pack(weights(), s, point, runs, bytes);
+  };
+  const char* const weight = bytes ? "int" : point.weight == 2 ? "half" : "float";
+  return subgroup_launch(desc, problem, traits,
+                         {point, point.reads, runs, weight, packed, SubgroupProducts::broadcast});
 }
 
 }  // namespace clinfer

@@ -9,6 +9,7 @@
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
+#include "kernels/convolution/convolution_xmx.h"
 #include "kernels/expand.h"
 #include "kernels/shape_util.h"
 
@@ -264,6 +265,26 @@ const KernelFamily kSubgroup{
     },
     [](const OpDesc& desc, const DeviceTraits& traits) {
       return subgroup_costs(desc, tile_problem(desc), traits);
+    }};
+
+const KernelFamily kXmx{
+    "fc_xmx",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+      if (std::string why = reject_weights(desc, resolve_constant(desc)); !why.empty()) return why;
+      return reject_xmx(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return xmx_space(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return xmx_heuristic(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return xmx_plan(desc, tile_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return xmx_costs(desc, tile_problem(desc), traits);
     }};
 
 const KernelFamily kMma{
@@ -580,7 +601,7 @@ std::vector<OpDef> matmul_ops() {
   matmul.opsets = {1};
   matmul.infer_shapes = infer_shapes;
   matmul.evaluate = evaluate;
-  matmul.families = {&kGemv, &kMma, &kSubgroup, &kFullyConnected, &kInt8, &kGeneral};
+  matmul.families = {&kGemv, &kMma, &kXmx, &kSubgroup, &kFullyConnected, &kInt8, &kGeneral};
   matmul.layout = LayoutRule::any_to_rows;
   matmul.expand = [](Expansion& x) {
     if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);

@@ -7,8 +7,10 @@ The test program writes the programs of each layer (IntelLayers.* of convolution
 ocloc compiles and disassembles them. OCLOC names the compiler (ocloc; Debian: intel-opencl-icd, whose disassembler wants a
 libiga64.so beside its libiga64.so.1). Of each program the innermost loop with the most multiply-adds counts.
 
-slots: an instruction takes one for each register's width of its result (32 bytes, 64 on pvc), and at least one.
-multiply-adds: their share of the slots. sends: messages to memory for 1,000 multiply-adds. moves, other: shares of the slots.
+slots: an instruction takes one for each register's width of its result (32 bytes, 64 on pvc), and at least one; a matrix instruction
+takes its depth times the rows. cycles: slots, but two a row of a matrix instruction (one on pvc), which takes that long to compute.
+multiply-adds: their share of the slots, and of the cycles. sends: messages to memory for 1,000 multiply-adds. moves, other: shares of
+the slots.
 """
 import argparse
 import collections
@@ -26,12 +28,13 @@ PRODUCTS = {"mad": 1, "mac": 1, "dp4a": 4}  # multiply-adds of a lane
 MOVES = {"mov", "movi", "sel", "csel"}
 SENDS = {"send", "sends", "sendc", "sendsc"}
 IGNORED = {"sync", "nop", "illegal"}
-INSTRUCTION = re.compile(r"^\s*(?:\([^)|]*\)\s*)?([a-z]\w*)(?:\.[\w.]+)*\s+(?:\(\w+\)\s*)?\((\d+)\|M\d+\)(.*)")
+INSTRUCTION = re.compile(r"^\s*(?:\([^)|]*\)\s*)?([a-z]\w*)((?:\.[\w.]+)*)\s+(?:\(\w+\)\s*)?\((\d+)\|M\d+\)(.*)")
 JUMP = re.compile(r"^\s*(?:\([^)|]*\)\s*)?(?:while|jmpi|goto|brc|brd)\b.*?\b(L\d+)\b")
 
 
 def parse(text):
-    """The instructions as (name, lanes, bytes of a result), and the loops as ranges of them."""
+    """The instructions as (name, lanes, bytes of a result, (depth, rows, values in a word) of a matrix instruction or None), and the
+    loops as ranges of them."""
     instructions, places, jumps = [], {}, []
     for line in text.splitlines():
         if label := re.match(r"\s*(L\d+):\s*$", line):
@@ -40,8 +43,11 @@ def parse(text):
         if jump := JUMP.match(line):
             jumps.append((len(instructions), jump[1]))
         if found := INSTRUCTION.match(line):
-            result = re.match(r"[^<]*<[^>]*>:(\w+)", found[3].split("//")[0])
-            instructions.append((found[1], int(found[2]), BYTES.get(result[1] if result else "ud", 4)))
+            operands = found[4].split("//")[0]
+            result = re.match(r"[^<]*<[^>]*>:(\w+)", operands)
+            size = re.match(r"\.(\d)x(\d)", found[2])
+            matrix = (int(size[1]), int(size[2]), 4 if ":b" in operands else 2) if size and found[1].startswith("dpas") else None
+            instructions.append((found[1], int(found[3]), BYTES.get(result[1] if result else "ud", 4), matrix))
     loops = [(places[label], at + 1) for at, label in jumps if places.get(label, at + 1) <= at]
     return instructions, loops
 
@@ -52,12 +58,18 @@ class Count:
     def __init__(self, instructions, register):
         self.slots = collections.Counter()
         self.products = self.sends = 0
-        for name, lanes, size in instructions:
+        self.faster = 0  # slots of matrix instructions, less their cycles
+        for name, lanes, size, matrix in instructions:
             if name in IGNORED:
                 continue
             slots = max(1, lanes * size / register)
             kind = "other"
-            if PRODUCTS.get(name) and lanes > 1:
+            if matrix:
+                depth, rows, values = matrix
+                kind, slots = "products", depth * rows
+                self.products += depth * rows * values * lanes
+                self.faster += slots - rows * 64 // register
+            elif PRODUCTS.get(name) and lanes > 1:
                 kind = "products"
                 self.products += PRODUCTS[name] * lanes
             elif name in SENDS:
@@ -70,6 +82,10 @@ class Count:
 
     def share(self, kind):
         return 100 * self.slots[kind] / max(1, sum(self.slots.values()))
+
+    def share_of_cycles(self):
+        """Of the multiply-adds."""
+        return 100 * (self.slots["products"] - self.faster) / max(1, sum(self.slots.values()) - self.faster)
 
 
 def count_loop(text, device):
@@ -104,7 +120,8 @@ def row(source, keep):
         (keep / f"{device}-{source.stem}.asm").write_text(text)
     count = count_loop(text, device)
     sends = 1000 * count.sends / max(1, count.products)
-    return (f"| {device} | {title} | {sum(count.slots.values()):.0f} | {count.share('products'):.1f} % | {sends:.2f} | "
+    return (f"| {device} | {title} | {sum(count.slots.values()):.0f} | {count.share('products'):.1f} % | "
+            f"{count.share_of_cycles():.1f} % | {sends:.2f} | "
             f"{count.share('moves'):.1f} % | {count.share('other'):.1f} % |")
 
 
@@ -116,7 +133,8 @@ def main():
     parser.add_argument("--assembly", type=pathlib.Path)
     arguments = parser.parse_args()
     for layer in arguments.layers.split(","):
-        print(f"\n{LAYERS[layer]}\n\n| device | program | slots | multiply-adds | sends | moves | other |\n| --- | --- | --- | --- | --- | --- | --- |")
+        print(f"\n{LAYERS[layer]}\n\n| device | program | slots | multiply-adds | of the cycles | sends | moves | other |\n"
+              "| --- | --- | --- | --- | --- | --- | --- | --- |")
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([arguments.test, "--gtest_brief=1", f"--gtest_filter=IntelLayers.{layer}"], stdout=subprocess.DEVNULL,
                            env={**os.environ, "CLINFER_KERNEL_SOURCES": folder}, check=False)

@@ -16,6 +16,7 @@
 #include "engine/ocl/programs.h"
 #include "kernels/shape_util.h"
 #include "kernels/tail.h"
+#include "tests/devices.h"
 #include "tests/kernels/op_runner.h"
 
 namespace clinfer::test {
@@ -86,34 +87,10 @@ void compare(const Tensor& got, const Tensor& want, Tolerance tolerance, const s
                        << to_string(got.shape()) << ")";
 }
 
-// Parameters for Intel's offline compiler: its name of the device, and the traits that the driver
-// would report. (The compiler of Debian 12 has no OpenCL C 3.0 for pvc, so no dot products.)
-struct OfflineDevice {
-  const char* name;
-  unsigned compute_units;
-  size_t max_work_group;
-  DotProduct dot;
-  unsigned sub_groups;
-};
-constexpr OfflineDevice kOffline[] = {{"skl", 24, 256, DotProduct::none, 8 + 16 + 32},
-                                      {"icllp", 64, 256, DotProduct::none, 8 + 16 + 32},
-                                      {"tgllp", 96, 512, DotProduct::khr, 8 + 16 + 32},
-                                      {"dg2", 512, 1024, DotProduct::khr, 8 + 16 + 32},
-                                      {"pvc", 512, 1024, DotProduct::none, 16 + 32}};
-
-DeviceTraits traits_of(const OfflineDevice& device) {
-  DeviceTraits traits;
-  traits.vendor = Vendor::intel;
-  traits.name = device.name;
-  traits.compute_units = device.compute_units;
-  traits.max_work_group = device.max_work_group;
-  traits.local_memory = 64 << 10;
-  traits.vector_width = 1;
-  traits.fp16 = true;
-  traits.dot = device.dot;
-  traits.sub_groups = device.sub_groups;
-  return traits;
-}
+// The devices that Intel's offline compiler makes programs for.
+const DeviceTraits kOffline[] = {intel_gpu("skl", 24), intel_gpu("icllp", 64),
+                                 intel_gpu("tgllp", 96), intel_gpu("dg2", 512),
+                                 intel_gpu("pvc", 512)};
 
 // Writes the programs of one operation, in f32 and f16, to FOLDER/DEVICE/default (the untuned
 // points, and all of a family that the test names) and, for the first device, to
@@ -121,9 +98,8 @@ DeviceTraits traits_of(const OfflineDevice& device) {
 size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder,
                      const std::string& named) {
   size_t written = 0;
-  for (const OfflineDevice& device : kOffline)
+  for (const DeviceTraits& traits : kOffline)
     for (const bool half : {false, true}) {
-      const DeviceTraits traits = traits_of(device);
       OpDesc typed = desc;
       for (auto* list : {&typed.inputs, &typed.outputs})
         for (TensorDesc& tensor : *list)
@@ -133,8 +109,8 @@ size_t write_sources(const OpDesc& desc, const std::filesystem::path& folder,
         const TuningPoint chosen = family->heuristic(typed, traits);
         for (const TuningPoint& point : points_of(*family, typed, traits)) {
           const bool strict = point == chosen || family->name == named;
-          if (!strict && &device != kOffline) continue;
-          const auto place = folder / device.name / (strict ? "default" : "extreme");
+          if (!strict && &traits != kOffline) continue;
+          const auto place = folder / traits.name / (strict ? "default" : "extreme");
           std::filesystem::create_directories(place);
           std::ofstream(place / "options") << ocl::compiler_options(traits);
           for (const KernelSpec& spec : family->plan(typed, traits, point).launches) {

@@ -300,7 +300,7 @@ TEST(MatrixInstructions, RefusesWhatTheyCannotRead) {
   std::vector<Tensor> inputs;
   const OpDesc desc = describe(good, false, inputs);
   const DeviceTraits without = gpu_traits();
-  EXPECT_TRUE(refusals(desc, without).contains("the device has no matrix instructions"));
+  EXPECT_TRUE(refusals(desc, without).contains("the device has no matrix instructions of warps"));
 }
 
 }  // namespace

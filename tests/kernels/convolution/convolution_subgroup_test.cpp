@@ -185,6 +185,86 @@ TEST_F(SubGroups, ProductsOfMatrices) {
     }
 }
 
+// By matrix instructions, which the device emulates; compilers for devices that have them get those.
+class MatrixSubGroups : public SubGroups, public testing::WithParamInterface<MatrixUnit> {
+ protected:
+  void SetUp() override {
+    SubGroups::SetUp();
+    traits_.matrix = GetParam();
+    const unsigned lanes = GetParam() == MatrixUnit::emulated_xmx8 ? 8 : 16;
+    if (traits_.sub_groups != 0 && (traits_.sub_groups & lanes) == 0)
+      GTEST_SKIP() << "the device has no sub-groups of " << lanes;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Lanes, MatrixSubGroups,
+                         testing::Values(MatrixUnit::emulated_xmx8, MatrixUnit::emulated_xmx16),
+                         [](const auto& unit) {
+                           return unit.param == MatrixUnit::emulated_xmx8 ? "8" : "16";
+                         });
+
+// Pixels that are whole words, and groups that fill more than half of a matrix.
+bool fits_matrices(const Case& c, int64_t word) {
+  return c.filter.end()[-3] % word == 0 && c.filter.end()[-4] > 8;
+}
+
+TEST_P(MatrixSubGroups, Convolutions) {
+  bool view = false;
+  for (const Case& c : kCases) {
+    if (!fits_matrices(c, 2)) continue;
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe(c, true, inputs);
+    if (view) {
+      desc.inputs[0] = with_gaps(desc.inputs[0], 6, 2);
+      desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
+    }
+    view = !view;
+    check_op(desc, inputs, kHalf, &traits_, "conv_xmx");
+  }
+}
+
+TEST_P(MatrixSubGroups, BytesAddUpExactly) {
+  bool view = false;
+  for (const Case& c : kCases) {
+    if (!fits_matrices(c, 4)) continue;
+    std::vector<Tensor> inputs;
+    OpDesc desc = describe_bytes(c, view ? "77" : "0", inputs);
+    if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
+    check_op(desc, inputs, kExact, &traits_, "conv_xmx");
+    view = !view;
+  }
+}
+
+TEST_P(MatrixSubGroups, TailsAndRanks) {
+  std::vector<Tensor> inputs;
+  OpDesc desc = describe(kCases[3], true, inputs);
+  add_operand(desc, inputs, "add", random_tensor({1, desc.outputs[0].shape[1], 1, 1}, -1, 1, 3),
+              true);
+  desc.tail.push_back({"relu"});
+  add_operand(desc, inputs, "multiply", random_tensor(desc.outputs[0].shape, -1, 1, 4), false);
+  check_op(desc, inputs, kHalf, &traits_, "conv_xmx");
+
+  inputs = {random_tensor({1, 20, 3, 5, 9}, -1, 1, 1), random_tensor({24, 20, 3, 3, 3}, -1, 1, 2)};
+  desc = make_desc("Convolution", 1,
+                   attributes({{"strides", "1,1,1"},
+                               {"pads_begin", "1,1,1"},
+                               {"pads_end", "1,1,1"},
+                               {"dilations", "1,1,1"}}),
+                   inputs, {false, true});
+  desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+  check_op(desc, inputs, kHalf, &traits_, "conv_xmx");
+}
+
+TEST_P(MatrixSubGroups, ProductsOfMatrices) {
+  for (const Shape& data : {Shape{2, 19, 72}, Shape{1, 128}, Shape{3, 256}}) {
+    std::vector<Tensor> inputs{random_tensor(data, -1, 1, 1),
+                               random_tensor({24, data.back()}, -1, 1, 2)};
+    OpDesc desc =
+        make_desc("MatMul", 1, attributes({{"transpose_b", "true"}}), inputs, {false, true});
+    desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+    check_op(desc, inputs, kHalf, &traits_, "fc_xmx");
+  }
+}
+
 // The layers whose programs tests/kernels/intel_isa.py compiles and counts.
 class IntelLayers : public testing::Test {
  protected:
@@ -227,6 +307,26 @@ TEST(SubGroupRefusals, SayWhy) {
                    .contains("the device has no sub-groups that read blocks (cl_intel_subgroups)"));
   traits.is_cpu = true;
   EXPECT_TRUE(refusals(desc, traits).contains("a CPU does as well with the tile kernel"));
+}
+
+TEST(SubGroupRefusals, SayWhatMatricesNeed) {
+  std::vector<Tensor> inputs;
+  DeviceTraits traits = gpu_traits();
+  traits.sub_groups = 8 + 16 + 32;
+  const OpDesc halves = describe(kCases[3], true, inputs);
+  EXPECT_TRUE(refusals(halves, traits)
+                  .contains("the device has no matrix instructions of sub-groups (XMX)"));
+  traits.matrix = MatrixUnit::xmx8;
+  EXPECT_FALSE(refusals(halves, traits)
+                   .contains("the device has no matrix instructions of sub-groups (XMX)"));
+  EXPECT_TRUE(refusals(halves, traits).contains("the device has no matrix instructions of warps"));
+  EXPECT_TRUE(
+      refusals(describe(kCases[3], false, inputs), traits).contains("the data are not f16"));
+  EXPECT_TRUE(refusals(describe(kCases[2], true, inputs), traits)
+                  .contains("the channels of a pixel are not whole words"));
+  traits.matrix = MatrixUnit::xmx16;
+  EXPECT_TRUE(refusals(describe(kCases[0], true, inputs), traits)
+                  .contains("half of a matrix would be empty"));
 }
 
 }  // namespace

@@ -1,0 +1,237 @@
+// Points, costs and packing of the convolution by the matrix instructions of sub-groups.
+#include "kernels/convolution/convolution_xmx.h"
+
+#include <algorithm>
+
+#include "kernels/convolution/convolution_int8.h"
+#include "kernels/shape_util.h"
+
+namespace clinfer {
+
+namespace {
+
+constexpr int kRow = 32;   // bytes of a pixel that an instruction takes
+constexpr int kWords = 8;  // of them
+
+struct Point : TileShape {
+  int reads;
+
+  explicit Point(const TuningPoint& p)
+      : TileShape{1, p["VECTORS"], p["TILE_P"], p["LANES"], p["ROWS"], p["SLICES"]},
+        reads(p["READS"]) {}
+  Point(int l, int vs, int t, int rd, int r, int s) : TileShape{1, vs, t, l, r, s}, reads(rd) {}
+  TuningPoint tuning() const {
+    return {{{"LANES", lanes},
+             {"VECTORS", vectors},
+             {"TILE_P", tile_p},
+             {"READS", reads},
+             {"ROWS", rows},
+             {"SLICES", slices}}};
+  }
+};
+
+bool is_stand_in(const DeviceTraits& traits) {
+  return traits.matrix == MatrixUnit::emulated_xmx8 || traits.matrix == MatrixUnit::emulated_xmx16;
+}
+
+// The lanes of a sub-group that computes matrices; 0: the device has no such instructions.
+int lanes_of(const DeviceTraits& traits) {
+  switch (traits.matrix) {
+    case MatrixUnit::xmx8:
+    case MatrixUnit::emulated_xmx8:
+      return 8;
+    case MatrixUnit::xmx16:
+    case MatrixUnit::emulated_xmx16:
+      return 16;
+    default:
+      return 0;
+  }
+}
+
+// Bytes of an input channel, and the number of channels that a lane has of a row.
+int64_t channel_bytes(const OpDesc& desc) { return takes_bytes(desc) ? 1 : 2; }
+int64_t unit(const OpDesc& desc, int lanes) { return kRow / lanes / channel_bytes(desc); }
+
+Runs runs_of(const OpDesc& desc, const TileProblem& problem, int lanes) {
+  return subgroup_runs(problem, unit(desc, lanes), lanes, lanes);
+}
+
+// Bytes of a thread's registers: sums, rows of the pixels, weights, addresses, copies of the sums of
+// bytes, and what else the compiler keeps, of which the positions of pixels that are no long row take
+// much. Points that need more than there are spill (tests/kernels/ocloc).
+int64_t register_bytes(const Point& p, bool bytes, bool row) {
+  const int64_t vector = int64_t{4} * p.lanes;  // a word of each lane
+  const int64_t position = p.lanes == 8 ? 168 : 700;
+  return vector * (p.tile_p * p.vectors + 2 * kWords) + int64_t{kRow} * p.tile_p * p.reads +
+         16 * p.tile_p + 704 + (bytes ? p.tile_p * (7 * p.lanes + 10 * p.reads) : 0) +
+         (row ? 0 : position * p.tile_p) + (p.slices > 1 ? 128 : 0);
+}
+
+// Of the 128 registers of a thread, which have as many bytes as 8 or 16 words.
+int64_t all_register_bytes(int lanes) { return int64_t{128} * 4 * lanes; }
+
+std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
+                             const DeviceTraits& traits) {
+  const ConvShape& s = problem.shape;
+  const int lanes = lanes_of(traits);
+  const Runs runs = runs_of(desc, problem, lanes);
+  const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
+  std::vector<Point> points;
+  for (const int vectors : {4, 2, 1}) {
+    if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;  // half would be empty
+    for (const int tile_p : {16, 8, 4, 1}) {
+      if (tile_p > 1 && tile_p / 2 >= s.pixels()) continue;
+      for (const int reads : {4, 2, 1}) {
+        if (reads > 1 &&
+            (runs.merged || !reads_blocks(desc, problem) || runs.length % (reads * lanes) != 0))
+          continue;
+        for (const int slices : {1, 4}) {
+          if (slices > 1 && (bytes || runs.length / (reads * lanes) < slices)) continue;
+          const int rows = slices > 1 || s.pixels() <= 2 * tile_p ? 1 : 4;
+          const Point p(lanes, vectors, tile_p, reads, rows, slices);
+          const auto items = static_cast<size_t>(lanes * rows * slices);
+          if (items > traits.max_work_group) continue;
+          if (register_bytes(p, bytes, row) > all_register_bytes(lanes)) continue;
+          if (slices > 1 &&
+              sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)
+            continue;
+          points.push_back(p);
+        }
+      }
+    }
+  }
+  // Also where the groups are smaller than any of these.
+  if (points.empty()) points.emplace_back(lanes, 1, 1, 1, 1, 1);
+  return points;
+}
+
+SubgroupCycles cycles(const OpDesc& desc, const TileProblem& problem, const Point& p,
+                      const DeviceTraits& traits) {
+  constexpr double kThreads = 7;    // of a unit
+  constexpr double kProduct = 2;    // cycles for the row of a pixel
+  constexpr double kSend = 3;       // instructions: a message, its header and its address
+  constexpr double kMessage = 128;  // most bytes of one
+  constexpr double kLatency = 200;  // of the messages of a step, which are sent together
+  const double cached = p.lanes;    // bytes from the cache to a unit in a cycle
+  const ConvShape& s = problem.shape;
+  const Runs runs = runs_of(desc, problem, p.lanes);
+  const double tile_p = p.tile_p;
+  const auto threads = static_cast<double>(s.groups * p.blocks(s) * p.slices) *
+                       static_cast<double>(ceil_div(s.pixels(), p.tile_p));
+  // Of a row of the pixels.
+  const double steps = static_cast<double>(runs.count * runs.padded()) / (p.lanes * p.slices);
+  const double weights = 4.0 * kWords * p.lanes * p.vectors;  // bytes
+  const double products = kProduct * tile_p * p.vectors;
+  const double messages = reads_blocks(desc, problem) ? tile_p / p.reads : 2 * tile_p;
+  const double sends = kSend * (messages + weights / kMessage);
+  const double wide = p.lanes / 8.0;
+  const double own = 100 + (20 + 12 * wide * p.vectors) * tile_p +
+                     (p.slices > 1 ? 50 + 8 * wide * tile_p * p.vectors : 0);
+  const double wait = steps / p.reads * kLatency;
+  const double units = traits.compute_units;
+  const double beside = std::clamp(threads / units, 1.0, kThreads);
+  const double scale = std::max(1.0, threads / units), loops = scale * steps;
+  return {loops * products, loops * std::max(products, sends),
+          loops * sends,    loops * (weights + kRow * tile_p) / cached,
+          scale * own,      scale * wait / beside};
+}
+
+std::vector<double> costs_of(const std::vector<Point>& points, const OpDesc& desc,
+                             const TileProblem& problem, const DeviceTraits& traits) {
+  std::vector<double> costs;
+  for (const Point& point : points) costs.push_back(cycles(desc, problem, point, traits).total());
+  return costs;
+}
+
+// The weights in the order of the kernel, with zeros for missing channels.
+std::vector<std::byte> pack(const std::vector<float>& weights, const ConvShape& s,
+                            const Point& point, const Runs& runs, int64_t bytes) {
+  const int64_t per_word = 4 / bytes, per_row = kRow / bytes,
+                length = runs.length * kRow / (bytes * point.lanes);
+  const int64_t block = point.block(), blocks = point.blocks(s), run = runs.padded() / point.lanes;
+  const int64_t row_size = per_row * block, block_size = runs.count * run * row_size;
+  std::vector<float> packed(static_cast<size_t>(s.groups * blocks * block_size), 0.f);
+  const float* from = weights.data();
+  for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
+    const int64_t group = o / s.out_channels, channel = o % s.out_channels;
+    const int64_t vector = channel % block / point.lanes, lane = channel % point.lanes;
+    float* const to = packed.data() + (group * blocks + channel / block) * block_size +
+                      vector * per_row * point.lanes + lane * per_word;
+    for (int64_t r = 0; r < runs.count; ++r)
+      for (int64_t i = 0; i < length; ++i) {
+        const int64_t in_row = i % per_row;
+        to[(r * run + i / per_row) * row_size + in_row / per_word * point.lanes * per_word +
+           in_row % per_word] = *from++;
+      }
+  }
+  if (bytes == 2) return to_bytes(packed, ElementType::f16);
+  std::vector<std::byte> integers(packed.size());
+  std::transform(packed.begin(), packed.end(), integers.begin(),
+                 [](float value) { return static_cast<std::byte>(static_cast<int8_t>(value)); });
+  return integers;
+}
+
+}  // namespace
+
+std::string reject_xmx(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits) {
+  const int lanes = lanes_of(traits);
+  if (lanes == 0) return "the device has no matrix instructions of sub-groups (XMX)";
+  if ((traits.sub_groups & static_cast<unsigned>(lanes)) == 0)
+    return "the device has no sub-groups that read blocks (cl_intel_subgroups)";
+  const ConvShape& s = problem.shape;
+  if (takes_bytes(desc)) {
+    if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
+    if (has_shifts(desc)) return "weights that do not fit bytes";
+  } else {
+    if (std::string why = reject_float_data(desc); !why.empty()) return why;
+    if (desc.inputs[problem.data].type != ElementType::f16) return "the data are not f16";
+  }
+  if (s.in_channels == 0) return "no input channels";
+  if (s.out_channels <= lanes / 2) return "half of a matrix would be empty";
+  // Blocks of bytes are read at multiples of four bytes, also as halves of words.
+  const int64_t part = takes_bytes(desc) ? 4 : unit(desc, lanes);
+  if (s.in_channels % part != 0 || !input_aligned(desc, problem, part))
+    return "the channels of a pixel are not whole words";
+  if (std::string why = reject_tiling(desc, problem, traits, s.taps() * (s.in_channels + 63));
+      !why.empty())
+    return why;
+  return reject_tail(desc, 1, problem.axes);
+}
+
+SubgroupCycles xmx_cycles(const OpDesc& desc, const TileProblem& problem,
+                          const DeviceTraits& traits, const TuningPoint& point) {
+  return cycles(desc, problem, Point(point), traits);
+}
+
+std::vector<TuningPoint> xmx_space(const OpDesc& desc, const TileProblem& problem,
+                                   const DeviceTraits& traits) {
+  std::vector<TuningPoint> space;
+  for (const Point& point : points_of(desc, problem, traits)) space.push_back(point.tuning());
+  return space;
+}
+
+std::vector<double> xmx_costs(const OpDesc& desc, const TileProblem& problem,
+                              const DeviceTraits& traits) {
+  return costs_of(points_of(desc, problem, traits), desc, problem, traits);
+}
+
+TuningPoint xmx_heuristic(const OpDesc& desc, const TileProblem& problem,
+                          const DeviceTraits& traits) {
+  return cheapest(xmx_space(desc, problem, traits), xmx_costs(desc, problem, traits));
+}
+
+KernelPlan xmx_plan(const OpDesc& desc, const TileProblem& problem, const DeviceTraits& traits,
+                    const TuningPoint& tuning) {
+  const Point point(tuning);
+  const Runs runs = runs_of(desc, problem, point.lanes);
+  const auto packed = [weights = problem.weights, s = problem.shape, point, runs,
+                       bytes = channel_bytes(desc)] {
+    return pack(weights(), s, point, runs, bytes);
+  };
+  return subgroup_launch(
+      desc, problem, traits,
+      {point, point.reads, runs, "int", packed,
+       is_stand_in(traits) ? SubgroupProducts::stand_in : SubgroupProducts::matrix});
+}
+
+}  // namespace clinfer

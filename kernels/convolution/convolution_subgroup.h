@@ -25,7 +25,7 @@ Runs subgroup_runs(const TileProblem& problem, int64_t unit, int lanes, int step
 // How sub-groups multiply: by values that are broadcast to all lanes, by matrix instructions, or by
 // shuffles in the place of these.
 enum class SubgroupProducts { broadcast, matrix, stand_in };
-// What a launch of convolution_subgroup.cl is made of, besides the convolution.
+// The parts of a launch of convolution_subgroup.cl, besides the convolution.
 struct SubgroupKernel {
   TileShape tile;
   int reads;
@@ -36,7 +36,7 @@ struct SubgroupKernel {
 };
 KernelPlan subgroup_launch(const OpDesc& desc, const TileProblem& problem,
                            const DeviceTraits& traits, const SubgroupKernel& kernel);
-// Where a kernel's time goes, in cycles of an execution unit, from the instructions that Intel's
+// The time of a kernel by its causes, in cycles of an execution unit, from the instructions that Intel's
 // compiler makes of it (tests/kernels/intel_isa.py) and published rates, not from measurements. All
 // units compute sub-groups at once.
 struct SubgroupCycles {

@@ -167,6 +167,38 @@ TEST_F(CudaMemory, GoesOnWithFewBuffers) {
   expect_same(played, play(source(320, 240, "", 9) + net() + kSink), "two buffers");
 }
 
+TEST_F(CudaMemory, GoesOnAfterAFlush) {
+  for (const char* pool : {"", kOwnPool}) {
+    {
+      Pipeline pipeline(source(320, 240, "", -1) + " ! cudaupload" + pool + net("batch-size=2") +
+                        kSink);
+      GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline.element), "net");
+      const auto wait_for = [&](guint64 frames) {
+        guint64 out = 0;
+        for (int i = 0; i < 12000 && out < frames; ++i) {
+          g_usleep(10000);
+          GstStructure* stats = nullptr;
+          g_object_get(net, "stats", &stats, nullptr);
+          gst_structure_get_uint64(stats, "frames-out", &out);
+          gst_structure_free(stats);
+        }
+        return out;
+      };
+      gst_element_set_state(pipeline.element, GST_STATE_PLAYING);
+      for (int round = 0; round < 5; ++round) {
+        const guint64 before = wait_for(1);
+        EXPECT_GE(wait_for(before + 5), before + 5) << "round " << round;
+        EXPECT_TRUE(gst_element_seek_simple(pipeline.element, GST_FORMAT_TIME,
+                                            static_cast<GstSeekFlags>(GST_SEEK_FLAG_FLUSH), 0));
+      }
+      gst_object_unref(net);
+    }
+    EXPECT_EQ(cl_counters().misuse, 0) << pool;
+    EXPECT_EQ(cl_counters().buffers_alive, 0) << pool;
+    EXPECT_EQ(cl_counters().acquired, cl_counters().released) << pool;
+  }
+}
+
 // ---- memory that is refused ---------------------------------------------------------------------
 
 void expect_mapped(const Played& played, const std::string& reason, size_t warnings) {

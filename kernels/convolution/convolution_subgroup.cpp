@@ -51,7 +51,7 @@ int64_t register_bytes(const Point& p, bool halves, bool bytes, bool row) {
   const int64_t copies = bytes ? 4 * p.tile_p * (row ? 1 : p.vectors) : 0;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
                     (p.weight == 2 ? 8 : 4) * weights + copies) +
-         (row ? 32 : 72) * p.tile_p + (halves && !row && p.reads > 1 ? 1200 : 704);
+         (row ? 48 : 72) * p.tile_p + (!row && p.reads > 1 ? 1200 : 704);
 }
 
 // The registers have 32 bytes on GPUs with sub-groups of eight, 64 on others; a thread has 128.

@@ -36,9 +36,9 @@ struct SubgroupKernel {
 };
 KernelPlan subgroup_launch(const OpDesc& desc, const TileProblem& problem,
                            const DeviceTraits& traits, const SubgroupKernel& kernel);
-// The time of a kernel by its causes, in cycles of an execution unit, from the instructions that Intel's
-// compiler makes of it (tests/kernels/intel_isa.py) and published rates, not from measurements. All
-// units compute sub-groups at once.
+// The time of a kernel by its causes, in cycles of an execution unit, from the instructions that
+// Intel's compiler makes of it (tests/kernels/intel_isa.py) and published rates, not from
+// measurements. All units compute sub-groups at once.
 struct SubgroupCycles {
   double products = 0;  // the multiply-adds alone
   double issue = 0;     // all instructions of the loops, or the matrix unit where that takes longer

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/plan/cut.h"
 #include "engine/plan/work.h"
 
 namespace clinfer {
@@ -21,7 +22,8 @@ std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
                                                    const ocl::Context& context,
                                                    const DeviceTraits& traits, bool forced) {
   // One core saves the launches, and computes everything else as it did.
-  forced = forced || traits.grid_barrier == GridBarrier::single;
+  const bool single = traits.grid_barrier == GridBarrier::single;
+  forced = forced || single;
   std::vector<PersistentSteps> all;
   const std::vector<Step>& plan = sized.plan.steps;
   std::vector<ocl::LaunchTime> times(plan.size());
@@ -46,11 +48,18 @@ std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
     std::vector<const KernelSpec*> launches;
     std::vector<size_t> step_of;
     size_t end = first;
-    for (; end < plan.size() && fits[end]; ++end)
+    double seconds = 0;
+    for (; end < plan.size() && fits[end]; ++end) {
+      // Cancelling waits for a launch, and one core may need long for an inference.
+      if (single) {
+        seconds += assumed_seconds(plan[end].desc, traits) * traits.compute_units;
+        if (end > first && seconds > kSecondsOfLaunch) break;
+      }
       for (const KernelSpec& launch : plan[end].kernels.launches) {
         launches.push_back(&launch);
         step_of.push_back(end);
       }
+    }
     const auto place = [&](size_t launch, const Argument& argument) {
       return sized.place_of(step_of[launch], argument);
     };

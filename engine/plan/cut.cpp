@@ -10,7 +10,6 @@ namespace clinfer {
 
 namespace {
 
-constexpr double kLong = 2 * kSecondsOfPart;  // launches of more seconds are cut
 // Drivers may make other code for launches of so many work-items along a dimension (PoCL). All parts
 // have fewer, and one code.
 constexpr size_t kMostItems = 65535;
@@ -33,8 +32,8 @@ double assumed_seconds(const OpDesc& desc, const DeviceTraits& traits) {
   return std::max(multiply_adds(desc) / products, elements / moves);
 }
 
-Cut cut_of(const KernelSpec& spec, double seconds) {
-  if (seconds <= kLong || spec.marked_ptx || spec.own) return {};
+Cut cut_of(const KernelSpec& spec, double seconds, double longest) {
+  if (seconds <= longest || spec.marked_ptx || spec.own) return {};
   Cut cut;
   for (size_t d = 0; d < 3; ++d)
     if (const size_t groups = spec.global[d] / spec.local[d]; groups > cut.groups) {
@@ -43,7 +42,8 @@ Cut cut_of(const KernelSpec& spec, double seconds) {
     }
   if (cut.groups < 2) return {};
   cut.most = std::max<size_t>((kMostItems - 1) / spec.local[cut.dimension], 1);
-  const double share = kSecondsOfPart / seconds * static_cast<double>(cut.groups);
+  // At least two parts: between them a caller can cancel.
+  const double share = std::min(kSecondsOfPart / seconds, 0.5) * static_cast<double>(cut.groups);
   cut.first = std::clamp<size_t>(static_cast<size_t>(share), 1, cut.most);
   return cut;
 }

@@ -10,6 +10,8 @@ namespace clinfer {
 
 // The time that one part of cut work should take: a caller who cancels waits for so long.
 inline constexpr double kSecondsOfPart = 0.1;
+// The time of the longest launch that is not cut, if those of an inference take no more than a second.
+inline constexpr double kSecondsOfLaunch = 2 * kSecondsOfPart;
 
 // How one launch is cut: along which dimension of its work-groups, and into what.
 struct Cut {
@@ -23,9 +25,9 @@ struct Cut {
 // The time of an operation, in seconds, if the device is as slow as devices of its kind are at least.
 double assumed_seconds(const OpDesc& desc, const DeviceTraits& traits);
 
-// The cut of a launch that takes so many seconds; none where that is short, or where the launch cannot
-// be cut. A kernel that is cut has to be compiled from can_be_cut().
-Cut cut_of(const KernelSpec& spec, double seconds);
+// The cut of a launch that takes so many seconds; none where that is at most `longest`, or where the
+// launch cannot be cut. A kernel that is cut has to be compiled from can_be_cut().
+Cut cut_of(const KernelSpec& spec, double seconds, double longest = kSecondsOfLaunch);
 
 // A kernel whose functions of the OpenCL language tell of the whole launch also in a part of it: those
 // know the global offset in get_global_id() alone.

@@ -21,18 +21,32 @@ size_t Plan::kernel_count() const {
 
 namespace {
 
-// The launches of a step whose family and point are chosen.
-void plan_launches(Step& step, const DeviceTraits& traits) {
-  step.kernels = step.family->plan(step.desc, traits, step.point);
-  step.cuts.clear();
-  const double seconds = assumed_seconds(step.desc, traits);
-  std::vector<KernelSpec>& launches = step.kernels.launches;
-  for (size_t l = 0; l < launches.size(); ++l)
-    if (const Cut cut = cut_of(launches[l], seconds)) {
-      step.cuts.resize(launches.size());
-      step.cuts[l] = cut;
-      launches[l] = can_be_cut(std::move(launches[l]));
-    }
+// The seconds of a launch from which on it is cut. All launches of an inference that are not cut are
+// enqueued together, so where they would keep a CPU for more than a second, shorter ones are cut, too.
+// GPUs are much faster than is assumed of them.
+double longest_launch(const Plan& plan, const DeviceTraits& traits) {
+  double seconds = 0;
+  for (const Step& step : plan.steps)
+    if (!step.on_host && !step.loop) seconds += assumed_seconds(step.desc, traits);
+  return traits.is_cpu && seconds > 1 ? kSecondsOfPart / 4 : kSecondsOfLaunch;
+}
+
+// The launches of all steps, whose families and points are chosen; loops have theirs.
+void plan_launches(Plan& plan, const DeviceTraits& traits) {
+  const double longest = longest_launch(plan, traits);
+  for (Step& step : plan.steps) {
+    if (step.on_host || step.loop) continue;
+    step.kernels = step.family->plan(step.desc, traits, step.point);
+    step.cuts.clear();
+    const double seconds = assumed_seconds(step.desc, traits);
+    std::vector<KernelSpec>& launches = step.kernels.launches;
+    for (size_t l = 0; l < launches.size(); ++l)
+      if (const Cut cut = cut_of(launches[l], seconds, longest)) {
+        step.cuts.resize(launches.size());
+        step.cuts[l] = cut;
+        launches[l] = can_be_cut(std::move(launches[l]));
+      }
+  }
 }
 
 }  // namespace
@@ -48,8 +62,8 @@ void choose_kernels(Plan& plan, const DeviceTraits& traits, const KernelChooser&
         choose(step.desc, accepting_families(*step.node->def, step.desc, traits));
     step.family = choice.family;
     step.point = choice.point;
-    plan_launches(step, traits);
   }
+  plan_launches(plan, traits);
   plan_memory(plan);
 }
 
@@ -117,7 +131,6 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
                  : KernelChoice{families.front(), families.front()->heuristic(step.desc, traits)};
       step.family = choice.family;
       step.point = choice.point;
-      plan_launches(step, traits);
     } else if (!node->def->host_reason.empty() && node->tail.empty() && !is_custom(*node)) {
       step.on_host = true;
     } else {
@@ -135,6 +148,7 @@ Plan make_plan(std::unique_ptr<Graph> graph, const DeviceTraits& traits,
                 std::to_string(unsupported_layers) +
                     (unsupported_layers == 1 ? " layer has" : " layers have") +
                     " no kernel on this device: " + unsupported);
+  plan_launches(plan, traits);
   plan_memory(plan);
   return plan;
 }

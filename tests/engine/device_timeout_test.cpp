@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "engine/runtime/left_work.h"
 #include "kernels/base/no_answer.h"
+#include "tests/engine/products_model.h"
 #include "tests/engine/test_files.h"
 
 namespace clinfer {
@@ -17,40 +18,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kProducts = 24;  // of 2048 x 2048 x 2048: seconds for a few cores
 
-// Few bytes, much work.
-std::string write_model(const TemporaryFolder& folder) {
-  const std::string dims = "<dim>2048</dim><dim>2048</dim>";
-  std::string layers, edges;
-  const auto port = [&](int id) {
-    return "<port id=\"" + std::to_string(id) + "\" precision=\"FP32\">" + dims + "</port>";
-  };
-  layers = R"(<layer id="0" name="in" type="Parameter" version="opset1">)"
-           R"(<data element_type="f32" shape="2048,2048"/><output>)" +
-           port(0) + "</output></layer>";
-  for (int i = 1; i <= kProducts; ++i) {
-    const std::string id = std::to_string(i);
-    layers += "<layer id=\"" + id + "\" name=\"product" + id +
-              R"(" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="false"/>)"
-              "<input>" +
-              port(0) + port(1) + "</input><output>" + port(2) + "</output></layer>";
-    const std::string before = std::to_string(i - 1), from = i == 1 ? "0" : "2";
-    edges += "<edge from-layer=\"" + before + "\" from-port=\"" + from + "\" to-layer=\"" + id +
-             "\" to-port=\"0\"/><edge from-layer=\"0\" from-port=\"0\" to-layer=\"" + id +
-             "\" to-port=\"1\"/>";
-  }
-  const std::string last = std::to_string(kProducts), id = std::to_string(kProducts + 1);
-  layers += "<layer id=\"" + id + R"(" name="out" type="Result" version="opset1"><input>)" +
-            port(0) + "</input></layer>";
-  edges +=
-      "<edge from-layer=\"" + last + "\" from-port=\"2\" to-layer=\"" + id + "\" to-port=\"0\"/>";
-  folder.write("products.bin", "");
-  return folder.write("products.xml", "<net name=\"products\" version=\"11\"><layers>" + layers +
-                                          "</layers><edges>" + edges + "</edges></net>");
-}
-
 TEST(DeviceTimeout, IsAnErrorThatNamesDeviceAndLayer) {
   const TemporaryFolder folder;
-  const auto model = Model::read(write_model(folder));
+  const auto model = Model::read(test::products_model(folder, 2048, kProducts));
   Config config;
   config.set("DEVICE_TIMEOUT", "100");
   EXPECT_EQ(config.device_timeout, 100ms);
@@ -73,7 +43,7 @@ TEST(DeviceTimeout, IsAnErrorThatNamesDeviceAndLayer) {
 
 TEST(DeviceTimeout, TheFirstInferenceIsCancelled) {
   const TemporaryFolder folder;
-  const auto model = Model::read(write_model(folder));
+  const auto model = Model::read(test::products_model(folder, 2048, kProducts));
   Config config;
   config.set("DEVICE_TIMEOUT", "0");
   Clock::time_point begin{};
@@ -96,7 +66,8 @@ TEST(DeviceTimeout, TheProgramEnds) {
   const char* program = std::getenv("CLINFER_PROGRAM");
   if (program == nullptr) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
   const TemporaryFolder folder;
-  const std::string command = std::string(program) + " bench " + write_model(folder) +
+  const std::string command = std::string(program) + " bench " +
+                              test::products_model(folder, 2048, kProducts) +
                               " --config DEVICE_TIMEOUT=100 >" + folder / "output" + " 2>&1";
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
   const std::string output = read_file(folder / "output");

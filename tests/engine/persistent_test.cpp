@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "engine/plan/cut.h"
 #include "tests/engine/ball_model.h"
+#include "tests/engine/products_model.h"
 #include "tests/engine/test_files.h"
 #include "tests/kernels/op_test.h"
 
@@ -111,6 +112,24 @@ TEST(Persistent, ACoreWithAStreamOfItsOwnTakesOneLaunch) {
   const auto automatic = compile(Config::Persistent::automatic, 0);
   EXPECT_EQ(automatic->streams(), cores);
   EXPECT_EQ(automatic->kernel_count(), one->kernel_count());
+}
+
+// A launch of all of it would keep a caller who cancels waiting.
+TEST(Persistent, ALongInferenceTakesSeveralLaunches) {
+  const DeviceTraits traits = test::device_traits();
+  const unsigned cores = list_devices().devices.at(0).compute_units;
+  if (!traits.is_cpu || traits.vendor != Vendor::pocl || cores < 2)
+    GTEST_SKIP() << "no PoCL on several cores";
+  constexpr size_t kProducts = 12;
+  const TemporaryFolder folder;
+  Config config;
+  config.device = list_devices().devices.at(0).id;
+  config.streams = cores;
+  config.device_timeout = {};
+  const auto compiled =
+      CompiledModel::compile(Model::read(test::products_model(folder, 1024, kProducts)), config);
+  EXPECT_GT(compiled->kernel_count(), 1u);
+  EXPECT_LT(compiled->kernel_count(), kProducts);
 }
 
 DeviceTraits gpu() {

@@ -60,6 +60,11 @@ TEST(Cut, LayersOfUsualBatchesAreNotCut) {
   EXPECT_TRUE(cut_of(spec, assumed_seconds(desc, traits))) << "a slow device";
 }
 
+TEST(Cut, AtLeastTwoParts) {
+  const Cut cut = cut_of(launch({1, 40, 1}, {8, 1, 1}), 0.03, 0.025);
+  EXPECT_EQ(cut.first, 20u) << "between them a caller can cancel";
+}
+
 // [rows, inner] x [inner, columns]; few bytes of the .xml, much work.
 std::string write_product(const TemporaryFolder& folder, int64_t rows, int64_t inner,
                           int64_t columns) {

@@ -191,18 +191,19 @@ void watch(GstElement* element, GstPad* sink, Kind kind) {
   static const GQuark kWatched = g_quark_from_static_string("clinfer-follow");
   const auto source = own(gst_element_get_static_pad(element, "src"));
   if (source == nullptr) return;
+  using Shared = std::shared_ptr<Watch>;
+  const Shared shared = std::make_shared<Watch>();
+  shared->kind = kind;
+  auto of_sink = std::make_unique<Shared>(shared), of_source = std::make_unique<Shared>(shared);
   GST_OBJECT_LOCK(sink);
   const bool known = g_object_get_qdata(G_OBJECT(sink), kWatched) != nullptr;
   if (!known) g_object_set_qdata(G_OBJECT(sink), kWatched, sink);
   GST_OBJECT_UNLOCK(sink);
   if (known) return;
   GST_DEBUG_OBJECT(element, "results follow the picture through this element");
-  using Shared = std::shared_ptr<Watch>;
-  const Shared shared = std::make_shared<Watch>();
-  shared->kind = kind;
   const auto free_it = [](gpointer data) { delete static_cast<Shared*>(data); };
-  gst_pad_add_probe(sink, GST_PAD_PROBE_TYPE_BUFFER, frame_in, new Shared(shared), free_it);
-  gst_pad_add_probe(source.get(), GST_PAD_PROBE_TYPE_BUFFER, frame_out, new Shared(shared),
+  gst_pad_add_probe(sink, GST_PAD_PROBE_TYPE_BUFFER, frame_in, of_sink.release(), free_it);
+  gst_pad_add_probe(source.get(), GST_PAD_PROBE_TYPE_BUFFER, frame_out, of_source.release(),
                     free_it);
 }
 
@@ -222,24 +223,42 @@ Owned<GstPad> sink_of(GstPad* source) {
   return pad;
 }
 
+struct FreeIterator {
+  void operator()(GstIterator* iterator) const { gst_iterator_free(iterator); }
+};
+
+// The source pads that get what this sink pad gets. Not by gst_iterator_foreach(), through which no
+// exception may pass.
+std::vector<Owned<GstPad>> linked_pads(GstPad* sink) {
+  std::vector<Owned<GstPad>> pads;
+  const std::unique_ptr<GstIterator, FreeIterator> links(gst_pad_iterate_internal_links(sink));
+  if (links == nullptr) return pads;
+  for (;;) {
+    GValue item = G_VALUE_INIT;
+    switch (gst_iterator_next(links.get(), &item)) {
+      case GST_ITERATOR_OK: {
+        Owned<GstPad> pad = own(GST_PAD(g_value_dup_object(&item)));
+        g_value_unset(&item);
+        pads.push_back(std::move(pad));
+        break;
+      }
+      case GST_ITERATOR_RESYNC:
+        pads.clear();
+        gst_iterator_resync(links.get());
+        break;
+      case GST_ITERATOR_ERROR:
+      case GST_ITERATOR_DONE:
+        return pads;
+    }
+  }
+}
+
 void visit(GstPad* source, std::set<GstElement*>& seen) {
   const Owned<GstPad> sink = sink_of(source);
   const auto element = own(sink != nullptr ? gst_pad_get_parent_element(sink.get()) : nullptr);
   if (element == nullptr || !seen.insert(element.get()).second) return;
   if (const auto kind = kind_of(element.get())) watch(element.get(), sink.get(), *kind);
-  std::vector<Owned<GstPad>> sources;
-  GstIterator* links = gst_pad_iterate_internal_links(sink.get());
-  if (links == nullptr) return;
-  const auto add = [](const GValue* item, gpointer list) {
-    static_cast<std::vector<Owned<GstPad>>*>(list)->push_back(
-        own(GST_PAD(g_value_dup_object(item))));
-  };
-  while (gst_iterator_foreach(links, add, &sources) == GST_ITERATOR_RESYNC) {
-    sources.clear();
-    gst_iterator_resync(links);
-  }
-  gst_iterator_free(links);
-  for (const Owned<GstPad>& next : sources) visit(next.get(), seen);
+  for (const Owned<GstPad>& next : linked_pads(sink.get())) visit(next.get(), seen);
 }
 
 }  // namespace

@@ -229,7 +229,6 @@ class Element final : public Readings {
   std::atomic<bool> unanswered_{false};   // the device, and the application was told
   std::atomic<bool> asked_early_{false};  // upstream asked for memory before the device was known
   std::atomic<const MemoryKind*> kind_{nullptr};  // of the caps; null: system memory or VA surfaces
-  std::atomic<bool> offers_cuda_{false};          // upstream could send memory of CUDA
   std::atomic<bool> relinked_{false};             // downstream, since follow_results() looked there
   // Used by the task only.
   bool dropping_ = false;  // downstream is at EOS

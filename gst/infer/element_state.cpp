@@ -223,7 +223,7 @@ void Element::prepare() {
   warned_of_transformation_ = false;
   has_caps_ = has_surfaces_ = false;
   kind_ = nullptr;
-  offers_cuda_ = told_of_device_copies_ = false;
+  told_of_device_copies_ = false;
   warned_of_copies_ = asked_early_ = false;
   take_imports_ =
       follows_frame_ ? current.nv12_two_inputs : engine_config(network, current).nv12_two_inputs;
@@ -331,8 +331,10 @@ GstStructure* Element::stats() const {
   const std::shared_ptr<const Session> session = loader_.session();
   if (session == nullptr) return owner.release();
   const CompiledModel& compiled = *session->shared->compiled;
+  // Upstream is asked here and not when its caps come: some elements hold a lock then (aspectratiocrop).
+  const bool offers_cuda = !kHaveCudaMemory && may_send(sink_, kCudaFeature);
   const std::string path_reason = path_reason_of(*session->shared, kind_, take_imports_,
-                                                 snapshot.device_copies != 0, offers_cuda_);
+                                                 snapshot.device_copies != 0, offers_cuda);
   const char* path = snapshot.zero_copy != 0       ? "zero-copy"
                      : snapshot.device_copies != 0 ? "device copy"
                                                    : "system memory";

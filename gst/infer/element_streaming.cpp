@@ -319,8 +319,6 @@ bool Element::set_caps(const GstEvent* event) {
   if constexpr (kHaveCudaMemory) {
     if (has_feature(caps, kCudaFeature)) kind_ = &cuda_kind();
     cuda_copier_.clear();
-  } else {
-    offers_cuda_ = may_send(sink_, kCudaFeature);
   }
   has_caps_ = true;
   if (mode != GST_VIDEO_INTERLACE_MODE_PROGRESSIVE && !std::exchange(warned_of_fields_, true))

@@ -58,32 +58,14 @@ TEST(Dmabuf, FollowsCropFormatAndResizing) {
       const std::string what = std::string(format) + " " + properties;
       const std::string from =
           source(200, 90, "", 2) + " ! videoconvert ! video/x-raw,format=" + format;
-      const auto crop = [](GstElement* pipeline) {
-        GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline), "net");
-        GstPad* pad = gst_element_get_static_pad(net, "sink");
-        gst_pad_add_probe(
-            pad, GST_PAD_PROBE_TYPE_BUFFER,
-            [](GstPad*, GstPadProbeInfo* info, gpointer) {
-              GstBuffer* buffer = gst_buffer_make_writable(GST_PAD_PROBE_INFO_BUFFER(info));
-              GST_PAD_PROBE_INFO_DATA(info) = buffer;
-              GstVideoCropMeta* meta = gst_buffer_add_video_crop_meta(buffer);
-              meta->x = 20;
-              meta->y = 10;
-              meta->width = 151;
-              meta->height = 61;
-              return GST_PAD_PROBE_OK;
-            },
-            nullptr, nullptr);
-        gst_object_unref(pad);
-        gst_object_unref(net);
-      };
-      const Played memory = play(from + net(properties) + kSink, crop);
+      const Played memory = play(from + net(properties) + kSink, crop_frames);
       const Played played =
-          play(from + " ! dmabuftestupload padding=32" + net(properties) + kSink, crop);
+          play(from + " ! dmabuftestupload padding=32" + net(properties) + kSink, crop_frames);
       EXPECT_EQ(played.path, "zero-copy") << what << ": " << played.reason;
       expect_same(played, memory, what);
-      expect_same(play(from + " ! dmabuftestupload split=true" + net(properties) + kSink, crop),
-                  memory, what + ", planes apart");
+      expect_same(
+          play(from + " ! dmabuftestupload split=true" + net(properties) + kSink, crop_frames),
+          memory, what + ", planes apart");
     }
 }
 

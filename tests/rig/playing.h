@@ -31,6 +31,29 @@ inline std::vector<float> tensor_of(GstBuffer* buffer) {
   return std::vector<float>(values_of<float>(data), values_of<float>(data) + count_of<float>(data));
 }
 
+// Calls `probe` for each frame that comes to the element "net".
+inline void probe_frames(GstElement* pipeline, GstPadProbeCallback probe) {
+  GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline), "net");
+  GstPad* pad = gst_element_get_static_pad(net, "sink");
+  gst_pad_add_probe(pad, GST_PAD_PROBE_TYPE_BUFFER, probe, nullptr, nullptr);
+  gst_object_unref(pad);
+  gst_object_unref(net);
+}
+
+// Marks a part of 151 x 61 pixels at (20, 10) in each frame that comes to "net".
+inline void crop_frames(GstElement* pipeline) {
+  probe_frames(pipeline, [](GstPad*, GstPadProbeInfo* info, gpointer) {
+    GstBuffer* buffer = gst_buffer_make_writable(GST_PAD_PROBE_INFO_BUFFER(info));
+    GST_PAD_PROBE_INFO_DATA(info) = buffer;
+    GstVideoCropMeta* meta = gst_buffer_add_video_crop_meta(buffer);
+    meta->x = 20;
+    meta->y = 10;
+    meta->width = 151;
+    meta->height = 61;
+    return GST_PAD_PROBE_OK;
+  });
+}
+
 inline void read_bus(GstElement* pipeline, Played& played) {
   GstBus* bus = gst_element_get_bus(pipeline);
   const auto kinds =

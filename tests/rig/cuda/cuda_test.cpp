@@ -93,31 +93,12 @@ TEST_F(CudaMemory, IsCopiedOnTheDeviceWhereItCannotBeExported) {
 }
 
 TEST_F(CudaMemory, FollowsCropAndResizing) {
-  const auto crop = [](GstElement* pipeline) {
-    GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline), "net");
-    GstPad* pad = gst_element_get_static_pad(net, "sink");
-    gst_pad_add_probe(
-        pad, GST_PAD_PROBE_TYPE_BUFFER,
-        [](GstPad*, GstPadProbeInfo* info, gpointer) {
-          GstBuffer* buffer = gst_buffer_make_writable(GST_PAD_PROBE_INFO_BUFFER(info));
-          GST_PAD_PROBE_INFO_DATA(info) = buffer;
-          GstVideoCropMeta* meta = gst_buffer_add_video_crop_meta(buffer);
-          meta->x = 20;
-          meta->y = 10;
-          meta->width = 151;
-          meta->height = 61;
-          return GST_PAD_PROBE_OK;
-        },
-        nullptr, nullptr);
-    gst_object_unref(pad);
-    gst_object_unref(net);
-  };
   for (const char* properties : {"", "resize-mode=letterbox color-format=rgb"}) {
-    const Played memory = play(source(200, 90, "", 2) + net(properties) + kSink, crop);
+    const Played memory = play(source(200, 90, "", 2) + net(properties) + kSink, crop_frames);
     for (const char* pool : {"", kOwnPool})
       expect_same(
           play_cuda(source(200, 90, "", 2) + " ! cudaupload" + pool + net(properties) + kSink,
-                    crop),
+                    crop_frames),
           memory, std::string(properties) + pool);
   }
 }
@@ -274,28 +255,21 @@ TEST_F(CudaMemory, IsMappedFrameByFrameWhereTheDeviceFails) {
 // The caps say memory of CUDA, and the buffers are of system memory.
 TEST_F(CudaMemory, OfAnotherKindIsMapped) {
   const auto replace = [](GstElement* pipeline) {
-    GstElement* net = gst_bin_get_by_name(GST_BIN(pipeline), "net");
-    GstPad* pad = gst_element_get_static_pad(net, "sink");
-    gst_pad_add_probe(
-        pad, GST_PAD_PROBE_TYPE_BUFFER,
-        [](GstPad*, GstPadProbeInfo* info, gpointer) {
-          GstVideoInfo video;
-          gst_video_info_set_format(&video, GST_VIDEO_FORMAT_NV12, 322, 242);
-          GstBuffer* cuda = GST_PAD_PROBE_INFO_BUFFER(info);
-          GstBuffer* plain = gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&video), nullptr);
-          GstVideoFrame from, to;
-          EXPECT_TRUE(gst_video_frame_map(&from, &video, cuda, GST_MAP_READ));
-          EXPECT_TRUE(gst_video_frame_map(&to, &video, plain, GST_MAP_WRITE));
-          EXPECT_TRUE(gst_video_frame_copy(&to, &from));
-          gst_video_frame_unmap(&from);
-          gst_video_frame_unmap(&to);
-          gst_buffer_unref(cuda);
-          GST_PAD_PROBE_INFO_DATA(info) = plain;
-          return GST_PAD_PROBE_OK;
-        },
-        nullptr, nullptr);
-    gst_object_unref(pad);
-    gst_object_unref(net);
+    probe_frames(pipeline, [](GstPad*, GstPadProbeInfo* info, gpointer) {
+      GstVideoInfo video;
+      gst_video_info_set_format(&video, GST_VIDEO_FORMAT_NV12, 322, 242);
+      GstBuffer* cuda = GST_PAD_PROBE_INFO_BUFFER(info);
+      GstBuffer* plain = gst_buffer_new_allocate(nullptr, GST_VIDEO_INFO_SIZE(&video), nullptr);
+      GstVideoFrame from, to;
+      EXPECT_TRUE(gst_video_frame_map(&from, &video, cuda, GST_MAP_READ));
+      EXPECT_TRUE(gst_video_frame_map(&to, &video, plain, GST_MAP_WRITE));
+      EXPECT_TRUE(gst_video_frame_copy(&to, &from));
+      gst_video_frame_unmap(&from);
+      gst_video_frame_unmap(&to);
+      gst_buffer_unref(cuda);
+      GST_PAD_PROBE_INFO_DATA(info) = plain;
+      return GST_PAD_PROBE_OK;
+    });
   };
   expect_mapped(play(refused(), replace), "memory of CUDA is none", 1);
 }

@@ -346,10 +346,12 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
     const int version = pocl_version(entry);
     if (traits.is_cpu && (version < 4 || version == 5 || version == 6)) traits.dot = dot_of_host();
   } else if (has_extension(extensions, "cl_khr_integer_dot_product") &&
-             compiles(context, device,
-                      "__kernel void probe(__global uint *x) { x[2] = dot_4x8packed_us_int(x[0], "
-                      "x[1]); }",
-                      kLanguageWithDot)) {
+             // Kernels for Intel's GPUs do without the function.
+             (traits.vendor == Vendor::intel ||
+              compiles(context, device,
+                       "__kernel void probe(__global uint *x) { x[2] = "
+                       "dot_4x8packed_us_int(x[0], x[1]); }",
+                       kLanguageWithDot))) {
     traits.dot = DotProduct::khr;
   }
   if (nvidia && compiles(context, device,

@@ -6,7 +6,7 @@
 // Defines besides T (of the output), VECTOR, VECTORS and TILE_P:
 //   ROW_OF_BYTES          few input channels: fours come from a row of the kernel, across pixels
 //   LANES, ROWS           work-group: lanes along output channels x rows of tiles
-//   DOT_AVX512, DOT_AVX, DOT_PTX, DOT_KHR  the instruction that adds four products
+//   DOT_AVX512, DOT_AVX, DOT_PTX, DOT_KHR, DOT_INTEL  the instruction that adds four products
 //   DOT_PAIRS             instructions that add pairs; with none of these: plain arithmetic
 //   ALIGNED               each pixel's channels start at a multiple of four bytes
 //   SHIFTED               adds the channel's shift times the sum of the pixel's bytes to each sum
@@ -78,6 +78,10 @@ inline int FN(dot1)(uint x, int w, int acc) {
 }
 #define FN_DOT(x, w, acc) FN(dot1)(x, w, acc)
 inline IV FN(dot)(uint x, IV w, IV acc) { return CAT(WIDE_, VECTOR)(FN_DOT, x, w, acc); }
+#elif DOT_INTEL
+#include "kernels/common/dot4.cl"
+#define FN_DOT(x, w, acc) FN(dot4)(x, w, acc)
+inline IV FN(dot)(uint x, IV w, IV acc) { return CAT(WIDE_, VECTOR)(FN_DOT, x, w, acc); }
 #elif DOT_KHR
 #define FN_DOT(x, w, acc) ((acc) + dot_4x8packed_us_int(x, as_uint(w)))
 inline IV FN(dot)(uint x, IV w, IV acc) { return CAT(WIDE_, VECTOR)(FN_DOT, x, w, acc); }
@@ -92,7 +96,7 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 
 #if SHIFTED
 #define SHIFTS IN(int, shifts),
-#if DOT_PTX || DOT_KHR
+#if DOT_PTX || DOT_INTEL || DOT_KHR
 #define SUM int
 #define ADD_UP(x, total) FN_DOT(x, 0x01010101, total)
 #else  // in all lanes, which takes a register no longer

@@ -98,8 +98,8 @@ double gpu_cost(const TileProblem& problem, const Point& p, const DeviceTraits& 
          own * 26 + (p.lanes * p.rows == 128 ? 0 : 1);
 }
 
-const char* dot_define(DotProduct dot) {
-  switch (dot) {
+const char* dot_define(const DeviceTraits& traits) {
+  switch (traits.dot) {
     case DotProduct::avx512:
       return "DOT_AVX512";
     case DotProduct::avx:
@@ -109,7 +109,7 @@ const char* dot_define(DotProduct dot) {
     case DotProduct::ptx:
       return "DOT_PTX";
     case DotProduct::khr:
-      return "DOT_KHR";
+      return traits.vendor == Vendor::intel ? "DOT_INTEL" : "DOT_KHR";
     case DotProduct::none:
       break;
   }
@@ -284,7 +284,7 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   const auto define = [&](const char* name, bool value) {
     spec.defines.emplace_back(name, value ? "1" : "0");
   };
-  define(dot_define(traits.dot), true);
+  define(dot_define(traits), true);
   define("ROW_OF_BYTES", row_of_bytes(problem));
   define("ALIGNED", input_aligned(desc, problem, 4));
   define("SHIFTED", has_shifts(desc));

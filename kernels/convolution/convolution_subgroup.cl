@@ -80,12 +80,8 @@
 #define SUM int
 #define UNIT 4
 #define LOAD(p) (*(__global const uint*)(p))
-// Intel's compiler makes one instruction of it where the device has that.
-inline int FN(dot)(uint x, int w, int sum) {
-  const int4 a = convert_int4(as_uchar4(x)), b = convert_int4(as_char4(w));
-  return sum + a.s0 * b.s0 + a.s1 * b.s1 + a.s2 * b.s2 + a.s3 * b.s3;
-}
-#define ADD(x, w, sum) FN(dot)(x, w, sum)
+#include "kernels/common/dot4.cl"
+#define ADD(x, w, sum) FN(dot4)(x, w, sum)
 #else
 #define ELEMENT float
 #define BLOCK_T IN_T

@@ -5,6 +5,7 @@
 #include "engine/ocl/program_cache.h"
 #include "engine/ocl/programs.h"
 #include "kernels/tail.h"
+#include "tests/devices.h"
 #include "tests/kernels/op_test.h"
 #include "tests/kernels/refusals.h"
 #include "tests/temporary_folder.h"
@@ -119,6 +120,18 @@ void check_with(const DeviceTraits& traits) {
     for (const bool shifted : {false, true}) {
       std::vector<Tensor> inputs;
       const OpDesc desc = describe(c, inputs, shifted);
+      check_op(desc, inputs, kExact, &traits);
+    }
+}
+
+// In the form of which Intel's compiler makes an instruction.
+TEST(Quantized, ConvolutionsForIntelsDevices) {
+  DeviceTraits traits = intel_gpu("tgllp", 96);
+  traits.sub_groups = 0;
+  for (size_t i : {2, 9})
+    for (const bool shifted : {false, true}) {
+      std::vector<Tensor> inputs;
+      const OpDesc desc = describe(kCases[i], inputs, shifted);
       check_op(desc, inputs, kExact, &traits);
     }
 }

@@ -159,9 +159,12 @@ PersistentKernel make_persistent(
       else
         cases += " case " + number + ": for (int g = item / " + size + " * all + me; (item < " +
                  std::to_string(teams * team) + ") & (g < groups); g += all * " +
-                 std::to_string(teams) + ") entry_" + function.kernel_name +
+                 std::to_string(teams) + ") { entry_" + function.kernel_name +
                  "(b0, b1, b2, list + at, g, item % " + size + ", item / " + size +
-                 ", shared + item / " + size + " * " + std::to_string(own) + "); break;";
+                 ", shared + item / " + size + " * " + std::to_string(own) + "); " +
+                 // The next work-group must not write where slower work-items of this one read.
+                 (own != 0 ? "pk_barrier_team(item / " + size + ", " + size + "); " : "") +
+                 "} break;";
     }
 
     std::array<size_t, 3> groups{};

@@ -229,6 +229,34 @@ TEST(Persistent, ListSaysWhatToDo) {
   EXPECT_EQ(count, 0u) << "beyond what an int counts";
 }
 
+// A team computes one work-group after the other in the same local memory: all of its work-items have
+// left one work-group before any of them writes for the next.
+TEST(Persistent, WorkGroupsOfATeamTakeTurnsWithItsLocalMemory) {
+  const auto waits = [](size_t team, size_t shared) {
+    const KernelSpec spec = launch_of(team, shared);
+    const std::vector<const KernelSpec*> launches{&spec, &spec};
+    size_t count = 0;
+    const std::string text =
+        ocl::make_persistent(
+            launches,
+            [](size_t, const Argument&) {
+              return ocl::ArgumentPlace{0, 0};
+            },
+            gpu(), count)
+            .program.text;
+    const size_t call = text.find(") { entry_");
+    EXPECT_NE(call, std::string::npos);
+    const std::string loop = text.substr(call, text.find("} break;", call) - call);
+    const size_t wait = loop.find("pk_barrier_team(item / " + std::to_string(team) + ", " +
+                                  std::to_string(team) + ");");
+    return wait != std::string::npos && wait > loop.find("shared + item");
+  };
+  EXPECT_TRUE(waits(256, 64));
+  EXPECT_TRUE(waits(128, 64));
+  EXPECT_TRUE(waits(32, 4));
+  EXPECT_FALSE(waits(128, 0)) << "there is nothing to wait for";
+}
+
 // Kernels follow each other in one program: a macro that one undefines is missing in later ones.
 TEST(Persistent, NoKernelDefinesWhatAllOfThemUse) {
   KernelSpec spec;

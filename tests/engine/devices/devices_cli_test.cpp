@@ -81,6 +81,36 @@ TEST_F(DevicesCli, WithoutAGpuACpuTakesItsPlaceWithOneWarning) {
   EXPECT_TRUE(says(none.err, "; CPU.1 = " + name(1)));
 }
 
+// Two GPUs: the layer presents PoCL's devices as such.
+class DevicesCliGpus : public DevicesCli {
+ protected:
+  Outcome run_on_gpus(const std::string& arguments, const std::string& integrated) const {
+    return run(arguments, std::string("OPENCL_LAYERS=") + CLINFER_GPU_LAYER +
+                              " CLINFER_INTEGRATED=" + integrated);
+  }
+};
+
+TEST_F(DevicesCliGpus, AreNumberedAsTheDriverListsThemTheIntegratedOneFirst) {
+  for (const size_t integrated : {0, 1}) {
+    const Outcome list = run_on_gpus("devices", "'" + name(integrated) + "'");
+    EXPECT_TRUE(says(list.out, "GPU.0  " + name(integrated) + "\n    integrated GPU"));
+    EXPECT_TRUE(says(list.out, "GPU.1  " + name(1 - integrated) + "\n    discrete GPU"));
+  }
+  const Outcome list = run_on_gpus("devices", "none");
+  EXPECT_TRUE(says(list.out, "GPU.0  " + name(0) + "\n    discrete GPU"));
+  EXPECT_TRUE(says(list.out, "GPU.1  " + name(1) + "\n    discrete GPU"));
+}
+
+TEST_F(DevicesCliGpus, GpuIsTheFirst) {
+  for (const char* device : {"GPU", "GPU.0"}) {
+    const Outcome outcome =
+        run_on_gpus("bench " + test::ball_model() + " --seconds 0.05 --device " + device, "none");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_TRUE(says(outcome.out, name(0) + " (GPU.0)"));
+  }
+}
+
 TEST_F(DevicesCli, BenchCountsTheInferencesOfEachDevice) {
   const Outcome outcome = run("bench " + test::ball_model() +
                               " --device MULTI:CPU.0,CPU.1 --seconds 0.5 --frames 320x240:NV12 "

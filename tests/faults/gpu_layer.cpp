@@ -1,0 +1,57 @@
+// An OpenCL layer that presents all devices as GPUs, without halves. Those whose names begin with
+// CLINFER_INTEGRATED share the host's memory, the others have their own.
+#include <cstdlib>
+#include <string>
+
+#include "tests/opencl_layer.h"
+
+namespace {
+
+const cl_icd_dispatch* g_next = nullptr;
+cl_icd_dispatch g_table{};
+
+bool is_integrated(cl_device_id device) {
+  const char* const wanted = std::getenv("CLINFER_INTEGRATED");
+  char name[256] = "";
+  g_next->clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name, name, nullptr);
+  return wanted != nullptr && std::string(name).rfind(wanted, 0) == 0;
+}
+
+template <typename T>
+cl_int answer(T value, size_t size, void* out, size_t* needed) {
+  if (needed != nullptr) *needed = sizeof value;
+  if (out == nullptr) return CL_SUCCESS;
+  if (size < sizeof value) return CL_INVALID_VALUE;
+  std::memcpy(out, &value, sizeof value);
+  return CL_SUCCESS;
+}
+
+cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t size, void* out,
+                               size_t* needed) {
+  switch (what) {
+    case CL_DEVICE_TYPE:
+      return answer<cl_device_type>(CL_DEVICE_TYPE_GPU, size, out, needed);
+    case CL_DEVICE_HOST_UNIFIED_MEMORY:
+      return answer<cl_bool>(is_integrated(device) ? CL_TRUE : CL_FALSE, size, out, needed);
+    default:
+      return g_next->clGetDeviceInfo(device, what, size, out, needed);
+  }
+}
+
+}  // namespace
+
+#define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
+
+LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size,
+                                                            void* out, size_t* needed) {
+  return clinfer::layer_version(what, size, out, needed);
+}
+
+LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint count,
+                                                         const cl_icd_dispatch* target,
+                                                         cl_uint* own_count,
+                                                         const cl_icd_dispatch** own) {
+  const cl_int status = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
+  if (status == CL_SUCCESS) g_table.clGetDeviceInfo = device_info;
+  return status;
+}

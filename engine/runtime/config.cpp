@@ -49,8 +49,11 @@ const std::vector<Key>& keys() {
       {"THROUGHPUT_STREAMS",
        [](Config& c, const std::string& k, const std::string& v) {
          const std::string allowed = "GPU_THROUGHPUT_AUTO or a number from 1";
-         c.streams = v == "GPU_THROUGHPUT_AUTO" || v == "AUTO" ? 0 : number(k, v, allowed);
-         if (c.streams == 0 && v.find("AUTO") == std::string::npos) refuse(k, v, allowed);
+         // The GPU plug-in's page writes the value as its constant in C++, too.
+         const bool automatic =
+             v == "GPU_THROUGHPUT_AUTO" || v == "KEY_GPU_THROUGHPUT_AUTO" || v == "AUTO";
+         c.streams = automatic ? 0 : number(k, v, allowed);
+         if (c.streams == 0 && !automatic) refuse(k, v, allowed);
        }},
       {"DEVICE_TIMEOUT",
        [](Config& c, const std::string& k, const std::string& v) {
@@ -61,9 +64,13 @@ const std::vector<Key>& keys() {
        [](Config& c, const std::string& k, const std::string& v) { c.first_tier = yes_no(k, v); }},
       {"MAX_NUM_THREADS",
        [](Config& c, const std::string& k, const std::string& v) {
-         // More than the processors that may be used are as many as those, which 0 stands for, too.
-         const bool large = v.size() > 9 && v.find_first_not_of("0123456789") == v.npos;
-         c.max_num_threads = v == "-1" || large ? 0 : number(k, v, "a number, or -1 for all cores");
+         // More than the processors that may be used, and what is below zero, are as many as
+         // those, which 0 stands for, too.
+         const bool negative = v.size() > 1 && v[0] == '-';
+         const std::string digits = negative ? v.substr(1) : v;
+         const bool large = digits.size() > 9 && digits.find_first_not_of("0123456789") == v.npos;
+         const unsigned count = large ? 0 : number(k, digits, "a number, or -1 for all cores");
+         c.max_num_threads = negative ? 0 : count;
          if (c.max_num_threads > available_processors()) c.max_num_threads = 0;
        }},
       {"ENABLE_LOOP_UNROLLING", [](Config& c, const std::string& k,

@@ -24,6 +24,11 @@ TEST(Config, TakesEverySpelling) {
     config.set(key, "3");
     EXPECT_EQ(config.streams, 3u) << key;
   }
+  for (const char* value : {"GPU_THROUGHPUT_AUTO", "KEY_GPU_THROUGHPUT_AUTO", "AUTO"}) {
+    Config config;
+    config.set("KEY_GPU_THROUGHPUT_STREAMS", value);
+    EXPECT_EQ(config.streams, 0u) << value;
+  }
 }
 
 TEST(Config, SetsValues) {
@@ -52,12 +57,14 @@ TEST(Config, TakesAsManyThreadsAsThereAre) {
   Config config;
   config.set("GPU_MAX_NUM_THREADS", "1");
   EXPECT_EQ(config.max_num_threads, 1u);
-  for (const char* value : {"-1", "0", "4294967295", "99999999999999999999", "100000"}) {
+  for (const char* value :
+       {"-1", "-2", "-99999999999", "0", "4294967295", "99999999999999999999", "100000"}) {
     config.max_num_threads = 1;
     config.set("GPU_MAX_NUM_THREADS", value);
     EXPECT_EQ(config.max_num_threads, 0u) << value << ": 0 is all cores";
   }
-  EXPECT_NE(refusal("GPU_MAX_NUM_THREADS", "-2").find("-1 for all cores"), std::string::npos);
+  for (const char* value : {"-", "", "--1", "2x", "-2x", "-99999999999x"})
+    EXPECT_NE(refusal("GPU_MAX_NUM_THREADS", value).find("-1 for all cores"), std::string::npos);
 }
 
 TEST(Config, RefusesWithWhatIsAllowed) {

@@ -26,7 +26,18 @@ enum class DotProduct { none, ptx, khr, avx512, avx, pairs };
 // gets a tile of 16 x 8 sums: inline PTX (mma.sync), or plain C that emulates it, for tests on any
 // device. A sub-group of Intel's GPUs gets up to 8 x 8 (xmx8) or 8 x 16 sums (xmx16), as many columns
 // as it has lanes: cl_intel_subgroup_matrix_multiply_accumulate (dpas), or shuffles that emulate it.
-enum class MatrixUnit { none, ptx, emulated, xmx8, xmx16, emulated_xmx8, emulated_xmx16 };
+// A core with AMX has tiles of 16 rows of 64 bytes for 16 x 16 sums: inline assembly, or plain C.
+enum class MatrixUnit {
+  none,
+  ptx,
+  emulated,
+  xmx8,
+  xmx16,
+  emulated_xmx8,
+  emulated_xmx16,
+  amx,
+  emulated_amx
+};
 
 // The grid-wide barrier of a launch whose work-groups are all resident on the device: fences and
 // atomics in inline PTX, or a launch with a single work-group, for tests on any device.
@@ -47,6 +58,7 @@ struct DeviceTraits {
   bool fp16 = false;               // half arithmetic compiles
   DotProduct dot = DotProduct::none;
   MatrixUnit matrix = MatrixUnit::none;
+  std::string no_amx;  // why kernels of a CPU may not use AMX
   // The sizes of sub-groups that kernels may ask for, as a sum (8 + 16 + 32), if these shuffle values
   // and read blocks of 32 and 16 bits: cl_intel_subgroups, cl_intel_subgroups_short and
   // cl_intel_required_subgroup_size. Otherwise 0.

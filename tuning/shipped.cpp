@@ -54,6 +54,12 @@ std::list<ShippedFile>& files() {
   return all;
 }
 
+// Whether a record says which kernel of bytes is best on processors of the kind without AMX.
+bool measured_without_amx(const TuningRecord& record, const DeviceTraits& traits) {
+  return traits.matrix == MatrixUnit::amx &&
+         (record.family == "conv_int8" || record.family == "fc_int8");
+}
+
 }  // namespace
 
 std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTraits& traits,
@@ -64,10 +70,10 @@ std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTr
     if (!relatives && !file.mentions(traits.is_cpu ? kind : traits.name)) continue;
     const auto [first, last] = file.records().equal_range(op);
     for (auto at = first; at != last; ++at) {
-      const bool same =
-          traits.is_cpu ? at->second.kind == kind : at->second.device == traits.name;
-      if (same || relatives)
-        found.insert(same ? found.begin() : found.end(), {&at->second, same});
+      const bool same = traits.is_cpu
+                            ? at->second.kind == kind && !measured_without_amx(at->second, traits)
+                            : at->second.device == traits.name;
+      if (same || relatives) found.insert(same ? found.begin() : found.end(), {&at->second, same});
     }
   }
   return found;

@@ -31,9 +31,10 @@ std::string text_of(const PassContext& context) {
   const auto& [traits, activations, unroll_loops, loops_on_device, is_body, expose_layers, integers,
                half_outputs] = context;
   const auto& [vendor, name, is_cpu, compute_units, max_work_group, local_memory, vector_width,
-               fp16, dot, matrix, sub_groups, wgmma, grid_barrier, alone] = traits;
+               fp16, dot, matrix, no_amx, sub_groups, wgmma, grid_barrier, alone] = traits;
   ByteWriter out;
   out.text(name);
+  out.text(no_amx);
   for (const auto number :
        {uint64_t(activations),   uint64_t(unroll_loops),   uint64_t(loops_on_device),
         uint64_t(is_body),       uint64_t(expose_layers),  uint64_t(integers),

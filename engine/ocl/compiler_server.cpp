@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "engine/ocl/amx.h"
 #include "engine/ocl/compiler_messages.h"
 #include "engine/ocl/marked_ptx.h"
 #include "kernels/base/files.h"
@@ -201,6 +202,7 @@ void serve_as_compiler(const std::string& device_id) {
   end_with_owner();
   const Device& device = select_device(device_id);
   const cl::Context context(device.device);
+  amx_problem();  // trials run kernels that use it
   if (!send_message(STDIN_FILENO, greeting_of(device.info))) return;
   std::string message;
   CompileRequest request;

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <thread>
 
+#include "engine/ocl/amx.h"
 #include "engine/ocl/pocl_cache.h"
 #include "kernels/base/processors.h"
 #include "kernels/base/text.h"
@@ -344,7 +345,11 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   } else if (traits.vendor == Vendor::pocl) {
     // It needs inline assembly, so only versions count that it was tried with.
     const int version = pocl_version(entry);
-    if (traits.is_cpu && (version < 4 || version == 5 || version == 6)) traits.dot = dot_of_host();
+    if (traits.is_cpu && (version < 4 || version == 5 || version == 6)) {
+      traits.dot = dot_of_host();
+      traits.no_amx = amx_problem();
+      if (traits.no_amx.empty()) traits.matrix = MatrixUnit::amx;
+    }
   } else if (has_extension(extensions, "cl_khr_integer_dot_product") &&
              // Kernels for Intel's GPUs do without the function.
              (traits.vendor == Vendor::intel ||

@@ -1,6 +1,7 @@
 // Convolution and GroupConvolution: shapes, plain reference, and the families.
 #include <algorithm>
 
+#include "kernels/convolution/convolution_amx.h"
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
@@ -177,6 +178,27 @@ const KernelFamily kInt8{
       return int8_costs(desc, convolution_problem(desc), traits);
     }};
 
+// ---- AMX ---------------------------------------------------------------------------------------
+
+const KernelFamily kAmx{
+    "conv_amx",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return reject_amx(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return amx_space(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return amx_heuristic(desc, convolution_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return amx_plan(desc, convolution_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return amx_costs(desc, convolution_problem(desc), traits);
+    }};
+
 // ---- matrix instructions -----------------------------------------------------------------------
 
 const KernelFamily kMma{
@@ -224,8 +246,8 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&wgmma_family(),    &kMma,  &kXmx,  &kSubgroup,
-                          &winograd_family(), &kTile, &kInt8, &kGeneral};
+  convolution.families = {&wgmma_family(), &kMma, &kXmx,  &kSubgroup, &winograd_family(),
+                          &kTile,          &kAmx, &kInt8, &kGeneral};
   convolution.layout = LayoutRule::image;
   // Integer sums, as models with dynamic quantisation use them (ConvInteger).
   convolution.expand = [](Expansion& x) {
@@ -239,6 +261,7 @@ std::vector<OpDef> convolution_ops() {
                       &kXmx,
                       &kSubgroup,
                       &kTile,
+                      &kAmx,
                       &kInt8,
                       &kGeneral};
   return {std::move(convolution), std::move(grouped)};

@@ -6,6 +6,7 @@
 
 #include "kernels/arguments.h"
 #include "kernels/base/work_limit.h"
+#include "kernels/convolution/convolution_amx.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
@@ -309,6 +310,28 @@ const KernelFamily kMma{
       return mma_costs(desc, tile_problem(desc), traits);
     }};
 
+const KernelFamily kAmx{
+    "fc_amx",
+    1,
+    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+      if (!takes_bytes(desc)) return "the data are not bytes";
+      if (std::string why = reject_shared_weights(desc, resolve_constant(desc)); !why.empty())
+        return why;
+      return reject_amx(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return amx_space(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return amx_heuristic(desc, tile_problem(desc), traits);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
+      return amx_plan(desc, tile_problem(desc), traits, point);
+    },
+    [](const OpDesc& desc, const DeviceTraits& traits) {
+      return amx_costs(desc, tile_problem(desc), traits);
+    }};
+
 const KernelFamily kInt8{
     "fc_int8",
     1,
@@ -601,7 +624,7 @@ std::vector<OpDef> matmul_ops() {
   matmul.opsets = {1};
   matmul.infer_shapes = infer_shapes;
   matmul.evaluate = evaluate;
-  matmul.families = {&kGemv, &kMma, &kXmx, &kSubgroup, &kFullyConnected, &kInt8, &kGeneral};
+  matmul.families = {&kGemv, &kMma, &kXmx, &kSubgroup, &kFullyConnected, &kAmx, &kInt8, &kGeneral};
   matmul.layout = LayoutRule::any_to_rows;
   matmul.expand = [](Expansion& x) {
     if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);

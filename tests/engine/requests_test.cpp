@@ -511,6 +511,7 @@ TEST(Requests, QuantisedWeightsMayHaveAZeroPoint) {
   EXPECT_EQ(std::any_of(profile.begin(), profile.end(),
                         [](const StepProfile& step) {
                           return step.kernel.starts_with("conv_int8") ||
+                                 step.kernel.starts_with("conv_amx") ||
                                  step.kernel.starts_with("conv_mma");
                         }),
             test::device_traits().dot != DotProduct::none);

@@ -13,7 +13,7 @@ const Tolerance kExact{0, 1e-6};
 const Tolerance kOneByte{0.004, 0};  // of 255
 
 DeviceTraits matrix_traits() {
-  if (device_traits().matrix != MatrixUnit::none) return device_traits();
+  if (device_traits().matrix == MatrixUnit::ptx) return device_traits();
   DeviceTraits traits = gpu_traits();
   traits.matrix = MatrixUnit::emulated;
   return traits;

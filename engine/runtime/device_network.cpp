@@ -70,12 +70,19 @@ void DeviceNetwork::make_streams(unsigned count) {
   size_t stream_bytes = whole.plan.stream_bytes;
   for (const auto& [images, sized] : partial)
     stream_bytes = std::max(stream_bytes, sized.plan.stream_bytes);
+  const bool takes_batches =
+      std::any_of(network_inputs.begin(), network_inputs.end(), [](const Port& input) {
+        return input.shape.size() == 4 && input.shape[0] > 1;
+      });
   for (unsigned i = 0; i < count; ++i) {
     auto stream = std::make_unique<DeviceStream>();
     stream->queue =
         exclusive ? exclusive->queue
                   : ocl::create_queue(*context, parts.empty() ? context->device.device : parts[i],
                                       hints, options.perf_count);
+    if (!exclusive && wants_frame_memory() && takes_batches)
+      for (cl::CommandQueue* const queue : {&stream->copies, &stream->results})
+        *queue = ocl::create_queue(*context, context->device.device, hints, options.perf_count);
     stream->memory = ocl::make_memory(*context, std::max<size_t>(stream_bytes, 4));
     if (!whole.persistent.empty())
       stream->barrier_counter =

@@ -27,6 +27,10 @@ namespace clinfer {
 // One in-order queue with the activation memory that its requests share, one after the other.
 struct DeviceStream {
   cl::CommandQueue queue;
+  // Queues for what the bus carries beside the kernels of `queue`, ordered by events: frames from host
+  // memory, into buffers that nothing else writes, and large results out of the memory of requests.
+  // Null: `queue` does that as well. So it is for single images, whose latency the events would add to.
+  cl::CommandQueue copies, results;
   cl::Buffer memory;
   SubBuffers parts;  // of the memory
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting

@@ -108,19 +108,10 @@ void DeviceRequest::start(size_t images) try {
       set_picture(picture.index, planes_.frame(n), Source::host, {}, picture.transform,
                   static_cast<size_t>(n));
   }
-  // Not under the lock: another request of the stream may be copying, too.
-  for (auto& [where, frame] : frames_)
-    if (frame.pending) upload(frame);
+  enqueue_frames();
   convert_input_memory();
   const std::lock_guard lock(stream_.mutex);
   upload_inputs();
-  for (auto& [where, frame] : frames_) {
-    if (!frame.pending) continue;
-    frame.pending = false;
-    bind_frame(frame, nullptr, nullptr);
-    for (size_t l = 0; l < frame.kernels.size(); ++l)
-      enqueue(stream_.queue, frame.kernels[l], frame.plan.launches[l], timed(preprocessing_));
-  }
   next_step_ = next_launch_ = next_group_ = 0;
   next_iteration_ = 0;
   given_up_ = cancelled_ = false;
@@ -146,10 +137,17 @@ void DeviceRequest::abandon() noexcept {
   host_values_.clear();
   uploads_.clear();
   preprocessing_.clear();
+  long_reads_.clear();
   try {
     {
       const std::lock_guard lock(stream_.mutex);
-      stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
+      std::vector<cl::Event> others;
+      for (cl::CommandQueue* const queue : {&stream_.copies, &stream_.results}) {
+        if ((*queue)() == nullptr) continue;
+        queue->enqueueMarkerWithWaitList(nullptr, &others.emplace_back());
+        queue->flush();
+      }
+      stream_.queue.enqueueMarkerWithWaitList(others.empty() ? nullptr : &others, &done_);
       stream_.queue.flush();
     }
     signal_.reset();
@@ -221,9 +219,8 @@ void DeviceRequest::run_segment() {
         read_back(edge);
     }
   }
-  stream_.queue.enqueueMarkerWithWaitList(nullptr, &done_);
+  end_segment();
   signal_.reset();
-  stream_.queue.flush();
   wait_estimator_.begin(next_step_, Clock::now());
 }
 
@@ -325,8 +322,26 @@ void DeviceRequest::read_back(const Edge& edge) {
   readback.memory = memory;
   const Region& region = sized_->plan.region_of(edge);
   const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_;
+  constexpr size_t kLong = size_t{8} << 20;
+  if (stream_.results() != nullptr && region.memory == Memory::request && size >= kLong) {
+    long_reads_.push_back({region.offset + begin, size, memory->data()});
+    return;
+  }
   stream_.queue.enqueueReadBuffer(buffer, CL_FALSE, region.offset + begin, size, memory->data(),
                                   nullptr, timed(downloads_));
+}
+
+void DeviceRequest::end_segment() {
+  std::vector<cl::Event> computed(1);
+  cl::Event& last = long_reads_.empty() ? done_ : computed[0];
+  stream_.queue.enqueueMarkerWithWaitList(nullptr, &last);
+  stream_.queue.flush();
+  if (long_reads_.empty()) return;
+  for (const LongRead& read : std::exchange(long_reads_, {}))
+    stream_.results.enqueueReadBuffer(memory_, CL_FALSE, read.offset, read.bytes, read.to,
+                                      &computed, timed(downloads_));
+  stream_.results.enqueueMarkerWithWaitList(nullptr, &done_);
+  stream_.results.flush();
 }
 
 // A tensor on the host, row-major: where it was read to, if it lies there like that.

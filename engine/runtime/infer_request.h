@@ -92,6 +92,7 @@ class DeviceRequest final : public InferRequest {
     std::array<size_t, 3> plane_bytes{};  // of the device buffers, kept while they are large enough
     bool in_frame_memory = false;         // what they are written from, else:
     std::array<std::unique_ptr<ocl::HostMemory>, 3> pinned;
+    cl::Event copied;  // the planes, where another queue copies them
     Source source = Source::host;
     std::array<int, 3> offsets{};  // of the planes in imported memory
     bool pending = false;
@@ -100,6 +101,11 @@ class DeviceRequest final : public InferRequest {
   struct Readback {
     ocl::HostMemoryPool pool;
     std::shared_ptr<const ocl::HostMemory> memory;  // none: not read in this segment
+  };
+  // A read of memory_ that takes long enough to be worth another queue.
+  struct LongRead {
+    size_t offset, bytes;
+    std::byte* to;
   };
 
   void bind(const SizedPlan& sized);
@@ -120,6 +126,8 @@ class DeviceRequest final : public InferRequest {
                         const std::array<int, 3>& offsets, const FrameTransform& transform,
                         size_t image);
   void prepare(ImageInput& input);
+  // Copies pending frames and enqueues their kernels. Locks stream_.
+  void enqueue_frames();
   void upload(ImageInput& input);
   void bind_frame(ImageInput& input, const ocl::Surface* surface, const PlaneMemories* memories);
   // Enqueues the kernels of a frame in external memory after `acquired`; returns the event of the
@@ -138,6 +146,8 @@ class DeviceRequest final : public InferRequest {
   void run_next_part();
   void check_cancelled() const;
   void read_back(const Edge& edge);
+  // Enqueues what read_back() has left for the queue of results, and the end of the segment.
+  void end_segment();
   void run_host_step();
   void collect_outputs();
   // A place for the event of a command, when times are wanted; else null.
@@ -172,6 +182,7 @@ class DeviceRequest final : public InferRequest {
   PicturePlanes planes_;                                       // with NV12_TWO_INPUTS
   std::map<std::pair<size_t, size_t>, ImageInput> frames_;     // by input of the network and image
   std::map<std::pair<const Node*, int>, Readback> readbacks_;  // kept between inferences
+  std::vector<LongRead> long_reads_;                           // of the segment being enqueued
   std::map<std::pair<const Node*, int>, Tensor> host_values_;  // outputs of host steps
   std::vector<Tensor> outputs_;
 

@@ -5,6 +5,7 @@
 #include "engine/runtime/frames/frame_memory.h"
 #include "engine/runtime/frames/surfaces.h"
 #include "engine/runtime/infer_request.h"
+#include "kernels/base/threads.h"
 #include "kernels/frames/clip.h"
 
 namespace clinfer {
@@ -22,6 +23,21 @@ bool same_transform(const FrameTransform& a, const FrameTransform& b) {
   return a.resize == b.resize && a.color == b.color && a.mean == b.mean && a.scale == b.scale &&
          a.pad_value == b.pad_value && a.centered == b.centered && a.nhwc == b.nhwc &&
          a.color_arithmetic == b.color_arithmetic;
+}
+
+// First byte and end of the rows of a frame's region, by plane.
+std::array<std::pair<size_t, size_t>, 3> ranges_of_region(const Frame& frame) {
+  const auto sizes = plane_sizes(frame);
+  const auto rows = rows_of_region(frame);
+  std::array<std::pair<size_t, size_t>, 3> ranges{};
+  for (size_t p = 0; p < 3; ++p) {
+    if (sizes[p].rows == 0) continue;
+    const int stride = frame.strides[p];
+    const auto begin = static_cast<size_t>(int64_t{stride} * rows[p].first);
+    ranges[p] = {begin, begin + static_cast<size_t>(
+                                    PlaneSize{rows[p].count, sizes[p].row_bytes}.bytes(stride))};
+  }
+  return ranges;
 }
 
 }  // namespace
@@ -79,6 +95,36 @@ void DeviceRequest::prepare(ImageInput& input) {
   has_new_kernels_ = true;
 }
 
+// The host's copies into pinned memory take longer than the bus, so that several threads make them. The
+// kernels of a frame run while the next ones are copied.
+void DeviceRequest::enqueue_frames() {
+  std::vector<ImageInput*> pending;
+  size_t bytes = 0;
+  for (auto& [where, input] : frames_) {
+    if (!input.pending) continue;
+    pending.push_back(&input);
+    if (network_->wants_frame_memory() && !input.in_frame_memory)
+      for (const auto& [begin, end] : ranges_of_region(input.frame)) bytes += end - begin;
+  }
+  constexpr size_t kWorthAThread = size_t{1} << 20, kMostThreads = 8;
+  size_t threads = std::clamp<size_t>(bytes / kWorthAThread, 1, kMostThreads);
+  const unsigned allowed = network_->options.host_threads;
+  threads = std::min<size_t>(threads, allowed != 0 ? allowed : available_processors());
+  if (network_->options.perf_count) threads = 1;  // the lists of events are one thread's
+  parallel_for(pending.size(), static_cast<unsigned>(threads), [&](size_t i) {
+    ImageInput& input = *pending[i];
+    upload(input);  // not under the lock: another request of the stream may be copying, too
+    const std::lock_guard lock(stream_.mutex);
+    input.pending = false;
+    bind_frame(input, nullptr, nullptr);
+    const std::vector<cl::Event> copied{std::exchange(input.copied, {})};
+    for (size_t l = 0; l < input.kernels.size(); ++l)
+      enqueue(stream_.queue, input.kernels[l], input.plan.launches[l], timed(preprocessing_),
+              l == 0 && copied[0]() != nullptr ? &copied : nullptr);
+    if (stream_.copies() != nullptr) stream_.queue.flush();
+  });
+}
+
 // Brings the planes to the device, where they keep their layout: of a region its rows only. A CPU
 // device reads the frame where it is, and the driver of an integrated one copies by itself. Others
 // fetch only from pinned memory beside other work: of memory of the application, NVIDIA's driver
@@ -86,7 +132,9 @@ void DeviceRequest::prepare(ImageInput& input) {
 void DeviceRequest::upload(ImageInput& input) {
   const ocl::Context& context = *network_->context;
   const auto sizes = plane_sizes(input.frame);
-  const auto rows = rows_of_region(input.frame);
+  const auto ranges = ranges_of_region(input.frame);
+  const bool beside = stream_.copies() != nullptr;
+  const cl::CommandQueue& queue = beside ? stream_.copies : stream_.queue;
   for (size_t p = 0; p < 3; ++p) {
     if (sizes[p].rows == 0) continue;
     const int stride = input.frame.strides[p];
@@ -102,12 +150,10 @@ void DeviceRequest::upload(ImageInput& input) {
       input.pinned[p].reset();
       input.plane_bytes[p] = all;
     }
-    const auto begin = static_cast<size_t>(int64_t{stride} * rows[p].first);
-    const auto end =
-        begin + static_cast<size_t>(PlaneSize{rows[p].count, sizes[p].row_bytes}.bytes(stride));
+    const auto [begin, end] = ranges[p];
     const auto write = [&](size_t at, size_t bytes, const void* from) {
-      stream_.queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, bytes, from, nullptr,
-                                       timed(uploads_));
+      queue.enqueueWriteBuffer(input.planes[p], CL_FALSE, at, bytes, from, nullptr,
+                               timed(uploads_));
     };
     if (input.in_frame_memory || !network_->wants_frame_memory()) {
       write(begin, end - begin, data + begin);
@@ -123,6 +169,9 @@ void DeviceRequest::upload(ImageInput& input) {
       write(at, part, input.pinned[p]->write(at, data + at, part));
     }
   }
+  if (!beside) return;
+  queue.enqueueMarkerWithWaitList(nullptr, &input.copied);
+  queue.flush();  // what waits on another queue must not wait for ever
 }
 
 void DeviceRequest::bind_frame(ImageInput& input, const ocl::Surface* surface,

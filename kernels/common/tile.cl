@@ -1,5 +1,5 @@
 // Code shared by the tile kernels: arguments, positions of a tile's pixels, and stores of vectors
-// of sums. A kernel defines T (of the output), VECTOR, VECTORS, TILE_P, LANES, ROLLED, POINTWISE,
+// of sums. A kernel defines T and STORED (of the output), VECTOR, VECTORS, TILE_P, LANES, ROLLED, POINTWISE,
 // FLAT_TAIL and DEPTH, and RESULT(v), which converts a vector of sums to floats.
 
 typedef struct {
@@ -84,7 +84,7 @@ typedef struct {
 #endif
 
 // Stores the first `left` channels of v.
-void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(T, VECTOR, v, to, left) }
+void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(STORED, VECTOR, v, to, left) }
 #define STORE_(p, k)                                                                            \
   if (lane_c + k * LANES * VECTOR < a.out_channels) {                                           \
     const int channels_left = a.out_channels - lane_c - k * LANES * VECTOR;                     \

@@ -240,4 +240,17 @@ inline void store_aligned_half16(float16 v, __global half* p) {
   store_aligned_half8(v.lo, p);
   store_aligned_half8(v.hi, p + 8);
 }
+// Stores of values from 0 to 255 that are not rounded yet as bytes (see add_stored_tail()): of the bits
+// of 1.5 * 2^23 + v the last eight are the nearest integer, of two the even one.
+#define LEVELS(v, uints, uchars) uchars(uints((v) + 12582912.0f) & 255)
+#define STORE_level_1(v, p) (*(p) = LEVELS(v, as_uint, convert_uchar))
+#define STORE_level_2(v, p) store2(LEVELS(v, as_uint2, convert_uchar2), p)
+#define STORE_level_4(v, p) store4(LEVELS(v, as_uint4, convert_uchar4), p)
+#define STORE_level_8(v, p) store8(LEVELS(v, as_uint8, convert_uchar8), p)
+#define STORE_level_16(v, p) store16(LEVELS(v, as_uint16, convert_uchar16), p)
+#define STORE_ALIGNED_level_1(v, p) STORE_level_1(v, p)
+#define STORE_ALIGNED_level_2(v, p) STORE_level_2(v, p)
+#define STORE_ALIGNED_level_4(v, p) STORE_level_4(v, p)
+#define STORE_ALIGNED_level_8(v, p) STORE_level_8(v, p)
+#define STORE_ALIGNED_level_16(v, p) STORE_level_16(v, p)
 #define STOREV_ALIGNED(type, V, v, p) CAT(CAT(STORE_ALIGNED_, type), CAT(_, V))(v, p)

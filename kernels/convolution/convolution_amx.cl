@@ -5,7 +5,7 @@
 // its part, so that copies and weights stay in its core's cache. Weights are packed as
 // [group][block of channels][step][TILES_C][step / 4][16][4], with zeros for missing bytes and channels.
 // Defines:
-//   T                  type of the output
+//   T, STORED          type of the output, and how it is stored
 //   TILES_P, TILES_C   tiles of pixels and of channels whose sums are in registers
 //   AMX                instructions; else plain C takes their place, for tests on any device
 
@@ -127,7 +127,7 @@ inline void FN(copy_pixel)(__global uchar* to, __global const uchar* in, int n, 
 }
 
 // Stores the first `left` channels of v.
-void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(T, 16, v, to, left) }
+void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(STORED, 16, v, to, left) }
 
 #define FROM(p) __global const uchar* pixels##p = from[t + p];
 #define START_(p, c) LOAD_TILE(SUMS(p, c), start + c * 16, 0);

@@ -205,7 +205,7 @@ KernelPlan amx_plan(const OpDesc& desc, const TileProblem& problem, const Device
                     Argument::workspace(1),
                     Argument::output(0, size_of(desc.outputs[0].type)),
                     Argument::value(args)};
-  add_tail(desc, kSide, flat ? walk.axes : problem.axes, spec, plan);
+  add_stored_tail(desc, kSide, flat ? walk.axes : problem.axes, traits, spec, plan);
   spec.defines.emplace_back("T", storage_name(desc.outputs[0].type));
   spec.defines.emplace_back("TILES_P", std::to_string(point.tiles_p));
   spec.defines.emplace_back("TILES_C", std::to_string(point.tiles_c));

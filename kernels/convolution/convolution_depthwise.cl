@@ -81,7 +81,7 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
 #endif
       __global T* const to = AT(out) + n * a.out_n + y * a.out_h + x * a.out_w + c;
 #define STORE(p) \
-  if (p < left) SAVE(T, VECTOR, TAIL(acc##p, n, y, x + p, c, VECTOR), to + p * a.out_w);
+  if (p < left) SAVE(STORED, VECTOR, TAIL(acc##p, n, y, x + p, c, VECTOR), to + p * a.out_w);
       REPEAT(TILE_P, STORE)
     }
     x += TILE_P;

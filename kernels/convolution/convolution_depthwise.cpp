@@ -237,7 +237,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   }
   spec.arguments.push_back(Argument::output(0, size_of(out)));
   spec.arguments.push_back(Argument::value(args));
-  add_tail(desc, vector, problem.axes, spec, plan);
+  add_stored_tail(desc, vector, problem.axes, traits, spec, plan);
   // Common kernel sizes are compiled with unrolled loops; all others share one program.
   const bool usual =
       s.kernel[1] == s.kernel[2] && (s.kernel[2] == 3 || s.kernel[2] == 5) && s.stride[2] <= 2;

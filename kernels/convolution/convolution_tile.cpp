@@ -338,6 +338,16 @@ struct TileArgs {
 
 }  // namespace
 
+void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
+                     const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan) {
+  const bool rounds = traits.is_cpu && quantizes(desc.tail);
+  spec.defines.emplace_back("STORED", rounds ? "level" : storage_name(desc.outputs[0].type));
+  if (!rounds) return add_tail(desc, vector, axes, spec, plan);
+  OpDesc unrounded = desc;
+  unrounded.tail.back() = {"clamp", 0, desc.tail.back().beta};
+  add_tail(unrounded, vector, axes, spec, plan);
+}
+
 KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem& problem,
                        const DeviceTraits& traits, const TileShape& shape, int64_t depth,
                        bool merged, const std::vector<Argument>& constants, KernelPlan& plan,
@@ -386,7 +396,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   spec.arguments.insert(spec.arguments.end(), constants.begin(), constants.end());
   spec.arguments.push_back(Argument::output(0, size_of(output.type)));
   spec.arguments.push_back(Argument::value(args));
-  add_tail(desc, shape.vector, walk.axes, spec, plan);
+  add_stored_tail(desc, shape.vector, walk.axes, traits, spec, plan);
   spec.local = {static_cast<size_t>(shape.lanes), static_cast<size_t>(shape.rows),
                 static_cast<size_t>(shape.slices)};
   if (shape.slices > 1)

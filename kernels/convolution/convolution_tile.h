@@ -132,6 +132,11 @@ struct TileShape {
   }
 };
 
+// As add_tail(), for a kernel that stores its output by STOREV(STORED, ...), which this defines: a CPU
+// rounds to bytes as it stores them, with less to do than a tail that rounds.
+void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,
+                     const DeviceTraits& traits, KernelSpec& spec, KernelPlan& plan);
+
 // Reason why no tile kernel can compute the problem, or "". `weights`: packed elements of one
 // output channel.
 std::string reject_tiling(const OpDesc& desc, const TileProblem& problem,

@@ -23,6 +23,34 @@ TEST(FoldConstants, ComputesShapeChains) {
   EXPECT_EQ(count_of(*graph, "ShapeOf"), 0u);
 }
 
+// Priors depend on sizes alone.
+TEST(FoldConstants, PriorsAreComputedAtLoadTime) {
+  using Attributes = std::map<std::string, std::string>;
+  const std::map<std::string, Attributes> types = {{"PriorBox",
+                                                    {{"min_size", "16"},
+                                                     {"aspect_ratio", "2"},
+                                                     {"flip", "true"},
+                                                     {"offset", "0.5"},
+                                                     {"variance", "0.1"},
+                                                     {"step", "0"}}},
+                                                   {"PriorBoxClustered",
+                                                    {{"width", "20,10"},
+                                                     {"height", "10,10"},
+                                                     {"step", "0"},
+                                                     {"step_w", "8"},
+                                                     {"step_h", "8"},
+                                                     {"offset", "0.5"},
+                                                     {"variance", "0.1"}}}};
+  for (const auto& [type, attributes] : types) {
+    GraphBuilder b;
+    b.result(b.op(type, 1, {b.ints({4, 6}), b.ints({32, 48})}, attributes));
+    auto graph = b.finish();
+    run_passes(*graph, cpu_context(), "fold_constants");
+    EXPECT_TRUE(graph->results[0]->inputs[0].node->is("Constant")) << type;
+    EXPECT_EQ(count_of(*graph, type), 0u);
+  }
+}
+
 TEST(FoldConstants, LeavesWhatWouldTakeFarMoreThanTheModel) {
   GraphBuilder b;
   const Edge one = b.constant(Tensor::of<float>(ElementType::f32, {1}, {2}));

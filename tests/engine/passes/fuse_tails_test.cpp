@@ -104,6 +104,61 @@ TEST(FuseTails, FactorsAndShiftsThatFollowOneAnotherMerge) {
   EXPECT_EQ(graph->results[0]->inputs[0].node->inputs.size(), 6u);  // with the data
 }
 
+// As the GPU plug-in's page has it: simple layers in any number and order, after convolutions,
+// poolings and fully connected layers.
+TEST(FuseTails, SimpleLayersInAnyOrderBecomePartOfTheirProducer) {
+  const std::map<std::string, std::vector<std::string>> producers = {
+      {"Convolution", {"ScaleShift", "PReLU", "FakeQuantize", "ReLU", "Elu", "Sigmoid", "Clamp"}},
+      {"MaxPool", {"FakeQuantize", "ScaleShift"}},
+      {"AvgPool", {"FakeQuantize", "PReLU", "FakeQuantize"}},
+      {"MatMul", {"Tanh", "ScaleShift", "Swish", "ReLU", "Elu", "Sigmoid", "Clamp"}}};
+  const std::map<std::string, std::string> windows = {
+      {"kernel", "2,2"}, {"strides", "2,2"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}};
+  for (const auto& [type, layers] : producers)
+    for (const bool backwards : {false, true}) {
+      GraphBuilder b;
+      const bool is_product = type == "MatMul";
+      const Shape each = is_product ? Shape{1, 16} : Shape{1, 16, 1, 1};
+      const auto numbers = [&](float low, float high, unsigned seed) {
+        return b.constant(random_tensor(each, low, high, seed));
+      };
+      Edge x;
+      if (type == "Convolution") {
+        x = conv(b, b.parameter({1, 16, 6, 6}), 16, 16, 3, "1,1", 1);
+      } else if (is_product) {
+        x = b.op(type, 1, {b.parameter({2, 24}), b.constant(random_tensor({24, 16}, -1, 1, 2))});
+      } else {
+        auto attributes = windows;
+        if (type == "AvgPool") attributes["exclude-pad"] = "true";
+        x = b.op(type, 1, {b.parameter({1, 16, 6, 6})}, attributes);
+      }
+      std::vector<std::string> order = layers;
+      if (backwards) std::reverse(order.begin(), order.end());
+      for (const std::string& layer : order)
+        if (layer == "ScaleShift") {
+          x = b.op("Add", 1, {b.op("Multiply", 1, {x, numbers(1, 2, 3)}), numbers(-1, 1, 4)});
+        } else if (layer == "PReLU") {
+          x = b.op("PReLU", 1, {x, b.constant(random_tensor({16}, 0, 1, 5))});
+        } else if (layer == "FakeQuantize") {
+          x = b.op("FakeQuantize", 1, {x, b.number(-2), b.number(2), b.number(-1), b.number(3)},
+                   {{"levels", "16"}});
+        } else {
+          const int opset = layer == "Swish" ? 4 : 1;
+          x = b.op(layer, opset, {x},
+                   layer == "Clamp"
+                       ? std::map<std::string, std::string>{{"min", "-1"}, {"max", "2"}}
+                   : layer == "Elu" ? std::map<std::string, std::string>{{"alpha", "0.5"}}
+                                    : std::map<std::string, std::string>{});
+        }
+      b.result(x);
+      auto graph = b.finish();
+      run_passes(*graph, test::cpu_context(), "fuse_tails");
+      for (const auto& node : graph->nodes())
+        EXPECT_TRUE(!node->def || node->is(type)) << node->type << " after " << type;
+      EXPECT_EQ(count_of(*graph, type), 1u);
+    }
+}
+
 // The steps of a FakeQuantize that is in no tail, followed by its own tail.
 TEST(FuseTails, FakeQuantizesAreSpelledOut) {
   GraphBuilder b;

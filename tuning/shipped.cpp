@@ -1,6 +1,7 @@
 // Looking records up among those that are built in.
 #include "tuning/shipped.h"
 
+#include <algorithm>
 #include <list>
 #include <map>
 #include <mutex>
@@ -60,14 +61,24 @@ bool measured_without_amx(const TuningRecord& record, const DeviceTraits& traits
          (record.family == "conv_int8" || record.family == "fc_int8");
 }
 
+std::string place_of(const DeviceTraits& traits) {
+  return traits.is_cpu ? device_kind(traits) : traits.name;
+}
+
 }  // namespace
+
+bool has_shipped_records(const DeviceTraits& traits) {
+  const std::string place = place_of(traits);
+  return std::any_of(files().begin(), files().end(),
+                     [&](ShippedFile& file) { return file.mentions(place); });
+}
 
 std::vector<ShippedRecord> shipped_records(const std::string& op, const DeviceTraits& traits,
                                            bool relatives) {
   std::vector<ShippedRecord> found;
   const std::string kind = device_kind(traits);
   for (ShippedFile& file : files()) {
-    if (!relatives && !file.mentions(traits.is_cpu ? kind : traits.name)) continue;
+    if (!relatives && !file.mentions(place_of(traits))) continue;
     const auto [first, last] = file.records().equal_range(op);
     for (auto at = first; at != last; ++at) {
       const bool same = traits.is_cpu

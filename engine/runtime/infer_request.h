@@ -89,7 +89,9 @@ class DeviceRequest final : public InferRequest {
     std::vector<cl::Kernel> kernels;
     std::vector<cl::Buffer> packed;
     std::array<cl::Buffer, 3> planes;
-    std::array<size_t, 3> plane_bytes{};  // of the device buffers, kept while they are large enough
+    std::array<int64_t, 3> starts{};      // of the planes in their buffers, in bytes
+    // Of the request's own buffers, kept while they are large enough; 0: the frame is lent.
+    std::array<size_t, 3> plane_bytes{};
     bool in_frame_memory = false;         // what they are written from, else:
     std::array<std::unique_ptr<ocl::HostMemory>, 3> pinned;
     cl::Event copied;  // the planes, where another queue copies them
@@ -129,6 +131,7 @@ class DeviceRequest final : public InferRequest {
   // Copies pending frames and enqueues their kernels. Locks stream_.
   void enqueue_frames();
   void upload(ImageInput& input);
+  void lend(ImageInput& input);
   void bind_frame(ImageInput& input, const ocl::Surface* surface, const PlaneMemories* memories);
   // Enqueues the kernels of a frame in external memory after `acquired`; returns the event of the
   // last one.

@@ -1,8 +1,8 @@
 // Video frames as inputs of a request: preprocess kernels, and the memory that they read.
 #include <algorithm>
 
-#include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/frame_memory.h"
+#include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/frames/surfaces.h"
 #include "engine/runtime/infer_request.h"
 #include "kernels/base/threads.h"
@@ -125,12 +125,46 @@ void DeviceRequest::enqueue_frames() {
   });
 }
 
+// Lets the device read the planes where they are. An integrated GPU maps whole pages, if the buffer
+// begins with one and ends with a cache line; planes that may share a page are in one buffer.
+void DeviceRequest::lend(ImageInput& input) {
+  const ocl::Context& context = *network_->context;
+  const uintptr_t page = context.traits.is_cpu ? 1 : 4096, line = context.traits.is_cpu ? 1 : 64;
+  const auto sizes = plane_sizes(input.frame);
+  const auto begin = [&](size_t p) { return reinterpret_cast<uintptr_t>(input.frame.planes[p]); };
+  std::vector<size_t> planes;
+  for (size_t p = 0; p < sizes.size(); ++p)
+    if (sizes[p].rows > 0) planes.push_back(p);
+  std::sort(planes.begin(), planes.end(), [&](size_t a, size_t b) { return begin(a) < begin(b); });
+  for (size_t first = 0, next = 0; first < planes.size(); first = next) {
+    const uintptr_t start = begin(planes[first]) / page * page;
+    uintptr_t end = start;
+    for (; next < planes.size() && (next == first || begin(planes[next]) / page * page < end);
+         ++next)
+      end = std::max(end, begin(planes[next]) + static_cast<uintptr_t>(sizes[planes[next]].bytes(
+                                                    input.frame.strides[planes[next]])));
+    const cl::Buffer buffer(context.context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
+                            (end - start + line - 1) / line * line, reinterpret_cast<void*>(start));
+    for (size_t i = first; i < next; ++i) {
+      input.planes[planes[i]] = buffer;
+      input.starts[planes[i]] = static_cast<int64_t>(begin(planes[i]) - start);
+      input.plane_bytes[planes[i]] = 0;
+    }
+  }
+}
+
 // Brings the planes to the device, where they keep their layout: of a region its rows only. A CPU
-// device reads the frame where it is, and the driver of an integrated one copies by itself. Others
-// fetch only from pinned memory beside other work: of memory of the application, NVIDIA's driver
-// copies while it keeps its lock, and first waits, busily, for what is before it in the queue.
+// device and an integrated one read the frame where it is. Others fetch only from pinned memory
+// beside other work: of memory of the application, NVIDIA's driver copies while it keeps its lock,
+// and first waits, busily, for what is before it in the queue.
 void DeviceRequest::upload(ImageInput& input) {
   const ocl::Context& context = *network_->context;
+  if (context.traits.is_cpu) return lend(input);
+  try {
+    if (context.device.info.is_integrated) return lend(input);
+  } catch (const cl::Error&) {
+    // Memory that it cannot map, as a camera's buffers may be: it is copied.
+  }
   const auto sizes = plane_sizes(input.frame);
   const auto ranges = ranges_of_region(input.frame);
   const bool beside = stream_.copies() != nullptr;
@@ -138,13 +172,9 @@ void DeviceRequest::upload(ImageInput& input) {
   for (size_t p = 0; p < 3; ++p) {
     if (sizes[p].rows == 0) continue;
     const int stride = input.frame.strides[p];
-    auto* data = const_cast<uint8_t*>(input.frame.planes[p]);
+    const uint8_t* const data = input.frame.planes[p];
     const auto all = static_cast<size_t>(sizes[p].bytes(stride));
-    if (context.traits.is_cpu) {
-      input.planes[p] =
-          cl::Buffer(context.context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, all, data);
-      continue;
-    }
+    input.starts[p] = 0;
     if (input.plane_bytes[p] < all) {
       input.planes[p] = cl::Buffer(context.context, CL_MEM_READ_ONLY, all);
       input.pinned[p].reset();
@@ -183,7 +213,7 @@ void DeviceRequest::bind_frame(ImageInput& input, const ocl::Surface* surface,
       case Argument::Kind::input: {
         if (memories != nullptr) return {memories->at(argument.index)->buffer(), 0};
         const size_t p = sizes[argument.index].rows ? argument.index : 0;
-        return {input.planes[p], 0};
+        return {input.planes[p], input.starts[p]};
       }
       case Argument::Kind::packed:
         return {input.packed.at(argument.index), 0};

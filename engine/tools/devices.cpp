@@ -5,6 +5,7 @@
 #include "engine/tools/commands.h"
 #include "kernels/op.h"
 #include "tuning/json_text.h"
+#include "tuning/shipped.h"
 
 namespace clinfer {
 
@@ -56,8 +57,7 @@ LayerKernels kernels_of(const std::string& layer, const std::string& type, Eleme
 }
 
 // Of layers that most of a network's time goes to.
-std::vector<LayerKernels> kernels_on(const std::string& device) {
-  const DeviceTraits traits = ocl::Context::create(ocl::select_device(device))->traits;
+std::vector<LayerKernels> kernels_on(const DeviceTraits& traits) {
   const ElementType real = traits.fp16 && !traits.is_cpu ? ElementType::f16 : ElementType::f32;
   const std::string type(name_of(real));
   Attributes conv;
@@ -85,8 +85,16 @@ std::vector<LayerKernels> kernels_on(const std::string& device) {
              transposed)};
 }
 
+DeviceTraits traits_of(const std::string& device) {
+  return ocl::Context::create(ocl::select_device(device))->traits;
+}
+
 void print_kernels(const std::string& device) {
-  for (const LayerKernels& kernels : kernels_on(device)) {
+  const DeviceTraits traits = traits_of(device);
+  if (!has_shipped_records(traits))
+    std::cout << "    kernels are chosen by models of their time, which were not compared with "
+                 "measurements on this device; tuning-mode=create (clinfer tune) measures\n";
+  for (const LayerKernels& kernels : kernels_on(traits)) {
     std::cout << "    " << kernels.layer << "\n";
     for (size_t i = 0; i < kernels.families.size(); ++i)
       std::cout << "        " << (i == 0 ? "used: " : "also: ") << kernels.families[i] << "\n";
@@ -96,8 +104,9 @@ void print_kernels(const std::string& device) {
 }
 
 std::string json_kernels(const std::string& device) {
+  const DeviceTraits traits = traits_of(device);
   std::string text;
-  for (const LayerKernels& kernels : kernels_on(device)) {
+  for (const LayerKernels& kernels : kernels_on(traits)) {
     text += (text.empty() ? "" : ",") + ("{\"layer\":" + json_text(kernels.layer));
     text += ",\"families\":[";
     for (size_t i = 0; i < kernels.families.size(); ++i)
@@ -108,7 +117,8 @@ std::string json_kernels(const std::string& device) {
               json_text(kernels.refused[i].second);
     text += "}}";
   }
-  return ",\"kernels\":[" + text + "]";
+  return std::string(",\"measured\":") + (has_shipped_records(traits) ? "true" : "false") +
+         ",\"kernels\":[" + text + "]";
 }
 
 void print_text(const DeviceList& list, bool kernels) {

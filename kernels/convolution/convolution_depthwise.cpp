@@ -59,6 +59,8 @@ std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
         add(vector, tile_p, 1, 1);
         continue;
       }
+      // On Intel's GPUs, whose threads have 128 registers, more sums spill (tests/kernels/ocloc).
+      if (traits.sub_groups != 0 && vector * tile_p > 32) continue;
       for (int lanes : {32, 16, 8, 4, 2, 1})
         if (lanes == 1 || lanes * vector < 2 * channels)
           for (int items : group_sizes)

@@ -1,9 +1,11 @@
 // Infer requests in flight on several streams, with the bundled detector: each gets its own answer,
 // whatever the others do.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <thread>
@@ -351,6 +353,53 @@ TEST(Requests, TakeFramesAsWellAsTensors) {
   const std::vector<float> by_frame = request->output(0).to_floats();
   ASSERT_EQ(by_frame.size(), by_tensor.size());
   for (size_t i = 0; i < by_frame.size(); ++i) EXPECT_NEAR(by_frame[i], by_tensor[i], 1e-4) << i;
+}
+
+// On what passes for an integrated GPU (tests/faults/gpu_layer.cpp): nothing is copied, unless the driver
+// cannot map the frame.
+TEST(Requests, TakeFramesWhereTheyAre) {
+  if (std::getenv("CLINFER_INTEGRATED") == nullptr)
+    GTEST_SKIP() << "no integrated GPU; frames_integrated runs it on a stand-in";
+  const auto compiled = compile(1);
+  const auto request = compiled->create_request();
+  void* const layer = dlopen(std::getenv("OPENCL_LAYERS"), RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(layer, nullptr) << dlerror();
+  const auto count = [&](const char* name) {
+    return reinterpret_cast<size_t (*)()>(dlsym(layer, name))();
+  };
+  constexpr int kWidth = 322, kHeight = 242;
+  // Planes that share pages, and planes far from each other, none at the start of a page.
+  for (const size_t gap : {0, 20000}) {
+    constexpr size_t kLuma = size_t{kWidth} * kHeight, kChroma = kLuma / 4;
+    const Tensor noise =
+        test::random_tensor({static_cast<int64_t>(kLuma + 2 * kChroma + 2 * gap + 99)}, 16, 235, 3)
+            .convert(ElementType::u8);
+    const uint8_t* const luma = noise.data<uint8_t>() + 99;
+    const uint8_t* const chroma = luma + kLuma + gap;
+    Frame frame;
+    frame.format = PixelFormat::i420;
+    frame.width = kWidth;
+    frame.height = kHeight;
+    frame.planes = {luma, chroma, chroma + kChroma + gap};
+    frame.strides = {kWidth, kWidth / 2, kWidth / 2};
+    const auto infer_frame = [&] {
+      request->set_frame(0, frame, {});
+      request->start();
+      request->wait();
+      return request->output(0).to_floats();
+    };
+    const size_t shared = count("clinfer_layer_shared"), written = count("clinfer_layer_written");
+    const std::vector<float> in_place = infer_frame();
+    EXPECT_EQ(count("clinfer_layer_shared") - shared, gap == 0 ? 1u : 3u);
+    EXPECT_EQ(count("clinfer_layer_written"), written);
+    setenv("CLINFER_REFUSE_HOST_MEMORY", "1", 1);
+    EXPECT_EQ(infer_frame(), in_place);
+    EXPECT_EQ(count("clinfer_layer_written") - written, kLuma + 2 * kChroma);
+    unsetenv("CLINFER_REFUSE_HOST_MEMORY");
+    EXPECT_EQ(infer_frame(), in_place);
+    EXPECT_EQ(count("clinfer_layer_written") - written, kLuma + 2 * kChroma);
+  }
+  dlclose(layer);
 }
 
 // Frames that follow each other in one block of frame memory give the same results as frames

@@ -1,5 +1,10 @@
 // An OpenCL layer that presents all devices as GPUs, without halves. Those whose names begin with
-// CLINFER_INTEGRATED share the host's memory, the others have their own.
+// CLINFER_INTEGRATED share the host's memory, the others have their own. A buffer in memory of the
+// host must be such that Intel's driver shares it: whole pages, up to whole cache lines. With
+// CLINFER_REFUSE_HOST_MEMORY no such buffer can be made. clinfer_layer_shared() is the number of those
+// that were made, clinfer_layer_written() the number of bytes that were written to others.
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -38,9 +43,35 @@ cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t 
   }
 }
 
+std::atomic<size_t> g_shared{0}, g_written{0};
+
+cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size, void* data,
+                                 cl_int* error) {
+  if ((flags & CL_MEM_USE_HOST_PTR) != 0) {
+    const bool whole = reinterpret_cast<uintptr_t>(data) % 4096 == 0 && size % 64 == 0;
+    if (!whole || std::getenv("CLINFER_REFUSE_HOST_MEMORY") != nullptr) {
+      if (error != nullptr) *error = CL_INVALID_HOST_PTR;
+      return nullptr;
+    }
+    ++g_shared;
+  }
+  return g_next->clCreateBuffer(context, flags, size, data, error);
+}
+
+cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                size_t offset, size_t size, const void* data, cl_uint waits,
+                                const cl_event* wait_list, cl_event* event) {
+  g_written += size;
+  return g_next->clEnqueueWriteBuffer(queue, buffer, blocking, offset, size, data, waits, wait_list,
+                                      event);
+}
+
 }  // namespace
 
 #define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
+
+LAYER_EXPORT size_t clinfer_layer_shared() { return g_shared; }
+LAYER_EXPORT size_t clinfer_layer_written() { return g_written; }
 
 LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size,
                                                             void* out, size_t* needed) {
@@ -52,6 +83,10 @@ LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint count,
                                                          cl_uint* own_count,
                                                          const cl_icd_dispatch** own) {
   const cl_int status = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
-  if (status == CL_SUCCESS) g_table.clGetDeviceInfo = device_info;
+  if (status == CL_SUCCESS) {
+    g_table.clGetDeviceInfo = device_info;
+    g_table.clCreateBuffer = create_buffer;
+    g_table.clEnqueueWriteBuffer = write_buffer;
+  }
   return status;
 }

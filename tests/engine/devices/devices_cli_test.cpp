@@ -111,6 +111,15 @@ TEST_F(DevicesCliGpus, GpuIsTheFirst) {
   }
 }
 
+// There are no records of PoCL's CPU as a GPU.
+TEST_F(DevicesCliGpus, OfAnUnknownOneTheChoiceIsSaidToBeAModels) {
+  const std::string said = "kernels are chosen by models of their time";
+  EXPECT_TRUE(says(run_on_gpus("devices --kernels", "none").out, said));
+  EXPECT_TRUE(says(run_on_gpus("devices --kernels --json", "none").out,
+                   "\"measured\":false,\"kernels\":["));
+  EXPECT_FALSE(says(run_on_gpus("devices", "none").out, said));
+}
+
 TEST_F(DevicesCli, BenchCountsTheInferencesOfEachDevice) {
   const Outcome outcome = run("bench " + test::ball_model() +
                               " --device MULTI:CPU.0,CPU.1 --seconds 0.5 --frames 320x240:NV12 "

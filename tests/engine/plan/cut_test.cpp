@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/ocl/device.h"
 #include "engine/runtime/left_work.h"
+#include "tests/devices.h"
 #include "tests/engine/test_files.h"
 
 namespace clinfer {
@@ -166,6 +167,43 @@ TEST(Cut, CancellingWaitsForOnePart) {
     EXPECT_TRUE(left_work_is_over(60s)) << "nothing may be left";
   }
   EXPECT_LT(shortest, whole / 4);
+}
+
+// The kernel drivers of Intel's GPUs (i915, xe) end what keeps an engine for seconds.
+TEST(Cut, KeepsLaunchesOnIntelsGpusBelowASecond) {
+  // An execution unit computes eight at once; at its lowest clock, with two fifths of its cycles.
+  constexpr double kSlowest = 8 * 0.35e9 * 0.4;
+  const auto check = [&](const OpDesc& desc, const DeviceTraits& traits, double products) {
+    const double seconds = assumed_seconds(desc, traits);
+    const double really = products / (kSlowest * traits.compute_units);
+    for (const KernelFamily* family : find_op(desc.type, desc.opset)->families) {
+      if (!family->reject(desc, traits).empty()) continue;
+      for (const KernelSpec& launch :
+           family->plan(desc, traits, family->heuristic(desc, traits)).launches) {
+        const Cut cut = cut_of(launch, seconds);
+        const double part =
+            cut ? static_cast<double>(cut.first) / static_cast<double>(cut.groups) : 1;
+        EXPECT_LT(really * part, 1)
+            << family->name << " on " << traits.name << ", assumed " << seconds;
+      }
+    }
+  };
+  for (const DeviceTraits& traits :
+       {test::intel_gpu("skl", 24), test::intel_gpu("tgllp", 96), test::intel_gpu("dg2", 512)})
+    for (const int64_t size : {32, 128, 224, 256, 512}) {
+      const Tensor filter = Tensor::allocate(ElementType::f32, {256, 256, 3, 3});
+      OpDesc desc;
+      desc.type = "Convolution";
+      desc.opset = 1;
+      for (const char* name : {"strides", "dilations", "pads_begin", "pads_end"})
+        desc.attributes.set(name, "1,1");
+      const TensorDesc image = TensorDesc::channels_last(ElementType::f16, {1, 256, size, size});
+      desc.inputs = {image, TensorDesc::row_major(ElementType::f32, filter.shape())};
+      desc.outputs = {image};
+      desc.constants = {Tensor(), filter};
+      desc.own_inputs = 2;
+      check(desc, traits, 256.0 * 256 * 9 * static_cast<double>(size * size));
+    }
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ enum class MatrixUnit {
   emulated_amx
 };
 
-// The grid-wide barrier of a launch whose work-groups are all resident on the device: fences and
-// atomics in inline PTX, or a launch with a single work-group, for tests on any device.
+// The grid-wide barrier of a persistent kernel: fences and atomics in inline PTX, or none, for a
+// single work-group, and on PoCL's CPU for several that share the work (kernels/persistent_main.cl).
 enum class GridBarrier { none, ptx, single };
 
 enum class Vendor { other, intel, nvidia, amd, arm, pocl };

@@ -8,7 +8,10 @@
 //   PK_LENGTH, PK_GROUPS  positions, in the entry of a launch, of its length and of its number of
 //                         work-groups
 //   PK_CASES              calls the kernel of an entry for work-groups `me` to `groups`, in steps
-//                         of `all`, or for all of them without PK_PTX
+//                         of `all`, or for work-groups `from` to `to` without PK_PTX
+//   PK_CORES              several work-groups of one work-item may take part, see below
+//   PK_HEAD, PK_STRIDE    with PK_CORES: counters of the launch, and of a kind for the list's entries
+//   PK_MEET               with PK_CORES: number of words that makes work-groups look for each other
 #undef get_group_id
 #undef get_local_id
 #undef get_local_size
@@ -34,12 +37,91 @@ __attribute__((reqd_work_group_size(PK_ITEMS, 1, 1))) __kernel void PK_NAME(
     switch (list[at]) { PK_CASES }
   }
 }
+#elif PK_CORES
+// On a CPU: any number of work-groups of one work-item, each on a core where cores are free. For each
+// launch of the list a group takes chunks of its own part of the launch's work-groups, then what the
+// others left of theirs, and waits until all that was taken is computed. So nobody waits for a group
+// that has not begun: the driver may run the groups on one core, one after the other, and then the
+// first one computes everything. A group that takes a chunk needs nobody else to finish it.
+//
+// `counters`, all 0 before a launch and after it: PK_HEAD words (the groups that left; for PK_MEET
+// those that came and those that saw all others), then for each launch of the list, up to PK_STRIDE,
+// its computed work-groups; then for each group and launch the chunks taken of the group's part: in a
+// line of the cache of their own, since mostly one core writes them. The last group to leave sets
+// them back, as nobody else looks at them any more.
+//
+// Order in memory: a group adds what it computed with release, after its stores, and goes on when it
+// reads the full number with acquire. All additions to a counter are read-modify-writes, so that the
+// value read last synchronizes with each of them, and every store of the launches before is visible.
+#define PK_CHUNKS 8             // of a group's part: one core may be late by one of them
+#define PK_MEET_PAUSES 4000000  // 80 to 200 ms
+#define PK_PAUSES 1000          // about 50 us, before the core is offered to other threads
+
+uint pk_add(volatile __global uint* counter, uint number) {
+  return __atomic_fetch_add(counter, number, __ATOMIC_ACQ_REL);
+}
+uint pk_load(volatile __global const uint* counter) {
+  return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
+}
+void pk_pause(int pauses) {
+#ifdef __x86_64__
+  if (pauses < PK_PAUSES) {
+    __asm__ volatile("pause");
+  } else {
+    long result = 24;  // sched_yield() of Linux: perhaps the one that is waited for wants this core
+    __asm__ volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");
+  }
+#endif
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void PK_NAME(
+    __global uchar* b0, __global uchar* b1, __global uchar* b2, __global const int* list, int words,
+    __global uint* counters, uint barriers_passed) {
+  const int me = get_group_id(0), all = get_num_groups(0);
+  if (words == PK_MEET) {
+    pk_add(counters + 1, 1);
+    int pauses = 0;
+    while (pk_load(counters + 1) < all && pauses < PK_MEET_PAUSES) {
+      pk_pause(0);
+      ++pauses;
+    }
+    if (pk_load(counters + 1) == all && pauses < PK_MEET_PAUSES) pk_add(counters + 2, 1);
+    return;
+  }
+  __global uint* computed = counters + PK_HEAD;
+  for (int at = 0; at < words; at += list[at + PK_LENGTH], ++computed) {
+    const int groups = list[at + PK_GROUPS];
+    if (all == 1) {
+      const int from = 0, to = groups;
+      switch (list[at]) { PK_CASES }
+      continue;
+    }
+    const int chunk = max(groups / (all * PK_CHUNKS), 1);
+    int mine = 0;
+    for (int i = 0; i < all; ++i) {
+      const int owner = (me + i) % all;
+      const int begin = (long)groups * owner / all, end = (long)groups * (owner + 1) / all;
+      __global uint* const taken = computed + PK_STRIDE * (1 + owner);
+      while (begin + (int)pk_load(taken) * chunk < end) {
+        const int from = begin + (int)pk_add(taken, 1) * chunk, to = min(from + chunk, end);
+        if (from >= end) break;
+        switch (list[at]) { PK_CASES }
+        mine += to - from;
+      }
+    }
+    if (mine > 0) pk_add(computed, mine);
+    for (int pauses = 0; pk_load(computed) < groups; ++pauses) pk_pause(pauses);
+  }
+  if (all > 1 && pk_add(counters, 1) == all - 1)
+    for (int i = 0; i < PK_HEAD + PK_STRIDE * (1 + all); ++i) counters[i] = 0;
+}
 #else
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void PK_NAME(
     __global uchar* b0, __global uchar* b1, __global uchar* b2, __global const int* list, int words,
     __global uint* barrier_counter, uint barriers_passed) {
-  for (int at = 0; at < words; at += list[at + PK_LENGTH]) switch (list[at]) {
-      PK_CASES
-    }
+  for (int at = 0; at < words; at += list[at + PK_LENGTH]) {
+    const int from = 0, to = list[at + PK_GROUPS];
+    switch (list[at]) { PK_CASES }
+  }
 }
 #endif

@@ -112,6 +112,12 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   if (std::string why = compilers->take_problem(); !why.empty()) report_.warnings.push_back(why);
   network_->options.driver_compiles = compilers->has_problem();
   warm_up(progress);
+  if (!cores_share_launches()) {
+    // The driver computes the work-groups of a launch one after the other.
+    network_->traits.grid_barrier = GridBarrier::none;
+    build_for_device(progress, false, nullptr);
+    warm_up(progress);
+  }
   if (first_tier_) build_preprocess_of_first_tier();
   if (config_.streams == 0 && !options_.one_stream) {
     std::shared_ptr<void> pause;
@@ -307,11 +313,12 @@ void ModelCompiler::use_measured_pipeline() {
   }
 }
 
-// A stream that has one core computes its steps in one launch: PoCL takes 2 to 5 microseconds for each, and
-// one core has nothing to share. Where streams are on AUTO and cores are few, each core gets a stream. A
-// larger batch has plans for parts of it, which are launched step by step.
+// A stream computes its steps in one launch: PoCL takes 2 to 5 microseconds for each on one core, and several times
+// that on several, which take the work from each other here. Where streams are on AUTO and cores are few, each core gets
+// a stream. A larger batch has plans for parts of it, which are launched step by step.
 void ModelCompiler::use_single_launches(int64_t batch) {
   constexpr unsigned kMostStreams = 4;
+  constexpr unsigned kMostCores = 8;  // of a stream: more of them were not measured
   const DeviceTraits& traits = network_->traits;
   const unsigned cores = network_->context->device.info.compute_units;
   if (config_.persistent != Config::Persistent::automatic || config_.perf_count) return;
@@ -319,7 +326,9 @@ void ModelCompiler::use_single_launches(int64_t batch) {
   if (network_->exclusive || options_.expose_layers) return;
   if (config_.streams == 0 && !options_.one_stream && cores <= kMostStreams)
     config_.streams = cores;
-  if (config_.streams >= cores) network_->traits.grid_barrier = GridBarrier::single;
+  const unsigned streams = options_.one_stream ? std::max(config_.streams, 1u) : config_.streams;
+  if (streams > 0 && cores <= kMostCores * streams)
+    network_->traits.grid_barrier = GridBarrier::single;
 }
 
 // Finds the layer that computes most, and warns where one inference is absurdly much work.
@@ -415,6 +424,22 @@ HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persi
   return weights;
 }
 
+// Where several work-groups take the work of a persistent kernel from each other: whether they do. After the first
+// inference, which says whether the device answers at all.
+bool ModelCompiler::cores_share_launches() const {
+  const SizedPlan& whole = network_->whole;
+  const unsigned groups = network_->persistent_groups();
+  if (config_.persistent != Config::Persistent::automatic || whole.persistent.empty() ||
+      groups < 2 || !ocl::shares_work(network_->traits))
+    return true;
+  const PersistentSteps& steps = whole.persistent.front();
+  cl::Kernel kernel = whole.programs->kernel(steps.kernel.program.kernel_name);
+  const DeviceStream& stream = network_->stream(0);
+  bind_persistent(kernel, {stream.memory, network_->weights, network_->weights}, steps.list,
+                  stream.counters);
+  return groups_meet(stream.queue, kernel, stream.counters, groups);
+}
+
 namespace {
 
 // A launch that is cut: its first part, and one with an offset.
@@ -496,8 +521,10 @@ void ModelCompiler::build(SizedPlan& sized, const Progress& progress) {
 // Makes persistent kernels of the steps that gain by it, if enough of the device is left for them.
 void ModelCompiler::use_persistent_kernels(const DeviceNetwork* compared_with) {
   SizedPlan& whole = network_->whole;
-  whole.persistent = make_persistent_steps(whole, *network_->context, network_->traits,
-                                           config_.persistent == Config::Persistent::yes);
+  whole.persistent =
+      make_persistent_steps(whole, *network_->context, network_->traits,
+                            network_->persistent_groups(std::max(config_.streams, 1u)),
+                            config_.persistent == Config::Persistent::yes);
   if (whole.persistent.empty() || network_->traits.grid_barrier == GridBarrier::single) return;
   const ocl::Device& device = network_->context->device;
   if (compared_with && compared_with->share &&

@@ -71,6 +71,7 @@ class ModelCompiler {
                                const DeviceNetwork* compared_with);
   void build(SizedPlan& sized, const Progress& progress);
   void check_own_kernels(const SizedPlan& sized) const;
+  bool cores_share_launches() const;
   void use_persistent_kernels(const DeviceNetwork* compared_with);
   std::vector<bool> find_parts(const DeviceNetwork* compared_with);
   std::shared_ptr<DeviceModel> make_untuned(const Progress& progress);

@@ -20,8 +20,9 @@ constexpr double kInterruption = 2.2;
 
 std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
                                                    const ocl::Context& context,
-                                                   const DeviceTraits& traits, bool forced) {
-  // One core saves the launches, and computes everything else as it did.
+                                                   const DeviceTraits& traits, unsigned groups,
+                                                   bool forced) {
+  // Cores save the launches, and compute everything else as they did.
   const bool single = traits.grid_barrier == GridBarrier::single;
   forced = forced || single;
   std::vector<PersistentSteps> all;
@@ -50,9 +51,9 @@ std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
     size_t end = first;
     double seconds = 0;
     for (; end < plan.size() && fits[end]; ++end) {
-      // Cancelling waits for a launch, and one core may need long for an inference.
+      // Cancelling waits for a launch, and few cores may need long for an inference.
       if (single) {
-        seconds += assumed_seconds(plan[end].desc, traits) * traits.compute_units;
+        seconds += assumed_seconds(plan[end].desc, traits) * traits.compute_units / groups;
         if (end > first && seconds > kSecondsOfLaunch) break;
       }
       for (const KernelSpec& launch : plan[end].kernels.launches) {

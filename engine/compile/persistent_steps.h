@@ -12,9 +12,11 @@ namespace clinfer {
 inline constexpr unsigned kFewestGroups = 16;
 
 // Groups consecutive steps whose launches can all be part of a persistent kernel, as many as fit
-// into one. Empty where that would save too little time, unless `forced`.
+// into one. `groups`: work-groups of such a launch. Empty where that would save too little time,
+// unless `forced`.
 std::vector<PersistentSteps> make_persistent_steps(const SizedPlan& sized,
                                                    const ocl::Context& context,
-                                                   const DeviceTraits& traits, bool forced);
+                                                   const DeviceTraits& traits, unsigned groups,
+                                                   bool forced);
 
 }  // namespace clinfer

@@ -246,8 +246,9 @@ void CandidateRunner::make_part(Ready& ready, const std::vector<cl::Buffer>& pac
     return cl::Buffer(context_.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes, data);
   };
   ready.list = buffer_of(list.data(), list.size() * sizeof(int32_t));
-  ready.barrier_counter = buffer_of(&ready.barriers_passed, sizeof ready.barriers_passed);
-  bind_persistent(ready.kernels.back(), buffers, ready.list, ready.barrier_counter);
+  std::vector<cl_uint> counters(persistent.counter_words(part_->groups));
+  ready.counters = buffer_of(counters.data(), counters.size() * sizeof(cl_uint));
+  bind_persistent(ready.kernels.back(), buffers, ready.list, ready.counters);
 }
 
 void CandidateRunner::want(std::span<const KernelPlan> plans) {

@@ -51,7 +51,7 @@ class CandidateRunner final : public KernelRunner {
     // the value of the arrival counter after all executions so far.
     size_t items = 0, words = 0;
     cl_uint barriers_passed = 0;
-    cl::Buffer list, barrier_counter;
+    cl::Buffer list, counters;
   };
   // An output as the kernel in use wrote it, with whatever lies between its elements. Copies stay
   // on the device: networks have outputs of many megabytes, and each candidate is verified.

@@ -18,6 +18,7 @@ constexpr size_t kWarp = 32;       // barriers of a team count whole warps
 constexpr size_t kAlignment = 64;  // of a team's local memory: the widest vector
 constexpr size_t kReserve = 1024;  // bytes of local memory that drivers may use
 constexpr size_t kListStep = 512;  // words by which the room for the list grows
+constexpr size_t kCounters = 16;   // in a line of a CPU's cache
 
 // The words of a list before the arguments.
 enum Word : size_t { kKernel, kGroups, kGroupsX, kGroupsY, kLength, kArguments };
@@ -73,14 +74,15 @@ std::string entry_text(const KernelSpec& spec) {
          arguments_text(spec) + ");\n}\n";
 }
 
-// The function that calls one kernel for all its work-items. Not part of the persistent kernel, because
+// The function that calls one kernel for work-groups `from` to `to`. Not part of the persistent kernel, because
 // PoCL compiles that three times (kernels/outline.cl).
 std::string loop_text(const KernelSpec& spec) {
   return R"(static __attribute__((noinline)) void FN(entry)(
-    __global uchar *b0, __global uchar *b1, __global uchar *b2, __global const int *at) {
+    __global uchar *b0, __global uchar *b1, __global uchar *b2, __global const int *at,
+    int from, int to) {
   const int nx = )" +
-         at(kGroupsX) + ", ny = " + at(kGroupsY) + ", groups = " + at(kGroups) + R"(;
-  for (int group = 0; group < groups; ++group)
+         at(kGroupsX) + ", ny = " + at(kGroupsY) + R"(;
+  for (int group = from; group < to; ++group)
     for (int item = 0; item < )" +
          std::to_string(team_size(spec)) + R"(; ++item)
       FN(body)((int4)(group % nx, group / nx % ny, group / nx / ny, nx), item, 0, 0)" +
@@ -88,6 +90,15 @@ std::string loop_text(const KernelSpec& spec) {
 }
 
 }  // namespace
+
+size_t PersistentKernel::counter_words(unsigned groups) const {
+  return launch_counters > 0 ? kCounters + launch_counters * (1 + groups) : 1;
+}
+
+bool shares_work(const DeviceTraits& traits) {
+  return traits.grid_barrier == GridBarrier::single && traits.is_cpu &&
+         traits.vendor == Vendor::pocl;
+}
 
 LaunchTime launch_time(const KernelSpec& spec, double products, unsigned compute_units) {
   const size_t items = spec.global[0] * spec.global[1] * spec.global[2];
@@ -155,7 +166,7 @@ PersistentKernel make_persistent(
       // Where a work-group is no whole number of teams, the last work-items have nothing to do.
       if (single)
         cases += " case " + number + ": entry_" + function.kernel_name +
-                 "(b0, b1, b2, list + at); break;";
+                 "(b0, b1, b2, list + at, from, to); break;";
       else
         cases += " case " + number + ": for (int g = item / " + size + " * all + me; (item < " +
                  std::to_string(teams * team) + ") & (g < groups); g += all * " +
@@ -189,7 +200,9 @@ PersistentKernel make_persistent(
       throw std::logic_error("the list of a persistent kernel is not as its arguments are");
     ++count;
   }
-  result.barriers = count ? static_cast<unsigned>(count - 1) : 0;
+  if (shares_work(traits))
+    result.launch_counters = round_up(std::max<size_t>(count, 1), kCounters);
+  result.barriers = count && !single ? static_cast<unsigned>(count - 1) : 0;
 
   std::string text =
       "#define PK_PTX " + std::to_string(!single) +
@@ -200,10 +213,13 @@ PersistentKernel make_persistent(
                                     {"PK_ROOM", round_up(result.list.size(), kListStep)},
                                     {"PK_LOCAL", shared},
                                     {"PK_LENGTH", kLength},
-                                    {"PK_GROUPS", kGroups}})
+                                    {"PK_GROUPS", kGroups},
+                                    {"PK_CORES", result.launch_counters > 0},
+                                    {"PK_HEAD", kCounters},
+                                    {"PK_STRIDE", result.launch_counters}})
     text += "#define " + std::string(name) + " " + std::to_string(value) + "\n";
-  text += "#define PK_CASES" + cases + "\n#line 1 \"persistent_main.cl\"\n" +
-          std::string(kernel_source("persistent_main.cl"));
+  text += "#define PK_MEET " + std::to_string(kMeet) + "\n#define PK_CASES" + cases +
+          "\n#line 1 \"persistent_main.cl\"\n" + std::string(kernel_source("persistent_main.cl"));
   result.program.kernel_name = "persistent_" + hex(fnv1a(text));
   result.program.text = "#define PK_NAME " + result.program.kernel_name + "\n" + text;
   // Without a single word of the list it does nothing.

@@ -1,6 +1,7 @@
 // Persistent kernels: many launches as one. Its work-groups stay on the device and compute the
 // work-groups of one kernel after the other; between two kernels all of them meet. Where launches
-// cost more than what they compute (NVIDIA: 5.5 us), that is what a small batch waits for.
+// cost more than what they compute (NVIDIA: 5.5 us), that is what a small batch waits for. On PoCL's
+// CPU its work-groups, one for each core of a stream, take each kernel's work from each other.
 #pragma once
 
 #include <functional>
@@ -22,13 +23,25 @@ struct ArgumentPlace {
 struct PersistentKernel {
   Instantiation program;
   // The program of the work-groups: for each launch the kernel, the number of its work-groups and
-  // its arguments. The kernel's arguments: the three buffers, this list as a buffer, the arrival
-  // counter (a buffer of one uint, 0 at first, kept from launch to launch), and its value before
-  // this launch.
+  // its arguments. The kernel's arguments: the three buffers, this list as a buffer, the counters
+  // (a buffer of counter_words() uints, 0 at first, kept from launch to launch; the first one counts
+  // arrivals), and the number of arrivals before this launch.
   std::vector<int32_t> list;
   unsigned barriers = 0;  // of all work-groups: a launch raises the count by as many for each group
   size_t items = 0;       // work-items of a work-group
+  // Where several work-groups take the work from each other: room for a counter of each launch in the
+  // list. 0: they meet at barriers, or there is only one.
+  size_t launch_counters = 0;
+
+  size_t counter_words(unsigned groups) const;
 };
+
+// Whether a launch of a persistent kernel without a barrier may have several work-groups.
+bool shares_work(const DeviceTraits& traits);
+// The number of words in place of the list's that makes work-groups look for each other: each counts
+// itself at kMetCounter if it sees all others within about 0.1 s.
+inline constexpr int kMeet = -1;
+inline constexpr size_t kMetCounter = 2;
 
 // About how many microseconds of the device a launch takes. By itself it costs being launched, but
 // has the whole device, several work-groups on a compute unit; as part of a persistent kernel it

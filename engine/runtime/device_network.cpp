@@ -84,16 +84,19 @@ void DeviceNetwork::make_streams(unsigned count) {
       for (cl::CommandQueue* const queue : {&stream->copies, &stream->results})
         *queue = ocl::create_queue(*context, context->device.device, hints, options.perf_count);
     stream->memory = ocl::make_memory(*context, std::max<size_t>(stream_bytes, 4));
-    if (!whole.persistent.empty())
-      stream->barrier_counter =
-          cl::Buffer(context->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                     sizeof stream->barriers_passed, &stream->barriers_passed);
+    size_t words = 0;
+    for (const PersistentSteps& steps : whole.persistent)
+      words = std::max(words, steps.kernel.counter_words(persistent_groups(count)));
+    if (std::vector<cl_uint> zeros(words); words > 0)
+      stream->counters = cl::Buffer(context->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                    words * sizeof(cl_uint), zeros.data());
     streams_.push_back(std::move(stream));
   }
 }
 
-unsigned DeviceNetwork::persistent_groups() const {
-  return share ? share->groups() / stream_count() : 1;
+unsigned DeviceNetwork::persistent_groups(unsigned streams) const {
+  if (share) return share->groups() / streams;
+  return ocl::shares_work(traits) ? std::max(context->device.info.compute_units / streams, 1u) : 1;
 }
 
 cl::Kernel DeviceNetwork::extra_kernel(const KernelSpec& spec) {

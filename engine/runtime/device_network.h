@@ -34,9 +34,8 @@ struct DeviceStream {
   cl::Buffer memory;
   SubBuffers parts;  // of the memory
   std::mutex mutex;  // held while the launches of one segment are enqueued, never while waiting
-  // The arrival counter of the persistent kernels' grid-wide barrier, and its value once all
-  // launches so far have run.
-  cl::Buffer barrier_counter;
+  // The counters of the persistent kernels, and the arrivals once all launches so far have run.
+  cl::Buffer counters;
   cl_uint barriers_passed = 0;
   // When an inference on it was last seen to be finished, and whether one was given up since.
   std::atomic<std::chrono::steady_clock::time_point> last_finished{};
@@ -123,7 +122,9 @@ class DeviceNetwork {
   const SizedPlan& plan_for(size_t images) const;
   size_t request_bytes() const;  // largest need of all plans
   // Work-groups of a persistent kernel: the kernels of all streams run at the same time.
-  unsigned persistent_groups() const;
+  unsigned persistent_groups() const { return persistent_groups(stream_count()); }
+  // Gives their number for another number of streams.
+  unsigned persistent_groups(unsigned streams) const;
   // The best tuning point to convert frames of a kind into a network input.
   TuningPoint preprocess_point(size_t input, PictureKind kind) const;
   TuningPoint default_preprocess_point() const;

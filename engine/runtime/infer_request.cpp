@@ -52,7 +52,7 @@ void DeviceRequest::bind(const SizedPlan& sized) {
     if (const PersistentSteps* steps = sized.persistent_at(s)) {
       cl::Kernel kernel = sized.programs->kernel(steps->kernel.program.kernel_name);
       bind_persistent(kernel, {stream_.memory, memory_, network_->weights}, steps->list,
-                      stream_.barrier_counter);
+                      stream_.counters);
       all[s] = {std::move(kernel)};
       s = steps->end - 1;
       continue;

@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "engine/ocl/persistent.h"
+
 namespace clinfer {
 
 namespace {
@@ -86,10 +88,10 @@ void enqueue_part(const cl::CommandQueue& queue, const cl::Kernel& kernel, const
 }
 
 void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
-                     const cl::Buffer& list, const cl::Buffer& barrier_counter) {
+                     const cl::Buffer& list, const cl::Buffer& counters) {
   for (cl_uint i = 0; i < buffers.size(); ++i) kernel.setArg(i, buffers[i]);
   kernel.setArg(3, list);
-  kernel.setArg(5, barrier_counter);
+  kernel.setArg(5, counters);
 }
 
 void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
@@ -100,6 +102,22 @@ void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_
   queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups * items), cl::NDRange(items),
                              nullptr, event);
   barriers_passed += barriers * groups;
+}
+
+bool groups_meet(const cl::CommandQueue& queue, cl::Kernel& kernel, const cl::Buffer& counters,
+                 unsigned groups) {
+  constexpr int kAttempts = 5;  // other threads may want the cores
+  const std::vector<cl_uint> zeros(ocl::kMetCounter + 1);
+  for (int i = 0; i < kAttempts; ++i) {
+    kernel.setArg(4, cl_int{ocl::kMeet});
+    kernel.setArg(6, cl_uint{0});
+    queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(groups), cl::NDRange(1));
+    cl_uint met = 0;
+    queue.enqueueReadBuffer(counters, CL_TRUE, ocl::kMetCounter * sizeof met, sizeof met, &met);
+    queue.enqueueWriteBuffer(counters, CL_TRUE, 0, zeros.size() * sizeof(cl_uint), zeros.data());
+    if (met == groups) return true;
+  }
+  return false;
 }
 
 }  // namespace clinfer

@@ -61,10 +61,9 @@ void enqueue(const cl::CommandQueue& queue, const cl::Kernel& kernel, const Kern
              cl::Event* event = nullptr, const std::vector<cl::Event>* after = nullptr);
 
 // Sets the arguments of a persistent kernel that are the same in every launch: the buffers that hold
-// all tensors, its list of work, and the arrival counter of the grid-wide barrier
-// (ocl/persistent.h).
+// all tensors, its list of work, and its counters (ocl/persistent.h).
 void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffers,
-                     const cl::Buffer& list, const cl::Buffer& barrier_counter);
+                     const cl::Buffer& list, const cl::Buffer& counters);
 
 // Launches `groups` work-groups of `items` work-items, which execute the first `words` of the list
 // and pass `barriers` grid-wide barriers. `barriers_passed`: the arrival counter before this launch,
@@ -72,5 +71,10 @@ void bind_persistent(cl::Kernel& kernel, const std::array<cl::Buffer, 3>& buffer
 void enqueue_persistent(const cl::CommandQueue& queue, cl::Kernel& kernel, size_t words,
                         unsigned groups, size_t items, unsigned barriers, cl_uint& barriers_passed,
                         cl::Event* event = nullptr);
+
+// Whether so many work-groups of a persistent kernel that take the work from each other run at the
+// same time. Waits for the queue; about a second where they do not.
+bool groups_meet(const cl::CommandQueue& queue, cl::Kernel& kernel, const cl::Buffer& counters,
+                 unsigned groups);
 
 }  // namespace clinfer

@@ -314,8 +314,8 @@ TEST(CompilerProcess, TheApplicationItselfNeverCompiles) {
   const char* library = std::getenv("CLINFER_COUNT_COMPILERS");
   if (library == nullptr || program().empty()) GTEST_SKIP() << "CLINFER_COUNT_COMPILERS is not set";
   const std::string lines = bench_folder() / "lines";
-  const Ended run =
-      bench_with("COUNT_COMPILERS=" + lines + " LD_PRELOAD=" + library, "--frames 320x240:NV12");
+  const Ended run = bench_with("COUNT_COMPILERS=" + lines + " LD_PRELOAD=" + library,
+                               "--frames 320x240:NV12 --config PERSISTENT_KERNEL=NO");
   EXPECT_EQ(run.status, 0) << run.output;
   size_t here = 0, elsewhere = 0;
   std::ifstream in(lines);

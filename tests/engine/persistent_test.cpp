@@ -6,6 +6,8 @@
 
 #include "engine/engine.h"
 #include "engine/plan/cut.h"
+#include "engine/runtime/launch.h"
+#include "kernels/op.h"
 #include "tests/engine/ball_model.h"
 #include "tests/engine/products_model.h"
 #include "tests/engine/test_files.h"
@@ -88,15 +90,17 @@ TEST(Persistent, ComesAfterTuning) {
   }
 }
 
-TEST(Persistent, ACpuIsNotAskedToUnlessToldTo) {
-  const DeviceTraits traits = test::device_traits();
-  if (traits.grid_barrier != GridBarrier::none) GTEST_SKIP() << "its work-groups can meet";
-  EXPECT_EQ(compile(Config::Persistent::automatic)->kernel_count(),
+TEST(Persistent, TimesOfLayersNeedLaunchesOfTheirOwn) {
+  Config config;
+  config.device = list_devices().devices.at(0).id;
+  config.perf_count = true;
+  EXPECT_EQ(CompiledModel::compile(Model::read(ball_model()), config)->kernel_count(),
             compile(Config::Persistent::no)->kernel_count());
 }
 
-// Where each stream has one core, one launch does it all; the number of streams need not be measured.
-TEST(Persistent, ACoreWithAStreamOfItsOwnTakesOneLaunch) {
+// One launch does it all on the cores of a stream; where each stream has one core, the number of streams
+// need not be measured.
+TEST(Persistent, TheCoresOfAStreamTakeOneLaunch) {
   const DeviceTraits traits = test::device_traits();
   const unsigned cores = list_devices().devices.at(0).compute_units;
   if (!traits.is_cpu || traits.vendor != Vendor::pocl || cores < 2)
@@ -104,14 +108,119 @@ TEST(Persistent, ACoreWithAStreamOfItsOwnTakesOneLaunch) {
   const auto many = compile(Config::Persistent::no, cores);
   const auto one = compile(Config::Persistent::automatic, cores);
   EXPECT_LT(one->kernel_count(), many->kernel_count());
-  EXPECT_EQ(compile(Config::Persistent::automatic, cores - 1)->kernel_count(), many->kernel_count())
-      << "fewer streams share the cores";
-  const Tensor input = test::random_tensor(one->inputs()[0].shape, 0, 255, 7);
-  EXPECT_EQ(infer(*one->create_request(), input), infer(*many->create_request(), input));
+  const auto request = one->create_request(), other = many->create_request();
+  const auto shared = cores <= 8 ? compile(Config::Persistent::automatic, 1) : nullptr;
+  const auto sharing = shared ? shared->create_request() : nullptr;
+  if (shared) {
+    EXPECT_EQ(shared->kernel_count(), one->kernel_count());
+  }
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const Tensor input = test::random_tensor(one->inputs()[0].shape, 0, 255, seed);
+    const std::vector<float> want = infer(*other, input);
+    EXPECT_EQ(infer(*request, input), want);
+    if (sharing) {
+      EXPECT_EQ(infer(*sharing, input), want) << "cores take the work from each other";
+    }
+  }
   if (cores > 4) return;
   const auto automatic = compile(Config::Persistent::automatic, 0);
   EXPECT_EQ(automatic->streams(), cores);
   EXPECT_EQ(automatic->kernel_count(), one->kernel_count());
+}
+
+// Launches of a chain of layers by one persistent kernel, on PoCL's CPU.
+class SharedWork : public testing::Test {
+ protected:
+  static constexpr size_t kLayers = 40, kSize = 12345;
+
+  void SetUp() override {
+    traits_.grid_barrier = GridBarrier::single;
+    if (!ocl::shares_work(traits_) || cores_ < 2) GTEST_SKIP() << "no PoCL on several cores";
+    OpDesc desc;
+    desc.name = desc.type = "Sigmoid";
+    desc.inputs = desc.outputs = {TensorDesc::row_major(ElementType::f32, {1, kSize})};
+    desc.constants = {Tensor()};
+    desc.own_inputs = 1;
+    const KernelFamily* family = find_op(desc.type, 1)->families.front();
+    plan_ = family->plan(desc, traits_, family->heuristic(desc, traits_));
+    const std::vector<const KernelSpec*> launches(kLayers, &plan_.launches.at(0));
+    const auto place = [](size_t launch, const Argument& argument) {
+      const size_t index = launch + (argument.kind == Argument::Kind::output);
+      return ocl::ArgumentPlace{0, static_cast<int64_t>(index * kSize * sizeof(float))};
+    };
+    size_t count = 0;
+    persistent_ = ocl::make_persistent(launches, place, traits_, count);
+    ASSERT_EQ(count, kLayers);
+    list_ = buffer_of(persistent_.list);
+    programs_ = ocl::Programs::build(*context_, {&persistent_.program, 1}, {});
+    counters_ = buffer_of(std::vector<cl_uint>(persistent_.counter_words(kMostGroups)));
+  }
+
+  template <typename T>
+  cl::Buffer buffer_of(std::vector<T> values) {
+    return cl::Buffer(context_->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                      values.size() * sizeof(T), values.data());
+  }
+
+  cl::Kernel kernel(const cl::Buffer& memory) {
+    cl::Kernel kernel = programs_->kernel(persistent_.program.kernel_name);
+    bind_persistent(kernel, {memory, memory, memory}, list_, counters_);
+    return kernel;
+  }
+
+  // All layers' values after `times` launches with so many work-groups.
+  std::vector<float> run(const cl::Device& device, unsigned groups, unsigned times) {
+    std::vector<float> values((kLayers + 1) * kSize);
+    for (size_t i = 0; i < kSize; ++i) values[i] = static_cast<float>(i % 97) - 48;
+    const cl::Buffer memory = buffer_of(values);
+    const cl::CommandQueue queue(context_->context, device);
+    cl::Kernel kernel = this->kernel(memory);
+    cl_uint barriers_passed = 0;
+    for (unsigned i = 0; i < times; ++i)
+      enqueue_persistent(queue, kernel, persistent_.list.size(), groups, persistent_.items,
+                         persistent_.barriers, barriers_passed);
+    queue.enqueueReadBuffer(memory, CL_TRUE, 0, values.size() * sizeof(float), values.data());
+    std::vector<cl_uint> counters(persistent_.counter_words(groups));
+    queue.enqueueReadBuffer(counters_, CL_TRUE, 0, counters.size() * sizeof(cl_uint),
+                            counters.data());
+    EXPECT_EQ(counters, std::vector<cl_uint>(counters.size())) << "ready for the next launch";
+    return values;
+  }
+
+  static constexpr unsigned kMostGroups = 7;
+  const std::shared_ptr<const ocl::Context> context_ =
+      ocl::Context::create(ocl::select_device("CPU"));
+  const unsigned cores_ = context_->device.info.compute_units;
+  DeviceTraits traits_ = context_->traits;
+  KernelPlan plan_;
+  ocl::PersistentKernel persistent_;
+  std::shared_ptr<const ocl::Programs> programs_;
+  cl::Buffer list_, counters_;
+};
+
+TEST_F(SharedWork, AnyNumberOfGroupsComputesTheSame) {
+  const cl::Device& all = context_->device.device;
+  const std::vector<float> want = run(all, 1, 1);
+  for (const unsigned groups : {2u, 3u, kMostGroups}) EXPECT_EQ(run(all, groups, 20), want);
+}
+
+// The first group does not wait for the others, which run after it.
+TEST_F(SharedWork, GroupsOneAfterTheOtherComputeTheSame) {
+  const std::vector<cl::Device> parts = ocl::parts(*context_, cores_);
+  ASSERT_EQ(parts.size(), cores_);
+  const std::vector<float> want = run(parts[0], 1, 1);
+  for (const unsigned groups : {2u, kMostGroups}) EXPECT_EQ(run(parts[0], groups, 3), want);
+}
+
+TEST_F(SharedWork, ItIsSeenWhetherGroupsRunSideBySide) {
+  const cl::Buffer memory = buffer_of(std::vector<float>(4));
+  cl::Kernel kernel = this->kernel(memory);
+  const auto meet = [&](const cl::Device& device, unsigned groups) {
+    return groups_meet(cl::CommandQueue(context_->context, device), kernel, counters_, groups);
+  };
+  EXPECT_TRUE(meet(context_->device.device, 2));
+  EXPECT_TRUE(meet(context_->device.device, 2)) << "once more";
+  EXPECT_FALSE(meet(ocl::parts(*context_, cores_).at(0), 2)) << "one core";
 }
 
 // A launch of all of it would keep a caller who cancels waiting.

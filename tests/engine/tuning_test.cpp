@@ -30,6 +30,12 @@ class Tuned : public testing::Test {
     static const auto model = Model::read(test_data("models/tunable.xml"));
     return model;
   }
+  // The network that layers are measured in: each has a launch of its own.
+  std::shared_ptr<DeviceNetwork> bench() const {
+    Config launches = config(TuningMode::disabled);
+    launches.persistent = Config::Persistent::no;
+    return compile_model(model(), launches)->shared_network();
+  }
   Config config(TuningMode mode) const {
     static const TemporaryFolder programs;  // built once for all cases
     Config config;
@@ -119,7 +125,7 @@ TEST_F(Tuned, CreateMeasuresAndUseExistingFinds) {
 // TUNING_SECONDS counts by the clock that is given, which a test moves as it likes: one that stands
 // still gives each layer a whole search, one that is over with the first build only that layer.
 TEST_F(Tuned, SecondsAreLookedAtBetweenBuildsOfAllLayers) {
-  const auto untuned = compile_model(model(), config(TuningMode::disabled))->shared_network();
+  const auto untuned = bench();
   const Plan& plan = untuned->plan();
   const auto tune = [&](double step) {
     std::filesystem::remove(file_);
@@ -149,7 +155,7 @@ TEST_F(Tuned, SecondsAreLookedAtBetweenBuildsOfAllLayers) {
 }
 
 TEST_F(Tuned, WhatDoesNotPayIsTakenBackHereAndInTheFile) {
-  const auto untuned = compile_model(model(), config(TuningMode::disabled))->shared_network();
+  const auto untuned = bench();
   const Plan& plan = untuned->plan();
   const Config create = config(TuningMode::create);
   Tuning tuning(create, *untuned->context, untuned->traits);

@@ -44,19 +44,24 @@ bool has_halves(const OpDesc& desc, const TileProblem& problem) {
 
 // Bytes of a thread's registers: sums, the blocks of the pixels, four rows of weights, halves as
 // floats and in part as loaded; copies of sums that the compiler makes for products of bytes;
-// addresses, positions of pixels that are no long row, and what else it keeps. Points that need more
-// than there are spill (tests/kernels/ocloc).
-int64_t register_bytes(const Point& p, bool halves, bool bytes, bool row) {
+// addresses, positions of pixels that are no long row, which take much where registers are wide, and
+// what else it keeps. Points that need more than there are spill (tests/kernels/ocloc).
+int64_t register_bytes(const Point& p, bool halves, bool bytes, bool row, bool wide) {
   const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
   const int64_t copies = bytes ? 4 * p.tile_p * (row ? 1 : p.vectors) : 0;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
                     (p.weight == 2 ? 8 : 4) * weights + copies) +
-         (row ? 48 : 72) * p.tile_p + (!row && p.reads > 1 ? 1200 : 704);
+         (row    ? 48
+          : wide ? 700
+                 : 72) *
+             p.tile_p +
+         (!row && p.reads > 1 ? 1200 : 704);
 }
 
 // The registers have 32 bytes on GPUs with sub-groups of eight, 64 on others; a thread has 128.
+bool has_wide_registers(const DeviceTraits& traits) { return (traits.sub_groups & 8) == 0; }
 int64_t all_register_bytes(const DeviceTraits& traits) {
-  return 128 * ((traits.sub_groups & 8) != 0 ? 32 : 64);
+  return 128 * (has_wide_registers(traits) ? 64 : 32);
 }
 
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
@@ -85,7 +90,9 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             const Point p(lanes, vectors, tile_p, reads, weight, rows, slices);
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
-            if (register_bytes(p, halves, bytes, row) >= all_register_bytes(traits)) continue;
+            if (register_bytes(p, halves, bytes, row, has_wide_registers(traits)) >=
+                all_register_bytes(traits))
+              continue;
             if (slices > 1 &&
                 sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)
               continue;

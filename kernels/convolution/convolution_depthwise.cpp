@@ -48,6 +48,7 @@ std::string reject_int8(const OpDesc& desc, const DeviceTraits&) {
 std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
                                 std::initializer_list<int> group_sizes) {
   const int64_t channels = convolution_problem(desc).shape.groups;
+  const int most_sums = size_of(desc.inputs[0].type) == 4 ? 16 : 32;
   std::vector<TuningPoint> space;
   const auto add = [&](int vector, int tile_p, int lanes, int rows) {
     space.push_back({{{"VECTOR", vector}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}}});
@@ -60,7 +61,7 @@ std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
         continue;
       }
       // On Intel's GPUs, whose threads have 128 registers, more sums spill (tests/kernels/ocloc).
-      if (traits.sub_groups != 0 && vector * tile_p > 32) continue;
+      if (traits.sub_groups != 0 && vector * tile_p > most_sums) continue;
       for (int lanes : {32, 16, 8, 4, 2, 1})
         if (lanes == 1 || lanes * vector < 2 * channels)
           for (int items : group_sizes)

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-
-#include "kernels/base/files.h"
+#include <system_error>
 #endif
 
 namespace clinfer::ocl {
@@ -31,7 +30,7 @@ std::string ask() {
   constexpr int kAsk = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
   if (syscall(SYS_arch_prctl, kAsk, kTileData) == 0) return "";
   if (errno == ENOSPC) return "a thread's signal stack is too small for the AMX registers";
-  return "the system grants this process no AMX: " + system_reason(errno);
+  return "the system grants this process no AMX: " + std::generic_category().message(errno);
 #else
   return "the processor has no AMX";
 #endif

@@ -45,17 +45,18 @@ __attribute__((reqd_work_group_size(PK_ITEMS, 1, 1))) __kernel void PK_NAME(
 // first one computes everything. A group that takes a chunk needs nobody else to finish it.
 //
 // `counters`, all 0 before a launch and after it: PK_HEAD words (the groups that left; for PK_MEET
-// those that came and those that saw all others), then for each launch of the list, up to PK_STRIDE,
-// its computed work-groups; then for each group and launch the chunks taken of the group's part: in a
-// line of the cache of their own, since mostly one core writes them. The last group to leave sets
-// them back, as nobody else looks at them any more.
+// those that came and those that saw all others; the groups that sleep), then for each launch of the
+// list, up to PK_STRIDE, its computed work-groups; then for each group and launch the chunks taken of
+// the group's part: in a line of the cache of their own, since mostly one core writes them. The last
+// group to leave sets them back, as nobody else looks at them any more.
 //
 // Order in memory: a group adds what it computed with release, after its stores, and goes on when it
 // reads the full number with acquire. All additions to a counter are read-modify-writes, so that the
 // value read last synchronizes with each of them, and every store of the launches before is visible.
+#define PK_SLEEPERS 3           // the counter of groups that sleep
 #define PK_CHUNKS 8             // of a group's part: one core may be late by one of them
 #define PK_MEET_PAUSES 4000000  // 80 to 200 ms
-#define PK_PAUSES 1000          // about 50 us, before the core is offered to other threads
+#define PK_PAUSES 1000          // about 50 us, before a group sleeps
 
 uint pk_add(volatile __global uint* counter, uint number) {
   return __atomic_fetch_add(counter, number, __ATOMIC_ACQ_REL);
@@ -63,15 +64,37 @@ uint pk_add(volatile __global uint* counter, uint number) {
 uint pk_load(volatile __global const uint* counter) {
   return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
 }
-void pk_pause(int pauses) {
+void pk_pause() {
 #ifdef __x86_64__
-  if (pauses < PK_PAUSES) {
-    __asm__ volatile("pause");
-  } else {
-    long result = 24;  // sched_yield() of Linux: perhaps the one that is waited for wants this core
-    __asm__ volatile("syscall" : "+a"(result) : : "rcx", "r11", "memory");
-  }
+  __asm__ volatile("pause");
 #endif
+}
+// The futex of Linux: sleeps while the counter has this value, at most 10 ms, or wakes all that sleep.
+// Where other programs want the cores, a thread that slept gets its core back sooner than one that spun.
+void pk_futex(volatile __global uint* counter, int wake, uint value) {
+#ifdef __x86_64__
+  const long limit[2] = {0, 10000000};
+  long result = 202;
+  __asm__ volatile("mov %[limit], %%r10\n\tsyscall"
+                   : "+a"(result)
+                   : "D"(counter), "S"((long)(wake ? 129 : 128)), "d"((long)value), [limit] "r"(limit)
+                   : "rcx", "r11", "r10", "memory");
+#endif
+}
+// Waits until `number` work-groups are computed.
+void pk_wait(volatile __global uint* computed, uint number, volatile __global uint* sleepers) {
+  for (int pauses = 0; pk_load(computed) < number; ++pauses) {
+    if (pauses < PK_PAUSES) {
+      pk_pause();
+      continue;
+    }
+    // The group that computes the last ones adds them before it reads `sleepers`: either it sees this
+    // group and wakes it, or this group reads the full number.
+    pk_add(sleepers, 1);
+    const uint now = pk_load(computed);
+    if (now < number) pk_futex(computed, 0, now);
+    pk_add(sleepers, -1);
+  }
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void PK_NAME(
@@ -82,7 +105,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void PK_NAME(
     pk_add(counters + 1, 1);
     int pauses = 0;
     while (pk_load(counters + 1) < all && pauses < PK_MEET_PAUSES) {
-      pk_pause(0);
+      pk_pause();
       ++pauses;
     }
     if (pk_load(counters + 1) == all && pauses < PK_MEET_PAUSES) pk_add(counters + 2, 1);
@@ -109,8 +132,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void PK_NAME(
         mine += to - from;
       }
     }
-    if (mine > 0) pk_add(computed, mine);
-    for (int pauses = 0; pk_load(computed) < groups; ++pauses) pk_pause(pauses);
+    if (mine > 0 && pk_add(computed, mine) + mine == groups && pk_load(counters + PK_SLEEPERS) > 0)
+      pk_futex(computed, 1, INT_MAX);
+    pk_wait(computed, groups, counters + PK_SLEEPERS);
   }
   if (all > 1 && pk_add(counters, 1) == all - 1)
     for (int i = 0; i < PK_HEAD + PK_STRIDE * (1 + all); ++i) counters[i] = 0;

@@ -6,6 +6,9 @@
 
 #include <cstring>
 
+// Begins the declaration of a function that the loader of OpenCL, or a test, finds by its name.
+#define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
+
 namespace clinfer {
 
 // clGetLayerInfo for a layer that has a version and nothing else to say.

@@ -168,8 +168,6 @@ cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dime
 
 }  // namespace
 
-#define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
-
 LAYER_EXPORT void own_memory_reset() {
   const std::lock_guard lock(g_mutex);
   g_written = g_waits = g_before_first_wait = g_long_reads = 0;

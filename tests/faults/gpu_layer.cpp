@@ -68,8 +68,6 @@ cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl_bool b
 
 }  // namespace
 
-#define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
-
 LAYER_EXPORT size_t clinfer_layer_shared() { return g_shared; }
 LAYER_EXPORT size_t clinfer_layer_written() { return g_written; }
 

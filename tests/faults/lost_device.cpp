@@ -65,8 +65,6 @@ cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dime
 
 }  // namespace
 
-#define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
-
 LAYER_EXPORT void lose_device(const char* name, long after) {
   const std::lock_guard lock(g_mutex);
   g_name = name != nullptr ? name : "";

@@ -110,8 +110,6 @@ cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dime
 
 }  // namespace
 
-#define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
-
 LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size,
                                                             void* out, size_t* needed) {
   return clinfer::layer_version(what, size, out, needed);

@@ -6,64 +6,14 @@
 #include "engine/ocl/programs.h"
 #include "kernels/tail.h"
 #include "tests/devices.h"
-#include "tests/kernels/op_test.h"
+#include "tests/kernels/convolution_case.h"
 #include "tests/kernels/refusals.h"
 #include "tests/temporary_folder.h"
 
 namespace clinfer::test {
 namespace {
 
-const Tolerance kExact{0, 1e-6};
-const Tolerance kOneByte{0.004, 0};  // of 255
-
-struct Case {
-  const char* type;
-  Shape data, filter;
-  const char *strides, *pads, *dilations, *zero_point;
-};
-
-OpDesc describe(const Case& c, std::vector<Tensor>& inputs, bool shifted = false) {
-  inputs = {
-      random_ints(ElementType::u8, c.data, 0, 255, 1),
-      shifted ? shifted_weights(c.filter) : random_ints(ElementType::i8, c.filter, -128, 127, 2)};
-  return make_desc(c.type, 1,
-                   attributes({{"strides", c.strides},
-                               {"pads_begin", c.pads},
-                               {"pads_end", c.pads},
-                               {"dilations", c.dilations},
-                               {"zero_point", c.zero_point}}),
-                   inputs, {false, true});
-}
-
-void add_constant(OpDesc& desc, std::vector<Tensor>& inputs, const char* function,
-                  const Tensor& value) {
-  inputs.push_back(value);
-  desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, value.shape()));
-  desc.constants.push_back(value);
-  desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
-}
-
-// A factor and a shift per channel, then a conversion to bytes with `levels` steps.
-void quantize_output(OpDesc& desc, std::vector<Tensor>& inputs, float scale, int levels) {
-  Shape channels(desc.outputs[0].shape.size(), 1);
-  const size_t axis = desc.type == "MatMul" ? channels.size() - 1 : 1;
-  channels[axis] = desc.outputs[0].shape[axis];
-  add_constant(desc, inputs, "multiply", random_tensor(channels, scale / 2, scale, 3));
-  add_constant(desc, inputs, "add", random_tensor(channels, 90, 160, 4));
-  desc.tail.push_back({"to_byte", 0, static_cast<float>(levels - 1)});
-  desc.outputs[0].type = ElementType::u8;
-}
-
-// An activation of bytes, in a layout with gaps, whose values are 0.25 * byte - 30.
-void add_bytes(OpDesc& desc, std::vector<Tensor>& inputs) {
-  inputs.push_back(random_ints(ElementType::u8, desc.outputs[0].shape, 0, 255, 5));
-  desc.inputs.push_back(
-      with_gaps(TensorDesc::channels_last(ElementType::u8, desc.outputs[0].shape), 3, 1));
-  desc.constants.push_back({});
-  desc.tail.push_back({"add", 0.25f, -30, static_cast<int>(inputs.size()) - 1});
-}
-
-const Case kCases[] = {
+const ConvolutionCase kCases[] = {
     {"Convolution", {1, 3, 15, 14}, {16, 3, 3, 3}, "2,2", "1,1", "1,1", "0"},
     {"Convolution", {2, 16, 9, 10}, {35, 16, 1, 1}, "1,1", "0,0", "1,1", "128"},
     {"Convolution", {1, 22, 8, 9}, {17, 22, 3, 3}, "1,1", "2,2", "2,2", "7"},
@@ -80,9 +30,9 @@ const Case kCases[] = {
 // Every second case runs on views.
 TEST(Quantized, ConvolutionsAddUpExactly) {
   bool view = false;
-  for (const Case& c : kCases) {
+  for (const ConvolutionCase& c : kCases) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, inputs);
+    OpDesc desc = describe(c, ElementType::u8, inputs);
     EXPECT_EQ(desc.outputs[0].type, ElementType::f32);
     if (view) {
       desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
@@ -96,9 +46,9 @@ TEST(Quantized, ConvolutionsAddUpExactly) {
 // Weights that originally had a zero point.
 TEST(Quantized, ConvolutionsMakeUpForShifts) {
   bool view = true;
-  for (const Case& c : kCases) {
+  for (const ConvolutionCase& c : kCases) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, inputs, true);
+    OpDesc desc = describe(c, ElementType::u8, inputs, true);
     if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
     view = !view;
     check_op(desc, inputs, kExact);
@@ -110,16 +60,16 @@ TEST(Quantized, ConvolutionsWithoutDotProducts) {
   for (size_t i : {1, 2})
     for (const bool shifted : {false, true}) {
       std::vector<Tensor> inputs;
-      const OpDesc desc = describe(kCases[i], inputs, shifted);
+      const OpDesc desc = describe(kCases[i], ElementType::u8, inputs, shifted);
       check_op(desc, inputs, kExact, &traits);
     }
 }
 
 void check_with(const DeviceTraits& traits) {
-  for (const Case& c : kCases)
+  for (const ConvolutionCase& c : kCases)
     for (const bool shifted : {false, true}) {
       std::vector<Tensor> inputs;
-      const OpDesc desc = describe(c, inputs, shifted);
+      const OpDesc desc = describe(c, ElementType::u8, inputs, shifted);
       check_op(desc, inputs, kExact, &traits);
     }
 }
@@ -131,7 +81,7 @@ TEST(Quantized, ConvolutionsForIntelsDevices) {
   for (size_t i : {2, 9})
     for (const bool shifted : {false, true}) {
       std::vector<Tensor> inputs;
-      const OpDesc desc = describe(kCases[i], inputs, shifted);
+      const OpDesc desc = describe(kCases[i], ElementType::u8, inputs, shifted);
       check_op(desc, inputs, kExact, &traits);
     }
 }
@@ -159,7 +109,7 @@ TEST(Quantized, ConvolutionsByPairs) {
     check_with(traits);
     // The largest possible pairs.
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[3], inputs);
+    OpDesc desc = describe(kCases[3], ElementType::u8, inputs);
     for (auto [tensor, low, high] : {std::tuple(0, 0.f, 255.f), std::tuple(1, -128.f, 127.f)}) {
       std::vector<float> values = inputs[tensor].to_floats();
       for (float& value : values) value = value < (low + high) / 2 ? low : high;
@@ -179,7 +129,7 @@ TEST(Quantized, ProgramsWithInstructionsOfTheProcessorGoThroughTheCache) {
     kinds.emplace_back(kinds[0]).dot = DotProduct::pairs;
   for (const DeviceTraits& traits : kinds) {
     std::vector<Tensor> inputs;
-    const OpDesc desc = describe(kCases[1], inputs);
+    const OpDesc desc = describe(kCases[1], ElementType::u8, inputs);
     std::vector<ocl::Instantiation> programs;
     for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
       if (family->reject(desc, traits).empty())
@@ -201,15 +151,8 @@ TEST(Quantized, ConvolutionsOfFloatsMakeBytes) {
   const DeviceTraits gpu = gpu_traits();
   for (size_t i : {1, 2, 4, 5, 6})
     for (const bool keeps : {false, true}) {
-      const Case& c = kCases[i];
-      std::vector<Tensor> inputs{random_tensor(c.data, -1, 1, 1),
-                                 random_tensor(c.filter, -1, 1, 2)};
-      OpDesc desc = make_desc(c.type, 1,
-                              attributes({{"strides", c.strides},
-                                          {"pads_begin", c.pads},
-                                          {"pads_end", c.pads},
-                                          {"dilations", c.dilations}}),
-                              inputs, {false, true});
+      std::vector<Tensor> inputs;
+      OpDesc desc = describe(kCases[i], ElementType::f32, inputs);
       if (keeps) {
         desc.outputs.push_back(with_gaps(desc.outputs[0], 3, 5));
         desc.tail.push_back({"keep"});
@@ -225,7 +168,7 @@ TEST(Quantized, ConvolutionsOfFloatsMakeBytes) {
 TEST(Quantized, ConvolutionsAddBytesAndRequantise) {
   for (size_t i : {0, 4, 5}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], inputs);
+    OpDesc desc = describe(kCases[i], ElementType::u8, inputs);
     desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
     add_bytes(desc, inputs);
     quantize_output(desc, inputs, 0.005f, 255);
@@ -236,7 +179,7 @@ TEST(Quantized, ConvolutionsAddBytesAndRequantise) {
 TEST(Quantized, ConvolutionsKeepWhatTheyRequantise) {
   for (size_t i : {0, 1, 4, 5}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], inputs);
+    OpDesc desc = describe(kCases[i], ElementType::u8, inputs);
     desc.outputs.push_back(with_gaps(desc.outputs[0], 3, 5));
     desc.tail.push_back({"keep"});
     quantize_output(desc, inputs, 0.005f, 255);
@@ -314,16 +257,16 @@ TEST(Quantized, TiesGoToEvenAndEndsAreKept) {
 
 TEST(Quantized, RefusesWhatIsNotBytes) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe(kCases[1], inputs);
+  OpDesc desc = describe(kCases[1], ElementType::u8, inputs);
   desc.outputs[0].type = ElementType::u8;  // without a tail that converts to bytes
   EXPECT_TRUE(
       refusals(desc, gpu_traits()).contains("the output is neither of a float type nor quantised"));
   EXPECT_FALSE(refusals(desc, gpu_traits()).contains("")) << "a family takes it";
-  desc = describe(kCases[1], inputs);
+  desc = describe(kCases[1], ElementType::u8, inputs);
   desc.constants[1] = {};
   EXPECT_TRUE(refusals(desc, gpu_traits()).contains("the weights are not constant small integers"));
   EXPECT_FALSE(refusals(desc, gpu_traits()).contains("")) << "a family takes it";
-  desc = describe(kCases[1], inputs, true);
+  desc = describe(kCases[1], ElementType::u8, inputs, true);
   desc.constants[1] = random_ints(ElementType::i16, kCases[1].filter, -255, 255, 2);
   EXPECT_TRUE(refusals(desc, gpu_traits())
                   .contains("the weights of a channel lie more than 255 apart, or from 0"));

@@ -2,13 +2,10 @@
 // takes its place: sums are exact.
 #include "kernels/op.h"
 #include "tests/devices.h"
-#include "tests/kernels/op_test.h"
+#include "tests/kernels/convolution_case.h"
 
 namespace clinfer::test {
 namespace {
-
-const Tolerance kExact{0, 1e-6};
-const Tolerance kOneByte{0.004, 0};  // of 255
 
 class Amx : public testing::TestWithParam<MatrixUnit> {
  protected:
@@ -26,27 +23,9 @@ class Amx : public testing::TestWithParam<MatrixUnit> {
   DeviceTraits traits_;
 };
 
-struct Case {
-  const char* type;
-  Shape data, filter;
-  const char *strides, *pads, *dilations, *zero_point;
-};
-
-OpDesc describe(const Case& c, std::vector<Tensor>& inputs) {
-  inputs = {random_ints(ElementType::u8, c.data, 0, 255, 1),
-            random_ints(ElementType::i8, c.filter, -128, 127, 2)};
-  return make_desc(c.type, 1,
-                   attributes({{"strides", c.strides},
-                               {"pads_begin", c.pads},
-                               {"pads_end", c.pads},
-                               {"dilations", c.dilations},
-                               {"zero_point", c.zero_point}}),
-                   inputs, {false, true});
-}
-
 // Tiles of pixels and of channels that are whole, in part, and fewer than one; one step and several,
 // with and without missing bytes; borders, strides, dilations and groups.
-const Case kCases[] = {
+const ConvolutionCase kCases[] = {
     {"Convolution", {1, 64, 8, 8}, {32, 64, 1, 1}, "1,1", "0,0", "1,1", "0"},
     {"Convolution", {2, 37, 9, 7}, {50, 37, 1, 1}, "1,1", "0,0", "1,1", "128"},
     {"Convolution", {1, 200, 3, 3}, {16, 200, 1, 1}, "1,1", "0,0", "1,1", "3"},
@@ -64,9 +43,9 @@ const Case kCases[] = {
 // Every second case runs on views.
 TEST_P(Amx, AddsUpExactly) {
   bool view = false;
-  for (const Case& c : kCases) {
+  for (const ConvolutionCase& c : kCases) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, inputs);
+    OpDesc desc = describe(c, ElementType::u8, inputs);
     if (view) {
       desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
       desc.outputs[0] = with_gaps(desc.outputs[0]);
@@ -80,7 +59,7 @@ TEST_P(Amx, AddsUpExactly) {
 TEST_P(Amx, ExtremeBytes) {
   for (const auto weight : {-128, 127}) {
     std::vector<Tensor> inputs;
-    const OpDesc desc = describe(kCases[6], inputs);
+    const OpDesc desc = describe(kCases[6], ElementType::u8, inputs);
     inputs[0] = random_ints(ElementType::u8, inputs[0].shape(), 255, 255);
     OpDesc extreme = desc;
     inputs[1] = extreme.constants[1] =
@@ -92,21 +71,11 @@ TEST_P(Amx, ExtremeBytes) {
 TEST_P(Amx, TailsAndBytes) {
   for (const size_t i : {1, 6}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], inputs);
+    OpDesc desc = describe(kCases[i], ElementType::u8, inputs);
     const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
-    for (const auto& [function, value] :
-         {std::pair{"multiply", random_tensor(channels, 0.001f, 0.002f, 3)},
-          {"add", random_tensor(channels, 90, 160, 4)}}) {
-      inputs.push_back(value);
-      desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, value.shape()));
-      desc.constants.push_back(value);
-      desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
-    }
-    inputs.push_back(random_ints(ElementType::u8, desc.outputs[0].shape, 0, 255, 5));
-    desc.inputs.push_back(
-        with_gaps(TensorDesc::channels_last(ElementType::u8, desc.outputs[0].shape), 3, 1));
-    desc.constants.push_back({});
-    desc.tail.push_back({"add", 0.25f, -30, static_cast<int>(inputs.size()) - 1});
+    add_constant(desc, inputs, "multiply", random_tensor(channels, 0.001f, 0.002f, 3));
+    add_constant(desc, inputs, "add", random_tensor(channels, 90, 160, 4));
+    add_bytes(desc, inputs);
     desc.tail.push_back({"to_byte", 0, 255});
     desc.outputs[0].type = ElementType::u8;
     check(desc, inputs, kOneByte);
@@ -135,8 +104,8 @@ TEST(AmxTraits, SayWhyThereIsNone) {
 
 TEST(AmxTraits, OthersAreLeftToOthers) {
   std::vector<Tensor> inputs;
-  const auto reason = [&](const Case& c, const DeviceTraits& traits) {
-    OpDesc desc = describe(c, inputs);
+  const auto reason = [&](const ConvolutionCase& c, const DeviceTraits& traits) {
+    OpDesc desc = describe(c, ElementType::u8, inputs);
     desc.inputs[0] = TensorDesc::channels_last(ElementType::u8, inputs[0].shape());
     desc.outputs[0] = TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape);
     for (const KernelFamily* family : find_op(c.type, 1)->families)

@@ -2,57 +2,17 @@
 // every index of packing, reading and storing is checked without the hardware.
 #include "kernels/tail.h"
 #include "tests/devices.h"
-#include "tests/kernels/op_test.h"
+#include "tests/kernels/convolution_case.h"
 #include "tests/kernels/refusals.h"
 
 namespace clinfer::test {
 namespace {
-
-const Tolerance kHalf{3e-3, 3e-3};
-const Tolerance kExact{0, 1e-6};
-const Tolerance kOneByte{0.004, 0};  // of 255
 
 DeviceTraits matrix_traits() {
   if (device_traits().matrix == MatrixUnit::ptx) return device_traits();
   DeviceTraits traits = gpu_traits();
   traits.matrix = MatrixUnit::emulated;
   return traits;
-}
-
-struct Case {
-  const char* type;
-  Shape data, filter;
-  const char *strides, *pads, *dilations, *zero_point;
-};
-
-OpDesc describe(const Case& c, bool bytes, std::vector<Tensor>& inputs, bool shifted = false) {
-  if (bytes) {
-    inputs = {
-        random_ints(ElementType::u8, c.data, 0, 255, 1),
-        shifted ? shifted_weights(c.filter) : random_ints(ElementType::i8, c.filter, -128, 127, 2)};
-  } else {
-    inputs = {
-        random_tensor(c.data, -1, 1, 1),
-        random_tensor(c.filter, -1, 1, 2).convert(ElementType::f16).convert(ElementType::f32)};
-  }
-  Attributes given = attributes({{"strides", c.strides},
-                                 {"pads_begin", c.pads},
-                                 {"pads_end", c.pads},
-                                 {"dilations", c.dilations}});
-  if (bytes) given.set("zero_point", c.zero_point);
-  OpDesc desc = make_desc(c.type, 1, given, inputs, {false, true});
-  if (!bytes) desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
-  return desc;
-}
-
-void add_operand(OpDesc& desc, std::vector<Tensor>& inputs, const char* function,
-                 const Tensor& value, bool constant) {
-  inputs.push_back(value);
-  desc.inputs.push_back(constant
-                            ? TensorDesc::row_major(ElementType::f32, value.shape())
-                            : with_gaps(TensorDesc::channels_last(value.type(), value.shape())));
-  desc.constants.push_back(constant ? value : Tensor{});
-  desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
 }
 
 bool takes(const OpDesc& desc, const char* family) {
@@ -63,7 +23,7 @@ bool takes(const OpDesc& desc, const char* family) {
 }
 
 // Whole and partial tiles of pixels, blocks of channels and steps; strides, dilations, borders.
-const Case kCases[] = {
+const ConvolutionCase kCases[] = {
     {"Convolution", {2, 16, 5, 7}, {8, 16, 1, 1}, "1,1", "0,0", "1,1", "0"},
     {"Convolution", {1, 24, 6, 5}, {37, 24, 1, 1}, "1,1", "0,0", "1,1", "128"},
     {"Convolution", {1, 32, 7, 9}, {64, 32, 3, 3}, "1,1", "1,1", "1,1", "7"},
@@ -75,9 +35,9 @@ const Case kCases[] = {
 TEST(MatrixInstructions, HalvesAddUpInFloats) {
   const DeviceTraits traits = matrix_traits();
   bool view = false;
-  for (const Case& c : kCases) {
+  for (const ConvolutionCase& c : kCases) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, false, inputs);
+    OpDesc desc = describe(c, ElementType::f16, inputs);
     if (view) {
       desc.inputs[0] = with_gaps(desc.inputs[0], 8, 16);
       desc.outputs[0] = with_gaps(desc.outputs[0], 8, 8);
@@ -89,7 +49,7 @@ TEST(MatrixInstructions, HalvesAddUpInFloats) {
 
 // Kernels with tiles in local memory, for warpgroups.
 TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
-  const Case cases[] = {
+  const ConvolutionCase cases[] = {
       {"Convolution", {2, 16, 5, 7}, {64, 16, 1, 1}, "1,1", "0,0", "1,1", "0"},
       {"Convolution", {1, 24, 9, 10}, {53, 24, 3, 3}, "1,1", "1,1", "1,1", "0"},
       {"Convolution", {2, 8, 9, 8}, {136, 8, 3, 2}, "2,1", "2,1", "2,1", "0"},
@@ -100,16 +60,16 @@ TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
   traits.compute_units = 0;  // no layer is too small
   if (!traits.wgmma) traits.local_memory = 48 << 10;
   bool view = false;
-  for (const Case& c : cases) {
+  for (const ConvolutionCase& c : cases) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, false, inputs);
+    OpDesc desc = describe(c, ElementType::f16, inputs);
     if (view) {
       desc.inputs[0] = with_gaps(desc.inputs[0], 8, 16);
       desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
     }
-    add_operand(desc, inputs, "multiply", random_tensor({1, c.filter[0], 1, 1}), true);
-    add_operand(desc, inputs, "add", random_tensor(desc.outputs[0].shape).convert(ElementType::f16),
-                false);
+    add_constant(desc, inputs, "multiply", random_tensor({1, c.filter[0], 1, 1}));
+    add_activation(desc, inputs, "add",
+                   random_tensor(desc.outputs[0].shape).convert(ElementType::f16));
     desc.tail.push_back({"relu"});
     view = !view;
     check_op(desc, inputs, kHalf, &traits, "conv_wgmma");
@@ -118,7 +78,7 @@ TEST(MatrixInstructions, WarpgroupsMultiplyTiles) {
 
 // Tiles of bytes: sums as they are, and converted to bytes.
 TEST(MatrixInstructions, WarpgroupsAddUpBytes) {
-  const Case cases[] = {
+  const ConvolutionCase cases[] = {
       {"Convolution", {2, 32, 5, 7}, {64, 32, 1, 1}, "1,1", "0,0", "1,1", "0"},
       {"Convolution", {1, 48, 9, 10}, {53, 48, 3, 3}, "1,1", "1,1", "1,1", "128"},
       {"Convolution", {2, 16, 9, 8}, {136, 16, 3, 2}, "2,1", "2,1", "2,1", "254"},
@@ -128,17 +88,11 @@ TEST(MatrixInstructions, WarpgroupsAddUpBytes) {
   traits.compute_units = 0;
   if (!traits.wgmma) traits.local_memory = 48 << 10;
   bool view = true, quantised = false;
-  for (const Case& c : cases) {
+  for (const ConvolutionCase& c : cases) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, true, inputs);
+    OpDesc desc = describe(c, ElementType::u8, inputs);
     if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 16, 16);
-    if (quantised) {
-      add_operand(desc, inputs, "multiply", random_tensor({1, c.filter[0], 1, 1}, 1e-4f, 1e-3f),
-                  true);
-      add_operand(desc, inputs, "add", random_tensor({1, c.filter[0], 1, 1}, 90, 160), true);
-      desc.tail.push_back({"to_byte", 0, 254.f});
-      desc.outputs[0].type = ElementType::u8;
-    }
+    if (quantised) quantize_output(desc, inputs, 5e-4f, 255);
     view = !view;
     if (!view) quantised = !quantised;
     check_op(desc, inputs, quantised ? kOneByte : kExact, &traits, "conv_wgmma");
@@ -148,9 +102,9 @@ TEST(MatrixInstructions, WarpgroupsAddUpBytes) {
 // On the devices that have the instructions, long sums of many channels take tiles larger than OpenCL C
 // can declare, and a step's products run on while the next step's begin.
 TEST(MatrixInstructions, WarpgroupsOverlapLongSums) {
-  const auto plan_of = [](const Case& c, std::string& why) {
+  const auto plan_of = [](const ConvolutionCase& c, std::string& why) {
     std::vector<Tensor> inputs;
-    const OpDesc desc = describe(c, false, inputs);
+    const OpDesc desc = describe(c, ElementType::f16, inputs);
     const DeviceTraits traits = hopper("NVIDIA H100 80GB HBM3");
     for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
       if (family->name == "conv_wgmma") {
@@ -188,9 +142,10 @@ TEST(MatrixInstructions, WarpgroupsOverlapLongSums) {
 }
 
 TEST(MatrixInstructions, WarpgroupsLeaveShiftedWeights) {
-  const Case c = {"Convolution", {2, 32, 5, 7}, {64, 32, 1, 1}, "1,1", "0,0", "1,1", "0"};
+  const ConvolutionCase c = {
+      "Convolution", {2, 32, 5, 7}, {64, 32, 1, 1}, "1,1", "0,0", "1,1", "0"};
   std::vector<Tensor> inputs;
-  const OpDesc desc = describe(c, true, inputs, true);
+  const OpDesc desc = describe(c, ElementType::u8, inputs, true);
   for (const KernelFamily* family : find_op(desc.type, desc.opset)->families)
     if (family->name == "conv_wgmma") {
       EXPECT_NE(family->reject(desc, matrix_traits()).find("shift"), std::string::npos);
@@ -200,9 +155,9 @@ TEST(MatrixInstructions, WarpgroupsLeaveShiftedWeights) {
 TEST(MatrixInstructions, BytesAddUpExactly) {
   const DeviceTraits traits = matrix_traits();
   bool view = true;
-  for (const Case& c : kCases) {
+  for (const ConvolutionCase& c : kCases) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, true, inputs);
+    OpDesc desc = describe(c, ElementType::u8, inputs);
     if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 16, 8);
     view = !view;
     check_op(desc, inputs, kExact, &traits, "conv_mma");
@@ -211,56 +166,50 @@ TEST(MatrixInstructions, BytesAddUpExactly) {
 
 TEST(MatrixInstructions, BytesMakeUpForShifts) {
   const DeviceTraits traits = matrix_traits();
-  for (const Case& c : kCases) {
+  for (const ConvolutionCase& c : kCases) {
     std::vector<Tensor> inputs;
-    const OpDesc desc = describe(c, true, inputs, true);
+    const OpDesc desc = describe(c, ElementType::u8, inputs, true);
     check_op(desc, inputs, kExact, &traits, "conv_mma");
   }
 }
 
 // Pixels whose channels are not whole words are read as rows of the kernel.
 TEST(MatrixInstructions, ReadRowsOfFewChannels) {
-  const Case halves[] = {{"Convolution", {2, 3, 9, 11}, {20, 3, 7, 7}, "2,2", "3,3", "1,1", "0"},
-                         {"Convolution", {1, 18, 5, 6}, {24, 18, 3, 3}, "2,1", "1,1", "2,1", "0"}};
-  const Case bytes[] = {{"Convolution", {1, 3, 8, 7}, {9, 3, 3, 5}, "1,3", "1,4", "1,1", "77"}};
+  const ConvolutionCase halves[] = {
+      {"Convolution", {2, 3, 9, 11}, {20, 3, 7, 7}, "2,2", "3,3", "1,1", "0"},
+      {"Convolution", {1, 18, 5, 6}, {24, 18, 3, 3}, "2,1", "1,1", "2,1", "0"}};
+  const ConvolutionCase bytes{"Convolution", {1, 3, 8, 7}, {9, 3, 3, 5}, "1,3", "1,4", "1,1", "77"};
   const DeviceTraits traits = matrix_traits();
-  const auto check = [&](const Case& c, bool is_bytes, const Tolerance& tolerance,
+  const auto check = [&](const ConvolutionCase& c, ElementType type, const Tolerance& tolerance,
                          bool shifted = false) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, is_bytes, inputs, shifted);
+    OpDesc desc = describe(c, type, inputs, shifted);
     desc.inputs[0].offset = 3;
     check_op(desc, inputs, tolerance, &traits, "conv_mma");
   };
-  for (const Case& c : halves) check(c, false, kHalf);
-  for (const Case& c : bytes)
-    for (const bool shifted : {false, true}) check(c, true, kExact, shifted);
+  for (const ConvolutionCase& c : halves) check(c, ElementType::f16, kHalf);
+  for (const bool shifted : {false, true}) check(bytes, ElementType::u8, kExact, shifted);
 }
 
 TEST(MatrixInstructions, Tails) {
   const DeviceTraits traits = matrix_traits();
   for (size_t i : {1, 2}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], false, inputs);
+    OpDesc desc = describe(kCases[i], ElementType::f16, inputs);
     desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
-    add_operand(desc, inputs, "add", random_tensor({1, desc.outputs[0].shape[1], 1, 1}, -1, 1, 3),
-                true);
-    desc.tail.push_back({"relu"});
-    add_operand(desc, inputs, "multiply", random_tensor(desc.outputs[0].shape, -1, 1, 4), false);
+    add_functions(desc, inputs);
     check_op(desc, inputs, kHalf, &traits, "conv_mma");
   }
 }
 
 TEST(MatrixInstructions, BytesAndHalvesMakeBytes) {
   const DeviceTraits traits = matrix_traits();
-  for (const auto& [i, bytes, scale] : {std::tuple(3, true, 0.002f), std::tuple(3, false, 20.f),
-                                        std::tuple(1, false, 20.f), std::tuple(5, false, 20.f)}) {
+  for (const auto& [i, type, scale] :
+       {std::tuple(3, ElementType::u8, 0.002f), std::tuple(3, ElementType::f16, 20.f),
+        std::tuple(1, ElementType::f16, 20.f), std::tuple(5, ElementType::f16, 20.f)}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], bytes, inputs);
-    const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
-    add_operand(desc, inputs, "multiply", random_tensor(channels, scale / 2, scale, 3), true);
-    add_operand(desc, inputs, "add", random_tensor(channels, 90, 160, 4), true);
-    desc.tail.push_back({"to_byte", 0, 254.f});
-    desc.outputs[0].type = ElementType::u8;
+    OpDesc desc = describe(kCases[i], type, inputs);
+    quantize_output(desc, inputs, scale, 255);
     check_op(desc, inputs, kOneByte, &traits, "conv_mma");
   }
 }
@@ -280,25 +229,25 @@ TEST(MatrixInstructions, ProductsOfMatrices) {
 }
 
 TEST(MatrixInstructions, RefusesWhatTheyCannotRead) {
-  const auto given = [](const Case& c, int64_t gap, int64_t offset) {
+  const auto given = [](const ConvolutionCase& c, int64_t gap, int64_t offset) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, false, inputs);
+    OpDesc desc = describe(c, ElementType::f16, inputs);
     desc.inputs[0] = with_gaps(desc.inputs[0], gap, offset);
     return takes(desc, "conv_mma");
   };
-  const Case good{"Convolution", {1, 16, 5, 7}, {8, 16, 1, 1}, "1,1", "0,0", "1,1", "0"};
+  const ConvolutionCase good{"Convolution", {1, 16, 5, 7}, {8, 16, 1, 1}, "1,1", "0,0", "1,1", "0"};
   EXPECT_TRUE(given(good, 4, 8));
   EXPECT_FALSE(given(good, 4, 2));  // the first pixel
   EXPECT_FALSE(given(good, 2, 8));  // the second
   EXPECT_FALSE(
       given({"Convolution", {1, 18, 5, 7}, {8, 18, 1, 1}, "1,1", "0,0", "1,1", "0"}, 0, 0));
   EXPECT_FALSE(given({"Convolution", {1, 4, 5, 7}, {8, 4, 1, 1}, "1,1", "0,0", "1,1", "0"}, 0, 0));
-  const Case few{"Convolution", {1, 3, 5, 7}, {8, 3, 3, 3}, "1,1", "1,1", "1,1", "0"};
+  const ConvolutionCase few{"Convolution", {1, 3, 5, 7}, {8, 3, 3, 3}, "1,1", "1,1", "1,1", "0"};
   EXPECT_TRUE(given(few, 0, 1));
   EXPECT_FALSE(given(few, 1, 0));  // there is a gap between two pixels
   EXPECT_FALSE(given({"Convolution", {1, 3, 5, 7}, {8, 3, 3, 3}, "1,1", "1,1", "1,2", "0"}, 0, 0));
   std::vector<Tensor> inputs;
-  const OpDesc desc = describe(good, false, inputs);
+  const OpDesc desc = describe(good, ElementType::f16, inputs);
   const DeviceTraits without = gpu_traits();
   EXPECT_TRUE(refusals(desc, without).contains("the device has no matrix instructions of warps"));
 }

@@ -4,15 +4,11 @@
 #include <cstdlib>
 
 #include "kernels/tail.h"
-#include "tests/kernels/op_test.h"
+#include "tests/kernels/convolution_case.h"
 #include "tests/kernels/refusals.h"
 
 namespace clinfer::test {
 namespace {
-
-const Tolerance kHalf{3e-3, 3e-3};
-const Tolerance kExact{0, 1e-6};
-const Tolerance kOneByte{0.004, 0};  // of 255
 
 class SubGroups : public testing::Test {
  protected:
@@ -25,84 +21,45 @@ class SubGroups : public testing::Test {
   DeviceTraits traits_;
 };
 
-struct Case {
-  const char* type;
-  Shape data, filter;
-  const char *strides, *pads, *dilations;
-};
-
-OpDesc describe(const Case& c, bool halves, std::vector<Tensor>& inputs) {
-  inputs = {random_tensor(c.data, -1, 1, 1), random_tensor(c.filter, -1, 1, 2)};
-  if (halves) inputs[1] = inputs[1].convert(ElementType::f16).convert(ElementType::f32);
-  OpDesc desc = make_desc(c.type, 1,
-                          attributes({{"strides", c.strides},
-                                      {"pads_begin", c.pads},
-                                      {"pads_end", c.pads},
-                                      {"dilations", c.dilations}}),
-                          inputs, {false, true});
-  if (halves) desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
-  return desc;
-}
-
-OpDesc describe_bytes(const Case& c, const char* zero_point, std::vector<Tensor>& inputs) {
-  inputs = {random_ints(ElementType::u8, c.data, 0, 255, 1),
-            random_ints(ElementType::i8, c.filter, -128, 127, 2)};
-  return make_desc(c.type, 1,
-                   attributes({{"strides", c.strides},
-                               {"pads_begin", c.pads},
-                               {"pads_end", c.pads},
-                               {"dilations", c.dilations},
-                               {"zero_point", zero_point}}),
-                   inputs, {false, true});
-}
-
-void add_operand(OpDesc& desc, std::vector<Tensor>& inputs, const char* function,
-                 const Tensor& value, bool constant) {
-  inputs.push_back(value);
-  desc.inputs.push_back(constant
-                            ? TensorDesc::row_major(ElementType::f32, value.shape())
-                            : with_gaps(TensorDesc::channels_last(value.type(), value.shape())));
-  desc.constants.push_back(constant ? value : Tensor{});
-  desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
-}
-
 // Whole and partial tiles of pixels, vectors of channels and blocks of input channels; strides,
 // dilations, borders; rows of the kernel as runs (3, 24 and 20 channels); groups.
-const Case kCases[] = {
+const ConvolutionCase kCases[] = {
     {"Convolution", {2, 16, 5, 7}, {8, 16, 1, 1}, "1,1", "0,0", "1,1"},
-    {"Convolution", {1, 64, 6, 5}, {70, 64, 1, 1}, "1,1", "0,0", "1,1"},
+    {"Convolution", {1, 64, 6, 5}, {70, 64, 1, 1}, "1,1", "0,0", "1,1", "77"},
     {"Convolution", {1, 37, 4, 6}, {33, 37, 1, 1}, "2,2", "1,1", "1,1"},
-    {"Convolution", {1, 32, 7, 19}, {64, 32, 3, 3}, "1,1", "1,1", "1,1"},
+    {"Convolution", {1, 32, 7, 19}, {64, 32, 3, 3}, "1,1", "1,1", "1,1", "100"},
     {"Convolution", {2, 3, 11, 13}, {20, 3, 3, 3}, "2,2", "1,1", "1,1"},
-    {"Convolution", {1, 24, 9, 8}, {16, 24, 3, 2}, "2,1", "2,1", "2,1"},
+    {"Convolution", {1, 24, 9, 8}, {16, 24, 3, 2}, "2,1", "2,1", "2,1", "77"},
     {"Convolution", {1, 20, 5, 9}, {24, 20, 5, 5}, "1,1", "2,2", "1,1"},
     {"Convolution", {1, 18, 6, 9}, {24, 18, 3, 3}, "1,1", "2,2", "2,2"},
-    {"GroupConvolution", {1, 48, 6, 8}, {3, 16, 16, 3, 3}, "1,1", "1,1", "1,1"},
+    {"GroupConvolution", {1, 48, 6, 8}, {3, 16, 16, 3, 3}, "1,1", "1,1", "1,1", "254"},
     {"GroupConvolution", {2, 20, 5, 6}, {2, 6, 10, 3, 3}, "2,2", "1,1", "1,1"},
 };
 
 TEST_F(SubGroups, Convolutions) {
   bool view = false;
-  for (const Case& c : kCases)
-    for (const bool halves : {false, true}) {
+  for (const ConvolutionCase& c : kCases) {
+    for (const ElementType type : {ElementType::f32, ElementType::f16}) {
       std::vector<Tensor> inputs;
-      OpDesc desc = describe(c, halves, inputs);
+      OpDesc desc = describe(c, type, inputs);
       if (view) {
         desc.inputs[0] = with_gaps(desc.inputs[0], 6, 2);
         desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
       }
-      check_op(desc, inputs, halves ? kHalf : Tolerance{}, &traits_, "conv_subgroup");
-      if (halves) view = !view;
+      check_op(desc, inputs, type == ElementType::f16 ? kHalf : Tolerance{}, &traits_,
+               "conv_subgroup");
     }
+    view = !view;
+  }
 }
 
 TEST_F(SubGroups, BytesAddUpExactly) {
   if (traits_.dot == DotProduct::none) traits_.dot = DotProduct::khr;
   bool view = false;
-  for (const Case& c : kCases) {
+  for (const ConvolutionCase& c : kCases) {
     if (c.filter.end()[-3] % 4 != 0) continue;
     std::vector<Tensor> inputs;
-    OpDesc desc = describe_bytes(c, view ? "77" : "0", inputs);
+    OpDesc desc = describe(c, ElementType::u8, inputs);
     if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
     check_op(desc, inputs, kExact, &traits_, "conv_subgroup");
     view = !view;
@@ -113,7 +70,7 @@ TEST_F(SubGroups, BytesAddUpExactly) {
 TEST_F(SubGroups, OddPlaces) {
   for (const size_t i : {1, 3}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], true, inputs);
+    OpDesc desc = describe(kCases[i], ElementType::f16, inputs);
     desc.inputs[0] = with_gaps(desc.inputs[0], 5, 1);
     check_op(desc, inputs, kHalf, &traits_, "conv_subgroup");
   }
@@ -141,29 +98,18 @@ TEST_F(SubGroups, OtherRanks) {
 TEST_F(SubGroups, Tails) {
   for (const size_t i : {1, 3, 9}) {
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(kCases[i], true, inputs);
-    add_operand(desc, inputs, "add", random_tensor({1, desc.outputs[0].shape[1], 1, 1}, -1, 1, 3),
-                true);
-    desc.tail.push_back({"relu"});
-    add_operand(desc, inputs, "multiply", random_tensor(desc.outputs[0].shape, -1, 1, 4), false);
+    OpDesc desc = describe(kCases[i], ElementType::f16, inputs);
+    add_functions(desc, inputs);
     check_op(desc, inputs, kHalf, &traits_, "conv_subgroup");
   }
 }
 
 TEST_F(SubGroups, MakeBytes) {
   if (traits_.dot == DotProduct::none) traits_.dot = DotProduct::khr;
-  enum class Type { f32, f16, bytes };
-  for (const Type type : {Type::f32, Type::f16, Type::bytes}) {
+  for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::u8}) {
     std::vector<Tensor> inputs;
-    const bool bytes = type == Type::bytes;
-    OpDesc desc = bytes ? describe_bytes(kCases[3], "100", inputs)
-                        : describe(kCases[3], type == Type::f16, inputs);
-    const Shape channels{1, desc.outputs[0].shape[1], 1, 1};
-    const float scale = bytes ? 1e-3f : 20.f;
-    add_operand(desc, inputs, "multiply", random_tensor(channels, scale / 2, scale, 3), true);
-    add_operand(desc, inputs, "add", random_tensor(channels, 90, 160, 4), true);
-    desc.tail.push_back({"to_byte", 0, 254.f});
-    desc.outputs[0].type = ElementType::u8;
+    OpDesc desc = describe(kCases[3], type, inputs);
+    quantize_output(desc, inputs, type == ElementType::u8 ? 1e-3f : 20.f, 255);
     check_op(desc, inputs, kOneByte, &traits_, "conv_subgroup");
   }
 }
@@ -203,16 +149,16 @@ INSTANTIATE_TEST_SUITE_P(Lanes, MatrixSubGroups,
                          });
 
 // Pixels that are whole words, and groups that fill more than half of a matrix.
-bool fits_matrices(const Case& c, int64_t word) {
+bool fits_matrices(const ConvolutionCase& c, int64_t word) {
   return c.filter.end()[-3] % word == 0 && c.filter.end()[-4] > 8;
 }
 
 TEST_P(MatrixSubGroups, Convolutions) {
   bool view = false;
-  for (const Case& c : kCases) {
+  for (const ConvolutionCase& c : kCases) {
     if (!fits_matrices(c, 2)) continue;
     std::vector<Tensor> inputs;
-    OpDesc desc = describe(c, true, inputs);
+    OpDesc desc = describe(c, ElementType::f16, inputs);
     if (view) {
       desc.inputs[0] = with_gaps(desc.inputs[0], 6, 2);
       desc.outputs[0] = with_gaps(desc.outputs[0], 3, 5);
@@ -224,10 +170,10 @@ TEST_P(MatrixSubGroups, Convolutions) {
 
 TEST_P(MatrixSubGroups, BytesAddUpExactly) {
   bool view = false;
-  for (const Case& c : kCases) {
+  for (const ConvolutionCase& c : kCases) {
     if (!fits_matrices(c, 4)) continue;
     std::vector<Tensor> inputs;
-    OpDesc desc = describe_bytes(c, view ? "77" : "0", inputs);
+    OpDesc desc = describe(c, ElementType::u8, inputs);
     if (view) desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
     check_op(desc, inputs, kExact, &traits_, "conv_xmx");
     view = !view;
@@ -236,11 +182,8 @@ TEST_P(MatrixSubGroups, BytesAddUpExactly) {
 
 TEST_P(MatrixSubGroups, TailsAndRanks) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe(kCases[3], true, inputs);
-  add_operand(desc, inputs, "add", random_tensor({1, desc.outputs[0].shape[1], 1, 1}, -1, 1, 3),
-              true);
-  desc.tail.push_back({"relu"});
-  add_operand(desc, inputs, "multiply", random_tensor(desc.outputs[0].shape, -1, 1, 4), false);
+  OpDesc desc = describe(kCases[3], ElementType::f16, inputs);
+  add_functions(desc, inputs);
   check_op(desc, inputs, kHalf, &traits_, "conv_xmx");
 
   inputs = {random_tensor({1, 20, 3, 5, 9}, -1, 1, 1), random_tensor({24, 20, 3, 3, 3}, -1, 1, 2)};
@@ -272,12 +215,12 @@ class IntelLayers : public testing::Test {
     if (std::getenv("CLINFER_KERNEL_SOURCES") == nullptr)
       GTEST_SKIP() << "only compiled, by intel_isa.py";
   }
-  static void write(const Case& c) {
+  static void write(const ConvolutionCase& c) {
     std::vector<Tensor> inputs;
-    check_op(describe(c, false, inputs), inputs);
-    OpDesc desc = describe_bytes(c, "0", inputs);
-    add_operand(desc, inputs, "multiply", Tensor::of<float>(ElementType::f32, {1, 1, 1, 1}, {0.1f}),
-                true);
+    check_op(describe(c, ElementType::f32, inputs), inputs);
+    OpDesc desc = describe(c, ElementType::u8, inputs);
+    add_constant(desc, inputs, "multiply",
+                 Tensor::of<float>(ElementType::f32, {1, 1, 1, 1}, {0.1f}));
     desc.tail.push_back({"to_byte", 0, 254.f});
     desc.outputs[0].type = ElementType::u8;
     check_op(desc, inputs);
@@ -298,7 +241,7 @@ TEST_F(IntelLayers, Depthwise) {
 
 TEST(SubGroupRefusals, SayWhy) {
   std::vector<Tensor> inputs;
-  const OpDesc desc = describe(kCases[3], false, inputs);
+  const OpDesc desc = describe(kCases[3], ElementType::f32, inputs);
   DeviceTraits traits = gpu_traits();
   EXPECT_TRUE(refusals(desc, traits)
                   .contains("the device has no sub-groups that read blocks (cl_intel_subgroups)"));
@@ -313,19 +256,19 @@ TEST(SubGroupRefusals, SayWhatMatricesNeed) {
   std::vector<Tensor> inputs;
   DeviceTraits traits = gpu_traits();
   traits.sub_groups = 8 + 16 + 32;
-  const OpDesc halves = describe(kCases[3], true, inputs);
+  const OpDesc halves = describe(kCases[3], ElementType::f16, inputs);
   EXPECT_TRUE(refusals(halves, traits)
                   .contains("the device has no matrix instructions of sub-groups (XMX)"));
   traits.matrix = MatrixUnit::xmx8;
   EXPECT_FALSE(refusals(halves, traits)
                    .contains("the device has no matrix instructions of sub-groups (XMX)"));
   EXPECT_TRUE(refusals(halves, traits).contains("the device has no matrix instructions of warps"));
-  EXPECT_TRUE(
-      refusals(describe(kCases[3], false, inputs), traits).contains("the data are not f16"));
-  EXPECT_TRUE(refusals(describe(kCases[2], true, inputs), traits)
+  EXPECT_TRUE(refusals(describe(kCases[3], ElementType::f32, inputs), traits)
+                  .contains("the data are not f16"));
+  EXPECT_TRUE(refusals(describe(kCases[2], ElementType::f16, inputs), traits)
                   .contains("the channels of a pixel are not whole words"));
   traits.matrix = MatrixUnit::xmx16;
-  EXPECT_TRUE(refusals(describe(kCases[0], true, inputs), traits)
+  EXPECT_TRUE(refusals(describe(kCases[0], ElementType::f16, inputs), traits)
                   .contains("half of a matrix would be empty"));
 }
 

@@ -1,0 +1,88 @@
+// Convolutions of floats, halves and bytes, and operands of their tails: what the tests of families that
+// take all of these run.
+#pragma once
+
+#include "tests/kernels/op_test.h"
+
+namespace clinfer::test {
+
+constexpr Tolerance kHalf{3e-3, 3e-3};
+constexpr Tolerance kExact{0, 1e-6};
+constexpr Tolerance kOneByte{0.004, 0};  // of 255
+
+struct ConvolutionCase {
+  const char* type;
+  Shape data, filter;
+  const char *strides, *pads, *dilations;
+  const char* zero_point = "0";  // of bytes
+};
+
+// `data` is f32, f16 with weights that are halves, too, or u8 with weights of i8, or of i16 if these are
+// `shifted`.
+inline OpDesc describe(const ConvolutionCase& c, ElementType data, std::vector<Tensor>& inputs,
+                       bool shifted = false) {
+  const bool bytes = data == ElementType::u8, halves = data == ElementType::f16;
+  Attributes given = attributes({{"strides", c.strides},
+                                 {"pads_begin", c.pads},
+                                 {"pads_end", c.pads},
+                                 {"dilations", c.dilations}});
+  if (bytes) {
+    inputs = {
+        random_ints(ElementType::u8, c.data, 0, 255, 1),
+        shifted ? shifted_weights(c.filter) : random_ints(ElementType::i8, c.filter, -128, 127, 2)};
+    given.set("zero_point", c.zero_point);
+  } else {
+    inputs = {random_tensor(c.data, -1, 1, 1), random_tensor(c.filter, -1, 1, 2)};
+  }
+  if (halves) inputs[1] = inputs[1].convert(ElementType::f16).convert(ElementType::f32);
+  OpDesc desc = make_desc(c.type, 1, given, inputs, {false, true});
+  if (halves) desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+  return desc;
+}
+
+inline void add_constant(OpDesc& desc, std::vector<Tensor>& inputs, const char* function,
+                         const Tensor& value) {
+  inputs.push_back(value);
+  desc.inputs.push_back(TensorDesc::row_major(ElementType::f32, value.shape()));
+  desc.constants.push_back(value);
+  desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
+}
+
+// In a layout with gaps.
+inline void add_activation(OpDesc& desc, std::vector<Tensor>& inputs, const char* function,
+                           const Tensor& value) {
+  inputs.push_back(value);
+  desc.inputs.push_back(with_gaps(TensorDesc::channels_last(value.type(), value.shape())));
+  desc.constants.push_back({});
+  desc.tail.push_back({function, 0, 0, static_cast<int>(inputs.size()) - 1});
+}
+
+// A sum with a constant per channel, relu, and a product with an activation.
+inline void add_functions(OpDesc& desc, std::vector<Tensor>& inputs) {
+  const Shape& shape = desc.outputs[0].shape;
+  add_constant(desc, inputs, "add", random_tensor({1, shape[1], 1, 1}, -1, 1, 3));
+  desc.tail.push_back({"relu"});
+  add_activation(desc, inputs, "multiply", random_tensor(shape, -1, 1, 4));
+}
+
+// Adds an activation of bytes, in a layout with gaps, whose values are 0.25 * byte - 30.
+inline void add_bytes(OpDesc& desc, std::vector<Tensor>& inputs) {
+  inputs.push_back(random_ints(ElementType::u8, desc.outputs[0].shape, 0, 255, 5));
+  desc.inputs.push_back(
+      with_gaps(TensorDesc::channels_last(ElementType::u8, desc.outputs[0].shape), 3, 1));
+  desc.constants.push_back({});
+  desc.tail.push_back({"add", 0.25f, -30, static_cast<int>(inputs.size()) - 1});
+}
+
+// A factor and a shift per channel, then a conversion to bytes with `levels` steps.
+inline void quantize_output(OpDesc& desc, std::vector<Tensor>& inputs, float scale, int levels) {
+  Shape channels(desc.outputs[0].shape.size(), 1);
+  const size_t axis = desc.type == "MatMul" ? channels.size() - 1 : 1;
+  channels[axis] = desc.outputs[0].shape[axis];
+  add_constant(desc, inputs, "multiply", random_tensor(channels, scale / 2, scale, 3));
+  add_constant(desc, inputs, "add", random_tensor(channels, 90, 160, 4));
+  desc.tail.push_back({"to_byte", 0, static_cast<float>(levels - 1)});
+  desc.outputs[0].type = ElementType::u8;
+}
+
+}  // namespace clinfer::test

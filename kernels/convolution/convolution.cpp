@@ -7,6 +7,7 @@
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
 #include "kernels/convolution/convolution_xmx.h"
+#include "kernels/convolution/tile_family.h"
 #include "kernels/expand.h"
 #include "kernels/item_kernel.h"
 #include "kernels/shape_util.h"
@@ -79,64 +80,25 @@ std::string reject_conv_tile(const OpDesc& desc, const DeviceTraits& traits) {
   return reject_tile(desc, convolution_problem(desc), traits);
 }
 
-const KernelFamily kTile{
-    "conv_tile",
-    3,
-    reject_conv_tile,
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return tile_space(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return tile_heuristic(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return tile_plan(desc, convolution_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return tile_costs(desc, convolution_problem(desc), traits);
-    }};
+const KernelFamily kTile =
+    tile_family<convolution_problem, tile_space, tile_heuristic, tile_plan, tile_costs>(
+        "conv_tile", 3, reject_conv_tile);
 
 // ---- sub-groups --------------------------------------------------------------------------------
 
-const KernelFamily kSubgroup{
-    "conv_subgroup",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+const KernelFamily kSubgroup = tile_family<convolution_problem, subgroup_space, subgroup_heuristic,
+                                           subgroup_plan, subgroup_costs>(
+    "conv_subgroup", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
       if (desc.constants[1].empty()) return "the weights are not constant";
       return reject_subgroup(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return subgroup_space(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return subgroup_heuristic(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return subgroup_plan(desc, convolution_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return subgroup_costs(desc, convolution_problem(desc), traits);
-    }};
+    });
 
-const KernelFamily kXmx{
-    "conv_xmx",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
-      if (desc.constants[1].empty()) return "the weights are not constant";
-      return reject_xmx(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return xmx_space(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return xmx_heuristic(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return xmx_plan(desc, convolution_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return xmx_costs(desc, convolution_problem(desc), traits);
-    }};
+const KernelFamily kXmx =
+    tile_family<convolution_problem, xmx_space, xmx_heuristic, xmx_plan, xmx_costs>(
+        "conv_xmx", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+          if (desc.constants[1].empty()) return "the weights are not constant";
+          return reject_xmx(desc, convolution_problem(desc), traits);
+        });
 
 // ---- general -----------------------------------------------------------------------------------
 
@@ -159,66 +121,27 @@ const KernelFamily kGeneral{"conv_general", 1,           reject_general_convolut
 
 // ---- bytes -------------------------------------------------------------------------------------
 
-const KernelFamily kInt8{
-    "conv_int8",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return reject_int8(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return int8_space(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return int8_heuristic(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return int8_plan(desc, convolution_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return int8_costs(desc, convolution_problem(desc), traits);
-    }};
+const KernelFamily kInt8 =
+    tile_family<convolution_problem, int8_space, int8_heuristic, int8_plan, int8_costs>(
+        "conv_int8", 1, [](const OpDesc& desc, const DeviceTraits& traits) {
+          return reject_int8(desc, convolution_problem(desc), traits);
+        });
 
 // ---- AMX ---------------------------------------------------------------------------------------
 
-const KernelFamily kAmx{
-    "conv_amx",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return reject_amx(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return amx_space(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return amx_heuristic(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return amx_plan(desc, convolution_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return amx_costs(desc, convolution_problem(desc), traits);
-    }};
+const KernelFamily kAmx =
+    tile_family<convolution_problem, amx_space, amx_heuristic, amx_plan, amx_costs>(
+        "conv_amx", 1, [](const OpDesc& desc, const DeviceTraits& traits) {
+          return reject_amx(desc, convolution_problem(desc), traits);
+        });
 
 // ---- matrix instructions -----------------------------------------------------------------------
 
-const KernelFamily kMma{
-    "conv_mma",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return reject_mma(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return mma_space(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return mma_heuristic(desc, convolution_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return mma_plan(desc, convolution_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return mma_costs(desc, convolution_problem(desc), traits);
-    }};
+const KernelFamily kMma =
+    tile_family<convolution_problem, mma_space, mma_heuristic, mma_plan, mma_costs>(
+        "conv_mma", 1, [](const OpDesc& desc, const DeviceTraits& traits) {
+          return reject_mma(desc, convolution_problem(desc), traits);
+        });
 
 }  // namespace
 

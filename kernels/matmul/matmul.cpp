@@ -11,6 +11,7 @@
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
 #include "kernels/convolution/convolution_xmx.h"
+#include "kernels/convolution/tile_family.h"
 #include "kernels/expand.h"
 #include "kernels/shape_util.h"
 
@@ -231,128 +232,48 @@ std::string reject_fully_connected(const OpDesc& desc, const DeviceTraits& trait
   return reject_tile(desc, tile_problem(desc), traits);
 }
 
-const KernelFamily kFullyConnected{
-    "fc_tile",
-    3,
-    reject_fully_connected,
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return tile_space(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return tile_heuristic(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return tile_plan(desc, tile_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return tile_costs(desc, tile_problem(desc), traits);
-    }};
+const KernelFamily kFullyConnected =
+    tile_family<tile_problem, tile_space, tile_heuristic, tile_plan, tile_costs>(
+        "fc_tile", 3, reject_fully_connected);
 
-const KernelFamily kSubgroup{
-    "fc_subgroup",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
-      if (std::string why = reject_weights(desc, resolve_constant(desc)); !why.empty()) return why;
-      return reject_subgroup(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return subgroup_space(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return subgroup_heuristic(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return subgroup_plan(desc, tile_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return subgroup_costs(desc, tile_problem(desc), traits);
-    }};
+const KernelFamily kSubgroup =
+    tile_family<tile_problem, subgroup_space, subgroup_heuristic, subgroup_plan, subgroup_costs>(
+        "fc_subgroup", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+          if (std::string why = reject_weights(desc, resolve_constant(desc)); !why.empty())
+            return why;
+          return reject_subgroup(desc, tile_problem(desc), traits);
+        });
 
-const KernelFamily kXmx{
-    "fc_xmx",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+const KernelFamily kXmx = tile_family<tile_problem, xmx_space, xmx_heuristic, xmx_plan, xmx_costs>(
+    "fc_xmx", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
       if (std::string why = reject_weights(desc, resolve_constant(desc)); !why.empty()) return why;
       return reject_xmx(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return xmx_space(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return xmx_heuristic(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return xmx_plan(desc, tile_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return xmx_costs(desc, tile_problem(desc), traits);
-    }};
+    });
 
-const KernelFamily kMma{
-    "fc_mma",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) {
+const KernelFamily kMma = tile_family<tile_problem, mma_space, mma_heuristic, mma_plan, mma_costs>(
+    "fc_mma", 1, [](const OpDesc& desc, const DeviceTraits& traits) {
       // Sums of floats stay floats, as in the other families.
       const auto reject_second = takes_bytes(desc) ? reject_shared_weights : reject_weights;
       if (std::string why = reject_second(desc, resolve_constant(desc)); !why.empty()) return why;
       return reject_mma(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return mma_space(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return mma_heuristic(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return mma_plan(desc, tile_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return mma_costs(desc, tile_problem(desc), traits);
-    }};
+    });
 
-const KernelFamily kAmx{
-    "fc_amx",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+const KernelFamily kAmx = tile_family<tile_problem, amx_space, amx_heuristic, amx_plan, amx_costs>(
+    "fc_amx", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
       if (!takes_bytes(desc)) return "the data are not bytes";
       if (std::string why = reject_shared_weights(desc, resolve_constant(desc)); !why.empty())
         return why;
       return reject_amx(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return amx_space(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return amx_heuristic(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return amx_plan(desc, tile_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return amx_costs(desc, tile_problem(desc), traits);
-    }};
+    });
 
-const KernelFamily kInt8{
-    "fc_int8",
-    1,
-    [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
-      if (!takes_bytes(desc)) return "the data are not bytes";
-      if (std::string why = reject_shared_weights(desc, resolve_constant(desc)); !why.empty())
-        return why;
-      return reject_int8(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return int8_space(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return int8_heuristic(desc, tile_problem(desc), traits);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
-      return int8_plan(desc, tile_problem(desc), traits, point);
-    },
-    [](const OpDesc& desc, const DeviceTraits& traits) {
-      return int8_costs(desc, tile_problem(desc), traits);
-    }};
+const KernelFamily kInt8 =
+    tile_family<tile_problem, int8_space, int8_heuristic, int8_plan, int8_costs>(
+        "fc_int8", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+          if (!takes_bytes(desc)) return "the data are not bytes";
+          if (std::string why = reject_shared_weights(desc, resolve_constant(desc)); !why.empty())
+            return why;
+          return reject_int8(desc, tile_problem(desc), traits);
+        });
 
 // ---- gemv --------------------------------------------------------------------------------------
 

@@ -52,21 +52,8 @@ void FN(multiply)(UNITS* g, const int count, __local const float* state, __globa
 }
 
 WORK_GROUP(LOCAL, 1, 1)
-KERNEL(IN(float, gates), IN(H, first_h),
-#if KIND == 1
-       IN(C, first_c),
-#endif
-#if SEQUENCE
-       IN(LENGTH, lengths),
-#endif
-       IN(float, weights),
-#if SEQUENCE
-       OUT(T, all),
-#endif
-       OUT(T, last_h),
-#if KIND == 1
-       OUT(T, last_c),
-#endif
+KERNEL(IN(float, gates),
+#include "kernels/recurrent/recurrent_tensors.cl"
        const FN(Args) a) {
   const int item = get_local_id(0);
   const int d = (int)get_group_id(0) % a.directions, n = (int)get_group_id(0) / a.directions;

@@ -19,21 +19,8 @@ typedef struct {
 float FN(gate)(float v, float clip) { return clip > 0 ? fmin(fmax(v, -clip), clip) : v; }
 
 WORK_GROUP(LOCAL, 1, 1)
-KERNEL(OUT(float, gates), IN(H, first_h),
-#if KIND == 1
-       IN(C, first_c),
-#endif
-#if SEQUENCE
-       IN(LENGTH, lengths),
-#endif
-       IN(float, weights),
-#if SEQUENCE
-       OUT(T, all),
-#endif
-       OUT(T, last_h),
-#if KIND == 1
-       OUT(T, last_c),
-#endif
+KERNEL(OUT(float, gates),
+#include "kernels/recurrent/recurrent_tensors.cl"
        const FN(Args) a, const int kept, const int t) {
   SHARED(float, sums, LOCAL* COUNT);
   const int item = get_local_id(0), part = item / UNITS;
@@ -92,8 +79,7 @@ KERNEL(OUT(float, gates), IN(H, first_h),
     mine[3 * a.hidden + i] = FN(f0)(FN(gate)(g[0] + sums[item], a.clip));
 #elif PHASE == 2
     const float update = mine[3 * a.hidden + i];
-    const float h =
-        (1.0f - update) * FN(f1)(FN(gate)(g[2] + sums[item], a.clip)) + update * before;
+    const float h = (1.0f - update) * FN(f1)(FN(gate)(g[2] + sums[item], a.clip)) + update * before;
 #else
     const float state =
         AT(weights)[a.biases + (d * BIAS_ROWS + 3) * a.padded + i] + sums[2 * LOCAL + item];

@@ -58,8 +58,7 @@ int64_t register_bytes(const Point& p, bool halves, bool bytes, bool row, bool w
          (!row && p.reads > 1 ? 1200 : 704);
 }
 
-// The registers have 32 bytes on GPUs with sub-groups of eight, 64 on others; a thread has 128.
-bool has_wide_registers(const DeviceTraits& traits) { return (traits.sub_groups & 8) == 0; }
+// A thread has 128 registers.
 int64_t all_register_bytes(const DeviceTraits& traits) {
   return 128 * (has_wide_registers(traits) ? 64 : 32);
 }

@@ -139,19 +139,34 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
   return channels * pixels * ((1 + own / work) / c.rate + memory);
 }
 
+// True unless a work-item of Intel's GPUs needs more registers than it has, so that it would spill
+// (tests/kernels/ocloc). It has 128, with one value of 32 bits each: sums, weights, and for each
+// pixel what is loaded, its address, and its position unless the pixels are a long row; the
+// compiler takes the rest. Where registers are wide, addresses have 64 bits. The constants separate
+// the points of five layers that spill from those that do not.
+bool fits_registers(const TileShape& p, bool row, const DeviceTraits& traits) {
+  const bool wide = has_wide_registers(traits);
+  const int sums = p.vector * p.vectors * p.tile_p, weights = p.vector * p.vectors;
+  const int values =
+      sums + (wide ? 3 : 2) * weights + (row ? 3 : 10) * p.tile_p + (p.slices > 1 ? 4 : 0);
+  return traits.sub_groups == 0 || values < (wide ? 78 : 92);
+}
+
 // Points on a GPU: one tile per work-item. Lanes of a work-group compute neighbouring channels and
 // share the pixels' loads. Slices of the input channels make up for few outputs.
 std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits, Points which) {
   const ConvShape& s = problem.shape;
+  const bool row = walk_pixels(desc, problem).row;
   std::vector<Point> points;
   const auto add = [&](int vector, int vectors, int lanes, int tile_p, int slices, int items) {
     if (static_cast<size_t>(items) > traits.max_work_group || lanes * slices > items) return;
     if (slices > 1 && s.in_channels < 4 * slices) return;
     if (slices > 1 && sizeof(float) * items * tile_p * vector * vectors > traits.local_memory)
       return;
-    points.emplace_back(vector, vectors, tile_p, lanes, items / lanes / slices, slices,
-                        s.in_channels >= 4 ? 4 : 1, 1);
+    const Point point(vector, vectors, tile_p, lanes, items / lanes / slices, slices,
+                      s.in_channels >= 4 ? 4 : 1, 1);
+    if (fits_registers(point, row, traits)) points.push_back(point);
   };
   for (int vector : {2, 4, 8})
     for (int lanes : {16, 8, 32, 4}) {
@@ -392,6 +407,7 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   define("POINTWISE", walk.row);
   define("DEPTH", !walk.row && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
   define("FLAT_TAIL", walk.flat_tail);
+  if (has_wide_registers(traits)) define("SUB_GROUP", 16);
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type))};
   spec.arguments.insert(spec.arguments.end(), constants.begin(), constants.end());
   spec.arguments.push_back(Argument::output(0, size_of(output.type)));

@@ -1,9 +1,12 @@
 // Convolutions and products by sub-groups, on devices that have them: Intel's GPUs, and Intel's CPU
 // runtime, which takes the place of a GPU (tests/kernels/sub_groups.py). The offline compiler gets
 // every point of them.
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "kernels/tail.h"
+#include "tests/devices.h"
 #include "tests/kernels/convolution_case.h"
 #include "tests/kernels/refusals.h"
 
@@ -237,6 +240,46 @@ TEST_F(IntelLayers, Pointwise) {
 
 TEST_F(IntelLayers, Depthwise) {
   write({"GroupConvolution", {1, 96, 112, 112}, {96, 1, 1, 3, 3}, "1,1", "1,1", "1,1"});
+}
+
+// That the others do not spill, and these do, says the offline compiler (tests/kernels/ocloc).
+TEST(IntelTiles, FitTheRegisters) {
+  std::vector<Tensor> inputs;
+  const OpDesc desc =
+      describe({"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"},
+               ElementType::f16, inputs);
+  const OpDef* def = find_op(desc.type, desc.opset);
+  const auto tile = std::find_if(def->families.begin(), def->families.end(),
+                                 [](const KernelFamily* f) { return f->name == "conv_tile"; });
+  ASSERT_NE(tile, def->families.end());
+  const auto offers = [&](const DeviceTraits& traits, int vector, int tile_p, int slices) {
+    const std::vector<TuningPoint> space = (*tile)->space(desc, traits);
+    return std::any_of(space.begin(), space.end(), [&](const TuningPoint& p) {
+      return p["VECTOR"] == vector && p["VECTORS"] == 1 && p["TILE_P"] == tile_p &&
+             p["SLICES"] == slices;
+    });
+  };
+  for (const auto& [vector, tile_p, slices] :
+       {std::array{8, 4, 2}, {8, 8, 1}, {4, 6, 1}, {4, 8, 1}, {2, 8, 1}}) {
+    EXPECT_TRUE(offers(hopper("NVIDIA H200"), vector, tile_p, slices));
+    EXPECT_FALSE(offers(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
+    EXPECT_FALSE(offers(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
+  }
+  for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 1}, {8, 3, 2}, {2, 6, 2}}) {
+    EXPECT_TRUE(offers(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
+    EXPECT_FALSE(offers(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
+  }
+  EXPECT_TRUE(offers(intel_gpu("pvc", 512), 8, 2, 2));
+
+  const auto sub_group = [&](const DeviceTraits& traits) {
+    const KernelPlan plan = (*tile)->plan(desc, traits, (*tile)->heuristic(desc, traits));
+    for (const auto& [name, value] : plan.launches[0].defines)
+      if (name == "SUB_GROUP") return value;
+    return std::string("any");
+  };
+  EXPECT_EQ(sub_group(intel_gpu("pvc", 512)), "16");
+  EXPECT_EQ(sub_group(intel_gpu("skl", 24)), "any");
+  EXPECT_EQ(sub_group(hopper("NVIDIA H200")), "any");
 }
 
 TEST(SubGroupRefusals, SayWhy) {

@@ -13,7 +13,6 @@
 namespace {
 
 const cl_icd_dispatch* g_next = nullptr;
-cl_icd_dispatch g_table{};
 
 // The place of a command on an in-order queue, counted from 1.
 struct Place {
@@ -21,13 +20,14 @@ struct Place {
   long number = 0;
 };
 
-std::mutex g_mutex;                                       // guards what follows
+std::mutex g_mutex;                                      // guards what follows
 std::map<cl_command_queue, long> g_enqueued, g_flushed;  // the last one on each queue
-std::map<cl_mem, Place> g_writes, g_launches;             // the last one of each buffer
-std::map<cl_mem, cl_event> g_reads;                       // likewise
+std::map<cl_mem, Place> g_writes, g_launches;            // the last one of each buffer
+std::map<cl_mem, cl_event> g_reads;                      // likewise
 std::map<cl_event, Place> g_events;
 std::map<cl_kernel, std::map<cl_uint, cl_mem>> g_arguments;
-std::map<std::pair<cl_command_queue, cl_command_queue>, long> g_awaited;  // by queue: of another one
+std::map<std::pair<cl_command_queue, cl_command_queue>, long>
+    g_awaited;  // by queue: of another one
 long g_written = 0, g_waits = 0, g_before_first_wait = 0, g_long_reads = 0;
 std::string g_mistake;
 
@@ -198,24 +198,14 @@ LAYER_EXPORT const char* own_memory_mistake() {
   return g_mistake.c_str();
 }
 
-LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size,
-                                                            void* out, size_t* needed) {
-  return clinfer::layer_version(what, size, out, needed);
-}
-
-LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint count,
-                                                         const cl_icd_dispatch* target,
-                                                         cl_uint* own_count,
-                                                         const cl_icd_dispatch** own) {
-  const cl_int status = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
-  if (status != CL_SUCCESS) return status;
-  g_table.clCreateBuffer = create_buffer;
-  g_table.clEnqueueWriteBuffer = write;
-  g_table.clEnqueueReadBuffer = read;
-  g_table.clEnqueueMarkerWithWaitList = mark;
-  g_table.clFlush = flush;
-  g_table.clCreateKernel = create_kernel;
-  g_table.clSetKernelArg = set_argument;
-  g_table.clEnqueueNDRangeKernel = launch;
-  return CL_SUCCESS;
+static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
+  g_next = next;
+  table.clCreateBuffer = create_buffer;
+  table.clEnqueueWriteBuffer = write;
+  table.clEnqueueReadBuffer = read;
+  table.clEnqueueMarkerWithWaitList = mark;
+  table.clFlush = flush;
+  table.clCreateKernel = create_kernel;
+  table.clSetKernelArg = set_argument;
+  table.clEnqueueNDRangeKernel = launch;
 }

@@ -17,7 +17,6 @@ thread_local int t_depth = 0;           // calls of OpenCL that this thread is i
 thread_local bool t_of_driver = false;  // it was made by the driver
 
 const cl_icd_dispatch* g_next;
-cl_icd_dispatch g_table;
 
 struct InDriver {
   InDriver() { ++t_depth; }
@@ -179,9 +178,7 @@ void* CL_API_CALL function_address(cl_platform_id platform, const char* name) {
 
 }  // namespace
 
-#define FAULTS_EXPORT extern "C" __attribute__((visibility("default")))
-
-FAULTS_EXPORT void fault_arm(FaultKind kind, long n, long in_a_row) {
+LAYER_EXPORT void fault_arm(FaultKind kind, long n, long in_a_row) {
   g_kind = kNoFault;
   g_target = n;
   g_in_a_row = in_a_row;
@@ -190,13 +187,13 @@ FAULTS_EXPORT void fault_arm(FaultKind kind, long n, long in_a_row) {
   g_kind = kind;
 }
 
-FAULTS_EXPORT long fault_passed() { return g_passed; }
-FAULTS_EXPORT int fault_struck() { return g_struck; }
-FAULTS_EXPORT int fault_in_driver() { return t_of_driver || t_depth > 0; }
-FAULTS_EXPORT void fault_set_driver_thread() { t_of_driver = true; }
-FAULTS_EXPORT long fault_live_objects() { return g_live; }
+LAYER_EXPORT long fault_passed() { return g_passed; }
+LAYER_EXPORT int fault_struck() { return g_struck; }
+LAYER_EXPORT int fault_in_driver() { return t_of_driver || t_depth > 0; }
+LAYER_EXPORT void fault_set_driver_thread() { t_of_driver = true; }
+LAYER_EXPORT long fault_live_objects() { return g_live; }
 
-FAULTS_EXPORT int fault_strikes(FaultKind kind) {
+LAYER_EXPORT int fault_strikes(FaultKind kind) {
   if (g_kind != kind || fault_in_driver()) return 0;
   const long at = ++g_passed, first = g_target;
   if (first == 0 || at < first || at >= first + g_in_a_row) return 0;
@@ -204,21 +201,14 @@ FAULTS_EXPORT int fault_strikes(FaultKind kind) {
   return 1;
 }
 
-FAULTS_EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* out,
-                                                size_t* needed) {
-  return clinfer::layer_version(what, size, out, needed);
-}
-
-FAULTS_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* target,
-                                             cl_uint* own_count, const cl_icd_dispatch** own) {
-  const cl_int begun = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
-  if (begun != CL_SUCCESS) return begun;
-#define FAULTS_FAIL(name) g_table.name = Call<&cl_icd_dispatch::name>::before
-#define FAULTS_WAIT(name) g_table.name = Call<&cl_icd_dispatch::name>::after
-#define FAULTS_CREATE(name) g_table.name = Call<&cl_icd_dispatch::name>::created
-#define FAULTS_COUNT(name)                                                              \
-  g_table.clRetain##name = Call<&cl_icd_dispatch::clRetain##name>::template counted<1>; \
-  g_table.clRelease##name = Call<&cl_icd_dispatch::clRelease##name>::template counted<-1>
+static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
+  g_next = next;
+#define FAULTS_FAIL(name) table.name = Call<&cl_icd_dispatch::name>::before
+#define FAULTS_WAIT(name) table.name = Call<&cl_icd_dispatch::name>::after
+#define FAULTS_CREATE(name) table.name = Call<&cl_icd_dispatch::name>::created
+#define FAULTS_COUNT(name)                                                            \
+  table.clRetain##name = Call<&cl_icd_dispatch::clRetain##name>::template counted<1>; \
+  table.clRelease##name = Call<&cl_icd_dispatch::clRelease##name>::template counted<-1>
   FAULTS_FAIL(clGetPlatformInfo);
   FAULTS_FAIL(clGetDeviceIDs);
   FAULTS_FAIL(clGetDeviceInfo);
@@ -258,11 +248,10 @@ FAULTS_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatc
   FAULTS_COUNT(Program);
   FAULTS_COUNT(Kernel);
   FAULTS_COUNT(Event);
-  g_table.clEnqueueMapBuffer = Call<&cl_icd_dispatch::clEnqueueMapBuffer>::mapped;
-  g_table.clCreateKernelsInProgram = create_kernels;
-  g_table.clCreateSubDevices = create_sub_devices;
-  g_table.clReleaseDevice = release_device;
-  g_table.clRetainDevice = retain_device;
-  g_table.clGetExtensionFunctionAddressForPlatform = function_address;
-  return CL_SUCCESS;
+  table.clEnqueueMapBuffer = Call<&cl_icd_dispatch::clEnqueueMapBuffer>::mapped;
+  table.clCreateKernelsInProgram = create_kernels;
+  table.clCreateSubDevices = create_sub_devices;
+  table.clReleaseDevice = release_device;
+  table.clRetainDevice = retain_device;
+  table.clGetExtensionFunctionAddressForPlatform = function_address;
 }

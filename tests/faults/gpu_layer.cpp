@@ -13,7 +13,6 @@
 namespace {
 
 const cl_icd_dispatch* g_next = nullptr;
-cl_icd_dispatch g_table{};
 
 bool is_integrated(cl_device_id device) {
   const char* const wanted = std::getenv("CLINFER_INTEGRATED");
@@ -71,20 +70,9 @@ cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl_bool b
 LAYER_EXPORT size_t clinfer_layer_shared() { return g_shared; }
 LAYER_EXPORT size_t clinfer_layer_written() { return g_written; }
 
-LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size,
-                                                            void* out, size_t* needed) {
-  return clinfer::layer_version(what, size, out, needed);
-}
-
-LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint count,
-                                                         const cl_icd_dispatch* target,
-                                                         cl_uint* own_count,
-                                                         const cl_icd_dispatch** own) {
-  const cl_int status = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
-  if (status == CL_SUCCESS) {
-    g_table.clGetDeviceInfo = device_info;
-    g_table.clCreateBuffer = create_buffer;
-    g_table.clEnqueueWriteBuffer = write_buffer;
-  }
-  return status;
+static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
+  g_next = next;
+  table.clGetDeviceInfo = device_info;
+  table.clCreateBuffer = create_buffer;
+  table.clEnqueueWriteBuffer = write_buffer;
 }

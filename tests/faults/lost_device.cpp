@@ -14,7 +14,6 @@
 namespace {
 
 const cl_icd_dispatch* g_next;
-cl_icd_dispatch g_table;
 std::mutex g_mutex;  // guards what follows
 std::string g_name, g_held, g_stalled;
 long g_left = 0;
@@ -92,18 +91,10 @@ LAYER_EXPORT void stall_device(const char* name) {
   }
 }
 
-LAYER_EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* out,
-                                               size_t* needed) {
-  return clinfer::layer_version(what, size, out, needed);
-}
-
-LAYER_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* target,
-                                            cl_uint* own_count, const cl_icd_dispatch** own) {
-  const cl_int begun = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
-  if (begun != CL_SUCCESS) return begun;
-  g_table.clEnqueueNDRangeKernel = launch;
+static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
+  g_next = next;
+  table.clEnqueueNDRangeKernel = launch;
   const char* name = std::getenv("CLINFER_LOSE_DEVICE");
   const char* after = std::getenv("CLINFER_LOSE_AFTER");
   if (name != nullptr && after != nullptr) lose_device(name, std::atol(after));
-  return CL_SUCCESS;
 }

@@ -14,7 +14,6 @@
 namespace {
 
 const cl_icd_dispatch* g_next = nullptr;
-cl_icd_dispatch g_table{};
 
 std::mutex g_mutex;                                          // guards what follows
 std::map<cl_mem, int> g_references;                          // that the program has
@@ -110,23 +109,13 @@ cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dime
 
 }  // namespace
 
-LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size,
-                                                            void* out, size_t* needed) {
-  return clinfer::layer_version(what, size, out, needed);
-}
-
-LAYER_EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint count,
-                                                         const cl_icd_dispatch* target,
-                                                         cl_uint* own_count,
-                                                         const cl_icd_dispatch** own) {
-  const cl_int status = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
-  if (status != CL_SUCCESS) return status;
-  g_table.clCreateBuffer = create_buffer;
-  g_table.clCreateSubBuffer = create_sub_buffer;
-  g_table.clRetainMemObject = retain;
-  g_table.clReleaseMemObject = release;
-  g_table.clCreateKernel = create_kernel;
-  g_table.clSetKernelArg = set_argument;
-  g_table.clEnqueueNDRangeKernel = launch;
-  return CL_SUCCESS;
+static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
+  g_next = next;
+  table.clCreateBuffer = create_buffer;
+  table.clCreateSubBuffer = create_sub_buffer;
+  table.clRetainMemObject = retain;
+  table.clReleaseMemObject = release;
+  table.clCreateKernel = create_kernel;
+  table.clSetKernelArg = set_argument;
+  table.clEnqueueNDRangeKernel = launch;
 }

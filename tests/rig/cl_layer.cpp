@@ -75,7 +75,6 @@ constexpr const char* kDeviceExtensions =
     "cl_intel_va_api_media_sharing cl_khr_external_memory cl_khr_external_memory_dma_buf "
     "cl_khr_external_memory_opaque_fd";
 
-cl_icd_dispatch g_table;
 RigFault g_enqueue_fault("enqueue"), g_device_fault("device");
 
 // A plane of a surface as an image.
@@ -638,53 +637,40 @@ void at_exit() {
 
 }  // namespace
 
-#define RIG_EXPORT extern "C" __attribute__((visibility("default")))
-
-RIG_EXPORT void rig_cl_counters(RigClCounters* counters) {
+LAYER_EXPORT void rig_cl_counters(RigClCounters* counters) {
   const std::lock_guard lock(g_mutex);
   *counters = g_count;
 }
 
-RIG_EXPORT void rig_forgive() {
+LAYER_EXPORT void rig_forgive() {
   const std::lock_guard lock(g_mutex);
   g_count.misuse = 0;
   g_count.released = g_count.acquired;
 }
 
-RIG_EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* out,
-                                             size_t* needed) {
-  if (what == CL_LAYER_API_VERSION)
-    return put(cl_layer_api_version{CL_LAYER_API_VERSION_100}, size, out, needed);
-  if (what == CL_LAYER_NAME) return put("clinfer test rig", size, out, needed);
-  return CL_INVALID_VALUE;
-}
-
-RIG_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* target,
-                                          cl_uint* own_count, const cl_icd_dispatch** own) {
-  const cl_int begun = clinfer::begin_layer(count, target, own_count, own, g_next, g_table);
-  if (begun != CL_SUCCESS) return begun;
-  g_table.clGetExtensionFunctionAddressForPlatform = function_for_platform;
-  g_table.clGetPlatformInfo = platform_info;
-  g_table.clGetDeviceInfo = device_info;
-  g_table.clCreateContext = make_context;
-  g_table.clGetContextInfo = context_info;
-  g_table.clGetImageInfo = image_info;
-  g_table.clCreateImage = create_picture;
-  g_table.clSetKernelArg = set_argument;
-  g_table.clReleaseKernel = release_kernel;
-  g_table.clEnqueueNDRangeKernel = enqueue_kernel;
-  g_table.clCreateBuffer = create_buffer;
-  g_table.clFinish = finish;
-  g_table.clWaitForEvents = wait_for_events;
-  g_table.clGetEventInfo = event_info;
-  g_table.clFlush = on_working<&cl_icd_dispatch::clFlush>;
-  g_table.clEnqueueReadBuffer = read_buffer;
-  g_table.clCreateBufferWithProperties = create_dmabuf;
-  g_table.clEnqueueWriteBuffer = on_working<&cl_icd_dispatch::clEnqueueWriteBuffer>;
-  g_table.clEnqueueFillBuffer = on_working<&cl_icd_dispatch::clEnqueueFillBuffer>;
-  g_table.clEnqueueMarkerWithWaitList = on_working<&cl_icd_dispatch::clEnqueueMarkerWithWaitList>;
-  g_table.clEnqueueReadImage = read_image;
-  g_table.clEnqueueMapImage = map_image;
+static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
+  g_next = next;
+  table.clGetExtensionFunctionAddressForPlatform = function_for_platform;
+  table.clGetPlatformInfo = platform_info;
+  table.clGetDeviceInfo = device_info;
+  table.clCreateContext = make_context;
+  table.clGetContextInfo = context_info;
+  table.clGetImageInfo = image_info;
+  table.clCreateImage = create_picture;
+  table.clSetKernelArg = set_argument;
+  table.clReleaseKernel = release_kernel;
+  table.clEnqueueNDRangeKernel = enqueue_kernel;
+  table.clCreateBuffer = create_buffer;
+  table.clFinish = finish;
+  table.clWaitForEvents = wait_for_events;
+  table.clGetEventInfo = event_info;
+  table.clFlush = on_working<&cl_icd_dispatch::clFlush>;
+  table.clEnqueueReadBuffer = read_buffer;
+  table.clCreateBufferWithProperties = create_dmabuf;
+  table.clEnqueueWriteBuffer = on_working<&cl_icd_dispatch::clEnqueueWriteBuffer>;
+  table.clEnqueueFillBuffer = on_working<&cl_icd_dispatch::clEnqueueFillBuffer>;
+  table.clEnqueueMarkerWithWaitList = on_working<&cl_icd_dispatch::clEnqueueMarkerWithWaitList>;
+  table.clEnqueueReadImage = read_image;
+  table.clEnqueueMapImage = map_image;
   std::atexit(at_exit);
-  return CL_SUCCESS;
 }

@@ -115,7 +115,7 @@ std::shared_ptr<DeviceModel> ModelCompiler::compile(const Progress& progress,
   if (!cores_share_launches()) {
     // The driver computes the work-groups of a launch one after the other.
     network_->traits.grid_barrier = GridBarrier::none;
-    build_for_device(progress, false, nullptr);
+    build_single_launches(progress);
     warm_up(progress);
   }
   if (first_tier_) build_preprocess_of_first_tier();
@@ -407,9 +407,7 @@ HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persi
   } catch (const Error& error) {
     // A compiler that takes the kernels one by one does not have to take all of them in one.
     if (network_->whole.persistent.empty() || error.code() != ErrorCode::device_failed) throw;
-    network_->whole.persistent.clear();
-    network_->share.reset();
-    build(network_->whole, progress);
+    build_single_launches(progress);
     report_.warnings.push_back(std::string("no persistent kernel: ") + error.what());
   }
   for (const Step& step : network_->plan().steps)
@@ -422,6 +420,13 @@ HostWeights ModelCompiler::build_for_device(const Progress& progress, bool persi
   network_->make_streams(std::max(config_.streams, 1u));
   network_->clear_times();
   return weights;
+}
+
+// Instead of persistent kernels; weights stay where they are.
+void ModelCompiler::build_single_launches(const Progress& progress) {
+  network_->whole.persistent.clear();
+  network_->share.reset();
+  build(network_->whole, progress);
 }
 
 // Where several work-groups take the work of a persistent kernel from each other: whether they do. After the first

@@ -71,6 +71,7 @@ class ModelCompiler {
                                const DeviceNetwork* compared_with);
   void build(SizedPlan& sized, const Progress& progress);
   void check_own_kernels(const SizedPlan& sized) const;
+  void build_single_launches(const Progress& progress);
   bool cores_share_launches() const;
   void use_persistent_kernels(const DeviceNetwork* compared_with);
   std::vector<bool> find_parts(const DeviceNetwork* compared_with);

@@ -27,7 +27,7 @@ std::string program() {
   return path != nullptr ? path : "";
 }
 
-std::shared_ptr<const Context> context() { return Context::create(select_device("CPU")); }
+std::shared_ptr<const Context> context() { return Context::create(select_device("GPU")); }
 
 // A program that never answers.
 class Silent {
@@ -54,7 +54,7 @@ std::vector<Instantiation> writes_all(int count) {
 
 using Outcome = CompileAnswer::Outcome;
 
-const DeviceInfo& info() { return select_device("CPU").info; }
+const DeviceInfo& info() { return select_device("GPU").info; }
 
 CompileRequest request(const std::string& source, const std::string& options = "") {
   return {options, source, "k", {}, false};
@@ -124,7 +124,7 @@ TEST(CompilerProcess, TheNextOwnerGetsOneThatWorks) {
 // The binary holds the code that PoCL would else compile at the first launch.
 TEST(CompilerProcess, GivesTheCodeThatALaunchNeeds) {
   if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
-  if (pocl_version(select_device("CPU")) == 0) GTEST_SKIP() << "the device is not PoCL's";
+  if (pocl_version(select_device("GPU")) == 0) GTEST_SKIP() << "the device is not PoCL's";
   CompilerProcess process(program(), info());
   const auto now = std::chrono::system_clock::now().time_since_epoch().count() % 1000000000;
   const auto compile = [&](const std::vector<TrialLaunch>& launches) {
@@ -302,8 +302,8 @@ Ended bench_with(const std::string& variables, const std::string& options) {
   const std::string model = std::string(CLINFER_SOURCE_DIR) + "/pipelines/models/ball.xml";
   const std::string command = "POCL_CACHE_DIR=" + folder / "pocl" +
                               " XDG_CACHE_HOME=" + folder / "" + " " + variables + " " + program() +
-                              " bench " + model + " --device CPU --seconds 0.01 " + options + " >" +
-                              folder / "output" + " 2>&1";
+                              " bench " + model + " --device " + info().id + " --seconds 0.01 " +
+                              options + " >" + folder / "output" + " 2>&1";
   Ended run;
   run.status = std::system(command.c_str());
   run.output = read_file(folder / "output");

@@ -140,6 +140,12 @@ class SharedWork : public testing::Test {
   static constexpr size_t kLayers = 40, kSize = 12345;
 
   void SetUp() override {
+    const std::vector<DeviceInfo> devices = list_devices().devices;
+    if (std::none_of(devices.begin(), devices.end(), std::mem_fn(&DeviceInfo::is_cpu)))
+      GTEST_SKIP() << "no CPU device";
+    context_ = ocl::Context::create(ocl::select_device("CPU"));
+    cores_ = context_->device.info.compute_units;
+    traits_ = context_->traits;
     traits_.grid_barrier = GridBarrier::single;
     if (!ocl::shares_work(traits_) || cores_ < 2) GTEST_SKIP() << "no PoCL on several cores";
     OpDesc desc;
@@ -194,10 +200,9 @@ class SharedWork : public testing::Test {
   }
 
   static constexpr unsigned kMostGroups = 7;
-  const std::shared_ptr<const ocl::Context> context_ =
-      ocl::Context::create(ocl::select_device("CPU"));
-  const unsigned cores_ = context_->device.info.compute_units;
-  DeviceTraits traits_ = context_->traits;
+  std::shared_ptr<const ocl::Context> context_;
+  unsigned cores_ = 0;
+  DeviceTraits traits_;
   KernelPlan plan_;
   ocl::PersistentKernel persistent_;
   std::shared_ptr<const ocl::Programs> programs_;

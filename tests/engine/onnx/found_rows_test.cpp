@@ -66,7 +66,6 @@ void expect_both(const OnnxBuilder& b, const Shape& shape, const Values& x,
       fs::path(::testing::TempDir()) / ("found_" + std::to_string(getpid()) + ".onnx");
   std::ofstream(path, std::ios::binary) << b.bytes();
   Config config;
-  config.device = "CPU";
   config.precision = Precision::f32;
   config.cache_dir = "";
   const auto compiled = CompiledModel::compile(Model::read(path.string()), config);

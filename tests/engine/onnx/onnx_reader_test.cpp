@@ -439,7 +439,7 @@ TEST(OnnxReader, RunsOnADeviceWithAnyBatch) {
       fs::path(::testing::TempDir()) / ("perceptron_" + std::to_string(getpid()) + ".onnx");
   std::ofstream(path, std::ios::binary) << perceptron(-1).bytes();
   Config config;
-  config.device = "CPU";
+  config.precision = Precision::f32;
   config.cache_dir = "";
   config.batch = 2;
   const auto model = Model::read(path.string());

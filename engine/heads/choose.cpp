@@ -161,14 +161,23 @@ HeadChoice chosen(const Candidacy& candidate, const std::string& because) {
   return choice;
 }
 
+// Whether a label stands for no class of objects.
+bool is_background(const std::string& label) {
+  const std::string name = lower(label);
+  return name.empty() || name == "n/a" || name == "unlabeled" ||
+         name.find("background") != std::string::npos;
+}
+
+// The class number that the first label names.
+int first_class(const HeadChoice& head, const std::vector<std::string>& labels) {
+  return head.from_one && !is_background(labels[0]) ? 1 : 0;
+}
+
 // Labels for another number of classes are said, and nothing is dropped for them.
 void check_labels(const ModelFacts& facts, const Match& match, HeadChoice& choice) {
   const size_t labels = facts.labels.size(), classes = match.classes;
   if (labels == 0 || classes == 0 || labels == classes) return;
-  const std::string first = lower(facts.labels[0]);
-  const bool background = first.empty() || first.find("background") != std::string::npos ||
-                          first == "n/a" || first == "__background__";
-  if (labels == classes + 1 && (background || match.from_one)) return;
+  if (labels == classes + 1 && (is_background(facts.labels[0]) || match.from_one)) return;
   if (labels + 1 == classes && choice.name == "boxes-scores") return;  // it has a background
   choice.warnings.push_back(std::to_string(labels) + " labels, but the outputs tell " +
                             std::to_string(classes) +
@@ -602,11 +611,9 @@ void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const T
     decoded.contradiction = std::move(why);
   }
   if (head.from_one && !facts.labels.empty()) {
-    const std::string first = lower(facts.labels[0]);
-    const bool has_zero = first.empty() || first == "n/a" ||
-                          first.find("background") != std::string::npos || first == "unlabeled";
+    const int first = first_class(head, facts.labels);
     for (Detection& detection : decoded.detections) {
-      const size_t at = static_cast<size_t>(detection.label_id) - (has_zero ? 0 : 1);
+      const auto at = static_cast<size_t>(detection.label_id - first);
       if (at < facts.labels.size()) detection.label = facts.labels[at];
     }
   }
@@ -616,6 +623,17 @@ void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const T
     match_tensors(facts).decode(outputs, settings, decoded);
   }
   results = std::move(decoded);
+}
+
+std::string unnamed_class(const HeadChoice& head, const ModelFacts& facts, const Results& results) {
+  if (facts.labels.empty()) return {};
+  const int last = first_class(head, facts.labels) + static_cast<int>(facts.labels.size()) - 1;
+  for (const Detection& detection : results.detections)
+    if (detection.label.empty() && detection.label_id > last)
+      return "the network found class " + std::to_string(detection.label_id) +
+             ", which has no name: the last of the labels is that of class " +
+             std::to_string(last) + "; set labels or labels-file to those of the model";
+  return {};
 }
 
 bool HeadTrust::note(bool contradicted) {

@@ -120,6 +120,14 @@ std::optional<uint64_t> number_of(const std::string& name) {
   return value;
 }
 
+int64_t attribute_of(const OutputFacts& output, const std::string& key, int64_t otherwise) {
+  const auto found = output.attributes.find(key);
+  int64_t value = otherwise;
+  if (found != output.attributes.end())
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), value);
+  return value;
+}
+
 std::optional<float> info_number(const ModelFacts& facts, const std::string& key) {
   const std::string text = info(facts, key);
   float value = 0;

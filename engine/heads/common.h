@@ -55,6 +55,8 @@ bool has_word(const OutputFacts& output, std::initializer_list<const char*> word
 std::optional<uint64_t> number_of(const std::string& name);
 // Whether the whole name says that it holds class scores: logits, prob and the like.
 bool is_called_scores(const OutputFacts& output);
+// The number that an attribute of the output's operation is, or `otherwise`.
+int64_t attribute_of(const OutputFacts& output, const std::string& key, int64_t otherwise);
 // The number in model_info under `key`, or nullopt.
 std::optional<float> info_number(const ModelFacts& facts, const std::string& key);
 

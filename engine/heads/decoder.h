@@ -227,6 +227,9 @@ HeadChoice choose_head(const ModelFacts& facts, const std::string& post_process,
 void run_head(const HeadChoice& head, const ModelFacts& facts, std::span<const Tensor> outputs,
               const DecodeSettings& settings, bool attach_tensors, Results& results);
 
+// A line for the user if a detection's class number lies beyond the labels, else "".
+std::string unnamed_class(const HeadChoice& head, const ModelFacts& facts, const Results& results);
+
 // Whether a head is to be believed: dropped when the values of all of the first 10 inferences
 // contradict it. Safe to use from any thread.
 class HeadTrust {
@@ -235,10 +238,12 @@ class HeadTrust {
   // True when this inference is the one that drops the head.
   bool note(bool contradicted);
   uint64_t contradictions() const { return contradictions_.load(); }
+  // True when this is the first inference with a class that has no name.
+  bool note_unnamed() { return !unnamed_.exchange(true); }
 
  private:
   std::atomic<uint64_t> inferences_ = 0, contradictions_ = 0;
-  std::atomic<bool> agreed_ = false, dropped_ = false;
+  std::atomic<bool> agreed_ = false, dropped_ = false, unnamed_ = false;
 };
 
 }  // namespace clinfer

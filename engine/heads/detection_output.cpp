@@ -40,6 +40,14 @@ struct SsdRows {
   }
 };
 
+// The attribute num_classes counts the background as class 0, for which labels need have no name.
+void count_classes(const OutputFacts& output, size_t labels, Match& match) {
+  const auto classes =
+      static_cast<size_t>(std::max<int64_t>(attribute_of(output, "num_classes", 0), 0));
+  match.from_one = labels + 1 == classes && attribute_of(output, "background_label_id", 0) == 0;
+  match.classes = match.from_one ? labels : classes;
+}
+
 }  // namespace
 
 Match match_detection_output(const ModelFacts& facts) {
@@ -51,6 +59,7 @@ Match match_detection_output(const ModelFacts& facts) {
     Match match;
     match.decode = SsdRows{index, by_op, facts.width, facts.height, {}};
     match.reason = output.name + " has rows of 7";
+    if (by_op) count_classes(output, facts.labels.size(), match);
     match.fit = by_op || (facts.outputs.size() == 1 && output.shape.size() == 4) ? Fit::certain
                 : output.shape.size() == 4                                       ? Fit::likely
                                                                                  : Fit::against;

@@ -275,6 +275,9 @@ std::string read_outputs(const Network& network, std::span<const Tensor> outputs
            results.contradiction +
            "); it is dropped until the model is loaded again, frames get raw tensors; set "
            "post-process";
+  if (std::string unnamed = unnamed_class(head, network.facts, results);
+      !unnamed.empty() && network.trust->note_unnamed())
+    return unnamed;
   if (!first) return {};
   return "the values of the outputs contradict the head " + head.name + ": " +
          results.contradiction +

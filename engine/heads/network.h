@@ -78,7 +78,8 @@ Network describe_network(std::shared_ptr<const Model> model, const ModelOptions&
 
 // Decodes one inference. Outputs that contradict the head give raw tensors and no objects; a head
 // that all of the first inferences contradict is dropped. Returns a line for the user at the first
-// contradiction and when the head is dropped, else "". Safe to use from any thread.
+// contradiction, when the head is dropped, and at the first class without a name, else "". Safe to use
+// from any thread.
 std::string read_outputs(const Network& network, std::span<const Tensor> outputs,
                          const DecodeSettings& settings, bool attach_tensors, Results& results);
 

@@ -39,15 +39,6 @@ std::vector<float> parse_floats(const std::string& text) {
   return values;
 }
 
-int64_t parse_int(const std::map<std::string, std::string>& attributes, const char* key,
-                  int64_t otherwise) {
-  const auto found = attributes.find(key);
-  int64_t value = otherwise;
-  if (found != attributes.end())
-    std::from_chars(found->second.data(), found->second.data() + found->second.size(), value);
-  return value;
-}
-
 bool parse_bool(const std::map<std::string, std::string>& attributes, const char* key,
                 bool otherwise) {
   const auto found = attributes.find(key);
@@ -148,8 +139,8 @@ std::optional<std::vector<AnchorLevel>> region_levels(const ModelFacts& facts, V
   for (size_t i = 0; i < facts.outputs.size(); ++i) {
     const OutputFacts& output = facts.outputs[i];
     if (output.op != "RegionYolo") return std::nullopt;
-    const int64_t classes = parse_int(output.attributes, "classes", 0);
-    const int64_t coords = parse_int(output.attributes, "coords", 4);
+    const int64_t classes = attribute_of(output, "classes", 0);
+    const int64_t coords = attribute_of(output, "coords", 4);
     const bool softmax = parse_bool(output.attributes, "do_softmax", true);
     const std::vector<float> all = output.attributes.count("anchors")
                                        ? parse_floats(output.attributes.at("anchors"))
@@ -159,9 +150,9 @@ std::optional<std::vector<AnchorLevel>> region_levels(const ModelFacts& facts, V
                                   : std::vector<float>();
     AnchorLevel level;
     level.output = i;
-    level.anchors = softmax ? static_cast<size_t>(std::clamp<int64_t>(
-                                  parse_int(output.attributes, "num", 0), 0, 64))
-                            : mask.size();
+    level.anchors =
+        softmax ? static_cast<size_t>(std::clamp<int64_t>(attribute_of(output, "num", 0), 0, 64))
+                : mask.size();
     if (classes < 1 || classes > 100000 || coords != 4 || level.anchors == 0) return std::nullopt;
     level.classes = static_cast<size_t>(classes);
     const int64_t per_cell = static_cast<int64_t>(level.anchors) * (5 + classes);

@@ -579,11 +579,11 @@ void Element::decode(Job& job, FrameResult& result,
   for (const auto& [inference, outputs] : finished) {
     PartResult& part = result.parts.emplace_back();
     const Network& network = inference->session->network;
-    const std::string contradiction =
+    const std::string warning =
         read_outputs(network, outputs, relaxed, relaxed.attach_tensors, part.results);
-    if (!contradiction.empty())
-      GST_ELEMENT_WARNING(self_, STREAM, DECODE,
-                          ("%s: %s", network.name.c_str(), contradiction.c_str()), (nullptr));
+    if (!warning.empty())
+      GST_ELEMENT_WARNING(self_, STREAM, DECODE, ("%s: %s", network.name.c_str(), warning.c_str()),
+                          (nullptr));
     part.placement = inference->placement;
     part.region = inference->region.index;
     rects.push_back(inference->region.rect);

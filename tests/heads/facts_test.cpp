@@ -271,6 +271,30 @@ TEST(Picture, LabelsOfAnotherModelAreSaidAndDropNoClass) {
   EXPECT_EQ(results.detections[0].label_id, 77);
 }
 
+TEST(Picture, AClassWithoutANameIsSaidOnce) {
+  auto model = std::make_shared<FakeModel>();
+  model->outputs_ = {{"rows", ElementType::f32, {1, 1, 1, 7}, {}}};
+  ModelOptions options;
+  options.labels = "a";
+  const Network network = describe_network(model, options);
+  EXPECT_EQ(network.head.name, "ssd");
+  const auto said = [&](float label) {
+    Results results;
+    const std::string line =
+        read_outputs(network,
+                     std::vector{Tensor::of<float>(ElementType::f32, {1, 1, 1, 7},
+                                                   {0, label, 0.9f, 0.1f, 0.1f, 0.5f, 0.5f})},
+                     {}, false, results);
+    EXPECT_EQ(results.detections.size(), 1u);
+    return line;
+  };
+  EXPECT_EQ(said(0), "");
+  EXPECT_EQ(said(1),
+            "the network found class 1, which has no name: the last of the labels is that of class "
+            "0; set labels or labels-file to those of the model");
+  EXPECT_EQ(said(1), "");
+}
+
 TEST(Choice, PriorsAreSaid) {
   auto model = std::make_shared<FakeModel>();
   const auto choose = [&](int64_t columns) {

@@ -346,5 +346,29 @@ TEST(Labels, CountFromOneWhereTheModelDoes) {
   EXPECT_EQ(first().label, "person");
 }
 
+// SSD's class 0 is the background.
+TEST(Labels, OfRowsOfSevenMayLeaveOutTheBackground) {
+  ModelFacts facts =
+      facts_of(64, 64, {output("out", {1, 1, 2, 7}, ElementType::f32, "DetectionOutput")});
+  facts.outputs[0].attributes = {{"num_classes", "3"}};
+  const auto label_of_one = [&](std::vector<std::string> labels, size_t warnings) {
+    facts.labels = std::move(labels);
+    const HeadChoice head = choose_head(facts, "auto");
+    EXPECT_EQ(head.name, "ssd");
+    EXPECT_EQ(head.warnings.size(), warnings);
+    Results results;
+    run_head(head, facts,
+             std::vector{tensor({1, 1, 2, 7}, {0, 1, 0.9f, 0.1f, 0.1f, 0.5f, 0.5f,  //
+                                               -1, 0, 0, 0, 0, 0, 0})},
+             {}, false, results);
+    return results.detections.at(0).label;
+  };
+  EXPECT_EQ(label_of_one({"person", "car"}, 0), "person");
+  EXPECT_EQ(label_of_one({"", "person", "car"}, 0), "") << "by its number";
+  EXPECT_EQ(label_of_one({"person"}, 1), "") << "they may be another model's";
+  facts.outputs[0].attributes["background_label_id"] = "2";
+  EXPECT_EQ(label_of_one({"person", "car"}, 1), "");
+}
+
 }  // namespace
 }  // namespace clinfer

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "engine/ocl/compiling.h"
 #include "kernels/base/log.h"
 #include "kernels/base/processors.h"
 
@@ -47,8 +48,9 @@ unsigned worth_having(const Context& context) {
   return std::clamp(fit, 1u, cores);
 }
 
-// To start a process and NVIDIA's driver takes as long as to compile a few programs.
-constexpr unsigned kWorthAProcessOfNvidia = 3;
+// NVIDIA's driver makes one context after the other, 0.15 s each: of many processes that start together none
+// compiles before all of them can. The first ones begin, and take work from those that are still to start.
+constexpr unsigned kMostStartingOfNvidia = 2;
 
 }  // namespace
 
@@ -92,23 +94,43 @@ std::shared_ptr<CompilerPool> CompilerPool::of(const Context& context) {
   }
   auto made = std::make_shared<CompilerPool>(
       context.device.info, program, most,
-      context.traits.vendor == Vendor::nvidia ? kWorthAProcessOfNvidia : 1);
+      context.traits.vendor == Vendor::nvidia ? kMostStartingOfNvidia : most);
   made->problem_ = problem;
   known = made;
   return made;
 }
 
 CompilerPool::CompilerPool(const DeviceInfo& device, std::string program, unsigned most,
-                           unsigned worth_it)
-    : device_(device), program_(std::move(program)), most_(most), worth_it_(worth_it) {}
+                           unsigned most_starting)
+    : device_(device), program_(std::move(program)), most_(most), most_starting_(most_starting) {}
+
+CompilerPool::~CompilerPool() {
+  if (idle_.empty()) return;
+  for (const auto& process : idle_) process->stop();
+  // NVIDIA's driver takes 70 ms to end each, and a model that is compiled need not wait for that.
+  try {
+    start_compiling([gone = std::make_shared<decltype(idle_)>(std::move(idle_))] {});
+  } catch (const std::bad_alloc&) {
+    // They are waited for.
+  }
+}
 
 std::unique_ptr<CompilerProcess> CompilerPool::take(const void* owner,
-                                                    const std::atomic<bool>& abandoned) {
+                                                    const std::atomic<bool>& abandoned,
+                                                    size_t length) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return abandoned || leaving || busy_.size() < most_; });
+  const auto place = waiting_.insert(length);
+  changed_.wait(lock, [&] {
+    if (abandoned || leaving) return true;
+    const bool can_start = starting_ < most_starting_ && busy_.size() < most_;
+    return place == waiting_.begin() && (!idle_.empty() || can_start);
+  });
+  waiting_.erase(place);
+  changed_.notify_all();  // another one is the first now
   if (abandoned || leaving) return nullptr;
   std::unique_ptr<CompilerProcess> process;
-  if (idle_.empty()) {
+  const bool starts = idle_.empty();
+  if (starts) {
     process = std::make_unique<CompilerProcess>(program_, device_);
   } else {
     process = std::move(idle_.back());
@@ -116,6 +138,23 @@ std::unique_ptr<CompilerProcess> CompilerPool::take(const void* owner,
   }
   idle_.reserve(most_);  // to give it back takes no memory
   busy_[process.get()] = owner;
+  if (!starts) return process;
+  ++starting_;
+  lock.unlock();
+  const auto started = [&] {
+    lock.lock();
+    --starting_;
+    lock.unlock();
+    changed_.notify_all();
+  };
+  try {
+    process->wait_until_ready();
+  } catch (...) {
+    started();
+    give_back(std::move(process), false);
+    throw;
+  }
+  started();
   return process;
 }
 
@@ -126,7 +165,7 @@ void CompilerPool::give_back(std::unique_ptr<CompilerProcess> process, bool work
     // abandon() may have stopped it after its last answer.
     if (works && !process->is_stopped()) idle_.push_back(std::move(process));
   }
-  changed_.notify_one();
+  changed_.notify_all();
 }
 
 CompileAnswer CompilerPool::compile(const CompileRequest& request, const void* owner,
@@ -136,7 +175,7 @@ CompileAnswer CompilerPool::compile(const CompileRequest& request, const void* o
   if (most_ == 0) return answer;
   CompileRequest now = request;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    std::unique_ptr<CompilerProcess> process = take(owner, abandoned);
+    std::unique_ptr<CompilerProcess> process = take(owner, abandoned, now.source.size());
     if (!process) return {Outcome::stopped, "", {}};
     try {
       answer = process->compile(now);

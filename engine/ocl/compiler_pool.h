@@ -2,10 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <climits>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,11 +26,14 @@ class CompilerPool {
   static std::shared_ptr<CompilerPool> of(const Context& context);
 
   // `program`: path of clinfer. At most `most` processes; 0: none, all is compiled in this process.
-  // It takes `worth_it` programs to start one more.
-  CompilerPool(const DeviceInfo& device, std::string program, unsigned most, unsigned worth_it = 1);
+  // At most `most_starting` start at a time.
+  CompilerPool(const DeviceInfo& device, std::string program, unsigned most,
+               unsigned most_starting = UINT_MAX);
+  ~CompilerPool();  // does not wait for the processes to be gone
+  CompilerPool(const CompilerPool&) = delete;
+  CompilerPool& operator=(const CompilerPool&) = delete;
 
   unsigned most() const { return most_; }
-  unsigned worth_it() const { return worth_it_; }
 
   // Blocks. A program whose compiler crashed is tried again without its launches. `owner`: the
   // argument of a later abandon(); `abandoned`: whether that was called.
@@ -36,9 +42,11 @@ class CompilerPool {
   // Ends the processes that work for `owner`, whose compile() then answers `stopped`.
   void abandon(const void* owner);
 
-  // The two halves of compile(). take() blocks while all processes are busy; null: abandoned. Each
-  // process is given back, with whether it may serve again.
-  std::unique_ptr<CompilerProcess> take(const void* owner, const std::atomic<bool>& abandoned);
+  // The two halves of compile(). take() blocks while all processes are busy or start; the longest
+  // source comes first, since it takes longest. Null: abandoned. Each process is given back, with
+  // whether it may serve again.
+  std::unique_ptr<CompilerProcess> take(const void* owner, const std::atomic<bool>& abandoned,
+                                        size_t length = 0);
   void give_back(std::unique_ptr<CompilerProcess> process, bool works);
 
   // Ends all processes of all pools; no more are started. For the end of this process.
@@ -52,11 +60,13 @@ class CompilerPool {
  private:
   const DeviceInfo device_;
   const std::string program_;
-  const unsigned most_, worth_it_;
+  const unsigned most_, most_starting_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::map<CompilerProcess*, const void*> busy_;  // and for whom
   std::vector<std::unique_ptr<CompilerProcess>> idle_;
+  unsigned starting_ = 0;
+  std::multiset<size_t, std::greater<>> waiting_;  // lengths of sources
   std::string problem_;
 };
 

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "engine/ocl/compiler_messages.h"
 
@@ -105,8 +106,8 @@ int CompilerProcess::end() noexcept {
   return gone > 0 ? status : 0;
 }
 
-void CompilerProcess::greet() {
-  greeted_ = true;
+void CompilerProcess::wait_until_ready() {
+  if (std::exchange(greeted_, true)) return;
   if (!problem_.empty()) return;
   pollfd readable{socket_.get(), POLLIN, 0};
   std::string greeting;
@@ -126,7 +127,7 @@ CompileAnswer CompilerProcess::compile(const CompileRequest& request) {
   const auto failed = [this](Outcome outcome, const std::string& why) {
     return CompileAnswer{stopped_ ? Outcome::stopped : outcome, why, {}};
   };
-  if (!greeted_) greet();
+  wait_until_ready();
   if (!problem_.empty()) return failed(hits_limit_ ? Outcome::crashed : Outcome::none, problem_);
   std::string reply;
   if (stopped_ || !send_message(socket_.get(), pack(request)) ||

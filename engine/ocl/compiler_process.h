@@ -55,14 +55,15 @@ class CompilerProcess {
   CompilerProcess(const CompilerProcess&) = delete;
   CompilerProcess& operator=(const CompilerProcess&) = delete;
 
-  // Blocks. One thread at a time.
+  // Both block. One thread at a time. compile() waits until the process serves, unless
+  // wait_until_ready() did, and says what is wrong.
+  void wait_until_ready();
   CompileAnswer compile(const CompileRequest& request);
   // Any thread: compile() answers `stopped`, now and later.
   void stop();
   bool is_stopped() const { return stopped_; }
 
  private:
-  void greet();        // sets problem_ where it does not work
   int end() noexcept;  // waits for the process to be gone; its status, as waitpid() gives it
 
   const DeviceInfo device_;

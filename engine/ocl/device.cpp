@@ -198,6 +198,37 @@ bool compiles(const cl::Context& context, const cl::Device& device, const char* 
   }
 }
 
+// Kernels that tell what NVIDIA's driver compiles.
+constexpr const char* kHalf =
+    "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
+    "__kernel void probe_half(__global half *x) { x[0] = x[0] * x[1] + x[2]; }\n";
+constexpr const char* kDotPtx =
+    "__kernel void probe_dot(__global int *x) {\n"
+    "  int d;\n"
+    "  asm(\"dp4a.u32.s32 %0, %1, %2, %3;\" : \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2]));\n"
+    "  x[3] = d;\n"
+    "}\n";
+constexpr const char* kMatrixPtx =
+    "__kernel void probe_matrix(__global int *x) {\n"
+    "  float f0 = x[0], f1 = x[1], f2 = x[2], f3 = x[3];\n"
+    "  int i0 = x[0], i1 = x[1], i2 = x[2], i3 = x[3];\n"
+    "  asm(\"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 \"\n"
+    "      \"{%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};\"\n"
+    "      : \"+f\"(f0), \"+f\"(f1), \"+f\"(f2), \"+f\"(f3) : \"r\"(x[4]));\n"
+    "  asm(\"mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 \"\n"
+    "      \"{%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};\"\n"
+    "      : \"+r\"(i0), \"+r\"(i1), \"+r\"(i2), \"+r\"(i3) : \"r\"(x[4]));\n"
+    "  x[5] = (int)(f0 + f1 + f2 + f3) + i0 + i1 + i2 + i3;\n"
+    "}\n";
+constexpr const char* kBarrierPtx =
+    "__kernel void probe_barrier(__global uint *x) {\n"
+    "  uint y;\n"
+    "  asm volatile(\"fence.acq_rel.gpu;\" ::: \"memory\");\n"
+    "  asm volatile(\"ld.acquire.gpu.global.u32 %0, [%1];\"\n"
+    "               : \"=r\"(y) : \"l\"(x) : \"memory\");\n"
+    "  x[1] = y;\n"
+    "}\n";
+
 // Whether the device has warpgroup matrix instructions, and its driver is one of those whose
 // assembler takes them with more than 48 KiB of local memory. Not tried out, since an assembler may
 // crash on what it refuses.
@@ -331,16 +362,16 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
   else if (contains(entry.info.vendor, "ARM"))
     traits.vendor = Vendor::arm;
   const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
-  traits.fp16 = has_extension(extensions, "cl_khr_fp16") ||
-                (entry.info.fp16 &&
-                 compiles(context, device,
-                          "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
-                          "__kernel void probe(__global half *x) { x[0] = x[0] * x[1] + x[2]; }"));
   const bool nvidia = traits.vendor == Vendor::nvidia;
-  if (nvidia && compiles(context, device,
-                         "__kernel void probe(__global int *x) { int d; asm "
-                         "(\"dp4a.u32.s32 %0, %1, %2, %3;\" "
-                         ": \"=r\"(d) : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2])); x[3] = d; }")) {
+  // Each program takes 0.1 s when it is first compiled, and new devices take all of them.
+  const bool takes_all =
+      nvidia &&
+      compiles(context, device, (std::string(kHalf) + kDotPtx + kMatrixPtx + kBarrierPtx).c_str());
+  const auto takes = [&](const char* probe) {
+    return takes_all || compiles(context, device, probe);
+  };
+  traits.fp16 = has_extension(extensions, "cl_khr_fp16") || (entry.info.fp16 && takes(kHalf));
+  if (nvidia && takes(kDotPtx)) {
     traits.dot = DotProduct::ptx;
   } else if (traits.vendor == Vendor::pocl) {
     // It needs inline assembly, so only versions count that it was tried with.
@@ -359,33 +390,13 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
                        kLanguageWithDot))) {
     traits.dot = DotProduct::khr;
   }
-  if (nvidia && compiles(context, device,
-                         "__kernel void probe(__global int *x) {\n"
-                         "  float f0 = x[0], f1 = x[1], f2 = x[2], f3 = x[3];\n"
-                         "  int i0 = x[0], i1 = x[1], i2 = x[2], i3 = x[3];\n"
-                         "  asm(\"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 \"\n"
-                         "      \"{%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};\"\n"
-                         "      : \"+f\"(f0), \"+f\"(f1), \"+f\"(f2), \"+f\"(f3) : \"r\"(x[4]));\n"
-                         "  asm(\"mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 \"\n"
-                         "      \"{%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};\"\n"
-                         "      : \"+r\"(i0), \"+r\"(i1), \"+r\"(i2), \"+r\"(i3) : \"r\"(x[4]));\n"
-                         "  x[5] = (int)(f0 + f1 + f2 + f3) + i0 + i1 + i2 + i3;\n"
-                         "}"))
-    traits.matrix = MatrixUnit::ptx;
+  if (nvidia && takes(kMatrixPtx)) traits.matrix = MatrixUnit::ptx;
   traits.wgmma = nvidia && has_wgmma(device);
   if (traits.vendor == Vendor::intel) {
     traits.sub_groups = sub_groups_of(device, extensions);
     traits.matrix = xmx_of(traits, extensions, context, device);
   }
-  if (nvidia && compiles(context, device,
-                         "__kernel void probe(__global uint *x) {\n"
-                         "  uint y;\n"
-                         "  asm volatile(\"fence.acq_rel.gpu;\" ::: \"memory\");\n"
-                         "  asm volatile(\"ld.acquire.gpu.global.u32 %0, [%1];\"\n"
-                         "               : \"=r\"(y) : \"l\"(x) : \"memory\");\n"
-                         "  x[1] = y;\n"
-                         "}"))
-    traits.grid_barrier = GridBarrier::ptx;
+  if (nvidia && takes(kBarrierPtx)) traits.grid_barrier = GridBarrier::ptx;
   return traits;
 }
 

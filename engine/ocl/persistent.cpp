@@ -19,6 +19,9 @@ constexpr size_t kAlignment = 64;  // of a team's local memory: the widest vecto
 constexpr size_t kReserve = 1024;  // bytes of local memory that drivers may use
 constexpr size_t kListStep = 512;  // words by which the room for the list grows
 constexpr size_t kCounters = 16;   // in a line of a CPU's cache
+// Characters of all kernels. NVIDIA's driver compiles a program in one thread, 20 us a character: a large network is
+// several persistent kernels, for as many compiler processes. Ten launches in place of two cost at most 2 %.
+constexpr size_t kMostText = 100000;
 
 // The words of a list before the arguments.
 enum Word : size_t { kKernel, kGroups, kGroupsX, kGroupsY, kLength, kArguments };
@@ -150,7 +153,6 @@ PersistentKernel make_persistent(
                  std::numeric_limits<int32_t>::max();
     };
     if (!std::all_of(spec->arguments.begin(), spec->arguments.end(), reachable)) break;
-    shared = std::max(shared, own * teams);
 
     KernelSpec called = *spec;
     for (const auto& [name, value] :
@@ -159,7 +161,10 @@ PersistentKernel make_persistent(
       called.defines.emplace_back(name, std::to_string(value));
     const Instantiation function =
         instantiate_function(called, single ? loop_text(*spec) : entry_text(*spec));
-    const auto [found, fresh] = known.try_emplace(function.kernel_name, known.size());
+    const bool fresh = !known.contains(function.kernel_name);
+    if (fresh && !single && count > 0 && kernels.size() + function.text.size() > kMostText) break;
+    shared = std::max(shared, own * teams);
+    const auto found = known.try_emplace(function.kernel_name, known.size()).first;
     if (fresh) {
       kernels += function.text;
       const std::string size = std::to_string(team), number = std::to_string(found->second);

@@ -376,10 +376,7 @@ struct ProgramBuilder::State {
     made->instantiation = instantiation;
     queue.push_back(made);
     job = made;
-    const size_t worth_it = compilers->most() > 0 ? size_t{compilers->worth_it()} * threads : 0;
-    if (threads < most_threads && queue.size() > worth_it &&
-        start_compiling([self] { self->work(); }))
-      ++threads;
+    if (threads < most_threads && start_compiling([self] { self->work(); })) ++threads;
     return job;
   }
 
@@ -505,19 +502,25 @@ std::shared_ptr<const Programs> Programs::build(const Context& context,
     const auto [known, is_new] = wanted.try_emplace(instantiation.kernel_name, instantiation);
     if (!is_new) add_launches(known->second.launches, instantiation.launches);
   }
+  // The longest first: what takes longest is not to begin last.
+  std::vector<const Instantiation*> order;
+  for (const auto& [name, instantiation] : wanted) order.push_back(&instantiation);
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [](const Instantiation* one) { return one->text.size(); });
   ProgramBuilder builder(context, options);
-  for (const auto& [name, instantiation] : wanted) builder.want(instantiation);
+  for (const Instantiation* instantiation : order) builder.want(*instantiation);
   const auto go_on = [&] {
     return !options.progress ||
            options.progress("building kernels", result->counts_.cached + result->counts_.built,
                             wanted.size());
   };
-  for (const auto& [name, instantiation] : wanted) {
-    const ProgramBuilder::Built built = builder.get(instantiation, go_on);
+  for (const Instantiation* instantiation : order) {
+    const std::string& name = instantiation->kernel_name;
+    const ProgramBuilder::Built built = builder.get(*instantiation, go_on);
     result->by_kernel_[name] = built.program;
     (built.cached ? result->counts_.cached : result->counts_.built)++;
     log(LogArea::programs, LogLevel::debug,
-        [&, &name = name] { return name + (built.cached ? ": from the cache" : ": compiled"); });
+        [&] { return name + (built.cached ? ": from the cache" : ": compiled"); });
     if (!go_on()) throw Error(ErrorCode::cancelled, "building the kernels was cancelled");
   }
   log(LogArea::programs, LogLevel::info, [&] {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <thread>
 
 #include "engine/ocl/compiler_messages.h"
@@ -162,16 +163,100 @@ TEST(CompilerProcess, TrialsMayReadBackwards) {
   EXPECT_EQ(answer.outcome, Outcome::built) << answer.text;
 }
 
-TEST(CompilerProcess, LeavesNoProcessBehind) {
-  const auto children = [] {
-    size_t count = 0;
-    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-      std::ifstream in(thread.path() / "children");
-      for (std::string pid; in >> pid;) ++count;
+size_t children() {
+  size_t count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream in(thread.path() / "children");
+    for (std::string pid; in >> pid;) ++count;
+  }
+  return count;
+}
+
+// Without those of pools that are gone, which go meanwhile.
+size_t lasting_children() {
+  size_t least = children();
+  for (int i = 0; i < 50; ++i) {
+    std::this_thread::sleep_for(2ms);
+    least = std::min(least, children());
+  }
+  return least;
+}
+
+TEST(CompilerProcess, NoMoreThanAllowedStartAtATime) {
+  const size_t before = lasting_children();
+  const Silent silent;
+  CompilerPool pool(info(), silent.path(), 4, 2);
+  const int owner = 0;
+  std::atomic<bool> abandoned{false};
+  {
+    std::vector<std::jthread> takers;
+    for (int i = 0; i < 4; ++i)
+      takers.emplace_back([&] {
+        if (auto process = pool.take(&owner, abandoned)) pool.give_back(std::move(process), false);
+      });
+    while (children() < before + 2) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(200ms);
+    EXPECT_EQ(children(), before + 2);
+    abandoned = true;
+    pool.abandon(&owner);
+  }
+  EXPECT_EQ(children(), before);
+}
+
+// A process that becomes free is taken instead of one that is still to start.
+TEST(CompilerProcess, WhatIsReadyComesBeforeWhatStarts) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  const TemporaryFolder folder;
+  const std::string path = folder.write("first-answers", "#!/bin/sh\nmkdir " + folder / "begun" +
+                                                             " 2>/dev/null && exec " + program() +
+                                                             " \"$@\"\nexec sleep 1000\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  CompilerPool pool(info(), path, 4, 1);
+  const int owner = 0, silent = 0;
+  const std::atomic<bool> abandoned{false};
+  auto first = pool.take(&owner, abandoned);
+  const CompilerProcess* const ready = first.get();
+  const size_t before = lasting_children();
+  std::jthread starts([&] { pool.give_back(pool.take(&silent, abandoned), false); });
+  while (children() == before) std::this_thread::sleep_for(1ms);
+  std::jthread waits([&] {
+    auto second = pool.take(&owner, abandoned);
+    EXPECT_EQ(second.get(), ready);
+    pool.give_back(std::move(second), true);
+    pool.abandon(&silent);
+  });
+  std::this_thread::sleep_for(50ms);
+  pool.give_back(std::move(first), true);
+}
+
+TEST(CompilerProcess, TheLongestOfThoseThatWaitComesFirst) {
+  if (program().empty()) GTEST_SKIP() << "CLINFER_PROGRAM names no program";
+  CompilerPool pool(info(), program(), 1);
+  const int owner = 0;
+  const std::atomic<bool> abandoned{false};
+  auto process = pool.take(&owner, abandoned);
+  std::mutex mutex;
+  std::vector<size_t> order;
+  {
+    std::vector<std::jthread> waiting;
+    for (const size_t length : {10, 30, 20}) {
+      waiting.emplace_back([&, length] {
+        auto taken = pool.take(&owner, abandoned, length);
+        {
+          const std::lock_guard lock(mutex);
+          order.push_back(length);
+        }
+        pool.give_back(std::move(taken), true);
+      });
+      std::this_thread::sleep_for(20ms);
     }
-    return count;
-  };
-  const size_t before = children();
+    pool.give_back(std::move(process), true);
+  }
+  EXPECT_EQ(order, (std::vector<size_t>{30, 20, 10}));
+}
+
+TEST(CompilerProcess, LeavesNoProcessBehind) {
+  const size_t before = lasting_children();
   {
     const Silent silent;
     CompilerProcess process(silent.path(), info());
@@ -199,6 +284,24 @@ TEST(CompilerProcess, ProgramsAreBuiltWhetherProcessesWorkOrNot) {
       EXPECT_EQ(value, i);
     }
   }
+}
+
+// So that it does not begin when all others are done.
+TEST(CompilerProcess, TheLongestProgramComesFirst) {
+  const auto on = context();
+  const TemporaryFolder folder;
+  std::vector<Instantiation> wanted = writes_all(3);
+  wanted[2].text += "// " + std::string(1000, 'x') + "\n";
+  BuildOptions options;
+  options.threads = 1;
+  options.sources_dumps_dir = folder / "dumps";
+  Programs::build(*on, wanted, options);
+  const auto when = [&](const Instantiation& one) {
+    return std::filesystem::last_write_time(folder /
+                                            ("dumps/clDNN_program_" + one.kernel_name + ".cl"));
+  };
+  EXPECT_LT(when(wanted[2]), when(wanted[0]));
+  EXPECT_LT(when(wanted[2]), when(wanted[1]));
 }
 
 TEST(CompilerProcess, ErrorsAreThoseOfTheOwnCompiler) {

@@ -349,6 +349,28 @@ TEST(Persistent, ListSaysWhatToDo) {
   EXPECT_EQ(count, 0u) << "beyond what an int counts";
 }
 
+// NVIDIA's driver takes seconds for a long program, and does not share them between cores. A kernel that is there
+// already adds no text.
+TEST(Persistent, LongTextsAreSeveralPrograms) {
+  KernelSpec spec = launch_of(128, 0), other = spec;
+  spec.prologue = "// " + std::string(60000, '1');
+  other.prologue = "// " + std::string(60000, '2');
+  const auto fitting = [](const std::vector<const KernelSpec*>& launches,
+                          const DeviceTraits& traits) {
+    size_t count = 0;
+    ocl::make_persistent(
+        launches, [](size_t, const Argument&) { return ocl::ArgumentPlace{}; }, traits, count);
+    return count;
+  };
+  EXPECT_EQ(fitting({&spec, &spec, &other}, gpu()), 2u);
+  KernelSpec long_one = spec;
+  long_one.prologue = "// " + std::string(120000, '3');
+  EXPECT_EQ(fitting({&long_one, &other}, gpu()), 1u);
+  DeviceTraits cpu = gpu();
+  cpu.grid_barrier = GridBarrier::single;
+  EXPECT_EQ(fitting({&spec, &other}, cpu), 2u);
+}
+
 // A team computes one work-group after the other in the same local memory: all of its work-items have
 // left one work-group before any of them writes for the next.
 TEST(Persistent, WorkGroupsOfATeamTakeTurnsWithItsLocalMemory) {

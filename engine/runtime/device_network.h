@@ -128,10 +128,11 @@ class DeviceNetwork {
   // The best tuning point to convert frames of a kind into a network input.
   TuningPoint preprocess_point(size_t input, PictureKind kind) const;
   TuningPoint default_preprocess_point() const;
-  // Whether the device fetches frames faster from frame memory than from other host memory.
-  bool wants_frame_memory() const {
-    return !context->traits.is_cpu && !context->device.info.is_integrated;
+  bool shares_host_memory() const {
+    return context->traits.is_cpu || context->device.info.is_integrated;
   }
+  // Whether the device fetches frames faster from frame memory than from other host memory.
+  bool wants_frame_memory() const { return !shares_host_memory(); }
   // A kernel outside the plan (preprocessing), built at its first use and kept.
   cl::Kernel extra_kernel(const KernelSpec& spec);
 

@@ -21,13 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 DeviceRequest::DeviceRequest(std::shared_ptr<DeviceNetwork> network, DeviceStream& stream)
     : network_(std::move(network)), stream_(stream), sized_(&network_->plan_for(0)) {
-  const size_t bytes = std::max<size_t>(network_->request_bytes(), 4);
-  memory_ = ocl::make_memory(*network_->context, bytes);
-  // Inputs that are never set are zero, not whatever the device holds.
-  {
-    const std::lock_guard lock(stream_.mutex);
-    stream_.queue.enqueueFillBuffer(memory_, cl_uint{0}, 0, bytes);
-  }
+  memory_ = make_memory();
   host_inputs_.resize(network_->plan().graph->parameters.size());
   bind(*sized_);
 }
@@ -36,13 +30,60 @@ DeviceRequest::~DeviceRequest() {
   if (running_) abandon();
 }
 
+std::shared_ptr<RequestMemory> DeviceRequest::make_memory() {
+  const size_t bytes = std::max<size_t>(network_->request_bytes(), 4);
+  auto memory = std::make_shared<RequestMemory>(*network_->context, bytes);
+  // Inputs that are never set are zero, not whatever the device holds.
+  const std::lock_guard lock(stream_.mutex);
+  stream_.queue.enqueueFillBuffer(memory->buffer, cl_uint{0}, 0, bytes);
+  return memory;
+}
+
+void DeviceRequest::leave_results() {
+  outputs_.clear();  // the next ones take their memory
+  for (auto& [edge, readback] : readbacks_) readback.owner.reset();
+  const auto is_free = [](const auto& memory) { return memory.use_count() == 1; };
+  const std::shared_ptr<RequestMemory> before = is_free(memory_) ? nullptr : memory_;
+  if (before != nullptr) {
+    auto other = std::find_if(other_memories_.begin(), other_memories_.end(), is_free);
+    if (other == other_memories_.end())
+      other = other_memories_.insert(other_memories_.end(), make_memory());
+    memory_.swap(*other);
+  }
+  // The releasing thread's reads happen before the device writes.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const std::lock_guard lock(stream_.mutex);
+  for (void* const result : std::exchange(memory_->mapped, {}))
+    stream_.queue.enqueueUnmapMemObject(memory_->buffer, result);
+  if (before == nullptr) return;
+  const Plan& plan = network_->plan();
+  for (size_t i = 0; i < host_inputs_.size(); ++i) {
+    if (is_set_anew(i)) continue;
+    const Region& input = plan.region_of({plan.graph->parameters[i], 0});
+    stream_.queue.enqueueCopyBuffer(before->buffer, memory_->buffer, input.offset, input.offset,
+                                    input.bytes);
+  }
+}
+
+bool DeviceRequest::is_set_anew(size_t target) const {
+  const HostInput& input = host_inputs_[target];
+  if (input.dirty || input.from_memory) return true;
+  if (const auto found = device_inputs_.find(target);
+      found != device_inputs_.end() && found->second.pending)
+    return true;
+  size_t images = 0;
+  for (const auto& [where, frame] : frames_) images += where.first == target && frame.pending;
+  const Shape& shape = network_->network_inputs[target].shape;
+  return images != 0 && images == static_cast<size_t>(shape[0]);
+}
+
 BoundBuffer DeviceRequest::buffer_of(const Edge& edge) const {
   return bound(network_->plan_for(0).place_of(edge));
 }
 
 BoundBuffer DeviceRequest::bound(const ocl::ArgumentPlace& place) const {
-  const cl::Buffer* const buffers[] = {&stream_.memory, &memory_, &network_->weights};
-  SubBuffers* const parts[] = {&stream_.parts, &parts_, &network_->weight_parts};
+  const cl::Buffer* const buffers[] = {&stream_.memory, &memory_->buffer, &network_->weights};
+  SubBuffers* const parts[] = {&stream_.parts, &memory_->parts, &network_->weight_parts};
   return {*buffers[place.buffer], place.offset, {}, parts[place.buffer]};
 }
 
@@ -51,7 +92,7 @@ void DeviceRequest::bind(const SizedPlan& sized) {
   for (size_t s = 0; s < all.size(); ++s) {
     if (const PersistentSteps* steps = sized.persistent_at(s)) {
       cl::Kernel kernel = sized.programs->kernel(steps->kernel.program.kernel_name);
-      bind_persistent(kernel, {stream_.memory, memory_, network_->weights}, steps->list,
+      bind_persistent(kernel, {stream_.memory, memory_->buffer, network_->weights}, steps->list,
                       stream_.counters);
       all[s] = {std::move(kernel)};
       s = steps->end - 1;
@@ -64,7 +105,7 @@ void DeviceRequest::bind(const SizedPlan& sized) {
                      [&](const Argument& argument) { return bound(sized.place_of(s, argument)); });
     }
   }
-  kernels_[&sized] = std::move(all);
+  memory_->kernels[&sized] = std::move(all);
   has_new_kernels_ = true;
 }
 
@@ -99,15 +140,15 @@ void DeviceRequest::start(size_t images) try {
     throw Error(ErrorCode::bad_argument, "the request is in flight already; wait() first");
   called_ = Clock::now();
   downloads_.clear();
-  outputs_.clear();  // the next ones take their memory
-  sized_ = &network_->plan_for(images);
-  if (!kernels_.contains(sized_)) bind(*sized_);
   if (planes_.pending()) {
     const PictureInput& picture = *network_->picture;
     for (int64_t n = 0; n < network_->network_inputs[picture.index].shape[0]; ++n)
       set_picture(picture.index, planes_.frame(n), Source::host, {}, picture.transform,
                   static_cast<size_t>(n));
   }
+  leave_results();
+  sized_ = &network_->plan_for(images);
+  if (!memory_->kernels.contains(sized_)) bind(*sized_);
   enqueue_frames();
   convert_input_memory();
   const std::lock_guard lock(stream_.mutex);
@@ -190,8 +231,8 @@ void DeviceRequest::run_step_by_step(const std::function<void(size_t step)>& vis
 
 void DeviceRequest::run_segment() {
   const Plan& plan = sized_->plan;
-  auto& kernels = kernels_.at(sized_);
-  for (auto& [edge, readback] : readbacks_) readback.memory.reset();
+  auto& kernels = memory_->kernels.at(sized_);
+  for (auto& [edge, readback] : readbacks_) readback.owner.reset();
   for (; next_step_ < plan.steps.size() && !plan.steps[next_step_].on_host; ++next_step_) {
     if (const PersistentSteps* steps = sized_->persistent_at(next_step_)) {
       enqueue_persistent(stream_.queue, kernels.at(next_step_)[0], steps->kernel.list.size(),
@@ -209,14 +250,14 @@ void DeviceRequest::run_segment() {
   if (is_partway()) {
     // Further parts need nothing on the host.
   } else if (next_step_ < plan.steps.size()) {
-    for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input);
+    for (const Edge& input : plan.steps[next_step_].node->inputs) read_back(input, false);
   } else {
     for (size_t i = 0; i < plan.graph->results.size(); ++i) {
       const Edge& edge = plan.graph->results[i]->inputs[0];
       if (device_outputs_.contains(i))
         deliver_output(i, edge);
       else
-        read_back(edge);
+        read_back(edge, true);
     }
   }
   end_segment();
@@ -310,18 +351,33 @@ void DeviceRequest::check_cancelled() const {
   if (cancelled_) throw Error(ErrorCode::cancelled, "the inference was cancelled");
 }
 
-void DeviceRequest::read_back(const Edge& edge) {
+// A result stays where it is until the next inference, so that a device that shares the host's memory
+// hands it out like that. The operand of a host step is overwritten sooner, and so is an input that is a
+// result, by set_surface(); small results keep little memory where applications hold many.
+void DeviceRequest::read_back(const Edge& edge, bool is_result) {
   if (edge.node->is("Constant") || host_values_.count(key(storage_root(edge)))) return;
   const TensorDesc& desc = edge.node->outputs[edge.port].desc;
   if (desc.elements() == 0) return;
   Readback& readback = readbacks_[key(edge)];
-  if (readback.memory) return;
+  if (readback.owner) return;
   const auto [low, high] = desc.byte_range();
   const auto begin = static_cast<size_t>(low), size = static_cast<size_t>(high - low);
-  const auto memory = readback.pool.take(*network_->context, stream_.queue, size);
-  readback.memory = memory;
   const Region& region = sized_->plan.region_of(edge);
-  const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_;
+  constexpr size_t kWorthMapping = size_t{128} << 10;
+  if (is_result && network_->shares_host_memory() && size >= kWorthMapping &&
+      !region.root.node->is("Parameter")) {
+    void* const data =
+        stream_.queue.enqueueMapBuffer(memory_->buffer, CL_FALSE, CL_MAP_READ,
+                                       region.offset + begin, size, nullptr, timed(downloads_));
+    memory_->mapped.push_back(data);
+    readback.data = static_cast<const std::byte*>(data);
+    readback.owner = memory_;
+    return;
+  }
+  const auto memory = readback.pool.take(*network_->context, stream_.queue, size);
+  readback.data = memory->data();
+  readback.owner = memory;
+  const cl::Buffer& buffer = region.memory == Memory::stream ? stream_.memory : memory_->buffer;
   constexpr size_t kLong = size_t{8} << 20;
   if (stream_.results() != nullptr && region.memory == Memory::request && size >= kLong) {
     long_reads_.push_back({region.offset + begin, size, memory->data()});
@@ -338,7 +394,7 @@ void DeviceRequest::end_segment() {
   stream_.queue.flush();
   if (long_reads_.empty()) return;
   for (const LongRead& read : std::exchange(long_reads_, {}))
-    stream_.results.enqueueReadBuffer(memory_, CL_FALSE, read.offset, read.bytes, read.to,
+    stream_.results.enqueueReadBuffer(memory_->buffer, CL_FALSE, read.offset, read.bytes, read.to,
                                       &computed, timed(downloads_));
   stream_.results.enqueueMarkerWithWaitList(nullptr, &done_);
   stream_.results.flush();
@@ -362,9 +418,9 @@ Tensor DeviceRequest::value_of(const Edge& edge, ElementType type) const {
   const Readback& readback = readbacks_.at(key(edge));
   const auto value = [&] {
     if (desc.type == type && desc.is_row_major())
-      return Tensor::view(type, desc.shape, readback.memory->data(), readback.memory);
+      return Tensor::view(type, desc.shape, readback.data, readback.owner);
     desc.offset -= desc.byte_range().first / static_cast<int64_t>(size_of(desc.type));
-    return gather_from(desc, readback.memory->data(), type);
+    return gather_from(desc, readback.data, type);
   };
   const OpDef* def = edge.node->def;
   return def && def->rows_depend_on_data ? trim_unused_rows(value()) : value();

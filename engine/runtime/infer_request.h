@@ -14,6 +14,7 @@
 #include "engine/runtime/device_network.h"
 #include "engine/runtime/frames/imported_planes.h"
 #include "engine/runtime/launch.h"
+#include "engine/runtime/request_memory.h"
 #include "engine/runtime/tensor_copy.h"
 #include "engine/runtime/wait_estimator.h"
 
@@ -99,10 +100,11 @@ class DeviceRequest final : public InferRequest {
     std::array<int, 3> offsets{};  // of the planes in imported memory
     bool pending = false;
   };
-  // A range of device memory that is read back after a segment.
+  // A range of device memory that the host reads after a segment: a copy, or where it lies.
   struct Readback {
     ocl::HostMemoryPool pool;
-    std::shared_ptr<const ocl::HostMemory> memory;  // none: not read in this segment
+    std::shared_ptr<const void> owner;  // none: not read in this segment
+    const std::byte* data = nullptr;
   };
   // A read of memory_ that takes long enough to be worth another queue.
   struct LongRead {
@@ -110,6 +112,11 @@ class DeviceRequest final : public InferRequest {
     std::byte* to;
   };
 
+  std::shared_ptr<RequestMemory> make_memory();
+  // Gives the next inference memory in which no results lie that the application still holds, with the
+  // inputs that it does not set anew.
+  void leave_results();
+  bool is_set_anew(size_t target) const;
   void bind(const SizedPlan& sized);
   BoundBuffer bound(const ocl::ArgumentPlace& place) const;
   size_t network_input(size_t index) const;  // of an index into the model's inputs()
@@ -148,7 +155,7 @@ class DeviceRequest final : public InferRequest {
                 cl::Event* event);
   void run_next_part();
   void check_cancelled() const;
-  void read_back(const Edge& edge);
+  void read_back(const Edge& edge, bool is_result);
   // Enqueues what read_back() has left for the queue of results, and the end of the segment.
   void end_segment();
   void run_host_step();
@@ -170,11 +177,8 @@ class DeviceRequest final : public InferRequest {
 
   std::shared_ptr<DeviceNetwork> network_;
   DeviceStream& stream_;
-  cl::Buffer memory_;  // Memory::request
-  mutable SubBuffers parts_;
-  // Kernels by plan, step and launch; a persistent kernel is with the first of its steps. Kernels
-  // of plans for part of a batch are bound when they are first wanted.
-  std::map<const SizedPlan*, std::vector<std::vector<cl::Kernel>>> kernels_;
+  std::shared_ptr<RequestMemory> memory_;  // of the inference that runs now or ran last
+  std::vector<std::shared_ptr<RequestMemory>> other_memories_;
   const SizedPlan* sized_;  // what runs now or ran last
   std::vector<HostInput> host_inputs_;
   std::map<size_t, DeviceInput> device_inputs_;    // by input of the network

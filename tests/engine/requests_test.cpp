@@ -359,7 +359,7 @@ TEST(Requests, TakeFramesAsWellAsTensors) {
 // cannot map the frame.
 TEST(Requests, TakeFramesWhereTheyAre) {
   if (std::getenv("CLINFER_INTEGRATED") == nullptr)
-    GTEST_SKIP() << "no integrated GPU; frames_integrated runs it on a stand-in";
+    GTEST_SKIP() << "no integrated GPU; integrated runs it on a stand-in";
   const auto compiled = compile(1);
   const auto request = compiled->create_request();
   void* const layer = dlopen(std::getenv("OPENCL_LAYERS"), RTLD_NOW | RTLD_NOLOAD);

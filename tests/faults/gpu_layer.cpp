@@ -2,7 +2,8 @@
 // CLINFER_INTEGRATED share the host's memory, the others have their own. A buffer in memory of the
 // host must be such that Intel's driver shares it: whole pages, up to whole cache lines. With
 // CLINFER_REFUSE_HOST_MEMORY no such buffer can be made. clinfer_layer_shared() is the number of those
-// that were made, clinfer_layer_written() the number of bytes that were written to others.
+// that were made, clinfer_layer_written() the number of bytes that were written to others, clinfer_layer_read()
+// of those that were read.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -42,7 +43,7 @@ cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t 
   }
 }
 
-std::atomic<size_t> g_shared{0}, g_written{0};
+std::atomic<size_t> g_shared{0}, g_written{0}, g_read{0};
 
 cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size, void* data,
                                  cl_int* error) {
@@ -65,14 +66,24 @@ cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl_bool b
                                       event);
 }
 
+cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                               size_t offset, size_t size, void* data, cl_uint waits,
+                               const cl_event* wait_list, cl_event* event) {
+  g_read += size;
+  return g_next->clEnqueueReadBuffer(queue, buffer, blocking, offset, size, data, waits, wait_list,
+                                     event);
+}
+
 }  // namespace
 
 LAYER_EXPORT size_t clinfer_layer_shared() { return g_shared; }
 LAYER_EXPORT size_t clinfer_layer_written() { return g_written; }
+LAYER_EXPORT size_t clinfer_layer_read() { return g_read; }
 
 static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
   g_next = next;
   table.clGetDeviceInfo = device_info;
   table.clCreateBuffer = create_buffer;
   table.clEnqueueWriteBuffer = write_buffer;
+  table.clEnqueueReadBuffer = read_buffer;
 }

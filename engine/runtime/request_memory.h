@@ -1,0 +1,25 @@
+// Memory of a request on the device.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "engine/runtime/device_network.h"
+
+namespace clinfer {
+
+// Memory::request, all of it. A request has more than one where applications keep results that lie in it.
+struct RequestMemory {
+  RequestMemory(const ocl::Context& context, size_t bytes);
+
+  cl::Buffer buffer;
+  SubBuffers parts;
+  // Kernels by plan, step and launch; a persistent kernel is with the first of its steps. Kernels
+  // of plans for part of a batch are bound when they are first wanted.
+  std::map<const SizedPlan*, std::vector<std::vector<cl::Kernel>>> kernels;
+  // Results that the host reads where they lie: mapped until the next inference in this memory. Not
+  // until they are released, which any thread may do at any time: PoCL 3.1 wants one thread at a time.
+  std::vector<void*> mapped;
+};
+
+}  // namespace clinfer

@@ -18,6 +18,7 @@
 #include "kernels/base/files.h"
 #include "kernels/base/log.h"
 #include "kernels/base/processors.h"
+#include "kernels/registers.h"
 
 namespace clinfer::ocl {
 
@@ -328,7 +329,9 @@ std::string program_source(const Instantiation& instantiation) {
 
 std::string compiler_options(const DeviceTraits& traits) {
   return language_option(traits) + " " + kOptions + (traits.fp16 ? " -DUSE_HALF" : "") +
-         (traits.is_cpu ? " -DON_CPU" : "");
+         (traits.is_cpu ? " -DON_CPU" : "") +
+         // Else the compiler takes sub-groups of 32, even where these spill.
+         (has_wide_registers(traits) && !traits.is_cpu ? " -DSUB_GROUP=16" : "");
 }
 
 Instantiation instantiate(const KernelSpec& spec) {

@@ -1,8 +1,6 @@
 // Code shared by the tile kernels: arguments, positions of a tile's pixels, and stores of vectors
 // of sums. A kernel defines T and STORED (of the output), VECTOR, VECTORS, TILE_P, LANES, ROLLED, POINTWISE,
-// FLAT_TAIL and DEPTH, and RESULT(v), which converts a vector of sums to floats. On Intel's GPUs with
-// wide registers there is SUB_GROUP, the size of sub-groups: the compiler prefers twice as many, even
-// where these spill.
+// FLAT_TAIL and DEPTH, and RESULT(v), which converts a vector of sums to floats.
 
 typedef struct {
 #include "kernels/common/tile_args.cl"

@@ -15,7 +15,12 @@
 // A kernel is written as WORK_GROUP(x, y, z), then on a line of its own KERNEL(parameters) { body
 // }, with at most one SHARED array of local memory in use at a time. persistent.cl makes a function
 // of the same text.
+#ifdef SUB_GROUP
+#define WORK_GROUP(x, y, z) \
+  __attribute__((reqd_work_group_size(x, y, z), intel_reqd_sub_group_size(SUB_GROUP)))
+#else
 #define WORK_GROUP(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
+#endif
 #define KERNEL __kernel void KERNEL_NAME
 #define SHARED(type, name, count) __local type name[count]
 #define RESTRICT restrict

@@ -80,9 +80,6 @@
 #endif
 
 WORK_GROUP(LANES, ROWS, SLICES)
-#ifdef SUB_GROUP
-__attribute__((intel_reqd_sub_group_size(SUB_GROUP)))
-#endif
 KERNEL(IN(IN_T, in), IN(IN_T, weights), OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = RUN_OF_TILES * a.tiles_per_item;
 #if SLICES > 1

@@ -167,9 +167,6 @@ inline uint FN(across_border)(__global const uchar* row, int i, int run, int fro
   }
 
 WORK_GROUP(LANES, ROWS, 1)
-#ifdef SUB_GROUP
-__attribute__((intel_reqd_sub_group_size(SUB_GROUP)))
-#endif
 KERNEL(IN(uchar, in), IN(int, weights), IN(int, start_sums), SHIFTS OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
   const int first = RUN_OF_TILES * a.tiles_per_item;

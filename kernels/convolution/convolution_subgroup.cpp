@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/convolution/convolution_int8.h"
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -42,17 +43,28 @@ bool has_halves(const OpDesc& desc, const TileProblem& problem) {
   return desc.inputs[problem.data].type == ElementType::f16;
 }
 
+bool has_several_operands(const OpDesc& desc) {
+  return std::count_if(desc.tail.begin(), desc.tail.end(),
+                       [](const PostOp& op) { return !op.is_unary(); }) > 1;
+}
+
 // Bytes of a thread's registers: sums, the blocks of the pixels, four rows of weights, halves as
-// floats and in part as loaded; copies of sums that the compiler makes for products of bytes;
-// addresses, positions of pixels that are no long row, which take much where registers are wide, and
-// what else it keeps. Points that need more than there are spill (tests/kernels/ocloc).
-int64_t register_bytes(const Point& p, bool halves, bool bytes, bool row, bool wide) {
+// floats and in part as loaded; copies of sums that the compiler makes for products of bytes; what a
+// tail of several operands loads for each vector; addresses, positions of pixels that are no long
+// row, which take much where registers are wide, and what else it keeps. Points that need more than
+// there are spill (tests/kernels/ocloc).
+int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem, bool wide) {
+  const ConvShape& s = problem.shape;
+  const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
+  const bool halves = !bytes && has_halves(desc, problem);
+  const bool deep = s.kernel[0] > 1 || s.in[0] > 1;
   const int64_t blocks = int64_t{p.tile_p} * p.reads, weights = int64_t{4} * p.vectors;
   const int64_t copies = bytes ? 4 * p.tile_p * (row ? 1 : p.vectors) : 0;
+  const int64_t loaded = has_several_operands(desc) ? 16 * p.vectors : 0;
   return p.lanes * (4 * p.tile_p * p.vectors + (halves ? 5 : 4) * blocks +
-                    (p.weight == 2 ? 8 : 4) * weights + copies) +
+                    (p.weight == 2 ? 8 : 4) * weights + copies + loaded) +
          (row    ? 48
-          : wide ? 700
+          : wide ? (deep ? 800 : 700)
                  : 72) *
              p.tile_p +
          (!row && p.reads > 1 ? 1200 : 704);
@@ -67,7 +79,6 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                              const DeviceTraits& traits) {
   const ConvShape& s = problem.shape;
   const bool bytes = takes_bytes(desc), halves = !bytes && has_halves(desc, problem);
-  const bool row = walk_pixels(desc, problem).row;
   std::vector<Point> points;
   const bool eight = s.out_channels <= 8 && (traits.sub_groups & 8) != 0;
   const int lanes = eight || (traits.sub_groups & 16) == 0 ? 8 : 16;
@@ -89,7 +100,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
             const Point p(lanes, vectors, tile_p, reads, weight, rows, slices);
             const auto items = static_cast<size_t>(lanes * rows * slices);
             if (items > traits.max_work_group) continue;
-            if (register_bytes(p, halves, bytes, row, has_wide_registers(traits)) >=
+            if (register_bytes(p, desc, problem, has_wide_registers(traits)) >=
                 all_register_bytes(traits))
               continue;
             if (slices > 1 &&

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -407,7 +408,6 @@ KernelSpec tile_launch(const char* source, const OpDesc& desc, const TileProblem
   define("POINTWISE", walk.row);
   define("DEPTH", !walk.row && (s.kernel[0] > 1 || s.in[0] > 1 || s.out[0] > 1));
   define("FLAT_TAIL", walk.flat_tail);
-  if (has_wide_registers(traits)) define("SUB_GROUP", 16);
   spec.arguments = {Argument::input(problem.data, size_of(desc.inputs[problem.data].type))};
   spec.arguments.insert(spec.arguments.end(), constants.begin(), constants.end());
   spec.arguments.push_back(Argument::output(0, size_of(output.type)));

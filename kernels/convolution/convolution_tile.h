@@ -132,11 +132,6 @@ struct TileShape {
   }
 };
 
-// Intel's GPUs without sub-groups of eight have registers of 64 bytes, their others of 32.
-inline bool has_wide_registers(const DeviceTraits& traits) {
-  return traits.sub_groups != 0 && (traits.sub_groups & 8) == 0;
-}
-
 // As add_tail(), for a kernel that stores its output by STOREV(STORED, ...), which this defines: a CPU
 // rounds to bytes as it stores them, with less to do than a tail that rounds.
 void add_stored_tail(const OpDesc& desc, int vector, const TailAxes& axes,

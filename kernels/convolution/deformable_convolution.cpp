@@ -5,6 +5,7 @@
 
 #include "kernels/convolution/convolution_tile.h"
 #include "kernels/item_kernel.h"
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -130,8 +131,11 @@ std::string reject(const OpDesc& desc, const DeviceTraits&) {
 std::vector<TuningPoint> space(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = resolve(desc).shape;
   std::vector<TuningPoint> points;
+  // More sums spill where registers are wide (tests/kernels/ocloc), as addresses there have 64 bits.
+  const int most = has_wide_registers(traits) ? 4 : 16;
   for (int vector : {16, 8, 4, 2, 1})
-    if (fits_groups(desc, s, vector) && (vector == 1 || vector / 2 < s.out_channels))
+    if (vector <= most && fits_groups(desc, s, vector) &&
+        (vector == 1 || vector / 2 < s.out_channels))
       for (TuningPoint point : item_space(desc, traits)) {
         point.values.insert(point.values.begin(), {"VECTOR", vector});
         points.push_back(std::move(point));

@@ -12,7 +12,7 @@ class Amx : public testing::TestWithParam<MatrixUnit> {
   void SetUp() override {
     traits_ = device_traits();
     if (GetParam() == MatrixUnit::amx && traits_.matrix != MatrixUnit::amx)
-      GTEST_SKIP() << traits_.no_amx;
+      GTEST_SKIP() << (traits_.no_amx.empty() ? "the device is no CPU with AMX" : traits_.no_amx);
     traits_.matrix = GetParam();
   }
   void check(const OpDesc& desc, const std::vector<Tensor>& inputs,

@@ -270,6 +270,9 @@ struct TuningReport {
   size_t lapsed = 0;            // misses with a record that no longer counts
   size_t shipped = 0;           // misses with a shipped record
   size_t measured = 0;          // layers measured by this run
+  // Untuned layers, where no shipped record is of such a device: a model of times chose their kernels,
+  // which was not compared with measurements there.
+  size_t modelled = 0;
   // Measured layers that are untuned again: their kernels are faster alone, but not in the network.
   size_t taken_back = 0;
   // Time of the untuned network over the tuned one's, measured alternately; 0: no kernel changed.

@@ -14,6 +14,7 @@ void add(TuningReport& all, const TuningReport& one, const std::string& device) 
   all.misses += one.misses;
   all.lapsed += one.lapsed;
   all.shipped += one.shipped;
+  all.modelled += one.modelled;
   for (LayerTuning layer : one.layers) {
     layer.layer = device + ": " + layer.layer;
     all.layers.push_back(std::move(layer));

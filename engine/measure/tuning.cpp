@@ -352,6 +352,7 @@ TuningReport Tuning::finish(const Plan& plan) {
   report.file = config_.tuning_file;
   report.gain = gain_;
   report.seconds = seconds_;
+  const bool is_known = has_shipped_records(traits_);
   std::map<std::string, TuningRecord> promoted;
   std::vector<std::string> lapsed;
   std::vector<std::pair<std::string, const OpDesc*>> all;
@@ -379,6 +380,7 @@ TuningReport Tuning::finish(const Plan& plan) {
     report.lapsed += !problem.lapsed.empty();
     report.shipped += problem.source == LayerTuning::Source::shipped;
     report.measured += problem.measured;
+    report.modelled += problem.source == LayerTuning::Source::untuned && !is_known;
     report.taken_back += problem.reverted;
     if (!problem.lapsed.empty()) lapsed.push_back(problem.hash);
     if (const TuningRecord* record = file_.find(units_, problem.hash);

@@ -36,6 +36,7 @@ void add_tuning(GstStructure* stats, const TuningReport& report) {
                     "tuning-lapsed", G_TYPE_UINT, static_cast<guint>(report.lapsed),
                     "tuning-shipped", G_TYPE_UINT, static_cast<guint>(report.shipped),
                     "tuning-measured", G_TYPE_UINT, static_cast<guint>(report.measured),
+                    "tuning-modelled", G_TYPE_UINT, static_cast<guint>(report.modelled),
                     "tuning-taken-back", G_TYPE_UINT, static_cast<guint>(report.taken_back),
                     "tuning-gain", G_TYPE_DOUBLE, report.gain, nullptr);
   GValue list = G_VALUE_INIT;

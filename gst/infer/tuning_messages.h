@@ -17,7 +17,7 @@ std::string tuning_text(const TuningStatus& status);
 // default-us, best-us, seconds, seconds-left. The caller owns it.
 GstStructure* tuning_structure(const TuningStatus& status);
 
-// Adds tuning-hits, tuning-misses, tuning-lapsed, tuning-shipped, tuning-measured,
+// Adds tuning-hits, tuning-misses, tuning-lapsed, tuning-shipped, tuning-measured, tuning-modelled,
 // tuning-taken-back, tuning-gain, and the list tuning-layers.
 void add_tuning(GstStructure* stats, const TuningReport& report);
 

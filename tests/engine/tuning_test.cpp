@@ -13,6 +13,7 @@
 #include "engine/measure/pipeline.h"
 #include "engine/ocl/device.h"
 #include "engine/passes/passes.h"
+#include "tests/devices.h"
 #include "tests/engine/test_files.h"
 #include "tests/foreign_tuning_file.h"
 #include "tuning/op_key.h"
@@ -181,6 +182,25 @@ TEST_F(Tuned, WhatDoesNotPayIsTakenBackHereAndInTheFile) {
   const TuningReport read = compile(TuningMode::use_existing)->tuning();
   EXPECT_EQ(read.hits, report.layers.size());
   for (const LayerTuning& layer : read.layers) EXPECT_EQ(layer.kernel, layer.default_kernel);
+}
+
+TEST_F(Tuned, SaysWhatAModelOfTimesAloneChose) {
+  const auto untuned = bench();
+  const Plan& plan = untuned->plan();
+  const Config usual;
+  const auto report_on = [&](const DeviceTraits& traits) {
+    Tuning tuning(usual, *untuned->context, traits);
+    for (const Step& step : plan.steps)
+      if (!step.on_host)
+        tuning.choose(step.desc, accepting_families(*step.node->def, step.desc, traits));
+    return tuning.finish(plan);
+  };
+  const TuningReport unknown = report_on(test::intel_gpu("skl", 24));
+  EXPECT_GT(unknown.modelled, 0u);
+  EXPECT_EQ(unknown.modelled, unknown.layers.size());
+  const TuningReport known = report_on(test::hopper("NVIDIA H200"));
+  EXPECT_GT(known.layers.size(), 0u);
+  EXPECT_EQ(known.modelled, 0u);
 }
 
 TEST_F(Tuned, AFileChoosesThePoint) {

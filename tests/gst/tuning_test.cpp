@@ -80,7 +80,9 @@ Heard play(const std::string& tuning) {
   gst_structure_get_uint(stats, "tuning-hits", &heard.hits);
   gst_structure_get_uint(stats, "tuning-misses", &heard.misses);
   if (gst_structure_get_uint(stats, "tuning-measured", &heard.measured)) {
-    guint taken_back = 0;
+    guint taken_back = 0, modelled = 0;
+    EXPECT_TRUE(gst_structure_get_uint(stats, "tuning-modelled", &modelled));
+    EXPECT_LE(modelled, heard.misses);
     gdouble gain = -1;
     EXPECT_TRUE(gst_structure_get_uint(stats, "tuning-taken-back", &taken_back));
     EXPECT_TRUE(gst_structure_get_double(stats, "tuning-gain", &gain));

@@ -11,8 +11,11 @@
 // Begins the declaration of a function that the loader of OpenCL, or a test, finds by its name.
 #define LAYER_EXPORT extern "C" __attribute__((visibility("default")))
 
-// Keeps `next`, the calls of what is below, and replaces some of them in `table`, which is a copy.
-static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table);
+// The calls of what is below the layer: the driver, or the next layer.
+const cl_icd_dispatch* g_next = nullptr;
+
+// Replaces some of the calls in `table`, which is a copy of *g_next.
+void replace_calls(cl_icd_dispatch& table);
 
 LAYER_EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* out,
                                                size_t* needed) {
@@ -32,6 +35,7 @@ LAYER_EXPORT cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch
   *own_count = std::min<cl_uint>(count, sizeof table / sizeof(void*));
   std::memcpy(&table, next, *own_count * sizeof(void*));
   *own = &table;
-  replace_calls(next, table);
+  g_next = next;
+  replace_calls(table);
   return CL_SUCCESS;
 }

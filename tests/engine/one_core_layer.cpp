@@ -4,8 +4,6 @@
 
 namespace {
 
-const cl_icd_dispatch* g_next = nullptr;
-
 cl_device_id one_core_of(cl_device_id device) {
   cl_device_id whole = nullptr;
   g_next->clGetDeviceInfo(device, CL_DEVICE_PARENT_DEVICE, sizeof whole, &whole, nullptr);
@@ -30,8 +28,7 @@ cl_command_queue CL_API_CALL create_queue_with(cl_context context, cl_device_id 
 
 }  // namespace
 
-static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
-  g_next = next;
+void replace_calls(cl_icd_dispatch& table) {
   table.clCreateCommandQueue = create_queue;
   table.clCreateCommandQueueWithProperties = create_queue_with;
 }

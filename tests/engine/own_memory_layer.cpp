@@ -12,8 +12,6 @@
 
 namespace {
 
-const cl_icd_dispatch* g_next = nullptr;
-
 // The place of a command on an in-order queue, counted from 1.
 struct Place {
   cl_command_queue queue = nullptr;
@@ -198,8 +196,7 @@ LAYER_EXPORT const char* own_memory_mistake() {
   return g_mistake.c_str();
 }
 
-static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
-  g_next = next;
+void replace_calls(cl_icd_dispatch& table) {
   table.clCreateBuffer = create_buffer;
   table.clEnqueueWriteBuffer = write;
   table.clEnqueueReadBuffer = read;

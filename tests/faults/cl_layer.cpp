@@ -16,8 +16,6 @@ std::atomic<int> g_struck{0};
 thread_local int t_depth = 0;           // calls of OpenCL that this thread is in
 thread_local bool t_of_driver = false;  // it was made by the driver
 
-const cl_icd_dispatch* g_next;
-
 struct InDriver {
   InDriver() { ++t_depth; }
   ~InDriver() { --t_depth; }
@@ -201,8 +199,7 @@ LAYER_EXPORT int fault_strikes(FaultKind kind) {
   return 1;
 }
 
-static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
-  g_next = next;
+void replace_calls(cl_icd_dispatch& table) {
 #define FAULTS_FAIL(name) table.name = Call<&cl_icd_dispatch::name>::before
 #define FAULTS_WAIT(name) table.name = Call<&cl_icd_dispatch::name>::after
 #define FAULTS_CREATE(name) table.name = Call<&cl_icd_dispatch::name>::created

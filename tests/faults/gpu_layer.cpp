@@ -13,8 +13,6 @@
 
 namespace {
 
-const cl_icd_dispatch* g_next = nullptr;
-
 bool is_integrated(cl_device_id device) {
   const char* const wanted = std::getenv("CLINFER_INTEGRATED");
   char name[256] = "";
@@ -80,8 +78,7 @@ LAYER_EXPORT size_t clinfer_layer_shared() { return g_shared; }
 LAYER_EXPORT size_t clinfer_layer_written() { return g_written; }
 LAYER_EXPORT size_t clinfer_layer_read() { return g_read; }
 
-static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
-  g_next = next;
+void replace_calls(cl_icd_dispatch& table) {
   table.clGetDeviceInfo = device_info;
   table.clCreateBuffer = create_buffer;
   table.clEnqueueWriteBuffer = write_buffer;

@@ -13,7 +13,6 @@
 
 namespace {
 
-const cl_icd_dispatch* g_next;
 std::mutex g_mutex;  // guards what follows
 std::string g_name, g_held, g_stalled;
 long g_left = 0;
@@ -91,8 +90,7 @@ LAYER_EXPORT void stall_device(const char* name) {
   }
 }
 
-static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
-  g_next = next;
+void replace_calls(cl_icd_dispatch& table) {
   table.clEnqueueNDRangeKernel = launch;
   const char* name = std::getenv("CLINFER_LOSE_DEVICE");
   const char* after = std::getenv("CLINFER_LOSE_AFTER");

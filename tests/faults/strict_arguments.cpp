@@ -13,8 +13,6 @@
 
 namespace {
 
-const cl_icd_dispatch* g_next = nullptr;
-
 std::mutex g_mutex;                                          // guards what follows
 std::map<cl_mem, int> g_references;                          // that the program has
 std::map<cl_kernel, std::map<cl_uint, cl_mem>> g_arguments;  // that are memory objects
@@ -109,8 +107,7 @@ cl_int CL_API_CALL launch(cl_command_queue queue, cl_kernel kernel, cl_uint dime
 
 }  // namespace
 
-static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
-  g_next = next;
+void replace_calls(cl_icd_dispatch& table) {
   table.clCreateBuffer = create_buffer;
   table.clCreateSubBuffer = create_sub_buffer;
   table.clRetainMemObject = retain;

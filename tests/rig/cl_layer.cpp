@@ -29,7 +29,6 @@
 
 namespace rig {
 
-const cl_icd_dispatch* g_next;
 std::mutex g_mutex;
 RigClCounters g_count{};
 RigFault g_import_fault("import"), g_acquire_fault("acquire");
@@ -648,8 +647,7 @@ LAYER_EXPORT void rig_forgive() {
   g_count.released = g_count.acquired;
 }
 
-static void replace_calls(const cl_icd_dispatch* next, cl_icd_dispatch& table) {
-  g_next = next;
+void replace_calls(cl_icd_dispatch& table) {
   table.clGetExtensionFunctionAddressForPlatform = function_for_platform;
   table.clGetPlatformInfo = platform_info;
   table.clGetDeviceInfo = device_info;

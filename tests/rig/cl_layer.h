@@ -8,12 +8,13 @@
 
 #include "tests/rig/rig.h"
 
+extern const cl_icd_dispatch* g_next;  // tests/opencl_layer.h
+
 namespace rig {
 
 inline constexpr unsigned char kPoison = 0xa5;
 
-extern const cl_icd_dispatch* g_next;  // what the layer stands before
-extern std::mutex g_mutex;             // over all state; never held over a call that may wait
+extern std::mutex g_mutex;  // over all state; never held over a call that may wait
 extern RigClCounters g_count;
 extern RigFault g_import_fault, g_acquire_fault;
 

@@ -53,6 +53,12 @@ std::vector<KernelChoice> first_candidates(const OpDesc& desc, const DeviceTrait
                                            std::span<const KernelFamily* const> families,
                                            std::span<const KernelChoice> guesses);
 
+// The share of a kernel's time that a search may be expected to save, where a model chose it that
+// nobody compared with measurements of the device: much where other points of the family are
+// predicted to take hardly longer, next to nothing where there is none. Without a model all points
+// are taken for equal.
+double expected_gain(const KernelChoice& choice, const OpDesc& desc, const DeviceTraits& traits);
+
 // Times kernels of `families` against the untuned choice `fallback`. Everything is compared by
 // ratios of samples taken next to each other, so a drifting clock does not decide. Successive
 // halving of the first candidates: all get few samples, the better ones are checked and get more;

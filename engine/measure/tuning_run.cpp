@@ -1,4 +1,4 @@
-// Measuring operations in the order of their time.
+// Measuring operations in the order of what that may save.
 #include "engine/measure/tuning_run.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "engine/measure/trial_picture.h"
 #include "engine/measure/trial_tensors.h"
 #include "kernels/frames/preprocess.h"
+#include "tuning/shipped.h"
 #include "tuning/tuner.h"
 
 namespace clinfer {
@@ -75,6 +76,16 @@ Error stopped_error(const Config& config, SourcePlace place) {
                place);
 }
 
+void order_by_worth(std::vector<TuningTask>& tasks, const DeviceTraits& traits) {
+  const bool is_known = has_shipped_records(traits);
+  for (TuningTask& task : tasks) {
+    task.worth = task.seconds;
+    if (!is_known) task.worth *= expected_gain(task.problem->fallback, *task.desc, traits);
+  }
+  std::stable_sort(tasks.begin(), tasks.end(),
+                   [](const TuningTask& a, const TuningTask& b) { return a.worth > b.worth; });
+}
+
 TuningRun::TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,
                      std::vector<size_t> task_of, const TuningObserver& observer,
                      const SecondsClock& clock)
@@ -106,7 +117,10 @@ void TuningRun::must_go_on() {
 
 void TuningRun::measure(const std::function<void(const TuningTask&)>& measured) {
   measured_ = measured;
-  order_by_time();
+  // Time is spent where time can be saved: what is worth most goes first and gets most of the budget.
+  take_times();
+  order_by_worth(tasks_, traits_);
+  for (const TuningTask& task : tasks_) budget_.add(task.worth);
   for (size_t i = 0; i < tasks_.size(); ++i) {
     must_go_on();
     if (i > 0 && budget_.is_over()) break;
@@ -120,8 +134,7 @@ void TuningRun::measure(const std::function<void(const TuningTask&)>& measured) 
   }
 }
 
-// Time is spent where time can be saved: what takes longest goes first and gets most of the budget.
-void TuningRun::order_by_time() {
+void TuningRun::take_times() {
   std::vector<double> least(task_of_.size(), std::numeric_limits<double>::infinity());
   request_.run_step_by_step([&](size_t) { must_go_on(); });
   for (int i = 0; i < kTimedRuns; ++i) {
@@ -135,13 +148,10 @@ void TuningRun::order_by_time() {
   for (size_t s = 0; s < least.size(); ++s) {
     if (task_of_[s] == SIZE_MAX) continue;
     tasks_[task_of_[s]].seconds += least[s];
-    budget_.add(least[s]);
   }
   for (TuningTask& task : tasks_) {
     if (task.step == TuningTask::kNoStep) continue;
-    const double in_loops = least[task.step] * static_cast<double>(task.other_runs);
-    task.seconds += in_loops;
-    budget_.add(in_loops);
+    task.seconds += least[task.step] * static_cast<double>(task.other_runs);
   }
   std::erase_if(tasks_, [&](TuningTask& task) {
     if (task.step != TuningTask::kNoStep) return false;
@@ -149,12 +159,9 @@ void TuningRun::order_by_time() {
     const bool ready = set_up(task, [&] {
       task.seconds = seconds_of_trial(network_, task) * static_cast<double>(task.other_runs);
     });
-    budget_.add(task.seconds);
     return !ready;
   });
   status_.layers = tasks_.size();
-  std::stable_sort(tasks_.begin(), tasks_.end(),
-                   [](const TuningTask& a, const TuningTask& b) { return a.seconds > b.seconds; });
 }
 
 std::vector<KernelChoice> TuningRun::guesses_of(const TuningTask& task) {
@@ -220,12 +227,12 @@ void TuningRun::measure_trial(const TuningTask& task) {
   if (ready)
     measure_task(task, find);
   else
-    budget_.remove(task.seconds);
+    budget_.remove(task.worth);
 }
 
 void TuningRun::measure_task(const TuningTask& task, const CandidateRunner::Find& find) {
   const std::vector<KernelChoice> guesses = guesses_of(task);
-  const SearchLimits limits{budget_.take(task.seconds), config_.tuning_exhaustive, budget_.clock()};
+  const SearchLimits limits{budget_.take(task.worth), config_.tuning_exhaustive, budget_.clock()};
   {
     const std::lock_guard lock(mutex_);
     status_.layer = task.name;

@@ -38,7 +38,13 @@ struct TuningTask {
   size_t step = kNoStep;   // the first of its layers outside of loops
   int64_t other_runs = 0;  // in one inference, of what is no step
   double seconds = 0;      // of all its layers in one inference
+  double worth = 0;        // decides its turn and its share of a budget
 };
+
+// Sets what each task is worth, by its seconds, and puts those first that are worth most: those that
+// take longest. Where no shipped record is of the device, so that a model of times alone chose the
+// kernels, those of whose time most may be saved by the doubt of that model.
+void order_by_worth(std::vector<TuningTask>& tasks, const DeviceTraits& traits);
 
 // Used once, by one thread.
 class TuningRun {
@@ -47,7 +53,7 @@ class TuningRun {
   TuningRun(const Config& config, const Bench& bench, std::vector<TuningTask> tasks,
             std::vector<size_t> task_of, const TuningObserver& observer, const SecondsClock& clock);
 
-  // Measures the tasks, those first that take longest, until the time of the configuration is over.
+  // Measures the tasks, those first that are worth most, until the time of the configuration is over.
   // Sets the choice of each problem, and calls `measured` after each. Throws Error, and
   // Error{cancelled} once the observer has said no.
   void measure(const std::function<void(const TuningTask&)>& measured);
@@ -59,7 +65,7 @@ class TuningRun {
  private:
   bool go_on();
   void must_go_on();
-  void order_by_time();
+  void take_times();
   std::vector<KernelChoice> guesses_of(const TuningTask& task);
   const PersistentPart* part_of(const TuningTask& task) const;
   void compile_ahead(size_t until);

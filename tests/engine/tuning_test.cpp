@@ -203,6 +203,38 @@ TEST_F(Tuned, SaysWhatAModelOfTimesAloneChose) {
   EXPECT_EQ(known.modelled, 0u);
 }
 
+// Two layers on a device that nobody measured: the one that takes longest has a clear best point, the
+// other one many that are equal by the model.
+TEST(TuningOrder, IsThatOfWhatAModelDoubtsOnDevicesThatNobodyMeasured) {
+  static const auto space = [](const OpDesc&, const DeviceTraits&) {
+    return std::vector<TuningPoint>{{{{"P", 0}}}, {{{"P", 1}}}, {{{"P", 2}}}};
+  };
+  KernelFamily clear, open;
+  clear.space = open.space = space;
+  clear.costs = [](const OpDesc&, const DeviceTraits&) { return std::vector<double>{1, 1.1, 2}; };
+  open.costs = [](const OpDesc&, const DeviceTraits&) { return std::vector<double>{1, 1, 1}; };
+  const OpDesc desc;
+  TuningProblem problems[3];
+  const auto order_on = [&](const DeviceTraits& traits) {
+    const TuningPoint first = space(desc, traits)[0];
+    problems[0].fallback = {&clear, first};
+    problems[1].fallback = problems[2].fallback = {&open, first};
+    std::vector<TuningTask> tasks;
+    for (const auto& [problem, name, seconds] :
+         {std::tuple(&problems[0], "clear", 10e-3), std::tuple(&problems[1], "open", 8e-3),
+          std::tuple(&problems[2], "short", 0.1e-3)})
+      tasks.push_back({problem, &desc, name, {}, TuningTask::kNoStep, 1, seconds});
+    order_by_worth(tasks, traits);
+    std::vector<std::string> names;
+    for (const TuningTask& task : tasks) names.push_back(task.name);
+    return names;
+  };
+  EXPECT_EQ(order_on(test::intel_gpu("skl", 24)),
+            (std::vector<std::string>{"open", "clear", "short"}));
+  EXPECT_EQ(order_on(test::hopper("NVIDIA H200")),
+            (std::vector<std::string>{"clear", "open", "short"}));
+}
+
 TEST_F(Tuned, AFileChoosesThePoint) {
   compile(TuningMode::create);
   const TuningCache cache = TuningCache::read(file_);

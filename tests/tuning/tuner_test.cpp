@@ -272,6 +272,32 @@ TEST(Tuner, AModelOfTheCostsLeads) {
   EXPECT_LT(result.tried, 30u);
 }
 
+// The doubt of a model of times is larger where more points come near the chosen one.
+TEST(Tuner, ExpectsAGainWhereOtherPointsArePredictedToBeNear) {
+  static std::vector<double> predicted;
+  KernelFamily family = kOther;
+  family.space = [](const OpDesc&, const DeviceTraits&) {
+    std::vector<TuningPoint> points;
+    for (size_t c = 0; c < predicted.size(); ++c) points.push_back({{{"C", static_cast<int>(c)}}});
+    return points;
+  };
+  const auto gain = [&](std::vector<double> costs) {
+    predicted = std::move(costs);
+    return expected_gain({&family, {{{"C", 0}}}}, OpDesc(), DeviceTraits());
+  };
+  EXPECT_GT(gain({7, 7}), 0.02) << "without a model";
+  family.costs = [](const OpDesc&, const DeviceTraits&) { return predicted; };
+  const double least = gain({7});
+  EXPECT_GT(least, 0) << "so that it gets what others leave of a budget";
+  EXPECT_EQ(gain({7, 70, 700}), least) << "nothing that can be faster";
+  EXPECT_GT(gain({7, 7.5}), least);
+  EXPECT_GT(gain({7, 7.1}), gain({7, 7.5}));
+  EXPECT_GT(gain({7, 7.5, 7.5}), gain({7, 7.5}));
+  EXPECT_GT(gain({7, 6}), gain({7, 7})) << "the chosen one is not the cheapest";
+  EXPECT_NEAR(gain({7, 7.5, 8}), gain({700, 750, 800}), 1e-9) << "the unit does not matter";
+  EXPECT_LT(gain(std::vector<double>(1000, 7)), 0.2);
+}
+
 TEST(Tuner, ChecksOnlyWhatCanWin) {
   FakeRunner runner;
   runner.cost = [](const std::map<std::string, int>& v) {

@@ -47,8 +47,11 @@ std::string reject_int8(const OpDesc& desc, const DeviceTraits&) {
 // Points for a GPU, for each of these sizes of work-group.
 std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
                                 std::initializer_list<int> group_sizes) {
-  const int64_t channels = convolution_problem(desc).shape.groups;
-  const int most_sums = size_of(desc.inputs[0].type) == 4 ? 16 : 32;
+  const ConvShape shape = convolution_problem(desc).shape;
+  const int64_t channels = shape.groups;
+  // On Intel's GPUs, whose threads have 128 registers, more sums spill (tests/kernels/ocloc).
+  const size_t bytes = size_of(desc.inputs[0].type);
+  const int most_sums = bytes == 4 || (bytes == 1 && shape.kernel[2] > 3) ? 16 : 32;
   std::vector<TuningPoint> space;
   const auto add = [&](int vector, int tile_p, int lanes, int rows) {
     space.push_back({{{"VECTOR", vector}, {"TILE_P", tile_p}, {"LANES", lanes}, {"ROWS", rows}}});
@@ -60,7 +63,6 @@ std::vector<TuningPoint> points(const OpDesc& desc, const DeviceTraits& traits,
         add(vector, tile_p, 1, 1);
         continue;
       }
-      // On Intel's GPUs, whose threads have 128 registers, more sums spill (tests/kernels/ocloc).
       if (traits.sub_groups != 0 && vector * tile_p > most_sums) continue;
       for (int lanes : {32, 16, 8, 4, 2, 1})
         if (lanes == 1 || lanes * vector < 2 * channels)

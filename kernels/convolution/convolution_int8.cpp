@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/registers.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -21,6 +22,27 @@ struct Point : TileShape {
              {"ROWS", rows}}};
   }
 };
+
+bool row_of_bytes(const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  return s.in_channels % 4 != 0 && s.in_channels < 16 && s.groups == 1 && s.kernel[2] > 1 &&
+         s.dilation[2] == 1 && problem.in.w == s.in_channels;
+}
+
+// True unless a work-item of Intel's GPUs needs more registers than it has, so that it would spill
+// (tests/kernels/ocloc): sums, where weights are shifted those of the pixels' bytes as well (in plain
+// arithmetic as many), weights and parts of them, and for each pixel what is loaded, its address, of
+// 64 bits where registers are wide, and its position unless the pixels are a long row.
+bool fits_registers(const Point& p, const OpDesc& desc, const TileProblem& problem,
+                    const DeviceTraits& traits) {
+  const bool wide = has_wide_registers(traits);
+  const int weights = p.vector * p.vectors, sums = weights * p.tile_p;
+  const int totals = !has_shifts(desc) ? 0 : traits.dot == DotProduct::none ? sums : p.tile_p;
+  const int pixel = walk_pixels(desc, problem).row ? (wide ? 6 : 3)
+                    : row_of_bytes(problem)        ? (wide ? 13 : 6)
+                                                   : 10;
+  return traits.sub_groups == 0 || sums + totals + 3 * weights + pixel * p.tile_p < 78;
+}
 
 std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
                              const DeviceTraits& traits) {
@@ -42,9 +64,12 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
         if (!fits_groups(desc, s, vector)) continue;
         if (lanes > 4 && (lanes / 2) * vector >= s.out_channels) continue;  // half would idle
         for (int tile_p : {2, 1, 4, 8})
-          for (int items : {128, 64, 256})
-            if (static_cast<size_t>(items) <= traits.max_work_group)
-              points.emplace_back(vector, 1, tile_p, lanes, items / lanes);
+          for (int items : {128, 64, 256}) {
+            const Point point(vector, 1, tile_p, lanes, items / lanes);
+            if (static_cast<size_t>(items) <= traits.max_work_group &&
+                fits_registers(point, desc, problem, traits))
+              points.push_back(point);
+          }
       }
   }
   if (points.empty()) points.emplace_back(traits.is_cpu ? 4 : 2, 1, 1, 1, 1);
@@ -58,12 +83,6 @@ struct Runs {
   int64_t fours() const { return ceil_div(length, 4); }
   int64_t depth() const { return count * fours(); }
 };
-
-bool row_of_bytes(const TileProblem& problem) {
-  const ConvShape& s = problem.shape;
-  return s.in_channels % 4 != 0 && s.in_channels < 16 && s.groups == 1 && s.kernel[2] > 1 &&
-         s.dilation[2] == 1 && problem.in.w == s.in_channels;
-}
 
 Runs runs_of(const TileProblem& problem) {
   const ConvShape& s = problem.shape;

@@ -141,15 +141,15 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
 }
 
 // True unless a work-item of Intel's GPUs needs more registers than it has, so that it would spill
-// (tests/kernels/ocloc). It has 128, with one value of 32 bits each: sums, weights, and for each
-// pixel what is loaded, its address, and its position unless the pixels are a long row; the
-// compiler takes the rest. Where registers are wide, addresses have 64 bits. The constants separate
-// the points of five layers that spill from those that do not.
+// (tests/kernels/ocloc). It has 128, with one value of 32 bits each: sums, weights, for each pixel
+// what is loaded, its address, and its position unless the pixels are a long row, and where slices
+// add their sums up; the compiler takes the rest. Where registers are wide, addresses have 64 bits.
+// The constants separate the points that spill from those that do not, in the layers of the tests.
 bool fits_registers(const TileShape& p, bool row, const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
   const int sums = p.vector * p.vectors * p.tile_p, weights = p.vector * p.vectors;
-  const int values =
-      sums + (wide ? 3 : 2) * weights + (row ? 3 : 10) * p.tile_p + (p.slices > 1 ? 4 : 0);
+  const int values = sums + (wide ? 3 : 2) * weights + (row ? (wide ? 3 : 5) : 10) * p.tile_p +
+                     (p.slices > 1 ? (wide ? 4 : 12) : 0);
   return traits.sub_groups == 0 || values < (wide ? 78 : 92);
 }
 

@@ -243,34 +243,50 @@ TEST_F(IntelLayers, Depthwise) {
   write({"GroupConvolution", {1, 96, 112, 112}, {96, 1, 1, 3, 3}, "1,1", "1,1", "1,1"});
 }
 
+// Whether one of a family's points has these values.
+bool offers(const std::string& name, const OpDesc& desc, const DeviceTraits& traits,
+            const std::vector<std::pair<const char*, int>>& values) {
+  const auto& families = find_op(desc.type, desc.opset)->families;
+  const auto family = std::find_if(families.begin(), families.end(),
+                                   [&](const KernelFamily* f) { return f->name == name; });
+  if (family == families.end()) throw std::out_of_range("no family " + name);
+  const std::vector<TuningPoint> space = (*family)->space(desc, traits);
+  return std::any_of(space.begin(), space.end(), [&](const TuningPoint& point) {
+    return std::all_of(values.begin(), values.end(),
+                       [&](const auto& value) { return point[value.first] == value.second; });
+  });
+}
+
 // That the others do not spill, and these do, says the offline compiler (tests/kernels/ocloc).
 TEST(IntelTiles, FitTheRegisters) {
   std::vector<Tensor> inputs;
-  const OpDesc desc =
-      describe({"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"},
-               ElementType::f16, inputs);
-  const OpDef* def = find_op(desc.type, desc.opset);
-  const auto tile = std::find_if(def->families.begin(), def->families.end(),
-                                 [](const KernelFamily* f) { return f->name == "conv_tile"; });
-  ASSERT_NE(tile, def->families.end());
-  const auto offers = [&](const DeviceTraits& traits, int vector, int tile_p, int slices) {
-    const std::vector<TuningPoint> space = (*tile)->space(desc, traits);
-    return std::any_of(space.begin(), space.end(), [&](const TuningPoint& p) {
-      return p["VECTOR"] == vector && p["VECTORS"] == 1 && p["TILE_P"] == tile_p &&
-             p["SLICES"] == slices;
-    });
+  OpDesc desc = describe({"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"},
+                         ElementType::f16, inputs);
+  const auto offers_tile = [&](const DeviceTraits& traits, int vector, int tile_p, int slices) {
+    return offers("conv_tile", desc, traits,
+                  {{"VECTOR", vector}, {"VECTORS", 1}, {"TILE_P", tile_p}, {"SLICES", slices}});
   };
   for (const auto& [vector, tile_p, slices] :
        {std::array{8, 4, 2}, {8, 8, 1}, {4, 6, 1}, {4, 8, 1}, {2, 8, 1}}) {
-    EXPECT_TRUE(offers(hopper("NVIDIA H200"), vector, tile_p, slices));
-    EXPECT_FALSE(offers(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
-    EXPECT_FALSE(offers(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
+    EXPECT_TRUE(offers_tile(hopper("NVIDIA H200"), vector, tile_p, slices));
+    EXPECT_FALSE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
+    EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
   }
   for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 1}, {8, 3, 2}, {2, 6, 2}}) {
-    EXPECT_TRUE(offers(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
-    EXPECT_FALSE(offers(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
+    EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
+    EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
   }
-  EXPECT_TRUE(offers(intel_gpu("pvc", 512), 8, 2, 2));
+  EXPECT_TRUE(offers_tile(intel_gpu("pvc", 512), 8, 2, 2));
+
+  // Along a row of pixels.
+  desc = describe({"Convolution", {1, 64, 72, 72}, {64, 64, 1, 1}, "1,1", "0,0", "1,1"},
+                  ElementType::f16, inputs);
+  for (const auto& [vector, tile_p, slices] : {std::array{8, 6, 1}, {4, 8, 2}}) {
+    EXPECT_TRUE(offers_tile(hopper("NVIDIA H200"), vector, tile_p, slices));
+    EXPECT_FALSE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
+  }
+  for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 2}, {4, 8, 1}})
+    EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
 
   // In sub-groups of 32, which their compiler would take, they spill nevertheless.
   const auto is_narrow = [](const DeviceTraits& traits) {
@@ -281,19 +297,71 @@ TEST(IntelTiles, FitTheRegisters) {
   EXPECT_FALSE(is_narrow(hopper("NVIDIA H200")));
 }
 
+TEST(IntelTiles, OfBytesFitTheRegisters) {
+  std::vector<Tensor> inputs;
+  OpDesc desc;
+  const auto offers_tile = [&](const char* device, int vector, int tile_p) {
+    return offers("conv_int8", desc, intel_gpu(device, 96),
+                  {{"VECTOR", vector}, {"TILE_P", tile_p}});
+  };
+  const ConvolutionCase around{"Convolution", {1, 64, 72, 72}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"};
+  desc = describe(around, ElementType::u8, inputs);
+  for (const char* device : {"skl", "dg2", "pvc"}) {
+    for (const auto& [vector, tile_p] : {std::array{2, 8}, {4, 8}, {8, 4}})
+      EXPECT_FALSE(offers_tile(device, vector, tile_p)) << device << vector << tile_p;
+    for (const auto& [vector, tile_p] : {std::array{2, 4}, {4, 4}, {8, 2}})
+      EXPECT_TRUE(offers_tile(device, vector, tile_p)) << device << vector << tile_p;
+  }
+  // Sums of the pixels' bytes, of which plain arithmetic has one for each channel.
+  desc = describe(around, ElementType::u8, inputs, true);
+  EXPECT_FALSE(offers_tile("skl", 4, 4));
+  EXPECT_FALSE(offers_tile("pvc", 4, 4));
+  EXPECT_TRUE(offers_tile("dg2", 4, 4));
+  // A long row of pixels, and few channels.
+  desc = describe({"Convolution", {1, 64, 72, 72}, {64, 64, 1, 1}, "1,1", "0,0", "1,1"},
+                  ElementType::u8, inputs);
+  EXPECT_TRUE(offers_tile("skl", 4, 8));
+  EXPECT_TRUE(offers_tile("dg2", 8, 4));
+  EXPECT_FALSE(offers_tile("dg2", 8, 8));
+  EXPECT_FALSE(offers_tile("pvc", 4, 8));
+  desc = describe({"Convolution", {1, 3, 72, 72}, {64, 3, 3, 3}, "1,1", "1,1", "1,1"},
+                  ElementType::u8, inputs);
+  EXPECT_TRUE(offers_tile("skl", 2, 8));
+  EXPECT_TRUE(offers_tile("skl", 4, 4));
+  EXPECT_FALSE(offers_tile("skl", 4, 8));
+  EXPECT_FALSE(offers_tile("pvc", 4, 4));
+}
+
+TEST(IntelTiles, OfOtherKindsFitTheRegisters) {
+  std::vector<Tensor> inputs;
+  OpDesc desc =
+      describe({"GroupConvolution", {1, 32, 72, 72}, {32, 1, 1, 5, 5}, "2,2", "2,2", "1,1"},
+               ElementType::u8, inputs);
+  EXPECT_FALSE(
+      offers("conv_depthwise_int8", desc, intel_gpu("skl", 24), {{"VECTOR", 8}, {"TILE_P", 4}}));
+  EXPECT_TRUE(
+      offers("conv_depthwise_int8", desc, intel_gpu("skl", 24), {{"VECTOR", 8}, {"TILE_P", 2}}));
+
+  inputs = {random_tensor({1, 32, 9, 9}, -1, 1, 1), random_tensor({32, 32, 2, 2}, -1, 1, 2)};
+  desc = make_desc(
+      "ConvolutionBackpropData", 1,
+      attributes(
+          {{"strides", "2,2"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}, {"dilations", "1,1"}}),
+      inputs, {false, true});
+  const auto offers_eight = [&](const DeviceTraits& traits, int vector) {
+    return offers("deconv_tile", desc, traits, {{"VECTOR", vector}, {"TILE_P", 8}});
+  };
+  EXPECT_TRUE(offers_eight(hopper("NVIDIA H200"), 16));
+  EXPECT_FALSE(offers_eight(intel_gpu("skl", 24), 16));
+  EXPECT_TRUE(offers_eight(intel_gpu("skl", 24), 8));
+}
+
 TEST(IntelTiles, LeaveRegistersToTails) {
   std::vector<Tensor> inputs;
   OpDesc desc = describe({"Convolution", {1, 64, 6, 5}, {64, 64, 3, 3}, "1,1", "1,1", "1,1"},
                          ElementType::f16, inputs);
-  const OpDef* def = find_op(desc.type, desc.opset);
-  const auto family =
-      std::find_if(def->families.begin(), def->families.end(),
-                   [](const KernelFamily* f) { return f->name == "conv_subgroup"; });
-  ASSERT_NE(family, def->families.end());
   const auto offers_sixteen_sums = [&] {
-    const std::vector<TuningPoint> space = (*family)->space(desc, intel_gpu("dg2", 512));
-    return std::any_of(space.begin(), space.end(),
-                       [](const TuningPoint& p) { return p["VECTORS"] == 4 && p["TILE_P"] == 4; });
+    return offers("conv_subgroup", desc, intel_gpu("dg2", 512), {{"VECTORS", 4}, {"TILE_P", 4}});
   };
   EXPECT_TRUE(offers_sixteen_sums());
   add_functions(desc, inputs);

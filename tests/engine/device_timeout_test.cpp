@@ -1,6 +1,7 @@
 // Devices that take longer than they may.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -47,11 +48,15 @@ TEST(DeviceTimeout, TheFirstInferenceIsCancelled) {
   Config config;
   config.set("DEVICE_TIMEOUT", "0");
   Clock::time_point begin{};
+  bool cancels = false;
   const Progress progress = [&](const std::string& what, size_t, size_t) {
     if (what != "running the first inference") return true;
     begin = Clock::now();
-    return false;
+    return !cancels;
   };
+  CompiledModel::compile(model, config, progress);
+  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  cancels = true;
   try {
     CompiledModel::compile(model, config, progress);
     FAIL() << "the device is too fast for this test";
@@ -59,7 +64,8 @@ TEST(DeviceTimeout, TheFirstInferenceIsCancelled) {
     EXPECT_EQ(error.code(), ErrorCode::cancelled) << error.what();
     EXPECT_LT(Clock::now() - begin, 30s);  // 0.2 on an idle machine
   }
-  EXPECT_TRUE(left_work_is_over(1s)) << "the products are cut into parts";
+  EXPECT_TRUE(left_work_is_over(std::max<std::chrono::milliseconds>(1s, whole / 2)))
+      << "the products are cut into parts; all of them take " << whole.count() << " ms";
 }
 
 TEST(DeviceTimeout, TheProgramEnds) {

@@ -39,6 +39,10 @@ enum class MatrixUnit {
   emulated_amx
 };
 
+// How a device adds up products of bf16 in f32: AVX512_BF16 (inline assembly), or plain C, for tests on
+// any device.
+enum class Bf16 { none, avx512, emulated };
+
 // The grid-wide barrier of a persistent kernel: fences and atomics in inline PTX, or none, for a
 // single work-group, and on PoCL's CPU for several that share the work (kernels/persistent_main.cl).
 enum class GridBarrier { none, ptx, single };
@@ -58,6 +62,7 @@ struct DeviceTraits {
   bool fp16 = false;               // half arithmetic compiles
   DotProduct dot = DotProduct::none;
   MatrixUnit matrix = MatrixUnit::none;
+  Bf16 bf16 = Bf16::none;
   std::string no_amx;  // why kernels of a CPU may not use AMX
   // The sizes of sub-groups that kernels may ask for, as a sum (8 + 16 + 32), if these shuffle values
   // and read blocks of 32 and 16 bits: cl_intel_subgroups, cl_intel_subgroups_short and

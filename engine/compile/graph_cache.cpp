@@ -29,9 +29,9 @@ void transfer_ports(Stream& stream, Ports& ports) {
 // them does not compile until it is part of the key.
 std::string text_of(const PassContext& context) {
   const auto& [traits, activations, unroll_loops, loops_on_device, is_body, expose_layers, integers,
-               half_outputs] = context;
+               half_outputs, bf16_products] = context;
   const auto& [vendor, name, is_cpu, compute_units, max_work_group, local_memory, vector_width,
-               fp16, dot, matrix, no_amx, sub_groups, wgmma, grid_barrier, alone] = traits;
+               fp16, dot, matrix, bf16, no_amx, sub_groups, wgmma, grid_barrier, alone] = traits;
   ByteWriter out;
   out.text(name);
   out.text(no_amx);
@@ -41,8 +41,9 @@ std::string text_of(const PassContext& context) {
         uint64_t(half_outputs),  uint64_t(vendor),         uint64_t(is_cpu),
         uint64_t(compute_units), uint64_t(max_work_group), uint64_t(local_memory),
         uint64_t(vector_width),  uint64_t(fp16),           uint64_t(dot),
-        uint64_t(matrix),        uint64_t(sub_groups),     uint64_t(wgmma),
-        uint64_t(grid_barrier),  uint64_t(alone)})
+        uint64_t(matrix),        uint64_t(bf16),           uint64_t(sub_groups),
+        uint64_t(wgmma),         uint64_t(grid_barrier),   uint64_t(alone),
+        uint64_t(bf16_products)})
     out.number(number);
   return out.bytes();
 }

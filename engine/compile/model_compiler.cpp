@@ -256,7 +256,12 @@ std::unique_ptr<Graph> ModelCompiler::make_graph() {
   const Graph& model = model_->graph();
   const bool half = half_activations(config_, model,
                                      network_->traits.fp16 && network_->context->device.info.fp16);
-  report_.precision = half ? Precision::f16 : Precision::f32;
+  const bool bf16 = config_.precision == Precision::bf16 && network_->traits.bf16 != Bf16::none;
+  report_.precision = half ? Precision::f16 : bf16 ? Precision::bf16 : Precision::f32;
+  if (config_.precision == Precision::bf16 && !bf16)
+    report_.warnings.push_back(
+        "f32, because the device has no instructions for bf16 that kernels here use "
+        "(AVX512_BF16, by PoCL)");
   if (config_.precision == Precision::f16 && !half)
     report_.warnings.push_back(
         std::any_of(model.nodes().begin(), model.nodes().end(),
@@ -281,6 +286,7 @@ PassedGraph ModelCompiler::pass_graph(int64_t batch, bool expose_layers,
   context.unroll_loops = config_.unroll_loops;
   context.expose_layers = expose_layers;
   context.half_outputs = config_.half_outputs;
+  context.bf16_products = report_.precision == Precision::bf16;
   context.integers = config_.quantized_in_integers;
   // Drawings and comparisons of layers need the passes to run.
   const bool cached = graphs_ && !expose_layers && dumps_dir.empty();

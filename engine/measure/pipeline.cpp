@@ -27,7 +27,11 @@ std::string pipeline_key(const Model& model, const Config& config, const DeviceI
   }
   const bool half = config.precision == Precision::f16 ||
                     (config.precision == Precision::automatic && device.fp16);
-  return "Pipeline model=" + model.name() + "/" + hex(hash) + (half ? " f16" : " f32") +
+  const bool bf16 = config.precision == Precision::bf16;
+  return "Pipeline model=" + model.name() + "/" + hex(hash) + " " +
+         name_of(half   ? Precision::f16
+                 : bf16 ? Precision::bf16
+                        : Precision::f32) +
          " batch=" + (batch ? std::to_string(batch) : "auto");
 }
 

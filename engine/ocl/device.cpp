@@ -187,6 +187,14 @@ DotProduct dot_of_host() {
   return DotProduct::none;
 }
 
+Bf16 bf16_of_host() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl"))
+    return Bf16::avx512;
+#endif
+  return Bf16::none;
+}
+
 // Whether a small kernel compiles on the device.
 bool compiles(const cl::Context& context, const cl::Device& device, const char* source,
               const char* language = kLanguage) {
@@ -378,6 +386,7 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
     const int version = pocl_version(entry);
     if (traits.is_cpu && (version < 4 || version == 5 || version == 6)) {
       traits.dot = dot_of_host();
+      traits.bf16 = bf16_of_host();
       traits.no_amx = amx_problem();
       if (traits.no_amx.empty()) traits.matrix = MatrixUnit::amx;
     }

@@ -24,6 +24,7 @@ struct PassContext {
   bool is_body = false;
   bool expose_layers = false;  // every layer's value becomes a further Result, for comparisons
   bool integers = true;        // quantised models compute in integers where the device can
+  bool bf16_products = false;  // convolutions and products with constants multiply in bf16
   bool half_outputs = false;   // results in f16 leave the device as they are
 };
 

@@ -230,11 +230,14 @@ class KeepSortedInF32 {
 
 }  // namespace
 
+static bool adds_up_products(const Node& node) {
+  return node.is("Convolution") || node.is("GroupConvolution") || node.is("MatMul");
+}
+
 // Whether the node adds up products of integers. Their sums, which are floats on the device, go far
 // beyond what f16 holds.
 static bool sums_integers(const Node& node) {
-  return (node.is("Convolution") || node.is("GroupConvolution") || node.is("MatMul")) &&
-         !is_float(node.outputs[0].type);
+  return adds_up_products(node) && !is_float(node.outputs[0].type);
 }
 
 bool half_activations(const Config& config, const Graph& graph, bool device_has_fp16) {
@@ -257,7 +260,8 @@ bool half_activations(const Config& config, const Graph& graph, bool device_has_
 void set_precision(Graph& graph, const PassContext& context) {
   FloatsBeforeBytes before_bytes(graph);
   KeepSortedInF32 to_sort(graph);
-  for (const auto& node : graph.nodes())
+  for (const auto& node : graph.nodes()) {
+    if (context.bf16_products && adds_up_products(*node)) node->attributes.set("products", "bf16");
     for (size_t port = 0; port < node->outputs.size(); ++port) {
       NodeOutput& output = node->outputs[port];
       const int at = static_cast<int>(port);
@@ -272,6 +276,7 @@ void set_precision(Graph& graph, const PassContext& context) {
                size_of(output.type) == 2)
         output.type = ElementType::i32;
     }
+  }
 }
 
 }  // namespace clinfer

@@ -149,10 +149,12 @@ const std::vector<Key>& keys() {
            c.precision = Precision::f32;
          else if (v == "f16")
            c.precision = Precision::f16;
+         else if (v == "bf16")
+           c.precision = Precision::bf16;
          else if (v == "auto")
            c.precision = Precision::automatic;
          else
-           refuse(k, v, "f32, f16 or auto");
+           refuse(k, v, "f32, f16, bf16 or auto");
        }},
   };
   return all;
@@ -176,6 +178,20 @@ std::pair<std::string, std::string> split_device(const std::string& key) {
 }
 
 }  // namespace
+
+const char* name_of(Precision precision) {
+  switch (precision) {
+    case Precision::automatic:
+      return "auto";
+    case Precision::f32:
+      return "f32";
+    case Precision::f16:
+      return "f16";
+    case Precision::bf16:
+      return "bf16";
+  }
+  return "";
+}
 
 void Config::set(const std::string& key, const std::string& value) {
   if (auto [named, rest] = split_device(key); !named.empty()) {

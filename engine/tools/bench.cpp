@@ -180,7 +180,7 @@ void run(const Arguments& arguments) {
   say_problems(*compiled);
 
   const DeviceInfo& device = compiled->device();
-  const char* precision = compiled->precision() == Precision::f16 ? "f16" : "f32";
+  const char* precision = name_of(compiled->precision());
   std::printf("%s on %s (%s), %s, %zu launches an inference\n", model->path().c_str(),
               device.name.c_str(), device.id.c_str(), precision, compiled->kernel_count());
   std::printf(

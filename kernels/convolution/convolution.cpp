@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/convolution/convolution_amx.h"
+#include "kernels/convolution/convolution_bf16.h"
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
@@ -135,6 +136,15 @@ const KernelFamily kAmx =
           return reject_amx(desc, convolution_problem(desc), traits);
         });
 
+// ---- bf16 --------------------------------------------------------------------------------------
+
+const KernelFamily kBf16 =
+    tile_family<convolution_problem, bf16_space, bf16_heuristic, bf16_plan, bf16_costs>(
+        "conv_bf16", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+          if (desc.constants[1].empty()) return "the weights are not constant";
+          return reject_bf16(desc, convolution_problem(desc), traits);
+        });
+
 // ---- matrix instructions -----------------------------------------------------------------------
 
 const KernelFamily kMma =
@@ -169,8 +179,8 @@ std::vector<OpDef> convolution_ops() {
   convolution.opsets = {1};
   convolution.infer_shapes = infer_shapes;
   convolution.evaluate = evaluate;
-  convolution.families = {&wgmma_family(), &kMma, &kXmx,  &kSubgroup, &winograd_family(),
-                          &kTile,          &kAmx, &kInt8, &kGeneral};
+  convolution.families = {&wgmma_family(), &kMma,  &kXmx, &kSubgroup, &winograd_family(),
+                          &kBf16,          &kTile, &kAmx, &kInt8,     &kGeneral};
   convolution.layout = LayoutRule::image;
   // Integer sums, as models with dynamic quantisation use them (ConvInteger).
   convolution.expand = [](Expansion& x) {
@@ -183,6 +193,7 @@ std::vector<OpDef> convolution_ops() {
                       &kMma,
                       &kXmx,
                       &kSubgroup,
+                      &kBf16,
                       &kTile,
                       &kAmx,
                       &kInt8,

@@ -7,6 +7,7 @@
 #include "kernels/arguments.h"
 #include "kernels/base/work_limit.h"
 #include "kernels/convolution/convolution_amx.h"
+#include "kernels/convolution/convolution_bf16.h"
 #include "kernels/convolution/convolution_int8.h"
 #include "kernels/convolution/convolution_mma.h"
 #include "kernels/convolution/convolution_subgroup.h"
@@ -265,6 +266,14 @@ const KernelFamily kAmx = tile_family<tile_problem, amx_space, amx_heuristic, am
         return why;
       return reject_amx(desc, tile_problem(desc), traits);
     });
+
+const KernelFamily kBf16 =
+    tile_family<tile_problem, bf16_space, bf16_heuristic, bf16_plan, bf16_costs>(
+        "fc_bf16", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
+          if (std::string why = reject_weights(desc, resolve_constant(desc)); !why.empty())
+            return why;
+          return reject_bf16(desc, tile_problem(desc), traits);
+        });
 
 const KernelFamily kInt8 =
     tile_family<tile_problem, int8_space, int8_heuristic, int8_plan, int8_costs>(
@@ -545,7 +554,8 @@ std::vector<OpDef> matmul_ops() {
   matmul.opsets = {1};
   matmul.infer_shapes = infer_shapes;
   matmul.evaluate = evaluate;
-  matmul.families = {&kGemv, &kMma, &kXmx, &kSubgroup, &kFullyConnected, &kAmx, &kInt8, &kGeneral};
+  matmul.families = {&kGemv,           &kMma, &kXmx,  &kSubgroup, &kBf16,
+                     &kFullyConnected, &kAmx, &kInt8, &kGeneral};
   matmul.layout = LayoutRule::any_to_rows;
   matmul.expand = [](Expansion& x) {
     if (x.info(0).type != ElementType::u8) compute_in_floats(x, 2, true);

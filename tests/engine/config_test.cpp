@@ -46,6 +46,8 @@ TEST(Config, SetsValues) {
   EXPECT_TRUE(config.perf_count);
   EXPECT_EQ(config.cache_dir, "some where");
   EXPECT_EQ(config.precision, Precision::f32);
+  config.set("INFERENCE_PRECISION_HINT", "bf16");
+  EXPECT_EQ(config.precision, Precision::bf16);
   EXPECT_FALSE(config.fp16_for_quantized_models);
   EXPECT_FALSE(config.quantized_in_integers);
   EXPECT_EQ(config.priority, QueueHint::high);

@@ -55,6 +55,25 @@ ElementType type_of_regions(bool on_device) {
   return regions.node->outputs[0].type;
 }
 
+// Only where they were asked for.
+TEST(SetPrecision, MarksProductsOfBf16) {
+  for (const bool wanted : {true, false}) {
+    GraphBuilder b;
+    const Edge product =
+        b.op("MatMul", 1, {b.parameter({4, 8}), b.constant(test::random_tensor({8, 32}, -1, 1, 1))},
+             {{"transpose_a", "false"}, {"transpose_b", "false"}});
+    const Edge other = b.op("Abs", 1, {product});
+    b.result(other);
+    auto graph = b.finish();
+    PassContext context;
+    context.bf16_products = wanted;
+    set_precision(*graph, context);
+    EXPECT_EQ(product.node->attributes.has("products"), wanted);
+    EXPECT_FALSE(other.node->attributes.has("products"));
+    EXPECT_EQ(product.node->outputs[0].type, ElementType::f32);
+  }
+}
+
 TEST(SetPrecision, RegionsStayWide) {
   EXPECT_EQ(type_of_regions(false), ElementType::f32);
   EXPECT_EQ(type_of_regions(true), ElementType::f16);

@@ -3,11 +3,11 @@
 
     compare_openvino.py --clinfer build/engine/tools/clinfer MODEL.xml... [--rounds 5] [--seconds 5] [--cpus 0,1] [--latency] [--json FILE]
 
-Rounds are interleaved (clinfer, OpenVINO, then OpenVINO, clinfer ...), so that a noisy machine hits both; what counts is the
-median of the rounds' ratios. OpenVINO runs as benchmark_app does: asynchronous requests, throughput hint, f32. Either side runs
-in a process of its own with the same CPU affinity. With --latency there is one request at a time, with one stream and the latency
-hint; the ratio is OpenVINO's median time over clinfer's: above 1, clinfer answers sooner. Load times: cold means an empty program cache, of clinfer and of PoCL;
-warm is the same command again. Needs Python 3.8+; openvino and numpy in the Python that --openvino-python names.
+Rounds are interleaved (clinfer, OpenVINO, then OpenVINO, clinfer ...), so that a noisy machine hits both; what counts is the median of
+the rounds' ratios. OpenVINO runs as benchmark_app does: asynchronous requests, throughput hint, f32, or bf16 with --bf16. Either side
+runs in a process of its own with the same CPU affinity. With --latency there is one request at a time, with one stream and the latency
+hint; the ratio is OpenVINO's median time over clinfer's: above 1, clinfer answers sooner. Load times: cold means an empty program cache,
+of clinfer and of PoCL; warm is the same command again. Needs Python 3.8+; openvino and numpy in the Python that --openvino-python names.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 
-def measure_openvino(model_path, seconds, batch, latency):
+def measure_openvino(model_path, seconds, batch, latency, precision):
     """The worker: prints one line of JSON."""
     import numpy as np
     import openvino as ov
@@ -33,7 +33,7 @@ def measure_openvino(model_path, seconds, batch, latency):
         if shape.is_dynamic or batch:
             shape[0] = batch or 1
             model.reshape({node: shape})
-    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32",
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": precision,
                                                  "PERFORMANCE_HINT": "LATENCY" if latency else "THROUGHPUT"})
     load_ms = 1e3 * (time.perf_counter() - begin)
     number = 1 if latency else compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
@@ -80,7 +80,7 @@ class Comparison:
         self.options += ["--sync", "--streams", "1"] if args.latency else ["--streams", str(args.streams)]
         self.options += ["--nireq", str(args.nireq)] if args.nireq else []
         self.options += ["--batch", str(args.batch)] if args.batch else []
-        for setting in args.config:
+        for setting in args.config + ["INFERENCE_PRECISION=bf16"] * args.bf16:
             self.options += ["--config", setting]
 
     def clinfer(self, model):
@@ -88,7 +88,7 @@ class Comparison:
 
     def openvino(self, model):
         return last_json([self.args.openvino_python, __file__, "--worker", model, "--seconds", str(self.args.seconds),
-                          "--batch", str(self.args.batch)] + ["--latency"] * self.args.latency)
+                          "--batch", str(self.args.batch)] + ["--latency"] * self.args.latency + ["--bf16"] * self.args.bf16)
 
     def ratio(self, mine, theirs):
         if self.args.latency:
@@ -133,12 +133,13 @@ def main():
     parser.add_argument("--nireq", type=int, default=0, help="0: 2 x streams")
     parser.add_argument("--batch", type=int, default=0, help="0: as the model states")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="for clinfer")
+    parser.add_argument("--bf16", action="store_true", help="both sides multiply in bf16")
     parser.add_argument("--latency", action="store_true", help="of one request at a time, instead of throughput")
     parser.add_argument("--json", type=Path, metavar="FILE", help="all measurements")
     parser.add_argument("--worker", metavar="MODEL.xml", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        return measure_openvino(args.worker, args.seconds, args.batch, args.latency)
+        return measure_openvino(args.worker, args.seconds, args.batch, args.latency, "bf16" if args.bf16 else "f32")
     if not args.models:
         parser.error("no models are given")
     if args.cpus:

@@ -143,13 +143,14 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
 // True unless a work-item of Intel's GPUs needs more registers than it has, so that it would spill
 // (tests/kernels/ocloc). It has 128, with one value of 32 bits each: sums, weights, for each pixel
 // what is loaded, its address, and its position unless the pixels are a long row, and where slices
-// add their sums up; the compiler takes the rest. Where registers are wide, addresses have 64 bits.
-// The constants separate the points that spill from those that do not, in the layers of the tests.
-bool fits_registers(const TileShape& p, bool row, const DeviceTraits& traits) {
+// add their sums up and apply the tail, its operands; the compiler takes the rest. Where registers
+// are wide, addresses have 64 bits. The constants separate the points that spill from those that do
+// not, in the layers of the tests.
+bool fits_registers(const TileShape& p, bool row, int operands, const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
   const int sums = p.vector * p.vectors * p.tile_p, weights = p.vector * p.vectors;
   const int values = sums + (wide ? 3 : 2) * weights + (row ? (wide ? 3 : 5) : 10) * p.tile_p +
-                     (p.slices > 1 ? (wide ? 4 : 12) : 0);
+                     (p.slices > 1 ? (wide ? 4 : 16 + 3 * operands) : 0);
   return traits.sub_groups == 0 || values < (wide ? 78 : 92);
 }
 
@@ -159,6 +160,10 @@ std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
                               const DeviceTraits& traits, Points which) {
   const ConvShape& s = problem.shape;
   const bool row = walk_pixels(desc, problem).row;
+  const auto operands =
+      static_cast<int>(std::count_if(desc.tail.begin(), desc.tail.end(), [](const PostOp& op) {
+        return !op.is_unary() || op.function == "keep";
+      }));
   std::vector<Point> points;
   const auto add = [&](int vector, int vectors, int lanes, int tile_p, int slices, int items) {
     if (static_cast<size_t>(items) > traits.max_work_group || lanes * slices > items) return;
@@ -167,7 +172,7 @@ std::vector<Point> gpu_points(const OpDesc& desc, const TileProblem& problem,
       return;
     const Point point(vector, vectors, tile_p, lanes, items / lanes / slices, slices,
                       s.in_channels >= 4 ? 4 : 1, 1);
-    if (fits_registers(point, row, traits)) points.push_back(point);
+    if (fits_registers(point, row, operands, traits)) points.push_back(point);
   };
   for (int vector : {2, 4, 8})
     for (int lanes : {16, 8, 32, 4}) {

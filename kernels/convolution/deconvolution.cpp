@@ -125,12 +125,13 @@ std::string reject_tile(const OpDesc& desc, const DeviceTraits&) {
 std::vector<TuningPoint> tile_space(const OpDesc& desc, const DeviceTraits& traits) {
   const ConvShape s = resolve(desc);
   const int64_t channels = is_depthwise(s) ? s.groups : s.out_channels;
+  const int most = desc.inputs[0].type == ElementType::f32 ? 80 : 128;
   std::vector<TuningPoint> space;
   for (int vector : {8, 16, 4, 2, 1}) {
     if (!fits(desc, s, vector) || (vector > 1 && vector / 2 >= channels)) continue;
     for (int tile : {4, 8, 2, 1}) {
-      // As many sums as a work-item of Intel's GPUs has registers (tests/kernels/ocloc).
-      if (!traits.is_cpu && traits.sub_groups != 0 && vector * tile >= 128) continue;
+      // Sums and weights for which a work-item of Intel's GPUs lacks registers (tests/kernels/ocloc).
+      if (!traits.is_cpu && traits.sub_groups != 0 && vector * (tile + 1) >= most) continue;
       for (int group : {128, 64, 256, 1})
         if (static_cast<size_t>(group) <= traits.max_work_group && traits.is_cpu == (group == 1))
           space.push_back({{{"VECTOR", vector}, {"TILE_P", tile}, {"GROUP", group}}});

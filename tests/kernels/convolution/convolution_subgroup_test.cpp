@@ -272,7 +272,7 @@ TEST(IntelTiles, FitTheRegisters) {
     EXPECT_FALSE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
     EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
   }
-  for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 1}, {8, 3, 2}, {2, 6, 2}}) {
+  for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 1}, {8, 3, 2}, {2, 6, 1}}) {
     EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
     EXPECT_FALSE(offers_tile(intel_gpu("pvc", 512), vector, tile_p, slices)) << vector << tile_p;
   }
@@ -287,6 +287,10 @@ TEST(IntelTiles, FitTheRegisters) {
   }
   for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 2}, {4, 8, 1}})
     EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
+  desc.tail = {{"keep"}};
+  desc.outputs.push_back(desc.outputs[0]);
+  add_functions(desc, inputs);
+  EXPECT_FALSE(offers_tile(intel_gpu("skl", 24), 8, 4, 2));
 
   // In sub-groups of 32, which their compiler would take, they spill nevertheless.
   const auto is_narrow = [](const DeviceTraits& traits) {
@@ -348,12 +352,28 @@ TEST(IntelTiles, OfOtherKindsFitTheRegisters) {
       attributes(
           {{"strides", "2,2"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}, {"dilations", "1,1"}}),
       inputs, {false, true});
-  const auto offers_eight = [&](const DeviceTraits& traits, int vector) {
-    return offers("deconv_tile", desc, traits, {{"VECTOR", vector}, {"TILE_P", 8}});
+  const auto offers_sums = [&](const DeviceTraits& traits, int vector, int tile_p) {
+    return offers("deconv_tile", desc, traits, {{"VECTOR", vector}, {"TILE_P", tile_p}});
   };
-  EXPECT_TRUE(offers_eight(hopper("NVIDIA H200"), 16));
-  EXPECT_FALSE(offers_eight(intel_gpu("skl", 24), 16));
-  EXPECT_TRUE(offers_eight(intel_gpu("skl", 24), 8));
+  EXPECT_TRUE(offers_sums(hopper("NVIDIA H200"), 16, 4));
+  EXPECT_FALSE(offers_sums(intel_gpu("skl", 24), 16, 4));
+  EXPECT_TRUE(offers_sums(intel_gpu("skl", 24), 8, 8));
+  desc.inputs[0].type = desc.outputs[0].type = ElementType::f16;
+  EXPECT_FALSE(offers_sums(intel_gpu("skl", 24), 16, 8));
+  EXPECT_TRUE(offers_sums(intel_gpu("skl", 24), 16, 4));
+
+  inputs = {random_tensor({1, 16, 30, 40}, -1, 1, 1)};
+  desc = make_desc(
+      "MaxPool", 1,
+      attributes(
+          {{"kernel", "3,3"}, {"strides", "2,2"}, {"pads_begin", "0,0"}, {"pads_end", "0,0"}}),
+      inputs, {});
+  const auto offers_pools = [&](const DeviceTraits& traits, int vector) {
+    return offers("pool_tile", desc, traits, {{"VECTOR", vector}, {"TILE_P", 8}});
+  };
+  EXPECT_TRUE(offers_pools(hopper("NVIDIA H200"), 8));
+  EXPECT_FALSE(offers_pools(intel_gpu("skl", 24), 8));
+  EXPECT_TRUE(offers_pools(intel_gpu("skl", 24), 4));
 }
 
 TEST(IntelTiles, LeaveRegistersToTails) {

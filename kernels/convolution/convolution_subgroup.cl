@@ -2,7 +2,7 @@
 // computes TILE_P neighbouring pixels x VECTORS x LANES output channels: a lane has one channel of
 // each vector. The lanes read LANES input elements of a pixel at once, as a block; each element is
 // then broadcast to all lanes, which a multiply-add of Intel's GPUs does by itself. An element is a
-// float, a half, or four bytes, whose sums are integers that begin with start_sums. A run of
+// float, a half, or four bytes, whose sums are integers, to which start_sums are added. A run of
 // elements is the channels of a pixel or, if a row of the kernel reads adjacent memory and this
 // leaves fewer lanes without work, such a row. Weights are packed as [group][block][run][input
 // element][VECTORS][LANES], each run padded to a multiple of four elements; zeros (or zero
@@ -239,7 +239,7 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
   for (int tile = first; tile < last; ++tile) {
     const int left = a.pixels - tile * TILE_P;
 #if !MATRIX
-#define BEGIN_(p, k) SUM acc##p##_##k = START(k);
+#define BEGIN_(p, k) SUM acc##p##_##k = 0;
 #define BEGIN(p) REPEAT_WITH(VECTORS, p, BEGIN_)
     REPEAT(TILE_P, BEGIN)
 #else
@@ -304,6 +304,11 @@ KERNEL(IN(IN_T, in), IN(W_T, weights), ZEROS START_SUMS OUT(T, out), const FN(Ar
 #endif
 
 #if MATRIX
+    REPEAT(TILE_P, END)
+#elif BYTES
+// At the end: of sums that begin with one value, Intel's compiler makes copies in the loop.
+#define END_(p, k) acc##p##_##k += START(k);
+#define END(p) REPEAT_WITH(VECTORS, p, END_)
     REPEAT(TILE_P, END)
 #endif
 #if SLICES > 1

@@ -70,6 +70,18 @@ TEST_F(SubGroups, BytesAddUpExactly) {
   }
 }
 
+// Pixels of bytes of which two blocks are read at once.
+TEST_F(SubGroups, WidePixelsOfBytes) {
+  if (traits_.dot == DotProduct::none) traits_.dot = DotProduct::khr;
+  for (const ConvolutionCase& c :
+       {ConvolutionCase{"Convolution", {1, 128, 6, 5}, {70, 128, 1, 1}, "1,1", "0,0", "1,1", "77"},
+        {"Convolution", {1, 128, 5, 9}, {70, 128, 3, 3}, "1,1", "1,1", "1,1", "100"}}) {
+    std::vector<Tensor> inputs;
+    const OpDesc desc = describe(c, ElementType::u8, inputs);
+    check_op(desc, inputs, kExact, &traits_, "conv_subgroup");
+  }
+}
+
 // Halves of which a pixel begins at an odd place cannot be read as blocks.
 TEST_F(SubGroups, OddPlaces) {
   for (const size_t i : {1, 3}) {

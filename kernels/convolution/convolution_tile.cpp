@@ -150,7 +150,7 @@ bool fits_registers(const TileShape& p, bool row, int operands, const DeviceTrai
   const bool wide = has_wide_registers(traits);
   const int sums = p.vector * p.vectors * p.tile_p, weights = p.vector * p.vectors;
   const int values = sums + (wide ? 3 : 2) * weights + (row ? (wide ? 3 : 5) : 10) * p.tile_p +
-                     (p.slices > 1 ? (wide ? 4 : 16 + 3 * operands) : 0);
+                     (p.slices > 1 ? (wide ? 4 : 16 + 4 * operands) : 0);
   return traits.sub_groups == 0 || values < (wide ? 78 : 92);
 }
 

@@ -10,6 +10,8 @@
 //                   zeros, which follow the weights
 //   LOAD, SAVE      read and write vectors of input, weights and output, aligned or not
 //   SPLIT           tiles that do not touch the edges have their own code
+//   COLUMNS         near an edge, the columns that a tile reads in a row are loaded once (0: for each
+//                   pixel again); compilers do not see that those of neighbouring pixels are the same
 //   HAS_ZERO        with BYTES: not all zero points are 0
 
 typedef struct {
@@ -46,6 +48,24 @@ typedef struct {
     }                                                                                     \
   }
 
+#if COLUMNS
+#define TAP_COLUMN(p) acc##p = fma(columns[p * SW + kx], wv, acc##p);
+#define ROWS_NEAR_EDGE                                                                    \
+  for (int ky = ky_first; ky < ky_last; ++ky) {                                           \
+    __global const IN_T* const row = AT(in) + n * a.in_n + (iy + ky * a.dh) * a.in_h + c; \
+    __global const WEIGHT_T* const w = AT(weights) + ky * KW * a.channels + c;            \
+    FV columns[COLUMNS];                                                                  \
+    _Pragma("unroll") for (int i = 0; i < COLUMNS; ++i)                                   \
+      columns[i] = VALUE(ANYWHERE(ix0 + i));                                              \
+    _Pragma("unroll") for (int kx = 0; kx < KW; ++kx) {                                   \
+      const FV wv = LOAD(WEIGHT_T, VECTOR, w + kx * a.channels);                          \
+      REPEAT(TILE_P, TAP_COLUMN)                                                          \
+    }                                                                                     \
+  }
+#else
+#define ROWS_NEAR_EDGE ROWS_OF_TAPS(TAP_ANYWHERE)
+#endif
+
 WORK_GROUP(LANES, ROWS, 1)
 KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a TAIL_PARAMS) {
   const int first = (int)get_global_id(1) * a.tiles_per_item;
@@ -74,10 +94,10 @@ KERNEL(IN(IN_T, in), IN(WEIGHT_T, weights), ZEROS OUT(T, out), const FN(Args) a 
       if (ix0 >= 0 && ix0 + (TILE_P - 1) * SW + (KW - 1) * DW < a.iw) {
         ROWS_OF_TAPS(TAP_INSIDE)
       } else {
-        ROWS_OF_TAPS(TAP_ANYWHERE)
+        ROWS_NEAR_EDGE
       }
 #else
-      ROWS_OF_TAPS(TAP_ANYWHERE)
+      ROWS_NEAR_EDGE
 #endif
       __global T* const to = AT(out) + n * a.out_n + y * a.out_h + x * a.out_w + c;
 #define STORE(p) \

@@ -261,6 +261,9 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   define("BYTES", bytes);
   define_access(spec, vectors_aligned(desc, traits, vector));
   define("SPLIT", traits.is_cpu);
+  define("COLUMNS", traits.is_cpu && usual && s.dilation[2] == 1
+                        ? (tile_p - 1) * s.stride[2] + s.kernel[2]
+                        : 0);
   define("HAS_ZERO", has_zero);
   define_loop("KH", s.kernel[1], "a.kh");
   define_loop("KW", s.kernel[2], "a.kw");

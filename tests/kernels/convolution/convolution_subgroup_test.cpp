@@ -384,6 +384,14 @@ TEST(IntelTiles, OfOtherKindsFitTheRegisters) {
   EXPECT_TRUE(offers_pools(hopper("NVIDIA H200"), 8));
   EXPECT_FALSE(offers_pools(intel_gpu("skl", 24), 8));
   EXPECT_TRUE(offers_pools(intel_gpu("skl", 24), 4));
+
+  const Tensor value = random_tensor({1, 16, 30, 40}, -1, 1, 1);
+  inputs = {value, value};
+  desc = make_desc("Add", 1, {}, inputs, {});
+  for (int more = 0; more < 7; ++more) add_activation(desc, inputs, "multiply", value);
+  EXPECT_TRUE(offers("elementwise", desc, hopper("NVIDIA H200"), {{"V", 8}}));
+  EXPECT_FALSE(offers("elementwise", desc, intel_gpu("skl", 24), {{"V", 8}}));
+  EXPECT_TRUE(offers("elementwise", desc, intel_gpu("skl", 24), {{"V", 4}}));
 }
 
 TEST(IntelTiles, LeaveRegistersToTails) {

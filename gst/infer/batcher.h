@@ -228,8 +228,10 @@ class Batcher {
     std::shared_ptr<Batch> batch;
     std::optional<Result> result;
     std::exception_ptr error;
-    bool left = false;                         // its submitter no longer waits for it
-    std::vector<std::shared_ptr<Entry>> kept;  // see keep_if_needed()
+    bool left = false;  // its submitter no longer waits for it
+    // See keep_for_ever().
+    std::vector<std::shared_ptr<Entry>> kept;
+    Entry* kept_before = nullptr;
   };
   using Batches = std::list<std::shared_ptr<Batch>>;
   // A thread of the batcher, and the batches whose results it takes, in the order of launching.
@@ -486,8 +488,7 @@ class Batcher {
     }
   }
 
-  // Frames that the device may still read stay in memory until the end of the process: the first one
-  // holds them, itself included.
+  // Keeps the frames that the device may still read at `until`.
   void keep_if_needed(size_t request, std::vector<std::shared_ptr<Entry>>& entries,
                       Clock::time_point until) noexcept {
     bool over = true;
@@ -503,9 +504,13 @@ class Batcher {
     }
     if (!over) keep_for_ever(std::move(entries));
   }
+  // They stay in memory until the end of the process: the first one holds them, itself included. A
+  // static variable leads to them, so that leak checkers know that they are kept on purpose.
   static void keep_for_ever(std::vector<std::shared_ptr<Entry>> entries) noexcept {
+    static std::atomic<Entry*> last{nullptr};
     Entry& first = *entries.front();
     first.kept = std::move(entries);
+    first.kept_before = last.exchange(&first);
   }
 
   // How long the device took: since the launch, or since it was done with the batch before.

@@ -143,15 +143,17 @@ double cpu_cost(const TileProblem& problem, const CpuShape& c, const DeviceTrait
 // True unless a work-item of Intel's GPUs needs more registers than it has, so that it would spill
 // (tests/kernels/ocloc). It has 128, with one value of 32 bits each: sums, weights, for each pixel
 // what is loaded, its address, and its position unless the pixels are a long row, and where slices
-// add their sums up and apply the tail, its operands; the compiler takes the rest. Where registers
-// are wide, addresses have 64 bits. The constants separate the points that spill from those that do
-// not, in the layers of the tests.
+// add their sums up and apply the tail, its operands; the compiler takes the rest. Before a tail with
+// several operands it loads the sums of all slices at once. Where registers are wide, addresses have
+// 64 bits. The constants separate the points that spill from those that do not, in the layers of the
+// tests.
 bool fits_registers(const TileShape& p, bool row, int operands, const DeviceTraits& traits) {
   const bool wide = has_wide_registers(traits);
   const int sums = p.vector * p.vectors * p.tile_p, weights = p.vector * p.vectors;
   const int values = sums + (wide ? 3 : 2) * weights + (row ? (wide ? 3 : 5) : 10) * p.tile_p +
                      (p.slices > 1 ? (wide ? 4 : 16 + 4 * operands) : 0);
-  return traits.sub_groups == 0 || values < (wide ? 78 : 92);
+  const bool loads_many = !wide && operands > 1 && p.slices * weights >= 64;
+  return traits.sub_groups == 0 || (values < (wide ? 78 : 92) && !loads_many);
 }
 
 // Points on a GPU: one tile per work-item. Lanes of a work-group compute neighbouring channels and

@@ -299,8 +299,11 @@ TEST(IntelTiles, FitTheRegisters) {
   }
   for (const auto& [vector, tile_p, slices] : {std::array{8, 4, 2}, {4, 8, 1}})
     EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), vector, tile_p, slices)) << vector << tile_p;
+  EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), 8, 1, 8));
   add_functions(desc, inputs);
   EXPECT_FALSE(offers_tile(intel_gpu("skl", 24), 8, 4, 2));
+  EXPECT_FALSE(offers_tile(intel_gpu("skl", 24), 8, 1, 8));
+  EXPECT_TRUE(offers_tile(intel_gpu("skl", 24), 4, 1, 8));
 
   // In sub-groups of 32, which their compiler would take, they spill nevertheless.
   const auto is_narrow = [](const DeviceTraits& traits) {

@@ -97,7 +97,13 @@ class Harness {
     return gst_harness_push(
         harness_, frame_of(info_, color, static_cast<GstClockTime>(number) * 40 * GST_MSECOND));
   }
-  Handle<GstBuffer> pull() { return Handle<GstBuffer>(gst_harness_pull(harness_)); }
+  // Waits for up to ten minutes, ten times as long as GstHarness: kernels compile slowly under the
+  // sanitizers.
+  Handle<GstBuffer> pull() {
+    for (int minute = 0; minute < 10; ++minute)
+      if (GstBuffer* const buffer = gst_harness_pull(harness_)) return Handle<GstBuffer>(buffer);
+    return nullptr;
+  }
   const GstVideoInfo& info() const { return info_; }
 
  private:

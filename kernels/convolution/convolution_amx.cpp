@@ -36,12 +36,6 @@ Steps steps_of(const ConvShape& s) {
   return {count, ceil_div(ceil_div(bytes, count), 4) * 4};
 }
 
-// Whether a row of the kernel reads adjacent bytes.
-bool is_merged(const TileProblem& problem) {
-  const ConvShape& s = problem.shape;
-  return s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels;
-}
-
 // Whether tiles are loaded from the input.
 bool is_direct(const OpDesc& desc, const TileProblem& problem) {
   const PixelWalk walk = walk_pixels(desc, problem);
@@ -63,22 +57,9 @@ bool copies_cost_more(const TileProblem& problem) {
                        steps * (kStep + kTile * static_cast<double>(tiles));
 }
 
-// How work-groups share the work.
-struct Shares {
-  int64_t units, parts, works, workers;
-};
-
-Shares shares_of(const ConvShape& s, const Point& point, const DeviceTraits& traits) {
-  const int64_t cores = std::max(traits.compute_units, 1u);
-  const int64_t blocks = ceil_div(s.out_channels, point.block());
-  Shares shares{};
-  shares.units = ceil_div(ceil_div(s.pixels(), kSide), point.unit);
-  // Two for each core, so that one that is held up does not hold up all.
-  shares.parts = std::clamp<int64_t>(ceil_div(2 * cores, shares.units * s.groups), 1, blocks);
-  if (cores == 1) shares.parts = 1;
-  shares.works = shares.units * shares.parts * s.groups;
-  shares.workers = std::min(shares.works, 2 * cores);
-  return shares;
+UnitShares shares_of(const ConvShape& s, const Point& point, const DeviceTraits& traits) {
+  return share_units(s, ceil_div(ceil_div(s.pixels(), kSide), point.unit),
+                     ceil_div(s.out_channels, point.block()), traits);
 }
 
 // In cycles of a core: products or loads of tiles, copies, tails; and the way of the weights.
@@ -87,7 +68,7 @@ double cost(const OpDesc& desc, const TileProblem& problem, const Point& p,
   constexpr double kProduct = 16, kLoad = 8, kTail = 6;
   const ConvShape& s = problem.shape;
   const Steps steps = steps_of(s);
-  const Shares shares = shares_of(s, p, traits);
+  const UnitShares shares = shares_of(s, p, traits);
   const auto tiles = static_cast<double>(p.tiles_p * p.tiles_c);
   const auto sides = static_cast<double>(p.tiles_p + p.tiles_c);
   const double groups = std::ceil(static_cast<double>(p.unit) / static_cast<double>(p.tiles_p));
@@ -178,7 +159,7 @@ KernelPlan amx_plan(const OpDesc& desc, const TileProblem& problem, const Device
   const ConvShape& s = problem.shape;
   const Point point(tuning);
   const Steps steps = steps_of(s);
-  const Shares shares = shares_of(s, point, traits);
+  const UnitShares shares = shares_of(s, point, traits);
   const PixelWalk walk = walk_pixels(desc, problem);
   const bool flat = walk.row && walk.flat_tail;
   const int64_t blocks = ceil_div(s.out_channels, point.block());

@@ -27,12 +27,6 @@ constexpr int kShapes[][2] = {{14, 2}, {6, 4}, {8, 3}, {4, 4}, {16, 1}, {2, 8}, 
 
 int64_t depth_of(const ConvShape& s) { return s.taps() * s.in_channels; }
 
-// Whether a row of the kernel reads adjacent memory.
-bool is_merged(const TileProblem& problem) {
-  const ConvShape& s = problem.shape;
-  return s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels;
-}
-
 // Whether the values that an output reads are adjacent, in whole vectors, and fit a chunk.
 bool is_direct(const ConvShape& s) {
   const auto inside = [&](int axis) {
@@ -59,22 +53,9 @@ bool conversions_cost_more(const TileProblem& problem) {
          kPixel + kRun * static_cast<double>(runs_of(problem)) + depth / kVector;
 }
 
-// How work-groups share the work.
-struct Shares {
-  int64_t units, parts, works, workers;
-};
-
-Shares shares_of(const ConvShape& s, const Point& point, const DeviceTraits& traits) {
-  const int64_t cores = std::max(traits.compute_units, 1u);
-  const int64_t blocks = ceil_div(s.out_channels, point.block());
-  Shares shares{};
-  shares.units = ceil_div(s.pixels(), point.unit());
-  // Two for each core, so that one that is held up does not hold up all.
-  shares.parts = std::clamp<int64_t>(ceil_div(2 * cores, shares.units * s.groups), 1, blocks);
-  if (cores == 1) shares.parts = 1;
-  shares.works = shares.units * shares.parts * s.groups;
-  shares.workers = std::min(shares.works, 2 * cores);
-  return shares;
+UnitShares shares_of(const ConvShape& s, const Point& point, const DeviceTraits& traits) {
+  return share_units(s, ceil_div(s.pixels(), point.unit()), ceil_div(s.out_channels, point.block()),
+                     traits);
 }
 
 // In cycles of a core: products or loads, conversions, tails; and the way of the weights.
@@ -82,7 +63,7 @@ double cost(const TileProblem& problem, const Point& p, const DeviceTraits& trai
   constexpr double kConvert = 3, kRun = 15, kTail = 8;
   constexpr int64_t kCore = 1 << 20;  // bytes that a core's cache keeps
   const ConvShape& s = problem.shape;
-  const Shares shares = shares_of(s, p, traits);
+  const UnitShares shares = shares_of(s, p, traits);
   const auto depth = static_cast<double>(depth_of(s));
   const auto unit = static_cast<double>(std::min(p.unit(), s.pixels()));
   const double tiles = std::ceil(unit / static_cast<double>(p.tile_p));
@@ -173,7 +154,7 @@ KernelPlan bf16_plan(const OpDesc& desc, const TileProblem& problem, const Devic
                      const TuningPoint& tuning) {
   const ConvShape& s = problem.shape;
   const Point point(tuning);
-  const Shares shares = shares_of(s, point, traits);
+  const UnitShares shares = shares_of(s, point, traits);
   const int64_t scratch = ceil_div(depth_of(s), kChunk) * point.unit() * kRow;
   Args args{};
   set_geometry(args, s);

@@ -25,8 +25,7 @@ struct Point : TileShape {
 
 bool row_of_bytes(const TileProblem& problem) {
   const ConvShape& s = problem.shape;
-  return s.in_channels % 4 != 0 && s.in_channels < 16 && s.groups == 1 && s.kernel[2] > 1 &&
-         s.dilation[2] == 1 && problem.in.w == s.in_channels;
+  return s.in_channels % 4 != 0 && s.in_channels < 16 && s.kernel[2] > 1 && is_merged(problem);
 }
 
 // True unless a work-item of Intel's GPUs needs more registers than it has, so that it would spill
@@ -295,9 +294,7 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
       return shifts(weights(), s, padded);
     });
   }
-  const bool merged =
-      row_of_bytes(problem) || (s.groups == 1 && s.dilation[2] == 1 &&
-                                problem.in.w == s.in_channels && s.in_channels % 4 == 0);
+  const bool merged = row_of_bytes(problem) || (is_merged(problem) && s.in_channels % 4 == 0);
   KernelSpec spec = tile_launch("convolution_int8.cl", desc, problem, traits, point, runs.depth(),
                                 merged, constants, plan);
   const auto define = [&](const char* name, bool value) {

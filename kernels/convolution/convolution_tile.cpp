@@ -304,6 +304,24 @@ bool output_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elem
   return aligned(desc.outputs[0].offset, problem.out, s.out, s, s.out_channels, elements);
 }
 
+bool is_merged(const TileProblem& problem) {
+  const ConvShape& s = problem.shape;
+  return s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels;
+}
+
+UnitShares share_units(const ConvShape& s, int64_t units, int64_t blocks,
+                       const DeviceTraits& traits) {
+  const int64_t cores = std::max(traits.compute_units, 1u);
+  UnitShares shares{};
+  shares.units = units;
+  // Two for each core, so that one that is held up does not hold up all.
+  shares.parts = std::clamp<int64_t>(ceil_div(2 * cores, units * s.groups), 1, blocks);
+  if (cores == 1) shares.parts = 1;
+  shares.works = units * shares.parts * s.groups;
+  shares.workers = std::min(shares.works, 2 * cores);
+  return shares;
+}
+
 bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector) {
   return s.groups == 1 || desc.tail.empty() || s.out_channels % vector == 0;
 }
@@ -511,8 +529,7 @@ KernelPlan tile_plan(const OpDesc& desc, const TileProblem& problem, const Devic
     return to_bytes(packed, type);
   });
   KernelSpec spec =
-      tile_launch("convolution.cl", desc, problem, traits, point, depth,
-                  s.groups == 1 && s.dilation[2] == 1 && problem.in.w == s.in_channels,
+      tile_launch("convolution.cl", desc, problem, traits, point, depth, is_merged(problem),
                   {Argument::packed(0, size_of(type))}, plan, point.shares);
   const bool aligned = point.unroll == 4 && input_aligned(desc, problem, 4);
   spec.defines.emplace_back("IN_T", storage_name(type));

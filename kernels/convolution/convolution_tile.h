@@ -122,6 +122,18 @@ bool output_aligned(const OpDesc& desc, const TileProblem& problem, int64_t elem
 // a vector must not straddle two groups.
 bool fits_groups(const OpDesc& desc, const ConvShape& s, int vector);
 
+// Whether a row of the kernel reads adjacent memory.
+bool is_merged(const TileProblem& problem);
+
+// How a CPU's work-groups share a convolution whose groups have `units` units of pixels and `blocks`
+// blocks of output channels each: works are units * parts of the blocks * groups, and as many
+// work-groups as `workers` compute them.
+struct UnitShares {
+  int64_t units, parts, works, workers;
+};
+UnitShares share_units(const ConvShape& s, int64_t units, int64_t blocks,
+                       const DeviceTraits& traits);
+
 // The outputs that one work-item computes, and the work-group: lanes along channels x rows of tiles
 // x slices of the input channels.
 struct TileShape {

@@ -47,8 +47,8 @@ DeviceList list_devices();
 // bf16: values between layers are f32, products in convolutions and fully connected layers are of
 // bf16, where the device has instructions for them.
 enum class Precision { automatic, f32, f16, bf16 };
-const char* name_of(
-    Precision precision);  // "auto", "f32", "f16", "bf16": INFERENCE_PRECISION's values
+// The value of INFERENCE_PRECISION: "auto", "f32", "f16" or "bf16".
+const char* name_of(Precision precision);
 enum class QueueHint { automatic, low, medium, high };
 
 // A VA-API display (VADisplay) whose surfaces requests read without a copy. It must outlive every
@@ -380,8 +380,8 @@ class CompiledModel {
   virtual const std::vector<Port>& outputs() const = 0;
   virtual unsigned streams() const = 0;
   virtual unsigned optimal_requests() const = 0;  // 2 x streams, or what the tuning file says
-  virtual Precision precision()
-      const = 0;  // what activations are stored in; bf16: f32, and products of bf16
+  // f32 or f16, as activations are stored; bf16: they are f32, and products are of bf16.
+  virtual Precision precision() const = 0;
   // The hints in force; automatic where the device has no such hint.
   virtual QueueHint priority() const = 0;
   virtual QueueHint throttle() const = 0;

@@ -27,11 +27,10 @@ std::string pipeline_key(const Model& model, const Config& config, const DeviceI
   }
   const bool half = config.precision == Precision::f16 ||
                     (config.precision == Precision::automatic && device.fp16);
-  const bool bf16 = config.precision == Precision::bf16;
-  return "Pipeline model=" + model.name() + "/" + hex(hash) + " " +
-         name_of(half   ? Precision::f16
-                 : bf16 ? Precision::bf16
-                        : Precision::f32) +
+  const Precision precision = half                                  ? Precision::f16
+                              : config.precision == Precision::bf16 ? Precision::bf16
+                                                                    : Precision::f32;
+  return "Pipeline model=" + model.name() + "/" + hex(hash) + " " + name_of(precision) +
          " batch=" + (batch ? std::to_string(batch) : "auto");
 }
 

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""How throughput, latency and memory grow with streams, requests, batch, models and videos, beside OpenVINO: a table and a picture.
+"""How throughput, latency and memory grow with streams, requests, batch, models and videos, beside a peer: a table and a picture.
 
-    growth.py MODEL.xml --build build [--png growth.png] [--only streams,batch] [--seconds 2] [--device CPU] [--json FILE]
-              [--openvino-python PYTHON] [--plot-python PYTHON]
+    growth.py MODEL.xml --build build [--png growth.png] [--only streams,batch] [--seconds 2] [--device CPU] [--precision f32]
+              [--json FILE] [--openvino-python PYTHON] [--gpu-peer PROGRAM] [--plot-python PYTHON]
 
-  streams, requests, batch   clinfer bench (f32), and OpenVINO with as many streams and requests
+  streams, requests, batch   clinfer bench, and OpenVINO with as many streams and requests
   models                     elements in one process with a compiled model each, and compiled models of OpenVINO in one process
   videos                     gst-launch with as many sources that share one model (model-instance-id); no counterpart in OpenVINO
 Throughput is images per second of all together. Latency is the median of a request, with pipelines that of a frame from source to sink,
 where it waits for frames of all others: sources are as fast as the device. Memory is the largest resident set of the process (RSS).
-Each measurement is a process of its own; its kernels are compiled before. Needs Python 3.8+; openvino and numpy in the Python that
---openvino-python names ('': left out); matplotlib in the one that --plot-python names.
+Each measurement is a process of its own; its kernels are compiled before. The peer is OpenVINO's CPU plug-in in f32, or what --gpu-peer
+names: a program that takes `MODEL --precision fp16 --io --batch B... --mode graph`, or `--mode --streams N...` for streams, and prints a line
+of JSON for each with batch or streams, ms_median and img_per_s. Needs Python 3.8+; openvino and numpy in the Python that --openvino-python
+names ('': left out); matplotlib in the one that --plot-python names.
 """
 import argparse
 import json
@@ -94,7 +96,7 @@ class Growth:
         option = {"streams": ["--streams", str(count), "--nireq", str(2 * count)], "requests": ["--streams", "0", "--nireq", str(count)],
                   "batch": ["--batch", str(count)]}[axis]
         command = [f"{self.args.build}/engine/tools/clinfer", "bench", self.args.model, "--device", self.args.device, *option, "--json",
-                   "--config", "INFERENCE_PRECISION=f32"]
+                   "--config", f"INFERENCE_PRECISION={self.args.precision}"]
         run([*command, "--seconds", "0.01"], self.environment)  # compiles
         out, _, memory = run([*command, "--seconds", str(self.args.seconds)], self.environment)
         line = json.loads(out.splitlines()[-1])
@@ -105,7 +107,7 @@ class Growth:
         def branches(frames, more=""):
             shared = "model-instance-id=shared" if axis == "videos" else ""
             one = (f"videotestsrc num-buffers={frames} ! video/x-raw,format=NV12,width=640,height=360 ! clinfer model={self.args.model} "
-                   f"device={self.args.device} first-tier=false post-process=none config=INFERENCE_PRECISION=f32 {shared} ! fakesink sync=false")
+                   f"device={self.args.device} first-tier=false post-process=none config=INFERENCE_PRECISION={self.args.precision} {shared} ! fakesink sync=false")
             return ["gst-launch-1.0", "-q", *" ".join([one] * count).split()]
         frames = max(20, int(self.args.seconds * self.single / count))
         run(branches(3), self.environment)  # compiles
@@ -124,12 +126,23 @@ class Growth:
         out, _, memory = run([self.args.openvino_python, "-c", OPENVINO, self.args.model, axis, str(count), str(self.args.seconds)])
         return {**json.loads(out.splitlines()[-1]), "memory": memory}
 
+    def gpu_peer(self, axis, counts):
+        """{count: measurement} of one process, whose memory says nothing of a count."""
+        if axis not in ("streams", "batch"):
+            return {}
+        numbers = [str(count) for count in counts]
+        options = ["--batch", *numbers, "--mode", "graph"] if axis == "batch" else ["--mode", "--streams", *numbers]
+        out, _, _ = run([sys.executable, self.args.gpu_peer, self.args.model, "--precision", "fp16", "--io", "--no-verify", "--seconds",
+                         str(self.args.seconds), *options])
+        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        return {line[axis]: {"rate": line["img_per_s"], "latency": line["ms_median"]} for line in lines if "ms_median" in line}
+
     def rows(self, axis):
-        for count in STEPS[axis]:
-            if count > self.args.most:
-                break
+        counts = [count for count in STEPS[axis] if count <= self.args.most]
+        known = self.gpu_peer(axis, counts) if self.args.gpu_peer else None
+        for count in counts:
             ours = self.bench(axis, count) if axis in ("streams", "requests", "batch") else self.pipeline(axis, count)
-            yield {"axis": axis, "count": count, "clinfer": ours, "openvino": self.openvino(axis, count)}
+            yield {"axis": axis, "count": count, "clinfer": ours, "peer": self.openvino(axis, count) if known is None else known.get(count)}
 
 
 PLOT = """
@@ -137,17 +150,17 @@ import json, sys
 import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-rows, title, path = json.loads(sys.stdin.read()), sys.argv[1], sys.argv[2]
+rows, title, peer, path = json.loads(sys.stdin.read()), *sys.argv[1:4]
 axes = list(dict.fromkeys(row["axis"] for row in rows))
 units = (("rate", "images / s"), ("latency", "latency, ms"), ("memory", "RSS, MiB"))
 figure, plots = plt.subplots(3, len(axes), figsize=(3.6 * len(axes), 8), squeeze=False)
 for column, axis in enumerate(axes):
     for line, (what, unit) in enumerate(units):
         plot = plots[line][column]
-        for side, style in (("clinfer", "o-"), ("openvino", "s--")):
-            points = [(row["count"], row[side][what]) for row in rows if row["axis"] == axis and row[side]]
+        for side, style in (("clinfer", "o-"), ("peer", "s--")):
+            points = [(row["count"], row[side][what]) for row in rows if row["axis"] == axis and row[side] and what in row[side]]
             if points:
-                plot.plot(*zip(*points), style, label="OpenVINO" if side == "openvino" else side)
+                plot.plot(*zip(*points), style, label=peer if side == "peer" else side)
         plot.set_ylim(bottom=0)
         plot.grid(alpha=0.3)
         if line == 0: plot.set_title(axis)
@@ -168,6 +181,8 @@ def main():
     parser.add_argument("--only", default=",".join(STEPS), metavar="LIST", help="what grows")
     parser.add_argument("--most", type=int, default=64, help="no larger numbers")
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
+    parser.add_argument("--precision", default="f32", help="clinfer's INFERENCE_PRECISION")
+    parser.add_argument("--gpu-peer", metavar="PROGRAM", help="a peer on the GPU in OpenVINO's place")
     parser.add_argument("--png", metavar="FILE", help="the picture")
     parser.add_argument("--json", type=Path, metavar="FILE", help="all measurements")
     parser.add_argument("--openvino-python", default=sys.executable, metavar="PYTHON", help="a Python that has openvino; '': none")
@@ -178,21 +193,22 @@ def main():
     if unknown:
         parser.error(f"--only {unknown[0]}: there are {', '.join(STEPS)}")
     rows = []
-    print("| what | number | clinfer/s | ms | MiB | OpenVINO/s | ms | MiB |\n| --- |" + " --- |" * 7, flush=True)
+    peer = Path(args.gpu_peer).stem if args.gpu_peer else "OpenVINO"
+    print(f"| what | number | clinfer/s | ms | MiB | {peer}/s | ms | MiB |\n| --- |" + " --- |" * 7, flush=True)
     with tempfile.TemporaryDirectory(prefix="clinfer-growth-") as cache:
         growth = Growth(args, cache)
         growth.single = growth.bench("requests", 2)["rate"]
         for axis in args.only.split(","):
             for row in growth.rows(axis):
                 rows.append(row)
-                cells = [f"{side[what]:.{digits}f}" if side else "" for side in (row["clinfer"], row["openvino"])
-                         for what, digits in (("rate", 1), ("latency", 1), ("memory", 0))]
+                cells = [f"{side[what]:.{digits}f}" if side and what in side else "" for side in (row["clinfer"], row["peer"])
+                         for what, digits in (("rate", 1), ("latency", 2), ("memory", 0))]
                 print(f"| {axis} | {row['count']} | " + " | ".join(cells) + " |", flush=True)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
     if args.png:
-        title = f"{Path(args.model).stem} on {args.device}, {len(os.sched_getaffinity(0))} cores"
-        subprocess.run([args.plot_python, "-c", PLOT, title, args.png], input=json.dumps(rows), text=True, check=True)
+        title = f"{Path(args.model).stem} on {args.device}, {args.precision}, {len(os.sched_getaffinity(0))} cores"
+        subprocess.run([args.plot_python, "-c", PLOT, title, peer, args.png], input=json.dumps(rows), text=True, check=True)
 
 
 if __name__ == "__main__":

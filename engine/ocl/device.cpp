@@ -1,10 +1,10 @@
 // OpenCL device enumeration and traits.
 #include "engine/ocl/device.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 #include <sys/resource.h>
+#if defined(__x86_64__)
+#include <sys/platform/x86.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -172,24 +172,27 @@ constexpr const char* kLanguage = "-cl-std=CL1.2";
 // Integer dot products are functions of OpenCL C 3.0.
 constexpr const char* kLanguageWithDot = "-cl-std=CL3.0";
 
-// PoCL makes code for the processor it runs on.
-DotProduct dot_of_host() {
+// PoCL makes code for the processor it runs on, or for an older one if its compiler does not know
+// that. Inline assembly may use any instruction, but only on vectors that the compiler knows.
+DotProduct dot_of_host([[maybe_unused]] unsigned vector_width) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"))
+  const bool wide = vector_width >= 16;
+  if (wide && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"))
     return DotProduct::avx512;
+  if (vector_width < 8) return DotProduct::none;
   if (host_has_avx_vnni()) return DotProduct::avx;
-  // Vectors of 16, where they are native, take AVX-512BW; PoCL's code for AVX2 takes FMA, too.
-  if (__builtin_cpu_supports("avx512f")
-          ? __builtin_cpu_supports("avx512bw")
-          : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+  // Vectors of 16 take AVX-512BW; PoCL's code for AVX2 takes FMA, too.
+  if (wide ? __builtin_cpu_supports("avx512bw")
+           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return DotProduct::pairs;
 #endif
   return DotProduct::none;
 }
 
-Bf16 bf16_of_host() {
+Bf16 bf16_of_host([[maybe_unused]] unsigned vector_width) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl"))
+  if (vector_width >= 16 && __builtin_cpu_supports("avx512bf16") &&
+      __builtin_cpu_supports("avx512vl"))
     return Bf16::avx512;
 #endif
   return Bf16::none;
@@ -329,11 +332,7 @@ std::string language_option(const DeviceTraits& traits) {
 
 bool host_has_avx_vnni() {
 #if defined(__x86_64__)
-  // Compilers have no name for it before GCC 13.
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kAvxVnni = 1U << 4;
-  return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) &&
-         (a & kAvxVnni) != 0;
+  return x86_cpu_active(x86_cpu_AVX_VNNI);  // compilers have no name for it before GCC 13
 #else
   return false;
 #endif
@@ -385,8 +384,8 @@ DeviceTraits query_traits(const Device& entry, const cl::Context& context) {
     // It needs inline assembly, so only versions count that it was tried with.
     const int version = pocl_version(entry);
     if (traits.is_cpu && (version < 4 || version == 5 || version == 6)) {
-      traits.dot = dot_of_host();
-      traits.bf16 = bf16_of_host();
+      traits.dot = dot_of_host(traits.vector_width);
+      traits.bf16 = bf16_of_host(traits.vector_width);
       traits.no_amx = amx_problem();
       if (traits.no_amx.empty()) traits.matrix = MatrixUnit::amx;
     }

@@ -1,26 +1,33 @@
 // Convolution by 3x3 kernels as F(4x4, 3x3) of Winograd's: 4x4 outputs take 36 products for each pair of
 // channels, not 144. For CPUs: a work-item computes units of UNIT tiles, one after the other, whose
 // transformed inputs and products stay in its core's cache. Weights are packed as
-// [block of channels][36][input channel][VECTORS][16]. Defines:
-//   T        type of the output
-//   UNIT     tiles of a unit, a multiple of TILE_P
-//   TILE_P   tiles, and VECTORS vectors of 16 output channels, whose sums are in registers
+// [block of channels][36][input channel][VECTORS][VECTOR]. Defines:
+//   T          type of the output
+//   UNIT       tiles of a unit, a multiple of TILE_P
+//   IN_VECTOR  input channels that are transformed at a time
+//   TILE_P     tiles, and VECTORS vectors of VECTOR output channels, whose sums are in registers
 
 typedef struct {
 #include "kernels/convolution/convolution_winograd_args.cl"
 } FN(Args);
 
-#define FV float16
-#define BLOCK (VECTORS * 16)
+#define FV FLOATV(VECTOR)
+#define INV FLOATV(IN_VECTOR)
+#define LOAD_VECTOR CAT(LOAD_float_, VECTOR)
+#define STORE_VECTOR CAT(STORE_float_, VECTOR)
+#define BLOCK (VECTORS * VECTOR)
+// Elements from one product's values to the next one's: an odd number of cache lines, since values a
+// power of two apart have few places in the cache.
+#define APART(n) (((n) / 16 | 1) * 16)
 
 // B^T d for six values: to0, to1, ...
-#define INPUT_TRANSFORM(d, to)                                                         \
-  const FV to##0 = fma(d##2, (FV)(-5.f), fma(d##0, (FV)(4.f), d##4));                  \
-  const FV to##_a = fma(d##2, (FV)(-4.f), d##4), to##_b = fma(d##1, (FV)(-4.f), d##3); \
-  const FV to##1 = to##_a + to##_b, to##2 = to##_a - to##_b;                           \
-  const FV to##_c = d##4 - d##2, to##_d = 2.f * (d##3 - d##1);                         \
-  const FV to##3 = to##_c + to##_d, to##4 = to##_c - to##_d;                           \
-  const FV to##5 = fma(d##3, (FV)(-5.f), fma(d##1, (FV)(4.f), d##5));
+#define INPUT_TRANSFORM(d, to)                                                            \
+  const INV to##0 = fma(d##2, (INV)(-5.f), fma(d##0, (INV)(4.f), d##4));                  \
+  const INV to##_a = fma(d##2, (INV)(-4.f), d##4), to##_b = fma(d##1, (INV)(-4.f), d##3); \
+  const INV to##1 = to##_a + to##_b, to##2 = to##_a - to##_b;                             \
+  const INV to##_c = d##4 - d##2, to##_d = 2.f * (d##3 - d##1);                           \
+  const INV to##3 = to##_c + to##_d, to##4 = to##_c - to##_d;                             \
+  const INV to##5 = fma(d##3, (INV)(-5.f), fma(d##1, (INV)(4.f), d##5));
 
 // A^T m for six values.
 #define OUTPUT_TRANSFORM(m, to)                                                                    \
@@ -30,55 +37,58 @@ typedef struct {
 
 #define SIX(M) M(0) M(1) M(2) M(3) M(4) M(5)
 
-void FN(transform_inputs)(__global const float* in, __global float* to, int unit,
+void FN(transform_inputs)(__global const float* in, __global float* to, int first, int tiles,
                           const FN(Args) a) {
-  for (int t = 0; t < UNIT; ++t) {
-    // Tiles after the last one repeat it, and are not stored.
-    const int tile = min(unit * UNIT + t, a.tiles - 1);
+  const int apart = APART(UNIT * a.in_channels);
+  for (int t = 0; t < tiles; ++t) {
+    const int tile = first + t;
     const int n = tile / a.image_tiles, ty = tile % a.image_tiles / a.row_tiles,
               tx = tile % a.row_tiles;
     const int iy = ty * 4 - a.ph, ix = tx * 4 - a.pw;
-    for (int c = 0; c < a.in_channels; c += 16) {
+    for (int c = 0; c < a.in_channels; c += IN_VECTOR) {
       __global const float* const from = in + n * a.in_n + c;
-      FV rows[36];
+      INV rows[36];
       for (int r = 0; r < 6; ++r) {
         const int y = iy + r;
         __global const float* const row = from + y * a.in_h;
         const int inside = (uint)y < (uint)a.ih;
 #define LOAD_PIXEL(i) \
-  const FV d##i =     \
-      inside & ((uint)(ix + i) < (uint)a.iw) ? LOAD_float_16(row + (ix + i) * a.in_w) : (FV)(0.f);
+  const INV d##i =     \
+      inside & ((uint)(ix + i) < (uint)a.iw) ? CAT(LOAD_float_, IN_VECTOR)(row + (ix + i) * a.in_w) : (INV)(0.f);
         SIX(LOAD_PIXEL)
         INPUT_TRANSFORM(d, e)
 #define KEEP_ROW(i) rows[r * 6 + i] = e##i;
         SIX(KEEP_ROW)
       }
       for (int j = 0; j < 6; ++j) {
-#define COLUMN(i) const FV d##i = rows[i * 6 + j];
+#define COLUMN(i) const INV d##i = rows[i * 6 + j];
         SIX(COLUMN)
         INPUT_TRANSFORM(d, e)
-#define STORE_VALUE(i) STORE_float_16(e##i, to + ((i * 6 + j) * UNIT + t) * a.in_channels + c);
+#define STORE_VALUE(i) CAT(STORE_float_, IN_VECTOR)(e##i, to + (i * 6 + j) * apart + t * a.in_channels + c);
         SIX(STORE_VALUE)
       }
     }
   }
 }
 
-#define WEIGHT_(j, k) const FV w##k = LOAD_ALIGNED_float_16(w + k * 16);
+#define WEIGHT_(j, k) const FV w##k = CAT(LOAD_ALIGNED_float_, VECTOR)(w + k * VECTOR);
 #define FMA_(p, k) acc##p##_##k = fma((FV)(x##p), w##k, acc##p##_##k);
 #define CLEAR_(p, k) FV acc##p##_##k = 0;
 #define CLEAR(p) REPEAT_WITH(VECTORS, p, CLEAR_)
 #define LOAD_ONE(p) const float x##p = v[p * channels + c];
 #define FMA(p) REPEAT_WITH(VECTORS, p, FMA_)
-#define SAVE_(p, k) STORE_float_16(acc##p##_##k, m + p * BLOCK + k * 16);
+#define SAVE_(p, k) STORE_VECTOR(acc##p##_##k, m + p * BLOCK + k * VECTOR);
 #define SAVE(p) REPEAT_WITH(VECTORS, p, SAVE_)
 
-// 36 products of matrices: UNIT tiles x input channels by input channels x BLOCK.
-void FN(multiply)(__global const float* v, __global const float* weights, __global float* m,
-                  int channels) {
+// 36 products of matrices: tiles x input channels by input channels x BLOCK. The results of tiles
+// that are not there are not used.
+void FN(multiply)(__global const float* values, __global const float* weights,
+                  __global float* products, int tiles, int channels) {
   for (int product = 0; product < 36; ++product) {
-    for (int t = 0; t < UNIT; t += TILE_P) {
+    for (int t = 0; t < tiles; t += TILE_P) {
+      __global const float* const v = values + t * channels;
       __global const float* w = weights;
+      __global float* const m = products + t * BLOCK;
       REPEAT(TILE_P, CLEAR)
       for (int c = 0; c < channels; ++c) {
         REPEAT_WITH(VECTORS, 0, WEIGHT_)
@@ -87,36 +97,37 @@ void FN(multiply)(__global const float* v, __global const float* weights, __glob
         w += BLOCK;
       }
       REPEAT(TILE_P, SAVE)
-      v += TILE_P * channels;
-      m += TILE_P * BLOCK;
     }
+    values += APART(UNIT * channels);
     weights += channels * BLOCK;
+    products += APART(UNIT * BLOCK);
   }
 }
 
 // Stores the first `left` channels of v.
-void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(T, 16, v, to, left); }
+void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(T, VECTOR, v, to, left); }
 
-#define PRODUCT(i) const FV d##i = LOAD_float_16(m + (i * 6 + j) * UNIT * BLOCK);
+#define PRODUCT(i) const FV d##i = LOAD_VECTOR(m + (i * 6 + j) * APART(UNIT * BLOCK));
 #define MIXED(j) const FV d##j = mixed[i * 6 + j];
 
 WORK_GROUP(1, 1, 1)
 KERNEL(IN(float, in), IN(float, weights), OUT(float, scratch), OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
   __global float* const v = AT(scratch) + (int)get_group_id(0) * a.scratch;
-  __global float* const products = v + 36 * UNIT * a.in_channels;
+  __global float* const products = v + 36 * APART(UNIT * a.in_channels);
   for (int unit = get_group_id(0); unit < a.units; unit += a.groups) {
-    FN(transform_inputs)(AT(in), v, unit, a);
-    const int tiles = min(a.tiles - unit * UNIT, UNIT);
+    const int first = unit * UNIT, tiles = min(a.tiles - first, UNIT);
+    FN(transform_inputs)(AT(in), v, first, tiles, a);
     for (int block = 0; block < a.blocks; ++block) {
-      FN(multiply)(v, AT(weights) + block * 36 * a.in_channels * BLOCK, products, a.in_channels);
-      const int vectors = min((a.out_channels - block * BLOCK + 15) / 16, VECTORS);
+      FN(multiply)
+      (v, AT(weights) + block * 36 * a.in_channels * BLOCK, products, tiles, a.in_channels);
+      const int vectors = min((a.out_channels - block * BLOCK + VECTOR - 1) / VECTOR, VECTORS);
       for (int t = 0; t < tiles; ++t) {
-        const int tile = unit * UNIT + t;
+        const int tile = first + t;
         const int n = tile / a.image_tiles, y0 = tile % a.image_tiles / a.row_tiles * 4,
                   x0 = tile % a.row_tiles * 4;
         for (int k = 0; k < vectors; ++k) {
-          __global const float* const m = products + t * BLOCK + k * 16;
+          __global const float* const m = products + t * BLOCK + k * VECTOR;
           FV mixed[24], results[16];
           for (int j = 0; j < 6; ++j) {
             SIX(PRODUCT)
@@ -129,7 +140,7 @@ KERNEL(IN(float, in), IN(float, weights), OUT(float, scratch), OUT(T, out),
             results[i * 4] = e0, results[i * 4 + 1] = e1, results[i * 4 + 2] = e2,
                         results[i * 4 + 3] = e3;
           }
-          const int c = block * BLOCK + k * 16, channels_left = a.out_channels - c;
+          const int c = block * BLOCK + k * VECTOR, channels_left = a.out_channels - c;
           const int rows = min(a.oh - y0, 4), columns = min(a.ow - x0, 4);
 #pragma unroll 1
           for (int i = 0; i < rows; ++i)

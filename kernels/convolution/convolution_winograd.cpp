@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "kernels/convolution/convolution_families.h"
 #include "kernels/shape_util.h"
@@ -10,16 +11,23 @@ namespace clinfer {
 
 namespace {
 
-constexpr int64_t kVector = 16, kOutputs = 4, kProducts = 36;
-// With fewer of them, transforms and tiles that are not full cost what the multiplications save.
-constexpr int64_t kFewestChannels = 32, kFewestTiles = 12;
-constexpr int64_t kWeightsOfATile = 128 << 10;  // bytes; more take longer to come than to be used
+constexpr int64_t kOutputs = 4, kProducts = 36;
+// Products of a vector of channels; with fewer, transforms cost what the multiplications save.
+constexpr int64_t kFewestProducts = 4096;
+// Weights that do not stay in a cache take longer to come than few tiles take to use them.
+constexpr int64_t kCachedWeights = 4 << 20, kFewestTiles = 16;
+
+int vector_of(const DeviceTraits& traits) { return traits.vector_width >= 16 ? 16 : 8; }
+// Input channels that are transformed at a time.
+int in_vector_of(const ConvShape& s, const DeviceTraits& traits) {
+  return s.in_channels % 16 == 0 ? vector_of(traits) : 8;
+}
 
 int64_t row_tiles(const ConvShape& s) { return ceil_div(s.out[2], kOutputs); }
 int64_t image_tiles(const ConvShape& s) { return row_tiles(s) * ceil_div(s.out[1], kOutputs); }
 
 std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
-  if (!traits.is_cpu || traits.vector_width < kVector) return "no CPU with vectors of 16 floats";
+  if (!traits.is_cpu || traits.vector_width < 8) return "no CPU with vectors of 8 or 16 floats";
   if (desc.constants[1].empty()) return "the weights are not constant";
   if (std::string why = reject_float_data(desc); !why.empty()) return why;
   if (desc.inputs[0].type != ElementType::f32) return "the activations are halves";
@@ -29,12 +37,12 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   if (s.kernel != std::array<int64_t, 3>{1, 3, 3} || s.stride != ones || s.dilation != ones ||
       s.groups != 1 || s.in[0] != 1)
     return "not 3x3 with stride 1";
-  if (s.in_channels < kFewestChannels || s.in_channels % kVector != 0 ||
-      s.out_channels < kFewestChannels)
+  const int64_t vector = vector_of(traits), tiles = s.batch * image_tiles(s);
+  if (s.in_channels % in_vector_of(s, traits) != 0 || s.out_channels < vector)
     return "too few channels, or input channels in no whole vectors";
-  if (s.batch * image_tiles(s) < kFewestTiles) return "too few outputs";
-  if (kProducts * s.in_channels * s.out_channels * static_cast<int64_t>(sizeof(float)) >
-      kWeightsOfATile * s.batch * image_tiles(s))
+  if (tiles * s.in_channels * s.out_channels < kFewestProducts * vector) return "too few products";
+  const int64_t weights = kProducts * s.in_channels * s.out_channels;
+  if (weights * static_cast<int64_t>(sizeof(float)) > kCachedWeights && tiles < kFewestTiles)
     return "too few outputs for so many weights";
   // Outputs of tiles that are not full are computed, but not stored.
   if (2 * s.out[1] * s.out[2] < kOutputs * kOutputs * image_tiles(s))
@@ -42,15 +50,26 @@ std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   if (kProducts * s.in_channels * (s.out_channels + 256) > kMaxIndex)
     return "the weights have more than 2^31 elements";
   if (std::string why = reject_channels(s, problem.in, problem.out); !why.empty()) return why;
-  return reject_tail(desc, kVector, problem.axes);
+  return reject_tail(desc, static_cast<int>(vector), problem.axes);
 }
 
-// Vectors and tiles whose sums are in registers, best first.
-constexpr int kShapes[][2] = {{4, 6}, {2, 8}, {3, 6}, {3, 8}};
+// APART of the kernel.
+int64_t apart(int64_t values) { return (values / 16 | 1) * 16; }
 
-std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits&) {
+// Vectors and tiles whose sums are in registers, best first: in the 32 of AVX-512, the 16 of AVX2.
+struct Sums {
+  int vectors, tile_p;
+};
+constexpr Sums kShapes512[] = {{4, 6}, {2, 8}, {3, 6}, {3, 8}};
+constexpr Sums kShapes256[] = {{2, 6}, {3, 4}};
+std::span<const Sums> shapes_of(const DeviceTraits& traits) {
+  if (vector_of(traits) == 16) return kShapes512;
+  return kShapes256;
+}
+
+std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits& traits) {
   std::vector<TuningPoint> points;
-  for (const auto& [vectors, tile_p] : kShapes)
+  for (const auto& [vectors, tile_p] : shapes_of(traits))
     for (const int times : {4, 2, 1, 8})
       points.push_back({{{"VECTORS", vectors}, {"TILE_P", tile_p}, {"UNIT", tile_p * times}}});
   return points;
@@ -59,14 +78,18 @@ std::vector<TuningPoint> space(const OpDesc&, const DeviceTraits&) {
 // Products of vectors, with those of tiles and channels that are not there, and the weights' way to the
 // core, once for each unit.
 double cost(const ConvShape& s, const TuningPoint& point, const DeviceTraits& traits) {
-  const int64_t unit = point["UNIT"], block = point["VECTORS"] * kVector,
-                tiles = s.batch * image_tiles(s), units = ceil_div(tiles, unit);
+  const int64_t unit = point["UNIT"], block = point["VECTORS"] * vector_of(traits),
+                tiles = ceil_div(s.batch * image_tiles(s), point["TILE_P"]) * point["TILE_P"],
+                units = ceil_div(tiles, unit);
   const double cores = traits.alone ? traits.compute_units : 1;
   const double rounds = std::ceil(static_cast<double>(units) / cores);
   const double channels = static_cast<double>(ceil_div(s.out_channels, block) * block);
-  const double rate = 0.7 + 0.3 * std::min(1.0, point["VECTORS"] * point["TILE_P"] / 24.0);
+  const Sums best = shapes_of(traits)[0];
+  const double rate = 0.7 + 0.3 * std::min(1.0, point["VECTORS"] * point["TILE_P"] /
+                                                    double(best.vectors * best.tile_p));
   constexpr double kWeights = 4;  // in tiles
-  return rounds * channels * (static_cast<double>(unit) / rate + kWeights);
+  const double most = std::min(rounds * static_cast<double>(unit), static_cast<double>(tiles));
+  return channels * (most / rate + rounds * kWeights);
 }
 
 TuningPoint heuristic(const OpDesc& desc, const DeviceTraits& traits) {
@@ -98,12 +121,13 @@ struct Args {
 KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoint& point) {
   const TileProblem problem = convolution_problem(desc);
   const ConvShape& s = problem.shape;
-  const int64_t unit = point["UNIT"], block = point["VECTORS"] * kVector,
+  const int vector = vector_of(traits);
+  const int64_t unit = point["UNIT"], block = point["VECTORS"] * vector,
                 blocks = ceil_div(s.out_channels, block), tiles = s.batch * image_tiles(s),
                 units = ceil_div(tiles, unit);
   // Two for each core, so that one that is held up does not hold up all.
   const int64_t groups = std::min<int64_t>(units, 2 * std::max(traits.compute_units, 1u));
-  const int64_t scratch = kProducts * unit * (s.in_channels + block);
+  const int64_t scratch = kProducts * (apart(unit * s.in_channels) + apart(unit * block));
   Args args{};
   set_strides(args, problem.in, problem.out);
   args.ih = to_int(s.in[1]), args.iw = to_int(s.in[2]);
@@ -140,8 +164,10 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   spec.source = "convolution_winograd.cl";
   spec.arguments = {Argument::input(0, 4), Argument::packed(0, 4), Argument::workspace(4),
                     Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
-  add_tail(desc, kVector, problem.axes, spec, plan);
+  add_tail(desc, vector, problem.axes, spec, plan);
   spec.defines.emplace_back("T", storage_name(desc.outputs[0].type));
+  spec.defines.emplace_back("VECTOR", std::to_string(vector));
+  spec.defines.emplace_back("IN_VECTOR", std::to_string(in_vector_of(s, traits)));
   for (const char* name : {"UNIT", "TILE_P", "VECTORS"})
     spec.defines.emplace_back(name, std::to_string(point[name]));
   spec.global = {static_cast<size_t>(groups), 1, 1};
@@ -153,7 +179,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
 
 const KernelFamily& winograd_family() {
   static const KernelFamily family{"conv_winograd",
-                                   1,
+                                   2,
                                    reject,
                                    space,
                                    heuristic,

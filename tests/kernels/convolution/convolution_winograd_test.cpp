@@ -13,10 +13,10 @@ namespace {
 
 const Tolerance kSums{1e-4, 1e-4};
 
-DeviceTraits wide_cpu() {
+DeviceTraits cpu(unsigned vector_width = 16) {
   DeviceTraits traits = device_traits();
   traits.is_cpu = true;
-  traits.vector_width = 16;
+  traits.vector_width = vector_width;
   traits.fp16 = false;
   return traits;
 }
@@ -32,13 +32,15 @@ OpDesc describe(const Shape& data, const Shape& filter, std::vector<Tensor>& inp
 }
 
 void check(const OpDesc& desc, const std::vector<Tensor>& inputs) {
-  const DeviceTraits traits = wide_cpu();
-  EXPECT_GE(check_op(desc, inputs, kSums, &traits, "conv_winograd"), 1u);
+  for (const unsigned width : {8, 16}) {
+    const DeviceTraits traits = cpu(width);
+    EXPECT_GE(check_op(desc, inputs, kSums, &traits, "conv_winograd"), 1u) << width;
+  }
 }
 
 TEST(Winograd, BordersAndPartsOfTiles) {
   std::vector<Tensor> inputs;
-  OpDesc desc = describe({2, 32, 13, 18}, {40, 32, 3, 3}, inputs);
+  OpDesc desc = describe({2, 56, 13, 18}, {40, 56, 3, 3}, inputs);
   desc.inputs[0] = with_gaps(desc.inputs[0]);
   desc.outputs[0] = with_gaps(desc.outputs[0], 8, 8);
   inputs.push_back(random_tensor({1, 40, 1, 1}, -1, 1, 3));
@@ -57,7 +59,7 @@ TEST(Winograd, PadsOfAnySize) {
   std::vector<Tensor> inputs;
   for (const auto& [begin, end] :
        {std::pair{"0,0", "0,0"}, {"2,0", "1,2"}, {"-1,2", "1,-2"}, {"5,1", "1,1"}}) {
-    const OpDesc desc = describe({1, 48, 17, 21}, {32, 48, 3, 3}, inputs, begin, end);
+    const OpDesc desc = describe({1, 48, 17, 21}, {80, 48, 3, 3}, inputs, begin, end);
     check(desc, inputs);
   }
 }
@@ -71,7 +73,7 @@ TEST(Winograd, ManyUnitsAndBlocks) {
 // Beside sums in double, the mean error is at most 4 times the direct kernel's, the largest 10 times.
 TEST(Winograd, IsNearlyAsExact) {
   const auto context = ocl::Context::create(ocl::select_device(""));
-  const DeviceTraits traits = wide_cpu();
+  const DeviceTraits traits = cpu();
   for (const int64_t channels : {32, 128}) {
     std::vector<Tensor> inputs;
     OpDesc desc = describe({1, channels, 28, 28}, {64, channels, 3, 3}, inputs);
@@ -104,7 +106,7 @@ TEST(Winograd, IsNearlyAsExact) {
 }
 
 TEST(Winograd, LeavesOthersToOthers) {
-  const DeviceTraits traits = wide_cpu();
+  const DeviceTraits traits = cpu();
   const auto reason = [&](const Shape& data, const Shape& filter, const DeviceTraits& device,
                           const char* strides = "1,1") {
     std::vector<Tensor> inputs;
@@ -116,17 +118,21 @@ TEST(Winograd, LeavesOthersToOthers) {
     return std::string("there is no such family");
   };
   EXPECT_EQ(reason({1, 64, 28, 28}, {64, 64, 3, 3}, traits), "");
-  DeviceTraits narrow = traits;
-  narrow.vector_width = 8;
-  EXPECT_EQ(reason({1, 64, 28, 28}, {64, 64, 3, 3}, narrow), "no CPU with vectors of 16 floats");
+  EXPECT_EQ(reason({1, 64, 28, 28}, {64, 64, 3, 3}, cpu(4)),
+            "no CPU with vectors of 8 or 16 floats");
+  EXPECT_EQ(reason({1, 40, 28, 28}, {64, 40, 3, 3}, traits), "");
   EXPECT_EQ(reason({1, 64, 28, 28}, {64, 64, 3, 3}, traits, "2,2"), "not 3x3 with stride 1");
   EXPECT_EQ(reason({1, 64, 28, 28}, {64, 64, 5, 5}, traits), "not 3x3 with stride 1");
-  EXPECT_EQ(reason({1, 40, 28, 28}, {64, 40, 3, 3}, traits),
+  EXPECT_EQ(reason({1, 44, 28, 28}, {64, 44, 3, 3}, traits),
             "too few channels, or input channels in no whole vectors");
-  EXPECT_EQ(reason({1, 64, 7, 7}, {64, 64, 3, 3}, traits), "too few outputs");
-  EXPECT_EQ(reason({1, 256, 14, 14}, {256, 256, 3, 3}, traits),
+  EXPECT_EQ(reason({1, 64, 28, 28}, {12, 64, 3, 3}, traits),
+            "too few channels, or input channels in no whole vectors");
+  EXPECT_EQ(reason({1, 64, 28, 28}, {12, 64, 3, 3}, cpu(8)), "");
+  EXPECT_EQ(reason({1, 128, 12, 21}, {24, 128, 3, 3}, traits), "too few products");
+  EXPECT_EQ(reason({1, 128, 12, 21}, {24, 128, 3, 3}, cpu(8)), "");
+  EXPECT_EQ(reason({1, 512, 7, 7}, {512, 512, 3, 3}, traits),
             "too few outputs for so many weights");
-  EXPECT_EQ(reason({8, 256, 14, 14}, {256, 256, 3, 3}, traits), "");
+  EXPECT_EQ(reason({4, 512, 7, 7}, {512, 512, 3, 3}, traits), "");
   EXPECT_EQ(reason({1, 64, 100, 1}, {64, 64, 3, 3}, traits), "tiles that are half empty");
 }
 

@@ -147,7 +147,8 @@ class Batcher {
   };
 
   // Puts a frame into the batch that is being formed. Blocks while one full batch per stream of the
-  // device waits already. An empty ticket when the stream was interrupted.
+  // device waits already; threads go on in the order in which they came. An empty ticket when the
+  // stream was interrupted.
   Ticket submit(const Stream& stream, Fill fill, const BatchWait& batch_wait) {
     std::unique_lock lock(mutex_);
     return submit(lock, stream, std::move(fill), batch_wait, true);
@@ -193,12 +194,11 @@ class Batcher {
 
   // Threads of `stream` stop waiting for room and for other frames until it is resumed.
   void interrupt(Stream& stream) {
-    {
-      const std::lock_guard lock(mutex_);
-      stream.interrupted = true;
-      for (const auto& batch : formed_) batch->changed.notify_all();
-    }
-    room_.notify_all();
+    const std::lock_guard lock(mutex_);
+    stream.interrupted = true;
+    for (const auto& batch : formed_) batch->changed.notify_all();
+    for (Submitter* const submitter : blocked_)
+      if (submitter->stream == &stream) submitter->changed.notify_one();
   }
 
  private:
@@ -234,6 +234,13 @@ class Batcher {
     Entry* kept_before = nullptr;
   };
   using Batches = std::list<std::shared_ptr<Batch>>;
+  // A thread that waits for room. Each has a condition of its own, so that no more threads are woken
+  // than there is room for.
+  struct Submitter {
+    const Stream* stream;
+    bool woken = false;
+    std::condition_variable changed;
+  };
   // A thread of the batcher, and the batches whose results it takes, in the order of launching.
   struct Worker {
     Batches batches;
@@ -289,18 +296,46 @@ class Batcher {
 
   Ticket submit(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
                 const BatchWait& batch_wait, bool blocking) {
-    while (!stream.interrupted) {
-      revive();
-      if (none_answers())
-        throw NoAnswer("the device still works on an inference that was given up");
-      if (!full(device_.size())) break;
-      if (idle_request())
-        launch_due(lock);
-      else
-        room_.wait(lock);
-    }
+    revive();
+    if (room() <= blocked_.size()) wait_for_room(lock, stream);
     if (stream.interrupted) return {};
+    if (none_answers()) throw NoAnswer("the device still works on an inference that was given up");
     return add(lock, stream, std::move(fill), batch_wait, blocking);
+  }
+
+  // Frames that may come before a full batch waits for each stream of the device.
+  size_t room() const {
+    if (formed_.size() > device_.size() || full(device_.size())) return 0;
+    const size_t in_last = formed_.empty() ? batch_size_ : formed_.back()->entries.size();
+    return (device_.size() - formed_.size()) * batch_size_ + batch_size_ - in_last;
+  }
+
+  // Returns when there is room, the stream is interrupted, or no stream of the device answers. Room
+  // belongs to those that have waited longer.
+  void wait_for_room(std::unique_lock<std::mutex>& lock, const Stream& stream) {
+    Submitter self{&stream};
+    const auto place = blocked_.insert(blocked_.end(), &self);
+    const auto before = [&] { return static_cast<size_t>(std::distance(blocked_.begin(), place)); };
+    while (!stream.interrupted && !none_answers() && room() <= before()) {
+      if (full(device_.size()) && idle_request()) {
+        launch_due(lock);
+      } else {
+        self.woken = false;
+        self.changed.wait(lock);
+      }
+      revive();
+    }
+    blocked_.erase(place);
+    if (stream.interrupted) wake_blocked();  // another one may take the room that it was woken for
+  }
+
+  // Wakes as many threads as there is room for, those that have waited longest.
+  void wake_blocked() {
+    size_t left = room();
+    for (auto it = blocked_.begin(); it != blocked_.end() && left > 0; ++it, --left) {
+      if (std::exchange((*it)->woken, true)) continue;
+      (*it)->changed.notify_one();
+    }
   }
 
   Ticket add(std::unique_lock<std::mutex>& lock, const Stream& stream, Fill fill,
@@ -350,7 +385,7 @@ class Batcher {
     device.busy_until = std::max(device.busy_until, batch->launched_at) + inference_time_;
     ++counts_.batches;
     counts_.frames += batch->entries.size();
-    wake(lock, room_);
+    wake_blocked();
     if (!workers_fill_ && !start(lock, *batch)) return false;
     Worker& worker = worker_of(index);
     worker.batches.splice(worker.batches.end(), launched);
@@ -538,7 +573,8 @@ class Batcher {
       --device_of(batch.request).load;
     }
     wake(lock, batch.changed);
-    if (lost) wake(lock, room_);
+    if (!lost) return;
+    for (Submitter* const submitter : blocked_) submitter->changed.notify_one();
   }
 
   // Its frames, which are taken out of it.
@@ -651,7 +687,7 @@ class Batcher {
       std::erase_if(formed_, [&](const auto& other) { return other.get() == &batch; });
       wake_first();
     }
-    room_.notify_all();
+    wake_blocked();
   }
 
   // The waiters of the first batch watch its time-out.
@@ -664,7 +700,7 @@ class Batcher {
   Worker& worker_of(size_t request) { return workers_[request % workers_.size()]; }
 
   mutable std::mutex mutex_;
-  std::condition_variable room_;  // wakes submitters
+  std::list<Submitter*> blocked_;  // the one that has waited longest comes first
   const std::vector<std::unique_ptr<Request>> requests_;
   const size_t batch_size_;
   const Read read_;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <barrier>
 #include <deque>
 #include <stdexcept>
 #include <string>
@@ -205,6 +207,50 @@ TEST(Batcher, InterruptWakesThoseWhoWaitForRoomOrForOthers) {
   stream.interrupted = false;
   auto next = batcher->submit(stream, number(3), kShort);
   EXPECT_EQ(*next.wait(), 1003);
+}
+
+TEST(Batcher, ThreadsGoOnInTheOrderInWhichTheyCame) {
+  constexpr int kThreads = 16, kFrames = 8;
+  auto batcher = make(1, 1, 500us);
+  std::array<std::atomic<int>, kThreads> done{};
+  std::atomic<int> widest{0};
+  {
+    std::barrier all_begin(kThreads);
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kThreads; ++i)
+      threads.emplace_back([&, i] {
+        TestBatcher::Stream stream;
+        all_begin.arrive_and_wait();
+        for (int frame = 1; frame <= kFrames; ++frame) {
+          EXPECT_EQ(*batcher->submit(stream, number(i), kForEver).wait(), 1000 + i);
+          done[static_cast<size_t>(i)] = frame;
+          const auto least =
+              std::min_element(done.begin(), done.end(),
+                               [](const auto& a, const auto& b) { return a.load() < b.load(); });
+          widest = std::max(widest.load(), frame - least->load());
+        }
+      });
+  }
+  EXPECT_LE(widest, 3);
+}
+
+// Threads that leave do not take the room along that they were woken for.
+TEST(Batcher, RoomOfAnInterruptedThreadGoesToTheNext) {
+  auto batcher = make(1, 1, 20ms);
+  TestBatcher::Stream first, second, third, last;
+  auto on_device = batcher->submit(first, number(1), kForEver);
+  auto formed = batcher->submit(first, number(2), kForEver);
+  std::vector<std::jthread> threads;
+  for (auto* stream : {&second, &third, &last})
+    threads.emplace_back([&batcher, &last, stream] {
+      auto ticket = batcher->submit(*stream, number(3), kForEver);
+      const std::optional<int> result = ticket ? ticket.wait() : std::nullopt;
+      EXPECT_TRUE(stream != &last || result == 1003);
+    });
+  batcher->interrupt(second);
+  EXPECT_EQ(*on_device.wait(), 1001);
+  batcher->interrupt(third);
+  EXPECT_EQ(*formed.wait(), 1002);
 }
 
 TEST(Batcher, TryingDoesNotWait) {

@@ -93,11 +93,33 @@ void check_threads() {
     }));
 }
 
+// Khronos's loader ends these lists after their first entry, in place, while it reads them. Compilers
+// inherit them, and are to find the same devices.
+class LoaderLists {
+ public:
+  LoaderLists() {
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (const char* value = std::getenv(kNames[i])) values_[i] = value;
+  }
+  ~LoaderLists() {
+    for (size_t i = 0; i < values_.size(); ++i)
+      if (const char* now = std::getenv(kNames[i]); now != nullptr && values_[i] != now)
+        setenv(kNames[i], values_[i].c_str(), 1);
+  }
+  LoaderLists(const LoaderLists&) = delete;
+  LoaderLists& operator=(const LoaderLists&) = delete;
+
+ private:
+  static constexpr std::array kNames{"OCL_ICD_FILENAMES", "OPENCL_LAYERS"};
+  std::array<std::string, kNames.size()> values_;
+};
+
 constexpr const char* kPocl = "Portable Computing Language";
 
 Devices enumerate(const std::string& cache_folder) {
   limit_pocl_threads();
   check_threads();
+  const LoaderLists lists;
   Devices found;
   std::vector<cl::Platform> platforms;
   try {

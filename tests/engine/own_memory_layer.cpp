@@ -4,6 +4,8 @@
 #include "tests/engine/own_memory_layer.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
@@ -197,6 +199,9 @@ LAYER_EXPORT const char* own_memory_mistake() {
 }
 
 void replace_calls(cl_icd_dispatch& table) {
+  // As Khronos's loader does, which ends the list after its first entry while it reads it.
+  if (char* const list = std::getenv("OPENCL_LAYERS"))
+    if (char* const end = std::strchr(list, ':')) *end = '\0';
   table.clCreateBuffer = create_buffer;
   table.clEnqueueWriteBuffer = write;
   table.clEnqueueReadBuffer = read;

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/engine.h"
@@ -97,6 +99,12 @@ TEST(OwnMemory, TheDeviceHasMemoryOfItsOwn) {
   EXPECT_FALSE(compiled()->device().is_cpu);
   EXPECT_FALSE(compiled()->device().is_integrated);
   EXPECT_TRUE(compiled()->wants_frame_memory());
+}
+
+// Compilers inherit the loader's lists, which the loader may have cut.
+TEST(OwnMemory, CompilersFindTheSameDevices) {
+  compiled();
+  EXPECT_NE(std::string(std::getenv("OPENCL_LAYERS")).find(':'), std::string::npos);
 }
 
 // Two batches in flight on one stream.

@@ -45,30 +45,11 @@ inline IV FN(dot)(uint x, IV w, IV acc) {
 ASM_BINARY(byte_products, "vpmaddubsw")  // unsigned times signed bytes, sums of two in 16 bits
 ASM_BINARY(add_words, "vpmaddwd")        // times ones: sums of two words in 32 bits
 #define ADD_PAIRS(pairs, acc) ((acc) + FN(add_words)(pairs, (IV)(0x00010001)))
-inline IV FN(magnitudes)(IV w) {
-  __asm__("vpabsb %1, %0" : "=v"(w) : "v"(w));
-  return w;
-}
-// 127 for each byte below 0, else 128. In assembly, because compilers otherwise subtract the 128
-// from each pixel.
-inline IV FN(flips)(IV w) {
-  IV flips;
-#if VECTOR == 16
-  __asm__("vpmovb2m %1, %%k1; vpmovm2b %%k1, %0; vpaddb %2, %0, %0"
-          : "=&v"(flips)
-          : "v"(w), "v"((IV)(0x80808080))
-          : "k1");
-#else
-  __asm__("vpcmpgtb %1, %2, %0; vpaddb %3, %0, %0"
-          : "=&x"(flips)
-          : "x"(w), "x"((IV)0), "x"((IV)(0x80808080)));
-#endif
-  return flips;
-}
 // |w| times x - 128, or 127 - x if w < 0: the sum of two such products always fits 16 bits, that of
-// w times x may not. The start sums contain the difference, 128 w or 127 w.
-inline IV FN(dot)(uint x, IV w, IV acc) {
-  return ADD_PAIRS(FN(byte_products)(FN(magnitudes)(w), (IV)(x) ^ FN(flips)(w)), acc);
+// w times x may not. The start sums contain the difference, 128 w or 127 w. After the magnitudes of
+// a step's weights come its flips, 127 for each weight below 0, else 128.
+inline IV FN(flipped_dot)(uint x, IV magnitudes, IV flips, IV acc) {
+  return ADD_PAIRS(FN(byte_products)(magnitudes, (IV)(x) ^ flips), acc);
 }
 #elif DOT_PTX
 inline int FN(dot1)(uint x, int w, int acc) {
@@ -144,8 +125,17 @@ inline uint FN(across_border)(__global const uchar* row, int i, int run, int fro
 }
 #endif
 
+#if DOT_PAIRS
+#define WEIGHT_(j, k)                                    \
+  const IV w##k = ((__global const IV*)w)[(k)*LANES],    \
+           flips##k = ((__global const IV*)(w + BLOCK))[(k)*LANES];
+#define DOT_(p, k) acc##p##_##k = FN(flipped_dot)(x##p, w##k, flips##k, acc##p##_##k);
+#define NEXT_WEIGHTS (2 * BLOCK)
+#else
 #define WEIGHT_(j, k) const IV w##k = ((__global const IV*)w)[(k)*LANES];
 #define DOT_(p, k) acc##p##_##k = FN(dot)(x##p, w##k, acc##p##_##k);
+#define NEXT_WEIGHTS BLOCK
+#endif
 #define DOTS(p) REPEAT_WITH(VECTORS, p, DOT_)
 #define FOUR(p) const uint x##p = LOAD_FOUR(r##p + i);
 #define SOME(p) const uint x##p = FN(some)(r##p + i, rest);
@@ -155,7 +145,7 @@ inline uint FN(across_border)(__global const uchar* row, int i, int run, int fro
     REPEAT(TILE_P, X)                \
     REPEAT(TILE_P, DOTS)             \
     REPEAT(TILE_P, TOTALS)           \
-    w += BLOCK;                      \
+    w += NEXT_WEIGHTS;               \
   }
 // Adds the products of n bytes of every pixel at r0, r1, ... and their rows of weights.
 #define RUN(n)                              \

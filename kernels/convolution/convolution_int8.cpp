@@ -2,6 +2,8 @@
 #include "kernels/convolution/convolution_int8.h"
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 
 #include "kernels/registers.h"
 #include "kernels/shape_util.h"
@@ -48,13 +50,15 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   const ConvShape& s = problem.shape;
   std::vector<Point> points;
   if (traits.is_cpu) {
-    static constexpr int kShapes[][3] = {{16, 2, 8}, {16, 1, 12}, {16, 4, 6}, {16, 4, 1},
-                                         {16, 3, 6}, {16, 1, 6},  {8, 1, 12}, {8, 2, 6},
-                                         {4, 1, 12}, {8, 4, 1}};
-    const bool wide = traits.dot == DotProduct::avx512 ||
-                      (traits.dot == DotProduct::pairs && traits.vector_width >= 16);
+    using Shapes = std::initializer_list<std::array<int, 3>>;
+    static constexpr Shapes kShapes = {{16, 2, 8}, {16, 1, 12}, {16, 4, 6}, {16, 4, 1}, {16, 3, 6},
+                                       {16, 1, 6}, {8, 1, 12},  {8, 2, 6},  {4, 1, 12}, {8, 4, 1}};
+    // Pairs take three more of the 16 registers of AVX2.
+    static constexpr Shapes kShapesOfPairs = {{8, 2, 4}, {8, 1, 12}, {4, 1, 12}, {8, 4, 1}};
+    const bool pairs = traits.dot == DotProduct::pairs;
+    const bool wide = traits.dot == DotProduct::avx512 || (pairs && traits.vector_width >= 16);
     const int most = wide ? 16 : 8;
-    for (const auto& [vector, vectors, tile_p] : kShapes)
+    for (const auto& [vector, vectors, tile_p] : pairs && !wide ? kShapesOfPairs : kShapes)
       if (fits_groups(desc, s, vector) && vector <= most)
         points.emplace_back(vector, vectors, tile_p, 1, 1);
   } else {
@@ -220,7 +224,8 @@ std::string reject_int8(const OpDesc& desc, const TileProblem& problem,
                         const DeviceTraits& traits) {
   if (!takes_bytes(desc)) return "the data are not bytes";
   if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
-  return reject_tiling(desc, problem, traits, 4 * runs_of(problem).depth());
+  return reject_tiling(desc, problem, traits,
+                       (traits.dot == DotProduct::pairs ? 8 : 4) * runs_of(problem).depth());
 }
 
 std::vector<TuningPoint> int8_space(const OpDesc& desc, const TileProblem& problem,
@@ -261,11 +266,15 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
   const Point point(tuning);
   const Runs runs = runs_of(problem);
   const int64_t blocks = point.blocks(s);
-  const int64_t packed_ints = s.groups * blocks * runs.depth() * point.block();
+  // Weights, or of a step of pairs the weights' magnitudes and then what flips the data.
+  const bool pairs = traits.dot == DotProduct::pairs;
+  const int64_t depth_of_block = (pairs ? 2 : 1) * runs.depth();
+  const int64_t packed_ints = s.groups * blocks * depth_of_block * point.block();
 
   KernelPlan plan;
   const int zero = static_cast<int>(zero_points(desc)[0]);
-  plan.packed.push_back([weights = problem.weights, s, point, blocks, runs, packed_ints, zero] {
+  plan.packed.push_back([weights = problem.weights, s, point, blocks, runs, pairs, depth_of_block,
+                         packed_ints, zero] {
     const std::vector<float> plain = weights();
     std::vector<std::byte> packed(static_cast<size_t>(4 * (packed_ints + runs.fours())));
     std::fill(packed.end() - 4 * runs.fours(), packed.end(), static_cast<std::byte>(zero));
@@ -274,14 +283,17 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
     for (int64_t o = 0; o < s.groups * s.out_channels; ++o) {
       const int64_t channel = o % s.out_channels, group = o / s.out_channels;
       const int shift = shift_of({from, depth});
-      std::byte* to = packed.data() +
-                      ((group * blocks + channel / point.block()) * runs.depth() * point.block() +
-                       channel % point.block()) *
-                          4;
+      const int64_t block = group * blocks + channel / point.block();
       for (int64_t r = 0; r < runs.count; ++r)
-        for (int64_t i = 0; i < runs.length; ++i)
-          to[(r * runs.fours() + i / 4) * point.block() * 4 + i % 4] =
-              static_cast<std::byte>(static_cast<int8_t>(*from++ - static_cast<float>(shift)));
+        for (int64_t i = 0; i < runs.length; ++i) {
+          const int64_t step = (r * runs.fours() + i / 4) * (pairs ? 2 : 1);
+          std::byte* const to =
+              packed.data() + i % 4 +
+              4 * ((block * depth_of_block + step) * point.block() + channel % point.block());
+          const int byte = static_cast<int>(*from++) - shift;
+          *to = static_cast<std::byte>(pairs ? std::abs(byte) : byte);
+          if (pairs) to[4 * point.block()] = static_cast<std::byte>(byte < 0 ? 127 : 128);
+        }
     }
     return packed;
   });
@@ -295,7 +307,7 @@ KernelPlan int8_plan(const OpDesc& desc, const TileProblem& problem, const Devic
     });
   }
   const bool merged = row_of_bytes(problem) || (is_merged(problem) && s.in_channels % 4 == 0);
-  KernelSpec spec = tile_launch("convolution_int8.cl", desc, problem, traits, point, runs.depth(),
+  KernelSpec spec = tile_launch("convolution_int8.cl", desc, problem, traits, point, depth_of_block,
                                 merged, constants, plan);
   const auto define = [&](const char* name, bool value) {
     spec.defines.emplace_back(name, value ? "1" : "0");

@@ -2,7 +2,8 @@
 // channels, not 144. For CPUs: a work-item computes units of UNIT tiles, one after the other, whose
 // transformed inputs and products stay in its core's cache. Weights are packed as
 // [block of channels][36][input channel][VECTORS][VECTOR]. Defines:
-//   T          type of the output
+//   T, IN_T    types of the output and of the input
+//   BYTES      the input is bytes, of which a.zero is 0
 //   UNIT       tiles of a unit, a multiple of TILE_P
 //   IN_VECTOR  input channels that are transformed at a time
 //   TILE_P     tiles, and VECTORS vectors of VECTOR output channels, whose sums are in registers
@@ -37,7 +38,13 @@ typedef struct {
 
 #define SIX(M) M(0) M(1) M(2) M(3) M(4) M(5)
 
-void FN(transform_inputs)(__global const float* in, __global float* to, int first, int tiles,
+#if BYTES
+#define VALUE(p) (LOADV(IN_T, IN_VECTOR, p) - a.zero)
+#else
+#define VALUE(p) LOADV(IN_T, IN_VECTOR, p)
+#endif
+
+void FN(transform_inputs)(__global const IN_T* in, __global float* to, int first, int tiles,
                           const FN(Args) a) {
   const int apart = APART(UNIT * a.in_channels);
   for (int t = 0; t < tiles; ++t) {
@@ -46,15 +53,15 @@ void FN(transform_inputs)(__global const float* in, __global float* to, int firs
               tx = tile % a.row_tiles;
     const int iy = ty * 4 - a.ph, ix = tx * 4 - a.pw;
     for (int c = 0; c < a.in_channels; c += IN_VECTOR) {
-      __global const float* const from = in + n * a.in_n + c;
+      __global const IN_T* const from = in + n * a.in_n + c;
       INV rows[36];
       for (int r = 0; r < 6; ++r) {
         const int y = iy + r;
-        __global const float* const row = from + y * a.in_h;
+        __global const IN_T* const row = from + y * a.in_h;
         const int inside = (uint)y < (uint)a.ih;
 #define LOAD_PIXEL(i) \
   const INV d##i =     \
-      inside & ((uint)(ix + i) < (uint)a.iw) ? CAT(LOAD_float_, IN_VECTOR)(row + (ix + i) * a.in_w) : (INV)(0.f);
+      inside & ((uint)(ix + i) < (uint)a.iw) ? VALUE(row + (ix + i) * a.in_w) : (INV)(0.f);
         SIX(LOAD_PIXEL)
         INPUT_TRANSFORM(d, e)
 #define KEEP_ROW(i) rows[r * 6 + i] = e##i;
@@ -105,13 +112,13 @@ void FN(multiply)(__global const float* values, __global const float* weights,
 }
 
 // Stores the first `left` channels of v.
-void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(T, VECTOR, v, to, left); }
+void FN(store)(FV v, __global T* to, int left) { STORE_FIRST(STORED, VECTOR, v, to, left); }
 
 #define PRODUCT(i) const FV d##i = LOAD_VECTOR(m + (i * 6 + j) * APART(UNIT * BLOCK));
 #define MIXED(j) const FV d##j = mixed[i * 6 + j];
 
 WORK_GROUP(1, 1, 1)
-KERNEL(IN(float, in), IN(float, weights), OUT(float, scratch), OUT(T, out),
+KERNEL(IN(IN_T, in), IN(float, weights), OUT(float, scratch), OUT(T, out),
        const FN(Args) a TAIL_PARAMS) {
   __global float* const v = AT(scratch) + (int)get_group_id(0) * a.scratch;
   __global float* const products = v + 36 * APART(UNIT * a.in_channels);

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "kernels/convolution/convolution_families.h"
+#include "kernels/convolution/convolution_int8.h"
 #include "kernels/shape_util.h"
 
 namespace clinfer {
@@ -29,9 +30,16 @@ int64_t image_tiles(const ConvShape& s) { return row_tiles(s) * ceil_div(s.out[1
 std::string reject(const OpDesc& desc, const DeviceTraits& traits) {
   if (!traits.is_cpu || traits.vector_width < 8) return "no CPU with vectors of 8 or 16 floats";
   if (desc.constants[1].empty()) return "the weights are not constant";
-  if (std::string why = reject_float_data(desc); !why.empty()) return why;
-  if (desc.inputs[0].type != ElementType::f32) return "the activations are halves";
   const TileProblem problem = convolution_problem(desc);
+  if (takes_bytes(desc)) {
+    if (std::string why = reject_byte_sums(desc, problem); !why.empty()) return why;
+    // A quarter of the multiplications in floats is less than all of them in pairs of bytes.
+    if (traits.dot != DotProduct::pairs && traits.dot != DotProduct::none)
+      return "the device adds four products of bytes at a time";
+  } else {
+    if (std::string why = reject_float_data(desc); !why.empty()) return why;
+    if (desc.inputs[0].type != ElementType::f32) return "the activations are halves";
+  }
   const ConvShape& s = problem.shape;
   const std::array<int64_t, 3> ones{1, 1, 1};
   if (s.kernel != std::array<int64_t, 3>{1, 3, 3} || s.stride != ones || s.dilation != ones ||
@@ -142,6 +150,7 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   args.units = to_int(units);
   args.groups = to_int(groups);
   args.scratch = to_int(scratch);
+  if (takes_bytes(desc)) args.zero = zero_points(desc)[0];
 
   KernelPlan plan;
   plan.workspace = sizeof(float) * static_cast<size_t>(groups * scratch);
@@ -162,10 +171,13 @@ KernelPlan plan(const OpDesc& desc, const DeviceTraits& traits, const TuningPoin
   });
   KernelSpec spec;
   spec.source = "convolution_winograd.cl";
-  spec.arguments = {Argument::input(0, 4), Argument::packed(0, 4), Argument::workspace(4),
-                    Argument::output(0, size_of(desc.outputs[0].type)), Argument::value(args)};
-  add_tail(desc, vector, problem.axes, spec, plan);
+  spec.arguments = {Argument::input(0, size_of(desc.inputs[0].type)), Argument::packed(0, 4),
+                    Argument::workspace(4), Argument::output(0, size_of(desc.outputs[0].type)),
+                    Argument::value(args)};
+  add_stored_tail(desc, vector, problem.axes, traits, spec, plan);
   spec.defines.emplace_back("T", storage_name(desc.outputs[0].type));
+  spec.defines.emplace_back("IN_T", storage_name(desc.inputs[0].type));
+  spec.defines.emplace_back("BYTES", takes_bytes(desc) ? "1" : "0");
   spec.defines.emplace_back("VECTOR", std::to_string(vector));
   spec.defines.emplace_back("IN_VECTOR", std::to_string(in_vector_of(s, traits)));
   for (const char* name : {"UNIT", "TILE_P", "VECTORS"})

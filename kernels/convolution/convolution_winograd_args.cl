@@ -5,3 +5,4 @@ int in_channels, out_channels, blocks;
 // Tiles of a row, of an image, of all images; units of tiles, and how many work-groups share them.
 int row_tiles, image_tiles, tiles, units, groups;
 int scratch;  // elements of a work-group
+float zero;   // of bytes

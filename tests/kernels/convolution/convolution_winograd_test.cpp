@@ -1,9 +1,11 @@
 // Convolution by Winograd's algorithm: on borders, with parts of tiles, units and vectors, how exact it is,
 // and what it leaves to others.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/kernel.h"
 #include "kernels/op.h"
+#include "tests/kernels/convolution_case.h"
 #include "tests/kernels/op_runner.h"
 #include "tests/kernels/op_test.h"
 #include "tests/kernels/refusals.h"
@@ -12,6 +14,12 @@ namespace clinfer::test {
 namespace {
 
 const Tolerance kSums{1e-4, 1e-4};
+
+const KernelFamily& winograd() {
+  const auto& families = find_op("Convolution", 1)->families;
+  return **std::find_if(families.begin(), families.end(),
+                        [](const KernelFamily* family) { return family->name == "conv_winograd"; });
+}
 
 DeviceTraits cpu(unsigned vector_width = 16) {
   DeviceTraits traits = device_traits();
@@ -105,6 +113,26 @@ TEST(Winograd, IsNearlyAsExact) {
   }
 }
 
+const ConvolutionCase kBytes{"Convolution", {2, 40, 17, 21}, {36, 40, 3, 3}, "1,1",
+                             "1,1",         "1,1",           "100"};
+
+// Bytes where the device has no instruction for four products: sums, and bytes that are made of them.
+TEST(Winograd, ConvolvesBytes) {
+  for (const unsigned width : {8, 16})
+    for (const bool shifted : {false, true}) {
+      DeviceTraits traits = cpu(width);
+      traits.dot = DotProduct::pairs;
+      std::vector<Tensor> inputs;
+      OpDesc desc = describe(kBytes, ElementType::u8, inputs, shifted);
+      desc.inputs[0] = with_gaps(desc.inputs[0], 8, 4);
+      EXPECT_GE(check_op(desc, inputs, {1, 1e-5}, &traits, "conv_winograd"), 1u) << width;
+      desc.outputs.push_back(with_gaps(desc.outputs[0], 3, 5));
+      desc.tail.push_back({"keep"});
+      quantize_output(desc, inputs, 0.0005f, 255);
+      EXPECT_GE(check_op(desc, inputs, {1, 1e-5}, &traits, "conv_winograd"), 1u) << width;
+    }
+}
+
 TEST(Winograd, LeavesOthersToOthers) {
   const DeviceTraits traits = cpu();
   const auto reason = [&](const Shape& data, const Shape& filter, const DeviceTraits& device,
@@ -113,9 +141,7 @@ TEST(Winograd, LeavesOthersToOthers) {
     OpDesc desc = describe(data, filter, inputs, "1,1", "1,1", strides);
     desc.inputs[0] = TensorDesc::channels_last(ElementType::f32, inputs[0].shape());
     desc.outputs[0] = TensorDesc::channels_last(ElementType::f32, desc.outputs[0].shape);
-    for (const KernelFamily* family : find_op("Convolution", 1)->families)
-      if (family->name == "conv_winograd") return family->reject(desc, device);
-    return std::string("there is no such family");
+    return winograd().reject(desc, device);
   };
   EXPECT_EQ(reason({1, 64, 28, 28}, {64, 64, 3, 3}, traits), "");
   EXPECT_EQ(reason({1, 64, 28, 28}, {64, 64, 3, 3}, cpu(4)),
@@ -134,6 +160,11 @@ TEST(Winograd, LeavesOthersToOthers) {
             "too few outputs for so many weights");
   EXPECT_EQ(reason({4, 512, 7, 7}, {512, 512, 3, 3}, traits), "");
   EXPECT_EQ(reason({1, 64, 100, 1}, {64, 64, 3, 3}, traits), "tiles that are half empty");
+  std::vector<Tensor> inputs;
+  DeviceTraits adds_four = traits;
+  adds_four.dot = DotProduct::avx512;
+  EXPECT_EQ(winograd().reject(describe(kBytes, ElementType::u8, inputs), adds_four),
+            "the device adds four products of bytes at a time");
 }
 
 }  // namespace

@@ -43,11 +43,6 @@ bool has_halves(const OpDesc& desc, const TileProblem& problem) {
   return desc.inputs[problem.data].type == ElementType::f16;
 }
 
-bool has_several_operands(const OpDesc& desc) {
-  return std::count_if(desc.tail.begin(), desc.tail.end(),
-                       [](const PostOp& op) { return !op.is_unary(); }) > 1;
-}
-
 // Bytes of a thread's registers: sums, the blocks of the pixels, four rows of weights, halves as
 // floats and in part as loaded; what a tail of several operands loads for four vectors, which the
 // compiler does at once; addresses, positions of pixels that are no long row, which take much where
@@ -199,6 +194,11 @@ Runs subgroup_runs(const TileProblem& problem, int64_t unit, int lanes, int step
 SubgroupCycles subgroup_cycles(const OpDesc& desc, const TileProblem& problem,
                                const DeviceTraits& traits, const TuningPoint& point) {
   return cycles(desc, problem, Point(point), traits);
+}
+
+bool has_several_operands(const OpDesc& desc) {
+  return std::count_if(desc.tail.begin(), desc.tail.end(),
+                       [](const PostOp& op) { return !op.is_unary(); }) > 1;
 }
 
 bool reads_blocks(const OpDesc& desc, const TileProblem& problem) {

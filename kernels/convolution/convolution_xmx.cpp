@@ -57,14 +57,18 @@ Runs runs_of(const OpDesc& desc, const TileProblem& problem, int lanes) {
 }
 
 // Bytes of a thread's registers: sums, rows of the pixels, weights, addresses, copies of the sums of
-// bytes, and what else the compiler keeps, of which the positions of pixels that are no long row take
-// much. Points that need more than there are spill (tests/kernels/ocloc).
-int64_t register_bytes(const Point& p, bool bytes, bool row) {
+// bytes, a second one where the rest of a run is a step of its own, what a tail of several operands
+// loads for four vectors, and what else the compiler keeps, of which the positions of pixels that are
+// no long row take much. Points that need more than there are spill (tests/kernels/ocloc).
+int64_t register_bytes(const Point& p, const OpDesc& desc, const TileProblem& problem) {
+  const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
   const int64_t vector = int64_t{4} * p.lanes;  // a word of each lane
-  const int64_t position = p.lanes == 8 ? 168 : 700;
-  return vector * (p.tile_p * p.vectors + 2 * kWords) + int64_t{kRow} * p.tile_p * p.reads +
-         16 * p.tile_p + 704 + (bytes ? p.tile_p * (7 * p.lanes + 10 * p.reads) : 0) +
-         (row ? 0 : position * p.tile_p) + (p.slices > 1 ? 128 : 0);
+  const int64_t sums = vector * p.tile_p * p.vectors, position = p.lanes == 8 ? 168 : 700;
+  const int64_t copies = p.tile_p * (7 * p.lanes + 10 * p.reads) +
+                         (row && runs_of(desc, problem, p.lanes).rest() > 0 ? sums : 0) +
+                         (p.vectors == 4 && has_several_operands(desc) ? 32 * vector : 0);
+  return sums + 2 * kWords * vector + int64_t{kRow} * p.tile_p * p.reads + 16 * p.tile_p + 704 +
+         (bytes ? copies : 0) + (row ? 0 : position * p.tile_p) + (p.slices > 1 ? 128 : 0);
 }
 
 // Of the 128 registers of a thread, which have as many bytes as 8 or 16 words.
@@ -75,7 +79,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
   const ConvShape& s = problem.shape;
   const int lanes = lanes_of(traits);
   const Runs runs = runs_of(desc, problem, lanes);
-  const bool bytes = takes_bytes(desc), row = walk_pixels(desc, problem).row;
+  const bool bytes = takes_bytes(desc);
   std::vector<Point> points;
   for (const int vectors : {4, 2, 1}) {
     if (vectors > 1 && s.out_channels <= lanes * vectors / 2) continue;  // half would be empty
@@ -91,7 +95,7 @@ std::vector<Point> points_of(const OpDesc& desc, const TileProblem& problem,
           const Point p(lanes, vectors, tile_p, reads, rows, slices);
           const auto items = static_cast<size_t>(lanes * rows * slices);
           if (items > traits.max_work_group) continue;
-          if (register_bytes(p, bytes, row) > all_register_bytes(lanes)) continue;
+          if (register_bytes(p, desc, problem) > all_register_bytes(lanes)) continue;
           if (slices > 1 &&
               sizeof(float) * items * static_cast<size_t>(tile_p * vectors) > traits.local_memory)
             continue;

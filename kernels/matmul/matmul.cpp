@@ -228,6 +228,12 @@ Product resolve_constant(const OpDesc& desc) {
                  TensorDesc::row_major(desc.inputs[1].type, desc.inputs[1].shape));
 }
 
+// As reject_weights(), but sums of bytes have integers as weights.
+std::string reject_weights_of_any(const OpDesc& desc) {
+  const Product p = resolve_constant(desc);
+  return takes_bytes(desc) ? reject_shared_weights(desc, p) : reject_weights(desc, p);
+}
+
 std::string reject_fully_connected(const OpDesc& desc, const DeviceTraits& traits) {
   if (std::string why = reject_weights(desc, resolve_constant(desc)); !why.empty()) return why;
   return reject_tile(desc, tile_problem(desc), traits);
@@ -240,22 +246,19 @@ const KernelFamily kFullyConnected =
 const KernelFamily kSubgroup =
     tile_family<tile_problem, subgroup_space, subgroup_heuristic, subgroup_plan, subgroup_costs>(
         "fc_subgroup", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
-          if (std::string why = reject_weights(desc, resolve_constant(desc)); !why.empty())
-            return why;
+          if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
           return reject_subgroup(desc, tile_problem(desc), traits);
         });
 
 const KernelFamily kXmx = tile_family<tile_problem, xmx_space, xmx_heuristic, xmx_plan, xmx_costs>(
     "fc_xmx", 1, [](const OpDesc& desc, const DeviceTraits& traits) -> std::string {
-      if (std::string why = reject_weights(desc, resolve_constant(desc)); !why.empty()) return why;
+      if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
       return reject_xmx(desc, tile_problem(desc), traits);
     });
 
 const KernelFamily kMma = tile_family<tile_problem, mma_space, mma_heuristic, mma_plan, mma_costs>(
     "fc_mma", 1, [](const OpDesc& desc, const DeviceTraits& traits) {
-      // Sums of floats stay floats, as in the other families.
-      const auto reject_second = takes_bytes(desc) ? reject_shared_weights : reject_weights;
-      if (std::string why = reject_second(desc, resolve_constant(desc)); !why.empty()) return why;
+      if (std::string why = reject_weights_of_any(desc); !why.empty()) return why;
       return reject_mma(desc, tile_problem(desc), traits);
     });
 

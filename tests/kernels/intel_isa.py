@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the instructions that Intel's compiler makes of layers, by kind, in the loop that does the work.
 
-    intel_isa.py KERNELS_TEST [--devices skl,tgllp] [--layers Pointwise,Square,Depthwise] [--assembly FOLDER]
+    intel_isa.py KERNELS_TEST [--devices skl,tgllp] [--layers Pointwise,Square,Depthwise,Product] [--assembly FOLDER]
 
 The test program writes the programs of each layer (IntelLayers.* of convolution_subgroup_test.cpp) for the devices that it knows;
 ocloc compiles and disassembles them. OCLOC names the compiler (ocloc; Debian: intel-opencl-icd, whose disassembler wants a
@@ -22,7 +22,8 @@ import sys
 import tempfile
 
 OCLOC = os.environ.get("OCLOC", "ocloc")
-LAYERS = {"Pointwise": "1x1 256->256 40x40", "Square": "3x3 64->64 72x72", "Depthwise": "depthwise 3x3 96 112x112"}
+LAYERS = {"Pointwise": "1x1 256->256 40x40", "Square": "3x3 64->64 72x72", "Depthwise": "depthwise 3x3 96 112x112",
+          "Product": "64 rows x 512->512"}
 BYTES = {"b": 1, "ub": 1, "w": 2, "uw": 2, "hf": 2, "bf": 2, "d": 4, "ud": 4, "f": 4, "q": 8, "uq": 8, "df": 8}
 PRODUCTS = {"mad": 1, "mac": 1, "dp4a": 4}  # multiply-adds of a lane
 MOVES = {"mov", "movi", "sel", "csel"}

@@ -147,6 +147,21 @@ TEST_F(SubGroups, ProductsOfMatrices) {
     }
 }
 
+OpDesc product_of_bytes(const Shape& data, std::vector<Tensor>& inputs) {
+  inputs = {random_ints(ElementType::u8, data, 0, 255, 1),
+            random_ints(ElementType::i8, {data.back(), 45}, -128, 127, 2)};
+  return make_desc("MatMul", 1, attributes({{"zero_point", "30"}}), inputs, {false, true});
+}
+
+TEST_F(SubGroups, ProductsOfBytesAddUpExactly) {
+  if (traits_.dot == DotProduct::none) traits_.dot = DotProduct::khr;
+  for (const Shape& data : {Shape{5, 100}, {33, 64}, {2, 3, 20, 72}, {1, 256}}) {
+    std::vector<Tensor> inputs;
+    const OpDesc desc = product_of_bytes(data, inputs);
+    check_op(desc, inputs, kExact, &traits_, "fc_subgroup");
+  }
+}
+
 // By matrix instructions, which the device emulates; compilers for devices that have them get those.
 class MatrixSubGroups : public SubGroups, public testing::WithParamInterface<MatrixUnit> {
  protected:
@@ -224,6 +239,14 @@ TEST_P(MatrixSubGroups, ProductsOfMatrices) {
   }
 }
 
+TEST_P(MatrixSubGroups, ProductsOfBytesAddUpExactly) {
+  for (const Shape& data : {Shape{5, 100}, {2, 3, 20, 72}, {1, 256}}) {
+    std::vector<Tensor> inputs;
+    const OpDesc desc = product_of_bytes(data, inputs);
+    check_op(desc, inputs, kExact, &traits_, "fc_xmx");
+  }
+}
+
 // The layers whose programs tests/kernels/intel_isa.py compiles and counts.
 class IntelLayers : public testing::Test {
  protected:
@@ -234,9 +257,12 @@ class IntelLayers : public testing::Test {
   static void write(const ConvolutionCase& c) {
     std::vector<Tensor> inputs;
     check_op(describe(c, ElementType::f32, inputs), inputs);
-    OpDesc desc = describe(c, ElementType::u8, inputs);
-    add_constant(desc, inputs, "multiply",
-                 Tensor::of<float>(ElementType::f32, {1, 1, 1, 1}, {0.1f}));
+    write_bytes(describe(c, ElementType::u8, inputs), inputs);
+  }
+  static void write_bytes(OpDesc desc, std::vector<Tensor>& inputs) {
+    add_constant(
+        desc, inputs, "multiply",
+        Tensor::of<float>(ElementType::f32, Shape(desc.outputs[0].shape.size(), 1), {0.1f}));
     desc.tail.push_back({"to_byte", 0, 254.f});
     desc.outputs[0].type = ElementType::u8;
     check_op(desc, inputs);
@@ -253,6 +279,16 @@ TEST_F(IntelLayers, Pointwise) {
 
 TEST_F(IntelLayers, Depthwise) {
   write({"GroupConvolution", {1, 96, 112, 112}, {96, 1, 1, 3, 3}, "1,1", "1,1", "1,1"});
+}
+
+TEST_F(IntelLayers, Product) {
+  std::vector<Tensor> inputs{random_tensor({64, 512}, -1, 1, 1),
+                             random_tensor({512, 512}, -1, 1, 2)};
+  check_op(make_desc("MatMul", 1, {}, inputs, {false, true}), inputs);
+  inputs = {random_ints(ElementType::u8, {64, 512}, 0, 255, 1),
+            random_ints(ElementType::i8, {512, 512}, -128, 127, 2)};
+  write_bytes(make_desc("MatMul", 1, attributes({{"zero_point", "30"}}), inputs, {false, true}),
+              inputs);
 }
 
 // Whether one of a family's points has these values.
